@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stoker feeds accelerators: it reads, decodes and augments images and hands finished batches to the training loop.
+
+    from stoker import fn, pipeline_def, types       pipelines, with NVIDIA DALI's names
+    from stoker import eager                         the same operators on data that are there already
+    from stoker.torch import Loader                  batches as PyTorch tensors
+"""
+
+from .contract.batch import Batch as Batch
+from .contract.errors import ArgumentError as ArgumentError
+from .contract.errors import DataError as DataError
+from .contract.errors import GraphError as GraphError
+from .contract.errors import StateError as StateError
+from .contract.errors import StokerError as StokerError
+from .contract.errors import UnsupportedError as UnsupportedError
+from .contract.operator import Operator as Operator
+from .contract.operator import RowContext as RowContext
+from .contract.operator import Spec as Spec
+from .contract.operator import arg as arg
+from .frontends import fn as fn
+from .frontends.definition import DataNode as DataNode
+from .frontends.pipeline import Pipeline as Pipeline
+from .frontends.pipeline import pipeline_def as pipeline_def
+from .frontends.registry import register as register
+
+from . import types as types
+
+__version__ = "0.1.0"

@@ -1,0 +1,390 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scalar expressions: extents, windows and kernel parameters, symbolic at plan time and native at run time.
+
+An operator computes its output size or its window with ordinary arithmetic and the functions of this module. With
+numbers they give numbers; with an :class:`Expr` in them they give an :class:`Expr`, which the planner turns into
+scalar code that the run loop evaluates for every row without Python (``native/scalar.hpp``). All values are doubles:
+integers are exact up to 2**53.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Union
+
+# In the order of ScalarOp in native/scalar.hpp.
+OPS = (
+    "const", "dim", "elem", "frame", "add", "sub", "mul", "div", "floordiv", "mod", "neg", "abs", "min", "max",
+    "floor", "ceil", "round_even", "round_away", "trunc", "sqrt", "exp", "log", "sin", "cos", "lt", "le", "gt", "ge",
+    "eq", "ne", "and", "or", "not", "where", "float32", "isfinite", "count",
+)  # fmt: skip
+CODE = {name: i for i, name in enumerate(OPS)}
+
+
+class Expr:
+    """One node of a scalar expression; equal expressions compare and hash equal by structure."""
+
+    __slots__ = ("_hash", "args", "op")
+
+    def __init__(self, op: str, *args: Any) -> None:
+        self.op = op
+        self.args = args
+        self._hash = hash((op, args))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def same(self, other: object) -> bool:
+        """Structural equality (``==`` builds an expression)."""
+        if self is other:
+            return True
+        return (
+            isinstance(other, Expr)
+            and self._hash == other._hash
+            and self.op == other.op
+            and len(self.args) == len(other.args)
+            and all(same(a, b) for a, b in zip(self.args, other.args, strict=True))
+        )
+
+    def __repr__(self) -> str:
+        if self.op == "dim":
+            return f"%{self.args[0]}.shape[{self.args[1]}]"
+        if self.op == "elem":
+            at = f"{self.args[1]}" + (f"+{self.args[2]}*frame" if self.args[2] else "")
+            return f"%{self.args[0]}[{at}]"
+        sign = {"add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "mod": "%"}.get(self.op)
+        if sign:
+            return f"({self.args[0]!r} {sign} {self.args[1]!r})"
+        return f"{self.op}({', '.join(map(repr, self.args))})"
+
+    def __bool__(self) -> bool:
+        raise TypeError("this value is known only at run time: use where(condition, a, b) instead of `if`")
+
+    def __add__(self, o: Scalar) -> Scalar:
+        return _binary("add", self, o)
+
+    def __radd__(self, o: Scalar) -> Scalar:
+        return _binary("add", o, self)
+
+    def __sub__(self, o: Scalar) -> Scalar:
+        return _binary("sub", self, o)
+
+    def __rsub__(self, o: Scalar) -> Scalar:
+        return _binary("sub", o, self)
+
+    def __mul__(self, o: Scalar) -> Scalar:
+        return _binary("mul", self, o)
+
+    def __rmul__(self, o: Scalar) -> Scalar:
+        return _binary("mul", o, self)
+
+    def __truediv__(self, o: Scalar) -> Scalar:
+        return _binary("div", self, o)
+
+    def __rtruediv__(self, o: Scalar) -> Scalar:
+        return _binary("div", o, self)
+
+    def __floordiv__(self, o: Scalar) -> Scalar:
+        return _binary("floordiv", self, o)
+
+    def __rfloordiv__(self, o: Scalar) -> Scalar:
+        return _binary("floordiv", o, self)
+
+    def __mod__(self, o: Scalar) -> Scalar:
+        return _binary("mod", self, o)
+
+    def __neg__(self) -> Scalar:
+        return _unary("neg", self)
+
+    def __lt__(self, o: Scalar) -> Scalar:
+        return _binary("lt", self, o)
+
+    def __le__(self, o: Scalar) -> Scalar:
+        return _binary("le", self, o)
+
+    def __gt__(self, o: Scalar) -> Scalar:
+        return _binary("gt", self, o)
+
+    def __ge__(self, o: Scalar) -> Scalar:
+        return _binary("ge", self, o)
+
+    def __eq__(self, o: object) -> Any:
+        return _binary("eq", self, o)
+
+    def __ne__(self, o: object) -> Any:
+        return _binary("ne", self, o)
+
+    def __and__(self, o: Scalar) -> Scalar:
+        return _binary("and", self, o)
+
+    def __or__(self, o: Scalar) -> Scalar:
+        return _binary("or", self, o)
+
+
+Scalar = Union[int, float, bool, Expr]
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two scalars are certainly equal: equal numbers, or structurally equal expressions."""
+    if isinstance(a, Expr):
+        return a.same(b)
+    return not isinstance(b, Expr) and bool(a == b)
+
+
+def is_static(x: Any) -> bool:
+    return not isinstance(x, Expr)
+
+
+def _div(a: float, b: float) -> float:
+    if b:
+        return a / b
+    return math.nan if a == 0 or a != a else math.copysign(math.inf, a) * math.copysign(1.0, b)
+
+
+def _floor(x: float) -> float:
+    return float(math.floor(x)) if math.isfinite(x) else x
+
+
+def _round_even(x: float) -> float:
+    return float(round(x)) if math.isfinite(x) else x
+
+
+def _round_away(x: float) -> float:
+    if not math.isfinite(x):
+        return x
+    return -float(math.floor(-x + 0.5)) if x < 0 else float(math.floor(x + 0.5))
+
+
+def _float32(x: float) -> float:
+    import numpy as np
+
+    return float(np.float32(x))
+
+
+_EVALUATE: dict[str, Callable[..., Any]] = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "div": _div,
+    "floordiv": lambda a, b: _floor(_div(a, b)),
+    "mod": lambda a, b: a - _floor(_div(a, b)) * b,
+    "neg": lambda a: -a,
+    "abs": abs,
+    "min": lambda a, b: b if b < a else a,
+    "max": lambda a, b: b if a < b else a,
+    "floor": _floor,
+    "ceil": lambda a: -_floor(-a),
+    "round_even": _round_even,
+    "round_away": _round_away,
+    "trunc": lambda a: float(math.trunc(a)) if math.isfinite(a) else a,
+    "sqrt": lambda a: math.sqrt(a) if a >= 0 else math.nan,
+    "lt": lambda a, b: a < b,
+    "le": lambda a, b: a <= b,
+    "gt": lambda a, b: a > b,
+    "ge": lambda a, b: a >= b,
+    "eq": lambda a, b: a == b,
+    "ne": lambda a, b: a != b,
+    "and": lambda a, b: bool(a) and bool(b),
+    "or": lambda a, b: bool(a) or bool(b),
+    "not": lambda a: not a,
+    "float32": _float32,
+    "isfinite": math.isfinite,
+}
+
+
+def _fold(op: str, *args: Any) -> Any:
+    if op in _EVALUATE and not any(isinstance(a, Expr) for a in args):
+        return _EVALUATE[op](*args)
+    return Expr(op, *args)
+
+
+def _binary(op: str, a: Any, b: Any) -> Any:
+    if op == "add" and is_static(a) and a == 0:
+        return b
+    if op in ("add", "sub") and is_static(b) and b == 0:
+        return a
+    if op in ("mul", "div") and is_static(b) and b == 1:
+        return a
+    if op == "mul" and is_static(a) and a == 1:
+        return b
+    if op == "sub" and same(a, b) and isinstance(a, Expr) and _finite(a):
+        return 0
+    return _fold(op, a, b)
+
+
+def _finite(e: Any) -> bool:
+    """Extents are finite; arbitrary elements need not be."""
+    if not isinstance(e, Expr):
+        return bool(math.isfinite(e))
+    return e.op in ("dim", "count", "frame") or (e.op in ("add", "sub", "mul") and all(_finite(a) for a in e.args))
+
+
+def _unary(op: str, a: Any) -> Any:
+    return _fold(op, a)
+
+
+def minimum(a: Scalar, b: Scalar) -> Any:
+    return _fold("min", a, b)
+
+
+def maximum(a: Scalar, b: Scalar) -> Any:
+    return _fold("max", a, b)
+
+
+def floor(a: Scalar) -> Any:
+    return _unary("floor", a)
+
+
+def ceil(a: Scalar) -> Any:
+    return _unary("ceil", a)
+
+
+def absolute(a: Scalar) -> Any:
+    return _unary("abs", a)
+
+
+def trunc(a: Scalar) -> Any:
+    return _unary("trunc", a)
+
+
+def round_even(a: Scalar) -> Any:
+    """Round half to even."""
+    return _unary("round_even", a)
+
+
+def round_away(a: Scalar) -> Any:
+    """Round half away from zero, as DALI rounds sizes and windows."""
+    return _unary("round_away", a)
+
+
+def sqrt(a: Scalar) -> Any:
+    return _unary("sqrt", a)
+
+
+def exp(a: Scalar) -> Any:
+    """Stays symbolic also for numbers: the native exp gives the same bits everywhere, Python's does not."""
+    return Expr("exp", a)
+
+
+def log(a: Scalar) -> Any:
+    return Expr("log", a)
+
+
+def sin(a: Scalar) -> Any:
+    return Expr("sin", a)
+
+
+def cos(a: Scalar) -> Any:
+    return Expr("cos", a)
+
+
+def equal(a: Scalar, b: Scalar) -> Any:
+    return _fold("eq", a, b)
+
+
+def different(a: Scalar, b: Scalar) -> Any:
+    return _fold("ne", a, b)
+
+
+def both(a: Scalar, b: Scalar) -> Any:
+    """Logical and."""
+    if is_static(a):
+        return b if a else False
+    if is_static(b):
+        return a if b else False
+    return _fold("and", a, b)
+
+
+def either(a: Scalar, b: Scalar) -> Any:
+    """Logical or."""
+    if is_static(a):
+        return True if a else b
+    if is_static(b):
+        return True if b else a
+    return _fold("or", a, b)
+
+
+def negate(a: Scalar) -> Any:
+    """Logical not."""
+    return _unary("not", a)
+
+
+def isfinite(a: Scalar) -> Any:
+    return _unary("isfinite", a)
+
+
+def float32(a: Scalar) -> Any:
+    """The nearest float32."""
+    return _unary("float32", a)
+
+
+def where(condition: Scalar, a: Scalar, b: Scalar) -> Any:
+    if is_static(condition):
+        return a if condition else b
+    if same(a, b):
+        return a
+    return Expr("where", condition, a, b)
+
+
+def clamp(x: Scalar, low: Scalar, high: Scalar) -> Any:
+    return minimum(maximum(x, low), high)
+
+
+def substitute(x: Scalar, change: Callable[[Expr], Scalar | None]) -> Any:
+    """``x`` with every leaf (dim, elem, count) for which ``change`` gives something replaced by it."""
+    if not isinstance(x, Expr):
+        return x
+    if x.op in ("dim", "elem", "count"):
+        new = change(x)
+        return x if new is None else new
+    args = tuple(substitute(a, change) if isinstance(a, Expr) else a for a in x.args)
+    if all(a is b for a, b in zip(args, x.args, strict=True)):
+        return x
+    return where(*args) if x.op == "where" else _fold(x.op, *args)
+
+
+def leaves(x: Any, found: set[int]) -> set[int]:
+    """The ids of the values that ``x`` reads."""
+    if isinstance(x, Expr):
+        if x.op in ("dim", "elem", "count"):
+            found.add(x.args[0])
+        else:
+            for a in x.args:
+                leaves(a, found)
+    return found
+
+
+class Compiler:
+    """Turns scalars into straight-line code; equal expressions share one register."""
+
+    def __init__(self, value_index: Callable[[int], int]) -> None:
+        self.code: list[tuple[int, int, int, int]] = []
+        self.consts: list[float] = []
+        self._index = value_index
+        self._known: dict[Any, list[tuple[Any, int]]] = {}
+
+    def register(self, x: Scalar) -> int:
+        """The register that holds ``x``."""
+        key = hash(x) if isinstance(x, Expr) else ("const", float(x), math.copysign(1, x))
+        for known, register in self._known.get(key, ()):
+            if not isinstance(x, Expr) or x.same(known):
+                return register
+        register = self._emit(x)
+        self._known.setdefault(key, []).append((x, register))
+        return register
+
+    def _emit(self, x: Scalar) -> int:
+        if not isinstance(x, Expr):
+            self.consts.append(float(x))
+            instruction = (CODE["const"], len(self.consts) - 1, 0, 0)
+        elif x.op == "frame":
+            instruction = (CODE["frame"], 0, 0, 0)
+        elif x.op in ("dim", "elem", "count"):
+            value, *rest = x.args
+            instruction = (CODE[x.op], self._index(value), *(rest + [0, 0])[:2])
+        else:
+            a, b, c = ([self.register(a) for a in x.args] + [0, 0])[:3]
+            instruction = (CODE[x.op], a, b, c)
+        self.code.append(instruction)
+        return len(self.code) - 1

@@ -1,0 +1,431 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The builder that operators are lowered with: from arguments and symbolic values to steps. It runs nothing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from . import expr as ex
+from .errors import ArgumentError, UnsupportedError
+from .expr import Expr, Scalar
+from .operator import Operator, Spec
+from .pixel import Px, load, scalars
+from .step import Check, Native, PyCall, Sampler, Stage, Step, StepList, Value, View, ViewOp
+from .types import DType
+
+MAX_RANK = 7  # the batch adds one axis, the native side takes eight
+
+
+class Scope:
+    """The node that is being lowered: its arguments, draws and predicate."""
+
+    def __init__(
+        self,
+        operator: Operator,
+        args: Mapping[str, Any],
+        edges: Mapping[str, Value],
+        node: int,
+        draw: int = 0,
+        guards: tuple[tuple[int, bool], ...] = (),
+    ) -> None:
+        self.operator = operator
+        self.args = args
+        self.edges = edges
+        self.node = node
+        self.draw = draw
+        self.guards = guards
+        self.checks: list[Check] = []
+
+
+class Lowering:
+    """Collects the steps of a graph. Operators use the methods below ``---- for operators ----``."""
+
+    def __init__(
+        self,
+        find: Callable[[str], type[Operator]],
+        discovered: Mapping[int, tuple[Spec, ...]],
+        sources: Mapping[int, Any],
+    ) -> None:
+        self.list = StepList()
+        self._find = find
+        self._scope: Scope | None = None
+        self._discovered = discovered
+        self._sources = sources
+
+    def lower(self, scope: Scope, inputs: Sequence[Value]) -> tuple[Value, ...]:
+        """Lower one node; its outputs."""
+        outer, self._scope = self._scope, scope
+        try:
+            op = scope.operator
+            if op.is_composite():
+                result = op.compose(self, *inputs)
+            elif op.is_python():
+                result = self._python_node(op, inputs)
+            else:
+                result = op.lower(self, *inputs)
+        finally:
+            self._scope = outer
+        return result if isinstance(result, tuple) else (result,)
+
+    def _python_node(self, op: Operator, inputs: Sequence[Value]) -> tuple[Value, ...]:
+        inferred = op.infer(self, *inputs)
+        specs = self.found() if inferred is None else inferred if isinstance(inferred, tuple) else (inferred,)
+        return self.python(specs, list(inputs) + list(self.scope.edges.values()))
+
+    @property
+    def scope(self) -> Scope:
+        assert self._scope is not None, "outside of a node"
+        return self._scope
+
+    def new_value(self, dtype: DType, shape: Iterable[Scalar], layout: str = "", per_frame: bool = False) -> Value:
+        value = Value(len(self.list.values), dtype, tuple(shape), layout, per_frame)
+        if value.rank > MAX_RANK:
+            raise UnsupportedError(f"`{self.scope.operator.name}`: expected at most {MAX_RANK} axes, got {value.rank}")
+        if layout and len(layout) != value.rank:
+            raise ArgumentError(f"`{self.scope.operator.name}`: layout {layout!r} does not name {value.rank} axes")
+        self.list.values[value.id] = value
+        return value
+
+    def opaque(self, dtype: DType, rank: int, layout: str = "", known: Sequence[Any] = ()) -> Value:
+        """A value whose extents are known only when it is there (but for those given in ``known``)."""
+        number = len(self.list.values)
+        shape = [Expr("dim", number, i) for i in range(rank)]
+        return self.new_value(
+            dtype, [k if k is not None else s for k, s in zip([*known, *[None] * rank], shape, strict=False)], layout
+        )
+
+    def _add(self, body: Any, inputs: Sequence[int], outputs: Sequence[int], **more: Any) -> None:
+        scope = self.scope
+        checks, scope.checks = tuple(scope.checks), []
+        self.list.steps.append(
+            Step(body, tuple(inputs), tuple(outputs), scope.node, checks=checks, guards=scope.guards, **more)
+        )
+
+    # ---- for operators ----
+
+    def given(self, name: str) -> bool:
+        """Whether the argument has a value (a constant that is not None, or a node)."""
+        return name in self.scope.edges or self.scope.args.get(name) is not None
+
+    def scope_given(self, name: str) -> bool:
+        """Whether the argument differs from its default."""
+        default = self.scope.operator.all_arguments()[name].convert_default()
+        return name in self.scope.edges or self.scope.args.get(name) != default
+
+    def const(self, name: str) -> Any:
+        """A constant argument."""
+        if name in self.scope.edges:
+            raise ArgumentError(f"`{self.scope.operator.name}`: argument `{name}` must be a constant, got a node")
+        return self.scope.args.get(name)
+
+    def pass_on(self, name: str) -> Any:
+        """An argument as it was given (constant or value), for another operator."""
+        return self.scope.edges.get(name, self.scope.args.get(name))
+
+    def scalar(self, name: str, index: int = 0) -> Scalar:
+        """Element ``index`` of a numeric argument; a single element stands for all."""
+        edge = self.scope.edges.get(name)
+        if edge is not None:
+            return self.element(edge, index)
+        value = self.scope.args[name]
+        if isinstance(value, tuple):
+            return value[index if len(value) > 1 else 0]  # type: ignore[no-any-return]
+        return value  # type: ignore[no-any-return]
+
+    def element(self, value: Value, index: int = 0) -> Scalar:
+        """Element ``index`` (in row-major order) of a small tensor; of the current frame if it is per frame."""
+        inner = value.shape[1:] if value.per_frame else value.shape
+        count = 1
+        for extent in inner:
+            count = count * extent if ex.is_static(extent) and count is not None else None  # type: ignore[assignment]
+        if value.per_frame and count is None:
+            raise ArgumentError(f"`{self.scope.operator.name}`: a per-frame argument needs a fixed shape per frame")
+        at = 0 if count == 1 else index
+        return Expr("elem", value.id, at, count if value.per_frame else 0)
+
+    def length(self, name: str) -> int | None:
+        """How many elements a numeric argument has (per frame, if it is per frame); None if only run time tells."""
+        edge = self.scope.edges.get(name)
+        if edge is None:
+            value = self.scope.args.get(name)
+            return len(value) if isinstance(value, tuple) else 1
+        extents = edge.shape[1:] if edge.per_frame else edge.shape
+        if all(ex.is_static(e) for e in extents):
+            return math.prod(int(e) for e in extents)  # type: ignore[arg-type]
+        return None
+
+    @property
+    def draw(self) -> tuple[int, bool, int]:
+        """(draw id, own seed?, seed) of the node."""
+        seed = self.scope.args.get("seed")
+        own = seed is not None and seed >= 0
+        return self.scope.draw, own, seed if own else 0
+
+    def require(self, condition: Scalar, text: str, *values: Scalar) -> None:
+        """``condition`` must hold; ``text`` has {0}, {1}.. for ``values``. Raises at once if it is known to fail."""
+        if ex.is_static(condition):
+            if not condition and not any(isinstance(v, Expr) for v in values) and not self.scope.guards:
+                raise ArgumentError(f"`{self.scope.operator.name}`: {text.format(*map(show_number, values))}")
+            if condition:
+                return
+        self.scope.checks.append(Check(condition, text, values))
+
+    def apply(self, name: str, *inputs: Value, **args: Any) -> Any:
+        """Lower another operator in this one's place: constants and values by argument name."""
+        op_class = self._find(name)
+        edges = {k: v for k, v in args.items() if isinstance(v, Value)}
+        given = {k: v for k, v in args.items() if not isinstance(v, Value) and v is not None}
+        outer = self.scope
+        given.setdefault("seed", outer.args.get("seed")) if op_class.draws else None
+        consts = op_class.complete(op_class.bind(given), edges)
+        scope = Scope(op_class(), consts, edges, outer.node, outer.draw, outer.guards)
+        result = self.lower(scope, inputs)
+        return result[0] if len(result) == 1 else result
+
+    def axis(self, x: Value, name: str) -> int:
+        """The axis called ``name``; unnamed images of rank 3 are HWC, of rank 2 HW."""
+        layout = self.layout(x)
+        if name not in layout:
+            raise ArgumentError(
+                f"`{self.scope.operator.name}`: expected an image with an axis {name!r}, got layout {layout!r}"
+            )
+        return layout.index(name)
+
+    def layout(self, x: Value) -> str:
+        return x.layout or {2: "HW", 3: "HWC", 4: "FHWC"}.get(x.rank, "")
+
+    def extent(self, x: Value, name: str) -> Scalar:
+        return x.shape[self.axis(x, name)]
+
+    def relabel(self, x: Value, layout: str) -> Value:
+        """The same data with other axis names."""
+        return self.view(x, (), layout=layout)
+
+    def view(self, x: Value, ops: Sequence[ViewOp], layout: str | None = None, *, may_copy: bool = False) -> Value:
+        shape, names = list(x.shape), x.layout
+        for op in ops:
+            if op.kind == "slice":
+                shape[op.axis] = op.extent
+            elif op.kind == "permute":
+                shape = [shape[i] for i in op.list]
+                names = "".join(names[i] for i in op.list) if names else ""
+            elif op.kind == "insert":
+                shape.insert(op.axis, 1)
+                names = ""
+            elif op.kind == "drop":
+                del shape[op.axis]
+                names = names[: op.axis] + names[op.axis + 1 :] if names else ""
+            else:
+                shape, names = list(op.list), ""
+        out = self.new_value(x.dtype, shape, names if layout is None else layout, x.per_frame)
+        self._add(View(tuple(ops), may_copy), [x.id], [out.id])
+        return out
+
+    def slice(self, x: Value, windows: Mapping[int, tuple[Scalar, Scalar]]) -> Value:
+        """The window ``{axis: (start, extent)}``."""
+        ops = []
+        for axis, (start, extent) in windows.items():
+            self.require(
+                ex.both(ex.both(start >= 0, extent >= 0), start + extent <= x.shape[axis]),
+                "expected a window inside the input, got start {0} and extent {1} in an axis of {2} elements",
+                start,
+                extent,
+                x.shape[axis],
+            )
+            ops.append(ViewOp("slice", axis, start, 1, extent))
+        return self.view(x, ops)
+
+    def flip(self, x: Value, axis: int, flag: Scalar) -> Value:
+        """Reverse an axis where ``flag`` is not zero."""
+        n = x.shape[axis]
+        start, step = ex.where(flag, n - 1, 0), ex.where(flag, -1, 1)
+        if ex.is_static(step) and step == 1:
+            return x
+        start = ex.maximum(start, 0)
+        return self.view(x, [ViewOp("slice", axis, start, step, n, bijective=True)])
+
+    def permute(self, x: Value, order: Sequence[int], layout: str | None = None) -> Value:
+        if list(order) == list(range(x.rank)) and layout is None:
+            return x
+        return self.view(x, [ViewOp("permute", list=tuple(order))], layout)
+
+    def stage(
+        self,
+        inputs: Sequence[Value],
+        outputs: Sequence[tuple[DType, Sequence[Scalar], str]],
+        program: Sequence[Sequence[Px]],
+        *,
+        pre: Sequence[Sequence[ViewOp]] = (),
+        post: Sequence[Sequence[ViewOp]] = (),
+        channels: int = 0,
+        sampler: Sampler | None = None,
+        frames: Scalar | None = None,
+        framed: Sequence[bool] = (),
+    ) -> tuple[Value, ...]:
+        """Emit a stage; see :class:`Stage`."""
+        outs = tuple(self.new_value(dtype, shape, layout) for dtype, shape, layout in outputs)
+        body = Stage(
+            tuple(tuple(p) for p in program),
+            tuple(tuple(p) for p in pre) or ((),) * len(inputs),
+            tuple(tuple(p) for p in post) or ((),) * len(outs),
+            channels,
+            sampler,
+        )
+        framing = {"frames": frames, "framed": tuple(framed)} if frames is not None else {}
+        self._add(body, [x.id for x in inputs], [o.id for o in outs], **framing)
+        return outs
+
+    def pointwise(self, inputs: Sequence[Value], program: Px, shape: Sequence[Scalar] | None = None,
+                  layout: str | None = None) -> Value:  # fmt: skip
+        """A flat stage: one expression over all elements (inputs broadcast). ``per_frame`` numbers make it framed."""
+        first = inputs[0]
+        shape = first.shape if shape is None else shape
+        layout = first.layout if layout is None else layout
+        frames, framed = self._framing([program], inputs, shape)
+        return self.stage(
+            inputs, [(program.dtype, shape, layout)], [[program]], frames=frames, framed=framed
+        )[0]  # fmt: skip
+
+    def channelled(self, x: Value, program: Sequence[Px], axis: int) -> Value:
+        """A stage with one expression per channel; channels run along ``axis`` and stay there."""
+        frames, framed = self._framing(program, [x], x.shape)
+        lead = 1 if frames is not None else 0
+        rank, at = x.rank - lead, axis - lead
+        order = [i for i in range(rank) if i != at] + [at]
+        view = [] if at == rank - 1 else [ViewOp("permute", list=tuple(order))]
+        shape = list(x.shape)
+        shape[axis] = len(program)
+        return self.stage(
+            [x], [(program[0].dtype, shape, x.layout)], [program], pre=[view], post=[view], channels=len(program),
+            frames=frames, framed=framed,
+        )[0]  # fmt: skip
+
+    def _framing(self, program: Sequence[Px], inputs: Sequence[Value], shape: Sequence[Scalar]) -> tuple[Any, Any]:
+        if not any(self._per_frame(u) for u in scalars(list(program))):
+            return None, ()
+        return shape[0], [x.rank == len(shape) for x in inputs]
+
+    def _per_frame(self, x: Any) -> bool:
+        if not isinstance(x, Expr):
+            return False
+        return bool(x.op == "elem" and x.args[2]) or any(self._per_frame(a) for a in x.args)
+
+    def sample(self, x: Value, sampler: Sampler, height: Scalar, width: Scalar) -> Value:
+        """Resample or warp the H and W axes; other axes: C anywhere (or none) and a leading F."""
+        layout = self.layout(x)
+        if layout not in ("HWC", "CHW", "HW", "FHWC", "FCHW", "FHW"):
+            raise UnsupportedError(
+                f"`{self.scope.operator.name}`: expected layout HWC, CHW, HW or these with a leading F, got {layout!r}"
+            )
+        frames = layout[0] == "F"
+        if not frames and any(self._per_frame(p) for p in (*sampler.params, height, width)):
+            raise ArgumentError(f"`{self.scope.operator.name}`: a per-frame argument needs a video (a leading F axis)")
+        if any(self._per_frame(p) for p in (height, width)):
+            raise ArgumentError(f"`{self.scope.operator.name}`: all frames of a video have one size, got one per frame")
+        inner = layout[1:] if frames else layout
+        shape = list(x.shape)
+        shape[layout.index("H")], shape[layout.index("W")] = height, width
+        to_hwc = [ViewOp("permute", list=(1, 2, 0))] if inner == "CHW" else []
+        if inner == "HW":
+            to_hwc = [ViewOp("insert", 2)]
+        return self.stage(
+            [x], [(x.dtype, shape, x.layout)], [[load(x.dtype)]], pre=[to_hwc], post=[to_hwc], sampler=sampler,
+            frames=shape[0] if frames else None, framed=[True] if frames else (),
+        )[0]  # fmt: skip
+
+    def cast(self, x: Value, dtype: DType) -> Value:
+        return x if x.dtype == dtype else self.pointwise([x], load(x.dtype).cast(dtype))
+
+    def native(
+        self,
+        kernel: str,
+        inputs: Sequence[Value],
+        outputs: Sequence[tuple[DType, Sequence[Scalar], str]],
+        *,
+        attrs: tuple[Any, ...] = (),
+        params: Sequence[Scalar] = (),
+        **traits: Any,
+    ) -> tuple[Value, ...]:
+        """Emit a native kernel; see :class:`Native` for the traits."""
+        outs = tuple(self.new_value(dtype, shape, layout) for dtype, shape, layout in outputs)
+        self._add(Native(kernel, attrs, tuple(params), **traits), [x.id for x in inputs], [o.id for o in outs])
+        return outs
+
+    def emit(self, kernel: str, inputs: Sequence[Value], outputs: Sequence[Value], *, attrs: tuple[Any, ...] = (),
+             params: Sequence[Scalar] = (), **traits: Any) -> None:  # fmt: skip
+        """Emit a native kernel that makes values that are declared already (of sizes that only it tells)."""
+        self._add(Native(kernel, attrs, tuple(params), **traits), [x.id for x in inputs], [o.id for o in outputs])
+
+    def constant(self, array: Any, layout: str = "") -> Value:
+        """A tensor that is the same for every row."""
+        array = np.ascontiguousarray(array)
+        attrs = (array.tobytes(), array.shape)
+        return self.native("constant", [], [(DType.of(array.dtype), array.shape, layout)], attrs=attrs, aliases=True)[0]
+
+    def numbers(self, values: Sequence[Scalar], dtype: DType, shape: Sequence[int] | None = None) -> Value:
+        """A small tensor out of scalars."""
+        shape = (len(values),) if shape is None else shape
+        return self.native("scalars", [], [(dtype, shape, "")], params=values)[0]
+
+    def python(self, specs: Sequence[Spec], inputs: Sequence[Value]) -> tuple[Value, ...]:
+        """A Python segment that runs this node's operator; outputs as ``specs`` say."""
+        scope = self.scope
+        outs = tuple(self.opaque(s.dtype, len(s.shape), s.layout, s.shape) for s in specs)
+        ordered = scope.operator.stateful or not scope.operator.pure
+        plain = len(inputs) - len(scope.edges)
+        body = PyCall(
+            scope.operator, scope.args, tuple(scope.edges), tuple(x.layout for x in inputs[:plain]), scope.draw,
+            scope.node, not ordered,
+        )  # fmt: skip
+        self._add(body, [x.id for x in inputs], [o.id for o in outs])
+        return outs
+
+    def found(self) -> tuple[Spec, ...]:
+        """What the first run told about this node's outputs; Undeclared before."""
+        specs = self._discovered.get(self.scope.node)
+        if specs is None:
+            raise Undeclared(self.scope.node)
+        return specs
+
+    @property
+    def source(self) -> Any:
+        """The opened data set of this node, which is a reader."""
+        return self._sources[self.scope.node]
+
+    def fed(self, spec: Spec, output: int = 0) -> Value:
+        """A value that the caller supplies for every row."""
+        value = self.opaque(spec.dtype, len(spec.shape), spec.layout, spec.shape)
+        self.list.fed[self.scope.node, output] = value.id
+        return value
+
+    def reader(self) -> int:
+        """The index column of this node, which is a reader."""
+        self.list.readers.append(self.scope.node)
+        return len(self.list.readers) - 1
+
+    def mark(self, x: Value, **changes: Any) -> Value:
+        """``x`` with other plan-time properties (per_frame, layout); the same data."""
+        out = self.new_value(x.dtype, x.shape, changes.get("layout", x.layout), changes.get("per_frame", x.per_frame))
+        self._add(View(()), [x.id], [out.id])
+        self.list.values[out.id] = replace(out, **changes)
+        return self.list.values[out.id]
+
+
+class Undeclared(Exception):
+    """A Python node whose outputs' types only running it tells."""
+
+    def __init__(self, node: int) -> None:
+        super().__init__(node)
+        self.node = node
+
+
+def show_number(x: Any) -> str:
+    """A number without a needless fraction."""
+    if isinstance(x, bool) or x is None:
+        return str(x)
+    return str(int(x)) if isinstance(x, float) and math.isfinite(x) and x == int(x) else f"{x:.7g}" if isinstance(x, float) else str(x)

@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pixel expressions: the per-element meaning of an operator, written once for every machine.
+
+An operator builds a tree of :class:`Px` out of loads, uniforms (per-row numbers) and typed operations. Fusion joins
+trees; :func:`compile_program` turns them into the register program that ``native/pixel.cpp`` runs. Types are semantic
+(:class:`DType`): integers wrap in their own width, FLOAT16 is rounded after every operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .expr import Expr, Scalar, same
+from .types import DType
+
+COMPARISONS = {"eq": "Eq", "ne": "Ne", "lt": "Lt", "le": "Le", "gt": "Gt", "ge": "Ge"}
+BINARY = {
+    "add": "Add", "sub": "Sub", "mul": "Mul", "div": "Div", "idiv": "IDiv", "mod": "IMod", "fmod": "FMod",
+    "pow": "Pow", "ipow": "IPow", "min": "Min", "max": "Max", "and": "And", "or": "Or", "xor": "Xor", "shl": "Shl",
+    "shr": "Shr", "atan2": "Atan2", **COMPARISONS,
+}  # fmt: skip
+UNARY = {
+    "neg": "Neg", "abs": "Abs", "not": "Not", "floor": "Floor", "ceil": "Ceil", "trunc": "Trunc", "round": "Round",
+    "sqrt": "Sqrt", "rsqrt": "Rsqrt", "cbrt": "Cbrt", "exp": "Exp", "log": "Log", "log2": "Log2", "log10": "Log10",
+    "sin": "Sin", "cos": "Cos", "tan": "Tan", "asin": "Asin", "acos": "Acos", "atan": "Atan", "sinh": "Sinh",
+    "cosh": "Cosh", "tanh": "Tanh", "asinh": "Asinh", "acosh": "Acosh", "atanh": "Atanh",
+}  # fmt: skip
+# Operations that read a 64-bit register as unsigned have a form of their own.
+UNSIGNED = {
+    "IDiv": "UDiv", "IMod": "UMod", "IPow": "UPow", "Min": "UMin", "Max": "UMax", "Shr": "UShr", "Lt": "ULt",
+    "Le": "ULe", "Gt": "UGt", "Ge": "UGe",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Px:
+    """A typed pixel expression. ``op``: load, uniform, cast, convert, select, or a key of BINARY or UNARY."""
+
+    op: str
+    dtype: DType
+    args: tuple[Px, ...] = ()
+    port: int = 0  # load
+    channel: int = -1  # load; -1: the lane's own element
+    value: Scalar = 0  # uniform
+
+    def __add__(self, o: Px | Scalar) -> Px:
+        return binary("add", self, o)
+
+    def __sub__(self, o: Px | Scalar) -> Px:
+        return binary("sub", self, o)
+
+    def __mul__(self, o: Px | Scalar) -> Px:
+        return binary("mul", self, o)
+
+    def __truediv__(self, o: Px | Scalar) -> Px:
+        return binary("div", self, o)
+
+    def cast(self, dtype: DType) -> Px:
+        """The value in another type: half to even, saturating, NaN to 0."""
+        return self if dtype == self.dtype else Px("cast", dtype, (self,))
+
+    def convert(self, dtype: DType) -> Px:
+        """The value in another type as C converts integers: modulo the width. Floats are cast."""
+        if dtype == self.dtype:
+            return self
+        if self.dtype.is_float or dtype.is_float or dtype == DType.BOOL:
+            return self.cast(dtype)
+        return Px("convert", dtype, (self,))
+
+
+def load(dtype: DType, port: int = 0, channel: int = -1) -> Px:
+    return Px("load", dtype, port=port, channel=channel)
+
+
+def uniform(value: Scalar, dtype: DType = DType.FLOAT) -> Px:
+    """A number that is the same for a whole row (or frame)."""
+    return Px("uniform", dtype, value=value)
+
+
+def binary(op: str, a: Px, b: Px | Scalar) -> Px:
+    """``op`` over two values of one type; comparisons give BOOL."""
+    if not isinstance(b, Px):
+        b = uniform(b, a.dtype)
+    if a.dtype != b.dtype:
+        raise TypeError(f"{op}: operands of one type expected, got {a.dtype} and {b.dtype}")
+    return Px(op, DType.BOOL if op in COMPARISONS else a.dtype, (a, b))
+
+
+def unary(op: str, a: Px) -> Px:
+    return Px(op, a.dtype, (a,))
+
+
+def select(condition: Px, a: Px, b: Px) -> Px:
+    return Px("select", a.dtype, (condition, a, b))
+
+
+def rewrite(x: Px, change: Callable[[Px], Px | None], memo: dict[int, Px] | None = None) -> Px:
+    """``x`` with every leaf for which ``change`` gives something replaced by it."""
+    memo = {} if memo is None else memo
+    known = memo.get(id(x))
+    if known is not None:
+        return known
+    if not x.args:
+        new = change(x) or x
+    else:
+        args = tuple(rewrite(a, change, memo) for a in x.args)
+        changed = any(a is not b for a, b in zip(args, x.args, strict=True))
+        new = Px(x.op, x.dtype, args, x.port, x.channel, x.value) if changed else x
+    memo[id(x)] = new
+    return new
+
+
+def visit(x: Px, see: Callable[[Px], None], seen: set[int] | None = None) -> None:
+    seen = set() if seen is None else seen
+    if id(x) in seen:
+        return
+    seen.add(id(x))
+    for a in x.args:
+        visit(a, see, seen)
+    see(x)
+
+
+def describe(x: Px) -> str:
+    """A short, unambiguous text of the expression."""
+    if x.op == "load":
+        return f"${x.port}" + (f".{x.channel}" if x.channel >= 0 else "")
+    if x.op == "uniform":
+        return f"{x.value!r}:{x.dtype}"
+    suffix = f"<{x.dtype}>" if x.op in ("cast", "convert") else ""
+    return f"{x.op}{suffix}({', '.join(map(describe, x.args))})"
+
+
+_REGISTER = {DType.UINT32: 1, DType.UINT64: 1, DType.INT64: 1, DType.FLOAT16: 2, DType.FLOAT: 2, DType.FLOAT64: 3}
+_SMALL = {DType.UINT8, DType.INT8, DType.UINT16, DType.INT16, DType.UINT32, DType.BOOL}
+
+Instruction = tuple[int, int, int, int, int, int, int, int, int, int, int]
+
+
+def register_type(dtype: DType) -> int:
+    """I32 0, I64 1, F32 2, F64 3, as ``pixel::type_of``."""
+    return _REGISTER.get(dtype, 0)
+
+
+class _Program:
+    """Emits instructions for expressions; equal subtrees are computed once."""
+
+    def __init__(self, op_codes: dict[str, int]) -> None:
+        self.ops = op_codes
+        self.code: list[Instruction] = []
+        self.uniforms: list[Scalar] = []
+        self._by_id: dict[int, tuple[int, bool]] = {}
+        self._by_key: dict[Any, tuple[int, bool]] = {}
+
+    def emit(self, op: str, dtype: DType, *, type_: int | None = None, from_: int = 0, operands: Sequence[Any] = (),
+             port: int = 0, channel: int = 0) -> int:  # fmt: skip
+        regs = [r for r, _ in operands] + [0] * (3 - len(operands))
+        flags = sum(1 << i for i, (_, is_uniform) in enumerate(operands) if is_uniform)
+        dst = len(self.code)
+        kind = register_type(dtype) if type_ is None else type_
+        self.code.append((self.ops[op], kind, from_, int(dtype), dst, regs[0], regs[1], regs[2], flags, port, channel))
+        return dst
+
+    def uniform(self, value: Scalar) -> int:
+        for i, known in enumerate(self.uniforms):
+            if same(known, value):
+                return i
+        self.uniforms.append(value)
+        return len(self.uniforms) - 1
+
+    def value(self, x: Px) -> tuple[int, bool]:
+        known = self._by_id.get(id(x))
+        if known is not None:
+            return known
+        operands = [self.value(a) for a in x.args]
+        if x.op == "uniform":
+            result = (self.uniform(x.value), True)
+        else:
+            key = (x.op, x.dtype, x.port, x.channel, tuple(operands), tuple(a.dtype for a in x.args))
+            found = self._by_key.get(key)
+            result = found if found is not None else (self._operation(x, operands), False)
+            self._by_key[key] = result
+        self._by_id[id(x)] = result
+        return result
+
+    def _operation(self, x: Px, operands: list[tuple[int, bool]]) -> int:
+        if x.op == "load":
+            return self.emit("Load", x.dtype, port=x.port, channel=max(x.channel, 0))
+        if x.op == "select":
+            condition, a, b = operands
+            return self.emit("Select", x.dtype, operands=[a, b, condition])
+        if x.op in ("cast", "convert"):
+            source = x.args[0].dtype
+            op = "Wrap" if x.op == "convert" else "UCast" if source == DType.UINT64 else "Cast"
+            return self.emit(op, x.dtype, from_=register_type(source), operands=operands)
+        source = x.args[0].dtype
+        op = (BINARY if x.op in BINARY else UNARY)[x.op]
+        if source == DType.UINT64:
+            op = UNSIGNED.get(op, op)
+        kind = register_type(source)
+        dst = self.emit(op, x.dtype, type_=kind, operands=operands)
+        if x.op in COMPARISONS:
+            return dst
+        if x.dtype in _SMALL:
+            return self.emit("Wrap", x.dtype, from_=kind, operands=[(dst, False)])
+        if x.dtype == DType.FLOAT16:
+            return self.emit("Cast", x.dtype, from_=kind, operands=[(dst, False)])
+        return dst
+
+    def store(self, x: Px, port: int, channel: int) -> None:
+        reg, is_uniform = self.value(x)
+        if is_uniform:
+            reg = self.emit("Copy", x.dtype, operands=[(reg, True)])
+        self.emit("Store", x.dtype, operands=[(reg, False)], port=port, channel=channel)
+
+
+@dataclass(frozen=True)
+class Compiled:
+    code: list[Instruction]
+    uniforms: list[Scalar]
+
+
+def compile_program(outputs: Sequence[Sequence[Px]], op_codes: dict[str, int]) -> Compiled:
+    """Instructions for ``outputs[port][channel]``; a flat program has one expression per port."""
+    program = _Program(op_codes)
+    for port, channels in enumerate(outputs):
+        for channel, x in enumerate(channels):
+            program.store(x, port, channel)
+    return Compiled(program.code, program.uniforms)
+
+
+def size(outputs: Sequence[Px]) -> int:
+    """How many distinct operations the expressions have."""
+    seen: set[int] = set()
+    for x in outputs:
+        visit(x, lambda _: None, seen)
+    return len(seen)
+
+
+def scalars(outputs: Sequence[Px]) -> list[Scalar]:
+    """The uniforms' values."""
+    found: list[Scalar] = []
+    seen: set[int] = set()
+    for x in outputs:
+        visit(x, lambda n: found.append(n.value) if n.op == "uniform" and isinstance(n.value, Expr) else None, seen)
+    return found

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a reader is: a sampler (ordinal -> index and row key), a storage, and a way to say where a sample came from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from .random import permute
+
+Ints = npt.NDArray[np.int64]
+
+
+class Sampler(Protocol):
+    """Which sample each position of an epoch is. Replaceable by a user's own."""
+
+    size: int | None  # positions in an epoch; None: endless
+
+    def indices(self, seed: int, epoch: int, positions: Ints) -> Ints:
+        """The data set's index for every position of the epoch."""
+        ...
+
+    def keys(self, epoch: int, positions: Ints, indices: Ints) -> npt.NDArray[np.uint64]:
+        """The row keys: the index where each sample comes once, the ordinal where samples repeat."""
+        ...
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """All samples in order, or in an order that a keyed permutation gives: random access, no state, no memory."""
+
+    size: int
+    shuffle: bool = False
+    seed: int | None = None
+    shuffle_from_epoch: int = 0
+
+    def indices(self, seed: int, epoch: int, positions: Ints) -> Ints:
+        if not self.shuffle or epoch < self.shuffle_from_epoch:
+            return positions
+        return permute(seed if self.seed is None else self.seed, epoch, self.size, positions)
+
+    def keys(self, epoch: int, positions: Ints, indices: Ints) -> npt.NDArray[np.uint64]:
+        return indices.astype(np.uint64)
+
+
+@dataclass(frozen=True)
+class OpenSource:
+    """An opened data set.
+
+    Attributes:
+        sampler: order of the samples.
+        storage: what the native reader reads from (a ``FileTable``).
+        labels: one per sample, or None.
+        fingerprint: changes when the data set does (names, order, labels).
+        shard_id, num_shards: this pipeline takes the positions ``shard_id + k * num_shards``.
+    """
+
+    sampler: Sampler
+    storage: Any
+    labels: Sequence[int] | npt.NDArray[np.int32] | None
+    fingerprint: str
+    shard_id: int = 0
+    num_shards: int = 1
+    pad_last_batch: bool = False
+    stick_to_shard: bool = False
+
+    def describe(self, index: int) -> str:
+        """Where sample ``index`` comes from, for messages."""
+        return bytes(self.storage[index]).decode(errors="replace") if self.storage is not None else f"sample {index}"

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Steps: what operators are lowered to and what the passes rewrite. A step's body says what it is; no step has the
+name of an operator that anything but a person reads.
+
+    View     geometry without moving data: window, flip, transpose, reshape
+    Stage    views -> at most one interpolating sample -> pixel program -> store through views
+    Native   any other native kernel
+    PyCall   Python code, in a segment of its own
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from .expr import Scalar
+from .pixel import Px, describe
+from .types import DType
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Value:
+    """One tensor per row. ``shape`` is symbolic; ``layout`` names the axes ("" if they have no names)."""
+
+    id: int
+    dtype: DType
+    shape: tuple[Scalar, ...]
+    layout: str = ""
+    per_frame: bool = False  # axis 0 runs along the frames of the operators that take it as an argument
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ViewOp:
+    """slice(axis, start, step, extent), permute(list), insert(axis), drop(axis), reshape(list of extents)."""
+
+    kind: str
+    axis: int = 0
+    start: Scalar = 0
+    step: Scalar = 1
+    extent: Scalar = 0
+    list: tuple[Any, ...] = ()
+    bijective: bool = False  # a slice that keeps every element: a flip
+
+    def __repr__(self) -> str:
+        if self.kind == "slice":
+            return f"slice(axis={self.axis}, start={self.start!r}, step={self.step!r}, extent={self.extent!r})"
+        return f"{self.kind}({list(self.list) if self.list else self.axis})"
+
+    def inverse(self) -> ViewOp | None:
+        """The view that undoes this one, if it loses nothing."""
+        if self.kind == "permute":
+            return ViewOp("permute", list=tuple(self.list.index(i) for i in range(len(self.list))))
+        return self if self.kind == "slice" and self.bijective else None
+
+
+VIEW_KINDS = {"slice": 0, "permute": 1, "insert": 2, "drop": 3, "reshape": 4}
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class View:
+    ops: tuple[ViewOp, ...]
+    may_copy: bool = False  # a reshape of something that is not contiguous copies it
+
+    def __repr__(self) -> str:
+        return "view[" + ", ".join(map(repr, self.ops)) + "]"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Sampler:
+    """``resample``: y0 y1 x0 x1 filter_y filter_x antialias; ``affine``: m0..m5 linear has_fill fill."""
+
+    kind: str
+    params: tuple[Scalar, ...]
+
+    def __repr__(self) -> str:
+        return f"{self.kind}({', '.join(map(repr, self.params))})"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Stage:
+    """``program[port]`` is one expression (flat, ``channels`` 0) or one per channel (channels run along the last axis).
+
+    ``pre[i]`` takes input i to the iteration space, ``post[o]`` takes output o's memory there.
+    """
+
+    program: tuple[tuple[Px, ...], ...]
+    pre: tuple[tuple[ViewOp, ...], ...]
+    post: tuple[tuple[ViewOp, ...], ...]
+    channels: int = 0
+    sampler: Sampler | None = None
+
+    def __repr__(self) -> str:
+        parts = [repr(self.sampler)] if self.sampler else []
+        parts += ["; ".join(", ".join(map(describe, p)) for p in self.program)]
+        views = [f"in{i}:{list(v)}" for i, v in enumerate(self.pre) if v]
+        views += [f"out{o}:{list(v)}" for o, v in enumerate(self.post) if v]
+        return f"stage[{' -> '.join(parts + views)}]"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Native:
+    """A native kernel by its constructor's name and constants.
+
+    Attributes:
+        params: numbers per row.
+        window: if the kernel can make just a window of its output: the indices in ``params`` of the window's first
+            row and column. The output's first two extents are the window's.
+        twin: the same in Python, for rows that the kernel hands over: ``twin(inputs, params, outputs)`` fills
+            ``outputs``.
+    """
+
+    kernel: str
+    attrs: tuple[Any, ...] = ()
+    params: tuple[Scalar, ...] = ()
+    window: tuple[int, int] | None = None
+    twin: Callable[..., None] | None = None
+    pure: bool = True
+    batch_scope: bool = False
+    aliases: bool = False
+    allocates: bool = False
+
+    def __repr__(self) -> str:
+        attrs = [a if isinstance(a, (int, float, str)) else f"<{type(a).__name__} {id(a)}>" for a in self.attrs]
+        return f"{self.kernel}({', '.join(map(str, attrs))}; {', '.join(map(repr, self.params))})"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class PyCall:
+    """An operator that runs in Python, over all active rows of a batch.
+
+    The step's inputs are the operator's inputs, then its per-row arguments in the order of ``edges``.
+    """
+
+    operator: Any
+    args: Any
+    edges: tuple[str, ...]
+    layouts: tuple[str, ...]
+    draw: int
+    node: int
+    pure: bool
+
+    def __repr__(self) -> str:
+        return f"python({self.operator.name})"
+
+
+Body = View | Stage | Native | PyCall
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """``condition`` must hold for a row; else the row fails with ``text``, whose {0}, {1}.. are ``values``."""
+
+    condition: Scalar
+    text: str
+    values: tuple[Scalar, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    body: Body
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    node: int  # the graph node it comes from
+    checks: tuple[Check, ...] = ()
+    guards: tuple[tuple[int, bool], ...] = ()  # (value, wanted): all must hold for the step to run
+    frames: Scalar | None = None
+    framed: tuple[bool, ...] = ()
+
+
+@dataclass(slots=True)
+class StepList:
+    """All steps of a graph in order, their values, and which values leave the pipeline."""
+
+    steps: list[Step] = field(default_factory=list)
+    values: dict[int, Value] = field(default_factory=dict)
+    outputs: list[int] = field(default_factory=list)
+    fed: dict[tuple[int, int], int] = field(default_factory=dict)  # (graph node, output) -> value the caller feeds
+    readers: list[int] = field(default_factory=list)  # graph nodes, in the order of their index columns

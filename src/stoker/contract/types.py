@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Element types, colour models and interpolation kinds, under the names that NVIDIA DALI's users know."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+import numpy as np
+
+
+class DType(enum.IntEnum):
+    """Element type of a tensor. The values are the native side's contract (``native/tensor.hpp``)."""
+
+    BOOL = 0
+    UINT8 = 1
+    UINT16 = 2
+    UINT32 = 3
+    UINT64 = 4
+    INT8 = 5
+    INT16 = 6
+    INT32 = 7
+    INT64 = 8
+    FLOAT16 = 9
+    FLOAT = 10
+    FLOAT64 = 11
+
+    @property
+    def numpy(self) -> np.dtype[Any]:
+        return _NUMPY[self]
+
+    @property
+    def is_float(self) -> bool:
+        return self >= DType.FLOAT16
+
+    @property
+    def is_signed(self) -> bool:
+        return self >= DType.INT8
+
+    @property
+    def size(self) -> int:
+        return _NUMPY[self].itemsize
+
+    @property
+    def positive_range(self) -> float:
+        """The largest value of an integer type, 1 for floats: what "full intensity" means."""
+        return 1.0 if self.is_float else float(np.iinfo(_NUMPY[self]).max) if self != DType.BOOL else 1.0
+
+    def __str__(self) -> str:
+        return _NUMPY[self].name
+
+    @staticmethod
+    def of(value: Any) -> DType:
+        """The DType for a NumPy, framework or Python type, a type name or a DType; TypeError if there is none."""
+        if isinstance(value, DType):
+            return value
+        if isinstance(value, enum.Enum):  # another library's enumeration with the same names (DALIDataType)
+            return DType[value.name]
+        if value is float:
+            return DType.FLOAT
+        if value is int:
+            return DType.INT32
+        name = str(value)
+        if name.startswith("torch."):
+            value = name[6:]
+        try:
+            return _OF_NUMPY[np.dtype(value)]
+        except (KeyError, TypeError):
+            raise TypeError(f"no element type for {value!r}") from None
+
+
+_NUMPY = {
+    DType.BOOL: np.dtype(np.bool_),
+    DType.UINT8: np.dtype(np.uint8),
+    DType.UINT16: np.dtype(np.uint16),
+    DType.UINT32: np.dtype(np.uint32),
+    DType.UINT64: np.dtype(np.uint64),
+    DType.INT8: np.dtype(np.int8),
+    DType.INT16: np.dtype(np.int16),
+    DType.INT32: np.dtype(np.int32),
+    DType.INT64: np.dtype(np.int64),
+    DType.FLOAT16: np.dtype(np.float16),
+    DType.FLOAT: np.dtype(np.float32),
+    DType.FLOAT64: np.dtype(np.float64),
+}
+_OF_NUMPY = {v: k for k, v in _NUMPY.items()}
+
+
+class ImageType(enum.IntEnum):
+    """Colour model of a decoded image."""
+
+    RGB = 0
+    BGR = 1
+    GRAY = 2
+    YCbCr = 3
+    ANY_DATA = 4
+
+
+class InterpType(enum.IntEnum):
+    """Interpolation kind. NN to GAUSSIAN are DALI's, BOX and HAMMING come from Pillow."""
+
+    INTERP_NN = 0
+    INTERP_LINEAR = 1
+    INTERP_CUBIC = 2
+    INTERP_LANCZOS3 = 3
+    INTERP_TRIANGULAR = 4
+    INTERP_GAUSSIAN = 5
+    INTERP_BOX = 6
+    INTERP_HAMMING = 7
+
+
+def promote(a: DType, b: DType) -> DType:
+    """DALI's type promotion: a float wins; ints widen so that both fit, mixed signs go one size up (at most int64).
+
+    >>> promote(DType.UINT8, DType.INT32).name, promote(DType.UINT32, DType.INT8).name
+    ('INT32', 'INT64')
+    """
+    if a == b:
+        return a
+    if a.is_float or b.is_float:
+        floats = [t for t in (a, b) if t.is_float]
+        return max(floats)
+    if DType.BOOL in (a, b):
+        return b if a == DType.BOOL else a
+    if a.is_signed == b.is_signed:
+        return a if a.size >= b.size else b
+    signed, unsigned = (a, b) if a.is_signed else (b, a)
+    if unsigned.size < signed.size:
+        return signed
+    return {1: DType.INT16, 2: DType.INT32}.get(unsigned.size, DType.INT64)

@@ -1,0 +1,364 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A graph that runs: sources opened, plan made, batches prefetched and delivered in order with their state tokens."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..contract.batch import Batch
+from ..contract.errors import ArgumentError, DataError, StateError, UnsupportedError, message
+from ..contract.lowering import Undeclared
+from ..contract.operator import Operator, RowContext, Spec
+from ..contract.random import Stream
+from ..contract.reader import OpenSource
+from ..graph.node import Graph, Node
+from ..graph.plan import PASSES, Plan, PlannedOutput, make_plan
+from .run import Feeds, InFlight, Replay, Run, specs_of, to_array
+from .schedule import Rows, Schedule
+
+TOKEN = 1
+Allocate = Callable[[int, PlannedOutput, int], "tuple[int, Any] | None"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a graph runs. ``depth`` 0 runs every batch on the caller's thread when it is asked for."""
+
+    batch_size: int
+    threads: int
+    seed: int
+    depth: int = 2
+    passes: frozenset[str] = frozenset(PASSES)
+
+
+@dataclass(frozen=True)
+class Delivered:
+    """One batch: an array, list of arrays or supplied tensor per output, and where the stream stands after it."""
+
+    outputs: list[Any]
+    rows: Rows
+    token: dict[str, Any]
+
+
+@dataclass
+class _Queued:
+    """A batch under way, or the error that stands in its place; ``token`` is the state after it."""
+
+    token: dict[str, Any]
+    rows: Rows | None = None
+    flight: InFlight | None = None
+    feeds: Feeds | None = None
+    error: BaseException | None = None
+
+
+class Execution:
+    """Runs ``graph``. Nothing starts before the first batch is asked for."""
+
+    def __init__(self, graph: Graph, find: Callable[[str], type[Operator]], settings: Settings) -> None:
+        self.graph = graph
+        self.settings = settings
+        self._find = find
+        needed = graph.needed()
+        opened = {n.id: _open(n) for n in graph.nodes if n.id in needed and n.operator.kind == "source"}
+        self._feeders = {k: v for k, v in opened.items() if hasattr(v, "pull")}
+        self.sources: dict[int, OpenSource] = {k: v for k, v in opened.items() if isinstance(v, OpenSource)}
+        self.schedule = Schedule(self.sources, tuple(self.sources), settings.seed)
+        self.plan: Plan | None = None
+        self._run: Run | None = None
+        self._replay: Replay | None = None
+        self._states: dict[int, Any] = {}
+        self._queue: deque[_Queued] = deque()
+        self._closed = False
+        self.token = self._token({})
+        with contextlib.suppress(Undeclared):
+            self.plan = self._make_plan(graph, {})
+
+    # ---- planning ----
+
+    def _make_plan(self, graph: Graph, discovered: Mapping[int, tuple[Spec, ...]]) -> Plan:
+        return make_plan(graph, self._find, discovered, self.settings.passes, self.sources)
+
+    def _discover(self, rows: Rows, feeds: Feeds) -> None:
+        """Find the types that only the first batch tells; Python nodes still see every row once."""
+        discovered: dict[int, tuple[Spec, ...]] = {}
+        for node, feeder in self._feeders.items():
+            data = [feeds[node, o] for o in range(self.graph.nodes[node].outputs)]
+            if len(rows):
+                discovered[node] = feeder.check(specs_of(tuple(d[0] for d in data), ()))
+        replay: Replay = {}
+        while self.plan is None:
+            try:
+                self.plan = self._make_plan(self.graph, discovered)
+            except Undeclared as undeclared:
+                node = self.graph.nodes[undeclared.node]
+                discovered[node.id] = self._try_out(node, rows, feeds, discovered, replay)
+        self._replay = replay
+
+    def _try_out(
+        self, node: Node, rows: Rows, feeds: Feeds, discovered: Mapping[int, tuple[Spec, ...]], replay: Replay
+    ) -> tuple[Spec, ...]:
+        part = self.graph.before(node.id)
+        plan = self._make_plan(part, discovered)
+        run = Run(plan, part, 1, self.settings.seed, self.sources)
+        run.states.update(self._states)
+        try:
+            parents = run.run_here(rows, feeds, replay, record=True)
+        finally:
+            self._states.update(run.states)
+            run.close()
+        made = []
+        for r in range(len(rows)):
+            values = [p[r] for p in parents]
+            guards = values[len(values) - len(node.guards) :]
+            if all(bool(g) == wanted for g, (_, wanted) in zip(guards, node.guards, strict=True)):
+                made.append(self._call_once(node, values, rows, r))
+        replay[node.id] = made
+        good = next((m for m in made if not isinstance(m, BaseException)), None)
+        if good is None:
+            failed = next((m for m in made if isinstance(m, BaseException)), None)
+            text = f"{type(failed).__name__}: {failed}" if failed else "it ran for no row of the first batch"
+            hint = "Its outputs' types are taken from the first batch, so at least one row of it must succeed"
+            raise DataError(message(node.operator.name, text, source=node.source, hint=hint)) from failed
+        return specs_of(good, node.args.get("output_layouts") or ())
+
+    def _call_once(self, node: Node, values: list[Any], rows: Rows, row: int) -> Any:
+        count = len(node.inputs)
+        edges = {name: v for (name, _), v in zip(node.edges, values[count:], strict=False)}
+        operator = node.operator()
+        stream = None
+        if operator.draws:
+            stream = Stream(self.settings.seed, int(rows.epochs[row]), int(rows.keys[row]), node.draw)
+        context = RowContext({**node.args, **edges}, stream=stream)
+        try:
+            result = operator.reference(context, *values[:count])
+        except Exception as error:
+            return error
+        return tuple(result) if isinstance(result, (tuple, list)) else (result,)
+
+    def _start(self, rows: Rows, feeds: Feeds) -> Run:
+        if self.plan is None:
+            self._discover(rows, feeds)
+        assert self.plan is not None
+        self._run = Run(self.plan, self.graph, self.settings.threads, self.settings.seed, self.sources)
+        self._run.states.update(self._states)
+        return self._run
+
+    # ---- batches ----
+
+    def next(self, *, wrap: bool, allocate: Allocate | None = None) -> Delivered | None:
+        """The next batch, or None at the end of the epoch (without ``wrap``) or of the data.
+
+        Raises:
+            DataError: a row of this batch failed; the next call gives the next batch.
+            StateError: the pipeline is closed.
+        """
+        if self._closed:
+            raise StateError("the pipeline is closed")
+        self._fill(max(1, self.settings.depth), wrap, allocate)
+        if not self._queue:
+            return None
+        item = self._queue.popleft()
+        try:
+            outputs, states = self._finish(item)
+        finally:
+            self.token = item.token
+        self.token = {**item.token, "states": {**item.token["states"], **states}}
+        if self.settings.depth and not (self._queue and self._queue[-1].error):
+            self._fill(self.settings.depth, wrap, allocate)
+        assert item.rows is not None
+        return Delivered(outputs, item.rows, self.token)
+
+    def _finish(self, item: _Queued) -> tuple[list[Any], dict[str, Any]]:
+        if item.error is not None:
+            raise item.error
+        assert self._run is not None and item.rows is not None
+        if item.flight is not None:
+            outputs = self._run.collect(item.flight)
+            return outputs, {str(k): v for k, v in item.flight.states.items()}
+        replay, self._replay = self._replay, None
+        outputs = self._run.run_here(item.rows, item.feeds or {}, replay)
+        return outputs, self._current_states()
+
+    def _current_states(self) -> dict[str, Any]:
+        if self._run is None:
+            return {}
+        return {
+            str(k): self.graph.nodes[k].operator().get_state(v) for k, v in self._run.states.items()
+        }
+
+    def _fill(self, depth: int, wrap: bool, allocate: Allocate | None) -> None:
+        while len(self._queue) < depth:
+            if self._queue and self._queue[-1].error is not None:
+                return
+            before = (self.schedule.epoch, self.schedule.position)
+            try:
+                item = self._submit_next(wrap, allocate)
+            except Exception as error:
+                # In order: batches before it are delivered first.
+                item = _Queued(self._token({}), error=error)
+            except BaseException:
+                self.schedule.epoch, self.schedule.position = before
+                raise
+            if item is None:
+                return
+            self._queue.append(item)
+
+    def _submit_next(self, wrap: bool, allocate: Allocate | None) -> _Queued | None:
+        rows, feeds = self._pull(wrap)
+        if rows is None:
+            return None
+        run = self._run or self._start(rows, feeds)
+        token = self._token({})
+        if not self.settings.depth:
+            return _Queued(token, rows, feeds=feeds)
+        replay, self._replay = self._replay, None
+        return _Queued(token, rows, run.submit(rows, feeds, self._supply(rows, allocate), replay))
+
+    def _pull(self, wrap: bool) -> tuple[Rows | None, dict[tuple[int, int], Any]]:
+        """Rows and what the caller's sources give for them."""
+        count = self.settings.batch_size
+        rows = None
+        if self.sources:
+            rows = self.schedule.next(count, wrap=wrap)
+            if rows is None:
+                return None, {}
+            count = len(rows)
+        feeds: dict[tuple[int, int], Any] = {}
+        for node, feeder in self._feeders.items():
+            try:
+                data = feeder.pull(count, self.schedule.epoch)
+            except StopIteration:
+                return None, {}
+            for output, column in enumerate(data):
+                feeds[node, output] = column
+            if rows is None and node == next(iter(self._feeders)):
+                count = len(data[0])
+            for column in data:
+                if len(column) != count:
+                    raise DataError(
+                        message(
+                            "external_source", f"expected {count} rows as in the rest of the batch, got {len(column)}",
+                            source=self.graph.nodes[node].source,
+                        )
+                    )  # fmt: skip
+        if rows is None:
+            rows = self.schedule.next(count, wrap=True)
+        return rows, feeds
+
+    def _supply(self, rows: Rows, allocate: Allocate | None) -> dict[int, tuple[int, Any]]:
+        assert self.plan is not None
+        if allocate is None:
+            return {}
+        found = ((i, allocate(i, o, len(rows))) for i, o in enumerate(self.plan.outputs) if o.shape is not None)
+        return {i: memory for i, memory in found if memory is not None}
+
+    def run_rows(self, rows: Rows, feeds: Feeds) -> list[Any]:
+        """Run given rows at once, on the caller's thread, beside the queue (inference, eager, substitutes)."""
+        if self._closed:
+            raise StateError("the pipeline is closed")
+        run = self._run or self._start(rows, feeds)
+        replay, self._replay = self._replay, None
+        return run.run_here(rows, feeds, replay)
+
+    def batches(self, delivered: Delivered) -> tuple[Batch, ...]:
+        """The outputs as batches."""
+        assert self.plan is not None
+        rows = delivered.rows
+        return tuple(
+            Batch(data, planned.dtype, planned.layout, rows.keys, rows.epochs)
+            for data, planned in zip(delivered.outputs, self.plan.outputs, strict=True)
+        )
+
+    # ---- state ----
+
+    def _token(self, states: dict[str, Any]) -> dict[str, Any]:
+        shards = next((s.num_shards for s in self.sources.values()), 1)
+        return {
+            "stoker_state": TOKEN,
+            "graph": self.graph.fingerprint(),
+            "data": [s.fingerprint for s in self.sources.values()],
+            "seed": self.settings.seed,
+            "epoch": self.schedule.epoch,
+            "consumed": self.schedule.position * shards,
+            "sources": {str(k): f.position for k, f in self._feeders.items()},
+            "states": states,
+        }
+
+    def get_state(self) -> dict[str, Any]:
+        """The token of the last delivered batch; StateError if a source cannot be taken up again."""
+        for node, feeder in self._feeders.items():
+            feeder.require_resumable(self.graph.nodes[node].source)
+        return self.token
+
+    def set_state(self, token: Mapping[str, Any]) -> None:
+        """Go on after the batch whose token this is."""
+        mine = self._token({})
+        for key, what in (("stoker_state", "format"), ("graph", "graph"), ("data", "data set"), ("seed", "seed")):
+            if token.get(key) != mine[key]:
+                raise StateError(
+                    f"the state was saved with another {what}: expected {mine[key]!r}, got {token.get(key)!r}. "
+                    "Build the same pipeline over the same files with the same seed, or start without the state"
+                )
+        self.drop()
+        shards = next((s.num_shards for s in self.sources.values()), 1)
+        self.schedule.epoch = int(token["epoch"])
+        self.schedule.position = -(-int(token["consumed"]) // shards)
+        for key, position in token["sources"].items():
+            self._feeders[int(key)].seek(position)
+        restored = {int(k): self.graph.nodes[int(k)].operator().set_state(v) for k, v in token["states"].items()}
+        self._states.update(restored)
+        if self._run is not None:
+            self._run.states.update(restored)
+        self.token = dict(token)
+
+    def start_epoch(self, epoch: int) -> None:
+        """Forget what is queued and begin an epoch."""
+        self.drop()
+        self.schedule.start_epoch(epoch)
+        for feeder in self._feeders.values():
+            feeder.reset()
+        self.token = self._token(self._current_states())
+
+    def drop(self) -> None:
+        """Wait for what is under way and throw it away."""
+        while self._queue:
+            item = self._queue.popleft()
+            if item.flight is not None and self._run is not None:
+                with contextlib.suppress(DataError):
+                    self._run.collect(item.flight)
+
+    def close(self) -> None:
+        """Stop; idempotent."""
+        self._closed = True
+        if self._run is not None:
+            self._run.close()
+        self._queue.clear()  # after the threads that write into its memory have ended
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    @property
+    def run(self) -> Run | None:
+        """The running plan, once started."""
+        return self._run
+
+
+def _open(node: Node) -> Any:
+    opener = getattr(node.operator, "open", None)
+    if opener is None:
+        raise UnsupportedError(f"`{node.operator.name}` cannot be opened")
+    try:
+        return opener(node.args)
+    except (ValueError, OSError) as error:
+        text = str(error).removeprefix(f"`{node.operator.name}`: ")
+        if not isinstance(error, ValueError):
+            text = f"{type(error).__name__}: {text}"
+        raise ArgumentError(message(node.operator.name, text, source=node.source)) from error
+
+
+__all__ = ["Delivered", "Execution", "Settings", "to_array"]

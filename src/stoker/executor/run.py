@@ -1,0 +1,363 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Python side of a run: it submits batches, runs Python segments, and hands over what the native loop made."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+import weakref
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..contract.errors import DataError, StateError, message
+from ..contract.lowering import show_number
+from ..contract.operator import RowContext, Spec
+from ..contract.random import Stream
+from ..contract.step import Native, PyCall
+from ..contract.types import DType
+from ..graph.node import Graph
+from ..graph.plan import Plan
+from ..native import _native
+from .schedule import Rows
+
+_DONE, _PYTHON, _TIMEOUT, _CLOSED = range(4)
+_POLL_S = 0.1  # how long Ctrl-C may go unnoticed while a batch is awaited
+
+Replay = dict[int, list[Any]]  # node -> outputs per row, made while types were being found
+Feeds = Mapping[tuple[int, int], Any]  # (node, output) -> an array with one element per row, or a list of arrays
+
+
+@dataclass(eq=False)
+class InFlight:
+    """A batch on its way. ``kept`` are the caller's arrays that the native side reads or writes."""
+
+    job: Any
+    rows: Rows
+    kept: list[Any]
+    supplied: dict[int, Any]
+    replay: Replay
+    record: bool = False
+    failures: dict[int, BaseException] = field(default_factory=dict)
+    states: dict[int, Any] = field(default_factory=dict)
+
+
+_live: weakref.WeakSet[Run] = weakref.WeakSet()
+
+
+class Run:
+    """Executes one plan. Rows go in with :meth:`submit`, outputs come out of :meth:`collect`, in order.
+
+    Args:
+        describe: gives a text for a reader's sample (reader number, index), for messages.
+    """
+
+    def __init__(self, plan: Plan, graph: Graph, threads: int, seed: int, sources: Mapping[int, Any]) -> None:
+        self.plan = plan
+        self.graph = graph
+        self.seed = seed
+        self._sources = [sources[r] for r in plan.readers]
+        self._engine = _native.Engine(plan.native, threads)
+        self._flying: dict[int, InFlight] = {}
+        self._lock = threading.Lock()
+        self._server: threading.Thread | None = None
+        self._pid = os.getpid()
+        self.states: dict[int, Any] = {}  # of stateful operators, by node
+        for step in plan.steps:
+            if isinstance(step.body, PyCall) and step.body.operator.stateful:
+                self.states[step.node] = step.body.operator.init()
+        _live.add(self)
+
+    # ---- batches ----
+
+    def submit(self, rows: Rows, feeds: Feeds, supply: Mapping[int, tuple[int, Any]],
+               replay: Replay | None = None) -> InFlight:  # fmt: skip
+        """Queue a batch for the worker threads. ``supply`` gives outputs' memory: number -> (address, owner)."""
+        self._check_usable()
+        flight = self._prepare(rows, feeds, supply, replay)
+        self._engine.submit(flight.job)
+        return flight
+
+    def _prepare(
+        self, rows: Rows, feeds: Feeds, supply: Mapping[int, tuple[int, Any]], replay: Replay | None
+    ) -> InFlight:
+        job = self._engine.acquire(len(rows))
+        job.set_rows(rows.keys, rows.epochs, self.seed)
+        for n, index in enumerate(rows.indices):
+            job.set_index(n, index)
+        kept: list[Any] = []
+        for key, data in feeds.items():
+            value = self.plan.fed.get(key)
+            if value is None:
+                continue
+            kept.append(data)
+            if isinstance(data, np.ndarray):
+                job.feed_rows(value, data)
+            else:
+                for r, row in enumerate(data):
+                    job.feed(value, r, row)
+        supplied = {}
+        for output, (address, owner) in supply.items():
+            job.supply(output, address)
+            supplied[output] = owner
+        flight = InFlight(job, rows, kept, supplied, {} if replay is None else replay)
+        with self._lock:
+            self._flying[job.id] = flight
+        return flight
+
+    def collect(self, flight: InFlight) -> list[Any]:
+        """Wait for a batch; its outputs: supplied owners, arrays (dense), or lists of arrays (ragged)."""
+        while True:
+            state = self._engine.wait(flight.job, _POLL_S)
+            if state == _DONE:
+                return self._take(flight)
+            if state == _CLOSED:
+                raise StateError("the pipeline was closed while a batch was awaited")
+            if state == _PYTHON:
+                self._serve_python()
+
+    def run_here(self, rows: Rows, feeds: Feeds, replay: Replay | None = None, *, record: bool = False) -> list[Any]:
+        """Run one batch on the caller's thread, without a queue or another thread.
+
+        ``record`` puts what Python nodes give into ``replay``.
+        """
+        flight = self._prepare(rows, feeds, {}, replay)
+        flight.record = record
+        self._engine.begin(flight.job)
+        try:
+            while (work := self._engine.advance(flight.job)) is not None:
+                self._do(work)
+        except BaseException:
+            self._forget(flight)
+            raise
+        return self._take(flight)
+
+    def _take(self, flight: InFlight) -> list[Any]:
+        job = flight.job
+        try:
+            if job.has_errors:
+                raise self._error(flight)
+            return [
+                flight.supplied[i] if i in flight.supplied else job.take_output(i)
+                for i in range(len(self.plan.outputs))
+            ]
+        finally:
+            self._forget(flight)
+
+    def _forget(self, flight: InFlight) -> None:
+        with self._lock:
+            self._flying.pop(flight.job.id, None)
+        self._engine.release(flight.job)
+
+    # ---- Python work ----
+
+    def _serve_python(self) -> None:
+        """Start the thread that runs Python segments and handed-over rows."""
+        if self._server is None or not self._server.is_alive():
+            self._server = threading.Thread(target=_serve, args=(self._engine, weakref.ref(self)), daemon=True)
+            self._server.name = "stoker-python"
+            self._server.start()
+
+    def _do(self, work: Any) -> None:
+        """One piece of Python work. Whatever happens, the batch goes on."""
+        try:
+            if work.row >= 0:
+                self._hand_over(work)
+            else:
+                self._python_segment(work.job)
+        finally:
+            self._engine.finish_python(work)
+
+    def _hand_over(self, work: Any) -> None:
+        step = self.plan.steps[work.step]
+        assert isinstance(step.body, Native) and step.body.twin is not None
+        job, row = work.job, work.row
+        inputs = [job.array(row, v) for v in step.inputs]
+        try:
+            step.body.twin(inputs, work.params, work.outputs())
+        except Exception as error:
+            self._fail(job, row, work.step, error)
+
+    def _python_segment(self, job: Any) -> None:
+        _, members = self.plan.segments[job.segment]
+        flight = self._flying[job.id]
+        for number in members:
+            step = self.plan.steps[number]
+            assert isinstance(step.body, PyCall)
+            rows = [r for r in range(job.rows) if job.active(r, number)]
+            inputs = [[job.array(r, v) for v in step.inputs] for r in rows]
+            made = flight.replay.get(step.node)
+            if made is None:
+                contexts = [self._context(step.body, r, x, flight.rows) for r, x in zip(rows, inputs, strict=True)]
+                plain = [tuple(x[: len(x) - len(step.body.edges)]) for x in inputs]
+                made = self.call(step.body, contexts, plain)
+                if flight.record:
+                    flight.replay[step.node] = made
+            for r, result in zip(rows, made, strict=True):
+                if isinstance(result, BaseException):
+                    self._fail(job, r, number, result)
+                else:
+                    self._put(job, r, number, result)
+            if step.body.operator.stateful:
+                flight.states[step.node] = step.body.operator.get_state(self.states[step.node])
+
+    def _context(self, body: PyCall, row: int, inputs: Sequence[Any], rows: Rows) -> RowContext:
+        edges = dict(zip(body.edges, inputs[len(inputs) - len(body.edges) :], strict=True))
+        seed = body.args.get("seed")
+        stream = None
+        if body.operator.draws:
+            own = seed if seed is not None and seed >= 0 else self.seed
+            stream = Stream(own, int(rows.epochs[row]), int(rows.keys[row]), body.draw)
+        return RowContext(
+            {**body.args, **edges}, layouts=body.layouts, stream=stream, state=self.states.get(body.node)
+        )
+
+    @staticmethod
+    def call(body: PyCall, rows: list[RowContext], inputs: list[tuple[Any, ...]]) -> list[Any]:
+        """Results per row: a tuple of outputs, or the exception that it raised."""
+        operator = body.operator
+        if operator.scope == "batch":
+            try:
+                return [_as_tuple(x) for x in operator.run_rows(rows, inputs)]
+            except Exception as error:
+                return [error] * len(rows)
+        results: list[Any] = []
+        for row, x in zip(rows, inputs, strict=True):
+            try:
+                results.append(_as_tuple(operator.reference(row, *x)))
+            except Exception as error:
+                results.append(error)
+        return results
+
+    def _put(self, job: Any, row: int, number: int, outputs: tuple[Any, ...]) -> None:
+        step = self.plan.steps[number]
+        try:
+            if len(outputs) != len(step.outputs):
+                raise ValueError(f"expected {len(step.outputs)} outputs, got {len(outputs)}")
+            for v, data in zip(step.outputs, outputs, strict=True):
+                planned = self.plan.values[v]
+                array = to_array(data)
+                if array.dtype != planned.dtype.numpy or array.ndim != planned.rank:
+                    raise ValueError(
+                        f"expected {planned.dtype} with {planned.rank} axes as for the first row, "
+                        f"got {array.dtype} with {array.ndim}"
+                    )
+                job.put(row, v, array)
+        except Exception as error:
+            self._fail(job, row, number, error)
+
+    def _fail(self, job: Any, row: int, number: int, error: BaseException) -> None:
+        flight = self._flying.get(job.id)
+        if flight is not None:
+            flight.failures[row] = error
+        job.fail(row, number, str(error) or type(error).__name__)
+
+    # ---- errors ----
+
+    def _error(self, flight: InFlight) -> DataError:
+        """The first row's error, with its cause."""
+        row, number, check, values, text = min(flight.job.errors)
+        step = self.plan.steps[number]
+        text = text.decode(errors="replace")
+        cause = flight.failures.get(row)
+        if check >= 0:
+            text = self.plan.messages[check].format(*map(show_number, values))
+        elif cause is not None and not isinstance(cause, DataError):
+            text = f"{type(cause).__name__}: {text}"
+        node = self.graph.nodes[step.node] if step.node >= 0 else None
+        sample, name = None, f"row {row}"
+        if self._sources:
+            sample = int(flight.rows.indices[0][row])
+            name = f"sample {sample} ({self._sources[0].describe(sample)})"
+        subject = node.operator.name if node else "output"
+        error = DataError(
+            message(subject, text, sample=name, source=node.source if node else None), row=row, sample=sample
+        )
+        error.__cause__ = cause
+        return error
+
+    # ---- end ----
+
+    def _check_usable(self) -> None:
+        if self._engine.closed:
+            raise StateError("the pipeline is closed")
+        if os.getpid() != self._pid:
+            raise StateError(
+                "this pipeline was started in another process: threads do not survive a fork. Build it in the process "
+                'that uses it, or use the "spawn" start method'
+            )
+
+    def close(self) -> None:
+        """Stop all threads; idempotent. Rows in flight are finished first, queued ones dropped."""
+        if os.getpid() != self._pid:
+            return
+        self._engine.close()
+        server, self._server = self._server, None
+        if server is not None and server is not threading.current_thread():
+            server.join()
+        self._flying.clear()
+        _live.discard(self)
+
+    @property
+    def closed(self) -> bool:
+        return bool(self._engine.closed)
+
+    @property
+    def scratch_bytes(self) -> int:
+        return int(self._engine.scratch_bytes)
+
+
+def _serve(engine: Any, owner: weakref.ref[Run]) -> None:
+    """The Python thread: it must not keep the run alive, so that a forgotten pipeline still ends."""
+    while True:
+        work = engine.next_python(1.0)
+        if work is False:
+            return
+        if work is True:
+            if owner() is None:
+                return
+            continue
+        run = owner()
+        if run is None:
+            engine.finish_python(work)
+            return
+        run._do(work)
+        del run, work
+
+
+@atexit.register
+def _close_all() -> None:
+    for run in list(_live):
+        run.close()
+
+
+def _as_tuple(x: Any) -> tuple[Any, ...]:
+    return tuple(x) if isinstance(x, (tuple, list)) else (x,)
+
+
+def to_array(data: Any) -> npt.NDArray[Any]:
+    """Any array, DLPack tensor, number or bytes as a contiguous NumPy array in native byte order."""
+    if isinstance(data, np.ndarray):
+        array = data
+    elif isinstance(data, (bytes, bytearray, memoryview)):
+        array = np.frombuffer(data, np.uint8)
+    elif hasattr(data, "__dlpack__"):
+        array = np.from_dlpack(data)
+    else:
+        array = np.asarray(data)
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    return np.ascontiguousarray(array) if array.ndim else array.copy() if not array.flags.aligned else array
+
+
+def specs_of(outputs: tuple[Any, ...], layouts: Sequence[str]) -> tuple[Spec, ...]:
+    """Types of a Python node's outputs, from one row of them."""
+    arrays = [to_array(x) for x in outputs]
+    names = list(layouts) + [""] * len(arrays)
+    return tuple(
+        Spec(DType.of(a.dtype), (None,) * a.ndim, n if len(n) == a.ndim else "") for a, n in zip(arrays, names, strict=False)
+    )

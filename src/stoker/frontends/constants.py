@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small things that users hand to pipelines or get from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..contract.errors import ArgumentError
+from ..contract.types import DType
+from .definition import GraphBuilder
+
+
+class Constant:
+    """A constant with a type, shape or layout of its own, as an input of operators and arithmetic.
+
+    Args:
+        value: number, list or array.
+        dtype: element type; by default INT32 for ints and FLOAT for floats.
+        shape: the shape to give it; a single value is repeated.
+        layout: names of the axes.
+    """
+
+    def __init__(self, value: Any, dtype: Any = None, shape: Any = None, layout: str | None = None, device: str | None = None):
+        if device not in (None, "cpu"):
+            raise ArgumentError(f'`Constant`: expected device="cpu", got {device!r}')
+        array = np.asarray(value)
+        if dtype is not None:
+            array = array.astype(DType.of(dtype).numpy)
+        elif not isinstance(value, (np.ndarray, np.generic)):
+            array = array.astype({"f": np.float32, "b": np.bool_}.get(array.dtype.kind, np.int32))
+        if shape is not None:
+            array = np.broadcast_to(array, shape) if array.size == 1 else array.reshape(shape)
+        self.value = array
+        self.layout = layout or ""
+
+    def __stoker_constant__(self, builder: GraphBuilder) -> Any:
+        return builder.call("_constant", (), {"value": self.value, "layout": self.layout})
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.array(self.value, dtype=dtype, copy=copy)
+
+
+@dataclass(frozen=True)
+class SampleInfo:
+    """What a per-sample source is told."""
+
+    idx_in_epoch: int
+    idx_in_batch: int
+    iteration: int
+    epoch_idx: int
+
+
+@dataclass(frozen=True)
+class BatchInfo:
+    """What a per-batch source is told (``batch_info=True``)."""
+
+    iteration: int
+    epoch_idx: int

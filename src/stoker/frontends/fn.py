@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``fn``: operators as functions on nodes, with the names and argument names of NVIDIA DALI.
+
+``fn.resize(images, size=(224, 224))`` adds a node to the pipeline that is being defined. ``fn.readers.file`` and the
+like are found by qualified name. To use an operator on data that are there already, see :mod:`stoker.eager`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..contract.errors import ArgumentError, StateError, did_you_mean
+from .definition import DataNode, current
+from .registry import find, is_group, names
+
+
+class Group:
+    """A group of operators, such as ``fn.readers``."""
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+        self.__name__ = f"fn.{prefix}"
+
+    def __getattr__(self, name: str) -> Any:
+        return _get(f"{self._prefix}.{name}")
+
+    def __dir__(self) -> list[str]:
+        return _members(self._prefix + ".")
+
+    def __repr__(self) -> str:
+        return f"<stoker.fn.{self._prefix}: {', '.join(dir(self))}>"
+
+
+def _members(prefix: str) -> list[str]:
+    return sorted(
+        {n[len(prefix) :].split(".")[0] for n in names() if n.startswith(prefix) and not n[len(prefix) :].startswith("_")}
+    )
+
+
+_functions: dict[str, Any] = {}
+
+
+def _get(name: str) -> Any:
+    found = _functions.get(name)
+    if found is None:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        if name not in names():
+            if is_group(name):
+                return Group(name)
+            hint = did_you_mean(name, [n for n in names() if not n.startswith("_")])
+            raise AttributeError(f"there is no operator `{name}`" + (f"; {hint}" if hint else ""))
+        found = _make_function(name)
+        _functions[name] = found
+    return found
+
+
+def _make_function(name: str) -> Any:
+    operator = find(name)
+
+    def function(*inputs: Any, **arguments: Any) -> Any:
+        builder = next((x.builder for x in _nodes(inputs, arguments)), None) or current()
+        if builder is None:
+            if any(hasattr(x, "__array__") or hasattr(x, "__dlpack__") or isinstance(x, bytes) for x in inputs):
+                raise ArgumentError(
+                    f"`{name}`: expected a node inside of a pipeline definition, got {type(inputs[0]).__name__}. "
+                    f"To run the operator on data that are there, call `stoker.eager.{name}(...)`"
+                )
+            raise StateError(
+                f"`fn.{name}` adds a node to a pipeline: call it inside of a function under @pipeline_def, "
+                "or inside of `with pipeline:`"
+            )
+        return builder.call(name, inputs, arguments)
+
+    function.__name__ = function.__qualname__ = name.rsplit(".", 1)[-1]
+    function.__doc__ = operator.__doc__
+    function.__module__ = "stoker.fn"
+    return function
+
+
+def _nodes(inputs: Any, arguments: Any) -> Any:
+    for x in (*inputs, *arguments.values()):
+        if isinstance(x, DataNode):
+            yield x
+        elif isinstance(x, (list, tuple)):
+            yield from (i for i in x if isinstance(i, DataNode))
+
+
+def __getattr__(name: str) -> Any:
+    return _get(name)
+
+
+def __dir__() -> list[str]:
+    return _members("")

@@ -1,0 +1,314 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pipelines: a graph with the settings to run it. Names and meanings of arguments follow NVIDIA DALI."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import secrets
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any, TypeVar, overload
+
+from ..contract.batch import Batch
+from ..contract.errors import ArgumentError, StateError, UnsupportedError, did_you_mean
+from ..executor.execution import Allocate, Delivered, Execution, Settings
+from ..graph.node import Graph
+from ..graph.plan import PASSES
+from ..graph.show import show
+from ..settings import default_threads
+from .definition import DataNode, GraphBuilder
+from .registry import find
+
+# Arguments of DALI's Pipeline that choose between its executors: accepted, there is one way to run here.
+_ACCEPTED = frozenset({
+    "exec_dynamic", "experimental_exec_dynamic", "bytes_per_sample", "set_affinity", "max_streams",
+    "default_cuda_stream_priority", "enable_memory_stats", "enable_checkpointing", "py_num_workers",
+    "py_start_method", "py_callback_pickler", "output_dtype", "output_ndim", "output_layout", "stream_policy",
+    "concurrency",
+})  # fmt: skip
+
+
+class Pipeline:
+    """A pipeline.
+
+    Args:
+        batch_size: most rows of a batch.
+        num_threads: worker threads; by default as many as the process may use.
+        device_id: None: this build runs on the CPU.
+        seed: decides all random numbers, together with epoch and sample; drawn if not given (see :attr:`seed`).
+        prefetch_queue_depth: batches that are made ahead.
+        exec_async, exec_pipelined: False (either) runs every batch on the caller's thread, when it is asked for.
+        checkpoint: a state (see :meth:`get_state`) to go on from.
+    """
+
+    def __init__(
+        self,
+        batch_size: int = 1,
+        num_threads: int | None = None,
+        device_id: int | None = None,
+        seed: int | None = None,
+        *,
+        prefetch_queue_depth: int | Mapping[str, int] = 2,
+        exec_async: bool = True,
+        exec_pipelined: bool = True,
+        checkpoint: Mapping[str, Any] | None = None,
+        passes: frozenset[str] | None = None,
+        **accepted: Any,
+    ) -> None:
+        for key in accepted:
+            if key not in _ACCEPTED:
+                known = [*inspect.signature(Pipeline.__init__).parameters, *_ACCEPTED]
+                raise ArgumentError(f"`Pipeline`: unknown argument `{key}`; {did_you_mean(key, known)}".rstrip("; "))
+        if device_id is not None:
+            raise UnsupportedError(
+                f"`Pipeline`: expected device_id=None, got {device_id}: this build runs on the CPU only; the results "
+                "will be the same bits on every device"
+            )
+        self._batch_size = _positive("batch_size", batch_size)
+        self._threads = default_threads() if num_threads is None else _positive("num_threads", num_threads)
+        self._seed = secrets.randbits(63) if seed is None or seed < 0 else int(seed)
+        if isinstance(prefetch_queue_depth, Mapping):
+            prefetch_queue_depth = prefetch_queue_depth["cpu_size"]
+        depth = _positive("prefetch_queue_depth", prefetch_queue_depth)
+        self._depth = depth if exec_async and exec_pipelined else 0
+        self._passes = frozenset(PASSES) if passes is None else passes
+        self._checkpoint = checkpoint
+        self._builder = GraphBuilder()
+        self._outputs: tuple[Any, ...] | None = None
+        self._execution: Execution | None = None
+
+    # ---- definition ----
+
+    def __enter__(self) -> Pipeline:
+        if self._outputs is None:
+            self._builder.__enter__()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        if self._execution is not None:
+            self.close()
+        elif self._builder is not None:
+            self._builder.__exit__()
+
+    def set_outputs(self, *outputs: Any) -> None:
+        """What the pipeline returns: nodes, or constants."""
+        self._outputs = _flatten(outputs)
+
+    @property
+    def graph(self) -> Graph:
+        """The graph; StateError before outputs are set."""
+        if self._outputs is None:
+            raise StateError("the pipeline has no outputs yet: return them from the function, or call `set_outputs`")
+        return self._builder.graph(self._outputs)
+
+    def build(self) -> Pipeline:
+        """Check the graph, open its data sets and plan it. Starts no thread; called by :meth:`run` if need be."""
+        if self._execution is None:
+            settings = Settings(self._batch_size, self._threads, self._seed, self._depth, self._passes)
+            self._execution = Execution(self.graph, find, settings)
+            if self._checkpoint is not None:
+                self._execution.set_state(self._checkpoint)
+        return self
+
+    @property
+    def execution(self) -> Execution:
+        """The running side; builds the pipeline."""
+        self.build()
+        assert self._execution is not None
+        return self._execution
+
+    # ---- running ----
+
+    def run(self) -> tuple[Batch, ...]:
+        """The next batch: one :class:`Batch` per output. A reader's epochs follow each other without a seam.
+
+        Raises:
+            DataError: a row failed; the pipeline stays usable.
+            StopIteration: a source has ended.
+        """
+        execution = self.execution
+        delivered = execution.next(wrap=True)
+        if delivered is None:
+            raise StopIteration("the pipeline's data have ended")
+        return execution.batches(delivered)
+
+    outputs = run
+
+    def next(self, *, wrap: bool = False, allocate: Allocate | None = None) -> Delivered | None:
+        """For adapters: the next batch of the epoch in memory that ``allocate`` gives; None at the end."""
+        return self.execution.next(wrap=wrap, allocate=allocate)
+
+    def start_epoch(self, epoch: int) -> None:
+        """Begin an epoch; batches that were made ahead are dropped."""
+        self.execution.start_epoch(epoch)
+
+    def reset(self) -> None:
+        """Begin the next epoch."""
+        self.start_epoch(self.execution.schedule.epoch + 1)
+
+    def close(self) -> None:
+        """Stop the threads; idempotent. A closed pipeline cannot run again."""
+        if self._execution is not None:
+            self._execution.close()
+
+    # ---- facts ----
+
+    @property
+    def batch_size(self) -> int:
+        return self._batch_size
+
+    max_batch_size = batch_size
+
+    @property
+    def num_threads(self) -> int:
+        return self._threads
+
+    @property
+    def device_id(self) -> int | None:
+        return None
+
+    @property
+    def seed(self) -> int:
+        """The seed in use; give it to another pipeline to get the same samples."""
+        return self._seed
+
+    @property
+    def num_outputs(self) -> int:
+        return len(self.graph.outputs)
+
+    @property
+    def output_names(self) -> tuple[str | None, ...]:
+        """The `name` of each output's node, or None."""
+        return self.graph.names
+
+    def epoch_size(self, name: str | None = None) -> Any:
+        """Samples of the data set: of the reader ``name``, or a dict of all readers by name."""
+        sizes = {key: meta["epoch_size"] for key, meta in self._meta().items()}
+        return _named(sizes, name)
+
+    def reader_meta(self, name: str | None = None) -> Any:
+        """DALI's facts about a reader: epoch_size, epoch_size_padded, number_of_shards, shard_id, pad_last_batch,
+        stick_to_shard."""
+        return _named(self._meta(), name)
+
+    def _meta(self) -> dict[str, dict[str, Any]]:
+        execution = self.execution
+        found = {}
+        for node, source in execution.sources.items():
+            size = source.sampler.size or 0
+            per_shard = -(-size // source.num_shards)
+            key = execution.graph.nodes[node].name or f"__{execution.graph.nodes[node].operator.name}_{node}"
+            found[key] = {
+                "epoch_size": size,
+                "epoch_size_padded": per_shard * source.num_shards,
+                "number_of_shards": source.num_shards,
+                "shard_id": source.shard_id,
+                "pad_last_batch": int(source.pad_last_batch),
+                "stick_to_shard": int(source.stick_to_shard),
+            }
+        return found
+
+    def get_state(self) -> dict[str, Any]:
+        """Where the stream stands after the last delivered batch: JSON-able, restored with :meth:`set_state`."""
+        return self.execution.get_state()
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Go on from :meth:`get_state`'s token. The graph, data set and seed must be the same; batch size, threads
+        and prefetch depth may differ."""
+        self.execution.set_state(state)
+
+    def show(self, form: str = "text") -> str:
+        """The graph and its plan as text, or the graph in Graphviz's language (``form="dot"``)."""
+        return show(self.graph, find, form, self.execution.sources if form == "text" else {}, self._passes)
+
+    def serialize(self) -> str:
+        """The graph as versioned JSON."""
+        return self.graph.to_json()
+
+    @staticmethod
+    def deserialize(text: str, **settings: Any) -> Pipeline:
+        """A pipeline from :meth:`serialize`'s text."""
+        pipe = Pipeline(**settings)
+        graph = Graph.from_json(text, find)
+        pipe._builder.nodes = list(graph.nodes)
+        pipe._outputs = tuple(DataNode(pipe._builder, e) for e in graph.outputs)
+        return pipe
+
+    def __del__(self) -> None:
+        execution = getattr(self, "_execution", None)
+        if execution is not None:
+            execution.close()
+
+
+def _positive(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ArgumentError(f"`Pipeline`: expected `{name}` >= 1, got {value!r}")
+    return value
+
+
+def _named(values: dict[str, Any], name: str | None) -> Any:
+    if name is None:
+        return values
+    if name not in values:
+        raise ArgumentError(f"there is no reader called {name!r}; {did_you_mean(name, values) or f'there are {list(values)}'}")
+    return values[name]
+
+
+def _flatten(outputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    if len(outputs) == 1 and isinstance(outputs[0], (list, tuple)):
+        outputs = tuple(outputs[0])
+    flat: list[Any] = []
+    for o in outputs:
+        flat += list(o) if isinstance(o, (list, tuple)) else [o]
+    return tuple(flat)
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+_SETTINGS = frozenset(
+    {p for p in inspect.signature(Pipeline.__init__).parameters if p not in ("self", "accepted")} | _ACCEPTED
+)
+
+
+@overload
+def pipeline_def(function: F) -> Callable[..., Pipeline]: ...
+@overload
+def pipeline_def(*, enable_conditionals: bool = False, **settings: Any) -> Callable[[F], Callable[..., Pipeline]]: ...
+def pipeline_def(function: Any = None, *, enable_conditionals: bool = False, **settings: Any) -> Any:
+    """Turn a function that builds a graph into a function that makes pipelines.
+
+    Every argument of :class:`Pipeline` may be given here or in the call, where it wins. With
+    ``enable_conditionals=True``, ``if``, ``and``, ``or`` and ``not`` in the function work on nodes, row by row.
+
+    >>> @pipeline_def(batch_size=8, num_threads=2)
+    ... def numbers():
+    ...     return fn.random.uniform(range=[0, 1])
+    """
+    for key in settings:
+        if key not in _SETTINGS:
+            raise ArgumentError(f"`pipeline_def`: unknown argument `{key}`; {did_you_mean(key, _SETTINGS)}".rstrip("; "))
+
+    def decorate(define: Any) -> Any:
+        own = set(inspect.signature(define).parameters)
+
+        @functools.wraps(define)
+        def make(*args: Any, **kwargs: Any) -> Pipeline:
+            overrides = {k: kwargs.pop(k) for k in list(kwargs) if k in _SETTINGS and k not in own}
+            conditional = kwargs.pop("enable_conditionals", enable_conditionals)
+            inspect.signature(define).bind(*args, **kwargs)
+            pipe = Pipeline(**{**settings, **overrides})
+            body = define
+            if conditional:
+                from .conditionals import convert
+
+                body = convert(define)
+            with pipe:
+                outputs = body(*args, **kwargs)
+            if outputs is None:
+                raise ArgumentError(f"`{define.__name__}`: expected the pipeline's outputs to be returned, got None")
+            pipe.set_outputs(outputs)
+            return pipe
+
+        return make
+
+    return decorate if function is None else decorate(function)

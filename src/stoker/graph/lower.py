@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Graph to steps: every needed node is lowered in the order of definition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..contract.errors import ArgumentError, UnsupportedError, message
+from ..contract.expr import leaves
+from ..contract.lowering import Lowering, Scope
+from ..contract.operator import Operator, Spec
+from ..contract.step import Native, PyCall, Sampler, Stage, Step, StepList, Value, View
+from ..contract.pixel import scalars
+from .node import Edge, Graph, Node
+
+
+def lower(
+    graph: Graph,
+    find: Callable[[str], type[Operator]],
+    discovered: Mapping[int, tuple[Spec, ...]] | None = None,
+    sources: Mapping[int, Any] | None = None,
+) -> StepList:
+    """The steps of ``graph``.
+
+    Raises:
+        ArgumentError, UnsupportedError: with the user's line.
+        Undeclared: a Python node's types are not known; ``discovered`` supplies them.
+    """
+    lowering = Lowering(find, discovered or {}, sources or {})
+    needed = graph.needed()
+    made: dict[Edge, Value] = {}
+    for node in graph.nodes:
+        if node.id in needed:
+            for i, value in enumerate(_lower_node(lowering, node, made)):
+                made[Edge(node.id, i)] = value
+    steps = lowering.list
+    steps.outputs = [made[e].id for e in graph.outputs]
+    return prune(steps)
+
+
+def _lower_node(lowering: Lowering, node: Node, made: Mapping[Edge, Value]) -> tuple[Value, ...]:
+    operator = node.operator()
+    edges = {name: made[e] for name, e in node.edges}
+    guards = tuple((made[e].id, wanted) for e, wanted in node.guards)
+    scope = Scope(operator, node.args, edges, node.id, node.draw, guards)
+    try:
+        return lowering.lower(scope, [made[e] for e in node.inputs])
+    except (ArgumentError, UnsupportedError) as error:
+        text = str(error).removeprefix(f"`{operator.name}`: ")
+        if node.source is None or f"made at {node.source}" in text:
+            raise
+        raise type(error)(message(operator.name, text.rstrip("."), source=node.source)) from None
+
+
+def reads(step: Step, steps: StepList) -> set[int]:
+    """All values that a step reads: inputs, conditions, and what its numbers are computed from."""
+    found = set(step.inputs) | {g for g, _ in step.guards}
+    for check in step.checks:
+        leaves(check.condition, found)
+        for v in check.values:
+            leaves(v, found)
+    leaves(step.frames, found)
+    for scalar in body_scalars(step):
+        leaves(scalar, found)
+    for v in step.outputs:
+        for extent in steps.values[v].shape:
+            leaves(extent, found)
+    return found - set(step.outputs)
+
+
+def body_scalars(step: Step) -> list[object]:
+    """Every scalar in a step's body."""
+    body = step.body
+    if isinstance(body, PyCall):
+        return []
+    if isinstance(body, Native):
+        return list(body.params)
+    found: list[object] = []
+    chains = [body.ops] if isinstance(body, View) else [*body.pre, *body.post]
+    for chain in chains:
+        for op in chain:
+            found += [op.start, op.step, op.extent, *(op.list if op.kind == "reshape" else ())]
+    if isinstance(body, Stage):
+        found += scalars([x for port in body.program for x in port])
+        if isinstance(body.sampler, Sampler):
+            found += body.sampler.params
+    return found
+
+
+def prune(steps: StepList) -> StepList:
+    """Without the steps that nothing needs; those with effects stay."""
+    needed = set(steps.outputs)
+    kept: list[Step] = []
+    for step in reversed(steps.steps):
+        impure = isinstance(step.body, PyCall) and not step.body.pure
+        if impure or needed.intersection(step.outputs):
+            kept.append(step)
+            needed |= reads(step, steps)
+    kept.reverse()
+    return StepList(kept, steps.values, steps.outputs, steps.fed, steps.readers)

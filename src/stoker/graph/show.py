@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Graphs and plans for people: text and Graphviz."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..contract.errors import ArgumentError
+from ..contract.lowering import Undeclared
+from ..contract.operator import Operator
+from ..contract.step import StepList
+from .node import Graph, Node
+from .plan import PASSES, transform
+
+
+def show(
+    graph: Graph,
+    find: Callable[[str], type[Operator]],
+    form: str = "text",
+    sources: Mapping[int, Any] | None = None,
+    passes: frozenset[str] = frozenset(PASSES),
+) -> str:
+    """``form`` is "text" (graph, then steps after the passes) or "dot" (the graph for Graphviz)."""
+    if form == "dot":
+        return _dot(graph)
+    if form != "text":
+        raise ArgumentError(f'`show`: expected form "text" or "dot", got {form!r}')
+    lines = ["graph", *(f"  {_line(n)}" for n in graph.nodes)]
+    lines.append("  return " + ", ".join(f"{e.node}.{e.output}" for e in graph.outputs))
+    try:
+        steps = transform(graph, find, {}, passes, sources or {})
+    except Undeclared as undeclared:
+        name = graph.nodes[undeclared.node].operator.name
+        return "\n".join([*lines, f"plan: made with the first batch, which tells the types of `{name}`"]) + "\n"
+    return "\n".join([*lines, "plan", *(f"  {line}" for line in show_steps(steps))]) + "\n"
+
+
+def show_steps(steps: StepList) -> list[str]:
+    """One line per step."""
+    lines = []
+    for step in steps.steps:
+        outs = ", ".join(
+            f"%{v}:{steps.values[v].dtype}[{', '.join(map(repr, steps.values[v].shape))}]" for v in step.outputs
+        )
+        guards = "".join(f" if {'' if w else 'not '}%{v}" for v, w in step.guards)
+        frames = " per frame" if step.frames is not None else ""
+        inputs = ", ".join(f"%{v}" for v in step.inputs)
+        lines.append(f"{outs} = {step.body!r} ({inputs}){frames}{guards}")
+    return [*lines, "return " + ", ".join(f"%{v}" for v in steps.outputs)]
+
+
+def _line(node: Node) -> str:
+    inputs = [f"{e.node}.{e.output}" for e in node.inputs]
+    given = {k: f"{e.node}.{e.output}" for k, e in node.edges}
+    for key, value in node.args.items():
+        argument = node.operator.all_arguments().get(key)
+        if key in given or value is None or (argument is not None and argument.convert_default() == value):
+            continue
+        given[key] = _short(value)
+    parts = inputs + [f"{k}={v}" for k, v in given.items()]
+    guards = "".join(f" if {'' if w else 'not '}{e.node}.{e.output}" for e, w in node.guards)
+    where = f"  # {node.source}" if node.source else ""
+    return f"{node.id} = {node.operator.name}({', '.join(parts)}){guards}{where}"
+
+
+def _short(value: Any) -> str:
+    text = repr(value) if not callable(value) else getattr(value, "__qualname__", repr(value))
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _dot(graph: Graph) -> str:
+    lines = ["digraph stoker {", "  rankdir=LR; node [shape=box, fontname=monospace];"]
+    for n in graph.nodes:
+        lines.append(f'  n{n.id} [label="{n.id} {n.operator.name}"];')
+        lines += [f"  n{e.node} -> n{n.id};" for e in n.inputs]
+        lines += [f'  n{e.node} -> n{n.id} [style=dashed, label="{k}"];' for k, e in n.edges]
+        lines += [f'  n{e.node} -> n{n.id} [style=dotted, label="{"if" if w else "if not"}"];' for e, w in n.guards]
+    for i, e in enumerate(graph.outputs):
+        lines.append(f'  out{i} [shape=plaintext, label="output {i}"]; n{e.node} -> out{i};')
+    return "\n".join([*lines, "}"]) + "\n"

@@ -1,0 +1,435 @@
+// SPDX-License-Identifier: Apache-2.0
+// The engine's face to Python. Only the planner and the executor use it.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstring>
+
+#include "engine.hpp"
+#include "kernels.hpp"
+#include "philox.hpp"
+
+namespace nb = nanobind;
+
+namespace stoker {
+
+namespace {
+
+using Ints = std::vector<int32_t>;
+using KernelRef = std::shared_ptr<Kernel>;
+
+// Switches between native code and Python, so that a test can count them.
+std::atomic<int64_t> gil_acquired{0};
+
+nb::dlpack::dtype dlpack_of(DType t) {
+  using C = nb::dlpack::dtype_code;
+  const auto make = [](C code, int bits) {
+    return nb::dlpack::dtype{static_cast<uint8_t>(code), static_cast<uint8_t>(bits), 1};
+  };
+  switch (t) {
+    case DType::Bool: return make(C::Bool, 8);
+    case DType::U8: return make(C::UInt, 8);
+    case DType::U16: return make(C::UInt, 16);
+    case DType::U32: return make(C::UInt, 32);
+    case DType::U64: return make(C::UInt, 64);
+    case DType::I8: return make(C::Int, 8);
+    case DType::I16: return make(C::Int, 16);
+    case DType::I32: return make(C::Int, 32);
+    case DType::I64: return make(C::Int, 64);
+    case DType::F16: return make(C::Float, 16);
+    case DType::F32: return make(C::Float, 32);
+    default: return make(C::Float, 64);
+  }
+}
+
+DType dtype_of(nb::dlpack::dtype d) {
+  for (int t = 0; t <= static_cast<int>(DType::F64); ++t) {
+    const auto have = dlpack_of(static_cast<DType>(t));
+    if (have.code == d.code && have.bits == d.bits && d.lanes == 1) return static_cast<DType>(t);
+  }
+  throw nb::type_error("this element type is not supported");
+}
+
+using AnyArray = nb::ndarray<nb::ro, nb::device::cpu>;
+
+View view_of(const AnyArray& a) {
+  if (a.ndim() > kMaxRank) throw nb::value_error("expected at most 8 axes");
+  View v;
+  v.data = static_cast<uint8_t*>(const_cast<void*>(a.data()));
+  v.dtype = dtype_of(a.dtype());
+  v.rank = static_cast<int32_t>(a.ndim());
+  for (int i = 0; i < v.rank; ++i) {
+    v.shape[i] = static_cast<int64_t>(a.shape(i));
+    v.stride[i] = a.stride(i) * size_of(v.dtype);
+  }
+  return v;
+}
+
+// An array over memory that somebody else keeps; `owner` lives as long as the array.
+nb::object array_over(const View& v, nb::handle owner, bool writable) {
+  size_t shape[kMaxRank];
+  int64_t stride[kMaxRank];
+  for (int i = 0; i < v.rank; ++i) {
+    shape[i] = static_cast<size_t>(v.shape[i]);
+    stride[i] = v.stride[i] / size_of(v.dtype);
+  }
+  if (writable)
+    return nb::cast(nb::ndarray<nb::numpy>(v.data, v.rank, shape, owner, stride, dlpack_of(v.dtype)));
+  return nb::cast(nb::ndarray<nb::numpy, nb::ro>(v.data, v.rank, shape, owner, stride, dlpack_of(v.dtype)));
+}
+
+ScalarCode scalar_code(const std::vector<std::tuple<int, int, int, int>>& code, std::vector<double> consts) {
+  ScalarCode s;
+  for (const auto& [op, a, b, c] : code) s.code.push_back({static_cast<ScalarOp>(op), a, b, c});
+  s.consts = std::move(consts);
+  return s;
+}
+
+std::vector<ViewOp> view_ops(const std::vector<std::tuple<int, int, int, int, int, Ints>>& list) {
+  std::vector<ViewOp> ops;
+  for (const auto& [kind, axis, start, step, extent, values] : list)
+    ops.push_back({static_cast<ViewKind>(kind), axis, start, step, extent, values});
+  return ops;
+}
+using ViewOpTuples = std::vector<std::tuple<int, int, int, int, int, Ints>>;
+
+struct EngineBox;
+
+// A job as Python sees it: it keeps the engine (and with it all memory) alive.
+struct JobBox {
+  std::shared_ptr<Engine> engine;
+  Job* job;
+};
+
+struct WorkBox {
+  std::shared_ptr<Engine> engine;
+  PythonWork work;
+};
+
+template <class F>
+auto without_gil(F f) {
+  nb::gil_scoped_release release;
+  if constexpr (std::is_void_v<decltype(f())>) {
+    f();
+    ++gil_acquired;
+  } else {
+    auto result = f();
+    ++gil_acquired;
+    return result;
+  }
+}
+
+void bind_plan(nb::module_& m) {
+  nb::class_<Kernel>(m, "Kernel");
+  nb::class_<FileTable>(m, "FileTable")
+      .def("__init__",
+           [](FileTable* self, nb::bytes names, std::vector<uint64_t> offsets) {
+             new (self) FileTable{std::string(names.c_str(), names.size()), std::move(offsets)};
+           })
+      .def("__len__", [](const FileTable& t) { return t.offsets.size() - 1; })
+      .def("__getitem__", [](const FileTable& t, size_t i) {
+        if (i + 1 >= t.offsets.size()) throw nb::index_error();
+        return nb::bytes(t.names.data() + t.offsets[i], t.offsets[i + 1] - t.offsets[i]);
+      });
+  nb::class_<Plan>(m, "Plan")
+      .def(nb::init<>())
+      .def("add_value",
+           [](Plan& p, int dtype, int rank, int where, int slot) {
+             p.values.push_back({static_cast<DType>(dtype), rank, static_cast<Where>(where), slot});
+           })
+      .def("add_step",
+           [](Plan& p, KernelRef kernel, Ints in, Ints out, std::vector<std::tuple<int, int, int, int>> code,
+              std::vector<double> consts, Ints params, std::vector<Ints> extents,
+              std::vector<std::tuple<int, int, Ints>> checks, std::vector<std::pair<int, bool>> guards, int frames,
+              std::vector<uint8_t> framed_in, bool batch_scope) {
+             if (in.size() > 64 || out.size() > 8) throw nb::value_error("a step takes at most 64 inputs, 8 outputs");
+             Step s;
+             s.kernel = std::move(kernel);
+             s.in = std::move(in);
+             s.out = std::move(out);
+             s.scalars = scalar_code(code, std::move(consts));
+             s.params = std::move(params);
+             s.extents = std::move(extents);
+             for (auto& [condition, message, values] : checks) s.checks.push_back({condition, message, values});
+             for (auto& [value, wanted] : guards) s.guards.push_back({value, wanted});
+             s.frames = frames;
+             s.framed_in = std::move(framed_in);
+             s.batch_scope = batch_scope;
+             p.steps.push_back(std::move(s));
+           },
+           nb::arg("kernel").none(), nb::arg("inputs"), nb::arg("outputs"), nb::arg("code"), nb::arg("consts"),
+           nb::arg("params"), nb::arg("extents"), nb::arg("checks"), nb::arg("guards"), nb::arg("frames"),
+           nb::arg("framed"), nb::arg("batch_scope"))
+      .def("add_segment",
+           [](Plan& p, bool python, Ints steps, Ints opens) {
+             p.segments.push_back({python, std::move(steps), std::move(opens)});
+           })
+      .def("add_output",
+           [](Plan& p, int value, bool fixed, std::vector<int64_t> shape,
+              std::vector<std::tuple<int, int, int, int>> code, std::vector<double> consts, Ints extents) {
+             p.outputs.push_back(
+                 {value, fixed, std::move(shape), scalar_code(code, std::move(consts)), std::move(extents)});
+           })
+      .def("finish", [](Plan& p, int buffers, int readers) {
+        p.buffers = buffers;
+        p.readers = readers;
+        p.finish();
+      });
+}
+
+pixel::Program program_of(const nb::list& code, int channels, const Ints& inputs, const Ints& outputs, int uniforms) {
+  pixel::Program p;
+  for (nb::handle item : code) {
+    const nb::tuple t = nb::cast<nb::tuple>(item);
+    const auto at = [&t](int i) { return nb::cast<int>(t[i]); };
+    pixel::Instr q;
+    q.op = static_cast<pixel::Op>(at(0));
+    q.type = static_cast<pixel::Type>(at(1));
+    q.from = static_cast<pixel::Type>(at(2));
+    q.dtype = static_cast<DType>(at(3));
+    q.dst = static_cast<uint16_t>(at(4));
+    q.a = static_cast<uint16_t>(at(5));
+    q.b = static_cast<uint16_t>(at(6));
+    q.c = static_cast<uint16_t>(at(7));
+    q.uniform = static_cast<uint8_t>(at(8));
+    q.port = static_cast<uint8_t>(at(9));
+    q.channel = static_cast<uint8_t>(at(10));
+    p.code.push_back(q);
+  }
+  p.channels = channels;
+  p.inputs = static_cast<int>(inputs.size());
+  p.outputs = static_cast<int>(outputs.size());
+  p.uniforms = uniforms;
+  if (p.inputs > pixel::kMaxPorts || p.outputs > pixel::kMaxPorts || uniforms > 256)
+    throw nb::value_error("a stage takes at most 8 inputs, 8 outputs and 256 uniforms");
+  for (int i = 0; i < p.inputs; ++i) p.input_dtype[i] = static_cast<DType>(inputs[i]);
+  for (int i = 0; i < p.outputs; ++i) p.output_dtype[i] = static_cast<DType>(outputs[i]);
+  std::string why;
+  if (!pixel::validate(p, &why)) throw nb::value_error(why.c_str());
+  return p;
+}
+
+void bind_kernels(nb::module_& m) {
+  m.def("view", [](const ViewOpTuples& ops, bool may_copy) { return make_view(view_ops(ops), may_copy); });
+  m.def("stage",
+        [](int sampler, Ints sampler_params, nb::list code, int channels, Ints in_dtypes, Ints out_dtypes,
+           Ints uniforms, const std::vector<ViewOpTuples>& inputs, const std::vector<ViewOpTuples>& outputs) {
+          StageSpec s;
+          s.sampler = static_cast<Sampler>(sampler);
+          s.sampler_params = std::move(sampler_params);
+          s.program = program_of(code, channels, in_dtypes, out_dtypes, static_cast<int>(uniforms.size()));
+          s.uniforms = std::move(uniforms);
+          for (const auto& ops : inputs) s.inputs.push_back(view_ops(ops));
+          for (const auto& ops : outputs) s.outputs.push_back(view_ops(ops));
+          return make_stage(std::move(s));
+        });
+  m.def("read", [](std::shared_ptr<FileTable> table, int reader) { return make_read(std::move(table), reader); });
+  m.def("lookup", [](std::vector<int32_t> table, int reader) { return make_lookup(std::move(table), reader); });
+  m.def("index", &make_index);
+  m.def("peek", [](bool adjust, int format) { return make_peek(adjust, static_cast<jpeg::Format>(format)); });
+  m.def("decode", [](bool adjust, int format) { return make_decode(adjust, static_cast<jpeg::Format>(format)); });
+  const auto spec = [](int distribution, uint32_t draw, bool own_seed, uint64_t seed) {
+    return DrawSpec{static_cast<Distribution>(distribution), draw, own_seed, seed};
+  };
+  m.def("draw", [spec](int d, uint32_t draw, bool own, uint64_t seed) { return make_draw(spec(d, draw, own, seed)); });
+  m.def("choice", [spec](uint32_t draw, bool own, uint64_t seed, bool weights) {
+    return make_choice(spec(0, draw, own, seed), weights);
+  });
+  m.def("crop_window", [spec](uint32_t draw, bool own, uint64_t seed, int attempts) {
+    return make_crop_window(spec(0, draw, own, seed), attempts);
+  });
+  m.def("scalars", &make_scalars);
+  m.def("constant", [](nb::bytes data, std::vector<int64_t> shape) {
+    return make_constant(std::string(data.c_str(), data.size()), std::move(shape));
+  });
+  m.def("select", &make_select);
+  m.def("other_row", &make_other_row);
+  m.def("python", &make_python);
+}
+
+nb::object take_output(JobBox& box, int index) {
+  Job* job = box.job;
+  OutputMemory& memory = job->outputs[static_cast<size_t>(index)];
+  const Value& value = job->plan->values[job->plan->outputs[static_cast<size_t>(index)].value];
+  auto* block = new BlockPool::Block(std::move(memory.block));
+  nb::capsule owner(block, [](void* p) noexcept { delete static_cast<BlockPool::Block*>(p); });
+  if (memory.dense && value.rank < kMaxRank) {
+    View v;
+    v.data = memory.data;
+    v.dtype = value.dtype;
+    v.rank = value.rank + 1;
+    v.shape[0] = job->rows;
+    for (int i = 0; i < value.rank; ++i) v.shape[i + 1] = job->rows ? memory.shapes[static_cast<size_t>(i)] : 0;
+    v.set_contiguous_strides();
+    return array_over(v, owner, true);
+  }
+  nb::list rows;
+  for (int64_t r = 0; r < job->rows; ++r) {
+    View v;
+    v.data = memory.data + memory.offsets[static_cast<size_t>(r)];
+    v.dtype = value.dtype;
+    v.rank = value.rank;
+    for (int i = 0; i < value.rank; ++i) v.shape[i] = memory.shapes[static_cast<size_t>(r * value.rank + i)];
+    v.set_contiguous_strides();
+    rows.append(array_over(v, owner, true));
+  }
+  return rows;
+}
+
+void put_value(JobBox& box, int64_t row, int value, const AnyArray& array) {
+  const View from = view_of(array);
+  View* to = box.engine->place(box.job, row, value, nullptr, from.shape);
+  const Value& info = box.job->plan->values[static_cast<size_t>(value)];
+  if (from.dtype != info.dtype || from.rank != info.rank || info.where != Where::Batch)
+    throw nb::value_error("the array does not have the planned type and rank");
+  if (!from.contiguous()) throw nb::value_error("expected a contiguous array");
+  std::memcpy(to->data, from.data, static_cast<size_t>(from.elements() * size_of(from.dtype)));
+}
+
+void bind_jobs(nb::module_& m) {
+  nb::class_<JobBox>(m, "Job")
+      .def_prop_ro("rows", [](const JobBox& b) { return b.job->rows; })
+      .def_prop_ro("id", [](const JobBox& b) { return reinterpret_cast<uintptr_t>(b.job); })
+      .def("set_rows",
+           [](JobBox& b, nb::ndarray<const uint64_t, nb::ndim<1>, nb::c_contig> keys,
+              nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig> epochs, uint64_t seed) {
+             const size_t n = static_cast<size_t>(b.job->rows);
+             if (keys.shape(0) != n || epochs.shape(0) != n) throw nb::value_error("one key and epoch per row");
+             std::copy(keys.data(), keys.data() + n, b.job->keys.begin());
+             std::copy(epochs.data(), epochs.data() + n, b.job->epochs.begin());
+             b.job->seed = seed;
+           })
+      .def("set_index",
+           [](JobBox& b, int reader, nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig> index) {
+             auto& column = b.job->indices.at(static_cast<size_t>(reader));
+             if (index.shape(0) != column.size()) throw nb::value_error("one index per row");
+             std::copy(index.data(), index.data() + index.shape(0), column.begin());
+           })
+      .def("feed", [](JobBox& b, int value, int64_t row, const AnyArray& a) { b.job->row(row)[value] = view_of(a); })
+      .def("feed_rows",
+           [](JobBox& b, int value, const AnyArray& a) {
+             const View whole = view_of(a);
+             View v = whole;
+             v.rank = whole.rank - 1;
+             std::copy(whole.shape + 1, whole.shape + whole.rank, v.shape);
+             std::copy(whole.stride + 1, whole.stride + whole.rank, v.stride);
+             if (whole.rank < 1 || whole.shape[0] != b.job->rows) throw nb::value_error("one element per row");
+             for (int64_t r = 0; r < b.job->rows; ++r, v.data += whole.stride[0]) b.job->row(r)[value] = v;
+           })
+      .def("feed_scalar",
+           [](JobBox& b, int value, int64_t row, double x) {
+             auto& memory = b.job->batch_memory[static_cast<size_t>(value)];
+             if (memory.size() < static_cast<size_t>(b.job->rows)) memory.resize(b.job->rows);
+             View& v = b.job->row(row)[value];
+             v = View{};
+             v.dtype = b.job->plan->values[static_cast<size_t>(value)].dtype;
+             v.data = memory[static_cast<size_t>(row)].get(8);
+             store_scalar(v.data, v.dtype, x);
+           })
+      .def("supply",
+           [](JobBox& b, int output, uintptr_t pointer) {
+             OutputMemory& memory = b.job->outputs.at(static_cast<size_t>(output));
+             memory.data = reinterpret_cast<uint8_t*>(pointer);
+             memory.supplied = true;
+           })
+      .def("array",
+           [](nb::handle self, int64_t row, int value) {
+             JobBox& b = nb::cast<JobBox&>(self);
+             return array_over(b.job->row(row)[value], self, false);
+           })
+      .def("active",
+           [](JobBox& b, int64_t row, int step) {
+             return !b.job->failed[static_cast<size_t>(row)] &&
+                    b.engine->active(b.job, row, b.job->plan->steps[static_cast<size_t>(step)]);
+           })
+      .def("put", &put_value)
+      .def("fail", [](JobBox& b, int64_t row, int step, std::string text) {
+        b.engine->fail_row(b.job, row, step, std::move(text));
+      })
+      .def("take_output", &take_output)
+      .def_prop_ro("segment", [](const JobBox& b) { return b.job->segment; })
+      .def_prop_ro("has_errors", [](const JobBox& b) { return !b.job->errors.empty(); })
+      .def_prop_ro("errors", [](const JobBox& b) {
+        nb::list list;
+        for (const RowError& e : b.job->errors)
+          list.append(nb::make_tuple(e.row, e.step, e.message, e.values, nb::bytes(e.text.data(), e.text.size())));
+        return list;
+      });
+
+  nb::class_<WorkBox>(m, "PythonWork")
+      .def_prop_ro("job", [](const WorkBox& w) { return JobBox{w.engine, w.work.job}; })
+      .def_prop_ro("row", [](const WorkBox& w) { return w.work.parked ? w.work.parked->row : int64_t{-1}; })
+      .def_prop_ro("step",
+                   [](const WorkBox& w) {
+                     const Segment& s = w.work.job->plan->segments[w.work.job->segment];
+                     return w.work.parked ? s.steps[w.work.parked->position] : -1;
+                   })
+      .def_prop_ro("params",
+                   [](const WorkBox& w) { return w.work.parked ? w.work.parked->params : std::vector<double>{}; })
+      .def("outputs", [](nb::handle self) {
+        // Arrays over the memory that the parked row's step is to fill.
+        WorkBox& w = nb::cast<WorkBox&>(self);
+        const Job* job = w.work.job;
+        const Segment& segment = job->plan->segments[job->segment];
+        nb::list list;
+        for (const int32_t v : job->plan->steps[segment.steps[w.work.parked->position]].out)
+          list.append(array_over(w.work.job->row(w.work.parked->row)[v], self, true));
+        return list;
+      });
+}
+
+void bind_run(nb::module_& m) {
+  nb::class_<Engine>(m, "Engine")
+      .def("__init__", [](Engine* self, std::shared_ptr<Plan> plan, int threads) { new (self) Engine(plan, threads); })
+      .def("acquire", [](std::shared_ptr<Engine> e, int64_t rows) { return JobBox{e, e->acquire(rows)}; })
+      .def("release", [](Engine& e, JobBox& b) { e.release(b.job); })
+      .def("submit", [](Engine& e, JobBox& b) { e.submit(b.job); })
+      .def("wait",
+           [](Engine& e, JobBox& b, double timeout_s) {
+             return without_gil([&] { return static_cast<int>(e.wait(b.job, timeout_s)); });
+           })
+      .def("done", [](Engine&, JobBox& b) { return b.job->state == JobState::Done; })
+      .def("begin", [](Engine& e, JobBox& b) { e.begin(b.job); })
+      .def("advance",
+           [](std::shared_ptr<Engine> e, JobBox& b) -> nb::object {
+             PythonWork work;
+             if (without_gil([&] { return e->advance(b.job, &work); })) return nb::none();
+             return nb::cast(new WorkBox{e, std::move(work)}, nb::rv_policy::take_ownership);
+           })
+      .def("next_python",
+           [](std::shared_ptr<Engine> e, double timeout_s) -> nb::object {
+             PythonWork work;
+             bool closed = false;
+             if (!without_gil([&] { return e->next_python(&work, timeout_s, &closed); }))
+               return closed ? nb::bool_(false) : nb::bool_(true);
+             return nb::cast(new WorkBox{e, std::move(work)}, nb::rv_policy::take_ownership);
+           })
+      .def("finish_python", [](Engine& e, WorkBox& w) { e.finish_python(std::move(w.work)); })
+      .def("close", [](Engine& e) { without_gil([&] { e.close(); }); })
+      .def_prop_ro("closed", &Engine::closed)
+      .def_prop_ro("threads", &Engine::threads)
+      .def_prop_ro("scratch_bytes", &Engine::scratch_bytes);
+  m.def("gil_acquired", [] { return gil_acquired.load(); });
+  m.def("philox", [](uint64_t key, uint64_t low, uint64_t high) {
+    const philox::Block b = philox::generate(key, low, high);
+    return nb::make_tuple(b.w[0], b.w[1], b.w[2], b.w[3]);
+  });
+  m.def("epoch_key", &philox::epoch_key);
+}
+
+}  // namespace
+
+void bind_engine(nb::module_& m) {
+  bind_plan(m);
+  nb::module_ kernels = m.def_submodule("kernels", "Constructors of the kernels that plans are made of.");
+  bind_kernels(kernels);
+  bind_jobs(m);
+  bind_run(m);
+}
+
+}  // namespace stoker

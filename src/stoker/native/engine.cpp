@@ -1,0 +1,563 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include "philox.hpp"
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace stoker {
+
+namespace {
+
+// Another library may have switched a thread to flush-to-zero or another rounding; results must not depend on it.
+class FloatMode {
+ public:
+#if defined(__x86_64__)
+  FloatMode() : saved_(_mm_getcsr()) { _mm_setcsr(0x1f80); }
+  ~FloatMode() { _mm_setcsr(saved_); }
+
+ private:
+  unsigned saved_;
+#elif defined(__aarch64__)
+  FloatMode() {
+    asm volatile("mrs %0, fpcr" : "=r"(saved_));
+    asm volatile("msr fpcr, %0" ::"r"(uint64_t{0}));
+  }
+  ~FloatMode() { asm volatile("msr fpcr, %0" ::"r"(saved_)); }
+
+ private:
+  uint64_t saved_;
+#endif
+};
+
+constexpr int64_t kRowAlign = 64;
+constexpr double kMaxBytes = 1ull << 40;  // a declared size above this is a mistake, not a request
+
+int64_t extent_of(double x) { return x > 0 ? static_cast<int64_t>(x) : 0; }
+
+}  // namespace
+
+// ---- BlockPool ----
+
+BlockPool::Block& BlockPool::Block::operator=(Block&& o) noexcept {
+  if (this != &o) {
+    if (data && pool) pool->give(data, capacity);
+    pool = std::move(o.pool);
+    data = o.data;
+    capacity = o.capacity;
+    o.data = nullptr;
+    o.capacity = 0;
+  }
+  return *this;
+}
+
+BlockPool::Block::~Block() {
+  if (data && pool) pool->give(data, capacity);
+}
+
+BlockPool::Block BlockPool::take(size_t bytes) {
+  Block b;
+  b.pool = shared_from_this();
+  {
+    std::lock_guard<std::mutex> hold(mutex_);
+    for (auto it = free_.begin(); it != free_.end(); ++it) {
+      if (it->second < bytes || it->second > 4 * bytes + 65536) continue;
+      b.data = it->first;
+      b.capacity = it->second;
+      free_.erase(it);
+      return b;
+    }
+  }
+  // Ragged batches differ in size from run to run; the slack lets a block serve the next one.
+  size_t capacity = bytes + bytes / 8 + 64;
+  b.data = new (std::align_val_t{64}) uint8_t[capacity];
+  b.capacity = capacity;
+  return b;
+}
+
+void BlockPool::give(uint8_t* data, size_t capacity) {
+  std::lock_guard<std::mutex> hold(mutex_);
+  constexpr size_t kKept = 8;
+  if (free_.size() < kKept) {
+    free_.emplace_back(data, capacity);
+  } else {
+    auto smallest = std::min_element(free_.begin(), free_.end(),
+                                     [](const auto& a, const auto& b) { return a.second < b.second; });
+    if (smallest->second < capacity) std::swap(*smallest, *std::addressof(free_.emplace_back(data, capacity)));
+    else free_.emplace_back(data, capacity);
+    ::operator delete[](free_.back().first, std::align_val_t{64});
+    free_.pop_back();
+  }
+}
+
+BlockPool::~BlockPool() {
+  for (auto& [data, capacity] : free_) ::operator delete[](data, std::align_val_t{64});
+}
+
+// ---- Engine: jobs ----
+
+Engine::Engine(std::shared_ptr<const Plan> plan, int threads)
+    : plan_(std::move(plan)), thread_count_(threads), pool_(std::make_shared<BlockPool>()) {}
+
+Engine::~Engine() { close(); }
+
+Job* Engine::acquire(int64_t rows) {
+  Job* job = nullptr;
+  {
+    std::lock_guard<std::mutex> hold(mutex_);
+    if (!idle_.empty()) {
+      job = idle_.back();
+      idle_.pop_back();
+    } else {
+      jobs_.push_back(std::make_unique<Job>());
+      job = jobs_.back().get();
+    }
+  }
+  const size_t n = static_cast<size_t>(rows);
+  job->plan = plan_.get();
+  job->rows = rows;
+  job->keys.resize(n);
+  job->epochs.resize(n);
+  job->epoch_keys.resize(n);
+  job->indices.resize(plan_->readers);
+  for (auto& column : job->indices) column.resize(n);
+  job->values.resize(n * plan_->values.size());
+  job->batch_memory.resize(plan_->values.size());
+  job->outputs.resize(plan_->outputs.size());
+  for (OutputMemory& o : job->outputs) o.supplied = false;
+  job->failed.assign(n, 0);
+  job->errors.clear();
+  job->segment = 0;
+  job->resumed.reset();
+  return job;
+}
+
+void Engine::release(Job* job) {
+  for (OutputMemory& o : job->outputs) o.block = BlockPool::Block{};
+  std::lock_guard<std::mutex> hold(mutex_);
+  job->state = JobState::Idle;
+  idle_.push_back(job);
+}
+
+void Engine::prepare(Job* job) {
+  for (int64_t r = 0; r < job->rows; ++r)
+    job->epoch_keys[r] = r && job->epochs[r] == job->epochs[r - 1] ? job->epoch_keys[r - 1]
+                                                                   : philox::epoch_key(job->seed, job->epochs[r]);
+  for (size_t v = 0; v < plan_->values.size(); ++v) {
+    const Value& value = plan_->values[v];
+    if (value.where == Where::Batch && job->batch_memory[v].size() < static_cast<size_t>(job->rows))
+      job->batch_memory[v].resize(job->rows);
+  }
+  job->state = JobState::Running;
+}
+
+void Engine::submit(Job* job) {
+  prepare(job);
+  job->inlined = false;
+  std::unique_lock<std::mutex> lock(mutex_);
+  job->sequence = ++sequence_;
+  if (workers_.empty() && !closed_)
+    for (int i = 0; i < thread_count_; ++i) workers_.emplace_back([this] { work(); });
+  start_segment(job, &lock);
+}
+
+void Engine::begin(Job* job) {
+  prepare(job);
+  job->inlined = true;
+  job->next_row = 0;
+  if (!plan_->segments.empty()) open_outputs(job, plan_->segments[0]);
+}
+
+bool Engine::advance(Job* job, PythonWork* work) {
+  const FloatMode mode;
+  while (job->segment < plan_->segments.size()) {
+    if (plan_->segments[job->segment].python) {
+      work->job = job;
+      work->parked.reset();
+      return false;
+    }
+    while (job->resumed || job->next_row < job->rows) {
+      std::unique_ptr<RowContext> context;
+      size_t position = 0;
+      int64_t row;
+      if (job->resumed) {
+        row = job->resumed->row;
+        position = job->resumed->position;
+        context = std::move(job->resumed->context);
+        job->resumed.reset();
+      } else {
+        row = job->next_row++;
+        context = take_context();
+      }
+      if (run_row(job, row, position, &context) == RowEnd::Parked) {
+        work->job = job;
+        work->parked = std::move(job->resumed);
+        return false;
+      }
+      give_context(std::move(context));
+    }
+    ++job->segment;
+    job->next_row = 0;
+    if (job->segment < plan_->segments.size()) open_outputs(job, plan_->segments[job->segment]);
+  }
+  job->state = JobState::Done;
+  return true;
+}
+
+// ---- Engine: segments and rows ----
+
+// Called with the lock; drops it while memory is allocated.
+void Engine::start_segment(Job* job, std::unique_lock<std::mutex>* lock) {
+  for (;;) {
+    if (job->segment == plan_->segments.size()) {
+      job->state = JobState::Done;
+      job_done_.notify_all();
+      return;
+    }
+    const Segment& segment = plan_->segments[job->segment];
+    lock->unlock();
+    open_outputs(job, segment);
+    lock->lock();
+    if (segment.python) {
+      python_.push_back(PythonWork{job, nullptr});
+      python_ready_.notify_one();
+      job_done_.notify_all();  // a consumer that waits may have to start the Python thread
+      return;
+    }
+    job->next_row = 0;
+    job->remaining = job->rows;
+    if (job->rows > 0) {
+      const auto later = std::find_if(runnable_.begin(), runnable_.end(),
+                                      [job](const Job* other) { return other->sequence > job->sequence; });
+      runnable_.insert(later, job);
+      if (job->rows == 1) work_ready_.notify_one();
+      else work_ready_.notify_all();
+      return;
+    }
+    ++job->segment;
+  }
+}
+
+void Engine::open_outputs(Job* job, const Segment& segment) {
+  std::vector<double> registers(plan_->registers + 1);
+  for (const int32_t index : segment.opens) {
+    const Output& output = plan_->outputs[index];
+    OutputMemory& memory = job->outputs[index];
+    const Value& value = plan_->values[output.value];
+    const int64_t rank = value.rank, item = size_of(value.dtype);
+    memory.shapes.resize(job->rows * rank);
+    memory.offsets.resize(job->rows);
+    memory.dense = true;
+    int64_t total = 0;
+    for (int64_t r = 0; r < job->rows; ++r) {
+      int64_t* shape = memory.shapes.data() + r * rank;
+      if (output.fixed) {
+        std::copy(output.shape.begin(), output.shape.end(), shape);
+      } else if (job->failed[r] || evaluate(output.scalars, job->row(r), 0, registers.data()) >= 0) {
+        std::fill(shape, shape + rank, 0);
+      } else {
+        for (int64_t i = 0; i < rank; ++i) shape[i] = extent_of(registers[output.extents[i]]);
+      }
+      if (r && !std::equal(shape, shape + rank, memory.shapes.data())) memory.dense = false;
+    }
+    for (int64_t r = 0; r < job->rows; ++r) {
+      int64_t bytes = item;
+      for (int64_t i = 0; i < rank; ++i) bytes *= memory.shapes[r * rank + i];
+      memory.offsets[r] = total;
+      total += memory.dense ? bytes : (bytes + kRowAlign - 1) / kRowAlign * kRowAlign;
+    }
+    if (!memory.supplied) {
+      memory.block = pool_->take(static_cast<size_t>(total));
+      memory.data = memory.block.data;
+    }
+  }
+}
+
+bool Engine::active(Job* job, int64_t row, const Step& step) const {
+  const View* values = job->row(row);
+  for (const Guard& g : step.guards)
+    if ((read_element(values[g.value], 0) != 0) != g.wanted) return false;
+  return true;
+}
+
+View* Engine::place(Job* job, int64_t row, int32_t value, RowContext* context, const int64_t* shape) {
+  const Value& info = plan_->values[value];
+  View& v = job->row(row)[value];
+  v.dtype = info.dtype;
+  v.rank = info.rank;
+  int64_t bytes = size_of(info.dtype);
+  for (int i = 0; i < info.rank; ++i) {
+    v.shape[i] = shape[i];
+    bytes *= shape[i];
+  }
+  v.set_contiguous_strides();
+  switch (info.where) {
+    case Where::Scratch: v.data = context->buffers[info.slot].get(bytes); break;
+    case Where::Batch: v.data = job->batch_memory[value][row].get(bytes); break;
+    case Where::Output: v.data = job->outputs[info.slot].data + job->outputs[info.slot].offsets[row]; break;
+    default: break;
+  }
+  return &v;
+}
+
+// Returns false when the row cannot go on (failed), sets `park` when Python must run.
+bool Engine::run_step(Job* job, int64_t row, int32_t index, RowContext* context, bool* park) {
+  const Step& step = plan_->steps[index];
+  View* values = job->row(row);
+  double* registers = context->registers.data();
+  if (evaluate(step.scalars, values, 0, registers) >= 0) {
+    add_error(job, {row, index, -1, {}, "an argument has fewer elements than are used"});
+    return false;
+  }
+  for (const Check& check : step.checks) {
+    if (registers[check.condition] != 0) continue;
+    RowError error{row, index, check.message, {}, {}};
+    for (const int32_t r : check.values) error.values.push_back(registers[r]);
+    add_error(job, std::move(error));
+    return false;
+  }
+
+  View* out[8];
+  const View* in[64];
+  const bool aliases = step.kernel->aliases(), allocates = step.kernel->allocates();
+  for (size_t o = 0; o < step.out.size(); ++o) {
+    out[o] = &values[step.out[o]];
+    const Value& info = plan_->values[step.out[o]];
+    out[o]->dtype = info.dtype;
+    out[o]->rank = info.rank;
+    if (aliases || (allocates && o == 0)) continue;
+    int64_t shape[kMaxRank];
+    double bytes = static_cast<double>(size_of(info.dtype));
+    for (int i = 0; i < info.rank; ++i) {
+      shape[i] = extent_of(registers[step.extents[o][i]]);
+      bytes *= static_cast<double>(shape[i]);
+    }
+    if (bytes > kMaxBytes) {
+      add_error(job, {row, index, -1, {}, "the output would take more than 2**40 bytes"});
+      return false;
+    }
+    place(job, row, step.out[o], context, shape);
+  }
+  for (size_t i = 0; i < step.in.size(); ++i) in[i] = &values[step.in[i]];
+
+  const size_t nparams = step.params.size();
+  double* params = context->params.data();
+  for (size_t i = 0; i < nparams; ++i) params[i] = registers[step.params[i]];
+  std::string text;
+  Scratch* own = nullptr;
+  if (allocates) {
+    const Value& info = plan_->values[step.out[0]];
+    own = info.where == Where::Batch ? &job->batch_memory[step.out[0]][row] : &context->buffers[info.slot];
+  }
+  Call call{params, in, out, *job, row, context->work, own, &text};
+  Outcome outcome = Outcome::Ok;
+  if (step.frames < 0) {
+    outcome = step.kernel->run(call);
+  } else {
+    // One call per frame: inputs marked so, and all outputs, are sliced along their first axis; the parameters are
+    // computed again, since an argument may differ from frame to frame. Draws do not: frames share them.
+    const int64_t frames = extent_of(registers[step.frames]);
+    View sliced_in[64], sliced_out[8];
+    const auto slice = [](const View& whole, int64_t f) {
+      View v = whole;
+      v.rank = whole.rank - 1;
+      v.data = whole.data + f * whole.stride[0];
+      std::copy(whole.shape + 1, whole.shape + whole.rank, v.shape);
+      std::copy(whole.stride + 1, whole.stride + whole.rank, v.stride);
+      return v;
+    };
+    View* whole_out[8];
+    const View* whole_in[64];
+    std::copy(out, out + step.out.size(), whole_out);
+    std::copy(in, in + step.in.size(), whole_in);
+    for (int64_t f = 0; f < frames && outcome == Outcome::Ok; ++f) {
+      if (evaluate(step.scalars, values, f, registers) >= 0) {
+        add_error(job, {row, index, -1, {}, "a per-frame argument has fewer elements than there are frames"});
+        return false;
+      }
+      for (size_t i = 0; i < nparams; ++i) params[i] = registers[step.params[i]];
+      for (size_t i = 0; i < step.in.size(); ++i)
+        if (step.framed_in[i]) sliced_in[i] = slice(*whole_in[i], f), in[i] = &sliced_in[i];
+      for (size_t o = 0; o < step.out.size(); ++o) sliced_out[o] = slice(*whole_out[o], f), out[o] = &sliced_out[o];
+      outcome = step.kernel->run(call);
+    }
+  }
+  if (outcome == Outcome::Error) {
+    add_error(job, {row, index, -1, {}, std::move(text)});
+    return false;
+  }
+  *park = outcome == Outcome::Python;
+  return true;
+}
+
+Engine::RowEnd Engine::run_row(Job* job, int64_t row, size_t position, std::unique_ptr<RowContext>* context) {
+  const Segment& segment = plan_->segments[job->segment];
+  for (size_t i = position; i < segment.steps.size() && !job->failed[row]; ++i) {
+    const Step& step = plan_->steps[segment.steps[i]];
+    if (!step.guards.empty() && !active(job, row, step)) continue;
+    bool park = false;
+    if (!run_step(job, row, segment.steps[i], context->get(), &park)) break;
+    if (park) {
+      auto parked = std::make_unique<Parked>();
+      parked->job = job;
+      parked->row = row;
+      parked->position = i;
+      const auto& params = (*context)->params;
+      parked->params.assign(params.begin(), params.begin() + static_cast<int64_t>(step.params.size()));
+      parked->context = std::move(*context);
+      job->inlined ? void(job->resumed = std::move(parked)) : [&] {
+        std::lock_guard<std::mutex> hold(mutex_);
+        python_.push_back(PythonWork{job, std::move(parked)});
+        python_ready_.notify_one();
+        job_done_.notify_all();
+      }();
+      return RowEnd::Parked;
+    }
+  }
+  return RowEnd::Finished;
+}
+
+void Engine::row_done(Job* job) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (--job->remaining > 0) return;
+  ++job->segment;
+  start_segment(job, &lock);
+}
+
+void Engine::add_error(Job* job, RowError error) {
+  std::lock_guard<std::mutex> hold(mutex_);
+  job->failed[error.row] = 1;
+  job->errors.push_back(std::move(error));
+}
+
+void Engine::fail_row(Job* job, int64_t row, int32_t step, std::string text) {
+  add_error(job, {row, step, -1, {}, std::move(text)});
+}
+
+std::unique_ptr<RowContext> Engine::take_context() {
+  {
+    std::lock_guard<std::mutex> hold(mutex_);
+    if (!contexts_.empty()) {
+      auto context = std::move(contexts_.back());
+      contexts_.pop_back();
+      return context;
+    }
+  }
+  auto context = std::make_unique<RowContext>();
+  context->buffers.resize(plan_->buffers);
+  context->registers.resize(plan_->registers + 1);
+  context->params.resize(plan_->registers + 1);
+  return context;
+}
+
+void Engine::give_context(std::unique_ptr<RowContext> context) {
+  if (!context) return;
+  std::lock_guard<std::mutex> hold(mutex_);
+  contexts_.push_back(std::move(context));
+}
+
+void Engine::work() {
+  const FloatMode mode;
+  std::unique_ptr<RowContext> context;
+  std::unique_lock<std::mutex> lock(mutex_);
+  for (;;) {
+    work_ready_.wait(lock, [this] { return closed_ || !resumed_.empty() || !runnable_.empty(); });
+    if (closed_) break;
+    Job* job;
+    int64_t row;
+    size_t position = 0;
+    if (!resumed_.empty()) {
+      auto parked = std::move(resumed_.front());
+      resumed_.pop_front();
+      job = parked->job;
+      row = parked->row;
+      position = parked->position;
+      if (context) contexts_.push_back(std::move(context));
+      context = std::move(parked->context);
+    } else {
+      job = runnable_.front();
+      row = job->next_row++;
+      if (job->next_row == job->rows) runnable_.pop_front();
+    }
+    lock.unlock();
+    if (!context) context = take_context();
+    if (run_row(job, row, position, &context) == RowEnd::Finished) row_done(job);
+    lock.lock();
+  }
+}
+
+// ---- Engine: waiting and Python ----
+
+Wait Engine::wait(Job* job, double timeout_s) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  const auto ready = [&] {
+    return job->state == JobState::Done || closed_ || (!python_.empty() && !python_served_);
+  };
+  if (!job_done_.wait_for(lock, std::chrono::duration<double>(timeout_s), ready)) return Wait::Timeout;
+  if (job->state == JobState::Done) return Wait::Done;
+  return closed_ ? Wait::Closed : Wait::Python;
+}
+
+bool Engine::next_python(PythonWork* work, double timeout_s, bool* closed) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  python_served_ = true;
+  python_ready_.wait_for(lock, std::chrono::duration<double>(timeout_s),
+                         [this] { return closed_.load() || !python_.empty(); });
+  *closed = closed_;
+  if (closed_ || python_.empty()) return false;
+  *work = std::move(python_.front());
+  python_.pop_front();
+  return true;
+}
+
+void Engine::finish_python(PythonWork work) {
+  Job* job = work.job;
+  if (work.parked) {
+    ++work.parked->position;
+    if (job->inlined) {
+      job->resumed = std::move(work.parked);
+      return;
+    }
+    std::lock_guard<std::mutex> hold(mutex_);
+    resumed_.push_back(std::move(work.parked));
+    work_ready_.notify_one();
+    return;
+  }
+  if (job->inlined) {
+    ++job->segment;
+    job->next_row = 0;
+    if (job->segment < plan_->segments.size()) open_outputs(job, plan_->segments[job->segment]);
+    return;
+  }
+  std::unique_lock<std::mutex> lock(mutex_);
+  ++job->segment;
+  start_segment(job, &lock);
+}
+
+void Engine::close() {
+  {
+    std::lock_guard<std::mutex> hold(mutex_);
+    closed_ = true;
+    work_ready_.notify_all();
+    job_done_.notify_all();
+    python_ready_.notify_all();
+  }
+  for (std::thread& t : workers_) t.join();
+  workers_.clear();
+}
+
+size_t Engine::scratch_bytes() {
+  std::lock_guard<std::mutex> hold(mutex_);
+  size_t total = 0;
+  for (const auto& context : contexts_) {
+    for (const Scratch& s : context->buffers) total += s.capacity();
+    for (const Scratch& s : context->work) total += s.capacity();
+  }
+  return total;
+}
+
+}  // namespace stoker

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// The run loop: jobs (one batch each) go through a plan's segments, rows of several jobs at once on worker threads.
+//
+// A row runs through a whole native segment on one thread, so that what one step writes is still in cache for the
+// next. A row whose kernel asks for Python is parked with its memory and goes on later; the other rows do not wait.
+// Segments are barriers: a Python segment, or a step that reads other rows, starts when all rows have come so far.
+#pragma once
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "plan.hpp"
+
+namespace stoker {
+
+// Output memory that is reused once the consumer has let go of it.
+class BlockPool : public std::enable_shared_from_this<BlockPool> {
+ public:
+  struct Block {
+    std::shared_ptr<BlockPool> pool;
+    uint8_t* data = nullptr;
+    size_t capacity = 0;
+    Block() = default;
+    Block(Block&& o) noexcept { *this = std::move(o); }
+    Block& operator=(Block&& o) noexcept;
+    ~Block();
+  };
+  Block take(size_t bytes);
+  ~BlockPool();
+
+ private:
+  friend struct Block;
+  void give(uint8_t* data, size_t capacity);
+  std::mutex mutex_;
+  std::vector<std::pair<uint8_t*, size_t>> free_;
+};
+
+// Memory and parameters of one row on its way through a segment.
+struct RowContext {
+  std::vector<Scratch> buffers;
+  Scratch work[kWorkAreas];
+  std::vector<double> registers, params;
+};
+
+struct RowError {
+  int64_t row = -1;
+  int32_t step = -1;
+  int32_t message = -1;  // index of a check's message, or -1: `text`
+  std::vector<double> values;
+  std::string text;
+};
+
+struct OutputMemory {
+  uint8_t* data = nullptr;      // dense base, or base of the packed rows
+  bool supplied = false;        // by the consumer
+  bool dense = true;
+  BlockPool::Block block;
+  std::vector<int64_t> shapes;  // rows x rank
+  std::vector<int64_t> offsets; // bytes from data
+};
+
+enum class JobState : uint8_t { Idle, Running, Done };
+
+struct Job;
+
+// A row that waits for Python, with all it holds.
+struct Parked {
+  Job* job;
+  int64_t row;
+  size_t position;  // in the segment's step list
+  std::unique_ptr<RowContext> context;
+  std::vector<double> params;
+};
+
+struct Job {
+  const Plan* plan = nullptr;
+  int64_t rows = 0;
+  uint64_t sequence = 0;
+  uint64_t seed = 0;
+  std::vector<uint64_t> keys;
+  std::vector<int64_t> epochs;
+  std::vector<std::vector<int64_t>> indices;       // per reader
+  std::vector<uint64_t> epoch_keys;                // philox key of each row's epoch
+  std::vector<View> values;                        // rows x plan values
+  std::vector<std::vector<Scratch>> batch_memory;  // per value (those that cross segments), per row
+  std::vector<OutputMemory> outputs;
+  std::vector<uint8_t> failed;                     // per row
+  std::vector<RowError> errors;
+  JobState state = JobState::Idle;
+  size_t segment = 0;
+  int64_t next_row = 0;   // first unclaimed row of the segment
+  int64_t remaining = 0;  // rows of the segment that are not finished
+  bool inlined = false;   // runs on the caller's thread
+  std::unique_ptr<Parked> resumed;  // inlined only: the row to go on with
+
+  View* row(int64_t r) { return values.data() + r * static_cast<int64_t>(plan->values.size()); }
+};
+
+// Work for Python: a whole Python segment of a job, or one parked row.
+struct PythonWork {
+  Job* job = nullptr;
+  std::unique_ptr<Parked> parked;  // null: the job's segment
+};
+
+enum class Wait : uint8_t { Done, Python, Timeout, Closed };
+
+class Engine {
+ public:
+  Engine(std::shared_ptr<const Plan> plan, int threads);
+  ~Engine();
+
+  Job* acquire(int64_t rows);   // an idle job with room for `rows`
+  void release(Job* job);       // after its outputs have been taken
+  void submit(Job* job);        // queue it; starts the threads when called first
+  void begin(Job* job);         // run it on the caller's thread instead (then `advance`)
+  bool advance(Job* job, PythonWork* work);  // true: done; false: `work` is to be run, then `finish_python`
+
+  Wait wait(Job* job, double timeout_s);
+  bool next_python(PythonWork* work, double timeout_s, bool* closed);  // for the thread that runs Python work
+  void finish_python(PythonWork work);
+  void fail_row(Job* job, int64_t row, int32_t step, std::string text);
+
+  void close();                 // stop after the rows in flight; idempotent
+  bool closed() const { return closed_.load(); }
+  const Plan& plan() const { return *plan_; }
+  int threads() const { return thread_count_; }
+  size_t scratch_bytes();
+
+  bool active(Job* job, int64_t row, const Step& step) const;
+  // Memory for a value that a Python segment makes, or that crosses segments.
+  View* place(Job* job, int64_t row, int32_t value, RowContext* context, const int64_t* shape);
+
+ private:
+  enum class RowEnd { Finished, Parked };
+  void work();
+  void prepare(Job* job);
+  void start_segment(Job* job, std::unique_lock<std::mutex>* lock);
+  void open_outputs(Job* job, const Segment& segment);
+  RowEnd run_row(Job* job, int64_t row, size_t position, std::unique_ptr<RowContext>* context);
+  bool run_step(Job* job, int64_t row, int32_t index, RowContext* context, bool* park);
+  void row_done(Job* job);
+  void add_error(Job* job, RowError error);
+  std::unique_ptr<RowContext> take_context();
+  void give_context(std::unique_ptr<RowContext> context);
+
+  std::shared_ptr<const Plan> plan_;
+  const int thread_count_;
+  std::shared_ptr<BlockPool> pool_;
+  std::mutex mutex_;
+  std::condition_variable work_ready_, job_done_, python_ready_;
+  std::deque<Job*> runnable_;                       // native segments with unclaimed rows, oldest first
+  std::deque<std::unique_ptr<Parked>> resumed_;
+  std::deque<PythonWork> python_;
+  std::vector<std::unique_ptr<RowContext>> contexts_;
+  std::vector<std::unique_ptr<Job>> jobs_;
+  std::vector<Job*> idle_;
+  std::vector<std::thread> workers_;
+  std::atomic<bool> closed_{false};
+  uint64_t sequence_ = 0;
+  bool python_served_ = false;                      // a thread is taking Python work
+};
+
+}  // namespace stoker

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Half precision: conversions in plain integer code, bit for bit what F16C and NEON do (NaNs become quiet and keep
+// the upper payload bits), and batch forms that use the hardware where it has the instruction.
+#pragma once
+#include <cstdint>
+#include <cstring>
+
+namespace stoker {
+
+inline uint16_t half_from_float(float value) {
+  uint32_t u;
+  std::memcpy(&u, &value, sizeof u);
+  const uint16_t sign = static_cast<uint16_t>((u >> 16) & 0x8000u);
+  u &= 0x7FFFFFFFu;
+  if (u > 0x7F800000u) return static_cast<uint16_t>(sign | 0x7E00u | ((u >> 13) & 0x1FFu));
+  if (u >= 0x477FF000u) return static_cast<uint16_t>(sign | 0x7C00u);  // 65520 and above round to infinity
+  if (u < 0x38800000u) {
+    // Subnormal in half: adding 0.5 aligns the value's last bit of interest with the sum's, and rounds.
+    float magnitude;
+    std::memcpy(&magnitude, &u, sizeof magnitude);
+    magnitude += 0.5f;
+    std::memcpy(&u, &magnitude, sizeof u);
+    return static_cast<uint16_t>(sign | (u - 0x3F000000u));
+  }
+  u += 0xC8000FFFu + ((u >> 13) & 1u);  // rebias the exponent by -112 and round half to even
+  return static_cast<uint16_t>(sign | (u >> 13));
+}
+
+inline float float_from_half(uint16_t half) {
+  const uint32_t sign = static_cast<uint32_t>(half & 0x8000u) << 16;
+  uint32_t u = static_cast<uint32_t>(half & 0x7FFFu) << 13;
+  if (u >= 0x0F800000u) {
+    u += 0x70000000u;                          // infinity or NaN
+    if (u & 0x007FFFFFu) u |= 0x00400000u;     // quiet, as the hardware does
+  } else if (u >= 0x00800000u) {
+    u += 0x38000000u;
+  } else {
+    // Subnormal: the same fraction under the exponent of 2^-14, less that power itself.
+    u += 0x38800000u;
+    float f;
+    std::memcpy(&f, &u, sizeof f);
+    f -= 0x1p-14f;
+    std::memcpy(&u, &f, sizeof u);
+  }
+  u |= sign;
+  float result;
+  std::memcpy(&result, &u, sizeof result);
+  return result;
+}
+
+// Rounded once, where a detour through float would round twice.
+inline uint16_t half_from_double(double value) {
+  float f = static_cast<float>(value);
+  if (value == static_cast<double>(f) || value != value) return half_from_float(f);
+  // Round to odd: a float that is inexact gets its last bit set, so that the second rounding sees it.
+  uint32_t bits;
+  std::memcpy(&bits, &f, sizeof bits);
+  if ((bits & 0x7F800000u) == 0x7F800000u) return half_from_float(f);
+  const bool away = (value < 0 ? -value : value) < static_cast<double>(f < 0 ? -f : f);
+  if (away) --bits;  // truncated towards zero
+  bits |= 1u;
+  std::memcpy(&f, &bits, sizeof f);
+  return half_from_float(f);
+}
+
+void floats_to_halves(uint16_t* dst, const float* src, int64_t n);
+void halves_to_floats(float* dst, const uint16_t* src, int64_t n);
+
+}  // namespace stoker

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Baseline JPEG decoding of windows, bit for bit what libjpeg-turbo gives on x86-64 (islow IDCT, fancy upsampling).
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "tensor.hpp"
+
+namespace stoker::jpeg {
+
+// ANY is what the file holds: one channel for a grayscale file, RGB for every other.
+enum class Format : uint8_t { RGB = 0, BGR = 1, GRAY = 2, YCbCr = 3, ANY = 4 };
+
+// Handover: a valid JPEG that this decoder leaves to another one. Broken: no decoder can do much with it.
+enum class Support : uint8_t { Native, Handover, Broken };
+
+// The colour model of the coded components, decided as libjpeg does from markers and component ids.
+enum class Model : uint8_t { Gray, YCbCr, RGB };
+
+constexpr int kMaxComponents = 3;
+
+struct Component {
+  uint8_t id = 0, h = 1, v = 1, quantiser = 0;
+};
+
+struct Scan {
+  uint32_t data = 0;  // offset of the entropy-coded bytes
+  uint8_t count = 0;
+  uint8_t component[kMaxComponents] = {};
+  uint8_t dc[kMaxComponents] = {}, ac[kMaxComponents] = {};
+};
+
+// Where the tables in force lie in the file. 0 means absent: no table can start at the SOI marker.
+struct TableOffsets {
+  uint32_t quantiser[4] = {};  // 64 zig-zag values
+  uint32_t dc[4] = {}, ac[4] = {};  // 16 counts, then the symbols
+  bool wide[4] = {};  // quantisers of 16 bits
+};
+
+// Everything `decode` needs that stands in the header. Trivially copyable, so that it can be cached per file.
+struct Info {
+  int32_t width = 0, height = 0;  // as stored: `orientation` is not applied
+  int32_t components = 0;
+  uint8_t orientation = 1;  // EXIF 1..8; 1 when absent or invalid
+  Support support = Support::Broken;
+  const char* reason = "";  // why not Native; a literal
+  Model model = Model::Gray;
+  uint8_t h_max = 1, v_max = 1;
+  uint16_t restart_interval = 0;  // in MCUs; 0: none
+  Component component[kMaxComponents];
+  TableOffsets tables;
+  Scan scan;  // the first one
+};
+
+// Reads markers up to the first scan, never out of bounds. True when `decode` can do the file; else see
+// `out.support` and `out.reason` (width, height and orientation are set whenever they came first).
+bool parse(const uint8_t* data, size_t size, Info& out);
+
+// Stored coordinates, half open.
+struct Window {
+  int32_t x0, y0, x1, y1;
+};
+
+// Truncated: the file ended early. Corrupt: damaged otherwise. Either way the whole window was written: by
+// libjpeg's rules as far as data went, and zero where not even tables could be read. Unsupported: nothing written.
+enum class Status : uint8_t { Ok, Truncated, Corrupt, Unsupported };
+
+constexpr int channels(const Info& info, Format format) {
+  if (format == Format::GRAY) return 1;
+  return format == Format::ANY && info.model == Model::Gray ? 1 : 3;
+}
+
+// Decodes `window` into `dst`: rows of (x1-x0)*channels bytes, `pitch` bytes apart. The result equals the same window
+// of the decoded whole. GRAY of a YCbCr file is its Y plane, of an RGB file libjpeg's weighted sum.
+// `info` must come from `parse` of the same bytes.
+Status decode(const uint8_t* data, size_t size, const Info& info, Window window, Format format, uint8_t* dst,
+              ptrdiff_t pitch, Scratch& scratch);
+
+// Rough nanoseconds on one 2.5 GHz core, good enough to put long jobs first: entropy decoding runs over all rows
+// down to the window's last, the rest over the window alone.
+inline double cost(const Info& info, size_t bytes, Window w) {
+  const double rows = info.height > 0 ? static_cast<double>(w.y1) / info.height : 1.0;
+  const double pixels = static_cast<double>(w.x1 - w.x0) * (w.y1 - w.y0);
+  return 10e3 + 5.0 * static_cast<double>(bytes) * rows + 1.5 * pixels;
+}
+
+}  // namespace stoker::jpeg

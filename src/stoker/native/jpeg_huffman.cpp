@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "jpeg_huffman.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "simd.hpp"
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+namespace stoker::jpeg {
+namespace {
+
+// Natural position of each zig-zag position. Positions past 63, which only damaged data and unused halves of a pair
+// reach, write coefficient 63 like libjpeg; a step is at most kUnresolved + 16, hence the size.
+struct NaturalOrder {
+  uint8_t at[64 + kUnresolved + 32];
+  constexpr NaturalOrder() : at() {
+    int row = 0, column = 0;
+    for (int i = 0; i < 64; ++i) {
+      at[i] = static_cast<uint8_t>(8 * row + column);
+      const bool up = (row + column) % 2 == 0;
+      if (up) {
+        if (column == 7) ++row;
+        else if (row == 0) ++column;
+        else { --row; ++column; }
+      } else {
+        if (row == 7) ++column;
+        else if (column == 0) ++row;
+        else { ++row; --column; }
+      }
+    }
+    for (size_t i = 64; i < sizeof at; ++i) at[i] = 63;
+  }
+};
+constexpr NaturalOrder kNatural;
+
+uint64_t load_be64(const uint8_t* p) {
+  uint64_t v;
+  std::memcpy(&v, p, 8);
+  return std::endian::native == std::endian::little ? __builtin_bswap64(v) : v;
+}
+
+// Fills `code` and calls leaf(first 16-bit prefix, code length, symbol) for every code of up to `lookup` bits.
+template <typename Leaf>
+bool canonical(const uint8_t* dht, int lookup, Code& code, Leaf&& leaf) {
+  uint32_t next = 0;
+  int index = 0;
+  std::memset(code.symbol, 0, sizeof code.symbol);
+  code.limit[0] = 0;
+  for (int length = 1; length <= 16; ++length) {
+    const int count = dht[length - 1];
+    code.value_offset[length] = index - static_cast<int32_t>(next);
+    for (int i = 0; i < count; ++i, ++index, ++next) {
+      code.symbol[index] = dht[16 + index];
+      if (next >= (1u << length)) return false;
+      if (length <= lookup) leaf(next << (16 - length), length, dht[16 + index]);
+    }
+    // Like libjpeg: a code of all ones is refused. Lengths without codes are not checked there either.
+    if (count && next >= (1u << length)) return false;
+    code.limit[length] = next << (16 - length);
+    next <<= 1;
+  }
+  return true;
+}
+
+// The value of `size` bits in JPEG's sign convention.
+constexpr int extend(int bits, int size) { return size && bits < 1 << (size - 1) ? bits - (1 << size) + 1 : bits; }
+
+int ac_step(int symbol) {
+  if (symbol & 15) return (symbol >> 4) + 1;
+  return symbol == 0xF0 ? 16 : kEndOfBlock;
+}
+
+constexpr uint16_t ac_advance(int length, int steps) { return static_cast<uint16_t>(length | steps << 6); }
+
+constexpr uint32_t ac_values(int step1, int value1, int value2) {
+  return static_cast<uint32_t>(step1) | (static_cast<uint32_t>(value1) & 0xFFF) << 8 |
+         static_cast<uint32_t>(value2) << 20;
+}
+
+// Fills the entries of one symbol alone.
+void fill_ac_leaf(AcTable& table, uint32_t prefix, int length, int symbol) {
+  const int size = symbol & 15, total = length + size, step = ac_step(symbol);
+  size_t at = prefix >> (16 - kAcBits);
+  const bool whole = total <= kAcBits;
+  std::fill_n(table.first_length + at, 1 << (kAcBits - length), static_cast<uint8_t>(whole ? total : length));
+  if (!whole) {
+    // Length 0 leaves the bit buffer alone, and both writes go to position 63, which is unset then.
+    std::fill_n(table.advance + at, 1 << (kAcBits - length), ac_advance(0, kUnresolved));
+    std::fill_n(table.values + at, 1 << (kAcBits - length), ac_values(kEndOfBlock, 0, symbol));
+    return;
+  }
+  const size_t copies = size_t{1} << (kAcBits - total);
+  for (int bits = 0; bits < 1 << size; ++bits, at += copies) {
+    const int value = extend(bits, size);
+    std::fill_n(table.advance + at, copies, ac_advance(total, step));
+    std::fill_n(table.values + at, copies, ac_values(step, value, value));
+  }
+}
+
+// Joins entry i with the entry that its remaining bits select, when those bits hold a whole symbol.
+void join_pairs(AcTable& table) {
+  uint16_t advance[1 << kAcBits];
+  uint32_t values[1 << kAcBits];
+  std::memcpy(advance, table.advance, sizeof advance);
+  std::memcpy(values, table.values, sizeof values);
+  for (uint32_t i = 0; i < 1 << kAcBits; ++i) {
+    const uint32_t first = advance[i], length = first & 63;
+    const uint32_t next = i << length & ((1 << kAcBits) - 1), second = advance[next], length2 = second & 63;
+    if (first >> 6 >= kEndOfBlock || length2 == 0 || length + length2 > kAcBits) continue;
+    table.advance[i] = static_cast<uint16_t>(first + second);
+    table.values[i] = (values[i] & 0xFFFFF) | (values[next] & 0xFFF00000);
+  }
+}
+
+// --- the bit buffer -------------------------------------------------------------------------------------------------
+
+[[gnu::always_inline]] inline void refill(uint64_t& buffer, int64_t& count, const uint8_t*& next) {
+  // Branchless: afterwards 56..63 bits are valid. `next` was known since the last refill, so the load is early.
+  buffer |= load_be64(next) >> count;
+  next += (63 - count) >> 3;
+  count |= 56;
+}
+
+struct Symbol {
+  int length, value;
+};
+
+// A code longer than the lookup. Invalid codes take 17 bits and mean symbol 0, as in libjpeg.
+[[gnu::noinline]] Symbol search(const Code& code, uint64_t buffer, int shortest) {
+  const uint32_t prefix = static_cast<uint32_t>(buffer >> 48);
+  for (int length = shortest; length <= 16; ++length) {
+    if (prefix < code.limit[length])
+      return {length, code.symbol[(static_cast<int32_t>(prefix >> (16 - length)) + code.value_offset[length]) & 255]};
+  }
+  return {17, 0};
+}
+
+// `top` holds `size` value bits at its top; size 0 gives 0.
+[[gnu::always_inline]] inline int32_t signed_bits(uint64_t top, int size) {
+  const int32_t bits = static_cast<int32_t>(top >> 1 >> (63 - size));
+  const int32_t negative = static_cast<int32_t>(~(static_cast<int64_t>(top) >> 63));
+  return bits - (negative & ((1 << size) - 1));
+}
+
+struct Cursor {
+  uint64_t buffer;
+  int64_t count;
+  const uint8_t* next;
+
+  [[gnu::always_inline]] void take(int bits) {
+    buffer <<= bits;
+    count -= bits;
+  }
+};
+
+[[gnu::always_inline]] inline int32_t decode_dc(Cursor& c, const DcTable& table) {
+  uint32_t entry = table.entry[c.buffer >> (64 - kDcBits)];
+  if (__builtin_expect((entry & 255) == 0, 0)) {
+    const Symbol s = search(table.code, c.buffer, kDcBits + 1);
+    entry = static_cast<uint32_t>(s.length + s.value) | static_cast<uint32_t>(s.length) << 8 |
+            static_cast<uint32_t>(s.value) << 16;
+  }
+  const int32_t difference = signed_bits(c.buffer << (entry >> 8 & 255), static_cast<int>(entry >> 16));
+  c.take(static_cast<int>(entry & 255));
+  return difference;
+}
+
+// A symbol that the lookup at `index` could not resolve. Returns the step.
+template <bool kStore>
+[[gnu::always_inline]] inline int decode_long(Cursor& c, const AcTable& table, size_t index, size_t position,
+                                              int16_t* block) {
+  refill(c.buffer, c.count, c.next);
+  Symbol s{table.first_length[index], static_cast<int>(table.values[index] >> 20)};
+  if (s.length == 0) s = search(table.code, c.buffer, kAcBits + 1);
+  const int size = s.value & 15, step = ac_step(s.value);
+  const int32_t value = signed_bits(c.buffer << s.length, size);
+  c.take(s.length + size);
+  if (kStore) {
+    block[63] = 0;  // where the lookup's second value went
+    block[kNatural.at[position + static_cast<size_t>(step)]] = static_cast<int16_t>(value);  // 0 if there is none
+  }
+  return step;
+}
+
+// Decodes a block's AC coefficients. Returns 1 + the last zig-zag position that may be non-zero.
+template <bool kStore>
+[[gnu::always_inline]] inline int decode_ac(Cursor& c, const AcTable& table, int16_t* block) {
+  // `state` adds up the entries: 64 times the zig-zag position reached plus the bits used since the last refill,
+  // which stay below 64. The chain from one lookup to the next is then shift, load, shift; the rest runs beside it.
+  constexpr int kStepsPerRefill = 56 / kAcBits;
+  constexpr size_t kLast = 63 * 64;
+  size_t state = 0;
+  for (;;) {
+    refill(c.buffer, c.count, c.next);
+    size_t index = 0, entry = 0;
+    uint64_t before = 0;
+#pragma GCC unroll 5
+    for (int i = 0; i < kStepsPerRefill; ++i) {
+      index = c.buffer >> (64 - kAcBits);
+      entry = table.advance[index];
+      before = c.buffer;
+      c.buffer <<= entry & 63;
+      if (kStore) {
+        const uint32_t values = table.values[index];
+        block[kNatural.at[(state >> 6) + (values & 255)]] = static_cast<int16_t>(static_cast<int32_t>(values << 12) >> 20);
+        block[kNatural.at[(state + entry) >> 6]] = static_cast<int16_t>(static_cast<int32_t>(values) >> 20);
+      }
+      state += entry;
+      if (state >= kLast) goto finished;
+    }
+    c.count -= state & 63;
+    state &= ~size_t{63};
+    continue;
+  finished:
+    const size_t earlier = state - entry, position = earlier >> 6;
+    if (__builtin_expect(entry >= kUnresolved << 6, 0)) {
+      c.count -= earlier & 63;
+      const size_t step = static_cast<size_t>(decode_long<kStore>(c, table, index, position, block));
+      if (step == kEndOfBlock) return static_cast<int>(position) + 1;
+      if (position + step >= 63) return 64;
+      state = (position + step) << 6;
+      continue;
+    }
+    const uint32_t values = table.values[index], step1 = values & 255;
+    if (__builtin_expect(step1 < kEndOfBlock && position + step1 >= 63, 0)) {
+      // The first symbol ended the block: what was taken for the second belongs to the next block.
+      const int length = table.first_length[index];
+      c.buffer = before << length;
+      c.count -= static_cast<int>(earlier & 63) + length;
+      if (kStore) block[63] = static_cast<int16_t>(static_cast<int32_t>(values << 12) >> 20);
+      return 64;
+    }
+    c.count -= state & 63;
+    // Without branches, which would be guesses.
+    const size_t end = position + 1 + (step1 & (kEndOfBlock - 1));
+    return static_cast<int>(entry >= kEndOfBlock << 6 ? end : 64);
+  }
+}
+
+[[gnu::always_inline]] inline int decode_mcus(Bits& bits, Mcu& mcu, int first, int last, bool& overrun) {
+  Cursor c{bits.buffer, bits.count, bits.next};
+  int m = first;
+  bool over = false;
+  while (m < last && !over) {
+    for (int b = 0; b < mcu.count; ++b) {
+      const McuBlock& block = mcu.block[b];
+      if (__builtin_expect(c.next > bits.end + 8, 0)) {
+        // Everything from here on is zero bits; stay inside the padding.
+        over = true;
+        c = {0, 0, bits.end};
+      }
+      refill(c.buffer, c.count, c.next);
+      const uint32_t dc = mcu.prediction[block.component] += static_cast<uint32_t>(decode_dc(c, *block.dc));
+      const uint32_t at = static_cast<uint32_t>(m * block.step + block.offset - block.first);
+      if (at < static_cast<uint32_t>(block.stored)) {
+        int16_t* coefficients = block.coefficients + 64 * static_cast<size_t>(at);
+        coefficients[0] = static_cast<int16_t>(dc);
+        block.ends[at] = static_cast<uint8_t>(decode_ac<true>(c, *block.ac, coefficients));
+      } else {
+        decode_ac<false>(c, *block.ac, nullptr);
+      }
+    }
+    ++m;
+    if (__builtin_expect(c.next > bits.end, 0)) over |= (c.next - bits.end) * 8 > c.count;
+  }
+  bits.buffer = c.buffer;
+  bits.count = c.count;
+  bits.next = c.next;
+  overrun = over;
+  return m;
+}
+
+int decode_mcus_plain(Bits& bits, Mcu& mcu, int first, int last, bool& overrun) {
+  return decode_mcus(bits, mcu, first, last, overrun);
+}
+
+#if defined(__x86_64__)
+// The same code; BMI2's three-operand shifts shorten the chain from one symbol to the next.
+__attribute__((target("bmi2"))) int decode_mcus_bmi2(Bits& bits, Mcu& mcu, int first, int last, bool& overrun) {
+  return decode_mcus(bits, mcu, first, last, overrun);
+}
+#endif
+
+// Bytes before the first 0xFF among the 16 at `p`, which are copied to `out`.
+[[gnu::always_inline]] inline int copy16(const uint8_t* p, uint8_t* out) {
+#if defined(__SSE2__)
+  const __m128i v = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(out), v);
+  const int mask = _mm_movemask_epi8(_mm_cmpeq_epi8(v, _mm_set1_epi8(-1)));
+  return std::countr_zero(static_cast<uint32_t>(mask) | 0x10000u);
+#else
+  std::memcpy(out, p, 16);
+  uint64_t halves[2];
+  std::memcpy(halves, p, 16);
+  const auto has_ff = [](uint64_t v) { return (v & (~v - 0x0101010101010101u * 0xFF) & 0x8080808080808080u) != 0; };
+  if (!has_ff(halves[0]) && !has_ff(halves[1])) return 16;
+  int n = 0;
+  while (n < 16 && p[n] != 0xFF) ++n;
+  return n;
+#endif
+}
+
+}  // namespace
+
+int natural_position(int zigzag) { return kNatural.at[zigzag]; }
+
+bool build_dc(const uint8_t* dht, DcTable& table) {
+  std::memset(table.entry, 0, sizeof table.entry);
+  bool valid = true;
+  const bool complete = canonical(dht, 16, table.code, [&](uint32_t prefix, int length, int symbol) {
+    valid &= symbol <= 15;
+    if (length > kDcBits) return;
+    const uint32_t entry = static_cast<uint32_t>(length + symbol) | static_cast<uint32_t>(length) << 8 |
+                           static_cast<uint32_t>(symbol) << 16;
+    std::fill_n(table.entry + (prefix >> (16 - kDcBits)), 1 << (kDcBits - length), entry);
+  });
+  return complete && valid;
+}
+
+bool build_ac(const uint8_t* dht, bool pairs, AcTable& table) {
+  std::fill_n(table.advance, 1 << kAcBits, ac_advance(0, kUnresolved));
+  std::fill_n(table.values, 1 << kAcBits, ac_values(kEndOfBlock, 0, 0));
+  std::memset(table.first_length, 0, sizeof table.first_length);
+  const bool valid = canonical(dht, kAcBits, table.code, [&](uint32_t prefix, int length, int symbol) {
+    fill_ac_leaf(table, prefix, length, symbol);
+  });
+  if (valid && pairs) join_pairs(table);
+  return valid;
+}
+
+size_t unstuff(const uint8_t* data, size_t size, size_t& pos, uint8_t* out) {
+  const uint8_t* p = data + pos;
+  const uint8_t* const end = data + size;
+  uint8_t* o = out;
+  for (;;) {
+    int n;
+    while (end - p >= 16 && (n = copy16(p, o)) == 16) p += 16, o += 16;
+    if (end - p >= 16) {
+      p += n;
+      o += n;
+    } else {
+      while (p < end && *p != 0xFF) *o++ = *p++;
+      if (p == end) break;
+    }
+    // At 0xFF: any number of them followed by 0 stands for one data byte, by anything else for a marker.
+    const uint8_t* q = p;
+    while (q < end && *q == 0xFF) ++q;
+    if (q == end || *q != 0) {
+      p = q == end ? end : q - 1;
+      break;
+    }
+    *o++ = 0xFF;
+    p = q + 1;
+  }
+  std::memset(o, 0, kBitPadding);
+  pos = static_cast<size_t>(p - data);
+  return static_cast<size_t>(o - out);
+}
+
+DecodeMcus mcu_decoder() {
+#if defined(__x86_64__)
+  static const bool bmi2 = __builtin_cpu_supports("bmi2");
+  if (isa() != Isa::Plain && bmi2) return decode_mcus_bmi2;
+#endif
+  return decode_mcus_plain;
+}
+
+}  // namespace stoker::jpeg

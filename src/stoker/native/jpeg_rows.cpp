@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "jpeg_rows.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "simd.hpp"
+#if defined(__x86_64__)
+#include <immintrin.h>
+#define STOKER_AVX2 __attribute__((target("avx2")))
+#endif
+
+namespace stoker::jpeg {
+namespace {
+
+// Conversion factors times 2^16.
+constexpr int kCrToR = 91881, kCbToG = -22554, kCrToG = -46802, kCbToB = 116130, kHalf = 32768;
+
+void double_width_plain(const uint8_t* in, int n, uint8_t* out) {
+  for (int i = 0; i < n; ++i) {
+    const int three = 3 * in[i];
+    out[2 * i] = static_cast<uint8_t>((three + in[i - 1] + 1) >> 2);
+    out[2 * i + 1] = static_cast<uint8_t>((three + in[i + 1] + 2) >> 2);
+  }
+}
+
+void double_height_plain(const uint8_t* near, const uint8_t* far, int bias, int n, uint8_t* out) {
+  for (int i = 0; i < n; ++i) out[i] = static_cast<uint8_t>((3 * near[i] + far[i] + bias) >> 2);
+}
+
+void double_both_plain(const uint8_t* near, const uint8_t* far, int n, int16_t* sums, uint8_t* out) {
+  int16_t* const s = sums + 1;
+  for (int i = -1; i <= n; ++i) s[i] = static_cast<int16_t>(3 * near[i] + far[i]);
+  for (int i = 0; i < n; ++i) {
+    out[2 * i] = static_cast<uint8_t>((3 * s[i] + s[i - 1] + 8) >> 4);
+    out[2 * i + 1] = static_cast<uint8_t>((3 * s[i] + s[i + 1] + 7) >> 4);
+  }
+}
+
+uint8_t to_byte(int v) { return static_cast<uint8_t>(std::clamp(v, 0, 255)); }
+
+template <bool kBgr>
+void ycc_plain(const uint8_t* y, const uint8_t* cb, const uint8_t* cr, uint8_t* dst, int n) {
+  for (int i = 0; i < n; ++i, dst += 3) {
+    const int b = cb[i] - 128, r = cr[i] - 128;
+    dst[kBgr ? 2 : 0] = to_byte(y[i] + ((kCrToR * r + kHalf) >> 16));
+    dst[1] = to_byte(y[i] + ((kCbToG * b + kCrToG * r + kHalf) >> 16));
+    dst[kBgr ? 0 : 2] = to_byte(y[i] + ((kCbToB * b + kHalf) >> 16));
+  }
+}
+
+void interleave_plain(const uint8_t* a, const uint8_t* b, const uint8_t* c, uint8_t* dst, int n) {
+  for (int i = 0; i < n; ++i, dst += 3) {
+    dst[0] = a[i];
+    dst[1] = b[i];
+    dst[2] = c[i];
+  }
+}
+
+constexpr RowKernels kPlain = {double_width_plain, double_height_plain, double_both_plain,
+                               ycc_plain<false>,   ycc_plain<true>,     interleave_plain};
+
+#if defined(__x86_64__)
+
+STOKER_AVX2 inline __m256i widen(const uint8_t* p) {
+  return _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+}
+STOKER_AVX2 inline __m256i load32(const uint8_t* p) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)); }
+STOKER_AVX2 inline void store32(void* p, __m256i v) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), v); }
+STOKER_AVX2 inline __m256i times3(__m256i v) { return _mm256_add_epi16(v, _mm256_add_epi16(v, v)); }
+
+// 16 even and 16 odd results of at most 8 bits to 32 samples in order.
+STOKER_AVX2 inline void store_alternating(uint8_t* out, __m256i even, __m256i odd) {
+  store32(out, _mm256_or_si256(even, _mm256_slli_epi16(odd, 8)));
+}
+
+STOKER_AVX2 void double_width_avx2(const uint8_t* in, int n, uint8_t* out) {
+  const __m256i one = _mm256_set1_epi16(1), two = _mm256_set1_epi16(2);
+  for (int i = 0; i < n; i += 16) {
+    const __m256i three = times3(widen(in + i));
+    const __m256i even = _mm256_add_epi16(_mm256_add_epi16(three, one), widen(in + i - 1));
+    const __m256i odd = _mm256_add_epi16(_mm256_add_epi16(three, two), widen(in + i + 1));
+    store_alternating(out + 2 * i, _mm256_srli_epi16(even, 2), _mm256_srli_epi16(odd, 2));
+  }
+}
+
+STOKER_AVX2 void double_height_avx2(const uint8_t* near, const uint8_t* far, int bias, int n, uint8_t* out) {
+  const __m256i b = _mm256_set1_epi16(static_cast<int16_t>(bias));
+  for (int i = 0; i < n; i += 16) {
+    const __m256i sum = _mm256_add_epi16(times3(widen(near + i)), _mm256_add_epi16(widen(far + i), b));
+    const __m256i v = _mm256_srli_epi16(sum, 2);
+    const __m256i bytes = _mm256_permute4x64_epi64(_mm256_packus_epi16(v, v), _MM_SHUFFLE(3, 1, 2, 0));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i), _mm256_castsi256_si128(bytes));
+  }
+}
+
+STOKER_AVX2 void double_both_avx2(const uint8_t* near, const uint8_t* far, int n, int16_t* sums, uint8_t* out) {
+  for (int i = 0; i < n + 2; i += 16)
+    store32(sums + i, _mm256_add_epi16(times3(widen(near + i - 1)), widen(far + i - 1)));
+  const auto load = [](const int16_t* p) { return reinterpret_cast<const __m256i*>(p); };
+  const __m256i seven = _mm256_set1_epi16(7), eight = _mm256_set1_epi16(8);
+  for (int i = 0; i < n; i += 16) {
+    const __m256i three = times3(_mm256_loadu_si256(load(sums + i + 1)));
+    const __m256i even = _mm256_add_epi16(_mm256_add_epi16(three, eight), _mm256_loadu_si256(load(sums + i)));
+    const __m256i odd = _mm256_add_epi16(_mm256_add_epi16(three, seven), _mm256_loadu_si256(load(sums + i + 2)));
+    store_alternating(out + 2 * i, _mm256_srli_epi16(even, 4), _mm256_srli_epi16(odd, 4));
+  }
+}
+
+// Masks that spread 16 bytes of one plane over three blocks of 16: byte j of block k belongs to plane (16k + j) % 3.
+struct SpreadMasks {
+  alignas(16) int8_t at[3][3][16];  // [plane][block]
+  constexpr SpreadMasks() : at() {
+    for (int plane = 0; plane < 3; ++plane)
+      for (int j = 0; j < 48; ++j)
+        at[plane][j / 16][j % 16] = j % 3 == plane ? static_cast<int8_t>(j / 3) : static_cast<int8_t>(-128);
+  }
+};
+constexpr SpreadMasks kSpread;
+
+STOKER_AVX2 inline __m256i spread(__m256i v, int plane, int block) {
+  const __m128i mask = _mm_load_si128(reinterpret_cast<const __m128i*>(kSpread.at[plane][block]));
+  return _mm256_shuffle_epi8(v, _mm256_broadcastsi128_si256(mask));
+}
+
+// 32 pixels of three planes to 96 bytes.
+STOKER_AVX2 inline void store_pixels(uint8_t* dst, __m256i a, __m256i b, __m256i c) {
+  __m256i block[3];
+  for (int k = 0; k < 3; ++k)
+    block[k] = _mm256_or_si256(_mm256_or_si256(spread(a, 0, k), spread(b, 1, k)), spread(c, 2, k));
+  // Lanes hold pixels 0..15 and 16..31.
+  store32(dst, _mm256_permute2x128_si256(block[0], block[1], 0x20));
+  store32(dst + 32, _mm256_permute2x128_si256(block[2], block[0], 0x30));
+  store32(dst + 64, _mm256_permute2x128_si256(block[1], block[2], 0x31));
+}
+
+struct Rgb16 {  // 16 pixels, 16 bits, not yet clamped
+  __m256i r, g, b;
+};
+
+// kCrToR and kCbToB do not fit 16 bits: whole multiples of the input are split off, the rest is a high product of
+// twice the input, whose last bit then rounds.
+STOKER_AVX2 inline __m256i rounded_product(__m256i twice, int factor) {
+  const __m256i product = _mm256_mulhi_epi16(twice, _mm256_set1_epi16(static_cast<int16_t>(factor)));
+  return _mm256_srai_epi16(_mm256_add_epi16(product, _mm256_set1_epi16(1)), 1);
+}
+
+STOKER_AVX2 inline Rgb16 convert16(__m256i y, __m256i cb, __m256i cr) {
+  const __m256i cb2 = _mm256_add_epi16(cb, cb), cr2 = _mm256_add_epi16(cr, cr);
+  const __m256i r = _mm256_add_epi16(_mm256_add_epi16(y, cr), rounded_product(cr2, kCrToR - 65536));
+  const __m256i b = _mm256_add_epi16(_mm256_add_epi16(y, cb2), rounded_product(cb2, kCbToB - 131072));
+  const __m256i k = _mm256_set1_epi32((kCbToG & 0xFFFF) | (kCrToG + 65536) << 16);
+  const __m256i half = _mm256_set1_epi32(kHalf);
+  const __m256i lo = _mm256_add_epi32(_mm256_madd_epi16(_mm256_unpacklo_epi16(cb, cr), k), half);
+  const __m256i hi = _mm256_add_epi32(_mm256_madd_epi16(_mm256_unpackhi_epi16(cb, cr), k), half);
+  const __m256i g = _mm256_packs_epi32(_mm256_srai_epi32(lo, 16), _mm256_srai_epi32(hi, 16));
+  return {r, _mm256_add_epi16(y, _mm256_sub_epi16(g, cr)), b};
+}
+
+template <bool kBgr>
+STOKER_AVX2 inline void convert32(const uint8_t* y, const uint8_t* cb, const uint8_t* cr, uint8_t* dst) {
+  const __m256i zero = _mm256_setzero_si256(), centre = _mm256_set1_epi16(128);
+  const __m256i vy = load32(y), vb = load32(cb), vr = load32(cr);
+  const Rgb16 lo = convert16(_mm256_unpacklo_epi8(vy, zero), _mm256_sub_epi16(_mm256_unpacklo_epi8(vb, zero), centre),
+                             _mm256_sub_epi16(_mm256_unpacklo_epi8(vr, zero), centre));
+  const Rgb16 hi = convert16(_mm256_unpackhi_epi8(vy, zero), _mm256_sub_epi16(_mm256_unpackhi_epi8(vb, zero), centre),
+                             _mm256_sub_epi16(_mm256_unpackhi_epi8(vr, zero), centre));
+  const __m256i r = _mm256_packus_epi16(lo.r, hi.r), g = _mm256_packus_epi16(lo.g, hi.g);
+  const __m256i b = _mm256_packus_epi16(lo.b, hi.b);
+  store_pixels(dst, kBgr ? b : r, g, kBgr ? r : b);
+}
+
+template <bool kBgr>
+STOKER_AVX2 void ycc_avx2(const uint8_t* y, const uint8_t* cb, const uint8_t* cr, uint8_t* dst, int n) {
+  int i = 0;
+  for (; i + 32 <= n; i += 32) convert32<kBgr>(y + i, cb + i, cr + i, dst + 3 * i);
+  if (i == n) return;
+  uint8_t last[96];
+  convert32<kBgr>(y + i, cb + i, cr + i, last);
+  std::memcpy(dst + 3 * i, last, 3 * static_cast<size_t>(n - i));
+}
+
+STOKER_AVX2 void interleave_avx2(const uint8_t* a, const uint8_t* b, const uint8_t* c, uint8_t* dst, int n) {
+  int i = 0;
+  for (; i + 32 <= n; i += 32) store_pixels(dst + 3 * i, load32(a + i), load32(b + i), load32(c + i));
+  if (i == n) return;
+  uint8_t last[96];
+  store_pixels(last, load32(a + i), load32(b + i), load32(c + i));
+  std::memcpy(dst + 3 * i, last, 3 * static_cast<size_t>(n - i));
+}
+
+constexpr RowKernels kAvx2 = {double_width_avx2, double_height_avx2, double_both_avx2,
+                              ycc_avx2<false>,   ycc_avx2<true>,     interleave_avx2};
+#endif
+
+// libjpeg's luma of one pixel; the three factors add up to 2^16, so it stays within 8 bits.
+uint8_t luma(int r, int g, int b) { return static_cast<uint8_t>((19595 * r + 38470 * g + 7471 * b + kHalf) >> 16); }
+
+}  // namespace
+
+const RowKernels& row_kernels() {
+#if defined(__x86_64__)
+  if (isa() != Isa::Plain) return kAvx2;
+#endif
+  return kPlain;
+}
+
+void repeat_samples(const uint8_t* in, int n, int factor, uint8_t* out) {
+  for (int i = 0; i < n; ++i, out += factor) std::memset(out, in[i], static_cast<size_t>(factor));
+}
+
+void rgb_to_gray(const uint8_t* r, const uint8_t* g, const uint8_t* b, uint8_t* dst, int n) {
+  for (int i = 0; i < n; ++i) dst[i] = luma(r[i], g[i], b[i]);
+}
+
+void rgb_to_ycc(const uint8_t* r, const uint8_t* g, const uint8_t* b, uint8_t* dst, int n) {
+  constexpr int kOffset = (128 << 16) + kHalf - 1;
+  for (int i = 0; i < n; ++i, dst += 3) {
+    dst[0] = luma(r[i], g[i], b[i]);
+    dst[1] = static_cast<uint8_t>((-11059 * r[i] - 21709 * g[i] + 32768 * b[i] + kOffset) >> 16);
+    dst[2] = static_cast<uint8_t>((32768 * r[i] - 27439 * g[i] - 5329 * b[i] + kOffset) >> 16);
+  }
+}
+
+}  // namespace stoker::jpeg

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "engine.hpp"
+#include "kernels.hpp"
+
+namespace stoker {
+
+namespace {
+
+class Read : public Kernel {
+ public:
+  Read(std::shared_ptr<const FileTable> table, int reader) : table_(std::move(table)), reader_(reader) {}
+  bool allocates() const override { return true; }
+  Outcome run(const Call& c) const override {
+    const uint64_t index = static_cast<uint64_t>(c.job.indices[reader_][c.row]);
+    const std::string path(table_->names.data() + table_->offsets[index],
+                           table_->offsets[index + 1] - table_->offsets[index]);
+    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return failed(c, path, errno);
+    const Outcome outcome = read_all(c, path, fd);
+    ::close(fd);
+    return outcome;
+  }
+
+ private:
+  static Outcome failed(const Call& c, const std::string& path, int code) {
+    *c.error = "cannot read '" + path + "': " + std::strerror(code);
+    return Outcome::Error;
+  }
+  // Read, not mapped: a file that shrinks while it is mapped would end the process.
+  static Outcome read_all(const Call& c, const std::string& path, int fd) {
+    struct stat info;
+    if (::fstat(fd, &info) != 0) return failed(c, path, errno);
+    if (S_ISDIR(info.st_mode)) return failed(c, path, EISDIR);
+    const size_t size = static_cast<size_t>(info.st_size);
+    uint8_t* to = c.own->get(size + 1);
+    size_t have = 0;
+    while (have < size) {
+      const ssize_t got = ::read(fd, to + have, size - have);
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) return failed(c, path, errno);
+      if (got == 0) break;
+      have += static_cast<size_t>(got);
+    }
+    View& out = *c.out[0];
+    out.data = to;
+    out.shape[0] = static_cast<int64_t>(have);
+    out.stride[0] = 1;
+    return Outcome::Ok;
+  }
+  std::shared_ptr<const FileTable> table_;
+  int reader_;
+};
+
+class Lookup : public Kernel {
+ public:
+  Lookup(std::vector<int32_t> table, int reader) : table_(std::move(table)), reader_(reader) {}
+  Outcome run(const Call& c) const override {
+    std::memcpy(c.out[0]->data, &table_[static_cast<size_t>(c.job.indices[reader_][c.row])], 4);
+    return Outcome::Ok;
+  }
+
+ private:
+  std::vector<int32_t> table_;
+  int reader_;
+};
+
+class Index : public Kernel {
+ public:
+  explicit Index(int reader) : reader_(reader) {}
+  Outcome run(const Call& c) const override {
+    std::memcpy(c.out[0]->data, &c.job.indices[reader_][c.row], 8);
+    return Outcome::Ok;
+  }
+
+ private:
+  int reader_;
+};
+
+bool is_jpeg(const View& v) {
+  return v.rank == 1 && v.dtype == DType::U8 && v.shape[0] >= 3 && v.stride[0] == 1 && v.data[0] == 0xFF &&
+         v.data[1] == 0xD8 && v.data[2] == 0xFF;
+}
+
+int channels_of(jpeg::Format format, const jpeg::Info& info) {
+  if (format == jpeg::Format::GRAY) return 1;
+  return format == jpeg::Format::ANY ? info.components : 3;
+}
+
+class Peek : public Kernel {
+ public:
+  Peek(bool adjust, jpeg::Format format) : adjust_(adjust), format_(format) {}
+  Outcome run(const Call& c) const override {
+    jpeg::Info info;
+    // What is not a JPEG that the native decoder does, Pillow decides, so that one place knows those formats.
+    if (!is_jpeg(*c.in[0]) || !jpeg::parse(c.in[0]->data, static_cast<size_t>(c.in[0]->shape[0]), info) ||
+        info.support != jpeg::Support::Native)
+      return Outcome::Python;
+    const bool turned = adjust_ && info.orientation >= 5;
+    const double shape[] = {double(turned ? info.width : info.height), double(turned ? info.height : info.width),
+                            double(channels_of(format_, info))};
+    for (int i = 0; i < 3; ++i) store_scalar(c.out[0]->data + 8 * i, DType::I64, shape[i]);
+    return Outcome::Ok;
+  }
+
+ private:
+  bool adjust_;
+  jpeg::Format format_;
+};
+
+// Stored pixel (y, x) is shown at: rows from the end, columns from the end, axes exchanged.
+struct Turn { bool flip_y, flip_x, swap; };
+
+Turn turn_of(int orientation) {
+  switch (orientation) {
+    case 2: return {false, true, false};
+    case 3: return {true, true, false};
+    case 4: return {true, false, false};
+    case 5: return {false, false, true};
+    case 6: return {true, false, true};
+    case 7: return {true, true, true};
+    case 8: return {false, true, true};
+    default: return {false, false, false};
+  }
+}
+
+class Decode : public Kernel {
+ public:
+  Decode(bool adjust, jpeg::Format format) : adjust_(adjust), format_(format) {}
+  Outcome run(const Call& c) const override {
+    const View& file = *c.in[0];
+    const size_t size = static_cast<size_t>(file.shape[0]);
+    jpeg::Info info;
+    if (!is_jpeg(file) || !jpeg::parse(file.data, size, info) || info.support != jpeg::Support::Native)
+      return Outcome::Python;
+    const View& out = *c.out[0];
+    const Turn turn = turn_of(adjust_ ? info.orientation : 1);
+    const int32_t y0 = static_cast<int32_t>(c.params[0]), x0 = static_cast<int32_t>(c.params[1]);
+    const int32_t h = static_cast<int32_t>(out.shape[0]), w = static_cast<int32_t>(out.shape[1]);
+    if (h == 0 || w == 0) return Outcome::Ok;
+    const jpeg::Window window = stored_window(info, turn, y0, x0, h, w);
+    const bool straight = !turn.flip_y && !turn.flip_x && !turn.swap;
+    const int64_t channels = out.shape[2], row_bytes = (window.x1 - window.x0) * channels;
+    uint8_t* to = straight ? out.data : c.work[1].get(static_cast<size_t>(row_bytes) * (window.y1 - window.y0));
+    const jpeg::Status status = jpeg::decode(file.data, size, info, window, format_, to, row_bytes, c.work[0]);
+    if (status == jpeg::Status::Unsupported) return Outcome::Python;
+    if (status == jpeg::Status::Truncated) {
+      *c.error = "the JPEG data end before the image is complete (" + std::to_string(size) + " bytes, " +
+                 std::to_string(info.width) + "x" + std::to_string(info.height) + " pixels declared)";
+      return Outcome::Error;
+    }
+    if (!straight) place_turned(to, window, turn, channels, out);
+    return Outcome::Ok;
+  }
+
+ private:
+  static jpeg::Window stored_window(const jpeg::Info& info, Turn turn, int32_t y0, int32_t x0, int32_t h, int32_t w) {
+    int32_t sy = turn.swap ? x0 : y0, sx = turn.swap ? y0 : x0;
+    const int32_t sh = turn.swap ? w : h, sw = turn.swap ? h : w;
+    if (turn.flip_y) sy = info.height - sy - sh;
+    if (turn.flip_x) sx = info.width - sx - sw;
+    return {sx, sy, sx + sw, sy + sh};
+  }
+  static void place_turned(const uint8_t* from, const jpeg::Window& window, Turn turn, int64_t channels,
+                           const View& out) {
+    const int64_t sh = window.y1 - window.y0, sw = window.x1 - window.x0;
+    int64_t step_y = out.stride[turn.swap ? 1 : 0], step_x = out.stride[turn.swap ? 0 : 1];
+    uint8_t* to = out.data;
+    if (turn.flip_y) { to += (sh - 1) * step_y; step_y = -step_y; }
+    if (turn.flip_x) { to += (sw - 1) * step_x; step_x = -step_x; }
+    for (int64_t y = 0; y < sh; ++y)
+      for (int64_t x = 0; x < sw; ++x)
+        std::memcpy(to + y * step_y + x * step_x, from + (y * sw + x) * channels, static_cast<size_t>(channels));
+  }
+  bool adjust_;
+  jpeg::Format format_;
+};
+
+}  // namespace
+
+std::shared_ptr<Kernel> make_read(std::shared_ptr<const FileTable> table, int reader) {
+  return std::make_shared<Read>(std::move(table), reader);
+}
+std::shared_ptr<Kernel> make_lookup(std::vector<int32_t> table, int reader) {
+  return std::make_shared<Lookup>(std::move(table), reader);
+}
+std::shared_ptr<Kernel> make_index(int reader) { return std::make_shared<Index>(reader); }
+std::shared_ptr<Kernel> make_peek(bool adjust, jpeg::Format format) { return std::make_shared<Peek>(adjust, format); }
+std::shared_ptr<Kernel> make_decode(bool adjust, jpeg::Format format) {
+  return std::make_shared<Decode>(adjust, format);
+}
+
+}  // namespace stoker

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include "engine.hpp"
+#include "kernels.hpp"
+#include "resample.hpp"
+#include "warp.hpp"
+
+namespace stoker {
+
+namespace {
+
+bool slice(const ViewOp& op, const double* p, View* v) {
+  const int64_t start = static_cast<int64_t>(p[op.start]), step = static_cast<int64_t>(p[op.step]);
+  const int64_t extent = static_cast<int64_t>(p[op.extent]);
+  const int64_t last = start + step * (extent - 1), n = v->shape[op.axis];
+  if (extent < 0 || (extent > 0 && (start < 0 || start >= n || last < 0 || last >= n))) return false;
+  if (extent > 0) v->data += start * v->stride[op.axis];
+  v->stride[op.axis] *= step;
+  v->shape[op.axis] = extent;
+  return true;
+}
+
+void permute(const ViewOp& op, View* v) {
+  const View old = *v;
+  for (int i = 0; i < v->rank; ++i) {
+    v->shape[i] = old.shape[op.list[i]];
+    v->stride[i] = old.stride[op.list[i]];
+  }
+}
+
+void insert(const ViewOp& op, View* v) {
+  for (int i = v->rank; i > op.axis; --i) {
+    v->shape[i] = v->shape[i - 1];
+    v->stride[i] = v->stride[i - 1];
+  }
+  v->shape[op.axis] = 1;
+  v->stride[op.axis] = 0;
+  ++v->rank;
+}
+
+void drop(const ViewOp& op, View* v) {
+  --v->rank;
+  for (int i = op.axis; i < v->rank; ++i) {
+    v->shape[i] = v->shape[i + 1];
+    v->stride[i] = v->stride[i + 1];
+  }
+}
+
+bool reshape(const ViewOp& op, const double* p, View* v) {
+  if (!v->contiguous()) return false;
+  v->rank = static_cast<int32_t>(op.list.size());
+  for (int i = 0; i < v->rank; ++i) v->shape[i] = static_cast<int64_t>(p[op.list[i]]);
+  v->set_contiguous_strides();
+  return true;
+}
+
+// Copies any view into contiguous memory of the same type.
+void copy_out(const View& from, uint8_t* to) {
+  const int64_t item = size_of(from.dtype), n = from.elements();
+  int64_t at[kMaxRank] = {};
+  const uint8_t* p = from.data;
+  for (int64_t i = 0; i < n; ++i) {
+    __builtin_memcpy(to + i * item, p, static_cast<size_t>(item));
+    for (int d = from.rank - 1; d >= 0; --d) {
+      p += from.stride[d];
+      if (++at[d] < from.shape[d]) break;
+      p -= from.stride[d] * from.shape[d];
+      at[d] = 0;
+    }
+  }
+}
+
+class ViewKernel : public Kernel {
+ public:
+  ViewKernel(std::vector<ViewOp> ops, bool may_copy) : ops_(std::move(ops)), may_copy_(may_copy) {}
+  bool aliases() const override { return !may_copy_; }
+  bool allocates() const override { return may_copy_; }
+  Outcome run(const Call& c) const override {
+    View v = *c.in[0];
+    if (may_copy_ && !v.contiguous()) {
+      uint8_t* memory = c.own->get(static_cast<size_t>(v.elements() * size_of(v.dtype)));
+      copy_out(v, memory);
+      v.data = memory;
+      v.set_contiguous_strides();
+    }
+    if (!apply(ops_, c.params, &v)) {
+      *c.error = "the window leaves the tensor";
+      return Outcome::Error;
+    }
+    *c.out[0] = v;
+    return Outcome::Ok;
+  }
+
+ private:
+  std::vector<ViewOp> ops_;
+  bool may_copy_;
+};
+
+void broadcast(const View& shape, View* v) {
+  const int lead = shape.rank - v->rank;
+  const View old = *v;
+  v->rank = shape.rank;
+  for (int i = 0; i < shape.rank; ++i) {
+    const bool spread = i < lead || old.shape[i - lead] == 1;
+    v->shape[i] = shape.shape[i];
+    v->stride[i] = spread ? 0 : old.stride[i - lead];
+  }
+}
+
+class Stage : public Kernel {
+ public:
+  explicit Stage(StageSpec spec) : spec_(std::move(spec)) {}
+  Outcome run(const Call& c) const override {
+    View in[pixel::kMaxPorts], out[pixel::kMaxPorts];
+    for (size_t o = 0; o < spec_.outputs.size(); ++o) {
+      out[o] = *c.out[o];
+      if (!apply(spec_.outputs[o], c.params, &out[o])) return misfit(c);
+    }
+    for (size_t i = 0; i < spec_.inputs.size(); ++i) {
+      in[i] = *c.in[i];
+      if (!apply(spec_.inputs[i], c.params, &in[i])) return misfit(c);
+    }
+    if (out[0].elements() == 0) return Outcome::Ok;
+    double uniforms[256];
+    for (size_t u = 0; u < spec_.uniforms.size(); ++u) uniforms[u] = c.params[spec_.uniforms[u]];
+    switch (spec_.sampler) {
+      case Sampler::None: return plain(c, in, out, uniforms);
+      case Sampler::Resample: return resampled(c, in, out, uniforms);
+      case Sampler::Affine: return warped(c, in, out, uniforms);
+    }
+    return Outcome::Ok;
+  }
+
+ private:
+  static Outcome misfit(const Call& c) {
+    *c.error = "the window leaves the tensor";
+    return Outcome::Error;
+  }
+  static Outcome divided(const Call& c) {
+    *c.error = "expected a non-zero divisor in an integer division, got 0";
+    return Outcome::Error;
+  }
+  // Inputs from `first` on take the shape of the first output.
+  bool spread(const Call& c, View* in, const View& shape, size_t first) const {
+    for (size_t i = first; i < spec_.inputs.size(); ++i) {
+      for (int d = 0; d < in[i].rank; ++d) {
+        const int64_t have = in[i].shape[in[i].rank - 1 - d], want = d < shape.rank ? shape.shape[shape.rank - 1 - d] : 1;
+        if (have == 1 || have == want) continue;
+        *c.error = "expected operands of one shape or extents of 1, got " + std::to_string(have) + " against " +
+                   std::to_string(want) + " elements in an axis";
+        return false;
+      }
+      broadcast(shape, &in[i]);
+    }
+    return true;
+  }
+  Outcome plain(const Call& c, View* in, const View* out, const double* uniforms) const {
+    if (!spread(c, in, out[0], 0)) return Outcome::Error;
+    return pixel::run(spec_.program, uniforms, in, out, c.work[0]) ? Outcome::Ok : divided(c);
+  }
+
+  struct Band {
+    pixel::Bound bound;
+    bool ok = true;
+  };
+  Outcome resampled(const Call& c, View* in, const View* out, const double* uniforms) const {
+    const auto p = [&](int i) { return c.params[spec_.sampler_params[i]]; };
+    const auto filter = [&](int i) { return static_cast<resample::Filter>(static_cast<int>(p(i))); };
+    const resample::Axis vertical{in[0].shape[0], out[0].shape[0], p(0), p(1), filter(4), p(6) != 0};
+    const resample::Axis horizontal{in[0].shape[1], out[0].shape[1], p(2), p(3), filter(5), p(6) != 0};
+    if (in[0].shape[0] == 0 || in[0].shape[1] == 0) {
+      *c.error = "expected an image with at least one pixel, got one of " + std::to_string(in[0].shape[0]) + "x" +
+                 std::to_string(in[0].shape[1]);
+      return Outcome::Error;
+    }
+    if (!spread(c, in, out[0], 1)) return Outcome::Error;
+    View band_view = out[0];
+    band_view.dtype = in[0].dtype;
+    band_view.set_contiguous_strides();
+    Band band;
+    View ports[pixel::kMaxPorts];
+    std::copy(in, in + spec_.inputs.size(), ports);
+    ports[0] = band_view;
+    band.bound.prepare_rows(spec_.program, uniforms, ports, out, c.work[1]);
+    const resample::Sink sink{[](void* to, int64_t y0, int64_t y1, const uint8_t* pixels, int64_t pitch) {
+                                Band* b = static_cast<Band*>(to);
+                                b->ok &= b->bound.run_rows(y0, y1, pixels, pitch);
+                              },
+                              &band};
+    if (!resample::resample(in[0], vertical, horizontal, sink, c.work[0])) {
+      *c.error = "expected a finite region and a type that can be interpolated";
+      return Outcome::Error;
+    }
+    return band.ok ? Outcome::Ok : divided(c);
+  }
+
+  Outcome warped(const Call& c, View* in, const View* out, const double* uniforms) const {
+    double p[9];
+    for (int i = 0; i < 9; ++i) p[i] = c.params[spec_.sampler_params[i]];
+    View image = out[0];
+    image.dtype = in[0].dtype;
+    image.shape[2] = in[0].shape[2];
+    image.set_contiguous_strides();
+    image.data = c.work[2].get(static_cast<size_t>(image.elements() * size_of(image.dtype)));
+    if (in[0].elements() == 0 || !warp::affine(in[0], p, p[6] != 0, p[7] != 0, p[8], image, c.work[1])) {
+      *c.error = "expected a non-empty image, a finite matrix and a type that can be interpolated";
+      return Outcome::Error;
+    }
+    in[0] = image;
+    return plain(c, in, out, uniforms);
+  }
+  StageSpec spec_;
+};
+
+}  // namespace
+
+bool apply(const std::vector<ViewOp>& ops, const double* params, View* view) {
+  for (const ViewOp& op : ops) {
+    switch (op.kind) {
+      case ViewKind::Slice: if (!slice(op, params, view)) return false; break;
+      case ViewKind::Permute: permute(op, view); break;
+      case ViewKind::Insert: insert(op, view); break;
+      case ViewKind::Drop: drop(op, view); break;
+      case ViewKind::Reshape: if (!reshape(op, params, view)) return false; break;
+    }
+  }
+  return true;
+}
+
+std::shared_ptr<Kernel> make_view(std::vector<ViewOp> ops, bool may_copy) {
+  return std::make_shared<ViewKernel>(std::move(ops), may_copy);
+}
+std::shared_ptr<Kernel> make_stage(StageSpec spec) { return std::make_shared<Stage>(std::move(spec)); }
+
+}  // namespace stoker

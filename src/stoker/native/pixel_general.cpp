@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+// The block kernels of what is rare or has no vector form: 64-bit casts, integer division and powers, and the
+// transcendental functions. Scalar code, lane by lane, for exactly the lanes that exist.
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <type_traits>
+#include <utility>
+
+#include "half.hpp"
+#include "pixel_kernels.hpp"
+#include "xmath_more.hpp"
+
+namespace stoker::pixel {
+namespace {
+
+template <class R, class T, class F>
+inline void map1(const Micro& m, int lanes, F f) {
+  const auto* a = reinterpret_cast<const T*>(m.arg[0]);
+  auto* d = reinterpret_cast<R*>(m.dst);
+  const ptrdiff_t sa = m.step[0];
+  for (int i = 0; i < lanes; ++i, a += sa) d[i] = f(*a);
+}
+
+template <class R, class T, class F>
+inline void map2(const Micro& m, int lanes, F f) {
+  const auto* a = reinterpret_cast<const T*>(m.arg[0]);
+  const auto* b = reinterpret_cast<const T*>(m.arg[1]);
+  auto* d = reinterpret_cast<R*>(m.dst);
+  const ptrdiff_t sa = m.step[0], sb = m.step[1];
+  for (int i = 0; i < lanes; ++i, a += sa, b += sb) d[i] = f(*a, *b);
+}
+
+// Functions: in double, rounded once to the register's type.
+template <class T, double (*F)(double)>
+void function1(const Micro& m, int lanes) {
+  map1<T, T>(m, lanes, [](T x) { return static_cast<T>(F(static_cast<double>(x))); });
+}
+
+template <class T, double (*F)(double, double)>
+void function2(const Micro& m, int lanes) {
+  map2<T, T>(m, lanes, [](T x, T y) { return static_cast<T>(F(static_cast<double>(x), static_cast<double>(y))); });
+}
+
+double square_root(double x) { return std::sqrt(x); }
+double inverse_root(double x) { return 1.0 / std::sqrt(x); }
+double round_down(double x) { return std::floor(x); }
+double round_up(double x) { return std::ceil(x); }
+double truncate(double x) { return std::trunc(x); }
+// rint would depend on the thread's rounding mode.
+double round_nearest(double x) { return xm::detail::with_sign(xm::round_even(x), x); }
+
+template <class T>
+void fill_functions(Kernels& k) {
+  const int t = at(register_type<T>());
+  const auto set = [&](Op op, ComputeFn f) { k.op[at(op)][t] = f; };
+  set(Op::FMod, function2<T, xm::fmod>);
+  set(Op::Pow, function2<T, xm::pow>);
+  set(Op::Atan2, function2<T, xm::atan2>);
+  set(Op::Floor, function1<T, round_down>);
+  set(Op::Ceil, function1<T, round_up>);
+  set(Op::Trunc, function1<T, truncate>);
+  set(Op::Round, function1<T, round_nearest>);
+  set(Op::Sqrt, function1<T, square_root>);
+  set(Op::Rsqrt, function1<T, inverse_root>);
+  set(Op::Cbrt, function1<T, xm::cbrt>);
+  set(Op::Exp, function1<T, xm::exp>);
+  set(Op::Log, function1<T, xm::log>);
+  set(Op::Log2, function1<T, xm::log2>);
+  set(Op::Log10, function1<T, xm::log10>);
+  set(Op::Sin, function1<T, xm::sin>);
+  set(Op::Cos, function1<T, xm::cos>);
+  set(Op::Tan, function1<T, xm::tan>);
+  set(Op::Asin, function1<T, xm::asin>);
+  set(Op::Acos, function1<T, xm::acos>);
+  set(Op::Atan, function1<T, xm::atan>);
+  set(Op::Sinh, function1<T, xm::sinh>);
+  set(Op::Cosh, function1<T, xm::cosh>);
+  set(Op::Tanh, function1<T, xm::tanh>);
+  set(Op::Asinh, function1<T, xm::asinh>);
+  set(Op::Acosh, function1<T, xm::acosh>);
+  set(Op::Atanh, function1<T, xm::atanh>);
+}
+
+// Integer division: zero gives 0 and a fault; MIN / -1 wraps.
+template <class T, bool Remainder>
+void integer_divide(const Micro& m, int lanes) {
+  bool fault = false;
+  map2<T, T>(m, lanes, [&](T a, T b) -> T {
+    fault |= b == 0;
+    if (b == 0) return 0;
+    if constexpr (std::is_signed_v<T>)
+      if (b == -1) return Remainder ? 0 : static_cast<T>(0 - static_cast<std::make_unsigned_t<T>>(a));
+    return Remainder ? a % b : a / b;
+  });
+  if (fault) *m.fault = 1;
+}
+
+template <class T>
+void integer_power(const Micro& m, int lanes) {
+  using U = std::make_unsigned_t<T>;
+  map2<T, T>(m, lanes, [](T a, T b) -> T {
+    if constexpr (std::is_signed_v<T>)
+      if (b < 0) return a == 1 ? 1 : a == -1 ? (b & 1 ? -1 : 1) : 0;
+    U r = 1, base = static_cast<U>(a);
+    for (U n = static_cast<U>(b); n; n >>= 1, base *= base)
+      if (n & 1) r *= base;
+    return static_cast<T>(r);
+  });
+}
+
+template <class T>
+void fill_integers(Kernels& k) {
+  const int t = at(register_type<T>());
+  k.op[at(Op::IDiv)][t] = integer_divide<T, false>;
+  k.op[at(Op::IMod)][t] = integer_divide<T, true>;
+  k.op[at(Op::IPow)][t] = integer_power<T>;
+  if constexpr (sizeof(T) == 8) {
+    k.op[at(Op::UDiv)][t] = integer_divide<uint64_t, false>;
+    k.op[at(Op::UMod)][t] = integer_divide<uint64_t, true>;
+    k.op[at(Op::UPow)][t] = integer_power<uint64_t>;
+  }
+}
+
+template <class T, int Which>
+void compare(const Micro& m, int lanes) {
+  map2<int32_t, T>(m, lanes, [](T a, T b) -> int32_t {
+    switch (Which) {
+      case 0: return a == b;
+      case 1: return a != b;
+      case 2: return a < b;
+      case 3: return a <= b;
+      case 4: return a > b;
+      default: return a >= b;
+    }
+  });
+}
+
+template <class T>
+void fill_compares(Kernels& k, Op first, int type) {
+  int op = at(first);
+  if (first == Op::Eq) {
+    k.op[op++][type] = compare<T, 0>;
+    k.op[op++][type] = compare<T, 1>;
+  }
+  k.op[op++][type] = compare<T, 2>;
+  k.op[op++][type] = compare<T, 3>;
+  k.op[op++][type] = compare<T, 4>;
+  k.op[op++][type] = compare<T, 5>;
+}
+
+void select8(const Micro& m, int lanes) {
+  const auto* a = reinterpret_cast<const uint64_t*>(m.arg[0]);
+  const auto* b = reinterpret_cast<const uint64_t*>(m.arg[1]);
+  const auto* c = reinterpret_cast<const int32_t*>(m.arg[2]);
+  auto* d = reinterpret_cast<uint64_t*>(m.dst);
+  const ptrdiff_t sa = m.step[0], sb = m.step[1], sc = m.step[2];
+  for (int i = 0; i < lanes; ++i, a += sa, b += sb, c += sc) d[i] = *c ? *a : *b;
+}
+
+// One past the largest value of an integer type, as a double: a power of two, hence exact.
+template <class T>
+constexpr double limit() {
+  return 2.0 * static_cast<double>(T(1) << (std::numeric_limits<T>::digits - 1));
+}
+
+// Float to integer, saturating; NaN gives 0. x is integral already or to be truncated.
+template <class To>
+To saturate(double x) {
+  if (x != x) return 0;
+  if (x >= limit<To>()) return std::numeric_limits<To>::max();
+  if (x <= static_cast<double>(std::numeric_limits<To>::min())) return std::numeric_limits<To>::min();
+  return static_cast<To>(x);
+}
+
+// A register's value from another register type: Cvt.
+template <class To, class From>
+To convert(From x) {
+  if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) return saturate<To>(static_cast<double>(x));
+  else return static_cast<To>(x);
+}
+
+template <class To, class From>
+void cvt(const Micro& m, int lanes) {
+  map1<To, From>(m, lanes, [](From x) { return convert<To, From>(x); });
+}
+
+// The value in Memory's range: Cast.
+template <class Memory, class From>
+Memory in_range(From x) {
+  if constexpr (std::is_same_v<Memory, bool>) {
+    return x != 0;
+  } else if constexpr (std::is_floating_point_v<Memory>) {
+    return static_cast<Memory>(x);
+  } else if constexpr (std::is_floating_point_v<From>) {
+    return saturate<Memory>(xm::round_even(static_cast<double>(x)));
+  } else {
+    using L = std::numeric_limits<Memory>;
+    if (std::cmp_less(x, L::min())) return L::min();
+    if (std::cmp_greater(x, L::max())) return L::max();
+    return static_cast<Memory>(x);
+  }
+}
+
+// Register is how the dtype's values are kept: U64 as the bits of an I64.
+template <class Register, class Memory, class From>
+void cast(const Micro& m, int lanes) {
+  map1<Register, From>(m, lanes, [](From x) { return static_cast<Register>(in_range<Memory, From>(x)); });
+}
+
+template <class From>
+void cast_half(const Micro& m, int lanes) {
+  map1<float, From>(m, lanes, [](From x) { return float_from_half(half_from_double(static_cast<double>(x))); });
+}
+
+template <class From>
+void fill_cast(ComputeFn* row) {
+  row[at(DType::Bool)] = cast<int32_t, bool, From>;
+  row[at(DType::U8)] = cast<int32_t, uint8_t, From>;
+  row[at(DType::U16)] = cast<int32_t, uint16_t, From>;
+  row[at(DType::U32)] = cast<int64_t, uint32_t, From>;
+  row[at(DType::U64)] = cast<int64_t, uint64_t, From>;
+  row[at(DType::I8)] = cast<int32_t, int8_t, From>;
+  row[at(DType::I16)] = cast<int32_t, int16_t, From>;
+  row[at(DType::I32)] = cast<int32_t, int32_t, From>;
+  row[at(DType::I64)] = cast<int64_t, int64_t, From>;
+  row[at(DType::F16)] = cast_half<From>;
+  row[at(DType::F32)] = cast<float, float, From>;
+  row[at(DType::F64)] = cast<double, double, From>;
+}
+
+template <class Register, class Memory, class From>
+void wrap(const Micro& m, int lanes) {
+  map1<Register, From>(m, lanes, [](From x) {
+    if constexpr (std::is_same_v<Memory, bool>) return static_cast<Register>(x & 1);
+    else return static_cast<Register>(static_cast<Memory>(x));
+  });
+}
+
+template <class From>
+void fill_wrap(ComputeFn* row) {
+  row[at(DType::Bool)] = wrap<int32_t, bool, From>;
+  row[at(DType::U8)] = wrap<int32_t, uint8_t, From>;
+  row[at(DType::U16)] = wrap<int32_t, uint16_t, From>;
+  row[at(DType::U32)] = wrap<int64_t, uint32_t, From>;
+  row[at(DType::U64)] = wrap<int64_t, uint64_t, From>;
+  row[at(DType::I8)] = wrap<int32_t, int8_t, From>;
+  row[at(DType::I16)] = wrap<int32_t, int16_t, From>;
+  row[at(DType::I32)] = wrap<int32_t, int32_t, From>;
+  row[at(DType::I64)] = wrap<int64_t, int64_t, From>;
+}
+
+template <class From>
+void fill_cvt(Kernels& k) {
+  ComputeFn* row = k.cvt[at(register_type<From>())];
+  row[at(Type::I32)] = cvt<int32_t, From>;
+  row[at(Type::I64)] = cvt<int64_t, From>;
+  row[at(Type::F32)] = cvt<float, From>;
+  row[at(Type::F64)] = cvt<double, From>;
+}
+
+}  // namespace
+
+void fill_general(Kernels& k) {
+  fill_functions<float>(k);
+  fill_functions<double>(k);
+  fill_integers<int32_t>(k);
+  fill_integers<int64_t>(k);
+  fill_compares<int64_t>(k, Op::Eq, at(Type::I64));
+  fill_compares<double>(k, Op::Eq, at(Type::F64));
+  fill_compares<uint64_t>(k, Op::ULt, at(Type::I64));
+  k.op[at(Op::Select)][at(Type::I64)] = k.op[at(Op::Select)][at(Type::F64)] = select8;
+  fill_cvt<int32_t>(k);
+  fill_cvt<int64_t>(k);
+  fill_cvt<float>(k);
+  fill_cvt<double>(k);
+  k.ucvt[at(Type::F32)] = cvt<float, uint64_t>;
+  k.ucvt[at(Type::F64)] = cvt<double, uint64_t>;
+  fill_cast<int32_t>(k.cast[at(Type::I32)]);
+  fill_cast<int64_t>(k.cast[at(Type::I64)]);
+  fill_cast<float>(k.cast[at(Type::F32)]);
+  fill_cast<double>(k.cast[at(Type::F64)]);
+  fill_cast<uint64_t>(k.ucast);
+  fill_wrap<int32_t>(k.wrap[at(Type::I32)]);
+  fill_wrap<int64_t>(k.wrap[at(Type::I64)]);
+}
+
+}  // namespace stoker::pixel

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// A plan: frozen segments of steps over row values. Nothing here runs; engine.hpp does.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "scalar.hpp"
+#include "tensor.hpp"
+
+namespace stoker {
+
+struct Job;
+
+enum class Outcome : uint8_t {
+  Ok,
+  Python,  // this row needs the kernel's Python twin; the row is parked until it has run
+  Error,   // Call::error says why
+};
+
+// What a kernel gets for one row (and one frame).
+struct Call {
+  const double* params;
+  const View* const* in;
+  View* const* out;           // allocated by the engine, unless the kernel aliases or allocates
+  Job& job;
+  int64_t row;
+  Scratch* work;              // kWorkAreas areas, the thread's own
+  Scratch* own;               // the memory of output 0, for kernels that allocate
+  std::string* error;
+};
+constexpr int kWorkAreas = 4;
+
+// A kernel is a pure function of its inputs, parameters and the row's key; it may be called from many threads at once.
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+  virtual Outcome run(const Call& call) const = 0;
+  // True if the kernel sets its output views itself (views, row selection).
+  virtual bool aliases() const { return false; }
+  // True if the size of its one output is known only while it runs (a file's bytes).
+  virtual bool allocates() const { return false; }
+};
+
+enum class Where : uint8_t {
+  Scratch,  // lives in the row's buffers, within one segment; `slot` is the buffer
+  Batch,    // lives in the job, crosses segments
+  Output,   // written into the memory of output `slot`
+  Input,    // fed by the caller
+  Alias,    // a view of another value
+};
+
+struct Value {
+  DType dtype;
+  int32_t rank;
+  Where where;
+  int32_t slot;
+};
+
+struct Check {
+  int32_t condition;             // register; zero = the row fails
+  int32_t message;               // index into the Python side's messages
+  std::vector<int32_t> values;   // registers shown in the message
+};
+
+struct Guard {
+  int32_t value;
+  bool wanted;
+};
+
+struct Step {
+  std::shared_ptr<const Kernel> kernel;  // null in a Python segment
+  std::vector<int32_t> in, out;
+  ScalarCode scalars;
+  std::vector<int32_t> params;
+  std::vector<std::vector<int32_t>> extents;  // per output
+  std::vector<Check> checks;
+  std::vector<Guard> guards;                  // all must hold for the step to run
+  int32_t frames = -1;                        // register with the number of frames, or -1
+  std::vector<uint8_t> framed_in;             // inputs that are sliced per frame
+  bool batch_scope = false;                   // reads other rows: its inputs come from earlier segments
+};
+
+struct Segment {
+  bool python = false;
+  std::vector<int32_t> steps;
+  std::vector<int32_t> opens;  // outputs whose memory is allocated when this segment starts
+};
+
+struct Output {
+  int32_t value;
+  bool fixed = false;             // every row has `shape`; memory may come from the consumer
+  std::vector<int64_t> shape;
+  ScalarCode scalars;             // else: extents of one row, from values of earlier segments
+  std::vector<int32_t> extents;
+};
+
+struct Plan {
+  std::vector<Value> values;
+  std::vector<Step> steps;
+  std::vector<Segment> segments;
+  std::vector<Output> outputs;
+  int32_t buffers = 0;     // scratch buffers a row needs
+  int32_t readers = 0;     // index columns that a job carries
+  size_t registers = 0;    // the longest scalar code
+
+  void finish() {
+    for (const Step& s : steps) registers = std::max(registers, s.scalars.code.size());
+    for (const Output& o : outputs) registers = std::max(registers, o.scalars.code.size());
+  }
+};
+
+}  // namespace stoker

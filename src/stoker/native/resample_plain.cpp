@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plain twin of every 8-bit kernel, and the choice among the sets.
+#include <algorithm>
+
+#include "resample_kernels.hpp"
+#include "simd.hpp"
+
+namespace stoker::resample {
+
+namespace {
+
+constexpr uint32_t kHalf = uint32_t{1} << (kWeightBits - 1);
+
+uint8_t finish(uint32_t sum) {
+  return static_cast<uint8_t>(std::clamp(static_cast<int32_t>(sum) >> kWeightBits, 0, 255));
+}
+
+template <int C>
+void horizontal_row(const RowTaps& taps, const uint8_t* src, uint8_t* dst, int64_t x0, int64_t x1) {
+  const int64_t count = taps.groups * kGroup;
+  for (int64_t x = x0; x < x1; ++x) {
+    const uint8_t* p = src + int64_t{taps.start[x]} * C;
+    const uint32_t* w = taps.packed + x * count;
+    uint32_t sum[C];
+    for (int c = 0; c < C; ++c) sum[c] = kHalf;
+    for (int64_t t = 0; t < count; ++t)
+      for (int c = 0; c < C; ++c) sum[c] += p[t * C + c] * w[t];
+    for (int c = 0; c < C; ++c) dst[x * C + c] = finish(sum[c]);
+  }
+}
+
+void horizontal_row_any(const RowTaps& taps, const uint8_t* src, uint8_t* dst, int64_t x0, int64_t x1) {
+  const int64_t count = taps.groups * kGroup, channels = taps.channels;
+  constexpr int64_t kChunk = 64;  // channels summed at a time, so that the sums need no memory of their own
+  for (int64_t x = x0; x < x1; ++x) {
+    const uint8_t* p = src + int64_t{taps.start[x]} * channels;
+    const uint32_t* w = taps.packed + x * count;
+    for (int64_t c0 = 0; c0 < channels; c0 += kChunk) {
+      const int64_t n = std::min(kChunk, channels - c0);
+      uint32_t sum[kChunk];
+      std::fill_n(sum, n, kHalf);
+      for (int64_t t = 0; t < count; ++t)
+        for (int64_t c = 0; c < n; ++c) sum[c] += p[t * channels + c0 + c] * w[t];
+      for (int64_t c = 0; c < n; ++c) dst[x * channels + c0 + c] = finish(sum[c]);
+    }
+  }
+}
+
+void vertical_plain(const uint8_t* const* rows, const uint32_t* packed, int64_t groups, uint8_t* out, int64_t n) {
+  constexpr int64_t kChunk = 256;
+  for (int64_t i0 = 0; i0 < n; i0 += kChunk) {
+    const int64_t m = std::min(kChunk, n - i0);
+    uint32_t sum[kChunk];
+    std::fill_n(sum, m, kHalf);
+    for (int64_t t = 0; t < groups * kGroup; ++t)
+      for (int64_t i = 0; i < m; ++i) sum[i] += rows[t][i0 + i] * packed[t];
+    for (int64_t i = 0; i < m; ++i) out[i0 + i] = finish(sum[i]);
+  }
+}
+
+}  // namespace
+
+void horizontal_plain(const RowTaps& taps, const uint8_t* const src[kRows], uint8_t* const dst[kRows], int64_t x0,
+                      int64_t x1) {
+  for (int r = 0; r < kRows; ++r) {
+    if (r > 0 && dst[r] == dst[r - 1]) continue;  // a short batch repeats its last row
+    switch (taps.channels) {
+      case 1: horizontal_row<1>(taps, src[r], dst[r], x0, x1); break;
+      case 2: horizontal_row<2>(taps, src[r], dst[r], x0, x1); break;
+      case 3: horizontal_row<3>(taps, src[r], dst[r], x0, x1); break;
+      case 4: horizontal_row<4>(taps, src[r], dst[r], x0, x1); break;
+      default: horizontal_row_any(taps, src[r], dst[r], x0, x1);
+    }
+  }
+}
+
+const Kernels kPlainKernels{Packing::Whole, false, horizontal_plain, vertical_plain, nullptr, nullptr, nullptr};
+
+const Kernels& kernels() {
+#if defined(__x86_64__)
+  static const bool vnni = __builtin_cpu_supports("avx512vnni");
+  const Isa level = isa();
+  if (level == Isa::AVX512 && vnni) return kVnniKernels;
+  if (level == Isa::AVX2 || level == Isa::AVX512) return kAvx2Kernels;
+#endif
+  return kPlainKernels;
+}
+
+}  // namespace stoker::resample

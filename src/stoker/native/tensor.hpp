@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every kernel reads and writes: an untyped, strided view of one row's tensor.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+
+namespace stoker {
+
+// The order is part of the Python side's contract (contract/types.py).
+enum class DType : uint8_t { Bool = 0, U8, U16, U32, U64, I8, I16, I32, I64, F16, F32, F64 };
+
+constexpr int kMaxRank = 8;
+
+constexpr int64_t size_of(DType t) {
+  switch (t) {
+    case DType::Bool: case DType::U8: case DType::I8: return 1;
+    case DType::U16: case DType::I16: case DType::F16: return 2;
+    case DType::U32: case DType::I32: case DType::F32: return 4;
+    default: return 8;
+  }
+}
+
+// A strided view; it owns nothing. Strides are in bytes and may be zero (broadcast) or negative (flip).
+struct View {
+  uint8_t* data = nullptr;
+  DType dtype = DType::U8;
+  int32_t rank = 0;
+  int64_t shape[kMaxRank] = {};
+  int64_t stride[kMaxRank] = {};
+
+  int64_t elements() const {
+    int64_t n = 1;
+    for (int i = 0; i < rank; ++i) n *= shape[i];
+    return n;
+  }
+  void set_contiguous_strides() {
+    int64_t s = size_of(dtype);
+    for (int i = rank - 1; i >= 0; --i) { stride[i] = s; s *= shape[i]; }
+  }
+  bool contiguous() const {
+    int64_t s = size_of(dtype);
+    for (int i = rank - 1; i >= 0; --i) {
+      if (shape[i] != 1 && stride[i] != s) return false;
+      s *= shape[i];
+    }
+    return true;
+  }
+};
+
+// Working memory that only grows, so that the steady state allocates nothing. Contents are lost on growth.
+class Scratch {
+ public:
+  uint8_t* get(size_t bytes) {
+    if (bytes > capacity_) {
+      size_t want = capacity_ ? capacity_ : 4096;
+      while (want < bytes) want *= 2;
+      data_.reset();  // first, so that old and new are never held together
+      data_.reset(new (std::align_val_t{64}) uint8_t[want]);
+      capacity_ = want;
+    }
+    return data_.get();
+  }
+  size_t capacity() const { return capacity_; }
+
+ private:
+  struct Free { void operator()(uint8_t* p) const { ::operator delete[](p, std::align_val_t{64}); } };
+  std::unique_ptr<uint8_t[], Free> data_;
+  size_t capacity_ = 0;
+};
+
+}  // namespace stoker

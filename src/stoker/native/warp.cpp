@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "warp.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include "simd.hpp"
+#include "xmath.hpp"
+
+namespace stoker::warp {
+
+namespace {
+
+template <class T>
+T to_type(double v) {
+  if constexpr (std::is_same_v<T, float>) {
+    return static_cast<float>(v);
+  } else {
+    if (v != v) return 0;
+    v = std::min(std::max(v, double{std::numeric_limits<T>::min()}), double{std::numeric_limits<T>::max()});
+    return static_cast<T>(static_cast<int64_t>(xm::round_even(v)));
+  }
+}
+
+// Pillow casts an interpolated byte, i.e. truncates it.
+template <class T>
+T from_interpolated(double v) {
+  if constexpr (std::is_same_v<T, uint8_t>) return static_cast<uint8_t>(static_cast<int32_t>(v));
+  return to_type<T>(v);
+}
+
+struct Image {
+  const uint8_t* data;
+  int64_t height, width, channels;
+  int64_t row, pixel, channel;  // strides
+};
+
+Image image_of(const View& v) {
+  return {v.data, v.shape[0], v.shape[1], v.shape[2], v.stride[0], v.stride[1], v.stride[2]};
+}
+
+template <class T>
+T load(const uint8_t* p) {
+  T v;
+  std::memcpy(&v, p, sizeof v);
+  return v;
+}
+template <class T>
+void store(uint8_t* p, T v) {
+  std::memcpy(p, &v, sizeof v);
+}
+
+// ---------------------------------------------------------------- nearest
+
+// A source column and row per output pixel of one row; -1 means outside (or, when clamping, does not occur).
+struct Picks {
+  int32_t* x;
+  int32_t* y;
+};
+
+int32_t index_of(double v, int64_t size, bool clamp) {
+  if (clamp) return v > 0.0 ? static_cast<int32_t>(std::min(v, static_cast<double>(size - 1))) : 0;
+  return v >= 0.0 && v < static_cast<double>(size) ? static_cast<int32_t>(v) : -1;
+}
+
+int32_t index_of(int32_t fixed, int64_t size, bool clamp) {
+  const int64_t i = fixed >> 16;
+  if (clamp) return static_cast<int32_t>(std::clamp<int64_t>(i, 0, size - 1));
+  return i >= 0 && i < size ? static_cast<int32_t>(i) : -1;
+}
+
+// Pillow's own bound for 16.16 numbers, tested at the corners of the output.
+bool fits_fixed(const double m[6], int64_t width, int64_t height) {
+  for (const int64_t x : {int64_t{0}, width})
+    for (const int64_t y : {int64_t{0}, height}) {
+      const auto dx = static_cast<double>(x), dy = static_cast<double>(y);
+      if (!(std::fabs(dx * m[0] + dy * m[1] + m[2]) < 32768.0)) return false;
+      if (!(std::fabs(dx * m[3] + dy * m[4] + m[5]) < 32768.0)) return false;
+    }
+  return true;
+}
+
+uint32_t to_fixed(double v) { return static_cast<uint32_t>(static_cast<int64_t>(std::floor(v * 65536.0 + 0.5))); }
+
+// Walks the output and calls row(y, picks) for each of its rows.
+template <class Row>
+void walk_scale(const Image& src, const double m[6], bool clamp, int64_t width, int64_t height, Picks p, Row&& row) {
+  double at = m[2] + m[0] * 0.5;
+  for (int64_t x = 0; x < width; ++x, at += m[0]) p.x[x] = index_of(at, src.width, clamp);
+  at = m[5] + m[4] * 0.5;
+  for (int64_t y = 0; y < height; ++y, at += m[4]) {
+    std::fill_n(p.y, width, index_of(at, src.height, clamp));
+    row(y);
+  }
+}
+
+template <class Row>
+void walk_fixed(const Image& src, const double m[6], bool clamp, int64_t width, int64_t height, Picks p, Row&& row) {
+  // Unsigned, so that a wrap-around is defined; within the bound there is none.
+  const uint32_t a0 = to_fixed(m[0]), a1 = to_fixed(m[1]), a3 = to_fixed(m[3]), a4 = to_fixed(m[4]);
+  uint32_t x_row = to_fixed(m[2] + m[0] * 0.5 + m[1] * 0.5), y_row = to_fixed(m[5] + m[3] * 0.5 + m[4] * 0.5);
+  for (int64_t y = 0; y < height; ++y, x_row += a1, y_row += a4) {
+    uint32_t xx = x_row, yy = y_row;
+    for (int64_t x = 0; x < width; ++x, xx += a0, yy += a3) {
+      p.x[x] = index_of(static_cast<int32_t>(xx), src.width, clamp);
+      p.y[x] = index_of(static_cast<int32_t>(yy), src.height, clamp);
+    }
+    row(y);
+  }
+}
+
+template <class Row>
+void walk_steps(const Image& src, const double m[6], bool clamp, int64_t width, int64_t height, Picks p, Row&& row) {
+  double x_row = m[2] + m[1] * 0.5 + m[0] * 0.5, y_row = m[5] + m[4] * 0.5 + m[3] * 0.5;
+  for (int64_t y = 0; y < height; ++y, x_row += m[1], y_row += m[4]) {
+    double xx = x_row, yy = y_row;
+    for (int64_t x = 0; x < width; ++x, xx += m[0], yy += m[3]) {
+      p.x[x] = index_of(xx, src.width, clamp);
+      p.y[x] = index_of(yy, src.height, clamp);
+    }
+    row(y);
+  }
+}
+
+// kBytes: size of a pixel whose channels are side by side in both images, or 0 to copy channel by channel.
+template <int kBytes>
+void pick_row(const Image& src, Picks p, const uint8_t* fill, const View& dst, int64_t y) {
+  const int64_t size = size_of(dst.dtype);
+  uint8_t* out = dst.data + y * dst.stride[0];
+  for (int64_t x = 0; x < dst.shape[1]; ++x, out += dst.stride[1]) {
+    const bool outside = (p.x[x] | p.y[x]) < 0;
+    const uint8_t* in = outside ? fill : src.data + p.y[x] * src.row + p.x[x] * src.pixel;
+    if constexpr (kBytes > 0) {
+      std::memcpy(out, in, kBytes);
+    } else {
+      const int64_t step = outside ? size : src.channel;
+      for (int64_t c = 0; c < src.channels; ++c) std::memcpy(out + c * dst.stride[2], in + c * step, size);
+    }
+  }
+}
+
+using PickRow = void (*)(const Image&, Picks, const uint8_t*, const View&, int64_t);
+
+PickRow choose_pick_row(const Image& src, const View& dst) {
+  const int64_t size = size_of(dst.dtype);
+  const bool together = src.channels == 1 || (src.channel == size && dst.stride[2] == size);
+  switch (together ? src.channels * size : 0) {
+    case 1: return pick_row<1>;
+    case 2: return pick_row<2>;
+    case 3: return pick_row<3>;
+    case 4: return pick_row<4>;
+    case 12: return pick_row<12>;
+    case 16: return pick_row<16>;
+    default: return pick_row<0>;
+  }
+}
+
+void nearest(const Image& src, const double m[6], bool clamp, const uint8_t* fill, const View& dst, int32_t* room) {
+  const int64_t height = dst.shape[0], width = dst.shape[1];
+  const Picks picks{room, room + width};
+  const PickRow pick = choose_pick_row(src, dst);
+  const auto row = [&](int64_t y) { pick(src, picks, fill, dst, y); };
+  if (m[1] == 0 && m[3] == 0) return walk_scale(src, m, clamp, width, height, picks, row);
+  if (fits_fixed(m, width, height)) return walk_fixed(src, m, clamp, width, height, picks, row);
+  walk_steps(src, m, clamp, width, height, picks, row);
+}
+
+// ---------------------------------------------------------------- linear
+
+// A source coordinate along one output row. Rounding is monotone, hence so is the computed value.
+struct Line {
+  double step, across, offset, limit;
+  double at(int64_t x) const { return step * (static_cast<double>(x) + 0.5) + across + offset; }
+};
+
+// The outputs whose coordinate is inside the source: an interval, found by bisection on the very values that the
+// sampling loop will compute.
+void narrow(const Line& line, int64_t& x0, int64_t& x1) {
+  const bool rising = line.step >= 0;
+  const auto first = [&](int64_t lo, int64_t hi, auto&& reached) {
+    while (lo < hi) {
+      const int64_t mid = lo + (hi - lo) / 2;
+      if (reached(line.at(mid))) hi = mid;
+      else lo = mid + 1;
+    }
+    return lo;
+  };
+  const double limit = line.limit;
+  const auto entered = [&](double v) { return rising ? v >= 0.0 : v < limit; };
+  const auto left = [&](double v) { return rising ? !(v < limit) : !(v >= 0.0); };
+  x0 = first(x0, x1, entered);
+  x1 = first(x0, x1, left);
+}
+
+// The two neighbours along one axis, as byte offsets, and the weight of the second.
+struct Neighbours {
+  int64_t a, b;
+  double weight;
+};
+
+inline Neighbours neighbours(double v, double limit, int64_t last, int64_t stride) {
+  v = v > 0.0 ? (v < limit ? v : limit) : 0.0;  // a no-op inside; also where a NaN ends
+  v -= 0.5;
+  const int64_t i = v < 0.0 ? -1 : static_cast<int64_t>(v);
+  return {std::max<int64_t>(i, 0) * stride, std::min(i + 1, last) * stride, v - static_cast<double>(i)};
+}
+
+template <class T>
+inline double lerp(T a, T b, double t) {
+  if constexpr (std::is_same_v<T, float>) return a + static_cast<double>(b - a) * t;
+  return static_cast<double>(a) + (static_cast<double>(b) - static_cast<double>(a)) * t;
+}
+
+// kChannels 0: any number. kPacked: channels lie side by side in both images.
+template <class T, int kChannels, bool kPacked>
+[[gnu::always_inline]] inline void sample_span(const Image& src, const Line& xs, const Line& ys, int64_t x0, int64_t x1,
+                                               uint8_t* out, const View& dst) {
+  const int64_t channels = kChannels ? kChannels : src.channels;
+  const int64_t in_step = kPacked ? int64_t{sizeof(T)} : src.channel;
+  const int64_t out_step = kPacked ? int64_t{sizeof(T)} : dst.stride[2];
+  for (int64_t x = x0; x < x1; ++x) {
+    const Neighbours h = neighbours(xs.at(x), xs.limit, src.width - 1, src.pixel);
+    const Neighbours v = neighbours(ys.at(x), ys.limit, src.height - 1, src.row);
+    const uint8_t* top = src.data + v.a;
+    const uint8_t* bottom = src.data + v.b;
+    uint8_t* to = out + x * dst.stride[1];
+    for (int64_t c = 0; c < channels; ++c) {
+      const int64_t at = c * in_step;
+      const double upper = lerp(load<T>(top + h.a + at), load<T>(top + h.b + at), h.weight);
+      const double lower = lerp(load<T>(bottom + h.a + at), load<T>(bottom + h.b + at), h.weight);
+      store(to + c * out_step, from_interpolated<T>(lerp(upper, lower, v.weight)));
+    }
+  }
+}
+
+template <class T>
+void sample(const Image& src, const Line& xs, const Line& ys, int64_t x0, int64_t x1, uint8_t* out, const View& dst) {
+  const bool packed = src.channels == 1 || (src.channel == int64_t{sizeof(T)} && dst.stride[2] == src.channel);
+  if (packed && src.channels == 1) return sample_span<T, 1, true>(src, xs, ys, x0, x1, out, dst);
+  if (packed && src.channels == 3) return sample_span<T, 3, true>(src, xs, ys, x0, x1, out, dst);
+  if (packed && src.channels == 4) return sample_span<T, 4, true>(src, xs, ys, x0, x1, out, dst);
+  sample_span<T, 0, false>(src, xs, ys, x0, x1, out, dst);
+}
+
+template <class T>
+void fill_span(uint8_t* out, int64_t x0, int64_t x1, T fill, const View& dst) {
+  for (int64_t x = x0; x < x1; ++x)
+    for (int64_t c = 0; c < dst.shape[2]; ++c) store(out + x * dst.stride[1] + c * dst.stride[2], fill);
+}
+
+template <class T>
+void linear_rows(const Image& src, const double m[6], bool clamp, T fill, const View& dst) {
+  const auto width = static_cast<double>(src.width), height = static_cast<double>(src.height);
+  for (int64_t y = 0; y < dst.shape[0]; ++y) {
+    const double yin = static_cast<double>(y) + 0.5;
+    const Line xs{m[0], m[1] * yin, m[2], width}, ys{m[3], m[4] * yin, m[5], height};
+    uint8_t* out = dst.data + y * dst.stride[0];
+    int64_t x0 = 0, x1 = dst.shape[1];
+    if (!clamp) {
+      narrow(xs, x0, x1);
+      narrow(ys, x0, x1);
+      fill_span(out, 0, x0, fill, dst);
+      fill_span(out, x1, dst.shape[1], fill, dst);
+    }
+    sample<T>(src, xs, ys, x0, x1, out, dst);
+  }
+}
+
+template <class T>
+void run(const View& src, const double m[6], bool linear, bool has_fill, double fill, const View& dst,
+         Scratch& scratch) {
+  const Image image = image_of(src);
+  const T value = to_type<T>(has_fill ? fill : 0.0);
+  if (image.width <= 0 || image.height <= 0) {
+    for (int64_t y = 0; y < dst.shape[0]; ++y)
+      fill_span(dst.data + y * dst.stride[0], 0, dst.shape[1], value, dst);
+    return;
+  }
+  if (linear) return linear_rows<T>(image, m, !has_fill, value, dst);
+  const int64_t indices = 2 * dst.shape[1] * int64_t{sizeof(int32_t)};
+  uint8_t* room = scratch.get(static_cast<size_t>(indices + src.shape[2] * int64_t{sizeof(T)}));
+  for (int64_t c = 0; c < src.shape[2]; ++c) store(room + indices + c * int64_t{sizeof(T)}, value);
+  nearest(image, m, !has_fill, room + indices, dst, reinterpret_cast<int32_t*>(room));
+}
+
+}  // namespace
+
+bool affine(const View& src, const double m[6], bool linear, bool has_fill, double fill, const View& dst,
+            Scratch& scratch) {
+  if (src.rank != 3 || dst.rank != 3 || src.dtype != dst.dtype || src.shape[2] != dst.shape[2]) return false;
+  for (int i = 0; i < 6; ++i)
+    if (!std::isfinite(m[i])) return false;
+  for (const int64_t n : {src.shape[0], src.shape[1], dst.shape[0], dst.shape[1]})
+    if (n > std::numeric_limits<int32_t>::max()) return false;
+  if (dst.shape[0] <= 0 || dst.shape[1] <= 0 || dst.shape[2] <= 0) return true;
+  switch (src.dtype) {
+    case DType::U8: run<uint8_t>(src, m, linear, has_fill, fill, dst, scratch); return true;
+    case DType::U16: run<uint16_t>(src, m, linear, has_fill, fill, dst, scratch); return true;
+    case DType::I16: run<int16_t>(src, m, linear, has_fill, fill, dst, scratch); return true;
+    case DType::I32: run<int32_t>(src, m, linear, has_fill, fill, dst, scratch); return true;
+    case DType::F32: run<float>(src, m, linear, has_fill, fill, dst, scratch); return true;
+    default: return false;
+  }
+}
+
+}  // namespace stoker::warp

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``_scale_pixels``: what the image decoders do for ``dtype``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...contract.lowering import Lowering
+from ...contract.operator import Operator, RowContext, arg
+from ...contract.step import Value
+from ..image._decoding import scaled
+from ..image.decode import scale_reference
+
+
+class ScalePixels(Operator, name="_scale_pixels"):
+    """uint8 pixels in another type: floats in [0, 1], wider integers over their full range."""
+
+    kind = "pointwise"
+    hidden = True
+    dtype = arg("dtype", doc="Element type of the output.")
+    cases = ({"dtype": "float32"}, {"dtype": "uint16"})
+
+    def lower(self, c: Lowering, x: Value) -> Value:
+        return scaled(c, x)
+
+    def reference(self, row: RowContext, x: Any) -> Any:
+        return scale_reference(x, row["dtype"])

@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``resize``, and the size and filter rules that other operators share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...contract import expr as ex
+from ...contract.lowering import Lowering
+from ...contract.operator import Operator, RowContext, arg
+from ...contract.step import Sampler, Value
+from ...contract.types import DType, InterpType
+from ._resample_reference import resize_array
+
+RESAMPLED = (DType.UINT8, DType.UINT16, DType.INT16, DType.INT32, DType.FLOAT)
+
+
+class FilterArguments(Operator):
+    """How an image is interpolated."""
+
+    interp_type = arg("interp", InterpType.INTERP_LINEAR, doc="Filter, for shrinking and enlarging.")
+    min_filter = arg("interp", None, doc="Filter for shrinking.")
+    mag_filter = arg("interp", None, doc="Filter for enlarging.")
+    antialias = arg("bool", True, doc="Widen the filter when shrinking, as Pillow does.")
+    minibatch_size = arg("int", 32, doc="Accepted.")
+    temp_buffer_hint = arg("int", 0, doc="Accepted; memory is planned.")
+
+
+class ResizeArguments(FilterArguments):
+    """The output size and the region of a resize."""
+
+    size = arg("float", None, many=True, per_row=True, doc="Output (height, width), or one number for both; 0: not given.")
+    resize_x = arg("float", None, per_row=True, doc="Output width; 0: not given.")
+    resize_y = arg("float", None, per_row=True, doc="Output height; 0: not given.")
+    resize_shorter = arg("float", None, per_row=True, doc="Output length of the shorter side; keeps the aspect ratio.")
+    resize_longer = arg("float", None, per_row=True, doc="Output length of the longer side; keeps the aspect ratio.")
+    max_size = arg("float", None, many=True, doc="Limit of the output size, one or (height, width).")
+    mode = arg(
+        "str", "default", choices=("default", "stretch", "not_larger", "not_smaller"),
+        doc="default: a size that is not given keeps the aspect ratio; stretch: it keeps its extent; "
+        "not_larger, not_smaller: keep the aspect ratio within or around the size.",
+    )  # fmt: skip
+    subpixel_scale = arg("bool", False, doc="True moves the region so that the scale is that of the unrounded size.")
+    roi_start = arg("float", None, many=True, per_row=True, doc="Region's (y, x) start in the input.")
+    roi_end = arg("float", None, many=True, per_row=True, doc="Region's (y, x) end; before the start: mirrored.")
+    roi_relative = arg("bool", False, doc="Whether the region is in shares of the input's extents.")
+
+
+class Size:
+    """Output extents and source region of one resize, per axis (y, x): numbers or expressions."""
+
+    def __init__(self, out: list[Any], low: list[Any], high: list[Any]) -> None:
+        self.out, self.low, self.high = out, low, high
+
+
+class _Numbers:
+    """The arguments as scalars, for the symbolic and the plain form alike."""
+
+    def __init__(self, given: Any, scalar: Any, const: Any) -> None:
+        self.given, self.scalar, self.const = given, scalar, const
+
+
+def output_size(a: Any, height: Any, width: Any, require: Any) -> Size:
+    """DALI's rules for sizes: half away from zero, at least 1; 0 is "not given", negative mirrors."""
+    extents = [height, width]
+    low, high = [0, 0], [height, width]
+    if a.given("roi_start") or a.given("roi_end"):
+        require(a.given("roi_start") and a.given("roi_end"), "expected `roi_start` and `roi_end` together")
+        for i, n in enumerate(extents):
+            factor = n if a.const("roi_relative") else 1
+            low[i], high[i] = a.scalar("roi_start", i) * factor, a.scalar("roi_end", i) * factor
+            require(ex.isfinite(low[i]) & ex.isfinite(high[i]), "expected a finite region, got {0} to {1}", low[i], high[i])
+            low[i], high[i] = ex.clamp(low[i], 0, n), ex.clamp(high[i], 0, n)
+    wanted = _requested(a, require)
+    source = [ex.absolute(h - lo) for lo, h in zip(low, high, strict=True)]
+    for n in source:
+        require(n > 0, "expected a region (or image) with at least one pixel, got an extent of {0}", n)
+    exact = _scaled(a, wanted, source)
+    out = []
+    for i, e in enumerate(exact):
+        require(ex.isfinite(e), "expected a finite size, got {0}", e)
+        magnitude = ex.maximum(ex.round_away(ex.absolute(e)), 1)
+        require(magnitude <= 1 << 24, "expected a size of at most 2**24, got {0}", magnitude)
+        if a.const("subpixel_scale"):
+            # The region grows or shrinks about its middle by what rounding did to the size.
+            stretch = magnitude / ex.maximum(ex.absolute(e), 1e-9)
+            middle, half = (low[i] + high[i]) / 2, (high[i] - low[i]) / 2 * stretch
+            low[i], high[i] = middle - half, middle + half
+        low[i], high[i] = ex.where(e < 0, high[i], low[i]), ex.where(e < 0, low[i], high[i])
+        out.append(magnitude)
+    return Size(out, low, high)
+
+
+def _requested(a: Any, require: Any) -> list[Any]:
+    """(y, x) as asked for; 0 where not given."""
+    kinds = [k for k in ("size", "resize_shorter", "resize_longer") if a.given(k)]
+    single = a.given("resize_x") or a.given("resize_y")
+    require(len(kinds) + bool(single) == 1, "expected one of `size`, `resize_x`/`resize_y`, `resize_shorter`, `resize_longer`")
+    if kinds == ["size"]:
+        return [a.scalar("size", 0), a.scalar("size", 1)]
+    if kinds:
+        value = a.scalar(kinds[0])
+        return [value, value]
+    return [a.scalar(k) if a.given(k) else 0 for k in ("resize_y", "resize_x")]
+
+
+def _scaled(a: Any, wanted: list[Any], source: list[Any]) -> list[Any]:
+    """The size before rounding."""
+    mode = a.const("mode")
+    if a.given("resize_shorter"):
+        mode = "not_smaller"
+    elif a.given("resize_longer"):
+        mode = "not_larger"
+    ratio = [ex.absolute(w) / s for w, s in zip(wanted, source, strict=True)]
+    sign = [ex.where(w < 0, -1, 1) for w in wanted]
+    missing = [ex.equal(w, 0) for w in wanted]
+    if mode == "stretch":
+        scale = [ex.where(m, 1, r) for m, r in zip(missing, ratio, strict=True)]
+    elif mode == "default":
+        scale = [ex.where(missing[i], ex.where(missing[1 - i], 1, ratio[1 - i]), ratio[i]) for i in (0, 1)]
+    else:
+        pick = ex.minimum if mode == "not_larger" else ex.maximum
+        both = pick(ratio[0], ratio[1])
+        one = ex.where(missing[0], ratio[1], ex.where(missing[1], ratio[0], both))
+        scale = [one, one]
+    if a.const("max_size") is not None:
+        limits = a.const("max_size")
+        limit = [limits[i if len(limits) > 1 else 0] / source[i] for i in (0, 1)]
+        if mode in ("stretch", "default"):
+            scale = [ex.minimum(s, m) for s, m in zip(scale, limit, strict=True)]
+        else:
+            shrink = ex.minimum(scale[0], ex.minimum(limit[0], limit[1]))
+            scale = [shrink, shrink]
+    # An extent that was asked for comes out as it was asked for, whatever scale * source rounds to.
+    exact = []
+    for i in (0, 1):
+        unchanged = ex.same(scale[i], ratio[i]) or ex.equal(scale[i], ratio[i])
+        exact.append(sign[i] * ex.where(unchanged, ex.absolute(wanted[i]), scale[i] * source[i]))
+    return exact
+
+
+def filters(a: Any, size: Size) -> list[Any]:
+    """The filter's number per axis: ``min_filter`` where the axis shrinks, else ``mag_filter``."""
+    down = a.const("min_filter") if a.const("min_filter") is not None else a.const("interp_type")
+    up = a.const("mag_filter") if a.const("mag_filter") is not None else a.const("interp_type")
+    if down == up:
+        return [int(down), int(down)]
+    return [
+        ex.where(o < ex.absolute(h - lo), int(down), int(up)) for o, lo, h in zip(size.out, size.low, size.high, strict=True)
+    ]
+
+
+def resample(c: Lowering, x: Value, size: Size) -> Value:
+    """Emit the resampling of ``x`` to ``size``; types without a kernel of their own go through float32."""
+    fy, fx = filters(c, size)
+    sampler = Sampler("resample", (size.low[0], size.high[0], size.low[1], size.high[1], fy, fx, c.const("antialias")))
+    own = x.dtype
+    if own not in RESAMPLED:
+        x = c.cast(x, DType.FLOAT)
+    return c.cast(c.sample(x, sampler, size.out[0], size.out[1]), own)
+
+
+def size_reference(row: RowContext, height: int, width: int) -> Size:
+    """``output_size`` for one row, in numbers."""
+
+    def require(condition: Any, text: str, *values: Any) -> None:
+        if not condition:
+            raise ValueError(text.format(*values))
+
+    numbers = _Numbers(lambda n: row[n] is not None, lambda n, i=0: row.number(n, i), lambda n: row[n])
+    return output_size(numbers, height, width, require)
+
+
+class Resize(ResizeArguments, name="resize"):
+    """Resize images. Input: HWC, CHW, HW or these with a leading F; any type. Output: the same layout and type.
+
+    Exact: uint8 equals Pillow's ``Image.resize`` bit for bit, for every filter, with ``roi_*`` as its ``box=`` (the
+    filter may read around the region); channels are independent. INTERP_LINEAR is Pillow's BILINEAR, INTERP_CUBIC its
+    BICUBIC, INTERP_LANCZOS3 its LANCZOS.
+    """
+
+    kind = "gather"
+    dtype = arg("dtype", None, doc="Element type of the output; by default the input's.")
+    save_attrs = arg("bool", False, doc="Also output the input's shape, int32.")
+    cases = (
+        {"size": (7, 9)},
+        {"resize_x": 12, "interp_type": "INTERP_CUBIC"},
+        {"resize_shorter": 6, "interp_type": "INTERP_LANCZOS3"},
+        {"resize_longer": 30, "interp_type": "INTERP_NN"},
+        {"size": (8, 8), "roi_start": (1.5, 2.0), "roi_end": (9.0, 11.25), "interp_type": "INTERP_BOX"},
+        {"size": (20, 5), "mode": "not_larger", "interp_type": "INTERP_HAMMING"},
+        {"size": (8, 6), "dtype": "float32", "antialias": False},
+    )
+
+    def count_outputs(self, args: Any) -> int:
+        return 2 if args["save_attrs"] else 1
+
+    def lower(self, c: Lowering, x: Value) -> Any:
+        size = output_size(c, c.extent(x, "H"), c.extent(x, "W"), c.require)
+        out = resample(c, x, size)
+        dtype = c.const("dtype")
+        out = out if dtype is None else c.cast(out, dtype)
+        if not c.const("save_attrs"):
+            return out
+        return out, c.numbers([c.extent(x, "H"), c.extent(x, "W")], DType.INT32)
+
+    def reference(self, row: RowContext, x: Any) -> Any:
+        import numpy as np
+
+        from ..generic.cast import cast_array
+
+        layout = row.layout or {2: "HW", 3: "HWC", 4: "FHWC"}[x.ndim]
+        at = layout.index("H")
+        size = size_reference(row, x.shape[at], x.shape[layout.index("W")])
+        out = resize_array(x, layout, size.out, size.low, size.high, filters(_const_only(row), size), row["antialias"])
+        out = out if row["dtype"] is None else cast_array(out, row["dtype"])
+        if not row["save_attrs"]:
+            return out
+        return out, np.asarray([x.shape[at], x.shape[layout.index("W")]], np.int32)
+
+
+def _const_only(row: RowContext) -> Any:
+    return _Numbers(None, None, lambda n: row[n])

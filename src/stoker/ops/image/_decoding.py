@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the image decoders share: arguments, the native decode step, and its twin in Pillow for other formats."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...contract.errors import DataError
+from ...contract.lowering import Lowering
+from ...contract.operator import Operator, arg
+from ...contract.step import Value
+from ...contract.types import DType, ImageType
+
+MAX_PIXELS = 178_956_970  # twice Pillow's warning limit: its error limit for decompression bombs
+
+
+class ImageDecoder(Operator):
+    """Arguments of all image decoders. Those for DALI's GPU and hardware decoders are accepted without effect."""
+
+    output_type = arg("image_type", ImageType.RGB, doc="Colour model of the output: RGB, BGR, GRAY, YCbCr, ANY_DATA.")
+    dtype = arg("dtype", DType.UINT8, doc="Element type. FLOAT is scaled to [0, 1], UINT16 to the full range.")
+    adjust_orientation = arg("bool", True, doc="Turn the image as its EXIF orientation says.")
+    jpeg_fancy_upsampling = arg("bool", True, doc="Accepted: chroma is always upsampled as libjpeg does.")
+    use_fast_idct = arg("bool", False, doc="Accepted: the transform is always the exact one.")
+    affine = arg("bool", True, doc="Accepted; for the GPU.")
+    hw_decoder_load = arg("float", 0.65, doc="Accepted; for the GPU.")
+    hybrid_huffman_threshold = arg("int", 1000000, doc="Accepted; for the GPU.")
+    device_memory_padding = arg("int", 16777216, doc="Accepted; for the GPU.")
+    host_memory_padding = arg("int", 8388608, doc="Accepted; for the GPU.")
+    device_memory_padding_jpeg2k = arg("int", 0, doc="Accepted; for the GPU.")
+    host_memory_padding_jpeg2k = arg("int", 0, doc="Accepted; for the GPU.")
+    preallocate_width_hint = arg("int", 0, doc="Accepted; memory is planned.")
+    preallocate_height_hint = arg("int", 0, doc="Accepted; memory is planned.")
+    memory_stats = arg("bool", False, doc="Accepted.")
+
+
+def peek(c: Lowering, data: Value, output_type: ImageType, adjust: bool) -> Value:
+    """The decoded image's (height, width, channels), int64, from the file's header."""
+    twin = _twin_peek(output_type, adjust)
+    return c.native("peek", [data], [(DType.INT64, (3,), "")], attrs=(adjust, int(output_type)), twin=twin)[0]
+
+
+def decode(c: Lowering, data: Value) -> Value:
+    """The whole image, uint8 HWC. A crop of it becomes a decode window."""
+    if data.rank != 1 or data.dtype != DType.UINT8:
+        c.require(False, "expected the bytes of a file (uint8, one axis), got {0} axes", float(data.rank))
+    output_type, adjust = c.const("output_type"), c.const("adjust_orientation")
+    header = peek(c, data, output_type, adjust)
+    height, width = c.element(header, 0), c.element(header, 1)
+    channels = {ImageType.GRAY: 1, ImageType.ANY_DATA: c.element(header, 2)}.get(output_type, 3)
+    c.require(
+        height * width <= MAX_PIXELS,
+        "expected at most {0} pixels, got an image of {1} x {2} (a decompression bomb?)",
+        MAX_PIXELS,
+        height,
+        width,
+    )
+    twin = _twin_decode(output_type, adjust)
+    pixels = c.native(
+        "decode", [data], [(DType.UINT8, (height, width, channels), "HWC")], attrs=(adjust, int(output_type)),
+        params=(0, 0), window=(0, 1), twin=twin,
+    )[0]  # fmt: skip
+    return pixels
+
+
+def scaled(c: Lowering, pixels: Value) -> Value:
+    """The pixels in the decoder's ``dtype``: floats in [0, 1], wider integers over their full range."""
+    dtype = c.const("dtype")
+    if dtype == DType.UINT8:
+        return pixels
+    from ...contract.pixel import load
+
+    factor = 1 / 255 if dtype.is_float else dtype.positive_range / 255
+    wide = DType.FLOAT64 if not dtype.is_float and dtype.size > 2 else DType.FLOAT
+    return c.pointwise([pixels], (load(DType.UINT8).cast(wide) * factor).cast(dtype))
+
+
+# ---- the twin in Pillow ----
+
+_MODES = {ImageType.RGB: "RGB", ImageType.BGR: "RGB", ImageType.YCbCr: "YCbCr", ImageType.GRAY: "L"}
+
+
+def _open(data: npt.NDArray[np.uint8]) -> Any:
+    from PIL import Image
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # the limit is checked by the plan
+        try:
+            return Image.open(io.BytesIO(data))
+        except Image.DecompressionBombError as error:
+            raise DataError(str(error)) from error
+        except Image.UnidentifiedImageError:
+            start = bytes(data[:8])
+            raise DataError(
+                f"expected an image that Pillow can read, got {len(data)} bytes that begin with {start!r}"
+            ) from None
+
+
+def _orientation(image: Any, adjust: bool) -> int:
+    if not adjust:
+        return 1
+    try:
+        value = image.getexif().get(0x0112, 1)
+    except Exception:  # noqa: BLE001 - a damaged EXIF block says nothing about the pixels
+        return 1
+    return value if value in range(1, 9) else 1
+
+
+def _any_channels(image: Any) -> int:
+    return {"1": 1, "L": 1, "I": 1, "F": 1, "I;16": 1, "LA": 2, "RGBA": 4, "PA": 4}.get(
+        image.mode, 4 if image.mode == "P" and "transparency" in image.info else 3
+    )
+
+
+def _twin_peek(output_type: ImageType, adjust: bool) -> Callable[..., None]:
+    def twin(inputs: Sequence[Any], params: Sequence[float], outputs: Sequence[Any]) -> None:
+        image = _open(inputs[0])
+        width, height = image.size
+        if _orientation(image, adjust) >= 5:
+            width, height = height, width
+        channels = {ImageType.GRAY: 1, ImageType.ANY_DATA: _any_channels(image)}.get(output_type, 3)
+        outputs[0][:] = height, width, channels
+
+    return twin
+
+
+def _twin_decode(output_type: ImageType, adjust: bool) -> Callable[..., None]:
+    def twin(inputs: Sequence[Any], params: Sequence[float], outputs: Sequence[Any]) -> None:
+        whole = pillow_decode(inputs[0], output_type, adjust)
+        out = outputs[0]
+        y, x = int(params[0]), int(params[1])
+        out[:] = whole[y : y + out.shape[0], x : x + out.shape[1]]
+
+    return twin
+
+
+def pillow_decode(data: npt.NDArray[np.uint8], output_type: ImageType, adjust: bool) -> npt.NDArray[np.uint8]:
+    """The image as Pillow decodes it, HWC uint8. Transparency is dropped, 16-bit gray is scaled to 8."""
+    from PIL import Image
+
+    image = _open(data)
+    orientation = _orientation(image, adjust)
+    jpeg = image.format in ("JPEG", "MPO")
+    try:
+        if jpeg and output_type in (ImageType.GRAY, ImageType.YCbCr) and image.mode in ("RGB", "L"):
+            image.draft(_MODES[output_type], image.size)  # libjpeg's own planes, not a conversion back from RGB
+        image.load()
+    except (OSError, SyntaxError, ValueError, EOFError) as error:
+        raise DataError(str(error)) from error
+    if image.mode.startswith("I;16") or image.mode == "I":
+        image = Image.fromarray((np.asarray(image).astype(np.uint32) >> 8).clip(0, 255).astype(np.uint8))
+    if output_type == ImageType.ANY_DATA:
+        mode = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}[_any_channels(image)]
+        image = image.convert(mode)
+    elif image.mode == "P" and "transparency" in image.info:
+        image = image.convert("RGBA")
+    if output_type != ImageType.ANY_DATA and image.mode != _MODES[output_type]:
+        image = image.convert("RGB") if image.mode in ("RGBA", "LA", "PA", "CMYK") else image
+        image = image.convert(_MODES[output_type])
+    pixels = np.asarray(image)
+    pixels = pixels[..., None] if pixels.ndim == 2 else pixels
+    if output_type == ImageType.BGR:
+        pixels = pixels[..., ::-1]
+    return turned(pixels, orientation)
+
+
+def turned(pixels: npt.NDArray[Any], orientation: int) -> npt.NDArray[Any]:
+    """Stored pixels as the EXIF orientation says they are to be shown."""
+    if orientation >= 5:
+        pixels = pixels.swapaxes(0, 1)
+    flip_rows, flip_columns = {
+        2: (False, True), 3: (True, True), 4: (True, False), 6: (False, True), 7: (True, True), 8: (True, False)
+    }.get(orientation, (False, False))  # fmt: skip
+    return pixels[:: -1 if flip_rows else 1, :: -1 if flip_columns else 1]

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``decoders.image``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...contract.lowering import Lowering
+from ...contract.operator import RowContext, arg
+from ...contract.step import Value
+from ...contract.types import DType
+from ._decoding import ImageDecoder, decode, pillow_decode, scaled
+
+
+class DecodeImage(ImageDecoder, name="decoders.image"):
+    """Decode an image file. Input: its bytes, uint8 ``(N,)``. Output: ``(H, W, C)``, uint8 unless ``dtype`` says else.
+
+    Exact: JPEG pixels equal libjpeg-turbo's (accurate transform, fancy upsampling), which is what Pillow gives.
+    Baseline JPEG is decoded natively; progressive and unusual JPEG, PNG, BMP, WebP, TIFF, PNM and the first frame of a
+    GIF go through Pillow. A crop that follows is decoded as a window: nothing outside of it is made.
+    """
+
+    cache_size = arg("int", 0, doc="Accepted; for the GPU.")
+    cache_threshold = arg("int", 0, doc="Accepted; for the GPU.")
+    cache_type = arg("str", "", doc="Accepted; for the GPU.")
+    cache_debug = arg("bool", False, doc="Accepted; for the GPU.")
+    cache_batch_copy = arg("bool", True, doc="Accepted; for the GPU.")
+    cases = ({}, {"output_type": "GRAY"}, {"output_type": "BGR"}, {"dtype": "float32"})
+
+    def lower(self, c: Lowering, data: Value) -> Value:
+        return scaled(c, decode(c, data))
+
+    def reference(self, row: RowContext, data: Any) -> Any:
+        return scale_reference(pillow_decode(data, row["output_type"], row["adjust_orientation"]), row["dtype"])
+
+
+def scale_reference(pixels: Any, dtype: DType) -> Any:
+    """``scaled`` in NumPy."""
+    import numpy as np
+
+    if dtype == DType.UINT8:
+        return pixels
+    factor = 1 / 255 if dtype.is_float else dtype.positive_range / 255
+    wide = np.float64 if not dtype.is_float and dtype.size > 2 else np.float32
+    values = pixels.astype(wide) * wide(factor)
+    return values.astype(dtype.numpy) if dtype.is_float else np.rint(values).clip(0, dtype.positive_range).astype(dtype.numpy)

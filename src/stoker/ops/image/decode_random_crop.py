@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``decoders.image_random_crop``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...contract.operator import arg
+from ._decoding import ImageDecoder
+
+
+class DecodeImageRandomCrop(ImageDecoder, name="decoders.image_random_crop"):
+    """Decode a random window of an image. Input: a file's bytes. Output: ``(h, w, C)``, uint8 unless ``dtype`` says else.
+
+    The window is drawn as torchvision's RandomResizedCrop does (see ``random_crop_generator``). Only the window is
+    decoded; the pixels equal a crop of the whole image.
+    """
+
+    kind = "composite"
+    draws = 1
+    num_attempts = arg("int", 10, doc="Attempts before the largest centred window of a permitted ratio is taken.")
+    random_area = arg("float", (0.08, 1.0), many=True, doc="Range of the window's share of the area.")
+    random_aspect_ratio = arg("float", (3 / 4, 4 / 3), many=True, doc="Range of width over height.")
+    cases = ({}, {"random_area": (0.5, 1.0)})
+
+    def compose(self, c: Any, data: Any) -> Any:
+        adjust = c.const("adjust_orientation")
+        shape = c.apply("peek_image_shape", data, adjust_orientation=adjust, image_type=c.const("output_type"))
+        anchor, extent = c.apply(
+            "random_crop_generator", shape, random_area=c.const("random_area"),
+            random_aspect_ratio=c.const("random_aspect_ratio"), num_attempts=c.const("num_attempts"),
+        )  # fmt: skip
+        image = c.apply("decoders.image", data, output_type=c.const("output_type"), adjust_orientation=adjust)
+        window = c.apply("slice", image, start=anchor, shape=extent, axes=(0, 1))
+        return c.apply("_scale_pixels", window, dtype=c.const("dtype"))

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``peek_image_shape``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...contract.lowering import Lowering
+from ...contract.operator import Operator, RowContext, arg
+from ...contract.step import Value
+from ...contract.types import DType, ImageType
+from ._decoding import peek, pillow_decode
+
+
+class PeekImageShape(Operator, name="peek_image_shape"):
+    """Read an image's shape from its header. Input: a file's bytes. Output: ``(3,)``: height, width, channels."""
+
+    adjust_orientation = arg("bool", True, doc="Tell the shape after the EXIF orientation has been applied.")
+    image_type = arg("image_type", ImageType.RGB, doc="Colour model whose number of channels is told.")
+    dtype = arg("dtype", DType.INT64, doc="Element type of the output.")
+    cases = ({}, {"dtype": "int32"}, {"image_type": "GRAY"})
+
+    def lower(self, c: Lowering, data: Value) -> Value:
+        return c.cast(peek(c, data, c.const("image_type"), c.const("adjust_orientation")), c.const("dtype"))
+
+    def reference(self, row: RowContext, data: Any) -> Any:
+        shape = pillow_decode(data, row["image_type"], row["adjust_orientation"]).shape
+        return np.asarray(shape, row["dtype"].numpy)

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The shape of a random operator's output."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...contract.lowering import Lowering
+from ...contract.operator import RowContext
+from ...contract.step import Value
+
+
+def draw_shape(c: Lowering, like: Sequence[Value]) -> tuple[Any, ...]:
+    """From the input whose shape is taken, the argument ``shape``, or a scalar's."""
+    if like:
+        return like[0].shape
+    if not c.given("shape"):
+        return ()
+    count = c.length("shape")
+    if count is None:
+        c.require(False, "expected `shape` with a number of elements that is the same for all rows")
+    extents = tuple(c.scalar("shape", i) for i in range(count or 0))
+    for e in extents:
+        c.require(e >= 0, "expected extents >= 0 in `shape`, got {0}", e)
+    return extents
+
+
+def draw_reference(row: RowContext, like: Sequence[Any]) -> tuple[int, ...]:
+    """The same in NumPy."""
+    if like:
+        return tuple(like[0].shape)
+    return () if row["shape"] is None else tuple(int(x) for x in np.asarray(row["shape"]).reshape(-1))

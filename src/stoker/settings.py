@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Settings from the environment, each with its meaning.
+
+STOKER_NUM_THREADS   worker threads of a pipeline that asks for no number
+STOKER_SIMD          plain, avx2 or avx512: the widest instruction set to use (default: what the machine has)
+STOKER_DATA          a folder of images for tests and benchmarks (default: images that they make)
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def default_threads() -> int:
+    """How many threads this process may keep busy: the affinity mask, within the container's CPU quota."""
+    asked = os.environ.get("STOKER_NUM_THREADS", "")
+    if asked.isdigit() and int(asked) > 0:
+        return int(asked)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(cores, _quota(Path("/sys/fs/cgroup")) or cores))
+
+
+def _quota(root: Path) -> int | None:
+    """Whole CPUs that a cgroup allows, rounded up; None without a limit."""
+    try:
+        quota, period = (root / "cpu.max").read_text().split()[:2]
+        if quota != "max":
+            return -(-int(quota) // int(period))
+    except (OSError, ValueError):
+        pass
+    try:
+        quota_us = int((root / "cpu" / "cpu.cfs_quota_us").read_text())
+        period_us = int((root / "cpu" / "cpu.cfs_period_us").read_text())
+        return -(-quota_us // period_us) if quota_us > 0 else None
+    except (OSError, ValueError):
+        return None
