@@ -17,6 +17,7 @@ from .contract.operator import Operator as Operator
 from .contract.operator import RowContext as RowContext
 from .contract.operator import Spec as Spec
 from .contract.operator import arg as arg
+from .frontends import eager as eager
 from .frontends import fn as fn
 from .frontends.definition import DataNode as DataNode
 from .frontends.pipeline import Pipeline as Pipeline

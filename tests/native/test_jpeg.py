@@ -7,6 +7,7 @@ import io
 import os
 from pathlib import Path
 
+import jpeg_writer as jw
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,8 +15,6 @@ from hypothesis import strategies as st
 from PIL import Image, ImageFile
 
 from stoker.native import _native
-
-from . import jpeg_writer as jw
 
 info, decode = _native.jpeg.jpeg_info, _native.jpeg.jpeg_decode
 ISAS = ("plain", _native.best_isa())

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Union
+from typing import Any
 
 # In the order of ScalarOp in native/scalar.hpp.
 OPS = (
@@ -61,52 +61,52 @@ class Expr:
     def __bool__(self) -> bool:
         raise TypeError("this value is known only at run time: use where(condition, a, b) instead of `if`")
 
-    def __add__(self, o: Scalar) -> Scalar:
+    def __add__(self, o: Scalar) -> Any:
         return _binary("add", self, o)
 
-    def __radd__(self, o: Scalar) -> Scalar:
+    def __radd__(self, o: Scalar) -> Any:
         return _binary("add", o, self)
 
-    def __sub__(self, o: Scalar) -> Scalar:
+    def __sub__(self, o: Scalar) -> Any:
         return _binary("sub", self, o)
 
-    def __rsub__(self, o: Scalar) -> Scalar:
+    def __rsub__(self, o: Scalar) -> Any:
         return _binary("sub", o, self)
 
-    def __mul__(self, o: Scalar) -> Scalar:
+    def __mul__(self, o: Scalar) -> Any:
         return _binary("mul", self, o)
 
-    def __rmul__(self, o: Scalar) -> Scalar:
+    def __rmul__(self, o: Scalar) -> Any:
         return _binary("mul", o, self)
 
-    def __truediv__(self, o: Scalar) -> Scalar:
+    def __truediv__(self, o: Scalar) -> Any:
         return _binary("div", self, o)
 
-    def __rtruediv__(self, o: Scalar) -> Scalar:
+    def __rtruediv__(self, o: Scalar) -> Any:
         return _binary("div", o, self)
 
-    def __floordiv__(self, o: Scalar) -> Scalar:
+    def __floordiv__(self, o: Scalar) -> Any:
         return _binary("floordiv", self, o)
 
-    def __rfloordiv__(self, o: Scalar) -> Scalar:
+    def __rfloordiv__(self, o: Scalar) -> Any:
         return _binary("floordiv", o, self)
 
-    def __mod__(self, o: Scalar) -> Scalar:
+    def __mod__(self, o: Scalar) -> Any:
         return _binary("mod", self, o)
 
-    def __neg__(self) -> Scalar:
+    def __neg__(self) -> Any:
         return _unary("neg", self)
 
-    def __lt__(self, o: Scalar) -> Scalar:
+    def __lt__(self, o: Scalar) -> Any:
         return _binary("lt", self, o)
 
-    def __le__(self, o: Scalar) -> Scalar:
+    def __le__(self, o: Scalar) -> Any:
         return _binary("le", self, o)
 
-    def __gt__(self, o: Scalar) -> Scalar:
+    def __gt__(self, o: Scalar) -> Any:
         return _binary("gt", self, o)
 
-    def __ge__(self, o: Scalar) -> Scalar:
+    def __ge__(self, o: Scalar) -> Any:
         return _binary("ge", self, o)
 
     def __eq__(self, o: object) -> Any:
@@ -115,14 +115,14 @@ class Expr:
     def __ne__(self, o: object) -> Any:
         return _binary("ne", self, o)
 
-    def __and__(self, o: Scalar) -> Scalar:
+    def __and__(self, o: Scalar) -> Any:
         return _binary("and", self, o)
 
-    def __or__(self, o: Scalar) -> Scalar:
+    def __or__(self, o: Scalar) -> Any:
         return _binary("or", self, o)
 
 
-Scalar = Union[int, float, bool, Expr]
+Scalar = int | float | bool | Expr
 
 
 def same(a: Any, b: Any) -> bool:
@@ -133,6 +133,7 @@ def same(a: Any, b: Any) -> bool:
 
 
 def is_static(x: Any) -> bool:
+    """Whether ``x`` is a number, known at plan time."""
     return not isinstance(x, Expr)
 
 
@@ -225,26 +226,32 @@ def _unary(op: str, a: Any) -> Any:
 
 
 def minimum(a: Scalar, b: Scalar) -> Any:
+    """The smaller one; ``a`` if they are equal."""
     return _fold("min", a, b)
 
 
 def maximum(a: Scalar, b: Scalar) -> Any:
+    """The larger one; ``a`` if they are equal."""
     return _fold("max", a, b)
 
 
 def floor(a: Scalar) -> Any:
+    """The next whole number below; infinities and NaN stay."""
     return _unary("floor", a)
 
 
 def ceil(a: Scalar) -> Any:
+    """The next whole number above; infinities and NaN stay."""
     return _unary("ceil", a)
 
 
 def absolute(a: Scalar) -> Any:
+    """The absolute value."""
     return _unary("abs", a)
 
 
 def trunc(a: Scalar) -> Any:
+    """Round towards zero."""
     return _unary("trunc", a)
 
 
@@ -259,6 +266,7 @@ def round_away(a: Scalar) -> Any:
 
 
 def sqrt(a: Scalar) -> Any:
+    """The square root; NaN for negative numbers."""
     return _unary("sqrt", a)
 
 
@@ -268,22 +276,27 @@ def exp(a: Scalar) -> Any:
 
 
 def log(a: Scalar) -> Any:
+    """The natural logarithm; symbolic also for numbers, as :func:`exp`."""
     return Expr("log", a)
 
 
 def sin(a: Scalar) -> Any:
+    """The sine; symbolic also for numbers, as :func:`exp`."""
     return Expr("sin", a)
 
 
 def cos(a: Scalar) -> Any:
+    """The cosine; symbolic also for numbers, as :func:`exp`."""
     return Expr("cos", a)
 
 
 def equal(a: Scalar, b: Scalar) -> Any:
+    """Whether the values are equal (:func:`same` tells whether the expressions are)."""
     return _fold("eq", a, b)
 
 
 def different(a: Scalar, b: Scalar) -> Any:
+    """Whether the values differ."""
     return _fold("ne", a, b)
 
 
@@ -311,6 +324,7 @@ def negate(a: Scalar) -> Any:
 
 
 def isfinite(a: Scalar) -> Any:
+    """Whether the value is neither infinite nor NaN."""
     return _unary("isfinite", a)
 
 
@@ -320,6 +334,7 @@ def float32(a: Scalar) -> Any:
 
 
 def where(condition: Scalar, a: Scalar, b: Scalar) -> Any:
+    """``a`` where the condition holds, else ``b``."""
     if is_static(condition):
         return a if condition else b
     if same(a, b):
@@ -328,6 +343,7 @@ def where(condition: Scalar, a: Scalar, b: Scalar) -> Any:
 
 
 def clamp(x: Scalar, low: Scalar, high: Scalar) -> Any:
+    """``x`` within ``low``..``high``."""
     return minimum(maximum(x, low), high)
 
 
@@ -382,9 +398,9 @@ class Compiler:
             instruction = (CODE["frame"], 0, 0, 0)
         elif x.op in ("dim", "elem", "count"):
             value, *rest = x.args
-            instruction = (CODE[x.op], self._index(value), *(rest + [0, 0])[:2])
+            instruction = (CODE[x.op], self._index(value), *[*rest, 0, 0][:2])
         else:
-            a, b, c = ([self.register(a) for a in x.args] + [0, 0])[:3]
+            a, b, c = [*(self.register(a) for a in x.args), 0, 0][:3]
             instruction = (CODE[x.op], a, b, c)
         self.code.append(instruction)
         return len(self.code) - 1

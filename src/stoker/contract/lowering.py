@@ -140,9 +140,7 @@ class Lowering:
     def element(self, value: Value, index: int = 0) -> Scalar:
         """Element ``index`` (in row-major order) of a small tensor; of the current frame if it is per frame."""
         inner = value.shape[1:] if value.per_frame else value.shape
-        count = 1
-        for extent in inner:
-            count = count * extent if ex.is_static(extent) and count is not None else None  # type: ignore[assignment]
+        count = self._static_count(inner)
         if value.per_frame and count is None:
             raise ArgumentError(f"`{self.scope.operator.name}`: a per-frame argument needs a fixed shape per frame")
         at = 0 if count == 1 else index
@@ -154,17 +152,19 @@ class Lowering:
         if edge is None:
             value = self.scope.args.get(name)
             return len(value) if isinstance(value, tuple) else 1
-        extents = edge.shape[1:] if edge.per_frame else edge.shape
-        if all(ex.is_static(e) for e in extents):
-            return math.prod(int(e) for e in extents)  # type: ignore[arg-type]
-        return None
+        return self._static_count(edge.shape[1:] if edge.per_frame else edge.shape)
+
+    @staticmethod
+    def _static_count(extents: Sequence[Scalar]) -> int | None:
+        numbers = [int(e) for e in extents if not isinstance(e, Expr)]
+        return math.prod(numbers) if len(numbers) == len(extents) else None
 
     @property
     def draw(self) -> tuple[int, bool, int]:
         """(draw id, own seed?, seed) of the node."""
         seed = self.scope.args.get("seed")
         own = seed is not None and seed >= 0
-        return self.scope.draw, own, seed if own else 0
+        return self.scope.draw, own, int(seed) if own else 0
 
     def require(self, condition: Scalar, text: str, *values: Scalar) -> None:
         """``condition`` must hold; ``text`` has {0}, {1}.. for ``values``. Raises at once if it is known to fail."""

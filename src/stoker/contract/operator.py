@@ -285,7 +285,7 @@ class Operator:
     def count_outputs(self, args: Mapping[str, Any]) -> int:
         return self.outputs
 
-    def lower(self, c: Lowering, *inputs: Value) -> Value | tuple[Value, ...]:
+    def lower(self, c: Lowering, *inputs: Any) -> Value | tuple[Value, ...]:
         """Build the operator's steps."""
         raise NotImplementedError
 
@@ -293,7 +293,7 @@ class Operator:
         """Expand to other operators: ``c.apply("resize", x, size=...)``; arguments by ``c.pass_on("mirror")``."""
         raise NotImplementedError
 
-    def infer(self, c: Lowering, *inputs: Value) -> Any:
+    def infer(self, c: Lowering, *inputs: Any) -> Any:
         """For Python operators: the output's ``Spec`` (or a tuple of them), or None if only running it tells."""
         raise NotImplementedError
 

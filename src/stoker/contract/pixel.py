@@ -71,6 +71,7 @@ class Px:
 
 
 def load(dtype: DType, port: int = 0, channel: int = -1) -> Px:
+    """An element of input ``port``: of ``channel``, or the one at the place that is computed."""
     return Px("load", dtype, port=port, channel=channel)
 
 
@@ -89,10 +90,12 @@ def binary(op: str, a: Px, b: Px | Scalar) -> Px:
 
 
 def unary(op: str, a: Px) -> Px:
+    """``op`` (a key of UNARY) of one value."""
     return Px(op, a.dtype, (a,))
 
 
 def select(condition: Px, a: Px, b: Px) -> Px:
+    """``a`` where the condition holds, else ``b``; both are computed."""
     return Px("select", a.dtype, (condition, a, b))
 
 
@@ -113,6 +116,7 @@ def rewrite(x: Px, change: Callable[[Px], Px | None], memo: dict[int, Px] | None
 
 
 def visit(x: Px, see: Callable[[Px], None], seen: set[int] | None = None) -> None:
+    """Call ``see`` once for every part of ``x``, operands first."""
     seen = set() if seen is None else seen
     if id(x) in seen:
         return
@@ -217,6 +221,8 @@ class _Program:
 
 @dataclass(frozen=True)
 class Compiled:
+    """A register program: packed instructions, and the numbers per row that they use."""
+
     code: list[Instruction]
     uniforms: list[Scalar]
 

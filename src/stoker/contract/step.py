@@ -63,6 +63,8 @@ VIEW_KINDS = {"slice": 0, "permute": 1, "insert": 2, "drop": 3, "reshape": 4}
 
 @dataclass(frozen=True, eq=False, slots=True)
 class View:
+    """Other extents and strides over the same memory: the operations apply from left to right."""
+
     ops: tuple[ViewOp, ...]
     may_copy: bool = False  # a reshape of something that is not contiguous copies it
 
@@ -162,6 +164,8 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Step:
+    """One operation of the planned program: its body, and the values that it reads and makes."""
+
     body: Body
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]

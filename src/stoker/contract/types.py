@@ -44,7 +44,9 @@ class DType(enum.IntEnum):
     @property
     def positive_range(self) -> float:
         """The largest value of an integer type, 1 for floats: what "full intensity" means."""
-        return 1.0 if self.is_float else float(np.iinfo(_NUMPY[self]).max) if self != DType.BOOL else 1.0
+        if self.is_float or self == DType.BOOL:
+            return 1.0
+        return float(2 ** (8 * self.size - self.is_signed) - 1)
 
     def __str__(self) -> str:
         return _NUMPY[self].name

@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..contract.batch import Batch
@@ -35,20 +35,30 @@ class Settings:
     passes: frozenset[str] = frozenset(PASSES)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Where the stream stands after a batch; :meth:`Execution.get_state` writes it out."""
+
+    epoch: int
+    position: int
+    sources: tuple[Any, ...] = ()
+    states: Mapping[int, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
 class Delivered:
     """One batch: an array, list of arrays or supplied tensor per output, and where the stream stands after it."""
 
     outputs: list[Any]
     rows: Rows
-    token: dict[str, Any]
+    mark: Mark
 
 
-@dataclass
+@dataclass(slots=True)
 class _Queued:
-    """A batch under way, or the error that stands in its place; ``token`` is the state after it."""
+    """A batch under way, or the error that stands in its place; ``mark`` is the state after it."""
 
-    token: dict[str, Any]
+    mark: Mark
     rows: Rows | None = None
     flight: InFlight | None = None
     feeds: Feeds | None = None
@@ -73,7 +83,7 @@ class Execution:
         self._states: dict[int, Any] = {}
         self._queue: deque[_Queued] = deque()
         self._closed = False
-        self.token = self._token({})
+        self.mark = self._mark()
         with contextlib.suppress(Undeclared):
             self.plan = self._make_plan(graph, {})
 
@@ -162,33 +172,30 @@ class Execution:
         if not self._queue:
             return None
         item = self._queue.popleft()
-        try:
-            outputs, states = self._finish(item)
-        finally:
-            self.token = item.token
-        self.token = {**item.token, "states": {**item.token["states"], **states}}
+        self.mark = item.mark
+        outputs, states = self._finish(item)
+        if states:
+            self.mark = replace(item.mark, states=states)
         if self.settings.depth and not (self._queue and self._queue[-1].error):
             self._fill(self.settings.depth, wrap, allocate)
         assert item.rows is not None
-        return Delivered(outputs, item.rows, self.token)
+        return Delivered(outputs, item.rows, self.mark)
 
-    def _finish(self, item: _Queued) -> tuple[list[Any], dict[str, Any]]:
+    def _finish(self, item: _Queued) -> tuple[list[Any], dict[int, Any]]:
         if item.error is not None:
             raise item.error
         assert self._run is not None and item.rows is not None
         if item.flight is not None:
             outputs = self._run.collect(item.flight)
-            return outputs, {str(k): v for k, v in item.flight.states.items()}
+            return outputs, item.flight.states
         replay, self._replay = self._replay, None
         outputs = self._run.run_here(item.rows, item.feeds or {}, replay)
         return outputs, self._current_states()
 
-    def _current_states(self) -> dict[str, Any]:
+    def _current_states(self) -> dict[int, Any]:
         if self._run is None:
             return {}
-        return {
-            str(k): self.graph.nodes[k].operator().get_state(v) for k, v in self._run.states.items()
-        }
+        return {k: self.graph.nodes[k].operator().get_state(v) for k, v in self._run.states.items()}
 
     def _fill(self, depth: int, wrap: bool, allocate: Allocate | None) -> None:
         while len(self._queue) < depth:
@@ -199,7 +206,7 @@ class Execution:
                 item = self._submit_next(wrap, allocate)
             except Exception as error:
                 # In order: batches before it are delivered first.
-                item = _Queued(self._token({}), error=error)
+                item = _Queued(self._mark(), error=error)
             except BaseException:
                 self.schedule.epoch, self.schedule.position = before
                 raise
@@ -212,11 +219,11 @@ class Execution:
         if rows is None:
             return None
         run = self._run or self._start(rows, feeds)
-        token = self._token({})
+        mark = self._mark()
         if not self.settings.depth:
-            return _Queued(token, rows, feeds=feeds)
+            return _Queued(mark, rows, feeds=feeds)
         replay, self._replay = self._replay, None
-        return _Queued(token, rows, run.submit(rows, feeds, self._supply(rows, allocate), replay))
+        return _Queued(mark, rows, run.submit(rows, feeds, self._supply(rows, allocate), replay))
 
     def _pull(self, wrap: bool) -> tuple[Rows | None, dict[tuple[int, int], Any]]:
         """Rows and what the caller's sources give for them."""
@@ -275,45 +282,54 @@ class Execution:
 
     # ---- state ----
 
-    def _token(self, states: dict[str, Any]) -> dict[str, Any]:
-        shards = next((s.num_shards for s in self.sources.values()), 1)
+    def _mark(self) -> Mark:
+        sources = tuple(f.position for f in self._feeders.values()) if self._feeders else ()
+        return Mark(self.schedule.epoch, self.schedule.position, sources)
+
+    def _facts(self) -> dict[str, Any]:
+        """What must be equal where a state is restored."""
         return {
             "stoker_state": TOKEN,
             "graph": self.graph.fingerprint(),
             "data": [s.fingerprint for s in self.sources.values()],
             "seed": self.settings.seed,
-            "epoch": self.schedule.epoch,
-            "consumed": self.schedule.position * shards,
-            "sources": {str(k): f.position for k, f in self._feeders.items()},
-            "states": states,
         }
+
+    @property
+    def _shards(self) -> int:
+        return next((s.num_shards for s in self.sources.values()), 1)
 
     def get_state(self) -> dict[str, Any]:
         """The token of the last delivered batch; StateError if a source cannot be taken up again."""
         for node, feeder in self._feeders.items():
             feeder.require_resumable(self.graph.nodes[node].source)
-        return self.token
+        return {
+            **self._facts(),
+            "epoch": self.mark.epoch,
+            "consumed": self.mark.position * self._shards,
+            "sources": {str(k): p for k, p in zip(self._feeders, self.mark.sources, strict=True)},
+            "states": {str(k): v for k, v in self.mark.states.items()},
+        }
 
     def set_state(self, token: Mapping[str, Any]) -> None:
         """Go on after the batch whose token this is."""
-        mine = self._token({})
-        for key, what in (("stoker_state", "format"), ("graph", "graph"), ("data", "data set"), ("seed", "seed")):
-            if token.get(key) != mine[key]:
+        named = {"stoker_state": "format", "graph": "graph", "data": "data set", "seed": "seed"}
+        for key, mine in self._facts().items():
+            if token.get(key) != mine:
                 raise StateError(
-                    f"the state was saved with another {what}: expected {mine[key]!r}, got {token.get(key)!r}. "
+                    f"the state was saved with another {named[key]}: expected {mine!r}, got {token.get(key)!r}. "
                     "Build the same pipeline over the same files with the same seed, or start without the state"
                 )
         self.drop()
-        shards = next((s.num_shards for s in self.sources.values()), 1)
         self.schedule.epoch = int(token["epoch"])
-        self.schedule.position = -(-int(token["consumed"]) // shards)
+        self.schedule.position = -(-int(token["consumed"]) // self._shards)
         for key, position in token["sources"].items():
             self._feeders[int(key)].seek(position)
         restored = {int(k): self.graph.nodes[int(k)].operator().set_state(v) for k, v in token["states"].items()}
         self._states.update(restored)
         if self._run is not None:
             self._run.states.update(restored)
-        self.token = dict(token)
+        self.mark = replace(self._mark(), states={int(k): v for k, v in token["states"].items()})
 
     def start_epoch(self, epoch: int) -> None:
         """Forget what is queued and begin an epoch."""
@@ -321,7 +337,7 @@ class Execution:
         self.schedule.start_epoch(epoch)
         for feeder in self._feeders.values():
             feeder.reset()
-        self.token = self._token(self._current_states())
+        self.mark = replace(self._mark(), states=self._current_states())
 
     def drop(self) -> None:
         """Wait for what is under way and throw it away."""

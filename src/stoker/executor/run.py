@@ -32,7 +32,7 @@ Replay = dict[int, list[Any]]  # node -> outputs per row, made while types were 
 Feeds = Mapping[tuple[int, int], Any]  # (node, output) -> an array with one element per row, or a list of arrays
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class InFlight:
     """A batch on its way. ``kept`` are the caller's arrays that the native side reads or writes."""
 
@@ -63,7 +63,6 @@ class Run:
         self._sources = [sources[r] for r in plan.readers]
         self._engine = _native.Engine(plan.native, threads)
         self._flying: dict[int, InFlight] = {}
-        self._lock = threading.Lock()
         self._server: threading.Thread | None = None
         self._pid = os.getpid()
         self.states: dict[int, Any] = {}  # of stateful operators, by node
@@ -85,10 +84,7 @@ class Run:
     def _prepare(
         self, rows: Rows, feeds: Feeds, supply: Mapping[int, tuple[int, Any]], replay: Replay | None
     ) -> InFlight:
-        job = self._engine.acquire(len(rows))
-        job.set_rows(rows.keys, rows.epochs, self.seed)
-        for n, index in enumerate(rows.indices):
-            job.set_index(n, index)
+        job = self._engine.acquire(rows.keys, rows.epochs, self.seed, rows.indices)
         kept: list[Any] = []
         for key, data in feeds.items():
             value = self.plan.fed.get(key)
@@ -105,8 +101,7 @@ class Run:
             job.supply(output, address)
             supplied[output] = owner
         flight = InFlight(job, rows, kept, supplied, {} if replay is None else replay)
-        with self._lock:
-            self._flying[job.id] = flight
+        self._flying[job.id] = flight
         return flight
 
     def collect(self, flight: InFlight) -> list[Any]:
@@ -149,8 +144,7 @@ class Run:
             self._forget(flight)
 
     def _forget(self, flight: InFlight) -> None:
-        with self._lock:
-            self._flying.pop(flight.job.id, None)
+        self._flying.pop(flight.job.id, None)
         self._engine.release(flight.job)
 
     # ---- Python work ----

@@ -54,7 +54,11 @@ class Schedule:
         """The next ``count`` rows; without ``wrap`` fewer at the end of an epoch, and None once it is over."""
         size = self.epoch_size
         if size is None:
-            return self._take([(self.epoch, self.position, count)])
+            if self._sources:
+                return self._take([(self.epoch, self.position, count)])
+            keys = np.arange(self.position, self.position + count, dtype=np.uint64)
+            self.position += count
+            return Rows(keys, np.full(count, self.epoch, np.int64), (), self.epoch, self.position)
         if size == 0:
             return None
         parts = []
@@ -79,8 +83,6 @@ class Schedule:
         for epoch, start, count in parts:
             local = np.arange(start, start + count, dtype=np.int64)
             epochs.append(np.full(count, epoch, np.int64))
-            if not self._sources:
-                keys.append(local.astype(np.uint64))
             for n, source in enumerate(self._sources):
                 taken, key = self._positions(source, epoch, local, main=n == 0)
                 indices[n].append(taken)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..contract.errors import ArgumentError, Source, UnsupportedError, message
+from ..contract.operator import Operator
 from ..contract.types import DType
 from ..graph.node import Edge, Graph, Node
 from .registry import find
@@ -89,6 +90,13 @@ class GraphBuilder:
         self.nodes.append(node)
         results = tuple(DataNode(self, Edge(node.id, i)) for i in range(outputs))
         return results[0] if outputs == 1 else results
+
+    def add_operator(self, operator: type[Operator], args: dict[str, Any]) -> DataNode:
+        """Add a node without inputs for an operator class that has no public name; ``args`` as they are."""
+        draw, self._draws = self._draws, self._draws + 1
+        node = Node(len(self.nodes), operator, args, draw=draw, guards=self.guards, source=user_line())
+        self.nodes.append(node)
+        return DataNode(self, Edge(node.id))
 
     def _split(self, operator: Any, arguments: dict[str, Any]) -> tuple[dict[str, Edge], dict[str, Any]]:
         known = operator.all_arguments()

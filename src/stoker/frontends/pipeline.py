@@ -309,6 +309,7 @@ def pipeline_def(function: Any = None, *, enable_conditionals: bool = False, **s
             pipe.set_outputs(outputs)
             return pipe
 
+        make.is_pipeline_def = True  # type: ignore[attr-defined]
         return make
 
     return decorate if function is None else decorate(function)

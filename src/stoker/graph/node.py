@@ -69,6 +69,7 @@ class Graph:
     outputs: tuple[Edge, ...]
     names: tuple[str | None, ...] = field(default=())
     partial: bool = False  # a part of another graph: only what its outputs need
+    _digest: list[str] = field(default_factory=list, repr=False)
 
     def before(self, node: int) -> Graph:
         """The part of the graph that feeds ``node``: its inputs, per-row arguments and conditions."""
@@ -131,6 +132,8 @@ class Graph:
 
     def fingerprint(self) -> str:
         """A short digest of what decides the results: operators, versions, constants, edges, draws."""
+        if self._digest:
+            return self._digest[0]
         digest = hashlib.blake2b(digest_size=8)
         for n in self.nodes:
             args = {k: _stable(v) for k, v in sorted(n.args.items()) if k not in ("name", "preserve")}
@@ -138,7 +141,8 @@ class Graph:
                 repr((n.operator.name, n.operator.version, args, n.inputs, n.edges, n.draw, n.guards)).encode()
             )
         digest.update(repr(self.outputs).encode())
-        return digest.hexdigest()
+        self._digest.append(digest.hexdigest())
+        return self._digest[0]
 
 
 def _stable(value: Any) -> str:
@@ -148,7 +152,7 @@ def _stable(value: Any) -> str:
         return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', type(value).__qualname__)}"
     if isinstance(value, (list, tuple)) and len(value) > 64:
         return hashlib.blake2b(repr(value).encode(), digest_size=8).hexdigest()
-    if type(value).__repr__ is object.__repr__:
+    if getattr(type(value), "__repr__", None) is object.__repr__:
         return type(value).__qualname__
     return repr(value)
 

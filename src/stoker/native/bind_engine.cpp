@@ -55,6 +55,8 @@ DType dtype_of(nb::dlpack::dtype d) {
   throw nb::type_error("this element type is not supported");
 }
 
+using Keys = nb::ndarray<const uint64_t, nb::ndim<1>, nb::c_contig>;
+using Longs = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig>;
 using AnyArray = nb::ndarray<nb::ro, nb::device::cpu>;
 
 View view_of(const AnyArray& a) {
@@ -97,8 +99,6 @@ std::vector<ViewOp> view_ops(const std::vector<std::tuple<int, int, int, int, in
   return ops;
 }
 using ViewOpTuples = std::vector<std::tuple<int, int, int, int, int, Ints>>;
-
-struct EngineBox;
 
 // A job as Python sees it: it keeps the engine (and with it all memory) alive.
 struct JobBox {
@@ -295,21 +295,6 @@ void bind_jobs(nb::module_& m) {
   nb::class_<JobBox>(m, "Job")
       .def_prop_ro("rows", [](const JobBox& b) { return b.job->rows; })
       .def_prop_ro("id", [](const JobBox& b) { return reinterpret_cast<uintptr_t>(b.job); })
-      .def("set_rows",
-           [](JobBox& b, nb::ndarray<const uint64_t, nb::ndim<1>, nb::c_contig> keys,
-              nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig> epochs, uint64_t seed) {
-             const size_t n = static_cast<size_t>(b.job->rows);
-             if (keys.shape(0) != n || epochs.shape(0) != n) throw nb::value_error("one key and epoch per row");
-             std::copy(keys.data(), keys.data() + n, b.job->keys.begin());
-             std::copy(epochs.data(), epochs.data() + n, b.job->epochs.begin());
-             b.job->seed = seed;
-           })
-      .def("set_index",
-           [](JobBox& b, int reader, nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig> index) {
-             auto& column = b.job->indices.at(static_cast<size_t>(reader));
-             if (index.shape(0) != column.size()) throw nb::value_error("one index per row");
-             std::copy(index.data(), index.data() + index.shape(0), column.begin());
-           })
       .def("feed", [](JobBox& b, int value, int64_t row, const AnyArray& a) { b.job->row(row)[value] = view_of(a); })
       .def("feed_rows",
            [](JobBox& b, int value, const AnyArray& a) {
@@ -386,7 +371,21 @@ void bind_jobs(nb::module_& m) {
 void bind_run(nb::module_& m) {
   nb::class_<Engine>(m, "Engine")
       .def("__init__", [](Engine* self, std::shared_ptr<Plan> plan, int threads) { new (self) Engine(plan, threads); })
-      .def("acquire", [](std::shared_ptr<Engine> e, int64_t rows) { return JobBox{e, e->acquire(rows)}; })
+      .def("acquire",
+           [](std::shared_ptr<Engine> e, Keys keys, Longs epochs, uint64_t seed, const nb::tuple& indices) {
+             const size_t n = keys.shape(0);
+             if (epochs.shape(0) != n || indices.size() != static_cast<size_t>(e->plan().readers))
+               throw nb::value_error("one key and epoch per row, one index column per reader");
+             Job* job = e->acquire(static_cast<int64_t>(n));
+             std::copy(keys.data(), keys.data() + n, job->keys.begin());
+             std::copy(epochs.data(), epochs.data() + n, job->epochs.begin());
+             job->seed = seed;
+             for (size_t i = 0; i < indices.size(); ++i) {
+               const Longs column = nb::cast<Longs>(indices[i]);
+               std::copy(column.data(), column.data() + std::min(n, column.shape(0)), job->indices[i].begin());
+             }
+             return JobBox{e, job};
+           })
       .def("release", [](Engine& e, JobBox& b) { e.release(b.job); })
       .def("submit", [](Engine& e, JobBox& b) { e.submit(b.job); })
       .def("wait",
@@ -396,11 +395,14 @@ void bind_run(nb::module_& m) {
       .def("done", [](Engine&, JobBox& b) { return b.job->state == JobState::Done; })
       .def("begin", [](Engine& e, JobBox& b) { e.begin(b.job); })
       .def("advance",
-           [](std::shared_ptr<Engine> e, JobBox& b) -> nb::object {
+           // None: done; else the work to do. With `only_native` a job that needs Python is abandoned: False.
+           [](std::shared_ptr<Engine> e, JobBox& b, bool only_native) -> nb::object {
              PythonWork work;
              if (without_gil([&] { return e->advance(b.job, &work); })) return nb::none();
+             if (only_native) return nb::bool_(false);
              return nb::cast(new WorkBox{e, std::move(work)}, nb::rv_policy::take_ownership);
-           })
+           },
+           nb::arg("job"), nb::arg("only_native") = false)
       .def("next_python",
            [](std::shared_ptr<Engine> e, double timeout_s) -> nb::object {
              PythonWork work;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <iterator>
 
 #include "simd.hpp"
 #if defined(__SSE2__)
@@ -101,7 +102,8 @@ void fill_ac_leaf(AcTable& table, uint32_t prefix, int length, int symbol) {
   }
 }
 
-// Joins entry i with the entry that its remaining bits select, when those bits hold a whole symbol.
+// Joins entry i with the entry that its remaining bits select, when those bits hold a whole symbol. Without branches,
+// which would be guesses.
 void join_pairs(AcTable& table) {
   uint16_t advance[1 << kAcBits];
   uint32_t values[1 << kAcBits];
@@ -110,9 +112,10 @@ void join_pairs(AcTable& table) {
   for (uint32_t i = 0; i < 1 << kAcBits; ++i) {
     const uint32_t first = advance[i], length = first & 63;
     const uint32_t next = i << length & ((1 << kAcBits) - 1), second = advance[next], length2 = second & 63;
-    if (first >> 6 >= kEndOfBlock || length2 == 0 || length + length2 > kAcBits) continue;
-    table.advance[i] = static_cast<uint16_t>(first + second);
-    table.values[i] = (values[i] & 0xFFFFF) | (values[next] & 0xFFF00000);
+    const bool join = (first < kEndOfBlock << 6) & (length2 != 0) & (length + length2 <= kAcBits);
+    table.advance[i] = static_cast<uint16_t>(first + (join ? second : 0));
+    const uint32_t keep = join ? 0xFFFFF : ~0u;
+    table.values[i] = (values[i] & keep) | (values[next] & ~keep);
   }
 }
 
@@ -322,12 +325,14 @@ bool build_dc(const uint8_t* dht, DcTable& table) {
 }
 
 bool build_ac(const uint8_t* dht, bool pairs, AcTable& table) {
-  std::fill_n(table.advance, 1 << kAcBits, ac_advance(0, kUnresolved));
-  std::fill_n(table.values, 1 << kAcBits, ac_values(kEndOfBlock, 0, 0));
-  std::memset(table.first_length, 0, sizeof table.first_length);
+  size_t filled = 0;  // codes come in ascending order
   const bool valid = canonical(dht, kAcBits, table.code, [&](uint32_t prefix, int length, int symbol) {
     fill_ac_leaf(table, prefix, length, symbol);
+    filled = (prefix >> (16 - kAcBits)) + (size_t{1} << (kAcBits - length));
   });
+  std::fill(table.advance + filled, std::end(table.advance), ac_advance(0, kUnresolved));
+  std::fill(table.values + filled, std::end(table.values), ac_values(kEndOfBlock, 0, 0));
+  std::fill(table.first_length + filled, std::end(table.first_length), uint8_t{0});
   if (valid && pairs) join_pairs(table);
   return valid;
 }

@@ -10,7 +10,7 @@ namespace stoker::jpeg {
 
 // Bits that one table lookup sees: more find more symbols and miss the first-level cache more often.
 constexpr int kAcBits = 12;
-constexpr int kDcBits = 10;
+constexpr int kDcBits = 9;
 
 // Canonical code, for what the lookup tables leave over.
 struct Code {

@@ -97,11 +97,17 @@ class ViewKernel : public Kernel {
   bool may_copy_;
 };
 
-void broadcast(const View& shape, View* v) {
+// Gives `v` the shape of `shape` by stride 0; a channel axis keeps its own extent (programs may count it anew).
+void broadcast(const View& shape, bool channels, View* v) {
   const int lead = shape.rank - v->rank;
   const View old = *v;
   v->rank = shape.rank;
   for (int i = 0; i < shape.rank; ++i) {
+    if (channels && i == shape.rank - 1 && i >= lead && old.shape[i - lead] > 1) {
+      v->shape[i] = old.shape[i - lead];
+      v->stride[i] = old.stride[i - lead];
+      continue;
+    }
     const bool spread = i < lead || old.shape[i - lead] == 1;
     v->shape[i] = shape.shape[i];
     v->stride[i] = spread ? 0 : old.stride[i - lead];
@@ -143,15 +149,16 @@ class Stage : public Kernel {
   }
   // Inputs from `first` on take the shape of the first output.
   bool spread(const Call& c, View* in, const View& shape, size_t first) const {
+    const bool channels = spec_.program.channels > 0;
     for (size_t i = first; i < spec_.inputs.size(); ++i) {
-      for (int d = 0; d < in[i].rank; ++d) {
+      for (int d = channels ? 1 : 0; d < in[i].rank; ++d) {
         const int64_t have = in[i].shape[in[i].rank - 1 - d], want = d < shape.rank ? shape.shape[shape.rank - 1 - d] : 1;
         if (have == 1 || have == want) continue;
         *c.error = "expected operands of one shape or extents of 1, got " + std::to_string(have) + " against " +
                    std::to_string(want) + " elements in an axis";
         return false;
       }
-      broadcast(shape, &in[i]);
+      broadcast(shape, channels, &in[i]);
     }
     return true;
   }
@@ -177,6 +184,7 @@ class Stage : public Kernel {
     if (!spread(c, in, out[0], 1)) return Outcome::Error;
     View band_view = out[0];
     band_view.dtype = in[0].dtype;
+    band_view.shape[2] = in[0].shape[2];
     band_view.set_contiguous_strides();
     Band band;
     View ports[pixel::kMaxPorts];

@@ -84,12 +84,10 @@ class _Work:
         for port, value in enumerate(second.inputs):
             m = self._sole_stage(value, second)
             first = self.steps[m] if m is not None else None
-            if first is None:
-                continue
-            joined = self._joined(first, second, port)
-            if joined is not None:
+            joined = self._joined(first, second, port) if first is not None else None
+            if m is not None and joined is not None:
                 self.steps[i] = joined
-                self.steps[m] = None  # type: ignore[call-overload]
+                self.steps[m] = None
                 return True
         return False
 
@@ -100,8 +98,10 @@ class _Work:
             return None
         # From the first one's iteration space to the second one's.
         back = _inverse(a.post[0])
-        forth = None if back is None else _simplify(back + b.pre[port])
-        turn = None if forth is None else _inverse(forth)
+        if back is None:
+            return None
+        forth = _simplify(back + b.pre[port])
+        turn = _inverse(forth)
         if turn is None:
             return None
         rank = self.list.values[first.outputs[0]].rank - (1 if first.frames is not None else 0)

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ``stoker`` command: demo, bench, show, info."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import importlib.util
+import platform
+import runpy
+import sys
+from pathlib import Path
+from typing import Any
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command; its exit status."""
+    parser = argparse.ArgumentParser(prog="stoker", description="Feeds accelerators: reads, decodes, augments, batches.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("demo", add_help=False, help="the ImageNet training chain over a folder of images")
+    commands.add_parser("bench", add_help=False, help="measure against other libraries (in a checkout)")
+    shown = commands.add_parser("show", help="print the graph and plan of the pipelines in a Python file")
+    shown.add_argument("file", type=Path, metavar="PIPELINE.py")
+    shown.add_argument("--dot", action="store_true", help="print the graph for Graphviz")
+    shown.add_argument("--name", help="only the pipeline (or pipeline function without arguments) of this name")
+    commands.add_parser("info", help="build, instruction sets in use, devices")
+    known, rest = parser.parse_known_args(argv)
+    if known.command == "demo":
+        return int(importlib.import_module("stoker.demo.run").main(rest))
+    if known.command == "bench":
+        return _bench(rest)
+    if rest:
+        parser.error(f"unknown arguments: {' '.join(rest)}")
+    return _info() if known.command == "info" else _show(known.file, known.name, known.dot)
+
+
+def _bench(rest: list[str]) -> int:
+    if importlib.util.find_spec("benchmarks") is None:
+        sys.path.insert(0, str(Path.cwd()))
+    if importlib.util.find_spec("benchmarks") is None:
+        print("stoker bench: run it in a checkout of the project, where the folder benchmarks/ is", file=sys.stderr)
+        return 2
+    return int(importlib.import_module("benchmarks.__main__").main(rest) or 0)
+
+
+def _info() -> int:
+    import numpy
+    import PIL
+
+    from . import __version__
+    from .native import _native
+    from .settings import default_threads
+
+    rows = {
+        "stoker": __version__,
+        "compiler": _native.compiler,
+        "instruction set": f"{_native.get_isa()} in use, {_native.best_isa()} available (STOKER_SIMD lowers it)",
+        "threads": f"{default_threads()} by default (STOKER_NUM_THREADS sets it)",
+        "devices": "cpu",
+        "python": f"{platform.python_version()} on {platform.platform()}",
+        "numpy, pillow": f"{numpy.__version__}, {PIL.__version__}",
+    }
+    width = max(map(len, rows))
+    print("\n".join(f"{k:<{width}}  {v}" for k, v in rows.items()))
+    return 0
+
+
+def _show(path: Path, name: str | None, dot: bool) -> int:
+    from .contract.errors import StokerError
+
+    if not path.is_file():
+        print(f"stoker show: there is no file {str(path)!r}", file=sys.stderr)
+        return 2
+    found = {k: v for k, v in runpy.run_path(str(path)).items() if _is_pipeline(v) and name in (None, k)}
+    if not found:
+        print(f"stoker show: no pipeline or @pipeline_def function found in {str(path)!r}", file=sys.stderr)
+        return 1
+    for key, value in found.items():
+        try:
+            pipe = value() if callable(value) else value
+            print(f"# {key}")
+            print(pipe.show("dot" if dot else "text"))
+        except (StokerError, TypeError) as error:
+            print(f"# {key}: {error}")
+    return 0
+
+
+def _is_pipeline(value: Any) -> bool:
+    from .frontends.pipeline import Pipeline
+
+    return isinstance(value, Pipeline) or getattr(value, "is_pipeline_def", False)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``stoker demo``: the whole story on a folder of photographs, in two minutes, without torch."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from PIL import Image
+
+from stoker.contract.errors import DataError
+
+from . import chain, checks, dataset, messages, photos, sheet
+from .progress import progress_bar
+from .survey import FolderUnusable, Survey, list_files, survey
+
+BATCH = 64
+SEED = 7
+_SURVEY_LIMIT = 20_000
+_COMPARE_LIMIT, _COMPARE_SECONDS = 2_000, 20.0
+_PILLOW_SECONDS = 6.0
+_RESUME_BATCHES, _RESUME_BATCH = 8, 32
+_SHEET_ROWS = 6
+_MAX_BAD_SAMPLES = 20
+
+T = TypeVar("T")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the demonstration; returns the exit status."""
+    arguments = _parser().parse_args(argv)
+    out = arguments.out.expanduser().absolute()
+    try:
+        _run(arguments.data, out, arguments.seconds)
+    except (FolderUnusable, dataset.FolderTaken, photos.PhotosMissing) as error:
+        print(f"stoker demo: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"stoker demo: {error.filename or out}: {error.strerror}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("\nstoker demo: stopped", file=sys.stderr)
+        return 130
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="stoker demo", description="The ImageNet training chain over a folder.")
+    parser.add_argument("--data", type=Path, help="folder of JPEG photographs, flat or nested; default: synthetic ones")
+    parser.add_argument("--out", type=Path, default=Path("stoker-demo"), help="where to write; default: ./stoker-demo")
+    parser.add_argument("--seconds", type=float, default=20.0, help="run the chain at most so long; default: 20")
+    return parser
+
+
+def _run(data: Path | None, out: Path, seconds: float) -> None:
+    out.mkdir(parents=True, exist_ok=True)
+    found = _make_data(out) if data is None else _look_through(data.expanduser().absolute())
+    threads = dataset.available_cpus()
+    rate = _train(found, threads, seconds)
+    _compare_rates(found, rate, threads)
+    _compare_bits(found, threads)
+    _stop_and_resume(found, threads)
+    _draw_sheet(found, out, synthetic=data is None)
+    messages.snippet(_reader_arguments(found, out), threads)
+
+
+def _make_data(out: Path) -> Survey:
+    root = out / "data"
+    with progress_bar(dataset.DEFAULT_COUNT, "photographs") as bar:
+        made = dataset.make(root, progress=bar.update)
+        bar.update(0 if made.made else made.count)
+    found = survey(root)
+    found.left_out.clear()  # the data set's own manifest and note
+    messages.data(
+        f"{made.count} JPEG files in {len(found.classes)} classes, {made.size_bytes / 1e6:.0f} MB, in {root}",
+        "SYNTHETIC: cropped, turned, re-encoded copies of a few freely licensed photographs",
+        "that scikit-image ships. Try your own with --data FOLDER (make demo DATA=FOLDER).",
+    )
+    return found
+
+
+def _look_through(root: Path) -> Survey:
+    total = min(len(list_files(root)), _SURVEY_LIMIT)
+    with progress_bar(total, "files", "files") as bar:
+        found = survey(root, limit=_SURVEY_LIMIT, progress=bar.update)
+    messages.survey(found)
+    return found
+
+
+def _train(found: Survey, threads: int, seconds: float) -> float:
+    """One epoch of the training chain, or as much of it as the time allows; returns images per second."""
+    pipeline = chain.training(found.files, found.labels, batch_size=BATCH, threads=threads, seed=SEED)
+    done, bad, started = 0, 0, time.perf_counter()
+    with pipeline, progress_bar(len(found.files), "training") as bar:
+        while done < len(found.files) and time.perf_counter() - started < seconds:
+            try:
+                images, _ = pipeline.run()
+            except DataError as error:
+                bad += 1
+                messages.bad_sample(str(error))
+                if bad == _MAX_BAD_SAMPLES:
+                    raise FolderUnusable(f"{found.root}: {bad} batches failed, giving up.") from None
+                continue
+            bar.update(min(len(images), len(found.files) - done))
+            done += len(images)
+        rate = done / (time.perf_counter() - started)
+        limit = _limit(pipeline)
+    part = "one epoch" if done >= len(found.files) else f"{done} of {len(found.files)} images"
+    messages.training(rate, threads, part, limit)
+    return rate
+
+
+def _limit(pipeline: Any) -> str:
+    """What the pipeline's own report says of its slowest stage."""
+    report = getattr(pipeline, "report", None)
+    return str(report()) if report is not None else ""
+
+
+def _compare_rates(found: Survey, rate: float, threads: int) -> None:
+    plain = chain.PillowChain(SEED)
+    done, started = 0, time.perf_counter()
+    files = _spread(found.files, _COMPARE_LIMIT)
+    with progress_bar(len(files), "Pillow") as bar:
+        for file in files:
+            try:
+                plain.load(file)
+            except (OSError, SyntaxError, ValueError):
+                continue
+            done += 1
+            bar.update()
+            if time.perf_counter() - started > _PILLOW_SECONDS:
+                break
+    messages.pillow(done / (time.perf_counter() - started), rate, threads)
+
+
+def _compare_bits(found: Survey, threads: int) -> None:
+    files = _spread(found.files, _COMPARE_LIMIT)
+    with progress_bar(len(files), "comparing") as bar:
+        result = checks.compare_with_pillow(files, seconds=_COMPARE_SECONDS, threads=threads, progress=bar.update)
+    messages.comparison(result.equal, result.compared, result.different, result.failed)
+
+
+def _stop_and_resume(found: Survey, threads: int) -> None:
+    batch = min(_RESUME_BATCH, max(1, len(found.files) // 4))
+    count = min(len(found.files), batch * _RESUME_BATCHES)
+    files, labels = _spread(found.files, count), _spread(found.labels, count)
+    result = checks.stop_and_resume(
+        lambda: chain.training(files, labels, batch_size=batch, threads=threads, seed=SEED), max(2, count // batch)
+    )
+    messages.resumption(result.stopped_after, result.batches, result.whole, result.resumed)
+
+
+def _draw_sheet(found: Survey, out: Path, *, synthetic: bool) -> None:
+    files = _pick(found)
+    with chain.augmentations(files, seed=SEED) as pipeline:
+        outputs = pipeline.run()
+    rows = [
+        sheet.Row(file.parent.name, file.name, outputs[0][i], [output[i] for output in outputs[1:]])
+        for i, file in enumerate(files)
+    ]
+    kind = "synthetic photographs" if synthetic else "photographs"
+    text = f"{len(files)} of {len(found.files)} {kind}. Random crops to {chain.SIZE}x{chain.SIZE}, seed {SEED}."
+    path = out / "sheet.png"
+    sheet.draw_sheet(rows, "Stoker: what a training loop gets to see", text, chain.SHEET_COLUMNS).save(path)
+    messages.sheet(path)
+
+
+def _reader_arguments(found: Survey, out: Path) -> str:
+    """Arguments of `readers.file` for the same files: the folder itself, or a list of what is usable in it."""
+    root = f"file_root={str(found.root)!r}"
+    whole = not found.left_out and not found.skipped
+    if whole and all("/" not in name and name != "." for name in found.classes):
+        return root
+    listing = out / "files.txt"
+    names = [file.relative_to(found.root).as_posix() for file in found.files]
+    listing.write_text("".join(f"{name} {label}\n" for name, label in zip(names, found.labels, strict=True)))
+    return f"{root},\n{' ' * 36}file_list={str(listing)!r}"
+
+
+def _pick(found: Survey) -> list[Path]:
+    """Photographs for the sheet: in colour if there are enough, of different classes if there are enough."""
+    candidates = _spread(found.files, 40 * _SHEET_ROWS)
+    colour = [file for file in candidates if _mode(file) != "L"] or candidates
+    by_class: dict[Path, list[Path]] = {}
+    for file in colour:
+        by_class.setdefault(file.parent, []).append(file)
+    groups = list(by_class.values())
+    turns = [group[turn] for turn in range(max(map(len, groups))) for group in groups if turn < len(group)]
+    return turns[:_SHEET_ROWS]
+
+
+def _mode(file: Path) -> str:
+    with Image.open(file) as image:
+        return image.mode
+
+
+def _spread(items: Sequence[T], count: int) -> list[T]:
+    """At most `count` of the items, evenly spread."""
+    return list(items) if len(items) <= count else [items[i * len(items) // count] for i in range(count)]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A contact sheet: for each photograph a row with the original and several augmentations of it, on a dark ground."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from PIL import Image, ImageDraw, ImageFont
+
+Array = np.ndarray
+Font = ImageFont.FreeTypeFont | ImageFont.ImageFont
+
+TILE = 200
+GAP = 10
+MARGIN = 36
+CAPTION = 24
+
+_GROUND = (18, 20, 24)
+_PANEL = (30, 33, 39)
+_BRIGHT = (236, 239, 244)
+_DIM = (142, 150, 163)
+_ACCENT = (255, 148, 64)
+_RADIUS = 6
+
+
+@dataclass(frozen=True)
+class Row:
+    """One photograph.
+
+    Attributes:
+        title: Shown under the original, bright: its class.
+        note: Shown beside the title, dim: its file name.
+        original: The decoded photograph, uint8 (H, W, 3).
+        samples: Augmentations of it, uint8 (H, W, 3) each, any size.
+    """
+
+    title: str
+    note: str
+    original: Array
+    samples: Sequence[Array] = field(default_factory=tuple)
+
+
+def draw_sheet(rows: Sequence[Row], header: str, text: str, columns: Sequence[str]) -> Image.Image:
+    """Draw the sheet.
+
+    Args:
+        rows: The photographs with their augmentations.
+        header: The large line on top.
+        text: The line below it.
+        columns: A heading for each column of augmentations.
+
+    Raises:
+        ValueError: There is nothing to draw, or a row has not one sample for each column.
+    """
+    for row in rows:
+        if len(row.samples) != len(columns):
+            raise ValueError(f"row {row.title!r}: expected {len(columns)} samples, got {len(row.samples)}.")
+    if not rows:
+        raise ValueError("expected at least one row, got none.")
+    top = MARGIN + 92
+    width = 2 * MARGIN + (1 + len(columns)) * (TILE + GAP) + GAP
+    sheet = Image.new("RGB", (width, top + len(rows) * (TILE + CAPTION + GAP) + MARGIN - GAP), _GROUND)
+    pen = ImageDraw.Draw(sheet)
+    _draw_heading(pen, header, text, columns, top)
+    for index, row in enumerate(rows):
+        _draw_row(sheet, pen, row, top + index * (TILE + CAPTION + GAP))
+    return sheet
+
+
+def _draw_heading(pen: ImageDraw.ImageDraw, header: str, text: str, columns: Sequence[str], top: int) -> None:
+    pen.rectangle((MARGIN, MARGIN + 2, MARGIN + 5, MARGIN + 45), fill=_ACCENT)
+    pen.text((MARGIN + 18, MARGIN - 4), header, _BRIGHT, _font(26))
+    pen.text((MARGIN + 18, MARGIN + 30), text, _DIM, _font(15))
+    for column, name in enumerate(("original", *columns)):
+        colour = _DIM if column else _ACCENT
+        pen.text((_left(column) + 2, top - 22), _shorten(pen, name, _font(13), TILE), colour, _font(13))
+
+
+def _draw_row(sheet: Image.Image, pen: ImageDraw.ImageDraw, row: Row, y: int) -> None:
+    for column, pixels in enumerate((row.original, *row.samples)):
+        x = _left(column)
+        pen.rounded_rectangle((x, y, x + TILE - 1, y + TILE - 1), _RADIUS, fill=_PANEL)
+        tile = Image.fromarray(np.ascontiguousarray(pixels))
+        tile.thumbnail((TILE, TILE), Image.Resampling.LANCZOS)
+        sheet.paste(tile, (x + (TILE - tile.width) // 2, y + (TILE - tile.height) // 2), _rounded(tile.size))
+    title_font, note_font = _font(13), _font(12)
+    title = _shorten(pen, row.title, title_font, TILE)
+    pen.text((_left(0) + 2, y + TILE + 4), title, _BRIGHT, title_font)
+    used = int(pen.textlength(title, title_font)) + 12
+    pen.text((_left(0) + 2 + used, y + TILE + 5), _shorten(pen, row.note, note_font, 2 * TILE - used), _DIM, note_font)
+
+
+def _left(column: int) -> int:
+    """Left edge of a column; the originals stand a little apart."""
+    return MARGIN + column * (TILE + GAP) + (GAP if column else 0)
+
+
+def _rounded(size: tuple[int, int]) -> Image.Image:
+    mask = Image.new("L", size, 0)
+    ImageDraw.Draw(mask).rounded_rectangle((0, 0, size[0] - 1, size[1] - 1), _RADIUS, fill=255)
+    return mask
+
+
+def _font(size: int) -> Font:
+    return ImageFont.load_default(size)
+
+
+def _shorten(pen: ImageDraw.ImageDraw, text: str, font: Font, width: int) -> str:
+    """Cut a text in its middle until it fits."""
+    keep = len(text)
+    shown = text
+    while keep > 4 and pen.textlength(shown, font) > width:
+        keep -= 1
+        shown = f"{text[: (keep + 1) // 2]}\N{HORIZONTAL ELLIPSIS}{text[len(text) - keep // 2 :]}"
+    return shown

@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``eager``: the operators on data that are there already, with the same bits as in a pipeline.
+
+``eager.resize(image, size=(224, 224))`` takes one sample (a NumPy array, a DLPack tensor, the bytes of a file) and
+gives a NumPy array; a list of samples or a :class:`~stoker.Batch` gives a :class:`~stoker.Batch`. An argument that
+may differ per row takes a :class:`~stoker.Batch` of its own. Axes of an image are HWC (a video FHWC) unless the input
+is wrapped as ``types.Constant(array, layout="CHW")``.
+
+Plans are kept: a second call with inputs of the same types costs microseconds. Random operators take ``seed=``; row
+``i`` of a call draws what row key ``i`` of epoch 0 draws in a pipeline.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ..contract.batch import Batch
+from ..contract.errors import ArgumentError, UnsupportedError, did_you_mean
+from ..contract.lowering import Undeclared
+from ..contract.operator import Operator, Spec
+from ..contract.types import DType
+from ..executor.run import Run, to_array
+from ..executor.schedule import Rows
+from ..graph.plan import make_plan
+from ..settings import default_threads
+from .constants import Constant
+from .definition import GraphBuilder
+from .registry import find, is_group, names
+
+_KEPT_PLANS = 256
+_ZERO_KEY = np.zeros(1, np.uint64)
+_ZERO_EPOCH = np.zeros(1, np.int64)
+_FLOAT64 = (int(DType.FLOAT64), 0, "")
+
+
+class _Input(Operator, name="_input"):
+    """A value that the caller feeds."""
+
+    inputs = (0, 0)
+    kind = "source"
+    hidden = True
+
+    def lower(self, c: Any) -> Any:
+        return c.fed(c.const("spec"))
+
+
+class _Prepared:
+    """One operator planned for inputs of certain types; callable from several threads at once."""
+
+    def __init__(self, name: str, inputs: tuple[Any, ...], fed: tuple[Any, ...], consts: tuple[tuple[str, Any], ...]):
+        builder = GraphBuilder()
+        nodes = [_fed_node(builder, spec) for spec in inputs]
+        edges = {key: _fed_node(builder, spec) for key, spec in fed}
+        result = builder.call(name, nodes, {**dict(consts), **edges})
+        outputs = result if isinstance(result, tuple) else (result,)
+        self.graph = builder.graph(outputs)
+        try:
+            plan = make_plan(self.graph, _find)
+        except Undeclared:
+            raise UnsupportedError(f"`eager.{name}`: call the function itself; there is nothing to plan") from None
+        self.run = Run(plan, self.graph, default_threads(), 0, {})
+        self.engine = self.run._engine
+        self.values = [plan.fed.get((n.edge.node, 0), -1) for n in (*nodes, *edges.values())]
+        self.outputs = len(outputs)
+        self.plan = plan
+
+    def one(self, data: list[Any], seed: int) -> Any:
+        """One row, on the caller's thread: the short way."""
+        engine = self.engine
+        job = engine.acquire(_ZERO_KEY, _ZERO_EPOCH, seed, ())
+        try:
+            for value, x in zip(self.values, data, strict=True):
+                if value < 0:
+                    continue
+                if isinstance(x, float):
+                    job.feed_scalar(value, 0, x)
+                else:
+                    job.feed(value, 0, x)
+            engine.begin(job)
+            if engine.advance(job, True) is False:
+                return None  # a row for Python: the long way
+            if job.has_errors:
+                return None
+            if self.outputs == 1:
+                return job.take_output(0)[0]
+            return tuple(job.take_output(i)[0] for i in range(self.outputs))
+        finally:
+            engine.release(job)
+
+    def many(self, data: list[Any], rows: int, seed: int) -> list[Any]:
+        """Several rows, on threads; also where Python is needed or a row fails."""
+        self.run.seed = seed
+        keys = np.arange(rows, dtype=np.uint64)
+        where = Rows(keys, np.zeros(rows, np.int64), (), 0, 0)
+        fed = [(k, 0) for k in range(len(data))]
+        feeds = {key: x if isinstance(x, (list, Batch)) else [x] * rows for key, x in zip(fed, data, strict=True)}
+        feeds = {k: [np.asarray(v, np.float64) if isinstance(v, float) else v for v in x] for k, x in feeds.items()}
+        return self.run.run_here(where, feeds)
+
+
+def _find(name: str) -> type[Operator]:
+    return _Input if name == "_input" else find(name)
+
+
+def _fed_node(builder: GraphBuilder, spec: tuple[int, int, str]) -> Any:
+    dtype, rank, layout = spec[:3]
+    shape: tuple[Any, ...] = (None,) * rank if len(spec) == 3 else spec[3]
+    return builder.add_operator(_Input, {"spec": Spec(DType(dtype), shape, layout)})
+
+
+@lru_cache(maxsize=_KEPT_PLANS)
+def _prepare(name: str, inputs: tuple[Any, ...], fed: tuple[Any, ...], consts: tuple[tuple[str, Any], ...]) -> _Prepared:
+    return _Prepared(name, inputs, fed, consts)
+
+
+_DTYPES: dict[Any, int] = {t.numpy: int(t) for t in DType}
+
+
+def _spec(x: Any) -> tuple[int, int, str]:
+    dtype = _DTYPES.get(x.dtype)
+    if dtype is None:
+        dtype = int(DType.of(x.dtype))
+    return (dtype, x.ndim, "")
+
+
+def _sample(x: Any, name: str) -> tuple[Any, tuple[int, int, str]]:
+    """An array and its type."""
+    if type(x) is np.ndarray:
+        return x, _spec(x)
+    if isinstance(x, Constant):
+        return x.value, (*_spec(x.value)[:2], x.layout)
+    if isinstance(x, str):
+        raise ArgumentError(f"`eager.{name}`: expected the bytes of a file or an array, got a string; see `eager.imread`")
+    if x is None or isinstance(x, (dict, set)):
+        raise ArgumentError(f"`eager.{name}`: expected an array, a tensor, bytes or a list of them, got {type(x).__name__}")
+    array = to_array(x)
+    return array, _spec(array)
+
+
+def _call(name: str, inputs: Sequence[Any], arguments: dict[str, Any]) -> Any:
+    operator = find(name)
+    if operator.kind == "source":
+        raise UnsupportedError(f"`eager.{name}`: a source of data belongs into a pipeline; see `pipeline_def`")
+    seed = arguments.pop("seed", None)
+    rows = _rows(inputs, arguments, name)
+    data: list[Any] = []
+    specs = []
+    for x in inputs:
+        column, spec = _column(x, rows, name)
+        data.append(column)
+        specs.append(spec)
+    known = operator.all_arguments()
+    fed: list[Any] = []
+    consts: list[tuple[str, Any]] = []
+    for key, value in arguments.items():
+        argument = known.get(key)
+        if value is None:
+            continue
+        if argument is not None and argument.per_row and not isinstance(value, (str, bool)):
+            column, spec = _argument(value, argument, rows, name, key)
+            if column is not None:
+                data.append(column)
+                fed.append((key, spec))
+                continue
+        consts.append((key, tuple(value) if isinstance(value, list) else value))
+    if seed is None:
+        seed = secrets.randbits(63) if operator.draws else 0
+    try:
+        prepared = _prepare(name, tuple(specs), tuple(fed), tuple(consts))
+    except TypeError as error:
+        if "unhashable" not in str(error):
+            raise
+        prepared = _Prepared(name, tuple(specs), tuple(fed), tuple(consts))
+    if rows is None:
+        result = prepared.one(data, seed)
+        if result is not None:
+            return result
+        outputs = prepared.many(data, 1, seed)
+        return outputs[0][0] if len(outputs) == 1 else tuple(o[0] for o in outputs)
+    batches = tuple(
+        Batch(o, p.dtype, p.layout) for o, p in zip(prepared.many(data, rows, seed), prepared.plan.outputs, strict=True)
+    )
+    return batches[0] if len(batches) == 1 else batches
+
+
+def _rows(inputs: Sequence[Any], arguments: dict[str, Any], name: str) -> int | None:
+    """How many rows the call has; None for one sample."""
+    counts = {len(x) for x in inputs if isinstance(x, (list, tuple, Batch))}
+    counts |= {len(v) for v in arguments.values() if isinstance(v, Batch)}
+    if len(counts) > 1:
+        raise ArgumentError(f"`eager.{name}`: expected batches of one size, got {sorted(counts)}")
+    return counts.pop() if counts else None
+
+
+def _column(x: Any, rows: int | None, name: str) -> tuple[Any, tuple[int, int, str]]:
+    if not isinstance(x, (list, tuple, Batch)):
+        return _sample(x, name)
+    samples = [_sample(v, name) for v in x]
+    specs = {s for _, s in samples}
+    if len(specs) != 1:
+        raise ArgumentError(f"`eager.{name}`: expected samples of one type and rank, got {len(specs)} kinds")
+    spec = specs.pop()
+    if isinstance(x, Batch) and x.layout:
+        spec = (*spec[:2], x.layout)
+    return [v for v, _ in samples], spec
+
+
+def _argument(value: Any, argument: Any, rows: int | None, name: str, key: str) -> tuple[Any, Any]:
+    """A numeric argument as something to feed, so that calls with other values share a plan; None if it is constant."""
+    if isinstance(value, float) or type(value) is int:
+        return float(value), _FLOAT64
+    if isinstance(value, Batch):
+        arrays = [np.ascontiguousarray(v) for v in value]
+        return arrays, (int(value.dtype), arrays[0].ndim, "", arrays[0].shape)
+    if argument.kind not in ("int", "float"):
+        return None, None
+    array = np.asarray(value)
+    if array.dtype.kind not in "iufb":
+        raise ArgumentError(f"`eager.{name}`: argument `{key}`: expected numbers, got {value!r}")
+    array = array.astype(np.float64)
+    return array, (int(DType.FLOAT64), array.ndim, "", array.shape)
+
+
+class Group:
+    """A group of operators, such as ``eager.decoders``."""
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+
+    def __getattr__(self, name: str) -> Any:
+        return _get(f"{self._prefix}.{name}")
+
+    def __dir__(self) -> list[str]:
+        return [n for n in names() if n.startswith(self._prefix + ".")]
+
+
+def _get(name: str) -> Any:
+    if name.startswith("_"):
+        raise AttributeError(name)
+    if name not in names():
+        if is_group(name):
+            return Group(name)
+        hint = did_you_mean(name, [n for n in names() if not n.startswith("_")])
+        raise AttributeError(f"there is no operator `{name}`" + (f"; {hint}" if hint else ""))
+
+    def function(*inputs: Any, **arguments: Any) -> Any:
+        return _call(name, inputs, arguments)
+
+    function.__name__ = function.__qualname__ = name.rsplit(".", 1)[-1]
+    function.__doc__ = find(name).__doc__
+    return function
+
+
+def imread(path: str | os.PathLike[str], **arguments: Any) -> Any:
+    """Read and decode an image file: ``(H, W, C)`` uint8, RGB. Arguments are those of ``decoders.image``.
+
+    Raises:
+        OSError: the file cannot be read.
+        DataError: it is not an image that can be decoded.
+    """
+    return _call("decoders.image", [np.fromfile(path, np.uint8)], arguments)
+
+
+_functions: dict[str, Any] = {}
+
+
+def __getattr__(name: str) -> Any:
+    found = _functions.get(name)
+    if found is None:
+        found = _get(name)
+        if not isinstance(found, Group):
+            _functions[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({n.split(".")[0] for n in names() if not n.startswith("_")} | {"imread"})
