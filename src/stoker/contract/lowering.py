@@ -163,8 +163,9 @@ class Lowering:
     def draw(self) -> tuple[int, bool, int]:
         """(draw id, own seed?, seed) of the node."""
         seed = self.scope.args.get("seed")
-        own = seed is not None and seed >= 0
-        return self.scope.draw, own, int(seed) if own else 0
+        if seed is None or seed < 0:
+            return self.scope.draw, False, 0
+        return self.scope.draw, True, int(seed)
 
     def require(self, condition: Scalar, text: str, *values: Scalar) -> None:
         """``condition`` must hold; ``text`` has {0}, {1}.. for ``values``. Raises at once if it is known to fail."""

@@ -18,7 +18,10 @@ Ints = npt.NDArray[np.int64]
 class Sampler(Protocol):
     """Which sample each position of an epoch is. Replaceable by a user's own."""
 
-    size: int | None  # positions in an epoch; None: endless
+    @property
+    def size(self) -> int | None:
+        """Positions in an epoch; None: endless."""
+        ...
 
     def indices(self, seed: int, epoch: int, positions: Ints) -> Ints:
         """The data set's index for every position of the epoch."""

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -17,6 +18,7 @@ from ..contract.random import Stream
 from ..contract.reader import OpenSource
 from ..graph.node import Graph, Node
 from ..graph.plan import PASSES, Plan, PlannedOutput, make_plan
+from .report import Meter, Report
 from .run import Feeds, InFlight, Replay, Run, specs_of, to_array
 from .schedule import Rows, Schedule
 
@@ -83,6 +85,7 @@ class Execution:
         self._states: dict[int, Any] = {}
         self._queue: deque[_Queued] = deque()
         self._closed = False
+        self._meter = Meter()
         self.mark = self._mark()
         with contextlib.suppress(Undeclared):
             self.plan = self._make_plan(graph, {})
@@ -104,8 +107,8 @@ class Execution:
             try:
                 self.plan = self._make_plan(self.graph, discovered)
             except Undeclared as undeclared:
-                node = self.graph.nodes[undeclared.node]
-                discovered[node.id] = self._try_out(node, rows, feeds, discovered, replay)
+                untold = self.graph.nodes[undeclared.node]
+                discovered[untold.id] = self._try_out(untold, rows, feeds, discovered, replay)
         self._replay = replay
 
     def _try_out(
@@ -168,6 +171,7 @@ class Execution:
         """
         if self._closed:
             raise StateError("the pipeline is closed")
+        asked = time.perf_counter()
         self._fill(max(1, self.settings.depth), wrap, allocate)
         if not self._queue:
             return None
@@ -176,9 +180,10 @@ class Execution:
         outputs, states = self._finish(item)
         if states:
             self.mark = replace(item.mark, states=states)
+        assert item.rows is not None
+        self._meter.delivered(len(item.rows), asked, time.perf_counter())
         if self.settings.depth and not (self._queue and self._queue[-1].error):
             self._fill(self.settings.depth, wrap, allocate)
-        assert item.rows is not None
         return Delivered(outputs, item.rows, self.mark)
 
     def _finish(self, item: _Queued) -> tuple[list[Any], dict[int, Any]]:
@@ -279,6 +284,17 @@ class Execution:
             Batch(data, planned.dtype, planned.layout, rows.keys, rows.epochs)
             for data, planned in zip(delivered.outputs, self.plan.outputs, strict=True)
         )
+
+    def report(self) -> Report:
+        """What has run and what limits it."""
+        times: dict[tuple[str, str], int] = {}
+        if self._run is not None and self.plan is not None:
+            for step, ns in zip(self.plan.steps, self._run.step_times(), strict=True):
+                node = self.graph.nodes[step.node] if step.node >= 0 else None
+                source = node.source if node else None
+                key = (node.operator.name if node else "output", f"{source}" if source else "")
+                times[key] = times.get(key, 0) + ns
+        return self._meter.report(times, self.settings.seed, self.settings.threads)
 
     # ---- state ----
 

@@ -300,6 +300,10 @@ class Run:
     def closed(self) -> bool:
         return bool(self._engine.closed)
 
+    def step_times(self) -> list[int]:
+        """Nanoseconds per native step, over all threads."""
+        return list(self._engine.step_times())
+
     @property
     def scratch_bytes(self) -> int:
         return int(self._engine.scratch_bytes)

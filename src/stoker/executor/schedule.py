@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -78,7 +79,8 @@ class Schedule:
         self.epoch, self.position = epoch, 0
 
     def _take(self, parts: list[tuple[int, int, int]], *, advance: bool = True) -> Rows:
-        keys, epochs = [], []
+        keys: list[npt.NDArray[np.uint64]] = []
+        epochs: list[npt.NDArray[np.int64]] = []
         indices: list[list[npt.NDArray[np.int64]]] = [[] for _ in self._sources]
         for epoch, start, count in parts:
             local = np.arange(start, start + count, dtype=np.int64)
@@ -113,5 +115,8 @@ class Schedule:
         return out, out.astype(np.uint64)
 
 
-def _join(parts: list[npt.NDArray[np.generic]]) -> npt.NDArray[np.generic]:
+T = TypeVar("T", bound=np.generic)
+
+
+def _join(parts: list[npt.NDArray[T]]) -> npt.NDArray[T]:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)

@@ -129,6 +129,7 @@ class GraphBuilder:
         """A node for a number or an array: ints are INT32, floats FLOAT, as in DALI."""
         if hasattr(x, "__stoker_constant__"):
             return x.__stoker_constant__(self)  # type: ignore[no-any-return]
+        array: np.ndarray[Any, Any]
         if isinstance(x, (bool, np.bool_)):
             array = np.asarray(x, np.bool_)
         elif isinstance(x, int):
@@ -186,7 +187,7 @@ class DataNode:
 
     def _binary(self, op: str, other: Any, *, swap: bool = False) -> DataNode:
         if isinstance(other, (list, tuple, str, bytes)) or other is None:
-            return NotImplemented
+            return NotImplemented  # type: ignore[no-any-return]
         a, b = (other, self) if swap else (self, other)
         return self.builder.call("_arithmetic", [a, b], {"op": op})  # type: ignore[no-any-return]
 

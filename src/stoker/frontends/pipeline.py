@@ -13,6 +13,7 @@ from typing import Any, TypeVar, overload
 from ..contract.batch import Batch
 from ..contract.errors import ArgumentError, StateError, UnsupportedError, did_you_mean
 from ..executor.execution import Allocate, Delivered, Execution, Settings
+from ..executor.report import Report
 from ..graph.node import Graph
 from ..graph.plan import PASSES
 from ..graph.show import show
@@ -217,6 +218,10 @@ class Pipeline:
         """Go on from :meth:`get_state`'s token. The graph, data set and seed must be the same; batch size, threads
         and prefetch depth may differ."""
         self.execution.set_state(state)
+
+    def report(self) -> Report:
+        """What has run and what limits the rate; prints, renders in a notebook, ``to_dict()``."""
+        return self.execution.report()
 
     def show(self, form: str = "text") -> str:
         """The graph and its plan as text, or the graph in Graphviz's language (``form="dot"``)."""

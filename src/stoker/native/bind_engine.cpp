@@ -399,7 +399,10 @@ void bind_run(nb::module_& m) {
            [](std::shared_ptr<Engine> e, JobBox& b, bool only_native) -> nb::object {
              PythonWork work;
              if (without_gil([&] { return e->advance(b.job, &work); })) return nb::none();
-             if (only_native) return nb::bool_(false);
+             if (only_native) {
+               if (work.parked) e->give_context(std::move(work.parked->context));
+               return nb::bool_(false);
+             }
              return nb::cast(new WorkBox{e, std::move(work)}, nb::rv_policy::take_ownership);
            },
            nb::arg("job"), nb::arg("only_native") = false)
@@ -415,6 +418,7 @@ void bind_run(nb::module_& m) {
       .def("close", [](Engine& e) { without_gil([&] { e.close(); }); })
       .def_prop_ro("closed", &Engine::closed)
       .def_prop_ro("threads", &Engine::threads)
+      .def("step_times", &Engine::step_times)
       .def_prop_ro("scratch_bytes", &Engine::scratch_bytes);
   m.def("gil_acquired", [] { return gil_acquired.load(); });
   m.def("philox", [](uint64_t key, uint64_t low, uint64_t high) {

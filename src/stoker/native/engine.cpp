@@ -400,7 +400,11 @@ Engine::RowEnd Engine::run_row(Job* job, int64_t row, size_t position, std::uniq
     const Step& step = plan_->steps[segment.steps[i]];
     if (!step.guards.empty() && !active(job, row, step)) continue;
     bool park = false;
-    if (!run_step(job, row, segment.steps[i], context->get(), &park)) break;
+    const auto start = std::chrono::steady_clock::now();
+    const bool going_on = run_step(job, row, segment.steps[i], context->get(), &park);
+    const std::chrono::nanoseconds spent = std::chrono::steady_clock::now() - start;
+    (*context)->step_ns[segment.steps[i]].fetch_add(static_cast<uint64_t>(spent.count()), std::memory_order_relaxed);
+    if (!going_on) break;
     if (park) {
       auto parked = std::make_unique<Parked>();
       parked->job = job;
@@ -451,6 +455,9 @@ std::unique_ptr<RowContext> Engine::take_context() {
   context->buffers.resize(plan_->buffers);
   context->registers.resize(plan_->registers + 1);
   context->params.resize(plan_->registers + 1);
+  context->step_ns.reset(new std::atomic<uint64_t>[plan_->steps.size()]());
+  std::lock_guard<std::mutex> hold(mutex_);
+  step_clocks_.push_back(context->step_ns);
   return context;
 }
 
@@ -557,6 +564,14 @@ size_t Engine::scratch_bytes() {
     for (const Scratch& s : context->buffers) total += s.capacity();
     for (const Scratch& s : context->work) total += s.capacity();
   }
+  return total;
+}
+
+std::vector<uint64_t> Engine::step_times() {
+  std::lock_guard<std::mutex> hold(mutex_);
+  std::vector<uint64_t> total(plan_->steps.size());
+  for (const auto& clock : step_clocks_)
+    for (size_t i = 0; i < total.size(); ++i) total[i] += clock[i].load(std::memory_order_relaxed);
   return total;
 }
 

@@ -45,6 +45,7 @@ struct RowContext {
   std::vector<Scratch> buffers;
   Scratch work[kWorkAreas];
   std::vector<double> registers, params;
+  std::shared_ptr<std::atomic<uint64_t>[]> step_ns;  // time in each step; read by the report while it grows
 };
 
 struct RowError {
@@ -130,6 +131,8 @@ class Engine {
   const Plan& plan() const { return *plan_; }
   int threads() const { return thread_count_; }
   size_t scratch_bytes();
+  void give_context(std::unique_ptr<RowContext> context);
+  std::vector<uint64_t> step_times();  // nanoseconds per step, over all threads
 
   bool active(Job* job, int64_t row, const Step& step) const;
   // Memory for a value that a Python segment makes, or that crosses segments.
@@ -146,7 +149,6 @@ class Engine {
   void row_done(Job* job);
   void add_error(Job* job, RowError error);
   std::unique_ptr<RowContext> take_context();
-  void give_context(std::unique_ptr<RowContext> context);
 
   std::shared_ptr<const Plan> plan_;
   const int thread_count_;
@@ -157,6 +159,7 @@ class Engine {
   std::deque<std::unique_ptr<Parked>> resumed_;
   std::deque<PythonWork> python_;
   std::vector<std::unique_ptr<RowContext>> contexts_;
+  std::vector<std::shared_ptr<std::atomic<uint64_t>[]>> step_clocks_;  // of all contexts
   std::vector<std::unique_ptr<Job>> jobs_;
   std::vector<Job*> idle_;
   std::vector<std::thread> workers_;

@@ -18,6 +18,7 @@ enum class Support : uint8_t { Native, Handover, Broken };
 enum class Model : uint8_t { Gray, YCbCr, RGB };
 
 constexpr int kMaxComponents = 3;
+constexpr int kMaxBlocksPerMcu = 10;  // the standard's limit for interleaved scans
 
 struct Component {
   uint8_t id = 0, h = 1, v = 1, quantiser = 0;

@@ -82,6 +82,9 @@ constexpr uint32_t ac_values(int step1, int value1, int value2) {
          static_cast<uint32_t>(value2) << 20;
 }
 
+int16_t first_value(uint32_t values) { return static_cast<int16_t>(static_cast<int32_t>(values << 12) >> 20); }
+int16_t second_value(uint32_t values) { return static_cast<int16_t>(static_cast<int32_t>(values) >> 20); }
+
 // Fills the entries of one symbol alone.
 void fill_ac_leaf(AcTable& table, uint32_t prefix, int length, int symbol) {
   const int size = symbol & 15, total = length + size, step = ac_step(symbol);
@@ -209,8 +212,8 @@ template <bool kStore>
       c.buffer <<= entry & 63;
       if (kStore) {
         const uint32_t values = table.values[index];
-        block[kNatural.at[(state >> 6) + (values & 255)]] = static_cast<int16_t>(static_cast<int32_t>(values << 12) >> 20);
-        block[kNatural.at[(state + entry) >> 6]] = static_cast<int16_t>(static_cast<int32_t>(values) >> 20);
+        block[kNatural.at[(state >> 6) + (values & 255)]] = first_value(values);
+        block[kNatural.at[(state + entry) >> 6]] = second_value(values);
       }
       state += entry;
       if (state >= kLast) goto finished;
@@ -234,7 +237,7 @@ template <bool kStore>
       const int length = table.first_length[index];
       c.buffer = before << length;
       c.count -= static_cast<int>(earlier & 63) + length;
-      if (kStore) block[63] = static_cast<int16_t>(static_cast<int32_t>(values << 12) >> 20);
+      if (kStore) block[63] = first_value(values);
       return 64;
     }
     c.count -= state & 63;

@@ -30,7 +30,8 @@ struct DcTable {
 // only the writes need. A step is run + 1 zig-zag positions, kEndOfBlock for EOB.
 struct AcTable {
   Code code;
-  // Low 6 bits: length of both symbols; above: their steps, kUnresolved (and length 0) when the lookup saw no whole one.
+  // Low 6 bits: length of both symbols; above: their steps, kUnresolved (with length 0) when not even the first was
+  // seen whole.
   uint16_t advance[1 << kAcBits];
   // Low to high: step of the first (8 bits), value of the first (12), of the second (12; unresolved: the symbol).
   uint32_t values[1 << kAcBits];
@@ -65,13 +66,10 @@ struct Bits {
   uint64_t buffer = 0;
   int64_t count = 0;
   const uint8_t* next = nullptr;
-  const uint8_t* begin = nullptr;
   const uint8_t* end = nullptr;
 
-  void start(const uint8_t* p, size_t n) { *this = {0, 0, p, p, p + n}; }
+  void start(const uint8_t* p, size_t n) { *this = {0, 0, p, p + n}; }
 };
-
-constexpr int kMaxBlocksPerMcu = 10;
 
 // One block position of the MCU and where its coefficients go.
 struct McuBlock {
@@ -80,8 +78,8 @@ struct McuBlock {
   int component = 0;
   int16_t* coefficients = nullptr;  // of the stored block with index 0, natural order; must be zero
   uint8_t* ends = nullptr;          // per stored block: 1 + the last zig-zag position that may be non-zero
-  int32_t first = 0, stored = 0;    // MCU m holds block column m * step + offset; stored: first <= column < first+stored
-  int32_t step = 1, offset = 0;
+  int32_t first = 0, stored = 0;    // kept are block columns first .. first + stored - 1
+  int32_t step = 1, offset = 0;     // MCU m holds block column m * step + offset
 };
 
 struct Mcu {

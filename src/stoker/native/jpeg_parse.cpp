@@ -9,7 +9,6 @@ namespace stoker::jpeg {
 namespace {
 
 constexpr int kMaxDimension = 65500;  // libjpeg's JPEG_MAX_DIMENSION
-constexpr int kMaxBlocksPerMcu = 10;
 
 enum Marker : int {
   kTEM = 0x01, kSOF0 = 0xC0, kSOF1 = 0xC1, kSOF2 = 0xC2, kDHT = 0xC4, kJPG = 0xC8, kDAC = 0xCC, kSOF15 = 0xCF,

@@ -6,47 +6,53 @@ Asks one trait: ``Native.window``. A JPEG decoder with it makes no pixel outside
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 from ...contract.expr import is_static
-from ...contract.step import Native, Step, StepList, View, ViewOp
+from ...contract.step import Native, Step, StepList, Value, View, ViewOp
 
 
 def push_windows(steps: StepList) -> StepList:
     """Move slices of the first two axes into the kernels that take a window."""
-    users: dict[int, int] = {}
-    for step in steps.steps:
-        for v in step.inputs:
-            users[v] = users.get(v, 0) + 1
-    makers = {v: i for i, step in enumerate(steps.steps) for v in step.outputs}
-    result: list[Step] = list(steps.steps)
+    users = Counter(v for step in steps.steps for v in step.inputs)
     values = dict(steps.values)
-    for i, step in enumerate(steps.steps):
-        if not isinstance(step.body, View) or not step.body.ops:
-            continue
-        source = step.inputs[0]
-        maker = makers.get(source)
-        if maker is None or users[source] != 1 or source in steps.outputs:
-            continue
-        made = result[maker]
-        if not isinstance(made.body, Native) or made.body.window is None or made.guards != step.guards:
-            continue
-        taken = _leading_slices(step.body.ops)
-        if not taken:
-            continue
-        # The decode moves to where its window is known; the view keeps what is left.
-        params, shape = list(made.body.params), list(values[source].shape)
-        for op in taken:
-            params[made.body.window[op.axis]] = params[made.body.window[op.axis]] + op.start
-            shape[op.axis] = op.extent
-        body = replace(made.body, params=tuple(params))
-        values[source] = replace(values[source], shape=tuple(shape))
-        rest = tuple(op for op in step.body.ops if op not in taken)
-        result[maker] = replace(made, body=View(()), inputs=(), outputs=())  # a hole
-        decode = replace(made, body=body, checks=made.checks + step.checks)
-        view = replace(step, body=View(rest), checks=())
-        result[i] = _Pair(decode, view)  # type: ignore[call-overload]
-    return StepList(list(_flatten(result)), values, steps.outputs, steps.fed, steps.readers)
+    result: list[Step | None] = []
+    made_at: dict[int, int] = {}
+    for step in steps.steps:
+        at = made_at.get(step.inputs[0]) if isinstance(step.body, View) else None
+        maker = result[at] if at is not None else None
+        if maker is None or users[step.inputs[0]] != 1 or step.inputs[0] in steps.outputs:
+            pushed: tuple[Step, ...] = (step,)
+        else:
+            pushed = _push(maker, step, values)
+            if pushed[0] is not step:  # the kernel moves to where its window is known
+                assert at is not None
+                result[at] = None
+        for new in pushed:
+            made_at.update(dict.fromkeys(new.outputs, len(result)))
+            result.append(new)
+    kept = [step for step in result if step is not None]
+    return StepList(kept, values, steps.outputs, steps.fed, steps.readers)
+
+
+def _push(maker: Step, view: Step, values: dict[int, Value]) -> tuple[Step, ...]:
+    """The maker with the view's window, then what is left of the view; just the view if it has no such window."""
+    body = maker.body
+    assert isinstance(view.body, View)
+    taken = _leading_slices(view.body.ops)
+    if not isinstance(body, Native) or body.window is None or maker.guards != view.guards or not taken:
+        return (view,)
+    params, shape = list(body.params), list(values[maker.outputs[0]].shape)
+    for op in taken:
+        params[body.window[op.axis]] = params[body.window[op.axis]] + op.start
+        shape[op.axis] = op.extent
+    made = replace(maker, body=replace(body, params=tuple(params)), checks=maker.checks + view.checks)
+    rest = view.body.ops[len(taken) :]
+    if not rest:
+        return (replace(made, outputs=view.outputs),)
+    values[maker.outputs[0]] = replace(values[maker.outputs[0]], shape=tuple(shape))
+    return made, replace(view, body=View(rest), checks=())
 
 
 def _leading_slices(ops: tuple[ViewOp, ...]) -> list[ViewOp]:
@@ -57,18 +63,3 @@ def _leading_slices(ops: tuple[ViewOp, ...]) -> list[ViewOp]:
             break
         taken.append(op)
     return taken
-
-
-class _Pair:
-    def __init__(self, *steps: Step) -> None:
-        self.steps = steps
-
-
-def _flatten(result: list[Step]) -> list[Step]:
-    flat: list[Step] = []
-    for item in result:
-        if isinstance(item, _Pair):
-            flat += item.steps
-        elif item.outputs:
-            flat.append(item)
-    return flat

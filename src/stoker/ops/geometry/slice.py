@@ -120,11 +120,9 @@ def _limits(row: RowContext, n: int, i: int, limits: Sequence[Any]) -> tuple[int
     else:
         relative = pick("rel_start")
         start = relative * n if relative is not None else pick("start") or 0.0
-        choices = (
-            (pick("end"), lambda v: v), (pick("rel_end"), lambda v: v * n),
-            (pick("shape"), lambda v: start + v), (pick("rel_shape"), lambda v: start + v * n),
-        )  # fmt: skip
-        end = next((f(v) for v, f in choices if v is not None), float(n))
+        choices = (("end", 0.0, 1), ("rel_end", 0.0, n), ("shape", start, 1), ("rel_shape", start, n))
+        ends = (base + v * scale for name, base, scale in choices if (v := pick(name)) is not None)
+        end = next(ends, float(n))
     return round_away(start), round_away(end)
 
 

@@ -87,15 +87,15 @@ _MODES = {ImageType.RGB: "RGB", ImageType.BGR: "RGB", ImageType.YCbCr: "YCbCr", 
 
 
 def _open(data: npt.NDArray[np.uint8]) -> Any:
-    from PIL import Image
+    from PIL import Image, UnidentifiedImageError
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # the limit is checked by the plan
         try:
-            return Image.open(io.BytesIO(data))
+            return Image.open(io.BytesIO(data.data))
         except Image.DecompressionBombError as error:
             raise DataError(str(error)) from error
-        except Image.UnidentifiedImageError:
+        except UnidentifiedImageError:
             start = bytes(data[:8])
             raise DataError(
                 f"expected an image that Pillow can read, got {len(data)} bytes that begin with {start!r}"

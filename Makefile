@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+# A fresh machine needs python3 (3.11 or newer, with its venv and dev packages), g++ and make; all else is set up here.
+#
+#   make demo [DATA=~/photos] [OUT=folder]    the whole story, on a folder of photographs
+#   make test [TESTS=tests/unit]              lint, types, layers, tests
+#   make check                                lint, types, layers, generated files; no tests
+#   make bench [BENCH="--quick chain"]        measure; BENCH is passed on (see BENCH=--help)
+#   make setup                                the virtual environment with the package and its test needs
+#   make generate                             write the operator index, type stubs and operator pages
+#   make format                               format and fix what can be fixed
+#   make docs                                 the documentation as a site in build/site
+#   make clean                                remove all that was made here
+
+PYTHON ?= python3
+VENV := .venv
+PY := $(VENV)/bin/python
+PIP := $(PY) -m pip install --quiet --disable-pip-version-check
+export PIP_NO_INPUT := 1
+export DATA OUT
+
+SOURCES := pyproject.toml CMakeLists.txt README.md LICENSE \
+           $(shell find src -type f \( -name '*.py' -o -name '*.pyi' -o -name '*.typed' -o -name '*.[chi]pp' \))
+
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+.PHONY: demo test check bench setup generate format docs clean
+
+demo: $(VENV)/.photos $(VENV)/.package
+	@$(PY) -m stoker.command demo $${DATA:+--data "$$DATA"} $${OUT:+--out "$$OUT"}
+
+test: check
+	@$(PY) -m pytest $(TESTS)
+
+check: setup
+	@$(PY) -m ruff check --quiet .
+	@$(PY) -m ruff format --check --quiet .
+	@$(PY) -m mypy --no-error-summary
+	@PYTHONPATH=src $(VENV)/bin/lint-imports --no-logo
+	@$(PY) tools/budget.py --check
+	@for tool in index stubs opdocs; do $(PY) tools/$$tool.py --check || exit 1; done
+
+bench: setup $(VENV)/.photos
+	@$(PY) -m benchmarks $(BENCH)
+
+setup: $(VENV)/.test-needs $(VENV)/.package
+
+generate: setup
+	@for tool in index stubs opdocs; do $(PY) tools/$$tool.py || exit 1; done
+
+format: setup
+	@$(PY) -m ruff check --quiet --fix . ; $(PY) -m ruff format --quiet .
+
+docs: generate $(VENV)/.docs-needs
+	@$(PY) -m mkdocs build --quiet --strict --site-dir build/site
+
+clean:
+	rm -rf $(VENV) .venv-bench build dist stoker-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+# ---- set-up: one stamp per step, made when the step has succeeded ----
+
+$(VENV)/.made:
+	@tools/doctor.sh "$(PYTHON)"
+	@echo "setting up $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.build-needs: $(VENV)/.made pyproject.toml tools/needs.py
+	@$(PY) tools/needs.py build run demo >$(VENV)/build-needs.txt
+	@$(PIP) -r $(VENV)/build-needs.txt
+	@touch $@
+
+# The package is built without isolation, so that a changed file compiles again and the rest does not.
+$(VENV)/.package: $(VENV)/.build-needs $(SOURCES)
+	@echo "building and installing stoker"
+	@$(PIP) --no-build-isolation --no-deps --force-reinstall .
+	@touch $@
+
+$(VENV)/.test-needs: $(VENV)/.build-needs
+	@echo "installing what the tests need"
+	@$(PY) tools/needs.py test >$(VENV)/test-needs.txt
+	@$(PIP) -r $(VENV)/test-needs.txt
+	@touch $@
+
+# scikit-image ships the photographs of the demonstration; they are all that is wanted of it.
+$(VENV)/.photos: $(VENV)/.made
+	@$(PIP) --no-deps scikit-image
+	@touch $@
+
+$(VENV)/.docs-needs: $(VENV)/.made pyproject.toml
+	@$(PY) tools/needs.py docs >$(VENV)/docs-needs.txt
+	@$(PIP) -r $(VENV)/docs-needs.txt
+	@touch $@
