@@ -14,7 +14,7 @@
 PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
-PIP := $(PY) -m pip install --quiet --disable-pip-version-check
+PIP := $(PY) -m pip install -qq --disable-pip-version-check --no-warn-conflicts
 export PIP_NO_INPUT := 1
 export DATA OUT
 

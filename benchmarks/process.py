@@ -20,7 +20,6 @@ from benchmarks.machine import ROOT
 _START_LIMIT_S = 120.0
 _ROUND_LIMIT_S = 120.0
 _STOP_LIMIT_S = 10.0
-_LOG_LINES = 6
 
 
 class ContenderAbsent(RuntimeError):
@@ -199,4 +198,4 @@ class _Process:
 
     def _last_words(self) -> str:
         lines = self._log.read_text(errors="replace").splitlines()
-        return " | ".join(lines[-_LOG_LINES:]) or "it printed nothing"
+        return f"{lines[-1].strip()} ({self._log} has more)" if lines else "it printed nothing"

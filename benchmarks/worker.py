@@ -107,7 +107,12 @@ def rest() -> bool:
 
 def versions() -> dict[str, str]:
     """Versions of the libraries that the job has loaded."""
-    return {name: metadata.version(name) for module, name in DISTRIBUTIONS.items() if module in sys.modules}
+    return {name: _version(module, name) for module, name in DISTRIBUTIONS.items() if module in sys.modules}
+
+
+def _version(module: str, distribution: str) -> str:
+    """A library's own word for its version, which is there also for one that runs from its source."""
+    return str(getattr(sys.modules[module], "__version__", None) or metadata.version(distribution))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ STOKER_DATA          a folder of images for tests and benchmarks (default: image
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 
 def default_threads() -> int:
@@ -18,20 +17,25 @@ def default_threads() -> int:
     if asked.isdigit() and int(asked) > 0:
         return int(asked)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(cores, _quota(Path("/sys/fs/cgroup")) or cores))
+    return max(1, min(cores, _quota("/sys/fs/cgroup") or cores))
 
 
-def _quota(root: Path) -> int | None:
+def _quota(root: str) -> int | None:
     """Whole CPUs that a cgroup allows, rounded up; None without a limit."""
     try:
-        quota, period = (root / "cpu.max").read_text().split()[:2]
+        quota, period = _read(root, "cpu.max").split()[:2]
         if quota != "max":
             return -(-int(quota) // int(period))
     except (OSError, ValueError):
         pass
     try:
-        quota_us = int((root / "cpu" / "cpu.cfs_quota_us").read_text())
-        period_us = int((root / "cpu" / "cpu.cfs_period_us").read_text())
+        quota_us = int(_read(root, "cpu/cpu.cfs_quota_us"))
+        period_us = int(_read(root, "cpu/cpu.cfs_period_us"))
         return -(-quota_us // period_us) if quota_us > 0 else None
     except (OSError, ValueError):
         return None
+
+
+def _read(*parts: str) -> str:
+    with open(os.path.join(*parts), encoding="ascii") as file:
+        return file.read()

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names for arguments: element types, colour models, interpolation kinds, constants (as ``nvidia.dali.types``)."""
 
-from .contract.types import DType as DALIDataType
 from .contract.types import DType as DType
-from .contract.types import ImageType as DALIImageType
 from .contract.types import ImageType as ImageType
-from .contract.types import InterpType as DALIInterpType
 from .contract.types import InterpType as InterpType
 from .frontends.constants import BatchInfo as BatchInfo
 from .frontends.constants import Constant as Constant
 from .frontends.constants import SampleInfo as SampleInfo
+
+DALIDataType, DALIImageType, DALIInterpType = DType, ImageType, InterpType
 
 BOOL, UINT8, UINT16, UINT32, UINT64 = DType.BOOL, DType.UINT8, DType.UINT16, DType.UINT32, DType.UINT64
 INT8, INT16, INT32, INT64 = DType.INT8, DType.INT16, DType.INT32, DType.INT64

@@ -233,7 +233,7 @@ def test_info_and_refusals():
     assert info(encode(image.convert("CMYK")))["support"] == "handover"
     for data in (b"", b"\xff\xd8", b"GIF89a" + bytes(50), encode(image)[:100]):
         assert info(data)["support"] == "broken"
-        with pytest.raises(ValueError, match="JPEG|end"):
+        with pytest.raises(ValueError, match=r"JPEG|end"):
             decode(data)
     for window in ((0, 0, 31, 20), (-1, 0, 5, 5), (5, 5, 5, 9), (9, 5, 5, 9)):
         with pytest.raises(ValueError, match="window"):

@@ -11,7 +11,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -64,5 +63,7 @@ def message(subject: str, text: str, *, sample: str | None = None, source: Sourc
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """`` Did you mean `x`?`` for the nearest known name, or nothing."""
+    import difflib
+
     near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
     return f"did you mean `{near[0]}`?" if near else ""

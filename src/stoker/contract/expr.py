@@ -118,8 +118,14 @@ class Expr:
     def __and__(self, o: Scalar) -> Any:
         return _binary("and", self, o)
 
+    def __rand__(self, o: Scalar) -> Any:
+        return _binary("and", o, self)
+
     def __or__(self, o: Scalar) -> Any:
         return _binary("or", self, o)
+
+    def __ror__(self, o: Scalar) -> Any:
+        return _binary("or", o, self)
 
 
 Scalar = int | float | bool | Expr
@@ -160,7 +166,8 @@ def _round_away(x: float) -> float:
 def _float32(x: float) -> float:
     import numpy as np
 
-    return float(np.float32(x))
+    with np.errstate(over="ignore"):
+        return float(np.float32(x))
 
 
 _EVALUATE: dict[str, Callable[..., Any]] = {
@@ -389,6 +396,10 @@ class Compiler:
         register = self._emit(x)
         self._known.setdefault(key, []).append((x, register))
         return register
+
+    def reserve(self, count: int) -> None:
+        """Make at least ``count`` registers: the run loop has one place for a parameter per register of the code."""
+        self.code += [(CODE["frame"], 0, 0, 0)] * (count - len(self.code))
 
     def _emit(self, x: Scalar) -> int:
         if not isinstance(x, Expr):

@@ -19,6 +19,7 @@ from .step import Check, Native, PyCall, Sampler, Stage, Step, StepList, Value, 
 from .types import DType
 
 MAX_RANK = 7  # the batch adds one axis, the native side takes eight
+SMALL = 16  # constants up to this many elements are known as numbers while planning
 
 
 class Scope:
@@ -56,6 +57,7 @@ class Lowering:
         self._scope: Scope | None = None
         self._discovered = discovered
         self._sources = sources
+        self._numbers: dict[int, list[Any]] = {}  # elements of small constants, by value
 
     def lower(self, scope: Scope, inputs: Sequence[Value]) -> tuple[Value, ...]:
         """Lower one node; its outputs."""
@@ -83,7 +85,8 @@ class Lowering:
         return self._scope
 
     def new_value(self, dtype: DType, shape: Iterable[Scalar], layout: str = "", per_frame: bool = False) -> Value:
-        value = Value(len(self.list.values), dtype, tuple(shape), layout, per_frame)
+        extents = tuple(int(e) if isinstance(e, float) and e.is_integer() else e for e in shape)  # passes compare them
+        value = Value(len(self.list.values), dtype, extents, layout, per_frame)
         if value.rank > MAX_RANK:
             raise UnsupportedError(f"`{self.scope.operator.name}`: expected at most {MAX_RANK} axes, got {value.rank}")
         if layout and len(layout) != value.rank:
@@ -144,6 +147,9 @@ class Lowering:
         if value.per_frame and count is None:
             raise ArgumentError(f"`{self.scope.operator.name}`: a per-frame argument needs a fixed shape per frame")
         at = 0 if count == 1 else index
+        known = self._numbers.get(value.id)
+        if known is not None and at < len(known):
+            return known[at]  # type: ignore[no-any-return]
         return Expr("elem", value.id, at, count if value.per_frame else 0)
 
     def length(self, name: str) -> int | None:
@@ -364,9 +370,13 @@ class Lowering:
 
     def constant(self, array: Any, layout: str = "") -> Value:
         """A tensor that is the same for every row."""
-        array = np.ascontiguousarray(array)
+        array = np.asarray(array, order="C")
         attrs = (array.tobytes(), array.shape)
-        return self.native("constant", [], [(DType.of(array.dtype), array.shape, layout)], attrs=attrs, aliases=True)[0]
+        value = self.native("constant", [], [(DType.of(array.dtype), array.shape, layout)], attrs=attrs, aliases=True)[0]
+        numbers = array.reshape(-1).tolist() if array.size <= SMALL else [2**53 + 1]
+        if all(abs(x) <= 2**53 for x in numbers if isinstance(x, int)):  # others are no doubles
+            self._numbers[value.id] = numbers
+        return value
 
     def numbers(self, values: Sequence[Scalar], dtype: DType, shape: Sequence[int] | None = None) -> Value:
         """A small tensor out of scalars."""

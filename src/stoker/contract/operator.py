@@ -88,13 +88,12 @@ def arg(
 
 
 def _to_int(value: Any) -> int:
-    if isinstance(value, (bool, np.bool_)):
-        return int(value)
-    if isinstance(value, (int, np.integer)):
-        return int(value)
-    if isinstance(value, (float, np.floating)) and float(value).is_integer():
-        return int(value)
-    raise TypeError(f"expected an integer, got {value!r}")
+    whole = isinstance(value, (float, np.floating)) and float(value).is_integer()
+    if not whole and not isinstance(value, (bool, np.bool_, int, np.integer)):
+        raise TypeError(f"expected an integer, got {value!r}")
+    if not -(1 << 63) <= int(value) < 1 << 64:
+        raise ValueError("expected an integer of at most 64 bits")
+    return int(value)
 
 
 def _to_float(value: Any) -> float:
@@ -163,11 +162,13 @@ class RowContext:
         layouts: tuple[str, ...] = (),
         stream: Stream | None = None,
         state: Any = None,
+        place: tuple[int, int] = (0, 1),
     ) -> None:
         self.args = args
         self.layouts = layouts
         self._stream = stream
         self.state = state
+        self.place = place  # number of the row in its batch, and how many rows that has; for scope = "batch"
 
     def __getitem__(self, name: str) -> Any:
         return self.args[name]
@@ -194,6 +195,7 @@ class Operator:
 
     Class attributes:
         inputs: how many inputs (minimum, maximum).
+        positional: names of arguments that may also be given by position, for operators without inputs.
         outputs: how many outputs; may be a function of the constants (:meth:`count_outputs`).
         kind: pointwise, gather, reduce, general, source or composite (documentation and passes' trait).
         scope: "row", or "batch" if a row's result depends on other rows.
@@ -208,6 +210,7 @@ class Operator:
     name: ClassVar[str] = ""
     arguments: ClassVar[dict[str, Argument]] = {}
     inputs: ClassVar[tuple[int, int]] = (1, 1)
+    positional: ClassVar[tuple[str, ...]] = ()
     outputs: ClassVar[int] = 1
     kind: ClassVar[str] = "general"
     scope: ClassVar[str] = "row"
@@ -225,7 +228,7 @@ class Operator:
         if not name:
             return
         cls.name = name
-        cls.arguments = {k: v for base in reversed(cls.__mro__) for k, v in vars(base).items() if isinstance(v, Argument)}
+        cls.arguments = cls.declared()
         missing = [
             what
             for what, there in (
@@ -241,6 +244,11 @@ class Operator:
     @classmethod
     def _overrides(cls, *methods: str) -> bool:
         return any(getattr(cls, m) is not getattr(Operator, m) for m in methods)
+
+    @classmethod
+    def declared(cls) -> dict[str, Argument]:
+        """The arguments that the class and its bases declare."""
+        return {k: v for base in reversed(cls.__mro__) for k, v in vars(base).items() if isinstance(v, Argument)}
 
     @classmethod
     def is_composite(cls) -> bool:
@@ -282,8 +290,24 @@ class Operator:
             full[key] = argument.convert(argument.default)
         return full
 
+    @classmethod
+    def subject(cls, args: Mapping[str, Any]) -> str:
+        """What messages call the operator; one that stands for several may go by its arguments."""
+        return cls.name
+
+    def validate(self, args: Mapping[str, Any]) -> None:
+        """Raise ArgumentError or UnsupportedError for constants that do not fit together, where the node is made."""
+
     def count_outputs(self, args: Mapping[str, Any]) -> int:
         return self.outputs
+
+    def returns_tuple(self, args: Mapping[str, Any]) -> bool:
+        """Whether the call gives a tuple of nodes rather than one."""
+        return self.count_outputs(args) != 1
+
+    def runs_batches(self, args: Mapping[str, Any]) -> bool:
+        """For Python operators: whether :meth:`run_rows` is called, with all rows of a batch."""
+        return self.scope == "batch"
 
     def lower(self, c: Lowering, *inputs: Any) -> Value | tuple[Value, ...]:
         """Build the operator's steps."""
@@ -302,7 +326,7 @@ class Operator:
         raise NotImplementedError
 
     def run_rows(self, rows: list[RowContext], inputs: list[tuple[Any, ...]]) -> list[Any]:
-        """All rows of a batch at once, for Python operators with ``scope = "batch"``."""
+        """All rows of a batch at once, if :meth:`runs_batches`; results (or exceptions) per row."""
         return [self.reference(row, *x) for row, x in zip(rows, inputs, strict=True)]
 
     def init(self) -> Any:

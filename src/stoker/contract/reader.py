@@ -10,8 +10,6 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from .random import permute
-
 Ints = npt.NDArray[np.int64]
 
 
@@ -30,24 +28,6 @@ class Sampler(Protocol):
     def keys(self, epoch: int, positions: Ints, indices: Ints) -> npt.NDArray[np.uint64]:
         """The row keys: the index where each sample comes once, the ordinal where samples repeat."""
         ...
-
-
-@dataclass(frozen=True)
-class Ordered:
-    """All samples in order, or in an order that a keyed permutation gives: random access, no state, no memory."""
-
-    size: int
-    shuffle: bool = False
-    seed: int | None = None
-    shuffle_from_epoch: int = 0
-
-    def indices(self, seed: int, epoch: int, positions: Ints) -> Ints:
-        if not self.shuffle or epoch < self.shuffle_from_epoch:
-            return positions
-        return permute(seed if self.seed is None else self.seed, epoch, self.size, positions)
-
-    def keys(self, epoch: int, positions: Ints, indices: Ints) -> npt.NDArray[np.uint64]:
-        return indices.astype(np.uint64)
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ class Value:
         return len(self.shape)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
 class ViewOp:
     """slice(axis, start, step, extent), permute(list), insert(axis), drop(axis), reshape(list of extents)."""
 
@@ -61,7 +61,7 @@ class ViewOp:
 VIEW_KINDS = {"slice": 0, "permute": 1, "insert": 2, "drop": 3, "reshape": 4}
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
 class View:
     """Other extents and strides over the same memory: the operations apply from left to right."""
 
@@ -72,7 +72,7 @@ class View:
         return "view[" + ", ".join(map(repr, self.ops)) + "]"
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
 class Sampler:
     """``resample``: y0 y1 x0 x1 filter_y filter_x antialias; ``affine``: m0..m5 linear has_fill fill."""
 
@@ -83,7 +83,7 @@ class Sampler:
         return f"{self.kind}({', '.join(map(repr, self.params))})"
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
 class Stage:
     """``program[port]`` is one expression (flat, ``channels`` 0) or one per channel (channels run along the last axis).
 
@@ -104,7 +104,7 @@ class Stage:
         return f"stage[{' -> '.join(parts + views)}]"
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
 class Native:
     """A native kernel by its constructor's name and constants.
 
@@ -131,7 +131,7 @@ class Native:
         return f"{self.kernel}({', '.join(map(str, attrs))}; {', '.join(map(repr, self.params))})"
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
 class PyCall:
     """An operator that runs in Python, over all active rows of a batch.
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -78,6 +77,8 @@ class Report:
 
     def _repr_html_(self) -> str:
         head = "<tr><th>stage</th><th>ms per row</th><th>share</th><th>made at</th></tr>"
+        import html
+
         body = "".join("<tr>" + "".join(f"<td>{html.escape(c)}</td>" for c in r) + "</tr>" for r in self._table())
         summary = html.escape(str(self).split("\n  ", 1)[0]).replace("\n", "<br>")
         return f"<p>{summary}</p><table>{head}{body}</table>"

@@ -4,17 +4,19 @@
 from __future__ import annotations
 
 import atexit
+import copy
+import functools
 import os
 import threading
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..contract.errors import DataError, StateError, message
+from ..contract.feed import to_array
 from ..contract.lowering import show_number
 from ..contract.operator import RowContext, Spec
 from ..contract.random import Stream
@@ -42,6 +44,7 @@ class InFlight:
     supplied: dict[int, Any]
     replay: Replay
     record: bool = False
+    number: int = -1  # its place among the submitted ones
     failures: dict[int, BaseException] = field(default_factory=dict)
     states: dict[int, Any] = field(default_factory=dict)
 
@@ -63,6 +66,9 @@ class Run:
         self._sources = [sources[r] for r in plan.readers]
         self._engine = _native.Engine(plan.native, threads)
         self._flying: dict[int, InFlight] = {}
+        self._submitted = 0
+        self._turn: dict[int, int] = {}  # Python segment -> number of the batch that it runs next
+        self._early: dict[tuple[int, int], Any] = {}  # (segment, number) -> work that came before its turn
         self._server: threading.Thread | None = None
         self._pid = os.getpid()
         self.states: dict[int, Any] = {}  # of stateful operators, by node
@@ -78,6 +84,8 @@ class Run:
         """Queue a batch for the worker threads. ``supply`` gives outputs' memory: number -> (address, owner)."""
         self._check_usable()
         flight = self._prepare(rows, feeds, supply, replay)
+        flight.number = self._submitted
+        self._submitted += 1
         self._engine.submit(flight.job)
         return flight
 
@@ -157,12 +165,25 @@ class Run:
             self._server.start()
 
     def _do(self, work: Any) -> None:
-        """One piece of Python work. Whatever happens, the batch goes on."""
+        """One piece of Python work. Whatever happens, the batch goes on.
+
+        Batches overtake each other in native segments, so what comes to a Python segment before its turn waits.
+        """
+        if work.row >= 0:
+            self._finish(work, lambda: self._hand_over(work))
+            return
+        segment, number = work.job.segment, self._flying[work.job.id].number
+        if number < 0:  # on the caller's thread, beside the queue
+            self._finish(work, lambda: self._python_segment(work.job))
+            return
+        self._early[segment, number] = work
+        while (due := self._early.pop((segment, self._turn.get(segment, 0)), None)) is not None:
+            self._turn[segment] = self._turn.get(segment, 0) + 1
+            self._finish(due, functools.partial(self._python_segment, due.job))
+
+    def _finish(self, work: Any, run: Callable[[], None]) -> None:
         try:
-            if work.row >= 0:
-                self._hand_over(work)
-            else:
-                self._python_segment(work.job)
+            run()
         finally:
             self._engine.finish_python(work)
 
@@ -173,7 +194,7 @@ class Run:
         inputs = [job.array(row, v) for v in step.inputs]
         try:
             step.body.twin(inputs, work.params, work.outputs())
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever a codec raises fails its row alone
             self._fail(job, row, work.step, error)
 
     def _python_segment(self, job: Any) -> None:
@@ -186,9 +207,7 @@ class Run:
             inputs = [[job.array(r, v) for v in step.inputs] for r in rows]
             made = flight.replay.get(step.node)
             if made is None:
-                contexts = [self._context(step.body, r, x, flight.rows) for r, x in zip(rows, inputs, strict=True)]
-                plain = [tuple(x[: len(x) - len(step.body.edges)]) for x in inputs]
-                made = self.call(step.body, contexts, plain)
+                made = self.call(step.body, rows, inputs, flight.rows)
                 if flight.record:
                     flight.replay[step.node] = made
             for r, result in zip(rows, made, strict=True):
@@ -197,7 +216,8 @@ class Run:
                 else:
                     self._put(job, r, number, result)
             if step.body.operator.stateful:
-                flight.states[step.node] = step.body.operator.get_state(self.states[step.node])
+                # A copy: the next batch may change the state before this one is delivered.
+                flight.states[step.node] = copy.deepcopy(step.body.operator.get_state(self.states[step.node]))
 
     def _context(self, body: PyCall, row: int, inputs: Sequence[Any], rows: Rows) -> RowContext:
         edges = dict(zip(body.edges, inputs[len(inputs) - len(body.edges) :], strict=True))
@@ -207,23 +227,35 @@ class Run:
             own = seed if seed is not None and seed >= 0 else self.seed
             stream = Stream(own, int(rows.epochs[row]), int(rows.keys[row]), body.draw)
         return RowContext(
-            {**body.args, **edges}, layouts=body.layouts, stream=stream, state=self.states.get(body.node)
-        )
+            {**body.args, **edges}, layouts=body.layouts, stream=stream, state=self.states.get(body.node),
+            place=(row, len(rows)),
+        )  # fmt: skip
 
-    @staticmethod
-    def call(body: PyCall, rows: list[RowContext], inputs: list[tuple[Any, ...]]) -> list[Any]:
-        """Results per row: a tuple of outputs, or the exception that it raised."""
+    def call(self, body: PyCall, active: list[int], values: list[list[Any]], rows: Rows) -> list[Any]:
+        """Run Python code for the active rows of a batch.
+
+        Args:
+            values: per active row, the inputs and then the per-row arguments.
+
+        Returns:
+            Per active row a tuple of outputs, or the exception that it raised.
+        """
         operator = body.operator
-        if operator.scope == "batch":
+        contexts = [self._context(body, r, x, rows) for r, x in zip(active, values, strict=True)]
+        inputs = [tuple(x[: len(x) - len(body.edges)]) for x in values]
+        if operator.runs_batches(body.args):
             try:
-                return [_as_tuple(x) for x in operator.run_rows(rows, inputs)]
-            except Exception as error:
-                return [error] * len(rows)
+                made = [x if isinstance(x, Exception) else _as_tuple(x) for x in operator.run_rows(contexts, inputs)]
+                if len(made) != len(active):
+                    raise ValueError(f"expected one result for each of {len(active)} rows, got {len(made)}")
+                return made
+            except Exception as error:  # noqa: BLE001 - a user's code may raise anything; its rows carry it
+                return [error] * len(active)
         results: list[Any] = []
-        for row, x in zip(rows, inputs, strict=True):
+        for row, x in zip(contexts, inputs, strict=True):
             try:
                 results.append(_as_tuple(operator.reference(row, *x)))
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - a user's code may raise anything; its row carries it
                 results.append(error)
         return results
 
@@ -241,7 +273,7 @@ class Run:
                         f"got {array.dtype} with {array.ndim}"
                     )
                 job.put(row, v, array)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - what a user's code gave may fail anywhere; its row carries it
             self._fail(job, row, number, error)
 
     def _fail(self, job: Any, row: int, number: int, error: BaseException) -> None:
@@ -267,7 +299,7 @@ class Run:
         if self._sources:
             sample = int(flight.rows.indices[0][row])
             name = f"sample {sample} ({self._sources[0].describe(sample)})"
-        subject = node.operator.name if node else "output"
+        subject = node.operator.subject(node.args) if node else "output"
         error = DataError(
             message(subject, text, sample=name, source=node.source if node else None), row=row, sample=sample
         )
@@ -335,21 +367,6 @@ def _close_all() -> None:
 
 def _as_tuple(x: Any) -> tuple[Any, ...]:
     return tuple(x) if isinstance(x, (tuple, list)) else (x,)
-
-
-def to_array(data: Any) -> npt.NDArray[Any]:
-    """Any array, DLPack tensor, number or bytes as a contiguous NumPy array in native byte order."""
-    if isinstance(data, np.ndarray):
-        array = data
-    elif isinstance(data, (bytes, bytearray, memoryview)):
-        array = np.frombuffer(data, np.uint8)
-    elif hasattr(data, "__dlpack__"):
-        array = np.from_dlpack(data)
-    else:
-        array = np.asarray(data)
-    if not array.dtype.isnative:
-        array = array.astype(array.dtype.newbyteorder("="))
-    return np.ascontiguousarray(array) if array.ndim else array.copy() if not array.flags.aligned else array
 
 
 def specs_of(outputs: tuple[Any, ...], layouts: Sequence[str]) -> tuple[Spec, ...]:

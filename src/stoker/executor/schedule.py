@@ -13,7 +13,7 @@ import numpy.typing as npt
 from ..contract.reader import OpenSource
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True, eq=False)
 class Rows:
     """The rows of one batch.
 

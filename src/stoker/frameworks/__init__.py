@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Adapters to training frameworks, each imported only by who uses that framework."""

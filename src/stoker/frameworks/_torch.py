@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch: batches as tensors, written straight into memory that torch allocates."""
+"""PyTorch: batches as tensors, written once, straight into the memory that the tensor has."""
 
 from __future__ import annotations
 
@@ -129,7 +129,11 @@ class Loader:
 
     # ---- tensors ----
 
-    def _allocate(self, output: int, planned: PlannedOutput, rows: int) -> tuple[int, Any]:
+    def _allocate(self, output: int, planned: PlannedOutput, rows: int) -> tuple[int, Any] | None:
+        # torch keeps pinned memory, but gives pageable memory back to the system and faults it in again for every
+        # batch, which costs as much as resizing the images. The engine's own blocks are kept, and shared without a copy.
+        if not self._pin:
+            return None
         assert planned.shape is not None
         tensor = torch.empty((rows, *planned.shape), dtype=_TORCH[planned.dtype], pin_memory=self._pin)
         return tensor.data_ptr(), tensor

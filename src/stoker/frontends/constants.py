@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..contract.errors import ArgumentError
+from ..contract.feed import BatchInfo as BatchInfo
+from ..contract.feed import SampleInfo as SampleInfo
 from ..contract.types import DType
 from .definition import GraphBuilder
 
@@ -41,21 +42,3 @@ class Constant:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         return np.array(self.value, dtype=dtype, copy=copy)
-
-
-@dataclass(frozen=True)
-class SampleInfo:
-    """What a per-sample source is told."""
-
-    idx_in_epoch: int
-    idx_in_batch: int
-    iteration: int
-    epoch_idx: int
-
-
-@dataclass(frozen=True)
-class BatchInfo:
-    """What a per-batch source is told (``batch_info=True``)."""
-
-    iteration: int
-    epoch_idx: int

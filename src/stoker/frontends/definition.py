@@ -80,16 +80,17 @@ class GraphBuilder:
                 wanted = str(low) if low == high else f"{low} to {high}"
                 raise ArgumentError(f"`{name}`: expected {wanted} inputs, got {len(inputs)}")
             sources = tuple(self.edge_of(x, name) for x in inputs)
+            operator().validate(args)
             outputs = operator().count_outputs(args)
         except (ArgumentError, UnsupportedError) as error:
             text = str(error).removeprefix(f"`{name}`: ")
-            raise type(error)(message(name, text.rstrip("."), source=source)) from None
+            raise type(error)(message(operator.subject(arguments), text.rstrip("."), source=source)) from None
         node = Node(
             len(self.nodes), operator, args, sources, tuple(edges.items()), draw, self.guards, source, outputs
         )
         self.nodes.append(node)
         results = tuple(DataNode(self, Edge(node.id, i)) for i in range(outputs))
-        return results[0] if outputs == 1 else results
+        return results if operator().returns_tuple(args) else results[0]
 
     def add_operator(self, operator: type[Operator], args: dict[str, Any]) -> DataNode:
         """Add a node without inputs for an operator class that has no public name; ``args`` as they are."""

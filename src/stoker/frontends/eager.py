@@ -13,7 +13,6 @@ Plans are kept: a second call with inputs of the same types costs microseconds. 
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -170,7 +169,7 @@ def _call(name: str, inputs: Sequence[Any], arguments: dict[str, Any]) -> Any:
                 continue
         consts.append((key, tuple(value) if isinstance(value, list) else value))
     if seed is None:
-        seed = secrets.randbits(63) if operator.draws else 0
+        seed = int.from_bytes(os.urandom(8), "little") >> 1 if operator.draws else 0
     try:
         prepared = _prepare(name, tuple(specs), tuple(fed), tuple(consts))
     except TypeError as error:

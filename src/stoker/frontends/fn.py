@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..contract.errors import ArgumentError, StateError, did_you_mean
+from ..contract.operator import Operator
 from .definition import DataNode, current
 from .registry import find, is_group, names
 
@@ -59,6 +60,8 @@ def _make_function(name: str) -> Any:
     operator = find(name)
 
     def function(*inputs: Any, **arguments: Any) -> Any:
+        if operator.positional:
+            inputs = _named(operator, inputs, arguments)
         builder = next((x.builder for x in _nodes(inputs, arguments)), None) or current()
         if builder is None:
             if any(hasattr(x, "__array__") or hasattr(x, "__dlpack__") or isinstance(x, bytes) for x in inputs):
@@ -76,6 +79,18 @@ def _make_function(name: str) -> Any:
     function.__doc__ = operator.__doc__
     function.__module__ = "stoker.fn"
     return function
+
+
+def _named(operator: type[Operator], inputs: tuple[Any, ...], arguments: dict[str, Any]) -> tuple[Any, ...]:
+    """Move what was given by position into ``arguments``."""
+    names = operator.positional
+    if len(inputs) > len(names):
+        raise ArgumentError(f"`{operator.name}`: expected at most {len(names)} values by position, got {len(inputs)}")
+    for name, value in zip(names, inputs, strict=False):
+        if name in arguments:
+            raise ArgumentError(f"`{operator.name}`: argument `{name}` is given twice")
+        arguments[name] = value
+    return ()
 
 
 def _nodes(inputs: Any, arguments: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-import secrets
+import os
 from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, TypeVar, overload
@@ -68,7 +68,7 @@ class Pipeline:
             )
         self._batch_size = _positive("batch_size", batch_size)
         self._threads = default_threads() if num_threads is None else _positive("num_threads", num_threads)
-        self._seed = secrets.randbits(63) if seed is None or seed < 0 else int(seed)
+        self._seed = int.from_bytes(os.urandom(8), "little") >> 1 if seed is None or seed < 0 else int(seed)
         if isinstance(prefetch_queue_depth, Mapping):
             prefetch_queue_depth = prefetch_queue_depth["cpu_size"]
         depth = _positive("prefetch_queue_depth", prefetch_queue_depth)

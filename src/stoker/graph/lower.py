@@ -50,12 +50,17 @@ def _lower_node(lowering: Lowering, node: Node, made: Mapping[Edge, Value]) -> t
         text = str(error).removeprefix(f"`{operator.name}`: ")
         if node.source is None or f"made at {node.source}" in text:
             raise
-        raise type(error)(message(operator.name, text.rstrip("."), source=node.source)) from None
+        raise type(error)(message(operator.subject(node.args), text.rstrip("."), source=node.source)) from None
 
 
 def reads(step: Step, steps: StepList) -> set[int]:
     """All values that a step reads: inputs, conditions, and what its numbers are computed from."""
-    found = set(step.inputs) | {g for g, _ in step.guards}
+    return (set(step.inputs) | {g for g, _ in step.guards} | number_sources(step, steps)) - set(step.outputs)
+
+
+def number_sources(step: Step, steps: StepList) -> set[int]:
+    """The values that a step's numbers (windows, uniforms, extents, checks) are computed from."""
+    found: set[int] = set()
     for check in step.checks:
         leaves(check.condition, found)
         for v in check.values:

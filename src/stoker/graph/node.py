@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -90,6 +88,8 @@ class Graph:
 
     def to_json(self) -> str:
         """The graph as versioned JSON; UnsupportedError for what has no import path (a lambda, a local function)."""
+        import json
+
         nodes = [
             {
                 "operator": n.operator.name,
@@ -110,6 +110,8 @@ class Graph:
     @staticmethod
     def from_json(text: str, find: Callable[[str], type[Operator]]) -> Graph:
         """The graph that :meth:`to_json` wrote."""
+        import json
+
         data = json.loads(text)
         if data.get("stoker_graph") != FORMAT:
             raise GraphError(f"expected a graph of format {FORMAT}, got {data.get('stoker_graph')!r}")
@@ -134,7 +136,7 @@ class Graph:
         """A short digest of what decides the results: operators, versions, constants, edges, draws."""
         if self._digest:
             return self._digest[0]
-        digest = hashlib.blake2b(digest_size=8)
+        digest = _digest()
         for n in self.nodes:
             args = {k: _stable(v) for k, v in sorted(n.args.items()) if k not in ("name", "preserve")}
             digest.update(
@@ -145,13 +147,19 @@ class Graph:
         return self._digest[0]
 
 
+def _digest(data: bytes = b"") -> Any:
+    import hashlib  # brings in OpenSSL, which only a state token needs
+
+    return hashlib.blake2b(data, digest_size=8)
+
+
 def _stable(value: Any) -> str:
     if isinstance(value, np.ndarray):
-        return f"array({value.dtype}, {value.shape}, {hashlib.blake2b(value.tobytes(), digest_size=8).hexdigest()})"
+        return f"array({value.dtype}, {value.shape}, {_digest(value.tobytes()).hexdigest()})"
     if callable(value):
         return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', type(value).__qualname__)}"
     if isinstance(value, (list, tuple)) and len(value) > 64:
-        return hashlib.blake2b(repr(value).encode(), digest_size=8).hexdigest()
+        return str(_digest(repr(value).encode()).hexdigest())
     if getattr(type(value), "__repr__", None) is object.__repr__:
         return type(value).__qualname__
     return repr(value)

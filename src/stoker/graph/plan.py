@@ -298,11 +298,12 @@ class _Emitter:
         if own:
             extents = [[] for _ in step.outputs]
         frames = -1 if step.frames is None else code.register(step.frames)
+        code.reserve(len(params.registers))
         guards = [(index[v], wanted) for v, wanted in step.guards]
-        scope = isinstance(step.body, Native) and step.body.batch_scope
+        ordered = isinstance(step.body, PyCall) and not step.body.pure
         self.native.add_step(
             kernel, [index[v] for v in step.inputs], [index[v] for v in step.outputs], code.code, code.consts,
-            params.registers, extents, checks, guards, frames, [int(f) for f in step.framed], scope,
+            params.registers, extents, checks, guards, frames, [int(f) for f in step.framed], ordered,
         )  # fmt: skip
 
     def _kernel(self, step: Step, params: _Params, index: Mapping[int, int]) -> Any:

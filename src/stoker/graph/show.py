@@ -6,9 +6,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+
 from ..contract.errors import ArgumentError
 from ..contract.lowering import Undeclared
-from ..contract.operator import Operator
+from ..contract.operator import Argument, Operator
 from ..contract.step import StepList
 from .node import Graph, Node
 from .plan import PASSES, transform
@@ -55,13 +57,17 @@ def _line(node: Node) -> str:
     given = {k: f"{e.node}.{e.output}" for k, e in node.edges}
     for key, value in node.args.items():
         argument = node.operator.all_arguments().get(key)
-        if key in given or value is None or (argument is not None and argument.convert_default() == value):
+        if key in given or value is None or (argument is not None and _is_default(argument, value)):
             continue
         given[key] = _short(value)
     parts = inputs + [f"{k}={v}" for k, v in given.items()]
     guards = "".join(f" if {'' if w else 'not '}{e.node}.{e.output}" for e, w in node.guards)
     where = f"  # {node.source}" if node.source else ""
     return f"{node.id} = {node.operator.name}({', '.join(parts)}){guards}{where}"
+
+
+def _is_default(argument: Argument, value: Any) -> bool:
+    return not isinstance(value, np.ndarray) and bool(argument.convert_default() == value)
 
 
 def _short(value: Any) -> str:

@@ -7,6 +7,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
+#include <unistd.h>
 
 #include <cstring>
 
@@ -146,7 +147,7 @@ void bind_plan(nb::module_& m) {
            [](Plan& p, KernelRef kernel, Ints in, Ints out, std::vector<std::tuple<int, int, int, int>> code,
               std::vector<double> consts, Ints params, std::vector<Ints> extents,
               std::vector<std::tuple<int, int, Ints>> checks, std::vector<std::pair<int, bool>> guards, int frames,
-              std::vector<uint8_t> framed_in, bool batch_scope) {
+              std::vector<uint8_t> framed_in, bool ordered) {
              if (in.size() > 64 || out.size() > 8) throw nb::value_error("a step takes at most 64 inputs, 8 outputs");
              Step s;
              s.kernel = std::move(kernel);
@@ -159,12 +160,12 @@ void bind_plan(nb::module_& m) {
              for (auto& [value, wanted] : guards) s.guards.push_back({value, wanted});
              s.frames = frames;
              s.framed_in = std::move(framed_in);
-             s.batch_scope = batch_scope;
+             s.ordered = ordered;
              p.steps.push_back(std::move(s));
            },
            nb::arg("kernel").none(), nb::arg("inputs"), nb::arg("outputs"), nb::arg("code"), nb::arg("consts"),
            nb::arg("params"), nb::arg("extents"), nb::arg("checks"), nb::arg("guards"), nb::arg("frames"),
-           nb::arg("framed"), nb::arg("batch_scope"))
+           nb::arg("framed"), nb::arg("ordered"))
       .def("add_segment",
            [](Plan& p, bool python, Ints steps, Ints opens) {
              p.segments.push_back({python, std::move(steps), std::move(opens)});
@@ -291,11 +292,24 @@ void put_value(JobBox& box, int64_t row, int value, const AnyArray& array) {
   std::memcpy(to->data, from.data, static_cast<size_t>(from.elements() * size_of(from.dtype)));
 }
 
+// A plan's code fits one element type and rank; data of another would be read past their end.
+void check_fed(const JobBox& box, int value, const View& v) {
+  const Value& planned = box.job->plan->values[static_cast<size_t>(value)];
+  if (v.dtype != planned.dtype || v.rank != planned.rank)
+    throw nb::value_error("the data do not have the planned element type and number of axes");
+}
+
 void bind_jobs(nb::module_& m) {
   nb::class_<JobBox>(m, "Job")
       .def_prop_ro("rows", [](const JobBox& b) { return b.job->rows; })
       .def_prop_ro("id", [](const JobBox& b) { return reinterpret_cast<uintptr_t>(b.job); })
-      .def("feed", [](JobBox& b, int value, int64_t row, const AnyArray& a) { b.job->row(row)[value] = view_of(a); })
+      .def("feed",
+           [](JobBox& b, int value, int64_t row, const AnyArray& a) {
+             const View v = view_of(a);
+             check_fed(b, value, v);
+             if (row < 0 || row >= b.job->rows) throw nb::index_error();
+             b.job->row(row)[value] = v;
+           })
       .def("feed_rows",
            [](JobBox& b, int value, const AnyArray& a) {
              const View whole = view_of(a);
@@ -304,6 +318,7 @@ void bind_jobs(nb::module_& m) {
              std::copy(whole.shape + 1, whole.shape + whole.rank, v.shape);
              std::copy(whole.stride + 1, whole.stride + whole.rank, v.stride);
              if (whole.rank < 1 || whole.shape[0] != b.job->rows) throw nb::value_error("one element per row");
+             check_fed(b, value, v);
              for (int64_t r = 0; r < b.job->rows; ++r, v.data += whole.stride[0]) b.job->row(r)[value] = v;
            })
       .def("feed_scalar",
@@ -329,7 +344,7 @@ void bind_jobs(nb::module_& m) {
            })
       .def("active",
            [](JobBox& b, int64_t row, int step) {
-             return !b.job->failed[static_cast<size_t>(row)] &&
+             return !b.job->failing[static_cast<size_t>(row)] &&
                     b.engine->active(b.job, row, b.job->plan->steps[static_cast<size_t>(step)]);
            })
       .def("put", &put_value)
@@ -370,19 +385,25 @@ void bind_jobs(nb::module_& m) {
 
 void bind_run(nb::module_& m) {
   nb::class_<Engine>(m, "Engine")
-      .def("__init__", [](Engine* self, std::shared_ptr<Plan> plan, int threads) { new (self) Engine(plan, threads); })
+      .def(nb::new_([](std::shared_ptr<Plan> plan, int threads) {
+        // In a child after a fork there are no threads to join, and locks may be held for ever: nothing is taken down.
+        return std::shared_ptr<Engine>(new Engine(std::move(plan), threads), [pid = ::getpid()](Engine* e) {
+          if (::getpid() == pid) delete e;
+        });
+      }))
       .def("acquire",
            [](std::shared_ptr<Engine> e, Keys keys, Longs epochs, uint64_t seed, const nb::tuple& indices) {
              const size_t n = keys.shape(0);
-             if (epochs.shape(0) != n || indices.size() != static_cast<size_t>(e->plan().readers))
-               throw nb::value_error("one key and epoch per row, one index column per reader");
+             bool fits = epochs.shape(0) == n && indices.size() == static_cast<size_t>(e->plan().readers);
+             for (size_t i = 0; fits && i < indices.size(); ++i) fits = nb::cast<Longs>(indices[i]).shape(0) == n;
+             if (!fits) throw nb::value_error("one key and epoch per row, one index column per reader");
              Job* job = e->acquire(static_cast<int64_t>(n));
              std::copy(keys.data(), keys.data() + n, job->keys.begin());
              std::copy(epochs.data(), epochs.data() + n, job->epochs.begin());
              job->seed = seed;
              for (size_t i = 0; i < indices.size(); ++i) {
                const Longs column = nb::cast<Longs>(indices[i]);
-               std::copy(column.data(), column.data() + std::min(n, column.shape(0)), job->indices[i].begin());
+               std::copy(column.data(), column.data() + n, job->indices[i].begin());
              }
              return JobBox{e, job};
            })
@@ -421,11 +442,21 @@ void bind_run(nb::module_& m) {
       .def("step_times", &Engine::step_times)
       .def_prop_ro("scratch_bytes", &Engine::scratch_bytes);
   m.def("gil_acquired", [] { return gil_acquired.load(); });
+  m.def("allocations", [] { return large_allocations.load(); });
   m.def("philox", [](uint64_t key, uint64_t low, uint64_t high) {
     const philox::Block b = philox::generate(key, low, high);
     return nb::make_tuple(b.w[0], b.w[1], b.w[2], b.w[3]);
   });
   m.def("epoch_key", &philox::epoch_key);
+  m.def("permute", [](uint64_t seed, int64_t epoch, uint64_t size, Longs positions) {
+    const size_t n = positions.shape(0);
+    auto* out = new int64_t[n ? n : 1];
+    nb::capsule owner(out, [](void* p) noexcept { delete[] static_cast<int64_t*>(p); });
+    const uint64_t key = philox::epoch_key(seed, epoch);
+    for (size_t i = 0; i < n; ++i)
+      out[i] = static_cast<int64_t>(philox::permute(key, size, static_cast<uint64_t>(positions.data()[i])));
+    return nb::ndarray<nb::numpy, int64_t, nb::ndim<1>>(out, {n}, owner);
+  });
 }
 
 }  // namespace

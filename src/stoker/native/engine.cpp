@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine.hpp"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <cstdlib>
 
 #include "philox.hpp"
 #if defined(__x86_64__)
@@ -35,9 +40,41 @@ class FloatMode {
 };
 
 constexpr int64_t kRowAlign = 64;
-constexpr double kMaxBytes = 1ull << 40;  // a declared size above this is a mistake, not a request
+constexpr size_t kHugePage = 2u << 20;
 
-int64_t extent_of(double x) { return x > 0 ? static_cast<int64_t>(x) : 0; }
+// Large blocks are on huge pages where the system allows: faulting in 4 KiB pages costs more than filling them.
+uint8_t* allocate_block(size_t* bytes) {
+  const bool large = *bytes >= 2 * kHugePage;
+  const size_t unit = large ? kHugePage : 64;
+  *bytes = (*bytes + unit - 1) / unit * unit;
+  void* data = std::aligned_alloc(unit, *bytes);
+  if (!data) throw std::bad_alloc();
+#if defined(MADV_HUGEPAGE)
+  if (large) ::madvise(data, *bytes, MADV_HUGEPAGE);
+#endif
+  return static_cast<uint8_t*>(data);
+}
+
+constexpr double kMaxBytes = 1ull << 40;  // a declared size above this is a mistake, not a request
+constexpr int kMinParked = 8;
+
+// NaN is no extent; what no memory can hold stays a number that can be multiplied without overflow as a double.
+int64_t extent_of(double x) { return x > 0 ? static_cast<int64_t>(std::fmin(x, 0x1p62)) : 0; }
+
+double bytes_of(DType dtype, const int64_t* shape, int64_t rank) {
+  double bytes = static_cast<double>(size_of(dtype));
+  for (int64_t i = 0; i < rank; ++i) bytes *= static_cast<double>(shape[i]);
+  return bytes;
+}
+
+constexpr const char* kTooLarge = "the output would take more than 2**40 bytes";
+constexpr const char* kNoMemory = "there is not enough memory";
+
+template <class T>
+void fit(std::vector<T>* v, size_t n) {
+  if (n > v->capacity()) count_allocation(n * sizeof(T));
+  v->resize(n);
+}
 
 }  // namespace
 
@@ -59,6 +96,8 @@ BlockPool::Block::~Block() {
   if (data && pool) pool->give(data, capacity);
 }
 
+BlockPool::BlockPool(size_t kept) : kept_(kept), pid_(::getpid()) {}
+
 BlockPool::Block BlockPool::take(size_t bytes) {
   Block b;
   b.pool = shared_from_this();
@@ -73,35 +112,32 @@ BlockPool::Block BlockPool::take(size_t bytes) {
     }
   }
   // Ragged batches differ in size from run to run; the slack lets a block serve the next one.
-  size_t capacity = bytes + bytes / 8 + 64;
-  b.data = new (std::align_val_t{64}) uint8_t[capacity];
-  b.capacity = capacity;
+  b.capacity = bytes + bytes / 8 + 64;
+  b.data = allocate_block(&b.capacity);
+  count_allocation(b.capacity);
   return b;
 }
 
 void BlockPool::give(uint8_t* data, size_t capacity) {
+  if (::getpid() != pid_) return;
   std::lock_guard<std::mutex> hold(mutex_);
-  constexpr size_t kKept = 8;
-  if (free_.size() < kKept) {
-    free_.emplace_back(data, capacity);
-  } else {
-    auto smallest = std::min_element(free_.begin(), free_.end(),
-                                     [](const auto& a, const auto& b) { return a.second < b.second; });
-    if (smallest->second < capacity) std::swap(*smallest, *std::addressof(free_.emplace_back(data, capacity)));
-    else free_.emplace_back(data, capacity);
-    ::operator delete[](free_.back().first, std::align_val_t{64});
-    free_.pop_back();
-  }
+  free_.emplace_back(data, capacity);
+  if (free_.size() <= kept_) return;
+  const auto smallest = std::min_element(free_.begin(), free_.end(),
+                                         [](const auto& a, const auto& b) { return a.second < b.second; });
+  std::free(smallest->first);
+  free_.erase(smallest);
 }
 
 BlockPool::~BlockPool() {
-  for (auto& [data, capacity] : free_) ::operator delete[](data, std::align_val_t{64});
+  for (auto& [data, capacity] : free_) std::free(data);
 }
 
 // ---- Engine: jobs ----
 
 Engine::Engine(std::shared_ptr<const Plan> plan, int threads)
-    : plan_(std::move(plan)), thread_count_(threads), pool_(std::make_shared<BlockPool>()) {}
+    : plan_(std::move(plan)), thread_count_(threads), pool_(std::make_shared<BlockPool>(2 * plan_->outputs.size() + 1)),
+      most_parked_(std::max(kMinParked, 2 * threads)) {}
 
 Engine::~Engine() { close(); }
 
@@ -120,16 +156,17 @@ Job* Engine::acquire(int64_t rows) {
   const size_t n = static_cast<size_t>(rows);
   job->plan = plan_.get();
   job->rows = rows;
-  job->keys.resize(n);
-  job->epochs.resize(n);
-  job->epoch_keys.resize(n);
-  job->indices.resize(plan_->readers);
-  for (auto& column : job->indices) column.resize(n);
-  job->values.resize(n * plan_->values.size());
-  job->batch_memory.resize(plan_->values.size());
-  job->outputs.resize(plan_->outputs.size());
+  fit(&job->keys, n);
+  fit(&job->epochs, n);
+  fit(&job->epoch_keys, n);
+  fit(&job->indices, static_cast<size_t>(plan_->readers));
+  for (auto& column : job->indices) fit(&column, n);
+  fit(&job->values, n * plan_->values.size());
+  fit(&job->batch_memory, plan_->values.size());
+  fit(&job->outputs, plan_->outputs.size());
   for (OutputMemory& o : job->outputs) o.supplied = false;
   job->failed.assign(n, 0);
+  job->failing.assign(n, 0);
   job->errors.clear();
   job->segment = 0;
   job->resumed.reset();
@@ -150,7 +187,7 @@ void Engine::prepare(Job* job) {
   for (size_t v = 0; v < plan_->values.size(); ++v) {
     const Value& value = plan_->values[v];
     if (value.where == Where::Batch && job->batch_memory[v].size() < static_cast<size_t>(job->rows))
-      job->batch_memory[v].resize(job->rows);
+      fit(&job->batch_memory[v], static_cast<size_t>(job->rows));
   }
   job->state = JobState::Running;
 }
@@ -168,8 +205,7 @@ void Engine::submit(Job* job) {
 void Engine::begin(Job* job) {
   prepare(job);
   job->inlined = true;
-  job->next_row = 0;
-  if (!plan_->segments.empty()) open_outputs(job, plan_->segments[0]);
+  open_segment(job);
 }
 
 bool Engine::advance(Job* job, PythonWork* work) {
@@ -201,8 +237,7 @@ bool Engine::advance(Job* job, PythonWork* work) {
       give_context(std::move(context));
     }
     ++job->segment;
-    job->next_row = 0;
-    if (job->segment < plan_->segments.size()) open_outputs(job, plan_->segments[job->segment]);
+    open_segment(job);
   }
   job->state = JobState::Done;
   return true;
@@ -218,17 +253,15 @@ void Engine::start_segment(Job* job, std::unique_lock<std::mutex>* lock) {
       job_done_.notify_all();
       return;
     }
-    const Segment& segment = plan_->segments[job->segment];
     lock->unlock();
-    open_outputs(job, segment);
+    open_segment(job);
     lock->lock();
-    if (segment.python) {
+    if (plan_->segments[job->segment].python) {
       python_.push_back(PythonWork{job, nullptr});
       python_ready_.notify_one();
       job_done_.notify_all();  // a consumer that waits may have to start the Python thread
       return;
     }
-    job->next_row = 0;
     job->remaining = job->rows;
     if (job->rows > 0) {
       const auto later = std::find_if(runnable_.begin(), runnable_.end(),
@@ -242,39 +275,67 @@ void Engine::start_segment(Job* job, std::unique_lock<std::mutex>* lock) {
   }
 }
 
+void Engine::open_segment(Job* job) {
+  job->next_row = 0;
+  std::copy(job->failing.begin(), job->failing.end(), job->failed.begin());
+  if (job->segment < plan_->segments.size()) open_outputs(job, plan_->segments[job->segment]);
+}
+
 void Engine::open_outputs(Job* job, const Segment& segment) {
-  std::vector<double> registers(plan_->registers + 1);
+  fit(&job->registers, plan_->registers + 1);
   for (const int32_t index : segment.opens) {
     const Output& output = plan_->outputs[index];
-    OutputMemory& memory = job->outputs[index];
-    const Value& value = plan_->values[output.value];
-    const int64_t rank = value.rank, item = size_of(value.dtype);
-    memory.shapes.resize(job->rows * rank);
-    memory.offsets.resize(job->rows);
-    memory.dense = true;
-    int64_t total = 0;
-    for (int64_t r = 0; r < job->rows; ++r) {
-      int64_t* shape = memory.shapes.data() + r * rank;
-      if (output.fixed) {
-        std::copy(output.shape.begin(), output.shape.end(), shape);
-      } else if (job->failed[r] || evaluate(output.scalars, job->row(r), 0, registers.data()) >= 0) {
-        std::fill(shape, shape + rank, 0);
-      } else {
-        for (int64_t i = 0; i < rank; ++i) shape[i] = extent_of(registers[output.extents[i]]);
-      }
-      if (r && !std::equal(shape, shape + rank, memory.shapes.data())) memory.dense = false;
-    }
-    for (int64_t r = 0; r < job->rows; ++r) {
-      int64_t bytes = item;
-      for (int64_t i = 0; i < rank; ++i) bytes *= memory.shapes[r * rank + i];
-      memory.offsets[r] = total;
-      total += memory.dense ? bytes : (bytes + kRowAlign - 1) / kRowAlign * kRowAlign;
-    }
-    if (!memory.supplied) {
-      memory.block = pool_->take(static_cast<size_t>(total));
-      memory.data = memory.block.data;
+    try {
+      open_output(job, output, &job->outputs[index]);
+    } catch (const std::bad_alloc&) {
+      for (int64_t r = 0; r < job->rows; ++r) add_error(job, {r, maker_of(output.value), -1, {}, kNoMemory});
     }
   }
+}
+
+void Engine::open_output(Job* job, const Output& output, OutputMemory* memory) {
+  const Value& value = plan_->values[output.value];
+  const int64_t rank = value.rank;
+  fit(&memory->shapes, static_cast<size_t>(job->rows * rank));
+  fit(&memory->offsets, static_cast<size_t>(job->rows));
+  memory->dense = true;
+  double total = 0;
+  for (int64_t r = 0; r < job->rows; ++r) {
+    int64_t* shape = memory->shapes.data() + r * rank;
+    if (output.fixed) {
+      std::copy(output.shape.begin(), output.shape.end(), shape);
+    } else if (job->failed[r] || evaluate(output.scalars, job->row(r), 0, job->registers.data()) >= 0) {
+      std::fill(shape, shape + rank, 0);
+    } else {
+      for (int64_t i = 0; i < rank; ++i) shape[i] = extent_of(job->registers[output.extents[i]]);
+    }
+    const double bytes = bytes_of(value.dtype, shape, rank);
+    if (bytes > kMaxBytes) {
+      add_error(job, {r, maker_of(output.value), -1, {}, kTooLarge});
+      std::fill(shape, shape + rank, 0);
+    } else {
+      total += bytes + kRowAlign;
+    }
+    if (r && !std::equal(shape, shape + rank, memory->shapes.data())) memory->dense = false;
+  }
+  if (total > 0x1p62) throw std::bad_alloc();
+  int64_t used = 0;
+  for (int64_t r = 0; r < job->rows; ++r) {
+    const int64_t bytes = static_cast<int64_t>(bytes_of(value.dtype, memory->shapes.data() + r * rank, rank));
+    memory->offsets[r] = used;
+    used += memory->dense ? bytes : (bytes + kRowAlign - 1) / kRowAlign * kRowAlign;
+  }
+  if (memory->supplied) return;
+  memory->block = pool_->take(static_cast<size_t>(used));
+  memory->data = memory->block.data;
+}
+
+// The step that makes a value, for messages.
+int32_t Engine::maker_of(int32_t value) const {
+  for (size_t s = 0; s < plan_->steps.size(); ++s)
+    for (const int32_t out : plan_->steps[s].out)
+      if (out == value) return static_cast<int32_t>(s);
+  return -1;
 }
 
 bool Engine::active(Job* job, int64_t row, const Step& step) const {
@@ -331,13 +392,9 @@ bool Engine::run_step(Job* job, int64_t row, int32_t index, RowContext* context,
     out[o]->rank = info.rank;
     if (aliases || (allocates && o == 0)) continue;
     int64_t shape[kMaxRank];
-    double bytes = static_cast<double>(size_of(info.dtype));
-    for (int i = 0; i < info.rank; ++i) {
-      shape[i] = extent_of(registers[step.extents[o][i]]);
-      bytes *= static_cast<double>(shape[i]);
-    }
-    if (bytes > kMaxBytes) {
-      add_error(job, {row, index, -1, {}, "the output would take more than 2**40 bytes"});
+    for (int i = 0; i < info.rank; ++i) shape[i] = extent_of(registers[step.extents[o][i]]);
+    if (bytes_of(info.dtype, shape, info.rank) > kMaxBytes) {
+      add_error(job, {row, index, -1, {}, kTooLarge});
       return false;
     }
     place(job, row, step.out[o], context, shape);
@@ -396,12 +453,17 @@ bool Engine::run_step(Job* job, int64_t row, int32_t index, RowContext* context,
 
 Engine::RowEnd Engine::run_row(Job* job, int64_t row, size_t position, std::unique_ptr<RowContext>* context) {
   const Segment& segment = plan_->segments[job->segment];
-  for (size_t i = position; i < segment.steps.size() && !job->failed[row]; ++i) {
+  for (size_t i = position; i < segment.steps.size() && !job->failing[row]; ++i) {
     const Step& step = plan_->steps[segment.steps[i]];
     if (!step.guards.empty() && !active(job, row, step)) continue;
     bool park = false;
     const auto start = std::chrono::steady_clock::now();
-    const bool going_on = run_step(job, row, segment.steps[i], context->get(), &park);
+    bool going_on = false;
+    try {
+      going_on = run_step(job, row, segment.steps[i], context->get(), &park);
+    } catch (const std::bad_alloc&) {
+      add_error(job, {row, segment.steps[i], -1, {}, kNoMemory});
+    }
     const std::chrono::nanoseconds spent = std::chrono::steady_clock::now() - start;
     (*context)->step_ns[segment.steps[i]].fetch_add(static_cast<uint64_t>(spent.count()), std::memory_order_relaxed);
     if (!going_on) break;
@@ -415,6 +477,7 @@ Engine::RowEnd Engine::run_row(Job* job, int64_t row, size_t position, std::uniq
       parked->context = std::move(*context);
       job->inlined ? void(job->resumed = std::move(parked)) : [&] {
         std::lock_guard<std::mutex> hold(mutex_);
+        ++parked_;
         python_.push_back(PythonWork{job, std::move(parked)});
         python_ready_.notify_one();
         job_done_.notify_all();
@@ -434,7 +497,7 @@ void Engine::row_done(Job* job) {
 
 void Engine::add_error(Job* job, RowError error) {
   std::lock_guard<std::mutex> hold(mutex_);
-  job->failed[error.row] = 1;
+  job->failing[error.row] = 1;
   job->errors.push_back(std::move(error));
 }
 
@@ -472,7 +535,9 @@ void Engine::work() {
   std::unique_ptr<RowContext> context;
   std::unique_lock<std::mutex> lock(mutex_);
   for (;;) {
-    work_ready_.wait(lock, [this] { return closed_ || !resumed_.empty() || !runnable_.empty(); });
+    work_ready_.wait(lock, [this] {
+      return closed_ || !resumed_.empty() || (!runnable_.empty() && parked_ < most_parked_);
+    });
     if (closed_) break;
     Job* job;
     int64_t row;
@@ -509,15 +574,22 @@ Wait Engine::wait(Job* job, double timeout_s) {
   return closed_ ? Wait::Closed : Wait::Python;
 }
 
+bool Engine::may_start(const PythonWork& work) const {
+  return work.parked || !plan_->segments[work.job->segment].ordered || work.job->sequence == turn_;
+}
+
 bool Engine::next_python(PythonWork* work, double timeout_s, bool* closed) {
   std::unique_lock<std::mutex> lock(mutex_);
   python_served_ = true;
-  python_ready_.wait_for(lock, std::chrono::duration<double>(timeout_s),
-                         [this] { return closed_.load() || !python_.empty(); });
+  auto next = python_.end();
+  python_ready_.wait_for(lock, std::chrono::duration<double>(timeout_s), [&] {
+    next = std::find_if(python_.begin(), python_.end(), [this](const PythonWork& w) { return may_start(w); });
+    return closed_.load() || next != python_.end();
+  });
   *closed = closed_;
-  if (closed_ || python_.empty()) return false;
-  *work = std::move(python_.front());
-  python_.pop_front();
+  if (closed_ || next == python_.end()) return false;
+  *work = std::move(*next);
+  python_.erase(next);
   return true;
 }
 
@@ -531,17 +603,18 @@ void Engine::finish_python(PythonWork work) {
     }
     std::lock_guard<std::mutex> hold(mutex_);
     resumed_.push_back(std::move(work.parked));
-    work_ready_.notify_one();
+    // All: where the number of parked rows held the workers back, there is now a new row to take as well.
+    if (parked_-- == most_parked_) work_ready_.notify_all();
+    else work_ready_.notify_one();
     return;
   }
-  if (job->inlined) {
-    ++job->segment;
-    job->next_row = 0;
-    if (job->segment < plan_->segments.size()) open_outputs(job, plan_->segments[job->segment]);
-    return;
-  }
-  std::unique_lock<std::mutex> lock(mutex_);
   ++job->segment;
+  if (job->inlined) return open_segment(job);
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (job->segment == plan_->ordered_end) {
+    turn_ = job->sequence + 1;
+    python_ready_.notify_all();
+  }
   start_segment(job, &lock);
 }
 
@@ -553,6 +626,7 @@ void Engine::close() {
     job_done_.notify_all();
     python_ready_.notify_all();
   }
+  std::lock_guard<std::mutex> hold(closing_);
   for (std::thread& t : workers_) t.join();
   workers_.clear();
 }

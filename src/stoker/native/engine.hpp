@@ -2,8 +2,10 @@
 // The run loop: jobs (one batch each) go through a plan's segments, rows of several jobs at once on worker threads.
 //
 // A row runs through a whole native segment on one thread, so that what one step writes is still in cache for the
-// next. A row whose kernel asks for Python is parked with its memory and goes on later; the other rows do not wait.
+// next. A row whose kernel asks for Python is parked with its memory and goes on later; the other rows do not wait,
+// unless so many are parked that Python is what limits the rate.
 // Segments are barriers: a Python segment, or a step that reads other rows, starts when all rows have come so far.
+// Python segments with effects take the batches in order, whatever the threads and the prefetch depth.
 #pragma once
 #include <atomic>
 #include <condition_variable>
@@ -18,7 +20,8 @@
 
 namespace stoker {
 
-// Output memory that is reused once the consumer has let go of it.
+// Output memory that is reused once the consumer has let go of it. After a fork the child leaks what it lets go of:
+// another thread of the parent may have held the lock.
 class BlockPool : public std::enable_shared_from_this<BlockPool> {
  public:
   struct Block {
@@ -30,12 +33,15 @@ class BlockPool : public std::enable_shared_from_this<BlockPool> {
     Block& operator=(Block&& o) noexcept;
     ~Block();
   };
+  explicit BlockPool(size_t kept);
   Block take(size_t bytes);
   ~BlockPool();
 
  private:
   friend struct Block;
   void give(uint8_t* data, size_t capacity);
+  const size_t kept_;  // most blocks that wait for use; the rest goes back to the system
+  const int pid_;
   std::mutex mutex_;
   std::vector<std::pair<uint8_t*, size_t>> free_;
 };
@@ -90,8 +96,10 @@ struct Job {
   std::vector<View> values;                        // rows x plan values
   std::vector<std::vector<Scratch>> batch_memory;  // per value (those that cross segments), per row
   std::vector<OutputMemory> outputs;
-  std::vector<uint8_t> failed;                     // per row
+  std::vector<uint8_t> failed;                     // per row: before this segment, so that all rows see the same
+  std::vector<uint8_t> failing;                    // per row: up to now
   std::vector<RowError> errors;
+  std::vector<double> registers;                   // for the outputs' extents
   JobState state = JobState::Idle;
   size_t segment = 0;
   int64_t next_row = 0;   // first unclaimed row of the segment
@@ -126,7 +134,9 @@ class Engine {
   void finish_python(PythonWork work);
   void fail_row(Job* job, int64_t row, int32_t step, std::string text);
 
-  void close();                 // stop after the rows in flight; idempotent
+  // Stop after the rows in flight. May be called often and from several threads: when it returns, nothing writes any
+  // more into memory that was given.
+  void close();
   bool closed() const { return closed_.load(); }
   const Plan& plan() const { return *plan_; }
   int threads() const { return thread_count_; }
@@ -143,7 +153,11 @@ class Engine {
   void work();
   void prepare(Job* job);
   void start_segment(Job* job, std::unique_lock<std::mutex>* lock);
+  void open_segment(Job* job);
   void open_outputs(Job* job, const Segment& segment);
+  void open_output(Job* job, const Output& output, OutputMemory* memory);
+  bool may_start(const PythonWork& work) const;
+  int32_t maker_of(int32_t value) const;
   RowEnd run_row(Job* job, int64_t row, size_t position, std::unique_ptr<RowContext>* context);
   bool run_step(Job* job, int64_t row, int32_t index, RowContext* context, bool* park);
   void row_done(Job* job);
@@ -153,7 +167,7 @@ class Engine {
   std::shared_ptr<const Plan> plan_;
   const int thread_count_;
   std::shared_ptr<BlockPool> pool_;
-  std::mutex mutex_;
+  std::mutex mutex_, closing_;
   std::condition_variable work_ready_, job_done_, python_ready_;
   std::deque<Job*> runnable_;                       // native segments with unclaimed rows, oldest first
   std::deque<std::unique_ptr<Parked>> resumed_;
@@ -165,6 +179,9 @@ class Engine {
   std::vector<std::thread> workers_;
   std::atomic<bool> closed_{false};
   uint64_t sequence_ = 0;
+  uint64_t turn_ = 1;                               // the job whose ordered segments may run
+  int parked_ = 0;                                  // rows that wait for Python
+  const int most_parked_;
   bool python_served_ = false;                      // a thread is taking Python work
 };
 

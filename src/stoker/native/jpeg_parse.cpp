@@ -147,7 +147,7 @@ Stop read_scan(Segment s, Info& info) {
   scan.count = static_cast<uint8_t>(count);
   scan.data = s.offset + static_cast<uint32_t>(s.size);
   int blocks = 0;
-  for (int i = 0; i < count; ++i) {
+  for (int i = 0; i < kMaxComponents && i < count; ++i) {  // the first bound is for GCC 12, which warns without it
     const int c = find_component(info, s.p[1 + 2 * i], i);
     if (c < 0 || (i && c <= scan.component[i - 1])) return broken(info, "scan with a wrong component");
     const int selectors = s.p[2 + 2 * i];

@@ -54,4 +54,25 @@ class Stream {
   Block block_{};
 };
 
+// Where a keyed permutation of [0, size) takes `position`: a six-round Feistel network over the next even number of
+// bits; values outside of the range walk the cycle on until they are inside (Black and Rogaway, "Ciphers with
+// arbitrary finite domains", CT-RSA 2002). Random access, no memory.
+inline uint64_t permute(uint64_t key, uint64_t size, uint64_t position) {
+  if (size <= 1) return 0;
+  int half = 1;
+  while (half < 32 && (uint64_t{1} << (2 * half)) < size) ++half;
+  const uint64_t mask = (uint64_t{1} << half) - 1;
+  uint64_t x = position;
+  do {
+    uint64_t left = x >> half, right = x & mask;
+    for (uint64_t i = 0; i < 6; ++i) {
+      const uint64_t mixed = left ^ (generate(key, right, 0x73746F6B65720002ull + (i << 48)).w[0] & mask);
+      left = right;
+      right = mixed;
+    }
+    x = (left << half) | right;
+  } while (x >= size);
+  return x;
+}
+
 }  // namespace stoker::philox

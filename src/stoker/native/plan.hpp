@@ -79,13 +79,14 @@ struct Step {
   std::vector<Guard> guards;                  // all must hold for the step to run
   int32_t frames = -1;                        // register with the number of frames, or -1
   std::vector<uint8_t> framed_in;             // inputs that are sliced per frame
-  bool batch_scope = false;                   // reads other rows: its inputs come from earlier segments
+  bool ordered = false;                       // Python with effects: one batch after the other
 };
 
 struct Segment {
   bool python = false;
   std::vector<int32_t> steps;
   std::vector<int32_t> opens;  // outputs whose memory is allocated when this segment starts
+  bool ordered = false;        // has an ordered step
 };
 
 struct Output {
@@ -104,8 +105,13 @@ struct Plan {
   int32_t buffers = 0;     // scratch buffers a row needs
   int32_t readers = 0;     // index columns that a job carries
   size_t registers = 0;    // the longest scalar code
+  size_t ordered_end = 0;  // segments up to here include all ordered ones
 
   void finish() {
+    for (size_t i = 0; i < segments.size(); ++i) {
+      for (const int32_t s : segments[i].steps) segments[i].ordered |= steps[s].ordered;
+      if (segments[i].ordered) ordered_end = i + 1;
+    }
     for (const Step& s : steps) registers = std::max(registers, s.scalars.code.size());
     for (const Output& o : outputs) registers = std::max(registers, o.scalars.code.size());
   }

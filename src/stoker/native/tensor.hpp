@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What every kernel reads and writes: an untyped, strided view of one row's tensor.
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -49,6 +50,13 @@ struct View {
   }
 };
 
+// How often memory of 4 KiB or more was taken from the system, for tests of the steady state.
+inline std::atomic<int64_t> large_allocations{0};
+
+inline void count_allocation(size_t bytes) {
+  if (bytes >= 4096) large_allocations.fetch_add(1, std::memory_order_relaxed);
+}
+
 // Working memory that only grows, so that the steady state allocates nothing. Contents are lost on growth.
 class Scratch {
  public:
@@ -57,8 +65,10 @@ class Scratch {
       size_t want = capacity_ ? capacity_ : 4096;
       while (want < bytes) want *= 2;
       data_.reset();  // first, so that old and new are never held together
+      capacity_ = 0;
       data_.reset(new (std::align_val_t{64}) uint8_t[want]);
       capacity_ = want;
+      count_allocation(want);
     }
     return data_.get();
   }

@@ -14,10 +14,11 @@ import numpy as np
 from ..contract.errors import ArgumentError
 from ..contract.lowering import Lowering
 from ..contract.operator import Operator, arg
-from ..contract.reader import OpenSource, Ordered
+from ..contract.reader import OpenSource
 from ..contract.step import Value
 from ..contract.types import DType
 from ..native import _native
+from .order import Ordered
 
 IMAGES = (
     "*.jpg", "*.jpeg", "*.png", "*.bmp", "*.tif", "*.tiff", "*.pnm", "*.ppm", "*.pgm", "*.pbm", "*.jp2", "*.webp",

@@ -75,6 +75,7 @@ def rename(step: Step, renamed: dict[int, int]) -> Step:
 
 
 def rename_value(value: Value, renamed: dict[int, int]) -> Value:
+    """``value`` with extents that follow from other values."""
     shape = tuple(substitute(e, lambda leaf: _leaf(leaf, renamed)) if isinstance(e, Expr) else e for e in value.shape)
     return replace(value, shape=shape)
 

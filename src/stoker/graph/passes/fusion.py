@@ -19,6 +19,7 @@ from dataclasses import replace
 from ...contract.expr import same
 from ...contract.pixel import Px, rewrite, size, visit
 from ...contract.step import Stage, Step, StepList, View, ViewOp
+from ..lower import number_sources
 
 MAX_PROGRAM = 256  # operations of a joined program; past that, registers no longer fit the first-level cache
 MAX_PORTS = 8
@@ -37,7 +38,10 @@ class _Work:
     def __init__(self, steps: StepList) -> None:
         self.list = steps
         self.steps: list[Step | None] = list(steps.steps)
-        self.outputs = set(steps.outputs)
+        # What leaves the pipeline, and what numbers (windows, uniforms) are read from, must stay in memory.
+        self.kept = set(steps.outputs)
+        for step in steps.steps:
+            self.kept |= number_sources(step, steps)
 
     def _maker(self, value: int) -> int | None:
         return next((i for i, s in enumerate(self.steps) if s is not None and value in s.outputs), None)
@@ -47,7 +51,7 @@ class _Work:
 
     def _sole_stage(self, value: int, reader: Step) -> int | None:
         """The single-output stage that makes ``value`` for ``reader`` alone."""
-        if value in self.outputs or self._users(value) != 1:
+        if value in self.kept or self._users(value) != 1:
             return None
         i = self._maker(value)
         step = self.steps[i] if i is not None else None

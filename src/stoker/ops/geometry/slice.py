@@ -9,24 +9,24 @@ from typing import Any
 import numpy as np
 
 from ...contract import expr as ex
+from ...contract.errors import ArgumentError
+from ...contract.expr import Scalar
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext, arg
 from ...contract.step import Value
+from ...contract.types import DType
+from ..generic.cast import cast_array
+from ._window import BoundsArguments, OutputTypeArguments, cut_reference, output_type, round_away, take
+
+_STARTS = ("start", "rel_start")
+_ENDS = ("end", "rel_end", "shape", "rel_shape")
 
 
-class Slice(Operator, name="slice"):
-    """Cut a window along some axes. Inputs: data, and optionally anchor and shape. Output: the window, same type.
+class SliceArguments(Operator):
+    """The limits of a window."""
 
-    ``start``, ``end``, ``shape`` are in elements, ``rel_*`` in shares of the extent; the positional anchor and shape
-    are relative unless ``normalized_anchor`` / ``normalized_shape`` are False. Relative limits round half away from
-    zero, as in DALI. The window must lie inside of the data (``out_of_bounds_policy="error"``) or is cut down to it
-    (``"trim_to_shape"``); use ``pad`` to extend the data first.
-    """
-
-    inputs = (1, 3)
-    kind = "gather"
-    axes = arg("int", (1, 0), many=True, doc="The axes that the limits are for.")
-    axis_names = arg("str", None, doc='The axes by name, for example "HW"; wins over `axes`.')
+    axes = arg("int", (1, 0), many=True, doc="The axes that the limits are for; negative ones count from the end.")
+    axis_names = arg("str", None, doc='The axes by name, for example "HW"; "WH" if the data have these axes.')
     start = arg("int", None, many=True, per_row=True, doc="First element per axis.")
     end = arg("int", None, many=True, per_row=True, doc="Element after the last per axis.")
     shape = arg("int", None, many=True, per_row=True, doc="Number of elements per axis.")
@@ -35,78 +35,101 @@ class Slice(Operator, name="slice"):
     rel_shape = arg("float", None, many=True, per_row=True, doc="Number of elements as a share of the extent.")
     normalized_anchor = arg("bool", True, doc="Whether the positional anchor is relative.")
     normalized_shape = arg("bool", True, doc="Whether the positional shape is relative.")
-    out_of_bounds_policy = arg("str", "error", choices=("error", "trim_to_shape"), doc="What to do with windows outside.")
-    dtype = arg("dtype", None, doc="Element type of the output; by default the input's.")
+
+
+class Slice(SliceArguments, BoundsArguments, OutputTypeArguments, name="slice"):
+    """Cut a window along some axes. Inputs: data, and optionally anchor and shape. Output: the window, same type.
+
+    ``start``, ``end``, ``shape`` are in elements, ``rel_*`` in shares of the extent; the positional anchor and shape
+    are relative unless ``normalized_anchor`` / ``normalized_shape`` are False. Limits round half away from zero, as
+    in DALI.
+    """
+
+    inputs = (1, 3)
+    kind = "gather"
     cases = (
         {"start": (1, 2), "shape": (3, 4), "axes": (0, 1)},
         {"rel_start": (0.25,), "rel_end": (0.75,), "axes": (0,)},
         {"end": (5,), "axes": (1,), "out_of_bounds_policy": "trim_to_shape"},
+        {"start": (-2, 3), "shape": (9, 40), "axes": (0, 1), "out_of_bounds_policy": "pad", "fill_values": (7.0,)},
     )
 
     def lower(self, c: Lowering, x: Value, *limits: Value) -> Value:
-        windows = {}
-        for i, axis in enumerate(self._axes(c, x, limits)):
-            start, extent = self._window(c, x.shape[axis], i, limits)
-            if c.const("out_of_bounds_policy") == "trim_to_shape":
-                end = ex.clamp(start + extent, 0, x.shape[axis])
-                start = ex.clamp(start, 0, x.shape[axis])
-                extent = ex.maximum(end - start, 0)
-            windows[axis] = (start, extent)
-        out = c.slice(x, windows)
-        dtype = c.const("dtype")
-        return out if dtype is None else c.cast(out, dtype)
+        names = [n for n in (*_STARTS, *_ENDS) if c.given(n)]
+        if limits and (names or len(limits) != 2):
+            raise ArgumentError(
+                f"`{self.name}`: expected an anchor and a shape as inputs, or limits by name, got {len(limits)} inputs "
+                f"beside the data and {', '.join(f'`{n}`' for n in names) or 'no limits by name'}"
+            )
+        if not limits and not names:
+            raise ArgumentError(f"`{self.name}`: expected limits: {', '.join(_STARTS + _ENDS)}, or anchor and shape as inputs")
+        for rivals in (_STARTS, _ENDS):
+            both = [n for n in rivals if n in names]
+            if len(both) > 1:
+                raise ArgumentError(f"`{self.name}`: expected one of {', '.join(rivals)}, got {' and '.join(both)}")
+        axes = self._axes(c, x)
+        for n in names:
+            count = c.length(n)
+            if count not in (None, 1, len(axes)):
+                raise ArgumentError(f"`{self.name}`: expected 1 or {len(axes)} elements (axes) in `{n}`, got {count}")
+        windows = {axis: self._window(c, x.shape[axis], i, limits) for i, axis in enumerate(axes)}
+        return c.cast(take(c, x, windows), output_type(c.const, x.dtype))
 
-    def _axes(self, c: Lowering, x: Value, limits: Sequence[Value]) -> list[int]:
+    def _axes(self, c: Lowering, x: Value) -> list[int]:
         names = c.const("axis_names")
+        if names is None and not c.scope_given("axes") and "H" in x.layout and "W" in x.layout:
+            names = "WH"
         axes = [c.axis(x, n) for n in names] if names else list(c.const("axes"))
-        if not names and not c.scope_given("axes") and limits and x.layout:
-            axes = [c.axis(x, "W"), c.axis(x, "H")]
         for axis in axes:
             c.require(-x.rank <= axis < x.rank, "expected axes of a tensor with {0} axes, got {1}", x.rank, axis)
-        return [a % x.rank for a in axes]
+        axes = [a % x.rank for a in axes]
+        if len(set(axes)) != len(axes):
+            raise ArgumentError(f"`{self.name}`: expected different axes, got {axes}")
+        return axes
 
-    def _window(self, c: Lowering, n: Any, i: int, limits: Sequence[Value]) -> tuple[Any, Any]:
+    def _window(self, c: Lowering, n: Scalar, i: int, limits: Sequence[Value]) -> tuple[Scalar, Scalar]:
         if limits:
-            anchor, shape = c.element(limits[0], i), c.element(limits[1], i) if len(limits) > 1 else n
-            relative_start, relative_shape = c.const("normalized_anchor"), c.const("normalized_shape")
-            end = (anchor * n if relative_start else anchor) + (shape * n if relative_shape else shape)
-            start = ex.round_away(anchor * n if relative_start else anchor)
-            return start, ex.round_away(end) - start
-        start = c.scalar("start", i) if c.given("start") else 0
-        if c.given("rel_start"):
+            start = c.element(limits[0], i) * (n if c.const("normalized_anchor") else 1)
+            end = start + c.element(limits[1], i) * (n if c.const("normalized_shape") else 1)
+        else:
+            start, end = self._named(c, n, i)
+        c.require(
+            ex.both(ex.isfinite(start), ex.isfinite(end)), "expected finite limits, got {0} and {1}", start, end
+        )
+        start, end = ex.round_away(start), ex.round_away(end)
+        c.require(start <= end, "expected a start <= the end, got {0} and {1}", start, end)
+        return start, end - start
+
+    @staticmethod
+    def _named(c: Lowering, n: Scalar, i: int) -> tuple[Scalar, Scalar]:
+        start: Scalar = 0
+        if c.given("start"):
+            start = c.scalar("start", i)
+        elif c.given("rel_start"):
             start = c.scalar("rel_start", i) * n
         if c.given("end"):
-            end = c.scalar("end", i)
-        elif c.given("rel_end"):
-            end = c.scalar("rel_end", i) * n
-        elif c.given("shape"):
-            end = start + c.scalar("shape", i)
-        elif c.given("rel_shape"):
-            end = start + c.scalar("rel_shape", i) * n
-        else:
-            end = n
-        c.require(ex.isfinite(start) & ex.isfinite(end) if not (ex.is_static(start) and ex.is_static(end)) else True,
-                  "expected finite limits, got {0} and {1}", start, end)  # fmt: skip
-        start = ex.round_away(start)
-        return start, ex.round_away(end) - start
+            return start, c.scalar("end", i)
+        if c.given("rel_end"):
+            return start, c.scalar("rel_end", i) * n
+        if c.given("shape"):
+            return start, start + c.scalar("shape", i)
+        if c.given("rel_shape"):
+            return start, start + c.scalar("rel_shape", i) * n
+        return start, n
 
     def reference(self, row: RowContext, x: Any, *limits: Any) -> Any:
-        index = [slice(None)] * x.ndim
-        names = row["axis_names"]
-        axes = [row.layout.index(n) for n in names] if names else [int(a) for a in np.asarray(row["axes"]).reshape(-1)]
+        names, axes = row["axis_names"], [int(a) for a in np.asarray(row["axes"]).reshape(-1)]
+        if names is None and axes == [1, 0] and "H" in row.layout and "W" in row.layout:
+            names = "WH"
+        if names:
+            axes = [row.layout.index(n) for n in names]
+        windows = {}
         for i, axis in enumerate(axes):
             start, end = _limits(row, x.shape[axis], i, limits)
-            if row["out_of_bounds_policy"] == "trim_to_shape":
-                start, end = min(max(start, 0), x.shape[axis]), min(max(end, 0), x.shape[axis])
-            if not 0 <= start <= end <= x.shape[axis]:
-                raise ValueError(f"expected a window inside the input, got {start} to {end} of {x.shape[axis]}")
-            index[axis % x.ndim] = slice(start, end)
-        out = x[tuple(index)]
-        if row["dtype"] is None:
-            return out
-        from ..generic.cast import cast_array
-
-        return cast_array(out, row["dtype"])
+            windows[axis % x.ndim] = (start, end - start)
+        layout = row.layout or {3: "HWC", 4: "FHWC"}.get(x.ndim, "")
+        out = cut_reference(row, x, windows, layout)
+        return cast_array(out, output_type(row.args.get, DType.of(x.dtype)))
 
 
 def _limits(row: RowContext, n: int, i: int, limits: Sequence[Any]) -> tuple[int, int]:
@@ -124,8 +147,3 @@ def _limits(row: RowContext, n: int, i: int, limits: Sequence[Any]) -> tuple[int
         ends = (base + v * scale for name, base, scale in choices if (v := pick(name)) is not None)
         end = next(ends, float(n))
     return round_away(start), round_away(end)
-
-
-def round_away(x: float) -> int:
-    """Half away from zero."""
-    return -int(np.floor(-x + 0.5)) if x < 0 else int(np.floor(x + 0.5))

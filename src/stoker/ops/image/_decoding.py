@@ -26,7 +26,7 @@ class ImageDecoder(Operator):
     output_type = arg("image_type", ImageType.RGB, doc="Colour model of the output: RGB, BGR, GRAY, YCbCr, ANY_DATA.")
     dtype = arg("dtype", DType.UINT8, doc="Element type. FLOAT is scaled to [0, 1], UINT16 to the full range.")
     adjust_orientation = arg("bool", True, doc="Turn the image as its EXIF orientation says.")
-    jpeg_fancy_upsampling = arg("bool", True, doc="Accepted: chroma is always upsampled as libjpeg does.")
+    jpeg_fancy_upsampling = arg("bool", False, doc="Accepted: chroma is always upsampled as libjpeg does, smoothly.")
     use_fast_idct = arg("bool", False, doc="Accepted: the transform is always the exact one.")
     affine = arg("bool", True, doc="Accepted; for the GPU.")
     hw_decoder_load = arg("float", 0.65, doc="Accepted; for the GPU.")
@@ -38,6 +38,8 @@ class ImageDecoder(Operator):
     preallocate_width_hint = arg("int", 0, doc="Accepted; memory is planned.")
     preallocate_height_hint = arg("int", 0, doc="Accepted; memory is planned.")
     memory_stats = arg("bool", False, doc="Accepted.")
+    split_stages = arg("bool", False, doc="Accepted.")
+    use_chunk_allocator = arg("bool", False, doc="Accepted.")
 
 
 def peek(c: Lowering, data: Value, output_type: ImageType, adjust: bool) -> Value:
@@ -79,6 +81,14 @@ def scaled(c: Lowering, pixels: Value) -> Value:
     factor = 1 / 255 if dtype.is_float else dtype.positive_range / 255
     wide = DType.FLOAT64 if not dtype.is_float and dtype.size > 2 else DType.FLOAT
     return c.pointwise([pixels], (load(DType.UINT8).cast(wide) * factor).cast(dtype))
+
+
+def decoded_window(c: Any, data: Any, cut: Callable[[Any], Any]) -> Any:
+    """For composites: decode, then ``cut``, then scale, in the order that lets the decoder make just the window."""
+    image = c.apply(
+        "decoders.image", data, output_type=c.const("output_type"), adjust_orientation=c.const("adjust_orientation")
+    )
+    return c.apply("_scale_pixels", cut(image), dtype=c.const("dtype"))
 
 
 # ---- the twin in Pillow ----

@@ -8,20 +8,26 @@ from typing import Any
 import numpy as np
 
 from ...contract import expr as ex
+from ...contract.errors import UnsupportedError
+from ...contract.expr import Scalar
 from ...contract.lowering import Lowering
 from ...contract.operator import RowContext, arg
-from ...contract.pixel import load
+from ...contract.pixel import Px, binary, load, select, uniform
 from ...contract.step import Value
 from ...contract.types import DType
 from ..generic.cast import cast_array
-from ..geometry.crop import CropArguments, crop_reference, crop_window
+from ..geometry._window import BoundsArguments, output_type, pad, pad_mask, pad_reference, masked, take
+from ..geometry.crop import CropArguments, crop_windows, crop_windows_reference
+
+MAX_CHANNELS = 16  # of a pixel program
 
 
-class CropMirrorNormalize(CropArguments, name="crop_mirror_normalize"):
+class CropMirrorNormalize(CropArguments, BoundsArguments, name="crop_mirror_normalize"):
     """Crop, mirror, normalise and transpose: the last step before a network. Input: HWC, CHW or FHWC, FCHW.
 
     ``out = scale * (x - mean) / std + shift``, in float32 as ``(x - mean) * (scale * (1 / std)) + shift``, cast to
-    ``dtype``. Output: ``output_layout``, by default CHW, float32. ``pad_output`` adds a channel of zeros to three.
+    ``dtype``. Output: ``output_layout``, by default CHW, float32. ``pad_output`` adds channels of zeros up to a power
+    of two. ``fill_values`` are values of the output: they are not normalised.
     """
 
     kind = "composite"
@@ -31,76 +37,117 @@ class CropMirrorNormalize(CropArguments, name="crop_mirror_normalize"):
     scale = arg("float", 1.0, doc="Factor after the normalisation.")
     shift = arg("float", 0.0, doc="Added last.")
     dtype = arg("dtype", DType.FLOAT, doc="Element type of the output.")
-    output_layout = arg("str", "CHW", doc="Layout of the output: CHW or HWC (a leading F is kept).")
-    pad_output = arg("bool", False, doc="Add a channel of zeros, to make four of three.")
+    output_layout = arg("str", "CHW", doc='Layout of the output (a leading F is kept); "": the input\'s.')
+    pad_output = arg("bool", False, doc="Add channels of zeros up to a power of two: to make four of three.")
+    output_dtype = arg("dtype", None, doc="Former name of `dtype`.")
+    image_type = arg("image_type", None, doc="Accepted; has no effect.")
     cases = (
         {"mean": (100.0, 110.0, 120.0), "std": (50.0, 60.0, 70.0)},
         {"mirror": 1, "crop": (5, 6), "output_layout": "HWC"},
         {"mean": (1.5,), "std": (3.0,), "dtype": "float16", "pad_output": True},
         {"scale": 2.0, "shift": 1.0, "dtype": "uint8"},
+        {"crop": (30, 6), "mirror": 1, "out_of_bounds_policy": "pad", "fill_values": (3.0,), "pad_output": True},
     )
 
     def lower(self, c: Lowering, x: Value) -> Value:
-        x = crop_window(c, x)
-        x = c.flip(x, c.axis(x, "W"), c.scalar("mirror"))
-        layout = c.layout(x)
-        at = c.axis(x, "C")
-        channels = x.shape[at]
-        counts = [c.length("mean"), c.length("std")]
-        c.require(None not in counts, "expected `mean` and `std` with a number of elements that is the same for all rows")
-        program = self._program(c, x, channels, [n for n in counts if n])
-        x = c.channelled(x, program, at)
-        wanted = c.const("output_layout")
-        wanted = "F" + wanted if layout[0] == "F" and wanted[0] != "F" else wanted
-        c.require(
-            sorted(wanted) == sorted(layout), f"expected `output_layout` with the axes of {layout}, got {wanted}"
-        )
+        windows, layout, at = crop_windows(c, x), c.layout(x), c.axis(x, "C")
+        program = self._program(c, x)
+        if c.const("out_of_bounds_policy") == "pad" and windows:
+            mask = c.flip(pad_mask(c, x, windows), 1, c.scalar("mirror"))
+            x = c.flip(pad(c, x, windows, 0.0), c.axis(x, "W"), c.scalar("mirror"))
+            x = masked(c, x, mask, self._filled(c, program), at)
+        else:
+            x = take(c, x, windows)
+            x = c.flip(x, c.axis(x, "W"), c.scalar("mirror"))
+            x = c.channelled(x, program, at)
+        wanted = _output_layout(c.const("output_layout"), layout)
+        c.require(sorted(wanted) == sorted(layout), f"expected `output_layout` with the axes of {layout}, got {wanted}")
         return c.permute(x, [layout.index(a) for a in wanted], wanted)
 
-    def _program(self, c: Lowering, x: Value, channels: Any, counts: list[int]) -> list[Any]:
-        if ex.is_static(channels):
-            count = int(channels)
-        else:
-            count = max(counts)
+    def _channels(self, c: Lowering, x: Value) -> int:
+        """The number of channels, which the program must know."""
+        channels = x.shape[c.axis(x, "C")]
+        counts = {"mean": c.length("mean"), "std": c.length("std")}
+        if c.const("out_of_bounds_policy") == "pad":
+            counts["fill_values"] = c.length("fill_values")
+        if None in counts.values():
+            c.require(False, "expected `mean` and `std` with a number of elements that is the same for all rows")
+        known = {name: n for name, n in counts.items() if n is not None}
+        count = int(channels) if ex.is_static(channels) else max(known.values())
+        if not ex.is_static(channels):
             c.require(count > 1 or not c.const("pad_output"), "expected images with a fixed number of channels")
-            c.require(ex.equal(channels, count), "expected {0} channels as in `mean` and `std`, got {1}", count, channels)
-        for n in counts:
-            c.require(n in (1, count), "expected 1 or {0} elements (channels) in `mean` and `std`, got {1}", count, n)
-        dtype, scale, shift = c.const("dtype"), c.const("scale"), c.const("shift")
+            c.require(
+                ex.equal(channels, count), "expected {0} channels as in `mean` and `std`, got {1}", count, channels
+            )
+        for name, n in known.items():
+            c.require(n in (1, count), f"expected 1 or {{0}} elements (channels) in `{name}`, got {{1}}", count, n)
+        if not 1 <= count <= MAX_CHANNELS:
+            raise UnsupportedError(f"`{self.name}`: expected 1 to {MAX_CHANNELS} channels, got {count}")
+        return count
+
+    def _program(self, c: Lowering, x: Value) -> list[Px]:
+        count, dtype = self._channels(c, x), output_type(c.const, DType.FLOAT)
+        scale, shift = c.const("scale"), c.const("shift")
         program = []
         for k in range(count):
-            factor = _factor(c.scalar("std", k), scale)
+            std = c.scalar("std", k)
+            c.require(ex.different(ex.float32(std), 0), "expected `std` other than 0, got {0}", std)
             value = load(x.dtype, channel=k).cast(DType.FLOAT) - ex.float32(c.scalar("mean", k))
-            value = value * factor
+            value = value * _factor(std, scale)
             program.append((value + shift if shift else value).cast(dtype))
-        if c.const("pad_output") and count == 3:
-            program.append((load(x.dtype, channel=0).cast(DType.FLOAT) * 0.0).cast(dtype))
-        return program
+        zero = uniform(0.0, dtype)
+        return program + [zero] * (_padded_count(count, c.const("pad_output")) - count)
+
+    @staticmethod
+    def _filled(c: Lowering, program: list[Px]) -> list[Px]:
+        """The program with fill values where the mask, port 1, is 0. Added channels stay 0 everywhere."""
+        inside, fills = binary("ne", load(DType.UINT8, 1, 0), 0), c.const("fill_values")
+        return [
+            x if x.op == "uniform" else
+            select(inside, x, uniform(cast_array(np.float64(fills[k if len(fills) > 1 else 0]), x.dtype).item(), x.dtype))
+            for k, x in enumerate(program)
+        ]  # fmt: skip
 
     def reference(self, row: RowContext, x: Any) -> Any:
         layout = row.layout or {3: "HWC", 4: "FHWC"}[x.ndim]
-        x = crop_reference(row, x, layout)
+        windows = crop_windows_reference(row, x, layout)
+        if row["out_of_bounds_policy"] == "trim_to_shape":
+            windows = {i: (0, x.shape[i]) if e > x.shape[i] else (s, e) for i, (s, e) in windows.items()}
+        x, mask = pad_reference(x, windows)
+        if not mask.all() and row["out_of_bounds_policy"] == "error":
+            raise ValueError(f"expected a window inside the input, got {windows}")
         if row.number("mirror"):
-            x = np.flip(x, layout.index("W"))
-        at = layout.index("C")
-        x = np.moveaxis(x, at, -1).astype(np.float32)
+            x, mask = (np.flip(a, layout.index("W")) for a in (x, mask))
+        at, dtype = layout.index("C"), output_type(row.args.get, DType.FLOAT)
+        x, mask = np.moveaxis(x, at, -1).astype(np.float32), np.moveaxis(mask, at, -1)
         n = x.shape[-1]
         mean = np.asarray([row.number("mean", k) for k in range(n)], np.float32)
-        inverse = np.float32(1) / np.asarray([row.number("std", k) for k in range(n)], np.float32)
-        if row["scale"] != 1:
-            inverse = inverse * np.float32(row["scale"])
-        out = (x - mean) * inverse
-        if row["shift"]:
-            out = out + np.float32(row["shift"])
-        if row["pad_output"] and n == 3:
-            out = np.concatenate([out, np.zeros_like(out[..., :1])], -1)
-        out = np.moveaxis(cast_array(out, row["dtype"]), -1, at)
-        wanted = row["output_layout"]
-        wanted = "F" + wanted if layout[0] == "F" and wanted[0] != "F" else wanted
-        return out.transpose([layout.index(a) for a in wanted])
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            inverse = np.float32(1) / np.asarray([row.number("std", k) for k in range(n)], np.float32)
+            if row["scale"] != 1:
+                inverse = inverse * np.float32(row["scale"])
+            out = (x - mean) * inverse
+            if row["shift"]:
+                out = out + np.float32(row["shift"])
+        fills = np.asarray([row.number("fill_values", k) for k in range(n)])
+        out = np.where(mask, cast_array(out, dtype), cast_array(fills, dtype))
+        added = _padded_count(n, row["pad_output"]) - n
+        out = np.concatenate([out, np.zeros((*out.shape[:-1], added), out.dtype)], -1)
+        wanted = _output_layout(row["output_layout"], layout)
+        return np.moveaxis(out, -1, at).transpose([layout.index(a) for a in wanted])
 
 
-def _factor(std: Any, scale: float) -> Any:
+def _output_layout(asked: str, layout: str) -> str:
+    if not asked:
+        return layout
+    return "F" + asked if layout[0] == "F" and asked[0] != "F" else asked
+
+
+def _padded_count(count: int, pad_output: bool) -> int:
+    return 1 << (count - 1).bit_length() if pad_output else count
+
+
+def _factor(std: Scalar, scale: float) -> Any:
     """float32(1 / float32(std)), times the scale in float32."""
     inverse = ex.float32(1.0 / ex.float32(std))
     return inverse if scale == 1 else ex.float32(inverse * ex.float32(scale))

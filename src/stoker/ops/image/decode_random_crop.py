@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...contract.operator import arg
-from ._decoding import ImageDecoder
+from ._decoding import ImageDecoder, decoded_window
 
 
 class DecodeImageRandomCrop(ImageDecoder, name="decoders.image_random_crop"):
@@ -24,12 +24,11 @@ class DecodeImageRandomCrop(ImageDecoder, name="decoders.image_random_crop"):
     cases = ({}, {"random_area": (0.5, 1.0)})
 
     def compose(self, c: Any, data: Any) -> Any:
-        adjust = c.const("adjust_orientation")
-        shape = c.apply("peek_image_shape", data, adjust_orientation=adjust, image_type=c.const("output_type"))
+        shape = c.apply(
+            "peek_image_shape", data, adjust_orientation=c.const("adjust_orientation"), image_type=c.const("output_type")
+        )
         anchor, extent = c.apply(
             "random_crop_generator", shape, random_area=c.const("random_area"),
             random_aspect_ratio=c.const("random_aspect_ratio"), num_attempts=c.const("num_attempts"),
         )  # fmt: skip
-        image = c.apply("decoders.image", data, output_type=c.const("output_type"), adjust_orientation=adjust)
-        window = c.apply("slice", image, start=anchor, shape=extent, axes=(0, 1))
-        return c.apply("_scale_pixels", window, dtype=c.const("dtype"))
+        return decoded_window(c, data, lambda image: c.apply("slice", image, start=anchor, shape=extent, axes=(0, 1)))

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Python code that makes data is told, and how what it gives becomes an array."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+
+@dataclass(frozen=True)
+class SampleInfo:
+    """What a per-sample source is told."""
+
+    idx_in_epoch: int
+    idx_in_batch: int
+    iteration: int
+    epoch_idx: int
+
+
+@dataclass(frozen=True)
+class BatchInfo:
+    """What a per-batch source is told (``batch_info=True``)."""
+
+    iteration: int
+    epoch_idx: int
+
+
+def to_array(data: Any) -> npt.NDArray[Any]:
+    """Any array, DLPack tensor, number or bytes as a contiguous NumPy array in native byte order."""
+    if isinstance(data, np.ndarray):
+        array = data
+    elif isinstance(data, (bytes, bytearray, memoryview)):
+        array = np.frombuffer(data, np.uint8)
+    elif hasattr(data, "__dlpack__"):
+        array = np.from_dlpack(data)
+    else:
+        array = np.asarray(data)
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    return np.ascontiguousarray(array) if array.ndim else array.copy() if not array.flags.aligned else array

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Comparisons that say how far apart two results may be, and where they differ if they do.
+
+Exact is the rule. Where an operator is inexact (``Operator.exactness``), a tolerance has two parts: a *share* of the
+elements that must be within ``atol``, and a hard *bound* that no element may pass. A mean difference hides a broken
+border; a maximum alone lets every element be a little wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+
+def assert_exact(got: Any, want: Any, what: str = "result") -> None:
+    """The same type, shape and bytes. All NaNs count as one value; 0.0 and -0.0 are two.
+
+    Raises:
+        AssertionError: with the first place where they differ, and how many there are.
+    """
+    got, want = _arrays(got, want, what)
+    if got.tobytes() == want.tobytes():
+        return
+    different = _bits(got) != _bits(want)
+    if got.dtype.kind == "f":
+        different &= ~(np.isnan(got) & np.isnan(want))
+    if different.any():
+        raise AssertionError(f"{what}: expected the same bits; {_first(got, want, different)}")
+
+
+def assert_close(got: Any, want: Any, *, atol: float, bound: float, share: float = 1.0, what: str = "result") -> None:
+    """At least ``share`` of the elements within ``atol``, and every element within ``bound``.
+
+    Infinities and NaNs must stand in the same places.
+
+    Args:
+        got: the result.
+        want: what it is compared with, of the same type and shape.
+        atol: largest difference of an ordinary element.
+        bound: largest difference of any element.
+        share: the part of the elements that must be ordinary, from 0 to 1.
+        what: names the result in the error.
+
+    Raises:
+        AssertionError: with the worst place.
+    """
+    if not 0 <= atol <= bound or not 0 <= share <= 1:
+        raise ValueError(f"expected 0 <= atol <= bound and 0 <= share <= 1, got {atol}, {bound}, {share}")
+    got, want = _arrays(got, want, what)
+    difference = distance(got, want)
+    beyond = ~(difference <= bound)
+    if beyond.any():
+        raise AssertionError(f"{what}: expected every element within {bound}; {_first(got, want, beyond)}")
+    within = float(np.mean(difference <= atol)) if difference.size else 1.0
+    if within < share:
+        raise AssertionError(
+            f"{what}: expected {share:.4%} of the elements within {atol}, got {within:.4%}; "
+            f"{_first(got, want, difference > atol)}"
+        )
+
+
+def assert_rows(got: Sequence[Any], want: Sequence[Any], what: str = "batch", **tolerance: float) -> None:
+    """Every row as :func:`assert_exact` or, with ``atol`` and ``bound``, as :func:`assert_close` demands."""
+    if len(got) != len(want):
+        raise AssertionError(f"{what}: expected {len(want)} rows, got {len(got)}")
+    for i, (a, b) in enumerate(zip(got, want, strict=True)):
+        if tolerance:
+            assert_close(a, b, what=f"{what}, row {i}", **tolerance)  # type: ignore[arg-type]
+        else:
+            assert_exact(a, b, f"{what}, row {i}")
+
+
+def distance(got: npt.NDArray[Any], want: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """The absolute difference per element: 0 where both are the same NaN or infinity, infinite where one is."""
+    a, b = got.astype(np.float64), want.astype(np.float64)
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    finite = np.isfinite(a) & np.isfinite(b)
+    with np.errstate(invalid="ignore", over="ignore"):
+        return np.where(same, 0.0, np.where(finite, np.abs(a - b), np.inf))
+
+
+def _arrays(got: Any, want: Any, what: str) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    got, want = np.asarray(got), np.asarray(want)
+    if got.dtype != want.dtype:
+        raise AssertionError(f"{what}: expected {want.dtype}, got {got.dtype}")
+    if got.shape != want.shape:
+        raise AssertionError(f"{what}: expected the shape {want.shape}, got {got.shape}")
+    return got, want
+
+
+def _bits(x: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    return np.ascontiguousarray(x).reshape(x.shape).view(f"u{x.dtype.itemsize}")
+
+
+def _first(got: npt.NDArray[Any], want: npt.NDArray[Any], where: npt.NDArray[np.bool_]) -> str:
+    at = np.unravel_index(int(np.argmax(where)), where.shape)
+    place = ", ".join(str(int(i)) for i in at)
+    count = int(where.sum())
+    return f"{count} of {where.size} elements differ, the first at [{place}]: got {got[at]!r}, expected {want[at]!r}"
