@@ -18,8 +18,8 @@ from benchmarks.process import ContenderAbsent, ContenderFailed, Round, Runner, 
 
 MIN_ROUNDS = 5
 WARM_UP_S = 0.3
-# A round beside other programs is run again, a few times at most; the one with the least of them counts. What decides is
-# their processor time, never the figure.
+# A round beside other programs is run again, a few times at most; the one with the least of them counts. What decides
+# is their processor time, never the figure.
 DISTURBED_CORES = 0.15
 REPEATS = 2
 

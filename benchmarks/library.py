@@ -16,7 +16,7 @@ import numpy as np
 DALI = "nvidia.dali"
 STOKER = "stoker"
 
-# A prime stride spreads the samples over all columns, rows and channels; it touches every half page of a batch at least.
+# A prime stride spreads the samples over all columns, rows and channels; it touches each half page of a batch.
 _STRIDE = 509
 
 

@@ -8,6 +8,7 @@ import os
 import selectors
 import subprocess
 import time
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -186,10 +187,8 @@ class _Process:
     def stop(self) -> None:
         for stream in (self._popen.stdin, self._popen.stdout):
             if stream is not None:
-                try:
+                with suppress(BrokenPipeError):
                     stream.close()
-                except BrokenPipeError:
-                    pass
         try:
             self._popen.wait(_STOP_LIMIT_S)
         except subprocess.TimeoutExpired:

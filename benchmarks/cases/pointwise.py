@@ -58,7 +58,7 @@ CASES = (
             Bar("time of five over time of one", "stoker, five", ("stoker, one",), at_most=1.3),
             Bar("time of five, per image", "stoker, five", at_most=0.05),
         ),
-        note="224x224 uint8 RGB, batch 64: one or five multiplications and additions of constants, then a cast to uint8 "
-        "(the same cast in both). Warm: the 9 MiB of input stay the same.",
+        note="224x224 uint8 RGB, batch 64: one or five multiplications and additions of constants, then a cast to "
+        "uint8 (the same cast in both). Warm: the 9 MiB of input stay the same.",
     ),
 )

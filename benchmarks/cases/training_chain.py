@@ -82,8 +82,8 @@ def _against_dali(threads: int) -> Case:
         IMAGES_PER_S,
         (Contender("stoker", "run_pipeline", {"library": STOKER, "threads": threads}), *peers),
         (Bar("rate over DALI's", "stoker", tuple(peer.name for peer in peers), at_least=1.5, goal=3),),
-        note="Read, decode a random crop, resize to 224x224, flip, normalise, float32 CHW, batches of 64. Threads beyond "
-        "the library's workers (reading, Python) find a core if the machine has one free; CPU time tells.",
+        note="Read, decode a random crop, resize to 224x224, flip, normalise, float32 CHW, batches of 64. Threads "
+        "beyond the library's workers (reading, Python) find a core if the machine has one free; CPU time tells.",
     )
 
 

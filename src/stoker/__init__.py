@@ -6,6 +6,9 @@
     from stoker.torch import Loader                  batches as PyTorch tensors
 """
 
+from typing import TYPE_CHECKING
+
+from . import types as types
 from .contract.batch import Batch as Batch
 from .contract.errors import ArgumentError as ArgumentError
 from .contract.errors import DataError as DataError
@@ -17,13 +20,23 @@ from .contract.operator import Operator as Operator
 from .contract.operator import RowContext as RowContext
 from .contract.operator import Spec as Spec
 from .contract.operator import arg as arg
-from .frontends import eager as eager
 from .frontends import fn as fn
 from .frontends.definition import DataNode as DataNode
 from .frontends.pipeline import Pipeline as Pipeline
 from .frontends.pipeline import pipeline_def as pipeline_def
 from .frontends.registry import register as register
 
-from . import types as types
+if TYPE_CHECKING:
+    from .frontends import eager as eager
 
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> object:
+    """`eager` brings the planner and the run loop with it, so it is imported when it is first asked for."""
+    if name == "eager":
+        from .frontends import eager
+
+        globals()[name] = eager
+        return eager
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

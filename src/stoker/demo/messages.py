@@ -69,15 +69,20 @@ def bad_sample(text: str) -> None:
     _print("", f"  skipped a batch: {text}")
 
 
-def training(rate: float, threads: int, part: str, limit: str) -> None:
-    """The rate of the training chain and what limits it."""
+def training(rate: float, threads: int, part: str) -> None:
+    """The rate of the training chain."""
     _print(
         "Training",
         f"{rate:,.0f} images/s on {threads} thread{'s' if threads > 1 else ''}, {part}: read, decode a random crop,",
         "resize to 224x224, flip, normalise, float32 batches of 64",
     )
-    if limit:
-        _print("Limited by", *limit.splitlines())
+
+
+def limit(text: str, stages: Sequence[tuple[str, float, float]]) -> None:
+    """What limits the rate, and the time of each stage."""
+    width = max((len(name) for name, _, _ in stages), default=0)
+    table = [f"  {name:<{width}}  {ms:6.3f} ms per image  {share:4.0%}" for name, ms, share in stages]
+    _print("Limited by", text, *table)
 
 
 def pillow(plain: float, rate: float, threads: int) -> None:

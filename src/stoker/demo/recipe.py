@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One synthetic photograph: a seeded crop, turn, flip and colour shift of a source, encoded like a camera's or a site's.
+"""One synthetic photograph: a seeded crop, turn, flip and colour shift of a source, encoded as cameras and sites do.
 
 Sizes, qualities and chroma samplings are drawn so that a set of them resembles ImageNet: about 0.19 megapixel and
 80 kB each, mostly around 500x375, some upright, some large, a few gray. What is drawn depends on (seed, index) alone.

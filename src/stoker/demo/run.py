@@ -8,11 +8,11 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from PIL import Image
 
-from stoker.contract.errors import DataError
+from stoker.contract.errors import DataError, StokerError
 
 from . import chain, checks, dataset, messages, photos, sheet
 from .progress import progress_bar
@@ -22,7 +22,7 @@ BATCH = 64
 SEED = 7
 _SURVEY_LIMIT = 20_000
 _COMPARE_LIMIT, _COMPARE_SECONDS = 2_000, 20.0
-_PILLOW_SECONDS = 6.0
+_TRAIN_SECONDS, _PILLOW_SECONDS = 2.0, 6.0
 _RESUME_BATCHES, _RESUME_BATCH = 8, 32
 _SHEET_ROWS = 6
 _MAX_BAD_SAMPLES = 20
@@ -39,6 +39,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (FolderUnusable, dataset.FolderTaken, photos.PhotosMissing) as error:
         print(f"stoker demo: {error}", file=sys.stderr)
         return 2
+    except StokerError as error:
+        print(f"stoker demo: {error}", file=sys.stderr)
+        return 1
     except OSError as error:
         print(f"stoker demo: {error.filename or out}: {error.strerror}", file=sys.stderr)
         return 2
@@ -92,11 +95,11 @@ def _look_through(root: Path) -> Survey:
 
 
 def _train(found: Survey, threads: int, seconds: float) -> float:
-    """One epoch of the training chain, or as much of it as the time allows; returns images per second."""
+    """One epoch of the training chain, more if they are short, less if the time is up; returns images per second."""
     pipeline = chain.training(found.files, found.labels, batch_size=BATCH, threads=threads, seed=SEED)
-    done, bad, started = 0, 0, time.perf_counter()
-    with pipeline, progress_bar(len(found.files), "training") as bar:
-        while done < len(found.files) and time.perf_counter() - started < seconds:
+    total, done, bad, started = len(found.files), 0, 0, time.perf_counter()
+    with pipeline, progress_bar(total, "training") as bar:
+        while (elapsed := time.perf_counter() - started) < seconds and (done < total or elapsed < _TRAIN_SECONDS):
             try:
                 images, _ = pipeline.run()
             except DataError as error:
@@ -105,19 +108,14 @@ def _train(found: Survey, threads: int, seconds: float) -> float:
                 if bad == _MAX_BAD_SAMPLES:
                     raise FolderUnusable(f"{found.root}: {bad} batches failed, giving up.") from None
                 continue
-            bar.update(min(len(images), len(found.files) - done))
+            bar.update(max(0, min(len(images), total - done)))
             done += len(images)
         rate = done / (time.perf_counter() - started)
-        limit = _limit(pipeline)
-    part = "one epoch" if done >= len(found.files) else f"{done} of {len(found.files)} images"
-    messages.training(rate, threads, part, limit)
+        report = pipeline.report()
+    part = f"{done // total} epoch{'s' if done >= 2 * total else ''}" if done >= total else f"{done} of {total} images"
+    messages.training(rate, threads, part)
+    messages.limit(report.limit, [(stage.name, stage.ms_per_row, stage.share) for stage in report.stages])
     return rate
-
-
-def _limit(pipeline: Any) -> str:
-    """What the pipeline's own report says of its slowest stage."""
-    report = getattr(pipeline, "report", None)
-    return str(report()) if report is not None else ""
 
 
 def _compare_rates(found: Survey, rate: float, threads: int) -> None:

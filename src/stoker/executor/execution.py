@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -13,9 +14,9 @@ from typing import Any
 from ..contract.batch import Batch
 from ..contract.errors import ArgumentError, DataError, StateError, UnsupportedError, message
 from ..contract.lowering import Undeclared
-from ..contract.operator import Operator, RowContext, Spec
-from ..contract.random import Stream
+from ..contract.operator import Operator, Spec
 from ..contract.reader import OpenSource
+from ..contract.step import PyCall
 from ..graph.node import Graph, Node
 from ..graph.plan import PASSES, Plan, PlannedOutput, make_plan
 from .report import Meter, Report
@@ -97,11 +98,7 @@ class Execution:
 
     def _discover(self, rows: Rows, feeds: Feeds) -> None:
         """Find the types that only the first batch tells; Python nodes still see every row once."""
-        discovered: dict[int, tuple[Spec, ...]] = {}
-        for node, feeder in self._feeders.items():
-            data = [feeds[node, o] for o in range(self.graph.nodes[node].outputs)]
-            if len(rows):
-                discovered[node] = feeder.check(specs_of(tuple(d[0] for d in data), ()))
+        discovered: dict[int, tuple[Spec, ...]] = {node: feeder.specs for node, feeder in self._feeders.items()}
         replay: Replay = {}
         while self.plan is None:
             try:
@@ -117,40 +114,30 @@ class Execution:
         part = self.graph.before(node.id)
         plan = self._make_plan(part, discovered)
         run = Run(plan, part, 1, self.settings.seed, self.sources)
+        operator = node.operator()
+        if operator.stateful:
+            run.states[node.id] = operator.init()
         run.states.update(self._states)
+        layouts = tuple(o.layout for o in plan.outputs[: len(node.inputs)])
+        edges = tuple(name for name, _ in node.edges)
+        body = PyCall(operator, node.args, edges, layouts, node.draw, node.id, False)
         try:
             parents = run.run_here(rows, feeds, replay, record=True)
+            values = [[p[r] for p in parents] for r in range(len(rows))]
+            active = [r for r, v in enumerate(values) if _holds(node, v)]
+            given = [values[r][: len(node.inputs) + len(edges)] for r in active]
+            replay[node.id] = made = run.call(body, active, given, rows)
         finally:
             self._states.update(run.states)
             run.close()
-        made = []
-        for r in range(len(rows)):
-            values = [p[r] for p in parents]
-            guards = values[len(values) - len(node.guards) :]
-            if all(bool(g) == wanted for g, (_, wanted) in zip(guards, node.guards, strict=True)):
-                made.append(self._call_once(node, values, rows, r))
-        replay[node.id] = made
         good = next((m for m in made if not isinstance(m, BaseException)), None)
         if good is None:
             failed = next((m for m in made if isinstance(m, BaseException)), None)
             text = f"{type(failed).__name__}: {failed}" if failed else "it ran for no row of the first batch"
             hint = "Its outputs' types are taken from the first batch, so at least one row of it must succeed"
-            raise DataError(message(node.operator.name, text, source=node.source, hint=hint)) from failed
+            subject = node.operator.subject(node.args)
+            raise DataError(message(subject, text, source=node.source, hint=hint)) from failed
         return specs_of(good, node.args.get("output_layouts") or ())
-
-    def _call_once(self, node: Node, values: list[Any], rows: Rows, row: int) -> Any:
-        count = len(node.inputs)
-        edges = {name: v for (name, _), v in zip(node.edges, values[count:], strict=False)}
-        operator = node.operator()
-        stream = None
-        if operator.draws:
-            stream = Stream(self.settings.seed, int(rows.epochs[row]), int(rows.keys[row]), node.draw)
-        context = RowContext({**node.args, **edges}, stream=stream)
-        try:
-            result = operator.reference(context, *values[:count])
-        except Exception as error:  # noqa: BLE001 - a user's code may raise anything; its row carries it
-            return error
-        return tuple(result) if isinstance(result, (tuple, list)) else (result,)
 
     def _start(self, rows: Rows, feeds: Feeds) -> Run:
         if self.plan is None:
@@ -176,31 +163,44 @@ class Execution:
         if not self._queue:
             return None
         item = self._queue.popleft()
+        item.mark.states = self.mark.states
         self.mark = item.mark
-        outputs, states = self._finish(item)
-        if states:
-            self.mark = replace(item.mark, states=states)
+        outputs = self._finish(item)
         assert item.rows is not None
         self._meter.delivered(len(item.rows), asked, time.perf_counter())
         if self.settings.depth and not (self._queue and self._queue[-1].error):
             self._fill(self.settings.depth, wrap, allocate)
         return Delivered(outputs, item.rows, self.mark)
 
-    def _finish(self, item: _Queued) -> tuple[list[Any], dict[int, Any]]:
+    def _finish(self, item: _Queued) -> list[Any]:
+        """The outputs. Stateful operators have seen the batch also if a row of it fails."""
         if item.error is not None:
             raise item.error
-        assert self._run is not None and item.rows is not None
+        run = self._run
+        assert run is not None and item.rows is not None
         if item.flight is not None:
-            outputs = self._run.collect(item.flight)
-            return outputs, item.flight.states
+            try:
+                return run.collect(item.flight)
+            finally:
+                item.mark.states = item.flight.states or item.mark.states
         replay, self._replay = self._replay, None
-        outputs = self._run.run_here(item.rows, item.feeds or {}, replay)
-        return outputs, self._current_states()
+        try:
+            return run.run_here(item.rows, item.feeds or {}, replay)
+        finally:
+            if run.states:
+                item.mark.states = self._current_states()
 
     def _current_states(self) -> dict[int, Any]:
         if self._run is None:
             return {}
-        return {k: self.graph.nodes[k].operator().get_state(v) for k, v in self._run.states.items()}
+        return {k: copy.deepcopy(self.graph.nodes[k].operator().get_state(v)) for k, v in self._run.states.items()}
+
+    def _restore(self, states: Mapping[int, Any]) -> None:
+        """Give every stateful operator its saved state, or the one it starts with."""
+        kept = self._run.states if self._run is not None else self._states
+        for k in {*self._states, *kept, *states}:
+            operator = self.graph.nodes[k].operator()
+            kept[k] = operator.set_state(copy.deepcopy(states[k])) if k in states else operator.init()
 
     def _fill(self, depth: int, wrap: bool, allocate: Allocate | None) -> None:
         while len(self._queue) < depth:
@@ -234,6 +234,8 @@ class Execution:
         """Rows and what the caller's sources give for them."""
         count = self.settings.batch_size
         rows = None
+        if not self._ready():
+            return None, {}
         if self.sources:
             rows = self.schedule.next(count, wrap=wrap)
             if rows is None:
@@ -253,13 +255,27 @@ class Execution:
                 if len(column) != count:
                     raise DataError(
                         message(
-                            "external_source", f"expected {count} rows as in the rest of the batch, got {len(column)}",
+                            self.graph.nodes[node].operator.name,
+                            f"expected {count} rows as in the rest of the batch, got {len(column)}",
                             source=self.graph.nodes[node].source,
                         )
                     )  # fmt: skip
         if rows is None:
             rows = self.schedule.next(count, wrap=True)
         return rows, feeds
+
+    def _ready(self) -> bool:
+        """Whether all sources have data; without a batch under way, waiting (or failing) is the only choice."""
+        for node, feeder in self._feeders.items():
+            while not feeder.ready:
+                if self._queue:
+                    return False
+                feeder.wait(self.graph.nodes[node].source)
+        return True
+
+    def feed(self, node: int, data: Any, layout: str | None = None) -> None:
+        """Give a batch to a source that is fed by hand."""
+        self._feeders[node].feed(data, self.settings.batch_size, layout)
 
     def _supply(self, rows: Rows, allocate: Allocate | None) -> dict[int, tuple[int, Any]]:
         assert self.plan is not None
@@ -324,7 +340,7 @@ class Execution:
             "epoch": self.mark.epoch,
             "consumed": self.mark.position * self._shards,
             "sources": {str(k): p for k, p in zip(self._feeders, self.mark.sources, strict=True)},
-            "states": {str(k): v for k, v in self.mark.states.items()},
+            "states": {str(k): copy.deepcopy(v) for k, v in self.mark.states.items()},
         }
 
     def set_state(self, token: Mapping[str, Any]) -> None:
@@ -341,19 +357,18 @@ class Execution:
         self.schedule.position = -(-int(token["consumed"]) // self._shards)
         for key, position in token["sources"].items():
             self._feeders[int(key)].seek(position)
-        restored = {int(k): self.graph.nodes[int(k)].operator().set_state(v) for k, v in token["states"].items()}
-        self._states.update(restored)
-        if self._run is not None:
-            self._run.states.update(restored)
-        self.mark = replace(self._mark(), states={int(k): v for k, v in token["states"].items()})
+        states = {int(k): copy.deepcopy(v) for k, v in token["states"].items()}
+        self._restore(states)
+        self.mark = replace(self._mark(), states=states)
 
     def start_epoch(self, epoch: int) -> None:
         """Forget what is queued and begin an epoch."""
         self.drop()
+        self._restore(self.mark.states)  # what was made ahead and dropped has not happened
         self.schedule.start_epoch(epoch)
         for feeder in self._feeders.values():
             feeder.reset()
-        self.mark = replace(self._mark(), states=self._current_states())
+        self.mark = replace(self._mark(), states=self.mark.states)
 
     def drop(self) -> None:
         """Wait for what is under way and throw it away."""
@@ -378,6 +393,12 @@ class Execution:
     def run(self) -> Run | None:
         """The running plan, once started."""
         return self._run
+
+
+def _holds(node: Node, parents: list[Any]) -> bool:
+    """Whether the node runs for a row; its conditions come last among its parents."""
+    guards = parents[len(parents) - len(node.guards) :]
+    return all(bool(g) == wanted for g, (_, wanted) in zip(guards, node.guards, strict=True))
 
 
 def _open(node: Node) -> Any:

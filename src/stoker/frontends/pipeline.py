@@ -8,18 +8,18 @@ import inspect
 import os
 from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from ..contract.batch import Batch
 from ..contract.errors import ArgumentError, StateError, UnsupportedError, did_you_mean
-from ..executor.execution import Allocate, Delivered, Execution, Settings
-from ..executor.report import Report
 from ..graph.node import Graph
-from ..graph.plan import PASSES
-from ..graph.show import show
 from ..settings import default_threads
 from .definition import DataNode, GraphBuilder
 from .registry import find
+
+if TYPE_CHECKING:  # what plans and runs is imported when the first pipeline is built: `import stoker` stays light
+    from ..executor.execution import Allocate, Delivered, Execution
+    from ..executor.report import Report
 
 # Arguments of DALI's Pipeline that choose between its executors: accepted, there is one way to run here.
 _ACCEPTED = frozenset({
@@ -73,7 +73,7 @@ class Pipeline:
             prefetch_queue_depth = prefetch_queue_depth["cpu_size"]
         depth = _positive("prefetch_queue_depth", prefetch_queue_depth)
         self._depth = depth if exec_async and exec_pipelined else 0
-        self._passes = frozenset(PASSES) if passes is None else passes
+        self._passes = passes
         self._checkpoint = checkpoint
         self._builder = GraphBuilder()
         self._outputs: tuple[Any, ...] | None = None
@@ -106,7 +106,11 @@ class Pipeline:
     def build(self) -> Pipeline:
         """Check the graph, open its data sets and plan it. Starts no thread; called by :meth:`run` if need be."""
         if self._execution is None:
-            settings = Settings(self._batch_size, self._threads, self._seed, self._depth, self._passes)
+            from ..executor.execution import Execution, Settings
+            from ..graph.plan import PASSES
+
+            passes = frozenset(PASSES) if self._passes is None else self._passes
+            settings = Settings(self._batch_size, self._threads, self._seed, self._depth, passes)
             self._execution = Execution(self.graph, find, settings)
             if self._checkpoint is not None:
                 self._execution.set_state(self._checkpoint)
@@ -225,7 +229,11 @@ class Pipeline:
 
     def show(self, form: str = "text") -> str:
         """The graph and its plan as text, or the graph in Graphviz's language (``form="dot"``)."""
-        return show(self.graph, find, form, self.execution.sources if form == "text" else {}, self._passes)
+        from ..graph.show import show
+
+        if form == "dot":
+            return show(self.graph, find, form)
+        return show(self.graph, find, form, self.execution.sources, self.execution.settings.passes)
 
     def serialize(self) -> str:
         """The graph as versioned JSON."""

@@ -114,7 +114,9 @@ def _end_in_stores(steps: StepList) -> StepList:
             copy = Value(len(values), source.dtype, shape, source.layout)
             values[copy.id] = copy
             body = Stage(((load(source.dtype),),), ((),), ((),))
-            result.append(Step(body, (v,), (copy.id,), step.node if step else -1))
+            # Rows that a condition leaves out have nothing to copy (and nobody reads their outputs).
+            guards = step.guards if step else ()
+            result.append(Step(body, (v,), (copy.id,), step.node if step else -1, guards=guards))
             v = copy.id
         outputs.append(v)
     return StepList(result, values, outputs, steps.fed, steps.readers)

@@ -13,6 +13,17 @@ namespace stoker {
 
 namespace {
 
+struct OpenFile {
+  // Without waiting: a pipe that nobody writes to must not hold a worker for ever.
+  explicit OpenFile(const std::string& path) : fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
+  ~OpenFile() {
+    if (fd >= 0) ::close(fd);
+  }
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+  const int fd;
+};
+
 class Read : public Kernel {
  public:
   Read(std::shared_ptr<const FileTable> table, int reader) : table_(std::move(table)), reader_(reader) {}
@@ -21,11 +32,8 @@ class Read : public Kernel {
     const uint64_t index = static_cast<uint64_t>(c.job.indices[reader_][c.row]);
     const std::string path(table_->names.data() + table_->offsets[index],
                            table_->offsets[index + 1] - table_->offsets[index]);
-    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return failed(c, path, errno);
-    const Outcome outcome = read_all(c, path, fd);
-    ::close(fd);
-    return outcome;
+    const OpenFile file(path);
+    return file.fd < 0 ? failed(c, path, errno) : read_all(c, path, file.fd);
   }
 
  private:
@@ -38,6 +46,10 @@ class Read : public Kernel {
     struct stat info;
     if (::fstat(fd, &info) != 0) return failed(c, path, errno);
     if (S_ISDIR(info.st_mode)) return failed(c, path, EISDIR);
+    if (!S_ISREG(info.st_mode)) {
+      *c.error = "expected a regular file, got the pipe, socket or device '" + path + "'";
+      return Outcome::Error;
+    }
     const size_t size = static_cast<size_t>(info.st_size);
     uint8_t* to = c.own->get(size + 1);
     size_t have = 0;

@@ -29,7 +29,7 @@ from ..frontends.registry import names
 from ..graph.node import Edge, Graph
 from .reference import Column, Interpreter, plain_rows
 
-ROWS = 5
+ROWS = 6  # batches of 1, 2, 3 and 6 divide it
 MAX_ELEMENTS = 3000  # of one row: what a reference in NumPy does in a millisecond
 PIXELS = (DType.UINT8, DType.UINT8, DType.UINT8, DType.FLOAT, DType.UINT16, DType.INT16, DType.INT32, DType.FLOAT16)
 Move = Callable[["Garden"], Any]
@@ -133,6 +133,7 @@ class Garden:
         self.builder = GraphBuilder()
         self.seed = int(rng.integers(1 << 62))
         self.pool: list[DataNode] = []
+        self.labels: list[DataNode] = []
         self.refused: Counter[str] = Counter()
         sources = {}
         with self.builder:
@@ -140,6 +141,7 @@ class Garden:
                 chosen = [str(f) for f in rng.permutation(list(files))[: int(rng.integers(2, 7))]]
                 data, label = fn.readers.file(files=chosen, random_shuffle=bool(rng.random() < 0.7))
                 self.pool += [data, label]
+                self.labels = [label]
                 node = self.builder.nodes[-1]
                 sources = {node.id: node.operator.open(node.args)}  # type: ignore[attr-defined]
         rows = Schedule(sources, tuple(sources), self.seed).next(ROWS, wrap=True) if sources else plain_rows(ROWS)
@@ -170,7 +172,7 @@ class Garden:
                 self.interpreter.add(node)
                 if any(x is not None and x.size > MAX_ELEMENTS for x in self.interpreter.column(Edge(node.id))):
                     raise ArgumentError("larger than random graphs are meant to be")
-        except (ArgumentError, UnsupportedError, ValueError, NoSuch):
+        except (ArgumentError, UnsupportedError, ValueError, LookupError, NoSuch):
             self.refused.update([n.operator.name for n in self.builder.nodes[start:]][-1:])
             del self.builder.nodes[start:]
             return False
@@ -269,6 +271,7 @@ def random_graph(*number: int, files: Sequence[str] = (), moves: Sequence[tuple[
             if wanted <= 0:
                 break
     outputs = [garden.array() for _ in range(int(rng.integers(1, 4)))]
+    outputs += garden.labels  # a reader that nothing needs would not be opened, and the rows would be others
     graph = garden.builder.graph(outputs)
     columns = [garden.interpreter.column(e) for e in graph.outputs]
     return RandomGraph(number, garden.seed, graph, garden.rows, columns, garden.interpreter, garden.refused)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Separable resampling in plain NumPy: what the native kernel must equal.
 
-Source of the convention: Pillow's ``Image.resize`` (version 13: horizontal pass first unless the vertical one saves more, 22-bit integer weights and 8-bit rounding
-between the passes for uint8; double sums otherwise), with channels independent.
+Source of the convention: Pillow's ``Image.resize`` (version 13: horizontal pass first unless the vertical one saves
+more; the region passes through float32; 22-bit integer weights and 8-bit rounding between the passes for uint8, double
+sums otherwise, of which int32 rounds half away from zero), with channels independent.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ def _cubic(x: float, a: float = -0.5) -> float:
     return (((x - 5) * x + 8) * x - 4) * a if x < 2 else 0.0
 
 
+_054, _046 = float(np.float32(0.54)), float(np.float32(0.46))  # Pillow's constants are floats
+
 _FILTERS: dict[int, tuple[float, Callable[[float], float]]] = {
     InterpType.INTERP_LINEAR: (1.0, lambda x: max(0.0, 1 - abs(x))),
     InterpType.INTERP_TRIANGULAR: (1.0, lambda x: max(0.0, 1 - abs(x))),
@@ -39,7 +42,7 @@ _FILTERS: dict[int, tuple[float, Callable[[float], float]]] = {
     InterpType.INTERP_GAUSSIAN: (1.0, lambda x: math.exp(-4 * x * x) if abs(x) < 1 else 0.0),
     InterpType.INTERP_BOX: (0.5, lambda x: 1.0 if -0.5 < x <= 0.5 else 0.0),
     InterpType.INTERP_HAMMING: (
-        1.0, lambda x: 1.0 if x == 0 else 0.0 if abs(x) >= 1 else _sinc(x) * (0.54 + 0.46 * math.cos(math.pi * x))
+        1.0, lambda x: 1.0 if x == 0 else 0.0 if abs(x) >= 1 else _sinc(x) * (_054 + _046 * math.cos(math.pi * x))
     ),
 }  # fmt: skip
 
@@ -57,7 +60,7 @@ def _weights(n: int, low: float, high: float, out: int, kind: int, antialias: bo
         last = min(n, int(center + support + 0.5))
         w = [f((k + first - center + 0.5) * (1 / stretch)) for k in range(last - first)]
         total = sum(w)
-        rows.append((first, [x * (1 / total) if total else x for x in w]))
+        rows.append((first, [x / total if total else x for x in w]))
     return rows
 
 
@@ -75,26 +78,42 @@ def _pass(x: npt.NDArray[Any], rows: Sequence[tuple[int, list[float]]]) -> npt.N
             for w, line in zip(weights, part, strict=True):
                 total = total + line.astype(np.float64) * w
             out[i] = total
-    return out if x.dtype == np.uint8 else cast_array(out, DType.of(x.dtype))
+    if x.dtype == np.uint8:
+        return out
+    if x.dtype == np.int32:
+        out = np.trunc(out + np.copysign(0.5, out))
+    return cast_array(out, DType.of(x.dtype))  # type: ignore[no-any-return]
 
 
 def _nearest(x: npt.NDArray[Any], low: float, high: float, out: int) -> npt.NDArray[Any]:
+    """Pillow walks by adding the step, and leaves what lies behind the last pixel blank."""
     scale = (high - low) / out
-    index = [min(max(int(math.floor(low + scale * 0.5 + i * scale)), 0), x.shape[0] - 1) for i in range(out)]
-    return x[index]
+    at, result = low + scale * 0.5, np.zeros((out, *x.shape[1:]), x.dtype)
+    for i in range(out):
+        if int(at) < len(x):
+            result[i] = x[int(at)]
+        at += scale
+    return result
 
 
-def _axis(x: npt.NDArray[Any], axis: int, out: int, low: float, high: float, kind: int, antialias: bool) -> Any:
-    x = np.moveaxis(x, axis, 0)
-    mirrored = low > high
-    low, high = min(low, high), max(low, high)
-    if kind == InterpType.INTERP_NN:
-        y = _nearest(x, low, high, out)
-    elif out == x.shape[0] and low == 0 and high == x.shape[0]:
-        y = x
-    else:
-        y = _pass(x, _weights(x.shape[0], low, high, out, kind, antialias))
-    return np.moveaxis(y[::-1] if mirrored else y, 0, axis)
+class _Axis:
+    """One axis of a resize, with Pillow's short cuts: a pass that only moves pixels picks them."""
+
+    def __init__(self, n: int, out: int, low: float, high: float, kind: int) -> None:
+        self.n, self.out, self.kind, self.mirrored = n, out, kind, low > high
+        first, last = (np.float32(min(max(v, 0.0), n)) for v in (min(low, high), max(low, high)))
+        extent = np.float32(last - first)
+        self.low, self.high = float(first), float(first) + float(extent)
+        self.picks_whole = out == n and self.low == 0 and float(last) == out
+        self.picks_some = float(extent) == out and self.low == math.floor(self.low) and self.low + out <= n
+
+    def run(self, x: npt.NDArray[Any], axis: int, antialias: bool) -> npt.NDArray[Any]:
+        x = np.moveaxis(x, axis, 0)
+        if self.kind == InterpType.INTERP_NN:
+            y = _nearest(x, self.low, self.high, self.out)
+        else:
+            y = _pass(x, _weights(self.n, self.low, self.high, self.out, self.kind, antialias))
+        return np.moveaxis(y[::-1] if self.mirrored else y, 0, axis)
 
 
 def resize_array(
@@ -110,11 +129,19 @@ def resize_array(
     own = x.dtype
     if own not in (np.uint8, np.uint16, np.int16, np.int32, np.float32):
         x = x.astype(np.float32)
-    extents = [x.shape[layout.index(a)] for a in "HW"]
-    saved = [n - o for n, o in zip(extents, out, strict=True)]
+    at = [layout.index(a) for a in "HW"]
+    axes = [
+        _Axis(x.shape[at[i]], int(out[i]), float(low[i]), float(high[i]), int(kinds[i])) for i in (0, 1)
+    ]  # fmt: skip
+    cropped = all(a.picks_some for a in axes)
+    for a in axes:
+        # Of a float, only what Pillow leaves out: its weights for whole-pixel shifts are 1e-17 rather than zero.
+        if cropped or (a.picks_whole if x.dtype == np.float32 else a.picks_some):
+            a.kind = InterpType.INTERP_NN
+    saved = [a.n - a.out for a in axes]
     # Since version 13 Pillow runs the vertical pass first where that leaves much less to do.
-    vertical_first = InterpType.INTERP_NN not in kinds and saved[0] > 0 and saved[0] > 2 * saved[1]
+    filtered = all(a.kind != InterpType.INTERP_NN for a in axes)
+    vertical_first = filtered and saved[0] > 0 and saved[0] > 2 * saved[1]
     for i in (0, 1) if vertical_first else (1, 0):
-        at = layout.index("HW"[i])
-        x = _axis(x, at, int(out[i]), float(low[i]), float(high[i]), int(kinds[i]), antialias)
+        x = axes[i].run(x, at[i], antialias)
     return cast_array(x, DType.of(own)) if x.dtype != own else x

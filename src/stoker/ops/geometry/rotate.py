@@ -128,14 +128,35 @@ def _turn(angle: Scalar) -> tuple[Any, Any]:
     """Cosine and sine, to 15 digits as Pillow rounds them: then 60 degrees are a half, and 90 are exact."""
     turned = angle % 360
     theta = turned * (math.pi / 180)
-    quarter = [ex.equal(turned, k * 90) for k in range(4)]
-    cos = ex.where(quarter[0], 1, ex.where(quarter[2], -1, ex.where(ex.either(quarter[1], quarter[3]), 0, _rounded(ex.cos(theta)))))
-    sin = ex.where(quarter[1], 1, ex.where(quarter[3], -1, ex.where(ex.either(quarter[0], quarter[2]), 0, _rounded(ex.sin(theta)))))
-    return cos, sin
+    at = [ex.equal(turned, k * 90) for k in range(4)]
+
+    def exact(one: int, minus_one: int, other: Scalar) -> Any:
+        quarter = ex.either(ex.either(at[0], at[1]), ex.either(at[2], at[3]))
+        return ex.where(at[one], 1, ex.where(at[minus_one], -1, ex.where(quarter, 0, other)))
+
+    return exact(0, 2, _rounded(ex.cos(theta))), exact(1, 3, _rounded(ex.sin(theta)))
 
 
 def _rounded(x: Scalar) -> Any:
-    return ex.round_even(x * 1e15) / 1e15
+    """``round(x, 15)`` for abs(x) <= 1, bit for bit.
+
+    The product with 1e15 is rounded itself; its error is computed exactly (Dekker, "A floating-point technique for
+    extending the available precision", 1971), so that the sine of 45 degrees falls on the right side.
+    """
+    factor = 1e15
+    product = x * factor
+    (high, low), (factor_high, factor_low) = _halves(x), _halves(factor)
+    error = high * factor_high - product + high * factor_low + low * factor_high + low * factor_low
+    nearest = ex.round_even(product)
+    rest = product - nearest + error
+    return (nearest + ex.where(rest > 0.5, 1, ex.where(rest < -0.5, -1, 0))) / factor
+
+
+def _halves(x: Scalar) -> tuple[Any, Any]:
+    """Two numbers of 26 bits whose sum is ``x``."""
+    shifted = x * 134217729.0
+    high = shifted - (shifted - x)
+    return high, x - high
 
 
 def canvas(cos: Scalar, sin: Scalar, height: Scalar, width: Scalar) -> tuple[Any, Any]:

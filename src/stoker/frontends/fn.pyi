@@ -1,0 +1,680 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``fn``: operators as functions on nodes. Written by tools/stubs.py."""
+
+from collections.abc import Sequence
+from os import PathLike
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from ..contract.types import DType, ImageType, InterpType
+from .constants import Constant
+from .definition import DataNode
+
+Input: TypeAlias = DataNode | Constant | npt.ArrayLike
+DTypeLike: TypeAlias = DType | npt.DTypeLike
+
+def cast(
+    x: Input,
+    /,
+    *,
+    dtype: DTypeLike,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Change the element type. Input: any shape and type. Output: the same shape in ``dtype``.
+
+    Floats round half to even, values outside of the range saturate, NaN becomes 0; anything but 0 is True.
+
+    Args:
+        dtype: Element type of the output.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def crop(
+    x: Input,
+    /,
+    *,
+    dtype: DTypeLike | None = None,
+    output_dtype: DTypeLike | None = None,
+    image_type: ImageType | None = None,
+    out_of_bounds_policy: Literal["error", "pad", "trim_to_shape"] = "error",
+    fill_values: float | Sequence[float] | npt.NDArray[np.generic] = 0.0,
+    crop: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+    crop_h: float | DataNode = 0.0,
+    crop_w: float | DataNode = 0.0,
+    crop_d: float | DataNode = 0.0,
+    crop_pos_x: float | DataNode = 0.5,
+    crop_pos_y: float | DataNode = 0.5,
+    crop_pos_z: float | DataNode = 0.5,
+    rounding: Literal["round", "truncate"] = "round",
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Cut a window. Input: an image, video or volume with layout HWC, CHW, FHWC, ..., any type. Output: the window.
+
+    The start is ``crop_pos * (input - window)``, rounded half away from zero; fractional window sizes are truncated and
+    sizes below 1 mean the whole extent, as in DALI. With ``out_of_bounds_policy="pad"``, a larger window's surplus is
+    shared out in the same way.
+
+    Args:
+        dtype: Element type of the output; by default the input's.
+        output_dtype: Former name of `dtype`.
+        out_of_bounds_policy: error: such a window is an error; pad: what lies outside is `fill_values`;
+            trim_to_shape: it is cut off.
+        fill_values: For "pad": one value, or one per channel.
+        crop: Window as (height, width), or (depth, height, width).
+        crop_h: Height of the window in pixels; 0: the whole height.
+        crop_w: Width of the window in pixels; 0: the whole width.
+        crop_d: Depth of the window; 0: the whole depth.
+        crop_pos_x: Horizontal place: 0 is the left edge, 1 the right one.
+        crop_pos_y: Vertical place: 0 is the top, 1 the bottom.
+        crop_pos_z: Place in depth: 0 is the front, 1 the back.
+        rounding: How the window's start becomes a whole number.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def crop_mirror_normalize(
+    x: Input,
+    /,
+    *,
+    out_of_bounds_policy: Literal["error", "pad", "trim_to_shape"] = "error",
+    fill_values: float | Sequence[float] | npt.NDArray[np.generic] = 0.0,
+    crop: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+    crop_h: float | DataNode = 0.0,
+    crop_w: float | DataNode = 0.0,
+    crop_d: float | DataNode = 0.0,
+    crop_pos_x: float | DataNode = 0.5,
+    crop_pos_y: float | DataNode = 0.5,
+    crop_pos_z: float | DataNode = 0.5,
+    rounding: Literal["round", "truncate"] = "round",
+    mean: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode = 0.0,
+    std: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode = 1.0,
+    mirror: int | DataNode = 0,
+    scale: float = 1.0,
+    shift: float = 0.0,
+    dtype: DTypeLike = DType.FLOAT,
+    output_layout: str = "CHW",
+    pad_output: bool = False,
+    output_dtype: DTypeLike | None = None,
+    image_type: ImageType | None = None,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Crop, mirror, normalise and transpose: the last step before a network. Input: HWC, CHW or FHWC, FCHW.
+
+    ``out = scale * (x - mean) / std + shift``, in float32 as ``(x - mean) * (scale * (1 / std)) + shift``, cast to
+    ``dtype``. Output: ``output_layout``, by default CHW, float32. ``pad_output`` adds channels of zeros up to a power
+    of two. ``fill_values`` are values of the output: they are not normalised.
+
+    Args:
+        out_of_bounds_policy: error: such a window is an error; pad: what lies outside is `fill_values`;
+            trim_to_shape: it is cut off.
+        fill_values: For "pad": one value, or one per channel.
+        crop: Window as (height, width), or (depth, height, width).
+        crop_h: Height of the window in pixels; 0: the whole height.
+        crop_w: Width of the window in pixels; 0: the whole width.
+        crop_d: Depth of the window; 0: the whole depth.
+        crop_pos_x: Horizontal place: 0 is the left edge, 1 the right one.
+        crop_pos_y: Vertical place: 0 is the top, 1 the bottom.
+        crop_pos_z: Place in depth: 0 is the front, 1 the back.
+        rounding: How the window's start becomes a whole number.
+        mean: Mean, one or one per channel.
+        std: Standard deviation, one or one per channel.
+        mirror: Mirror left and right where not 0.
+        scale: Factor after the normalisation.
+        shift: Added last.
+        dtype: Element type of the output.
+        output_layout: Layout of the output (a leading F is kept); "": the input's.
+        pad_output: Add channels of zeros up to a power of two: to make four of three.
+        output_dtype: Former name of `dtype`.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def flip(
+    x: Input,
+    /,
+    *,
+    horizontal: int | DataNode = 1,
+    vertical: int | DataNode = 0,
+    depthwise: int | DataNode = 0,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Mirror along the axes W, H and D. Input: an image, video or volume, any type. Output: the same shape.
+
+    Moves no data: what comes next reads (or stores) in the other direction.
+
+    Args:
+        horizontal: Mirror left and right where not 0.
+        vertical: Mirror top and bottom where not 0.
+        depthwise: Mirror front and back where not 0.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def peek_image_shape(
+    data: Input,
+    /,
+    *,
+    adjust_orientation: bool = True,
+    image_type: ImageType = ImageType.RGB,
+    dtype: DTypeLike = DType.INT64,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Read an image's shape from its header. Input: a file's bytes. Output: ``(3,)``: height, width, channels.
+
+    Args:
+        adjust_orientation: Tell the shape after the EXIF orientation has been applied.
+        image_type: Colour model whose number of channels is told.
+        dtype: Element type of the output.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def random_crop_generator(
+    shape: Input,
+    /,
+    *,
+    num_attempts: int = 10,
+    random_area: float | Sequence[float] | npt.NDArray[np.generic] = (0.08, 1.0),
+    random_aspect_ratio: float | Sequence[float] | npt.NDArray[np.generic] = (0.75, 1.3333333333333333),
+    seed: int | None = None,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> tuple[DataNode, DataNode]:
+    """Draw a window of random area and aspect ratio.
+
+    Input: a shape, (height, width) or (height, width, channels). Outputs: the window's anchor (y, x) and shape (h, w),
+    int64. The area's share is uniform, the ratio log-uniform; if ``num_attempts`` windows do not fit, the largest
+    centred window of a permitted ratio is taken.
+
+    Source: torchvision's ``RandomResizedCrop.get_params``.
+
+    Args:
+        num_attempts: Attempts before the largest centred window of a permitted ratio is taken.
+        random_area: Range of the window's share of the area.
+        random_aspect_ratio: Range of width over height.
+        seed: Seed of this operator's draws; by default it follows from the pipeline's.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def resize(
+    x: Input,
+    /,
+    *,
+    interp_type: InterpType = InterpType.INTERP_LINEAR,
+    min_filter: InterpType | None = None,
+    mag_filter: InterpType | None = None,
+    antialias: bool = True,
+    minibatch_size: int = 32,
+    temp_buffer_hint: int = 0,
+    size: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+    resize_x: float | DataNode | None = None,
+    resize_y: float | DataNode | None = None,
+    resize_shorter: float | DataNode | None = None,
+    resize_longer: float | DataNode | None = None,
+    max_size: float | Sequence[float] | npt.NDArray[np.generic] | None = None,
+    mode: Literal["default", "stretch", "not_larger", "not_smaller"] = "default",
+    subpixel_scale: bool = False,
+    roi_start: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+    roi_end: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+    roi_relative: bool = False,
+    dtype: DTypeLike | None = None,
+    save_attrs: bool = False,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> Any:
+    """Resize images. Input: HWC, CHW, HW or these with a leading F; any type. Output: the same layout and type.
+
+    Exact: uint8 equals Pillow's ``Image.resize`` bit for bit, for every filter, with ``roi_*`` as its ``box=`` (the
+    filter may read around the region); channels are independent. INTERP_LINEAR is Pillow's BILINEAR, INTERP_CUBIC its
+    BICUBIC, INTERP_LANCZOS3 its LANCZOS.
+
+    Args:
+        interp_type: Filter, for shrinking and enlarging.
+        min_filter: Filter for shrinking.
+        mag_filter: Filter for enlarging.
+        antialias: Widen the filter when shrinking, as Pillow does.
+        size: Output (height, width), or one number for both; 0: not given.
+        resize_x: Output width; 0: not given.
+        resize_y: Output height; 0: not given.
+        resize_shorter: Output length of the shorter side; keeps the aspect ratio.
+        resize_longer: Output length of the longer side; keeps the aspect ratio.
+        max_size: Limit of the output size, one or (height, width).
+        mode: default: a size that is not given keeps the aspect ratio; stretch: it keeps its extent;
+            not_larger, not_smaller: keep the aspect ratio within or around the size.
+        subpixel_scale: True moves the region so that the scale is that of the unrounded size.
+        roi_start: Region's (y, x) start in the input.
+        roi_end: Region's (y, x) end; before the start: mirrored.
+        roi_relative: Whether the region is in shares of the input's extents.
+        dtype: Element type of the output; by default the input's.
+        save_attrs: Also output the input's shape, int32.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def rotate(
+    x: Input,
+    /,
+    *,
+    angle: float | DataNode,
+    axis: float | Sequence[float] | npt.NDArray[np.generic] | None = None,
+    fill_value: float | None = None,
+    interp_type: InterpType = InterpType.INTERP_LINEAR,
+    keep_size: bool = False,
+    size: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+    dtype: DTypeLike | None = None,
+    output_dtype: DTypeLike | None = None,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Rotate images about their centre. Input: HWC, CHW, HW or these with a leading F. Output: the same layout.
+
+    The canvas is DALI's: large enough for the whole image, its parity matched to the image's, or as ``keep_size`` and
+    ``size`` say. Multiples of 90 degrees are exact. uint8 on Pillow's canvas with a fill value equals Pillow's
+    ``Image.rotate`` (NEAREST, BILINEAR) bit for bit.
+
+    Args:
+        angle: Angle in degrees, counter-clockwise. Per frame with a fixed canvas.
+        axis: For volumes, which are not supported.
+        fill_value: Value outside of the image; by default that of the nearest edge pixel.
+        interp_type: INTERP_NN or INTERP_LINEAR.
+        keep_size: Keep the image's size.
+        size: Size of the canvas, (height, width).
+        dtype: Element type of the output; by default the input's.
+        output_dtype: Former name of `dtype`.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def slice(
+    x: Input,
+    /,
+    *limits: Input,
+    dtype: DTypeLike | None = None,
+    output_dtype: DTypeLike | None = None,
+    image_type: ImageType | None = None,
+    out_of_bounds_policy: Literal["error", "pad", "trim_to_shape"] = "error",
+    fill_values: float | Sequence[float] | npt.NDArray[np.generic] = 0.0,
+    axes: int | Sequence[int] | npt.NDArray[np.generic] = (1, 0),
+    axis_names: str | None = None,
+    start: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+    end: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+    shape: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+    rel_start: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+    rel_end: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+    rel_shape: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+    normalized_anchor: bool = True,
+    normalized_shape: bool = True,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Cut a window along some axes. Inputs: data, and optionally anchor and shape. Output: the window, same type.
+
+    ``start``, ``end``, ``shape`` are in elements, ``rel_*`` in shares of the extent; the positional anchor and shape
+    are relative unless ``normalized_anchor`` / ``normalized_shape`` are False. Limits round half away from zero, as
+    in DALI.
+
+    Args:
+        dtype: Element type of the output; by default the input's.
+        output_dtype: Former name of `dtype`.
+        out_of_bounds_policy: error: such a window is an error; pad: what lies outside is `fill_values`;
+            trim_to_shape: it is cut off.
+        fill_values: For "pad": one value, or one per channel.
+        axes: The axes that the limits are for; negative ones count from the end.
+        axis_names: The axes by name, for example "HW"; "WH" if the data have these axes.
+        start: First element per axis.
+        end: Element after the last per axis.
+        shape: Number of elements per axis.
+        rel_start: First element as a share of the extent.
+        rel_end: End as a share of the extent.
+        rel_shape: Number of elements as a share of the extent.
+        normalized_anchor: Whether the positional anchor is relative.
+        normalized_shape: Whether the positional shape is relative.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+class decoders:
+    @staticmethod
+    def image(
+        data: Input,
+        /,
+        *,
+        output_type: ImageType = ImageType.RGB,
+        dtype: DTypeLike = DType.UINT8,
+        adjust_orientation: bool = True,
+        jpeg_fancy_upsampling: bool = False,
+        use_fast_idct: bool = False,
+        affine: bool = True,
+        hw_decoder_load: float = 0.65,
+        hybrid_huffman_threshold: int = 1000000,
+        device_memory_padding: int = 16777216,
+        host_memory_padding: int = 8388608,
+        device_memory_padding_jpeg2k: int = 0,
+        host_memory_padding_jpeg2k: int = 0,
+        preallocate_width_hint: int = 0,
+        preallocate_height_hint: int = 0,
+        memory_stats: bool = False,
+        split_stages: bool = False,
+        use_chunk_allocator: bool = False,
+        cache_size: int = 0,
+        cache_threshold: int = 0,
+        cache_type: str = "",
+        cache_debug: bool = False,
+        cache_batch_copy: bool = True,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> DataNode:
+        """Decode an image file. Input: its bytes, uint8 ``(N,)``. Output: ``(H, W, C)``, uint8 unless ``dtype`` says else.
+
+        Exact: JPEG pixels equal libjpeg-turbo's (accurate transform, fancy upsampling), which is what Pillow gives.
+        Baseline JPEG is decoded natively; progressive and unusual JPEG, PNG, BMP, WebP, TIFF, PNM and the first frame of a
+        GIF go through Pillow. A crop that follows is decoded as a window: nothing outside of it is made.
+
+        Args:
+            output_type: Colour model of the output: RGB, BGR, GRAY, YCbCr, ANY_DATA.
+            dtype: Element type. FLOAT is scaled to [0, 1], UINT16 to the full range.
+            adjust_orientation: Turn the image as its EXIF orientation says.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
+    @staticmethod
+    def image_crop(
+        data: Input,
+        /,
+        *,
+        crop: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+        crop_h: float | DataNode = 0.0,
+        crop_w: float | DataNode = 0.0,
+        crop_d: float | DataNode = 0.0,
+        crop_pos_x: float | DataNode = 0.5,
+        crop_pos_y: float | DataNode = 0.5,
+        crop_pos_z: float | DataNode = 0.5,
+        rounding: Literal["round", "truncate"] = "round",
+        output_type: ImageType = ImageType.RGB,
+        dtype: DTypeLike = DType.UINT8,
+        adjust_orientation: bool = True,
+        jpeg_fancy_upsampling: bool = False,
+        use_fast_idct: bool = False,
+        affine: bool = True,
+        hw_decoder_load: float = 0.65,
+        hybrid_huffman_threshold: int = 1000000,
+        device_memory_padding: int = 16777216,
+        host_memory_padding: int = 8388608,
+        device_memory_padding_jpeg2k: int = 0,
+        host_memory_padding_jpeg2k: int = 0,
+        preallocate_width_hint: int = 0,
+        preallocate_height_hint: int = 0,
+        memory_stats: bool = False,
+        split_stages: bool = False,
+        use_chunk_allocator: bool = False,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> DataNode:
+        """Decode a window of an image. Input: a file's bytes. Output: ``(h, w, C)``, uint8 unless ``dtype`` says else.
+
+        The window is that of ``crop``. Only the window is decoded; the pixels equal a crop of the whole image.
+
+        Args:
+            crop: Window as (height, width), or (depth, height, width).
+            crop_h: Height of the window in pixels; 0: the whole height.
+            crop_w: Width of the window in pixels; 0: the whole width.
+            crop_d: Depth of the window; 0: the whole depth.
+            crop_pos_x: Horizontal place: 0 is the left edge, 1 the right one.
+            crop_pos_y: Vertical place: 0 is the top, 1 the bottom.
+            crop_pos_z: Place in depth: 0 is the front, 1 the back.
+            rounding: How the window's start becomes a whole number.
+            output_type: Colour model of the output: RGB, BGR, GRAY, YCbCr, ANY_DATA.
+            dtype: Element type. FLOAT is scaled to [0, 1], UINT16 to the full range.
+            adjust_orientation: Turn the image as its EXIF orientation says.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
+    @staticmethod
+    def image_random_crop(
+        data: Input,
+        /,
+        *,
+        output_type: ImageType = ImageType.RGB,
+        dtype: DTypeLike = DType.UINT8,
+        adjust_orientation: bool = True,
+        jpeg_fancy_upsampling: bool = False,
+        use_fast_idct: bool = False,
+        affine: bool = True,
+        hw_decoder_load: float = 0.65,
+        hybrid_huffman_threshold: int = 1000000,
+        device_memory_padding: int = 16777216,
+        host_memory_padding: int = 8388608,
+        device_memory_padding_jpeg2k: int = 0,
+        host_memory_padding_jpeg2k: int = 0,
+        preallocate_width_hint: int = 0,
+        preallocate_height_hint: int = 0,
+        memory_stats: bool = False,
+        split_stages: bool = False,
+        use_chunk_allocator: bool = False,
+        num_attempts: int = 10,
+        random_area: float | Sequence[float] | npt.NDArray[np.generic] = (0.08, 1.0),
+        random_aspect_ratio: float | Sequence[float] | npt.NDArray[np.generic] = (0.75, 1.3333333333333333),
+        seed: int | None = None,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> DataNode:
+        """Decode a random window of an image. Input: a file's bytes. Output: ``(h, w, C)``, uint8 unless ``dtype`` says else.
+
+        The window is drawn as torchvision's RandomResizedCrop does (see ``random_crop_generator``). Only the window is
+        decoded; the pixels equal a crop of the whole image.
+
+        Args:
+            output_type: Colour model of the output: RGB, BGR, GRAY, YCbCr, ANY_DATA.
+            dtype: Element type. FLOAT is scaled to [0, 1], UINT16 to the full range.
+            adjust_orientation: Turn the image as its EXIF orientation says.
+            num_attempts: Attempts before the largest centred window of a permitted ratio is taken.
+            random_area: Range of the window's share of the area.
+            random_aspect_ratio: Range of width over height.
+            seed: Seed of this operator's draws; by default it follows from the pipeline's.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
+    @staticmethod
+    def image_slice(
+        data: Input,
+        /,
+        *limits: Input,
+        axes: int | Sequence[int] | npt.NDArray[np.generic] = (1, 0),
+        axis_names: str | None = None,
+        start: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+        end: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+        shape: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+        rel_start: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+        rel_end: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+        rel_shape: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+        normalized_anchor: bool = True,
+        normalized_shape: bool = True,
+        output_type: ImageType = ImageType.RGB,
+        dtype: DTypeLike = DType.UINT8,
+        adjust_orientation: bool = True,
+        jpeg_fancy_upsampling: bool = False,
+        use_fast_idct: bool = False,
+        affine: bool = True,
+        hw_decoder_load: float = 0.65,
+        hybrid_huffman_threshold: int = 1000000,
+        device_memory_padding: int = 16777216,
+        host_memory_padding: int = 8388608,
+        device_memory_padding_jpeg2k: int = 0,
+        host_memory_padding_jpeg2k: int = 0,
+        preallocate_width_hint: int = 0,
+        preallocate_height_hint: int = 0,
+        memory_stats: bool = False,
+        split_stages: bool = False,
+        use_chunk_allocator: bool = False,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> DataNode:
+        """Decode a window of an image. Inputs: a file's bytes, and optionally anchor and shape. Output: ``(h, w, C)``.
+
+        The window is that of ``slice``, by default given as (x, y). Only the window is decoded; the pixels equal a slice
+        of the whole image. uint8 unless ``dtype`` says else.
+
+        Args:
+            axes: The axes that the limits are for; negative ones count from the end.
+            axis_names: The axes by name, for example "HW"; "WH" if the data have these axes.
+            start: First element per axis.
+            end: Element after the last per axis.
+            shape: Number of elements per axis.
+            rel_start: First element as a share of the extent.
+            rel_end: End as a share of the extent.
+            rel_shape: Number of elements as a share of the extent.
+            normalized_anchor: Whether the positional anchor is relative.
+            normalized_shape: Whether the positional shape is relative.
+            output_type: Colour model of the output: RGB, BGR, GRAY, YCbCr, ANY_DATA.
+            dtype: Element type. FLOAT is scaled to [0, 1], UINT16 to the full range.
+            adjust_orientation: Turn the image as its EXIF orientation says.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
+class random:
+    @staticmethod
+    def coin_flip(
+        *like: Input,
+        probability: float | DataNode = 0.5,
+        dtype: DTypeLike = DType.INT32,
+        shape: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+        seed: int | None = None,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> DataNode:
+        """Draw 1 with ``probability``, else 0. Output: a scalar or ``shape``, int32 unless ``dtype`` says else.
+
+        Args:
+            probability: Probability of 1, in [0, 1].
+            dtype: Element type of the output.
+            shape: Shape of the output; a scalar if not given.
+            seed: Seed of this operator's draws; by default it follows from the pipeline's.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
+class readers:
+    @staticmethod
+    def file(
+        *,
+        file_root: str | PathLike[str] | None = None,
+        file_list: str | PathLike[str] | None = None,
+        files: Any = None,
+        labels: Any = None,
+        file_filters: Any = None,
+        dir_filters: Any = None,
+        case_sensitive_filter: bool = False,
+        random_shuffle: bool = False,
+        shuffle_after_epoch: bool = False,
+        seed: int | None = None,
+        num_shards: int = 1,
+        shard_id: int = 0,
+        stick_to_shard: bool = False,
+        pad_last_batch: bool = False,
+        initial_fill: int = 1024,
+        prefetch_queue_depth: int = 1,
+        read_ahead: bool = False,
+        skip_cached_images: bool = False,
+        dont_use_mmap: bool = False,
+        lazy_init: bool = False,
+        tensor_init_bytes: int = 1048576,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> tuple[DataNode, DataNode]:
+        """Read whole files. Outputs: the bytes, uint8 ``(N,)``, and the label, int32 ``(1,)``.
+
+        Without ``files`` or ``file_list``, every sub-folder of ``file_root`` is a class; classes are numbered in
+        lexicographic order, and files come in lexicographic order within their class, as in DALI.
+
+        Args:
+            file_root: Folder with one sub-folder per class; the base of relative paths otherwise.
+            file_list: Text file with one "path label" per line.
+            files: Paths, absolute or relative to file_root.
+            labels: One integer per path of `files`; the index of the path if not given.
+            file_filters: Patterns of the names to take; by default the usual image and audio ones.
+            dir_filters: Patterns of the class folders to take; by default all.
+            case_sensitive_filter: Whether the patterns tell upper from lower case.
+            random_shuffle: Another order every epoch: a permutation of the whole data set.
+            shuffle_after_epoch: As random_shuffle, but the first epoch is in order.
+            seed: Seed of the order; by default the pipeline's.
+            num_shards: Into how many parts every epoch is divided.
+            shard_id: Which part this pipeline takes: positions shard_id, shard_id + num_shards, ...
+            pad_last_batch: Told by reader_meta; shards are equally long in any case.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
+def __getattr__(name: str) -> Any: ...

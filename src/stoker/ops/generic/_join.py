@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What ``stack`` and ``cat`` share."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+from ...contract import expr as ex
+from ...contract.lowering import Lowering
+from ...contract.pixel import Px
+from ...contract.step import Value, ViewOp
+from ...contract.types import DType, promote
+
+MAX_INPUTS, MAX_CHANNELS = 8, 16  # of a stage
+
+
+def joined_type(inputs: Sequence[Value]) -> DType:
+    """The type that holds all inputs."""
+    return functools.reduce(promote, [x.dtype for x in inputs])
+
+
+def same_extents(c: Lowering, inputs: Sequence[Value], but: int | None = None) -> None:
+    """Require equal shapes, except for the axis ``but``."""
+    first = inputs[0]
+    for x in inputs[1:]:
+        c.require(x.rank == first.rank, "expected inputs with {0} axes, got {1}", first.rank, x.rank)
+        for axis, (a, b) in enumerate(zip(first.shape, x.shape, strict=True)):
+            if axis != but and not ex.same(a, b):
+                text = f"expected inputs with equal extents, got {{0}} and {{1}} in axis {axis}"
+                c.require(ex.equal(a, b), text, a, b)
+
+
+def axis_of(c: Lowering, rank: int, layout: str) -> int:
+    """The argument ``axis``, or the axis called ``axis_name``."""
+    name = c.const("axis_name")
+    if name is not None and name in layout:
+        return layout.index(name)
+    axis = c.const("axis")
+    c.require(-rank <= axis < rank, "expected an axis from -{0} to {0} - 1, got {1}", rank, axis)
+    return int(axis) % rank
+
+
+def channelled(c: Lowering, inputs: Sequence[Value], pre: Sequence[Sequence[ViewOp]], program: Sequence[Px],
+               shape: Sequence[Any], axis: int, layout: str) -> Value:  # fmt: skip
+    """A stage that writes one element per lane along ``axis``."""
+    order = (*(i for i in range(len(shape)) if i != axis), axis)
+    post = [] if axis == len(shape) - 1 else [ViewOp("permute", list=order)]
+    outs = [(program[0].dtype, shape, layout)]
+    return c.stage(inputs, outs, [program], pre=pre, post=[post], channels=len(program))[0]

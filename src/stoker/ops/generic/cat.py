@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``cat``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...contract import expr as ex
+from ...contract.lowering import Lowering
+from ...contract.operator import Operator, RowContext, Spec, arg
+from ...contract.pixel import load
+from ...contract.step import Value, ViewOp
+from ...contract.types import DType
+from ._arithmetic_reference import common_type
+from ._join import MAX_CHANNELS, MAX_INPUTS, axis_of, channelled, joined_type, same_extents
+
+
+class Cat(Operator, name="cat"):
+    """Join tensors along an axis that they have. Output: the inputs' type, or the one that holds all of them.
+
+    Up to eight tensors with sixteen elements along the axis in all (channels, small vectors) are joined natively, if
+    their extents along it are known when the pipeline is built; others in Python.
+    """
+
+    inputs = (1, 999)
+    axis = arg("int", 0, doc="The axis to join along.")
+    axis_name = arg("str", None, doc="The axis by name; wins over `axis`.")
+    cases = ({}, {"axis": 1}, {"axis": -1})
+
+    def lower(self, c: Lowering, *inputs: Value) -> Value:
+        first = inputs[0]
+        c.require(first.rank > 0, "expected tensors with an axis, got scalars. Use `stack` to join scalars")
+        layout = next((x.layout for x in inputs if x.layout), "")
+        name = c.const("axis_name")
+        c.require(name is None or name in layout, f"expected an axis {name!r} in layout {layout!r}")
+        axis = axis_of(c, first.rank, layout)
+        same_extents(c, inputs, but=axis)
+        if len(inputs) == 1:
+            return first
+        frames = axis > 0 and any(x.per_frame for x in inputs)
+        out = self._joined(c, inputs, axis, layout, joined_type(inputs))
+        return c.mark(out, per_frame=True) if frames else out
+
+    def _joined(self, c: Lowering, inputs: Sequence[Value], axis: int, layout: str, dtype: DType) -> Value:
+        rank = inputs[0].rank
+        shape = list(inputs[0].shape)
+        shape[axis] = sum(x.shape[axis] for x in inputs)
+        small = ex.is_static(shape[axis]) and 0 < shape[axis] <= MAX_CHANNELS
+        if not small or len(inputs) > MAX_INPUTS:
+            return c.python([Spec(dtype, tuple(shape), layout)], inputs)[0]
+        order = (*(i for i in range(rank) if i != axis), axis)
+        pre = [] if axis == rank - 1 else [ViewOp("permute", list=order)]
+        program = [
+            load(x.dtype, i, k).convert(dtype) for i, x in enumerate(inputs) for k in range(int(x.shape[axis]))
+        ]  # fmt: skip
+        return channelled(c, inputs, [pre] * len(inputs), program, shape, axis, layout)
+
+    def reference(self, row: RowContext, *inputs: Any) -> Any:
+        name = row["axis_name"]
+        axis = row["axis"] if name is None else next(x for x in row.layouts if x).index(name)
+        dtype = common_type([x.dtype for x in inputs])
+        return np.concatenate([x.astype(dtype) for x in inputs], axis)

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``full_like``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...contract import expr as ex
+from ...contract.lowering import Lowering
+from ...contract.operator import Operator, RowContext
+from ...contract.step import Value
+from ...contract.types import DType
+from .cast import cast_array
+from .full import filled
+
+
+class FullLike(Operator, name="full_like"):
+    """Fill a tensor of the first input's shape, type and layout with the second input, which is broadcast."""
+
+    inputs = (2, 2)
+    cases = ({},)
+
+    def lower(self, c: Lowering, like: Value, value: Value) -> Value:
+        c.require(value.rank <= like.rank, "expected a value of at most {0} axes, got {1}", like.rank, value.rank)
+        for have, want in zip(value.shape[::-1], like.shape[::-1], strict=False):
+            if not ex.same(have, want):
+                text = "expected a value that can be broadcast, got {0} elements for {1}"
+                c.require(ex.either(ex.equal(have, 1), ex.equal(have, want)), text, have, want)
+        return filled(c, value, like.dtype, like.shape, like.layout)
+
+    def reference(self, row: RowContext, like: Any, value: Any) -> Any:
+        return np.broadcast_to(cast_array(value, DType.of(like.dtype)), like.shape)

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``ones``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...contract.lowering import Lowering
+from ...contract.operator import Operator, RowContext, arg
+from ...contract.step import Value
+from ...contract.types import DType
+from ..random._shape import draw_reference, draw_shape
+from .full import filled
+
+
+class Ones(Operator, name="ones"):
+    """A tensor of ones. Output: ``shape``, a scalar if it is not given."""
+
+    inputs = (0, 0)
+    shape = arg("int", None, many=True, per_row=True, doc="Shape of the output; a scalar if not given.")
+    dtype = arg("dtype", DType.INT32, doc="Element type of the output.")
+    layout = arg("str", None, doc="Names of the output's axes.")
+    cases = ({"shape": (2, 3)}, {"dtype": "float32"})
+
+    def lower(self, c: Lowering) -> Value:
+        return filled(c, 1, c.const("dtype"), draw_shape(c, ()), c.const("layout") or "")
+
+    def reference(self, row: RowContext) -> Any:
+        return np.ones(draw_reference(row, ()), row["dtype"].numpy)

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``ones_like``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...contract.lowering import Lowering
+from ...contract.operator import Operator, RowContext, arg
+from ...contract.step import Value
+from .full import filled
+
+
+class OnesLike(Operator, name="ones_like"):
+    """A tensor of ones with the input's shape and layout. Output: the input's type unless ``dtype`` says else."""
+
+    dtype = arg("dtype", None, doc="Element type of the output; by default the input's.")
+    cases = ({}, {"dtype": "float32"})
+
+    def lower(self, c: Lowering, like: Value) -> Value:
+        dtype = c.const("dtype")
+        return filled(c, 1, like.dtype if dtype is None else dtype, like.shape, like.layout)
+
+    def reference(self, row: RowContext, like: Any) -> Any:
+        return np.ones(like.shape, like.dtype if row["dtype"] is None else row["dtype"].numpy)

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``per_frame``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...contract.lowering import Lowering
+from ...contract.operator import Operator, RowContext, arg
+from ...contract.step import Value
+
+
+class PerFrame(Operator, name="per_frame"):
+    """Mark a tensor as one value per frame: its first axis runs along the frames of what it is an argument of.
+
+    ``fn.rotate(video, angle=fn.per_frame(angles))`` turns every frame by an angle of its own. Moves no data.
+    """
+
+    replace = arg("bool", False, doc="Take also a tensor whose first axis has another name than F.")
+    cases = ({}, {"replace": True})
+
+    def lower(self, c: Lowering, x: Value) -> Value:
+        c.require(x.rank > 0, "expected a tensor with an axis of frames, got a scalar")
+        other = bool(x.layout) and x.layout[0] != "F"
+        if other and not c.const("replace"):
+            c.require(False, f"expected the first axis to be F, got layout {x.layout}. Pass `replace=True`")
+        return c.mark(x, per_frame=True, layout="F" + x.layout[1:] if x.layout else "")
+
+    def reference(self, row: RowContext, x: Any) -> Any:
+        return x

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``brightness``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...contract.operator import arg
+from ._color import OutputDtype
+
+
+class Brightness(OutputDtype, name="brightness"):
+    """Change the brightness: ``brightness * x + brightness_shift * full``. Input: any shape. Output: the same.
+
+    ``full`` is the output type's largest value, 1 for floats.
+    """
+
+    kind = "composite"
+    brightness = arg("float", 1.0, per_row=True, doc="Factor of the brightness.")
+    brightness_shift = arg("float", 0.0, per_row=True, doc="Added, in shares of full intensity.")
+    cases = ({"brightness": 1.5}, {"brightness": 0.5, "brightness_shift": 0.25, "dtype": "float32"})
+
+    def compose(self, c: Any, x: Any) -> Any:
+        names = ("brightness", "brightness_shift", "dtype")
+        return c.apply("brightness_contrast", x, **{name: c.pass_on(name) for name in names})

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``contrast``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...contract.operator import arg
+from ._color import OutputDtype
+
+
+class Contrast(OutputDtype, name="contrast"):
+    """Change the contrast: ``contrast_center + contrast * (x - contrast_center)``. Input: any shape. Output: the same."""
+
+    kind = "composite"
+    contrast = arg("float", 1.0, per_row=True, doc="Factor of the contrast; 0: grey.")
+    contrast_center = arg(
+        "float", None, per_row=True, doc="Intensity that stays: by default 0.5 for floats, half of the range for integers."
+    )
+    cases = ({"contrast": 1.5}, {"contrast": 0.5, "contrast_center": 30.0, "dtype": "float32"})
+
+    def compose(self, c: Any, x: Any) -> Any:
+        names = ("contrast", "contrast_center", "dtype")
+        return c.apply("brightness_contrast", x, **{name: c.pass_on(name) for name in names})

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``random.choice``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...contract.lowering import Lowering
+from ...contract.operator import Operator, RowContext, arg
+from ...contract.step import Value, ViewOp
+from ...contract.types import DType
+from ._shape import draw_reference, draw_shape
+
+
+class Choice(Operator, name="random.choice"):
+    """Draw elements along the first axis. Inputs: the elements, or a number n that stands for 0 .. n - 1; optionally a
+    tensor whose shape the draws take. Output: the elements' type; without ``shape`` one element, moving no data.
+    """
+
+    inputs = (1, 2)
+    draws = 1
+    p = arg("float", None, many=True, per_row=True, doc="Weight of every element; they need not add up to 1.")
+    shape = arg("int", None, many=True, per_row=True, doc="Shape of the draws; one draw if not given.")
+    cases = ({}, {"shape": (5,)})
+
+    def lower(self, c: Lowering, a: Value, *like: Value) -> Value:
+        c.require(a.rank > 0 or not a.dtype.is_float, f"expected a whole number or elements, got one {a.dtype}")
+        weights = self._weights(c)
+        if a.rank and not like and not c.given("shape"):
+            at = self._draw(c, c.numbers([a.shape[0]], DType.INT64, ()), weights, (), DType.INT64)
+            return c.view(a, [ViewOp("slice", 0, c.element(at), 1, 1), ViewOp("drop", 0)])
+        wide = a.dtype in (DType.INT64, DType.UINT64) and a.rank > 0
+        c.require(not wide, f"expected elements of at most 32 bits beside `shape`, got {a.dtype}. Cast them")
+        return self._draw(c, a, weights, (*draw_shape(c, like), *a.shape[1:]), a.dtype)
+
+    @staticmethod
+    def _weights(c: Lowering) -> list[Value]:
+        if not c.given("p"):
+            return []
+        given = c.pass_on("p")
+        return [given if isinstance(given, Value) else c.constant(np.asarray(given, np.float64))]
+
+    @staticmethod
+    def _draw(c: Lowering, a: Value, weights: list[Value], shape: Sequence[Any], dtype: DType) -> Value:
+        return c.native("choice", [a, *weights], [(dtype, shape, "")], attrs=(*c.draw, bool(weights)))[0]
+
+    def reference(self, row: RowContext, a: Any, *like: Any) -> Any:
+        a = np.asarray(a)
+        elements = np.arange(int(a), dtype=a.dtype) if a.ndim == 0 else a
+        shape = draw_reference(row, like)
+        picked = [self._pick(row, len(elements)) for _ in range(int(np.prod(shape)))]
+        return elements[np.asarray(picked, np.int64)].reshape(*shape, *elements.shape[1:])
+
+    @staticmethod
+    def _pick(row: RowContext, count: int) -> int:
+        u = row.stream.uniform()
+        if row["p"] is None:
+            return min(count - 1, int(u * count))
+        weights = np.asarray(row["p"], np.float64).reshape(-1)
+        sums = np.cumsum(weights)
+        inside = np.nonzero(u * sums[-1] < sums)[0]
+        return int(inside[0] if len(inside) else np.nonzero(weights)[0][-1])

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``random.uniform``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...contract import expr as ex
+from ...contract.lowering import Lowering
+from ...contract.operator import Operator, RowContext, arg
+from ...contract.step import Value
+from ...contract.types import DType
+from ..generic.cast import cast_array
+from ._shape import draw_reference, draw_shape
+
+_UNIFORM, _VALUES = 0, 3  # as in native/kernels.hpp
+
+
+class Uniform(Operator, name="random.uniform"):
+    """Draw evenly from ``range``, or one of ``values``. Output: a scalar, ``shape`` or the input's shape, float32.
+
+    A float never reaches the upper end of ``range``. Other types round half to even, as in DALI: ``range=[0, 3]`` with
+    ``dtype=INT32`` gives 3 as well, and 0 and 3 half as often as 1 and 2; for whole numbers use ``values`` or
+    ``random.choice``.
+    """
+
+    inputs = (0, 1)
+    draws = 1
+    range = arg("float", (-1.0, 1.0), many=True, per_row=True, doc="From (inclusive) and to (exclusive).")
+    values = arg("float", None, many=True, per_row=True, doc="The numbers to draw from, instead of `range`.")
+    dtype = arg("dtype", None, doc="Element type of the output; FLOAT by default.")
+    shape = arg("int", None, many=True, per_row=True, doc="Shape of the output; a scalar if not given.")
+    cases = ({}, {"range": (2.0, 5.0), "shape": (4,)}, {"values": (1.0, 2.0, 7.0), "dtype": "int32"})
+
+    def lower(self, c: Lowering, *like: Value) -> Value:
+        dtype = DType.FLOAT if c.const("dtype") is None else c.const("dtype")
+        outputs = [(dtype, draw_shape(c, like), "")]
+        if c.given("values"):
+            c.require(not c.scope_given("range"), "expected one of `range` and `values`, got both")
+            given = c.pass_on("values")
+            values = given if isinstance(given, Value) else c.constant(np.asarray(given, np.float64))
+            return c.native("draw", [values], outputs, attrs=(_VALUES, *c.draw))[0]
+        c.require(c.length("range") in (2, None), "expected `range` with 2 elements, got {0}", c.length("range") or 0)
+        low, high = c.scalar("range", 0), c.scalar("range", 1)
+        fits = ex.both(ex.both(ex.isfinite(low), ex.isfinite(high)), low <= high)
+        c.require(fits, "expected a finite `range` that does not go down, got {0} to {1}", low, high)
+        return c.native("draw", [], outputs, attrs=(_UNIFORM, *c.draw), params=(low, high))[0]
+
+    def reference(self, row: RowContext, *like: Any) -> Any:
+        dtype = DType.FLOAT if row["dtype"] is None else row["dtype"]
+        shape = draw_reference(row, like)
+        count = int(np.prod(shape))
+        if row["values"] is not None:
+            values = np.asarray(row["values"], np.float64).reshape(-1)
+            drawn = [values[int(row.stream.uniform() * len(values))] for _ in np.arange(count)]
+            return cast_array(np.asarray(drawn, np.float64), dtype).reshape(shape)
+        low, high = row.number("range", 0), row.number("range", 1)
+        drawn = [low + (high - low) * row.stream.uniform() for _ in np.arange(count)]
+        out = cast_array(np.asarray(drawn, np.float64), dtype)
+        if dtype in (DType.FLOAT, DType.FLOAT64) and high > low:
+            top = dtype.numpy.type(high)
+            out = np.where(out.astype(np.float64) >= high, np.nextafter(top, dtype.numpy.type(low)), out)
+        return out.reshape(shape)

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the generators of stubs and pages read off an operator's class."""
+
+from __future__ import annotations
+
+import enum
+import inspect
+import json
+import re
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stoker.contract.operator import REQUIRED, Argument, Operator
+from stoker.contract.types import DType, ImageType, InterpType
+from stoker.frontends import registry
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def public() -> dict[str, type[Operator]]:
+    """All operators that users call, by qualified name."""
+    found = {name: registry.find(name) for name in registry.names() if not name.startswith("_")}
+    return {name: operator for name, operator in found.items() if not operator.hidden}
+
+
+def documentation(operator: type[Operator]) -> str:
+    """The docstring without its indentation."""
+    return inspect.cleandoc(operator.__doc__ or "")
+
+
+def inputs(operator: type[Operator]) -> list[inspect.Parameter]:
+    """The operator's inputs, with the names that its own code gives them."""
+    low, high = operator.inputs
+    if high == 0:
+        return []
+    for method in ("lower", "compose", "infer", "reference"):
+        if getattr(operator, method) is not getattr(Operator, method):
+            own = list(inspect.signature(getattr(operator, method)).parameters.values())[2:]
+            if own:
+                return own
+    kind = inspect.Parameter.POSITIONAL_ONLY if low == high == 1 else inspect.Parameter.VAR_POSITIONAL
+    return [inspect.Parameter("x" if low == high == 1 else "inputs", kind)]
+
+
+def outputs(operator: type[Operator]) -> int | None:
+    """How many outputs a call gives; None if its arguments tell."""
+    fixed = ("count_outputs", "returns_tuple")
+    if any(getattr(operator, method) is not getattr(Operator, method) for method in fixed):
+        return None
+    return operator.outputs
+
+
+def value_text(value: Any, prefix: str = "types.") -> str:
+    """A constant as one would write it: ``types.RGB``, ``(0.5, 1.0)``, ``numpy.arange(...)`` as its shape."""
+    if isinstance(value, DType | ImageType | InterpType):
+        return prefix + value.name
+    if isinstance(value, enum.Enum):
+        return str(value)
+    if isinstance(value, np.ndarray):
+        return f"np.asarray({value.tolist()}, np.{value.dtype})" if value.size <= 16 else f"array{value.shape}"
+    if isinstance(value, tuple | list):
+        inner = ", ".join(value_text(v, prefix) for v in value)
+        return f"({inner},)" if len(value) == 1 else f"({inner})"
+    if callable(value):
+        return getattr(value, "__name__", type(value).__name__)
+    return json.dumps(value) if isinstance(value, str) else repr(value)
+
+
+def default(argument: Argument) -> Any:
+    """The default as users write it: a single number for a list of one."""
+    value = argument.convert_default()
+    if argument.many and isinstance(value, tuple) and len(value) == 1:
+        return value[0]
+    return value
+
+
+def is_required(argument: Argument) -> bool:
+    """Whether a call must give the argument."""
+    return argument.default is REQUIRED
+
+
+def call(operator: type[Operator], arguments: Mapping[str, Any]) -> str:
+    """One of the operator's cases as a call."""
+    known = operator.all_arguments()
+    fixed = [p.name for p in inputs(operator) if p.kind is not p.VAR_POSITIONAL]
+    rest = [f"*{p.name}" for p in inputs(operator) if p.kind is p.VAR_POSITIONAL and operator.inputs[0] > len(fixed)]
+    given = []
+    for name, value in arguments.items():
+        enumerated = name in known and known[name].kind in ("dtype", "image_type", "interp")
+        given.append(f"{name}={value_text(_single(known[name].convert(value)) if enumerated else value)}")
+    return f"fn.{operator.name}({', '.join([*fixed, *rest, *given])})"
+
+
+def _single(value: Any) -> Any:
+    return value[0] if isinstance(value, tuple) and len(value) == 1 else value
+
+
+def markdown(text: str) -> str:
+    """A docstring's roles and double back-quotes in Markdown."""
+    text = re.sub(r":\w+:`~?(?:[\w.]*\.)?(\w+)`", r"`\1`", text)
+    return text.replace("``", "`")
+
+
+def write_or_check(made: Mapping[Path, str], command: str, stale: Callable[[], list[Path]] = list) -> int:
+    """Write the files, or with ``--check`` say which are out of date; the exit status.
+
+    Args:
+        made: contents by path.
+        command: what brings the files up to date, for the message.
+        stale: files that should not be there any more.
+    """
+    old = [p for p, text in made.items() if not p.exists() or p.read_text(encoding="utf-8") != text]
+    gone = stale()
+    if "--check" in sys.argv:
+        for path in [*old, *gone]:
+            print(f"{path.relative_to(ROOT)} is out of date: run {command}", file=sys.stderr)
+        return 1 if old or gone else 0
+    for path in old:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(made[path], encoding="utf-8")
+    for path in gone:
+        path.unlink()
+    return 0
