@@ -13,7 +13,6 @@ from pathlib import Path
 
 import operators
 from operators import ROOT, default, documentation, is_required, markdown, value_text
-
 from stoker.contract.operator import COMMON, Argument, Operator
 
 FOLDER = ROOT / "docs" / "operators"

@@ -14,7 +14,6 @@ from collections.abc import Mapping
 
 import operators
 from operators import ROOT, default, documentation, is_required, value_text
-
 from stoker.contract.operator import Argument, Operator
 
 TARGET = ROOT / "src" / "stoker" / "frontends" / "fn.pyi"

@@ -59,9 +59,7 @@ def test_the_whole_story(photos: Path, tmp_path: Path, capsys: pytest.CaptureFix
     assert {path: path.read_bytes() for path in photos.rglob("*") if path.is_file()} == before
 
 
-def test_the_snippet_runs_over_the_listed_files(
-    photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_snippet_runs_as_printed(photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("torch", exc_type=ModuleNotFoundError)
     assert main(["--data", str(photos), "--out", str(tmp_path / "out"), "--seconds", "2"]) == 0
     snippet = capsys.readouterr().out.partition("(it needs torch):\n")[2].replace("...", "seen.append(x.shape)")

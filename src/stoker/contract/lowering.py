@@ -158,7 +158,11 @@ class Lowering:
         if edge is None:
             value = self.scope.args.get(name)
             return len(value) if isinstance(value, tuple) else 1
-        return self._static_count(edge.shape[1:] if edge.per_frame else edge.shape)
+        return self.count(edge)
+
+    def count(self, value: Value) -> int | None:
+        """How many elements a small tensor has (per frame, if it is per frame); None if only run time tells."""
+        return self._static_count(value.shape[1:] if value.per_frame else value.shape)
 
     @staticmethod
     def _static_count(extents: Sequence[Scalar]) -> int | None:
@@ -325,6 +329,10 @@ class Lowering:
     def sample(self, x: Value, sampler: Sampler, height: Scalar, width: Scalar) -> Value:
         """Resample or warp the H and W axes; other axes: C anywhere (or none) and a leading F."""
         layout = self.layout(x)
+        if "F" in layout[1:]:
+            order = [layout.index("F"), *(i for i, name in enumerate(layout) if name != "F")]
+            moved = self.sample(self.permute(x, order), sampler, height, width)
+            return self.permute(moved, [order.index(i) for i in range(x.rank)], x.layout)
         if layout not in ("HWC", "CHW", "HW", "FHWC", "FCHW", "FHW"):
             raise UnsupportedError(
                 f"`{self.scope.operator.name}`: expected layout HWC, CHW, HW or these with a leading F, got {layout!r}"

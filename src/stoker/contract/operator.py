@@ -64,7 +64,7 @@ class Argument:
         one = self._one(value)
         if self.choices and one not in self.choices:
             raise ValueError(f"expected one of {', '.join(map(repr, self.choices))}, got {value!r}")
-        return (one,) if self.many and self.kind in ("int", "float") else one
+        return (one,) if self.many and self.kind in ("int", "float", "str") else one
 
     def convert_default(self) -> Any:
         """The default as it is stored; None if there is none."""
@@ -221,6 +221,7 @@ class Operator:
     exactness: ClassVar[str] = "exact"
     version: ClassVar[int] = 1
     hidden: ClassVar[bool] = False
+    _all_arguments: ClassVar[dict[str, Argument]]
     cases: ClassVar[tuple[dict[str, Any], ...]] = ()
 
     def __init_subclass__(cls, name: str = "", **kwargs: Any) -> None:
@@ -261,7 +262,11 @@ class Operator:
 
     @classmethod
     def all_arguments(cls) -> dict[str, Argument]:
-        return {**cls.arguments, **({"seed": SEED} if cls.draws else {}), **COMMON}
+        known = cls.__dict__.get("_all_arguments")
+        if known is None:
+            known = {**cls.arguments, **({"seed": SEED} if cls.draws else {}), **COMMON}
+            cls._all_arguments = known
+        return known
 
     @classmethod
     def bind(cls, given: Mapping[str, Any]) -> dict[str, Any]:

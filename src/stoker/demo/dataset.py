@@ -81,11 +81,10 @@ def make(
     """
     if count < 1:
         raise ValueError(f"`make`: expected `count` >= 1, got {count}.")
-    key = {"format": FORMAT, "count": count, "seed": seed}
-    earlier = _read(root)
-    if earlier is not None and earlier["key"] == key and _complete(root, earlier["files"]):
-        return DataSet(root, count, sum(earlier["files"].values()), made=False)
-    if earlier is None and root.exists() and (not root.is_dir() or any(root.iterdir())):
+    earlier = find(root, count, seed=seed)
+    if earlier is not None:
+        return earlier
+    if _read(root) is None and root.exists() and (not root.is_dir() or any(root.iterdir())):
         raise FolderTaken(f"{root} exists and was not made by this demonstration. Choose another folder with --out.")
     root.parent.mkdir(parents=True, exist_ok=True)
     unfinished = Path(tempfile.mkdtemp(prefix=f".{root.name}-", dir=root.parent))
@@ -93,7 +92,7 @@ def make(
         files = _write_images(unfinished, count, seed, workers or available_cpus(), progress)
         (unfinished / "README.txt").write_text(_NOTE)
         made_with = {"pillow": pillow_version, photos.DISTRIBUTION: photos.version()}
-        manifest = {"key": key, "made_with": made_with, "files": files}
+        manifest = {"key": _key(count, seed), "made_with": made_with, "files": files}
         (unfinished / MANIFEST).write_text(json.dumps(manifest, indent=0))
         unfinished.chmod(0o755)
         if root.exists():
@@ -107,6 +106,18 @@ def make(
 def available_cpus() -> int:
     """Number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def find(root: Path, count: int = DEFAULT_COUNT, *, seed: int = 0) -> DataSet | None:
+    """The set that `make` would use again; None if it would have to make one."""
+    manifest = _read(root)
+    if manifest is None or manifest["key"] != _key(count, seed) or not _complete(root, manifest["files"]):
+        return None
+    return DataSet(root, count, sum(manifest["files"].values()), made=False)
+
+
+def _key(count: int, seed: int) -> dict[str, str | int]:
+    return {"format": FORMAT, "count": count, "seed": seed}
 
 
 def _read(root: Path) -> dict[str, Any] | None:

@@ -73,9 +73,10 @@ def _run(data: Path | None, out: Path, seconds: float) -> None:
 
 def _make_data(out: Path) -> Survey:
     root = out / "data"
-    with progress_bar(dataset.DEFAULT_COUNT, "photographs") as bar:
-        made = dataset.make(root, progress=bar.update)
-        bar.update(0 if made.made else made.count)
+    made = dataset.find(root)
+    if made is None:
+        with progress_bar(dataset.DEFAULT_COUNT, "photographs") as bar:
+            made = dataset.make(root, progress=bar.update)
     found = survey(root)
     found.left_out.clear()  # the data set's own manifest and note
     messages.data(

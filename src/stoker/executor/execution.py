@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from ..contract.batch import Batch
 from ..contract.errors import ArgumentError, DataError, StateError, UnsupportedError, message
@@ -21,7 +23,7 @@ from ..graph.node import Graph, Node
 from ..graph.plan import PASSES, Plan, PlannedOutput, make_plan
 from .report import Meter, Report
 from .run import Feeds, InFlight, Replay, Run, specs_of, to_array
-from .schedule import Rows, Schedule
+from .schedule import AtEnd, Rows, Schedule
 
 TOKEN = 1
 Allocate = Callable[[int, PlannedOutput, int], "tuple[int, Any] | None"]
@@ -44,6 +46,7 @@ class Mark:
 
     epoch: int
     position: int
+    consumed: int  # by all shards together
     sources: tuple[Any, ...] = ()
     states: Mapping[int, Any] = field(default_factory=dict)
 
@@ -68,6 +71,34 @@ class _Queued:
     error: BaseException | None = None
 
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _alone(method: Callable[Concatenate[Execution, P], T]) -> Callable[Concatenate[Execution, P], T]:
+    """One thread at a time, and only in the process that the run belongs to.
+
+    Raises:
+        StateError: the pipeline is closed, or the call comes from its own source.
+    """
+
+    @functools.wraps(method)
+    def alone(self: Execution, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        self._check_usable()  # first: in a child process the lock may be held for ever
+        with self._lock:
+            if self._busy:
+                raise StateError("a pipeline cannot be asked for batches, or moved, by one of its own sources")
+            try:
+                self._busy = True
+                return method(self, *args, **kwargs)
+            finally:
+                self._busy = False
+                if self._closed:
+                    self._queue.clear()
+
+    return alone
+
+
 class Execution:
     """Runs ``graph``. Nothing starts before the first batch is asked for."""
 
@@ -86,6 +117,8 @@ class Execution:
         self._states: dict[int, Any] = {}
         self._queue: deque[_Queued] = deque()
         self._closed = False
+        self._lock = threading.RLock()
+        self._busy = False
         self._meter = Meter()
         self.mark = self._mark()
         with contextlib.suppress(Undeclared):
@@ -126,7 +159,7 @@ class Execution:
             values = [[p[r] for p in parents] for r in range(len(rows))]
             active = [r for r, v in enumerate(values) if _holds(node, v)]
             given = [values[r][: len(node.inputs) + len(edges)] for r in active]
-            replay[node.id] = made = run.call(body, active, given, rows)
+            replay[node.id] = made = run.call(body, active, given, rows, self.settings.seed)
         finally:
             self._states.update(run.states)
             run.close()
@@ -149,28 +182,45 @@ class Execution:
 
     # ---- batches ----
 
-    def next(self, *, wrap: bool, allocate: Allocate | None = None) -> Delivered | None:
-        """The next batch, or None at the end of the epoch (without ``wrap``) or of the data.
+    @_alone
+    def next(self, at_end: AtEnd = "stop", allocate: Allocate | None = None) -> Delivered | None:
+        """The next batch, or None at the end of the data, and at that of an epoch unless ``at_end`` is "go_on".
 
         Raises:
             DataError: a row of this batch failed; the next call gives the next batch.
             StateError: the pipeline is closed.
         """
-        if self._closed:
-            raise StateError("the pipeline is closed")
         asked = time.perf_counter()
-        self._fill(max(1, self.settings.depth), wrap, allocate)
+        self._fill(max(1, self.settings.depth), at_end, allocate)
         if not self._queue:
             return None
-        item = self._queue.popleft()
+        item = self._queue[0]
         item.mark.states = self.mark.states
-        self.mark = item.mark
-        outputs = self._finish(item)
+        try:
+            outputs = self._finish(item)
+        except Exception:
+            self._pass(item)
+            raise
+        # Up to here (and in the next lines) Ctrl-C leaves the batch in the queue, to be delivered by the next call.
         assert item.rows is not None
         self._meter.delivered(len(item.rows), asked, time.perf_counter())
-        if self.settings.depth and not (self._queue and self._queue[-1].error):
-            self._fill(self.settings.depth, wrap, allocate)
+        if self.settings.depth:
+            self._fill(self.settings.depth + 1, at_end, allocate)
+        self._pass(item)
         return Delivered(outputs, item.rows, self.mark)
+
+    def _pass(self, item: _Queued) -> None:
+        """The batch at the head of the queue has had its turn."""
+        self.mark = item.mark
+        item.flight = None
+        if self._queue:  # a thread that closes the pipeline may have been here
+            self._queue.popleft()
+
+    def _check_usable(self) -> None:
+        if self._closed:
+            raise StateError("the pipeline is closed")
+        if self._run is not None:
+            self._run.check_usable()
 
     def _finish(self, item: _Queued) -> list[Any]:
         """The outputs. Stateful operators have seen the batch also if a row of it fails."""
@@ -202,25 +252,25 @@ class Execution:
             operator = self.graph.nodes[k].operator()
             kept[k] = operator.set_state(copy.deepcopy(states[k])) if k in states else operator.init()
 
-    def _fill(self, depth: int, wrap: bool, allocate: Allocate | None) -> None:
+    def _fill(self, depth: int, at_end: AtEnd, allocate: Allocate | None) -> None:
         while len(self._queue) < depth:
             if self._queue and self._queue[-1].error is not None:
                 return
-            before = (self.schedule.epoch, self.schedule.position)
+            before = (self.schedule.epoch, self.schedule.consumed(self.schedule.position))
             try:
-                item = self._submit_next(wrap, allocate)
+                item = self._submit_next(at_end, allocate)
             except Exception as error:  # noqa: BLE001 - a user's source may raise anything; its batch does
                 # In order: batches before it are delivered first.
                 item = _Queued(self._mark(), error=error)
             except BaseException:
-                self.schedule.epoch, self.schedule.position = before
+                self.schedule.seek(*before)
                 raise
             if item is None:
                 return
             self._queue.append(item)
 
-    def _submit_next(self, wrap: bool, allocate: Allocate | None) -> _Queued | None:
-        rows, feeds = self._pull(wrap)
+    def _submit_next(self, at_end: AtEnd, allocate: Allocate | None) -> _Queued | None:
+        rows, feeds = self._pull(at_end)
         if rows is None:
             return None
         run = self._run or self._start(rows, feeds)
@@ -230,22 +280,20 @@ class Execution:
         replay, self._replay = self._replay, None
         return _Queued(mark, rows, run.submit(rows, feeds, self._supply(rows, allocate), replay))
 
-    def _pull(self, wrap: bool) -> tuple[Rows | None, dict[tuple[int, int], Any]]:
+    def _pull(self, at_end: AtEnd) -> tuple[Rows | None, dict[tuple[int, int], Any]]:
         """Rows and what the caller's sources give for them."""
         count = self.settings.batch_size
         rows = None
         if not self._ready():
             return None, {}
         if self.sources:
-            rows = self.schedule.next(count, wrap=wrap)
+            rows = self.schedule.next(count, at_end)
             if rows is None:
                 return None, {}
             count = len(rows)
         feeds: dict[tuple[int, int], Any] = {}
-        for node, feeder in self._feeders.items():
-            try:
-                data = feeder.pull(count, self.schedule.epoch)
-            except StopIteration:
+        for node, data in self._pull_all(count).items():
+            if data is None:
                 return None, {}
             for output, column in enumerate(data):
                 feeds[node, output] = column
@@ -261,8 +309,29 @@ class Execution:
                         )
                     )  # fmt: skip
         if rows is None:
-            rows = self.schedule.next(count, wrap=True)
+            rows = self.schedule.next(count, "go_on")
         return rows, feeds
+
+    def _pull_all(self, count: int) -> dict[int, Any]:
+        """A batch from every source; None from one that has ended.
+
+        All are asked also if one fails, so that what they give next belongs together again.
+        """
+        pulled: dict[int, Any] = {}
+        failed: Exception | None = None
+        for node, feeder in self._feeders.items():
+            try:
+                pulled[node] = feeder.pull(count, self.schedule.epoch)
+            except StopIteration:
+                pulled[node] = None
+            except Exception as error:  # noqa: BLE001 - a user's source may raise anything
+                failed = failed or error
+            first = pulled.get(node)
+            if not self.sources and first and len(pulled) == 1:
+                count = len(first[0])
+        if failed is not None:
+            raise failed
+        return pulled
 
     def _ready(self) -> bool:
         """Whether all sources have data; without a batch under way, waiting (or failing) is the only choice."""
@@ -286,8 +355,7 @@ class Execution:
 
     def run_rows(self, rows: Rows, feeds: Feeds) -> list[Any]:
         """Run given rows at once, on the caller's thread, beside the queue (inference, eager, substitutes)."""
-        if self._closed:
-            raise StateError("the pipeline is closed")
+        self._check_usable()
         run = self._run or self._start(rows, feeds)
         replay, self._replay = self._replay, None
         return run.run_here(rows, feeds, replay)
@@ -316,7 +384,8 @@ class Execution:
 
     def _mark(self) -> Mark:
         sources = tuple(f.position for f in self._feeders.values()) if self._feeders else ()
-        return Mark(self.schedule.epoch, self.schedule.position, sources)
+        position = self.schedule.position
+        return Mark(self.schedule.epoch, position, self.schedule.consumed(position), sources)
 
     def _facts(self) -> dict[str, Any]:
         """What must be equal where a state is restored."""
@@ -327,10 +396,6 @@ class Execution:
             "seed": self.settings.seed,
         }
 
-    @property
-    def _shards(self) -> int:
-        return next((s.num_shards for s in self.sources.values()), 1)
-
     def get_state(self) -> dict[str, Any]:
         """The token of the last delivered batch; StateError if a source cannot be taken up again."""
         for node, feeder in self._feeders.items():
@@ -338,11 +403,12 @@ class Execution:
         return {
             **self._facts(),
             "epoch": self.mark.epoch,
-            "consumed": self.mark.position * self._shards,
+            "consumed": self.mark.consumed,
             "sources": {str(k): p for k, p in zip(self._feeders, self.mark.sources, strict=True)},
             "states": {str(k): copy.deepcopy(v) for k, v in self.mark.states.items()},
         }
 
+    @_alone
     def set_state(self, token: Mapping[str, Any]) -> None:
         """Go on after the batch whose token this is."""
         named = {"stoker_state": "format", "graph": "graph", "data": "data set", "seed": "seed"}
@@ -352,38 +418,45 @@ class Execution:
                     f"the state was saved with another {named[key]}: expected {mine!r}, got {token.get(key)!r}. "
                     "Build the same pipeline over the same files with the same seed, or start without the state"
                 )
-        self.drop()
-        self.schedule.epoch = int(token["epoch"])
-        self.schedule.position = -(-int(token["consumed"]) // self._shards)
+        self._drop()
+        self.schedule.seek(int(token["epoch"]), int(token["consumed"]))
         for key, position in token["sources"].items():
             self._feeders[int(key)].seek(position)
         states = {int(k): copy.deepcopy(v) for k, v in token["states"].items()}
         self._restore(states)
         self.mark = replace(self._mark(), states=states)
 
+    @_alone
     def start_epoch(self, epoch: int) -> None:
         """Forget what is queued and begin an epoch."""
-        self.drop()
+        self._drop()
         self._restore(self.mark.states)  # what was made ahead and dropped has not happened
         self.schedule.start_epoch(epoch)
         for feeder in self._feeders.values():
             feeder.reset()
         self.mark = replace(self._mark(), states=self.mark.states)
 
-    def drop(self) -> None:
+    def _drop(self) -> None:
         """Wait for what is under way and throw it away."""
         while self._queue:
-            item = self._queue.popleft()
-            if item.flight is not None and self._run is not None:
+            flight = self._queue[0].flight
+            if flight is not None and self._run is not None:
                 with contextlib.suppress(DataError):
-                    self._run.collect(item.flight)
+                    self._run.collect(flight)
+            self._queue.popleft()
 
     def close(self) -> None:
-        """Stop; idempotent."""
+        """Stop; idempotent. May be called from any thread, also from the user's code that a pipeline runs."""
         self._closed = True
         if self._run is not None:
             self._run.close()
-        self._queue.clear()  # after the threads that write into its memory have ended
+        # After the threads that write into its memory have ended. A thread that is in `next` does it when it leaves.
+        if self._lock.acquire(blocking=False):
+            try:
+                if not self._busy:
+                    self._queue.clear()
+            finally:
+                self._lock.release()
 
     @property
     def closed(self) -> bool:

@@ -29,6 +29,7 @@ from .schedule import Rows
 
 _DONE, _PYTHON, _TIMEOUT, _CLOSED = range(4)
 _POLL_S = 0.1  # how long Ctrl-C may go unnoticed while a batch is awaited
+_EXIT_S = 1.0  # how long the end of the process waits for Python code that runs in a pipeline
 
 Replay = dict[int, list[Any]]  # node -> outputs per row, made while types were being found
 Feeds = Mapping[tuple[int, int], Any]  # (node, output) -> an array with one element per row, or a list of arrays
@@ -36,17 +37,24 @@ Feeds = Mapping[tuple[int, int], Any]  # (node, output) -> an array with one ele
 
 @dataclass(eq=False, slots=True)
 class InFlight:
-    """A batch on its way. ``kept`` are the caller's arrays that the native side reads or writes."""
+    """A batch on its way. ``kept`` are the caller's arrays that the native side reads or writes.
+
+    ``taken`` are the outputs that have been handed over: Ctrl-C may come between any two of them.
+    """
 
     job: Any
     rows: Rows
     kept: list[Any]
     supplied: dict[int, Any]
     replay: Replay
+    seed: int
     record: bool = False
     number: int = -1  # its place among the submitted ones
     failures: dict[int, BaseException] = field(default_factory=dict)
     states: dict[int, Any] = field(default_factory=dict)
+    taken: list[Any] = field(default_factory=list)
+    error: DataError | None = None
+    done: bool = False
 
 
 _live: weakref.WeakSet[Run] = weakref.WeakSet()
@@ -82,78 +90,107 @@ class Run:
     def submit(self, rows: Rows, feeds: Feeds, supply: Mapping[int, tuple[int, Any]],
                replay: Replay | None = None) -> InFlight:  # fmt: skip
         """Queue a batch for the worker threads. ``supply`` gives outputs' memory: number -> (address, owner)."""
-        self._check_usable()
-        flight = self._prepare(rows, feeds, supply, replay)
+        self.check_usable()
+        flight = self._prepare(rows, feeds, supply, replay, self.seed)
         flight.number = self._submitted
+        try:
+            self._engine.submit(flight.job)
+        except BaseException:  # no thread could be started
+            self._forget(flight)
+            raise
         self._submitted += 1
-        self._engine.submit(flight.job)
         return flight
 
     def _prepare(
-        self, rows: Rows, feeds: Feeds, supply: Mapping[int, tuple[int, Any]], replay: Replay | None
+        self, rows: Rows, feeds: Feeds, supply: Mapping[int, tuple[int, Any]], replay: Replay | None, seed: int
     ) -> InFlight:
-        job = self._engine.acquire(rows.keys, rows.epochs, self.seed, rows.indices)
-        kept: list[Any] = []
+        job = self._engine.acquire(rows.keys, rows.epochs, seed, rows.indices)
+        flight = InFlight(job, rows, [], {}, {} if replay is None else replay, seed)
+        self._flying[job.id] = flight
+        try:
+            self._feed(flight, feeds)
+        except BaseException:
+            self._forget(flight)
+            raise
+        for output, (address, owner) in supply.items():
+            job.supply(output, address)
+            flight.supplied[output] = owner
+        return flight
+
+    def _feed(self, flight: InFlight, feeds: Feeds) -> None:
+        job = flight.job
         for key, data in feeds.items():
             value = self.plan.fed.get(key)
             if value is None:
                 continue
-            kept.append(data)
+            flight.kept.append(data)
             if isinstance(data, np.ndarray):
                 job.feed_rows(value, data)
             else:
                 for r, row in enumerate(data):
                     job.feed(value, r, row)
-        supplied = {}
-        for output, (address, owner) in supply.items():
-            job.supply(output, address)
-            supplied[output] = owner
-        flight = InFlight(job, rows, kept, supplied, {} if replay is None else replay)
-        self._flying[job.id] = flight
-        return flight
 
     def collect(self, flight: InFlight) -> list[Any]:
-        """Wait for a batch; its outputs: supplied owners, arrays (dense), or lists of arrays (ragged)."""
-        while True:
+        """Wait for a batch; its outputs: supplied owners, arrays (dense), or lists of arrays (ragged).
+
+        After Ctrl-C it may be called again.
+        """
+        self._check_process()
+        while not flight.done:
             state = self._engine.wait(flight.job, _POLL_S)
             if state == _DONE:
-                return self._take(flight)
-            if state == _CLOSED:
+                self._take(flight)
+            elif state == _CLOSED:
                 raise StateError("the pipeline was closed while a batch was awaited")
-            if state == _PYTHON:
+            elif state == _PYTHON:
                 self._serve_python()
+        self._forget(flight)
+        if flight.error is None:
+            return self._outputs(flight)
+        try:
+            raise flight.error
+        finally:
+            del flight  # the error's traceback must not keep the batch
 
-    def run_here(self, rows: Rows, feeds: Feeds, replay: Replay | None = None, *, record: bool = False) -> list[Any]:
+    def run_here(self, rows: Rows, feeds: Feeds, replay: Replay | None = None, *, record: bool = False,
+                 seed: int | None = None) -> list[Any]:  # fmt: skip
         """Run one batch on the caller's thread, without a queue or another thread.
 
-        ``record`` puts what Python nodes give into ``replay``.
+        ``record`` puts what Python nodes give into ``replay``; ``seed`` stands for the run's own.
         """
-        flight = self._prepare(rows, feeds, {}, replay)
+        self._check_process()
+        flight = self._prepare(rows, feeds, {}, replay, self.seed if seed is None else seed)
         flight.record = record
-        self._engine.begin(flight.job)
         try:
+            self._engine.begin(flight.job)
             while (work := self._engine.advance(flight.job)) is not None:
                 self._do(work)
-        except BaseException:
-            self._forget(flight)
-            raise
-        return self._take(flight)
-
-    def _take(self, flight: InFlight) -> list[Any]:
-        job = flight.job
-        try:
-            if job.has_errors:
-                raise self._error(flight)
-            return [
-                flight.supplied[i] if i in flight.supplied else job.take_output(i)
-                for i in range(len(self.plan.outputs))
-            ]
+            self._take(flight)
         finally:
             self._forget(flight)
+        if flight.error is None:
+            return self._outputs(flight)
+        try:
+            raise flight.error
+        finally:
+            del flight
+
+    def _take(self, flight: InFlight) -> None:
+        if flight.job.has_errors:
+            flight.error = self._error(flight)
+        else:
+            own = [i for i in range(len(self.plan.outputs)) if i not in flight.supplied]
+            # `extend` and `map` are one call: no signal handler runs between taking an output and keeping it.
+            flight.taken.extend(map(flight.job.take_output, own[len(flight.taken) :]))
+        flight.done = True
+
+    def _outputs(self, flight: InFlight) -> list[Any]:
+        taken = iter(flight.taken)
+        return [flight.supplied[i] if i in flight.supplied else next(taken) for i in range(len(self.plan.outputs))]
 
     def _forget(self, flight: InFlight) -> None:
-        self._flying.pop(flight.job.id, None)
-        self._engine.release(flight.job)
+        if self._flying.pop(flight.job.id, None) is not None:
+            self._engine.release(flight.job)
 
     # ---- Python work ----
 
@@ -184,8 +221,22 @@ class Run:
     def _finish(self, work: Any, run: Callable[[], None]) -> None:
         try:
             run()
+        except BaseException as error:
+            # Rows that nothing was made for must not go on. Only the caller's own thread is interrupted.
+            self._fail_work(work, error)
+            if threading.current_thread() is not self._server:
+                raise
         finally:
             self._engine.finish_python(work)
+
+    def _fail_work(self, work: Any, error: BaseException) -> None:
+        job = work.job
+        if work.row >= 0:
+            self._fail(job, work.row, work.step, error)
+            return
+        number = self.plan.segments[job.segment][1][0]
+        for row in range(job.rows):
+            self._fail(job, row, number, error)
 
     def _hand_over(self, work: Any) -> None:
         step = self.plan.steps[work.step]
@@ -204,10 +255,11 @@ class Run:
             step = self.plan.steps[number]
             assert isinstance(step.body, PyCall)
             rows = [r for r in range(job.rows) if job.active(r, number)]
-            inputs = [[job.array(r, v) for v in step.inputs] for r in rows]
+            # Copies: the user's code may keep what it is given, or change it.
+            inputs = [[job.array(r, v).copy() for v in step.inputs] for r in rows]
             made = flight.replay.get(step.node)
             if made is None:
-                made = self.call(step.body, rows, inputs, flight.rows)
+                made = self.call(step.body, rows, inputs, flight.rows, flight.seed)
                 if flight.record:
                     flight.replay[step.node] = made
             for r, result in zip(rows, made, strict=True):
@@ -219,19 +271,19 @@ class Run:
                 # A copy: the next batch may change the state before this one is delivered.
                 flight.states[step.node] = copy.deepcopy(step.body.operator.get_state(self.states[step.node]))
 
-    def _context(self, body: PyCall, row: int, inputs: Sequence[Any], rows: Rows) -> RowContext:
+    def _context(self, body: PyCall, row: int, inputs: Sequence[Any], rows: Rows, run_seed: int) -> RowContext:
         edges = dict(zip(body.edges, inputs[len(inputs) - len(body.edges) :], strict=True))
         seed = body.args.get("seed")
         stream = None
         if body.operator.draws:
-            own = seed if seed is not None and seed >= 0 else self.seed
+            own = seed if seed is not None and seed >= 0 else run_seed
             stream = Stream(own, int(rows.epochs[row]), int(rows.keys[row]), body.draw)
         return RowContext(
             {**body.args, **edges}, layouts=body.layouts, stream=stream, state=self.states.get(body.node),
             place=(row, len(rows)),
         )  # fmt: skip
 
-    def call(self, body: PyCall, active: list[int], values: list[list[Any]], rows: Rows) -> list[Any]:
+    def call(self, body: PyCall, active: list[int], values: list[list[Any]], rows: Rows, seed: int) -> list[Any]:
         """Run Python code for the active rows of a batch.
 
         Args:
@@ -241,7 +293,7 @@ class Run:
             Per active row a tuple of outputs, or the exception that it raised.
         """
         operator = body.operator
-        contexts = [self._context(body, r, x, rows) for r, x in zip(active, values, strict=True)]
+        contexts = [self._context(body, r, x, rows, seed) for r, x in zip(active, values, strict=True)]
         inputs = [tuple(x[: len(x) - len(body.edges)]) for x in values]
         if operator.runs_batches(body.args):
             try:
@@ -308,23 +360,34 @@ class Run:
 
     # ---- end ----
 
-    def _check_usable(self) -> None:
+    def check_usable(self) -> None:
+        """StateError if the run is closed or belongs to another process."""
         if self._engine.closed:
             raise StateError("the pipeline is closed")
+        self._check_process()
+
+    def _check_process(self) -> None:
         if os.getpid() != self._pid:
             raise StateError(
                 "this pipeline was started in another process: threads do not survive a fork. Build it in the process "
                 'that uses it, or use the "spawn" start method'
             )
 
-    def close(self) -> None:
-        """Stop all threads; idempotent. Rows in flight are finished first, queued ones dropped."""
+    def close(self, wait_s: float | None = None) -> None:
+        """Stop all threads; idempotent. Rows in flight are finished first, queued ones dropped.
+
+        Args:
+            wait_s: how long Python code that is running is waited for; by default until it ends.
+        """
         if os.getpid() != self._pid:
             return
         self._engine.close()
-        server, self._server = self._server, None
+        server = self._server
         if server is not None and server is not threading.current_thread():
-            server.join()
+            server.join(wait_s)
+            if server.is_alive():
+                return  # what it works on must stay
+        self._server = None
         self._flying.clear()
         _live.discard(self)
 
@@ -362,7 +425,7 @@ def _serve(engine: Any, owner: weakref.ref[Run]) -> None:
 @atexit.register
 def _close_all() -> None:
     for run in list(_live):
-        run.close()
+        run.close(_EXIT_S)
 
 
 def _as_tuple(x: Any) -> tuple[Any, ...]:

@@ -11,7 +11,7 @@ import torch
 from ..contract.batch import Batch
 from ..contract.errors import ArgumentError, StateError
 from ..contract.types import DType
-from ..executor.execution import Delivered
+from ..executor.execution import AtEnd, Delivered
 from ..frontends.pipeline import Pipeline
 from ..graph.plan import PlannedOutput
 
@@ -62,9 +62,10 @@ class Loader:
         self._policy = policy
         self._size = size
         self._pin = pin_memory
+        self._at_end: AtEnd = "fill" if policy == "fill" else "stop"
         self._done = 0  # batches of the running epoch
-        self._fresh = True  # at an epoch's start
-        self._iterating = 0
+        self._fresh = True  # the next loop takes the epoch as it stands
+        self._loop = 0  # number of the running loop
 
     def __len__(self) -> int:
         """Batches of an epoch; TypeError if only the source knows."""
@@ -79,36 +80,39 @@ class Loader:
     def __iter__(self) -> Iterator[Any]:
         """The rest of the running epoch after a restored state, else the next whole epoch.
 
-        A loop that stopped early is not taken up again: the next one starts the next epoch.
+        The loop begins with its first batch. After a :class:`~stoker.DataError` it goes on with the next batch. A loop
+        that was left early is not taken up again: the next one starts the next epoch.
+
+        Raises:
+            StateError: while it runs, if another loop has begun or the epoch was set.
         """
-        execution = self.pipeline.execution
+        return _Loop(self)
+
+    def _begin(self) -> int:
         if not self._fresh:
-            self.pipeline.start_epoch(execution.schedule.epoch + 1 if self._iterating else execution.schedule.epoch)
+            self.pipeline.start_epoch(self.pipeline.execution.mark.epoch + 1)
             self._done = 0
         self._fresh = False
-        self._iterating += 1
-        return self._batches(self._iterating)
+        self._loop += 1
+        return self._loop
 
-    def _batches(self, turn: int) -> Iterator[Any]:
-        limit = len(self) if self._size is not None or self.pipeline.execution.schedule.epoch_size is not None else None
-        epoch = self.pipeline.execution.mark.epoch
-        while limit is None or self._done < limit:
-            if turn != self._iterating:
-                raise StateError("another loop over this Loader has begun; a Loader serves one loop at a time")
-            delivered = self.pipeline.next(wrap=self._policy == "fill", allocate=self._allocate)
-            if delivered is None:
-                break
-            self._done += 1
-            yield self._tensors(delivered)
-        if turn == self._iterating:
-            self._iterating = 0
-            self.pipeline.start_epoch(epoch + 1)
-            self._fresh, self._done = True, 0
+    def _next(self, loop: int) -> Any:
+        if loop != self._loop:
+            raise StateError("another loop over this Loader has begun; a Loader serves one loop at a time")
+        if self._size is None or self._done < self._size:
+            delivered = self.pipeline.next(self._at_end, self._allocate)
+            short = self._policy == "drop" and delivered is not None and len(delivered.rows) < self.pipeline.batch_size
+            if delivered is not None and not short:
+                self._done += 1
+                return self._tensors(delivered)
+        self.set_epoch(self.pipeline.execution.mark.epoch + 1)
+        raise StopIteration
 
     def set_epoch(self, epoch: int) -> None:
-        """The next loop runs this epoch's order and augmentations."""
+        """The next loop runs this epoch's order and augmentations; a loop that runs is over."""
         self.pipeline.start_epoch(epoch)
-        self._fresh, self._done, self._iterating = True, 0, 0
+        self._fresh, self._done = True, 0
+        self._loop += 1
 
     def state_dict(self) -> dict[str, Any]:
         """Where the stream stands after the last delivered batch (JSON-able)."""
@@ -116,12 +120,10 @@ class Loader:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from :meth:`state_dict`; the next loop runs the rest of that epoch."""
-        state = dict(state)
-        state.pop("batches", 0)
         self.pipeline.set_state(state)
-        position = self.pipeline.execution.schedule.position
-        self._done = -(-position // self.pipeline.batch_size)
-        self._fresh, self._iterating = True, 0
+        self._done = int(state.get("batches", 0))
+        self._fresh = True
+        self._loop += 1
 
     def close(self) -> None:
         """Stop the pipeline."""
@@ -153,6 +155,29 @@ class Loader:
         if planned.dtype in _INTEGERS and tensor.shape[1:] in ((), (1,)):
             return tensor.reshape(-1).to(torch.int64)
         return tensor
+
+
+class _Loop:
+    """One pass over a loader. A class and not a generator, which an error would end."""
+
+    def __init__(self, loader: Loader) -> None:
+        self._loader = loader
+        self._number = 0
+        self._over = False
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        if self._over:
+            raise StopIteration
+        if not self._number:
+            self._number = self._loader._begin()
+        try:
+            return self._loader._next(self._number)
+        except StopIteration:
+            self._over = True
+            raise
 
 
 def to_torch(batch: Batch) -> Any:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -36,9 +36,14 @@ def user_line() -> Source | None:
 
 
 class GraphBuilder:
-    """Collects nodes in the order of definition. ``with builder:`` makes it the current one."""
+    """Collects nodes in the order of definition. ``with builder:`` makes it the current one.
 
-    def __init__(self) -> None:
+    Args:
+        find: gives operators by name.
+    """
+
+    def __init__(self, find: Callable[[str], type[Operator]] = find) -> None:
+        self._find = find
         self.nodes: list[Node] = []
         self.guards: tuple[tuple[Edge, bool], ...] = ()
         self._draws = 0
@@ -66,11 +71,11 @@ class GraphBuilder:
 
     def _take_draws(self, name: str) -> int:
         first = self._draws
-        self._draws += max(1, find(name).draws)
+        self._draws += max(1, self._find(name).draws)
         return first
 
     def _add(self, name: str, inputs: Sequence[Any], arguments: dict[str, Any], draw: int) -> Any:
-        operator = find(name)
+        operator = self._find(name)
         source = user_line()
         try:
             edges, consts = self._split(operator, arguments)

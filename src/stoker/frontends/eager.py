@@ -33,8 +33,6 @@ from .definition import GraphBuilder
 from .registry import find, is_group, names
 
 _KEPT_PLANS = 256
-_ZERO_KEY = np.zeros(1, np.uint64)
-_ZERO_EPOCH = np.zeros(1, np.int64)
 _FLOAT64 = (int(DType.FLOAT64), 0, "")
 
 
@@ -66,41 +64,20 @@ class _Prepared:
         self.run = Run(plan, self.graph, default_threads(), 0, {})
         self.engine = self.run._engine
         self.values = [plan.fed.get((n.edge.node, 0), -1) for n in (*nodes, *edges.values())]
-        self.outputs = len(outputs)
         self.plan = plan
 
     def one(self, data: list[Any], seed: int) -> Any:
-        """One row, on the caller's thread: the short way."""
-        engine = self.engine
-        job = engine.acquire(_ZERO_KEY, _ZERO_EPOCH, seed, ())
-        try:
-            for value, x in zip(self.values, data, strict=True):
-                if value < 0:
-                    continue
-                if isinstance(x, float):
-                    job.feed_scalar(value, 0, x)
-                else:
-                    job.feed(value, 0, x)
-            engine.begin(job)
-            if engine.advance(job, True) is False:
-                return None  # a row for Python: the long way
-            if job.has_errors:
-                return None
-            if self.outputs == 1:
-                return job.take_output(0)[0]
-            return tuple(job.take_output(i)[0] for i in range(self.outputs))
-        finally:
-            engine.release(job)
+        """One row in a single native call; None if it needs Python or fails, which :meth:`many` then does again."""
+        return self.engine.run_row(self.values, data, seed)
 
     def many(self, data: list[Any], rows: int, seed: int) -> list[Any]:
         """Several rows, on threads; also where Python is needed or a row fails."""
-        self.run.seed = seed
         keys = np.arange(rows, dtype=np.uint64)
         where = Rows(keys, np.zeros(rows, np.int64), (), 0, 0)
         fed = [(k, 0) for k in range(len(data))]
         feeds = {key: x if isinstance(x, (list, Batch)) else [x] * rows for key, x in zip(fed, data, strict=True)}
         feeds = {k: [np.asarray(v, np.float64) if isinstance(v, float) else v for v in x] for k, x in feeds.items()}
-        return self.run.run_here(where, feeds)
+        return self.run.run_here(where, feeds, seed=seed)
 
 
 def _find(name: str) -> type[Operator]:
@@ -117,6 +94,10 @@ def _fed_node(builder: GraphBuilder, spec: tuple[int, int, str]) -> Any:
 def _prepare(name: str, inputs: tuple[Any, ...], fed: tuple[Any, ...], consts: tuple[tuple[str, Any], ...]) -> _Prepared:
     return _Prepared(name, inputs, fed, consts)
 
+
+if hasattr(os, "register_at_fork"):
+    # Another thread of the parent may have been inside of a kept plan's engine: the child makes its own.
+    os.register_at_fork(after_in_child=_prepare.cache_clear)
 
 _DTYPES: dict[Any, int] = {t.numpy: int(t) for t in DType}
 
@@ -195,6 +176,7 @@ def _rows(inputs: Sequence[Any], arguments: dict[str, Any], name: str) -> int | 
     if len(counts) > 1:
         raise ArgumentError(f"`eager.{name}`: expected batches of one size, got {sorted(counts)}")
     return counts.pop() if counts else None
+
 
 
 def _column(x: Any, rows: int | None, name: str) -> tuple[Any, tuple[int, int, str]]:

@@ -18,7 +18,7 @@ from .definition import DataNode, GraphBuilder
 from .registry import find
 
 if TYPE_CHECKING:  # what plans and runs is imported when the first pipeline is built: `import stoker` stays light
-    from ..executor.execution import Allocate, Delivered, Execution
+    from ..executor.execution import Allocate, AtEnd, Delivered, Execution
     from ..executor.report import Report
 
 # Arguments of DALI's Pipeline that choose between its executors: accepted, there is one way to run here.
@@ -106,7 +106,7 @@ class Pipeline:
     def build(self) -> Pipeline:
         """Check the graph, open its data sets and plan it. Starts no thread; called by :meth:`run` if need be."""
         if self._execution is None:
-            from ..executor.execution import Execution, Settings
+            from ..executor.execution import AtEnd, Execution, Settings
             from ..graph.plan import PASSES
 
             passes = frozenset(PASSES) if self._passes is None else self._passes
@@ -133,24 +133,28 @@ class Pipeline:
             StopIteration: a source has ended.
         """
         execution = self.execution
-        delivered = execution.next(wrap=True)
+        delivered = execution.next("go_on")
         if delivered is None:
             raise StopIteration("the pipeline's data have ended")
         return execution.batches(delivered)
 
     outputs = run
 
-    def next(self, *, wrap: bool = False, allocate: Allocate | None = None) -> Delivered | None:
-        """For adapters: the next batch of the epoch in memory that ``allocate`` gives; None at the end."""
-        return self.execution.next(wrap=wrap, allocate=allocate)
+    def next(self, at_end: AtEnd = "stop", allocate: Allocate | None = None) -> Delivered | None:
+        """For adapters: the next batch of the epoch in memory that ``allocate`` gives; None at the end.
+
+        ``at_end``: whether an epoch's last batch is what is left ("stop"), completed with the next epoch's first rows
+        ("fill"), or whether the next epoch follows without a seam ("go_on").
+        """
+        return self.execution.next(at_end, allocate)
 
     def start_epoch(self, epoch: int) -> None:
         """Begin an epoch; batches that were made ahead are dropped."""
         self.execution.start_epoch(epoch)
 
     def reset(self) -> None:
-        """Begin the next epoch."""
-        self.start_epoch(self.execution.schedule.epoch + 1)
+        """Begin the epoch after that of the last batch."""
+        self.start_epoch(self.execution.mark.epoch + 1)
 
     def close(self) -> None:
         """Stop the threads; idempotent. A closed pipeline cannot run again."""

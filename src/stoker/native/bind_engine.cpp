@@ -9,6 +9,7 @@
 #include <nanobind/stl/vector.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "engine.hpp"
@@ -282,6 +283,61 @@ nb::object take_output(JobBox& box, int index) {
   return rows;
 }
 
+// Row 0 of an output as an array of its own.
+nb::object take_row(const JobBox& box, size_t index) {
+  OutputMemory& memory = box.job->outputs[index];
+  const Value& value = box.job->plan->values[static_cast<size_t>(box.job->plan->outputs[index].value)];
+  auto* block = new BlockPool::Block(std::move(memory.block));
+  nb::capsule owner(block, [](void* p) noexcept { delete static_cast<BlockPool::Block*>(p); });
+  View v;
+  v.data = memory.data;
+  v.dtype = value.dtype;
+  v.rank = value.rank;
+  std::copy_n(memory.shapes.data(), value.rank, v.shape);
+  v.set_contiguous_strides();
+  return array_over(v, owner, true);
+}
+
+void feed_scalar(const JobBox& b, int value, int64_t row, double x) {
+  auto& memory = b.job->batch_memory[static_cast<size_t>(value)];
+  if (memory.size() < static_cast<size_t>(b.job->rows)) memory.resize(static_cast<size_t>(b.job->rows));
+  View& v = b.job->row(row)[value];
+  v = View{};
+  v.dtype = b.job->plan->values[static_cast<size_t>(value)].dtype;
+  v.data = memory[static_cast<size_t>(row)].get(8);
+  store_scalar(v.data, v.dtype, x);
+}
+
+// One row, at once, on this thread: what an eager call does. None where Python is needed or the row fails; the caller
+// then takes the way that can do both.
+nb::object run_row(std::shared_ptr<Engine> e, const Ints& values, const nb::list& data, uint64_t seed) {
+  const JobBox box{e, e->acquire(1)};
+  struct Release {
+    const JobBox& box;
+    ~Release() { box.engine->release(box.job); }
+  } release{box};
+  box.job->keys[0] = 0;
+  box.job->epochs[0] = 0;
+  box.job->seed = seed;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (values[i] < 0) continue;
+    const nb::handle x = data[i];
+    if (PyFloat_Check(x.ptr())) feed_scalar(box, values[i], 0, PyFloat_AS_DOUBLE(x.ptr()));
+    else box.job->row(0)[values[i]] = view_of(nb::cast<AnyArray>(x));
+  }
+  PythonWork work;
+  const bool done = without_gil([&] {
+    e->begin(box.job);
+    return e->advance(box.job, &work);
+  });
+  if (work.parked) e->give_context(std::move(work.parked->context));
+  if (!done || !box.job->errors.empty()) return nb::none();
+  if (box.job->outputs.size() == 1) return take_row(box, 0);
+  nb::list outputs;
+  for (size_t i = 0; i < box.job->outputs.size(); ++i) outputs.append(take_row(box, i));
+  return nb::tuple(outputs);
+}
+
 void put_value(JobBox& box, int64_t row, int value, const AnyArray& array) {
   const View from = view_of(array);
   View* to = box.engine->place(box.job, row, value, nullptr, from.shape);
@@ -321,16 +377,7 @@ void bind_jobs(nb::module_& m) {
              check_fed(b, value, v);
              for (int64_t r = 0; r < b.job->rows; ++r, v.data += whole.stride[0]) b.job->row(r)[value] = v;
            })
-      .def("feed_scalar",
-           [](JobBox& b, int value, int64_t row, double x) {
-             auto& memory = b.job->batch_memory[static_cast<size_t>(value)];
-             if (memory.size() < static_cast<size_t>(b.job->rows)) memory.resize(b.job->rows);
-             View& v = b.job->row(row)[value];
-             v = View{};
-             v.dtype = b.job->plan->values[static_cast<size_t>(value)].dtype;
-             v.data = memory[static_cast<size_t>(row)].get(8);
-             store_scalar(v.data, v.dtype, x);
-           })
+      .def("feed_scalar", [](JobBox& b, int value, int64_t row, double x) { feed_scalar(b, value, row, x); })
       .def("supply",
            [](JobBox& b, int output, uintptr_t pointer) {
              OutputMemory& memory = b.job->outputs.at(static_cast<size_t>(output));
@@ -352,6 +399,12 @@ void bind_jobs(nb::module_& m) {
         b.engine->fail_row(b.job, row, step, std::move(text));
       })
       .def("take_output", &take_output)
+      .def("take_outputs",
+           [](JobBox& b) {
+             nb::list list;
+             for (size_t i = 0; i < b.job->outputs.size(); ++i) list.append(take_output(b, static_cast<int>(i)));
+             return list;
+           })
       .def_prop_ro("segment", [](const JobBox& b) { return b.job->segment; })
       .def_prop_ro("has_errors", [](const JobBox& b) { return !b.job->errors.empty(); })
       .def_prop_ro("errors", [](const JobBox& b) {
@@ -416,17 +469,12 @@ void bind_run(nb::module_& m) {
       .def("done", [](Engine&, JobBox& b) { return b.job->state == JobState::Done; })
       .def("begin", [](Engine& e, JobBox& b) { e.begin(b.job); })
       .def("advance",
-           // None: done; else the work to do. With `only_native` a job that needs Python is abandoned: False.
-           [](std::shared_ptr<Engine> e, JobBox& b, bool only_native) -> nb::object {
+           [](std::shared_ptr<Engine> e, JobBox& b) -> nb::object {  // None: done; else the work to do
              PythonWork work;
              if (without_gil([&] { return e->advance(b.job, &work); })) return nb::none();
-             if (only_native) {
-               if (work.parked) e->give_context(std::move(work.parked->context));
-               return nb::bool_(false);
-             }
              return nb::cast(new WorkBox{e, std::move(work)}, nb::rv_policy::take_ownership);
-           },
-           nb::arg("job"), nb::arg("only_native") = false)
+           })
+      .def("run_row", &run_row)
       .def("next_python",
            [](std::shared_ptr<Engine> e, double timeout_s) -> nb::object {
              PythonWork work;

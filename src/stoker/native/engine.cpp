@@ -59,6 +59,17 @@ constexpr double kMaxBytes = 1ull << 40;  // a declared size above this is a mis
 constexpr int kMinParked = 8;
 
 // NaN is no extent; what no memory can hold stays a number that can be multiplied without overflow as a double.
+// A short look before sleeping: waking a thread costs more than a small batch takes.
+template <class F>
+void spin_until(F done) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(20);
+  while (!done() && std::chrono::steady_clock::now() < end) {
+#if defined(__x86_64__)
+    _mm_pause();
+#endif
+  }
+}
+
 int64_t extent_of(double x) { return x > 0 ? static_cast<int64_t>(std::fmin(x, 0x1p62)) : 0; }
 
 double bytes_of(DType dtype, const int64_t* shape, int64_t rank) {
@@ -267,6 +278,7 @@ void Engine::start_segment(Job* job, std::unique_lock<std::mutex>* lock) {
       const auto later = std::find_if(runnable_.begin(), runnable_.end(),
                                       [job](const Job* other) { return other->sequence > job->sequence; });
       runnable_.insert(later, job);
+      ++pending_;
       if (job->rows == 1) work_ready_.notify_one();
       else work_ready_.notify_all();
       return;
@@ -535,6 +547,11 @@ void Engine::work() {
   std::unique_ptr<RowContext> context;
   std::unique_lock<std::mutex> lock(mutex_);
   for (;;) {
+    if (!closed_ && pending_ == 0) {
+      lock.unlock();
+      spin_until([this] { return pending_ > 0 || closed_; });
+      lock.lock();
+    }
     work_ready_.wait(lock, [this] {
       return closed_ || !resumed_.empty() || (!runnable_.empty() && parked_ < most_parked_);
     });
@@ -545,6 +562,7 @@ void Engine::work() {
     if (!resumed_.empty()) {
       auto parked = std::move(resumed_.front());
       resumed_.pop_front();
+      --pending_;
       job = parked->job;
       row = parked->row;
       position = parked->position;
@@ -553,7 +571,10 @@ void Engine::work() {
     } else {
       job = runnable_.front();
       row = job->next_row++;
-      if (job->next_row == job->rows) runnable_.pop_front();
+      if (job->next_row == job->rows) {
+        runnable_.pop_front();
+        --pending_;
+      }
     }
     lock.unlock();
     if (!context) context = take_context();
@@ -565,6 +586,7 @@ void Engine::work() {
 // ---- Engine: waiting and Python ----
 
 Wait Engine::wait(Job* job, double timeout_s) {
+  spin_until([&] { return job->state == JobState::Done || closed_; });
   std::unique_lock<std::mutex> lock(mutex_);
   const auto ready = [&] {
     return job->state == JobState::Done || closed_ || (!python_.empty() && !python_served_);
@@ -603,6 +625,7 @@ void Engine::finish_python(PythonWork work) {
     }
     std::lock_guard<std::mutex> hold(mutex_);
     resumed_.push_back(std::move(work.parked));
+    ++pending_;
     // All: where the number of parked rows held the workers back, there is now a new row to take as well.
     if (parked_-- == most_parked_) work_ready_.notify_all();
     else work_ready_.notify_one();

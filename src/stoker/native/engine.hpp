@@ -100,7 +100,7 @@ struct Job {
   std::vector<uint8_t> failing;                    // per row: up to now
   std::vector<RowError> errors;
   std::vector<double> registers;                   // for the outputs' extents
-  JobState state = JobState::Idle;
+  std::atomic<JobState> state{JobState::Idle};
   size_t segment = 0;
   int64_t next_row = 0;   // first unclaimed row of the segment
   int64_t remaining = 0;  // rows of the segment that are not finished
@@ -169,6 +169,7 @@ class Engine {
   std::shared_ptr<BlockPool> pool_;
   std::mutex mutex_, closing_;
   std::condition_variable work_ready_, job_done_, python_ready_;
+  std::atomic<int64_t> pending_{0};                 // runnable jobs and resumed rows, readable without the lock
   std::deque<Job*> runnable_;                       // native segments with unclaimed rows, oldest first
   std::deque<std::unique_ptr<Parked>> resumed_;
   std::deque<PythonWork> python_;

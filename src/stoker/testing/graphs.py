@@ -8,7 +8,6 @@ and a move that the operators refuse is taken back.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -25,7 +24,6 @@ from ..executor.schedule import Rows, Schedule
 from ..frontends import fn
 from ..frontends.definition import DataNode, GraphBuilder
 from ..frontends.registry import find as find_public
-from ..frontends.registry import names
 from ..graph.node import Edge, Graph
 from .reference import Column, Interpreter, plain_rows
 
@@ -108,7 +106,7 @@ class RandomGraph:
         rows: keys, epochs and indices of the rows in ``columns``.
         columns: per output, an array per row.
         interpreter: holds the arrays of all other nodes.
-        refused: how often a move with an operator was taken back.
+        refused: the moves that were taken back, with the reason.
     """
 
     number: tuple[int, ...]
@@ -117,7 +115,7 @@ class RandomGraph:
     rows: Rows
     columns: list[Column]
     interpreter: Interpreter
-    refused: Counter[str] = field(default_factory=Counter)
+    refused: list[str] = field(default_factory=list)
 
 
 class Garden:
@@ -134,7 +132,7 @@ class Garden:
         self.seed = int(rng.integers(1 << 62))
         self.pool: list[DataNode] = []
         self.labels: list[DataNode] = []
-        self.refused: Counter[str] = Counter()
+        self.refused: list[str] = []
         sources = {}
         with self.builder:
             if files and rng.random() < 0.3:
@@ -144,7 +142,7 @@ class Garden:
                 self.labels = [label]
                 node = self.builder.nodes[-1]
                 sources = {node.id: node.operator.open(node.args)}  # type: ignore[attr-defined]
-        rows = Schedule(sources, tuple(sources), self.seed).next(ROWS, wrap=True) if sources else plain_rows(ROWS)
+        rows = Schedule(sources, tuple(sources), self.seed).next(ROWS, "go_on") if sources else plain_rows(ROWS)
         assert rows is not None
         feeds = {}
         for source in sources.values():
@@ -167,13 +165,11 @@ class Garden:
             with self.builder:
                 made = move(self)
             for node in self.builder.nodes[start:]:
-                if node.operator.exactness != "exact":
-                    raise UnsupportedError(f"`{node.operator.name}` has no exact reference")
                 self.interpreter.add(node)
                 if any(x is not None and x.size > MAX_ELEMENTS for x in self.interpreter.column(Edge(node.id))):
                     raise ArgumentError("larger than random graphs are meant to be")
-        except (ArgumentError, UnsupportedError, ValueError, LookupError, NoSuch):
-            self.refused.update([n.operator.name for n in self.builder.nodes[start:]][-1:])
+        except (ArgumentError, UnsupportedError, ValueError, LookupError, ArithmeticError, NoSuch) as error:
+            self.refused.append(f"{getattr(move, '__name__', move)}: {type(error).__name__} {error}")
             del self.builder.nodes[start:]
             return False
         self.pool += [x for x in (made if isinstance(made, (tuple, list)) else (made,)) if isinstance(x, DataNode)]
@@ -213,7 +209,7 @@ class Garden:
             return self.whole(int(low), int(high)) if whole else float(np.float32(self.rng.uniform(low, high)))
         if whole and (low, high) == (0, 1) and self.chance(0.7):
             return fn.random.coin_flip(probability=float(self.rng.random()))
-        if "random.uniform" in names() and not whole and self.chance(0.7):
+        if not whole and self.chance(0.7):
             return fn.random.uniform(range=[low, high])
         shape = () if self.chance(0.7) else (1,)
         return self.builder.add_operator(RandomNumber, {"low": low, "high": high, "whole": whole, "shape": shape})
@@ -229,6 +225,13 @@ class Garden:
     def layout(self, x: DataNode) -> str:
         value = self.interpreter.made[x.edge]
         return value.layout or {2: "HW", 3: "HWC", 4: "FHWC"}.get(value.rank, "?" * value.rank)
+
+    def operator(self, x: DataNode) -> type[Operator]:
+        return self.builder.nodes[x.edge.node].operator
+
+    def least_shape(self, x: DataNode) -> tuple[int, ...]:
+        """The smallest extent that a row has along every axis."""
+        return tuple(int(n) for n in np.min([a.shape for a in self.arrays(x)], axis=0))
 
     def least(self, x: DataNode, axis: str) -> int:
         """The smallest extent that a row has along an axis."""
@@ -255,14 +258,14 @@ def random_graph(*number: int, files: Sequence[str] = (), moves: Sequence[tuple[
         moves: (weight, move); by default all of :mod:`stoker.testing.moves`.
     """
     if moves is None:
-        from .moves import known_moves
+        from .moves import MOVES
 
-        moves = known_moves()
+        moves = MOVES
     rng = np.random.default_rng(number)
     garden = Garden(rng, files)
     weights = np.asarray([w for w, _ in moves])
     with _quiet():
-        while not garden.grow(_source):
+        while not garden.grow(source):
             pass
         wanted = int(rng.integers(2, 11))
         for _ in range(3 * wanted):
@@ -277,9 +280,9 @@ def random_graph(*number: int, files: Sequence[str] = (), moves: Sequence[tuple[
     return RandomGraph(number, garden.seed, graph, garden.rows, columns, garden.interpreter, garden.refused)
 
 
-def _source(g: Garden) -> Any:
+def source(g: Garden) -> Any:
     """Where pixels come from."""
-    if g.pool and g.chance(0.9):
+    if g.labels and g.chance(0.9):
         return fn.decoders.image(g.pool[0], output_type=g.pick(("RGB", "RGB", "GRAY", "BGR", "YCbCr")))
     layout = g.pick(("HWC", "HWC", "HWC", "CHW", "HW", "FHWC", "FCHW"))
     dtype = g.pick(PIXELS)

@@ -14,14 +14,17 @@ import numpy as np
 import numpy.typing as npt
 
 from ..contract.errors import UnsupportedError
+from ..contract.expr import is_static
 from ..contract.lowering import Lowering, Scope
-from ..contract.operator import Operator, RowContext
+from ..contract.operator import Operator, RowContext, Spec, arg
 from ..contract.random import Stream
 from ..contract.step import Value
+from ..executor.run import Run
 from ..executor.schedule import Rows
 from ..frontends.registry import find as find_public
 from ..graph.node import Edge, Graph, Node
-from .tolerances import assert_exact
+from ..graph.plan import make_plan
+from .tolerances import assert_close, assert_exact
 
 Column = list[Any]  # one array per row; None where the node does not run
 Feeds = Mapping[tuple[int, int], Sequence[Any]]  # (node, output) -> an array per row
@@ -33,8 +36,25 @@ def plain_rows(count: int, first: int = 0, epoch: int = 0) -> Rows:
     return Rows(keys, np.full(count, epoch, np.int64), (), epoch, first + count)
 
 
+class Fed(Operator, name="testing.fed"):
+    """Arrays that the caller of a law supplies."""
+
+    inputs = (0, 0)
+    kind = "source"
+    hidden = True
+    spec = arg("object", doc="Type, shape (None: differs from row to row) and axes.")
+    per_frame = arg("bool", False, doc="Whether there is one element per frame.")
+
+    def lower(self, c: Lowering) -> Value:
+        value = c.fed(c.const("spec"))
+        return c.mark(value, per_frame=True) if c.const("per_frame") else value
+
+
 class Interpreter(Lowering):
     """Evaluates nodes as they are added.
+
+    What an operator that is not exact gives is checked to be near its reference; then the native result stands, so that
+    all that follows can be compared exactly.
 
     Args:
         rows: whose keys and epochs decide the draws.
@@ -111,7 +131,18 @@ class Interpreter(Lowering):
             made = result if isinstance(result, (tuple, list)) else (result,)
             for column, x in zip(columns, made, strict=True):
                 column[r] = np.asarray(x)
+        if operator.exactness != "exact" and active:
+            self._take_native(scope, inputs, active, columns)
         return columns
+
+    def _take_native(self, scope: Scope, inputs: Sequence[Value], active: list[int], columns: list[Column]) -> None:
+        fed = [(x, [self._array(scope, x, r) for r in active]) for x in (*inputs, *scope.edges.values())]
+        rows = Rows(self.rows.keys[active], self.rows.epochs[active], (), 0, len(active))
+        largest = max((float(np.max(np.abs(x), initial=0)) for _, c in fed for x in c if x.dtype.kind in "iuf"), default=0)
+        for column, native in zip(columns, run_alone(scope, len(inputs), fed, rows, self.seed, self._find), strict=True):
+            for r, x in zip(active, native, strict=True):
+                assert_near(x, column[r], largest, f"`{scope.operator.name}` alone, row {r}")
+                column[r] = x
 
     def _runs(self, scope: Scope, row: int) -> bool:
         conditions = ((self._columns[v][row], wanted) for v, wanted in scope.guards)
@@ -124,7 +155,8 @@ class Interpreter(Lowering):
             own = scope.args.get("seed")
             seed = self.seed if own is None or own < 0 else own
             stream = Stream(seed, int(self.rows.epochs[row]), int(self.rows.keys[row]), scope.draw)
-        return RowContext({**scope.args, **edges}, layouts=tuple(x.layout for x in inputs), stream=stream)
+        layouts = tuple(x.layout for x in inputs)
+        return RowContext({**scope.args, **edges}, layouts=layouts, stream=stream, place=(row, len(self.rows)))
 
     def _array(self, scope: Scope, value: Value, row: int) -> npt.NDArray[Any] | None:
         column = self._columns.get(value.id)
@@ -134,6 +166,46 @@ class Interpreter(Lowering):
                 "it does, else the operator needs `lower` and `reference`"
             )
         return column[row]  # type: ignore[no-any-return]
+
+
+def run_alone(
+    scope: Scope,
+    inputs: int,
+    fed: Sequence[tuple[Value, Column]],
+    rows: Rows,
+    seed: int,
+    find: Callable[[str], type[Operator]],
+) -> list[Column]:
+    """What one operator gives natively, by itself. ``fed``: its inputs, then its arguments in the order of the scope."""
+    nodes = []
+    for i, (value, _) in enumerate(fed):
+        shape = tuple(int(n) if is_static(n) else None for n in value.shape)
+        spec = Spec(value.dtype, shape, value.layout)
+        nodes.append(Node(i, Fed, Fed.complete({"spec": spec, "per_frame": value.per_frame}, {})))
+    edges = tuple((name, Edge(inputs + i)) for i, name in enumerate(scope.edges))
+    operator = type(scope.operator)
+    count = scope.operator.count_outputs(scope.args)
+    own = Node(
+        len(nodes), operator, scope.args, tuple(Edge(i) for i in range(inputs)), edges, scope.draw, outputs=count
+    )
+    graph = Graph((*nodes, own), tuple(Edge(own.id, i) for i in range(count)))
+    plan = make_plan(graph, find, passes=frozenset())
+    run = Run(plan, graph, 1, seed, {})
+    try:
+        made = run.run_here(rows, {(i, 0): [np.asarray(x, order="C") for x in c] for i, (_, c) in enumerate(fed)})
+        return [[np.array(x) for x in column] for column in made]
+    finally:
+        run.close()
+
+
+def assert_near(got: npt.NDArray[Any], want: npt.NDArray[Any], largest: float, what: str) -> None:
+    """Within some roundings of a float32 computation over inputs up to ``largest``; one off for whole numbers."""
+    unit = {"f": 1e-5, "b": 0.0}.get(got.dtype.kind, 0.0)
+    if got.dtype == np.float16:
+        unit = 2e-3
+    finite = np.abs(want[np.isfinite(want)].astype(np.float64)) if want.dtype.kind == "f" else np.zeros(0)
+    bound = unit * (1 + largest + float(np.max(finite, initial=0))) if unit else float(got.dtype.kind in "iu")
+    assert_close(got, want, atol=bound, bound=bound, what=what)
 
 
 def run_reference(

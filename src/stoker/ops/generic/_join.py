@@ -38,7 +38,7 @@ def axis_of(c: Lowering, rank: int, layout: str) -> int:
     if name is not None and name in layout:
         return layout.index(name)
     axis = c.const("axis")
-    c.require(-rank <= axis < rank, "expected an axis from -{0} to {0} - 1, got {1}", rank, axis)
+    c.require(-rank <= axis < rank, "expected an axis in [-{0}, {0}), got {1}", rank, axis)
     return int(axis) % rank
 
 

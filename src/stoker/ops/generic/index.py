@@ -76,7 +76,7 @@ def _number(c: Lowering, v: Value) -> Any:
 
 
 def _element(c: Lowering, at: Any, n: Any) -> Any:
-    c.require((at >= -n) & (at < n), "expected an index from -{1} to {1} - 1, got {0}", at, n)
+    c.require((at >= -n) & (at < n), "expected an index in [-{1}, {1}), got {0}", at, n)
     return ex.where(at < 0, at + n, at)
 
 

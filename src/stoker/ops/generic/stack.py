@@ -32,7 +32,7 @@ class Stack(Operator, name="stack"):
         same_extents(c, inputs)
         rank = inputs[0].rank
         axis = c.const("axis")
-        c.require(-rank - 1 <= axis <= rank, "expected an axis from -{0} to {0} - 1, got {1}", rank + 1, axis)
+        c.require(-rank - 1 <= axis <= rank, "expected an axis in [-{0}, {0}), got {1}", rank + 1, axis)
         axis %= rank + 1
         frames = any(x.per_frame for x in inputs)
         out = self._joined(c, inputs, axis, joined_type(inputs), frames)

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..generic.cast import cast_array
 from ...contract.types import DType, InterpType
+from ..generic.cast import cast_array
 
 PRECISION = 32 - 8 - 2
 

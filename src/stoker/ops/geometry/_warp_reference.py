@@ -30,7 +30,9 @@ def affine_array(x: Any, m: Sequence[float], height: int, width: int, linear: bo
         values = _interpolated(x, columns, rows)
     else:
         columns, rows = _walk(m, height, width)
-        picked = [np.trunc(v.clip(-1, n)).clip(0, n - 1).astype(int) for v, n in ((rows, x.shape[0]), (columns, x.shape[1]))]
+        picked = [
+            np.trunc(v.clip(-1, n)).clip(0, n - 1).astype(int) for v, n in ((rows, x.shape[0]), (columns, x.shape[1]))
+        ]
         values = x[picked[0], picked[1]]
     if fill is None:
         return values

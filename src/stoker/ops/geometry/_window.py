@@ -156,9 +156,7 @@ def _cut(c: Lowering, x: Value, windows: Windows) -> tuple[Value, Windows]:
 
 def _shifted(c: Lowering, x: Value, placed: Windows, fill: float) -> Value:
     layout = c.layout(x)
-    (dy, height), (dx, width) = (
-        placed.get(layout.index(name), (0, x.shape[layout.index(name)])) for name in "HW"
-    )
+    (dy, height), (dx, width) = (placed.get(layout.index(name), (0, x.shape[layout.index(name)])) for name in "HW")
     return c.sample(x, Sampler("affine", (1, 0, dx, 0, 1, dy, False, True, fill)), height, width)
 
 

@@ -40,7 +40,9 @@ def crop_windows(c: Lowering, x: Value) -> Windows:
         if beside:
             raise ArgumentError(f"`{c.scope.operator.name}`: expected `crop` or `{beside[0]}`, got both")
         if c.length("crop") not in (1, 2, 3):
-            raise ArgumentError(f"`{c.scope.operator.name}`: expected `crop` as (height, width) or (depth, height, width)")
+            raise ArgumentError(
+                f"`{c.scope.operator.name}`: expected `crop` as (height, width) or (depth, height, width)"
+            )
     windows = {}
     layout = c.layout(x)
     for name, place, axis in _AXES:

@@ -5,11 +5,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ...contract import expr as ex
+from ...contract.errors import ArgumentError, UnsupportedError
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext, arg
 from ...contract.step import Sampler, Value
 from ...contract.types import DType, InterpType
+from ..generic.cast import cast_array
 from ._resample_reference import resize_array
 
 RESAMPLED = (DType.UINT8, DType.UINT16, DType.INT16, DType.INT32, DType.FLOAT)
@@ -18,9 +22,9 @@ RESAMPLED = (DType.UINT8, DType.UINT16, DType.INT16, DType.INT32, DType.FLOAT)
 class FilterArguments(Operator):
     """How an image is interpolated."""
 
-    interp_type = arg("interp", InterpType.INTERP_LINEAR, doc="Filter, for shrinking and enlarging.")
-    min_filter = arg("interp", None, doc="Filter for shrinking.")
-    mag_filter = arg("interp", None, doc="Filter for enlarging.")
+    interp_type = arg("interp", InterpType.INTERP_LINEAR, per_row=True, doc="Filter, for shrinking and enlarging.")
+    min_filter = arg("interp", None, per_row=True, doc="Filter for shrinking.")
+    mag_filter = arg("interp", None, per_row=True, doc="Filter for enlarging.")
     antialias = arg("bool", True, doc="Widen the filter when shrinking, as Pillow does.")
     minibatch_size = arg("int", 32, doc="Accepted.")
     temp_buffer_hint = arg("int", 0, doc="Accepted; memory is planned.")
@@ -29,18 +33,23 @@ class FilterArguments(Operator):
 class ResizeArguments(FilterArguments):
     """The output size and the region of a resize."""
 
-    size = arg("float", None, many=True, per_row=True, doc="Output (height, width), or one number for both; 0: not given.")
+    size = arg(
+        "float", None, many=True, per_row=True, doc="Output (height, width), or one number for both; 0: not given."
+    )
     resize_x = arg("float", None, per_row=True, doc="Output width; 0: not given.")
     resize_y = arg("float", None, per_row=True, doc="Output height; 0: not given.")
     resize_shorter = arg("float", None, per_row=True, doc="Output length of the shorter side; keeps the aspect ratio.")
     resize_longer = arg("float", None, per_row=True, doc="Output length of the longer side; keeps the aspect ratio.")
+    resize_z = arg("float", 0.0, doc="For volumes, which are not supported.")
     max_size = arg("float", None, many=True, doc="Limit of the output size, one or (height, width).")
     mode = arg(
         "str", "default", choices=("default", "stretch", "not_larger", "not_smaller"),
         doc="default: a size that is not given keeps the aspect ratio; stretch: it keeps its extent; "
         "not_larger, not_smaller: keep the aspect ratio within or around the size.",
     )  # fmt: skip
-    subpixel_scale = arg("bool", False, doc="True moves the region so that the scale is that of the unrounded size.")
+    subpixel_scale = arg(
+        "bool", False, doc="True adapts the region (inside the image) so that the scale is that of the unrounded size."
+    )
     roi_start = arg("float", None, many=True, per_row=True, doc="Region's (y, x) start in the input.")
     roi_end = arg("float", None, many=True, per_row=True, doc="Region's (y, x) end; before the start: mirrored.")
     roi_relative = arg("bool", False, doc="Whether the region is in shares of the input's extents.")
@@ -69,7 +78,9 @@ def output_size(a: Any, height: Any, width: Any, require: Any) -> Size:
         for i, n in enumerate(extents):
             factor = n if a.const("roi_relative") else 1
             low[i], high[i] = a.scalar("roi_start", i) * factor, a.scalar("roi_end", i) * factor
-            require(ex.isfinite(low[i]) & ex.isfinite(high[i]), "expected a finite region, got {0} to {1}", low[i], high[i])
+            require(
+                ex.isfinite(low[i]) & ex.isfinite(high[i]), "expected a finite region, got {0} to {1}", low[i], high[i]
+            )
             low[i], high[i] = ex.clamp(low[i], 0, n), ex.clamp(high[i], 0, n)
     wanted = _requested(a, require)
     source = [ex.absolute(h - lo) for lo, h in zip(low, high, strict=True)]
@@ -85,7 +96,7 @@ def output_size(a: Any, height: Any, width: Any, require: Any) -> Size:
             # The region grows or shrinks about its middle by what rounding did to the size.
             stretch = magnitude / ex.maximum(ex.absolute(e), 1e-9)
             middle, half = (low[i] + high[i]) / 2, (high[i] - low[i]) / 2 * stretch
-            low[i], high[i] = middle - half, middle + half
+            low[i], high[i] = ex.clamp(middle - half, 0, extents[i]), ex.clamp(middle + half, 0, extents[i])
         low[i], high[i] = ex.where(e < 0, high[i], low[i]), ex.where(e < 0, low[i], high[i])
         out.append(magnitude)
     return Size(out, low, high)
@@ -95,7 +106,10 @@ def _requested(a: Any, require: Any) -> list[Any]:
     """(y, x) as asked for; 0 where not given."""
     kinds = [k for k in ("size", "resize_shorter", "resize_longer") if a.given(k)]
     single = a.given("resize_x") or a.given("resize_y")
-    require(len(kinds) + bool(single) == 1, "expected one of `size`, `resize_x`/`resize_y`, `resize_shorter`, `resize_longer`")
+    require(
+        len(kinds) + bool(single) == 1,
+        "expected one of `size`, `resize_x`/`resize_y`, `resize_shorter`, `resize_longer`",
+    )
     if kinds == ["size"]:
         return [a.scalar("size", 0), a.scalar("size", 1)]
     if kinds:
@@ -139,20 +153,28 @@ def _scaled(a: Any, wanted: list[Any], source: list[Any]) -> list[Any]:
     return exact
 
 
-def filters(a: Any, size: Size) -> list[Any]:
+def filters(a: Any, size: Size, require: Any) -> list[Any]:
     """The filter's number per axis: ``min_filter`` where the axis shrinks, else ``mag_filter``."""
-    down = a.const("min_filter") if a.const("min_filter") is not None else a.const("interp_type")
-    up = a.const("mag_filter") if a.const("mag_filter") is not None else a.const("interp_type")
-    if down == up:
-        return [int(down), int(down)]
-    return [
-        ex.where(o < ex.absolute(h - lo), int(down), int(up)) for o, lo, h in zip(size.out, size.low, size.high, strict=True)
-    ]
+    down, up = (a.scalar(name if a.given(name) else "interp_type") for name in ("min_filter", "mag_filter"))
+    for kind in (down, up):
+        known = ex.both((kind >= 0) & (kind <= max(InterpType)), ex.equal(ex.floor(kind), kind))
+        require(known, "expected one of the INTERP_* numbers, got {0}", kind)
+    return [ex.where(o < ex.absolute(h - lo), down, up) for o, lo, h in zip(size.out, size.low, size.high, strict=True)]
+
+
+def check_arguments(c: Lowering) -> None:
+    """Refuse numbers of elements and axes that a resize of images does not have."""
+    name = c.scope.operator.name
+    if c.const("resize_z"):
+        raise UnsupportedError(f"`{name}`: `resize_z` is for volumes, which are not supported")
+    for argument in ("size", "roi_start", "roi_end", "max_size"):
+        if c.given(argument) and c.length(argument) not in (None, 1, 2):
+            raise ArgumentError(f"`{name}`: expected `{argument}` with 1 or 2 elements, got {c.length(argument)}")
 
 
 def resample(c: Lowering, x: Value, size: Size) -> Value:
     """Emit the resampling of ``x`` to ``size``; types without a kernel of their own go through float32."""
-    fy, fx = filters(c, size)
+    fy, fx = filters(c, size, c.require)
     sampler = Sampler("resample", (size.low[0], size.high[0], size.low[1], size.high[1], fy, fx, c.const("antialias")))
     own = x.dtype
     if own not in RESAMPLED:
@@ -160,15 +182,16 @@ def resample(c: Lowering, x: Value, size: Size) -> Value:
     return c.cast(c.sample(x, sampler, size.out[0], size.out[1]), own)
 
 
-def size_reference(row: RowContext, height: int, width: int) -> Size:
-    """``output_size`` for one row, in numbers."""
+def sampling_reference(row: RowContext, height: int, width: int) -> tuple[Size, list[int]]:
+    """``output_size`` and ``filters`` for one row, in numbers."""
 
     def require(condition: Any, text: str, *values: Any) -> None:
         if not condition:
             raise ValueError(text.format(*values))
 
     numbers = _Numbers(lambda n: row[n] is not None, lambda n, i=0: row.number(n, i), lambda n: row[n])
-    return output_size(numbers, height, width, require)
+    size = output_size(numbers, height, width, require)
+    return size, [int(f) for f in filters(numbers, size, require)]
 
 
 class Resize(ResizeArguments, name="resize"):
@@ -181,6 +204,7 @@ class Resize(ResizeArguments, name="resize"):
 
     kind = "gather"
     dtype = arg("dtype", None, doc="Element type of the output; by default the input's.")
+    image_type = arg("image_type", None, doc="Accepted; has no effect.")
     save_attrs = arg("bool", False, doc="Also output the input's shape, int32.")
     cases = (
         {"size": (7, 9)},
@@ -196,6 +220,7 @@ class Resize(ResizeArguments, name="resize"):
         return 2 if args["save_attrs"] else 1
 
     def lower(self, c: Lowering, x: Value) -> Any:
+        check_arguments(c)
         size = output_size(c, c.extent(x, "H"), c.extent(x, "W"), c.require)
         out = resample(c, x, size)
         dtype = c.const("dtype")
@@ -205,19 +230,11 @@ class Resize(ResizeArguments, name="resize"):
         return out, c.numbers([c.extent(x, "H"), c.extent(x, "W")], DType.INT32)
 
     def reference(self, row: RowContext, x: Any) -> Any:
-        import numpy as np
-
-        from ..generic.cast import cast_array
-
         layout = row.layout or {2: "HW", 3: "HWC", 4: "FHWC"}[x.ndim]
         at = layout.index("H")
-        size = size_reference(row, x.shape[at], x.shape[layout.index("W")])
-        out = resize_array(x, layout, size.out, size.low, size.high, filters(_const_only(row), size), row["antialias"])
+        size, kinds = sampling_reference(row, x.shape[at], x.shape[layout.index("W")])
+        out = resize_array(x, layout, size.out, size.low, size.high, kinds, row["antialias"])
         out = out if row["dtype"] is None else cast_array(out, row["dtype"])
         if not row["save_attrs"]:
             return out
         return out, np.asarray([x.shape[at], x.shape[layout.index("W")]], np.int32)
-
-
-def _const_only(row: RowContext) -> Any:
-    return _Numbers(None, None, lambda n: row[n])

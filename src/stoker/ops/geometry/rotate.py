@@ -58,7 +58,7 @@ class Rotate(Operator, name="rotate"):
         own = x.dtype
         carrier = own if own in MOVED else _CARRIER.get(own)
         if carrier is None:
-            raise UnsupportedError(f"`rotate`: expected elements of at most 32 bits (not uint32), got {own}. Cast them first")
+            raise UnsupportedError(f"`rotate`: expected uint8 to int32, float16 or float32, got {own}. Cast it first")
         height, width, angle = c.extent(x, "H"), c.extent(x, "W"), c.scalar("angle")
         c.require(ex.isfinite(angle), "expected a finite `angle`, got {0}", angle)
         c.require(ex.both(height > 0, width > 0), "expected an image with pixels, got {0} x {1}", height, width)
@@ -89,7 +89,7 @@ class Rotate(Operator, name="rotate"):
             return height, width
         edge = c.scope.edges.get("angle")
         if edge is not None and edge.per_frame:
-            raise ArgumentError("`rotate`: an angle per frame needs one canvas for all frames: set `keep_size` or `size`")
+            raise ArgumentError("`rotate`: angles per frame need one canvas for all: set `keep_size` or `size`")
         return canvas(cos, sin, height, width)
 
     def reference(self, row: RowContext, x: Any) -> Any:

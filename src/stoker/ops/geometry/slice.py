@@ -62,7 +62,8 @@ class Slice(SliceArguments, BoundsArguments, OutputTypeArguments, name="slice"):
                 f"beside the data and {', '.join(f'`{n}`' for n in names) or 'no limits by name'}"
             )
         if not limits and not names:
-            raise ArgumentError(f"`{self.name}`: expected limits: {', '.join(_STARTS + _ENDS)}, or anchor and shape as inputs")
+            known = ", ".join(_STARTS + _ENDS)
+            raise ArgumentError(f"`{self.name}`: expected limits: {known}, or anchor and shape as inputs")
         for rivals in (_STARTS, _ENDS):
             both = [n for n in rivals if n in names]
             if len(both) > 1:
@@ -93,9 +94,7 @@ class Slice(SliceArguments, BoundsArguments, OutputTypeArguments, name="slice"):
             end = start + c.element(limits[1], i) * (n if c.const("normalized_shape") else 1)
         else:
             start, end = self._named(c, n, i)
-        c.require(
-            ex.both(ex.isfinite(start), ex.isfinite(end)), "expected finite limits, got {0} and {1}", start, end
-        )
+        c.require(ex.both(ex.isfinite(start), ex.isfinite(end)), "expected finite limits, got {0} and {1}", start, end)
         start, end = ex.round_away(start), ex.round_away(end)
         c.require(start <= end, "expected a start <= the end, got {0} and {1}", start, end)
         return start, end - start

@@ -74,8 +74,8 @@ def mixed(c: Lowering, x: Value, matrix: Sequence[Sequence[Scalar]], offset: Sca
     at = c.axis(x, "C")
     c.require(
         ex.equal(x.shape[at], 3),
-        "expected images with 3 channels, got {0}. Convert grey images with `color_space_conversion`; cut other channels "
-        "off with `slice`",
+        "expected images with 3 channels, got {0}. Convert grey images with `color_space_conversion`, cut other "
+        "channels off with `slice`",
         x.shape[at],
     )
     wide = working_type(x.dtype)

@@ -64,11 +64,10 @@ def decode(c: Lowering, data: Value) -> Value:
         width,
     )
     twin = _twin_decode(output_type, adjust)
-    pixels = c.native(
+    return c.native(
         "decode", [data], [(DType.UINT8, (height, width, channels), "HWC")], attrs=(adjust, int(output_type)),
         params=(0, 0), window=(0, 1), twin=twin,
     )[0]  # fmt: skip
-    return pixels
 
 
 def scaled(c: Lowering, pixels: Value) -> Value:

@@ -24,7 +24,7 @@ class BrightnessContrast(OutputDtype, name="brightness_contrast"):
     brightness_shift = arg("float", 0.0, per_row=True, doc="Added, in shares of full intensity.")
     contrast = arg("float", 1.0, per_row=True, doc="Factor of the contrast; 0: grey.")
     contrast_center = arg(
-        "float", None, per_row=True, doc="Intensity that stays: by default 0.5 for floats, half of the range for integers."
+        "float", None, per_row=True, doc="Intensity that stays; by default 0.5 for floats, half the range for integers."
     )
     cases = (
         {"brightness": 1.5, "contrast": 0.7},

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -53,7 +54,10 @@ class ColorSpaceConversion(Operator, name="color_space_conversion"):
         source, target, at = c.const("image_type"), c.const("output_type"), c.axis(x, "C")
         count = 1 if source == GRAY else 3
         c.require(
-            ex.equal(x.shape[at], count), f"expected {{0}} channels of a {source.name} image, got {{1}}", count, x.shape[at]
+            ex.equal(x.shape[at], count),
+            f"expected {{0}} channels of a {source.name} image, got {{1}}",
+            count,
+            x.shape[at],
         )
         return c.channelled(x, _program(source, target), at)
 
@@ -92,10 +96,8 @@ def _program(source: ImageType, target: ImageType) -> list[Px]:
         terms = [p.cast(DType.INT32) * w for p, w in zip(plain, _LUMA, strict=True)]
         return [binary("shr", terms[0] + terms[1] + terms[2] + (1 << 15), 16).cast(DType.UINT8)]
     if target == YCBCR:
-        return [
-            (wide[0] * r + wide[1] * g + wide[2] * b + offset).cast(DType.UINT8) for r, g, b, offset in _TO_YCBCR
-        ]
-    return plain[::-1] if source == target or target == BGR and source == RGB else plain
+        return [(wide[0] * r + wide[1] * g + wide[2] * b + offset).cast(DType.UINT8) for r, g, b, offset in _TO_YCBCR]
+    return plain if target == RGB else plain[::-1]
 
 
 def _bytes(values: list[Any]) -> Any:
@@ -104,7 +106,7 @@ def _bytes(values: list[Any]) -> Any:
 
 def _to_ycbcr(x: Any) -> Any:
     r, g, b = x.astype(np.float32)
-    return _bytes([np.float32(i) * r + np.float32(j) * g + np.float32(k) * b + np.float32(o) for i, j, k, o in _TO_YCBCR])
+    return _bytes([i * r + j * g + k * b + o for i, j, k, o in np.asarray(_TO_YCBCR, np.float32)])
 
 
 def _from_ycbcr(x: Any) -> Any:
@@ -114,13 +116,13 @@ def _from_ycbcr(x: Any) -> Any:
     return _bytes([y + np.float32(_CR_R) * cr, green, y + np.float32(_CB_B) * cb])
 
 
-_CONVERT = {
+_CONVERT: dict[tuple[ImageType, ImageType], Callable[[Any], Any]] = {
     (RGB, GRAY): lambda x: (np.tensordot(_LUMA, x.astype(np.int64), 1)[None] + 32768 >> 16).astype(np.uint8),
     (RGB, YCBCR): _to_ycbcr,
     (YCBCR, RGB): _from_ycbcr,
     (YCBCR, GRAY): lambda x: _bytes([np.float32(_Y) * (x[0].astype(np.float32) - 16)]),
     (GRAY, RGB): lambda x: np.repeat(x, 3, 0),
     (GRAY, YCBCR): lambda x: _bytes(
-        [np.float32(_GRAY_TO_Y[0]) * x[0].astype(np.float32) + np.float32(_GRAY_TO_Y[1]), *[np.full(x.shape[1:], 128.0)] * 2]
+        [np.float32(_GRAY_TO_Y[0]) * x[0] + np.float32(_GRAY_TO_Y[1]), *[np.full(x.shape[1:], 128.0)] * 2]
     ),
 }

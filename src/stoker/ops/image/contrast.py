@@ -10,12 +10,15 @@ from ._color import OutputDtype
 
 
 class Contrast(OutputDtype, name="contrast"):
-    """Change the contrast: ``contrast_center + contrast * (x - contrast_center)``. Input: any shape. Output: the same."""
+    """Change the contrast. Input: any shape and type. Output: the same shape.
+
+    ``contrast_center + contrast * (x - contrast_center)``.
+    """
 
     kind = "composite"
     contrast = arg("float", 1.0, per_row=True, doc="Factor of the contrast; 0: grey.")
     contrast_center = arg(
-        "float", None, per_row=True, doc="Intensity that stays: by default 0.5 for floats, half of the range for integers."
+        "float", None, per_row=True, doc="Intensity that stays; by default 0.5 for floats, half the range for integers."
     )
     cases = ({"contrast": 1.5}, {"contrast": 0.5, "contrast_center": 30.0, "dtype": "float32"})
 

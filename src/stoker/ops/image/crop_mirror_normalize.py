@@ -16,7 +16,7 @@ from ...contract.pixel import Px, binary, load, select, uniform
 from ...contract.step import Value
 from ...contract.types import DType
 from ..generic.cast import cast_array
-from ..geometry._window import BoundsArguments, output_type, pad, pad_mask, pad_reference, masked, take
+from ..geometry._window import BoundsArguments, masked, output_type, pad, pad_mask, pad_reference, take
 from ..geometry.crop import CropArguments, crop_windows, crop_windows_reference
 
 MAX_CHANNELS = 16  # of a pixel program
@@ -73,7 +73,7 @@ class CropMirrorNormalize(CropArguments, BoundsArguments, name="crop_mirror_norm
         if None in counts.values():
             c.require(False, "expected `mean` and `std` with a number of elements that is the same for all rows")
         known = {name: n for name, n in counts.items() if n is not None}
-        count = int(channels) if ex.is_static(channels) else max(known.values())
+        count = int(channels) if ex.is_static(channels) else max(known.values())  # type: ignore[arg-type]
         if not ex.is_static(channels):
             c.require(count > 1 or not c.const("pad_output"), "expected images with a fixed number of channels")
             c.require(
@@ -102,11 +102,12 @@ class CropMirrorNormalize(CropArguments, BoundsArguments, name="crop_mirror_norm
     def _filled(c: Lowering, program: list[Px]) -> list[Px]:
         """The program with fill values where the mask, port 1, is 0. Added channels stay 0 everywhere."""
         inside, fills = binary("ne", load(DType.UINT8, 1, 0), 0), c.const("fill_values")
-        return [
-            x if x.op == "uniform" else
-            select(inside, x, uniform(cast_array(np.float64(fills[k if len(fills) > 1 else 0]), x.dtype).item(), x.dtype))
-            for k, x in enumerate(program)
-        ]  # fmt: skip
+
+        def filled(k: int, x: Px) -> Px:
+            fill = cast_array(np.float64(fills[k if len(fills) > 1 else 0]), x.dtype).item()
+            return select(inside, x, uniform(fill, x.dtype))
+
+        return [x if x.op == "uniform" else filled(k, x) for k, x in enumerate(program)]
 
     def reference(self, row: RowContext, x: Any) -> Any:
         layout = row.layout or {3: "HWC", 4: "FHWC"}[x.ndim]

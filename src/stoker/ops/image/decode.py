@@ -43,4 +43,5 @@ def scale_reference(pixels: Any, dtype: DType) -> Any:
     factor = 1 / 255 if dtype.is_float else dtype.positive_range / 255
     wide = np.float64 if not dtype.is_float and dtype.size > 2 else np.float32
     values = pixels.astype(wide) * wide(factor)
-    return values.astype(dtype.numpy) if dtype.is_float else np.rint(values).clip(0, dtype.positive_range).astype(dtype.numpy)
+    values = values if dtype.is_float else np.rint(values).clip(0, dtype.positive_range)
+    return values.astype(dtype.numpy)

@@ -10,10 +10,10 @@ from ._decoding import ImageDecoder, decoded_window
 
 
 class DecodeImageRandomCrop(ImageDecoder, name="decoders.image_random_crop"):
-    """Decode a random window of an image. Input: a file's bytes. Output: ``(h, w, C)``, uint8 unless ``dtype`` says else.
+    """Decode a random window of an image. Input: a file's bytes. Output: ``(h, w, C)``.
 
-    The window is drawn as torchvision's RandomResizedCrop does (see ``random_crop_generator``). Only the window is
-    decoded; the pixels equal a crop of the whole image.
+    uint8 unless ``dtype`` says else. The window is drawn as torchvision's RandomResizedCrop does (see
+    ``random_crop_generator``). Only the window is decoded; the pixels equal a crop of the whole image.
     """
 
     kind = "composite"
@@ -24,9 +24,8 @@ class DecodeImageRandomCrop(ImageDecoder, name="decoders.image_random_crop"):
     cases = ({}, {"random_area": (0.5, 1.0)})
 
     def compose(self, c: Any, data: Any) -> Any:
-        shape = c.apply(
-            "peek_image_shape", data, adjust_orientation=c.const("adjust_orientation"), image_type=c.const("output_type")
-        )
+        kind, adjust = c.const("output_type"), c.const("adjust_orientation")
+        shape = c.apply("peek_image_shape", data, image_type=kind, adjust_orientation=adjust)
         anchor, extent = c.apply(
             "random_crop_generator", shape, random_area=c.const("random_area"),
             random_aspect_ratio=c.const("random_aspect_ratio"), num_attempts=c.const("num_attempts"),

@@ -52,7 +52,7 @@ class Choice(Operator, name="random.choice"):
         elements = np.arange(int(a), dtype=a.dtype) if a.ndim == 0 else a
         shape = draw_reference(row, like)
         picked = [self._pick(row, len(elements)) for _ in range(int(np.prod(shape)))]
-        return elements[np.asarray(picked, np.int64)].reshape(*shape, *elements.shape[1:])
+        return elements[np.asarray(picked, np.int64)].reshape((*shape, *elements.shape[1:]))
 
     @staticmethod
     def _pick(row: RowContext, count: int) -> int:

@@ -1,0 +1,340 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rewriting a function's source so that ``if`` works on nodes. :mod:`.conditionals` is what the rewritten code calls.
+
+    if test:                  stoker_if_0 = __stoker__.branch(test, ("x",), None)
+        x = f(x)              stoker_if_0.save(__stoker__.locals())
+    else:                     if stoker_if_0.takes(True):
+        x = g(x)                  with stoker_if_0:
+                                      x = f(x)
+                                      stoker_if_0.complete(__stoker__.locals())
+                              if stoker_if_0.on_node: x = stoker_if_0.old("x")
+                              ... the other branch, then x = stoker_if_0.merged("x")
+
+Everything stays in one function, so that Python's own rules for variables, loops and exceptions hold. An early ``return``
+becomes an assignment: what follows an ``if`` with a ``return`` moves into its other branch. Line numbers stay the user's.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import inspect
+import types
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+HELPER = "__stoker__"
+RESULT = "stoker_result"
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+N = TypeVar("N", bound=ast.AST)
+
+
+def rewrite(function: types.FunctionType, helper: Any) -> Callable[..., Any] | None:
+    """``function`` over again with conditions that may be nodes; None if its source cannot be read, or it yields."""
+    code = function.__code__
+    if code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+        return None
+    tree = _parse(code)
+    if tree is None:
+        return None
+    tree.decorator_list = []
+    _plain_signature(tree)
+    _Rewriter().function(tree)
+    module = ast.Module([_factory(tree, code.co_freevars)], [])
+    ast.fix_missing_locations(module)
+    flags = code.co_flags & _future_flags()
+    made: dict[str, Any] = {}
+    exec(compile(module, code.co_filename, "exec", flags=flags, dont_inherit=True), made)  # the user's own code
+    new = next(c for c in made["factory"].__code__.co_consts if isinstance(c, types.CodeType) and c.co_name == tree.name)
+    new = new.replace(co_qualname=code.co_qualname)
+    cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
+    cells[HELPER] = types.CellType(helper)
+    closure = tuple(cells[name] for name in new.co_freevars)
+    result = types.FunctionType(new, function.__globals__, function.__name__, function.__defaults__, closure)
+    result.__kwdefaults__ = function.__kwdefaults__
+    result.__module__ = function.__module__
+    return result
+
+
+def _future_flags() -> int:
+    import __future__
+
+    return sum(getattr(__future__, name).compiler_flag for name in __future__.all_feature_names if name != "nested_scopes")
+
+
+def _parse(code: types.CodeType) -> ast.FunctionDef | None:
+    try:
+        lines, first = inspect.getsourcelines(code)
+    except (OSError, TypeError):
+        return None
+    shift = first - 1
+    text = "".join(lines)
+    if lines[0][:1].isspace():  # a block of its own, so that neither columns nor strings change
+        text, shift = "if True:\n" + text, shift - 1
+    try:
+        tree = ast.parse(text)
+    except SyntaxError:
+        return None
+    node: ast.stmt = tree.body[0]
+    node = node.body[0] if isinstance(node, ast.If) and lines[0][:1].isspace() else node
+    if not isinstance(node, ast.FunctionDef) or node.name != code.co_name:
+        return None
+    ast.increment_lineno(node, shift)
+    return node
+
+
+def _plain_signature(tree: ast.FunctionDef) -> None:
+    """Without defaults and annotations: the original function's are kept."""
+    args = tree.args
+    args.defaults, args.kw_defaults, tree.returns = [], [None] * len(args.kwonlyargs), None
+    for a in (*args.posonlyargs, *args.args, *args.kwonlyargs, *(x for x in (args.vararg, args.kwarg) if x)):
+        a.annotation = None
+
+
+def _factory(tree: ast.FunctionDef, free: Sequence[str]) -> ast.FunctionDef:
+    """A function around the rewritten one, which makes its closure's variables known to the compiler."""
+    names = [ast.arg(n) for n in (HELPER, *free)]
+    arguments = ast.arguments([], names, None, [], [], None, [])
+    body: list[ast.stmt] = [tree, ast.Return(ast.Name(tree.name, ast.Load()))]
+    factory = ast.parse("def factory(): pass").body[0]
+    assert isinstance(factory, ast.FunctionDef)
+    factory.args, factory.body = arguments, body
+    return factory
+
+
+# ---- what a function does ----
+
+
+class _Assigned(ast.NodeVisitor):
+    """The variables that statements assign, and what they do that two branches cannot both do."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, None] = {}
+        self.forbidden: tuple[str, int] | None = None
+
+    def visit(self, node: ast.AST) -> None:
+        if isinstance(node, ast.Name) and isinstance(node.ctx, (ast.Store, ast.Del)):
+            self.names[node.id] = None
+        elif isinstance(node, (ast.Attribute, ast.Subscript)) and not isinstance(node.ctx, ast.Load):
+            what = "an assignment to an attribute" if isinstance(node, ast.Attribute) else "an assignment to an element"
+            self.forbidden = self.forbidden or (what, node.lineno)
+            self.generic_visit(node)
+        elif isinstance(node, (ast.Global, ast.Nonlocal)):
+            self.forbidden = self.forbidden or (f"`{type(node).__name__.lower()}`", node.lineno)
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            self.names.update((a.asname or a.name.split(".")[0], None) for a in node.names)
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            self.names[node.name] = None
+        elif isinstance(node, _COMPREHENSIONS):  # their own variables are not the function's, but walruses are
+            for inner in ast.walk(node):
+                if isinstance(inner, ast.NamedExpr):
+                    self.names[inner.target.id] = None
+        elif not isinstance(node, ast.Lambda):
+            if isinstance(node, (ast.MatchAs, ast.MatchStar)) and node.name:
+                self.names[node.name] = None
+            elif isinstance(node, ast.MatchMapping) and node.rest:
+                self.names[node.rest] = None
+            self.generic_visit(node)
+
+
+def _assigned(statements: Sequence[ast.stmt], outer: set[str]) -> _Assigned:
+    found = _Assigned()
+    for s in statements:
+        found.visit(s)
+    shared = [n for n in found.names if n in outer]
+    if shared and found.forbidden is None:
+        found.forbidden = (f"an assignment to the global or nonlocal `{shared[0]}`", statements[0].lineno)
+    return found
+
+
+def _own(node: ast.AST, kind: type[N]) -> list[N]:
+    """Nodes of a kind inside of ``node``, but not in functions or classes defined there."""
+    found = []
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, kind):
+            found.append(child)
+        if not isinstance(child, _SCOPES):
+            found += _own(child, kind)
+    return found
+
+
+# ---- early returns ----
+
+
+def _ends(block: Sequence[ast.stmt]) -> bool:
+    """Whether every way through the statements returns or raises."""
+    for s in block:
+        if isinstance(s, (ast.Return, ast.Raise)):
+            return True
+        if isinstance(s, ast.If) and _ends(s.body) and _ends(s.orelse):
+            return True
+    return False
+
+
+def _returns(statement: ast.stmt) -> bool:
+    """Whether an ``if`` has a ``return`` that is not inside of a loop or the like."""
+    if isinstance(statement, ast.Return):
+        return True
+    return isinstance(statement, ast.If) and any(map(_returns, (*statement.body, *statement.orelse)))
+
+
+def _lifted(block: Sequence[ast.stmt]) -> list[ast.stmt]:
+    """The statements with assignments in place of ``return``; what follows an ``if`` that returns is its other way."""
+    out: list[ast.stmt] = []
+    for i, s in enumerate(block):
+        if isinstance(s, ast.Return):
+            value = s.value or ast.Constant(None)
+            out.append(_at(ast.Assign([ast.Name(RESULT, ast.Store())], value), s))
+            return out
+        if isinstance(s, ast.If) and _returns(s):
+            rest = list(block[i + 1 :])
+            body = s.body if _ends(s.body) else [*s.body, *rest]
+            orelse = s.orelse if _ends(s.orelse) else [*s.orelse, *(copy.deepcopy(rest) if body is not s.body else rest)]
+            out.append(_at(ast.If(s.test, _lifted(body), _lifted(orelse)), s))
+            return out
+        out.append(s)
+    return out
+
+
+def _at(new: N, old: ast.expr | ast.stmt) -> N:
+    """``new`` with all its parts that have no place at the first line of ``old`` (the last one is a call's line)."""
+    for node in ast.walk(new):
+        if getattr(node, "lineno", None) is None and isinstance(node, (ast.expr, ast.stmt, ast.arg, ast.keyword)):
+            node.lineno = node.end_lineno = old.lineno
+            node.col_offset, node.end_col_offset = old.col_offset, old.col_offset + 1
+    return new
+
+
+def _nowhere(nodes: Sequence[N]) -> None:
+    """Forget the places that parsing a made-up text gave."""
+    for root in nodes:
+        for node in ast.walk(root):
+            for field in ("lineno", "end_lineno", "col_offset", "end_col_offset"):
+                if hasattr(node, field):
+                    delattr(node, field)
+
+
+# ---- the rewriting ----
+
+
+class _Rewriter(ast.NodeTransformer):
+    def __init__(self) -> None:
+        self._count = 0
+        self._outer: set[str] = set()  # variables of this function that are global or nonlocal
+
+    def function(self, node: ast.FunctionDef) -> None:
+        """Rewrite a function's body in place."""
+        kept, self._outer = self._outer, {
+            n for kind in (ast.Global, ast.Nonlocal) for s in _own(node, kind) for n in s.names
+        }  # fmt: skip
+        if any(isinstance(s, ast.If) and _returns(s) for s in node.body):
+            first = _at(ast.Assign([ast.Name(RESULT, ast.Store())], ast.Constant(None)), node.body[0])
+            last = _at(ast.Return(ast.Name(RESULT, ast.Load())), node.body[-1])
+            node.body = [first, *_lifted(node.body), last]
+        node.body = self._block(node.body)
+        self._outer = kept
+
+    def _block(self, statements: Sequence[ast.stmt]) -> list[ast.stmt]:
+        out: list[ast.stmt] = []
+        for s in statements:
+            new = self.visit(s)
+            out += new if isinstance(new, list) else [new]
+        return out
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        self.function(node)
+        return node
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
+        return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        return node
+
+    def visit_If(self, node: ast.If) -> list[ast.stmt]:
+        found = _assigned([*node.body, *node.orelse], self._outer)
+        name, self._count = f"stoker_if_{self._count}", self._count + 1
+        names = tuple(found.names)
+        test = self.visit(node.test)
+        branch = _call(_helper("branch"), test, _literal(names), _literal(found.forbidden))
+        statements: list[ast.stmt] = [ast.Assign([ast.Name(name, ast.Store())], branch), _do(name, "save")]
+        statements += [*self._side(name, True, node.body), *_set(name, "old", names)]
+        statements += [*self._side(name, False, node.orelse), *_set(name, "merged", names)]
+        return [_at(s, node) for s in statements]
+
+    def _side(self, name: str, there: bool, body: Sequence[ast.stmt]) -> list[ast.stmt]:
+        if not body:
+            return []
+        inner = [*self._block(body), _do(name, "complete")]
+        guarded = ast.With([ast.withitem(ast.Name(name, ast.Load()))], inner)
+        return [ast.If(_call(_method(name, "takes"), _literal(there)), [guarded], [])]
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
+        self.generic_visit(node)
+        if any(isinstance(n, ast.NamedExpr) for n in ast.walk(node)):
+            return node  # a lambda would keep the assignment to itself
+        name = "all" if isinstance(node.op, ast.And) else "any"
+        return _at(_call(_helper(name), *map(_later, node.values)), node)
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
+        self.generic_visit(node)
+        return _at(_call(_helper("invert"), node.operand), node) if isinstance(node.op, ast.Not) else node
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
+        self.generic_visit(node)
+        if any(isinstance(n, ast.NamedExpr) for part in (node.body, node.orelse) for n in ast.walk(part)):
+            return node
+        return _at(_call(_helper("choose"), node.test, _later(node.body), _later(node.orelse)), node)
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        self.generic_visit(node)
+        if len(node.ops) == 1 or any(isinstance(n, ast.NamedExpr) for n in ast.walk(node)):
+            return node
+        names = _literal(tuple(type(o).__name__ for o in node.ops))
+        return _at(_call(_helper("chain"), names, node.left, *map(_later, node.comparators)), node)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        node.func = _at(_call(_helper("callee"), node.func), node.func)
+        return node
+
+
+def _helper(name: str) -> ast.expr:
+    return _method(HELPER, name)
+
+
+def _method(owner: str, name: str) -> ast.expr:
+    return ast.Attribute(ast.Name(owner, ast.Load()), name, ast.Load())
+
+
+def _call(function: ast.expr, *args: ast.expr) -> ast.expr:
+    return ast.Call(function, list(args), [])
+
+
+def _later(value: ast.expr) -> ast.expr:
+    return ast.Lambda(ast.arguments([], [], None, [], [], None, []), value)
+
+
+def _literal(value: Any) -> ast.expr:
+    literal = ast.parse(repr(value), mode="eval").body
+    _nowhere([literal])
+    return literal
+
+
+def _do(name: str, method: str) -> ast.stmt:
+    """``name.method(__stoker__.locals())``"""
+    return ast.Expr(_call(_method(name, method), _call(_helper("locals"))))
+
+
+def _set(name: str, method: str, variables: Sequence[str]) -> list[ast.stmt]:
+    """Give the variables their values, and none to those without."""
+    if not variables:
+        return []
+    text = [f"if {name}.on_node:"]
+    for v in variables:
+        text += [f"    {v} = {name}.{method}({v!r})", f"    if {v} is {HELPER}.UNBOUND:", f"        del {v}"]
+    statements = ast.parse("\n".join(text)).body
+    _nowhere(statements)
+    return statements

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``_condition``: what an ``if`` tests; and the rule that there is one number per row."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ...contract import expr as ex
+from ...contract.lowering import Lowering
+from ...contract.operator import Operator, RowContext, arg
+from ...contract.step import Value
+from ...contract.types import DType
+
+
+def require_single(c: Lowering, x: Value, what: str) -> None:
+    """Require one element per row."""
+    c.require(not x.per_frame, f"expected {what}, got one per frame")
+    if all(ex.is_static(e) for e in x.shape):
+        count: Any = math.prod(int(e) for e in x.shape)
+    else:
+        count = ex.Expr("count", x.id)
+    c.require(ex.equal(count, 1), f"expected {what}, got a tensor of {{0}} elements", count)
+
+
+class Condition(Operator, name="_condition"):
+    """Whether a number is not 0, as a boolean scalar. Input: one element, of any type."""
+
+    hidden = True
+    negate = arg("bool", False, doc="Whether it is 0 instead.")
+    cases = ({}, {"negate": True})
+
+    @classmethod
+    def subject(cls, args: Mapping[str, Any]) -> str:
+        return "not" if args.get("negate") else "if"
+
+    def lower(self, c: Lowering, x: Value) -> Value:
+        require_single(c, x, "a condition of one element")
+        negate = c.const("negate")
+        if x.dtype == DType.BOOL and x.rank == 0 and not negate:
+            return x
+        number = c.element(x)  # of 64-bit integers the nearest double, which is 0 for 0 alone
+        truth = ex.equal(number, 0) if negate else ex.different(number, 0)
+        return c.numbers([truth], DType.BOOL, ())
+
+    def reference(self, row: RowContext, x: Any) -> Any:
+        return np.asarray(bool(np.asarray(x).reshape(())) != row["negate"])

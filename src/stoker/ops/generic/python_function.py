@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``python_function``."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ...contract.errors import ArgumentError
+from ...contract.lowering import Lowering
+from ...contract.operator import Operator, RowContext, arg
+from ...contract.step import Value
+
+
+class PythonFunction(Operator, name="python_function"):
+    """Call a Python function with the inputs of each row as NumPy arrays; it gives the outputs.
+
+    Results may be arrays, DLPack tensors, numbers or bytes; with several outputs, a tuple of them. Types are taken from
+    the first batch and must not change. With ``batch_processing=True`` the function is called once per batch, with a
+    list of arrays for each input, and gives a list (or an array with a leading axis) for each output.
+
+    A function with a parameter called ``rng`` is given a ``numpy.random.Generator`` of the row (a list of them for a
+    batch): the same numbers for any number of threads, batch size and order. Rows come in order, one at a time. An
+    exception fails its row; the pipeline can go on.
+    """
+
+    inputs = (0, 256)
+    draws = 1
+    pure = False
+    function = arg("object", doc="The function.")
+    num_outputs = arg("int", 1, doc="How many outputs it gives; 0 for a function that is called for its effect.")
+    batch_processing = arg("bool", False, doc="Call it once for all rows of a batch.")
+    output_layouts = arg("str", None, many=True, doc="Names of the outputs' axes, one string or one per output.")
+    cases = ()
+
+    def validate(self, args: Mapping[str, Any]) -> None:
+        """Check what does not depend on the data."""
+        if not callable(args["function"]):
+            raise ArgumentError(f"expected a function as `function`, got {args['function']!r}")
+        if args["num_outputs"] < 0:
+            raise ArgumentError(f"expected `num_outputs` >= 0, got {args['num_outputs']}")
+        layouts = args["output_layouts"] or ()
+        if len(layouts) > args["num_outputs"]:
+            raise ArgumentError(f"expected at most {args['num_outputs']} `output_layouts`, got {len(layouts)}")
+
+    def count_outputs(self, args: Mapping[str, Any]) -> int:
+        return int(args["num_outputs"])
+
+    def runs_batches(self, args: Mapping[str, Any]) -> bool:
+        return bool(args["batch_processing"])
+
+    def infer(self, c: Lowering, *inputs: Value) -> Any:
+        return None if c.const("num_outputs") else ()
+
+    def reference(self, row: RowContext, *inputs: Any) -> Any:
+        extra = {"rng": row.stream.generator()} if takes_rng(row["function"]) else {}
+        return _outputs(row["function"](*inputs, **extra), row["num_outputs"])
+
+    def run_rows(self, rows: list[RowContext], inputs: list[tuple[Any, ...]]) -> list[Any]:
+        """One call for all rows."""
+        if not rows:
+            return []
+        function, count = rows[0]["function"], rows[0]["num_outputs"]
+        extra = {"rng": [row.stream.generator() for row in rows]} if takes_rng(function) else {}
+        made = function(*(list(column) for column in zip(*inputs, strict=True)), **extra)
+        columns = _outputs(made, count)
+        for column in columns:
+            if len(column) != len(rows):
+                raise ValueError(f"expected one result for each of {len(rows)} rows, got {len(column)}")
+        return list(zip(*columns, strict=True)) if columns else [()] * len(rows)
+
+
+def takes_rng(function: Callable[..., Any]) -> bool:
+    """Whether a function has a parameter called ``rng``."""
+    try:
+        found = inspect.signature(function).parameters.get("rng")
+    except (TypeError, ValueError):  # some built-in functions do not tell
+        return False
+    return found is not None and found.kind in (found.POSITIONAL_OR_KEYWORD, found.KEYWORD_ONLY)
+
+
+def _outputs(made: Any, count: int) -> Sequence[Any]:
+    if count == 0:
+        return ()
+    if count == 1:
+        return made if isinstance(made, tuple) and len(made) == 1 else (made,)
+    if not isinstance(made, (tuple, list)) or len(made) != count:
+        got = f"{len(made)}" if isinstance(made, (tuple, list)) else f"one {type(made).__name__}"
+        raise ValueError(f"expected {count} outputs, got {got}")
+    return tuple(made)

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``_row_number``: a number for each place in the batch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...contract.lowering import Lowering
+from ...contract.operator import Operator, RowContext, Spec, arg
+from ...contract.types import DType
+
+
+class RowNumber(Operator, name="_row_number"):
+    """The element of a list that stands at the row's place in its batch."""
+
+    inputs = (0, 0)
+    scope = "batch"
+    hidden = True
+    numbers = arg("int", many=True, doc="One number for every row of the batch.")
+    cases = ({"numbers": (1,)},)
+
+    def infer(self, c: Lowering, *inputs: Any) -> Spec:
+        return Spec(DType.INT64, ())
+
+    def reference(self, row: RowContext) -> Any:
+        at, count = row.place
+        numbers = row["numbers"]
+        if count != len(numbers):
+            raise ValueError(f"expected one index for each of the {count} rows of the batch, got {len(numbers)}")
+        return np.asarray(numbers[at], np.int64)

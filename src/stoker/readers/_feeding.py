@@ -1,0 +1,450 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What takes data from the user's sources: batch by batch, checked, in the form that the run reads."""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..contract.batch import Batch
+from ..contract.errors import ArgumentError, DataError, Source, StateError, message
+from ..contract.feed import BatchInfo, SampleInfo, to_array
+from ..contract.operator import Spec
+from ..contract.types import DType
+
+Column = Any  # an array with the rows on its first axis, or a list with an array per row
+_SCALAR = (bool, int, float)
+
+
+# ---- types ----
+
+
+@dataclass
+class Declared:
+    """Type, number of axes and layout per output; None where only data tell, which then fill it in."""
+
+    outputs: Sequence[list[Any]]  # dtype, ndim, layout
+
+    @staticmethod
+    def of(count: int, dtype: Any, ndim: Any, layout: Any) -> Declared:
+        """From the arguments, each one value or one per output."""
+        types = _per_output("dtype", dtype, count, DType.of)
+        ranks = _per_output("ndim", ndim, count, _rank)
+        names = _per_output("layout", layout, count, str)
+        outputs = []
+        for i in range(count):
+            if ranks[i] is None and names[i]:
+                ranks[i] = len(names[i])
+            if names[i] and len(names[i]) != ranks[i]:
+                raise ArgumentError(f"expected a `layout` of {ranks[i]} axes as in `ndim`, got {names[i]!r}")
+            outputs.append([types[i], ranks[i], names[i] or ""])
+        return Declared(outputs)
+
+    def specs(self) -> tuple[Spec, ...] | None:
+        """The types of all outputs, once they are known."""
+        if any(d is None or n is None for d, n, _ in self.outputs):
+            return None
+        return tuple(Spec(d, (None,) * n, layout) for d, n, layout in self.outputs)
+
+    def check(self, output: int, array: Any, axes: int, where: str) -> None:
+        """Hold ``array``, whose first axes are not a row's, against what is declared; or declare it."""
+        try:
+            dtype = DType.of(array.dtype)
+        except TypeError:
+            raise DataError(f"expected numbers, got an array of {array.dtype}{where}") from None
+        rank = array.ndim - axes
+        wanted = self.outputs[output]
+        if wanted[0] is None:
+            wanted[0] = dtype
+        if wanted[1] is None:
+            wanted[1] = rank
+        if dtype != wanted[0] or rank != wanted[1]:
+            raise DataError(f"expected {wanted[0]} with {wanted[1]} axes per row, got {dtype} with {rank}{where}")
+
+
+def _per_output(name: str, value: Any, count: int, convert: Callable[[Any], Any]) -> list[Any]:
+    values = list(value) if isinstance(value, (list, tuple)) else [value] * count
+    if len(values) != count:
+        raise ArgumentError(f"expected one `{name}` for all or one for each of {count} outputs, got {len(values)}")
+    try:
+        return [None if v is None else convert(v) for v in values]
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"argument `{name}`: {error}") from None
+
+
+def _rank(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 0:
+        raise ValueError(f"expected a number of axes >= 0, got {value!r}")
+    return int(value)
+
+
+# ---- feeders ----
+
+
+class Feeder:
+    """Gives one batch after the other. ``position`` is where it stands; sources that can be resumed ``seek`` it."""
+
+    def __init__(self, declared: Declared, *, copies: bool) -> None:
+        self._declared = declared
+        self._copies = copies
+        self._gave = False
+
+    @property
+    def specs(self) -> tuple[Spec, ...]:
+        """The outputs' types; known after the first batch."""
+        found = self._declared.specs()
+        assert found is not None, "before the first batch"
+        return found
+
+    @property
+    def ready(self) -> bool:
+        """Whether :meth:`pull` has something to give (or an end, or an error) at once."""
+        return True
+
+    def wait(self, source: Source | None) -> None:
+        """Wait until it is ready."""
+
+    @property
+    def position(self) -> Any:
+        """Where it stands, for :meth:`seek`; something that JSON can hold."""
+        return None
+
+    def pull(self, count: int, epoch: int) -> tuple[Column, ...]:
+        """The next batch of at most ``count`` rows: one column per output. StopIteration at the end of the epoch."""
+        raise NotImplementedError
+
+    def reset(self) -> None:
+        """Begin an epoch."""
+
+    def seek(self, position: Any) -> None:
+        """Go on from ``position``."""
+        raise StateError("this source cannot be resumed")
+
+    def require_resumable(self, source: Source | None) -> None:
+        """StateError if the source cannot go on from a position."""
+        raise StateError(
+            message(
+                "external_source", "expected a source that can be resumed, got one that only runs forward",
+                source=source, hint="Use a sequence, a callback that takes the number of the batch, or with batch=False a "
+                "callback that takes a types.SampleInfo",
+            )
+        )  # fmt: skip
+
+    def feed(self, data: Any, limit: int, layout: str | None) -> None:
+        """Take a batch that is fed by hand."""
+        raise StateError("expected a source without `source=` to feed, got one that has its own data")
+
+    # ---- what sources give ----
+
+    def _batch(self, data: Any, limit: int) -> tuple[Column, ...]:
+        """A batch as columns."""
+        count = len(self._declared.outputs)
+        columns = self._split(data, count, "batches")
+        made = tuple(self._column(i, c) for i, c in enumerate(columns))
+        rows = len(made[0])
+        if rows == 0:
+            raise DataError("expected at least one row, got an empty batch. Raise StopIteration to end an epoch")
+        if rows > limit:
+            raise DataError(f"expected at most {limit} rows (the pipeline's batch_size), got {rows}")
+        for column in made[1:]:
+            if len(column) != rows:
+                raise DataError(f"expected outputs with one number of rows, got {rows} and {len(column)}")
+        self._gave = True
+        return made
+
+    def _rows(self, samples: Sequence[Any]) -> tuple[Column, ...]:
+        """Single rows as columns."""
+        count = len(self._declared.outputs)
+        parts = [self._split(s, count, "values") for s in samples]
+        self._gave = True
+        return tuple([self._row(i, p[i], r) for r, p in enumerate(parts)] for i in range(count))
+
+    @staticmethod
+    def _split(data: Any, count: int, what: str) -> Sequence[Any]:
+        if count == 1:
+            return data if isinstance(data, tuple) and len(data) == 1 else (data,)
+        if not isinstance(data, (tuple, list)) or len(data) != count:
+            got = f"{len(data)}" if isinstance(data, (tuple, list)) else f"one {type(data).__name__}"
+            raise DataError(f"expected a tuple of {count} {what}, one per output, got {got}")
+        return data
+
+    def _column(self, output: int, data: Any) -> Column:
+        if isinstance(data, Batch):
+            data = data.as_array() if data.is_dense else list(data)
+        if isinstance(data, (list, tuple)):
+            return [self._row(output, x, r) for r, x in enumerate(data)]
+        if not (isinstance(data, np.ndarray) or hasattr(data, "__dlpack__")) or getattr(data, "ndim", 1) == 0:
+            raise DataError(
+                f"expected a batch (a list with a value per row, or an array with the rows on its first axis), got "
+                f"{type(data).__name__}. Pass batch=False for a source of single rows"
+            )
+        array = self._own(data)
+        self._declared.check(output, array, 1, "")
+        return array
+
+    def _row(self, output: int, x: Any, row: int) -> Any:
+        if isinstance(x, str) or x is None:
+            raise DataError(f"expected an array, a number or bytes, got {type(x).__name__} in row {row}")
+        dtype = self._declared.outputs[output][0]
+        where = f" in row {row}"
+        try:
+            array = np.asarray(x, dtype.numpy) if isinstance(x, _SCALAR) and dtype is not None else self._own(x)
+        except (TypeError, ValueError, OverflowError, BufferError) as error:
+            raise DataError(f"{error}{where}") from error
+        self._declared.check(output, array, 0, where)
+        return array
+
+    def _own(self, x: Any) -> Any:
+        """An array that stays as it is while its batch is under way."""
+        array = to_array(x)
+        fresh = isinstance(x, (bytes, list, tuple, *_SCALAR)) or (isinstance(x, np.ndarray) and not _shared(array, x))
+        return array if fresh or not self._copies else array.copy()
+
+
+def _shared(a: Any, b: Any) -> bool:
+    return bool(np.may_share_memory(a, b))
+
+
+class IterableFeeder(Feeder):
+    """From an iterator. ``make`` begins a new one; None if that is not possible."""
+
+    def __init__(self, declared: Declared, source: Any, make: Callable[[], Iterator[Any]] | None, *, by_batch: bool,
+                 cycle: str | None, copies: bool) -> None:  # fmt: skip
+        super().__init__(declared, copies=copies)
+        self._source = source
+        self._make = make
+        self._by_batch = by_batch
+        self._cycle = cycle
+        self._iterator: Iterator[Any] | None = iter(source) if make is None else None
+        self._taken = 0  # since the beginning of the data
+        self._ended = False
+        self._spent = False  # ended for good, yet asked to begin again
+
+    @property
+    def position(self) -> Any:
+        return self._taken
+
+    def pull(self, count: int, epoch: int) -> tuple[Column, ...]:
+        if self._spent:
+            raise StateError(
+                "the source of `external_source` is an iterator, which has ended and cannot begin again. Pass the iterable "
+                "or the generator function itself"
+            )
+        if self._by_batch:
+            return self._batch(self._next(), count)
+        samples: list[Any] = []
+        while len(samples) < count:
+            try:
+                samples.append(self._next())
+            except StopIteration:
+                if not samples:
+                    raise
+                break
+        return self._rows(samples)
+
+    def _next(self) -> Any:
+        if self._ended:
+            raise StopIteration
+        if self._iterator is None:
+            assert self._make is not None
+            self._iterator = self._make()
+        try:
+            item = next(self._iterator)
+        except StopIteration:
+            if self._taken == 0:
+                self._ended = True
+                raise DataError("expected data from the source, got none: it ended at once") from None
+            if self._cycle != "quiet":
+                self._ended = True
+                raise
+            self._begin()
+            return self._next()
+        self._taken += 1
+        return item
+
+    def _begin(self) -> None:
+        self._iterator, self._taken, self._ended = None, 0, False
+
+    def reset(self) -> None:
+        if self._cycle == "no" or (self._taken == 0 and not self._ended):
+            return
+        if self._make is not None:
+            self._begin()
+        else:
+            self._spent = self._ended
+
+    def _sequence(self) -> bool:
+        return hasattr(self._source, "__getitem__") and hasattr(self._source, "__len__")
+
+    def require_resumable(self, source: Source | None) -> None:
+        if not self._sequence():
+            super().require_resumable(source)
+
+    def seek(self, position: Any) -> None:
+        if not self._sequence():
+            super().seek(position)
+        self._begin()
+        self._taken = int(position)
+        self._iterator = (self._source[i] for i in range(self._taken, len(self._source)))
+
+
+class CallbackFeeder(Feeder):
+    """From a function. ``tells`` makes its argument out of (row in the epoch, row in the batch, batch, epoch)."""
+
+    def __init__(self, declared: Declared, function: Callable[..., Any], tells: Callable[..., Any] | None, *,
+                 by_batch: bool, copies: bool) -> None:  # fmt: skip
+        super().__init__(declared, copies=copies)
+        self._function = function
+        self._tells = tells
+        self._by_batch = by_batch
+        self._sample = self._iteration = 0
+        self._ended = False
+
+    @property
+    def position(self) -> Any:
+        return [self._sample, self._iteration]
+
+    def pull(self, count: int, epoch: int) -> tuple[Column, ...]:
+        if self._ended:
+            raise StopIteration
+        sample, iteration = self._sample, self._iteration
+        # Counted first: a call that fails has had its turn.
+        self._sample, self._iteration = sample + count, iteration + 1
+        made: list[Any] = []
+        try:
+            for i in range(1 if self._by_batch else count):
+                made.append(self._function(*(self._tells(sample + i, i, iteration, epoch),) if self._tells else ()))
+        except StopIteration:
+            self._ended = True
+            if not made and not self._gave:
+                raise DataError("expected data from the source, got none: it ended at once") from None
+            if not made:
+                raise
+        return self._batch(made[0], count) if self._by_batch else self._rows(made)
+
+    def reset(self) -> None:
+        self._sample = self._iteration = 0
+        self._ended = False
+
+    def require_resumable(self, source: Source | None) -> None:
+        if self._tells is None:
+            super().require_resumable(source)
+
+    def seek(self, position: Any) -> None:
+        if self._tells is None:
+            super().seek(position)
+        self._sample, self._iteration = (int(x) for x in position)
+        self._ended = False
+
+
+class HandFeeder(Feeder):
+    """Fed by ``pipe.feed_input``."""
+
+    def __init__(self, declared: Declared, name: str, *, repeats: bool, waits: bool, copies: bool) -> None:
+        super().__init__(declared, copies=copies)
+        self._name = name
+        self._repeats = repeats
+        self._waits = waits
+        self._queue: deque[tuple[Column, ...]] = deque()
+        self._last: tuple[Column, ...] | None = None
+        self._fed = threading.Condition()
+
+    @property
+    def ready(self) -> bool:
+        return bool(self._queue) or (self._repeats and self._last is not None)
+
+    def wait(self, source: Source | None) -> None:
+        if not self._waits:
+            raise StateError(
+                message(
+                    "external_source", "expected data, got none", source=source,
+                    hint=f"Call `pipe.feed_input({self._name!r}, batch)` before every run, or give it a source",
+                )
+            )  # fmt: skip
+        with self._fed:
+            self._fed.wait_for(lambda: self.ready)
+
+    def feed(self, data: Any, limit: int, layout: str | None) -> None:
+        if layout is not None:
+            names = self._declared.outputs[0]
+            if names[2] and names[2] != layout:
+                raise ArgumentError(f"expected layout {names[2]!r} as declared, got {layout!r}")
+            names[2] = layout
+        batch = self._batch(data, limit)
+        with self._fed:
+            self._queue.append(batch)
+            self._fed.notify_all()
+
+    def pull(self, count: int, epoch: int) -> tuple[Column, ...]:
+        if self._queue:
+            self._last = self._queue.popleft()
+        assert self._last is not None
+        return self._last
+
+
+# ---- which one ----
+
+
+def choose_feeder(args: Mapping[str, Any], declared: Declared) -> Feeder:
+    """The feeder for ``source``; ArgumentError if it is none that can be used."""
+    source, copies = args["source"], not args["no_copy"]
+    by_batch = args["batch"] is not False
+    cycle = _cycle(args["cycle"])
+    if source is None:
+        if cycle is not None or args["batch"] is not None:
+            raise ArgumentError("expected a `source` beside `cycle` or `batch`, got none")
+        name = args["name"] or "name"
+        return HandFeeder(declared, name, repeats=args["repeat_last"], waits=args["blocking"], copies=copies)
+    if inspect.isgeneratorfunction(source):
+        if _required(source):
+            raise ArgumentError("expected a generator function without arguments as `source`")
+        return IterableFeeder(declared, source, source, by_batch=by_batch, cycle=cycle, copies=copies)
+    if isinstance(source, Iterable) or (hasattr(source, "__getitem__") and hasattr(source, "__len__")):
+        once = isinstance(source, Iterator)
+        if once and cycle in ("quiet", "raise"):
+            raise ArgumentError(
+                "expected an iterable that can begin again for `cycle`, got an iterator. Pass the iterable, or the generator "
+                "function itself"
+            )
+        make = None if once else lambda: iter(source)
+        return IterableFeeder(declared, source, make, by_batch=by_batch, cycle=cycle, copies=copies)
+    if not callable(source):
+        raise ArgumentError(f"expected an iterable or a function as `source`, got {type(source).__name__}")
+    if cycle is not None:
+        raise ArgumentError("`cycle` is for iterables, got a function, which raises StopIteration to end an epoch")
+    return CallbackFeeder(declared, source, _tells(source, args, by_batch), by_batch=by_batch, copies=copies)
+
+
+def _cycle(value: Any) -> str | None:
+    known = {None: None, False: "no", True: "quiet", "no": "no", "quiet": "quiet", "raise": "raise"}
+    try:
+        return known[value]
+    except (KeyError, TypeError):
+        raise ArgumentError(f'expected "no", "quiet" or "raise" as `cycle`, got {value!r}') from None
+
+
+def _required(function: Callable[..., Any]) -> int:
+    """How many arguments a call has to give."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # some built-in functions do not tell
+        return 0
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return sum(p.kind in kinds and p.default is p.empty for p in parameters)
+
+
+def _tells(function: Callable[..., Any], args: Mapping[str, Any], by_batch: bool) -> Callable[..., Any] | None:
+    count = _required(function)
+    if count > 1:
+        raise ArgumentError(f"expected a function of no or one argument as `source`, got one of {count}")
+    if count == 0:
+        return None
+    if not by_batch:
+        return SampleInfo
+    return (lambda sample, row, batch, epoch: BatchInfo(batch, epoch)) if args["batch_info"] else (lambda *at: at[2])

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``external_source``: data from the user's Python code, or fed by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..contract.errors import ArgumentError, UnsupportedError
+from ..contract.lowering import Lowering
+from ..contract.operator import Operator, Spec, arg
+from ..contract.step import Value
+from ._feeding import Declared, Feeder, choose_feeder
+
+
+class ExternalSource(Operator, name="external_source"):
+    """Take data from Python: an iterable, a generator function, or a callback; or from ``pipe.feed_input``.
+
+    A source gives a batch at a time: a list of arrays, DLPack tensors, bytes or numbers (one per row), or one array whose
+    first axis runs along the rows; with ``num_outputs``, a tuple of batches. With ``batch=False`` it gives one row at a
+    time. A callback may take one argument: the number of the batch in its epoch (a ``types.BatchInfo`` with
+    ``batch_info=True``), or with ``batch=False`` a ``types.SampleInfo``; parameters with defaults are left alone. It ends
+    an epoch by raising StopIteration. A batch may have fewer rows than the pipeline's ``batch_size``, but not none.
+
+    Types that are not declared are found with the first batch; they must not change after it. A sequence, and a callback
+    that is told where it is, can be resumed from a state; other sources say that they cannot.
+    """
+
+    inputs = (0, 0)
+    positional = ("source", "num_outputs")
+    kind = "source"
+    pure = True
+    source = arg("object", None, doc="Iterable, generator function or callback; None: fed by hand, by `name`.")
+    num_outputs = arg("int", None, doc="Number of outputs; if given, a tuple of nodes is returned.")
+    cycle = arg(
+        "object", None, doc='Iterables: "quiet" begins again at the end, "raise" ends an epoch and begins again after '
+        '`reset`, as by default; "no" ends for good.'
+    )  # fmt: skip
+    layout = arg("object", None, doc="Names of the axes of a row, one string or one per output.")
+    dtype = arg("object", None, doc="Element type, one or one per output; data of other types are refused.")
+    ndim = arg("object", None, doc="Number of axes of a row, one or one per output.")
+    batch = arg("bool", None, doc="Whether the source gives batches (the default) or single rows.")
+    batch_info = arg("bool", False, doc="Tell a batch callback a `types.BatchInfo` instead of a number.")
+    repeat_last = arg("bool", False, doc="Fed by hand: use the last batch again when no other was fed.")
+    blocking = arg("bool", False, doc="Fed by hand: wait for another thread to feed data.")
+    no_copy = arg("bool", False, doc="Read arrays in place; they must not change until their batch is delivered.")
+    parallel = arg("bool", False, doc="Not supported: the source runs in this process.")
+    prefetch_queue_depth = arg("int", None, doc="Accepted: the pipeline's prefetch_queue_depth holds.")
+    cuda_stream = arg("object", None, doc="Accepted; for the GPU.")
+    use_copy_kernel = arg("bool", None, doc="Accepted; for the GPU.")
+
+    def validate(self, args: Mapping[str, Any]) -> None:
+        """Check what does not depend on the data."""
+        if args["parallel"]:
+            raise UnsupportedError(
+                "expected parallel=False, got True: sources run in this process. Use `fn.readers`, or a source that "
+                "does its work in processes of its own"
+            )
+        if args["num_outputs"] is not None and args["num_outputs"] < 1:
+            raise ArgumentError(f"expected `num_outputs` >= 1, got {args['num_outputs']}")
+        if args["source"] is not None and (args["repeat_last"] or args["blocking"]):
+            raise ArgumentError("`repeat_last` and `blocking` are for sources fed by hand, got a `source` beside them")
+        self._declared(args)
+        choose_feeder(args, Declared(()))
+
+    def _declared(self, args: Mapping[str, Any]) -> Declared:
+        return Declared.of(self.count_outputs(args), args["dtype"], args["ndim"], args["layout"])
+
+    def count_outputs(self, args: Mapping[str, Any]) -> int:
+        return int(args["num_outputs"] or 1)
+
+    def returns_tuple(self, args: Mapping[str, Any]) -> bool:
+        return args["num_outputs"] is not None
+
+    @classmethod
+    def open(cls, args: Mapping[str, Any]) -> Feeder:
+        """What takes data from the source."""
+        return choose_feeder(args, cls()._declared(args))
+
+    def lower(self, c: Lowering) -> tuple[Value, ...]:
+        args = c.scope.args
+        told = self._declared(args).specs()
+        specs: tuple[Spec, ...] = c.found() if told is None else told
+        return tuple(c.fed(spec, i) for i, spec in enumerate(specs))

@@ -1,0 +1,315 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The laws that every operator and every graph obeys, as functions that raise AssertionError where one is broken.
+
+    check_operator(MyOp)      one operator, over its cases: reference, types, passes, threads, eager, arguments per row
+    check_graph(graph, want)  one graph: the same bytes however it runs
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..contract.batch import Batch
+from ..contract.errors import UnsupportedError
+from ..contract.operator import Operator, Spec
+from ..contract.step import Value
+from ..contract.types import DType
+from ..executor.execution import Execution, Settings
+from ..executor.run import Run
+from ..executor.schedule import Rows
+from ..frontends import eager
+from ..frontends.constants import Constant
+from ..frontends.definition import DataNode, GraphBuilder
+from ..frontends.registry import find as find_public
+from ..graph.node import Edge, Graph, Node
+from ..graph.plan import PASSES, PlannedOutput, make_plan
+from .reference import Column, Fed, Feeds, Interpreter, run_reference
+from .tolerances import assert_exact, assert_rows
+
+Find = Callable[[str], type[Operator]]
+ALL_PASSES = frozenset(PASSES)
+PASS_SETS = (frozenset[str](), ALL_PASSES, *(frozenset({name}) for name in PASSES))
+
+
+# ---- graphs ----
+
+
+def run_graph(graph: Graph, settings: Settings, count: int, find: Find = find_public) -> list[Column]:
+    """The first ``count`` rows of a graph as a pipeline with ``settings`` delivers them: arrays per output and row."""
+    execution = Execution(graph, find, settings)
+    columns: list[Column] = [[] for _ in graph.outputs]
+    try:
+        while len(columns[0]) < count:
+            delivered = execution.next("go_on")
+            assert delivered is not None, "the data ended"
+            for column, batch in zip(columns, execution.batches(delivered), strict=True):
+                column += [np.array(x) for x in batch]
+    finally:
+        execution.close()
+    return [column[:count] for column in columns]
+
+
+def check_graph(
+    graph: Graph,
+    want: Sequence[Column],
+    seed: int,
+    *,
+    settings: Sequence[Settings],
+    find: Find = find_public,
+) -> None:
+    """A graph gives ``want``, and the same bytes with all ``settings``.
+
+    Args:
+        graph: the graph.
+        want: per output, an array per row, as the references of the operators give them.
+        seed: the pipeline's.
+        settings: ways to run it; their batch sizes must divide the number of rows.
+        find: operators by name.
+    """
+    count = len(want[0])
+    plain = run_graph(graph, Settings(count, 1, seed, depth=0, passes=frozenset()), count, find)
+    for o, (got, expected) in enumerate(zip(plain, want, strict=True)):
+        assert_rows(got, expected, f"output {o} against the references")
+    for setting in settings:
+        for o, (got, expected) in enumerate(zip(run_graph(graph, setting, count, find), plain, strict=True)):
+            assert_rows(got, expected, f"output {o} with {setting}", nan_bits=True)
+
+
+def vary(rng: np.random.Generator, seed: int, count: int) -> Iterator[Settings]:
+    """All passes, none and each alone, with threads, batch sizes and prefetch depths at random."""
+    sizes = [n for n in range(1, count + 1) if count % n == 0]
+    for passes in PASS_SETS:
+        size, threads, depth = int(rng.choice(sizes)), int(rng.choice([1, 2, 4])), int(rng.integers(0, 4))
+        yield Settings(size, threads, seed, depth, passes)
+
+
+def check_json(graph: Graph, find: Find = find_public) -> Graph:
+    """A graph that is written and read again is the same graph; returns it."""
+    again = Graph.from_json(graph.to_json(), find)
+    assert again.fingerprint() == graph.fingerprint(), "the graph changes when it is written to JSON and read again"
+    return again
+
+
+def check_eager(graph: Graph, interpreter: Interpreter, find: Find = find_public) -> int:
+    """Every deterministic node gives as an eager call, on a batch and on one sample, what it gives in the graph.
+
+    Returns:
+        How many nodes were compared: those with inputs, of public operators, that draw nothing.
+    """
+    compared = 0
+    needed = graph.needed()
+    for node in graph.nodes:
+        if node.id not in needed or node.operator.kind == "source" or node.operator.draws or not node.inputs:
+            continue
+        if node.operator.is_python() or node.operator is not _public(node.operator.name):
+            continue
+        outputs = [interpreter.made[e] for e in _outputs(node)]
+        columns = [interpreter.column(e) for e in _outputs(node)]
+        inputs = [(interpreter.made[e], interpreter.column(e)) for e in node.inputs]
+        edges = {name: (interpreter.made[e], interpreter.column(e)) for name, e in node.edges}
+        rows = [r for r, x in enumerate(columns[0]) if x is not None]
+        if not rows or any(c[r] is None for _, c in (*inputs, *edges.values()) for r in rows):
+            continue
+        _check_eager_node(node, inputs, edges, list(zip(outputs, columns, strict=True)), rows)
+        compared += 1
+    return compared
+
+
+def _public(name: str) -> type[Operator] | None:
+    try:
+        return find_public(name)
+    except ValueError:
+        return None
+
+
+def _outputs(node: Node) -> list[Edge]:
+    return [Edge(node.id, i) for i in range(node.outputs)]
+
+
+Filled = tuple[Value, Column]
+
+
+def _check_eager_node(
+    node: Node, inputs: list[Filled], edges: dict[str, Filled], outputs: list[Filled], rows: list[int]
+) -> None:
+    name = node.operator.name
+    known = node.operator.all_arguments()
+    constants = {
+        k: v for k, v in node.args.items()
+        if v is not None and k not in ("name", "device", *edges) and not _same(v, known[k].convert_default())
+    }  # fmt: skip
+
+    def batch(x: Filled) -> Batch:
+        return Batch([x[1][r] for r in rows], x[0].dtype, x[0].layout)
+
+    per_row = {k: batch(x) for k, x in edges.items()}
+    got = eager._call(name, [batch(x) for x in inputs], {**constants, **per_row})
+    for (value, column), result in zip(outputs, got if isinstance(got, tuple) else (got,), strict=True):
+        assert_rows(list(result), [column[r] for r in rows], f"eager `{name}` on a batch")
+        assert result.dtype == value.dtype, f"eager `{name}`: expected {value.dtype}, got {result.dtype}"
+        assert result.layout == value.layout, f"eager `{name}`: expected layout {value.layout}, got {result.layout}"
+    r = rows[-1]
+    one = [Constant(column[r], layout=value.layout) for value, column in inputs]
+    got = eager._call(name, one, {**constants, **{k: column[r] for k, (_, column) in edges.items()}})
+    for (_, column), result in zip(outputs, got if isinstance(got, tuple) else (got,), strict=True):
+        assert_exact(result, column[r], f"eager `{name}` on one sample")
+
+
+def _same(a: Any, b: Any) -> bool:
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return a is b
+    return bool(a == b)
+
+
+# ---- operators ----
+
+
+def check_operator(
+    operator: type[Operator],
+    inputs: Sequence[Sequence[Any]] | None = None,
+    *,
+    cases: Sequence[Mapping[str, Any]] | None = None,
+    layouts: Sequence[str] = (),
+    seed: int = 1,
+    **tolerance: float,
+) -> None:
+    """An operator does what it says, with each of its cases.
+
+    * its reference gives the types, ranks and extents that are inferred while planning;
+    * its fast form equals its reference, in the bytes or within ``tolerance``;
+    * a batch equals its rows one by one, threads change nothing, passes change nothing;
+    * a numeric argument that may differ per row gives the same as a constant and as a node;
+    * an eager call equals the pipeline, if the operator is registered;
+    * nothing writes into its inputs.
+
+    Args:
+        operator: the class; it need not be registered.
+        inputs: rows, each with one array per input; by default small RGB images, uint8 HWC, of several sizes.
+        cases: arguments; by default the operator's ``cases``.
+        layouts: axes of the inputs; by default those that the operator assumes for unnamed ones.
+        seed: of the draws.
+        tolerance: ``atol``, ``bound`` and ``share`` of :func:`~stoker.testing.tolerances.assert_close`; exact if none.
+
+    Raises:
+        AssertionError: naming the law, the case, the row and the element.
+        UnsupportedError: the operator is stateful: its rows depend on each other.
+    """
+    if operator.stateful:
+        raise UnsupportedError(f"`{operator.name}` is stateful: its rows depend on those before, so these laws do not hold")
+    rows = [tuple(np.asarray(x) for x in row) for row in (_images(operator.inputs[0]) if inputs is None else inputs)]
+    for case in operator.cases if cases is None else cases:
+        try:
+            _Trial(operator, dict(case), rows, layouts, seed, tolerance).run()
+        except AssertionError as error:
+            raise AssertionError(f"`{operator.name}` with {dict(case)}: {error}") from error
+
+
+def _images(count: int) -> list[list[npt.NDArray[Any]]]:
+    rng = np.random.default_rng(7)
+    shapes = ((13, 17, 3), (20, 9, 3), (8, 30, 3))
+    return [[rng.integers(0, 256, shape, dtype=np.uint8) for _ in range(count)] for shape in shapes]
+
+
+class _Trial:
+    """One operator with one set of arguments over some rows."""
+
+    def __init__(
+        self,
+        operator: type[Operator],
+        case: dict[str, Any],
+        rows: list[tuple[npt.NDArray[Any], ...]],
+        layouts: Sequence[str],
+        seed: int,
+        tolerance: Mapping[str, float],
+    ) -> None:
+        self.operator, self.case, self.data, self.seed, self.tolerance = operator, case, rows, seed, tolerance
+        self.layouts = [*layouts, *[""] * (len(rows[0]) - len(layouts))]
+        n = len(rows)
+        # Keys and epochs as of the middle of a long run, so that nothing relies on small ones.
+        self.rows = Rows(np.arange(2**40, 2**40 + n, dtype=np.uint64), np.full(n, 3, np.int64), (), 3, n)
+
+    def find(self, name: str) -> type[Operator]:
+        return {Fed.name: Fed, self.operator.name: self.operator}.get(name) or find_public(name)
+
+    def graph(self, per_row: Mapping[str, npt.NDArray[Any]]) -> tuple[Graph, Feeds]:
+        """The operator over fed inputs, with some of its arguments as fed nodes."""
+        builder = GraphBuilder(self.find)
+        columns = [[row[i] for row in self.data] for i in range(len(self.data[0]))]
+        nodes = [self._fed(builder, column, layout) for column, layout in zip(columns, self.layouts, strict=True)]
+        edges = {name: self._fed(builder, [x] * len(self.data), fixed=True) for name, x in per_row.items()}
+        columns += [[x] * len(self.data) for x in per_row.values()]
+        made = builder.call(self.operator.name, nodes, {**self.case, **edges})
+        outputs = made if isinstance(made, tuple) else (made,)
+        return builder.graph(outputs), {(i, 0): column for i, column in enumerate(columns)}
+
+    @staticmethod
+    def _fed(builder: GraphBuilder, column: Column, layout: str = "", *, fixed: bool = False) -> DataNode:
+        first = column[0]
+        shape: tuple[int | None, ...] = first.shape if fixed else (None,) * first.ndim
+        if not fixed and first.ndim > 2:  # the number of channels is part of an image's type, its size is not
+            at = (layout or "FHWC"[-first.ndim :]).find("C")
+            same = at >= 0 and all(x.shape[at] == first.shape[at] for x in column)
+            shape = tuple(first.shape[i] if same and i == at else None for i in range(first.ndim))
+        return builder.add_operator(Fed, Fed.complete({"spec": Spec(DType.of(first.dtype), shape, layout)}, {}))
+
+    def run(self) -> None:
+        graph, feeds = self.graph({})
+        before = [x.tobytes() for row in self.data for x in row]
+        want = run_reference(graph, self.rows, self.seed, feeds, find=self.find)
+        plain = self._run(graph, feeds, ALL_PASSES)
+        for o, (got, expected) in enumerate(zip(plain, want, strict=True)):
+            assert_rows(got, expected, f"output {o} against the reference", **self.tolerance)
+        self._same(plain, self._run(graph, feeds, frozenset()), "without passes")
+        self._same(plain, self._run(graph, feeds, ALL_PASSES, threads=2), "on two threads")
+        if self.operator.scope == "row":
+            single = [self._run(graph, feeds, ALL_PASSES, only=r) for r in range(len(self.data))]
+            self._same(plain, [[x[o][0] for x in single] for o in range(len(plain))], "row by row")
+        for name, argument in self.operator.all_arguments().items():
+            if argument.per_row and argument.kind in ("int", "float") and self.case.get(name) is not None:
+                graph, feeds = self.graph({name: np.asarray(self.case[name], np.float64)})
+                self._same(plain, self._run(graph, feeds, ALL_PASSES), f"with `{name}` as a node")
+        if not self.operator.draws and _public(self.operator.name) is self.operator:
+            self._eager(plain)
+        assert before == [x.tobytes() for row in self.data for x in row], "it writes into its inputs"
+
+    def _run(
+        self, graph: Graph, feeds: Feeds, passes: frozenset[str], *, threads: int = 0, only: int | None = None
+    ) -> list[Column]:
+        """The outputs; on the caller's thread unless ``threads`` are given."""
+        chosen = slice(None) if only is None else slice(only, only + 1)
+        rows = Rows(self.rows.keys[chosen], self.rows.epochs[chosen], (), 3, len(self.data))
+        fed = {key: [np.asarray(x, order="C") for x in column[chosen]] for key, column in feeds.items()}
+        plan = make_plan(graph, self.find, passes=passes)
+        run = Run(plan, graph, max(1, threads), self.seed, {})
+        try:
+            made = run.collect(run.submit(rows, fed, {})) if threads else run.run_here(rows, fed)
+        finally:
+            run.close()
+        columns = [[np.array(x) for x in output] for output in made]
+        for o, (column, planned) in enumerate(zip(columns, plan.outputs, strict=True)):
+            for x in column:
+                self._as_planned(x, planned, o)
+        return columns
+
+    @staticmethod
+    def _as_planned(x: npt.NDArray[Any], planned: PlannedOutput, output: int) -> None:
+        assert x.dtype == planned.dtype.numpy, f"output {output}: {planned.dtype} is inferred, got {x.dtype}"
+        assert x.ndim == planned.rank, f"output {output}: {planned.rank} axes are inferred, got {x.ndim}"
+        assert planned.shape in (None, x.shape), f"output {output}: {planned.shape} is inferred, got {x.shape}"
+
+    @staticmethod
+    def _same(plain: list[Column], other: list[Column], how: str) -> None:
+        for o, (a, b) in enumerate(zip(other, plain, strict=True)):
+            assert_rows(a, b, f"output {o} {how}", nan_bits=True)
+
+    def _eager(self, plain: list[Column]) -> None:
+        for r, row in enumerate(self.data):
+            one = [Constant(x, layout=layout) for x, layout in zip(row, self.layouts, strict=True)]
+            made = eager._call(self.operator.name, one, dict(self.case))
+            outputs = made if isinstance(made, tuple) else (made,)
+            for o, (got, column) in enumerate(zip(outputs, plain, strict=True)):
+                assert_exact(got, column[r], f"output {o} of the eager call, row {r}", nan_bits=True)

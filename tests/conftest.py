@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all tests share: a small data set that they make themselves, and a guard against leaks."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from photographs import write_photographs
+
+_SETTLE_S = 3.0  # how long threads that were told to end may take on a busy machine
+
+
+def pytest_configure() -> None:
+    # torch's pool of threads, which it starts on first use and keeps, would look like a leak.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+
+@pytest.fixture(scope="session")
+def jpegs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a few dozen JPEG files in three classes; tests only read it."""
+    return write_photographs(tmp_path_factory.mktemp("jpegs"))
+
+
+@pytest.fixture(scope="session")
+def images(jpegs: Path) -> Path:
+    """The folder that ``STOKER_DATA`` names (class folders of JPEG files), or the self-made one."""
+    given = os.environ.get("STOKER_DATA")
+    return Path(given) if given else jpegs
+
+
+def _threads() -> set[str]:
+    return set(os.listdir("/proc/self/task"))
+
+
+def _descriptors() -> set[tuple[str, str]]:
+    found = set()
+    for fd in os.listdir("/proc/self/fd"):
+        try:
+            found.add((fd, os.readlink(f"/proc/self/fd/{fd}")))
+        except OSError:  # the descriptor of this listing itself
+            continue
+    return {item for item in found if item[0] != _tracker()}
+
+
+def _tracker() -> str | None:
+    """The pipe to multiprocessing's helper process, which lives as long as this process."""
+    module = sys.modules.get("multiprocessing.resource_tracker")
+    return str(module._resource_tracker._fd) if module is not None else None
+
+
+@pytest.fixture(autouse=True)
+def no_leaks(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Every test leaves no thread and no open file behind. ``@pytest.mark.leaks("why")`` excuses one."""
+    if not os.path.isdir("/proc/self/task") or request.node.get_closest_marker("leaks"):
+        yield
+        return
+    threads, descriptors = _threads(), _descriptors()
+    yield
+    deadline = time.monotonic() + _SETTLE_S
+    while _threads() - threads or _descriptors() - descriptors:
+        gc.collect()
+        if time.monotonic() > deadline:
+            left = [*sorted(_threads() - threads), *sorted(_descriptors() - descriptors)]
+            pytest.fail(f"the test left threads or open files behind: {left}")
+        time.sleep(0.02)

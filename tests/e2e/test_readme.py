@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The code in README and documentation runs as it is written, on a small data set."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pytest
+from photographs import write_photographs
+
+from stoker import Pipeline
+from stoker.frontends import registry
+
+pytest.importorskip("torch", exc_type=ModuleNotFoundError)
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs" / "guides").glob("*.md"))]
+BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def blocks(page: Path) -> list[str]:
+    return BLOCK.findall(page.read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Enough files for one full batch of the README's pipeline, and a rest."""
+    return write_photographs(tmp_path_factory.mktemp("readme"), per_class=45)
+
+
+@pytest.fixture(autouse=True)
+def own_operators(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a page registers is known to that page alone."""
+    monkeypatch.setattr(registry, "_registered", dict(registry._registered))
+
+
+def run(page: Path, data_dir: Path, folder: Path) -> dict[str, Any]:
+    """All blocks of a page as one program; its names."""
+    from stoker.torch import Loader
+
+    program = folder / f"{page.stem}.py"
+    program.write_text("\n".join(blocks(page)), encoding="utf-8")
+    names = runpy.run_path(str(program), {"data_dir": str(data_dir)})
+    for value in names.values():  # a registered operator keeps its page's names alive, running pipelines too
+        if isinstance(value, Pipeline | Loader):
+            value.close()
+    return names
+
+
+def test_readme(data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    monkeypatch.chdir(tmp_path)
+    assert blocks(PAGES[0])
+    names = run(PAGES[0], data_dir, tmp_path)
+    loader = names["Loader"](names["training"](str(data_dir), 224))
+    batches = list(loader)
+    assert [len(x) for x, _ in batches] == [128, 7]
+    x, y = batches[0]
+    assert (x.dtype, tuple(x.shape)) == (torch.float32, (128, 3, 224, 224))
+    assert (y.dtype, tuple(y.shape)) == (torch.int64, (128,))
+    assert set(y.tolist()) == {0, 1, 2}
+    assert names["small"].shape == (224, 224, 3)
+    loader.close()
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES[1:] if blocks(p)], ids=lambda p: p.stem)
+def test_documentation(page: Path, data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run(page, data_dir, tmp_path)
+
+
+LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+TEXTS = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+
+
+@pytest.mark.parametrize("page", TEXTS, ids=lambda p: str(p.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    targets = [t for t in LINK.findall(page.read_text(encoding="utf-8")) if "://" not in t]
+    assert not [t for t in targets if not (page.parent / t).exists()]

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The public names, and what `import stoker` costs and brings in."""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import stoker
+from stoker import types
+from stoker.contract import errors
+
+# Names that users may rely on: a name that goes is a breaking change, a name that comes is added here on purpose.
+PUBLIC = {
+    "ArgumentError", "Batch", "DataError", "DataNode", "GraphError", "Operator", "Pipeline", "RowContext", "Spec",
+    "StateError", "StokerError", "UnsupportedError", "arg", "eager", "fn", "pipeline_def", "register", "types",
+}  # fmt: skip
+PACKAGES = {
+    "command", "contract", "demo", "device", "executor", "frameworks", "frontends", "graph", "native", "ops", "readers",
+    "settings", "testing", "torch",
+}  # fmt: skip
+TYPES = {
+    "ANY_DATA", "BGR", "BOOL", "BatchInfo", "Constant", "DALIDataType", "DALIImageType", "DALIInterpType", "DType",
+    "FLOAT", "FLOAT16", "FLOAT32", "FLOAT64", "GRAY", "INT", "INT16", "INT32", "INT64", "INT8", "INTERP_BOX",
+    "INTERP_CUBIC", "INTERP_GAUSSIAN", "INTERP_HAMMING", "INTERP_LANCZOS3", "INTERP_LINEAR", "INTERP_NN",
+    "INTERP_TRIANGULAR", "ImageType", "InterpType", "RGB", "SampleInfo", "UINT", "UINT16", "UINT32", "UINT64", "UINT8",
+    "YCbCr",
+}  # fmt: skip
+IMPORT_MS = 50
+
+
+def test_public_names() -> None:
+    names = {name for name in dir(stoker) if not name.startswith("_")} | {"eager"}
+    assert names - PACKAGES - {"TYPE_CHECKING"} == PUBLIC
+    assert all(getattr(stoker, name) is not None for name in PUBLIC)
+
+
+def test_public_names_of_types() -> None:
+    assert {name for name in dir(types) if not name.startswith("_")} == TYPES
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'eagre'"):
+        stoker.eagre  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_all_errors_have_one_base() -> None:
+    found = [x for x in vars(errors).values() if isinstance(x, type) and issubclass(x, Exception)]
+    assert len(found) >= 6
+    assert all(issubclass(x, stoker.StokerError) for x in found)
+    assert issubclass(stoker.ArgumentError, ValueError)
+
+
+def _run(code: str, **environment: str) -> str:
+    variables = {**os.environ, **environment}
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=variables
+    ).stdout
+
+
+def test_import_brings_in_no_framework_and_no_codec() -> None:
+    loaded = json.loads(_run("import stoker, sys, json; print(json.dumps(sorted(sys.modules)))"))
+    packages = {name.partition(".")[0] for name in loaded}
+    assert not packages & {"torch", "tensorflow", "jax", "paddle", "mxnet", "cupy", "cuda", "PIL", "tqdm", "hashlib"}
+    assert "stoker.demo" not in loaded
+
+
+def test_import_is_light(tmp_path: Path) -> None:
+    # Processor time of that process alone, so that what other programs do meanwhile does not count; with compiled
+    # modules, as they are installed.
+    code = "import time, numpy; t = time.process_time(); import stoker; print(1e3 * (time.process_time() - t))"
+    compiled = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(tmp_path)}
+    _run(code, **compiled)
+    assert statistics.median(float(_run(code, **compiled)) for _ in range(5)) <= IMPORT_MS

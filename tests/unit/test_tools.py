@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The project's tools: generated files are current, and set-up says what is missing before it fails."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from stoker.native import _native
+
+ROOT = Path(__file__).resolve().parents[2]
+APT = "sudo apt install python3-venv python3-dev g++ make"
+
+
+@pytest.mark.parametrize("tool", ["index", "stubs", "opdocs", "budget"])
+def test_generated_files_are_current(tool: str) -> None:
+    done = subprocess.run(
+        [sys.executable, ROOT / "tools" / f"{tool}.py", "--check"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+# ---- the stub of the compiled module, which is written by hand ----
+
+
+def _declared(body: list[ast.stmt]) -> dict[str, ast.stmt]:
+    found: dict[str, ast.stmt] = {}
+    for statement in body:
+        if isinstance(statement, ast.FunctionDef | ast.ClassDef):
+            found[statement.name] = statement
+        elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+            found[statement.target.id] = statement
+    return found
+
+
+def _members(thing: object) -> set[str]:
+    return {name for name in vars(thing) if not name.startswith("_") or name in ("__len__", "__getitem__")}
+
+
+@pytest.mark.parametrize("name", ["__init__", "kernels", "jpeg"])
+def test_the_native_stub_names_what_there_is(name: str) -> None:
+    module: ModuleType = _native if name == "__init__" else getattr(_native, name)
+    text = (ROOT / "src" / "stoker" / "native" / "_native" / f"{name}.pyi").read_text()
+    declared = _declared(ast.parse(text).body)
+    assert set(declared) == {n for n in _members(module) if not isinstance(getattr(module, n), ModuleType)}
+    for class_name, statement in declared.items():
+        if isinstance(statement, ast.ClassDef):
+            assert set(_declared(statement.body)) - {"__init__"} == _members(getattr(module, class_name)), class_name
+
+
+# ---- set-up ----
+
+
+def _doctor(python: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [ROOT / "tools" / "doctor.sh", python],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "CXX": "true", **environment},
+    )
+
+
+def _fake_python(path: Path, body: str) -> str:
+    path.write_text(f"#!/bin/sh\n{body}\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return str(path)
+
+
+def test_the_doctor_is_silent_where_all_is_there() -> None:
+    done = _doctor(sys.executable)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_a_missing_compiler_is_one_apt_line() -> None:
+    done = _doctor(sys.executable, CXX="no-such-compiler")
+    assert done.returncode == 1
+    assert "no-such-compiler" in done.stderr
+    assert done.stderr.count("apt install") == 1
+
+
+def test_a_missing_python_is_one_apt_line() -> None:
+    done = _doctor("/nowhere/python3")
+    assert done.returncode == 1
+    assert APT in done.stderr
+
+
+@pytest.mark.parametrize(("lacking", "said"), [("ensurepip", "venv module"), ("sysconfig", "Python.h")])
+def test_a_python_in_parts_is_one_apt_line(tmp_path: Path, lacking: str, said: str) -> None:
+    """As on Debian without python3-venv, and without python3-dev."""
+    real = shutil.which("python3") or sys.executable
+    body = f'case "$*$(test "$1" = - && cat)" in *{lacking}*) exit 1;; *) exec "{real}" "$@";; esac'
+    done = _doctor(_fake_python(tmp_path / "python3", body))
+    assert done.returncode == 1
+    assert said in done.stderr
+    assert APT in done.stderr
+
+
+def test_an_old_python_is_told_by_its_version(tmp_path: Path) -> None:
+    body = 'case "$2" in *python_version*) echo 3.9.2;; *) exit 1;; esac'
+    done = _doctor(_fake_python(tmp_path / "python3", body))
+    assert done.returncode == 1
+    assert "3.9.2" in done.stderr
+    assert "make PYTHON=" in done.stderr
+
+
+def test_a_versioned_python_has_packages_of_its_own() -> None:
+    assert "python3.12-venv python3.12-dev g++ make" in _doctor("/nowhere/python3.12").stderr
+
+
+def test_requirements_come_from_one_place() -> None:
+    done = subprocess.run(
+        [sys.executable, ROOT / "tools" / "needs.py", "build", "run", "demo", "test"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    names = {re.split(r"[<>=!~]", line)[0] for line in done.stdout.split()}
+    assert {"scikit-build-core", "nanobind", "cmake", "ninja", "numpy", "pillow", "pytest", "torch"} <= names
