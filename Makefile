@@ -51,7 +51,7 @@ format: setup
 	@$(PY) -m ruff check --quiet --fix . ; $(PY) -m ruff format --quiet .
 
 docs: generate $(VENV)/.docs-needs
-	@$(PY) -m mkdocs build --quiet --strict --site-dir build/site
+	@$(PY) -m mkdocs build --quiet --strict
 
 clean:
 	rm -rf $(VENV) .venv-bench build dist stoker-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

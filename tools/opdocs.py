@@ -65,8 +65,9 @@ def _ports(operator: type[Operator]) -> str:
     low, high = operator.inputs
     count = "none" if high == 0 else str(low) if low == high else f"{low} to {high}"
     names = ", ".join(f"`{p.name}`" for p in operators.inputs(operator))
-    made = operators.outputs(operator)
-    return f"- Inputs: {count}{f' ({names})' if names else ''}\n- Outputs: {made or 'as many as the arguments say'}\n"
+    choice = operators.deciding(operator)
+    made = f"{operators.outputs(operator) or 1}{f'; `{choice[0]}` decides' if choice else ''}"
+    return f"- Inputs: {count}{f' ({names})' if names else ''}\n- Outputs: {made}\n"
 
 
 def _table(arguments: dict[str, Argument]) -> str:

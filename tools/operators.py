@@ -40,18 +40,29 @@ def inputs(operator: type[Operator]) -> list[inspect.Parameter]:
     for method in ("lower", "compose", "infer", "reference"):
         if getattr(operator, method) is not getattr(Operator, method):
             own = list(inspect.signature(getattr(operator, method)).parameters.values())[2:]
-            if own:
-                return own
+            if own:  # an input may have the name of an argument: it is given by its place
+                taken = operator.all_arguments()
+                return [p.replace(name=f"{p.name}_input") if p.name in taken else p for p in own]
     kind = inspect.Parameter.POSITIONAL_ONLY if low == high == 1 else inspect.Parameter.VAR_POSITIONAL
     return [inspect.Parameter("x" if low == high == 1 else "inputs", kind)]
 
 
-def outputs(operator: type[Operator]) -> int | None:
-    """How many outputs a call gives; None if its arguments tell."""
-    fixed = ("count_outputs", "returns_tuple")
-    if any(getattr(operator, method) is not getattr(Operator, method) for method in fixed):
-        return None
-    return operator.outputs
+def outputs(operator: type[Operator], **changed: Any) -> int | None:
+    """How many nodes a call gives with default arguments, but for those ``changed``; None for one that is no tuple."""
+    arguments = {name: argument.convert_default() for name, argument in operator.all_arguments().items()}
+    made = operator()
+    return made.count_outputs(arguments | changed) if made.returns_tuple(arguments | changed) else None
+
+
+def deciding(operator: type[Operator]) -> tuple[str, Any] | None:
+    """The argument that decides how many nodes a call gives, and a value other than its default."""
+    for name, argument in operator.arguments.items():
+        if argument.kind not in ("bool", "int") or argument.many or argument.per_row:
+            continue
+        other = 2 if argument.kind == "int" else not argument.convert_default()
+        if outputs(operator, **{name: other}) != outputs(operator):
+            return name, other
+    return None
 
 
 def value_text(value: Any, prefix: str = "types.") -> str:

@@ -23,7 +23,7 @@ HEAD = '''# SPDX-License-Identifier: Apache-2.0
 
 from collections.abc import Sequence
 from os import PathLike
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -92,11 +92,8 @@ def _positional(operator: type[Operator]) -> list[str]:
     return [*texts, *(["/"] if texts else []), *(rest or ["*"])]
 
 
-def _result(operator: type[Operator]) -> str:
-    count = operators.outputs(operator)
-    if count is None:
-        return "Any"
-    return "DataNode" if count == 1 else f"tuple[{', '.join(['DataNode'] * count)}]"
+def _result(count: int | None) -> str:
+    return "DataNode" if count is None else f"tuple[{', '.join(['DataNode'] * count)}]"
 
 
 def _docstring(operator: type[Operator]) -> str:
@@ -110,13 +107,31 @@ def _docstring(operator: type[Operator]) -> str:
 
 
 def function(operator: type[Operator], *, in_group: bool) -> str:
-    """The declaration of one operator."""
-    arguments = sorted(operator.all_arguments().items(), key=lambda item: not is_required(item[1]))
-    parameters = [*_positional(operator), *(parameter(name, a) for name, a in arguments)]
-    body = "".join(f"    {p},\n" for p in parameters)
+    """The declaration of one operator; two if an argument decides how many nodes a call gives."""
+    arguments = dict(sorted(operator.all_arguments().items(), key=lambda item: not is_required(item[1])))
+    parameters = {name: parameter(name, argument) for name, argument in arguments.items()}
+    usual = _result(operators.outputs(operator))
+    decorators = ["@staticmethod"] if in_group else []
+    choice = operators.deciding(operator)
+    if choice is None:
+        return _definition(operator, decorators, parameters, usual)
+    name, other = choice
+    preset = value_text(arguments[name].convert_default())
+    if arguments[name].kind == "bool":
+        kind, result = f"Literal[{other}]", _result(operators.outputs(operator, **{name: other}))
+    else:
+        kind, result = "int", "tuple[DataNode, ...]"
+    first = parameters | {name: f"{name}: {'None' if preset == 'None' else f'Literal[{preset}]'} = {preset}"}
+    second = parameters | {name: f"{name}: {kind}"}
+    decorators.insert(0, "@overload")
+    return "\n".join(_definition(operator, decorators, p, r) for p, r in ((first, usual), (second, result)))
+
+
+def _definition(operator: type[Operator], decorators: list[str], parameters: Mapping[str, str], result: str) -> str:
+    body = "".join(f"    {p},\n" for p in (*_positional(operator), *parameters.values()))
+    head = "".join(f"{d}\n" for d in decorators)
     name = operator.name.rsplit(".", 1)[-1]
-    text = f"def {name}(\n{body}) -> {_result(operator)}:\n{textwrap.indent(_docstring(operator), '    ')}\n    ...\n"
-    return f"@staticmethod\n{text}" if in_group else text
+    return f"{head}def {name}(\n{body}) -> {result}:\n{textwrap.indent(_docstring(operator), '    ')}\n    ...\n"
 
 
 def _tree(found: Mapping[str, type[Operator]], prefix: str = "") -> str:

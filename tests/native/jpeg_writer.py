@@ -214,11 +214,11 @@ def dct_blocks(plane: np.ndarray, quantiser: np.ndarray) -> np.ndarray:
     return np.rint(_DCT @ tiles @ _DCT.T / quantiser).astype(int)
 
 
-def random_file(
+def random_components(
     rng: np.random.Generator, width: int, height: int, factors: Sequence[tuple[int, int]], **options
-) -> bytes:
-    """A file of random coefficients with the given (h, v) sampling factors."""
-    ids = options.pop("ids", (1, 2, 3))
+) -> tuple[list[Component], Layout]:
+    """Random coefficients with the given (h, v) sampling factors."""
+    ids = options.pop("ids", (1, 2, 3, 4))
     quantisers = options.pop("quantisers", {0: np.full((8, 8), 4)})
     size, keep = options.pop("size", 40), options.pop("keep", 0.3)
     h_max, v_max = max(h for h, _ in factors), max(v for _, v in factors)
@@ -231,4 +231,11 @@ def random_file(
         )
         for i, (h, v) in enumerate(factors)
     ]  # fmt: skip
-    return write(components, Layout(width, height, quantisers, **options))
+    return components, Layout(width, height, quantisers, **options)
+
+
+def random_file(
+    rng: np.random.Generator, width: int, height: int, factors: Sequence[tuple[int, int]], **options
+) -> bytes:
+    """A sequential file of random coefficients with the given (h, v) sampling factors."""
+    return write(*random_components(rng, width, height, factors, **options))

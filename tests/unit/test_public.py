@@ -8,6 +8,7 @@ import os
 import statistics
 import subprocess
 import sys
+from importlib import resources
 from pathlib import Path
 
 import pytest
@@ -78,3 +79,9 @@ def test_import_is_light(tmp_path: Path) -> None:
     compiled = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(tmp_path)}
     _run(code, **compiled)
     assert statistics.median(float(_run(code, **compiled)) for _ in range(5)) <= IMPORT_MS
+
+
+def test_the_package_is_typed() -> None:
+    root = resources.files("stoker")
+    for name in ("py.typed", "frontends/fn.pyi", "native/_native/__init__.pyi"):
+        assert root.joinpath(name).is_file(), name

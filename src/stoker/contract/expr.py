@@ -10,8 +10,8 @@ integers are exact up to 2**53.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeGuard
 
 # In the order of ScalarOp in native/scalar.hpp.
 OPS = (
@@ -20,17 +20,33 @@ OPS = (
     "eq", "ne", "and", "or", "not", "where", "float32", "isfinite", "count",
 )  # fmt: skip
 CODE = {name: i for i, name in enumerate(OPS)}
+LEAVES = frozenset({"dim", "elem", "count"})  # what reads a value
 
 
 class Expr:
-    """One node of a scalar expression; equal expressions compare and hash equal by structure."""
+    """One node of a scalar expression; equal expressions compare and hash equal by structure.
 
-    __slots__ = ("_hash", "args", "op")
+    Attributes:
+        op: its operation, a name of OPS.
+        args: operands; of dim, elem and count the value's id and where in it.
+        reads: ids of the values that it depends on. Parts of an expression are shared, so walks over it as a tree
+            take long; what passes ask again and again is kept.
+        by_frame: whether it differs from frame to frame.
+    """
+
+    __slots__ = ("_hash", "args", "by_frame", "op", "reads")
 
     def __init__(self, op: str, *args: Any) -> None:
         self.op = op
         self.args = args
         self._hash = hash((op, args))
+        if op in LEAVES:
+            self.reads: frozenset[int] = frozenset(args[:1])
+            self.by_frame: bool = op == "elem" and bool(args[2])
+        else:
+            parts = [a for a in args if isinstance(a, Expr)]
+            self.reads = frozenset[int]().union(*(a.reads for a in parts))
+            self.by_frame = op == "frame" or any(a.by_frame for a in parts)
 
     def __hash__(self) -> int:
         return self._hash
@@ -138,9 +154,16 @@ def same(a: Any, b: Any) -> bool:
     return not isinstance(b, Expr) and bool(a == b)
 
 
-def is_static(x: Any) -> bool:
+def is_static(x: Any) -> TypeGuard[int | float]:
     """Whether ``x`` is a number, known at plan time."""
     return not isinstance(x, Expr)
+
+
+def product(extents: Iterable[Scalar]) -> int | None:
+    """The number of elements; None if an extent is known only at run time."""
+    known = list(extents)
+    numbers = [int(e) for e in known if is_static(e)]
+    return math.prod(numbers) if len(numbers) == len(known) else None
 
 
 def _div(a: float, b: float) -> float:
@@ -354,14 +377,21 @@ def clamp(x: Scalar, low: Scalar, high: Scalar) -> Any:
     return minimum(maximum(x, low), high)
 
 
-def substitute(x: Scalar, change: Callable[[Expr], Scalar | None]) -> Any:
+def substitute(x: Scalar, change: Callable[[Expr], Scalar | None], memo: dict[int, Any] | None = None) -> Any:
     """``x`` with every leaf (dim, elem, count) for which ``change`` gives something replaced by it."""
     if not isinstance(x, Expr):
         return x
-    if x.op in ("dim", "elem", "count"):
+    memo = {} if memo is None else memo
+    if id(x) not in memo:
+        memo[id(x)] = _substituted(x, change, memo)
+    return memo[id(x)]
+
+
+def _substituted(x: Expr, change: Callable[[Expr], Scalar | None], memo: dict[int, Any]) -> Any:
+    if x.op in LEAVES:
         new = change(x)
         return x if new is None else new
-    args = tuple(substitute(a, change) if isinstance(a, Expr) else a for a in x.args)
+    args = tuple(substitute(a, change, memo) for a in x.args)
     if all(a is b for a, b in zip(args, x.args, strict=True)):
         return x
     return where(*args) if x.op == "where" else _fold(x.op, *args)
@@ -370,11 +400,7 @@ def substitute(x: Scalar, change: Callable[[Expr], Scalar | None]) -> Any:
 def leaves(x: Any, found: set[int]) -> set[int]:
     """The ids of the values that ``x`` reads."""
     if isinstance(x, Expr):
-        if x.op in ("dim", "elem", "count"):
-            found.add(x.args[0])
-        else:
-            for a in x.args:
-                leaves(a, found)
+        found |= x.reads
     return found
 
 
@@ -407,7 +433,7 @@ class Compiler:
             instruction = (CODE["const"], len(self.consts) - 1, 0, 0)
         elif x.op == "frame":
             instruction = (CODE["frame"], 0, 0, 0)
-        elif x.op in ("dim", "elem", "count"):
+        elif x.op in LEAVES:
             value, *rest = x.args
             instruction = (CODE[x.op], self._index(value), *[*rest, 0, 0][:2])
         else:

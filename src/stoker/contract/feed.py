@@ -29,7 +29,11 @@ class BatchInfo:
 
 
 def to_array(data: Any) -> npt.NDArray[Any]:
-    """Any array, DLPack tensor, number or bytes as a contiguous NumPy array in native byte order."""
+    """Any array, DLPack tensor, number or bytes as a contiguous NumPy array in native byte order.
+
+    Raises:
+        TypeError: it is none of these, or not of numbers.
+    """
     if isinstance(data, np.ndarray):
         array = data
     elif isinstance(data, (bytes, bytearray, memoryview)):
@@ -38,6 +42,9 @@ def to_array(data: Any) -> npt.NDArray[Any]:
         array = np.from_dlpack(data)
     else:
         array = np.asarray(data)
+    if array.dtype.kind not in "biuf":
+        what = f"an array of {array.dtype}" if isinstance(data, np.ndarray) else repr(type(data).__name__)
+        raise TypeError(f"expected an array of numbers, a number or bytes, got {what}")
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
     return np.ascontiguousarray(array) if array.ndim else array.copy() if not array.flags.aligned else array

@@ -14,7 +14,7 @@ from . import expr as ex
 from .errors import ArgumentError, UnsupportedError
 from .expr import Expr, Scalar
 from .operator import Operator, Spec
-from .pixel import Px, load, scalars
+from .pixel import Px, channel_count, load, scalars
 from .step import Check, Native, PyCall, Sampler, Stage, Step, StepList, Value, View, ViewOp
 from .types import DType
 
@@ -87,6 +87,8 @@ class Lowering:
     def new_value(self, dtype: DType, shape: Iterable[Scalar], layout: str = "", per_frame: bool = False) -> Value:
         extents = tuple(int(e) if isinstance(e, float) and e.is_integer() else e for e in shape)  # passes compare them
         value = Value(len(self.list.values), dtype, extents, layout, per_frame)
+        if any(self.differs_by_frame(n) for n in value.shape):
+            raise ArgumentError(f"`{self.scope.operator.name}`: all frames of a video have one size, got one per frame")
         if value.rank > MAX_RANK:
             raise UnsupportedError(f"`{self.scope.operator.name}`: expected at most {MAX_RANK} axes, got {value.rank}")
         if layout and len(layout) != value.rank:
@@ -143,7 +145,7 @@ class Lowering:
     def element(self, value: Value, index: int = 0) -> Scalar:
         """Element ``index`` (in row-major order) of a small tensor; of the current frame if it is per frame."""
         inner = value.shape[1:] if value.per_frame else value.shape
-        count = self._static_count(inner)
+        count = ex.product(inner)
         if value.per_frame and count is None:
             raise ArgumentError(f"`{self.scope.operator.name}`: a per-frame argument needs a fixed shape per frame")
         at = 0 if count == 1 else index
@@ -184,7 +186,12 @@ class Lowering:
                 raise ArgumentError(f"`{self.scope.operator.name}`: {text.format(*map(show_number, values))}")
             if condition:
                 return
-        self.scope.checks.append(Check(condition, text, values))
+        self.scope.checks.append(Check(condition, text, values, self.scope.node))
+
+    def expect(self, holds: bool, text: str, *values: Scalar) -> None:
+        """As :meth:`require`, for types, ranks and axes: they must fit also in a branch that no row may take."""
+        if not holds:
+            raise ArgumentError(f"`{self.scope.operator.name}`: {text.format(*map(show_number, values))}")
 
     def apply(self, name: str, *inputs: Value, **args: Any) -> Any:
         """Lower another operator in this one's place: constants and values by argument name."""
@@ -233,9 +240,23 @@ class Lowering:
                 names = names[: op.axis] + names[op.axis + 1 :] if names else ""
             else:
                 shape, names = list(op.list), ""
-        out = self.new_value(x.dtype, shape, names if layout is None else layout, x.per_frame)
+        names = names if layout is None else layout
+        if any(self.differs_by_frame(n) for op in ops for n in (op.start, op.step, op.extent)):
+            return self._frames_viewed(x, ops, shape, names)
+        out = self.new_value(x.dtype, shape, names, x.per_frame)
         self._add(View(tuple(ops), may_copy), [x.id], [out.id])
         return out
+
+    def _frames_viewed(self, x: Value, ops: Sequence[ViewOp], shape: Sequence[Scalar], layout: str) -> Value:
+        """Slices whose start or direction differs from frame to frame: no strides express that, so frames are copied."""
+        if self.layout(x)[:1] != "F":
+            raise ArgumentError(f"`{self.scope.operator.name}`: a per-frame argument needs a video (a leading F axis)")
+        if any(op.kind != "slice" or op.axis == 0 for op in ops):
+            raise ArgumentError(f"`{self.scope.operator.name}`: expected an argument for the whole video, got one per frame")
+        own = [replace(op, axis=op.axis - 1) for op in ops]
+        return self.stage(
+            [x], [(x.dtype, shape, layout)], [[load(x.dtype)]], pre=[own], frames=shape[0], framed=[True]
+        )[0]  # fmt: skip
 
     def slice(self, x: Value, windows: Mapping[int, tuple[Scalar, Scalar]]) -> Value:
         """The window ``{axis: (start, extent)}``."""
@@ -312,19 +333,19 @@ class Lowering:
         shape = list(x.shape)
         shape[axis] = len(program)
         return self.stage(
-            [x], [(program[0].dtype, shape, x.layout)], [program], pre=[view], post=[view], channels=len(program),
+            [x], [(program[0].dtype, shape, x.layout)], [program], pre=[view], post=[view],
+            channels=channel_count(program),
             frames=frames, framed=framed,
         )[0]  # fmt: skip
 
     def _framing(self, program: Sequence[Px], inputs: Sequence[Value], shape: Sequence[Scalar]) -> tuple[Any, Any]:
-        if not any(self._per_frame(u) for u in scalars(list(program))):
+        if not any(self.differs_by_frame(u) for u in scalars(list(program))):
             return None, ()
         return shape[0], [x.rank == len(shape) for x in inputs]
 
-    def _per_frame(self, x: Any) -> bool:
-        if not isinstance(x, Expr):
-            return False
-        return bool(x.op == "elem" and x.args[2]) or any(self._per_frame(a) for a in x.args)
+    def differs_by_frame(self, x: Any) -> bool:
+        """Whether a number depends on the frame."""
+        return isinstance(x, Expr) and x.by_frame
 
     def sample(self, x: Value, sampler: Sampler, height: Scalar, width: Scalar) -> Value:
         """Resample or warp the H and W axes; other axes: C anywhere (or none) and a leading F."""
@@ -338,9 +359,9 @@ class Lowering:
                 f"`{self.scope.operator.name}`: expected layout HWC, CHW, HW or these with a leading F, got {layout!r}"
             )
         frames = layout[0] == "F"
-        if not frames and any(self._per_frame(p) for p in (*sampler.params, height, width)):
+        if not frames and any(self.differs_by_frame(p) for p in (*sampler.params, height, width)):
             raise ArgumentError(f"`{self.scope.operator.name}`: a per-frame argument needs a video (a leading F axis)")
-        if any(self._per_frame(p) for p in (height, width)):
+        if any(self.differs_by_frame(p) for p in (height, width)):
             raise ArgumentError(f"`{self.scope.operator.name}`: all frames of a video have one size, got one per frame")
         inner = layout[1:] if frames else layout
         shape = list(x.shape)
@@ -368,12 +389,14 @@ class Lowering:
     ) -> tuple[Value, ...]:
         """Emit a native kernel; see :class:`Native` for the traits."""
         outs = tuple(self.new_value(dtype, shape, layout) for dtype, shape, layout in outputs)
-        self._add(Native(kernel, attrs, tuple(params), **traits), [x.id for x in inputs], [o.id for o in outs])
+        self.emit(kernel, inputs, outs, attrs=attrs, params=params, **traits)
         return outs
 
     def emit(self, kernel: str, inputs: Sequence[Value], outputs: Sequence[Value], *, attrs: tuple[Any, ...] = (),
              params: Sequence[Scalar] = (), **traits: Any) -> None:  # fmt: skip
         """Emit a native kernel that makes values that are declared already (of sizes that only it tells)."""
+        if any(self.differs_by_frame(p) for p in params):
+            raise ArgumentError(f"`{self.scope.operator.name}`: expected arguments for the whole row, got one per frame")
         self._add(Native(kernel, attrs, tuple(params), **traits), [x.id for x in inputs], [o.id for o in outputs])
 
     def constant(self, array: Any, layout: str = "") -> Value:

@@ -244,6 +244,15 @@ def size(outputs: Sequence[Px]) -> int:
     return len(seen)
 
 
+def channel_count(outputs: Sequence[Px]) -> int:
+    """How many channels a program with these channels as its output reads or writes, whichever is more."""
+    loaded: list[int] = []
+    seen: set[int] = set()
+    for x in outputs:
+        visit(x, lambda n: loaded.append(n.channel) if n.op == "load" else None, seen)
+    return max([len(outputs), *(channel + 1 for channel in loaded)])
+
+
 def scalars(outputs: Sequence[Px]) -> list[Scalar]:
     """The uniforms' values."""
     found: list[Scalar] = []

@@ -155,11 +155,15 @@ Body = View | Stage | Native | PyCall
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """``condition`` must hold for a row; else the row fails with ``text``, whose {0}, {1}.. are ``values``."""
+    """``condition`` must hold for a row; else the row fails with ``text``, whose {0}, {1}.. are ``values``.
+
+    ``node`` is the graph node that demands it, wherever a pass moves the check.
+    """
 
     condition: Scalar
     text: str
     values: tuple[Scalar, ...] = ()
+    node: int = field(default=-1, repr=False)  # not in the text by which equal steps are found
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageOps
 
-from stoker import fn, pipeline_def, types
+from stoker import Pipeline, fn, pipeline_def, types
 
 SIZE = 224
 MEAN = [0.485 * 255, 0.456 * 255, 0.406 * 255]
@@ -24,7 +24,7 @@ SHEET_COLUMNS = ("random crop", "another draw", "crop, flip", "crop, colour", "r
 _AREA, _RATIO, _ATTEMPTS = (0.08, 1.0), (3 / 4, 4 / 3), 10
 
 
-def training(files: Sequence[Path], labels: Sequence[int], *, batch_size: int, threads: int, seed: int) -> Any:
+def training(files: Sequence[Path], labels: Sequence[int], *, batch_size: int, threads: int, seed: int) -> Pipeline:
     """The ImageNet training chain over a list of files, built: float32 (N, 3, 224, 224) and labels."""
 
     @pipeline_def(batch_size=batch_size, num_threads=threads, device_id=None, seed=seed)
@@ -37,12 +37,10 @@ def training(files: Sequence[Path], labels: Sequence[int], *, batch_size: int, t
         images = fn.crop_mirror_normalize(images, mean=MEAN, std=STD, mirror=fn.random.coin_flip())
         return images, classes
 
-    pipeline = chain()
-    pipeline.build()
-    return pipeline
+    return chain().build()
 
 
-def augmentations(files: Sequence[Path], *, seed: int) -> Any:
+def augmentations(files: Sequence[Path], *, seed: int) -> Pipeline:
     """One batch of all files, built: the decoded originals and one output per column of the contact sheet."""
 
     @pipeline_def(batch_size=len(files), num_threads=1, device_id=None, seed=seed)
@@ -52,9 +50,7 @@ def augmentations(files: Sequence[Path], *, seed: int) -> Any:
         crops = [fn.random_resized_crop(images, size=[SIZE, SIZE], random_area=[0.2, 1.0]) for _ in range(4)]
         return images, crops[0], crops[1], fn.flip(crops[2]), _recolour(crops[3]), _turn(images), _everything(images)
 
-    pipeline = chain()
-    pipeline.build()
-    return pipeline
+    return chain().build()
 
 
 def _recolour(images: Any) -> Any:
@@ -62,8 +58,8 @@ def _recolour(images: Any) -> Any:
         images,
         brightness=fn.random.uniform(range=[0.75, 1.3]),
         contrast=fn.random.uniform(range=[0.75, 1.3]),
-        saturation=fn.random.uniform(range=[0.5, 1.6]),
-        hue=fn.random.uniform(range=[-30.0, 30.0]),
+        saturation=fn.random.uniform(range=[0.6, 1.5]),
+        hue=fn.random.uniform(range=[-20.0, 20.0]),
     )
 
 

@@ -10,13 +10,11 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from PIL import Image, ImageOps
 
-from stoker import eager
-from stoker.contract.errors import StokerError
+from stoker import Batch, Pipeline, StokerError, eager
 
 
 @dataclass
@@ -82,7 +80,7 @@ class Resumption:
         return self.whole == self.resumed
 
 
-def stop_and_resume(make: Callable[[], Any], batches: int) -> Resumption:
+def stop_and_resume(make: Callable[[], Pipeline], batches: int) -> Resumption:
     """Run some batches in one go, then again with a stop in the middle and a new pipeline that takes up the token."""
     with make() as pipeline:
         whole = checksum(pipeline.run() for _ in range(batches))
@@ -96,7 +94,7 @@ def stop_and_resume(make: Callable[[], Any], batches: int) -> Resumption:
     return Resumption(batches, half, whole, resumed)
 
 
-def checksum(batches: Iterable[Sequence[Any]], start: int = 0) -> int:
+def checksum(batches: Iterable[Sequence[Batch]], start: int = 0) -> int:
     """CRC-32 of all outputs of all batches, in order."""
     for outputs in batches:
         for output in outputs:

@@ -6,13 +6,13 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 from PIL import Image
 
-from stoker.contract.errors import DataError, StokerError
+from stoker import DataError, Pipeline, StokerError
 
 from . import chain, checks, dataset, messages, photos, sheet
 from .progress import progress_bar
@@ -25,7 +25,7 @@ _COMPARE_LIMIT, _COMPARE_SECONDS = 2_000, 20.0
 _TRAIN_SECONDS, _PILLOW_SECONDS = 2.0, 6.0
 _RESUME_BATCHES, _RESUME_BATCH = 8, 32
 _SHEET_ROWS = 6
-_MAX_BAD_SAMPLES = 20
+_MAX_BAD_BATCHES = 20
 
 T = TypeVar("T")
 
@@ -97,26 +97,35 @@ def _look_through(root: Path) -> Survey:
 
 def _train(found: Survey, threads: int, seconds: float) -> float:
     """One epoch of the training chain, more if they are short, less if the time is up; returns images per second."""
-    pipeline = chain.training(found.files, found.labels, batch_size=BATCH, threads=threads, seed=SEED)
-    total, done, bad, started = len(found.files), 0, 0, time.perf_counter()
-    with pipeline, progress_bar(total, "training") as bar:
-        while (elapsed := time.perf_counter() - started) < seconds and (done < total or elapsed < _TRAIN_SECONDS):
-            try:
-                images, _ = pipeline.run()
-            except DataError as error:
-                bad += 1
-                messages.bad_sample(str(error))
-                if bad == _MAX_BAD_SAMPLES:
-                    raise FolderUnusable(f"{found.root}: {bad} batches failed, giving up.") from None
-                continue
-            bar.update(max(0, min(len(images), total - done)))
-            done += len(images)
+    total, done, started = len(found.files), 0, time.perf_counter()
+    with chain.training(found.files, found.labels, batch_size=BATCH, threads=threads, seed=SEED) as pipeline:
+        batches = _sound_batches(pipeline, found)
+        with progress_bar(total, "training") as bar:
+            while done < total and time.perf_counter() - started < seconds:
+                count = next(batches)
+                bar.update(min(count, total - done))
+                done += count
+        while time.perf_counter() - started < min(seconds, _TRAIN_SECONDS):
+            done += next(batches)
         rate = done / (time.perf_counter() - started)
         report = pipeline.report()
     part = f"{done // total} epoch{'s' if done >= 2 * total else ''}" if done >= total else f"{done} of {total} images"
     messages.training(rate, threads, part)
     messages.limit(report.limit, [(stage.name, stage.ms_per_row, stage.share) for stage in report.stages])
     return rate
+
+
+def _sound_batches(pipeline: Pipeline, found: Survey) -> Iterator[int]:
+    """Run a pipeline for ever, and give the number of images of each batch; one with a bad sample is told of."""
+    failures = 0
+    while True:
+        try:
+            yield len(pipeline.run()[0])
+        except DataError as error:
+            failures += 1
+            messages.bad_sample(str(error))
+            if failures == _MAX_BAD_BATCHES:
+                raise FolderUnusable(f"{found.root}: {failures} batches hold files that cannot be decoded.") from None
 
 
 def _compare_rates(found: Survey, rate: float, threads: int) -> None:

@@ -170,7 +170,10 @@ class Execution:
             hint = "Its outputs' types are taken from the first batch, so at least one row of it must succeed"
             subject = node.operator.subject(node.args)
             raise DataError(message(subject, text, source=node.source, hint=hint)) from failed
-        return specs_of(good, node.args.get("output_layouts") or ())
+        try:
+            return specs_of(good, node.args.get("output_layouts") or ())
+        except (TypeError, ArgumentError) as error:
+            raise DataError(message(node.operator.subject(node.args), str(error), source=node.source)) from error
 
     def _start(self, rows: Rows, feeds: Feeds) -> Run:
         if self.plan is None:
@@ -325,7 +328,7 @@ class Execution:
             except StopIteration:
                 pulled[node] = None
             except Exception as error:  # noqa: BLE001 - a user's source may raise anything
-                failed = failed or error
+                failed = failed or _at_source(error, self.graph.nodes[node])
             first = pulled.get(node)
             if not self.sources and first and len(pulled) == 1:
                 count = len(first[0])
@@ -474,6 +477,17 @@ def _holds(node: Node, parents: list[Any]) -> bool:
     return all(bool(g) == wanted for g, (_, wanted) in zip(guards, node.guards, strict=True))
 
 
+def _at_source(error: Exception, node: Node) -> Exception:
+    """A source's error with the line that made the source; what the user's code raised keeps its type."""
+    subject = node.operator.subject(node.args)
+    if isinstance(error, DataError):
+        placed = DataError(message(subject, str(error), source=node.source), row=error.row)
+        placed.__cause__ = error.__cause__
+        return placed
+    error.add_note(f"in the source of `{subject}`" + (f", made at {node.source}" if node.source else ""))
+    return error
+
+
 def _open(node: Node) -> Any:
     opener = getattr(node.operator, "open", None)
     if opener is None:
@@ -487,4 +501,4 @@ def _open(node: Node) -> Any:
         raise ArgumentError(message(node.operator.name, text, source=node.source)) from error
 
 
-__all__ = ["Delivered", "Execution", "Settings", "to_array"]
+__all__ = ["AtEnd", "Delivered", "Execution", "Settings", "to_array"]

@@ -339,14 +339,15 @@ class Run:
     def _error(self, flight: InFlight) -> DataError:
         """The first row's error, with its cause."""
         row, number, check, values, text = min(flight.job.errors)
-        step = self.plan.steps[number]
+        maker = self.plan.steps[number].node
         text = text.decode(errors="replace")
         cause = flight.failures.get(row)
         if check >= 0:
-            text = self.plan.messages[check].format(*map(show_number, values))
+            text, maker = self.plan.messages[check]
+            text = text.format(*map(show_number, values))
         elif cause is not None and not isinstance(cause, DataError):
             text = f"{type(cause).__name__}: {text}"
-        node = self.graph.nodes[step.node] if step.node >= 0 else None
+        node = self.graph.nodes[maker] if maker >= 0 else None
         sample, name = None, f"row {row}"
         if self._sources:
             sample = int(flight.rows.indices[0][row])

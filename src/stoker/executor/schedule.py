@@ -12,6 +12,8 @@ import numpy.typing as npt
 
 from ..contract.reader import OpenSource
 
+AtEnd = Literal["stop", "fill", "go_on"]
+
 
 @dataclass(slots=True, eq=False)
 class Rows:

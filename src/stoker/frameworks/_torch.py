@@ -53,6 +53,8 @@ class Loader:
             raise ArgumentError(f"`Loader`: expected last_batch_policy in {_POLICIES}, got {last_batch_policy!r}")
         if not isinstance(pipeline, Pipeline):
             raise ArgumentError(f"`Loader`: expected a Pipeline, got {type(pipeline).__name__}")
+        if pin_memory and not torch.cuda.is_available():
+            raise ArgumentError("`Loader`: expected a machine with CUDA for `pin_memory=True`, got none that torch can use")
         self.pipeline = pipeline.build()
         if output_map is not None and len(output_map) != pipeline.num_outputs:
             raise ArgumentError(
@@ -150,11 +152,15 @@ class Loader:
 
     def _tensor(self, x: Any, planned: PlannedOutput) -> Any:
         if isinstance(x, list):
-            return [torch.from_numpy(row) for row in x]
-        tensor = x if isinstance(x, torch.Tensor) else torch.from_numpy(x)
+            return [self._own(row) for row in x]
+        tensor = x if isinstance(x, torch.Tensor) else self._own(x)
         if planned.dtype in _INTEGERS and tensor.shape[1:] in ((), (1,)):
             return tensor.reshape(-1).to(torch.int64)
         return tensor
+
+    def _own(self, array: Any) -> Any:
+        tensor = torch.from_numpy(array)
+        return tensor.pin_memory() if self._pin else tensor
 
 
 class _Loop:

@@ -84,7 +84,7 @@ def _find(name: str) -> type[Operator]:
     return _Input if name == "_input" else find(name)
 
 
-def _fed_node(builder: GraphBuilder, spec: tuple[int, int, str]) -> Any:
+def _fed_node(builder: GraphBuilder, spec: tuple[Any, ...]) -> Any:
     dtype, rank, layout = spec[:3]
     shape: tuple[Any, ...] = (None,) * rank if len(spec) == 3 else spec[3]
     return builder.add_operator(_Input, {"spec": Spec(DType(dtype), shape, layout)})
@@ -102,19 +102,27 @@ if hasattr(os, "register_at_fork"):
 _DTYPES: dict[Any, int] = {t.numpy: int(t) for t in DType}
 
 
-def _spec(x: Any) -> tuple[int, int, str]:
+_UNNAMED = {3: "HWC", 4: "FHWC"}
+_CHANNELS = 4  # more of them are hardly an image's channels, and would only make plans
+
+
+def _spec(x: Any, layout: str = "") -> tuple[Any, ...]:
+    """Type, rank and axes; and the number of channels, which operators may depend on as they do not on a size."""
     dtype = _DTYPES.get(x.dtype)
     if dtype is None:
         dtype = int(DType.of(x.dtype))
-    return (dtype, x.ndim, "")
+    at = (layout or _UNNAMED.get(x.ndim, "")).find("C")
+    if not 0 <= at < x.ndim or x.shape[at] > _CHANNELS:
+        return (dtype, x.ndim, layout)
+    return (dtype, x.ndim, layout, (*(None,) * at, x.shape[at], *(None,) * (x.ndim - at - 1)))
 
 
-def _sample(x: Any, name: str) -> tuple[Any, tuple[int, int, str]]:
+def _sample(x: Any, name: str) -> tuple[Any, tuple[Any, ...]]:
     """An array and its type."""
     if type(x) is np.ndarray:
         return x, _spec(x)
     if isinstance(x, Constant):
-        return x.value, (*_spec(x.value)[:2], x.layout)
+        return x.value, _spec(x.value, x.layout)
     if isinstance(x, str):
         raise ArgumentError(f"`eager.{name}`: expected the bytes of a file or an array, got a string; see `eager.imread`")
     if x is None or isinstance(x, (dict, set)):
@@ -179,17 +187,15 @@ def _rows(inputs: Sequence[Any], arguments: dict[str, Any], name: str) -> int | 
 
 
 
-def _column(x: Any, rows: int | None, name: str) -> tuple[Any, tuple[int, int, str]]:
+def _column(x: Any, rows: int | None, name: str) -> tuple[Any, tuple[Any, ...]]:
     if not isinstance(x, (list, tuple, Batch)):
         return _sample(x, name)
     samples = [_sample(v, name) for v in x]
-    specs = {s for _, s in samples}
-    if len(specs) != 1:
-        raise ArgumentError(f"`eager.{name}`: expected samples of one type and rank, got {len(specs)} kinds")
-    spec = specs.pop()
-    if isinstance(x, Batch) and x.layout:
-        spec = (*spec[:2], x.layout)
-    return [v for v, _ in samples], spec
+    specs = {_spec(v, x.layout) for v, _ in samples} if isinstance(x, Batch) and x.layout else {s for _, s in samples}
+    kinds = {s[:3] for s in specs}
+    if len(kinds) != 1:
+        raise ArgumentError(f"`eager.{name}`: expected samples of one type and rank, got {len(kinds)} kinds")
+    return [v for v, _ in samples], specs.pop() if len(specs) == 1 else kinds.pop()
 
 
 def _argument(value: Any, argument: Any, rows: int | None, name: str, key: str) -> tuple[Any, Any]:

@@ -3,7 +3,7 @@
 
 from collections.abc import Sequence
 from os import PathLike
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,88 @@ from .definition import DataNode
 
 Input: TypeAlias = DataNode | Constant | npt.ArrayLike
 DTypeLike: TypeAlias = DType | npt.DTypeLike
+
+def batch_permutation(
+    *,
+    allow_repetitions: bool = False,
+    no_fixed_points: bool = False,
+    seed: int | None = None,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Draw a permutation of the batch: a row number per row, int32, for ``permute_batch``.
+
+    Every row draws a number, and the permutation follows from their order: it is determined by which rows share the
+    batch, as the result of a permutation always is. Runs in Python.
+
+    Args:
+        allow_repetitions: Draw every index by itself: some rows twice, some not at all.
+        no_fixed_points: No row gets its own number.
+        seed: Seed of this operator's draws; by default it follows from the pipeline's.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def brightness(
+    x: Input,
+    /,
+    *,
+    dtype: DTypeLike | None = None,
+    brightness: float | DataNode = 1.0,
+    brightness_shift: float | DataNode = 0.0,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Change the brightness: ``brightness * x + brightness_shift * full``. Input: any shape. Output: the same.
+
+    ``full`` is the output type's largest value, 1 for floats.
+
+    Args:
+        dtype: Element type of the output; by default the input's.
+        brightness: Factor of the brightness.
+        brightness_shift: Added, in shares of full intensity.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def brightness_contrast(
+    x: Input,
+    /,
+    *,
+    dtype: DTypeLike | None = None,
+    brightness: float | DataNode = 1.0,
+    brightness_shift: float | DataNode = 0.0,
+    contrast: float | DataNode = 1.0,
+    contrast_center: float | DataNode | None = None,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Change brightness and contrast. Input: any shape and type. Output: the same shape.
+
+    ``brightness * (contrast_center + contrast * (x - contrast_center)) + brightness_shift * full``, where ``full`` is
+    the output type's largest value, 1 for floats. Sums are float32's, float64's for elements of 32 bits and more.
+
+    Args:
+        dtype: Element type of the output; by default the input's.
+        brightness: Factor of the brightness.
+        brightness_shift: Added, in shares of full intensity.
+        contrast: Factor of the contrast; 0: grey.
+        contrast_center: Intensity that stays; by default 0.5 for floats, half the range for integers.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
 
 def cast(
     x: Input,
@@ -31,6 +113,133 @@ def cast(
 
     Args:
         dtype: Element type of the output.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def cat(
+    *inputs: Input,
+    axis: int = 0,
+    axis_name: str | None = None,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Join tensors along an axis that they have. Output: the inputs' type, or the one that holds all of them.
+
+    Up to eight tensors with sixteen elements along the axis in all (channels, small vectors) are joined natively, if
+    their extents along it are known when the pipeline is built; others in Python.
+
+    Args:
+        axis: The axis to join along.
+        axis_name: The axis by name; wins over `axis`.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def color_space_conversion(
+    x: Input,
+    /,
+    *,
+    image_type: ImageType,
+    output_type: ImageType,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Convert between RGB, BGR, GRAY and YCbCr. Input: uint8, HWC, CHW, FHWC or FCHW. Output: the same layout, uint8.
+
+    Grey is Pillow's ``convert("L")`` bit for bit (DALI's differs by at most 1). YCbCr is ITU-R BT.601 with its limited
+    range, 16 to 235, as in DALI; it is not the full-range YCbCr that JPEG files hold and that
+    ``decoders.image(output_type=types.YCbCr)`` gives.
+
+    Args:
+        image_type: Colour model of the input.
+        output_type: Colour model of the output.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def color_twist(
+    x: Input,
+    /,
+    *,
+    dtype: DTypeLike | None = None,
+    image_type: ImageType = ImageType.RGB,
+    brightness: float | DataNode = 1.0,
+    contrast: float | DataNode = 1.0,
+    saturation: float | DataNode = 1.0,
+    hue: float | DataNode = 0.0,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Change brightness, contrast, saturation and hue. Input: 3 channels, HWC, CHW, FHWC or FCHW. Output: the same.
+
+    ``brightness * (contrast * M x + (1 - contrast) * C)`` with M the linear change of hue and saturation in YIQ, and C
+    128 for integers, 0.5 for floats: DALI's order and matrices. Not torchvision's ColorJitter, whose hue is HSV's and
+    whose contrast is about the image's own mean. Sums are float32's, float64's for elements of 32 bits and more.
+
+    Args:
+        dtype: Element type of the output; by default the input's.
+        image_type: Order of the channels: RGB or BGR.
+        brightness: Factor of the brightness; 1: as it is.
+        contrast: Factor of the contrast; 0: grey.
+        saturation: Factor of the saturation; 0: without colour.
+        hue: Change of the hue in degrees.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def contrast(
+    x: Input,
+    /,
+    *,
+    dtype: DTypeLike | None = None,
+    contrast: float | DataNode = 1.0,
+    contrast_center: float | DataNode | None = None,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Change the contrast. Input: any shape and type. Output: the same shape.
+
+    ``contrast_center + contrast * (x - contrast_center)``.
+
+    Args:
+        dtype: Element type of the output; by default the input's.
+        contrast: Factor of the contrast; 0: grey.
+        contrast_center: Intensity that stays; by default 0.5 for floats, half the range for integers.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def copy(
+    x: Input,
+    /,
+    *,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """The same data. Tensors never change, so nothing is copied before it leaves the pipeline.
+
+    Args:
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
         preserve: Run the operator also if its output is not used.
@@ -147,6 +356,136 @@ def crop_mirror_normalize(
     """
     ...
 
+def expand_dims(
+    x: Input,
+    /,
+    *,
+    axes: int | Sequence[int] | npt.NDArray[np.generic],
+    new_axis_names: str = "",
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Insert axes of extent 1. Input: any shape and type. Output: the same data with the new axes; moves none.
+
+    Args:
+        axes: Where the new axes stand in the output; negative ones count from its end.
+        new_axis_names: Names of the new axes, one per element of `axes`.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+@overload
+def external_source(
+    *,
+    source: Any = None,
+    num_outputs: None = None,
+    cycle: Any = None,
+    layout: Any = None,
+    dtype: Any = None,
+    ndim: Any = None,
+    batch: bool | None = None,
+    batch_info: bool = False,
+    repeat_last: bool = False,
+    blocking: bool = False,
+    no_copy: bool = False,
+    parallel: bool = False,
+    prefetch_queue_depth: int | None = None,
+    cuda_stream: Any = None,
+    use_copy_kernel: bool | None = None,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Take data from Python: an iterable, a generator function, or a callback; or from ``pipe.feed_input``.
+
+    A source gives a batch at a time: a list of arrays, DLPack tensors, bytes or numbers (one per row), or one array whose
+    first axis runs along the rows; with ``num_outputs``, a tuple of batches. With ``batch=False`` it gives one row at a
+    time. A callback may take one argument: the number of the batch in its epoch (a ``types.BatchInfo`` with
+    ``batch_info=True``), or with ``batch=False`` a ``types.SampleInfo``; parameters with defaults are left alone. It ends
+    an epoch by raising StopIteration. A batch may have fewer rows than the pipeline's ``batch_size``, but not none.
+
+    Types that are not declared are found with the first batch; they must not change after it. A sequence, and a callback
+    that is told where it is, can be resumed from a state; other sources say that they cannot.
+
+    Args:
+        source: Iterable, generator function or callback; None: fed by hand, by `name`.
+        num_outputs: Number of outputs; if given, a tuple of nodes is returned.
+        cycle: Iterables: "quiet" begins again at the end, "raise" ends an epoch and begins again after `reset`,
+            as by default; "no" ends for good.
+        layout: Names of the axes of a row, one string or one per output.
+        dtype: Element type, one or one per output; data of other types are refused.
+        ndim: Number of axes of a row, one or one per output.
+        batch: Whether the source gives batches (the default) or single rows.
+        batch_info: Tell a batch callback a `types.BatchInfo` instead of a number.
+        repeat_last: Fed by hand: use the last batch again when no other was fed.
+        blocking: Fed by hand: wait for another thread to feed data.
+        no_copy: Read arrays in place; they must not change until their batch is delivered.
+        parallel: Not supported: the source runs in this process.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+@overload
+def external_source(
+    *,
+    source: Any = None,
+    num_outputs: int,
+    cycle: Any = None,
+    layout: Any = None,
+    dtype: Any = None,
+    ndim: Any = None,
+    batch: bool | None = None,
+    batch_info: bool = False,
+    repeat_last: bool = False,
+    blocking: bool = False,
+    no_copy: bool = False,
+    parallel: bool = False,
+    prefetch_queue_depth: int | None = None,
+    cuda_stream: Any = None,
+    use_copy_kernel: bool | None = None,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> tuple[DataNode, ...]:
+    """Take data from Python: an iterable, a generator function, or a callback; or from ``pipe.feed_input``.
+
+    A source gives a batch at a time: a list of arrays, DLPack tensors, bytes or numbers (one per row), or one array whose
+    first axis runs along the rows; with ``num_outputs``, a tuple of batches. With ``batch=False`` it gives one row at a
+    time. A callback may take one argument: the number of the batch in its epoch (a ``types.BatchInfo`` with
+    ``batch_info=True``), or with ``batch=False`` a ``types.SampleInfo``; parameters with defaults are left alone. It ends
+    an epoch by raising StopIteration. A batch may have fewer rows than the pipeline's ``batch_size``, but not none.
+
+    Types that are not declared are found with the first batch; they must not change after it. A sequence, and a callback
+    that is told where it is, can be resumed from a state; other sources say that they cannot.
+
+    Args:
+        source: Iterable, generator function or callback; None: fed by hand, by `name`.
+        num_outputs: Number of outputs; if given, a tuple of nodes is returned.
+        cycle: Iterables: "quiet" begins again at the end, "raise" ends an epoch and begins again after `reset`,
+            as by default; "no" ends for good.
+        layout: Names of the axes of a row, one string or one per output.
+        dtype: Element type, one or one per output; data of other types are refused.
+        ndim: Number of axes of a row, one or one per output.
+        batch: Whether the source gives batches (the default) or single rows.
+        batch_info: Tell a batch callback a `types.BatchInfo` instead of a number.
+        repeat_last: Fed by hand: use the last batch again when no other was fed.
+        blocking: Fed by hand: wait for another thread to feed data.
+        no_copy: Read arrays in place; they must not change until their batch is delivered.
+        parallel: Not supported: the source runs in this process.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
 def flip(
     x: Input,
     /,
@@ -173,6 +512,141 @@ def flip(
     """
     ...
 
+def full(
+    value: Input,
+    /,
+    *,
+    shape: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+    layout: str | None = None,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Fill a tensor. Input: the value, or a tensor that is broadcast. Output: ``shape``, the input's type.
+
+    Args:
+        shape: Shape of the output; by default the input's.
+        layout: Names of the output's axes.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def full_like(
+    like: Input,
+    value: Input,
+    /,
+    *,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Fill a tensor of the first input's shape, type and layout with the second input, which is broadcast.
+
+    Args:
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def hsv(
+    x: Input,
+    /,
+    *,
+    hue: float | DataNode = 0.0,
+    saturation: float | DataNode = 1.0,
+    value: float | DataNode = 1.0,
+    dtype: DTypeLike = DType.UINT8,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Change hue, saturation and value (brightness) of RGB images. Input: 3 channels, HWC, CHW, FHWC or FCHW.
+
+    Linear in YIQ, as in DALI; no conversion to HSV. Output: the same layout, uint8 unless ``dtype`` says else.
+
+    Args:
+        hue: Change of the hue in degrees.
+        saturation: Factor of the saturation.
+        value: Factor of the value.
+        dtype: Element type of the output.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def hue(
+    x: Input,
+    /,
+    *,
+    dtype: DTypeLike | None = None,
+    image_type: ImageType = ImageType.RGB,
+    hue: float | DataNode = 0.0,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Turn the hue, linearly in YIQ. Input: 3 channels, HWC, CHW, FHWC or FCHW, any type. Output: the same.
+
+    Args:
+        dtype: Element type of the output; by default the input's.
+        image_type: Order of the channels: RGB or BGR.
+        hue: Change of the hue in degrees.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def ones(
+    *,
+    shape: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+    dtype: DTypeLike = DType.INT32,
+    layout: str | None = None,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """A tensor of ones. Output: ``shape``, a scalar if it is not given.
+
+    Args:
+        shape: Shape of the output; a scalar if not given.
+        dtype: Element type of the output.
+        layout: Names of the output's axes.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def ones_like(
+    like: Input,
+    /,
+    *,
+    dtype: DTypeLike | None = None,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """A tensor of ones with the input's shape and layout. Output: the input's type unless ``dtype`` says else.
+
+    Args:
+        dtype: Element type of the output; by default the input's.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
 def peek_image_shape(
     data: Input,
     /,
@@ -191,6 +665,122 @@ def peek_image_shape(
         adjust_orientation: Tell the shape after the EXIF orientation has been applied.
         image_type: Colour model whose number of channels is told.
         dtype: Element type of the output.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def per_frame(
+    x: Input,
+    /,
+    *,
+    replace: bool = False,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Mark a tensor as one value per frame: its first axis runs along the frames of what it is an argument of.
+
+    ``fn.rotate(video, angle=fn.per_frame(angles))`` turns every frame by an angle of its own. Moves no data.
+
+    Args:
+        replace: Take also a tensor whose first axis has another name than F.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def permute_batch(
+    x: Input,
+    /,
+    *,
+    indices: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Take each row's data from another row of the same batch; moves no data.
+
+    ``indices`` is a number per row (a node, for example of ``random.choice`` or ``batch_permutation``), or a list with
+    one number for every row of the batch. An index outside of the batch is an error of the row. Since results depend
+    on which rows share a batch, they change with the batch size.
+
+    Args:
+        indices: Number of the row to take, counted in the batch from 0.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+@overload
+def python_function(
+    *inputs: Input,
+    function: Any,
+    num_outputs: Literal[1] = 1,
+    batch_processing: bool = False,
+    output_layouts: str | Sequence[str] | None = None,
+    seed: int | None = None,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Call a Python function with the inputs of each row as NumPy arrays; it gives the outputs.
+
+    Results may be arrays, DLPack tensors, numbers or bytes; with several outputs, a tuple of them. Types are taken from
+    the first batch and must not change. With ``batch_processing=True`` the function is called once per batch, with a
+    list of arrays for each input, and gives a list (or an array with a leading axis) for each output.
+
+    A function with a parameter called ``rng`` is given a ``numpy.random.Generator`` of the row (a list of them for a
+    batch): the same numbers for any number of threads, batch size and order. Rows come in order, one at a time. An
+    exception fails its row; the pipeline can go on.
+
+    Args:
+        function: The function.
+        num_outputs: How many outputs it gives; 0 for a function that is called for its effect.
+        batch_processing: Call it once for all rows of a batch.
+        output_layouts: Names of the outputs' axes, one string or one per output.
+        seed: Seed of this operator's draws; by default it follows from the pipeline's.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+@overload
+def python_function(
+    *inputs: Input,
+    function: Any,
+    num_outputs: int,
+    batch_processing: bool = False,
+    output_layouts: str | Sequence[str] | None = None,
+    seed: int | None = None,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> tuple[DataNode, ...]:
+    """Call a Python function with the inputs of each row as NumPy arrays; it gives the outputs.
+
+    Results may be arrays, DLPack tensors, numbers or bytes; with several outputs, a tuple of them. Types are taken from
+    the first batch and must not change. With ``batch_processing=True`` the function is called once per batch, with a
+    list of arrays for each input, and gives a list (or an array with a leading axis) for each output.
+
+    A function with a parameter called ``rng`` is given a ``numpy.random.Generator`` of the row (a list of them for a
+    batch): the same numbers for any number of threads, batch size and order. Rows come in order, one at a time. An
+    exception fails its row; the pipeline can go on.
+
+    Args:
+        function: The function.
+        num_outputs: How many outputs it gives; 0 for a function that is called for its effect.
+        batch_processing: Call it once for all rows of a batch.
+        output_layouts: Names of the outputs' axes, one string or one per output.
+        seed: Seed of this operator's draws; by default it follows from the pipeline's.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
         preserve: Run the operator also if its output is not used.
@@ -229,13 +819,88 @@ def random_crop_generator(
     """
     ...
 
+def random_resized_crop(
+    x: Input,
+    /,
+    *,
+    size: int | Sequence[int] | npt.NDArray[np.generic],
+    interp_type: InterpType | DataNode = InterpType.INTERP_LINEAR,
+    min_filter: InterpType | DataNode | None = None,
+    mag_filter: InterpType | DataNode | None = None,
+    antialias: bool = True,
+    minibatch_size: int = 32,
+    temp_buffer_hint: int = 0,
+    random_area: float | Sequence[float] | npt.NDArray[np.generic] = (0.08, 1.0),
+    random_aspect_ratio: float | Sequence[float] | npt.NDArray[np.generic] = (0.75, 1.3333333333333333),
+    num_attempts: int = 10,
+    dtype: DTypeLike | None = None,
+    seed: int | None = None,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Cut a random window and resize it. Input: HWC, CHW, HW or these with a leading F. Output: the same layout.
+
+    The window is drawn as torchvision's RandomResizedCrop does (see ``random_crop_generator``); all frames of a video
+    share it. First the crop, then the resize, as in torchvision: the filter does not read around the window (DALI's
+    does). uint8 equals Pillow's ``crop`` and ``resize`` bit for bit.
+
+    Args:
+        interp_type: Filter, for shrinking and enlarging.
+        min_filter: Filter for shrinking.
+        mag_filter: Filter for enlarging.
+        antialias: Widen the filter when shrinking, as Pillow does.
+        size: Output (height, width), or one number for both.
+        random_area: Range of the window's share of the area.
+        random_aspect_ratio: Range of width over height.
+        num_attempts: Attempts before the largest centred window of a permitted ratio is taken.
+        dtype: Element type of the output; by default the input's.
+        seed: Seed of this operator's draws; by default it follows from the pipeline's.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def reshape(
+    x: Input,
+    /,
+    *shape_input: Input,
+    shape: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+    rel_shape: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+    src_dims: int | Sequence[int] | npt.NDArray[np.generic] | None = None,
+    layout: str | None = None,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Give the data another shape. Inputs: data, and optionally the shape. Output: the same elements in the same order.
+
+    One extent may be -1: what is left. Extents of ``rel_shape`` are shares of the input's extents (of those that
+    ``src_dims`` names), rounded half away from zero. Without ``layout``, the axes' names stay where the number of axes
+    does.
+
+    Args:
+        shape: Extents; one may be -1.
+        rel_shape: Extents as shares of the input's; one may be negative.
+        src_dims: Axes of the input whose extents are taken; -1: a new axis of extent 1.
+        layout: Names of the output's axes.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+@overload
 def resize(
     x: Input,
     /,
     *,
-    interp_type: InterpType = InterpType.INTERP_LINEAR,
-    min_filter: InterpType | None = None,
-    mag_filter: InterpType | None = None,
+    interp_type: InterpType | DataNode = InterpType.INTERP_LINEAR,
+    min_filter: InterpType | DataNode | None = None,
+    mag_filter: InterpType | DataNode | None = None,
     antialias: bool = True,
     minibatch_size: int = 32,
     temp_buffer_hint: int = 0,
@@ -244,6 +909,7 @@ def resize(
     resize_y: float | DataNode | None = None,
     resize_shorter: float | DataNode | None = None,
     resize_longer: float | DataNode | None = None,
+    resize_z: float = 0.0,
     max_size: float | Sequence[float] | npt.NDArray[np.generic] | None = None,
     mode: Literal["default", "stretch", "not_larger", "not_smaller"] = "default",
     subpixel_scale: bool = False,
@@ -251,12 +917,13 @@ def resize(
     roi_end: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
     roi_relative: bool = False,
     dtype: DTypeLike | None = None,
-    save_attrs: bool = False,
+    image_type: ImageType | None = None,
+    save_attrs: Literal[False] = False,
     name: str | None = None,
     device: Literal["cpu", "gpu", "mixed"] | None = None,
     preserve: bool = False,
     bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
-) -> Any:
+) -> DataNode:
     """Resize images. Input: HWC, CHW, HW or these with a leading F; any type. Output: the same layout and type.
 
     Exact: uint8 equals Pillow's ``Image.resize`` bit for bit, for every filter, with ``roi_*`` as its ``box=`` (the
@@ -273,15 +940,157 @@ def resize(
         resize_y: Output height; 0: not given.
         resize_shorter: Output length of the shorter side; keeps the aspect ratio.
         resize_longer: Output length of the longer side; keeps the aspect ratio.
+        resize_z: For volumes, which are not supported.
         max_size: Limit of the output size, one or (height, width).
         mode: default: a size that is not given keeps the aspect ratio; stretch: it keeps its extent;
             not_larger, not_smaller: keep the aspect ratio within or around the size.
-        subpixel_scale: True moves the region so that the scale is that of the unrounded size.
+        subpixel_scale: True adapts the region (inside the image) so that the scale is that of the unrounded
+            size.
         roi_start: Region's (y, x) start in the input.
         roi_end: Region's (y, x) end; before the start: mirrored.
         roi_relative: Whether the region is in shares of the input's extents.
         dtype: Element type of the output; by default the input's.
         save_attrs: Also output the input's shape, int32.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+@overload
+def resize(
+    x: Input,
+    /,
+    *,
+    interp_type: InterpType | DataNode = InterpType.INTERP_LINEAR,
+    min_filter: InterpType | DataNode | None = None,
+    mag_filter: InterpType | DataNode | None = None,
+    antialias: bool = True,
+    minibatch_size: int = 32,
+    temp_buffer_hint: int = 0,
+    size: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+    resize_x: float | DataNode | None = None,
+    resize_y: float | DataNode | None = None,
+    resize_shorter: float | DataNode | None = None,
+    resize_longer: float | DataNode | None = None,
+    resize_z: float = 0.0,
+    max_size: float | Sequence[float] | npt.NDArray[np.generic] | None = None,
+    mode: Literal["default", "stretch", "not_larger", "not_smaller"] = "default",
+    subpixel_scale: bool = False,
+    roi_start: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+    roi_end: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+    roi_relative: bool = False,
+    dtype: DTypeLike | None = None,
+    image_type: ImageType | None = None,
+    save_attrs: Literal[True],
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> tuple[DataNode, DataNode]:
+    """Resize images. Input: HWC, CHW, HW or these with a leading F; any type. Output: the same layout and type.
+
+    Exact: uint8 equals Pillow's ``Image.resize`` bit for bit, for every filter, with ``roi_*`` as its ``box=`` (the
+    filter may read around the region); channels are independent. INTERP_LINEAR is Pillow's BILINEAR, INTERP_CUBIC its
+    BICUBIC, INTERP_LANCZOS3 its LANCZOS.
+
+    Args:
+        interp_type: Filter, for shrinking and enlarging.
+        min_filter: Filter for shrinking.
+        mag_filter: Filter for enlarging.
+        antialias: Widen the filter when shrinking, as Pillow does.
+        size: Output (height, width), or one number for both; 0: not given.
+        resize_x: Output width; 0: not given.
+        resize_y: Output height; 0: not given.
+        resize_shorter: Output length of the shorter side; keeps the aspect ratio.
+        resize_longer: Output length of the longer side; keeps the aspect ratio.
+        resize_z: For volumes, which are not supported.
+        max_size: Limit of the output size, one or (height, width).
+        mode: default: a size that is not given keeps the aspect ratio; stretch: it keeps its extent;
+            not_larger, not_smaller: keep the aspect ratio within or around the size.
+        subpixel_scale: True adapts the region (inside the image) so that the scale is that of the unrounded
+            size.
+        roi_start: Region's (y, x) start in the input.
+        roi_end: Region's (y, x) end; before the start: mirrored.
+        roi_relative: Whether the region is in shares of the input's extents.
+        dtype: Element type of the output; by default the input's.
+        save_attrs: Also output the input's shape, int32.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def resize_crop_mirror(
+    x: Input,
+    /,
+    *,
+    crop: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+    crop_h: float | DataNode = 0.0,
+    crop_w: float | DataNode = 0.0,
+    crop_d: float | DataNode = 0.0,
+    crop_pos_x: float | DataNode = 0.5,
+    crop_pos_y: float | DataNode = 0.5,
+    crop_pos_z: float | DataNode = 0.5,
+    rounding: Literal["round", "truncate"] = "round",
+    interp_type: InterpType | DataNode = InterpType.INTERP_LINEAR,
+    min_filter: InterpType | DataNode | None = None,
+    mag_filter: InterpType | DataNode | None = None,
+    antialias: bool = True,
+    minibatch_size: int = 32,
+    temp_buffer_hint: int = 0,
+    size: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+    resize_x: float | DataNode | None = None,
+    resize_y: float | DataNode | None = None,
+    resize_shorter: float | DataNode | None = None,
+    resize_longer: float | DataNode | None = None,
+    resize_z: float = 0.0,
+    max_size: float | Sequence[float] | npt.NDArray[np.generic] | None = None,
+    mode: Literal["default", "stretch", "not_larger", "not_smaller"] = "default",
+    subpixel_scale: bool = False,
+    roi_start: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+    roi_end: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+    roi_relative: bool = False,
+    mirror: int | DataNode = 0,
+    dtype: DTypeLike | None = None,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Resize, cut a window, mirror. Input: HWC, CHW, HW or these with a leading F. Output: the same layout and type.
+
+    The same bits as ``flip(crop(resize(x)))``.
+
+    Args:
+        crop: Window as (height, width), or (depth, height, width).
+        crop_h: Height of the window in pixels; 0: the whole height.
+        crop_w: Width of the window in pixels; 0: the whole width.
+        crop_d: Depth of the window; 0: the whole depth.
+        crop_pos_x: Horizontal place: 0 is the left edge, 1 the right one.
+        crop_pos_y: Vertical place: 0 is the top, 1 the bottom.
+        crop_pos_z: Place in depth: 0 is the front, 1 the back.
+        rounding: How the window's start becomes a whole number.
+        interp_type: Filter, for shrinking and enlarging.
+        min_filter: Filter for shrinking.
+        mag_filter: Filter for enlarging.
+        antialias: Widen the filter when shrinking, as Pillow does.
+        size: Output (height, width), or one number for both; 0: not given.
+        resize_x: Output width; 0: not given.
+        resize_y: Output height; 0: not given.
+        resize_shorter: Output length of the shorter side; keeps the aspect ratio.
+        resize_longer: Output length of the longer side; keeps the aspect ratio.
+        resize_z: For volumes, which are not supported.
+        max_size: Limit of the output size, one or (height, width).
+        mode: default: a size that is not given keeps the aspect ratio; stretch: it keeps its extent;
+            not_larger, not_smaller: keep the aspect ratio within or around the size.
+        subpixel_scale: True adapts the region (inside the image) so that the scale is that of the unrounded
+            size.
+        roi_start: Region's (y, x) start in the input.
+        roi_end: Region's (y, x) end; before the start: mirrored.
+        roi_relative: Whether the region is in shares of the input's extents.
+        mirror: Sum of 1 (left and right) and 2 (top and bottom): what to mirror.
+        dtype: Element type of the output; by default the input's.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
         preserve: Run the operator also if its output is not used.
@@ -320,6 +1129,52 @@ def rotate(
         size: Size of the canvas, (height, width).
         dtype: Element type of the output; by default the input's.
         output_dtype: Former name of `dtype`.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def saturation(
+    x: Input,
+    /,
+    *,
+    dtype: DTypeLike | None = None,
+    image_type: ImageType = ImageType.RGB,
+    saturation: float | DataNode = 1.0,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Change the saturation, linearly in YIQ. Input: 3 channels, HWC, CHW, FHWC or FCHW, any type. Output: the same.
+
+    Args:
+        dtype: Element type of the output; by default the input's.
+        image_type: Order of the channels: RGB or BGR.
+        saturation: Factor of the saturation; 0: without colour.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def shapes(
+    x: Input,
+    /,
+    *,
+    dtype: DTypeLike = DType.INT64,
+    type: DTypeLike | None = None,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """The shape of a tensor, one small tensor per row; ``x.shape()`` is the same. Output: ``(rank,)``.
+
+    Args:
+        dtype: Element type of the output.
+        type: Deprecated name of `dtype`.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
         preserve: Run the operator also if its output is not used.
@@ -372,6 +1227,118 @@ def slice(
         rel_shape: Number of elements as a share of the extent.
         normalized_anchor: Whether the positional anchor is relative.
         normalized_shape: Whether the positional shape is relative.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def squeeze(
+    x: Input,
+    /,
+    *,
+    axes: int | Sequence[int] | npt.NDArray[np.generic] | None = None,
+    axis_names: str | None = None,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Remove axes of extent 1. Input: any shape and type. Output: the same data without these axes; moves none.
+
+    Args:
+        axes: Axes to remove; negative ones count from the end.
+        axis_names: Axes to remove, by name.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def stack(
+    *inputs: Input,
+    axis: int = 0,
+    axis_name: str | None = None,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Join tensors of one shape along a new axis. Output: the inputs' type, or the one that holds all of them.
+
+    Any number of scalars, or up to eight tensors, are joined natively; more tensors in Python.
+
+    Args:
+        axis: The new axis.
+        axis_name: Name of the new axis; without it the output's axes have no names.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def transpose(
+    x: Input,
+    /,
+    *,
+    perm: int | Sequence[int] | npt.NDArray[np.generic] | None = None,
+    transpose_layout: bool = True,
+    output_layout: str | None = None,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Reorder the axes. Input: any shape and type. Output: axis i is the input's axis ``perm[i]``.
+
+    Moves no data: what comes next reads (or stores) in the other order.
+
+    Args:
+        perm: Order of the input's axes; by default reversed.
+        transpose_layout: Whether the axes' names move along; otherwise they stay in place.
+        output_layout: Names of the output's axes; wins over `transpose_layout`.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def zeros(
+    *,
+    shape: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+    dtype: DTypeLike = DType.INT32,
+    layout: str | None = None,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """A tensor of zeros. Output: ``shape``, a scalar if it is not given.
+
+    Args:
+        shape: Shape of the output; a scalar if not given.
+        dtype: Element type of the output.
+        layout: Names of the output's axes.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def zeros_like(
+    like: Input,
+    /,
+    *,
+    dtype: DTypeLike | None = None,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """A tensor of zeros with the input's shape and layout. Output: the input's type unless ``dtype`` says else.
+
+    Args:
+        dtype: Element type of the output; by default the input's.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
         preserve: Run the operator also if its output is not used.
@@ -515,10 +1482,10 @@ class decoders:
         preserve: bool = False,
         bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
     ) -> DataNode:
-        """Decode a random window of an image. Input: a file's bytes. Output: ``(h, w, C)``, uint8 unless ``dtype`` says else.
+        """Decode a random window of an image. Input: a file's bytes. Output: ``(h, w, C)``.
 
-        The window is drawn as torchvision's RandomResizedCrop does (see ``random_crop_generator``). Only the window is
-        decoded; the pixels equal a crop of the whole image.
+        uint8 unless ``dtype`` says else. The window is drawn as torchvision's RandomResizedCrop does (see
+        ``random_crop_generator``). Only the window is decoded; the pixels equal a crop of the whole image.
 
         Args:
             output_type: Colour model of the output: RGB, BGR, GRAY, YCbCr, ANY_DATA.
@@ -598,6 +1565,32 @@ class decoders:
 
 class random:
     @staticmethod
+    def choice(
+        a: Input,
+        /,
+        *like: Input,
+        p: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+        shape: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+        seed: int | None = None,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> DataNode:
+        """Draw elements along the first axis. Inputs: the elements, or a number n that stands for 0 .. n - 1; optionally a
+        tensor whose shape the draws take. Output: the elements' type; without ``shape`` one element, moving no data.
+
+        Args:
+            p: Weight of every element; they need not add up to 1.
+            shape: Shape of the draws; one draw if not given.
+            seed: Seed of this operator's draws; by default it follows from the pipeline's.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
+    @staticmethod
     def coin_flip(
         *like: Input,
         probability: float | DataNode = 0.5,
@@ -614,6 +1607,66 @@ class random:
         Args:
             probability: Probability of 1, in [0, 1].
             dtype: Element type of the output.
+            shape: Shape of the output; a scalar if not given.
+            seed: Seed of this operator's draws; by default it follows from the pipeline's.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
+    @staticmethod
+    def normal(
+        *like: Input,
+        mean: float | DataNode = 0.0,
+        stddev: float | DataNode = 1.0,
+        dtype: DTypeLike | None = None,
+        shape: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+        seed: int | None = None,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> DataNode:
+        """Draw from the normal distribution. Output: a scalar, ``shape`` or the input's shape, float32.
+
+        Source: Box and Muller's method, computed in double and rounded to ``dtype`` once.
+
+        Args:
+            mean: Mean.
+            stddev: Standard deviation, at least 0.
+            dtype: Element type of the output; FLOAT by default.
+            shape: Shape of the output; a scalar if not given.
+            seed: Seed of this operator's draws; by default it follows from the pipeline's.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
+    @staticmethod
+    def uniform(
+        *like: Input,
+        range: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode = (-1.0, 1.0),
+        values: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+        dtype: DTypeLike | None = None,
+        shape: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+        seed: int | None = None,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> DataNode:
+        """Draw evenly from ``range``, or one of ``values``. Output: a scalar, ``shape`` or the input's shape, float32.
+
+        A float never reaches the upper end of ``range``. Other types round half to even, as in DALI: ``range=[0, 3]`` with
+        ``dtype=INT32`` gives 3 as well, and 0 and 3 half as often as 1 and 2; for whole numbers use ``values`` or
+        ``random.choice``.
+
+        Args:
+            range: From (inclusive) and to (exclusive).
+            values: The numbers to draw from, instead of `range`.
+            dtype: Element type of the output; FLOAT by default.
             shape: Shape of the output; a scalar if not given.
             seed: Seed of this operator's draws; by default it follows from the pipeline's.
             name: Name of the node, shown in errors and by which outputs and readers are found.

@@ -77,20 +77,22 @@ class Pipeline:
         self._checkpoint = checkpoint
         self._builder = GraphBuilder()
         self._outputs: tuple[Any, ...] | None = None
+        self._defining = False
         self._execution: Execution | None = None
 
     # ---- definition ----
 
     def __enter__(self) -> Pipeline:
-        if self._outputs is None:
+        self._defining = self._outputs is None
+        if self._defining:
             self._builder.__enter__()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        if self._execution is not None:
-            self.close()
-        elif self._builder is not None:
+        if self._defining:
+            self._defining = False
             self._builder.__exit__()
+        self.close()
 
     def set_outputs(self, *outputs: Any) -> None:
         """What the pipeline returns: nodes, or constants."""
@@ -106,7 +108,7 @@ class Pipeline:
     def build(self) -> Pipeline:
         """Check the graph, open its data sets and plan it. Starts no thread; called by :meth:`run` if need be."""
         if self._execution is None:
-            from ..executor.execution import AtEnd, Execution, Settings
+            from ..executor.execution import Execution, Settings
             from ..graph.plan import PASSES
 
             passes = frozenset(PASSES) if self._passes is None else self._passes
@@ -125,20 +127,45 @@ class Pipeline:
 
     # ---- running ----
 
-    def run(self) -> tuple[Batch, ...]:
+    def run(self, **inputs: Any) -> tuple[Batch, ...]:
         """The next batch: one :class:`Batch` per output. A reader's epochs follow each other without a seam.
+
+        ``inputs`` are fed to the sources of these names first, as by :meth:`feed_input`.
 
         Raises:
             DataError: a row failed; the pipeline stays usable.
             StopIteration: a source has ended.
         """
         execution = self.execution
+        for name, data in inputs.items():
+            self.feed_input(name, data)
         delivered = execution.next("go_on")
         if delivered is None:
             raise StopIteration("the pipeline's data have ended")
         return execution.batches(delivered)
 
     outputs = run
+
+    def feed_input(self, data_node: DataNode | str, data: Any, layout: str | None = None, cuda_stream: Any = None,
+                   use_copy_kernel: bool = False) -> None:  # fmt: skip
+        """Give the next batch to an ``external_source`` without a ``source``, by its name or node.
+
+        Args:
+            data_node: the source.
+            data: a list of arrays, bytes or numbers, or an array with the rows on its first axis.
+            layout: names of the axes, if the source does not declare them.
+            cuda_stream: accepted; for the GPU.
+            use_copy_kernel: accepted; for the GPU.
+        """
+        fed = {n.name: n.id for n in self.graph.nodes if n.operator.kind == "source" and n.name}
+        if isinstance(data_node, DataNode):
+            node = data_node.edge.node
+        elif data_node in fed:
+            node = fed[data_node]
+        else:
+            hint = did_you_mean(data_node, [str(n) for n in fed]) or f"there are {list(fed)}"
+            raise ArgumentError(f"`feed_input`: there is no source called {data_node!r}; {hint}")
+        self.execution.feed(node, data, layout)
 
     def next(self, at_end: AtEnd = "stop", allocate: Allocate | None = None) -> Delivered | None:
         """For adapters: the next batch of the epoch in memory that ``allocate`` gives; None at the end.

@@ -138,7 +138,8 @@ class Graph:
             return self._digest[0]
         digest = _digest()
         for n in self.nodes:
-            args = {k: _stable(v) for k, v in sorted(n.args.items()) if k not in ("name", "preserve")}
+            ignored = {"name", "preserve", *n.operator.incidental}
+            args = {k: _stable(v) for k, v in sorted(n.args.items()) if k not in ignored}
             digest.update(
                 repr((n.operator.name, n.operator.version, args, n.inputs, n.edges, n.draw, n.guards)).encode()
             )
@@ -158,8 +159,9 @@ def _stable(value: Any) -> str:
         return f"array({value.dtype}, {value.shape}, {_digest(value.tobytes()).hexdigest()})"
     if callable(value):
         return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', type(value).__qualname__)}"
-    if isinstance(value, (list, tuple)) and len(value) > 64:
-        return str(_digest(repr(value).encode()).hexdigest())
+    if isinstance(value, (list, tuple)):  # JSON does not tell them apart
+        text = f"({', '.join(map(_stable, value))})"
+        return text if len(value) <= 64 else str(_digest(text.encode()).hexdigest())
     if getattr(type(value), "__repr__", None) is object.__repr__:
         return type(value).__qualname__
     return repr(value)
@@ -174,6 +176,8 @@ def _encode(value: Any, node: Node) -> Any:
             return {"$": tag, "v": value.name}
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
+    if isinstance(value, np.generic):
+        return value.item()
     if isinstance(value, (tuple, list)):
         return {"$": "tuple", "v": [_encode(v, node) for v in value]}
     if isinstance(value, np.ndarray):

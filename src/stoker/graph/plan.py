@@ -51,7 +51,7 @@ class Plan:
         native: the frozen native plan.
         steps: the steps by number, as in the native plan.
         segments: (is Python, step numbers).
-        messages: texts of the checks.
+        messages: texts of the checks, and the graph nodes that demand them.
         fed: (graph node, output) -> value, for what the caller supplies.
         readers: graph nodes in the order of the index columns.
     """
@@ -60,7 +60,7 @@ class Plan:
     steps: tuple[Step, ...]
     segments: tuple[tuple[bool, tuple[int, ...]], ...]
     values: Mapping[int, Value]
-    messages: tuple[str, ...]
+    messages: tuple[tuple[str, int], ...]
     outputs: tuple[PlannedOutput, ...]
     fed: Mapping[tuple[int, int], int]
     readers: tuple[int, ...]
@@ -104,7 +104,7 @@ def _end_in_stores(steps: StepList) -> StepList:
             and not (isinstance(step.body, Native) and (step.body.aliases or step.body.allocates))
             and not step.guards
             and v not in outputs
-            and not any(e.args[0] in step.outputs for x in values[v].shape for e in _leaves_of(x))
+            and not any(isinstance(x, Expr) and x.reads.intersection(step.outputs) for x in values[v].shape)
         )
         if not stores:
             source = values[v]
@@ -122,12 +122,6 @@ def _end_in_stores(steps: StepList) -> StepList:
     return StepList(result, values, outputs, steps.fed, steps.readers)
 
 
-def _leaves_of(x: Any) -> list[Expr]:
-    if not isinstance(x, Expr):
-        return []
-    return [x] if x.op in ("dim", "elem", "count") else [e for a in x.args for e in _leaves_of(a)]
-
-
 def _aliases(step: Step) -> bool:
     return isinstance(step.body, View) or (isinstance(step.body, Native) and step.body.aliases)
 
@@ -137,7 +131,7 @@ class _Emitter:
         self.steps = steps
         self.share = share
         self.values = steps.values
-        self.messages: list[str] = []
+        self.messages: list[tuple[str, int]] = []
         self.segment_of: dict[int, int] = {}  # value -> segment
         self.native = _native.Plan()
         if not _OP_CODES:
@@ -287,7 +281,7 @@ class _Emitter:
         code = Compiler(lambda v: index[v])
         checks = []
         for check in step.checks:
-            self.messages.append(check.text)
+            self.messages.append((check.text, check.node))
             checks.append(
                 (code.register(check.condition), len(self.messages) - 1, [code.register(v) for v in check.values])
             )

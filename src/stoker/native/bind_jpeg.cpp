@@ -48,23 +48,32 @@ Format format_of(const std::string& name) {
   throw nb::value_error("`jpeg_decode`: expected `format` to be RGB, BGR, GRAY, YCbCr or ANY");
 }
 
-Window window_of(const std::optional<WindowTuple>& window, const Info& info) {
-  if (!window) return {0, 0, info.width, info.height};
+int scale_log2_of(int scale) {
+  for (int i = 0; i < 4; ++i)
+    if (scale == 1 << i) return i;
+  throw nb::value_error("`jpeg_decode`: expected `scale` to be 1, 2, 4 or 8");
+}
+
+Window window_of(const std::optional<WindowTuple>& window, stoker::jpeg::Extent whole) {
+  if (!window) return {0, 0, whole.width, whole.height};
   if (window->size() != 4) throw nb::value_error("`jpeg_decode`: expected `window` to be (x0, y0, x1, y1)");
   const auto at = [&](size_t i) { return nb::cast<int32_t>((*window)[i]); };
   const Window w{at(0), at(1), at(2), at(3)};
-  const bool inside = 0 <= w.x0 && w.x0 < w.x1 && w.x1 <= info.width && 0 <= w.y0 && w.y0 < w.y1 && w.y1 <= info.height;
-  if (!inside) throw nb::value_error("`jpeg_decode`: expected `window` to be inside the image and not empty");
+  const bool inside_x = 0 <= w.x0 && w.x0 < w.x1 && w.x1 <= whole.width;
+  const bool inside_y = 0 <= w.y0 && w.y0 < w.y1 && w.y1 <= whole.height;
+  if (!inside_x || !inside_y) throw nb::value_error("`jpeg_decode`: expected `window` to be inside the image and not empty");
   return w;
 }
 
-nb::tuple jpeg_decode(const nb::bytes& data, const std::optional<WindowTuple>& window, const std::string& format) {
+nb::tuple jpeg_decode(const nb::bytes& data, const std::optional<WindowTuple>& window, const std::string& format,
+                      int scale) {
   static constexpr const char* kStatus[] = {"ok", "truncated", "corrupt", "unsupported"};
   static thread_local stoker::Scratch scratch;
   const Format wanted = format_of(format);
   Info info;
   if (!stoker::jpeg::parse(bytes_of(data), data.size(), info)) throw nb::value_error(info.reason);
-  const Window w = window_of(window, info);
+  const int scale_log2 = scale_log2_of(scale);
+  const Window w = window_of(window, stoker::jpeg::scaled_extent(info, scale_log2));
   const size_t width = static_cast<size_t>(w.x1 - w.x0), height = static_cast<size_t>(w.y1 - w.y0);
   const size_t depth = static_cast<size_t>(stoker::jpeg::channels(info, wanted));
   std::unique_ptr<uint8_t[]> pixels(new uint8_t[width * height * depth]);  // not zeroed: `decode` writes all of it
@@ -72,7 +81,7 @@ nb::tuple jpeg_decode(const nb::bytes& data, const std::optional<WindowTuple>& w
   {
     nb::gil_scoped_release release;
     status = stoker::jpeg::decode(bytes_of(data), data.size(), info, w, wanted, pixels.get(),
-                                  static_cast<ptrdiff_t>(width * depth), scratch);
+                                  static_cast<ptrdiff_t>(width * depth), scratch, scale_log2);
   }
   if (status == Status::Unsupported) std::fill_n(pixels.get(), width * height * depth, uint8_t{0});
   uint8_t* const raw = pixels.release();
@@ -84,10 +93,11 @@ nb::tuple jpeg_decode(const nb::bytes& data, const std::optional<WindowTuple>& w
 }  // namespace
 
 void bind_jpeg(nb::module_& m) {
-  nb::module_ jpeg = m.def_submodule("jpeg", "Baseline JPEG decoding.");
+  nb::module_ jpeg = m.def_submodule("jpeg", "JPEG decoding.");
   jpeg.def("jpeg_info", &jpeg_info, nb::arg("data"),
            "Read a JPEG header: size as stored, components, EXIF orientation and whether this decoder does the file.");
   jpeg.def("jpeg_decode", &jpeg_decode, nb::arg("data"), nb::arg("window") = nb::none(), nb::arg("format") = "RGB",
-           "Decode a window (x0, y0, x1, y1) of a JPEG to an array (height, width, channels) and a status: ok, "
-           "truncated, corrupt or unsupported.");
+           nb::arg("scale") = 1,
+           "Decode a window (x0, y0, x1, y1) of a JPEG, 1 / scale as large (1, 2, 4 or 8), to an array (height, width, "
+           "channels) and a status: ok, truncated, corrupt or unsupported.");
 }

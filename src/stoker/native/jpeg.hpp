@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Baseline JPEG decoding of windows, bit for bit what libjpeg-turbo gives on x86-64 (islow IDCT, fancy upsampling).
+// JPEG decoding of windows, bit for bit what libjpeg-turbo gives on x86-64 (islow IDCT, fancy upsampling): sequential
+// and progressive, Huffman coded, 8 bits.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -8,16 +9,17 @@
 
 namespace stoker::jpeg {
 
-// ANY is what the file holds: one channel for a grayscale file, RGB for every other.
+// ANY is what the file holds: one channel for a grayscale file, RGB for every other. Inks (CMYK, YCCK) become RGB as
+// Pillow converts them, taking them as inverted.
 enum class Format : uint8_t { RGB = 0, BGR = 1, GRAY = 2, YCbCr = 3, ANY = 4 };
 
 // Handover: a valid JPEG that this decoder leaves to another one. Broken: no decoder can do much with it.
 enum class Support : uint8_t { Native, Handover, Broken };
 
 // The colour model of the coded components, decided as libjpeg does from markers and component ids.
-enum class Model : uint8_t { Gray, YCbCr, RGB };
+enum class Model : uint8_t { Gray, YCbCr, RGB, CMYK, YCCK };
 
-constexpr int kMaxComponents = 3;
+constexpr int kMaxComponents = 4;
 constexpr int kMaxBlocksPerMcu = 10;  // the standard's limit for interleaved scans
 
 struct Component {
@@ -29,6 +31,8 @@ struct Scan {
   uint8_t count = 0;
   uint8_t component[kMaxComponents] = {};
   uint8_t dc[kMaxComponents] = {}, ac[kMaxComponents] = {};
+  uint8_t first = 0, last = 63;    // progressive: zig-zag positions,
+  uint8_t shift_before = 0, shift = 0;  // and how many low bits were and are left for later scans
 };
 
 // Where the tables in force lie in the file. 0 means absent: no table can start at the SOI marker.
@@ -45,6 +49,7 @@ struct Info {
   uint8_t orientation = 1;  // EXIF 1..8; 1 when absent or invalid
   Support support = Support::Broken;
   const char* reason = "";  // why not Native; a literal
+  bool progressive = false;
   Model model = Model::Gray;
   uint8_t h_max = 1, v_max = 1;
   uint16_t restart_interval = 0;  // in MCUs; 0: none
@@ -71,11 +76,21 @@ constexpr int channels(const Info& info, Format format) {
   return format == Format::ANY && info.model == Model::Gray ? 1 : 3;
 }
 
+// The picture's size at scale 1 / 2^scale_log2 (0 to 3).
+struct Extent {
+  int32_t width, height;
+};
+constexpr Extent scaled_extent(const Info& info, int scale_log2) {
+  const int32_t round_up = (1 << scale_log2) - 1;
+  return {(info.width + round_up) >> scale_log2, (info.height + round_up) >> scale_log2};
+}
+
 // Decodes `window` into `dst`: rows of (x1-x0)*channels bytes, `pitch` bytes apart. The result equals the same window
 // of the decoded whole. GRAY of a YCbCr file is its Y plane, of an RGB file libjpeg's weighted sum.
-// `info` must come from `parse` of the same bytes.
+// `info` must come from `parse` of the same bytes. At a smaller scale (scale_log2 up to 3) the window is one of the
+// smaller picture; pixels are TurboJPEG's.
 Status decode(const uint8_t* data, size_t size, const Info& info, Window window, Format format, uint8_t* dst,
-              ptrdiff_t pitch, Scratch& scratch);
+              ptrdiff_t pitch, Scratch& scratch, int scale_log2 = 0);
 
 // Rough nanoseconds on one 2.5 GHz core, good enough to put long jobs first: entropy decoding runs over all rows
 // down to the window's last, the rest over the window alone.

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <iterator>
 
+#include "jpeg_bits.hpp"
 #include "simd.hpp"
 #if defined(__SSE2__)
 #include <emmintrin.h>
@@ -13,62 +14,6 @@
 
 namespace stoker::jpeg {
 namespace {
-
-// Natural position of each zig-zag position. Positions past 63, which only damaged data and unused halves of a pair
-// reach, write coefficient 63 like libjpeg; a step is at most kUnresolved + 16, hence the size.
-struct NaturalOrder {
-  uint8_t at[64 + kUnresolved + 32];
-  constexpr NaturalOrder() : at() {
-    int row = 0, column = 0;
-    for (int i = 0; i < 64; ++i) {
-      at[i] = static_cast<uint8_t>(8 * row + column);
-      const bool up = (row + column) % 2 == 0;
-      if (up) {
-        if (column == 7) ++row;
-        else if (row == 0) ++column;
-        else { --row; ++column; }
-      } else {
-        if (row == 7) ++column;
-        else if (column == 0) ++row;
-        else { ++row; --column; }
-      }
-    }
-    for (size_t i = 64; i < sizeof at; ++i) at[i] = 63;
-  }
-};
-constexpr NaturalOrder kNatural;
-
-uint64_t load_be64(const uint8_t* p) {
-  uint64_t v;
-  std::memcpy(&v, p, 8);
-  return std::endian::native == std::endian::little ? __builtin_bswap64(v) : v;
-}
-
-// Fills `code` and calls leaf(first 16-bit prefix, code length, symbol) for every code of up to `lookup` bits.
-template <typename Leaf>
-bool canonical(const uint8_t* dht, int lookup, Code& code, Leaf&& leaf) {
-  uint32_t next = 0;
-  int index = 0;
-  std::memset(code.symbol, 0, sizeof code.symbol);
-  code.limit[0] = 0;
-  for (int length = 1; length <= 16; ++length) {
-    const int count = dht[length - 1];
-    code.value_offset[length] = index - static_cast<int32_t>(next);
-    for (int i = 0; i < count; ++i, ++index, ++next) {
-      code.symbol[index] = dht[16 + index];
-      if (next >= (1u << length)) return false;
-      if (length <= lookup) leaf(next << (16 - length), length, dht[16 + index]);
-    }
-    // Like libjpeg: a code of all ones is refused. Lengths without codes are not checked there either.
-    if (count && next >= (1u << length)) return false;
-    code.limit[length] = next << (16 - length);
-    next <<= 1;
-  }
-  return true;
-}
-
-// The value of `size` bits in JPEG's sign convention.
-constexpr int extend(int bits, int size) { return size && bits < 1 << (size - 1) ? bits - (1 << size) + 1 : bits; }
 
 int ac_step(int symbol) {
   if (symbol & 15) return (symbol >> 4) + 1;
@@ -120,59 +65,6 @@ void join_pairs(AcTable& table) {
     const uint32_t keep = join ? 0xFFFFF : ~0u;
     table.values[i] = (values[i] & keep) | (values[next] & ~keep);
   }
-}
-
-// --- the bit buffer -------------------------------------------------------------------------------------------------
-
-[[gnu::always_inline]] inline void refill(uint64_t& buffer, int64_t& count, const uint8_t*& next) {
-  // Branchless: afterwards 56..63 bits are valid. `next` was known since the last refill, so the load is early.
-  buffer |= load_be64(next) >> count;
-  next += (63 - count) >> 3;
-  count |= 56;
-}
-
-struct Symbol {
-  int length, value;
-};
-
-// A code longer than the lookup. Invalid codes take 17 bits and mean symbol 0, as in libjpeg.
-[[gnu::noinline]] Symbol search(const Code& code, uint64_t buffer, int shortest) {
-  const uint32_t prefix = static_cast<uint32_t>(buffer >> 48);
-  for (int length = shortest; length <= 16; ++length) {
-    if (prefix < code.limit[length])
-      return {length, code.symbol[(static_cast<int32_t>(prefix >> (16 - length)) + code.value_offset[length]) & 255]};
-  }
-  return {17, 0};
-}
-
-// `top` holds `size` value bits at its top; size 0 gives 0.
-[[gnu::always_inline]] inline int32_t signed_bits(uint64_t top, int size) {
-  const int32_t bits = static_cast<int32_t>(top >> 1 >> (63 - size));
-  const int32_t negative = static_cast<int32_t>(~(static_cast<int64_t>(top) >> 63));
-  return bits - (negative & ((1 << size) - 1));
-}
-
-struct Cursor {
-  uint64_t buffer;
-  int64_t count;
-  const uint8_t* next;
-
-  [[gnu::always_inline]] void take(int bits) {
-    buffer <<= bits;
-    count -= bits;
-  }
-};
-
-[[gnu::always_inline]] inline int32_t decode_dc(Cursor& c, const DcTable& table) {
-  uint32_t entry = table.entry[c.buffer >> (64 - kDcBits)];
-  if (__builtin_expect((entry & 255) == 0, 0)) {
-    const Symbol s = search(table.code, c.buffer, kDcBits + 1);
-    entry = static_cast<uint32_t>(s.length + s.value) | static_cast<uint32_t>(s.length) << 8 |
-            static_cast<uint32_t>(s.value) << 16;
-  }
-  const int32_t difference = signed_bits(c.buffer << (entry >> 8 & 255), static_cast<int>(entry >> 16));
-  c.take(static_cast<int>(entry & 255));
-  return difference;
 }
 
 // A symbol that the lookup at `index` could not resolve. Returns the step.
@@ -262,11 +154,13 @@ template <bool kStore>
       refill(c.buffer, c.count, c.next);
       const uint32_t dc = mcu.prediction[block.component] += static_cast<uint32_t>(decode_dc(c, *block.dc));
       const uint32_t at = static_cast<uint32_t>(m * block.step + block.offset - block.first);
-      if (at < static_cast<uint32_t>(block.stored)) {
+      const bool stored = at < static_cast<uint32_t>(block.stored);
+      if (stored && block.stride > 1) {
         int16_t* coefficients = block.coefficients + 64 * static_cast<size_t>(at);
         coefficients[0] = static_cast<int16_t>(dc);
         block.ends[at] = static_cast<uint8_t>(decode_ac<true>(c, *block.ac, coefficients));
       } else {
+        if (stored) block.coefficients[at] = static_cast<int16_t>(dc);
         decode_ac<false>(c, *block.ac, nullptr);
       }
     }

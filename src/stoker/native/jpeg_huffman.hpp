@@ -76,9 +76,11 @@ struct McuBlock {
   const DcTable* dc = nullptr;
   const AcTable* ac = nullptr;
   int component = 0;
-  int16_t* coefficients = nullptr;  // of the stored block with index 0, natural order; must be zero
-  uint8_t* ends = nullptr;          // per stored block: 1 + the last zig-zag position that may be non-zero
-  int32_t first = 0, stored = 0;    // kept are block columns first .. first + stored - 1
+  // Of the stored block with index 0, `stride` apart: 64 in natural order, which must be zero, or 1, the DC alone.
+  int16_t* coefficients = nullptr;
+  uint8_t* ends = nullptr;        // per stored block: 1 + the last zig-zag position that may be non-zero
+  int32_t first = 0, stored = 0;  // kept are block columns first .. first + stored - 1
+  int32_t stride = 64;
   int32_t step = 1, offset = 0;     // MCU m holds block column m * step + offset
 };
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "jpeg_idct_reduced.hpp"
 #include "simd.hpp"
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -273,7 +274,8 @@ STOKER_AVX2 void inverse_dct_avx2(int16_t* coefficients, const uint8_t* ends, in
 
 }  // namespace
 
-InverseDct inverse_dct() {
+InverseDct inverse_dct(int size) {
+  if (size < 8) return reduced_dct(size);
 #if defined(__x86_64__)
   if (isa() != Isa::Plain) return inverse_dct_avx2;
 #endif

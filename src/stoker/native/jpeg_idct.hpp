@@ -13,6 +13,8 @@ namespace stoker::jpeg {
 // the next row of MCUs. Writes up to 8 samples past the last block's.
 using InverseDct = void (*)(int16_t* coefficients, const uint8_t* ends, int count, const int16_t* quantiser,
                             uint8_t* out, ptrdiff_t pitch);
-InverseDct inverse_dct();  // for the instruction set in force
+// For the instruction set in force. `size` 8, or 4, 2 and 1: samples per side of a block in a scaled picture, each the
+// mean of some of the 8x8 (libjpeg's reduced transforms). At size 1 there is one coefficient per block, the DC.
+InverseDct inverse_dct(int size = 8);
 
 }  // namespace stoker::jpeg

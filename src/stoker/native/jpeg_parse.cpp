@@ -108,12 +108,13 @@ Stop read_frame(int marker, Segment s, Info& info) {
   info.components = count;
   if (info.width == 0 || count == 0) return broken(info, "empty frame");
   if (s.size != 6 + 3 * static_cast<size_t>(count)) return broken(info, "frame header of a wrong length");
-  if (marker == kSOF2) return hand_over(info, "progressive");
-  if (marker != kSOF0 && marker != kSOF1) return hand_over(info, "lossless, hierarchical or arithmetic coding");
+  info.progressive = marker == kSOF2;
+  if (marker != kSOF0 && marker != kSOF1 && marker != kSOF2)
+    return hand_over(info, "lossless, hierarchical or arithmetic coding");
   if (precision != 8) return hand_over(info, "not 8 bits per sample");
   if (info.height == 0) return hand_over(info, "height defined after the first scan (DNL)");
   if (info.width > kMaxDimension || info.height > kMaxDimension) return hand_over(info, "larger than 65500 pixels");
-  if (count != 1 && count != 3) return hand_over(info, "neither 1 nor 3 components");
+  if (count != 1 && count != 3 && count != 4) return hand_over(info, "neither 1, 3 nor 4 components");
   info.h_max = info.v_max = 1;
   for (int i = 0; i < count; ++i) {
     const uint8_t* p = s.p + 6 + 3 * i;
@@ -136,6 +137,17 @@ int find_component(const Info& info, int id, int first) {
   for (int c = first; c < info.components; ++c)
     if (info.component[c].id == id) return c;
   return -1;
+}
+
+// The last three bytes of a scan header. Sequential files need not set them, and libjpeg does not ask.
+bool read_progression(const uint8_t* p, Scan& scan) {
+  scan.first = p[0];
+  scan.last = p[1];
+  scan.shift_before = p[2] >> 4;
+  scan.shift = p[2] & 15;
+  const bool dc = scan.first == 0;
+  const bool band = dc ? scan.last == 0 : scan.first <= scan.last && scan.last <= 63 && scan.count == 1;
+  return band && scan.shift <= 13 && (scan.shift_before == 0 || scan.shift == scan.shift_before - 1);
 }
 
 Stop read_scan(Segment s, Info& info) {
@@ -161,12 +173,14 @@ Stop read_scan(Segment s, Info& info) {
     blocks += component.h * component.v;
   }
   if (count > 1 && blocks > kMaxBlocksPerMcu) return broken(info, "more than 10 blocks in an MCU");
+  if (info.progressive && !read_progression(s.p + 1 + 2 * count, scan)) return broken(info, "impossible progression");
   info.scan = scan;
   return Stop::AtScan;
 }
 
 Model choose_model(const Info& info, const Hints& hints) {
   if (info.components == 1) return Model::Gray;
+  if (info.components == 4) return hints.adobe && hints.transform != 0 ? Model::YCCK : Model::CMYK;
   if (hints.jfif) return Model::YCbCr;
   if (hints.adobe) return hints.transform == 0 ? Model::RGB : Model::YCbCr;
   const Component* c = info.component;

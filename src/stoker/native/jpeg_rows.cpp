@@ -222,4 +222,18 @@ void rgb_to_ycc(const uint8_t* r, const uint8_t* g, const uint8_t* b, uint8_t* d
   }
 }
 
+void inks_to_rgb(const uint8_t* black, bool negative, uint8_t* pixels, int n) {
+  const int flip = negative ? 255 : 0;
+  for (int i = 0; i < n; ++i) {
+    for (int c = 0; c < 3; ++c, ++pixels) {
+      const int product = (*pixels ^ flip) * black[i] + 128;
+      *pixels = to_byte(black[i] - (((product >> 8) + product) >> 8));
+    }
+  }
+}
+
+void interleaved_rgb_to_gray(const uint8_t* pixels, uint8_t* dst, int n) {
+  for (int i = 0; i < n; ++i, pixels += 3) dst[i] = luma(pixels[0], pixels[1], pixels[2]);
+}
+
 }  // namespace stoker::jpeg

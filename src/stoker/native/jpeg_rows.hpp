@@ -31,4 +31,9 @@ void repeat_samples(const uint8_t* in, int n, int factor, uint8_t* out);
 void rgb_to_gray(const uint8_t* r, const uint8_t* g, const uint8_t* b, uint8_t* dst, int n);
 void rgb_to_ycc(const uint8_t* r, const uint8_t* g, const uint8_t* b, uint8_t* dst, int n);
 
+// Pillow's conversion of CMYK, in place: `pixels` holds three inks and `black` the fourth as the file has them,
+// inverted; `negative`: the three are to be inverted once more.
+void inks_to_rgb(const uint8_t* black, bool negative, uint8_t* pixels, int n);
+void interleaved_rgb_to_gray(const uint8_t* pixels, uint8_t* dst, int n);
+
 }  // namespace stoker::jpeg

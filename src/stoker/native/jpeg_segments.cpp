@@ -2,7 +2,6 @@
 // The reactions to damage are libjpeg's, so that a damaged file gives the pixels that users know.
 #include "jpeg_segments.hpp"
 
-#include <algorithm>
 #include <cstring>
 
 #include "jpeg_parse.hpp"
@@ -12,13 +11,15 @@ namespace {
 
 constexpr int kFirstFrameMarker = 0xC0, kFirstRestart = 0xD0;
 
+bool is_restart(int marker) { return marker >= kFirstRestart && marker <= kFirstRestart + 7; }
+
 enum class Reaction : uint8_t { Resume, Skip, Wait };
 
 // What to do about `marker` where restart `wanted` was due: resume decoding behind it, look for another one, or leave
 // it and count the segment as lost.
 Reaction react(int marker, int wanted) {
   if (marker < kFirstFrameMarker) return Reaction::Skip;
-  if (marker < kFirstRestart || marker > kFirstRestart + 7) return Reaction::Wait;
+  if (!is_restart(marker)) return Reaction::Wait;
   const int ahead = (marker - kFirstRestart - wanted) & 7;
   if (ahead == 1 || ahead == 2) return Reaction::Wait;
   if (ahead == 6 || ahead == 7) return Reaction::Skip;
@@ -30,17 +31,25 @@ Reaction react(int marker, int wanted) {
 void Segments::start_scan(size_t pos, int restart_interval) {
   interval_ = left_ = restart_interval;
   number_ = 0;
+  stuck_ = false;
   next_segment(pos);
 }
 
 void Segments::next_segment(size_t pos) {
+  starved_ = false;
+  if (!buffer_) {
+    int marker = 0;
+    const size_t behind = next_marker(data_, size_, pos, marker);
+    pos_ = behind ? behind - 2 : size_;
+    return;
+  }
   pos_ = pos;
   const size_t n = unstuff(data_, size_, pos_, buffer_);
   bits_.start(buffer_, n);
-  starved_ = false;
 }
 
 void Segments::empty_segment() {
+  if (!buffer_) return;
   std::memset(buffer_, 0, kBitPadding);
   bits_.start(buffer_, 0);
 }
@@ -54,6 +63,7 @@ void Segments::restart() {
     pos = next_marker(data_, size_, pos, marker);
     if (pos == 0) {
       pos_ = size_;
+      stuck_ = true;
       break;
     }
     const bool expected = marker == kFirstRestart + wanted;
@@ -61,28 +71,21 @@ void Segments::restart() {
     const Reaction reaction = expected ? Reaction::Resume : react(marker, wanted);
     if (reaction == Reaction::Resume) return next_segment(pos);
     pos_ = pos - 2;
-    if (reaction == Reaction::Wait) break;
+    if (reaction == Reaction::Wait) {
+      stuck_ = !is_restart(marker);
+      break;
+    }
   }
   damaged_ = true;
   empty_segment();  // still starved when the segment before was
 }
 
-void Segments::decode(Mcu& mcu, int first, int last) {
-  while (first < last) {
-    if (interval_ && left_ == 0) {
-      restart();
-      std::fill(std::begin(mcu.prediction), std::end(mcu.prediction), 0u);
-    }
-    int reached = interval_ ? std::min(last, first + left_) : last;
-    if (!starved_) {
-      bool overrun = false;
-      reached = decode_(bits_, mcu, first, reached, overrun);
-      starved_ = overrun;
-      damaged_ |= overrun;
-    }
-    left_ -= reached - first;
-    first = reached;
+void Segments::skip(int64_t mcus) {
+  while (interval_ && mcus > left_ && !stuck_) {
+    mcus -= left_;
+    restart();
   }
+  left_ -= static_cast<int>(mcus);
 }
 
 }  // namespace stoker::jpeg

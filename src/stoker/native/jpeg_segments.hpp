@@ -2,6 +2,7 @@
 // A scan's entropy-coded data as the decoder sees it: segments between restart markers, and what is left of them
 // when the file is damaged.
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -11,14 +12,35 @@ namespace stoker::jpeg {
 
 class Segments {
  public:
-  // `buffer` has room for the rest of the file and kBitPadding.
-  Segments(const uint8_t* data, size_t size, uint8_t* buffer)
-      : data_(data), size_(size), buffer_(buffer), decode_(mcu_decoder()) {}
+  // `buffer` has room for the scan's data (at most the rest of the file) and kBitPadding. Without one, scans can only
+  // be skipped.
+  Segments(const uint8_t* data, size_t size, uint8_t* buffer) : data_(data), size_(size), buffer_(buffer) {}
 
   void start_scan(size_t pos, int restart_interval);
 
-  // Decodes MCUs [first, last) of a row; MCUs without data keep their (zero) coefficients.
-  void decode(Mcu& mcu, int first, int last);
+  // Decodes MCUs [first, last) of a row; MCUs without data keep their coefficients. `coder.restart()` is called at
+  // restart markers, and `coder(bits, first, last, overrun)` decodes as DecodeMcus does.
+  template <typename Coder>
+  void decode(Coder&& coder, int first, int last) {
+    while (first < last && !(stuck_ && starved_)) {
+      if (interval_ && left_ == 0) {
+        restart();
+        coder.restart();
+      }
+      int reached = interval_ ? std::min(last, first + left_) : last;
+      if (!starved_) {
+        bool overrun = false;
+        reached = coder(bits_, first, reached, overrun);
+        starved_ = overrun;
+        damaged_ |= overrun;
+      }
+      left_ -= reached - first;
+      first = reached;
+    }
+  }
+
+  // Passes over MCUs without decoding them.
+  void skip(int64_t mcus);
 
   size_t position() const { return pos_; }  // of the next marker, or the file's size
   bool truncated() const { return pos_ >= size_; }
@@ -32,11 +54,20 @@ class Segments {
   const uint8_t* data_;
   size_t size_;
   uint8_t* buffer_;
-  DecodeMcus decode_;
   Bits bits_;
   size_t pos_ = 0;
   int interval_ = 0, left_ = 0, number_ = 0;
-  bool starved_ = false, damaged_ = false;
+  // Starved: out of data until the next restart. Stuck: at a marker that no restart will pass.
+  bool starved_ = false, stuck_ = false, damaged_ = false;
+};
+
+// Decodes the MCUs of a sequential scan.
+struct SequentialCoder {
+  DecodeMcus decode;
+  Mcu& mcu;
+
+  void restart() { std::fill(std::begin(mcu.prediction), std::end(mcu.prediction), 0u); }
+  int operator()(Bits& bits, int first, int last, bool& overrun) { return decode(bits, mcu, first, last, overrun); }
 };
 
 }  // namespace stoker::jpeg

@@ -100,11 +100,6 @@ bool is_jpeg(const View& v) {
          v.data[1] == 0xD8 && v.data[2] == 0xFF;
 }
 
-int channels_of(jpeg::Format format, const jpeg::Info& info) {
-  if (format == jpeg::Format::GRAY) return 1;
-  return format == jpeg::Format::ANY ? info.components : 3;
-}
-
 class Peek : public Kernel {
  public:
   Peek(bool adjust, jpeg::Format format) : adjust_(adjust), format_(format) {}
@@ -116,7 +111,7 @@ class Peek : public Kernel {
       return Outcome::Python;
     const bool turned = adjust_ && info.orientation >= 5;
     const double shape[] = {double(turned ? info.width : info.height), double(turned ? info.height : info.width),
-                            double(channels_of(format_, info))};
+                            double(jpeg::channels(info, format_))};
     for (int i = 0; i < 3; ++i) store_scalar(c.out[0]->data + 8 * i, DType::I64, shape[i]);
     return Outcome::Ok;
   }

@@ -189,12 +189,10 @@ class Feeder:
         return array
 
     def _row(self, output: int, x: Any, row: int) -> Any:
-        if isinstance(x, str) or x is None:
-            raise DataError(f"expected an array, a number or bytes, got {type(x).__name__} in row {row}")
         dtype = self._declared.outputs[output][0]
         where = f" in row {row}"
         try:
-            array = np.asarray(x, dtype.numpy) if isinstance(x, _SCALAR) and dtype is not None else self._own(x)
+            array = _scalar(x, dtype) if isinstance(x, _SCALAR) and dtype is not None else self._own(x)
         except (TypeError, ValueError, OverflowError, BufferError) as error:
             raise DataError(f"{error}{where}") from error
         self._declared.check(output, array, 0, where)
@@ -205,6 +203,14 @@ class Feeder:
         array = to_array(x)
         fresh = isinstance(x, (bytes, list, tuple, *_SCALAR)) or (isinstance(x, np.ndarray) and not _shared(array, x))
         return array if fresh or not self._copies else array.copy()
+
+
+def _scalar(x: Any, dtype: DType) -> Any:
+    """A Python number in the declared type, if that holds it; a float rounds to another float."""
+    array = np.asarray(x, dtype.numpy)
+    if not dtype.is_float and array != x:
+        raise ValueError(f"expected a number that {dtype} holds, got {x!r}")
+    return array
 
 
 def _shared(a: Any, b: Any) -> bool:
@@ -372,10 +378,10 @@ class HandFeeder(Feeder):
 
     def feed(self, data: Any, limit: int, layout: str | None) -> None:
         if layout is not None:
-            names = self._declared.outputs[0]
-            if names[2] and names[2] != layout:
-                raise ArgumentError(f"expected layout {names[2]!r} as declared, got {layout!r}")
-            names[2] = layout
+            declared = self._declared.outputs[0]
+            if layout != declared[2] and (declared[2] or self._gave):
+                raise ArgumentError(f"expected layout {declared[2]!r} as declared or fed first, got {layout!r}")
+            declared[2] = layout
         batch = self._batch(data, limit)
         with self._fed:
             self._queue.append(batch)

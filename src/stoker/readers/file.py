@@ -36,6 +36,12 @@ class FileReader(Operator, name="readers.file"):
     inputs = (0, 0)
     outputs = 2
     kind = "source"
+    # Which files there are is told by the data set's own fingerprint.
+    incidental = (
+        "file_root", "file_list", "files", "labels", "file_filters", "dir_filters", "case_sensitive_filter",
+        "num_shards", "shard_id", "stick_to_shard", "pad_last_batch", "initial_fill", "prefetch_queue_depth",
+        "read_ahead", "skip_cached_images", "dont_use_mmap", "lazy_init", "tensor_init_bytes",
+    )  # fmt: skip
     file_root = arg("str", None, doc="Folder with one sub-folder per class; the base of relative paths otherwise.")
     file_list = arg("str", None, doc='Text file with one "path label" per line.')
     files = arg("object", None, doc="Paths, absolute or relative to file_root.")
@@ -70,8 +76,8 @@ class FileReader(Operator, name="readers.file"):
         np.cumsum([len(b) for b in blob], out=offsets[1:])
         joined = b"".join(blob)
         digest = hashlib.blake2b(digest_size=8)
-        root = os.fsencode(os.path.abspath(args["file_root"] or ""))
-        digest.update(joined.replace(root, b""))
+        root = os.fsencode(_base(args))  # the folder may move
+        digest.update(b"\0".join(b.removeprefix(root) for b in blob))
         digest.update(labels.tobytes())
         shuffle = args["random_shuffle"] or args["shuffle_after_epoch"]
         sampler = Ordered(len(names), shuffle, args["seed"], 1 if args["shuffle_after_epoch"] else 0)
@@ -97,7 +103,7 @@ def _list(args: Mapping[str, Any]) -> tuple[list[str], np.ndarray[Any, np.dtype[
     if args["files"] is not None:
         names, labels = _given(args["files"], args["labels"], args["file_root"])
     elif args["file_list"] is not None:
-        names, labels = _from_list(args["file_list"], args["file_root"])
+        names, labels = _from_list(args["file_list"], _base(args))
     elif args["file_root"] is not None:
         names, labels = _walk(args)
     else:
@@ -105,6 +111,12 @@ def _list(args: Mapping[str, Any]) -> tuple[list[str], np.ndarray[Any, np.dtype[
     if not names:
         raise ArgumentError(f"no file was found{_where(args)}. Are the files in class sub-folders? Else give `files`")
     return names, np.asarray(labels, np.int32)
+
+
+def _base(args: Mapping[str, Any]) -> str:
+    """The folder that relative paths are taken from; "" for the current one."""
+    root: str | None = args["file_root"]
+    return os.path.dirname(args["file_list"]) if root is None and args["file_list"] is not None else root or ""
 
 
 def _where(args: Mapping[str, Any]) -> str:
@@ -121,8 +133,7 @@ def _given(files: Any, labels: Any, root: str | None) -> tuple[list[str], Sequen
     return names, numbers
 
 
-def _from_list(path: str, root: str | None) -> tuple[list[str], list[int]]:
-    base = root if root is not None else os.path.dirname(path)
+def _from_list(path: str, base: str) -> tuple[list[str], list[int]]:
     names, labels = [], []
     with open(path, encoding="utf-8") as lines:
         for number, line in enumerate(lines, 1):

@@ -172,6 +172,9 @@ class Garden:
             self.refused.append(f"{getattr(move, '__name__', move)}: {type(error).__name__} {error}")
             del self.builder.nodes[start:]
             return False
+        except Exception as error:
+            error.add_note("\n".join(f"{n.id} = {n.operator.name} {n.inputs} {n.edges}" for n in self.builder.nodes))
+            raise
         self.pool += [x for x in (made if isinstance(made, (tuple, list)) else (made,)) if isinstance(x, DataNode)]
         return True
 

@@ -73,6 +73,7 @@ class Interpreter(Lowering):
         find: Callable[[str], type[Operator]] = find_public,
     ) -> None:
         super().__init__(find, {}, sources or {})
+        self.sources = dict(sources or {})
         self.rows = rows
         self.seed = seed
         self.made: dict[Edge, Value] = {}
@@ -125,7 +126,7 @@ class Interpreter(Lowering):
         if operator.scope == "batch":
             results = operator.run_rows(contexts, arrays)
         else:
-            results = [operator.reference(c, *x) for c, x in zip(contexts, arrays, strict=True)]
+            results = [self._call(scope, inputs, c, x) for c, x in zip(contexts, arrays, strict=True)]
         columns: list[Column] = [[None] * len(self.rows) for _ in range(outputs)]
         for r, result in zip(active, results, strict=True):
             made = result if isinstance(result, (tuple, list)) else (result,)
@@ -134,6 +135,21 @@ class Interpreter(Lowering):
         if operator.exactness != "exact" and active:
             self._take_native(scope, inputs, active, columns)
         return columns
+
+    @staticmethod
+    def _call(scope: Scope, inputs: Sequence[Value], context: RowContext, arrays: Sequence[Any]) -> Any:
+        """The reference of one row; frame by frame where an argument differs from frame to frame."""
+        framed = [name for name, value in scope.edges.items() if value.per_frame]
+        if not framed:
+            return scope.operator.reference(context, *arrays)
+        videos = [x.layout[:1] == "F" or (not x.layout and x.rank == 4) for x in inputs]
+        layouts = tuple(x.layout[1:] if video else x.layout for x, video in zip(inputs, videos, strict=True))
+        frames = []
+        for f in range(max(len(x) for x, video in zip(arrays, videos, strict=True) if video)):
+            one = {**context.args, **{name: context.args[name][f] for name in framed}}
+            data = [x[f] if video else x for x, video in zip(arrays, videos, strict=True)]
+            frames.append(scope.operator.reference(RowContext(one, layouts=layouts), *data))
+        return np.stack(frames)
 
     def _take_native(self, scope: Scope, inputs: Sequence[Value], active: list[int], columns: list[Column]) -> None:
         fed = [(x, [self._array(scope, x, r) for r in active]) for x in (*inputs, *scope.edges.values())]

@@ -63,7 +63,7 @@ def rename(step: Step, renamed: dict[int, int]) -> Step:
         sampler = Sampler(body.sampler.kind, tuple(map(number, body.sampler.params))) if body.sampler else None
         program = tuple(tuple(px(x) for x in port) for port in body.program)
         body = Stage(program, tuple(map(chain, body.pre)), tuple(map(chain, body.post)), body.channels, sampler)
-    checks = tuple(Check(number(c.condition), c.text, tuple(map(number, c.values))) for c in step.checks)
+    checks = tuple(Check(number(c.condition), c.text, tuple(map(number, c.values)), c.node) for c in step.checks)
     return replace(
         step,
         body=body,

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ...contract.expr import same
-from ...contract.pixel import Px, rewrite, size, visit
+from ...contract.pixel import Px, channel_count, rewrite, size, visit
 from ...contract.step import Stage, Step, StepList, View, ViewOp
 from ..lower import number_sources
 
@@ -241,10 +241,12 @@ def _compose(a: Stage, b: Stage, port: int, first_inputs: int) -> tuple[tuple[tu
         return tuple((put(p[0], -1),) for p in b.program), 0
     if b.channels:
         reads = [n for p in b.program for x in p for n in _loads(x) if n.port == port]
-        if a.channels and any(n.channel >= a.channels for n in reads):
+        if a.channels and any(n.channel >= len(made) for n in reads):
             return None, 0
-        return tuple(tuple(put(x, c) for c, x in enumerate(p)) for p in b.program), b.channels
-    return tuple(tuple(put(p[0], c) for c in range(a.channels)) for p in b.program), a.channels
+        program = tuple(tuple(put(x, c) for c, x in enumerate(p)) for p in b.program)
+    else:
+        program = tuple(tuple(put(p[0], c) for c in range(len(made))) for p in b.program)
+    return program, max(map(channel_count, program))
 
 
 def _on_channel(x: Px, channel: int, memos: dict[int, dict[int, Px]]) -> Px:

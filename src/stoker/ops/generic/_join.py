@@ -25,7 +25,7 @@ def same_extents(c: Lowering, inputs: Sequence[Value], but: int | None = None) -
     """Require equal shapes, except for the axis ``but``."""
     first = inputs[0]
     for x in inputs[1:]:
-        c.require(x.rank == first.rank, "expected inputs with {0} axes, got {1}", first.rank, x.rank)
+        c.expect(x.rank == first.rank, "expected inputs with {0} axes, got {1}", first.rank, x.rank)
         for axis, (a, b) in enumerate(zip(first.shape, x.shape, strict=True)):
             if axis != but and not ex.same(a, b):
                 text = f"expected inputs with equal extents, got {{0}} and {{1}} in axis {axis}"
@@ -38,7 +38,7 @@ def axis_of(c: Lowering, rank: int, layout: str) -> int:
     if name is not None and name in layout:
         return layout.index(name)
     axis = c.const("axis")
-    c.require(-rank <= axis < rank, "expected an axis in [-{0}, {0}), got {1}", rank, axis)
+    c.expect(-rank <= axis < rank, "expected an axis in [-{0}, {0}), got {1}", rank, axis)
     return int(axis) % rank
 
 

@@ -62,7 +62,7 @@ class Arithmetic(Operator, name="_arithmetic"):
 
     def lower(self, c: Lowering, *operands: Value) -> Value:
         op = c.const("op")
-        c.require(len(operands) == OPERANDS[op], "expected {0} operands, got {1}", OPERANDS[op], len(operands))
+        c.expect(len(operands) == OPERANDS[op], "expected {0} operands, got {1}", OPERANDS[op], len(operands))
         check_types(c, op, [x.dtype for x in operands])
         operands, per_frame = _aligned(c, operands)
         shape, layout = _shape(c, operands), _layout(c, operands)
@@ -83,10 +83,10 @@ class Arithmetic(Operator, name="_arithmetic"):
 def check_types(c: Lowering, op: str, types: Sequence[DType]) -> None:
     """Refuse what has no meaning, as DALI does."""
     if all(t == DType.BOOL for t in types) and op not in LOGICAL:
-        c.require(False, "expected numbers, got booleans only. Cast one operand")
+        c.expect(False, "expected numbers, got booleans only. Cast one operand")
     if op in BITWISE and any(t.is_float for t in types):
         kinds = ", ".join(map(str, types))
-        c.require(False, f"expected whole numbers or booleans, got {kinds}")
+        c.expect(False, f"expected whole numbers or booleans, got {kinds}")
 
 
 # ---- shapes ----
@@ -101,14 +101,14 @@ def _aligned(c: Lowering, operands: Sequence[Value]) -> tuple[list[Value], bool]
         return list(operands), True
     rank = max(x.rank for x in data)
     largest = next(x for x in data if x.rank == rank)
-    c.require(
+    c.expect(
         c.layout(largest)[:1] == "F",
         f"expected data whose first axis is F beside a per-frame operand, got layout {c.layout(largest)!r}",
     )
     out = []
     for x in operands:
         if x.per_frame and not _uniform_frames(x):
-            c.require(x.rank <= rank, "expected at most {0} axes per frame, got {1}", rank - 1, x.rank - 1)
+            c.expect(x.rank <= rank, "expected at most {0} axes per frame, got {1}", rank - 1, x.rank - 1)
             x = c.mark(c.view(x, [ViewOp("insert", 1)] * (rank - x.rank)), per_frame=False)
         out.append(x)
     return out, False
@@ -144,7 +144,7 @@ def _broadcast(c: Lowering, a: Any, b: Any) -> Any:
     if ex.is_static(a) and a == 1:
         return b
     if ex.is_static(a) and ex.is_static(b):
-        c.require(False, "expected operands of one shape or extents of 1, got {0} and {1} elements in an axis", a, b)
+        c.expect(False, "expected operands of one shape or extents of 1, got {0} and {1} elements in an axis", a, b)
     return a if ex.is_static(a) else b if ex.is_static(b) else ex.where(ex.equal(a, 1), b, a)
 
 
@@ -155,7 +155,7 @@ def _layout(c: Lowering, operands: Sequence[Value]) -> str:
     longest = max(named, key=lambda x: x.rank).layout
     for x in named:
         if not longest.endswith(x.layout):
-            c.require(
+            c.expect(
                 False,
                 f"expected operands with the same axes, got layouts {longest} and {x.layout}. Transpose one of them, or "
                 'use `reshape(x, layout="")` if the names do not matter',
@@ -165,7 +165,7 @@ def _layout(c: Lowering, operands: Sequence[Value]) -> str:
 
 def _framed(c: Lowering, inputs: list[Value], px: Sequence[Px], shape: Sequence[Any]) -> list[Value]:
     """Where numbers differ from frame to frame the stage runs frame by frame: what has no frames must not be cut."""
-    if not any(c._per_frame(x.value) for x in px if x.op == "uniform"):
+    if not any(c.differs_by_frame(x.value) for x in px if x.op == "uniform"):
         return inputs
     out = []
     for x in inputs:

@@ -32,10 +32,10 @@ class Cat(Operator, name="cat"):
 
     def lower(self, c: Lowering, *inputs: Value) -> Value:
         first = inputs[0]
-        c.require(first.rank > 0, "expected tensors with an axis, got scalars. Use `stack` to join scalars")
+        c.expect(first.rank > 0, "expected tensors with an axis, got scalars. Use `stack` to join scalars")
         layout = next((x.layout for x in inputs if x.layout), "")
         name = c.const("axis_name")
-        c.require(name is None or name in layout, f"expected an axis {name!r} in layout {layout!r}")
+        c.expect(name is None or name in layout, f"expected an axis {name!r} in layout {layout!r}")
         axis = axis_of(c, first.rank, layout)
         same_extents(c, inputs, but=axis)
         if len(inputs) == 1:

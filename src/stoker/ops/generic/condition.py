@@ -18,11 +18,9 @@ from ...contract.types import DType
 
 def require_single(c: Lowering, x: Value, what: str) -> None:
     """Require one element per row."""
-    c.require(not x.per_frame, f"expected {what}, got one per frame")
-    if all(ex.is_static(e) for e in x.shape):
-        count: Any = math.prod(int(e) for e in x.shape)
-    else:
-        count = ex.Expr("count", x.id)
+    c.expect(not x.per_frame, f"expected {what}, got one per frame")
+    known = ex.product(x.shape)
+    count = ex.Expr("count", x.id) if known is None else known
     c.require(ex.equal(count, 1), f"expected {what}, got a tensor of {{0}} elements", count)
 
 

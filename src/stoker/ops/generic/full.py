@@ -26,7 +26,7 @@ class Full(Operator, name="full"):
 
     def lower(self, c: Lowering, value: Value) -> Value:
         shape = draw_shape(c, ()) if c.given("shape") else value.shape
-        c.require(len(shape) >= value.rank, "expected a `shape` of at least {0} axes, got {1}", value.rank, len(shape))
+        c.expect(len(shape) >= value.rank, "expected a `shape` of at least {0} axes, got {1}", value.rank, len(shape))
         for have, want in zip(value.shape[::-1], shape[::-1], strict=False):
             if not ex.same(have, want):
                 text = "expected a value that can be broadcast to `shape`, got {0} elements for {1}"

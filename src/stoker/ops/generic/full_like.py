@@ -23,7 +23,7 @@ class FullLike(Operator, name="full_like"):
     cases = ({},)
 
     def lower(self, c: Lowering, like: Value, value: Value) -> Value:
-        c.require(value.rank <= like.rank, "expected a value of at most {0} axes, got {1}", like.rank, value.rank)
+        c.expect(value.rank <= like.rank, "expected a value of at most {0} axes, got {1}", like.rank, value.rank)
         for have, want in zip(value.shape[::-1], like.shape[::-1], strict=False):
             if not ex.same(have, want):
                 text = "expected a value that can be broadcast, got {0} elements for {1}"

@@ -33,14 +33,13 @@ class Index(Operator, name="_index"):
 
     def lower(self, c: Lowering, x: Value, *values: Value) -> Value:
         for v in values:
-            c.require(not v.dtype.is_float, f"expected whole numbers as index, got {v.dtype}")
+            c.expect(not v.dtype.is_float, f"expected whole numbers as index, got {v.dtype}")
         specs = c.const("spec").split(",")
-        c.require(len(specs) <= x.rank, "expected at most {0} indices, got {1}", x.rank, len(specs))
+        c.expect(len(specs) <= x.rank, "expected at most {0} indices, got {1}", x.rank, len(specs))
         numbers = iter([_number(c, v) for v in values])
-        ops, axis = [], 0
+        ops, axis = [], 0  # of what is left: integers drop their axis
         whole_frames = True
-        for spec in specs:
-            n = x.shape[axis]
+        for spec, n in zip(specs, x.shape, strict=False):
             if spec == "i":
                 ops += [ViewOp("slice", axis, _element(c, next(numbers), n), 1, 1), ViewOp("drop", axis)]
                 whole_frames &= axis > 0

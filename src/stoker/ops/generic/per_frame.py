@@ -20,10 +20,10 @@ class PerFrame(Operator, name="per_frame"):
     cases = ({}, {"replace": True})
 
     def lower(self, c: Lowering, x: Value) -> Value:
-        c.require(x.rank > 0, "expected a tensor with an axis of frames, got a scalar")
+        c.expect(x.rank > 0, "expected a tensor with an axis of frames, got a scalar")
         other = bool(x.layout) and x.layout[0] != "F"
         if other and not c.const("replace"):
-            c.require(False, f"expected the first axis to be F, got layout {x.layout}. Pass `replace=True`")
+            c.expect(False, f"expected the first axis to be F, got layout {x.layout}. Pass `replace=True`")
         return c.mark(x, per_frame=True, layout="F" + x.layout[1:] if x.layout else "")
 
     def reference(self, row: RowContext, x: Any) -> Any:

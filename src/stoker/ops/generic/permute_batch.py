@@ -25,11 +25,10 @@ class PermuteBatch(Operator, name="permute_batch"):
     kind = "gather"
     scope = "batch"
     indices = arg("int", many=True, per_row=True, doc="Number of the row to take, counted in the batch from 0.")
-    cases = ({"indices": (1, 0)},)
 
     def lower(self, c: Lowering, x: Value) -> Value:
         # Rows that a condition leaves out have nothing that another row could take.
-        c.require(not c.scope.guards, "expected to be outside of `if` branches: it takes data from rows of all branches")
+        c.expect(not c.scope.guards, "expected to be outside of `if` branches: it takes data from rows of all branches")
         index = c.pass_on("indices")
         if not isinstance(index, Value):
             index = c.apply("_row_number", numbers=index)

@@ -84,7 +84,9 @@ def _outputs(made: Any, count: int) -> Sequence[Any]:
     if count == 0:
         return ()
     if count == 1:
-        return made if isinstance(made, tuple) and len(made) == 1 else (made,)
+        if isinstance(made, tuple) and len(made) != 1:
+            raise ValueError(f"expected one output, got a tuple of {len(made)}. Pass `num_outputs={len(made)}`")
+        return made if isinstance(made, tuple) else (made,)
     if not isinstance(made, (tuple, list)) or len(made) != count:
         got = f"{len(made)}" if isinstance(made, (tuple, list)) else f"one {type(made).__name__}"
         raise ValueError(f"expected {count} outputs, got {got}")

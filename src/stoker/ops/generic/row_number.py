@@ -19,7 +19,6 @@ class RowNumber(Operator, name="_row_number"):
     scope = "batch"
     hidden = True
     numbers = arg("int", many=True, doc="One number for every row of the batch.")
-    cases = ({"numbers": (1,)},)
 
     def infer(self, c: Lowering, *inputs: Any) -> Spec:
         return Spec(DType.INT64, ())

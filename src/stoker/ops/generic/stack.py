@@ -32,7 +32,7 @@ class Stack(Operator, name="stack"):
         same_extents(c, inputs)
         rank = inputs[0].rank
         axis = c.const("axis")
-        c.require(-rank - 1 <= axis <= rank, "expected an axis in [-{0}, {0}), got {1}", rank + 1, axis)
+        c.expect(-rank - 1 <= axis <= rank, "expected an axis in [-{0}, {0}), got {1}", rank + 1, axis)
         axis %= rank + 1
         frames = any(x.per_frame for x in inputs)
         out = self._joined(c, inputs, axis, joined_type(inputs), frames)
@@ -56,10 +56,10 @@ class Stack(Operator, name="stack"):
         name = c.const("axis_name")
         if name is None:
             return ""
-        c.require(len(name) == 1, f"expected one letter as `axis_name`, got {name!r}")
+        c.expect(len(name) == 1, f"expected one letter as `axis_name`, got {name!r}")
         layout = next((x.layout for x in inputs if x.layout), "")
-        c.require(bool(layout) or inputs[0].rank == 0, "expected inputs with named axes beside `axis_name`")
-        return layout[:axis] + name + layout[axis:]
+        c.expect(bool(layout) or inputs[0].rank == 0, "expected inputs with named axes beside `axis_name`")
+        return f"{layout[:axis]}{name}{layout[axis:]}"
 
     def reference(self, row: RowContext, *inputs: Any) -> Any:
         dtype = common_type([np.asarray(x).dtype for x in inputs])

@@ -14,7 +14,7 @@ from ...contract.errors import UnsupportedError
 from ...contract.expr import Scalar
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext, arg
-from ...contract.pixel import Px, binary, load, select, uniform
+from ...contract.pixel import Px, binary, channel_count, load, select, uniform
 from ...contract.step import Sampler, Value, ViewOp
 from ...contract.types import DType
 from ..generic.cast import cast_array
@@ -101,7 +101,7 @@ def masked(c: Lowering, x: Value, mask: Value, program: Sequence[Px], at: int) -
     shape[at] = len(program)
     return c.stage(
         [x, mask], [(program[0].dtype, shape, x.layout)], [program], pre=[view, [ViewOp("insert", 2)]], post=[view],
-        channels=len(program),
+        channels=channel_count(program),
     )[0]  # fmt: skip
 
 

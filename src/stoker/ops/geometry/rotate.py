@@ -94,13 +94,14 @@ class Rotate(Operator, name="rotate"):
 
     def reference(self, row: RowContext, x: Any) -> Any:
         layout = row.layout or {2: "HW", 3: "HWC", 4: "FHWC"}[x.ndim]
-        frames = x if layout[0] == "F" else x[None]
+        at = layout.find("F")
+        frames = np.moveaxis(x, at, 0) if at >= 0 else x[None]
         angles = np.asarray(row["angle"], np.float64).reshape(-1)
         out = [
-            self._rotated(row, frame, layout.lstrip("F"), float(angles[i if len(angles) > 1 else 0]))
+            self._rotated(row, frame, layout.replace("F", ""), float(angles[i if len(angles) > 1 else 0]))
             for i, frame in enumerate(frames)
         ]
-        return np.stack(out) if layout[0] == "F" else out[0]
+        return np.stack(out, at) if at >= 0 else out[0]
 
     def _rotated(self, row: RowContext, x: Any, layout: str, angle: float) -> Any:
         height, width = x.shape[layout.index("H")], x.shape[layout.index("W")]

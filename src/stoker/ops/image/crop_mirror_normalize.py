@@ -51,7 +51,8 @@ class CropMirrorNormalize(CropArguments, BoundsArguments, name="crop_mirror_norm
 
     def lower(self, c: Lowering, x: Value) -> Value:
         windows, layout, at = crop_windows(c, x), c.layout(x), c.axis(x, "C")
-        program = self._program(c, x)
+        count = self._channels(c, x)
+        program = self._program(c, x, count)
         if c.const("out_of_bounds_policy") == "pad" and windows:
             mask = c.flip(pad_mask(c, x, windows), 1, c.scalar("mirror"))
             x = c.flip(pad(c, x, windows, 0.0), c.axis(x, "W"), c.scalar("mirror"))
@@ -59,13 +60,13 @@ class CropMirrorNormalize(CropArguments, BoundsArguments, name="crop_mirror_norm
         else:
             x = take(c, x, windows)
             x = c.flip(x, c.axis(x, "W"), c.scalar("mirror"))
-            x = c.channelled(x, program, at)
+            x = c.channelled(x, program, at) if count else c.pointwise([x], program[0])
         wanted = _output_layout(c.const("output_layout"), layout)
         c.require(sorted(wanted) == sorted(layout), f"expected `output_layout` with the axes of {layout}, got {wanted}")
         return c.permute(x, [layout.index(a) for a in wanted], wanted)
 
     def _channels(self, c: Lowering, x: Value) -> int:
-        """The number of channels, which the program must know."""
+        """The number of channels; 0 if only running tells it and one expression serves all of them."""
         channels = x.shape[c.axis(x, "C")]
         counts = {"mean": c.length("mean"), "std": c.length("std")}
         if c.const("out_of_bounds_policy") == "pad":
@@ -75,7 +76,9 @@ class CropMirrorNormalize(CropArguments, BoundsArguments, name="crop_mirror_norm
         known = {name: n for name, n in counts.items() if n is not None}
         count = int(channels) if ex.is_static(channels) else max(known.values())  # type: ignore[arg-type]
         if not ex.is_static(channels):
-            c.require(count > 1 or not c.const("pad_output"), "expected images with a fixed number of channels")
+            if count == 1 and not c.const("pad_output") and "fill_values" not in known:
+                return 0
+            c.require(count > 1, "expected images with a fixed number of channels")
             c.require(
                 ex.equal(channels, count), "expected {0} channels as in `mean` and `std`, got {1}", count, channels
             )
@@ -85,14 +88,14 @@ class CropMirrorNormalize(CropArguments, BoundsArguments, name="crop_mirror_norm
             raise UnsupportedError(f"`{self.name}`: expected 1 to {MAX_CHANNELS} channels, got {count}")
         return count
 
-    def _program(self, c: Lowering, x: Value) -> list[Px]:
-        count, dtype = self._channels(c, x), output_type(c.const, DType.FLOAT)
+    def _program(self, c: Lowering, x: Value, count: int) -> list[Px]:
+        dtype = output_type(c.const, DType.FLOAT)
         scale, shift = c.const("scale"), c.const("shift")
         program = []
-        for k in range(count):
+        for k in range(max(count, 1)):
             std = c.scalar("std", k)
             c.require(ex.different(ex.float32(std), 0), "expected `std` other than 0, got {0}", std)
-            value = load(x.dtype, channel=k).cast(DType.FLOAT) - ex.float32(c.scalar("mean", k))
+            value = load(x.dtype, channel=k if count else -1).cast(DType.FLOAT) - ex.float32(c.scalar("mean", k))
             value = value * _factor(std, scale)
             program.append((value + shift if shift else value).cast(dtype))
         zero = uniform(0.0, dtype)

@@ -21,7 +21,7 @@ def draw_shape(c: Lowering, like: Sequence[Value]) -> tuple[Any, ...]:
         return ()
     count = c.length("shape")
     if count is None:
-        c.require(False, "expected `shape` with a number of elements that is the same for all rows")
+        c.expect(False, "expected `shape` with a number of elements that is the same for all rows")
     extents = tuple(c.scalar("shape", i) for i in range(count or 0))
     for e in extents:
         c.require(e >= 0, "expected extents >= 0 in `shape`, got {0}", e)

@@ -27,13 +27,13 @@ class Choice(Operator, name="random.choice"):
     cases = ({}, {"shape": (5,)})
 
     def lower(self, c: Lowering, a: Value, *like: Value) -> Value:
-        c.require(a.rank > 0 or not a.dtype.is_float, f"expected a whole number or elements, got one {a.dtype}")
+        c.expect(a.rank > 0 or not a.dtype.is_float, f"expected a whole number or elements, got one {a.dtype}")
         weights = self._weights(c)
         if a.rank and not like and not c.given("shape"):
             at = self._draw(c, c.numbers([a.shape[0]], DType.INT64, ()), weights, (), DType.INT64)
             return c.view(a, [ViewOp("slice", 0, c.element(at), 1, 1), ViewOp("drop", 0)])
         wide = a.dtype in (DType.INT64, DType.UINT64) and a.rank > 0
-        c.require(not wide, f"expected elements of at most 32 bits beside `shape`, got {a.dtype}. Cast them")
+        c.expect(not wide, f"expected elements of at most 32 bits beside `shape`, got {a.dtype}. Cast them")
         return self._draw(c, a, weights, (*draw_shape(c, like), *a.shape[1:]), a.dtype)
 
     @staticmethod

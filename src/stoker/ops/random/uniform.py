@@ -38,11 +38,11 @@ class Uniform(Operator, name="random.uniform"):
         dtype = DType.FLOAT if c.const("dtype") is None else c.const("dtype")
         outputs = [(dtype, draw_shape(c, like), "")]
         if c.given("values"):
-            c.require(not c.scope_given("range"), "expected one of `range` and `values`, got both")
+            c.expect(not c.scope_given("range"), "expected one of `range` and `values`, got both")
             given = c.pass_on("values")
             values = given if isinstance(given, Value) else c.constant(np.asarray(given, np.float64))
             return c.native("draw", [values], outputs, attrs=(_VALUES, *c.draw))[0]
-        c.require(c.length("range") in (2, None), "expected `range` with 2 elements, got {0}", c.length("range") or 0)
+        c.expect(c.length("range") in (2, None), "expected `range` with 2 elements, got {0}", c.length("range") or 0)
         low, high = c.scalar("range", 0), c.scalar("range", 1)
         fits = ex.both(ex.both(ex.isfinite(low), ex.isfinite(high)), low <= high)
         c.require(fits, "expected a finite `range` that does not go down, got {0} to {1}", low, high)

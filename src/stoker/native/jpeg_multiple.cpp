@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: Apache-2.0
+// All scans advance together, one MCU row after the other: each has its own bit buffer and tables. So coefficients of
+// one MCU row are all that is ever held, they stay in the caches, and what lies below the window is never decoded.
+// A first walk finds where scans begin and end; it reads markers only.
+#include "jpeg_multiple.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <new>
+
+#include "jpeg_huffman.hpp"
+#include "jpeg_parse.hpp"
+#include "jpeg_progressive.hpp"
+#include "jpeg_scan.hpp"
+#include "jpeg_segments.hpp"
+
+namespace stoker::jpeg {
+namespace {
+
+// More are left to libjpeg: memory for tables and the work per block stay bounded. No encoder comes near.
+constexpr int kMaxScans = 200;
+
+enum class Coding : uint8_t { Sequential, DcFirst, DcRefine, AcFirst, AcRefine };
+
+Coding coding_of(bool progressive, const Scan& scan) {
+  if (!progressive) return Coding::Sequential;
+  if (scan.first == 0) return scan.shift_before ? Coding::DcRefine : Coding::DcFirst;
+  return scan.shift_before ? Coding::AcRefine : Coding::AcFirst;
+}
+
+// A scan under way. Trivially destructible: it lives in scratch memory.
+struct Pass {
+  ScanHead head;
+  Coding coding;
+  bool wanted = false;  // it bears on a needed plane
+  bool again = false;   // sequential, of a component that an earlier scan gave
+  size_t length = 0;    // bytes of entropy-coded data with their markers
+  Segments segments{nullptr, 0, nullptr};
+  Mcu mcu;
+  Band band;
+  DcTable* dc = nullptr;
+  AcTable* ac = nullptr;
+  BandTable* bands = nullptr;
+  uint8_t* entropy = nullptr;
+};
+
+struct DcCoder {
+  decltype(ProgressiveCoders::dc_first) decode;
+  Mcu& mcu;
+  int shift;
+
+  void restart() { std::fill(std::begin(mcu.prediction), std::end(mcu.prediction), 0u); }
+  int operator()(Bits& bits, int first, int last, bool& overrun) {
+    return decode(bits, mcu, shift, first, last, overrun);
+  }
+};
+
+struct BandCoder {
+  decltype(ProgressiveCoders::ac_first) decode;
+  Band& band;
+  BandRow row;
+
+  void restart() { band.ended = 0; }
+  int operator()(Bits& bits, int first, int last, bool& overrun) {
+    return decode(bits, band, row, first, last, overrun);
+  }
+};
+
+// How many low bits each coefficient still lacks, as libjpeg keeps count; -1: all.
+class Precision {
+ public:
+  Precision() { std::memset(missing_, -1, sizeof missing_); }
+
+  void note(const Scan& scan) {
+    for (int i = 0; i < scan.count; ++i)
+      std::fill(missing_[scan.component[i]] + scan.first, missing_[scan.component[i]] + scan.last + 1,
+                static_cast<int8_t>(scan.shift));
+  }
+
+  // libjpeg guesses low frequencies that are not known exactly from neighbouring blocks, if every component has a DC.
+  bool smoothed(const Plane* planes, int count) const {
+    constexpr int kGuessed = 10;
+    bool useful = false;
+    for (int i = 0; i < count; ++i) {
+      for (int k = 0; k < kGuessed; ++k) {
+        if (planes[i].quantiser[natural_position(k)] == 0) return false;
+        useful |= k > 0 && missing_[i][k] != 0;
+      }
+      if (missing_[i][0] < 0) return false;
+    }
+    return useful;
+  }
+
+ private:
+  int8_t missing_[kMaxComponents][64];
+};
+
+class MultipleScans {
+ public:
+  MultipleScans(const uint8_t* data, size_t size, const Info& info, const Target& target)
+      : data_(data), size_(size), info_(info), picture_(info, target), coders_(progressive_coders()),
+        decode_(mcu_decoder()) {}
+
+  Status run(Scratch& scratch) {
+    const Stop stop = survey();
+    if (stop == Stop::Refused) return picture_.give_up();
+    if (unsupported_) return Status::Unsupported;
+    Carver measure(nullptr);
+    carve(measure);
+    Carver pieces(scratch.get(measure.used()));
+    carve(pieces);
+    if (!prepare()) return picture_.give_up();
+    const int rows = picture_.needed_mcu_rows();
+    for (int row = 0; row < rows; ++row) {
+      hold(row);
+      for (int i = 0; i < count_; ++i)
+        if (passes_[i].wanted) decode_row(passes_[i], row);
+      if (info_.progressive) set_ends(row);
+      picture_.transform(row);
+      picture_.finish_row(row, row + 1 == rows);
+    }
+    if (stop == Stop::OutOfData) return Status::Truncated;
+    for (int i = 0; i < count_; ++i) damaged_ |= passes_[i].segments.damaged();
+    return damaged_ ? Status::Corrupt : Status::Ok;
+  }
+
+ private:
+  int columns(const Scan& scan) const {
+    return scan.count > 1 ? picture_.mcu_columns() : picture_.plane[scan.component[0]].blocks_wide();
+  }
+  int rows(const Scan& scan) const {
+    return scan.count > 1 ? picture_.mcu_rows() : picture_.plane[scan.component[0]].blocks_high();
+  }
+
+  // Calls visit(header state, end of the entropy-coded data) until it returns false.
+  template <typename Visit>
+  Stop each_scan(Visit&& visit) {
+    Info state = info_;
+    bool frame_seen = true;
+    for (;;) {
+      Segments segments(data_, size_, nullptr);
+      segments.start_scan(state.scan.data, state.restart_interval);
+      segments.skip(static_cast<int64_t>(rows(state.scan)) * columns(state.scan));
+      size_t pos = segments.position();
+      if (!visit(state, pos)) return Stop::AtScan;
+      const Stop stop = walk_markers(data_, size_, pos, frame_seen, state);
+      if (stop != Stop::AtScan) return stop;
+    }
+  }
+
+  // Counts scans, reads quantisers, and sees what is missing.
+  Stop survey() {
+    Precision precision;
+    bool seen[kMaxComponents] = {};
+    const Stop stop = each_scan([&](const Info& state, size_t) {
+      const Scan& scan = state.scan;
+      precision.note(scan);
+      for (int i = 0; i < scan.count; ++i) {
+        const int c = scan.component[i];
+        if (seen[c]) continue;  // a component keeps the table of its first scan
+        seen[c] = true;
+        load_quantiser(data_, state.tables, info_.component[c], picture_.plane[c]);
+      }
+      return ++count_ < kMaxScans;
+    });
+    const bool complete = std::all_of(seen, seen + info_.components, [](bool s) { return s; });
+    damaged_ |= !complete;
+    const bool smoothed = info_.progressive && complete && precision.smoothed(picture_.plane, picture_.planes());
+    unsupported_ = count_ == kMaxScans || (smoothed && stop == Stop::AtEnd);
+    return stop;
+  }
+
+  void carve(Carver& pieces) {
+    passes_ = pieces.take<Pass>(static_cast<size_t>(count_));
+    int at = 0;
+    bool seen[kMaxComponents] = {};
+    each_scan([&](const Info& state, size_t end) {
+      Pass local;
+      Pass& pass = *(passes_ ? new (passes_ + at++) Pass : &local);
+      begin_pass(state, end, seen, pass);
+      carve_pass(pieces, pass);
+      return true;
+    });
+    picture_.carve(pieces);
+    picture_.carve_blocks(pieces, picture_.mcu_columns());
+    for (int i = 0; i < picture_.planes(); ++i) {
+      const Plane& p = picture_.plane[i];
+      if (!p.needed()) continue;
+      const size_t blocks = static_cast<size_t>(p.blocks_wide() * p.v);
+      masks_[i] = pieces.take<uint64_t>(info_.progressive ? blocks : 0);
+      kept_last_[i] = pieces.take<int16_t>(info_.progressive ? 0 : blocks);
+      kept_ends_[i] = pieces.take<uint8_t>(info_.progressive ? 0 : blocks);
+    }
+  }
+
+  void begin_pass(const Info& state, size_t end, bool* seen, Pass& pass) const {
+    pass.head = ScanHead(state);
+    pass.coding = coding_of(info_.progressive, state.scan);
+    pass.length = end - state.scan.data;
+    const bool ac = pass.coding == Coding::AcFirst || pass.coding == Coding::AcRefine;
+    for (int i = 0; i < state.scan.count; ++i) {
+      const int c = state.scan.component[i];
+      const Plane& p = picture_.plane[c];
+      pass.wanted |= p.needed() && !(ac && p.stride == 1);
+      pass.again |= seen[c];
+      seen[c] = true;
+    }
+  }
+
+  void carve_pass(Carver& pieces, Pass& pass) const {
+    if (!pass.wanted) return;
+    const size_t count = pass.head.scan.count;
+    pass.entropy = pieces.take<uint8_t>(pass.length + kBitPadding);
+    switch (pass.coding) {
+      case Coding::Sequential: pass.ac = pieces.take<AcTable>(count); [[fallthrough]];
+      case Coding::DcFirst: pass.dc = pieces.take<DcTable>(count); break;
+      case Coding::DcRefine: break;
+      case Coding::AcFirst:
+      case Coding::AcRefine: pass.bands = pieces.take<BandTable>(1); break;
+    }
+  }
+
+  bool prepare() {
+    for (int i = 0; i < count_; ++i) {
+      Pass& pass = passes_[i];
+      const Scan& scan = pass.head.scan;
+      if (!pass.wanted) continue;
+      const uint8_t* symbols = pass.bands ? ac_symbols(data_, pass.head, 0) : nullptr;
+      if (pass.bands && (!symbols || !build_band(symbols, pass.coding == Coding::AcRefine, *pass.bands))) return false;
+      if (pass.dc && !build_tables(data_, size_, pass.head, pass.dc, pass.ac)) return false;
+      pass.mcu = make_mcu(pass.head, picture_.plane, pass.dc, pass.ac);
+      pass.band = {pass.bands, scan.first, scan.last, scan.shift, 0};
+      pass.segments = Segments(data_, size_, pass.entropy);
+      pass.segments.start_scan(scan.data, pass.head.restart_interval);
+    }
+    return true;
+  }
+
+  void hold(int row) {
+    for (int i = 0; i < picture_.planes(); ++i) {
+      Plane& p = picture_.plane[i];
+      p.held_rows = p.rows.clipped({row * p.v, (row + 1) * p.v});
+      p.held_columns = p.columns;
+      if (info_.progressive && p.needed())
+        std::memset(masks_[i], 0, static_cast<size_t>(p.blocks_wide() * p.v) * sizeof(uint64_t));
+    }
+  }
+
+  // The part of a scan that falls into a row of the frame's MCUs.
+  void decode_row(Pass& pass, int row) {
+    const Scan& scan = pass.head.scan;
+    if (scan.count > 1) return decode_scan_row(pass, row, 0);
+    const int v = picture_.plane[scan.component[0]].v, end = std::min((row + 1) * v, rows(scan));
+    for (int block_row = row * v; block_row < end; ++block_row) decode_scan_row(pass, block_row, block_row - row * v);
+  }
+
+  // Row `row` of the scan's own MCUs; for a single component, block row `within` of the frame's MCU row.
+  void decode_scan_row(Pass& pass, int row, int within) {
+    const Scan& scan = pass.head.scan;
+    const int width = columns(scan);
+    if (pass.coding == Coding::AcFirst || pass.coding == Coding::AcRefine) {
+      const auto decode = pass.coding == Coding::AcFirst ? coders_.ac_first : coders_.ac_refine;
+      return pass.segments.decode(BandCoder{decode, pass.band, band_row(scan.component[0], row, within)}, 0, width);
+    }
+    aim_mcu(pass.head, picture_.plane, row, pass.mcu);
+    if (pass.coding == Coding::Sequential) {
+      if (pass.again) keep(scan);
+      pass.segments.decode(SequentialCoder{decode_, pass.mcu}, 0, width);
+      if (pass.again) merge(scan);
+      return;
+    }
+    const auto decode = pass.coding == Coding::DcFirst ? coders_.dc_first : coders_.dc_refine;
+    pass.segments.decode(DcCoder{decode, pass.mcu, scan.shift}, 0, width);
+  }
+
+  BandRow band_row(int component, int block_row, int within) const {
+    const Plane& p = picture_.plane[component];
+    BandRow out{masks_[component] + static_cast<ptrdiff_t>(within) * p.blocks_wide(), nullptr, p.held_columns.begin, 0};
+    if (!p.held_rows.has(block_row)) return out;
+    out.coefficients = p.coefficients + 64 * p.block_index(block_row);
+    out.kept = p.held_columns.size();
+    return out;
+  }
+
+  // A further sequential scan of a component overwrites the coefficients that it has and leaves the others. The
+  // decoder writes the last one always, and counts only what it wrote itself.
+  void keep(const Scan& scan) {
+    for (int i = 0; i < scan.count; ++i) {
+      const int c = scan.component[i];
+      const Plane& p = picture_.plane[c];
+      if (!p.needed() || p.stride == 1) continue;
+      const size_t blocks = p.block_index(p.held_rows.end);
+      std::copy_n(p.ends, blocks, kept_ends_[c]);
+      for (size_t b = 0; b < blocks; ++b) kept_last_[c][b] = p.coefficients[64 * b + 63];
+    }
+  }
+  void merge(const Scan& scan) {
+    for (int i = 0; i < scan.count; ++i) {
+      const int c = scan.component[i];
+      const Plane& p = picture_.plane[c];
+      if (!p.needed() || p.stride == 1) continue;
+      const size_t blocks = p.block_index(p.held_rows.end);
+      for (size_t b = 0; b < blocks; ++b) {
+        p.ends[b] = std::max(p.ends[b], kept_ends_[c][b]);
+        int16_t& last = p.coefficients[64 * b + 63];
+        if (last == 0) last = kept_last_[c][b];
+      }
+    }
+  }
+
+  // What the inverse DCT wants to know follows from the masks.
+  void set_ends(int row) {
+    for (int i = 0; i < picture_.planes(); ++i) {
+      const Plane& p = picture_.plane[i];
+      if (!p.needed() || p.stride == 1) continue;
+      for (int r = p.held_rows.begin; r < p.held_rows.end; ++r) {
+        const uint64_t* masks = masks_[i] + static_cast<ptrdiff_t>(r - row * p.v) * p.blocks_wide();
+        uint8_t* ends = p.ends + p.block_index(r);
+        for (int x = p.columns.begin; x < p.columns.end; ++x)
+          ends[x - p.columns.begin] = static_cast<uint8_t>(64 - std::countl_zero(masks[x] | 1));
+      }
+    }
+  }
+
+  const uint8_t* data_;
+  size_t size_;
+  const Info& info_;
+  Picture picture_;
+  const ProgressiveCoders& coders_;
+  DecodeMcus decode_;
+  int count_ = 0;
+  bool unsupported_ = false, damaged_ = false;
+  Pass* passes_ = nullptr;
+  uint64_t* masks_[kMaxComponents] = {};
+  int16_t* kept_last_[kMaxComponents] = {};
+  uint8_t* kept_ends_[kMaxComponents] = {};
+};
+
+}  // namespace
+
+Status decode_multiple(const uint8_t* data, size_t size, const Info& info, const Target& target, Scratch& scratch) {
+  return MultipleScans(data, size, info, target).run(scratch);
+}
+
+}  // namespace stoker::jpeg

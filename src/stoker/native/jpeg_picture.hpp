@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// From coefficients to pixels: which blocks and samples a window needs, inverse DCT into rings of two MCU rows,
+// upsampling and colour. Shared by the decoders of one and of several scans.
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "jpeg.hpp"
+#include "jpeg_idct.hpp"
+#include "jpeg_rows.hpp"
+
+namespace stoker::jpeg {
+
+constexpr int ceil_div(int a, int b) { return (a + b - 1) / b; }
+
+struct Range {
+  int begin = 0, end = 0;
+  int size() const { return end - begin; }
+  bool has(int i) const { return i >= begin && i < end; }
+  Range clipped(Range to) const {
+    const int b = std::max(begin, to.begin);
+    return {b, std::max(b, std::min(end, to.end))};
+  }
+};
+
+// How a component is brought to full size: libjpeg's choice by ratio.
+enum class Upsample : uint8_t { None, Width, Height, Both, Repeat };
+
+constexpr int kLeftMargin = 32;  // of a ring row: room for the sample left of the image, and aligned stores
+
+// One component within the window.
+struct Plane {
+  int h = 1, v = 1, fx = 1, fy = 1;
+  int size = 8;               // samples per side of a block: fewer when decoding to a smaller scale
+  int width = 0, height = 0;  // samples, without padding
+  Upsample upsample = Upsample::None;
+  Range columns, rows;            // blocks needed; none when the format leaves the component out
+  Range held_columns, held_rows;  // blocks that `coefficients` and `ends` hold now
+  int stride = 64;                // coefficients kept per block: all, or the DC alone
+  int16_t* coefficients = nullptr;
+  uint8_t* ends = nullptr;
+  uint8_t* ring = nullptr;
+  ptrdiff_t pitch = 0;
+  uint8_t* full = nullptr;  // one upsampled row
+  InverseDct inverse_dct = nullptr;
+  alignas(32) int16_t quantiser[64] = {};
+
+  bool needed() const { return columns.size() > 0; }
+  int blocks_wide() const { return ceil_div(width, size); }
+  int blocks_high() const { return ceil_div(height, size); }
+  // Of a held row's first block.
+  size_t block_index(int row) const {
+    return static_cast<size_t>(row - held_rows.begin) * static_cast<size_t>(held_columns.size());
+  }
+  // Sample column size * columns.begin of sample row y.
+  uint8_t* row(int y) const { return ring + pitch * (y % (2 * size * v)) + kLeftMargin; }
+};
+
+// Carves pieces out of one allocation: a first pass without memory measures, the second hands out.
+class Carver {
+ public:
+  explicit Carver(uint8_t* base) : base_(base) {}
+  template <typename T>
+  T* take(size_t n) {
+    const size_t at = used_;
+    used_ += (n * sizeof(T) + 63) / 64 * 64;
+    return base_ ? reinterpret_cast<T*>(base_ + at) : nullptr;
+  }
+  size_t used() const { return used_; }
+
+ private:
+  uint8_t* base_;
+  size_t used_ = 0;
+};
+
+struct Target {
+  Window window;
+  Format format;
+  int scale_log2;
+  uint8_t* dst;
+  ptrdiff_t pitch;
+};
+
+class Picture {
+ public:
+  Picture(const Info& info, const Target& target);
+
+  // Memory for everything but the planes' coefficients.
+  void carve(Carver& pieces);
+  // Room for the blocks of that many MCUs, holding the zeros that `transform` expects and leaves.
+  void carve_blocks(Carver& pieces, int mcu_columns);
+
+  int planes() const { return info_.components; }
+  int mcu_rows() const { return ceil_div(info_.height, 8 * info_.v_max); }
+  int mcu_columns() const { return ceil_div(info_.width, 8 * info_.h_max); }
+  // MCU rows, of the frame, up to the last one that the window needs.
+  int needed_mcu_rows() const;
+
+  // Inverse DCT of the held blocks of an MCU row.
+  void transform(int mcu_row);
+  // Writes the pixels that are complete after an MCU row; all of the rest after the `last`.
+  void finish_row(int mcu_row, bool last);
+  // Without tables nothing can be decoded; the caller still gets defined pixels.
+  Status give_up();
+
+  Plane plane[kMaxComponents];
+
+ private:
+  void plan_plane(int index);
+  void extend_edges(const Plane& p, int block_row);
+  const uint8_t* full_row(const Plane& p, int y);
+  void write_pixels(const uint8_t* const* row, uint8_t* dst);
+  void write_inks(const uint8_t* const* row, uint8_t* dst);
+
+  Info info_;
+  Target to_;
+  const RowKernels& rows_;
+  int16_t* sums_ = nullptr;
+  uint8_t* neutral_ = nullptr;
+  uint8_t* pixels_ = nullptr;
+  int size_;     // samples per block side of the largest components
+  int lag_ = 0;  // rows above an MCU row's end that need the next one
+  int next_y_ = 0;
+};
+
+}  // namespace stoker::jpeg

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The pipelines that the tests of the run share, and what their batches are compared by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stoker import Operator, Pipeline, RowContext, Spec, fn, pipeline_def, register
+from stoker.types import DType
+
+Row = tuple[bytes, ...]
+
+
+def files_of(root: Path) -> list[str]:
+    """All files under a folder, in order."""
+    return sorted(str(p) for p in root.rglob("*") if p.is_file())
+
+
+@pipeline_def(batch_size=5, num_threads=2, seed=7)
+def training(files: list[str], size: int = 16, shuffle: bool = True, **reader: Any) -> Any:
+    """Random crops of images as float32 CHW, and the number of the file as the label."""
+    jpegs, labels = fn.readers.file(files=files, random_shuffle=shuffle, name="Reader", **reader)
+    images = fn.decoders.image_random_crop(jpegs)
+    images = fn.resize(images, resize_x=size, resize_y=size)
+    images = fn.crop_mirror_normalize(images, mean=[120.0], std=[60.0], mirror=fn.random.coin_flip())
+    return images, labels
+
+
+@pipeline_def(batch_size=5, num_threads=2, seed=7)
+def decoding(files: list[str]) -> Any:
+    """Whole images of different sizes, in order, and the number of the file."""
+    jpegs, labels = fn.readers.file(files=files)
+    return fn.decoders.image(jpegs), labels
+
+
+class Count(Operator, name="test_count"):
+    """A running sum of the rows' labels: state that every batch changes, and that depends on their order."""
+
+    stateful = True
+
+    def infer(self, c: Any, label: Any) -> Spec:
+        return Spec(DType.INT64, (1,))
+
+    def init(self) -> dict[str, int]:
+        return {"rows": 0, "sum": 0}
+
+    def reference(self, row: RowContext, label: Any) -> Any:
+        row.state["rows"] += 1
+        row.state["sum"] += row.state["rows"] * int(label[0])
+        return np.asarray([row.state["sum"]], np.int64)
+
+
+register(Count)
+
+
+def rows_of(outputs: Any) -> list[Row]:
+    """The rows of a batch as bytes."""
+    return [tuple(np.asarray(x).tobytes() for x in row) for row in zip(*outputs, strict=True)]
+
+
+def labels_of(outputs: Any) -> list[int]:
+    """What the last output says the rows are."""
+    return [int(np.asarray(x).reshape(-1)[0]) for x in outputs[-1]]
+
+
+def stream(pipe: Pipeline, count: int) -> list[Row]:
+    """At least ``count`` rows, epoch after epoch; closes the pipeline."""
+    rows: list[Row] = []
+    with pipe:
+        while len(rows) < count:
+            rows += rows_of(pipe.run())
+    return rows
+
+
+def epoch(pipe: Pipeline) -> Iterator[tuple[list[Row], dict[str, Any]]]:
+    """The batches of the rest of an epoch, each with the state after it."""
+    while (delivered := pipe.next()) is not None:
+        yield rows_of(delivered.outputs), pipe.get_state()

@@ -1,0 +1,447 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Errors: at their batch and in order, in one shape, with the sample and the user's line; the pipeline stays usable."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stoker
+from stoker import ArgumentError, DataError, Pipeline, StateError, StokerError, UnsupportedError, eager, fn, pipeline_def
+from tests.run.pipelines import files_of, labels_of
+
+HERE = re.escape(__file__)
+SHAPE = re.compile(
+    r"^`(?P<operator>[\w.]+)`: (?P<text>.+?) — (?:sample (?P<sample>\d+) \((?P<path>.+?)\)|row (?P<row>\d+)), "
+    rf"made at {HERE}:(?P<line>\d+)$",
+    re.DOTALL,
+)
+
+
+@pipeline_def(batch_size=2, num_threads=2, seed=0)
+def reading(files: list[str]) -> Any:
+    jpegs, labels = fn.readers.file(files=files)  # the readers' line
+    images = fn.decoders.image(jpegs)  # the decoders' line
+    images = fn.crop(images, crop=(64, 64))  # the crops' line
+    return images, labels
+
+
+def line_of(text: str) -> int:
+    lines = Path(__file__).read_text().splitlines()
+    return next(n for n, line in enumerate(lines, 1) if line.endswith(f"# {text}"))
+
+
+def fields(error: StokerError) -> dict[str, Any]:
+    match = SHAPE.match(str(error))
+    assert match, f"not in the shape of our messages: {error}"
+    return match.groupdict()
+
+
+@pytest.fixture(scope="module")
+def files(jpegs: Path) -> list[str]:
+    return files_of(jpegs)[:9]
+
+
+# ---- bad files ----
+
+
+def make_garbage(path: Path, good: bytes) -> None:
+    path.write_bytes(b"this is no image, whatever its name says")
+
+
+def make_cut(path: Path, good: bytes) -> None:
+    path.write_bytes(good[: len(good) // 2])
+
+
+def make_empty(path: Path, good: bytes) -> None:
+    path.touch()
+
+
+def make_missing(path: Path, good: bytes) -> None:
+    pass
+
+
+def make_folder(path: Path, good: bytes) -> None:
+    path.mkdir()
+
+
+def make_pipe(path: Path, good: bytes) -> None:
+    os.mkfifo(path)
+
+
+def make_loop(path: Path, good: bytes) -> None:
+    path.symlink_to(path)
+
+
+def make_sparse(path: Path, good: bytes) -> None:
+    with path.open("wb") as file:
+        file.truncate(1 << 43)
+
+
+READERS = (make_missing, make_folder, make_pipe, make_loop, make_sparse)
+TEXTS = {
+    make_garbage: r"expected an image that Pillow can read, got 40 bytes that begin with b'this is '",
+    make_cut: r"the JPEG data end before the image is complete|truncated",
+    make_empty: r"expected an image that Pillow can read, got 0 bytes",
+    make_missing: r"cannot read '.*bad.jpg': No such file or directory",
+    make_folder: r"cannot read '.*bad.jpg': Is a directory",
+    make_pipe: r"expected a regular file, got the pipe, socket or device '.*bad.jpg'",
+    make_loop: r"cannot read '.*bad.jpg': Too many levels of symbolic links",
+    make_sparse: r"there is not enough memory",
+}
+
+
+@pytest.mark.parametrize("make", TEXTS, ids=lambda make: make.__name__[5:])
+def test_a_bad_file_in_the_middle(files: list[str], tmp_path: Path, make: Callable[[Path, bytes], None]) -> None:
+    bad = tmp_path / "bad.jpg"
+    make(bad, Path(files[0]).read_bytes())
+    with reading([*files[:5], str(bad), *files[5:]]) as pipe:
+        assert labels_of(pipe.run()) == [0, 1]
+        assert labels_of(pipe.run()) == [2, 3]
+        with pytest.raises(DataError) as raised:
+            pipe.run()
+        assert labels_of(pipe.run()) == [6, 7], "the batches after it are fine"
+        assert labels_of(pipe.run()) == [8, 9]
+        error = raised.value
+        assert (error.row, error.sample) == (1, 5)
+        found = fields(error)
+        assert re.search(TEXTS[make], found["text"]), found["text"]
+        assert found["operator"] == ("readers.file" if make in READERS else "decoders.image")
+        assert (found["sample"], found["path"]) == ("5", str(bad))
+        assert int(found["line"]) == line_of("the readers' line" if make in READERS else "the decoders' line")
+        for _ in range(5):  # and again in the next epoch, for as long as it lasts
+            with pytest.raises(DataError) as again:
+                while True:
+                    pipe.run()
+            assert str(again.value) == str(error)
+
+
+def test_a_file_that_vanishes(files: list[str], tmp_path: Path) -> None:
+    copies = [tmp_path / f"{n}.jpg" for n in range(6)]
+    for copy, file in zip(copies, files, strict=False):
+        copy.write_bytes(Path(file).read_bytes())
+    with reading([str(c) for c in copies], prefetch_queue_depth=1).build() as pipe:
+        copies[4].unlink()
+        pipe.run()
+        pipe.run()
+        with pytest.raises(DataError, match="No such file or directory"):
+            pipe.run()
+        copies[4].write_bytes(Path(files[4]).read_bytes())
+        for n in (0, 2, 4):
+            assert labels_of(pipe.run()) == [n, n + 1]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_that_may_not_be_read(files: list[str], tmp_path: Path) -> None:
+    secret = tmp_path / "secret.jpg"
+    secret.write_bytes(Path(files[0]).read_bytes())
+    secret.chmod(0)
+    with reading([str(secret)]) as pipe, pytest.raises(DataError, match="Permission denied"):
+        pipe.run()
+
+
+def test_the_first_bad_row_is_told(files: list[str], tmp_path: Path) -> None:
+    mixed = [*files[:3], *(str(tmp_path / f"none{n}.jpg") for n in range(4)), *files[3:]]
+    for threads in (1, 4):
+        with reading(mixed, batch_size=13, num_threads=threads) as pipe:
+            for _ in range(4):
+                with pytest.raises(DataError, match=r"none0.jpg': No such file") as raised:
+                    pipe.run()
+                assert raised.value.row == 3
+
+
+def test_a_check_of_an_operator(files: list[str]) -> None:
+    @pipeline_def(batch_size=2, num_threads=2)
+    def cropping() -> Any:
+        jpegs, labels = fn.readers.file(files=files)
+        return fn.crop(fn.decoders.image(jpegs), crop=(100_000, 8)), labels
+
+    with cropping() as pipe:
+        with pytest.raises(DataError, match=r"`crop`: expected .*, got .* — sample 0 \(.*\), made at .*test_errors.py:\d+"):
+            pipe.run()
+
+
+def test_sizes_that_no_memory_holds(files: list[str]) -> None:
+    @pipeline_def(batch_size=2, num_threads=2)
+    def growing(size: Any) -> Any:
+        jpegs, labels = fn.readers.file(files=files)
+        return fn.resize(fn.decoders.image(jpegs), size=size), labels
+
+    for size in ((1 << 30, 1 << 30), (1 << 19, 1 << 19)):
+        with growing(size) as pipe:
+            for _ in range(2):
+                with pytest.raises((DataError, ArgumentError)):
+                    pipe.run()
+
+
+# ---- the user's code ----
+
+
+def failing(x: Any) -> Any:
+    if x[0] == 3:
+        raise KeyError("no such thing")
+    return x
+
+
+@pipeline_def(batch_size=2, num_threads=2)
+def calling(function: Any, count: int = 8, **options: Any) -> Any:
+    numbers = [np.asarray([[n], [n + 1]], np.int32) for n in range(0, count, 2)]
+    source = fn.external_source(source=numbers, cycle="quiet")
+    return fn.python_function(source, function=function, **options), source  # the functions' line
+
+
+def test_an_exception_in_the_users_function() -> None:
+    for options in ({}, {"batch_processing": False}):
+        with calling(failing, **options) as pipe:
+            assert labels_of(pipe.run()) == [0, 1]
+            with pytest.raises(DataError) as raised:
+                pipe.run()
+            assert labels_of(pipe.run()) == [4, 5]
+        error = raised.value
+        found = fields(error)
+        assert found["text"] == "KeyError: 'no such thing'"
+        assert (found["operator"], found["row"]) == ("python_function", "1")
+        assert int(found["line"]) == line_of("the functions' line")
+        assert isinstance(error.__cause__, KeyError)
+        assert error.__cause__.__traceback__ is not None
+        assert inspect.getinnerframes(error.__cause__.__traceback__)[-1].function == "failing"
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), GeneratorExit()], ids=repr)
+def test_exceptions_that_are_no_errors_fail_their_batch_too(error: BaseException) -> None:
+    def function(x: Any) -> Any:
+        if x[0] == 3:
+            raise error
+        return x
+
+    with calling(function) as pipe:
+        assert labels_of(pipe.run()) == [0, 1]
+        with pytest.raises(DataError, match=type(error).__name__) as raised:
+            pipe.run()
+        assert raised.value.__cause__ is error
+        assert labels_of(pipe.run()) == [4, 5]
+
+
+@pytest.mark.parametrize(
+    ("result", "text"),
+    [
+        (np.zeros(1, np.float32), "expected int32 with 1 axes as for the first row, got float32 with 1"),
+        (np.zeros((1, 2), np.int32), "expected int32 with 1 axes as for the first row, got int32 with 2"),
+        (object(), "object"),
+        (None, "None|object"),
+    ],
+    ids=["type", "axes", "object", "none"],
+)
+def test_results_that_do_not_fit(result: Any, text: str) -> None:
+    def function(x: Any) -> Any:
+        return result if x[0] == 3 else x
+
+    with calling(function) as pipe:
+        pipe.run()
+        with pytest.raises(DataError, match=text):
+            pipe.run()
+        assert labels_of(pipe.run()) == [4, 5]
+
+
+def test_a_function_that_never_succeeds() -> None:
+    def function(x: Any) -> Any:
+        raise ZeroDivisionError("never")
+
+    with calling(function) as pipe:
+        for _ in range(3):
+            with pytest.raises(DataError, match=r"ZeroDivisionError: never.*at least one row of it must succeed") as raised:
+                pipe.run()
+        assert isinstance(raised.value.__cause__, ZeroDivisionError)
+
+
+def test_what_a_function_is_given_is_its_own() -> None:
+    kept: list[Any] = []
+
+    def function(x: Any) -> Any:
+        kept.append(x)
+        x += 100
+        return x
+
+    with calling(function) as pipe:
+        for n in range(0, 24, 2):
+            out, source = pipe.run()
+            assert [int(x[0]) for x in source] == [n % 8, n % 8 + 1], "other readers see what was there"
+            assert [int(x[0]) for x in out] == [n % 8 + 100, n % 8 + 101]
+    assert [int(x[0]) for x in kept[:24]] == [n % 8 + 100 for n in range(24)], "and it stays as it is"
+
+
+def test_an_exception_in_a_source() -> None:
+    def source(n: int) -> Any:
+        if n == 2:
+            raise LookupError("the disk is gone")
+        return np.asarray([n], np.int32)
+
+    @pipeline_def(batch_size=1, num_threads=1)
+    def pulling() -> Any:
+        # Two sources: what comes after the failure must belong together again.
+        return fn.external_source(source=lambda n: np.asarray([n], np.int32)), fn.external_source(source=source)
+
+    with pulling() as pipe:
+        seen = []
+        for _ in range(6):
+            try:
+                a, b = pipe.run()
+                seen.append((int(a[0]), int(b[0])))
+            except LookupError as error:
+                assert str(error) == "the disk is gone"
+                seen.append((-1, -1))
+    assert [a for a, _ in seen] == [b for _, b in seen]
+    assert seen[:3] == [(0, 0), (1, 1), (-1, -1)]
+
+
+def test_a_pipeline_is_not_asked_by_its_own_source() -> None:
+    pipes: list[Pipeline] = []
+
+    def source(n: int) -> Any:
+        if n == 1:
+            pipes[0].run()
+        return np.asarray([n], np.int32)
+
+    @pipeline_def(batch_size=1, num_threads=1)
+    def asking() -> Any:
+        return fn.external_source(source=source)
+
+    pipes.append(asking())
+    with pipes[0] as pipe:
+        pipe.run()
+        with pytest.raises(StateError, match="cannot be asked for batches, or moved, by one of its own sources"):
+            pipe.run()
+
+
+# ---- arguments ----
+
+
+def graph(define: Callable[[], Any], **settings: Any) -> Pipeline:
+    return pipeline_def(batch_size=1, num_threads=1, **settings)(define)()
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda x: fn.resize(x, resize_hx=3), r"`resize`: unknown argument `resize_hx`; did you mean `resize_[xy]`\?"),
+        (lambda x: fn.resize(x, zzzzzz=3), r"`resize`: unknown argument `zzzzzz`; it takes "),
+        (lambda x: fn.resize(x, resize_x="wide"), r"`resize`: argument `resize_x`: expected a number, got 'wide'"),
+        (lambda x: fn.flip(x, horizontal=[1]), r"`flip`: argument `horizontal`: expected .*, got \[1\]"),
+        (lambda x: fn.crop(x, crop=(3, 4), device="tpu"), r"`crop`: argument `device`: expected one of 'cpu', 'gpu'"),
+        (lambda x: fn.crop_mirror_normalize(x, dtype="string"), r"argument `dtype`: no element type for 'string'"),
+        (lambda x: fn.resize(x, x, size=3), r"`resize`: expected 1 inputs, got 2"),
+        (lambda x: fn.resize(), r"`resize`: expected 1 inputs, got 0"),
+        (lambda x: fn.resize("a string", size=3), r"`resize`: expected a node, an array or a number as input, got str"),
+        (lambda x: fn.readers.file(), r"`readers.file`: expected `file_root`, `file_list` or `files`, got none"),
+        (lambda x: fn.readers.file(files=[]), r"`readers.file`: no file was found"),
+        (lambda x: fn.readers.file(files=["a"], num_shards=2, shard_id=2), r"expected 0 <= shard_id < num_shards"),
+        (lambda x: fn.readers.file(file_root="/no/such/folder"), r"`readers.file`: FileNotFoundError: .*/no/such/folder"),
+    ],
+)
+def test_arguments_are_checked_where_they_are_given(call: Callable[[Any], Any], text: str) -> None:
+    def define() -> Any:
+        return call(fn.external_source(name="x", dtype=stoker.types.UINT8, layout="HWC"))
+
+    with pytest.raises(ArgumentError, match=text) as raised:
+        graph(define).build()
+    assert re.search(rf"made at {HERE}:\d+", str(raised.value)), "with the user's line"
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"batch_size": 0}, "`Pipeline`: expected `batch_size` >= 1, got 0"),
+        ({"batch_size": "8"}, "`Pipeline`: expected `batch_size` >= 1, got '8'"),
+        ({"num_threads": -1}, "`Pipeline`: expected `num_threads` >= 1, got -1"),
+        ({"prefetch_queue_depth": 0}, "`Pipeline`: expected `prefetch_queue_depth` >= 1, got 0"),
+        ({"batchsize": 3}, r"unknown argument `batchsize`; did you mean `(max_)?batch_size`\?"),
+    ],
+)
+def test_settings_are_checked(settings: dict[str, Any], text: str) -> None:
+    with pytest.raises(ArgumentError, match=text):
+        Pipeline(**settings)
+
+
+def test_a_setting_of_the_decorator_is_checked() -> None:
+    with pytest.raises(ArgumentError, match=r"`pipeline_def`: unknown argument `batchsize`; did you mean `(max_)?batch_size`\?"):
+        pipeline_def(batchsize=3)
+
+
+def test_no_gpu_yet() -> None:
+    with pytest.raises(UnsupportedError, match="expected device_id=None, got 0"):
+        Pipeline(device_id=0)
+
+
+# ---- calls in the wrong place ----
+
+
+def test_an_operator_on_an_array_names_the_eager_call() -> None:
+    image = np.zeros((8, 8, 3), np.uint8)
+    with pytest.raises(ArgumentError, match=r"call `stoker.eager.resize\(...\)`"):
+        fn.resize(image, size=(4, 4))
+    with pytest.raises(ArgumentError, match=r"call `stoker.eager.decoders.image\(...\)`"):
+        fn.decoders.image(b"\xff\xd8")
+    assert eager.resize(image, size=(4, 4)).shape == (4, 4, 3)
+
+
+def test_an_operator_outside_of_a_pipeline() -> None:
+    with pytest.raises(StateError, match="adds a node to a pipeline: call it inside of a function under @pipeline_def"):
+        fn.random.coin_flip()
+
+
+def test_an_operator_that_does_not_exist() -> None:
+    with pytest.raises(AttributeError, match=r"there is no operator `resise`; did you mean `resize`\?"):
+        fn.resise  # noqa: B018
+    with pytest.raises(AttributeError, match=r"there is no operator `readers.fil`; did you mean `readers.file`\?"):
+        fn.readers.fil  # noqa: B018
+
+
+def test_nodes_of_two_pipelines() -> None:
+    with Pipeline(batch_size=1, num_threads=1):
+        other = fn.random.coin_flip()
+
+    def define() -> Any:
+        return fn.stack(fn.random.coin_flip(), other)
+
+    with pytest.raises(ArgumentError, match=r"expected a node of this pipeline, got one of another pipeline"):
+        graph(define)
+
+
+def test_a_function_that_returns_nothing() -> None:
+    with pytest.raises(ArgumentError, match=r"`define`: expected the pipeline's outputs to be returned, got None"):
+
+        def define() -> None:
+            fn.random.coin_flip()
+
+        graph(define)
+    with pytest.raises(StateError, match="the pipeline has no outputs yet"):
+        Pipeline(batch_size=1).build()
+
+
+def test_a_closed_pipeline(files: list[str]) -> None:
+    for started in (False, True):
+        pipe = reading(files).build()
+        if started:
+            pipe.run()
+        state = pipe.get_state()
+        pipe.close()
+        for call in (pipe.run, pipe.next, pipe.reset, lambda pipe=pipe, state=state: pipe.set_state(state)):
+            with pytest.raises(StateError, match="the pipeline is closed"):
+                call()
+        assert pipe.get_state() == state
+        assert pipe.epoch_size() == {"__readers.file_0": 9}
+
+
+def test_the_tree_of_errors() -> None:
+    assert issubclass(ArgumentError, ValueError)
+    assert issubclass(DataError, RuntimeError)
+    assert issubclass(StateError, RuntimeError)
+    for error in (ArgumentError, DataError, StateError, UnsupportedError, stoker.GraphError):
+        assert issubclass(error, StokerError)

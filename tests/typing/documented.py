@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Documented usage as type checkers see it: `make check` runs `mypy --strict` over this file; nothing runs it.
+
+A line that must be refused carries `type: ignore`: if it were accepted, mypy would call the comment unused.
+"""
+
+from __future__ import annotations
+
+from typing import Any, assert_type
+
+import numpy as np
+import numpy.typing as npt
+
+import stoker
+from stoker import Batch, DataNode, Pipeline, eager, fn, pipeline_def, types
+from stoker.torch import Loader
+
+
+@pipeline_def(batch_size=128, num_threads=4, device_id=None, seed=7)
+def training(data_dir: str, crop_size: int) -> tuple[DataNode, DataNode]:
+    jpegs, labels = fn.readers.file(file_root=data_dir, random_shuffle=True, name="Reader")
+    images = fn.decoders.image_random_crop(jpegs, device="cpu", output_type=types.RGB)
+    images = fn.resize(images, resize_x=crop_size, resize_y=crop_size, interp_type=types.INTERP_CUBIC)
+    mean, std = [0.485 * 255, 0.456 * 255, 0.406 * 255], [0.229 * 255, 0.224 * 255, 0.225 * 255]
+    images = fn.crop_mirror_normalize(images, mean=mean, std=std, mirror=fn.random.coin_flip())
+    assert_type(images, DataNode)
+    return images, labels
+
+
+@pipeline_def
+def rows_of_their_own(data_dir: str) -> DataNode:
+    jpegs, _ = fn.readers.file(file_root=data_dir)
+    images = fn.decoders.image(jpegs, dtype=np.float32)
+    size = fn.random.uniform(range=(160, 320))
+    images = fn.resize(images, size=[size, 224], dtype="uint8")
+    return (images - 128) / 64.0 > 0.5
+
+
+def refused(jpegs: DataNode) -> None:
+    fn.resize(jpegs, sizes=3)  # type: ignore[call-overload]
+    fn.crop(jpegs, out_of_bounds_policy="wrap")  # type: ignore[arg-type]
+    fn.flip(jpegs, horizontal="yes")  # type: ignore[arg-type]
+    fn.cast(jpegs)  # type: ignore[call-arg]
+    fn.decoders.imge(jpegs)  # type: ignore[attr-defined]
+
+
+def run(data_dir: str) -> npt.NDArray[Any]:
+    with training(data_dir, 224) as pipe:
+        assert_type(pipe, Pipeline)
+        outputs = pipe.run()
+        assert_type(outputs, tuple[Batch, ...])
+        token = pipe.get_state()
+        pipe.set_state(token)
+        print(pipe.report(), pipe.show())
+    return outputs[0].as_array()
+
+
+def into_torch(data_dir: str) -> None:
+    loader = Loader(training(data_dir, 224), ["image", "label"], last_batch_policy="drop")
+    for epoch in range(len(loader)):
+        loader.set_epoch(epoch)
+        for batch in loader:
+            print(batch["image"].shape)
+
+
+def without_a_pipeline(image: npt.NDArray[np.uint8]) -> None:
+    print(eager.resize(image, size=(224, 224)), eager.imread("photo.jpg"))
+
+
+@stoker.register
+class Posterize(stoker.Operator, name="posterize"):
+    """Keep the upper bits of 8-bit pixels."""
+
+    bits = stoker.arg("int", 4, doc="How many bits to keep.")
+
+    def infer(self, c: Any, x: Any) -> stoker.Spec:
+        return stoker.Spec(x.dtype, x.shape, x.layout)
+
+    def reference(self, row: stoker.RowContext, x: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+        return x & np.uint8(0xFF << (8 - row["bits"]) & 0xFF)
