@@ -42,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     description = machine.describe()
     settings = _settings(arguments)
-    description["data"] = describe_data(settings.data)
+    description["data"] = describe_data(settings.data) + ("" if arguments.data else ", SYNTHETIC")
     print("\n".join(f"{key:<17} {value}" for key, value in description.items()), end="\n\n")
     results = [_measure(case, settings, arguments) for case in chosen]
     for result in results:

@@ -57,11 +57,20 @@ class Figure:
 
 @dataclass(frozen=True)
 class Verdict:
-    """A bar and what was measured against it; `figure` is None where a contender was missing."""
+    """A bar and what was measured against it.
+
+    Attributes:
+        bar: The demand.
+        figure: What was measured; None where a contender was missing.
+        against: The peer that counted.
+        cpu: How many times the processor time per item that peer needs; it holds also on a busy machine.
+        trouble: Why there is no figure.
+    """
 
     bar: Bar
     figure: Figure | None
     against: str = ""
+    cpu: float | None = None
     trouble: str = ""
 
     @property
@@ -174,4 +183,11 @@ def judge(case: Case, bar: Bar, series: Sequence[Series]) -> Verdict:
     best = pick(others, key=lambda one: show(case, one).median)
     ratios = [a / b for a, b in zip(figures(case, mine), figures(case, best), strict=True)]
     figure = Figure(show(case, mine).median / show(case, best).median, min(ratios), max(ratios))
-    return Verdict(bar, figure, against=best.name)
+    cpu_mine, cpu_best = cpu_s(mine), cpu_s(best)
+    return Verdict(bar, figure, best.name, cpu_best / cpu_mine if cpu_mine and cpu_best else None)
+
+
+def cpu_s(series: Series) -> float | None:
+    """A contender's median processor time per item; None for a `Sample`."""
+    values = [one.cpu_s for one in series.rounds if one.cpu_s is not None]
+    return median(values) if values else None

@@ -10,7 +10,7 @@ from statistics import median
 from typing import Any
 
 from benchmarks.case import Case
-from benchmarks.harness import DISTURBED_CORES, Figure, Result, Series, Verdict, show
+from benchmarks.harness import DISTURBED_CORES, Figure, Result, Series, Verdict, cpu_s, show
 
 
 def number(value: float) -> str:
@@ -73,14 +73,16 @@ def series_text(case: Case, series: Series) -> str:
 
 def cpu_text(series: Series) -> str:
     """Processor time per item over all threads."""
-    values = [1e3 * one.cpu_s for one in series.rounds if one.cpu_s is not None]
-    return number(median(values)) if values else ""
+    value = cpu_s(series)
+    return "" if value is None else number(1e3 * value)
 
 
 def _measured(verdict: Verdict) -> str:
     if verdict.figure is None:
         return ""
-    return spread(verdict.figure) + (f" x {verdict.against}" if verdict.against else "")
+    against = f" x {verdict.against}" if verdict.against else ""
+    cpu = f", which takes {number(verdict.cpu)}x the CPU time" if verdict.cpu is not None else ""
+    return f"{spread(verdict.figure)}{against}{cpu}"
 
 
 def _limit(verdict: Verdict) -> str:
@@ -126,6 +128,7 @@ def _case(result: Result) -> dict[str, Any]:
                 "goal": verdict.bar.goal,
                 "figure": asdict(verdict.figure) if verdict.figure else None,
                 "against": verdict.against,
+                "cpu": verdict.cpu,
                 "verdict": verdict.text,
             }
             for verdict in result.verdicts

@@ -19,8 +19,8 @@ from .frontends.math import fabs as fabs
 from .frontends.math import floor as floor
 from .frontends.math import fpow as fpow
 from .frontends.math import log as log
-from .frontends.math import log10 as log10
 from .frontends.math import log2 as log2
+from .frontends.math import log10 as log10
 from .frontends.math import max as max
 from .frontends.math import min as min
 from .frontends.math import pow as pow

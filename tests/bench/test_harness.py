@@ -99,6 +99,12 @@ def test_processor_time_is_counted(settings: Settings) -> None:
     assert any(one.cpu_s is not None and one.cpu_s > 0.3 * one.figure for one in works)
 
 
+def test_processor_times_are_compared_too() -> None:
+    case = Case("a", "A", IMAGES_PER_S, tuple(Contender(name, "f") for name in "ab"))
+    series = [Series(name, [Round(1.0, cpu, 1, 0.0, rested=True)]) for name, cpu in (("a", 0.5), ("b", 1.5))]
+    assert judge(case, Bar("rate", "a", ("b",), at_least=1), series).cpu == 3.0
+
+
 def test_copies_run_at_the_same_time_and_add_up(settings: Settings) -> None:
     one = Contender("one", "doze", {"milliseconds": 4})
     result = run(settings, one, replace(one, name="two", copies=2), unit=IMAGES_PER_S)

@@ -7,13 +7,39 @@ import numpy as np
 
 from stoker.native import _native
 
-DTYPES = ["bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float16", "float32",
-          "float64"]
+DTYPES = [
+    "bool",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "float16",
+    "float32",
+    "float64",
+]
 TYPES = ["i32", "i64", "f32", "f64"]
 OPS = _native.pixel_ops()
 
-INSTR = np.dtype([("op", "u1"), ("type", "u1"), ("from", "u1"), ("dtype", "u1"), ("dst", "<u2"), ("a", "<u2"),
-                  ("b", "<u2"), ("c", "<u2"), ("uniform", "u1"), ("port", "u1"), ("channel", "u1"), ("unused", "u1")])
+INSTR = np.dtype(
+    [
+        ("op", "u1"),
+        ("type", "u1"),
+        ("from", "u1"),
+        ("dtype", "u1"),
+        ("dst", "<u2"),
+        ("a", "<u2"),
+        ("b", "<u2"),
+        ("c", "<u2"),
+        ("uniform", "u1"),
+        ("port", "u1"),
+        ("channel", "u1"),
+        ("unused", "u1"),
+    ]
+)
 
 
 def type_of(dtype: str) -> str:
@@ -45,9 +71,23 @@ class Asm:
     def emit(self, op, *args, type=None, source=None, dtype="uint8", port=0, channel=0, result=None) -> int:
         dst = len(self.code)
         bits = sum(1 << k for k, a in enumerate(args) if isinstance(a, Uniform))
-        a, b, c = (list(map(int, args)) + [0, 0, 0])[:3]
-        self.code.append((OPS[op], TYPES.index(type), TYPES.index(source or type), DTYPES.index(dtype), dst, a, b, c,
-                          bits, port, channel, 0))
+        a, b, c = ([*list(map(int, args)), 0, 0, 0])[:3]
+        self.code.append(
+            (
+                OPS[op],
+                TYPES.index(type),
+                TYPES.index(source or type),
+                DTYPES.index(dtype),
+                dst,
+                a,
+                b,
+                c,
+                bits,
+                port,
+                channel,
+                0,
+            )
+        )
         self.types[dst] = result or type
         return dst
 
@@ -71,8 +111,9 @@ class Asm:
         return self.emit("UCvt" if unsigned else "Cvt", value, type=to, source=self.types[value])
 
     def cast(self, value, dtype, unsigned=False) -> int:
-        return self.emit("UCast" if unsigned else "Cast", value, type=type_of(dtype), source=self.types[value],
-                         dtype=dtype)
+        return self.emit(
+            "UCast" if unsigned else "Cast", value, type=type_of(dtype), source=self.types[value], dtype=dtype
+        )
 
     def wrap(self, value, dtype) -> int:
         return self.emit("Wrap", value, type=type_of(dtype), source=self.types[value], dtype=dtype)
@@ -80,8 +121,13 @@ class Asm:
     def program(self):
         if self._program is None:
             code = np.array(self.code, dtype=INSTR).tobytes()
-            self._program = _native.PixelProgram(code, self.channels, [DTYPES.index(d) for d in self.inputs],
-                                                 [DTYPES.index(d) for d in self.outputs], len(self.uniforms))
+            self._program = _native.PixelProgram(
+                code,
+                self.channels,
+                [DTYPES.index(d) for d in self.inputs],
+                [DTYPES.index(d) for d in self.outputs],
+                len(self.uniforms),
+            )
         return self._program
 
     def run(self, inputs, outputs) -> bool:

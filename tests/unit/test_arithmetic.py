@@ -232,7 +232,9 @@ def test_shapes_that_do_not_fit_at_run_time_fail_their_row() -> None:
 
 def test_axes_with_other_names_do_not_go_together() -> None:
     def define(a: Any, b: Any) -> Any:
-        return fn.copy(types.Constant(np.ones((2, 2)), layout="HW")) + fn.copy(types.Constant(np.ones((2, 2)), layout="WH"))
+        return fn.copy(types.Constant(np.ones((2, 2)), layout="HW")) + fn.copy(
+            types.Constant(np.ones((2, 2)), layout="WH")
+        )
 
     with pytest.raises(ArgumentError, match="got layouts HW and WH"):
         run(define, 0, 0)

@@ -23,8 +23,8 @@ PUBLIC = {
     "StateError", "StokerError", "UnsupportedError", "arg", "eager", "fn", "pipeline_def", "register", "types",
 }  # fmt: skip
 PACKAGES = {
-    "command", "contract", "demo", "device", "executor", "frameworks", "frontends", "graph", "native", "ops", "readers",
-    "settings", "testing", "torch",
+    "command", "contract", "demo", "device", "executor", "frameworks", "frontends", "graph", "math", "native", "ops",
+    "readers", "settings", "testing", "torch",
 }  # fmt: skip
 TYPES = {
     "ANY_DATA", "BGR", "BOOL", "BatchInfo", "Constant", "DALIDataType", "DALIImageType", "DALIInterpType", "DType",

@@ -173,11 +173,15 @@ def _div(a: float, b: float) -> float:
 
 
 def _floor(x: float) -> float:
-    return float(math.floor(x)) if math.isfinite(x) else x
+    return math.copysign(math.floor(x), x) if math.isfinite(x) else x  # of -0.0 it is -0.0, as in native code
+
+
+def _trunc(x: float) -> float:
+    return math.copysign(math.trunc(x), x) if math.isfinite(x) else x
 
 
 def _round_even(x: float) -> float:
-    return float(round(x)) if math.isfinite(x) else x
+    return float(round(x)) if x and math.isfinite(x) else x
 
 
 def _round_away(x: float) -> float:
@@ -208,7 +212,7 @@ _EVALUATE: dict[str, Callable[..., Any]] = {
     "ceil": lambda a: -_floor(-a),
     "round_even": _round_even,
     "round_away": _round_away,
-    "trunc": lambda a: float(math.trunc(a)) if math.isfinite(a) else a,
+    "trunc": _trunc,
     "sqrt": lambda a: math.sqrt(a) if a >= 0 else math.nan,
     "lt": lambda a, b: a < b,
     "le": lambda a, b: a <= b,

@@ -164,12 +164,7 @@ class Lowering:
 
     def count(self, value: Value) -> int | None:
         """How many elements a small tensor has (per frame, if it is per frame); None if only run time tells."""
-        return self._static_count(value.shape[1:] if value.per_frame else value.shape)
-
-    @staticmethod
-    def _static_count(extents: Sequence[Scalar]) -> int | None:
-        numbers = [int(e) for e in extents if not isinstance(e, Expr)]
-        return math.prod(numbers) if len(numbers) == len(extents) else None
+        return ex.product(value.shape[1:] if value.per_frame else value.shape)
 
     @property
     def draw(self) -> tuple[int, bool, int]:

@@ -22,7 +22,7 @@ from ..contract.step import PyCall
 from ..graph.node import Graph, Node
 from ..graph.plan import PASSES, Plan, PlannedOutput, make_plan
 from .report import Meter, Report
-from .run import Feeds, InFlight, Replay, Run, specs_of, to_array
+from .run import Feeds, InFlight, Replay, Run, specs_of
 from .schedule import AtEnd, Rows, Schedule
 
 TOKEN = 1
@@ -256,23 +256,38 @@ class Execution:
             kept[k] = operator.set_state(copy.deepcopy(states[k])) if k in states else operator.init()
 
     def _fill(self, depth: int, at_end: AtEnd, allocate: Allocate | None) -> None:
+        self._start_last()
         while len(self._queue) < depth:
             if self._queue and self._queue[-1].error is not None:
                 return
-            before = (self.schedule.epoch, self.schedule.consumed(self.schedule.position))
+            before = self._mark()
             try:
-                item = self._submit_next(at_end, allocate)
+                item = self._prepare_next(at_end, allocate)
             except Exception as error:  # noqa: BLE001 - a user's source may raise anything; its batch does
                 # In order: batches before it are delivered first.
                 item = _Queued(self._mark(), error=error)
             except BaseException:
-                self.schedule.seek(*before)
+                self._take_back(before)
                 raise
             if item is None:
                 return
             self._queue.append(item)
+            self._start_last()
 
-    def _submit_next(self, at_end: AtEnd, allocate: Allocate | None) -> _Queued | None:
+    def _start_last(self) -> None:
+        """Let the threads have the newest batch; after Ctrl-C, one may have been queued here without."""
+        flight = self._queue[-1].flight if self._queue else None
+        if flight is not None and self._run is not None:
+            self._run.start(flight)
+
+    def _take_back(self, mark: Mark) -> None:
+        """As if nothing had been taken since; a source that only runs forward has lost what it gave."""
+        self.schedule.seek(mark.epoch, mark.consumed)
+        for feeder, position in zip(self._feeders.values(), mark.sources, strict=True):
+            with contextlib.suppress(StateError):
+                feeder.seek(position)
+
+    def _prepare_next(self, at_end: AtEnd, allocate: Allocate | None) -> _Queued | None:
         rows, feeds = self._pull(at_end)
         if rows is None:
             return None
@@ -281,7 +296,7 @@ class Execution:
         if not self.settings.depth:
             return _Queued(mark, rows, feeds=feeds)
         replay, self._replay = self._replay, None
-        return _Queued(mark, rows, run.submit(rows, feeds, self._supply(rows, allocate), replay))
+        return _Queued(mark, rows, run.prepare(rows, feeds, self._supply(rows, allocate), replay))
 
     def _pull(self, at_end: AtEnd) -> tuple[Rows | None, dict[tuple[int, int], Any]]:
         """Rows and what the caller's sources give for them."""
@@ -499,6 +514,3 @@ def _open(node: Node) -> Any:
         if not isinstance(error, ValueError):
             text = f"{type(error).__name__}: {text}"
         raise ArgumentError(message(node.operator.name, text, source=node.source)) from error
-
-
-__all__ = ["AtEnd", "Delivered", "Execution", "Settings", "to_array"]

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import atexit
 import copy
-import functools
 import os
 import threading
+import warnings
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,7 +29,8 @@ from .schedule import Rows
 
 _DONE, _PYTHON, _TIMEOUT, _CLOSED = range(4)
 _POLL_S = 0.1  # how long Ctrl-C may go unnoticed while a batch is awaited
-_EXIT_S = 1.0  # how long the end of the process waits for Python code that runs in a pipeline
+_CLOSE_S = 5.0  # how long `close` waits for the user's code that runs in a pipeline
+_EXIT_S = 1.0  # the same at the end of the process
 
 Replay = dict[int, list[Any]]  # node -> outputs per row, made while types were being found
 Feeds = Mapping[tuple[int, int], Any]  # (node, output) -> an array with one element per row, or a list of arrays
@@ -49,11 +50,11 @@ class InFlight:
     replay: Replay
     seed: int
     record: bool = False
-    number: int = -1  # its place among the submitted ones
     failures: dict[int, BaseException] = field(default_factory=dict)
     states: dict[int, Any] = field(default_factory=dict)
     taken: list[Any] = field(default_factory=list)
     error: DataError | None = None
+    started: bool = False
     done: bool = False
 
 
@@ -61,7 +62,7 @@ _live: weakref.WeakSet[Run] = weakref.WeakSet()
 
 
 class Run:
-    """Executes one plan. Rows go in with :meth:`submit`, outputs come out of :meth:`collect`, in order.
+    """Executes one plan. Rows go in with :meth:`prepare` and :meth:`start`, outputs come out of :meth:`collect`.
 
     Args:
         describe: gives a text for a reader's sample (reader number, index), for messages.
@@ -74,10 +75,9 @@ class Run:
         self._sources = [sources[r] for r in plan.readers]
         self._engine = _native.Engine(plan.native, threads)
         self._flying: dict[int, InFlight] = {}
-        self._submitted = 0
-        self._turn: dict[int, int] = {}  # Python segment -> number of the batch that it runs next
-        self._early: dict[tuple[int, int], Any] = {}  # (segment, number) -> work that came before its turn
         self._server: threading.Thread | None = None
+        self._place = threading.Lock()  # held by the server for as long as it lives
+        self._served = threading.Event()
         self._pid = os.getpid()
         self.states: dict[int, Any] = {}  # of stateful operators, by node
         for step in plan.steps:
@@ -87,19 +87,21 @@ class Run:
 
     # ---- batches ----
 
-    def submit(self, rows: Rows, feeds: Feeds, supply: Mapping[int, tuple[int, Any]],
-               replay: Replay | None = None) -> InFlight:  # fmt: skip
-        """Queue a batch for the worker threads. ``supply`` gives outputs' memory: number -> (address, owner)."""
+    def prepare(self, rows: Rows, feeds: Feeds, supply: Mapping[int, tuple[int, Any]],
+                replay: Replay | None = None) -> InFlight:  # fmt: skip
+        """A batch for the worker threads, which :meth:`start` gives them.
+
+        Args:
+            supply: outputs' memory: number -> (address, owner).
+        """
         self.check_usable()
-        flight = self._prepare(rows, feeds, supply, replay, self.seed)
-        flight.number = self._submitted
-        try:
+        return self._prepare(rows, feeds, supply, replay, self.seed)
+
+    def start(self, flight: InFlight) -> None:
+        """Queue a batch for the worker threads. After Ctrl-C it may be called again."""
+        if not flight.started:
             self._engine.submit(flight.job)
-        except BaseException:  # no thread could be started
-            self._forget(flight)
-            raise
-        self._submitted += 1
-        return flight
+            flight.started = True
 
     def _prepare(
         self, rows: Rows, feeds: Feeds, supply: Mapping[int, tuple[int, Any]], replay: Replay | None, seed: int
@@ -136,6 +138,7 @@ class Run:
         After Ctrl-C it may be called again.
         """
         self._check_process()
+        self.start(flight)
         while not flight.done:
             state = self._engine.wait(flight.job, _POLL_S)
             if state == _DONE:
@@ -196,31 +199,19 @@ class Run:
 
     def _serve_python(self) -> None:
         """Start the thread that runs Python segments and handed-over rows."""
-        if self._server is None or not self._server.is_alive():
-            self._server = threading.Thread(target=_serve, args=(self._engine, weakref.ref(self)), daemon=True)
-            self._server.name = "stoker-python"
-            self._server.start()
+        if not self._served.is_set():
+            # Ctrl-C may leave a thread here that starts nevertheless: the first to take the place serves.
+            place = (self._engine, weakref.ref(self))
+            threading.Thread(target=_serve, args=place, name="stoker-python", daemon=True).start()
+            self._served.wait(_POLL_S)
 
     def _do(self, work: Any) -> None:
-        """One piece of Python work. Whatever happens, the batch goes on.
-
-        Batches overtake each other in native segments, so what comes to a Python segment before its turn waits.
-        """
-        if work.row >= 0:
-            self._finish(work, lambda: self._hand_over(work))
-            return
-        segment, number = work.job.segment, self._flying[work.job.id].number
-        if number < 0:  # on the caller's thread, beside the queue
-            self._finish(work, lambda: self._python_segment(work.job))
-            return
-        self._early[segment, number] = work
-        while (due := self._early.pop((segment, self._turn.get(segment, 0)), None)) is not None:
-            self._turn[segment] = self._turn.get(segment, 0) + 1
-            self._finish(due, functools.partial(self._python_segment, due.job))
-
-    def _finish(self, work: Any, run: Callable[[], None]) -> None:
+        """One piece of Python work. Whatever happens, the batch goes on."""
         try:
-            run()
+            if work.row >= 0:
+                self._hand_over(work)
+            else:
+                self._python_segment(work.job)
         except BaseException as error:
             # Rows that nothing was made for must not go on. Only the caller's own thread is interrupted.
             self._fail_work(work, error)
@@ -305,6 +296,9 @@ class Run:
                 return [error] * len(active)
         results: list[Any] = []
         for row, x in zip(contexts, inputs, strict=True):
+            if self._engine.closed:
+                results.append(StateError("the pipeline is closed"))
+                continue
             try:
                 results.append(_as_tuple(operator.reference(row, *x)))
             except Exception as error:  # noqa: BLE001 - a user's code may raise anything; its row carries it
@@ -374,23 +368,30 @@ class Run:
                 'that uses it, or use the "spawn" start method'
             )
 
-    def close(self, wait_s: float | None = None) -> None:
-        """Stop all threads; idempotent. Rows in flight are finished first, queued ones dropped.
+    def close(self) -> None:
+        """Stop all threads; idempotent. Rows in flight are finished first, queued ones dropped."""
+        if not self.stop(_CLOSE_S):
+            warnings.warn(
+                f"a function of the pipeline has not returned for {_CLOSE_S:g} s after `close`; its thread and what it "
+                "works on stay until it does",
+                RuntimeWarning,
+                stacklevel=3,
+            )
 
-        Args:
-            wait_s: how long Python code that is running is waited for; by default until it ends.
-        """
+    def stop(self, wait_s: float) -> bool:
+        """Stop all threads. False if the user's code still runs after ``wait_s``."""
         if os.getpid() != self._pid:
-            return
+            return True
         self._engine.close()
         server = self._server
         if server is not None and server is not threading.current_thread():
             server.join(wait_s)
             if server.is_alive():
-                return  # what it works on must stay
+                return False
         self._server = None
         self._flying.clear()
         _live.discard(self)
+        return True
 
     @property
     def closed(self) -> bool:
@@ -407,6 +408,12 @@ class Run:
 
 def _serve(engine: Any, owner: weakref.ref[Run]) -> None:
     """The Python thread: it must not keep the run alive, so that a forgotten pipeline still ends."""
+    run = owner()
+    if run is None or not run._place.acquire(blocking=False):
+        return
+    run._server = threading.current_thread()
+    run._served.set()
+    del run
     while True:
         work = engine.next_python(1.0)
         if work is False:
@@ -426,7 +433,7 @@ def _serve(engine: Any, owner: weakref.ref[Run]) -> None:
 @atexit.register
 def _close_all() -> None:
     for run in list(_live):
-        run.close(_EXIT_S)
+        run.stop(_EXIT_S)
 
 
 def _as_tuple(x: Any) -> tuple[Any, ...]:

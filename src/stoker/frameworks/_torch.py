@@ -11,7 +11,8 @@ import torch
 from ..contract.batch import Batch
 from ..contract.errors import ArgumentError, StateError
 from ..contract.types import DType
-from ..executor.execution import AtEnd, Delivered
+from ..executor.execution import Delivered
+from ..executor.schedule import AtEnd
 from ..frontends.pipeline import Pipeline
 from ..graph.plan import PlannedOutput
 

@@ -64,7 +64,7 @@ class Runtime:
         self.lost: dict[str, str] = {}  # variables without a value after an `if`, with the reason
 
     def branch(self, condition: Any, names: tuple[str, ...], forbidden: tuple[str, int] | None) -> Plain | OnNode:
-        """Begin an ``if``. ``forbidden``: what its branches do that only works with a Python condition, and the line."""
+        """Begin an ``if``. ``forbidden``: what its branches do that needs a Python condition, and the line."""
         if not isinstance(condition, DataNode):
             return Plain(bool(condition))
         if forbidden is not None:
@@ -141,9 +141,8 @@ class Runtime:
 
 
 def _has_node(values: Sequence[Any]) -> bool:
-    return any(
-        isinstance(x, DataNode) or (isinstance(x, (list, tuple)) and any(isinstance(i, DataNode) for i in x)) for x in values
-    )
+    parts = (x if isinstance(x, (list, tuple)) else (x,) for x in values)
+    return any(isinstance(x, DataNode) for part in parts for x in part)
 
 
 class Plain:
@@ -215,8 +214,8 @@ class OnNode:
         self._builder.guards = self._outer
         if kind is None and self._side not in self._after:
             raise ArgumentError(
-                message("if", "expected the branch to be executed to its end, got a `return`, `break` or `continue` in a "
-                        "loop, `with` or `try`", source=self._line,
+                message("if", "expected the branch to be executed to its end, got a `return`, `break` or `continue` in "
+                        "a loop, `with` or `try`", source=self._line,
                         hint="Both branches of a condition on a node are executed; assign to a variable instead")
             )  # fmt: skip
 
@@ -249,8 +248,9 @@ class OnNode:
         if not (_mergeable(a) and _mergeable(b)):
             kinds = " and ".join(repr(type(x).__name__) for x in (a, b))
             return self._lose(name, f"its values in the two branches cannot be put together ({kinds})")
-        operands = [self._condition, *(x if isinstance(x, DataNode) else self._builder.constant(x, "if") for x in (a, b))]
-        return self._builder.call("_merge", operands, {"variable": name if name.isidentifier() else ""})
+        nodes = [x if isinstance(x, DataNode) else self._builder.constant(x, "if") for x in (a, b)]
+        variable = name if name.isidentifier() else ""
+        return self._builder.call("_merge", [self._condition, *nodes], {"variable": variable})
 
     def _lose(self, name: str, why: str) -> Unbound:
         self._lost[name] = f"expected a value for every row, got none: {why} (`if` at {self._line})"
@@ -265,7 +265,6 @@ def _like(a: Any, parts: list[Any]) -> Any:
 
 def _mergeable(x: Any) -> bool:
     return isinstance(x, (DataNode, bool, int, float, np.ndarray, np.generic)) or hasattr(x, "__stoker_constant__")
-
 
 
 class _Conversions:
@@ -304,8 +303,8 @@ def convert(define: Callable[..., Any]) -> Callable[..., Any]:
     converted = rewrite(define, conversions.runtime)
     if converted is None:
         raise ArgumentError(
-            f"`pipeline_def`: expected a function whose source can be read for enable_conditionals=True; that of `{name}` "
-            "cannot (it was typed at Python's prompt, or made by `exec`). Put it into a file or a notebook cell"
+            f"`pipeline_def`: expected a function whose source can be read for enable_conditionals=True; that of "
+            f"`{name}` cannot (it was typed at Python's prompt, or made by `exec`). Put it into a file or a notebook cell"
         )
 
     @functools.wraps(define)

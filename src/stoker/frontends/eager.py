@@ -21,10 +21,11 @@ import numpy as np
 
 from ..contract.batch import Batch
 from ..contract.errors import ArgumentError, UnsupportedError, did_you_mean
+from ..contract.feed import to_array
 from ..contract.lowering import Undeclared
 from ..contract.operator import Operator, Spec
 from ..contract.types import DType
-from ..executor.run import Run, to_array
+from ..executor.run import Run
 from ..executor.schedule import Rows
 from ..graph.plan import make_plan
 from ..settings import default_threads
@@ -103,7 +104,7 @@ _DTYPES: dict[Any, int] = {t.numpy: int(t) for t in DType}
 
 
 _UNNAMED = {3: "HWC", 4: "FHWC"}
-_CHANNELS = 4  # more of them are hardly an image's channels, and would only make plans
+_CHANNELS = 16  # more of them are hardly an image's channels, and would only make plans
 
 
 def _spec(x: Any, layout: str = "") -> tuple[Any, ...]:
@@ -200,7 +201,7 @@ def _column(x: Any, rows: int | None, name: str) -> tuple[Any, tuple[Any, ...]]:
 
 def _argument(value: Any, argument: Any, rows: int | None, name: str, key: str) -> tuple[Any, Any]:
     """A numeric argument as something to feed, so that calls with other values share a plan; None if it is constant."""
-    if isinstance(value, float) or type(value) is int:
+    if isinstance(value, float) or (type(value) is int and -(1 << 63) <= value < 1 << 64):
         return float(value), _FLOAT64
     if isinstance(value, Batch):
         arrays = [np.ascontiguousarray(v) for v in value]

@@ -16,7 +16,7 @@ from .definition import DataNode
 def _call(op: str, *operands: Any) -> DataNode:
     node = next((x for x in operands if isinstance(x, DataNode)), None)
     if node is None:
-        raise ArgumentError(f"`math.{op}`: expected a node of a pipeline, got {operands[0]!r}. Use NumPy for plain numbers")
+        raise ArgumentError(f"`math.{op}`: expected a node of a pipeline, got {operands[0]!r}. Use NumPy for numbers")
     return node.builder.call("_arithmetic", operands, {"op": op})  # type: ignore[no-any-return]
 
 

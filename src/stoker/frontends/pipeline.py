@@ -18,8 +18,9 @@ from .definition import DataNode, GraphBuilder
 from .registry import find
 
 if TYPE_CHECKING:  # what plans and runs is imported when the first pipeline is built: `import stoker` stays light
-    from ..executor.execution import Allocate, AtEnd, Delivered, Execution
+    from ..executor.execution import Allocate, Delivered, Execution
     from ..executor.report import Report
+    from ..executor.schedule import AtEnd
 
 # Arguments of DALI's Pipeline that choose between its executors: accepted, there is one way to run here.
 _ACCEPTED = frozenset({

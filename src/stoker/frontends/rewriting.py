@@ -10,8 +10,9 @@
                               if stoker_if_0.on_node: x = stoker_if_0.old("x")
                               ... the other branch, then x = stoker_if_0.merged("x")
 
-Everything stays in one function, so that Python's own rules for variables, loops and exceptions hold. An early ``return``
-becomes an assignment: what follows an ``if`` with a ``return`` moves into its other branch. Line numbers stay the user's.
+Everything stays in one function, so that Python's own rules for variables, loops and exceptions hold. An early
+``return`` becomes an assignment: what follows an ``if`` with a ``return`` moves into its other branch. Line numbers
+stay the user's.
 """
 
 from __future__ import annotations
@@ -32,9 +33,13 @@ N = TypeVar("N", bound=ast.AST)
 
 
 def rewrite(function: types.FunctionType, helper: Any) -> Callable[..., Any] | None:
-    """``function`` over again with conditions that may be nodes; None if its source cannot be read, or it yields."""
+    """``function`` over again with conditions that may be nodes; None if its source cannot be read, or it yields, or it
+    is inside of a function that was rewritten.
+    """
     code = function.__code__
     if code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+        return None
+    if HELPER in code.co_freevars:
         return None
     tree = _parse(code)
     if tree is None:
@@ -47,8 +52,9 @@ def rewrite(function: types.FunctionType, helper: Any) -> Callable[..., Any] | N
     flags = code.co_flags & _future_flags()
     made: dict[str, Any] = {}
     exec(compile(module, code.co_filename, "exec", flags=flags, dont_inherit=True), made)  # the user's own code
-    new = next(c for c in made["factory"].__code__.co_consts if isinstance(c, types.CodeType) and c.co_name == tree.name)
-    new = new.replace(co_qualname=code.co_qualname)
+    codes = (c for c in made["factory"].__code__.co_consts if isinstance(c, types.CodeType))
+    new = next(c for c in codes if c.co_name == tree.name)
+    new = _qualified(new, new.co_qualname, code.co_qualname)
     cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
     cells[HELPER] = types.CellType(helper)
     closure = tuple(cells[name] for name in new.co_freevars)
@@ -58,10 +64,17 @@ def rewrite(function: types.FunctionType, helper: Any) -> Callable[..., Any] | N
     return result
 
 
+def _qualified(code: types.CodeType, made: str, name: str) -> types.CodeType:
+    """The code, and the code of functions in it, under the user's names: those that tracebacks show."""
+    consts = tuple(_qualified(c, made, name) if isinstance(c, types.CodeType) else c for c in code.co_consts)
+    return code.replace(co_qualname=name + code.co_qualname.removeprefix(made), co_consts=consts)
+
+
 def _future_flags() -> int:
     import __future__
 
-    return sum(getattr(__future__, name).compiler_flag for name in __future__.all_feature_names if name != "nested_scopes")
+    names = (n for n in __future__.all_feature_names if n != "nested_scopes")  # an old feature with the flag of another
+    return sum(getattr(__future__, n).compiler_flag for n in names)
 
 
 def _parse(code: types.CodeType) -> ast.FunctionDef | None:
@@ -115,28 +128,43 @@ class _Assigned(ast.NodeVisitor):
         self.forbidden: tuple[str, int] | None = None
 
     def visit(self, node: ast.AST) -> None:
-        if isinstance(node, ast.Name) and isinstance(node.ctx, (ast.Store, ast.Del)):
-            self.names[node.id] = None
-        elif isinstance(node, (ast.Attribute, ast.Subscript)) and not isinstance(node.ctx, ast.Load):
-            what = "an assignment to an attribute" if isinstance(node, ast.Attribute) else "an assignment to an element"
-            self.forbidden = self.forbidden or (what, node.lineno)
+        self.names.update(dict.fromkeys(_binds(node)))
+        what = _reaches_out(node)
+        if what and self.forbidden is None:
+            self.forbidden = (what, getattr(node, "lineno", 0))
+        if isinstance(node, _COMPREHENSIONS):  # their own variables are not the function's, but walruses are
+            walruses = [n for n in ast.walk(node) if isinstance(n, ast.NamedExpr)]
+            self.names.update((n.target.id, None) for n in walruses)
+        elif not isinstance(node, _SCOPES):
             self.generic_visit(node)
-        elif isinstance(node, (ast.Global, ast.Nonlocal)):
-            self.forbidden = self.forbidden or (f"`{type(node).__name__.lower()}`", node.lineno)
-        elif isinstance(node, (ast.Import, ast.ImportFrom)):
-            self.names.update((a.asname or a.name.split(".")[0], None) for a in node.names)
-        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            self.names[node.name] = None
-        elif isinstance(node, _COMPREHENSIONS):  # their own variables are not the function's, but walruses are
-            for inner in ast.walk(node):
-                if isinstance(inner, ast.NamedExpr):
-                    self.names[inner.target.id] = None
-        elif not isinstance(node, ast.Lambda):
-            if isinstance(node, (ast.MatchAs, ast.MatchStar)) and node.name:
-                self.names[node.name] = None
-            elif isinstance(node, ast.MatchMapping) and node.rest:
-                self.names[node.rest] = None
-            self.generic_visit(node)
+
+
+def _binds(node: ast.AST) -> list[str]:
+    """The variables that a node by itself gives a value (or takes it from)."""
+    match node:
+        case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
+            return [name]
+        case ast.Import(names=names) | ast.ImportFrom(names=names):
+            return [a.asname or a.name.split(".")[0] for a in names]
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            return [name]
+        case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)) | ast.MatchMapping(rest=str(name)):
+            return [name]
+    return []
+
+
+def _reaches_out(node: ast.AST) -> str | None:
+    """What a node changes beyond the function's variables."""
+    match node:
+        case ast.Attribute(ctx=ast.Store() | ast.Del()):
+            return "an assignment to an attribute"
+        case ast.Subscript(ctx=ast.Store() | ast.Del()):
+            return "an assignment to an element"
+        case ast.Global():
+            return "`global`"
+        case ast.Nonlocal():
+            return "`nonlocal`"
+    return None
 
 
 def _assigned(statements: Sequence[ast.stmt], outer: set[str]) -> _Assigned:
@@ -191,7 +219,8 @@ def _lifted(block: Sequence[ast.stmt]) -> list[ast.stmt]:
         if isinstance(s, ast.If) and _returns(s):
             rest = list(block[i + 1 :])
             body = s.body if _ends(s.body) else [*s.body, *rest]
-            orelse = s.orelse if _ends(s.orelse) else [*s.orelse, *(copy.deepcopy(rest) if body is not s.body else rest)]
+            again = rest if body is s.body else copy.deepcopy(rest)
+            orelse = s.orelse if _ends(s.orelse) else [*s.orelse, *again]
             out.append(_at(ast.If(s.test, _lifted(body), _lifted(orelse)), s))
             return out
         out.append(s)
@@ -226,9 +255,10 @@ class _Rewriter(ast.NodeTransformer):
 
     def function(self, node: ast.FunctionDef) -> None:
         """Rewrite a function's body in place."""
-        kept, self._outer = self._outer, {
-            n for kind in (ast.Global, ast.Nonlocal) for s in _own(node, kind) for n in s.names
-        }  # fmt: skip
+        kept, self._outer = (
+            self._outer,
+            {name for s in (*_own(node, ast.Global), *_own(node, ast.Nonlocal)) for name in s.names},
+        )
         if any(isinstance(s, ast.If) and _returns(s) for s in node.body):
             first = _at(ast.Assign([ast.Name(RESULT, ast.Store())], ast.Constant(None)), node.body[0])
             last = _at(ast.Return(ast.Name(RESULT, ast.Load())), node.body[-1])

@@ -113,16 +113,32 @@ struct WorkBox {
   PythonWork work;
 };
 
+// While the interpreter ends, it ends each thread that asks for the GIL by unwinding its stack. In C++ frames that must
+// not throw, that would abort the process; such a thread sleeps instead until the process is gone.
+void take_gil(PyThreadState* state) {
+  ++gil_acquired;
+  try {
+    PyEval_RestoreThread(state);
+  } catch (...) {
+    for (;;) ::pause();
+  }
+}
+
 template <class F>
 auto without_gil(F f) {
-  nb::gil_scoped_release release;
-  if constexpr (std::is_void_v<decltype(f())>) {
-    f();
-    ++gil_acquired;
-  } else {
-    auto result = f();
-    ++gil_acquired;
-    return result;
+  PyThreadState* const state = PyEval_SaveThread();
+  try {
+    if constexpr (std::is_void_v<decltype(f())>) {
+      f();
+      take_gil(state);
+    } else {
+      auto result = f();
+      take_gil(state);
+      return result;
+    }
+  } catch (...) {
+    take_gil(state);
+    throw;
   }
 }
 

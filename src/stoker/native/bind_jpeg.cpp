@@ -61,7 +61,8 @@ Window window_of(const std::optional<WindowTuple>& window, stoker::jpeg::Extent 
   const Window w{at(0), at(1), at(2), at(3)};
   const bool inside_x = 0 <= w.x0 && w.x0 < w.x1 && w.x1 <= whole.width;
   const bool inside_y = 0 <= w.y0 && w.y0 < w.y1 && w.y1 <= whole.height;
-  if (!inside_x || !inside_y) throw nb::value_error("`jpeg_decode`: expected `window` to be inside the image and not empty");
+  if (!inside_x || !inside_y)
+    throw nb::value_error("`jpeg_decode`: expected `window` to be inside the image and not empty");
   return w;
 }
 

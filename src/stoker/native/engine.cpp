@@ -58,7 +58,6 @@ uint8_t* allocate_block(size_t* bytes) {
 constexpr double kMaxBytes = 1ull << 40;  // a declared size above this is a mistake, not a request
 constexpr int kMinParked = 8;
 
-// NaN is no extent; what no memory can hold stays a number that can be multiplied without overflow as a double.
 // A short look before sleeping: waking a thread costs more than a small batch takes.
 template <class F>
 void spin_until(F done) {
@@ -70,6 +69,7 @@ void spin_until(F done) {
   }
 }
 
+// NaN is no extent; what no memory can hold stays a number that can be multiplied without overflow as a double.
 int64_t extent_of(double x) { return x > 0 ? static_cast<int64_t>(std::fmin(x, 0x1p62)) : 0; }
 
 double bytes_of(DType dtype, const int64_t* shape, int64_t rank) {
@@ -204,12 +204,13 @@ void Engine::prepare(Job* job) {
 }
 
 void Engine::submit(Job* job) {
-  prepare(job);
-  job->inlined = false;
+  if (job->state != JobState::Idle) return;
   std::unique_lock<std::mutex> lock(mutex_);
-  job->sequence = ++sequence_;
   if (workers_.empty() && !closed_)
     for (int i = 0; i < thread_count_; ++i) workers_.emplace_back([this] { work(); });
+  prepare(job);
+  job->inlined = false;
+  job->sequence = ++sequence_;
   start_segment(job, &lock);
 }
 

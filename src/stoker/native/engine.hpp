@@ -125,7 +125,7 @@ class Engine {
 
   Job* acquire(int64_t rows);   // an idle job with room for `rows`
   void release(Job* job);       // after its outputs have been taken
-  void submit(Job* job);        // queue it; starts the threads when called first
+  void submit(Job* job);        // queue it, once; starts the threads when called first
   void begin(Job* job);         // run it on the caller's thread instead (then `advance`)
   bool advance(Job* job, PythonWork* work);  // true: done; false: `work` is to be run, then `finish_python`
 

@@ -174,12 +174,13 @@ class MultipleScans {
   void carve(Carver& pieces) {
     passes_ = pieces.take<Pass>(static_cast<size_t>(count_));
     int at = 0;
-    bool seen[kMaxComponents] = {};
+    bool seen[kMaxComponents] = {}, again = false;
     each_scan([&](const Info& state, size_t end) {
       Pass local;
       Pass& pass = *(passes_ ? new (passes_ + at++) Pass : &local);
       begin_pass(state, end, seen, pass);
       carve_pass(pieces, pass);
+      again |= pass.again;
       return true;
     });
     picture_.carve(pieces);
@@ -189,8 +190,8 @@ class MultipleScans {
       if (!p.needed()) continue;
       const size_t blocks = static_cast<size_t>(p.blocks_wide() * p.v);
       masks_[i] = pieces.take<uint64_t>(info_.progressive ? blocks : 0);
-      kept_last_[i] = pieces.take<int16_t>(info_.progressive ? 0 : blocks);
-      kept_ends_[i] = pieces.take<uint8_t>(info_.progressive ? 0 : blocks);
+      aside_[i] = pieces.take<int16_t>(again ? 64 * blocks : 0);
+      aside_ends_[i] = pieces.take<uint8_t>(again ? blocks : 0);
     }
   }
 
@@ -203,7 +204,7 @@ class MultipleScans {
       const int c = state.scan.component[i];
       const Plane& p = picture_.plane[c];
       pass.wanted |= p.needed() && !(ac && p.stride == 1);
-      pass.again |= seen[c];
+      pass.again |= seen[c] && pass.coding == Coding::Sequential;
       seen[c] = true;
     }
   }
@@ -226,8 +227,9 @@ class MultipleScans {
       Pass& pass = passes_[i];
       const Scan& scan = pass.head.scan;
       if (!pass.wanted) continue;
-      const uint8_t* symbols = pass.bands ? ac_symbols(data_, pass.head, 0) : nullptr;
-      if (pass.bands && (!symbols || !build_band(symbols, pass.coding == Coding::AcRefine, *pass.bands))) return false;
+      if (!has_tables(pass)) return false;
+      const bool refinement = pass.coding == Coding::AcRefine;
+      if (pass.bands && !build_band(ac_symbols(data_, pass.head, 0), refinement, *pass.bands)) return false;
       if (pass.dc && !build_tables(data_, size_, pass.head, pass.dc, pass.ac)) return false;
       pass.mcu = make_mcu(pass.head, picture_.plane, pass.dc, pass.ac);
       pass.band = {pass.bands, scan.first, scan.last, scan.shift, 0};
@@ -235,6 +237,15 @@ class MultipleScans {
       pass.segments.start_scan(scan.data, pass.head.restart_interval);
     }
     return true;
+  }
+
+  // libjpeg supplies the standard's tables to sequential files only.
+  bool has_tables(const Pass& pass) const {
+    const Scan& scan = pass.head.scan;
+    const TableOffsets& tables = pass.head.tables;
+    if (pass.bands) return tables.ac[scan.ac[0]] != 0;
+    if (pass.coding != Coding::DcFirst) return true;
+    return std::all_of(scan.dc, scan.dc + scan.count, [&](uint8_t table) { return tables.dc[table] != 0; });
   }
 
   void hold(int row) {
@@ -265,9 +276,9 @@ class MultipleScans {
     }
     aim_mcu(pass.head, picture_.plane, row, pass.mcu);
     if (pass.coding == Coding::Sequential) {
-      if (pass.again) keep(scan);
+      if (pass.again) set_aside(scan);
       pass.segments.decode(SequentialCoder{decode_, pass.mcu}, 0, width);
-      if (pass.again) merge(scan);
+      if (pass.again) lay_over(scan);
       return;
     }
     const auto decode = pass.coding == Coding::DcFirst ? coders_.dc_first : coders_.dc_refine;
@@ -283,28 +294,31 @@ class MultipleScans {
     return out;
   }
 
-  // A further sequential scan of a component overwrites the coefficients that it has and leaves the others. The
-  // decoder writes the last one always, and counts only what it wrote itself.
-  void keep(const Scan& scan) {
+  // A further sequential scan of a component overwrites the coefficients that it has and leaves the others alone. The
+  // decoder starts from zeros and writes some, so it works on blocks of its own, which are then laid over the old ones.
+  void set_aside(const Scan& scan) {
     for (int i = 0; i < scan.count; ++i) {
       const int c = scan.component[i];
       const Plane& p = picture_.plane[c];
       if (!p.needed() || p.stride == 1) continue;
       const size_t blocks = p.block_index(p.held_rows.end);
-      std::copy_n(p.ends, blocks, kept_ends_[c]);
-      for (size_t b = 0; b < blocks; ++b) kept_last_[c][b] = p.coefficients[64 * b + 63];
+      std::copy_n(p.ends, blocks, aside_ends_[c]);
+      std::copy_n(p.coefficients, 64 * blocks, aside_[c]);
+      std::fill_n(p.ends, blocks, uint8_t{0});
+      std::fill_n(p.coefficients, 64 * blocks, int16_t{0});
     }
   }
-  void merge(const Scan& scan) {
+  void lay_over(const Scan& scan) {
     for (int i = 0; i < scan.count; ++i) {
       const int c = scan.component[i];
       const Plane& p = picture_.plane[c];
       if (!p.needed() || p.stride == 1) continue;
       const size_t blocks = p.block_index(p.held_rows.end);
       for (size_t b = 0; b < blocks; ++b) {
-        p.ends[b] = std::max(p.ends[b], kept_ends_[c][b]);
-        int16_t& last = p.coefficients[64 * b + 63];
-        if (last == 0) last = kept_last_[c][b];
+        const int first_ac = p.ends[b] ? 1 : 0;  // without data, DC stays as well
+        for (size_t k = 64 * b + first_ac; k < 64 * (b + 1); ++k)
+          if (p.coefficients[k] == 0) p.coefficients[k] = aside_[c][k];
+        p.ends[b] = std::max(p.ends[b], aside_ends_[c][b]);
       }
     }
   }
@@ -333,8 +347,8 @@ class MultipleScans {
   bool unsupported_ = false, damaged_ = false;
   Pass* passes_ = nullptr;
   uint64_t* masks_[kMaxComponents] = {};
-  int16_t* kept_last_[kMaxComponents] = {};
-  uint8_t* kept_ends_[kMaxComponents] = {};
+  int16_t* aside_[kMaxComponents] = {};
+  uint8_t* aside_ends_[kMaxComponents] = {};
 };
 
 }  // namespace

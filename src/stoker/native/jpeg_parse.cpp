@@ -150,6 +150,16 @@ bool read_progression(const uint8_t* p, Scan& scan) {
   return band && scan.shift <= 13 && (scan.shift_before == 0 || scan.shift == scan.shift_before - 1);
 }
 
+// Table numbers must be below 4, and are made so where the scan does not use the table.
+bool right_tables(const Info& info, Scan& scan, int i) {
+  const bool dc = !info.progressive || (scan.first == 0 && scan.shift_before == 0);
+  const bool ac = !info.progressive || scan.first > 0;
+  if ((dc && scan.dc[i] > 3) || (ac && scan.ac[i] > 3)) return false;
+  scan.dc[i] &= 3;
+  scan.ac[i] &= 3;
+  return true;
+}
+
 Stop read_scan(Segment s, Info& info) {
   const int count = s.size ? s.p[0] : 0;
   if (count < 1 || count > kMaxComponents || s.size != 4 + 2 * static_cast<size_t>(count))
@@ -158,22 +168,22 @@ Stop read_scan(Segment s, Info& info) {
   Scan scan;
   scan.count = static_cast<uint8_t>(count);
   scan.data = s.offset + static_cast<uint32_t>(s.size);
+  if (info.progressive && !read_progression(s.p + 1 + 2 * count, scan)) return broken(info, "impossible progression");
   int blocks = 0;
   for (int i = 0; i < kMaxComponents && i < count; ++i) {  // the first bound is for GCC 12, which warns without it
     const int c = find_component(info, s.p[1 + 2 * i], i);
     if (c < 0 || (i && c <= scan.component[i - 1])) return broken(info, "scan with a wrong component");
     const int selectors = s.p[2 + 2 * i];
-    if (selectors >> 4 > 3 || (selectors & 15) > 3) return broken(info, "scan with a wrong table number");
     scan.component[i] = static_cast<uint8_t>(c);
     scan.dc[i] = static_cast<uint8_t>(selectors >> 4);
     scan.ac[i] = static_cast<uint8_t>(selectors & 15);
+    if (!right_tables(info, scan, i)) return broken(info, "scan with a wrong table number");
     const Component& component = info.component[c];
     if (component.quantiser > 3 || !info.tables.quantiser[component.quantiser])
       return broken(info, "no quantisation table");
     blocks += component.h * component.v;
   }
   if (count > 1 && blocks > kMaxBlocksPerMcu) return broken(info, "more than 10 blocks in an MCU");
-  if (info.progressive && !read_progression(s.p + 1 + 2 * count, scan)) return broken(info, "impossible progression");
   info.scan = scan;
   return Stop::AtScan;
 }

@@ -56,8 +56,8 @@ Mcu make_mcu(const ScanHead& head, const Plane* planes, const DcTable* dc, const
     const int h = head.interleaved() ? p.h : 1, v = head.interleaved() ? p.v : 1;
     for (int b = 0; b < h * v; ++b) {
       McuBlock& block = mcu.block[mcu.count++];
-      block.dc = dc + first_user(scan.dc, i);
-      block.ac = ac + first_user(scan.ac, i);
+      block.dc = dc ? dc + first_user(scan.dc, i) : nullptr;
+      block.ac = ac ? ac + first_user(scan.ac, i) : nullptr;
       block.component = scan.component[i];
       block.step = h;
       block.offset = b % h;

@@ -29,7 +29,7 @@ bool load_quantiser(const uint8_t* data, const TableOffsets& tables, const Compo
 // False: a table is missing or impossible.
 bool build_tables(const uint8_t* data, size_t size, const ScanHead& head, DcTable* dc, AcTable* ac);
 
-// The scan's MCU: which component and tables each block has.
+// The scan's MCU: which component and tables (if the scan has any) each block has.
 Mcu make_mcu(const ScanHead& head, const Plane* planes, const DcTable* dc, const AcTable* ac);
 
 // Points the blocks at the held coefficients of row `row` of MCUs (of the scan).

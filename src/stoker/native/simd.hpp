@@ -4,17 +4,28 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 namespace stoker {
 
 enum class Isa : int { Plain = 0, AVX2 = 1, AVX512 = 2, NEON = 3 };
+
+#if defined(__x86_64__)
+// `__builtin_cpu_supports` of Clang before version 17 does not know the name.
+inline bool has_f16c() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+}
+#endif
 
 inline Isa detect_isa() {
 #if defined(__x86_64__)
   __builtin_cpu_init();
   if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"))
     return Isa::AVX512;
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c")) return Isa::AVX2;
+  if (__builtin_cpu_supports("avx2") && has_f16c()) return Isa::AVX2;
   return Isa::Plain;
 #elif defined(__aarch64__)
   return Isa::NEON;

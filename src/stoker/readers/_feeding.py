@@ -131,8 +131,8 @@ class Feeder:
         raise StateError(
             message(
                 "external_source", "expected a source that can be resumed, got one that only runs forward",
-                source=source, hint="Use a sequence, a callback that takes the number of the batch, or with batch=False a "
-                "callback that takes a types.SampleInfo",
+                source=source, hint="Use a sequence, a callback that takes the number of the batch, or with "
+                "batch=False a callback that takes a types.SampleInfo",
             )
         )  # fmt: skip
 
@@ -151,7 +151,7 @@ class Feeder:
         if rows == 0:
             raise DataError("expected at least one row, got an empty batch. Raise StopIteration to end an epoch")
         if rows > limit:
-            raise DataError(f"expected at most {limit} rows (the pipeline's batch_size), got {rows}")
+            raise DataError(f"expected at most {limit} rows (the batch_size, or what another source gave), got {rows}")
         for column in made[1:]:
             if len(column) != rows:
                 raise DataError(f"expected outputs with one number of rows, got {rows} and {len(column)}")
@@ -239,8 +239,8 @@ class IterableFeeder(Feeder):
     def pull(self, count: int, epoch: int) -> tuple[Column, ...]:
         if self._spent:
             raise StateError(
-                "the source of `external_source` is an iterator, which has ended and cannot begin again. Pass the iterable "
-                "or the generator function itself"
+                "the source of `external_source` is an iterator, which has ended and cannot begin again. Pass the "
+                "iterable or the generator function itself"
             )
         if self._by_batch:
             return self._batch(self._next(), count)
@@ -415,8 +415,8 @@ def choose_feeder(args: Mapping[str, Any], declared: Declared) -> Feeder:
         once = isinstance(source, Iterator)
         if once and cycle in ("quiet", "raise"):
             raise ArgumentError(
-                "expected an iterable that can begin again for `cycle`, got an iterator. Pass the iterable, or the generator "
-                "function itself"
+                "expected an iterable that can begin again for `cycle`, got an iterator. Pass the iterable, or the "
+                "generator function itself"
             )
         make = None if once else lambda: iter(source)
         return IterableFeeder(declared, source, make, by_batch=by_batch, cycle=cycle, copies=copies)

@@ -297,7 +297,7 @@ class _Trial:
         plan = make_plan(graph, self.find, passes=passes)
         run = Run(plan, graph, max(1, threads), self.seed, {})
         try:
-            made = run.collect(run.submit(rows, fed, {})) if threads else run.run_here(rows, fed)
+            made = run.collect(run.prepare(rows, fed, {})) if threads else run.run_here(rows, fed)
         finally:
             run.close()
         columns = [[np.array(x) for x in output] for output in made]

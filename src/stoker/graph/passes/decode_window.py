@@ -11,18 +11,20 @@ from dataclasses import replace
 
 from ...contract.expr import is_static
 from ...contract.step import Native, Step, StepList, Value, View, ViewOp
+from ..lower import number_sources
 
 
 def push_windows(steps: StepList) -> StepList:
     """Move slices of the first two axes into the kernels that take a window."""
     users = Counter(v for step in steps.steps for v in step.inputs)
+    kept = set(steps.outputs).union(*(number_sources(step, steps) for step in steps.steps))
     values = dict(steps.values)
     result: list[Step | None] = []
     made_at: dict[int, int] = {}
     for step in steps.steps:
         at = made_at.get(step.inputs[0]) if isinstance(step.body, View) else None
         maker = result[at] if at is not None else None
-        if maker is None or users[step.inputs[0]] != 1 or step.inputs[0] in steps.outputs:
+        if maker is None or users[step.inputs[0]] != 1 or step.inputs[0] in kept:
             pushed: tuple[Step, ...] = (step,)
         else:
             pushed = _push(maker, step, values)
@@ -32,8 +34,7 @@ def push_windows(steps: StepList) -> StepList:
         for new in pushed:
             made_at.update(dict.fromkeys(new.outputs, len(result)))
             result.append(new)
-    kept = [step for step in result if step is not None]
-    return StepList(kept, values, steps.outputs, steps.fed, steps.readers)
+    return StepList([step for step in result if step is not None], values, steps.outputs, steps.fed, steps.readers)
 
 
 def _push(maker: Step, view: Step, values: dict[int, Value]) -> tuple[Step, ...]:

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from .cast import cast_array
 from ...contract.types import DType
+from .cast import cast_array
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "cbrt": np.cbrt, "exp": np.exp, "log": np.log, "log2": np.log2,
@@ -31,7 +31,7 @@ _PLAIN: dict[str, Callable[..., Any]] = {
 
 
 def common_type(types: list[np.dtype[Any]]) -> np.dtype[Any]:
-    """The promoted type by its rule: the widest float, else the smallest integer type that holds both, at most int64."""
+    """The promoted type by its rule: the widest float, else the smallest integer type that holds all, at most int64."""
 
     def two(a: np.dtype[Any], b: np.dtype[Any]) -> np.dtype[Any]:
         if "f" in (a.kind, b.kind):

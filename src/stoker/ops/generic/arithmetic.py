@@ -64,10 +64,10 @@ class Arithmetic(Operator, name="_arithmetic"):
         op = c.const("op")
         c.expect(len(operands) == OPERANDS[op], "expected {0} operands, got {1}", OPERANDS[op], len(operands))
         check_types(c, op, [x.dtype for x in operands])
-        operands, per_frame = _aligned(c, operands)
-        shape, layout = _shape(c, operands), _layout(c, operands)
+        aligned, per_frame = _aligned(c, operands)
+        shape, layout = _shape(c, aligned), _layout(c, aligned)
         inputs: list[Value] = []
-        px = [_operand(c, x, inputs, len(shape)) for x in operands]
+        px = [_operand(c, x, inputs, len(shape)) for x in aligned]
         program = combine(op, px)
         if inputs:
             inputs = _framed(c, inputs, px, shape)
@@ -157,8 +157,8 @@ def _layout(c: Lowering, operands: Sequence[Value]) -> str:
         if not longest.endswith(x.layout):
             c.expect(
                 False,
-                f"expected operands with the same axes, got layouts {longest} and {x.layout}. Transpose one of them, or "
-                'use `reshape(x, layout="")` if the names do not matter',
+                f"expected operands with the same axes, got layouts {longest} and {x.layout}. Transpose one of them, "
+                'or use `reshape(x, layout="")` if the names do not matter',
             )
     return longest if max(x.rank for x in operands) == len(longest) else ""
 

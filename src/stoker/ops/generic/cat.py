@@ -53,9 +53,8 @@ class Cat(Operator, name="cat"):
             return c.python([Spec(dtype, tuple(shape), layout)], inputs)[0]
         order = (*(i for i in range(rank) if i != axis), axis)
         pre = [] if axis == rank - 1 else [ViewOp("permute", list=order)]
-        program = [
-            load(x.dtype, i, k).convert(dtype) for i, x in enumerate(inputs) for k in range(int(x.shape[axis]))
-        ]  # fmt: skip
+        counts = [int(n) for n in (x.shape[axis] for x in inputs) if ex.is_static(n)]
+        program = [load(x.dtype, i, k).convert(dtype) for i, x in enumerate(inputs) for k in range(counts[i])]
         return channelled(c, inputs, [pre] * len(inputs), program, shape, axis, layout)
 
     def reference(self, row: RowContext, *inputs: Any) -> Any:

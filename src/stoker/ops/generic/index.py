@@ -67,9 +67,9 @@ class Index(Operator, name="_index"):
 
 
 def _number(c: Lowering, v: Value) -> Any:
-    single = all(ex.is_static(e) and e == 1 for e in v.shape)
-    if not single:
-        count = ex.Expr("count", v.id) if any(not ex.is_static(e) for e in v.shape) else float(np.prod(v.shape))
+    known = ex.product(v.shape)
+    if known != 1:
+        count = ex.Expr("count", v.id) if known is None else known
         c.require(ex.equal(count, 1), "expected one number as index, got a tensor of {0} elements", count)
     return c.element(v)
 

@@ -38,9 +38,11 @@ class Merge(Operator, name="_merge"):
         what = f"`{name}` to have one type and number of axes" if name else "one type and number of axes"
         if a.dtype != b.dtype or a.rank != b.rank:
             kinds = " and ".join(f"{x.dtype} with {x.rank} axes" for x in (a, b))
-            c.expect(False, f"expected {what} in both branches, got {kinds}. Use `fn.cast` or `fn.reshape` in one of them")
+            hint = "Use `fn.cast` or `fn.reshape` in one of them"
+            c.expect(False, f"expected {what} in both branches, got {kinds}. {hint}")
         if a.layout and b.layout and a.layout != b.layout:
-            c.expect(False, f"expected one layout in both branches, got {a.layout} and {b.layout}")
+            layouts = f"{a.layout} and {b.layout}"
+            c.expect(False, f"expected one layout in both branches, got {layouts}. Use `fn.reshape` in one of them")
         c.expect(a.per_frame == b.per_frame, "expected values per frame in both branches or in none")
         known = [x if ex.same(x, y) else None for x, y in zip(a.shape, b.shape, strict=True)]
         out = c.opaque(a.dtype, a.rank, a.layout or b.layout, known)

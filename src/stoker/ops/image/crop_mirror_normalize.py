@@ -75,9 +75,10 @@ class CropMirrorNormalize(CropArguments, BoundsArguments, name="crop_mirror_norm
             c.require(False, "expected `mean` and `std` with a number of elements that is the same for all rows")
         known = {name: n for name, n in counts.items() if n is not None}
         count = int(channels) if ex.is_static(channels) else max(known.values())  # type: ignore[arg-type]
+        alike = set(known.values()) == {1} and not c.const("pad_output") and "fill_values" not in known
+        if alike and (count > MAX_CHANNELS or not ex.is_static(channels)):
+            return 0
         if not ex.is_static(channels):
-            if count == 1 and not c.const("pad_output") and "fill_values" not in known:
-                return 0
             c.require(count > 1, "expected images with a fixed number of channels")
             c.require(
                 ex.equal(channels, count), "expected {0} channels as in `mean` and `std`, got {1}", count, channels

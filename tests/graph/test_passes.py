@@ -1,0 +1,407 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The passes, each on small graphs: what they make of them as text, and what they must leave alone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from stoker import DataNode, Operator, Spec, fn
+from stoker.contract.step import Native, Stage, Step, StepList, View
+from stoker.contract.types import DType
+from stoker.frontends.conditionals import Runtime
+from stoker.frontends.definition import GraphBuilder
+from stoker.frontends.registry import find as find_public
+from stoker.graph.lower import lower, prune
+from stoker.graph.passes.common import merge_common
+from stoker.graph.passes.decode_window import push_windows
+from stoker.graph.passes.fusion import fuse
+from stoker.graph.plan import make_plan, transform
+from stoker.graph.show import show_steps
+from stoker.graph.verify import verify_steps
+from stoker.testing.reference import Fed
+
+SNAPSHOTS = Path(__file__).parent / "snapshots"
+ALL = frozenset({"common", "decode_window", "fusion", "memory"})
+Define = Callable[["Maker"], Any]
+
+
+def find(name: str) -> type[Operator]:
+    return Fed if name == Fed.name else find_public(name)
+
+
+class Maker:
+    """Fed values for small graphs."""
+
+    def __init__(self) -> None:
+        self.builder = GraphBuilder(find)
+
+    def fed(self, dtype: DType, shape: tuple[int | None, ...], layout: str = "") -> DataNode:
+        return self.builder.add_operator(Fed, Fed.complete({"spec": Spec(dtype, shape, layout)}, {}))
+
+    def image(self, dtype: DType = DType.UINT8, layout: str = "HWC") -> DataNode:
+        return self.fed(dtype, tuple(3 if a == "C" else None for a in layout), layout)
+
+    def encoded(self) -> DataNode:
+        return self.fed(DType.UINT8, (None,))
+
+    def number(self, dtype: DType = DType.FLOAT) -> DataNode:
+        return self.fed(dtype, ())
+
+
+def steps_of(define: Define, *passes: str) -> StepList:
+    maker = Maker()
+    with maker.builder:
+        made = define(maker)
+    graph = maker.builder.graph(made if isinstance(made, tuple) else (made,))
+    make_plan(graph, find, passes=frozenset(passes))  # whatever the passes make can be planned
+    return transform(graph, find, {}, frozenset(passes), {})
+
+
+def kinds(steps: StepList, kind: type) -> list[Step]:
+    return [s for s in steps.steps if isinstance(s.body, kind)]
+
+
+def stages(define: Define) -> int:
+    """How many stages a graph has once it is fused; views beside them are counted as well."""
+    return len(kinds(steps_of(define, *ALL), Stage))
+
+
+# ---- snapshots ----
+
+
+def common_steps(m: Maker) -> Any:
+    """Two crops of one window, with one of them flipped, and two draws that are two."""
+    x = m.image()
+    crops = [fn.crop(x, crop=(8, 8), crop_pos_x=0.25) for _ in range(2)]
+    return fn.flip(crops[0]), crops[1], fn.random.coin_flip(), fn.random.coin_flip()
+
+
+def decode_window(m: Maker) -> Any:
+    return fn.crop(fn.decoders.image(m.encoded()), crop=(8, 9), crop_pos_x=0.0)
+
+
+def absorbed_views(m: Maker) -> Any:
+    x = fn.resize(m.image(), size=(8, 9))
+    return fn.transpose(fn.flip(x, vertical=1), perm=(2, 0, 1))
+
+
+def joined_stages(m: Maker) -> Any:
+    x = fn.cast(m.image(), dtype=DType.FLOAT)
+    return fn.cast(fn.flip(x * 2.0) + m.number(), dtype=DType.UINT8)
+
+
+def training_chain(m: Maker) -> Any:
+    x = fn.resize(fn.decoders.image(m.encoded()), size=(8, 9))
+    return fn.crop_mirror_normalize(x, mean=[1.5, 2.5, 3.5], std=[4.0, 5.0, 6.0], mirror=m.number(DType.INT32))
+
+
+CASES: dict[str, tuple[Define, Callable[[StepList], StepList]]] = {
+    "common": (common_steps, merge_common),
+    "decode_window": (decode_window, push_windows),
+    "fusion_absorb": (absorbed_views, fuse),
+    "fusion_join": (joined_stages, fuse),
+    "fusion_chain": (training_chain, fuse),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_before_and_after(name: str) -> None:
+    """``STOKER_SNAPSHOTS=write`` writes the texts anew; look at what changed."""
+    define, step_pass = CASES[name]
+    maker = Maker()
+    with maker.builder:
+        made = define(maker)
+    before = lower(maker.builder.graph(made if isinstance(made, tuple) else (made,)), find)
+    after = prune(step_pass(before))
+    verify_steps(after)
+    text = "\n".join(["before", *show_steps(before), "", "after", *show_steps(after), ""])
+    path = SNAPSHOTS / f"{name}.txt"
+    if os.environ.get("STOKER_SNAPSHOTS") == "write":
+        path.write_text(text)
+    assert text == path.read_text()
+
+
+# ---- fusion ----
+
+
+def test_resize_and_normalize_are_one_stage() -> None:
+    def define(m: Maker) -> Any:
+        x = fn.resize(m.image(), size=(8, 9))
+        return fn.crop_mirror_normalize(x, mean=[1.0, 2.0, 3.0], std=2.0, mirror=m.number(DType.INT32))
+
+    steps = steps_of(define, *ALL)
+    assert [type(s.body) for s in steps.steps] == [Stage]
+    body = steps.steps[0].body
+    assert isinstance(body, Stage)
+    assert body.sampler is not None
+    assert body.channels == 3
+
+
+def test_the_training_chain_is_decode_and_one_stage() -> None:
+    steps = steps_of(training_chain, *ALL)
+    assert len(kinds(steps, Stage)) == 1
+    assert not kinds(steps, View)
+    assert [s.body.kernel for s in kinds(steps, Native) if isinstance(s.body, Native)] == ["peek", "decode"]
+
+
+def test_five_pointwise_operators_are_one_stage() -> None:
+    def define(m: Maker) -> Any:
+        x = fn.brightness(m.image(), brightness=1.5)
+        x = fn.contrast(x, contrast=m.number())
+        x = fn.cast(x + 7, dtype=DType.FLOAT)
+        return fn.cast(x * 0.5, dtype=DType.UINT8)
+
+    assert stages(define) == 1
+
+
+def test_stages_of_videos_fuse() -> None:
+    def define(m: Maker) -> Any:
+        x = fn.resize(m.image(layout="FHWC"), size=(8, 9))
+        return fn.crop_mirror_normalize(x, mean=[1.0, 2.0, 3.0], std=2.0)
+
+    def per_frame(m: Maker) -> Any:
+        angles = fn.per_frame(m.fed(DType.FLOAT, (None,)))
+        x = fn.rotate(m.image(layout="FHWC"), angle=angles, keep_size=True)
+        return fn.brightness(x, brightness=angles)
+
+    assert stages(define) == 1
+    assert stages(per_frame) == 1
+
+
+def test_two_consumers_are_not_fused() -> None:
+    def define(m: Maker) -> Any:
+        x = fn.resize(m.image(), size=(8, 9))
+        return x + 1, x * 2.0
+
+    assert stages(define) == 3
+
+
+def test_one_consumer_that_reads_twice_is_not_fused() -> None:
+    def define(m: Maker) -> Any:
+        x = fn.resize(m.image(), size=(8, 9))
+        return x * x
+
+    assert len(kinds(steps_of(define, *ALL), Stage)) <= 2
+
+
+def test_outputs_are_not_fused_away() -> None:
+    def define(m: Maker) -> Any:
+        x = fn.resize(m.image(), size=(8, 9))
+        return x, x + 1
+
+    steps = steps_of(define, *ALL)
+    assert len(kinds(steps, Stage)) == 2
+    assert len(set(steps.outputs)) == 2
+
+
+def test_what_numbers_are_read_from_is_not_fused_away() -> None:
+    def define(m: Maker) -> Any:
+        angle = m.fed(DType.FLOAT, (1,)) * 2.0
+        return fn.rotate(m.image(), angle=angle), angle + m.fed(DType.FLOAT, (4,))
+
+    verify_steps(steps_of(define, *ALL))
+
+
+def test_a_second_sampler_is_a_second_stage() -> None:
+    def define(m: Maker) -> Any:
+        return fn.rotate(fn.resize(m.image(), size=(8, 9)), angle=10.0)
+
+    assert stages(define) == 2
+
+
+def test_windows_are_not_pushed_through_stages() -> None:
+    """A crop loses elements: what is in front of it would be computed for nothing, but must be the same."""
+
+    def define(m: Maker) -> Any:
+        return fn.crop(fn.resize(m.image(), size=(8, 9)), crop=(3, 3))
+
+    steps = steps_of(define, *ALL)
+    assert len(kinds(steps, View)) == 1
+
+
+def test_branches_of_a_condition_are_not_fused_with_what_is_outside() -> None:
+    def define(m: Maker) -> Any:
+        x = m.image() + 1
+        return Runtime(lambda f: f).choose(m.number(DType.BOOL), lambda: x * 2, lambda: x * 3)
+
+    steps = steps_of(define, *ALL)
+    assert sorted(len(s.guards) for s in kinds(steps, Stage)) == [0, 1, 1]
+
+
+def test_stages_inside_of_a_branch_fuse() -> None:
+    def define(m: Maker) -> Any:
+        x = m.image(DType.FLOAT)
+        return Runtime(lambda f: f).choose(m.number(DType.BOOL), lambda: (x + 1.0) * 2.0, lambda: x)
+
+    guarded = [s for s in kinds(steps_of(define, *ALL), Stage) if s.guards]
+    assert len(guarded) == 1
+
+
+def test_long_chains_are_cut_where_registers_end() -> None:
+    def define(m: Maker) -> Any:
+        x = m.image(DType.FLOAT)
+        for i in range(400):
+            x = x * (1.0 + i / 512) if i % 2 else x + float(i)
+        return x
+
+    assert 2 <= stages(define) <= 8
+
+
+def test_many_inputs_are_cut_where_ports_end() -> None:
+    def define(m: Maker) -> Any:
+        return sum((m.image(DType.FLOAT) for _ in range(20)), m.image(DType.FLOAT))
+
+    steps = steps_of(define, *ALL)
+    assert all(len(s.inputs) <= 8 for s in steps.steps)
+
+
+# ---- decode windows ----
+
+
+def decodes(steps: StepList) -> list[Native]:
+    return [s.body for s in steps.steps if isinstance(s.body, Native) and s.body.window is not None]
+
+
+def test_a_crop_becomes_a_decode_window() -> None:
+    steps = steps_of(decode_window, *ALL)
+    (decode,) = decodes(steps)
+    assert len(decode.params) == 2
+    assert "8" in repr(decode.params[0])  # the row at which a window of 8 rows begins
+    assert decode.params[1] == 0
+    assert not kinds(steps, View)
+    assert list(map(float, steps.values[steps.outputs[0]].shape)) == [8, 9, 3]
+
+
+def test_windows_of_windows_add_up() -> None:
+    def define(m: Maker) -> Any:
+        x = fn.slice(fn.decoders.image(m.encoded()), start=(2, 3), shape=(9, 9), axes=(0, 1))
+        return fn.slice(x, start=(1, 1), shape=(4, 4), axes=(0, 1))
+
+    steps = steps_of(define, *ALL)
+    assert list(map(float, decodes(steps)[0].params)) == [3, 4]
+    assert not kinds(steps, View)
+
+
+def test_the_rest_of_a_view_stays() -> None:
+    def define(m: Maker) -> Any:
+        return fn.slice(fn.decoders.image(m.encoded()), start=(2, 3, 1), shape=(9, 9, 1), axes=(0, 1, 2))
+
+    steps = steps_of(define, *ALL)
+    assert list(map(float, decodes(steps)[0].params)) == [2, 3]
+    assert len(kinds(steps, View)) == 1
+
+
+def test_a_second_consumer_keeps_the_whole_image() -> None:
+    def two_crops(m: Maker) -> Any:
+        x = fn.decoders.image(m.encoded())
+        return fn.crop(x, crop=(8, 8)), fn.crop(x, crop=(4, 4))
+
+    def an_output(m: Maker) -> Any:
+        x = fn.decoders.image(m.encoded())
+        return x, fn.crop(x, crop=(8, 8))
+
+    def an_argument(m: Maker) -> Any:
+        x = fn.decoders.image(m.encoded())
+        return fn.crop(x, crop=(8, 8)), fn.flip(m.image(), horizontal=x)
+
+    def a_condition(m: Maker) -> Any:
+        x = fn.decoders.image(m.encoded())
+        crop = Runtime(lambda f: f).choose(m.number(DType.BOOL), lambda: fn.crop(x, crop=(8, 8)), lambda: m.image())
+        return crop
+
+    for define in (two_crops, an_output, an_argument, a_condition):
+        assert [p for d in decodes(steps_of(define, *ALL)) for p in d.params] == [0, 0], define.__name__
+
+
+def test_what_is_not_a_crop_is_no_window() -> None:
+    def flipped(m: Maker) -> Any:
+        return fn.crop(fn.flip(fn.decoders.image(m.encoded())), crop=(8, 8))
+
+    def strided(m: Maker) -> Any:
+        return fn.decoders.image(m.encoded())[::2]
+
+    for define in (flipped, strided):
+        assert [p for d in decodes(steps_of(define, *ALL)) for p in d.params] == [0, 0], define.__name__
+
+
+# ---- common steps ----
+
+
+def test_equal_steps_become_one_and_draws_stay_two() -> None:
+    steps = steps_of(common_steps, "common")
+    assert len(kinds(steps, View)) == 2  # one crop, one flip
+    assert len(kinds(steps, Native)) == 2
+
+
+def test_steps_that_differ_in_a_number_stay() -> None:
+    def define(m: Maker) -> Any:
+        x = m.image()
+        return fn.crop(x, crop=(8, 8), crop_pos_x=0.0), fn.crop(x, crop=(8, 8), crop_pos_x=-0.0)
+
+    assert len(kinds(steps_of(define, "common"), View)) == 2
+
+
+def test_steps_under_other_conditions_stay() -> None:
+    def define(m: Maker) -> Any:
+        x, condition = m.image(), m.number(DType.BOOL)
+        return Runtime(lambda f: f).choose(condition, lambda: x + 1, lambda: x + 1)
+
+    assert len(kinds(steps_of(define, "common"), Stage)) == 2
+
+
+def test_effects_are_never_merged() -> None:
+    class Tell(Operator, name="test.tell"):
+        """An effect."""
+
+        pure = False
+
+        def infer(self, c: Any, x: Any) -> Spec:
+            return Spec(x.dtype, (None, None, 3), "HWC")
+
+        def reference(self, row: Any, x: Any) -> Any:
+            return x
+
+    def local_find(name: str) -> type[Operator]:
+        return Tell if name == Tell.name else find(name)
+
+    builder = GraphBuilder(local_find)
+    spec = {"spec": Spec(DType.UINT8, (None, None, 3), "HWC")}
+    x = builder.add_operator(Fed, Fed.complete(spec, {}))
+    made = [builder.call("test.tell", [x], {}) for _ in range(2)]
+    unused = builder.call("test.tell", [x], {})
+    assert unused is not None
+    steps = transform(builder.graph([made[0]]), local_find, {}, ALL, {})
+    assert len(steps.steps) == 3
+
+
+# ---- memory, through the plan ----
+
+
+def test_sharing_memory_needs_fewer_buffers() -> None:
+    def define(m: Maker) -> Any:
+        x = m.image()
+        for size in (8, 9, 10, 11, 12):
+            x = fn.rotate(x, angle=float(size))
+        return x
+
+    maker = Maker()
+    with maker.builder:
+        graph = maker.builder.graph([define(maker)])
+    shared = make_plan(graph, find, passes=ALL).native
+    apart = make_plan(graph, find, passes=ALL - {"memory"}).native
+    assert shared.buffers < apart.buffers
+
+
+def test_numpy_is_not_confused_by_symbols() -> None:
+    """An extent that is a NumPy integer plans as a plain number would."""
+
+    def define(m: Maker) -> Any:
+        return fn.resize(m.image(), size=(np.int64(8), np.int32(9)))
+
+    assert len(kinds(steps_of(define, *ALL), Stage)) == 1

@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Start and stop: at any point, from anywhere, with nothing left behind."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from stoker import DataError, Pipeline, StateError, eager, fn, pipeline_def
+from stoker.torch import Loader
+from tests.run.pipelines import decoding, files_of, rows_of, training
+
+QUICK_S = 5.0  # generous: what must not wait for anything, on a busy machine
+
+
+@pytest.fixture(scope="module")
+def files(jpegs: Path) -> list[str]:
+    return files_of(jpegs)[:9]
+
+
+@pipeline_def(batch_size=2, num_threads=2, seed=1)
+def calling(function: Callable[[Any], Any], **options: Any) -> Any:
+    numbers = fn.external_source(source=lambda n: np.asarray([[2 * n], [2 * n + 1]], np.int64))
+    return fn.python_function(numbers, function=function, **options)
+
+
+def threads() -> int:
+    return len(os.listdir("/proc/self/task"))
+
+
+def descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+@contextlib.contextmanager
+def within(seconds: float) -> Iterator[None]:
+    start = time.monotonic()
+    yield
+    assert time.monotonic() - start < seconds
+
+
+# ---- threads ----
+
+
+def test_threads_start_with_the_first_batch(files: list[str]) -> None:
+    before = threads()
+    pipe = training(files, num_threads=3).build()
+    assert threads() == before, "building starts none"
+    pipe.run()
+    assert threads() >= before + 3
+    pipe.close()
+    assert threads() == before
+
+
+def test_one_sample_without_a_thread(files: list[str]) -> None:
+    before = threads()
+    with training(files, batch_size=1, exec_async=False) as pipe:
+        expected = [rows_of(pipe.run()) for _ in range(3)]
+        assert threads() == before
+    with training(files, batch_size=1) as pipe:
+        assert [rows_of(pipe.run()) for _ in range(3)] == expected
+    before = threads()
+    image = eager.decoders.image(Path(files[0]).read_bytes())
+    eager.resize([image, image], size=(8, 8))
+    assert threads() == before
+
+
+def test_a_hundred_starts_and_stops(files: list[str]) -> None:
+    def use(n: int) -> None:
+        pipe = [training, decoding, lambda f, **o: calling(lambda x: x, **o)][n % 3](files, prefetch_queue_depth=1 + n % 4)
+        for _ in range(n % 5):
+            pipe.run()
+        if n % 4 == 0:
+            pipe.close()
+        elif n % 4 == 1:
+            with pipe:
+                pass
+        elif n % 4 == 2:
+            loader = Loader(pipe, size=2)
+            next(iter(loader))
+
+    for n in range(6):
+        use(n)
+    gc.collect()
+    before = threads(), descriptors()
+    for n in range(100):
+        use(n)
+    gc.collect()
+    deadline = time.monotonic() + QUICK_S
+    while (threads(), descriptors()) != before and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert (threads(), descriptors()) == before
+
+
+def test_forgotten_pipelines_end(files: list[str]) -> None:
+    before = threads()
+    pipe = training(files)
+    pipe.run()
+    cycle: list[Any] = [pipe]
+    cycle.append(cycle)
+    assert threads() > before
+    del pipe, cycle
+    gc.collect()
+    assert threads() == before
+
+
+def test_many_at_once(files: list[str]) -> None:
+    pipes = [training(files, num_threads=2) for _ in range(8)]
+    rows = [[rows_of(p.run()) for p in pipes] for _ in range(4)]
+    for step in rows:
+        assert all(r == step[0] for r in step)
+    with within(QUICK_S):
+        for pipe in pipes:
+            pipe.close()
+
+
+# ---- close at any point ----
+
+
+def test_close_with_full_queues(files: list[str]) -> None:
+    for _ in range(20):
+        pipe = training(files, prefetch_queue_depth=6, batch_size=9)
+        pipe.run()
+        with within(QUICK_S):
+            pipe.close()
+
+
+def test_close_while_another_thread_waits() -> None:
+    entered, go_on = threading.Event(), threading.Event()
+
+    def function(x: Any) -> Any:
+        if x[0] >= 6:
+            entered.set()
+            assert go_on.wait(60)
+        return x
+
+    raised: list[BaseException] = []
+    pipe = calling(function)
+
+    def consume() -> None:
+        try:
+            while True:
+                pipe.run()
+        except StateError as error:
+            raised.append(error)
+
+    consumer = threading.Thread(target=consume)
+    consumer.start()
+    assert entered.wait(60)
+    closer = threading.Thread(target=pipe.close)
+    closer.start()
+    consumer.join(QUICK_S)
+    assert not consumer.is_alive(), "who waits is told at once, also while the function still runs"
+    go_on.set()
+    closer.join(60)
+    assert "closed" in str(raised[0])
+
+
+def test_close_from_several_threads(files: list[str]) -> None:
+    for _ in range(10):
+        pipe = training(files)
+        pipe.run()
+        closers = [threading.Thread(target=pipe.close) for _ in range(4)]
+        for t in closers:
+            t.start()
+        pipe.close()
+        for t in closers:
+            t.join(60)
+        assert not any(t.is_alive() for t in closers)
+
+
+@pytest.mark.parametrize("depth", [1, 3])
+def test_close_from_the_users_function(depth: int) -> None:
+    pipes: list[Pipeline] = []
+    seen: list[Any] = []
+    done = threading.Event()
+
+    def function(x: Any) -> Any:
+        if x[0] == 5:
+            pipes[0].close()
+            seen.append(x + 1)  # what it was given is still there
+            done.set()
+        return x
+
+    pipes.append(calling(function, prefetch_queue_depth=depth))
+    with within(QUICK_S), pytest.raises(StateError, match="closed"):
+        while True:
+            pipes[0].run()
+    assert done.wait(60)
+    assert seen[0][0] == 6
+    pipes.clear()
+
+
+def test_close_from_a_source() -> None:
+    pipes: list[Pipeline] = []
+
+    def source(n: int) -> Any:
+        if n == 3:
+            pipes[0].close()
+        return np.asarray([n], np.int32)
+
+    @pipeline_def(batch_size=1, num_threads=1)
+    def pulling() -> Any:
+        return fn.external_source(source=source) + 1
+
+    pipes.append(pulling())
+    with within(QUICK_S), pytest.raises(StateError, match="closed"):
+        while True:
+            pipes[0].run()
+    pipes.clear()
+
+
+def test_close_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stoker.executor.run._CLOSE_S", 0.2)
+    entered, go_on = threading.Event(), threading.Event()
+
+    def function(x: Any) -> Any:
+        if x[0] >= 2:
+            entered.set()
+            assert go_on.wait(60)
+            function.after = int(x.sum())  # type: ignore[attr-defined]
+        return x
+
+    pipe = calling(function)
+    pipe.run()
+    assert entered.wait(60)
+    with within(QUICK_S), pytest.warns(RuntimeWarning, match="has not returned for 0.2 s after `close`"):
+        pipe.close()
+    go_on.set()
+    server = pipe.execution.run._server  # type: ignore[union-attr]
+    assert server is not None
+    server.join(60)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pipe.close()
+    assert function.after == 2  # type: ignore[attr-defined]
+
+
+def test_two_consumers_share_a_pipeline(files: list[str]) -> None:
+    with training(files, batch_size=2) as pipe:
+        expected = [row for _ in range(40) for row in rows_of(pipe.run())]
+    with training(files, batch_size=2) as pipe:
+        taken: list[list[tuple[bytes, ...]]] = []
+
+        def consume() -> None:
+            for _ in range(10):
+                taken.append(rows_of(pipe.run()))
+
+        consumers = [threading.Thread(target=consume) for _ in range(4)]
+        for t in consumers:
+            t.start()
+        for t in consumers:
+            t.join(60)
+    assert sorted(row for rows in taken for row in rows) == sorted(expected), "every batch once"
+
+
+def test_a_failed_batch_leaves_no_trace(files: list[str], tmp_path: Path) -> None:
+    with training([*files, str(tmp_path / "none.jpg")], shuffle=False, batch_size=2) as pipe:
+        for n in range(100):
+            if n % 5 == 4:
+                with pytest.raises(DataError):
+                    pipe.run()
+            else:
+                assert len(pipe.run()[0]) == 2
+        run = pipe.execution.run
+        assert run is not None
+        assert len(run._flying) <= 2

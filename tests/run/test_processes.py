@@ -1,0 +1,338 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What needs a process of its own: the end of the interpreter, Ctrl-C, fork."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.run.pipelines import files_of
+
+ROOT = Path(__file__).resolve().parents[2]
+START_S = 60.0  # importing, on a busy machine
+QUICK_S = 5.0
+
+BEGIN = """
+import os, signal, sys, threading, time
+import numpy as np
+from stoker import DataError, StateError, eager, fn, pipeline_def
+from tests.run.pipelines import decoding, rows_of, training
+
+files = sys.argv[1:]
+
+@pipeline_def(batch_size=2, num_threads=2, seed=1)
+def calling(function):
+    numbers = fn.external_source(source=lambda n: np.asarray([[2 * n], [2 * n + 1]], np.int64))
+    return fn.python_function(numbers, function=function)
+
+def say(text):
+    print(text, flush=True)
+"""
+
+
+class Script:
+    """A Python program that runs beside the test."""
+
+    def __init__(self, text: str, files: list[str]) -> None:
+        path = os.pathsep.join([str(ROOT), *(p for p in sys.path if p)])
+        self.process = subprocess.Popen(
+            [sys.executable, "-X", "faulthandler", "-c", BEGIN + text, *files],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path},
+        )  # fmt: skip
+        self.said: list[str] = []
+
+    def hear(self, word: str) -> None:
+        """Wait until it says something."""
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline().strip()
+        self.said.append(line)
+        assert line == word, self.process.communicate(timeout=START_S)
+
+    def end(self, seconds: float = START_S) -> tuple[int, str, str]:
+        """Its exit code, output and errors; it must end within ``seconds``."""
+        try:
+            out, err = self.process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            self.process.send_signal(signal.SIGABRT)  # faulthandler shows where it stands
+            pytest.fail(f"it did not end: {self.process.communicate()}")
+        return self.process.returncode, out, err
+
+
+@pytest.fixture(scope="module")
+def files(jpegs: Path) -> list[str]:
+    return files_of(jpegs)[:9]
+
+
+# ---- the end of the interpreter ----
+
+ENDS = {
+    "native": "pipe = training(files, prefetch_queue_depth=4)\npipe.run()",
+    "codecs behind Pillow": "pipe = decoding(files)\npipe.run(); pipe.run()",
+    "Python function": "pipe = calling(lambda x: x)\npipe.run()",
+    "kept by a cycle": "pipe = training(files)\npipe.run()\nloop = [pipe]; loop.append(loop)\ndel pipe, loop",
+    "kept by a module": "import json\njson.pipe = training(files)\njson.pipe.run()",
+    "in another thread": """
+pipe = training(files)
+def consume():
+    while True:
+        pipe.run()
+threading.Thread(target=consume, daemon=True).start()
+time.sleep(0.2)
+""",
+    "waiting in another thread": """
+pipe = calling(lambda x: time.sleep(0.3) or x)
+def consume():
+    while True:
+        pipe.run()
+threading.Thread(target=consume, daemon=True).start()
+time.sleep(0.2)
+""",
+    "many eager calls in other threads": """
+image = np.zeros((2000, 2000, 3), np.uint8)
+def work():
+    while True:
+        eager.resize(image, size=(500, 500))
+for _ in range(3):
+    threading.Thread(target=work, daemon=True).start()
+time.sleep(0.5)
+""",
+    "after a failure": """
+pipe = training([*files, "none.jpg"], shuffle=False)
+try:
+    while True:
+        pipe.run()
+except DataError:
+    pass
+""",
+}
+
+
+@pytest.mark.parametrize("text", ENDS.values(), ids=ENDS)
+def test_the_interpreter_ends(files: list[str], text: str) -> None:
+    script = Script(text + "\nsay('last')", files)
+    script.hear("last")
+    start = time.monotonic()
+    code, out, err = script.end()
+    assert (code, out, err) == (0, "", "")
+    assert time.monotonic() - start < QUICK_S
+
+
+def test_the_end_does_not_wait_for_a_function_that_hangs(files: list[str]) -> None:
+    script = Script("pipe = calling(lambda x: time.sleep(1000 * (x[0] >= 4)) or x)\npipe.run()\nsay('last')", files)
+    script.hear("last")
+    start = time.monotonic()
+    assert script.end() == (0, "", "")
+    assert time.monotonic() - start < QUICK_S
+
+
+def test_an_exception_ends_the_process(files: list[str]) -> None:
+    code, _, err = Script("pipe = training(files)\npipe.run()\nraise ValueError('mine')", files).end()
+    assert code == 1
+    assert err.rstrip().endswith("ValueError: mine")
+
+
+def test_a_quick_end_in_the_midst_of_work(files: list[str]) -> None:
+    for _ in range(3):
+        assert Script("pipe = training(files, batch_size=50)\npipe.run()\nsys.exit(7)", files).end()[0] == 7
+
+
+# ---- Ctrl-C ----
+
+WAITS = {
+    "for a slow function": "pipe = calling(lambda x: time.sleep(0.4) or x)",
+    "for a function that hangs": "pipe = calling(lambda x: time.sleep(1000 * (x[0] >= 4)) or x)",
+    "for a source": """
+@pipeline_def(batch_size=1, num_threads=1)
+def sourced():
+    return fn.external_source(source=lambda n: time.sleep(0.3 if n < 3 else 1000) or np.asarray([n], np.int32))
+pipe = sourced()
+""",
+    "never long": "pipe = training(files)",
+    "on its own thread": "pipe = training(files, exec_async=False)",
+}
+
+
+@pytest.mark.parametrize("text", WAITS.values(), ids=WAITS)
+def test_ctrl_c(files: list[str], text: str) -> None:
+    script = Script(
+        text + """
+say("running")
+try:
+    while True:
+        pipe.run()
+except KeyboardInterrupt:
+    say("interrupted")
+""", files
+    )  # fmt: skip
+    script.hear("running")
+    time.sleep(1.0)
+    start = time.monotonic()
+    script.process.send_signal(signal.SIGINT)
+    script.hear("interrupted")
+    heard = time.monotonic() - start
+    assert script.end() == (0, "", "")
+    assert heard < 1.0 + 0.5, "half a second for a busy machine"
+    assert time.monotonic() - start < QUICK_S
+
+
+def test_ctrl_c_that_nobody_handles(files: list[str]) -> None:
+    script = Script("pipe = calling(lambda x: time.sleep(0.2) or x)\nsay('running')\nwhile True:\n    pipe.run()", files)
+    script.hear("running")
+    time.sleep(0.5)
+    script.process.send_signal(signal.SIGINT)
+    code, _, err = script.end()
+    assert code == -signal.SIGINT
+    assert err.rstrip().endswith("KeyboardInterrupt")
+
+
+def test_ctrl_c_loses_nothing(files: list[str]) -> None:
+    """Interrupted all the time, at random points: what the pipeline says it has delivered is what comes next."""
+    text = """
+import random
+def stream(pipe, count):
+    rows = []
+    while len(rows) < count:
+        rows += rows_of(pipe.run())
+    return rows
+COUNT, BATCH = 400, 3
+with training(files, batch_size=BATCH) as pipe:
+    expected = stream(pipe, COUNT)
+rng = random.Random(5)
+interrupted = lost = 0
+pipe = training(files, batch_size=BATCH, prefetch_queue_depth=3)
+pipe.run()
+done = BATCH
+while done < COUNT - BATCH:
+    got = None
+    try:
+        signal.setitimer(signal.ITIMER_REAL, rng.uniform(1e-4, 4e-3))
+        got = rows_of(pipe.run())
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    except KeyboardInterrupt:
+        interrupted += 1
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    except BaseException as error:
+        say(f"broken by {error!r}")
+        raise
+    mark = pipe.execution.mark
+    now = mark.epoch * len(files) + mark.position
+    if got is not None:
+        assert now == done + BATCH, (now, done)
+        assert got == expected[done:now], "not what comes next"
+    else:
+        assert now in (done, done + BATCH), (now, done)
+        lost += now - done
+    done = now
+assert interrupted > 20, interrupted
+pipe.close()
+say("well")
+"""
+    script = Script("signal.signal(signal.SIGALRM, signal.default_int_handler)\n" + text, files)
+    script.hear("well")
+    assert script.end() == (0, "", "")
+
+
+# ---- fork ----
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.parametrize("define", ["training(files)", "decoding(files)", "calling(lambda x: x)"])
+def test_fork(files: list[str], define: str) -> None:
+    text = f"""
+import gc, warnings
+warnings.simplefilter("ignore")  # newer Pythons warn of a fork with threads
+pipe = {define}
+reference = {define}
+expected = [rows_of(reference.run()) for _ in range(6)]
+reference.close()
+first = pipe.run()
+small = eager.resize(np.zeros((9, 9, 3), np.uint8), size=(4, 4))
+child = os.fork()
+if child == 0:
+    for call in (pipe.run, pipe.next, pipe.reset, lambda: pipe.set_state(pipe.get_state())):
+        try:
+            call()
+        except StateError as error:
+            assert "another process" in str(error), error
+        else:
+            os._exit(9)
+    assert rows_of(first) == expected[0]
+    del first
+    pipe.close()
+    mine = {define}
+    assert [rows_of(mine.run()) for _ in range(3)] == expected[:3]
+    assert (eager.resize(np.zeros((9, 9, 3), np.uint8), size=(4, 4)) == small).all()
+    del pipe
+    gc.collect()
+    say("child")
+    sys.exit(5)
+say("parent") if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 5 else say("the child failed")
+assert [rows_of(pipe.run()) for _ in range(5)] == expected[1:]
+grandchild = os.fork()
+if grandchild == 0:
+    sys.exit(0)  # with a running pipeline of its parent's that it never touches
+assert os.waitpid(grandchild, 0)[1] == 0
+"""
+    script = Script(text, files)
+    script.hear("child")
+    script.hear("parent")
+    assert script.end() == (0, "", "")
+
+
+def test_a_pipeline_that_has_not_started_may_be_taken_to_a_child(files: list[str]) -> None:
+    text = """
+import multiprocessing, warnings
+warnings.simplefilter("ignore")
+pipe = training(files).build()
+def work(queue):
+    queue.put(rows_of(pipe.run()))
+queue = multiprocessing.get_context("fork").SimpleQueue()
+process = multiprocessing.get_context("fork").Process(target=work, args=(queue,))
+process.start()
+theirs = queue.get()
+process.join()
+assert process.exitcode == 0
+assert theirs == rows_of(pipe.run())
+"""
+    assert Script(text, files).end() == (0, "", "")
+
+
+def test_workers_that_use_eager_calls(files: list[str]) -> None:
+    text = """
+import multiprocessing, warnings
+warnings.simplefilter("ignore")
+def load(path):
+    return eager.resize(eager.imread(path), size=(8, 8)).tobytes()
+here = [load(f) for f in files]
+busy = [threading.Thread(target=lambda: [load(f) for f in files * 30], daemon=True) for _ in range(3)]
+for t in busy:
+    t.start()
+for _ in range(3):
+    with multiprocessing.get_context("fork").Pool(3) as pool:
+        assert pool.map(load, files) == here
+"""
+    assert Script(text, files).end() == (0, "", "")
+
+
+def test_an_embedded_use(files: list[str]) -> None:
+    """`spawn`, as documented for who needs processes."""
+    text = """
+import multiprocessing
+context = multiprocessing.get_context("spawn")
+pipe = training(files)
+pipe.run()
+process = context.Process(target=print, args=("hello",), kwargs={"flush": True})
+process.start()
+process.join()
+assert process.exitcode == 0
+pipe.run()
+"""
+    result: Any = Script(text, files).end()
+    assert result == (0, "hello\n", "")

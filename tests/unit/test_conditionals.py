@@ -1,0 +1,416 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``enable_conditionals=True``: ``if`` on nodes gives what Python's ``if`` gives row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from stoker import ArgumentError, DataError, Pipeline, fn, pipeline_def, types
+
+ROWS = 12
+SETTINGS: dict[str, Any] = {"batch_size": 4, "num_threads": 2, "seed": 7, "enable_conditionals": True}
+
+
+def values(make: Callable[..., Pipeline], *args: Any, **kwargs: Any) -> list[list[Any]]:
+    """Per output, the values of some rows."""
+    with make(*args, **kwargs) as pipe:
+        runs = [pipe.run() for _ in range(ROWS // pipe.batch_size)]
+    return [[x.tolist() for run in runs for x in run[k]] for k in range(len(runs[0]))]
+
+
+def check(define: Callable[..., Any], plain: Callable[..., Any], **settings: Any) -> None:
+    """``define(u)`` as a pipeline gives for every row what ``plain(u)`` gives in Python."""
+
+    @pipeline_def(**{**SETTINGS, **settings})
+    def make() -> Any:
+        u = fn.random.uniform(range=[-1, 1], dtype=types.FLOAT64)
+        out = define(u)
+        return (u, *out) if isinstance(out, tuple) else (u, out)
+
+    for passes in (None, frozenset[str]()):
+        u, *columns = values(make, passes=passes)
+        want = [plain(x) for x in u]
+        rows = [w if isinstance(w, tuple) else (w,) for w in want]
+        for k, column in enumerate(columns):
+            np.testing.assert_allclose(column, [row[k] for row in rows], rtol=1e-15)
+
+
+# ---- statements: one function, run as a pipeline and in Python ----
+
+
+def two_branches(u: Any) -> Any:
+    if u > 0:
+        y = u * 2
+    else:
+        y = -u
+    return y
+
+
+def no_else(u: Any) -> Any:
+    y = u
+    if u > 0.2:
+        y = y + 1
+        y = y * 3
+    return y
+
+
+def several_variables_and_constants(u: Any) -> Any:
+    k, s = 0, 1.5
+    if u < -0.5:
+        k = 1
+    elif u < 0.5:
+        k, s = 2, u * 2
+    else:
+        s = 4.0
+    return k, s
+
+
+def nested(u: Any) -> Any:
+    y = u
+    if u > -0.5:
+        if u > 0.5:
+            y = y * 2
+        else:
+            y = y * 3
+            if u < 0:
+                y = y - 10
+        y = y + 1
+    return y
+
+
+def early_returns(u: Any) -> Any:
+    if u > 0.5:
+        return u, 1
+    v = u * 2
+    if u > 0:
+        if u > 0.25:
+            return v, 2
+        v = v + 5
+    elif u < -0.5:
+        return -v, 3
+    return v * 2, 4
+
+
+def logic(u: Any) -> Any:
+    a = u > 0 and u < 0.5
+    b = u > 0.5 or u < -0.5
+    c = not u > 0
+    d = not a and (b or c)
+    return a * 1, b * 1, c * 1, d * 1
+
+
+def conditional_expressions(u: Any) -> Any:
+    return (u if u > 0 else -u), (1 if u > 0.5 else 2 if u > 0 else 3)
+
+
+def chained_comparisons(u: Any) -> Any:
+    return (1 if -0.5 < u < 0.5 else 0), (1 if 0 <= u <= 0.25 < 1 else 0)
+
+
+def loops(u: Any) -> Any:
+    y, parts = u, []
+    for i in range(4):
+        if u > i * 0.25:
+            y = y + i
+        else:
+            y = y - 1
+        parts.append(y)
+    while len(parts) > 2:
+        parts.pop()
+    return y, parts[0]
+
+
+def containers(u: Any) -> Any:
+    pair, named = (u, 1), {"a": u, "b": 2}
+    if u > 0:
+        pair = (u * 2, 5)
+        named = {"a": -u, "b": 2}
+    return pair[0], pair[1], named["a"], named["b"]
+
+
+def helper(u: Any, scale: Any = 3) -> Any:
+    if u > 0:
+        return u * scale
+    return u * 0.0
+
+
+def calls_another_function(u: Any) -> Any:
+    def inner(v: Any) -> Any:
+        return v + 1 if v > 0 else v
+
+    if u < 0.5:
+        u = helper(u)
+    return inner(u) + helper(u, scale=2)
+
+
+def comprehension_and_lambda(u: Any) -> Any:
+    if u > 0:
+        y = sum([u * i for i in range(3)])
+        f = lambda v: v * 2 if v > 0.5 else v  # noqa: E731
+    else:
+        y = u * 0.0
+        f = lambda v: v * 2 if v > 0.5 else v  # noqa: E731
+    g = lambda v: -v if v < 0 else v  # noqa: E731
+    return y, g(u)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [two_branches, no_else, several_variables_and_constants, nested, early_returns, conditional_expressions,
+     chained_comparisons, loops, containers, calls_another_function],
+)  # fmt: skip
+def test_statements_mean_what_they_mean_in_python(function: Callable[..., Any]) -> None:
+    check(function, function)
+
+
+def test_logic_gives_booleans() -> None:
+    check(logic, lambda u: tuple(int(bool(x)) for x in logic(u)))
+
+
+def test_a_function_object_of_one_branch_is_lost_only_if_it_is_used() -> None:
+    check(comprehension_and_lambda, comprehension_and_lambda)
+
+
+def test_python_values_keep_python_s_meaning() -> None:
+    effects: list[str] = []
+
+    def note(x: Any) -> Any:
+        effects.append(x)
+        return x
+
+    @pipeline_def(**SETTINGS)
+    def make(flag: bool, items: list[int], nothing: Any = None) -> Any:
+        out = fn.random.uniform()
+        if flag and note("and"):
+            out = out * 0 + 1
+        if not items:
+            out = out + 1
+        elif len(items) > 1 and 0 < items[0] < 3 < note(9):
+            out = out * 0 + 7
+        best = nothing or items or "x"
+        return out, 1 if best is items else 0
+
+    assert values(make, True, [2, 3])[0] == [7.0] * ROWS
+    assert "and" in effects
+    assert 9 in effects
+    effects.clear()
+    assert values(make, False, [5])[1] == [1] * ROWS
+    assert effects == []
+
+
+def test_branches_run_only_for_their_rows() -> None:
+    seen: dict[str, list[float]] = {"up": [], "down": []}
+
+    @pipeline_def(**{**SETTINGS, "prefetch_queue_depth": 1})
+    def make() -> Any:
+        u = fn.random.uniform(range=[-1, 1])
+        if u > 0:
+            y = fn.python_function(u, function=lambda x: seen["up"].append(float(x)) or x * 2)
+        else:
+            y = fn.python_function(u, function=lambda x: seen["down"].append(float(x)) or -x)
+        return u, y
+
+    u, y = values(make)
+    np.testing.assert_allclose(y, [2 * x if x > 0 else -x for x in u])
+    assert seen["up"][: sum(x > 0 for x in u)] == [x for x in u if x > 0]
+    assert seen["down"][: sum(x <= 0 for x in u)] == [x for x in u if x <= 0]
+
+
+def test_shapes_and_layouts_may_differ_between_branches() -> None:
+    @pipeline_def(**SETTINGS)
+    def make() -> Any:
+        image = fn.copy(types.Constant(np.arange(48, dtype=np.uint8).reshape(4, 4, 3), layout="HWC"))
+        if fn.random.coin_flip():
+            out = fn.crop(image, crop=(2, 3))
+        else:
+            out = fn.flip(image)
+        return out, out.shape()
+
+    with make() as pipe:
+        (batch, shapes) = pipe.run()
+        assert batch.layout == "HWC"
+        assert {tuple(s) for s in shapes} == {(2, 3, 3), (4, 4, 3)} == {x.shape for x in batch}
+
+
+@pytest.mark.parametrize("condition", ["int64", "float32", "bool"])
+def test_any_single_number_is_a_condition(condition: str) -> None:
+    @pipeline_def(**SETTINGS)
+    def make() -> Any:
+        c = fn.cast(fn.random.coin_flip(shape=[1]), dtype=condition)
+        if c:
+            out = 1
+        else:
+            out = 0
+        return fn.cast(c, dtype="int32")[0], out
+
+    a, b = values(make)
+    assert a == b
+    assert set(a) == {0, 1}
+
+
+# ---- errors ----
+
+
+def made(define: Callable[[], Any]) -> Any:
+    return pipeline_def(**SETTINGS)(define)
+
+
+def test_a_variable_of_one_branch_is_an_error_when_it_is_used() -> None:
+    def used() -> Any:
+        u = fn.random.uniform()
+        if u > 0:
+            y = u
+        return y
+
+    def unused() -> Any:
+        u = fn.random.uniform()
+        if u > 0:
+            y = u  # noqa: F841
+        return u
+
+    with pytest.raises(
+        ArgumentError, match=r"`y`: expected a value for every row, got none: it is assigned in one branch"
+    ):
+        made(used)()
+    made(unused)().build()
+
+
+def test_values_that_cannot_be_merged() -> None:
+    def words() -> Any:
+        if fn.random.uniform() > 0:
+            mode = "a"
+        else:
+            mode = "b"
+        return fn.random.uniform(), mode
+
+    def one_way() -> Any:
+        u = fn.random.uniform()
+        if u > 0:
+            return u
+        return None
+
+    with pytest.raises(ArgumentError, match=r"`mode`: .* cannot be put together \('str' and 'str'\)"):
+        made(words)()
+    with pytest.raises(ArgumentError, match="the pipeline's outputs: .* cannot be put together"):
+        made(one_way)()
+
+
+def test_types_must_agree_and_constants_adapt() -> None:
+    def differ() -> Any:
+        u = fn.random.uniform()
+        if u > 0:
+            y = u
+        else:
+            y = fn.cast(u, dtype="float64")
+        return y
+
+    def ranks() -> Any:
+        u = fn.random.uniform()
+        return u if u > 0 else fn.stack(u, u)
+
+    def adapted() -> Any:
+        u = fn.random.uniform()
+        y = u
+        if u > 0:
+            y = 1
+        return y
+
+    with pytest.raises(ArgumentError, match="expected `y` to have one type .*, got float32 with 0 axes and float64"):
+        made(differ)().build()
+    with pytest.raises(ArgumentError, match="got float32 with 0 axes and float32 with 1 axes"):
+        made(ranks)().build()
+    with made(adapted)() as pipe:
+        assert pipe.run()[0].dtype == types.FLOAT
+
+
+def test_a_condition_has_one_element() -> None:
+    def vector() -> Any:
+        x = fn.random.uniform(shape=[2])
+        return 1 if x > 0 else 0
+
+    def unknown() -> Any:
+        x = fn.random.uniform(shape=[4])[: fn.random.uniform(range=[2, 3], dtype=types.INT32)]
+        return 1 if x > 0 else 0
+
+    with pytest.raises(ArgumentError, match="`if`: expected a condition of one element, got a tensor of 2 elements"):
+        made(vector)().build()
+    with made(unknown)() as pipe, pytest.raises(DataError, match="`if`: expected a condition of one element"):
+        pipe.run()
+
+
+def test_leaving_a_loop_depending_on_a_node_is_refused() -> None:
+    def leaves() -> Any:
+        u = fn.random.uniform()
+        for _ in range(3):
+            if u > 0:
+                break
+        return u
+
+    def assigns() -> Any:
+        u, table = fn.random.uniform(), {}
+        if u > 0:
+            table["u"] = u
+        return u
+
+    with pytest.raises(ArgumentError, match="got a `return`, `break` or `continue` in a loop"):
+        made(leaves)()
+    with pytest.raises(ArgumentError, match="got an assignment to an element in line"):
+        made(assigns)()
+
+
+def test_without_conditionals_the_message_says_what_to_do() -> None:
+    @pipeline_def(batch_size=1)
+    def make() -> Any:
+        u = fn.random.uniform()
+        return u if u > 0 else -u
+
+    with pytest.raises(TypeError, match="enable_conditionals=True"):
+        make()
+
+
+def test_functions_that_cannot_be_rewritten_are_refused() -> None:
+    space: dict[str, Any] = {"fn": fn}
+    exec("def typed():\n    return fn.random.uniform()", space)
+
+    def generator() -> Any:
+        yield fn.random.uniform()
+
+    for function, text in (
+        (space["typed"], "whose source can be read"),
+        (lambda: fn.random.uniform(), "made with `def`"),
+        (generator, "which yields"),
+    ):
+        with pytest.raises(ArgumentError, match=text):
+            made(function)()
+
+
+def test_errors_and_nodes_show_the_user_s_lines() -> None:
+    first = test_errors_and_nodes_show_the_user_s_lines.__code__.co_firstlineno
+
+    def define() -> Any:
+        u = fn.random.uniform()
+        if u > 0:
+            y = u * 2
+        else:
+            y = fn.random.uniform(
+                range=[3, 1],
+            )
+        return y
+
+    pipe = made(define)()
+    lines = {n.operator.subject(n.args): n.source.line - first for n in pipe.graph.nodes if n.source}
+    assert (lines["random.uniform"], lines["*"], lines["if"]) == (8, 6, 5)
+
+    def broken() -> Any:
+        if fn.random.uniform() > 0:
+            raise KeyError("in a branch")
+        return 1
+
+    with pytest.raises(KeyError, match="in a branch") as error:
+        made(broken)()
+    assert error.traceback[-1].lineno + 1 == broken.__code__.co_firstlineno + 2
+    assert str(error.traceback[-1].path).endswith("test_conditionals.py")

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which rows come next: shards over one global order, epochs one after the other."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stoker.contract.reader import OpenSource
+from stoker.executor.schedule import Rows, Schedule
+from stoker.readers.order import Ordered
+
+
+def schedule(size: int, shard: int = 0, shards: int = 1, *, shuffle: bool = True, seed: int = 5) -> Schedule:
+    source = OpenSource(Ordered(size, shuffle), None, None, "", shard, shards)
+    return Schedule({0: source}, (0,), seed)
+
+
+def epoch_of(s: Schedule, batch: int) -> list[int]:
+    taken: list[int] = []
+    while (rows := s.next(batch, "stop")) is not None:
+        taken += rows.indices[0].tolist()
+    return taken
+
+
+def take(s: Schedule, batch: int) -> Rows:
+    rows = s.next(batch, "go_on")
+    assert rows is not None
+    return rows
+
+
+SIZES = st.integers(1, 60)
+SHARDS = st.integers(1, 7)
+BATCH = st.integers(1, 20)
+
+
+@given(SIZES, SHARDS, BATCH)
+def test_shards_take_everything_and_are_equally_long(size: int, shards: int, batch: int) -> None:
+    parts = [epoch_of(schedule(size, i, shards), batch) for i in range(shards)]
+    assert {len(p) for p in parts} == {-(-size // shards)}
+    everything = sorted(x for p in parts for x in p)
+    assert set(everything) == set(range(size))
+    extra = len(everything) - size
+    assert 0 <= extra < shards  # those that fill the last round begin the order again
+
+
+@given(SIZES, SHARDS, BATCH, st.data())
+def test_what_the_shards_have_taken_is_a_prefix_of_one_order(size: int, shards: int, batch: int, data: st.DataObject) -> None:
+    whole = epoch_of(schedule(size), 1)
+    count = data.draw(st.integers(0, size // shards))
+    taken = []
+    for i in range(shards):
+        s, mine = schedule(size, i, shards), []
+        while len(mine) < count:
+            mine += take(s, min(batch, count - len(mine))).indices[0].tolist()
+        taken.append(mine)
+    together = [taken[i][k] for k in range(count) for i in range(shards)]
+    assert together == whole[: count * shards]
+
+
+@given(SIZES, BATCH)
+def test_batch_sizes_do_not_change_the_order(size: int, batch: int) -> None:
+    assert epoch_of(schedule(size), batch) == epoch_of(schedule(size), 1)
+
+
+def test_epochs_follow_each_other_without_a_seam() -> None:
+    s = schedule(5)
+    rows = [take(s, 3) for _ in range(5)]
+    assert [r.epochs.tolist() for r in rows] == [[0, 0, 0], [0, 0, 1], [1, 1, 1], [1, 2, 2], [2, 2, 2]]
+    indices = np.concatenate([r.indices[0] for r in rows])
+    for epoch in range(3):
+        assert sorted(indices[epoch * 5 : epoch * 5 + 5].tolist()) == list(range(5))
+    assert len({tuple(indices[i * 5 : i * 5 + 5]) for i in range(3)}) == 3
+    assert all(np.array_equal(r.keys, r.indices[0].astype(np.uint64)) for r in rows)
+
+
+def test_an_epoch_ends_with_a_smaller_batch_and_then_none() -> None:
+    s = schedule(7)
+    assert [len(take(s, 4)), len(s.next(4, "stop") or ())] == [4, 3]
+    assert s.next(4, "stop") is None
+    assert s.next(4, "stop") is None
+    s.start_epoch(1)
+    assert len(s.next(4, "stop") or ()) == 4
+
+
+def test_the_last_batch_can_be_filled_from_the_next_epoch() -> None:
+    s = schedule(7)
+    s.next(4, "fill")
+    last = s.next(4, "fill")
+    assert last is not None
+    assert last.epochs.tolist() == [0, 0, 0, 1]
+    assert s.next(4, "fill") is None
+    s.start_epoch(1)
+    begin = s.next(4, "fill")
+    assert begin is not None
+    assert begin.indices[0][0] == last.indices[0][-1]  # the epoch begins with it all the same
+
+
+@pytest.mark.parametrize(("before", "after"), [(2, 3), (4, 1), (1, 4)])
+def test_another_number_of_shards_goes_on_where_the_others_stopped(before: int, after: int) -> None:
+    size, whole = 37, epoch_of(schedule(37), 1)
+    first = [schedule(size, i, before) for i in range(before)]
+    for s in first:
+        take(s, 5)
+    consumed = first[0].consumed(first[0].position)
+    assert consumed == 5 * before
+    rest = []
+    for i in range(after):
+        s = schedule(size, i, after)
+        s.seek(0, consumed)
+        rest.append(epoch_of(s, 4))
+    together = [part[k] for k in range(len(rest[0])) for part in rest if k < len(part)]
+    assert together[: size - consumed] == whole[consumed:]
+
+
+def test_without_a_reader_keys_count_up() -> None:
+    s = Schedule({}, (), 1)
+    assert s.epoch_size is None
+    assert take(s, 3).keys.tolist() == [0, 1, 2]
+    assert take(s, 2).keys.tolist() == [3, 4]
+    assert take(s, 0).keys.tolist() == []
+
+
+def test_a_second_reader_goes_through_its_own_epochs() -> None:
+    sources = {0: OpenSource(Ordered(4), None, None, ""), 3: OpenSource(Ordered(3), None, None, "")}
+    s = Schedule(sources, (0, 3), 1)
+    rows = take(s, 8)
+    assert rows.indices[0].tolist() == [0, 1, 2, 3, 0, 1, 2, 3]
+    assert rows.indices[1].tolist() == [0, 1, 2, 0, 1, 2, 0, 1]
+    assert rows.keys.tolist() == rows.indices[0].tolist()
+
+
+def test_an_empty_data_set_gives_nothing() -> None:
+    assert schedule(0).next(3, "go_on") is None
