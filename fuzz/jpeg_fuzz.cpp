@@ -67,14 +67,15 @@ Picture decode(const uint8_t* data, size_t size, const jpeg::Info& info, jpeg::W
   const size_t row = static_cast<size_t>(w.x1 - w.x0) * static_cast<size_t>(jpeg::channels(info, format));
   Picture out{jpeg::Status::Ok, std::vector<uint8_t>(row * static_cast<size_t>(w.y1 - w.y0))};
   Scratch& scratch = isa == Isa::Plain ? fresh : reused;  // what an earlier file left must not matter
-  out.status = jpeg::decode(data, size, info, w, format, out.pixels.data(), static_cast<ptrdiff_t>(row), scratch, scale);
+  const auto pitch = static_cast<ptrdiff_t>(row);
+  out.status = jpeg::decode(data, size, info, w, format, out.pixels.data(), pitch, scratch, scale);
   return out;
 }
 
 void check_window(const Picture& whole, const Picture& part, jpeg::Extent extent, jpeg::Window w, size_t channels) {
   const size_t row = static_cast<size_t>(w.x1 - w.x0) * channels;
   for (int y = w.y0; y < w.y1; ++y) {
-    const size_t from = (static_cast<size_t>(y) * static_cast<size_t>(extent.width) + static_cast<size_t>(w.x0)) * channels;
+    const size_t from = static_cast<size_t>(int64_t{y} * extent.width + w.x0) * channels;
     const uint8_t* got = part.pixels.data() + static_cast<size_t>(y - w.y0) * row;
     if (std::memcmp(whole.pixels.data() + from, got, row) != 0) broken_law("a window equals the crop of the whole");
   }
@@ -123,14 +124,27 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
 
 #ifdef STOKER_FUZZ_STANDALONE
 // jpeg_fuzz SECONDS SEED FILE...: mutates the files.
+#include <csignal>
 #include <chrono>
 #include <fstream>
 #include <iterator>
 #include <random>
 
+extern "C" void __sanitizer_set_death_callback(void (*)());
+
 namespace {
 
 using Bytes = std::vector<uint8_t>;
+
+Bytes current;
+
+// Keeps the input that ended the run.
+void save_current() {
+  std::ofstream("crash.jpg", std::ios::binary)
+      .write(reinterpret_cast<const char*>(current.data()), static_cast<std::streamsize>(current.size()));
+  std::fprintf(stderr, "the input is in crash.jpg\n");
+  report();
+}
 
 Bytes mutated(const std::vector<Bytes>& corpus, std::mt19937& random) {
   const auto below = [&](size_t n) { return static_cast<size_t>(random() % std::max<size_t>(n, 1)); };
@@ -170,6 +184,8 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: jpeg_fuzz SECONDS SEED FILE...\n");
     return 2;
   }
+  __sanitizer_set_death_callback(save_current);
+  std::signal(SIGABRT, [](int) { save_current(), std::_Exit(1); });
   std::vector<Bytes> corpus;
   for (int i = 3; i < argc; ++i) {
     std::ifstream file(argv[i], std::ios::binary);
@@ -180,8 +196,8 @@ int main(int argc, char** argv) {
   for (const Bytes& file : corpus) LLVMFuzzerTestOneInput(file.data(), file.size());
   while (std::chrono::steady_clock::now() < end) {
     for (int i = 0; i < 100; ++i) {
-      const Bytes data = mutated(corpus, random);
-      LLVMFuzzerTestOneInput(data.data(), data.size());
+      current = mutated(corpus, random);
+      LLVMFuzzerTestOneInput(current.data(), current.size());
     }
   }
   return 0;

@@ -58,7 +58,8 @@ def odd_files(rng: np.random.Generator) -> Iterator[tuple[str, bytes]]:
     components, layout = jw.random_components(rng, 20, 20, colour)
     yield "no-tables", jw.write(components, replace(layout, write_tables=False))
     dc, rest = (range(3), 0, 0, 0, 0), [((c,), 1, 63, 0, 13) for c in range(3)]
-    yield "against-the-rules", pw.random_file(rng, 30, 20, colour, [*rest, dc, ((0,), 1, 9, 14, 13), ((1,), 1, 9, 1, 0)])
+    script = [*rest, dc, ((0,), 1, 9, 14, 13), ((1,), 1, 9, 1, 0)]
+    yield "against-the-rules", pw.random_file(rng, 30, 20, colour, script)
     flat = jw.random_file(rng, 200, 8, SAMPLINGS["gray"], keep=0.0)
     yield "flat", flat
     yield "trailing", flat + bytes(40)

@@ -128,7 +128,12 @@ def function(operator: type[Operator], *, in_group: bool) -> str:
 
 
 def _definition(operator: type[Operator], decorators: list[str], parameters: Mapping[str, str], result: str) -> str:
-    body = "".join(f"    {p},\n" for p in (*_positional(operator), *parameters.values()))
+    # What decides the number of results has no default in one of two declarations, so it is given by name there.
+    choice = operators.deciding(operator)
+    lead = [name for name in operator.positional if choice is None or name != choice[0]]
+    named = [text for name, text in parameters.items() if name not in lead]
+    first = [*(parameters[name] for name in lead), "*"] if lead else _positional(operator)
+    body = "".join(f"    {p},\n" for p in (*first, *named))
     head = "".join(f"{d}\n" for d in decorators)
     name = operator.name.rsplit(".", 1)[-1]
     return f"{head}def {name}(\n{body}) -> {result}:\n{textwrap.indent(_docstring(operator), '    ')}\n    ...\n"

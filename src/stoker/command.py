@@ -15,7 +15,9 @@ from typing import Any
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command; its exit status."""
-    parser = argparse.ArgumentParser(prog="stoker", description="Feeds accelerators: reads, decodes, augments, batches.")
+    parser = argparse.ArgumentParser(
+        prog="stoker", description="Feeds accelerators: reads, decodes, augments, batches."
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("demo", add_help=False, help="the ImageNet training chain over a folder of images")
     commands.add_parser("bench", add_help=False, help="measure against other libraries (in a checkout)")

@@ -46,7 +46,9 @@ def run(x: Array, **arguments: Any) -> Array:
 def test_float32_is_the_formula(dtype: str, layout: str, mirror: int) -> None:
     x = picture(dtype=dtype)
     want = formula(x[5:29, 12:40][:, :: -1 if mirror else 1], MEAN, STD)
-    got = run(x, crop=(24, 28), crop_pos_y=5 / 9, crop_pos_x=12 / 19, mean=MEAN, std=STD, mirror=mirror, output_layout=layout)
+    got = run(
+        x, crop=(24, 28), crop_pos_y=5 / 9, crop_pos_x=12 / 19, mean=MEAN, std=STD, mirror=mirror, output_layout=layout
+    )
     assert_exact(got, want if layout == "HWC" else want.transpose(2, 0, 1))
 
 
@@ -59,7 +61,9 @@ def test_float16_is_the_correct_rounding_of_float32(dtype: str) -> None:
 
 def test_all_byte_values_as_float16() -> None:
     x = np.tile(np.arange(256, dtype=np.uint8).reshape(16, 16, 1), 3)
-    assert_exact(run(x, mean=MEAN, std=STD, dtype="float16"), formula(x, MEAN, STD).transpose(2, 0, 1).astype(np.float16))
+    assert_exact(
+        run(x, mean=MEAN, std=STD, dtype="float16"), formula(x, MEAN, STD).transpose(2, 0, 1).astype(np.float16)
+    )
 
 
 @pytest.mark.parametrize(("scale", "shift"), [(2.0, 0.0), (1.0, 0.5), (0.1, -7.25)])
@@ -108,7 +112,13 @@ def test_video_keeps_its_frames_in_front() -> None:
 def test_padding_equals_dali() -> None:
     x = np.arange(5 * 7 * 3, dtype=np.uint8).reshape(5, 7, 3)
     got = run(
-        x, crop=(7, 9), mean=(1.0, 2, 3), std=(2.0, 2, 2), mirror=1, out_of_bounds_policy="pad", fill_values=(10.0, 20, 30)
+        x,
+        crop=(7, 9),
+        mean=(1.0, 2, 3),
+        std=(2.0, 2, 2),
+        mirror=1,
+        out_of_bounds_policy="pad",
+        fill_values=(10.0, 20, 30),
     )
     want = np.full((3, 7, 9), np.float32([10, 20, 30]).reshape(3, 1, 1), np.float32)
     want[:, 1:6, 1:8] = formula(x, (1, 2, 3), 2)[:, ::-1].transpose(2, 0, 1)

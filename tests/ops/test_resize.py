@@ -39,7 +39,9 @@ def pillow(x: Array, size: tuple[int, int], kind: str, box: tuple[float, ...] | 
     """Channel by channel: Pillow's own RGBA is premultiplied."""
     height, width = size
     planes = np.moveaxis(x, -1, 0)
-    made = [np.asarray(Image.fromarray(np.ascontiguousarray(p)).resize((width, height), FILTERS[kind], box)) for p in planes]
+    made = [
+        np.asarray(Image.fromarray(np.ascontiguousarray(p)).resize((width, height), FILTERS[kind], box)) for p in planes
+    ]
     return np.stack(made, -1)
 
 

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# ruff: noqa: SIM108 - the statements are what is tested
 """Eight small working graphs. Each shows that a contract allows for what comes later: video, audio, detection, mixing
 across the batch, conditions, users' operators, Python code, serving.
 """
@@ -69,9 +70,9 @@ def test_a_video_is_its_frames_one_by_one() -> None:
 
 def test_a_video_needs_one_argument_per_frame() -> None:
     clip = np.zeros((3, 4, 4, 3), np.uint8)
-    with video_clips([clip], [np.zeros(2, np.float32)], [np.ones(3, np.float32)], batch_size=1) as pipe:
-        with pytest.raises(DataError, match="fewer elements than there are frames"):
-            pipe.run()
+    pipe = video_clips([clip], [np.zeros(2, np.float32)], [np.ones(3, np.float32)], batch_size=1)
+    with pipe, pytest.raises(DataError, match="fewer elements than there are frames"):
+        pipe.run()
 
 
 # ---- (b) audio: a reduction to another rank, whose shape follows from the signal's by a formula ----

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# ruff: noqa: SIM108 - the statements are what is tested
 """``enable_conditionals=True``: ``if`` on nodes gives what Python's ``if`` gives row by row."""
 
 from __future__ import annotations
@@ -153,7 +154,7 @@ def comprehension_and_lambda(u: Any) -> Any:
         f = lambda v: v * 2 if v > 0.5 else v  # noqa: E731
     else:
         y = u * 0.0
-        f = lambda v: v * 2 if v > 0.5 else v  # noqa: E731
+        f = lambda v: v * 2 if v > 0.5 else v  # noqa: E731, F841
     g = lambda v: -v if v < 0 else v  # noqa: E731
     return y, g(u)
 
@@ -295,7 +296,7 @@ def test_values_that_cannot_be_merged() -> None:
 
     with pytest.raises(ArgumentError, match=r"`mode`: .* cannot be put together \('str' and 'str'\)"):
         made(words)()
-    with pytest.raises(ArgumentError, match="the pipeline's outputs: .* cannot be put together"):
+    with pytest.raises(ArgumentError, match=r"the pipeline's outputs: .* cannot be put together"):
         made(one_way)()
 
 
@@ -319,9 +320,9 @@ def test_types_must_agree_and_constants_adapt() -> None:
             y = 1
         return y
 
-    with pytest.raises(ArgumentError, match="expected `y` to have one type .*, got float32 with 0 axes and float64"):
+    with pytest.raises(ArgumentError, match=r"expected `y` to have one type .*, got float32 with 0 axes and float64"):
         made(differ)().build()
-    with pytest.raises(ArgumentError, match="got float32 with 0 axes and float32 with 1 axes"):
+    with pytest.raises(ArgumentError, match=r"got float32 with 0 axes and float32 with 1 axes"):
         made(ranks)().build()
     with made(adapted)() as pipe:
         assert pipe.run()[0].dtype == types.FLOAT
@@ -336,9 +337,9 @@ def test_a_condition_has_one_element() -> None:
         x = fn.random.uniform(shape=[4])[: fn.random.uniform(range=[2, 3], dtype=types.INT32)]
         return 1 if x > 0 else 0
 
-    with pytest.raises(ArgumentError, match="`if`: expected a condition of one element, got a tensor of 2 elements"):
+    with pytest.raises(ArgumentError, match=r"`if`: expected a condition of one element, got a tensor of 2 elements"):
         made(vector)().build()
-    with made(unknown)() as pipe, pytest.raises(DataError, match="`if`: expected a condition of one element"):
+    with made(unknown)() as pipe, pytest.raises(DataError, match=r"`if`: expected a condition of one element"):
         pipe.run()
 
 
@@ -356,9 +357,9 @@ def test_leaving_a_loop_depending_on_a_node_is_refused() -> None:
             table["u"] = u
         return u
 
-    with pytest.raises(ArgumentError, match="got a `return`, `break` or `continue` in a loop"):
+    with pytest.raises(ArgumentError, match=r"got a `return`, `break` or `continue` in a loop"):
         made(leaves)()
-    with pytest.raises(ArgumentError, match="got an assignment to an element in line"):
+    with pytest.raises(ArgumentError, match=r"got an assignment to an element in line"):
         made(assigns)()
 
 
@@ -368,7 +369,7 @@ def test_without_conditionals_the_message_says_what_to_do() -> None:
         u = fn.random.uniform()
         return u if u > 0 else -u
 
-    with pytest.raises(TypeError, match="enable_conditionals=True"):
+    with pytest.raises(TypeError, match=r"enable_conditionals=True"):
         make()
 
 
@@ -410,7 +411,7 @@ def test_errors_and_nodes_show_the_user_s_lines() -> None:
             raise KeyError("in a branch")
         return 1
 
-    with pytest.raises(KeyError, match="in a branch") as error:
+    with pytest.raises(KeyError, match=r"in a branch") as error:
         made(broken)()
     assert error.traceback[-1].lineno + 1 == broken.__code__.co_firstlineno + 2
     assert str(error.traceback[-1].path).endswith("test_conditionals.py")

@@ -366,7 +366,7 @@ def test_an_opaque_source_says_that_it_cannot(source: Any) -> None:
     with pipeline(source=source) as pipe:
         take(pipe, 1)
         with pytest.raises(
-            StateError, match="expected a source that can be resumed, .* made at .*test_external_source.py"
+            StateError, match=r"expected a source that can be resumed, .* made at .*test_external_source.py"
         ):
             pipe.get_state()
 

@@ -195,11 +195,10 @@ def test_types_must_not_change() -> None:
         calls += 1
         return a if calls < 3 else a.astype(np.int8)
 
-    with pipeline(lambda: fn.python_function(numbers(), function=changing)) as pipe:
-        with pytest.raises(
-            DataError, match="expected float32 with 1 axes as for the first row, got int8 with 1 — row 2"
-        ):
-            pipe.run()
+    text = "expected float32 with 1 axes as for the first row, got int8 with 1 — row 2"
+    pipe = pipeline(lambda: fn.python_function(numbers(), function=changing))
+    with pipe, pytest.raises(DataError, match=text):
+        pipe.run()
 
 
 @pytest.mark.parametrize(
@@ -210,9 +209,9 @@ def test_types_must_not_change() -> None:
     ],
 )
 def test_a_batch_function_gives_one_result_per_row(made: Callable[..., Any], text: str) -> None:
-    with pipeline(lambda: fn.python_function(numbers(), function=made, batch_processing=True)) as pipe:
-        with pytest.raises(DataError, match=text):
-            pipe.run()
+    pipe = pipeline(lambda: fn.python_function(numbers(), function=made, batch_processing=True))
+    with pipe, pytest.raises(DataError, match=text):
+        pipe.run()
 
 
 def test_wrong_arguments_are_refused_at_their_line() -> None:

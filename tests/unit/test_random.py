@@ -242,7 +242,8 @@ def test_permute_batch_refuses_what_it_cannot_take() -> None:
 def test_batch_permutations_are_permutations() -> None:
     plainly, apart, repeated, other = draw(
         lambda: (
-            fn.batch_permutation(), fn.batch_permutation(no_fixed_points=True), fn.batch_permutation(allow_repetitions=True),
+            fn.batch_permutation(), fn.batch_permutation(no_fixed_points=True),
+            fn.batch_permutation(allow_repetitions=True),
             fn.batch_permutation(allow_repetitions=True, no_fixed_points=True),
         ),
         rows=60, batch=6,
@@ -259,7 +260,8 @@ def test_batch_permutations_are_permutations() -> None:
 def test_indices_as_in_numpy() -> None:
     x: npt.NDArray[Any] = np.arange(60).reshape(3, 4, 5)
     picks: list[Callable[[Any], Any]] = [
-        lambda a: a[1], lambda a: a[-1, 2], lambda a: a[:, 1:3], lambda a: a[::-1, ::2, -1], lambda a: a[5:, :100, -100:2],
+        lambda a: a[1], lambda a: a[-1, 2], lambda a: a[:, 1:3], lambda a: a[::-1, ::2, -1],
+        lambda a: a[5:, :100, -100:2],
         lambda a: a[2:0:-1, 3:1, ::-2], lambda a: a[np.int64(1), -2:],
     ]  # fmt: skip
     got = draw(lambda: tuple(p(fn.copy(types.Constant(x))) for p in picks), rows=1, batch=1)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The errors, in one shape: expected, got, where, way out.
 
-    StokerError
-    ├── ArgumentError (ValueError)    an argument is wrong; raised where the pipeline is defined or built
-    ├── DataError (RuntimeError)      a sample is wrong; raised at its batch
-    ├── UnsupportedError              something that Stoker does not do (yet)
-    ├── StateError (RuntimeError)     a call at the wrong time: a closed pipeline, a token of another graph
-    └── GraphError                    a graph that breaks its own rules
+StokerError
+├── ArgumentError (ValueError)    an argument is wrong; raised where the pipeline is defined or built
+├── DataError (RuntimeError)      a sample is wrong; raised at its batch
+├── UnsupportedError              something that Stoker does not do (yet)
+├── StateError (RuntimeError)     a call at the wrong time: a closed pipeline, a token of another graph
+└── GraphError                    a graph that breaks its own rules
 """
 
 from __future__ import annotations

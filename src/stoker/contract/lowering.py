@@ -243,11 +243,13 @@ class Lowering:
         return out
 
     def _frames_viewed(self, x: Value, ops: Sequence[ViewOp], shape: Sequence[Scalar], layout: str) -> Value:
-        """Slices whose start or direction differs from frame to frame: no strides express that, so frames are copied."""
+        """Slices whose start or direction differs from frame to frame: no strides express that; frames are copied."""
         if self.layout(x)[:1] != "F":
             raise ArgumentError(f"`{self.scope.operator.name}`: a per-frame argument needs a video (a leading F axis)")
         if any(op.kind != "slice" or op.axis == 0 for op in ops):
-            raise ArgumentError(f"`{self.scope.operator.name}`: expected an argument for the whole video, got one per frame")
+            raise ArgumentError(
+                f"`{self.scope.operator.name}`: expected an argument for the whole video, got one per frame"
+            )
         own = [replace(op, axis=op.axis - 1) for op in ops]
         return self.stage(
             [x], [(x.dtype, shape, layout)], [[load(x.dtype)]], pre=[own], frames=shape[0], framed=[True]
@@ -391,14 +393,18 @@ class Lowering:
              params: Sequence[Scalar] = (), **traits: Any) -> None:  # fmt: skip
         """Emit a native kernel that makes values that are declared already (of sizes that only it tells)."""
         if any(self.differs_by_frame(p) for p in params):
-            raise ArgumentError(f"`{self.scope.operator.name}`: expected arguments for the whole row, got one per frame")
+            raise ArgumentError(
+                f"`{self.scope.operator.name}`: expected arguments for the whole row, got one per frame"
+            )
         self._add(Native(kernel, attrs, tuple(params), **traits), [x.id for x in inputs], [o.id for o in outputs])
 
     def constant(self, array: Any, layout: str = "") -> Value:
         """A tensor that is the same for every row."""
         array = np.asarray(array, order="C")
         attrs = (array.tobytes(), array.shape)
-        value = self.native("constant", [], [(DType.of(array.dtype), array.shape, layout)], attrs=attrs, aliases=True)[0]
+        value = self.native("constant", [], [(DType.of(array.dtype), array.shape, layout)], attrs=attrs, aliases=True)[
+            0
+        ]
         numbers = array.reshape(-1).tolist() if array.size <= SMALL else [2**53 + 1]
         if all(abs(x) <= 2**53 for x in numbers if isinstance(x, int)):  # others are no doubles
             self._numbers[value.id] = numbers
@@ -465,4 +471,10 @@ def show_number(x: Any) -> str:
     """A number without a needless fraction."""
     if isinstance(x, bool) or x is None:
         return str(x)
-    return str(int(x)) if isinstance(x, float) and math.isfinite(x) and x == int(x) else f"{x:.7g}" if isinstance(x, float) else str(x)
+    return (
+        str(int(x))
+        if isinstance(x, float) and math.isfinite(x) and x == int(x)
+        else f"{x:.7g}"
+        if isinstance(x, float)
+        else str(x)
+    )

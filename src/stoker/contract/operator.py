@@ -294,7 +294,9 @@ class Operator:
             if key in full or key in edges:
                 continue
             if argument.default is REQUIRED:
-                raise ArgumentError(f"`{cls.name}`: expected the argument `{key}` ({argument.doc.rstrip('.')}), got none")
+                raise ArgumentError(
+                    f"`{cls.name}`: expected the argument `{key}` ({argument.doc.rstrip('.')}), got none"
+                )
             full[key] = argument.convert(argument.default)
         return full
 

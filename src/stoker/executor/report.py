@@ -65,11 +65,8 @@ class Report:
     def __str__(self) -> str:
         rows = [("stage", "ms per row", "share", "made at"), *self._table()]
         widths = [max(len(r[i]) for r in rows) for i in range(3)]
-        lines = [
-            f"{self.rows} rows in {self.batches} batches, {self.rows_per_second:.0f} rows/s on {self.threads} threads, "
-            f"seed {self.seed}",
-            f"limited by {self.limit}",
-        ]
+        rate = f"{self.rows_per_second:.0f} rows/s on {self.threads} threads"
+        lines = [f"{self.rows} rows in {self.batches} batches, {rate}, seed {self.seed}", f"limited by {self.limit}"]
         lines += [f"  {r[0]:<{widths[0]}}  {r[1]:>{widths[1]}}  {r[2]:>{widths[2]}}  {r[3]}".rstrip() for r in rows]
         return "\n".join(lines)
 

@@ -55,11 +55,14 @@ class Loader:
         if not isinstance(pipeline, Pipeline):
             raise ArgumentError(f"`Loader`: expected a Pipeline, got {type(pipeline).__name__}")
         if pin_memory and not torch.cuda.is_available():
-            raise ArgumentError("`Loader`: expected a machine with CUDA for `pin_memory=True`, got none that torch can use")
+            raise ArgumentError(
+                "`Loader`: expected a machine with CUDA for `pin_memory=True`, got none that torch can use"
+            )
         self.pipeline = pipeline.build()
         if output_map is not None and len(output_map) != pipeline.num_outputs:
             raise ArgumentError(
-                f"`Loader`: expected one name per output ({pipeline.num_outputs}) in `output_map`, got {list(output_map)}"
+                f"`Loader`: expected one name per output ({pipeline.num_outputs}) in `output_map`, "
+                f"got {list(output_map)}"
             )
         self._names = tuple(output_map) if output_map is not None else None
         self._policy = policy
@@ -136,7 +139,7 @@ class Loader:
 
     def _allocate(self, output: int, planned: PlannedOutput, rows: int) -> tuple[int, Any] | None:
         # torch keeps pinned memory, but gives pageable memory back to the system and faults it in again for every
-        # batch, which costs as much as resizing the images. The engine's own blocks are kept, and shared without a copy.
+        # batch, which costs as much as resizing the images. The engine's own blocks are kept and shared, not copied.
         if not self._pin:
             return None
         assert planned.shape is not None

@@ -304,7 +304,7 @@ def convert(define: Callable[..., Any]) -> Callable[..., Any]:
     if converted is None:
         raise ArgumentError(
             f"`pipeline_def`: expected a function whose source can be read for enable_conditionals=True; that of "
-            f"`{name}` cannot (it was typed at Python's prompt, or made by `exec`). Put it into a file or a notebook cell"
+            f"`{name}` cannot (typed at Python's prompt, or made by `exec`). Put it into a file or a notebook cell"
         )
 
     @functools.wraps(define)

@@ -24,7 +24,9 @@ class Constant:
         layout: names of the axes.
     """
 
-    def __init__(self, value: Any, dtype: Any = None, shape: Any = None, layout: str | None = None, device: str | None = None):
+    def __init__(
+        self, value: Any, dtype: Any = None, shape: Any = None, layout: str | None = None, device: str | None = None
+    ):
         if device not in (None, "cpu"):
             raise ArgumentError(f'`Constant`: expected device="cpu", got {device!r}')
         array = np.asarray(value)

@@ -90,9 +90,7 @@ class GraphBuilder:
         except (ArgumentError, UnsupportedError) as error:
             text = str(error).removeprefix(f"`{name}`: ")
             raise type(error)(message(operator.subject(arguments), text.rstrip("."), source=source)) from None
-        node = Node(
-            len(self.nodes), operator, args, sources, tuple(edges.items()), draw, self.guards, source, outputs
-        )
+        node = Node(len(self.nodes), operator, args, sources, tuple(edges.items()), draw, self.guards, source, outputs)
         self.nodes.append(node)
         results = tuple(DataNode(self, Edge(node.id, i)) for i in range(outputs))
         return results if operator().returns_tuple(args) else results[0]

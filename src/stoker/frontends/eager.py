@@ -13,7 +13,7 @@ Plans are kept: a second call with inputs of the same types costs microseconds. 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -92,7 +92,9 @@ def _fed_node(builder: GraphBuilder, spec: tuple[Any, ...]) -> Any:
 
 
 @lru_cache(maxsize=_KEPT_PLANS)
-def _prepare(name: str, inputs: tuple[Any, ...], fed: tuple[Any, ...], consts: tuple[tuple[str, Any], ...]) -> _Prepared:
+def _prepare(
+    name: str, inputs: tuple[Any, ...], fed: tuple[Any, ...], consts: tuple[tuple[str, Any], ...]
+) -> _Prepared:
     return _Prepared(name, inputs, fed, consts)
 
 
@@ -125,9 +127,13 @@ def _sample(x: Any, name: str) -> tuple[Any, tuple[Any, ...]]:
     if isinstance(x, Constant):
         return x.value, _spec(x.value, x.layout)
     if isinstance(x, str):
-        raise ArgumentError(f"`eager.{name}`: expected the bytes of a file or an array, got a string; see `eager.imread`")
+        raise ArgumentError(
+            f"`eager.{name}`: expected the bytes of a file or an array, got a string; see `eager.imread`"
+        )
     if x is None or isinstance(x, (dict, set)):
-        raise ArgumentError(f"`eager.{name}`: expected an array, a tensor, bytes or a list of them, got {type(x).__name__}")
+        raise ArgumentError(
+            f"`eager.{name}`: expected an array, a tensor, bytes or a list of them, got {type(x).__name__}"
+        )
     array = to_array(x)
     return array, _spec(array)
 
@@ -144,28 +150,15 @@ def _call(name: str, inputs: Sequence[Any], arguments: dict[str, Any]) -> Any:
         column, spec = _column(x, rows, name)
         data.append(column)
         specs.append(spec)
-    known = operator.all_arguments()
-    fed: list[Any] = []
-    consts: list[tuple[str, Any]] = []
-    for key, value in arguments.items():
-        argument = known.get(key)
-        if value is None:
-            continue
-        if argument is not None and argument.per_row and not isinstance(value, (str, bool)):
-            column, spec = _argument(value, argument, rows, name, key)
-            if column is not None:
-                data.append(column)
-                fed.append((key, spec))
-                continue
-        consts.append((key, tuple(value) if isinstance(value, list) else value))
+    fed, consts = _bind(operator, arguments, rows, data)
     if seed is None:
         seed = int.from_bytes(os.urandom(8), "little") >> 1 if operator.draws else 0
     try:
-        prepared = _prepare(name, tuple(specs), tuple(fed), tuple(consts))
+        prepared = _prepare(name, tuple(specs), fed, consts)
     except TypeError as error:
         if "unhashable" not in str(error):
             raise
-        prepared = _Prepared(name, tuple(specs), tuple(fed), tuple(consts))
+        prepared = _Prepared(name, tuple(specs), fed, consts)
     if rows is None:
         result = prepared.one(data, seed)
         if result is not None:
@@ -178,6 +171,27 @@ def _call(name: str, inputs: Sequence[Any], arguments: dict[str, Any]) -> Any:
     return batches[0] if len(batches) == 1 else batches
 
 
+def _bind(
+    operator: type[Operator], arguments: Mapping[str, Any], rows: int | None, data: list[Any]
+) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """Arguments that are fed (name, type), whose columns are added to ``data``, and those that are constants."""
+    known = operator.all_arguments()
+    fed: list[Any] = []
+    consts: list[tuple[str, Any]] = []
+    for key, value in arguments.items():
+        argument = known.get(key)
+        if value is None:
+            continue
+        if argument is not None and argument.per_row and not isinstance(value, (str, bool)):
+            column, spec = _argument(value, argument, rows, operator.name, key)
+            if column is not None:
+                data.append(column)
+                fed.append((key, spec))
+                continue
+        consts.append((key, tuple(value) if isinstance(value, list) else value))
+    return tuple(fed), tuple(consts)
+
+
 def _rows(inputs: Sequence[Any], arguments: dict[str, Any], name: str) -> int | None:
     """How many rows the call has; None for one sample."""
     counts = {len(x) for x in inputs if isinstance(x, (list, tuple, Batch))}
@@ -185,7 +199,6 @@ def _rows(inputs: Sequence[Any], arguments: dict[str, Any], name: str) -> int | 
     if len(counts) > 1:
         raise ArgumentError(f"`eager.{name}`: expected batches of one size, got {sorted(counts)}")
     return counts.pop() if counts else None
-
 
 
 def _column(x: Any, rows: int | None, name: str) -> tuple[Any, tuple[Any, ...]]:

@@ -34,7 +34,11 @@ class Group:
 
 def _members(prefix: str) -> list[str]:
     return sorted(
-        {n[len(prefix) :].split(".")[0] for n in names() if n.startswith(prefix) and not n[len(prefix) :].startswith("_")}
+        {
+            n[len(prefix) :].split(".")[0]
+            for n in names()
+            if n.startswith(prefix) and not n[len(prefix) :].startswith("_")
+        }
     )
 
 

@@ -380,8 +380,8 @@ def expand_dims(
 
 @overload
 def external_source(
-    *,
     source: Any = None,
+    *,
     num_outputs: None = None,
     cycle: Any = None,
     layout: Any = None,
@@ -403,14 +403,15 @@ def external_source(
 ) -> DataNode:
     """Take data from Python: an iterable, a generator function, or a callback; or from ``pipe.feed_input``.
 
-    A source gives a batch at a time: a list of arrays, DLPack tensors, bytes or numbers (one per row), or one array whose
-    first axis runs along the rows; with ``num_outputs``, a tuple of batches. With ``batch=False`` it gives one row at a
-    time. A callback may take one argument: the number of the batch in its epoch (a ``types.BatchInfo`` with
-    ``batch_info=True``), or with ``batch=False`` a ``types.SampleInfo``; parameters with defaults are left alone. It ends
-    an epoch by raising StopIteration. A batch may have fewer rows than the pipeline's ``batch_size``, but not none.
+    A source gives a batch at a time: a list of arrays, DLPack tensors, bytes or numbers (one per row), or one array
+    whose first axis runs along the rows; with ``num_outputs``, a tuple of batches. With ``batch=False`` it gives one
+    row at a time. A callback may take one argument: the number of the batch in its epoch (a ``types.BatchInfo`` with
+    ``batch_info=True``), or with ``batch=False`` a ``types.SampleInfo``; parameters with defaults are left alone. It
+    ends an epoch by raising StopIteration. A batch may have fewer rows than the pipeline's ``batch_size``, but not
+    none.
 
-    Types that are not declared are found with the first batch; they must not change after it. A sequence, and a callback
-    that is told where it is, can be resumed from a state; other sources say that they cannot.
+    Types that are not declared are found with the first batch; they must not change after it. A sequence, and a
+    callback that is told where it is, can be resumed from a state; other sources say that they cannot.
 
     Args:
         source: Iterable, generator function or callback; None: fed by hand, by `name`.
@@ -434,8 +435,8 @@ def external_source(
 
 @overload
 def external_source(
-    *,
     source: Any = None,
+    *,
     num_outputs: int,
     cycle: Any = None,
     layout: Any = None,
@@ -457,14 +458,15 @@ def external_source(
 ) -> tuple[DataNode, ...]:
     """Take data from Python: an iterable, a generator function, or a callback; or from ``pipe.feed_input``.
 
-    A source gives a batch at a time: a list of arrays, DLPack tensors, bytes or numbers (one per row), or one array whose
-    first axis runs along the rows; with ``num_outputs``, a tuple of batches. With ``batch=False`` it gives one row at a
-    time. A callback may take one argument: the number of the batch in its epoch (a ``types.BatchInfo`` with
-    ``batch_info=True``), or with ``batch=False`` a ``types.SampleInfo``; parameters with defaults are left alone. It ends
-    an epoch by raising StopIteration. A batch may have fewer rows than the pipeline's ``batch_size``, but not none.
+    A source gives a batch at a time: a list of arrays, DLPack tensors, bytes or numbers (one per row), or one array
+    whose first axis runs along the rows; with ``num_outputs``, a tuple of batches. With ``batch=False`` it gives one
+    row at a time. A callback may take one argument: the number of the batch in its epoch (a ``types.BatchInfo`` with
+    ``batch_info=True``), or with ``batch=False`` a ``types.SampleInfo``; parameters with defaults are left alone. It
+    ends an epoch by raising StopIteration. A batch may have fewer rows than the pipeline's ``batch_size``, but not
+    none.
 
-    Types that are not declared are found with the first batch; they must not change after it. A sequence, and a callback
-    that is told where it is, can be resumed from a state; other sources say that they cannot.
+    Types that are not declared are found with the first batch; they must not change after it. A sequence, and a
+    callback that is told where it is, can be resumed from a state; other sources say that they cannot.
 
     Args:
         source: Iterable, generator function or callback; None: fed by hand, by `name`.

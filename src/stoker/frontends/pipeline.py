@@ -296,7 +296,9 @@ def _named(values: dict[str, Any], name: str | None) -> Any:
     if name is None:
         return values
     if name not in values:
-        raise ArgumentError(f"there is no reader called {name!r}; {did_you_mean(name, values) or f'there are {list(values)}'}")
+        raise ArgumentError(
+            f"there is no reader called {name!r}; {did_you_mean(name, values) or f'there are {list(values)}'}"
+        )
     return values[name]
 
 
@@ -331,7 +333,9 @@ def pipeline_def(function: Any = None, *, enable_conditionals: bool = False, **s
     """
     for key in settings:
         if key not in _SETTINGS:
-            raise ArgumentError(f"`pipeline_def`: unknown argument `{key}`; {did_you_mean(key, _SETTINGS)}".rstrip("; "))
+            raise ArgumentError(
+                f"`pipeline_def`: unknown argument `{key}`; {did_you_mean(key, _SETTINGS)}".rstrip("; ")
+            )
 
     def decorate(define: Any) -> Any:
         own = set(inspect.signature(define).parameters)

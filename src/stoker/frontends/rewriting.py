@@ -188,6 +188,12 @@ def _own(node: ast.AST, kind: type[N]) -> list[N]:
     return found
 
 
+def _declared_outside(node: ast.AST) -> set[str]:
+    """The variables of a function that are global or nonlocal."""
+    names = [n for g in _own(node, ast.Global) for n in g.names]
+    return {*names, *(n for x in _own(node, ast.Nonlocal) for n in x.names)}
+
+
 # ---- early returns ----
 
 
@@ -255,10 +261,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def function(self, node: ast.FunctionDef) -> None:
         """Rewrite a function's body in place."""
-        kept, self._outer = (
-            self._outer,
-            {name for s in (*_own(node, ast.Global), *_own(node, ast.Nonlocal)) for name in s.names},
-        )
+        kept, self._outer = self._outer, _declared_outside(node)
         if any(isinstance(s, ast.If) and _returns(s) for s in node.body):
             first = _at(ast.Assign([ast.Name(RESULT, ast.Store())], ast.Constant(None)), node.body[0])
             last = _at(ast.Return(ast.Name(RESULT, ast.Load())), node.body[-1])

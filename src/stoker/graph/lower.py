@@ -10,8 +10,8 @@ from ..contract.errors import ArgumentError, UnsupportedError, message
 from ..contract.expr import leaves
 from ..contract.lowering import Lowering, Scope
 from ..contract.operator import Operator, Spec
-from ..contract.step import Native, PyCall, Sampler, Stage, Step, StepList, Value, View
 from ..contract.pixel import scalars
+from ..contract.step import Native, PyCall, Sampler, Stage, Step, StepList, Value, View
 from .node import Edge, Graph, Node
 
 

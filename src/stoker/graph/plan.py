@@ -108,9 +108,7 @@ def _end_in_stores(steps: StepList) -> StepList:
         )
         if not stores:
             source = values[v]
-            shape = tuple(
-                e if is_static(e) else Expr("dim", v, i) for i, e in enumerate(source.shape)
-            )
+            shape = tuple(e if is_static(e) else Expr("dim", v, i) for i, e in enumerate(source.shape))
             copy = Value(len(values), source.dtype, shape, source.layout)
             values[copy.id] = copy
             body = Stage(((load(source.dtype),),), ((),), ((),))
@@ -124,6 +122,11 @@ def _end_in_stores(steps: StepList) -> StepList:
 
 def _aliases(step: Step) -> bool:
     return isinstance(step.body, View) or (isinstance(step.body, Native) and step.body.aliases)
+
+
+def _other_rows(step: Step) -> tuple[int, ...]:
+    """The value that a row selection takes from other rows."""
+    return (step.body.attrs[0],) if isinstance(step.body, Native) and step.body.kernel == "other_row" else ()
 
 
 class _Emitter:
@@ -166,9 +169,7 @@ class _Emitter:
 
     @staticmethod
     def _renumber(step: Step, index: Mapping[int, int]) -> Step:
-        return replace(
-            step, inputs=tuple(index[v] for v in step.inputs), outputs=tuple(index[v] for v in step.outputs)
-        )
+        return replace(step, inputs=tuple(index[v] for v in step.inputs), outputs=tuple(index[v] for v in step.outputs))
 
     # ---- segments ----
 
@@ -212,7 +213,7 @@ class _Emitter:
         return sorted(used)
 
     def _memory(self, segments: list[tuple[bool, list[int]]]) -> tuple[int, dict[int, tuple[str, int]]]:
-        where: dict[int, tuple[str, int]] = {v: ("input", 0) for v in self.steps.fed.values()}
+        where: dict[int, tuple[str, int]] = dict.fromkeys(self.steps.fed.values(), ("input", 0))
         roots = self._alias_roots()
         crossing = self._crossing(segments, roots)
         slots = {v: slot for slot, v in enumerate(self.steps.outputs)}
@@ -243,36 +244,29 @@ class _Emitter:
         roots: dict[int, tuple[int, ...]] = {}
         for step in self.steps.steps:
             if _aliases(step):
-                extra = (step.body.attrs[0],) if isinstance(step.body, Native) and step.body.kernel == "other_row" else ()
                 for v in step.outputs:
-                    roots[v] = step.inputs + extra
+                    roots[v] = step.inputs + _other_rows(step)
         return roots
 
     def _crossing(self, segments: list[tuple[bool, list[int]]], roots: Mapping[int, tuple[int, ...]]) -> set[int]:
         """Values that a later segment reads, directly or through a view."""
-        found: set[int] = set()
-
-        def mark(v: int) -> None:
-            if v not in found:
-                found.add(v)
-                for root in roots.get(v, ()):
-                    mark(root)
-
+        todo: list[int] = []
         for n, (_, members) in enumerate(segments):
             for i in members:
                 step = self.steps.steps[i]
-                for v in reads(step, self.steps):
-                    if self.segment_of.get(v, n) < n:
-                        mark(v)
-                if isinstance(step.body, Native) and step.body.kernel == "other_row":
-                    mark(step.body.attrs[0])
-        for slot, v in enumerate(self.steps.outputs):
+                todo += [v for v in reads(step, self.steps) if self.segment_of.get(v, n) < n]
+                todo += _other_rows(step)
+        for v in self.steps.outputs:
             needs: set[int] = set()
             for extent in self.values[v].shape:
                 leaves(extent, needs)
-            for need in needs:
-                if self.segment_of.get(need, 0) < self.segment_of[self.steps.outputs[slot]]:
-                    mark(need)
+            todo += [need for need in needs if self.segment_of.get(need, 0) < self.segment_of[v]]
+        found: set[int] = set()
+        while todo:
+            v = todo.pop()
+            if v not in found:
+                found.add(v)
+                todo += roots.get(v, ())
         return found
 
     # ---- native code ----
@@ -287,9 +281,7 @@ class _Emitter:
             )
         params = _Params(code)
         kernel = None if isinstance(step.body, PyCall) else self._kernel(step, params, index)
-        extents = [
-            [code.register(e) if not _own_dim(e, v) else -1 for e in self.values[v].shape] for v in step.outputs
-        ]
+        extents = [[code.register(e) if not _own_dim(e, v) else -1 for e in self.values[v].shape] for v in step.outputs]
         own = isinstance(step.body, PyCall) or _aliases(step) or (isinstance(step.body, Native) and step.body.allocates)
         if own:
             extents = [[] for _ in step.outputs]

@@ -31,7 +31,9 @@ def verify_graph(graph: Graph) -> None:
 
 def _one_call(a: Node, b: Node) -> bool:
     """Whether two nodes are one call with lists of inputs, which shares its draws among them."""
-    return a.operator is b.operator and a.source == b.source and a.edges == b.edges and len(a.inputs) == len(b.inputs) > 0
+    return (
+        a.operator is b.operator and a.source == b.source and a.edges == b.edges and len(a.inputs) == len(b.inputs) > 0
+    )
 
 
 def verify_steps(steps: StepList) -> None:

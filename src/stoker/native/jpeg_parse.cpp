@@ -100,6 +100,16 @@ bool read_huffman(Segment s, TableOffsets& tables) {
   return true;
 }
 
+// Conditioning of arithmetic coding: of no use here, but libjpeg refuses files where it is malformed.
+bool check_conditioning(Segment s) {
+  if (s.size % 2) return false;
+  for (size_t at = 0; at < s.size; at += 2) {
+    const int index = s.p[at], value = s.p[at + 1];
+    if (index > 31 || (index < 16 && (value & 15) > value >> 4)) return false;
+  }
+  return true;
+}
+
 Stop read_frame(int marker, Segment s, Info& info) {
   if (s.size < 6) return broken(info, "frame header too short");
   const int precision = s.p[0], count = s.p[5];
@@ -209,6 +219,7 @@ bool is_skippable(int marker) {
 bool read_other(int marker, Segment s, Hints& hints, Info& info) {
   if (marker == kDQT) return read_quantisers(s, info.tables);
   if (marker == kDHT) return read_huffman(s, info.tables);
+  if (marker == kDAC) return check_conditioning(s);
   if (marker == kDRI) {
     if (s.size != 2) return false;
     info.restart_interval = static_cast<uint16_t>(be16(s.p));

@@ -10,17 +10,19 @@ from ..contract.errors import ArgumentError, UnsupportedError
 from ..contract.lowering import Lowering
 from ..contract.operator import Operator, Spec, arg
 from ..contract.step import Value
-from ._feeding import Declared, Feeder, choose_feeder
+from ._declared import Declared
+from ._feeding import Feeder, choose_feeder
 
 
 class ExternalSource(Operator, name="external_source"):
     """Take data from Python: an iterable, a generator function, or a callback; or from ``pipe.feed_input``.
 
     A source gives a batch at a time: a list of arrays, DLPack tensors, bytes or numbers (one per row), or one array
-    whose first axis runs along the rows; with ``num_outputs``, a tuple of batches. With ``batch=False`` it gives one row
-    at a time. A callback may take one argument: the number of the batch in its epoch (a ``types.BatchInfo`` with
+    whose first axis runs along the rows; with ``num_outputs``, a tuple of batches. With ``batch=False`` it gives one
+    row at a time. A callback may take one argument: the number of the batch in its epoch (a ``types.BatchInfo`` with
     ``batch_info=True``), or with ``batch=False`` a ``types.SampleInfo``; parameters with defaults are left alone. It
-    ends an epoch by raising StopIteration. A batch may have fewer rows than the pipeline's ``batch_size``, but not none.
+    ends an epoch by raising StopIteration. A batch may have fewer rows than the pipeline's ``batch_size``, but not
+    none.
 
     Types that are not declared are found with the first batch; they must not change after it. A sequence, and a
     callback that is told where it is, can be resumed from a state; other sources say that they cannot.

@@ -25,7 +25,9 @@ def merge_common(steps: StepList) -> StepList:
             kept.append(step)
             continue
         outs = [values[v] for v in step.outputs]
-        types = [(o.dtype, o.layout, o.per_frame, o.shape if not isinstance(step.body, Native) else o.rank) for o in outs]
+        types = [
+            (o.dtype, o.layout, o.per_frame, o.shape if not isinstance(step.body, Native) else o.rank) for o in outs
+        ]
         key = repr((step.body, step.inputs, step.guards, step.frames, step.checks, types))
         twin = known.get(key)
         if twin is None:
@@ -45,7 +47,9 @@ def rename(step: Step, renamed: dict[int, int]) -> Step:
 
     def chain(ops: tuple[ViewOp, ...]) -> tuple[ViewOp, ...]:
         return tuple(
-            replace(o, start=number(o.start), step=number(o.step), extent=number(o.extent), list=tuple(map(number, o.list)))
+            replace(
+                o, start=number(o.start), step=number(o.step), extent=number(o.extent), list=tuple(map(number, o.list))
+            )
             for o in ops
         )
 
@@ -57,6 +61,7 @@ def rename(step: Step, renamed: dict[int, int]) -> Step:
         if body.kernel == "other_row":
             body = replace(body, attrs=(renamed.get(body.attrs[0], body.attrs[0]),))
     elif isinstance(body, Stage):
+
         def px(x: Px) -> Px:
             return rewrite(x, lambda n: replace(n, value=number(n.value)) if n.op == "uniform" else None)
 

@@ -13,6 +13,7 @@ Rounding is part of the programs (casts), so a value that was rounded between tw
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -28,9 +29,10 @@ MAX_PORTS = 8
 def fuse(steps: StepList) -> StepList:
     """Fuse all chains."""
     work = _Work(steps)
-    changed = True
-    while changed:
-        changed = any(work.absorb(i) or work.join(i) for i in range(len(work.steps)))
+    for i in range(len(work.steps)):
+        # What a step takes over brings its own inputs along. Steps before it stay as they are: nothing new reads them.
+        while work.absorb(i) or work.join(i):
+            pass
     return StepList([s for s in work.steps if s is not None], steps.values, steps.outputs, steps.fed, steps.readers)
 
 
@@ -40,20 +42,18 @@ class _Work:
         self.steps: list[Step | None] = list(steps.steps)
         # What leaves the pipeline, and what numbers (windows, uniforms) are read from, must stay in memory.
         self.kept = set(steps.outputs)
-        for step in steps.steps:
+        self.maker: dict[int, int] = {}
+        self.users: Counter[int] = Counter()  # a step that takes another one over reads what that one read
+        for i, step in enumerate(steps.steps):
             self.kept |= number_sources(step, steps)
-
-    def _maker(self, value: int) -> int | None:
-        return next((i for i, s in enumerate(self.steps) if s is not None and value in s.outputs), None)
-
-    def _users(self, value: int) -> int:
-        return sum(s.inputs.count(value) + sum(v == value for v, _ in s.guards) for s in self.steps if s is not None)
+            self.maker.update(dict.fromkeys(step.outputs, i))
+            self.users.update((*step.inputs, *(v for v, _ in step.guards)))
 
     def _sole_stage(self, value: int, reader: Step) -> int | None:
         """The single-output stage that makes ``value`` for ``reader`` alone."""
-        if value in self.kept or self._users(value) != 1:
+        if value in self.kept or self.users[value] != 1:
             return None
-        i = self._maker(value)
+        i = self.maker.get(value)
         step = self.steps[i] if i is not None else None
         if step is None or not isinstance(step.body, Stage) or len(step.outputs) != 1 or step.guards != reader.guards:
             return None
@@ -76,8 +76,7 @@ class _Work:
                 return False
             back = shifted
         body = replace(stage.body, post=(back + stage.body.post[0],))
-        self.steps[i] = replace(stage, body=body, outputs=view.outputs, checks=stage.checks + view.checks)
-        self.steps[m] = None
+        self._put(i, m, replace(stage, body=body, outputs=view.outputs, checks=stage.checks + view.checks))
         return True
 
     def join(self, i: int) -> bool:
@@ -90,10 +89,16 @@ class _Work:
             first = self.steps[m] if m is not None else None
             joined = self._joined(first, second, port) if first is not None else None
             if m is not None and joined is not None:
-                self.steps[i] = joined
-                self.steps[m] = None
+                self._put(i, m, joined)
                 return True
         return False
+
+    def _put(self, i: int, taken: int, step: Step) -> None:
+        """``step`` stands at ``i`` for itself and for the one at ``taken``."""
+        gone = self.steps[taken]
+        assert gone is not None
+        self.users.subtract(v for v, _ in gone.guards)  # those of the two are the same
+        self.steps[i], self.steps[taken] = step, None
 
     def _joined(self, first: Step, second: Step, port: int) -> Step | None:
         a, b = first.body, second.body
@@ -159,7 +164,9 @@ def _same_extents(made: Sequence[object], out: Sequence[object], may_recount: bo
     """Equal extents in any order (a transposition may lie between), or all but the number of channels."""
     if sorted(map(repr, made)) == sorted(map(repr, out)):
         return True
-    return may_recount and len(made) == len(out) and sum(repr(a) != repr(b) for a, b in zip(made, out, strict=True)) == 1
+    return (
+        may_recount and len(made) == len(out) and sum(repr(a) != repr(b) for a, b in zip(made, out, strict=True)) == 1
+    )
 
 
 def _inverse(ops: Sequence[ViewOp]) -> tuple[ViewOp, ...] | None:

@@ -27,7 +27,9 @@ def share_buffers(lives: Mapping[int, tuple[int, int]], share: bool = True) -> t
     return buffers, len(busy_until)
 
 
-def last_uses(order: Sequence[tuple[Sequence[int], Sequence[int]]], aliases: Mapping[int, Sequence[int]]) -> dict[int, tuple[int, int]]:
+def last_uses(
+    order: Sequence[tuple[Sequence[int], Sequence[int]]], aliases: Mapping[int, Sequence[int]]
+) -> dict[int, tuple[int, int]]:
     """First and last step of every value in ``order`` (reads, writes per step); a view keeps what it shows alive."""
     lives: dict[int, tuple[int, int]] = {}
 

@@ -74,7 +74,7 @@ class CropMirrorNormalize(CropArguments, BoundsArguments, name="crop_mirror_norm
         if None in counts.values():
             c.require(False, "expected `mean` and `std` with a number of elements that is the same for all rows")
         known = {name: n for name, n in counts.items() if n is not None}
-        count = int(channels) if ex.is_static(channels) else max(known.values())  # type: ignore[arg-type]
+        count = int(channels) if ex.is_static(channels) else max(known.values())
         alike = set(known.values()) == {1} and not c.const("pad_output") and "fill_values" not in known
         if alike and (count > MAX_CHANNELS or not ex.is_static(channels)):
             return 0

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is known about the data of a source: from its arguments, and then from its first batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..contract.errors import ArgumentError, DataError
+from ..contract.operator import Spec
+from ..contract.types import DType
+
+
+@dataclass
+class Declared:
+    """Type, number of axes and layout per output; None where only data tell, which then fill it in."""
+
+    outputs: Sequence[list[Any]]  # dtype, ndim, layout
+
+    @staticmethod
+    def of(count: int, dtype: Any, ndim: Any, layout: Any) -> Declared:
+        """From the arguments, each one value or one per output."""
+        types = _per_output("dtype", dtype, count, DType.of)
+        ranks = _per_output("ndim", ndim, count, _rank)
+        names = _per_output("layout", layout, count, str)
+        outputs = []
+        for i in range(count):
+            if ranks[i] is None and names[i]:
+                ranks[i] = len(names[i])
+            if names[i] and len(names[i]) != ranks[i]:
+                raise ArgumentError(f"expected a `layout` of {ranks[i]} axes as in `ndim`, got {names[i]!r}")
+            outputs.append([types[i], ranks[i], names[i] or ""])
+        return Declared(outputs)
+
+    def specs(self) -> tuple[Spec, ...] | None:
+        """The types of all outputs, once they are known."""
+        if any(d is None or n is None for d, n, _ in self.outputs):
+            return None
+        return tuple(Spec(d, (None,) * n, layout) for d, n, layout in self.outputs)
+
+    def check(self, output: int, array: Any, axes: int, where: str) -> None:
+        """Hold ``array``, whose first axes are not a row's, against what is declared; or declare it."""
+        try:
+            dtype = DType.of(array.dtype)
+        except TypeError:
+            raise DataError(f"expected numbers, got an array of {array.dtype}{where}") from None
+        rank = array.ndim - axes
+        wanted = self.outputs[output]
+        if wanted[0] is None:
+            wanted[0] = dtype
+        if wanted[1] is None:
+            wanted[1] = rank
+        if dtype != wanted[0] or rank != wanted[1]:
+            raise DataError(f"expected {wanted[0]} with {wanted[1]} axes per row, got {dtype} with {rank}{where}")
+
+
+def _per_output(name: str, value: Any, count: int, convert: Callable[[Any], Any]) -> list[Any]:
+    values = list(value) if isinstance(value, (list, tuple)) else [value] * count
+    if len(values) != count:
+        raise ArgumentError(f"expected one `{name}` for all or one for each of {count} outputs, got {len(values)}")
+    try:
+        return [None if v is None else convert(v) for v in values]
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"argument `{name}`: {error}") from None
+
+
+def _rank(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 0:
+        raise ValueError(f"expected a number of axes >= 0, got {value!r}")
+    return int(value)
