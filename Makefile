@@ -5,6 +5,7 @@
 #   make test [TESTS=tests/unit]              lint, types, layers, tests
 #   make check                                lint, types, layers, generated files; no tests
 #   make bench [BENCH="--quick chain"]        measure; BENCH is passed on (see BENCH=--help)
+#   make fuzz [SECONDS=60]                    hostile bytes into the JPEG decoder, under sanitizers
 #   make setup                                the virtual environment with the package and its test needs
 #   make generate                             write the operator index, type stubs and operator pages
 #   make format                               format and fix what can be fixed
@@ -23,7 +24,7 @@ SOURCES := pyproject.toml CMakeLists.txt README.md LICENSE \
 
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: demo test check bench setup generate format docs clean
+.PHONY: demo test check bench fuzz setup generate format docs clean
 
 demo: $(VENV)/.photos $(VENV)/.package
 	@$(PY) -m stoker.command demo $${DATA:+--data "$$DATA"} $${OUT:+--out "$$OUT"}
@@ -35,12 +36,16 @@ check: setup
 	@$(PY) -m ruff check --quiet .
 	@$(PY) -m ruff format --check --quiet .
 	@$(PY) -m mypy --no-error-summary
+	@$(PY) -m mypy --no-error-summary src/stoker/frontends/fn.py  # beside a stub, it is not looked at otherwise
 	@PYTHONPATH=src $(VENV)/bin/lint-imports --no-logo
 	@$(PY) tools/budget.py --check
 	@for tool in index stubs opdocs; do $(PY) tools/$$tool.py --check || exit 1; done
 
 bench: setup $(VENV)/.photos
 	@$(PY) -m benchmarks $(BENCH)
+
+fuzz: $(VENV)/.build-needs
+	@PYTHON=$(PY) fuzz/run.sh $(SECONDS)
 
 setup: $(VENV)/.test-needs $(VENV)/.package
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stoker feeds accelerators: it reads, decodes and augments images and hands finished batches to the training loop.
 
-    from stoker import fn, pipeline_def, types       pipelines, with NVIDIA DALI's names
-    from stoker import eager                         the same operators on data that are there already
-    from stoker.torch import Loader                  batches as PyTorch tensors
+``from stoker import fn, pipeline_def, types``: pipelines, with NVIDIA DALI's names.
+``from stoker import eager``: the same operators on data that are there already.
+``from stoker.torch import Loader``: batches as PyTorch tensors.
 """
 
 from typing import TYPE_CHECKING

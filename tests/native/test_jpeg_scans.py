@@ -11,7 +11,20 @@ import numpy as np
 import pytest
 import simplejpeg
 from PIL import Image
-from test_jpeg import FACTORS, SIZES, check, check_windows, decode, encode, info, isa, lenient, picture, pillow, scan_start
+from test_jpeg import (
+    FACTORS,
+    SIZES,
+    check,
+    check_windows,
+    decode,
+    encode,
+    info,
+    isa,
+    lenient,
+    picture,
+    pillow,
+    scan_start,
+)
 
 __all__ = ["isa"]
 
@@ -115,7 +128,9 @@ def test_sequential_scans_of_one_component_again(scans, restart):
         check(first)
 
 
-@pytest.mark.parametrize("factors", [[(1, 1)] * 4, [(2, 2), (1, 1), (1, 1), (2, 2)], [(2, 1), (1, 1), (1, 1), (1, 1)]], ids=str)
+@pytest.mark.parametrize(
+    "factors", [[(1, 1)] * 4, [(2, 2), (1, 1), (1, 1), (2, 2)], [(2, 1), (1, 1), (1, 1), (1, 1)]], ids=str
+)
 @pytest.mark.parametrize("app", [b"", jw.adobe(0), jw.adobe(2), jw.adobe(1)], ids=["none", "0", "2", "1"])
 def test_inks(factors, app):
     rng = np.random.default_rng(6)
@@ -147,7 +162,12 @@ def turbo(data: bytes, scale: int) -> np.ndarray:
 @pytest.mark.parametrize("size", [(16, 16), (17, 33), (65, 31), (130, 67), (211, 97)])
 def test_scales(scale, size):
     rng = np.random.default_rng([scale, *size])
-    for options in ({"subsampling": 0}, {"subsampling": 1}, {"subsampling": 2}, {"subsampling": 2, "progressive": True}):
+    for options in (
+        {"subsampling": 0},
+        {"subsampling": 1},
+        {"subsampling": 2},
+        {"subsampling": 2, "progressive": True},
+    ):
         for quality in (5, 50, 95):
             data = encode(picture(rng, *size), quality=quality, **options)
             whole, status = decode(data, scale=scale)

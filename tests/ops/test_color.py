@@ -104,6 +104,23 @@ def test_numbers_per_row() -> None:
         assert_exact(np.array(image), eager.color_twist(x, hue=float(hue), contrast=float(gain)))
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "int32"])
+def test_a_neutral_hue_costs_nothing_and_changes_nothing(dtype: str) -> None:
+    info = np.iinfo(dtype)
+    x = np.random.default_rng(2).integers(info.min, info.max, (40, 40, 3), dtype=dtype, endpoint=True)
+    for contrast, brightness in ((0.3, 1.7), (-1.5, 0.9), (1.0, -1.0), (7.25, 1.3)):
+        pipe = Pipeline(batch_size=1, num_threads=1, seed=1, exec_async=False)
+        with pipe:
+            image = types.Constant(x, layout="HWC")
+            change = {"contrast": contrast, "brightness": brightness}
+            plain = fn.color_twist(image, **change)
+            mixed = fn.color_twist(image, hue=fn.copy(np.float32(0)), saturation=fn.copy(np.float32(1)), **change)
+            pipe.set_outputs(plain, mixed)
+        with pipe:
+            first, second = pipe.run()
+        assert_exact(np.array(first[0]), np.array(second[0]), f"contrast {contrast}, brightness {brightness}")
+
+
 # ---- colour spaces ----
 
 

@@ -14,7 +14,17 @@ import numpy as np
 import pytest
 
 import stoker
-from stoker import ArgumentError, DataError, Pipeline, StateError, StokerError, UnsupportedError, eager, fn, pipeline_def
+from stoker import (
+    ArgumentError,
+    DataError,
+    Pipeline,
+    StateError,
+    StokerError,
+    UnsupportedError,
+    eager,
+    fn,
+    pipeline_def,
+)
 from tests.run.pipelines import files_of, labels_of
 
 HERE = re.escape(__file__)
@@ -163,9 +173,10 @@ def test_a_check_of_an_operator(files: list[str]) -> None:
         jpegs, labels = fn.readers.file(files=files)
         return fn.crop(fn.decoders.image(jpegs), crop=(100_000, 8)), labels
 
-    with cropping() as pipe:
-        with pytest.raises(DataError, match=r"`crop`: expected .*, got .* — sample 0 \(.*\), made at .*test_errors.py:\d+"):
-            pipe.run()
+    with cropping() as pipe, pytest.raises(
+        DataError, match=r"`crop`: expected .*, got .* — sample 0 \(.*\), made at .*test_errors.py:\d+"
+    ):
+        pipe.run()
 
 
 def test_sizes_that_no_memory_holds(files: list[str]) -> None:
@@ -256,7 +267,9 @@ def test_a_function_that_never_succeeds() -> None:
 
     with calling(function) as pipe:
         for _ in range(3):
-            with pytest.raises(DataError, match=r"ZeroDivisionError: never.*at least one row of it must succeed") as raised:
+            with pytest.raises(
+                DataError, match=r"ZeroDivisionError: never.*at least one row of it must succeed"
+            ) as raised:
                 pipe.run()
         assert isinstance(raised.value.__cause__, ZeroDivisionError)
 
@@ -342,7 +355,10 @@ def graph(define: Callable[[], Any], **settings: Any) -> Pipeline:
         (lambda x: fn.readers.file(), r"`readers.file`: expected `file_root`, `file_list` or `files`, got none"),
         (lambda x: fn.readers.file(files=[]), r"`readers.file`: no file was found"),
         (lambda x: fn.readers.file(files=["a"], num_shards=2, shard_id=2), r"expected 0 <= shard_id < num_shards"),
-        (lambda x: fn.readers.file(file_root="/no/such/folder"), r"`readers.file`: FileNotFoundError: .*/no/such/folder"),
+        (
+            lambda x: fn.readers.file(file_root="/no/such/folder"),
+            r"`readers.file`: FileNotFoundError: .*/no/such/folder",
+        ),
     ],
 )
 def test_arguments_are_checked_where_they_are_given(call: Callable[[Any], Any], text: str) -> None:
@@ -370,7 +386,9 @@ def test_settings_are_checked(settings: dict[str, Any], text: str) -> None:
 
 
 def test_a_setting_of_the_decorator_is_checked() -> None:
-    with pytest.raises(ArgumentError, match=r"`pipeline_def`: unknown argument `batchsize`; did you mean `(max_)?batch_size`\?"):
+    with pytest.raises(
+        ArgumentError, match=r"`pipeline_def`: unknown argument `batchsize`; did you mean `(max_)?batch_size`\?"
+    ):
         pipeline_def(batchsize=3)
 
 

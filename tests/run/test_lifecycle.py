@@ -77,7 +77,9 @@ def test_one_sample_without_a_thread(files: list[str]) -> None:
 
 def test_a_hundred_starts_and_stops(files: list[str]) -> None:
     def use(n: int) -> None:
-        pipe = [training, decoding, lambda f, **o: calling(lambda x: x, **o)][n % 3](files, prefetch_queue_depth=1 + n % 4)
+        pipe = [training, decoding, lambda f, **o: calling(lambda x: x, **o)][n % 3](
+            files, prefetch_queue_depth=1 + n % 4
+        )
         for _ in range(n % 5):
             pipe.run()
         if n % 4 == 0:

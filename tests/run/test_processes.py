@@ -183,7 +183,9 @@ except KeyboardInterrupt:
 
 
 def test_ctrl_c_that_nobody_handles(files: list[str]) -> None:
-    script = Script("pipe = calling(lambda x: time.sleep(0.2) or x)\nsay('running')\nwhile True:\n    pipe.run()", files)
+    script = Script(
+        "pipe = calling(lambda x: time.sleep(0.2) or x)\nsay('running')\nwhile True:\n    pipe.run()", files
+    )
     script.hear("running")
     time.sleep(0.5)
     script.process.send_signal(signal.SIGINT)

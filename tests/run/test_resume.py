@@ -295,5 +295,7 @@ def test_a_source_that_knows_where_it_is_resumes() -> None:
 def test_an_opaque_source_says_so() -> None:
     with sourced(forward()) as pipe:
         pipe.run()
-        with pytest.raises(StateError, match=r"`external_source`: expected a source that can be resumed.*made at .*\.py:\d+"):
+        with pytest.raises(
+            StateError, match=r"`external_source`: expected a source that can be resumed.*made at .*\.py:\d+"
+        ):
             pipe.get_state()

@@ -106,7 +106,9 @@ def _trees(children: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     )
 
 
-TREE = st.recursive(st.one_of(LEAF.map(lambda i: ("leaf", i)), NUMBER.map(lambda x: ("const", x))), _trees, max_leaves=12)
+TREE = st.recursive(
+    st.one_of(LEAF.map(lambda i: ("leaf", i)), NUMBER.map(lambda x: ("const", x))), _trees, max_leaves=12
+)
 
 
 def build_tree(tree: Any, leaves: list[Any]) -> Any:

@@ -47,7 +47,9 @@ def test_shards_take_everything_and_are_equally_long(size: int, shards: int, bat
 
 
 @given(SIZES, SHARDS, BATCH, st.data())
-def test_what_the_shards_have_taken_is_a_prefix_of_one_order(size: int, shards: int, batch: int, data: st.DataObject) -> None:
+def test_what_the_shards_have_taken_is_a_prefix_of_one_order(
+    size: int, shards: int, batch: int, data: st.DataObject
+) -> None:
     whole = epoch_of(schedule(size), 1)
     count = data.draw(st.integers(0, size // shards))
     taken = []

@@ -26,6 +26,9 @@ from .run import Feeds, InFlight, Replay, Run, specs_of
 from .schedule import AtEnd, Rows, Schedule
 
 TOKEN = 1
+_TRIAL = 8  # batches after which it is known how long they take
+_TINY_NS = 15_000
+_LONG_S = 100e-6
 Allocate = Callable[[int, PlannedOutput, int], "tuple[int, Any] | None"]
 
 
@@ -120,6 +123,8 @@ class Execution:
         self._lock = threading.RLock()
         self._busy = False
         self._meter = Meter()
+        self._tiny = False
+        self._long_batches = 0
         self.mark = self._mark()
         with contextlib.suppress(Undeclared):
             self.plan = self._make_plan(graph, {})
@@ -194,7 +199,7 @@ class Execution:
             StateError: the pipeline is closed.
         """
         asked = time.perf_counter()
-        self._fill(max(1, self.settings.depth), at_end, allocate)
+        self._fill(max(1, self._depth), at_end, allocate)
         if not self._queue:
             return None
         item = self._queue[0]
@@ -206,11 +211,32 @@ class Execution:
             raise
         # Up to here (and in the next lines) Ctrl-C leaves the batch in the queue, to be delivered by the next call.
         assert item.rows is not None
-        self._meter.delivered(len(item.rows), asked, time.perf_counter())
+        given = time.perf_counter()
+        self._meter.delivered(len(item.rows), asked, given)
         if self.settings.depth:
-            self._fill(self.settings.depth + 1, at_end, allocate)
+            self._settle(given - asked)
+        if self._depth:
+            self._fill(self._depth + 1, at_end, allocate)
         self._pass(item)
         return Delivered(outputs, item.rows, self.mark)
+
+    @property
+    def _depth(self) -> int:
+        """How many batches are made ahead now."""
+        return 0 if self._tiny else self.settings.depth
+
+    def _settle(self, seconds: float) -> None:
+        """Batches that take less than handing them to another thread are made where they are asked for.
+
+        Only a plan of native steps without files is eligible: its time does not depend on a disk or on Python. Two
+        batches that take long make up the mind for good.
+        """
+        run = self._run
+        if self._tiny:
+            self._long_batches += seconds > _LONG_S
+            self._tiny = self._long_batches < 2
+        elif self._meter.batches == _TRIAL and run is not None and not self.sources and run.is_native:
+            self._tiny = sum(run.step_times()) < _TRIAL * _TINY_NS
 
     def _pass(self, item: _Queued) -> None:
         """The batch at the head of the queue has had its turn."""
@@ -293,7 +319,7 @@ class Execution:
             return None
         run = self._run or self._start(rows, feeds)
         mark = self._mark()
-        if not self.settings.depth:
+        if not self._depth:
             return _Queued(mark, rows, feeds=feeds)
         replay, self._replay = self._replay, None
         return _Queued(mark, rows, run.prepare(rows, feeds, self._supply(rows, allocate), replay))

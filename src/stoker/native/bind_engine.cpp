@@ -324,14 +324,49 @@ void feed_scalar(const JobBox& b, int value, int64_t row, double x) {
   store_scalar(v.data, v.dtype, x);
 }
 
-// One row, at once, on this thread: what an eager call does. None where Python is needed or the row fails; the caller
-// then takes the way that can do both.
+Job* acquire_rows(Engine& e, const Keys& keys, const Longs& epochs, uint64_t seed, const nb::tuple& indices) {
+  const size_t n = keys.shape(0);
+  bool fits = epochs.shape(0) == n && indices.size() == static_cast<size_t>(e.plan().readers);
+  for (size_t i = 0; fits && i < indices.size(); ++i) fits = nb::cast<Longs>(indices[i]).shape(0) == n;
+  if (!fits) throw nb::value_error("one key and epoch per row, one index column per reader");
+  Job* job = e.acquire(static_cast<int64_t>(n));
+  std::copy(keys.data(), keys.data() + n, job->keys.begin());
+  std::copy(epochs.data(), epochs.data() + n, job->epochs.begin());
+  job->seed = seed;
+  for (size_t i = 0; i < indices.size(); ++i) {
+    const Longs column = nb::cast<Longs>(indices[i]);
+    std::copy(column.data(), column.data() + n, job->indices[i].begin());
+  }
+  return job;
+}
+
+// A job for as long as a call lasts.
+class Borrowed {
+ public:
+  Borrowed(const std::shared_ptr<Engine>& e, Job* job) : box_{e, job} {}
+  ~Borrowed() { box_.engine->release(box_.job); }
+  Borrowed(const Borrowed&) = delete;
+  Borrowed& operator=(const Borrowed&) = delete;
+  JobBox& box() { return box_; }
+  // False where Python is needed or a row fails; the caller then takes the way that can do both.
+  bool run() {
+    PythonWork work;
+    const bool done = without_gil([&] {
+      box_.engine->begin(box_.job);
+      return box_.engine->advance(box_.job, &work);
+    });
+    if (work.parked) box_.engine->give_context(std::move(work.parked->context));
+    return done && box_.job->errors.empty();
+  }
+
+ private:
+  JobBox box_;
+};
+
+// One row, at once, on this thread: what an eager call does.
 nb::object run_row(std::shared_ptr<Engine> e, const Ints& values, const nb::list& data, uint64_t seed) {
-  const JobBox box{e, e->acquire(1)};
-  struct Release {
-    const JobBox& box;
-    ~Release() { box.engine->release(box.job); }
-  } release{box};
+  Borrowed borrowed(e, e->acquire(1));
+  const JobBox& box = borrowed.box();
   box.job->keys[0] = 0;
   box.job->epochs[0] = 0;
   box.job->seed = seed;
@@ -341,17 +376,21 @@ nb::object run_row(std::shared_ptr<Engine> e, const Ints& values, const nb::list
     if (PyFloat_Check(x.ptr())) feed_scalar(box, values[i], 0, PyFloat_AS_DOUBLE(x.ptr()));
     else box.job->row(0)[values[i]] = view_of(nb::cast<AnyArray>(x));
   }
-  PythonWork work;
-  const bool done = without_gil([&] {
-    e->begin(box.job);
-    return e->advance(box.job, &work);
-  });
-  if (work.parked) e->give_context(std::move(work.parked->context));
-  if (!done || !box.job->errors.empty()) return nb::none();
+  if (!borrowed.run()) return nb::none();
   if (box.job->outputs.size() == 1) return take_row(box, 0);
   nb::list outputs;
   for (size_t i = 0; i < box.job->outputs.size(); ++i) outputs.append(take_row(box, i));
   return nb::tuple(outputs);
+}
+
+// A whole batch, at once, on this thread; None as above.
+nb::object run_rows(std::shared_ptr<Engine> e, Keys keys, Longs epochs, uint64_t seed, const nb::tuple& indices) {
+  Borrowed borrowed(e, acquire_rows(*e, keys, epochs, seed, indices));
+  if (!borrowed.run()) return nb::none();
+  nb::list outputs;
+  for (size_t i = 0; i < borrowed.box().job->outputs.size(); ++i)
+    outputs.append(take_output(borrowed.box(), static_cast<int>(i)));
+  return outputs;
 }
 
 void put_value(JobBox& box, int64_t row, int value, const AnyArray& array) {
@@ -462,24 +501,13 @@ void bind_run(nb::module_& m) {
       }))
       .def("acquire",
            [](std::shared_ptr<Engine> e, Keys keys, Longs epochs, uint64_t seed, const nb::tuple& indices) {
-             const size_t n = keys.shape(0);
-             bool fits = epochs.shape(0) == n && indices.size() == static_cast<size_t>(e->plan().readers);
-             for (size_t i = 0; fits && i < indices.size(); ++i) fits = nb::cast<Longs>(indices[i]).shape(0) == n;
-             if (!fits) throw nb::value_error("one key and epoch per row, one index column per reader");
-             Job* job = e->acquire(static_cast<int64_t>(n));
-             std::copy(keys.data(), keys.data() + n, job->keys.begin());
-             std::copy(epochs.data(), epochs.data() + n, job->epochs.begin());
-             job->seed = seed;
-             for (size_t i = 0; i < indices.size(); ++i) {
-               const Longs column = nb::cast<Longs>(indices[i]);
-               std::copy(column.data(), column.data() + n, job->indices[i].begin());
-             }
-             return JobBox{e, job};
+             return JobBox{e, acquire_rows(*e, keys, epochs, seed, indices)};
            })
       .def("release", [](Engine& e, JobBox& b) { e.release(b.job); })
       .def("submit", [](Engine& e, JobBox& b) { e.submit(b.job); })
       .def("wait",
            [](Engine& e, JobBox& b, double timeout_s) {
+             if (b.job->state == JobState::Done) return static_cast<int>(Wait::Done);
              return without_gil([&] { return static_cast<int>(e.wait(b.job, timeout_s)); });
            })
       .def("done", [](Engine&, JobBox& b) { return b.job->state == JobState::Done; })
@@ -491,6 +519,7 @@ void bind_run(nb::module_& m) {
              return nb::cast(new WorkBox{e, std::move(work)}, nb::rv_policy::take_ownership);
            })
       .def("run_row", &run_row)
+      .def("run_rows", &run_rows)
       .def("next_python",
            [](std::shared_ptr<Engine> e, double timeout_s) -> nb::object {
              PythonWork work;

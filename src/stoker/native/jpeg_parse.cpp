@@ -255,8 +255,11 @@ Stop walk_markers(const uint8_t* data, size_t size, size_t& pos, bool& frame_see
     if (marker == kSOI) return broken(info, "second start of image");
     if (has_no_payload(marker)) continue;
     if (size - pos < 2) return Stop::OutOfData;
-    const size_t length = static_cast<size_t>(be16(data + pos));
-    if (length < 2) return broken(info, "marker segment of a wrong length");
+    size_t length = static_cast<size_t>(be16(data + pos));
+    if (length < 2) {
+      if (!is_skippable(marker) || marker == kDAC) return broken(info, "marker segment of a wrong length");
+      length = 2;  // as if empty
+    }
     if (size - pos < length) return Stop::OutOfData;
     const Segment segment{data + pos + 2, length - 2, static_cast<uint32_t>(pos + 2)};
     pos += length;

@@ -50,7 +50,7 @@ class RandomImage(Operator, name="testing.image"):
 
     @staticmethod
     def _limits(layout: str, limits: Sequence[int]) -> Sequence[int]:
-        return limits if len(limits) > 1 else limits * len(layout)
+        return limits if len(limits) > 1 else tuple(limits) * len(layout)
 
     def reference(self, row: RowContext) -> Any:
         rng, layout = row.stream.generator(), row["layout"]
@@ -144,7 +144,7 @@ class Garden:
                 sources = {node.id: node.operator.open(node.args)}  # type: ignore[attr-defined]
         rows = Schedule(sources, tuple(sources), self.seed).next(ROWS, "go_on") if sources else plain_rows(ROWS)
         assert rows is not None
-        feeds = {}
+        feeds: dict[tuple[int, int], Sequence[Any]] = {}
         for source in sources.values():
             where = [source.describe(int(i)) for i in rows.indices[0]]
             feeds = {
@@ -239,7 +239,7 @@ class Garden:
     def least(self, x: DataNode, axis: str) -> int:
         """The smallest extent that a row has along an axis."""
         at = self.layout(x).index(axis)
-        return min(a.shape[at] for a in self.arrays(x))
+        return min(int(a.shape[at]) for a in self.arrays(x))
 
 
 class NoSuch(Exception):

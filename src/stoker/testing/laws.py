@@ -242,7 +242,8 @@ class _Trial:
         self.rows = Rows(np.arange(2**40, 2**40 + n, dtype=np.uint64), np.full(n, 3, np.int64), (), 3, n)
 
     def find(self, name: str) -> type[Operator]:
-        return {Fed.name: Fed, self.operator.name: self.operator}.get(name) or find_public(name)
+        own: dict[str, type[Operator]] = {Fed.name: Fed, self.operator.name: self.operator}
+        return own.get(name) or find_public(name)
 
     def graph(self, per_row: Mapping[str, npt.NDArray[Any]]) -> tuple[Graph, Feeds]:
         """The operator over fed inputs, with some of its arguments as fed nodes."""

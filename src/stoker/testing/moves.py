@@ -210,7 +210,9 @@ _OPERATORS: Sequence[Callable[[Any, Any], Any]] = (
 
 @move(2.5)
 def arithmetic_with_number(g: Garden) -> Any:
-    number = g.pick((1, 2, 3, 255, -7, 0.5, 1.0, -2.25, 100.0)) if g.chance(0.6) else g.number(1, 50, whole=g.chance(0.5))
+    number = (
+        g.pick((1, 2, 3, 255, -7, 0.5, 1.0, -2.25, 100.0)) if g.chance(0.6) else g.number(1, 50, whole=g.chance(0.5))
+    )
     x, op = g.array(), g.pick(_OPERATORS)
     return op(x, number) if g.chance(0.8) else op(number, x)
 
@@ -308,7 +310,9 @@ def index(g: Garden) -> Any:
 def joined(g: Garden) -> Any:
     x = g.choose(lambda v: g.arrays(v)[0].ndim > 0)
     others = [
-        g.choose(lambda v: g.dtype(v) == g.dtype(x) and [a.shape for a in g.arrays(v)] == [a.shape for a in g.arrays(x)])
+        g.choose(
+            lambda v: g.dtype(v) == g.dtype(x) and [a.shape for a in g.arrays(v)] == [a.shape for a in g.arrays(x)]
+        )
         for _ in range(g.whole(1, 2))
     ]
     rank = g.arrays(x)[0].ndim
@@ -328,7 +332,9 @@ def draw(g: Garden) -> Any:
     if form == 0:
         return fn.random.coin_flip(probability=g.number(0, 1), **more)
     if form == 1:
-        return fn.random.uniform(range=[g.number(-5, 0), g.number(1, 255)], dtype=g.pick((DType.FLOAT, DType.UINT8)), **more)
+        return fn.random.uniform(
+            range=[g.number(-5, 0), g.number(1, 255)], dtype=g.pick((DType.FLOAT, DType.UINT8)), **more
+        )
     if form == 2:
         return fn.random.normal(mean=g.number(-5, 5), stddev=g.number(0.1, 3), **more)
     return fn.random.choice(g.whole(2, 9) if g.chance(0.5) else g.choose(lambda v: len(g.least_shape(v)) > 0), **more)
@@ -372,7 +378,9 @@ def shuffled(g: Garden) -> Any:
 
 @move(0.8)
 def per_frame(g: Garden) -> Any:
-    x = g.choose(lambda v: g.layout(v)[:1] == "F" and {"H", "W"} <= set(g.layout(v)) and all(a.size for a in g.arrays(v)))
+    x = g.choose(
+        lambda v: g.layout(v)[:1] == "F" and {"H", "W"} <= set(g.layout(v)) and all(a.size for a in g.arrays(v))
+    )
     frames = fn.per_frame(fn.random.uniform(range=[0, 1], shape=fn.shapes(x)[0]))
     form = g.whole(0, 3)
     if form == 0:
@@ -446,7 +454,9 @@ def _step(g: Garden, x: Any) -> Any:
     if form == 1:
         return fn.resize(x, size=(g.pick(_SIZES), g.pick(_SIZES)), interp_type=g.pick(_FILTERS))
     if form == 2:
-        return fn.crop(x, crop=(g.whole(1, 6), g.whole(1, 6)), out_of_bounds_policy="trim_to_shape", crop_pos_x=g.number(0, 1))
+        return fn.crop(
+            x, crop=(g.whole(1, 6), g.whole(1, 6)), out_of_bounds_policy="trim_to_shape", crop_pos_x=g.number(0, 1)
+        )
     if form == 3:
         return fn.brightness(x, brightness=g.number(0.2, 2.0))
     if form == 4:

@@ -154,7 +154,8 @@ class Interpreter(Lowering):
     def _take_native(self, scope: Scope, inputs: Sequence[Value], active: list[int], columns: list[Column]) -> None:
         fed = [(x, [self._array(scope, x, r) for r in active]) for x in (*inputs, *scope.edges.values())]
         rows = Rows(self.rows.keys[active], self.rows.epochs[active], (), 0, len(active))
-        largest = max((float(np.max(np.abs(x), initial=0)) for _, c in fed for x in c if x.dtype.kind in "iuf"), default=0)
+        numbers = [x for _, column in fed for x in column if x is not None and x.dtype.kind in "iuf"]
+        largest = max((float(np.max(np.abs(x), initial=0)) for x in numbers), default=0)
         for column, native in zip(columns, run_alone(scope, len(inputs), fed, rows, self.seed, self._find), strict=True):
             for r, x in zip(active, native, strict=True):
                 assert_near(x, column[r], largest, f"`{scope.operator.name}` alone, row {r}")

@@ -69,8 +69,8 @@ def scaled_reference(x: Any, factor: float, offset: float, dtype: DType) -> Any:
         return cast_array(x.astype(wide) * wide(factor) + wide(offset), dtype)
 
 
-def mixed(c: Lowering, x: Value, matrix: Sequence[Sequence[Scalar]], offset: Scalar, dtype: DType) -> Value:
-    """``matrix * x + offset`` over three channels."""
+def channel_axis(c: Lowering, x: Value) -> int:
+    """The axis of the three channels that ``x`` must have."""
     at = c.axis(x, "C")
     c.require(
         ex.equal(x.shape[at], 3),
@@ -78,7 +78,12 @@ def mixed(c: Lowering, x: Value, matrix: Sequence[Sequence[Scalar]], offset: Sca
         "channels off with `slice`",
         x.shape[at],
     )
-    wide = working_type(x.dtype)
+    return at
+
+
+def mixed(c: Lowering, x: Value, matrix: Sequence[Sequence[Scalar]], offset: Scalar, dtype: DType) -> Value:
+    """``matrix * x + offset`` over three channels."""
+    at, wide = channel_axis(c, x), working_type(x.dtype)
     channels = [load(x.dtype, channel=k).cast(wide) for k in range(3)]
     program: list[Px] = []
     for row in matrix:

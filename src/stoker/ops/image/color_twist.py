@@ -5,11 +5,22 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...contract import expr as ex
 from ...contract.lowering import Lowering
 from ...contract.operator import RowContext, arg
 from ...contract.step import Value
 from ...contract.types import DType
-from ._color import ColorOrder, OutputDtype, finite, hue_matrix, hue_matrix_reference, mixed, mixed_reference
+from ._color import (
+    ColorOrder,
+    OutputDtype,
+    channel_axis,
+    finite,
+    hue_matrix,
+    hue_matrix_reference,
+    mixed,
+    mixed_reference,
+    scaled,
+)
 
 
 class ColorTwist(ColorOrder, OutputDtype, name="color_twist"):
@@ -39,6 +50,10 @@ class ColorTwist(ColorOrder, OutputDtype, name="color_twist"):
         center = 0.5 if x.dtype.is_float else 128.0
         factor, offset = brightness * contrast, (center - contrast * center) * brightness
         dtype = x.dtype if c.const("dtype") is None else c.const("dtype")
+        if ex.same(hue, 0) and ex.same(saturation, 1) and not x.dtype.is_float and not dtype.is_float:
+            # Products with 0 add nothing to integers; a channel by itself can become a table.
+            channel_axis(c, x)
+            return scaled(c, x, factor, offset, dtype)
         return mixed(c, x, hue_matrix(hue, saturation, factor, c.const("image_type")), offset, dtype)
 
     def reference(self, row: RowContext, x: Any) -> Any:

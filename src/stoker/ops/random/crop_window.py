@@ -33,11 +33,10 @@ class RandomCropGenerator(Operator, name="random_crop_generator"):
 
     def lower(self, c: Lowering, shape: Value) -> tuple[Value, ...]:
         area, ratio = c.const("random_area"), c.const("random_aspect_ratio")
+        c.require(len(area) == 2 and 0 < area[0] <= area[1], "expected `random_area` as a range of positive numbers")
         c.require(
-            len(area) == 2 and 0 < area[0] <= area[1], "expected `random_area` as a range of positive numbers"
-        )
-        c.require(
-            len(ratio) == 2 and 0 < ratio[0] <= ratio[1], "expected `random_aspect_ratio` as a range of positive numbers"
+            len(ratio) == 2 and 0 < ratio[0] <= ratio[1],
+            "expected `random_aspect_ratio` as a range of positive numbers",
         )
         c.require(c.const("num_attempts") >= 0, "expected `num_attempts` >= 0")
         height, width = c.element(shape, 0), c.element(shape, 1)
