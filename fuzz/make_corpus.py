@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "native"))
-import jpeg_progressive_writer as pw  # noqa: E402
-import jpeg_writer as jw  # noqa: E402
+import jpeg_progressive_writer as pw
+import jpeg_writer as jw
 
 SAMPLINGS = {
     "gray": [(1, 1)],
@@ -63,6 +63,11 @@ def odd_files(rng: np.random.Generator) -> Iterator[tuple[str, bytes]]:
     flat = jw.random_file(rng, 200, 8, SAMPLINGS["gray"], keep=0.0)
     yield "flat", flat
     yield "trailing", flat + bytes(40)
+    # From 4 KiB of data on, tables are built with pairs of symbols.
+    yield "pairs", jw.random_file(rng, 30, 20, colour) + bytes(4096)
+    yield "pairs-dense", jw.random_file(rng, 100, 64, colour, keep=1.0)
+    yield "conditioning", jw.random_file(rng, 9, 9, colour, app=jw.segment(0xCC, b"\0\x10\x10\5"))
+    yield "empty-segment", jw.random_file(rng, 9, 9, colour, app=b"\xff\xe3\0\0")
     yield "fill", flat.replace(b"\xff\xc4", b"\xff\xff\xff\xc4")
 
 

@@ -19,7 +19,7 @@ if [ -z "${STANDALONE:-}" ] && command -v clang++ >/dev/null 2>&1; then
   clang++ $flags -fsanitize=fuzzer,address,undefined -fno-sanitize-coverage=trace-cmp \
     "$native"/jpeg_*.cpp "$here/jpeg_fuzz.cpp" -o "$work/jpeg_fuzz"
   cd "$work/found"
-  exec "$work/jpeg_fuzz" -max_total_time="$seconds" -max_len=4096 -entropic=0 -timeout=20 -rss_limit_mb=2048 \
+  exec "$work/jpeg_fuzz" -max_total_time="$seconds" -max_len=8192 -entropic=0 -timeout=20 -rss_limit_mb=2048 \
     -dict="$here/jpeg.dict" -print_final_stats=1 "$work/grown" "$work/corpus"
 fi
 # shellcheck disable=SC2086

@@ -14,6 +14,7 @@ import pytest
 from stoker import DataNode, Operator, Spec, fn
 from stoker.contract.step import Native, Stage, Step, StepList, View
 from stoker.contract.types import DType
+from stoker.executor.run import Run
 from stoker.frontends.conditionals import Runtime
 from stoker.frontends.definition import GraphBuilder
 from stoker.frontends.registry import find as find_public
@@ -24,7 +25,7 @@ from stoker.graph.passes.fusion import fuse
 from stoker.graph.plan import make_plan, transform
 from stoker.graph.show import show_steps
 from stoker.graph.verify import verify_steps
-from stoker.testing.reference import Fed
+from stoker.testing.reference import Fed, plain_rows
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 ALL = frozenset({"common", "decode_window", "fusion", "memory"})
@@ -273,7 +274,7 @@ def test_a_crop_becomes_a_decode_window() -> None:
     (decode,) = decodes(steps)
     assert len(decode.params) == 2
     assert "8" in repr(decode.params[0])  # the row at which a window of 8 rows begins
-    assert decode.params[1] == 0
+    assert "[1]" in repr(decode.params[1])  # the image's width
     assert not kinds(steps, View)
     assert list(map(float, steps.values[steps.outputs[0]].shape)) == [8, 9, 3]
 
@@ -386,16 +387,22 @@ def test_effects_are_never_merged() -> None:
 def test_sharing_memory_needs_fewer_buffers() -> None:
     def define(m: Maker) -> Any:
         x = m.image()
-        for size in (8, 9, 10, 11, 12):
-            x = fn.rotate(x, angle=float(size))
+        for angle in range(12):
+            x = fn.rotate(x, angle=float(angle + 1), keep_size=True)
         return x
 
     maker = Maker()
     with maker.builder:
         graph = maker.builder.graph([define(maker)])
-    shared = make_plan(graph, find, passes=ALL).native
-    apart = make_plan(graph, find, passes=ALL - {"memory"}).native
-    assert shared.buffers < apart.buffers
+    used = []
+    for passes in (ALL, ALL - {"memory"}):
+        run = Run(make_plan(graph, find, passes=passes), graph, 1, 0, {})
+        try:
+            run.run_here(plain_rows(1), {(0, 0): [np.zeros((100, 100, 3), np.uint8)]})
+            used.append(run.scratch_bytes)
+        finally:
+            run.close()
+    assert used[0] < 0.8 * used[1]
 
 
 def test_numpy_is_not_confused_by_symbols() -> None:

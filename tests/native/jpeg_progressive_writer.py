@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import jpeg_writer as jw
 import numpy as np
@@ -31,7 +32,7 @@ def random_script(rng: np.random.Generator, components: int) -> list[ScanScript]
         chains.append([(group, 0, 0, 0 if a == top else a + 1, a) for a in range(top, -1, -1)])
     for c in range(components):
         cuts = sorted({1, 64, *(int(k) for k in rng.integers(2, 64, rng.integers(0, 4)))})
-        for first, end in zip(cuts, cuts[1:], strict=False):
+        for first, end in pairwise(cuts):
             top = int(rng.integers(0, 4))
             chains.append([((c,), first, end - 1, 0 if a == top else a + 1, a) for a in range(top, -1, -1)])
     script: list[ScanScript] = []

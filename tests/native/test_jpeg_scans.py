@@ -91,7 +91,7 @@ def test_scans_against_the_rules():
     twice = [dc, *rest, ((0,), *band[1:]), dc]
     refined = [dc, ((0,), 1, 63, 1, 0), *rest, ((1,), 1, 63, 1, 0), ((1,), 5, 63, 2, 1), ((1,), 1, 63, 1, 0)]
     shifted = [dc, *[((c,), 1, 63, 0, 13) for c in range(3)], *rest, ((2,), 1, 63, 14, 13), ((2,), 1, 63, 1, 0)]
-    for script in (twice, refined, shifted, rest + [dc]):
+    for script in (twice, refined, shifted, [*rest, dc]):
         for size in (4, 4000):
             data = pw.random_file(rng, 60, 44, FACTORS[-1], script, size=size)
             expected = pillow(data)
@@ -99,11 +99,17 @@ def test_scans_against_the_rules():
             np.testing.assert_array_equal(decode(data, window=(13, 10, 47, 44))[0], expected[10:44, 13:47])
 
 
-@pytest.mark.parametrize("script", [[((0,), 0, 5, 0, 0)], [((0,), 9, 4, 0, 0)], [((0, 1), 1, 5, 0, 0)],
-                                    [((0,), 1, 5, 3, 1)], [((0,), 1, 5, 0, 14)], [((0,), 1, 64, 0, 0)]], ids=str)  # fmt: skip
-def test_impossible_progressions(script):
+# (component indices, first, last, before, shift)
+IMPOSSIBLE = [
+    ((0,), 0, 5, 0, 0), ((0,), 9, 4, 0, 0), ((0, 1), 1, 5, 0, 0),
+    ((0,), 1, 5, 3, 1), ((0,), 1, 5, 0, 14), ((0,), 1, 64, 0, 0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("scan", IMPOSSIBLE, ids=str)
+def test_impossible_progressions(scan):
     data = bytearray(pw.random_file(np.random.default_rng(4), 20, 20, FACTORS[-1], [((0, 1, 2), 0, 0, 0, 0)]))
-    indices, first, last, before, shift = script[0]
+    indices, first, last, before, shift = scan
     head = bytes([len(indices)]) + b"".join(bytes([1 + i, 0]) for i in indices)
     at = data.rindex(b"\xff\xda")
     data[at : scan_start(bytes(data))] = jw.segment(0xDA, head + bytes([first, last, before << 4 | shift]))

@@ -173,8 +173,9 @@ def test_a_check_of_an_operator(files: list[str]) -> None:
         jpegs, labels = fn.readers.file(files=files)
         return fn.crop(fn.decoders.image(jpegs), crop=(100_000, 8)), labels
 
-    with cropping() as pipe, pytest.raises(
-        DataError, match=r"`crop`: expected .*, got .* — sample 0 \(.*\), made at .*test_errors.py:\d+"
+    with (
+        cropping() as pipe,
+        pytest.raises(DataError, match=r"`crop`: expected .*, got .* — sample 0 \(.*\), made at .*test_errors.py:\d+"),
     ):
         pipe.run()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The token of every delivered batch restores what comes after it, byte for byte, in another pipeline of another shape."""
+"""The token of every delivered batch restores what comes after it, byte for byte, in a pipeline of another shape."""
 
 from __future__ import annotations
 

@@ -204,21 +204,30 @@ def test_python_values_keep_python_s_meaning() -> None:
 
 
 def test_branches_run_only_for_their_rows() -> None:
-    seen: dict[str, list[float]] = {"up": [], "down": []}
+    seen: dict[str, list[float]] = {"up": [], "down": [], "far": []}
 
     @pipeline_def(**{**SETTINGS, "prefetch_queue_depth": 1})
     def make() -> Any:
         u = fn.random.uniform(range=[-1, 1])
         if u > 0:
             y = fn.python_function(u, function=lambda x: seen["up"].append(float(x)) or x * 2)
-        else:
+        elif u > -0.5:
             y = fn.python_function(u, function=lambda x: seen["down"].append(float(x)) or -x)
+        else:
+            y = u * 0.0
+            fn.python_function(u, function=lambda x: seen["far"].append(float(x)), num_outputs=0)
         return u, y
 
     u, y = values(make)
-    np.testing.assert_allclose(y, [2 * x if x > 0 else -x for x in u])
-    assert seen["up"][: sum(x > 0 for x in u)] == [x for x in u if x > 0]
-    assert seen["down"][: sum(x <= 0 for x in u)] == [x for x in u if x <= 0]
+    np.testing.assert_allclose(y, [2 * x if x > 0 else -x if x > -0.5 else 0 for x in u])
+    rows = {
+        "up": [x for x in u if x > 0],
+        "down": [x for x in u if -0.5 < x <= 0],
+        "far": [x for x in u if x <= -0.5],
+    }
+    for key, want in rows.items():
+        assert want
+        assert seen[key][: len(want)] == want  # what was made ahead comes after
 
 
 def test_shapes_and_layouts_may_differ_between_branches() -> None:

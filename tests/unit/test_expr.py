@@ -122,7 +122,8 @@ def build_tree(tree: Any, leaves: list[Any]) -> Any:
         return ex.where(*parts)
     symbols: dict[str, Any] = {
         "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b, "lt": lambda a, b: a < b,
-        "eq": ex.equal, "and": lambda a, b: ex.both(a < 1, b < 2), "or": lambda a, b: ex.either(a < 1, b < 2), "min": ex.minimum, "max": ex.maximum,
+        "eq": ex.equal, "and": lambda a, b: ex.both(a < 1, b < 2), "or": lambda a, b: ex.either(a < 1, b < 2),
+        "min": ex.minimum, "max": ex.maximum,
         "abs": ex.absolute, "floor": ex.floor, "neg": lambda a: -a, "round_away": ex.round_away, "trunc": ex.trunc,
         "float32": ex.float32,
     }  # fmt: skip
@@ -145,10 +146,27 @@ def test_symbols_numbers_and_native_code_agree(tree: Any, values: list[float]) -
 def test_equal_expressions_share_a_register() -> None:
     a, b = Expr("dim", 3, 0), Expr("dim", 3, 0)
     compiler = Compiler(lambda v: v)
-    first = compiler.register((a + 1) * 2)
+    x = (a + 1) * 2
+    first = compiler.register(x)
     count = len(compiler.code)
     assert compiler.register((b + 1) * 2) == first
     assert len(compiler.code) == count
+
+
+def test_equal_expressions_are_one_object() -> None:
+    def build(value: int) -> Any:
+        return ex.where(Expr("dim", value, 0) > 3.0, Expr("elem", value, 0, 0) * 2, -1)
+
+    x = build(3)
+    assert build(3) is x
+    assert build(4) is not x
+    assert ex.same(x, build(3))
+    assert not ex.same(x, build(4))
+    assert Expr("neg", 0.0) is not Expr("neg", -0.0)
+    assert Expr("neg", 8) is Expr("neg", 8.0)
+    assert Expr("neg", True) is Expr("neg", 1)
+    one = Expr("neg", float("nan"))
+    assert Expr("neg", float("nan")) is one
 
 
 def test_zeros_of_both_signs_are_two_constants() -> None:

@@ -338,6 +338,11 @@ def test_a_blocking_source_waits_for_another_thread() -> None:
         timer.start()
         assert take(pipe, 1) == [[[3.0]]]
         timer.join()
+        timer = threading.Timer(0.05, pipe.close)
+        timer.start()
+        with pytest.raises(StateError, match="closed while a source waited"):
+            pipe.run()
+        timer.join()
 
 
 # ---- states ----

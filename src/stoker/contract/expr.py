@@ -9,7 +9,9 @@ integers are exact up to 2**53.
 
 from __future__ import annotations
 
+import itertools
 import math
+import weakref
 from collections.abc import Callable, Iterable
 from typing import Any, TypeGuard
 
@@ -23,56 +25,69 @@ CODE = {name: i for i, name in enumerate(OPS)}
 LEAVES = frozenset({"dim", "elem", "count"})  # what reads a value
 
 
+_alive: weakref.WeakValueDictionary[tuple[Any, ...], Expr] = weakref.WeakValueDictionary()
+_numbers = itertools.count()
+_SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "mod": "%"}
+_TEXT = 80  # parts of an expression that are written out
+
+
 class Expr:
-    """One node of a scalar expression; equal expressions compare and hash equal by structure.
+    """One node of a scalar expression.
+
+    Equal expressions are one object: parts are shared so often that walking an expression as a tree would take
+    exponential time, and comparing two of them as well.
 
     Attributes:
         op: its operation, a name of OPS.
         args: operands; of dim, elem and count the value's id and where in it.
-        reads: ids of the values that it depends on. Parts of an expression are shared, so walks over it as a tree
-            take long; what passes ask again and again is kept.
+        number: another one for every expression.
+        reads: ids of the values that it depends on.
         by_frame: whether it differs from frame to frame.
     """
 
-    __slots__ = ("_hash", "args", "by_frame", "op", "reads")
+    __slots__ = ("__weakref__", "args", "by_frame", "number", "op", "reads")
+    op: str
+    args: tuple[Any, ...]
+    number: int
+    reads: frozenset[int]
+    by_frame: bool
 
-    def __init__(self, op: str, *args: Any) -> None:
-        self.op = op
-        self.args = args
-        self._hash = hash((op, args))
+    def __new__(cls, op: str, *args: Any) -> Expr:
+        args = tuple(a if isinstance(a, Expr) else _plain(a) for a in args)
+        key = (op, *map(identity, args))
+        known = _alive.get(key)
+        if known is not None:
+            return known
+        self = super().__new__(cls)
+        self.op, self.args, self.number = op, args, next(_numbers)
         if op in LEAVES:
-            self.reads: frozenset[int] = frozenset(args[:1])
-            self.by_frame: bool = op == "elem" and bool(args[2])
+            self.reads = frozenset(args[:1])
+            self.by_frame = op == "elem" and bool(args[2])
         else:
             parts = [a for a in args if isinstance(a, Expr)]
             self.reads = frozenset[int]().union(*(a.reads for a in parts))
             self.by_frame = op == "frame" or any(a.by_frame for a in parts)
+        return _alive.setdefault(key, self)
 
-    def __hash__(self) -> int:
-        return self._hash
-
-    def same(self, other: object) -> bool:
-        """Structural equality (``==`` builds an expression)."""
-        if self is other:
-            return True
-        return (
-            isinstance(other, Expr)
-            and self._hash == other._hash
-            and self.op == other.op
-            and len(self.args) == len(other.args)
-            and all(same(a, b) for a, b in zip(self.args, other.args, strict=True))
-        )
+    __hash__ = object.__hash__
 
     def __repr__(self) -> str:
+        return self._text([_TEXT])
+
+    def _text(self, left: list[int]) -> str:
+        """The formula, as far as ``left[0]`` parts go."""
+        left[0] -= 1
+        if left[0] < 0:
+            return "..."
         if self.op == "dim":
             return f"%{self.args[0]}.shape[{self.args[1]}]"
         if self.op == "elem":
             at = f"{self.args[1]}" + (f"+{self.args[2]}*frame" if self.args[2] else "")
             return f"%{self.args[0]}[{at}]"
-        sign = {"add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "mod": "%"}.get(self.op)
-        if sign:
-            return f"({self.args[0]!r} {sign} {self.args[1]!r})"
-        return f"{self.op}({', '.join(map(repr, self.args))})"
+        parts = [a._text(left) if isinstance(a, Expr) else repr(a) for a in self.args]
+        if self.op in _SIGNS:
+            return f"({parts[0]} {_SIGNS[self.op]} {parts[1]})"
+        return f"{self.op}({', '.join(parts)})"
 
     def __bool__(self) -> bool:
         raise TypeError("this value is known only at run time: use where(condition, a, b) instead of `if`")
@@ -148,10 +163,23 @@ Scalar = int | float | bool | Expr
 
 
 def same(a: Any, b: Any) -> bool:
-    """Whether two scalars are certainly equal: equal numbers, or structurally equal expressions."""
-    if isinstance(a, Expr):
-        return a.same(b)
-    return not isinstance(b, Expr) and bool(a == b)
+    """Whether two scalars are certainly equal: equal numbers, or one expression."""
+    if isinstance(a, Expr) or isinstance(b, Expr):
+        return a is b
+    return bool(a == b)
+
+
+def identity(x: Scalar) -> Any:
+    """Something hashable and sortable that is equal for the same scalars only; 0.0 and -0.0 are two."""
+    if isinstance(x, Expr):
+        return (1, x.number, "")
+    return (0, x, "") if x and x == x else (0, 0, repr(float(x)))
+
+
+def _plain(x: Any) -> int | float:
+    """A number as an int if it is one; all numbers of expressions are doubles, and 8.0 is written 8."""
+    x = float(x)
+    return int(x) if x.is_integer() and (x or math.copysign(1, x) > 0) else x
 
 
 def is_static(x: Any) -> TypeGuard[int | float]:
@@ -415,21 +443,14 @@ class Compiler:
         self.code: list[tuple[int, int, int, int]] = []
         self.consts: list[float] = []
         self._index = value_index
-        self._known: dict[Any, list[tuple[Any, int]]] = {}
+        self._known: dict[Any, int] = {}
 
     def register(self, x: Scalar) -> int:
         """The register that holds ``x``."""
-        key = hash(x) if isinstance(x, Expr) else ("const", float(x), math.copysign(1, x))
-        for known, register in self._known.get(key, ()):
-            if not isinstance(x, Expr) or x.same(known):
-                return register
-        register = self._emit(x)
-        self._known.setdefault(key, []).append((x, register))
-        return register
-
-    def reserve(self, count: int) -> None:
-        """Make at least ``count`` registers: the run loop has one place for a parameter per register of the code."""
-        self.code += [(CODE["frame"], 0, 0, 0)] * (count - len(self.code))
+        key = identity(x)
+        if key not in self._known:
+            self._known[key] = self._emit(x)
+        return self._known[key]
 
     def _emit(self, x: Scalar) -> int:
         if not isinstance(x, Expr):

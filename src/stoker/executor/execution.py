@@ -9,7 +9,7 @@ import functools
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -339,22 +339,20 @@ class Execution:
         for node, data in self._pull_all(count).items():
             if data is None:
                 return None, {}
-            for output, column in enumerate(data):
-                feeds[node, output] = column
             if rows is None and node == next(iter(self._feeders)):
                 count = len(data[0])
-            for column in data:
-                if len(column) != count:
-                    raise DataError(
-                        message(
-                            self.graph.nodes[node].operator.name,
-                            f"expected {count} rows as in the rest of the batch, got {len(column)}",
-                            source=self.graph.nodes[node].source,
-                        )
-                    )  # fmt: skip
+            self._require_rows(node, data, count)
+            feeds.update({(node, output): column for output, column in enumerate(data)})
         if rows is None:
             rows = self.schedule.next(count, "go_on")
         return rows, feeds
+
+    def _require_rows(self, number: int, data: Sequence[Sized], count: int) -> None:
+        wrong = next((len(column) for column in data if len(column) != count), None)
+        if wrong is not None:
+            node = self.graph.nodes[number]
+            text = f"expected {count} rows as in the rest of the batch, got {wrong}"
+            raise DataError(message(node.operator.name, text, source=node.source))
 
     def _pull_all(self, count: int) -> dict[int, Any]:
         """A batch from every source; None from one that has ended.
@@ -383,6 +381,8 @@ class Execution:
             while not feeder.ready:
                 if self._queue:
                     return False
+                if self._closed:
+                    raise StateError("the pipeline was closed while a source waited for data")
                 feeder.wait(self.graph.nodes[node].source)
         return True
 

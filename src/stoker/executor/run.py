@@ -168,7 +168,7 @@ class Run:
         if self.is_native and not feeds:
             outputs = self._engine.run_rows(rows.keys, rows.epochs, self.seed if seed is None else seed, rows.indices)
             if outputs is not None:
-                return outputs  # type: ignore[no-any-return]
+                return outputs
             # A row failed; done once more, the long way tells which and why.
         flight = self._prepare(rows, feeds, {}, replay, self.seed if seed is None else seed)
         flight.record = record
@@ -452,5 +452,6 @@ def specs_of(outputs: tuple[Any, ...], layouts: Sequence[str]) -> tuple[Spec, ..
     arrays = [to_array(x) for x in outputs]
     names = list(layouts) + [""] * len(arrays)
     return tuple(
-        Spec(DType.of(a.dtype), (None,) * a.ndim, n if len(n) == a.ndim else "") for a, n in zip(arrays, names, strict=False)
+        Spec(DType.of(a.dtype), (None,) * a.ndim, n if len(n) == a.ndim else "")
+        for a, n in zip(arrays, names, strict=False)
     )

@@ -1383,7 +1383,7 @@ class decoders:
         """Decode an image file. Input: its bytes, uint8 ``(N,)``. Output: ``(H, W, C)``, uint8 unless ``dtype`` says else.
 
         Exact: JPEG pixels equal libjpeg-turbo's (accurate transform, fancy upsampling), which is what Pillow gives.
-        Baseline JPEG is decoded natively; progressive and unusual JPEG, PNG, BMP, WebP, TIFF, PNM and the first frame of a
+        Baseline and progressive JPEG are decoded natively; unusual JPEG, PNG, BMP, WebP, TIFF, PNM and the first frame of a
         GIF go through Pillow. A crop that follows is decoded as a window: nothing outside of it is made.
 
         Args:

@@ -286,7 +286,6 @@ class _Emitter:
         if own:
             extents = [[] for _ in step.outputs]
         frames = -1 if step.frames is None else code.register(step.frames)
-        code.reserve(len(params.registers))
         guards = [(index[v], wanted) for v, wanted in step.guards]
         ordered = isinstance(step.body, PyCall) and not step.body.pure
         self.native.add_step(

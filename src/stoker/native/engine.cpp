@@ -530,7 +530,7 @@ std::unique_ptr<RowContext> Engine::take_context() {
   auto context = std::make_unique<RowContext>();
   context->buffers.resize(plan_->buffers);
   context->registers.resize(plan_->registers + 1);
-  context->params.resize(plan_->registers + 1);
+  context->params.resize(plan_->parameters + 1);
   context->step_ns.reset(new std::atomic<uint64_t>[plan_->steps.size()]());
   std::lock_guard<std::mutex> hold(mutex_);
   step_clocks_.push_back(context->step_ns);

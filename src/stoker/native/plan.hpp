@@ -105,6 +105,7 @@ struct Plan {
   int32_t buffers = 0;     // scratch buffers a row needs
   int32_t readers = 0;     // index columns that a job carries
   size_t registers = 0;    // the longest scalar code
+  size_t parameters = 0;   // the most of one step
   size_t ordered_end = 0;  // segments up to here include all ordered ones
 
   void finish() {
@@ -112,7 +113,10 @@ struct Plan {
       for (const int32_t s : segments[i].steps) segments[i].ordered |= steps[s].ordered;
       if (segments[i].ordered) ordered_end = i + 1;
     }
-    for (const Step& s : steps) registers = std::max(registers, s.scalars.code.size());
+    for (const Step& s : steps) {
+      registers = std::max(registers, s.scalars.code.size());
+      parameters = std::max(parameters, s.params.size());
+    }
     for (const Output& o : outputs) registers = std::max(registers, o.scalars.code.size());
   }
 };

@@ -46,7 +46,7 @@ class Feeder:
         return True
 
     def wait(self, source: Source | None) -> None:
-        """Wait until it is ready."""
+        """Wait until it is ready, or for a moment, in which the pipeline may have been closed."""
 
     @property
     def position(self) -> Any:
@@ -312,7 +312,7 @@ class HandFeeder(Feeder):
                 )
             )  # fmt: skip
         with self._fed:
-            self._fed.wait_for(lambda: self.ready)
+            self._fed.wait_for(lambda: self.ready, timeout=0.1)
 
     def feed(self, data: Any, limit: int, layout: str | None) -> None:
         if layout is not None:

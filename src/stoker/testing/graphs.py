@@ -252,7 +252,9 @@ def _quiet() -> Iterator[None]:
         yield
 
 
-def random_graph(*number: int, files: Sequence[str] = (), moves: Sequence[tuple[float, Move]] | None = None) -> RandomGraph:
+def random_graph(
+    *number: int, files: Sequence[str] = (), moves: Sequence[tuple[float, Move]] | None = None
+) -> RandomGraph:
     """The graph that ``number`` stands for.
 
     Args:

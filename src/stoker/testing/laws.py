@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The laws that every operator and every graph obeys, as functions that raise AssertionError where one is broken.
 
-    check_operator(MyOp)      one operator, over its cases: reference, types, passes, threads, eager, arguments per row
-    check_graph(graph, want)  one graph: the same bytes however it runs
+check_operator(MyOp)      one operator, over its cases: reference, types, passes, threads, eager, arguments per row
+check_graph(graph, want)  one graph: the same bytes however it runs
 """
 
 from __future__ import annotations
@@ -208,7 +208,9 @@ def check_operator(
         UnsupportedError: the operator is stateful: its rows depend on each other.
     """
     if operator.stateful:
-        raise UnsupportedError(f"`{operator.name}` is stateful: its rows depend on those before, so these laws do not hold")
+        raise UnsupportedError(
+            f"`{operator.name}` is stateful: its rows depend on those before, so these laws do not hold"
+        )
     rows = [tuple(np.asarray(x) for x in row) for row in (_images(operator.inputs[0]) if inputs is None else inputs)]
     for case in operator.cases if cases is None else cases:
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Running a graph by its operators' references: plain NumPy, row by row, node by node. Slow, and what all else must equal.
+"""Running a graph by its operators' references: plain NumPy, row by row, node by node. What all else must equal.
 
 Lowering tells which operators a composite consists of and which axes a value has, so the interpreter is a lowering that
 also evaluates: whenever an operator has been lowered, its reference runs on the arrays that its inputs have so far.
@@ -156,7 +156,9 @@ class Interpreter(Lowering):
         rows = Rows(self.rows.keys[active], self.rows.epochs[active], (), 0, len(active))
         numbers = [x for _, column in fed for x in column if x is not None and x.dtype.kind in "iuf"]
         largest = max((float(np.max(np.abs(x), initial=0)) for x in numbers), default=0)
-        for column, native in zip(columns, run_alone(scope, len(inputs), fed, rows, self.seed, self._find), strict=True):
+        for column, native in zip(
+            columns, run_alone(scope, len(inputs), fed, rows, self.seed, self._find), strict=True
+        ):
             for r, x in zip(active, native, strict=True):
                 assert_near(x, column[r], largest, f"`{scope.operator.name}` alone, row {r}")
                 column[r] = x
@@ -179,8 +181,8 @@ class Interpreter(Lowering):
         column = self._columns.get(value.id)
         if column is None:
             raise UnsupportedError(
-                f"`{scope.operator.name}` gets a value that no operator made: a `compose` must call `c.apply` for all that "
-                "it does, else the operator needs `lower` and `reference`"
+                f"`{scope.operator.name}` gets a value that no operator made: a `compose` must call `c.apply` for all "
+                "that it does, else the operator needs `lower` and `reference`"
             )
         return column[row]  # type: ignore[no-any-return]
 
@@ -193,7 +195,7 @@ def run_alone(
     seed: int,
     find: Callable[[str], type[Operator]],
 ) -> list[Column]:
-    """What one operator gives natively, by itself. ``fed``: its inputs, then its arguments in the order of the scope."""
+    """What one operator gives natively, by itself. ``fed``: its inputs, then its arguments in the scope's order."""
     nodes = []
     for i, (value, _) in enumerate(fed):
         shape = tuple(int(n) if is_static(n) else None for n in value.shape)

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ...contract.expr import Expr, substitute
+from ...contract.expr import Expr, identity, substitute
 from ...contract.pixel import Px, rewrite
 from ...contract.step import Check, Native, PyCall, Sampler, Stage, Step, StepList, Value, View, ViewOp
 
@@ -14,7 +15,8 @@ from ...contract.step import Check, Native, PyCall, Sampler, Stage, Step, StepLi
 def merge_common(steps: StepList) -> StepList:
     """Steps with equal bodies, inputs and conditions become one."""
     renamed: dict[int, int] = {}
-    known: dict[str, Step] = {}
+    known: dict[Any, Step] = {}
+    keys = _Keys()
     kept: list[Step] = []
     values = dict(steps.values)
     for step in steps.steps:
@@ -24,11 +26,7 @@ def merge_common(steps: StepList) -> StepList:
         if isinstance(step.body, PyCall) or (isinstance(step.body, Native) and not step.body.pure):
             kept.append(step)
             continue
-        outs = [values[v] for v in step.outputs]
-        types = [
-            (o.dtype, o.layout, o.per_frame, o.shape if not isinstance(step.body, Native) else o.rank) for o in outs
-        ]
-        key = repr((step.body, step.inputs, step.guards, step.frames, step.checks, types))
+        key = keys.step(step, values)
         twin = known.get(key)
         if twin is None:
             known[key] = step
@@ -37,6 +35,49 @@ def merge_common(steps: StepList) -> StepList:
             renamed.update(zip(step.outputs, twin.outputs, strict=True))
     outputs = [renamed.get(v, v) for v in steps.outputs]
     return StepList(kept, values, outputs, steps.fed, steps.readers)
+
+
+class _Keys:
+    """Something hashable for steps, equal for the equal ones; parts of pixel expressions are numbered once."""
+
+    def __init__(self) -> None:
+        self._pixels: dict[Any, int] = {}
+
+    def step(self, step: Step, values: Mapping[int, Value]) -> Any:
+        types = []
+        for o in (values[v] for v in step.outputs):
+            # What a kernel declares by itself has extents of its own: they are the same for the same kernel.
+            extents = o.rank if isinstance(step.body, Native) else tuple(map(identity, o.shape))
+            types.append((o.dtype, o.layout, o.per_frame, extents))
+        frames = None if step.frames is None else identity(step.frames)
+        checks = tuple((identity(c.condition), c.text, tuple(map(identity, c.values))) for c in step.checks)
+        return self._body(step.body), step.inputs, step.guards, frames, checks, tuple(types)
+
+    def _body(self, body: Any) -> Any:
+        if isinstance(body, View):
+            return self._chain(body.ops), body.may_copy
+        if isinstance(body, Native):
+            return body.kernel, tuple(map(_attribute, body.attrs)), tuple(map(identity, body.params))
+        assert isinstance(body, Stage)
+        program = tuple(tuple(map(self._pixel, port)) for port in body.program)
+        chains = tuple(map(self._chain, body.pre)), tuple(map(self._chain, body.post))
+        sampler = (body.sampler.kind, tuple(map(identity, body.sampler.params))) if body.sampler else None
+        return program, chains, body.channels, sampler
+
+    @staticmethod
+    def _chain(ops: tuple[ViewOp, ...]) -> Any:
+        return tuple(
+            (o.kind, o.axis, *map(identity, (o.start, o.step, o.extent)), tuple(map(identity, o.list))) for o in ops
+        )
+
+    def _pixel(self, x: Px) -> int:
+        operands = tuple(map(self._pixel, x.args))
+        value = identity(x.value) if x.op == "uniform" else None
+        return self._pixels.setdefault((x.op, x.dtype, x.port, x.channel, value, operands), len(self._pixels))
+
+
+def _attribute(x: Any) -> Any:
+    return x if isinstance(x, (int, float, str, bytes, tuple)) else id(x)
 
 
 def rename(step: Step, renamed: dict[int, int]) -> Step:

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ...contract.expr import same
+from ...contract.expr import Scalar, identity, same
 from ...contract.pixel import Px, channel_count, rewrite, size, visit
 from ...contract.step import Stage, Step, StepList, View, ViewOp
 from ..lower import number_sources
@@ -101,6 +101,10 @@ class _Work:
         self.steps[i], self.steps[taken] = step, None
 
     def _joined(self, first: Step, second: Step, port: int) -> Step | None:
+        pair = self._framed_alike(first, second)
+        if pair is None:
+            return None
+        first, second = pair
         a, b = first.body, second.body
         assert isinstance(a, Stage) and isinstance(b, Stage)
         if not self._same_space(first, second, port):
@@ -127,7 +131,8 @@ class _Work:
             return None
         body = Stage(
             program,
-            a.pre + tuple(b.pre[k] + turn for k in others),
+            # A scalar has no axes to turn.
+            a.pre + tuple(b.pre[k] + (turn if self.list.values[second.inputs[k]].rank else ()) for k in others),
             tuple(p + turn for p in b.post),
             channels,
             a.sampler,
@@ -142,11 +147,38 @@ class _Work:
             framed=framed,
         )
 
+    def _framed_alike(self, first: Step, second: Step) -> tuple[Step, Step] | None:
+        """Both stages frame by frame if one is; None if that cannot be."""
+        frames = first.frames if first.frames is not None else second.frames
+        if frames is None:
+            return first, second
+        a, b = self._by_frame(first, frames), self._by_frame(second, frames)
+        return None if a is None or b is None else (a, b)
+
+    def _by_frame(self, step: Step, frames: Scalar) -> Step | None:
+        """The same stage frame by frame, if its views leave the first axis alone."""
+        if step.frames is not None:
+            return step if same(step.frames, frames) else None
+        body = step.body
+        assert isinstance(body, Stage)
+        outs = [self.list.values[v] for v in step.outputs]
+        rank = outs[0].rank + _rank_change(body.post[0])
+        post = [_without_frame_axis(ops) for ops in body.post]
+        pre, framed = [], []
+        for v, ops in zip(step.inputs, body.pre, strict=True):
+            x = self.list.values[v]
+            framed.append(x.rank + _rank_change(ops) == rank)
+            if framed[-1] and not same(x.shape[0], frames):
+                return None
+            pre.append(_without_frame_axis(ops) if framed[-1] else ops)
+        if None in (*pre, *post) or not all(same(o.shape[0], frames) for o in outs):
+            return None
+        cut = replace(body, pre=tuple(pre), post=tuple(post))  # type: ignore[arg-type]
+        return replace(step, body=cut, frames=frames, framed=tuple(framed))
+
     def _same_space(self, first: Step, second: Step, port: int) -> bool:
         """Whether the second stage runs over just the elements that the first one makes."""
-        if (first.frames is None) != (second.frames is None):
-            return False
-        if first.frames is not None and not (same(first.frames, second.frames) and second.framed[port]):
+        if first.frames is not None and not second.framed[port]:
             return False
         assert isinstance(second.body, Stage)
         made = self.list.values[second.inputs[port]]
@@ -157,16 +189,15 @@ class _Work:
     def _full_rank(self, step: Step, port: int) -> bool:
         own = self.list.values[step.inputs[port]]
         others = [self.list.values[v] for k, v in enumerate(step.inputs) if k != port]
-        return all(o.rank == 0 or list(map(repr, o.shape)) == list(map(repr, own.shape)) for o in others)
+        return all(o.rank == 0 or list(map(identity, o.shape)) == list(map(identity, own.shape)) for o in others)
 
 
-def _same_extents(made: Sequence[object], out: Sequence[object], may_recount: bool) -> bool:
+def _same_extents(made: Sequence[Scalar], out: Sequence[Scalar], may_recount: bool) -> bool:
     """Equal extents in any order (a transposition may lie between), or all but the number of channels."""
-    if sorted(map(repr, made)) == sorted(map(repr, out)):
+    a, b = list(map(identity, made)), list(map(identity, out))
+    if sorted(a) == sorted(b):
         return True
-    return (
-        may_recount and len(made) == len(out) and sum(repr(a) != repr(b) for a, b in zip(made, out, strict=True)) == 1
-    )
+    return may_recount and len(a) == len(b) and sum(x != y for x, y in zip(a, b, strict=True)) == 1
 
 
 def _inverse(ops: Sequence[ViewOp]) -> tuple[ViewOp, ...] | None:

@@ -32,6 +32,7 @@ class PermuteBatch(Operator, name="permute_batch"):
         index = c.pass_on("indices")
         if not isinstance(index, Value):
             index = c.apply("_row_number", numbers=index)
+        c.expect(not index.dtype.is_float, f"expected whole numbers as `indices`, got {index.dtype}")
         require_single(c, index, "one index per row")
         known = [e if ex.is_static(e) else None for e in x.shape]
         out = c.opaque(x.dtype, x.rank, x.layout, known)

@@ -99,8 +99,12 @@ def masked(c: Lowering, x: Value, mask: Value, program: Sequence[Px], at: int) -
     view = [] if at == x.rank - 1 else [ViewOp("permute", list=tuple(order))]
     shape = list(x.shape)
     shape[at] = len(program)
+    # The mask's axes in the order of the image's, and axes of extent 1 for the others.
+    layout = c.layout(x)
+    flat = [ViewOp("permute", list=(1, 0))] if layout.index("W") < layout.index("H") else []
+    flat += [ViewOp("insert", place) for place, axis in enumerate(order) if layout[axis] not in "HW"]
     return c.stage(
-        [x, mask], [(program[0].dtype, shape, x.layout)], [program], pre=[view, [ViewOp("insert", 2)]], post=[view],
+        [x, mask], [(program[0].dtype, shape, x.layout)], [program], pre=[view, flat], post=[view],
         channels=channel_count(program),
     )[0]  # fmt: skip
 
