@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from PIL import Image
 
 from stoker import Operator, Pipeline, RowContext, Spec, fn, pipeline_def, register
 from stoker.types import DType
@@ -18,6 +19,11 @@ Row = tuple[bytes, ...]
 def files_of(root: Path) -> list[str]:
     """All files under a folder, in order."""
     return sorted(str(p) for p in root.rglob("*") if p.is_file())
+
+
+def baseline_of(root: Path) -> list[str]:
+    """The files that need no Python code: sequential JPEG."""
+    return [f for f in files_of(root) if not Image.open(f).info.get("progressive")]
 
 
 @pipeline_def(batch_size=5, num_threads=2, seed=7)

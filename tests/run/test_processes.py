@@ -119,8 +119,7 @@ def test_the_interpreter_ends(files: list[str], text: str) -> None:
     script = Script(text + "\nsay('last')", files)
     script.hear("last")
     start = time.monotonic()
-    code, out, err = script.end()
-    assert (code, out, err) == (0, "", "")
+    assert script.end() == (0, "", "")
     assert time.monotonic() - start < QUICK_S
 
 
@@ -203,34 +202,30 @@ def stream(pipe, count):
     while len(rows) < count:
         rows += rows_of(pipe.run())
     return rows
-COUNT, BATCH = 400, 3
+COUNT, BATCH = 900, 3
 with training(files, batch_size=BATCH) as pipe:
     expected = stream(pipe, COUNT)
 rng = random.Random(5)
-interrupted = lost = 0
+interrupted = 0
 pipe = training(files, batch_size=BATCH, prefetch_queue_depth=3)
 pipe.run()
 done = BATCH
 while done < COUNT - BATCH:
     got = None
     try:
-        signal.setitimer(signal.ITIMER_REAL, rng.uniform(1e-4, 4e-3))
-        got = rows_of(pipe.run())
+        signal.setitimer(signal.ITIMER_REAL, rng.uniform(1e-5, 1e-3))
+        got = pipe.run()
         signal.setitimer(signal.ITIMER_REAL, 0)
     except KeyboardInterrupt:
         interrupted += 1
         signal.setitimer(signal.ITIMER_REAL, 0)
-    except BaseException as error:
-        say(f"broken by {error!r}")
-        raise
     mark = pipe.execution.mark
     now = mark.epoch * len(files) + mark.position
     if got is not None:
         assert now == done + BATCH, (now, done)
-        assert got == expected[done:now], "not what comes next"
+        assert rows_of(got) == expected[done:now], "not what comes next"
     else:
-        assert now in (done, done + BATCH), (now, done)
-        lost += now - done
+        assert now in (done, done + BATCH), (now, done)  # the latter if it came between the hand-over and `got =`
     done = now
 assert interrupted > 20, interrupted
 pipe.close()

@@ -19,8 +19,8 @@ from stoker.ops.generic._arithmetic_reference import arithmetic_reference, commo
 from stoker.ops.generic.arithmetic import OPERANDS
 
 Array = npt.NDArray[Any]
-INTEGERS = [t for t in DType if not t.is_float and t != DType.BOOL]
-MODEST = {"cbrt": 1e300, "sin": 1e5, "cos": 1e5, "tan": 1e5, "pow": 30.0, "fpow": 30.0}  # beyond, more than one place may be lost
+# Beyond these, functions lose places (the cube root all of them).
+MODEST = {"cbrt": 1e300, "sin": 1e5, "cos": 1e5, "tan": 1e5, "pow": 30.0, "fpow": 30.0}
 
 
 def run(define: Callable[..., Any], *inputs: Any, **settings: Any) -> Any:

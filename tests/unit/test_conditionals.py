@@ -206,7 +206,7 @@ def test_python_values_keep_python_s_meaning() -> None:
 def test_branches_run_only_for_their_rows() -> None:
     seen: dict[str, list[float]] = {"up": [], "down": [], "far": []}
 
-    @pipeline_def(**{**SETTINGS, "prefetch_queue_depth": 1})
+    @pipeline_def(**{**SETTINGS, "batch_size": ROWS})
     def make() -> Any:
         u = fn.random.uniform(range=[-1, 1])
         if u > 0:
@@ -228,6 +228,28 @@ def test_branches_run_only_for_their_rows() -> None:
     for key, want in rows.items():
         assert want
         assert seen[key][: len(want)] == want  # what was made ahead comes after
+
+
+def test_a_branch_of_python_code_that_no_row_takes_at_first_needs_types() -> None:
+    def rare(**declared: Any) -> Pipeline:
+        @pipeline_def(**SETTINGS)
+        def make() -> Any:
+            n = fn.external_source(lambda info: info.idx_in_epoch, batch=False)
+            if n == 6:
+                y = fn.python_function(n, function=lambda x: x * 10, **declared)
+            else:
+                y = n
+            return y
+
+        return make()
+
+    with (
+        rare() as pipe,
+        pytest.raises(DataError, match=r"ran for no row of the first batch.* unless they are declared"),
+    ):
+        pipe.run()
+    with rare(output_dtypes=types.INT64, output_ndims=0) as pipe:
+        assert [int(x) for _ in range(2) for x in pipe.run()[0]] == [0, 1, 2, 3, 4, 5, 60, 7]
 
 
 def test_shapes_and_layouts_may_differ_between_branches() -> None:

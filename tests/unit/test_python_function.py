@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stoker import ArgumentError, DataError, Pipeline, fn
+from stoker import ArgumentError, DataError, Pipeline, fn, types
 
 
 def pipeline(define: Callable[[], Any], batch_size: int = 4, threads: int = 2, **settings: Any) -> Pipeline:
@@ -76,6 +76,19 @@ def test_layouts_are_given_to_what_follows() -> None:
 
     with pipeline(define) as pipe:
         assert pipe.run()[0].layout == "HWC"
+
+
+def test_declared_types_are_known_before_any_data() -> None:
+    def define() -> Any:
+        arguments = {"output_dtypes": ["uint8", "float32"], "output_ndims": [3, 0], "output_layouts": ["HWC"]}
+        return fn.python_function(
+            function=lambda: (np.zeros((4, 6, 3), np.uint8), np.float32(1)), num_outputs=2, **arguments
+        )
+
+    with pipeline(define) as pipe:
+        assert "uint8[" in pipe.show().split("plan")[1]
+        image, number = pipe.run()
+        assert (image.layout, image.dtype, number.dtype) == ("HWC", types.UINT8, types.FLOAT)
 
 
 def test_a_function_may_keep_and_change_what_it_gets() -> None:
@@ -219,6 +232,8 @@ def test_wrong_arguments_are_refused_at_their_line() -> None:
         ({"function": 3}, "expected a function as `function`, got 3"),
         ({"function": len, "num_outputs": -1}, "`num_outputs` >= 0"),
         ({"function": len, "output_layouts": ["HWC", "HW"]}, "at most 1 `output_layouts`"),
+        ({"function": len, "output_dtypes": "uint8"}, "one element for each of 1 outputs, got 1 and 0"),
+        ({"function": len, "output_dtypes": "uint8", "output_ndims": 2, "output_layouts": "HWC"}, "a layout of 2 axes"),
         ({}, "expected the argument `function`"),
     ):
         with pytest.raises(ArgumentError, match=text):

@@ -172,7 +172,10 @@ class Execution:
         if good is None:
             failed = next((m for m in made if isinstance(m, BaseException)), None)
             text = f"{type(failed).__name__}: {failed}" if failed else "it ran for no row of the first batch"
-            hint = "Its outputs' types are taken from the first batch, so at least one row of it must succeed"
+            hint = (
+                "Its outputs' types are taken from the first batch, so at least one row of it must succeed, unless "
+                "they are declared"
+            )
             subject = node.operator.subject(node.args)
             raise DataError(message(subject, text, source=node.source, hint=hint)) from failed
         try:

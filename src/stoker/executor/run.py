@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..contract.errors import DataError, StateError, message
+from ..contract.expr import is_static
 from ..contract.feed import to_array
 from ..contract.lowering import show_number
 from ..contract.operator import RowContext, Spec
@@ -147,6 +148,7 @@ class Run:
             if state == _DONE:
                 self._take(flight)
             elif state == _CLOSED:
+                _rest_at_exit()
                 raise StateError("the pipeline was closed while a batch was awaited")
             elif state == _PYTHON:
                 self._serve_python()
@@ -200,7 +202,8 @@ class Run:
         return [flight.supplied[i] if i in flight.supplied else next(taken) for i in range(len(self.plan.outputs))]
 
     def _forget(self, flight: InFlight) -> None:
-        if self._flying.pop(flight.job.id, None) is not None:
+        if self._flying.get(flight.job.id) is flight:  # the job may serve another batch by now
+            del self._flying[flight.job.id]
             self._engine.release(flight.job)
 
     # ---- Python work ----
@@ -326,6 +329,9 @@ class Run:
                         f"expected {planned.dtype} with {planned.rank} axes as for the first row, "
                         f"got {array.dtype} with {array.ndim}"
                     )
+                if any(is_static(e) and e != n for e, n in zip(planned.shape, array.shape, strict=True)):
+                    wanted = ", ".join("any" if not is_static(e) else show_number(e) for e in planned.shape)
+                    raise ValueError(f"expected the shape ({wanted}) that is declared, got {array.shape}")
                 job.put(row, v, array)
         except Exception as error:  # noqa: BLE001 - what a user's code gave may fail anywhere; its row carries it
             self._fail(job, row, number, error)
@@ -366,6 +372,7 @@ class Run:
     def check_usable(self) -> None:
         """StateError if the run is closed or belongs to another process."""
         if self._engine.closed:
+            _rest_at_exit()
             raise StateError("the pipeline is closed")
         self._check_process()
 
@@ -437,8 +444,18 @@ def _serve(engine: Any, owner: weakref.ref[Run]) -> None:
         del run, work
 
 
+_exiting = threading.Event()
+
+
+def _rest_at_exit() -> None:
+    """Keep a thread that the process does not wait for from telling its user that the end has closed its pipeline."""
+    if _exiting.is_set() and threading.current_thread() is not threading.main_thread():
+        threading.Event().wait()
+
+
 @atexit.register
 def _close_all() -> None:
+    _exiting.set()
     for run in list(_live):
         run.stop(_EXIT_S)
 

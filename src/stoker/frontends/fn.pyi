@@ -726,6 +726,8 @@ def python_function(
     num_outputs: Literal[1] = 1,
     batch_processing: bool = False,
     output_layouts: str | Sequence[str] | None = None,
+    output_dtypes: DTypeLike | Sequence[DTypeLike] | None = None,
+    output_ndims: int | Sequence[int] | npt.NDArray[np.generic] | None = None,
     seed: int | None = None,
     name: str | None = None,
     device: Literal["cpu", "gpu", "mixed"] | None = None,
@@ -734,9 +736,10 @@ def python_function(
 ) -> DataNode:
     """Call a Python function with the inputs of each row as NumPy arrays; it gives the outputs.
 
-    Results may be arrays, DLPack tensors, numbers or bytes; with several outputs, a tuple of them. Types are taken from
-    the first batch and must not change. With ``batch_processing=True`` the function is called once per batch, with a
-    list of arrays for each input, and gives a list (or an array with a leading axis) for each output.
+    Results may be arrays, DLPack tensors, numbers or bytes; with several outputs, a tuple of them. Types that are not
+    declared are taken from the first batch, in which the function must then run for a row; they must not change. With
+    ``batch_processing=True`` the function is called once per batch, with a list of arrays for each input, and gives a
+    list (or an array with a leading axis) for each output.
 
     A function with a parameter called ``rng`` is given a ``numpy.random.Generator`` of the row (a list of them for a
     batch): the same numbers for any number of threads, batch size and order. Rows come in order, one at a time. An
@@ -747,6 +750,8 @@ def python_function(
         num_outputs: How many outputs it gives; 0 for a function that is called for its effect.
         batch_processing: Call it once for all rows of a batch.
         output_layouts: Names of the outputs' axes, one string or one per output.
+        output_dtypes: Element types of all outputs; with `output_ndims`.
+        output_ndims: Numbers of axes of all outputs; with `output_dtypes`.
         seed: Seed of this operator's draws; by default it follows from the pipeline's.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
@@ -761,6 +766,8 @@ def python_function(
     num_outputs: int,
     batch_processing: bool = False,
     output_layouts: str | Sequence[str] | None = None,
+    output_dtypes: DTypeLike | Sequence[DTypeLike] | None = None,
+    output_ndims: int | Sequence[int] | npt.NDArray[np.generic] | None = None,
     seed: int | None = None,
     name: str | None = None,
     device: Literal["cpu", "gpu", "mixed"] | None = None,
@@ -769,9 +776,10 @@ def python_function(
 ) -> tuple[DataNode, ...]:
     """Call a Python function with the inputs of each row as NumPy arrays; it gives the outputs.
 
-    Results may be arrays, DLPack tensors, numbers or bytes; with several outputs, a tuple of them. Types are taken from
-    the first batch and must not change. With ``batch_processing=True`` the function is called once per batch, with a
-    list of arrays for each input, and gives a list (or an array with a leading axis) for each output.
+    Results may be arrays, DLPack tensors, numbers or bytes; with several outputs, a tuple of them. Types that are not
+    declared are taken from the first batch, in which the function must then run for a row; they must not change. With
+    ``batch_processing=True`` the function is called once per batch, with a list of arrays for each input, and gives a
+    list (or an array with a leading axis) for each output.
 
     A function with a parameter called ``rng`` is given a ``numpy.random.Generator`` of the row (a list of them for a
     batch): the same numbers for any number of threads, batch size and order. Rows come in order, one at a time. An
@@ -782,6 +790,8 @@ def python_function(
         num_outputs: How many outputs it gives; 0 for a function that is called for its effect.
         batch_processing: Call it once for all rows of a batch.
         output_layouts: Names of the outputs' axes, one string or one per output.
+        output_dtypes: Element types of all outputs; with `output_ndims`.
+        output_ndims: Numbers of axes of all outputs; with `output_dtypes`.
         seed: Seed of this operator's draws; by default it follows from the pipeline's.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
@@ -1661,9 +1671,9 @@ class random:
     ) -> DataNode:
         """Draw evenly from ``range``, or one of ``values``. Output: a scalar, ``shape`` or the input's shape, float32.
 
-        A float never reaches the upper end of ``range``. Other types round half to even, as in DALI: ``range=[0, 3]`` with
-        ``dtype=INT32`` gives 3 as well, and 0 and 3 half as often as 1 and 2; for whole numbers use ``values`` or
-        ``random.choice``.
+        A float32 or float64 never reaches the upper end of ``range``. Other types round half to even, as in DALI:
+        ``range=[0, 3]`` with ``dtype=INT32`` gives 3 as well, and 0 and 3 half as often as 1 and 2; for whole numbers use
+        ``values`` or ``random.choice``.
 
         Args:
             range: From (inclusive) and to (exclusive).

@@ -8,6 +8,9 @@
 
 #include "jpeg_bits.hpp"
 #include "simd.hpp"
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 namespace stoker::jpeg {
 namespace {
@@ -140,39 +143,59 @@ template <bool kKeep>
   return reached;
 }
 
-// Reads one correction bit for each position in `which`.
-template <bool kKeep>
-[[gnu::always_inline]] inline void correct(Cursor& c, uint64_t which, int shift, int16_t* block) {
-  if (!kKeep) {
-    int count = std::popcount(which);
-    refill(c.buffer, c.count, c.next);
-    if (count > 32) {
-      c.take(32);
-      count -= 32;
-      refill(c.buffer, c.count, c.next);
-    }
-    c.take(count);
-    return;
-  }
-  while (which) {
-    refill(c.buffer, c.count, c.next);
-    const int count = std::min(std::popcount(which), 56);
-    uint64_t bits = c.buffer;
-    for (int i = 0; i < count; ++i, which &= which - 1, bits <<= 1) {
-      int16_t& value = block[kNatural.at[std::countr_zero(which)]];
-      const int32_t v = value, sign = v >> 31;
-      // Away from zero by one unit, if the bit says so and the unit is not there yet.
-      const int32_t unit = static_cast<int32_t>(bits >> 63) & ~(v >> shift);
-      value = static_cast<int16_t>(v + (((unit << shift) ^ sign) - sign));
-    }
-    c.take(count);
-  }
+// Bit i of `bits` goes to the i-th of the positions set in `where`.
+uint64_t deposit_plain(uint64_t bits, uint64_t where) {
+  uint64_t out = 0;
+  for (; where; where &= where - 1, bits >>= 1) out |= bits & 1 ? where & -where : 0;
+  return out;
+}
+// The i-th (from 0) of the positions set in `from`, as a mask; 0 if there are not so many.
+uint64_t nth_plain(uint64_t from, int i) {
+  for (; i > 0; --i) from &= from - 1;
+  return from & -from;
 }
 
-template <bool kKeep>
+// Those two in single instructions, where there are any: loops of a varying length are wrong guesses.
+struct PlainBits {
+  static uint64_t deposit(uint64_t bits, uint64_t where) { return deposit_plain(bits, where); }
+  static uint64_t nth(uint64_t from, int i) { return nth_plain(from, i); }
+};
+#if defined(__x86_64__)
+#define STOKER_BMI __attribute__((target("bmi,bmi2,popcnt")))
+struct BmiBits {
+  STOKER_BMI static uint64_t deposit(uint64_t bits, uint64_t where) { return _pdep_u64(bits, where); }
+  STOKER_BMI static uint64_t nth(uint64_t from, int i) { return _pdep_u64(uint64_t{1} << i, from); }
+};
+#endif
+
+[[gnu::always_inline]] inline uint64_t reversed(uint64_t v) {
+  v = (v >> 1 & 0x5555555555555555u) | (v & 0x5555555555555555u) << 1;
+  v = (v >> 2 & 0x3333333333333333u) | (v & 0x3333333333333333u) << 2;
+  v = (v >> 4 & 0x0F0F0F0F0F0F0F0Fu) | (v & 0x0F0F0F0F0F0F0F0Fu) << 4;
+  return __builtin_bswap64(v);
+}
+
+// Reads one correction bit for each position in `which`, in their order; returns the positions whose bit is set.
+template <bool kKeep, typename BitTricks>
+[[gnu::always_inline]] inline uint64_t read_corrections(Cursor& c, uint64_t which) {
+  uint64_t set = 0;
+  if (__builtin_expect(std::popcount(which) > 56, 0)) {  // more than the buffer is sure to hold: in two parts
+    const uint64_t low = which & 0xFFFFFFFF;
+    refill(c.buffer, c.count, c.next);
+    if (kKeep) set = BitTricks::deposit(reversed(c.buffer), low);
+    c.take(std::popcount(low));
+    which ^= low;
+  }
+  refill(c.buffer, c.count, c.next);
+  if (kKeep) set |= BitTricks::deposit(reversed(c.buffer), which);
+  c.take(std::popcount(which));
+  return set;
+}
+
+template <bool kKeep, typename BitTricks>
 [[gnu::always_inline]] inline void refine_block(Cursor& c, Band& band, int16_t* block, uint64_t& mask) {
   const uint64_t whole = ~uint64_t{0} >> (63 - band.last);  // up to the band's last position
-  uint64_t m = mask;
+  uint64_t m = mask, corrected = 0;
   int position = band.first;
   if (band.ended == 0) {
     do {
@@ -183,14 +206,13 @@ template <bool kKeep>
         break;
       }
       const uint64_t ahead = whole & ~uint64_t{0} << position;
-      uint64_t zeros = ~m & ahead;
-      for (int i = 1; i < s.step; ++i) zeros &= zeros - 1;
-      const int target = zeros ? std::countr_zero(zeros) : band.last + 1;
-      const uint64_t passed = zeros ? m & ahead & ((zeros & -zeros) - 1) : m & ahead;
-      if (passed) correct<kKeep>(c, passed, band.shift, block);
-      if (s.value) {
+      const uint64_t zero = BitTricks::nth(~m & ahead, s.step - 1);  // where the run ends; 0: past the band
+      corrected |= read_corrections<kKeep, BitTricks>(c, m & ahead & (zero - 1));
+      const int target = zero ? std::countr_zero(zero) : band.last + 1;
+      if (__builtin_expect(s.value != 0, 1)) {
         const int at = std::min(target, 63);
         m |= uint64_t{1} << at;
+        corrected &= ~(uint64_t{1} << at);
         if (kKeep) block[kNatural.at[at]] = static_cast<int16_t>(static_cast<uint32_t>(s.value) << band.shift);
       }
       position = target + 1;
@@ -198,18 +220,26 @@ template <bool kKeep>
   }
   if (band.ended) {
     const uint64_t left = m & whole & ~uint64_t{0} << position;
-    if (left) correct<kKeep>(c, left, band.shift, block);
+    if (left) corrected |= read_corrections<kKeep, BitTricks>(c, left);
     --band.ended;
   }
   mask = m;
+  for (; kKeep && corrected; corrected &= corrected - 1) {
+    int16_t& value = block[kNatural.at[std::countr_zero(corrected)]];
+    const int32_t v = value, sign = v >> 31;
+    // Away from zero by one unit, if it is not there yet.
+    const int32_t unit = 1 & ~(v >> band.shift);
+    value = static_cast<int16_t>(v + (((unit << band.shift) ^ sign) - sign));
+  }
 }
 
+template <typename BitTricks>
 [[gnu::always_inline]] inline int ac_refine(Bits& bits, Band& scan, const BandRow& row, int first, int last,
                                             bool& overrun) {
   Band band = scan;
   const int reached = each_unit(bits, first, last, overrun, [&](Cursor& c, int unit) __attribute__((always_inline)) {
-    if (int16_t* block = row.block(unit)) refine_block<true>(c, band, block, row.masks[unit]);
-    else refine_block<false>(c, band, nullptr, row.masks[unit]);
+    if (int16_t* block = row.block(unit)) refine_block<true, BitTricks>(c, band, block, row.masks[unit]);
+    else refine_block<false, BitTricks>(c, band, nullptr, row.masks[unit]);
     return unit + 1;
   });
   scan.ended = band.ended;
@@ -220,18 +250,17 @@ int ac_first_plain(Bits& bits, Band& band, const BandRow& row, int first, int la
   return ac_first(bits, band, row, first, last, overrun);
 }
 int ac_refine_plain(Bits& bits, Band& band, const BandRow& row, int first, int last, bool& overrun) {
-  return ac_refine(bits, band, row, first, last, overrun);
+  return ac_refine<PlainBits>(bits, band, row, first, last, overrun);
 }
 constexpr ProgressiveCoders kPlain = {dc_first, dc_refine, ac_first_plain, ac_refine_plain};
 
 #if defined(__x86_64__)
 // The same code; BMI's shifts and bit counts are single instructions.
-#define STOKER_BMI __attribute__((target("bmi,bmi2,popcnt,lzcnt")))
 STOKER_BMI int ac_first_bmi(Bits& bits, Band& band, const BandRow& row, int first, int last, bool& overrun) {
   return ac_first(bits, band, row, first, last, overrun);
 }
 STOKER_BMI int ac_refine_bmi(Bits& bits, Band& band, const BandRow& row, int first, int last, bool& overrun) {
-  return ac_refine(bits, band, row, first, last, overrun);
+  return ac_refine<BmiBits>(bits, band, row, first, last, overrun);
 }
 constexpr ProgressiveCoders kBmi = {dc_first, dc_refine, ac_first_bmi, ac_refine_bmi};
 #endif

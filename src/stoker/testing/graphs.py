@@ -96,7 +96,7 @@ def find(name: str) -> type[Operator]:
     return _OWN.get(name) or find_public(name)
 
 
-@dataclass
+@dataclass(repr=False)
 class RandomGraph:
     """A graph and what its references give.
 
@@ -116,6 +116,12 @@ class RandomGraph:
     columns: list[Column]
     interpreter: Interpreter
     refused: list[str] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        return f"random_graph({', '.join(map(str, self.number))})"
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(repr(self))  # IPython and Hypothesis would write out all fields
 
 
 class Garden:

@@ -9,16 +9,17 @@ from typing import Any
 
 from ...contract.errors import ArgumentError
 from ...contract.lowering import Lowering
-from ...contract.operator import Operator, RowContext, arg
+from ...contract.operator import Operator, RowContext, Spec, arg
 from ...contract.step import Value
 
 
 class PythonFunction(Operator, name="python_function"):
     """Call a Python function with the inputs of each row as NumPy arrays; it gives the outputs.
 
-    Results may be arrays, DLPack tensors, numbers or bytes; with several outputs, a tuple of them. Types are taken from
-    the first batch and must not change. With ``batch_processing=True`` the function is called once per batch, with a
-    list of arrays for each input, and gives a list (or an array with a leading axis) for each output.
+    Results may be arrays, DLPack tensors, numbers or bytes; with several outputs, a tuple of them. Types that are not
+    declared are taken from the first batch, in which the function must then run for a row; they must not change. With
+    ``batch_processing=True`` the function is called once per batch, with a list of arrays for each input, and gives a
+    list (or an array with a leading axis) for each output.
 
     A function with a parameter called ``rng`` is given a ``numpy.random.Generator`` of the row (a list of them for a
     batch): the same numbers for any number of threads, batch size and order. Rows come in order, one at a time. An
@@ -32,6 +33,8 @@ class PythonFunction(Operator, name="python_function"):
     num_outputs = arg("int", 1, doc="How many outputs it gives; 0 for a function that is called for its effect.")
     batch_processing = arg("bool", False, doc="Call it once for all rows of a batch.")
     output_layouts = arg("str", None, many=True, doc="Names of the outputs' axes, one string or one per output.")
+    output_dtypes = arg("dtype", None, many=True, doc="Element types of all outputs; with `output_ndims`.")
+    output_ndims = arg("int", None, many=True, doc="Numbers of axes of all outputs; with `output_dtypes`.")
     cases = ()
 
     def validate(self, args: Mapping[str, Any]) -> None:
@@ -43,6 +46,16 @@ class PythonFunction(Operator, name="python_function"):
         layouts = args["output_layouts"] or ()
         if len(layouts) > args["num_outputs"]:
             raise ArgumentError(f"expected at most {args['num_outputs']} `output_layouts`, got {len(layouts)}")
+        dtypes, ndims = _tuple(args["output_dtypes"]), _tuple(args["output_ndims"])
+        if len(dtypes) != len(ndims) or len(dtypes) not in (0, args["num_outputs"]):
+            count = args["num_outputs"]
+            raise ArgumentError(
+                f"expected `output_dtypes` and `output_ndims` with one element for each of {count} outputs, got "
+                f"{len(dtypes)} and {len(ndims)}"
+            )
+        for layout, ndim in zip(layouts, ndims, strict=False):
+            if layout and len(layout) != ndim:
+                raise ArgumentError(f"expected a layout of {ndim} axes as in `output_ndims`, got {layout!r}")
 
     def count_outputs(self, args: Mapping[str, Any]) -> int:
         return int(args["num_outputs"])
@@ -51,7 +64,11 @@ class PythonFunction(Operator, name="python_function"):
         return bool(args["batch_processing"])
 
     def infer(self, c: Lowering, *inputs: Value) -> Any:
-        return None if c.const("num_outputs") else ()
+        dtypes, ndims = _tuple(c.const("output_dtypes")), _tuple(c.const("output_ndims"))
+        if len(dtypes) < c.const("num_outputs"):
+            return None
+        layouts = [*(c.const("output_layouts") or ()), *[""] * len(dtypes)]
+        return tuple(Spec(d, (None,) * n, name) for d, n, name in zip(dtypes, ndims, layouts, strict=False))
 
     def reference(self, row: RowContext, *inputs: Any) -> Any:
         extra = {"rng": row.stream.generator()} if takes_rng(row["function"]) else {}
@@ -69,6 +86,11 @@ class PythonFunction(Operator, name="python_function"):
             if len(column) != len(rows):
                 raise ValueError(f"expected one result for each of {len(rows)} rows, got {len(column)}")
         return list(zip(*columns, strict=True)) if columns else [()] * len(rows)
+
+
+def _tuple(value: Any) -> tuple[Any, ...]:
+    """What may be one value, several or none."""
+    return () if value is None else value if isinstance(value, tuple) else (value,)
 
 
 def takes_rng(function: Callable[..., Any]) -> bool:

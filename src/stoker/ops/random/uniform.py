@@ -21,9 +21,9 @@ _UNIFORM, _VALUES = 0, 3  # as in native/kernels.hpp
 class Uniform(Operator, name="random.uniform"):
     """Draw evenly from ``range``, or one of ``values``. Output: a scalar, ``shape`` or the input's shape, float32.
 
-    A float never reaches the upper end of ``range``. Other types round half to even, as in DALI: ``range=[0, 3]`` with
-    ``dtype=INT32`` gives 3 as well, and 0 and 3 half as often as 1 and 2; for whole numbers use ``values`` or
-    ``random.choice``.
+    A float32 or float64 never reaches the upper end of ``range``. Other types round half to even, as in DALI:
+    ``range=[0, 3]`` with ``dtype=INT32`` gives 3 as well, and 0 and 3 half as often as 1 and 2; for whole numbers use
+    ``values`` or ``random.choice``.
     """
 
     inputs = (0, 1)

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Run pipelines for a long time and watch the memory: ``python -m tests.run.soak --seconds 3600 FILES``.
+
+Ends with 1 if the process has grown: the median of the last quarter of the samples against that of the second.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from stoker import DataError, fn, pipeline_def
+from tests.run.pipelines import decoding, training
+
+MIB = 1 << 20
+ALLOWED_MIB = 4.0  # what allocators keep beside what is in use
+PAUSE_S = 0.05
+
+
+@pipeline_def(batch_size=8, num_threads=2, seed=3)
+def calling(files: list[str]) -> Any:
+    jpegs, labels = fn.readers.file(files=files, random_shuffle=True)
+    images = fn.python_function(fn.decoders.image(jpegs), function=lambda image: image[::2, ::2])
+    return images, labels
+
+
+def endless(files: list[str], what: str) -> Iterator[None]:
+    """One batch per step; pipelines are made anew now and then, and some batches fail."""
+    define: Callable[..., Any] = {"decoding": decoding, "python": calling}.get(what, training)
+    for turn in itertools.count():
+        broken = [*files[:-1], "no such file"] if turn % 2 else files
+        pipe = define(broken, batch_size=8)
+        if what == "loader":
+            yield from loop(pipe)
+        for _ in range(200):
+            try:
+                pipe.run()
+            except DataError:
+                pass
+            yield
+        pipe.close()
+
+
+def loop(pipe: Any) -> Iterator[None]:
+    from stoker.torch import Loader
+
+    loader = Loader(pipe)
+    for _ in range(20):
+        batches = iter(loader)
+        while True:
+            try:
+                next(batches)
+            except DataError:
+                continue
+            except StopIteration:
+                break
+            yield
+
+
+def resident_mib() -> float:
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / MIB
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("files", nargs="+")
+    parser.add_argument("--seconds", type=float, default=600)
+    parser.add_argument("--what", choices=["training", "decoding", "loader", "python"], default="training")
+    given = parser.parse_args()
+    start = told = sampled = time.monotonic()
+    samples: list[float] = []
+    for batches, _ in enumerate(endless(given.files, given.what)):
+        now = time.monotonic()
+        if now - sampled >= PAUSE_S:
+            samples.append(resident_mib())
+            sampled = now
+        if now - told >= 10:
+            print(f"{now - start:6.0f} s  {batches:8} batches  {samples[-1]:8.1f} MiB", flush=True)
+            told = now
+        if now - start >= given.seconds:
+            break
+    quarter = max(1, len(samples) // 4)
+    before, after = statistics.median(samples[quarter : 2 * quarter]), statistics.median(samples[-quarter:])
+    print(f"{given.what}: {before:.1f} MiB, then {after:.1f} MiB")
+    return int(after - before > ALLOWED_MIB)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memory: the steady state takes none, the whole is bounded, and what is let go of is used again."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stoker import Pipeline
+from stoker.native import _native
+from tests.run.pipelines import baseline_of, decoding, files_of, training
+
+ROOT = Path(__file__).resolve().parents[2]
+MIB = 1 << 20
+
+
+@pytest.fixture(scope="module")
+def files(jpegs: Path) -> list[str]:
+    return baseline_of(jpegs)
+
+
+def test_the_counter_counts(files: list[str]) -> None:
+    before = _native.allocations()
+    with training(files) as pipe:
+        pipe.run()
+    assert _native.allocations() > before
+
+
+def test_the_steady_state_takes_no_memory(files: list[str]) -> None:
+    with training(files, batch_size=8, num_threads=1) as pipe:
+        for _ in range(10):
+            pipe.run()
+        before = _native.allocations()
+        for _ in range(100):
+            pipe.run()
+        assert _native.allocations() == before
+
+
+@pytest.mark.parametrize("threads", [2, 4])
+@pytest.mark.parametrize("define", [training, decoding])
+def test_several_threads_come_to_rest(files: list[str], define: Callable[..., Pipeline], threads: int) -> None:
+    """Each thread's memory grows until it has met the largest image, which may take a while on a busy machine."""
+    with define(files, batch_size=8, num_threads=threads) as pipe:
+        counts = []
+        for _ in range(6):
+            for _ in range(60):
+                pipe.run()
+            counts.append(_native.allocations())
+        assert min(b - a for a, b in zip(counts, counts[1:], strict=False)) == 0
+        assert counts[-1] - counts[1] < 20
+
+
+def run_script(text: str, *arguments: str) -> Any:
+    path = os.pathsep.join([str(ROOT), *(p for p in sys.path if p)])
+    done = subprocess.run(
+        [sys.executable, "-c", text, *arguments], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path},
+        check=False, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+PEAK = """
+import json, sys
+import numpy as np
+from tests.run.pipelines import training
+def status(key):
+    return next(int(l.split()[1]) * 1024 for l in open("/proc/self/status") if l.startswith(key))
+depth, *files = sys.argv[1:]
+small = training(files[:3], batch_size=2)  # what is imported and made once
+small.run(); small.close()
+before = status("VmRSS:")
+pipe = training(files, size=224, batch_size=64, prefetch_queue_depth=int(depth))
+for _ in range(12):
+    x, y = pipe.run()
+print(json.dumps([status("VmHWM:") - before, x.as_array().nbytes, pipe.execution.run.scratch_bytes]))
+"""
+
+
+@pytest.mark.parametrize("depth", [1, 3])
+def test_the_peak_is_some_batches_and_the_arenas(files: list[str], depth: int) -> None:
+    peak, batch, arenas = run_script(PEAK, str(depth), *files)
+    assert batch == 64 * 3 * 224 * 224 * 4
+    assert peak <= (depth + 2) * batch + arenas + 24 * MIB, (peak / MIB, batch / MIB, arenas / MIB)
+
+
+def test_flat_memory(files: list[str], jpegs: Path) -> None:
+    """The soak, for some seconds; `python -m tests.run.soak` runs it for as long as one likes."""
+    for what in ("training", "decoding", "loader", "python"):
+        command = [sys.executable, "-m", "tests.run.soak", "--seconds", "3", "--what", what, *files_of(jpegs)]
+        path = os.pathsep.join([str(ROOT), *(p for p in sys.path if p)])
+        done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path}, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
