@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The graph: what is refused, how it is shown, how it is written to JSON and read again; and what its code must not do."""
+"""The graph: what is refused, how it is shown, how it is written to JSON and read again."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ import pytest
 
 import stoker
 from stoker import GraphError, Operator, Pipeline, UnsupportedError, fn, types
-from stoker.contract.step import Check, Native, Stage, Step, StepList, Value, View
 from stoker.contract.expr import Expr
 from stoker.contract.pixel import load
+from stoker.contract.step import Check, Native, Stage, Step, StepList, Value, View
 from stoker.contract.types import DType
 from stoker.frontends.registry import find, names
 from stoker.graph.node import Edge, Graph
@@ -35,7 +35,9 @@ def small(**settings: Any) -> Pipeline:
         image = fn.reshape(image, layout="HWC")
         image = fn.flip(image, horizontal=fn.random.coin_flip(probability=0.5))
         image = fn.resize(image, size=(4, 6), interp_type=types.INTERP_CUBIC)
-        pipe.set_outputs(fn.crop_mirror_normalize(image, mean=[1.0, 2.0, 3.0], std=2.0) + np.arange(6, dtype=np.float32))
+        pipe.set_outputs(
+            fn.crop_mirror_normalize(image, mean=[1.0, 2.0, 3.0], std=2.0) + np.arange(6, dtype=np.float32)
+        )
     return pipe
 
 
@@ -172,7 +174,7 @@ def test_what_cannot_be_imported_cannot_be_written() -> None:
     pipe = Pipeline(batch_size=1, num_threads=1)
     with pipe:
         pipe.set_outputs(fn.python_function(fn.random.coin_flip(), function=lambda x: x, num_outputs=1))
-    with pytest.raises(UnsupportedError, match="cannot be written to JSON.*imported by name"):
+    with pytest.raises(UnsupportedError, match=r"cannot be written to JSON.*imported by name"):
         pipe.serialize()
 
 
@@ -223,7 +225,9 @@ def literals(path: Path) -> list[tuple[int, str]]:
     documentation = {
         id(node.body[0].value)
         for node in ast.walk(tree)
-        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and node.body and isinstance(node.body[0], ast.Expr)
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef))
+        and node.body
+        and isinstance(node.body[0], ast.Expr)
     }
     return [
         (node.lineno, node.value)

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from PIL import Image
 from stoker import Operator, Pipeline, RowContext, Spec, fn, pipeline_def, register
 from stoker.types import DType
 
+ROOT = Path(__file__).resolve().parents[2]
 Row = tuple[bytes, ...]
 
 
@@ -23,7 +26,12 @@ def files_of(root: Path) -> list[str]:
 
 def baseline_of(root: Path) -> list[str]:
     """The files that need no Python code: sequential JPEG."""
-    return [f for f in files_of(root) if not Image.open(f).info.get("progressive")]
+    found = []
+    for file in files_of(root):
+        with Image.open(file) as image:
+            if not image.info.get("progressive"):
+                found.append(file)
+    return found
 
 
 @pipeline_def(batch_size=5, num_threads=2, seed=7)
@@ -80,6 +88,11 @@ def stream(pipe: Pipeline, count: int) -> list[Row]:
         while len(rows) < count:
             rows += rows_of(pipe.run())
     return rows
+
+
+def environment(**more: str) -> dict[str, str]:
+    """For a Python of its own: it finds what this one finds."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, sys.path)]), **more}
 
 
 def epoch(pipe: Pipeline) -> Iterator[tuple[list[Row], dict[str, Any]]]:

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The same bytes for any number of threads, batch size and prefetch depth, and in every process; others for other seeds."""
+"""The same bytes for any number of threads, batch size, prefetch depth and in every process; others for other seeds."""
 
 from __future__ import annotations
 
 import hashlib
 import itertools
-import os
 import subprocess
 import sys
 import time
@@ -17,9 +16,8 @@ import pytest
 from PIL import Image
 
 from stoker import fn, pipeline_def
-from tests.run.pipelines import decoding, files_of, stream, training
+from tests.run.pipelines import decoding, environment, files_of, stream, training
 
-ROOT = Path(__file__).resolve().parents[2]
 COUNT = 40
 SHAPES: list[dict[str, Any]] = [
     {"num_threads": threads, "batch_size": batch, "prefetch_queue_depth": depth}
@@ -50,7 +48,7 @@ def test_seeds_differ(files: list[str]) -> None:
 
 def test_epochs_differ(files: list[str]) -> None:
     rows = stream(training(files), 26)
-    first, second = dict((r[1], r[0]) for r in rows[:13]), dict((r[1], r[0]) for r in rows[13:26])
+    first, second = {r[1]: r[0] for r in rows[:13]}, {r[1]: r[0] for r in rows[13:26]}
     assert first.keys() == second.keys()
     assert all(first[label] != second[label] for label in first)
 
@@ -82,11 +80,10 @@ from tests.run.pipelines import stream, training
 print(hashlib.sha256(repr(stream(training(sys.argv[1:]), 26)[:26]).encode()).hexdigest())
 """
     here = hashlib.sha256(repr(stream(training(files), 26)[:26]).encode()).hexdigest()
-    path = os.pathsep.join([str(ROOT), *(p for p in sys.path if p)])
     for hash_seed in ("1", "2"):
         done = subprocess.run(
             [sys.executable, "-c", text, *files], capture_output=True, text=True, check=True,
-            env={**os.environ, "PYTHONPATH": path, "PYTHONHASHSEED": hash_seed},
+            env=environment(PYTHONHASHSEED=hash_seed),
         )  # fmt: skip
         assert done.stdout.strip() == here
 

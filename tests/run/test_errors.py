@@ -148,6 +148,13 @@ def test_a_file_that_vanishes(files: list[str], tmp_path: Path) -> None:
             assert labels_of(pipe.run()) == [n, n + 1]
 
 
+def test_a_sampler_that_is_wrong(files: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    for wrong in (9, -1, 1 << 40):
+        monkeypatch.setattr("stoker.readers.order.Ordered.indices", lambda self, *_, n=wrong: np.asarray([n, 0]))
+        with reading(files) as pipe, pytest.raises(DataError, match=f"a sample below 9 from the sampler, got {wrong}"):
+            pipe.run()
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 def test_a_file_that_may_not_be_read(files: list[str], tmp_path: Path) -> None:
     secret = tmp_path / "secret.jpg"

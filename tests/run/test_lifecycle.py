@@ -174,6 +174,31 @@ def test_close_while_another_thread_waits() -> None:
     assert "closed" in str(raised[0])
 
 
+def test_close_while_data_are_awaited() -> None:
+    @pipeline_def(batch_size=1, num_threads=1)
+    def fed() -> Any:
+        return fn.external_source(name="x", blocking=True) + 1
+
+    pipe = fed()
+    pipe.feed_input("x", [np.asarray(1, np.int32)])
+    results: list[Any] = []
+
+    def consume() -> None:
+        try:
+            while True:
+                results.append(int(pipe.run()[0][0]))
+        except StateError as error:
+            results.append(str(error))
+
+    consumer = threading.Thread(target=consume)
+    consumer.start()
+    time.sleep(0.3)
+    pipe.close()
+    consumer.join(QUICK_S)
+    assert not consumer.is_alive()
+    assert results == [2, "the pipeline is closed"]
+
+
 def test_close_from_several_threads(files: list[str]) -> None:
     for _ in range(10):
         pipe = training(files)

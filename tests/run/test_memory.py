@@ -3,21 +3,19 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from stoker import Pipeline
 from stoker.native import _native
-from tests.run.pipelines import baseline_of, decoding, files_of, training
+from tests.run.pipelines import baseline_of, decoding, environment, files_of, training
 
-ROOT = Path(__file__).resolve().parents[2]
 MIB = 1 << 20
 
 
@@ -53,18 +51,8 @@ def test_several_threads_come_to_rest(files: list[str], define: Callable[..., Pi
             for _ in range(60):
                 pipe.run()
             counts.append(_native.allocations())
-        assert min(b - a for a, b in zip(counts, counts[1:], strict=False)) == 0
+        assert min(b - a for a, b in itertools.pairwise(counts)) == 0
         assert counts[-1] - counts[1] < 20
-
-
-def run_script(text: str, *arguments: str) -> Any:
-    path = os.pathsep.join([str(ROOT), *(p for p in sys.path if p)])
-    done = subprocess.run(
-        [sys.executable, "-c", text, *arguments], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path},
-        check=False, timeout=120,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
 
 
 PEAK = """
@@ -86,7 +74,11 @@ print(json.dumps([status("VmHWM:") - before, x.as_array().nbytes, pipe.execution
 
 @pytest.mark.parametrize("depth", [1, 3])
 def test_the_peak_is_some_batches_and_the_arenas(files: list[str], depth: int) -> None:
-    peak, batch, arenas = run_script(PEAK, str(depth), *files)
+    done = subprocess.run(
+        [sys.executable, "-c", PEAK, str(depth), *files], capture_output=True, text=True, env=environment(), check=False
+    )
+    assert done.returncode == 0, done.stderr
+    peak, batch, arenas = json.loads(done.stdout)
     assert batch == 64 * 3 * 224 * 224 * 4
     assert peak <= (depth + 2) * batch + arenas + 24 * MIB, (peak / MIB, batch / MIB, arenas / MIB)
 
@@ -95,6 +87,5 @@ def test_flat_memory(files: list[str], jpegs: Path) -> None:
     """The soak, for some seconds; `python -m tests.run.soak` runs it for as long as one likes."""
     for what in ("training", "decoding", "loader", "python"):
         command = [sys.executable, "-m", "tests.run.soak", "--seconds", "3", "--what", what, *files_of(jpegs)]
-        path = os.pathsep.join([str(ROOT), *(p for p in sys.path if p)])
-        done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path}, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, env=environment(), check=False)
         assert done.returncode == 0, done.stdout + done.stderr

@@ -13,9 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.run.pipelines import files_of
+from tests.run.pipelines import environment, files_of
 
-ROOT = Path(__file__).resolve().parents[2]
 START_S = 60.0  # importing, on a busy machine
 QUICK_S = 5.0
 
@@ -41,10 +40,9 @@ class Script:
     """A Python program that runs beside the test."""
 
     def __init__(self, text: str, files: list[str]) -> None:
-        path = os.pathsep.join([str(ROOT), *(p for p in sys.path if p)])
         self.process = subprocess.Popen(
             [sys.executable, "-X", "faulthandler", "-c", BEGIN + text, *files],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path},
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(),
         )  # fmt: skip
         self.said: list[str] = []
 

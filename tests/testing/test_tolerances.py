@@ -95,7 +95,9 @@ def test_unsigned_differences_do_not_wrap() -> None:
         assert_close(a, b, atol=1, bound=254)
 
 
-@pytest.mark.parametrize("arguments", [{"atol": 2, "bound": 1}, {"atol": -1, "bound": 1}, {"atol": 0, "bound": 1, "share": 2}])
+@pytest.mark.parametrize(
+    "arguments", [{"atol": 2, "bound": 1}, {"atol": -1, "bound": 1}, {"atol": 0, "bound": 1, "share": 2}]
+)
 def test_tolerances_that_mean_nothing_are_refused(arguments: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="expected 0 <= atol <= bound"):
         assert_close(np.zeros(1), np.zeros(1), **arguments)

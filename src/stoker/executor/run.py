@@ -385,7 +385,8 @@ class Run:
 
     def close(self) -> None:
         """Stop all threads; idempotent. Rows in flight are finished first, queued ones dropped."""
-        if not self.stop(_CLOSE_S):
+        again = self.closed
+        if not self.stop(0 if again else _CLOSE_S) and not again:
             warnings.warn(
                 f"a function of the pipeline has not returned for {_CLOSE_S:g} s after `close`; its thread and what it "
                 "works on stay until it does",

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cmath>
 
 #include "engine.hpp"
@@ -48,11 +49,21 @@ class Draw : public Kernel {
   }
 
  private:
+  // The largest half-precision number below `high`.
+  static double below_in_half(double high) {
+    uint8_t bytes[2];
+    store_scalar(bytes, DType::F16, high);
+    uint16_t h = static_cast<uint16_t>(bytes[0] | bytes[1] << 8);
+    if (half_to_double(h) < high) return half_to_double(h);
+    if ((h & 0x7fff) == 0) return half_to_double(0x8001);
+    return half_to_double(static_cast<uint16_t>(h & 0x8000 ? h + 1 : h - 1));
+  }
   // The upper end stays outside also where rounding to float would reach it.
   static double uniform(philox::Stream* s, double low, double high, DType dtype) {
     const double x = low + (high - low) * s->uniform();
     if (dtype == DType::F32 && static_cast<float>(x) >= high && high > low)
       return std::nextafter(static_cast<float>(high), static_cast<float>(low));
+    if (dtype == DType::F16 && high > low) return std::min(x, below_in_half(high));
     return x >= high && high > low && dtype == DType::F64 ? std::nextafter(high, low) : x;
   }
   DrawSpec spec_;

@@ -24,12 +24,20 @@ struct OpenFile {
   const int fd;
 };
 
+// A user's own sampler may give any number.
+Outcome outside(const Call& c, uint64_t index, size_t size) {
+  *c.error = "expected a sample below " + std::to_string(size) + " from the sampler, got " +
+             std::to_string(static_cast<int64_t>(index));
+  return Outcome::Error;
+}
+
 class Read : public Kernel {
  public:
   Read(std::shared_ptr<const FileTable> table, int reader) : table_(std::move(table)), reader_(reader) {}
   bool allocates() const override { return true; }
   Outcome run(const Call& c) const override {
     const uint64_t index = static_cast<uint64_t>(c.job.indices[reader_][c.row]);
+    if (index >= table_->offsets.size() - 1) return outside(c, index, table_->offsets.size() - 1);
     const std::string path(table_->names.data() + table_->offsets[index],
                            table_->offsets[index + 1] - table_->offsets[index]);
     const OpenFile file(path);
@@ -74,7 +82,9 @@ class Lookup : public Kernel {
  public:
   Lookup(std::vector<int32_t> table, int reader) : table_(std::move(table)), reader_(reader) {}
   Outcome run(const Call& c) const override {
-    std::memcpy(c.out[0]->data, &table_[static_cast<size_t>(c.job.indices[reader_][c.row])], 4);
+    const size_t index = static_cast<size_t>(c.job.indices[reader_][c.row]);
+    if (index >= table_.size()) return outside(c, index, table_.size());
+    std::memcpy(c.out[0]->data, &table_[index], 4);
     return Outcome::Ok;
   }
 
@@ -156,7 +166,8 @@ class Decode : public Kernel {
     const int64_t channels = out.shape[2], row_bytes = (window.x1 - window.x0) * channels;
     uint8_t* to = straight ? out.data : c.work[1].get(static_cast<size_t>(row_bytes) * (window.y1 - window.y0));
     const jpeg::Status status = jpeg::decode(file.data, size, info, window, format_, to, row_bytes, c.work[0]);
-    if (status == jpeg::Status::Unsupported) return Outcome::Python;
+    // Damaged data: Pillow decides what is an error and what only a warning.
+    if (status == jpeg::Status::Unsupported || status == jpeg::Status::Corrupt) return Outcome::Python;
     if (status == jpeg::Status::Truncated) {
       *c.error = "the JPEG data end before the image is complete (" + std::to_string(size) + " bytes, " +
                  std::to_string(info.width) + "x" + std::to_string(info.height) + " pixels declared)";

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..contract.errors import ArgumentError, UnsupportedError
+from ..contract.feed import SampleInfo
 from ..contract.lowering import Lowering
 from ..contract.operator import Operator, RowContext, Spec, arg
 from ..contract.types import DType
@@ -76,6 +77,21 @@ class RandomNumber(Operator, name="testing.number"):
         if row["whole"]:
             return rng.integers(int(low), int(high) + 1, size=row["shape"]).astype(np.int32)
         return rng.uniform(low, high, size=row["shape"]).astype(np.float32)
+
+
+class Samples:
+    """A user's source: a callback that is told which sample it is to make."""
+
+    def __init__(self, seed: int, layout: str, dtype: DType) -> None:
+        self.seed, self.layout, self.dtype = seed, layout, dtype
+
+    def row(self, index: int) -> npt.NDArray[Any]:
+        rng = np.random.default_rng((self.seed, index))
+        shape = [3 if axis == "C" else int(rng.integers(3, 10)) for axis in self.layout]
+        return noise(rng, shape, self.dtype)
+
+    def __call__(self, info: SampleInfo) -> npt.NDArray[Any]:
+        return self.row(info.idx_in_epoch)
 
 
 def noise(rng: np.random.Generator, shape: Sequence[int], dtype: DType) -> npt.NDArray[Any]:
@@ -139,9 +155,12 @@ class Garden:
         self.pool: list[DataNode] = []
         self.labels: list[DataNode] = []
         self.refused: list[str] = []
-        sources = {}
+        sources: dict[int, Any] = {}
+        feeds: dict[tuple[int, int], Sequence[Any]] = {}
         with self.builder:
-            if files and rng.random() < 0.3:
+            if rng.random() < 0.1:
+                feeds = self._add_samples()
+            elif files and rng.random() < 0.35:
                 chosen = [str(f) for f in rng.permutation(list(files))[: int(rng.integers(2, 7))]]
                 data, label = fn.readers.file(files=chosen, random_shuffle=bool(rng.random() < 0.7))
                 self.pool += [data, label]
@@ -150,7 +169,6 @@ class Garden:
                 sources = {node.id: node.operator.open(node.args)}  # type: ignore[attr-defined]
         rows = Schedule(sources, tuple(sources), self.seed).next(ROWS, "go_on") if sources else plain_rows(ROWS)
         assert rows is not None
-        feeds: dict[tuple[int, int], Sequence[Any]] = {}
         for source in sources.values():
             where = [source.describe(int(i)) for i in rows.indices[0]]
             feeds = {
@@ -161,6 +179,15 @@ class Garden:
         self.interpreter = Interpreter(rows, self.seed, feeds, sources, find)
         for node in self.builder.nodes:
             self.interpreter.add(node)
+
+    def _add_samples(self) -> dict[tuple[int, int], Sequence[Any]]:
+        """A source in Python, whose types are declared or found with the first batch; its rows."""
+        layout, dtype = self.pick(("HWC", "CHW", "HW", "")), self.pick(PIXELS)
+        samples = Samples(self.whole(0, 1 << 30), layout or "HW", dtype)
+        declared = {"dtype": dtype, "ndim": len(samples.layout)} if self.chance(0.5) else {}
+        made = fn.external_source(source=samples, batch=False, layout=layout or None, **declared)
+        self.pool.append(made)
+        return {(0, 0): [samples.row(i) for i in range(ROWS)]}
 
     # ---- growing ----
 

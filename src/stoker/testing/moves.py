@@ -11,6 +11,8 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from .. import math
 from ..contract.types import DType, InterpType
 from ..frontends import fn
@@ -373,6 +375,35 @@ def shuffled(g: Garden) -> Any:
     return fn.permute_batch(g.array(), indices=fn.batch_permutation() if g.chance(0.5) else fn.random.choice(2))
 
 
+def halve(x: Any) -> Any:
+    """A user's function."""
+    return (x // 2).astype(x.dtype) if x.dtype.kind in "iu" else x * x.dtype.type(0.5)
+
+
+def jitter(x: Any, rng: Any) -> tuple[Any, Any]:
+    """A user's function with random numbers and two outputs."""
+    number = np.float32(rng.uniform())
+    return (x > number * 9).astype(np.uint8), number
+
+
+def total(rows: list[Any]) -> list[Any]:
+    """A user's function for all rows of a batch."""
+    return [np.asarray(x.size, np.int32) for x in rows]
+
+
+@move(1.0)
+def python_function(g: Garden) -> Any:
+    x, form = g.array(), g.whole(0, 3)
+    if form == 0:
+        return fn.python_function(x, function=jitter, num_outputs=2)
+    if form == 1:
+        return fn.python_function(x, function=total, batch_processing=True)
+    if form == 2:
+        rank = g.arrays(x)[0].ndim
+        return fn.python_function(x, function=halve, output_dtypes=g.dtype(x), output_ndims=rank)
+    return fn.python_function(x, function=halve, output_layouts=g.layout(x) if "?" not in g.layout(x) else None)
+
+
 # ---- videos ----
 
 
@@ -417,7 +448,7 @@ def decode_window(g: Garden) -> Any:
 
 
 def _encoded(g: Garden) -> DataNode:
-    return g.choose(lambda v: g.operator(v).kind == "source" and v.edge.output == 0)
+    return g.choose(lambda v: bool(g.labels) and v is g.pool[0])
 
 
 # ---- conditions ----

@@ -15,11 +15,11 @@ import numpy.typing as npt
 
 from ..contract.errors import UnsupportedError
 from ..contract.expr import is_static
-from ..contract.lowering import Lowering, Scope
+from ..contract.lowering import Lowering, Scope, Undeclared
 from ..contract.operator import Operator, RowContext, Spec, arg
 from ..contract.random import Stream
 from ..contract.step import Value
-from ..executor.run import Run
+from ..executor.run import Run, specs_of
 from ..executor.schedule import Rows
 from ..frontends.registry import find as find_public
 from ..graph.node import Edge, Graph, Node
@@ -72,7 +72,8 @@ class Interpreter(Lowering):
         sources: Mapping[int, Any] | None = None,
         find: Callable[[str], type[Operator]] = find_public,
     ) -> None:
-        super().__init__(find, {}, sources or {})
+        self._discovered: dict[int, tuple[Spec, ...]] = {}
+        super().__init__(find, self._discovered, sources or {})
         self.sources = dict(sources or {})
         self.rows = rows
         self.seed = seed
@@ -99,13 +100,26 @@ class Interpreter(Lowering):
         return self._columns[self.made[edge].id]
 
     def lower(self, scope: Scope, inputs: Sequence[Value]) -> tuple[Value, ...]:
-        outputs = super().lower(scope, inputs)
+        try:
+            outputs = super().lower(scope, inputs)
+        except Undeclared:  # types that only running it tells, here as in a pipeline's first batch
+            self._discovered[scope.node] = self._specs(scope, inputs)
+            outputs = super().lower(scope, inputs)
         if not scope.operator.is_composite():
             for value, column in zip(outputs, self._evaluate(scope, inputs, len(outputs)), strict=True):
                 self._keep(scope, value, column)
         return outputs
 
+    def _specs(self, scope: Scope, inputs: Sequence[Value]) -> tuple[Spec, ...]:
+        columns = self._evaluate(scope, inputs, scope.operator.count_outputs(scope.args))
+        row = next(r for r, x in enumerate(columns[0]) if x is not None)
+        layouts = scope.args.get("output_layouts") or (scope.args.get("layout"),)
+        return specs_of(tuple(column[row] for column in columns), [name or "" for name in layouts])
+
     def _keep(self, scope: Scope, value: Value, column: Column) -> None:
+        for x in column:
+            if x is not None:
+                _assert_inferred(scope.operator.name, value, x)
         known = self._columns.setdefault(value.id, column)
         if known is column:
             return
@@ -123,7 +137,7 @@ class Interpreter(Lowering):
         active = [r for r in range(len(self.rows)) if self._runs(scope, r)]
         contexts = [self._context(scope, inputs, r) for r in active]
         arrays = [tuple(self._array(scope, x, r) for x in inputs) for r in active]
-        if operator.scope == "batch":
+        if operator.scope == "batch" or (operator.is_python() and operator.runs_batches(scope.args)):
             results = operator.run_rows(contexts, arrays)
         else:
             results = [self._call(scope, inputs, c, x) for c, x in zip(contexts, arrays, strict=True)]
@@ -215,6 +229,13 @@ def run_alone(
         return [[np.array(x) for x in column] for column in made]
     finally:
         run.close()
+
+
+def _assert_inferred(name: str, value: Value, x: npt.NDArray[Any]) -> None:
+    """What planning knows of a value holds for what the reference gives."""
+    assert x.dtype == value.dtype.numpy, f"`{name}`: {value.dtype} is inferred, its reference gives {x.dtype}"
+    fits = x.ndim == value.rank and all(not is_static(e) or e == n for e, n in zip(value.shape, x.shape, strict=True))
+    assert fits, f"`{name}`: the shape {value.shape} is inferred, its reference gives {x.shape}"
 
 
 def assert_near(got: npt.NDArray[Any], want: npt.NDArray[Any], largest: float, what: str) -> None:

@@ -40,7 +40,9 @@ def images(
 
     extents = {"C": st.sampled_from(list(channels)), "F": st.integers(*frames)}
     shape = st.tuples(*(extents.get(axis, st.integers(*sides)) for axis in layout))
-    return st.builds(_image, shape, st.just(DType.of(dtype)), st.sampled_from(sorted(_FILLS)), st.integers(0, 2**32 - 1))
+    return st.builds(
+        _image, shape, st.just(DType.of(dtype)), st.sampled_from(sorted(_FILLS)), st.integers(0, 2**32 - 1)
+    )
 
 
 def batches(

@@ -65,6 +65,8 @@ class ColorSpaceConversion(Operator, name="color_space_conversion"):
         at = (row.layout or {3: "HWC", 4: "FHWC"}[x.ndim]).index("C")
         source, target = row["image_type"], row["output_type"]
         channels = np.moveaxis(x, at, 0)
+        if len(channels) != (1 if source == GRAY else 3):
+            raise ValueError(f"expected a {source.name} image, got {len(channels)} channels")
         if source == BGR:
             channels, source = channels[::-1], RGB
         flipped, target = target == BGR, RGB if target == BGR else target
