@@ -41,13 +41,13 @@ check: setup
 	@$(PY) tools/budget.py --check
 	@for tool in index stubs opdocs; do $(PY) tools/$$tool.py --check || exit 1; done
 
-bench: setup $(VENV)/.photos
+bench: setup
 	@$(PY) -m benchmarks $(BENCH)
 
 fuzz: $(VENV)/.build-needs
 	@PYTHON=$(PY) fuzz/run.sh $(SECONDS)
 
-setup: $(VENV)/.test-needs $(VENV)/.package
+setup: $(VENV)/.test-needs $(VENV)/.photos $(VENV)/.package
 
 generate: setup
 	@for tool in index stubs opdocs; do $(PY) tools/$$tool.py || exit 1; done

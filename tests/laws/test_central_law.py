@@ -26,7 +26,7 @@ from PIL import Image
 
 from stoker.graph.show import show
 from stoker.testing.graphs import RandomGraph, find, random_graph
-from stoker.testing.laws import check_eager, check_graph, check_json, vary
+from stoker.testing.laws import check_eager, check_failure, check_graph, check_json, vary
 
 BASE = 20250  # raise it for other graphs
 GRAPHS = int(os.environ.get("STOKER_GRAPHS", "1000"))
@@ -58,6 +58,8 @@ def check(number: int, files: list[str]) -> RandomGraph:
     batches = any(n.operator.scope == "batch" for n in grown.graph.nodes)
     settings = vary(rng, grown.seed, len(grown.rows), whole_batches=batches)
     check_graph(grown.graph, grown.columns, grown.seed, settings=list(settings), find=find)
+    for graph, row in grown.failing[:1]:
+        check_failure(graph, row, len(grown.rows), grown.seed, find)
     if not batches:
         check_eager(grown.graph, grown.interpreter)
     if number % 10 == 0 and not any(n.operator.name == "external_source" for n in grown.graph.nodes):

@@ -57,6 +57,10 @@ def test_a_checkpoint_is_an_argument_as_well(files: list[str]) -> None:
         token, rest = pipe.get_state(), rows_of(pipe.run())
     with training(files, checkpoint=token) as pipe:
         assert rows_of(pipe.run()) == rest
+    with training(files, checkpoint=token, seed=8) as pipe:
+        for _ in range(2):
+            with pytest.raises(StateError, match="another seed"):
+                pipe.run()
 
 
 def test_a_running_pipeline_can_be_taken_back(files: list[str]) -> None:

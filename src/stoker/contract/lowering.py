@@ -136,11 +136,24 @@ class Lowering:
         """Element ``index`` of a numeric argument; a single element stands for all."""
         edge = self.scope.edges.get(name)
         if edge is not None:
+            self._require_one(name, edge)
             return self.element(edge, index)
         value = self.scope.args[name]
         if isinstance(value, tuple):
             return value[index if len(value) > 1 else 0]  # type: ignore[no-any-return]
         return value  # type: ignore[no-any-return]
+
+    def _require_one(self, name: str, edge: Value) -> None:
+        """A node that stands for one number has one element."""
+        if self.scope.operator.all_arguments()[name].many:
+            return
+        count = self.count(edge)
+        if count is None and not edge.per_frame:
+            condition = ex.equal(Expr("count", edge.id), 1)
+            if not any(ex.same(c.condition, condition) for c in self.scope.checks):
+                self.require(condition, f"expected one number as `{name}`, got {{0}}", Expr("count", edge.id))
+        elif count not in (None, 1):
+            raise ArgumentError(f"`{self.scope.operator.name}`: expected one number as `{name}`, got {count}")
 
     def element(self, value: Value, index: int = 0) -> Scalar:
         """Element ``index`` (in row-major order) of a small tensor; of the current frame if it is per frame."""
@@ -372,7 +385,10 @@ class Lowering:
         )[0]  # fmt: skip
 
     def cast(self, x: Value, dtype: DType) -> Value:
-        return x if x.dtype == dtype else self.pointwise([x], load(x.dtype).cast(dtype))
+        if x.dtype == dtype:
+            return x
+        out = self.pointwise([x], load(x.dtype).cast(dtype))
+        return self.mark(out, per_frame=True) if x.per_frame else out
 
     def native(
         self,

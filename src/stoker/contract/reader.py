@@ -53,4 +53,5 @@ class OpenSource:
 
     def describe(self, index: int) -> str:
         """Where sample ``index`` comes from, for messages."""
-        return bytes(self.storage[index]).decode(errors="replace") if self.storage is not None else f"sample {index}"
+        known = self.storage is not None and 0 <= index < len(self.storage)  # a user's own sampler may give any number
+        return bytes(self.storage[index]).decode(errors="replace") if known else "no sample"

@@ -67,5 +67,6 @@ def progress_bar(total: int, label: str, unit: str = "images") -> Bar:
         tqdm = importlib.import_module("tqdm").tqdm
     except ModuleNotFoundError:
         return PlainBar(total, label, unit)
+    tqdm.monitor_interval = 0  # else a thread of its own watches the bars, and stays
     bar: Bar = tqdm(total=total, desc=f"  {label:<12}", unit=f" {unit}", ncols=88, smoothing=0.1)
     return bar

@@ -164,7 +164,8 @@ class Execution:
             values = [[p[r] for p in parents] for r in range(len(rows))]
             active = [r for r, v in enumerate(values) if _holds(node, v)]
             given = [values[r][: len(node.inputs) + len(edges)] for r in active]
-            replay[node.id] = made = run.call(body, active, given, rows, self.settings.seed)
+            made = run.call(body, active, given, rows, self.settings.seed)
+            replay[node.id] = dict(zip(active, made, strict=True))
         finally:
             self._states.update(run.states)
             run.close()

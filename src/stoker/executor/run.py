@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ..contract.errors import DataError, StateError, message
 from ..contract.expr import is_static
@@ -33,7 +34,7 @@ _POLL_S = 0.1  # how long Ctrl-C may go unnoticed while a batch is awaited
 _CLOSE_S = 5.0  # how long `close` waits for the user's code that runs in a pipeline
 _EXIT_S = 1.0  # the same at the end of the process
 
-Replay = dict[int, list[Any]]  # node -> outputs per row, made while types were being found
+Replay = dict[int, dict[int, Any]]  # node -> row -> outputs, made while types were being found
 Feeds = Mapping[tuple[int, int], Any]  # (node, output) -> an array with one element per row, or a list of arrays
 
 
@@ -74,6 +75,8 @@ class Run:
         self.graph = graph
         self.seed = seed
         self._sources = [sources[r] for r in plan.readers]
+        order = list(sources)  # that of the columns of ``Rows.indices``; the plan of a part may not need all of them
+        self._columns = [order.index(r) for r in plan.readers]
         self._engine = _native.Engine(plan.native, threads)
         self._flying: dict[int, InFlight] = {}
         self._server: threading.Thread | None = None
@@ -107,10 +110,13 @@ class Run:
             self._engine.submit(flight.job)
             flight.started = True
 
+    def _indices(self, rows: Rows) -> tuple[npt.NDArray[np.int64], ...]:
+        return tuple(rows.indices[i] for i in self._columns)
+
     def _prepare(
         self, rows: Rows, feeds: Feeds, supply: Mapping[int, tuple[int, Any]], replay: Replay | None, seed: int
     ) -> InFlight:
-        job = self._engine.acquire(rows.keys, rows.epochs, seed, rows.indices)
+        job = self._engine.acquire(rows.keys, rows.epochs, seed, self._indices(rows))
         flight = InFlight(job, rows, [], {}, {} if replay is None else replay, seed)
         self._flying[job.id] = flight
         try:
@@ -168,7 +174,8 @@ class Run:
         """
         self._check_process()
         if self.is_native and not feeds:
-            outputs = self._engine.run_rows(rows.keys, rows.epochs, self.seed if seed is None else seed, rows.indices)
+            own = self.seed if seed is None else seed
+            outputs = self._engine.run_rows(rows.keys, rows.epochs, own, self._indices(rows))
             if outputs is not None:
                 return outputs
             # A row failed; done once more, the long way tells which and why.
@@ -261,10 +268,12 @@ class Run:
             inputs = [[job.array(r, v).copy() for v in step.inputs] for r in rows]
             made = flight.replay.get(step.node)
             if made is None:
-                made = self.call(step.body, rows, inputs, flight.rows, flight.seed)
+                made = dict(zip(rows, self.call(step.body, rows, inputs, flight.rows, flight.seed), strict=True))
                 if flight.record:
                     flight.replay[step.node] = made
-            for r, result in zip(rows, made, strict=True):
+            # Of what was made while types were found, rows that have failed meanwhile are not wanted any more.
+            for r in rows:
+                result = made[r]
                 if isinstance(result, BaseException):
                     self._fail(job, r, number, result)
                 else:
@@ -358,7 +367,7 @@ class Run:
         node = self.graph.nodes[maker] if maker >= 0 else None
         sample, name = None, f"row {row}"
         if self._sources:
-            sample = int(flight.rows.indices[0][row])
+            sample = int(self._indices(flight.rows)[0][row])
             name = f"sample {sample} ({self._sources[0].describe(sample)})"
         subject = node.operator.subject(node.args) if node else "output"
         error = DataError(

@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 import inspect
 import os
+import threading
 from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, overload
@@ -80,6 +81,7 @@ class Pipeline:
         self._outputs: tuple[Any, ...] | None = None
         self._defining = False
         self._execution: Execution | None = None
+        self._building = threading.Lock()
 
     # ---- definition ----
 
@@ -109,15 +111,20 @@ class Pipeline:
     def build(self) -> Pipeline:
         """Check the graph, open its data sets and plan it. Starts no thread; called by :meth:`run` if need be."""
         if self._execution is None:
-            from ..executor.execution import Execution, Settings
-            from ..graph.plan import PASSES
-
-            passes = frozenset(PASSES) if self._passes is None else self._passes
-            settings = Settings(self._batch_size, self._threads, self._seed, self._depth, passes)
-            self._execution = Execution(self.graph, find, settings)
-            if self._checkpoint is not None:
-                self._execution.set_state(self._checkpoint)
+            with self._building:
+                self._execution = self._execution or self._make_execution()
         return self
+
+    def _make_execution(self) -> Execution:
+        from ..executor.execution import Execution, Settings
+        from ..graph.plan import PASSES
+
+        passes = frozenset(PASSES) if self._passes is None else self._passes
+        settings = Settings(self._batch_size, self._threads, self._seed, self._depth, passes)
+        execution = Execution(self.graph, find, settings)
+        if self._checkpoint is not None:
+            execution.set_state(self._checkpoint)
+        return execution
 
     @property
     def execution(self) -> Execution:

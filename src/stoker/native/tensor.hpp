@@ -41,6 +41,7 @@ struct View {
     for (int i = rank - 1; i >= 0; --i) { stride[i] = s; s *= shape[i]; }
   }
   bool contiguous() const {
+    if (elements() == 0) return true;  // whatever the strides say
     int64_t s = size_of(dtype);
     for (int i = rank - 1; i >= 0; --i) {
       if (shape[i] != 1 && stride[i] != s) return false;

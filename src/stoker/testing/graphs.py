@@ -26,7 +26,7 @@ from ..frontends import fn
 from ..frontends.definition import DataNode, GraphBuilder
 from ..frontends.registry import find as find_public
 from ..graph.node import Edge, Graph
-from .reference import Column, Interpreter, plain_rows
+from .reference import Column, Interpreter, RowRefused, plain_rows
 
 ROWS = 6  # batches of 1, 2, 3 and 6 divide it
 MAX_ELEMENTS = 3000  # of one row: what a reference in NumPy does in a millisecond
@@ -123,6 +123,7 @@ class RandomGraph:
         columns: per output, an array per row.
         interpreter: holds the arrays of all other nodes.
         refused: the moves that were taken back, with the reason.
+        failing: graphs that fail, because of what a reference refused, and at which row.
     """
 
     number: tuple[int, ...]
@@ -132,6 +133,7 @@ class RandomGraph:
     columns: list[Column]
     interpreter: Interpreter
     refused: list[str] = field(default_factory=list)
+    failing: list[tuple[Graph, int]] = field(default_factory=list)
 
     def __repr__(self) -> str:
         return f"random_graph({', '.join(map(str, self.number))})"
@@ -155,6 +157,7 @@ class Garden:
         self.pool: list[DataNode] = []
         self.labels: list[DataNode] = []
         self.refused: list[str] = []
+        self.failing: list[tuple[Graph, int]] = []
         sources: dict[int, Any] = {}
         feeds: dict[tuple[int, int], Sequence[Any]] = {}
         with self.builder:
@@ -201,7 +204,9 @@ class Garden:
                 self.interpreter.add(node)
                 if any(x is not None and x.size > MAX_ELEMENTS for x in self.interpreter.column(Edge(node.id))):
                     raise ArgumentError("larger than random graphs are meant to be")
-        except (ArgumentError, UnsupportedError, ValueError, LookupError, ArithmeticError, NoSuch) as error:
+        except (ArgumentError, UnsupportedError, RowRefused, NoSuch) as error:
+            if isinstance(error, RowRefused):
+                self.failing.append((self._up_to(error.node), error.row))
             self.refused.append(f"{getattr(move, '__name__', move)}: {type(error).__name__} {error}")
             del self.builder.nodes[start:]
             return False
@@ -210,6 +215,12 @@ class Garden:
             raise
         self.pool += [x for x in (made if isinstance(made, (tuple, list)) else (made,)) if isinstance(x, DataNode)]
         return True
+
+    def _up_to(self, node: int) -> Graph:
+        """The graph so far, which gives what ``node`` gives."""
+        own = self.builder.nodes[node]
+        outputs = [Edge(node, i) for i in range(own.outputs)] + [x.edge for x in self.labels]
+        return Graph(tuple(self.builder.nodes[: node + 1]), tuple(outputs), (None,) * len(outputs))
 
     # ---- choosing ----
 
@@ -315,7 +326,9 @@ def random_graph(
     outputs += garden.labels  # a reader that nothing needs would not be opened, and the rows would be others
     graph = garden.builder.graph(outputs)
     columns = [garden.interpreter.column(e) for e in graph.outputs]
-    return RandomGraph(number, garden.seed, graph, garden.rows, columns, garden.interpreter, garden.refused)
+    return RandomGraph(
+        number, garden.seed, graph, garden.rows, columns, garden.interpreter, garden.refused, garden.failing
+    )
 
 
 def source(g: Garden) -> Any:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..contract.batch import Batch
-from ..contract.errors import UnsupportedError
+from ..contract.errors import DataError, UnsupportedError
 from ..contract.operator import Operator, Spec
 from ..contract.step import Value
 from ..contract.types import DType
@@ -77,6 +77,21 @@ def check_graph(
     for setting in settings:
         for o, (got, expected) in enumerate(zip(run_graph(graph, setting, count, find), plain, strict=True)):
             assert_rows(got, expected, f"output {o} with {setting}", nan_bits=True)
+
+
+def check_failure(graph: Graph, row: int, count: int, seed: int, find: Find = find_public) -> None:
+    """A graph fails at ``row`` of a batch of ``count``, with one message whether it is rewritten by passes or not."""
+    messages = set()
+    for passes in (frozenset[str](), ALL_PASSES):
+        for threads, depth in ((1, 0), (2, 1)):
+            try:
+                run_graph(graph, Settings(count, threads, seed, depth, passes), count, find)
+            except DataError as error:
+                assert error.row == row, f"row {row} fails by its reference, the pipeline says: {error}"
+                messages.add(str(error))
+            else:
+                raise AssertionError(f"row {row} fails by its reference, but not in a pipeline with {sorted(passes)}")
+    assert len(messages) == 1, f"the message depends on how the graph runs: {sorted(messages)}"
 
 
 def vary(rng: np.random.Generator, seed: int, count: int, *, whole_batches: bool = False) -> Iterator[Settings]:

@@ -50,6 +50,14 @@ class Fed(Operator, name="testing.fed"):
         return c.mark(value, per_frame=True) if c.const("per_frame") else value
 
 
+class RowRefused(Exception):
+    """A reference refuses the data of a row, which a pipeline must do as well."""
+
+    def __init__(self, node: int, row: int, error: Exception) -> None:
+        super().__init__(f"node {node}, row {row}: {type(error).__name__}: {error}")
+        self.node, self.row = node, row
+
+
 class Interpreter(Lowering):
     """Evaluates nodes as they are added.
 
@@ -140,7 +148,12 @@ class Interpreter(Lowering):
         if operator.scope == "batch" or (operator.is_python() and operator.runs_batches(scope.args)):
             results = operator.run_rows(contexts, arrays)
         else:
-            results = [self._call(scope, inputs, c, x) for c, x in zip(contexts, arrays, strict=True)]
+            results = []
+            for r, context, x in zip(active, contexts, arrays, strict=True):
+                try:
+                    results.append(self._call(scope, inputs, context, x))
+                except (ValueError, LookupError, ArithmeticError) as error:
+                    raise RowRefused(scope.node, r, error) from error
         columns: list[Column] = [[None] * len(self.rows) for _ in range(outputs)]
         for r, result in zip(active, results, strict=True):
             made = result if isinstance(result, (tuple, list)) else (result,)
@@ -168,8 +181,7 @@ class Interpreter(Lowering):
     def _take_native(self, scope: Scope, inputs: Sequence[Value], active: list[int], columns: list[Column]) -> None:
         fed = [(x, [self._array(scope, x, r) for r in active]) for x in (*inputs, *scope.edges.values())]
         rows = Rows(self.rows.keys[active], self.rows.epochs[active], (), 0, len(active))
-        numbers = [x for _, column in fed for x in column if x is not None and x.dtype.kind in "iuf"]
-        largest = max((float(np.max(np.abs(x), initial=0)) for x in numbers), default=0)
+        largest = max((_largest(x) for _, column in fed for x in column if x is not None), default=0.0)
         for column, native in zip(
             columns, run_alone(scope, len(inputs), fed, rows, self.seed, self._find), strict=True
         ):
@@ -243,9 +255,14 @@ def assert_near(got: npt.NDArray[Any], want: npt.NDArray[Any], largest: float, w
     unit = {"f": 1e-5, "b": 0.0}.get(got.dtype.kind, 0.0)
     if got.dtype == np.float16:
         unit = 2e-3
-    finite = np.abs(want[np.isfinite(want)].astype(np.float64)) if want.dtype.kind == "f" else np.zeros(0)
-    bound = unit * (1 + largest + float(np.max(finite, initial=0))) if unit else float(got.dtype.kind in "iu")
+    bound = unit * (1 + largest + _largest(want)) if unit else float(got.dtype.kind in "iu")
     assert_close(got, want, atol=bound, bound=bound, what=what)
+
+
+def _largest(x: npt.NDArray[Any]) -> float:
+    """The largest finite magnitude."""
+    wide = np.abs(x.astype(np.float64))
+    return float(np.max(wide[np.isfinite(wide)], initial=0))
 
 
 def run_reference(

@@ -38,6 +38,8 @@ def cast_array(x: Any, dtype: DType) -> Any:
     if dtype.is_float:
         with np.errstate(over="ignore"):
             return x.astype(dtype.numpy)
+    if x.dtype == np.bool_:
+        return x.astype(dtype.numpy)
     info = np.iinfo(dtype.numpy)
     if x.dtype.kind == "f":
         r = np.rint(x.astype(np.float64))
