@@ -86,6 +86,6 @@ def test_the_peak_is_some_batches_and_the_arenas(files: list[str], depth: int) -
 def test_flat_memory(files: list[str], jpegs: Path) -> None:
     """The soak, for some seconds; `python -m tests.run.soak` runs it for as long as one likes."""
     for what in ("training", "decoding", "loader", "python"):
-        command = [sys.executable, "-m", "tests.run.soak", "--seconds", "3", "--what", what, *files_of(jpegs)]
+        command = [sys.executable, "-m", "tests.run.soak", "--seconds", "2", "--what", what, *files_of(jpegs)]
         done = subprocess.run(command, capture_output=True, text=True, env=environment(), check=False)
         assert done.returncode == 0, done.stdout + done.stderr

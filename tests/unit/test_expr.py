@@ -215,6 +215,17 @@ def test_shared_parts_cost_nothing() -> None:
     assert ex.substitute(x, lambda leaf: Expr("dim", 1, 0)).reads == {1}
 
 
+def test_formulas_may_be_deeper_than_the_stack() -> None:
+    x: Any = Expr("elem", 0, 0, 0)
+    for i in range(5000):
+        x = (x + 1.5) * 0.5 if i % 2 else ex.maximum(x, 0)
+    assert ex.substitute(x, lambda leaf: 3.0) == pytest.approx(1.5)
+    assert ex.parts(x)[-1] is x
+    (got,) = natively(lambda e: [ex.substitute(x, lambda leaf: e[0])], [[3.0]])
+    assert got[0] == ex.substitute(x, lambda leaf: 3.0)
+    assert "..." in repr(x)
+
+
 def test_operations_are_numbered_as_in_native_code() -> None:
     assert len(set(OPS)) == len(OPS)
     assert set(UNARY) | set(BINARY) | set(INEXACT) | {"const", "dim", "elem", "frame", "where", "count"} == set(OPS)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import math
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from typing import Any, TypeGuard
 
 # In the order of ScalarOp in native/scalar.hpp.
@@ -409,24 +409,36 @@ def clamp(x: Scalar, low: Scalar, high: Scalar) -> Any:
     return minimum(maximum(x, low), high)
 
 
-def substitute(x: Scalar, change: Callable[[Expr], Scalar | None], memo: dict[int, Any] | None = None) -> Any:
+def parts(x: Scalar, known: Container[Any] = ()) -> list[Expr]:
+    """All different parts of ``x``, operands before what they are operands of, but for ``known`` ones.
+
+    Without recursion: a long chain of operators makes formulas that are deeper than Python's stack.
+    """
+    found: dict[int, Expr] = {}
+    todo = [x]
+    while todo:
+        part = todo.pop()
+        if isinstance(part, Expr) and part.number not in found and identity(part) not in known:
+            found[part.number] = part
+            if part.op not in LEAVES:
+                todo += part.args
+    return [found[number] for number in sorted(found)]  # an expression is made after its operands
+
+
+def substitute(x: Scalar, change: Callable[[Expr], Scalar | None]) -> Any:
     """``x`` with every leaf (dim, elem, count) for which ``change`` gives something replaced by it."""
-    if not isinstance(x, Expr):
-        return x
-    memo = {} if memo is None else memo
-    if id(x) not in memo:
-        memo[id(x)] = _substituted(x, change, memo)
-    return memo[id(x)]
-
-
-def _substituted(x: Expr, change: Callable[[Expr], Scalar | None], memo: dict[int, Any]) -> Any:
-    if x.op in LEAVES:
-        new = change(x)
-        return x if new is None else new
-    args = tuple(substitute(a, change, memo) for a in x.args)
-    if all(a is b for a, b in zip(args, x.args, strict=True)):
-        return x
-    return where(*args) if x.op == "where" else _fold(x.op, *args)
+    new: dict[int, Any] = {}
+    for part in parts(x):
+        if part.op in LEAVES:
+            other = change(part)
+            new[part.number] = part if other is None else other
+            continue
+        args = [new[a.number] if isinstance(a, Expr) else a for a in part.args]
+        if all(a is b for a, b in zip(args, part.args, strict=True)):
+            new[part.number] = part
+        else:
+            new[part.number] = where(*args) if part.op == "where" else _fold(part.op, *args)
+    return new[x.number] if isinstance(x, Expr) else x
 
 
 def leaves(x: Any, found: set[int]) -> set[int]:
@@ -449,7 +461,9 @@ class Compiler:
         """The register that holds ``x``."""
         key = identity(x)
         if key not in self._known:
-            self._known[key] = self._emit(x)
+            missing: list[Scalar] = [*parts(x, self._known)] or [x]
+            for part in missing:
+                self._known[identity(part)] = self._emit(part)
         return self._known[key]
 
     def _emit(self, x: Scalar) -> int:

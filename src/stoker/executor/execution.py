@@ -290,7 +290,7 @@ class Execution:
         while len(self._queue) < depth:
             if self._queue and self._queue[-1].error is not None:
                 return
-            before = self._mark()
+            before = self._queue[-1].mark if self._queue else self.mark
             try:
                 item = self._prepare_next(at_end, allocate)
             except Exception as error:  # noqa: BLE001 - a user's source may raise anything; its batch does

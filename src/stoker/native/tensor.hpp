@@ -58,13 +58,14 @@ inline void count_allocation(size_t bytes) {
   if (bytes >= 4096) large_allocations.fetch_add(1, std::memory_order_relaxed);
 }
 
-// Working memory that only grows, so that the steady state allocates nothing. Contents are lost on growth.
+// Working memory that only grows, so that the steady state allocates nothing. Contents are lost on growth. It takes at
+// least twice what is asked for: larger rows come later, and pages that nobody touches cost nothing.
 class Scratch {
  public:
   uint8_t* get(size_t bytes) {
     if (bytes > capacity_) {
-      size_t want = capacity_ ? capacity_ : 4096;
-      while (want < bytes) want *= 2;
+      size_t want = 4096;
+      while (want / 2 < bytes) want *= 2;
       data_.reset();  // first, so that old and new are never held together
       capacity_ = 0;
       data_.reset(new (std::align_val_t{64}) uint8_t[want]);

@@ -32,7 +32,6 @@ from .tolerances import assert_exact, assert_rows
 
 Find = Callable[[str], type[Operator]]
 ALL_PASSES = frozenset(PASSES)
-PASS_SETS = (frozenset[str](), ALL_PASSES, *(frozenset({name}) for name in PASSES))
 
 
 # ---- graphs ----
@@ -82,20 +81,19 @@ def check_graph(
 def check_failure(graph: Graph, row: int, count: int, seed: int, find: Find = find_public) -> None:
     """A graph fails at ``row`` of a batch of ``count``, with one message whether it is rewritten by passes or not."""
     messages = set()
-    for passes in (frozenset[str](), ALL_PASSES):
-        for threads, depth in ((1, 0), (2, 1)):
-            try:
-                run_graph(graph, Settings(count, threads, seed, depth, passes), count, find)
-            except DataError as error:
-                assert error.row == row, f"row {row} fails by its reference, the pipeline says: {error}"
-                messages.add(str(error))
-            else:
-                raise AssertionError(f"row {row} fails by its reference, but not in a pipeline with {sorted(passes)}")
+    for setting in (Settings(count, 1, seed, 0, frozenset()), Settings(count, 2, seed, 1, ALL_PASSES)):
+        try:
+            run_graph(graph, setting, count, find)
+        except DataError as error:
+            assert error.row == row, f"row {row} fails by its reference, the pipeline says: {error}"
+            messages.add(str(error))
+        else:
+            raise AssertionError(f"row {row} fails by its reference, but not with {setting}")
     assert len(messages) == 1, f"the message depends on how the graph runs: {sorted(messages)}"
 
 
 def vary(rng: np.random.Generator, seed: int, count: int, *, whole_batches: bool = False) -> Iterator[Settings]:
-    """All passes, none and each alone, with threads, batch sizes and prefetch depths at random.
+    """All passes, none, and two of them alone (over some graphs: each), on threads, in batches and queues of any size.
 
     Args:
         rng: decides.
@@ -104,7 +102,8 @@ def vary(rng: np.random.Generator, seed: int, count: int, *, whole_batches: bool
         whole_batches: one batch of all rows, for graphs whose rows depend on each other.
     """
     sizes = [count] if whole_batches else [n for n in range(1, count + 1) if count % n == 0]
-    for passes in PASS_SETS:
+    alone = [str(name) for name in rng.choice(PASSES, 2, replace=False)]
+    for passes in (ALL_PASSES, frozenset[str](), *(frozenset({name}) for name in alone)):
         size, threads, depth = int(rng.choice(sizes)), int(rng.choice([1, 2, 4])), int(rng.integers(0, 4))
         yield Settings(size, threads, seed, depth, passes)
 
@@ -116,8 +115,10 @@ def check_json(graph: Graph, find: Find = find_public) -> Graph:
     return again
 
 
-def check_eager(graph: Graph, interpreter: Interpreter, find: Find = find_public) -> int:
+def check_eager(graph: Graph, interpreter: Interpreter) -> int:
     """Every deterministic node gives as an eager call, on a batch and on one sample, what it gives in the graph.
+
+    A call may be refused where the graph is not: it knows less, since sizes are no part of its inputs' types.
 
     Returns:
         How many nodes were compared: those with inputs, of public operators, that draw nothing.
@@ -138,7 +139,10 @@ def check_eager(graph: Graph, interpreter: Interpreter, find: Find = find_public
         rows = [r for r, x in enumerate(columns[0]) if x is not None]
         if not rows or any(c[r] is None for _, c in (*inputs, *edges.values()) for r in rows):
             continue
-        _check_eager_node(node, inputs, edges, list(zip(outputs, columns, strict=True)), rows)
+        try:
+            _check_eager_node(node, inputs, edges, list(zip(outputs, columns, strict=True)), rows)
+        except UnsupportedError:
+            continue
         compared += 1
     return compared
 

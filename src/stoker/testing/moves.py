@@ -331,6 +331,8 @@ def draw(g: Garden) -> Any:
     shape = [g.number(1, 5, whole=True) for _ in range(g.whole(0, 2))]
     form = g.whole(0, 3)
     more: dict[str, Any] = {"shape": shape} if shape else {}
+    if g.chance(0.2):
+        more["seed"] = g.whole(0, 1 << 40)
     if form == 0:
         return fn.random.coin_flip(probability=g.number(0, 1), **more)
     if form == 1:
