@@ -29,6 +29,7 @@ struct Call {
   Scratch* work;              // kWorkAreas areas, the thread's own
   Scratch* own;               // the memory of output 0, for kernels that allocate
   std::string* error;
+  uint8_t* slot = nullptr;    // on a GPU: where the row describes itself (gpu.hpp)
 };
 constexpr int kWorkAreas = 4;
 
