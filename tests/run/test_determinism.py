@@ -140,3 +140,23 @@ def test_functions_draw_by_the_sample(uneven: list[str]) -> None:
     expected = stream(drawing(), COUNT)[:COUNT]
     for shape in SHAPES:
         assert stream(drawing(**shape), COUNT)[:COUNT] == expected
+
+
+def test_tiny_batches_are_made_where_they_are_asked_for() -> None:
+    @pipeline_def(batch_size=1, num_threads=1, seed=7)
+    def tiny() -> Any:
+        return fn.random.uniform(range=[0.0, 1.0])
+
+    with tiny() as pipe:
+        for _ in range(1 << 12):  # it is judged anew after 8 batches, 16, 32...: a busy machine may need several
+            pipe.run()
+            if pipe.execution._tiny:
+                break
+        execution = pipe.execution
+        assert execution._tiny
+        execution._settle(1.0)
+        execution._settle(1e-6)
+        execution._settle(1.0)
+        assert execution._tiny, "batches stretched by other programs ended it"
+        execution._settle(1.0)
+        assert not execution._tiny

@@ -26,7 +26,7 @@ from .run import Feeds, InFlight, Replay, Run, specs_of
 from .schedule import AtEnd, Rows, Schedule
 
 TOKEN = 1
-_TRIAL = 8  # batches after which it is known how long they take
+_TRIAL = 4  # batches that pay for what is only done once
 _TINY_NS = 15_000
 _LONG_S = 100e-6
 Allocate = Callable[[int, PlannedOutput, int], "tuple[int, Any] | None"]
@@ -125,6 +125,7 @@ class Execution:
         self._meter = Meter()
         self._tiny = False
         self._long_batches = 0
+        self._judged_ns = 0
         self.mark = self._mark()
         with contextlib.suppress(Undeclared):
             self.plan = self._make_plan(graph, {})
@@ -232,15 +233,18 @@ class Execution:
     def _settle(self, seconds: float) -> None:
         """Batches that take less than handing them to another thread are made where they are asked for.
 
-        Only a plan of native steps without files is eligible: its time does not depend on a disk or on Python. Two
-        batches that take long make up the mind for good.
+        Only a plan of native steps without files is eligible: its time does not depend on a disk or on Python. It is
+        judged after 8 batches, 16, 32 and so on, by the latest half of them, since a first batch pays for more. Two
+        batches in a row that take long end it; one may have been stretched by another program.
         """
-        run = self._run
+        run, count = self._run, self._meter.batches
         if self._tiny:
-            self._long_batches += seconds > _LONG_S
+            self._long_batches = self._long_batches + 1 if seconds > _LONG_S else 0
             self._tiny = self._long_batches < 2
-        elif self._meter.batches == _TRIAL and run is not None and not self.sources and run.is_native:
-            self._tiny = sum(run.step_times()) < _TRIAL * _TINY_NS
+        elif count >= _TRIAL and not count & (count - 1) and run is not None and not self.sources and run.is_native:
+            before, self._judged_ns = self._judged_ns, sum(run.step_times())
+            self._tiny = count > _TRIAL and self._judged_ns - before < count // 2 * _TINY_NS
+            self._long_batches = 0
 
     def _pass(self, item: _Queued) -> None:
         """The batch at the head of the queue has had its turn."""
