@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("src", "tests", "benchmarks", "tools")
-SUFFIXES = (".py", ".pyi", ".cpp", ".hpp", ".ipp", ".sh")
+SUFFIXES = (".py", ".pyi", ".cpp", ".hpp", ".ipp", ".cuh", ".sh")
 WANTED, LIMIT = 400, 800
 GENERATED = "Written by tools/"
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "cuda/jpeg_arithmetic.cuh"
 #include "jpeg_idct_reduced.hpp"
 #include "simd.hpp"
 #if defined(__x86_64__)
@@ -14,69 +15,25 @@
 namespace stoker::jpeg {
 namespace {
 
-// cos-derived constants of Loeffler, Ligtenberg and Moschytz, times 2^13.
-constexpr int k0298 = 2446, k0390 = 3196, k0541 = 4433, k0765 = 6270, k0899 = 7373, k1175 = 9633, k1501 = 12299,
-              k1847 = 15137, k1961 = 16069, k2053 = 16819, k2562 = 20995, k3072 = 25172;
-constexpr int kColumnShift = 11, kRowShift = 18;
-
 // Zig-zag positions 0..9 are the top left triangle: rows and columns 4 to 7 of such a block are zero.
 constexpr int kCornerEnd = 10;
 
-// All of a block whose AC coefficients are zero.
-uint8_t flat_sample(int16_t dc, int16_t quantiser) {
-  const int16_t column = static_cast<int16_t>(static_cast<uint32_t>(dc * quantiser) << 2);
-  return static_cast<uint8_t>(std::clamp((column + 16) >> 5, -128, 127) + 128);
-}
-
 void fill_flat(int16_t* block, const int16_t* quantiser, uint8_t* out, ptrdiff_t pitch) {
-  const uint64_t row = flat_sample(block[0], quantiser[0]) * 0x0101010101010101u;
+  const uint64_t row = flat_sample(dequantised(block[0], quantiser[0])) * 0x0101010101010101u;
   for (int y = 0; y < 8; ++y, out += pitch) std::memcpy(out, &row, 8);
   block[0] = 0;
 }
 
-// One 8-point transform without its final shift. Arithmetic modulo 2^32, as the vector code does it.
-void transform8(const int32_t* in, uint32_t rounding, uint32_t* out) {
-  const auto u = [](int32_t v) { return static_cast<uint32_t>(v); };
-  const auto wrap = [](int32_t v) { return static_cast<uint32_t>(static_cast<int16_t>(v)); };
-  const uint32_t t2 = u(in[2]) * k0541 - u(in[6]) * (k1847 - k0541);
-  const uint32_t t3 = u(in[2]) * (k0541 + k0765) + u(in[6]) * k0541;
-  const uint32_t t0 = (wrap(in[0] + in[4]) << 13) + rounding, t1 = (wrap(in[0] - in[4]) << 13) + rounding;
-  const uint32_t a[4] = {t0 + t3, t1 + t2, t1 - t2, t0 - t3};
-  const uint32_t y3 = wrap(in[7] + in[3]), y4 = wrap(in[5] + in[1]);
-  const uint32_t z3 = y4 * k1175 - y3 * (k1961 - k1175), z4 = y3 * k1175 + y4 * (k1175 - k0390);
-  const uint32_t y1 = (u(in[7]) + u(in[1])) * k0899, y2 = (u(in[5]) + u(in[3])) * k2562;
-  const uint32_t b[4] = {u(in[1]) * k1501 - y1 + z4, u(in[3]) * k3072 - y2 + z3, u(in[5]) * k2053 - y2 + z4,
-                         u(in[7]) * k0298 - y1 + z3};
-  for (int i = 0; i < 4; ++i) {
-    out[i] = a[i] + b[i];
-    out[7 - i] = a[i] - b[i];
-  }
-}
-
-int32_t saturate16(int32_t v) { return std::clamp(v, -32768, 32767); }
-
 void transform_plain(int16_t* block, const int16_t* quantiser, uint8_t* out, ptrdiff_t pitch) {
-  int32_t work[64];  // after the column pass, transposed: one column after the other
+  int32_t work[64];  // after the column pass
   const bool one_row = std::all_of(block + 8, block + 64, [](int16_t v) { return v == 0; });
   for (int x = 0; x < 8; ++x) {
-    int32_t in[8];
-    for (int y = 0; y < 8; ++y) in[y] = static_cast<int16_t>(block[8 * y + x] * quantiser[8 * y + x]);
-    if (one_row) {
-      std::fill_n(work + 8 * x, 8, static_cast<int16_t>(static_cast<uint32_t>(in[0]) << 2));
-      continue;
-    }
-    uint32_t sums[8];
-    transform8(in, 1u << (kColumnShift - 1), sums);
-    for (int y = 0; y < 8; ++y) work[8 * x + y] = saturate16(static_cast<int32_t>(sums[y]) >> kColumnShift);
+    int32_t in[8], column[8];
+    for (int y = 0; y < 8; ++y) in[y] = dequantised(block[8 * y + x], quantiser[8 * y + x]);
+    column8(in, one_row, column);
+    for (int y = 0; y < 8; ++y) work[8 * y + x] = column[y];
   }
-  for (int y = 0; y < 8; ++y, out += pitch) {
-    int32_t in[8];
-    for (int x = 0; x < 8; ++x) in[x] = work[8 * x + y];
-    uint32_t sums[8];
-    transform8(in, 1u << (kRowShift - 1), sums);
-    for (int x = 0; x < 8; ++x)
-      out[x] = static_cast<uint8_t>(std::clamp(static_cast<int32_t>(sums[x]) >> kRowShift, -128, 127) + 128);
-  }
+  for (int y = 0; y < 8; ++y, out += pitch) row8(work + 8 * y, out);
   std::fill_n(block, 64, int16_t{0});
 }
 

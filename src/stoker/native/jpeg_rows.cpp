@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "jpeg_rows.hpp"
 
-#include <algorithm>
 #include <cstring>
 
+#include "cuda/jpeg_arithmetic.cuh"
 #include "simd.hpp"
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -13,39 +13,33 @@
 namespace stoker::jpeg {
 namespace {
 
-// Conversion factors times 2^16.
-constexpr int kCrToR = 91881, kCbToG = -22554, kCrToG = -46802, kCbToB = 116130, kHalf = 32768;
-
 void double_width_plain(const uint8_t* in, int n, uint8_t* out) {
   for (int i = 0; i < n; ++i) {
-    const int three = 3 * in[i];
-    out[2 * i] = static_cast<uint8_t>((three + in[i - 1] + 1) >> 2);
-    out[2 * i + 1] = static_cast<uint8_t>((three + in[i + 1] + 2) >> 2);
+    out[2 * i] = static_cast<uint8_t>(between(in[i], in[i - 1], 1));
+    out[2 * i + 1] = static_cast<uint8_t>(between(in[i], in[i + 1], 2));
   }
 }
 
 void double_height_plain(const uint8_t* near, const uint8_t* far, int bias, int n, uint8_t* out) {
-  for (int i = 0; i < n; ++i) out[i] = static_cast<uint8_t>((3 * near[i] + far[i] + bias) >> 2);
+  for (int i = 0; i < n; ++i) out[i] = static_cast<uint8_t>(between(near[i], far[i], bias));
 }
 
 void double_both_plain(const uint8_t* near, const uint8_t* far, int n, int16_t* sums, uint8_t* out) {
   int16_t* const s = sums + 1;
-  for (int i = -1; i <= n; ++i) s[i] = static_cast<int16_t>(3 * near[i] + far[i]);
+  for (int i = -1; i <= n; ++i) s[i] = static_cast<int16_t>(column_sum(near[i], far[i]));
   for (int i = 0; i < n; ++i) {
-    out[2 * i] = static_cast<uint8_t>((3 * s[i] + s[i - 1] + 8) >> 4);
-    out[2 * i + 1] = static_cast<uint8_t>((3 * s[i] + s[i + 1] + 7) >> 4);
+    out[2 * i] = static_cast<uint8_t>(corner(s[i], s[i - 1], 8));
+    out[2 * i + 1] = static_cast<uint8_t>(corner(s[i], s[i + 1], 7));
   }
 }
-
-uint8_t to_byte(int v) { return static_cast<uint8_t>(std::clamp(v, 0, 255)); }
 
 template <bool kBgr>
 void ycc_plain(const uint8_t* y, const uint8_t* cb, const uint8_t* cr, uint8_t* dst, int n) {
   for (int i = 0; i < n; ++i, dst += 3) {
-    const int b = cb[i] - 128, r = cr[i] - 128;
-    dst[kBgr ? 2 : 0] = to_byte(y[i] + ((kCrToR * r + kHalf) >> 16));
-    dst[1] = to_byte(y[i] + ((kCbToG * b + kCrToG * r + kHalf) >> 16));
-    dst[kBgr ? 0 : 2] = to_byte(y[i] + ((kCbToB * b + kHalf) >> 16));
+    const Pixel pixel = ycc_to_rgb(y[i], cb[i], cr[i]);
+    dst[0] = kBgr ? pixel.c : pixel.a;
+    dst[1] = pixel.b;
+    dst[2] = kBgr ? pixel.a : pixel.c;
   }
 }
 
@@ -193,9 +187,6 @@ constexpr RowKernels kAvx2 = {double_width_avx2, double_height_avx2, double_both
                               ycc_avx2<false>,   ycc_avx2<true>,     interleave_avx2};
 #endif
 
-// libjpeg's luma of one pixel; the three factors add up to 2^16, so it stays within 8 bits.
-uint8_t luma(int r, int g, int b) { return static_cast<uint8_t>((19595 * r + 38470 * g + 7471 * b + kHalf) >> 16); }
-
 }  // namespace
 
 const RowKernels& row_kernels() {
@@ -214,11 +205,11 @@ void rgb_to_gray(const uint8_t* r, const uint8_t* g, const uint8_t* b, uint8_t* 
 }
 
 void rgb_to_ycc(const uint8_t* r, const uint8_t* g, const uint8_t* b, uint8_t* dst, int n) {
-  constexpr int kOffset = (128 << 16) + kHalf - 1;
   for (int i = 0; i < n; ++i, dst += 3) {
-    dst[0] = luma(r[i], g[i], b[i]);
-    dst[1] = static_cast<uint8_t>((-11059 * r[i] - 21709 * g[i] + 32768 * b[i] + kOffset) >> 16);
-    dst[2] = static_cast<uint8_t>((32768 * r[i] - 27439 * g[i] - 5329 * b[i] + kOffset) >> 16);
+    const Pixel pixel = rgb_to_ycc(r[i], g[i], b[i]);
+    dst[0] = pixel.a;
+    dst[1] = pixel.b;
+    dst[2] = pixel.c;
   }
 }
 

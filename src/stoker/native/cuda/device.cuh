@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// What device code is written in: it compiles under NVRTC and nvcc, and as plain C++ for use on the host and for tests
+// that run kernels on an emulation of threads. Unsigned numbers wherever something may wrap or is shifted.
+#pragma once
+
+#if defined(__CUDACC_RTC__)
+namespace stoker {
+using int8_t = signed char;
+using uint8_t = unsigned char;
+using int16_t = short;
+using uint16_t = unsigned short;
+using int32_t = int;
+using uint32_t = unsigned int;
+using int64_t = long long;
+using uint64_t = unsigned long long;
+}  // namespace stoker
+#else
+#include <cstdint>
+#endif
+
+#if defined(__CUDACC__)
+
+#define STOKER_DEVICE __device__ __forceinline__
+#define STOKER_KERNEL extern "C" __global__ void
+#define STOKER_SHARED __shared__
+#define STOKER_CONSTANT __constant__
+#define STOKER_LAUNCH_BOUNDS(threads, blocks) __launch_bounds__(threads, blocks)
+
+namespace stoker::gpu {
+
+constexpr uint32_t kWarp = 32;
+constexpr uint32_t kAllLanes = 0xFFFFFFFFu;
+
+STOKER_DEVICE uint32_t thread_index() { return threadIdx.x; }
+STOKER_DEVICE uint32_t thread_count() { return blockDim.x; }
+STOKER_DEVICE uint32_t block_index() { return blockIdx.x; }
+STOKER_DEVICE uint32_t block_count() { return gridDim.x; }
+STOKER_DEVICE void block_barrier() { __syncthreads(); }
+STOKER_DEVICE void warp_barrier() { __syncwarp(); }
+// Collectives: all lanes of the warp take part.
+STOKER_DEVICE uint32_t shuffle_up(uint32_t v, uint32_t lanes) { return __shfl_up_sync(kAllLanes, v, lanes); }
+STOKER_DEVICE uint32_t ballot(bool v) { return __ballot_sync(kAllLanes, v); }
+STOKER_DEVICE uint32_t atomic_add(uint32_t* p, uint32_t v) { return atomicAdd(p, v); }
+STOKER_DEVICE void atomic_min(uint32_t* p, uint32_t v) { atomicMin(p, v); }
+STOKER_DEVICE void atomic_or(uint32_t* p, uint32_t v) { atomicOr(p, v); }
+// The upper 32 of the 64 bits hi:lo after a shift to the left by shift % 32.
+STOKER_DEVICE uint32_t funnel_left(uint32_t hi, uint32_t lo, uint32_t shift) { return __funnelshift_l(lo, hi, shift); }
+STOKER_DEVICE uint32_t swap_bytes(uint32_t v) { return __byte_perm(v, 0, 0x0123); }
+
+}  // namespace stoker::gpu
+
+#else
+
+#define STOKER_DEVICE inline
+#define STOKER_LAUNCH_BOUNDS(threads, blocks)
+
+#if defined(STOKER_EMULATION)  // a header that defines what is left: kernels, shared memory, collectives
+#include STOKER_EMULATION
+#endif
+
+#endif
