@@ -28,7 +28,7 @@ STEP_PASSES: tuple[tuple[str, Callable[[StepList], StepList]], ...] = (
     ("fusion", fuse),
 )
 PASSES = (*(name for name, _ in STEP_PASSES), "memory")
-_WHERE = {"scratch": 0, "batch": 1, "output": 2, "input": 3, "alias": 4}
+_WHERE = {"scratch": 0, "batch": 1, "output": 2, "input": 3, "alias": 4, "upload": 5, "device": 6}
 _SAMPLERS = {"resample": 1, "affine": 2}
 _OP_CODES: dict[str, int] = {}
 
@@ -158,7 +158,7 @@ class _Emitter:
             opens.setdefault(self.segment_of[v], []).append(slot)
             planned.append(self._emit_output(v, index))
         for n, (python, members) in enumerate(segments):
-            self.native.add_segment(python, [number[i] for i in members], opens.get(n, []))
+            self.native.add_segment(int(python), [number[i] for i in members], opens.get(n, []))
         self.native.finish(buffers, len(self.steps.readers))
         kept = tuple(self._renumber(self.steps.steps[i], index) for i in order)
         return Plan(
@@ -320,7 +320,7 @@ class _Emitter:
         code = Compiler(lambda leaf: index[leaf])
         extents = [] if fixed else [code.register(e) for e in value.shape]
         shape = [int(e) for e in value.shape] if fixed else []  # type: ignore[arg-type]
-        self.native.add_output(index[v], fixed, shape, code.code, code.consts, extents)
+        self.native.add_output(index[v], fixed, False, shape, code.code, code.consts, extents)
         return PlannedOutput(value.dtype, value.layout, tuple(shape) if fixed else None, value.rank)
 
 

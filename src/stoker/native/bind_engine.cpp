@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "bind_gpu.hpp"
 #include "engine.hpp"
 #include "kernels.hpp"
 #include "philox.hpp"
@@ -20,13 +21,7 @@ namespace nb = nanobind;
 
 namespace stoker {
 
-namespace {
-
-using Ints = std::vector<int32_t>;
-using KernelRef = std::shared_ptr<Kernel>;
-
-// Switches between native code and Python, so that a test can count them.
-std::atomic<int64_t> gil_acquired{0};
+// ---- element types ----
 
 nb::dlpack::dtype dlpack_of(DType t) {
   using C = nb::dlpack::dtype_code;
@@ -48,6 +43,14 @@ nb::dlpack::dtype dlpack_of(DType t) {
     default: return make(C::Float, 64);
   }
 }
+
+namespace {
+
+using Ints = std::vector<int32_t>;
+using KernelRef = std::shared_ptr<Kernel>;
+
+// Switches between native code and Python, so that a test can count them.
+std::atomic<int64_t> gil_acquired{0};
 
 DType dtype_of(nb::dlpack::dtype d) {
   for (int t = 0; t <= static_cast<int>(DType::F64); ++t) {
@@ -184,14 +187,14 @@ void bind_plan(nb::module_& m) {
            nb::arg("params"), nb::arg("extents"), nb::arg("checks"), nb::arg("guards"), nb::arg("frames"),
            nb::arg("framed"), nb::arg("ordered"))
       .def("add_segment",
-           [](Plan& p, bool python, Ints steps, Ints opens) {
-             p.segments.push_back({python, std::move(steps), std::move(opens)});
+           [](Plan& p, int runs, Ints steps, Ints opens) {
+             p.segments.push_back({static_cast<Runs>(runs), std::move(steps), std::move(opens)});
            })
       .def("add_output",
-           [](Plan& p, int value, bool fixed, std::vector<int64_t> shape,
+           [](Plan& p, int value, bool fixed, bool device, std::vector<int64_t> shape,
               std::vector<std::tuple<int, int, int, int>> code, std::vector<double> consts, Ints extents) {
              p.outputs.push_back(
-                 {value, fixed, std::move(shape), scalar_code(code, std::move(consts)), std::move(extents)});
+                 {value, fixed, device, std::move(shape), scalar_code(code, std::move(consts)), std::move(extents)});
            })
       .def("finish", [](Plan& p, int buffers, int readers) {
         p.buffers = buffers;
@@ -274,6 +277,7 @@ nb::object take_output(JobBox& box, int index) {
   Job* job = box.job;
   OutputMemory& memory = job->outputs[static_cast<size_t>(index)];
   const Value& value = job->plan->values[job->plan->outputs[static_cast<size_t>(index)].value];
+  if (memory.device) return device_output(job, value, memory, box.engine->device());
   auto* block = new BlockPool::Block(std::move(memory.block));
   nb::capsule owner(block, [](void* p) noexcept { delete static_cast<BlockPool::Block*>(p); });
   if (memory.dense && value.rank < kMaxRank) {
@@ -300,8 +304,9 @@ nb::object take_output(JobBox& box, int index) {
 }
 
 // Row 0 of an output as an array of its own.
-nb::object take_row(const JobBox& box, size_t index) {
+nb::object take_row(JobBox& box, size_t index) {
   OutputMemory& memory = box.job->outputs[index];
+  if (memory.device) return take_output(box, static_cast<int>(index));
   const Value& value = box.job->plan->values[static_cast<size_t>(box.job->plan->outputs[index].value)];
   auto* block = new BlockPool::Block(std::move(memory.block));
   nb::capsule owner(block, [](void* p) noexcept { delete static_cast<BlockPool::Block*>(p); });
@@ -366,7 +371,7 @@ class Borrowed {
 // One row, at once, on this thread: what an eager call does.
 nb::object run_row(std::shared_ptr<Engine> e, const Ints& values, const nb::list& data, uint64_t seed) {
   Borrowed borrowed(e, e->acquire(1));
-  const JobBox& box = borrowed.box();
+  JobBox& box = borrowed.box();
   box.job->keys[0] = 0;
   box.job->epochs[0] = 0;
   box.job->seed = seed;
@@ -397,7 +402,7 @@ void put_value(JobBox& box, int64_t row, int value, const AnyArray& array) {
   const View from = view_of(array);
   View* to = box.engine->place(box.job, row, value, nullptr, from.shape);
   const Value& info = box.job->plan->values[static_cast<size_t>(value)];
-  if (from.dtype != info.dtype || from.rank != info.rank || info.where != Where::Batch)
+  if (from.dtype != info.dtype || from.rank != info.rank || (info.where != Where::Batch && info.where != Where::Upload))
     throw nb::value_error("the array does not have the planned type and rank");
   if (!from.contiguous()) throw nb::value_error("expected a contiguous array");
   std::memcpy(to->data, from.data, static_cast<size_t>(from.elements() * size_of(from.dtype)));
@@ -434,11 +439,13 @@ void bind_jobs(nb::module_& m) {
            })
       .def("feed_scalar", [](JobBox& b, int value, int64_t row, double x) { feed_scalar(b, value, row, x); })
       .def("supply",
-           [](JobBox& b, int output, uintptr_t pointer) {
+           [](JobBox& b, int output, uintptr_t pointer, nb::object stream) {
              OutputMemory& memory = b.job->outputs.at(static_cast<size_t>(output));
              memory.data = reinterpret_cast<uint8_t*>(pointer);
              memory.supplied = true;
-           })
+             if (!stream.is_none()) b.job->on_device->follow(nb::cast<uintptr_t>(stream));
+           },
+           nb::arg("output"), nb::arg("pointer"), nb::arg("stream") = nb::none())
       .def("array",
            [](nb::handle self, int64_t row, int value) {
              JobBox& b = nb::cast<JobBox&>(self);
@@ -493,12 +500,20 @@ void bind_jobs(nb::module_& m) {
 
 void bind_run(nb::module_& m) {
   nb::class_<Engine>(m, "Engine")
-      .def(nb::new_([](std::shared_ptr<Plan> plan, int threads) {
+      .def(nb::new_([](std::shared_ptr<Plan> plan, int threads, std::shared_ptr<gpu::Device> device, uint64_t limit) {
+        std::unique_ptr<gpu::Place> place;
+        if (device) {
+          place = std::make_unique<gpu::Place>();
+          place->device = std::move(device);
+          place->account->limit = limit;
+        }
         // In a child after a fork there are no threads to join, and locks may be held for ever: nothing is taken down.
-        return std::shared_ptr<Engine>(new Engine(std::move(plan), threads), [pid = ::getpid()](Engine* e) {
-          if (::getpid() == pid) delete e;
-        });
-      }))
+        return std::shared_ptr<Engine>(new Engine(std::move(plan), threads, std::move(place)),
+                                       [pid = ::getpid()](Engine* e) {
+                                         if (::getpid() == pid) delete e;
+                                       });
+      }), nb::arg("plan"), nb::arg("threads"), nb::arg("device") = nb::none(),
+          nb::arg("memory_limit") = ~uint64_t{0})
       .def("acquire",
            [](std::shared_ptr<Engine> e, Keys keys, Longs epochs, uint64_t seed, const nb::tuple& indices) {
              return JobBox{e, acquire_rows(*e, keys, epochs, seed, indices)};
@@ -558,6 +573,7 @@ void bind_engine(nb::module_& m) {
   bind_plan(m);
   nb::module_ kernels = m.def_submodule("kernels", "Constructors of the kernels that plans are made of.");
   bind_kernels(kernels);
+  bind_gpu(m);
   bind_jobs(m);
   bind_run(m);
 }

@@ -78,6 +78,16 @@ double bytes_of(DType dtype, const int64_t* shape, int64_t rank) {
   return bytes;
 }
 
+// Memory that the device gets, for kernels that learn its size while they run.
+class UploadRoom final : public Room {
+ public:
+  explicit UploadRoom(gpu::JobOnDevice* job) : job_(job) {}
+  uint8_t* get(size_t bytes) override { return job_->host_room(bytes); }
+
+ private:
+  gpu::JobOnDevice* job_;
+};
+
 constexpr const char* kTooLarge = "the output would take more than 2**40 bytes";
 constexpr const char* kNoMemory = "there is not enough memory";
 
@@ -93,10 +103,11 @@ void fit(std::vector<T>* v, size_t n) {
 
 BlockPool::Block& BlockPool::Block::operator=(Block&& o) noexcept {
   if (this != &o) {
-    if (data && pool) pool->give(data, capacity);
+    if (data && pool) pool->give({data, capacity, stream});
     pool = std::move(o.pool);
     data = o.data;
     capacity = o.capacity;
+    stream = o.stream;
     o.data = nullptr;
     o.capacity = 0;
   }
@@ -104,10 +115,31 @@ BlockPool::Block& BlockPool::Block::operator=(Block&& o) noexcept {
 }
 
 BlockPool::Block::~Block() {
-  if (data && pool) pool->give(data, capacity);
+  if (data && pool) pool->give({data, capacity, stream});
 }
 
-BlockPool::BlockPool(size_t kept) : kept_(kept), pid_(::getpid()) {}
+BlockPool::BlockPool(size_t kept, const gpu::Place* place)
+    : kept_(kept), pid_(::getpid()), device_(place ? place->device : nullptr),
+      account_(place ? place->account : nullptr) {}
+
+uint8_t* BlockPool::allocate(size_t* bytes) {
+  if (!device_) return allocate_block(bytes);
+  *bytes = gpu::aligned(*bytes);
+  if (!account_->take(*bytes)) throw std::bad_alloc();
+  try {
+    device_->enter();
+    return reinterpret_cast<uint8_t*>(device_->allocate(*bytes));
+  } catch (...) {
+    account_->give(*bytes);
+    throw;
+  }
+}
+
+void BlockPool::release(const Free& block) noexcept {
+  if (!device_) return std::free(block.data);
+  device_->free(reinterpret_cast<gpu::Address>(block.data));  // waits for all work on the device
+  account_->give(block.capacity);
+}
 
 BlockPool::Block BlockPool::take(size_t bytes) {
   Block b;
@@ -115,39 +147,42 @@ BlockPool::Block BlockPool::take(size_t bytes) {
   {
     std::lock_guard<std::mutex> hold(mutex_);
     for (auto it = free_.begin(); it != free_.end(); ++it) {
-      if (it->second < bytes || it->second > 4 * bytes + 65536) continue;
-      b.data = it->first;
-      b.capacity = it->second;
+      if (it->capacity < bytes || it->capacity > 4 * bytes + 65536) continue;
+      b.data = it->data;
+      b.capacity = it->capacity;
+      b.stream = it->stream;
       free_.erase(it);
       return b;
     }
   }
   // Ragged batches differ in size from run to run; the slack lets a block serve the next one.
   b.capacity = bytes + bytes / 8 + 64;
-  b.data = allocate_block(&b.capacity);
+  b.data = allocate(&b.capacity);
   count_allocation(b.capacity);
   return b;
 }
 
-void BlockPool::give(uint8_t* data, size_t capacity) {
+void BlockPool::give(const Free& block) {
   if (::getpid() != pid_) return;
   std::lock_guard<std::mutex> hold(mutex_);
-  free_.emplace_back(data, capacity);
+  free_.push_back(block);
   if (free_.size() <= kept_) return;
   const auto smallest = std::min_element(free_.begin(), free_.end(),
-                                         [](const auto& a, const auto& b) { return a.second < b.second; });
-  std::free(smallest->first);
+                                         [](const Free& a, const Free& b) { return a.capacity < b.capacity; });
+  release(*smallest);
   free_.erase(smallest);
 }
 
 BlockPool::~BlockPool() {
-  for (auto& [data, capacity] : free_) std::free(data);
+  for (const Free& block : free_) release(block);
 }
 
 // ---- Engine: jobs ----
 
-Engine::Engine(std::shared_ptr<const Plan> plan, int threads)
-    : plan_(std::move(plan)), thread_count_(threads), pool_(std::make_shared<BlockPool>(2 * plan_->outputs.size() + 1)),
+Engine::Engine(std::shared_ptr<const Plan> plan, int threads, std::unique_ptr<gpu::Place> place)
+    : plan_(std::move(plan)), thread_count_(threads), place_(std::move(place)),
+      pool_(std::make_shared<BlockPool>(2 * plan_->outputs.size() + 1)),
+      device_pool_(place_ ? std::make_shared<BlockPool>(2 * plan_->outputs.size() + 1, place_.get()) : nullptr),
       most_parked_(std::max(kMinParked, 2 * threads)) {}
 
 Engine::~Engine() { close(); }
@@ -181,6 +216,10 @@ Job* Engine::acquire(int64_t rows) {
   job->errors.clear();
   job->segment = 0;
   job->resumed.reset();
+  if (place_) {
+    if (!job->on_device) job->on_device = std::make_unique<gpu::JobOnDevice>(*place_, *plan_);
+    job->on_device->begin(rows);
+  }
   return job;
 }
 
@@ -206,8 +245,10 @@ void Engine::prepare(Job* job) {
 void Engine::submit(Job* job) {
   if (job->state != JobState::Idle) return;
   std::unique_lock<std::mutex> lock(mutex_);
-  if (workers_.empty() && !closed_)
+  if (workers_.empty() && !closed_) {
     for (int i = 0; i < thread_count_; ++i) workers_.emplace_back([this] { work(); });
+    if (place_) workers_.emplace_back([this] { wait_for_device(); });
+  }
   prepare(job);
   job->inlined = false;
   job->sequence = ++sequence_;
@@ -223,7 +264,7 @@ void Engine::begin(Job* job) {
 bool Engine::advance(Job* job, PythonWork* work) {
   const FloatMode mode;
   while (job->segment < plan_->segments.size()) {
-    if (plan_->segments[job->segment].python) {
+    if (plan_->segments[job->segment].runs == Runs::Python) {
       work->job = job;
       work->parked.reset();
       return false;
@@ -248,7 +289,8 @@ bool Engine::advance(Job* job, PythonWork* work) {
       }
       give_context(std::move(context));
     }
-    ++job->segment;
+    const bool ends = ++job->segment == plan_->segments.size();
+    if (ends && place_ && issue(job) && !settle(job)) job->segment = plan_->device_begin;
     open_segment(job);
   }
   job->state = JobState::Done;
@@ -268,7 +310,7 @@ void Engine::start_segment(Job* job, std::unique_lock<std::mutex>* lock) {
     lock->unlock();
     open_segment(job);
     lock->lock();
-    if (plan_->segments[job->segment].python) {
+    if (plan_->segments[job->segment].runs == Runs::Python) {
       python_.push_back(PythonWork{job, nullptr});
       python_ready_.notify_one();
       job_done_.notify_all();  // a consumer that waits may have to start the Python thread
@@ -291,7 +333,15 @@ void Engine::start_segment(Job* job, std::unique_lock<std::mutex>* lock) {
 void Engine::open_segment(Job* job) {
   job->next_row = 0;
   std::copy(job->failing.begin(), job->failing.end(), job->failed.begin());
-  if (job->segment < plan_->segments.size()) open_outputs(job, plan_->segments[job->segment]);
+  if (job->segment == plan_->segments.size()) return;
+  const Segment& segment = plan_->segments[job->segment];
+  open_outputs(job, segment);
+  if (segment.runs != Runs::Device) return;
+  try {
+    job->on_device->open(segment.steps);
+  } catch (const std::exception& error) {
+    fail_all(job, error.what());
+  }
 }
 
 void Engine::open_outputs(Job* job, const Segment& segment) {
@@ -338,9 +388,12 @@ void Engine::open_output(Job* job, const Output& output, OutputMemory* memory) {
     memory->offsets[r] = used;
     used += memory->dense ? bytes : (bytes + kRowAlign - 1) / kRowAlign * kRowAlign;
   }
+  memory->device = output.device;
   if (memory->supplied) return;
-  memory->block = pool_->take(static_cast<size_t>(used));
+  memory->block = (output.device ? device_pool_ : pool_)->take(static_cast<size_t>(used));
   memory->data = memory->block.data;
+  if (output.device && memory->block.stream != BlockPool::kNoStream) job->on_device->follow(memory->block.stream);
+  memory->block.stream = BlockPool::kNoStream;
 }
 
 // The step that makes a value, for messages.
@@ -369,10 +422,16 @@ View* Engine::place(Job* job, int64_t row, int32_t value, RowContext* context, c
     bytes *= shape[i];
   }
   v.set_contiguous_strides();
+  v.device = info.where == Where::Device;
   switch (info.where) {
     case Where::Scratch: v.data = context->buffers[info.slot].get(bytes); break;
     case Where::Batch: v.data = job->batch_memory[value][row].get(bytes); break;
-    case Where::Output: v.data = job->outputs[info.slot].data + job->outputs[info.slot].offsets[row]; break;
+    case Where::Output:
+      v.data = job->outputs[info.slot].data + job->outputs[info.slot].offsets[row];
+      v.device = job->outputs[info.slot].device;
+      break;
+    case Where::Upload: v.data = job->on_device->host_room(static_cast<size_t>(bytes)); break;
+    case Where::Device: v.data = reinterpret_cast<uint8_t*>(job->on_device->device_room(static_cast<size_t>(bytes))); break;
     default: break;
   }
   return &v;
@@ -403,6 +462,7 @@ bool Engine::run_step(Job* job, int64_t row, int32_t index, RowContext* context,
     const Value& info = plan_->values[step.out[o]];
     out[o]->dtype = info.dtype;
     out[o]->rank = info.rank;
+    out[o]->device = false;
     if (aliases || (allocates && o == 0)) continue;
     int64_t shape[kMaxRank];
     for (int i = 0; i < info.rank; ++i) shape[i] = extent_of(registers[step.extents[o][i]]);
@@ -418,12 +478,27 @@ bool Engine::run_step(Job* job, int64_t row, int32_t index, RowContext* context,
   double* params = context->params.data();
   for (size_t i = 0; i < nparams; ++i) params[i] = registers[step.params[i]];
   std::string text;
-  Scratch* own = nullptr;
+  Room* own = nullptr;
+  UploadRoom upload(job->on_device.get());
   if (allocates) {
     const Value& info = plan_->values[step.out[0]];
-    own = info.where == Where::Batch ? &job->batch_memory[step.out[0]][row] : &context->buffers[info.slot];
+    if (info.where == Where::Upload) own = &upload;
+    else own = info.where == Where::Batch ? &job->batch_memory[step.out[0]][row] : &context->buffers[info.slot];
   }
   Call call{params, in, out, *job, row, context->work, own, &text};
+  View there[64];
+  const View* in_there[64];
+  if (step.on_device) {
+    for (size_t i = 0; i < step.in.size(); ++i) {
+      there[i] = job->on_device->on_device(*in[i]);
+      in_there[i] = &there[i];
+    }
+    call.in = in_there;
+    call.host_in = in;
+    call.slot = job->on_device->slot(index, row);
+    call.memory = job->on_device.get();
+    call.on_host = job->on_device->redone(row);
+  }
   Outcome outcome = Outcome::Ok;
   if (step.frames < 0) {
     outcome = step.kernel->run(call);
@@ -460,6 +535,7 @@ bool Engine::run_step(Job* job, int64_t row, int32_t index, RowContext* context,
     add_error(job, {row, index, -1, {}, std::move(text)});
     return false;
   }
+  if (step.on_device && outcome == Outcome::Ok) job->on_device->described(index, row);
   *park = outcome == Outcome::Python;
   return true;
 }
@@ -476,6 +552,8 @@ Engine::RowEnd Engine::run_row(Job* job, int64_t row, size_t position, std::uniq
       going_on = run_step(job, row, segment.steps[i], context->get(), &park);
     } catch (const std::bad_alloc&) {
       add_error(job, {row, segment.steps[i], -1, {}, kNoMemory});
+    } catch (const gpu::DeviceFailure& failure) {
+      add_error(job, {row, segment.steps[i], -1, {}, failure.what()});
     }
     const std::chrono::nanoseconds spent = std::chrono::steady_clock::now() - start;
     (*context)->step_ns[segment.steps[i]].fetch_add(static_cast<uint64_t>(spent.count()), std::memory_order_relaxed);
@@ -503,9 +581,75 @@ Engine::RowEnd Engine::run_row(Job* job, int64_t row, size_t position, std::uniq
 
 void Engine::row_done(Job* job) {
   std::unique_lock<std::mutex> lock(mutex_);
-  if (--job->remaining > 0) return;
-  ++job->segment;
-  start_segment(job, &lock);
+  if (--job->remaining == 0) segment_done(job, &lock);
+}
+
+// Called with the lock.
+void Engine::segment_done(Job* job, std::unique_lock<std::mutex>* lock) {
+  if (++job->segment == plan_->segments.size() && place_) {
+    lock->unlock();
+    const bool issued = issue(job);
+    lock->lock();
+    if (issued) {
+      issued_.push_back(job);
+      device_ready_.notify_one();
+      return;
+    }
+  }
+  start_segment(job, lock);
+}
+
+// ---- Engine: the device ----
+
+bool Engine::issue(Job* job) {
+  try {
+    for (size_t i = plan_->device_begin; i < plan_->segments.size(); ++i)
+      job->on_device->plan_launches(*plan_, plan_->segments[i].steps);
+    std::lock_guard<std::mutex> one_batch_at_a_time(issuing_);
+    job->on_device->issue();
+    return true;
+  } catch (const std::bad_alloc&) {
+    fail_all(job, kNoMemory);
+  } catch (const gpu::DeviceFailure& failure) {
+    fail_all(job, failure.what());
+  }
+  return false;
+}
+
+bool Engine::settle(Job* job) {
+  try {
+    job->on_device->await();
+  } catch (const gpu::DeviceFailure& failure) {
+    fail_all(job, failure.what());
+    return true;
+  }
+  bool again = false;
+  for (const gpu::JobOnDevice::Finding& finding : job->on_device->inspect(*plan_)) {
+    again |= finding.verdict == gpu::Verdict::Redo;
+    if (finding.verdict == gpu::Verdict::Error) add_error(job, {finding.row, finding.step, -1, {}, finding.error});
+  }
+  return !again;
+}
+
+void Engine::wait_for_device() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  for (;;) {
+    device_ready_.wait(lock, [this] { return closed_ || !issued_.empty(); });
+    if (closed_) return;
+    Job* job = issued_.front();
+    issued_.pop_front();
+    lock.unlock();
+    const bool done = settle(job);
+    lock.lock();
+    if (!done) job->segment = plan_->device_begin;
+    start_segment(job, &lock);
+  }
+}
+
+void Engine::fail_all(Job* job, const std::string& text) {
+  const int32_t step = plan_->segments[plan_->device_begin].steps.front();
+  for (int64_t r = 0; r < job->rows; ++r)
+    if (!job->failing[r]) add_error(job, {r, step, -1, {}, text});
 }
 
 void Engine::add_error(Job* job, RowError error) {
@@ -649,10 +793,13 @@ void Engine::close() {
     work_ready_.notify_all();
     job_done_.notify_all();
     python_ready_.notify_all();
+    device_ready_.notify_all();
   }
   std::lock_guard<std::mutex> hold(closing_);
   for (std::thread& t : workers_) t.join();
   workers_.clear();
+  for (const auto& job : jobs_)
+    if (job->on_device) job->on_device->rest();
 }
 
 size_t Engine::scratch_bytes() {

@@ -6,6 +6,10 @@
 // unless so many are parked that Python is what limits the rate.
 // Segments are barriers: a Python segment, or a step that reads other rows, starts when all rows have come so far.
 // Python segments with effects take the batches in order, whatever the threads and the prefetch depth.
+//
+// Segments on a GPU come last. Their rows describe themselves on the worker threads like those of any other segment;
+// then the whole batch is issued at once, and one thread waits for the device. Rows that the device could not do go
+// through those segments once more, with the step in question on the CPU.
 #pragma once
 #include <atomic>
 #include <condition_variable>
@@ -16,34 +20,46 @@
 #include <thread>
 #include <vector>
 
+#include "gpu_job.hpp"
 #include "plan.hpp"
 
 namespace stoker {
 
 // Output memory that is reused once the consumer has let go of it. After a fork the child leaks what it lets go of:
-// another thread of the parent may have held the lock.
+// another thread of the parent may have held the lock. With a `place` the memory is a GPU's.
 class BlockPool : public std::enable_shared_from_this<BlockPool> {
  public:
   struct Block {
     std::shared_ptr<BlockPool> pool;
     uint8_t* data = nullptr;
     size_t capacity = 0;
+    uintptr_t stream = kNoStream;  // on which a consumer works with GPU memory: who writes there next follows it
     Block() = default;
     Block(Block&& o) noexcept { *this = std::move(o); }
     Block& operator=(Block&& o) noexcept;
     ~Block();
   };
-  explicit BlockPool(size_t kept);
+  static constexpr uintptr_t kNoStream = ~uintptr_t{0};
+  explicit BlockPool(size_t kept, const gpu::Place* place = nullptr);
   Block take(size_t bytes);
   ~BlockPool();
 
  private:
   friend struct Block;
-  void give(uint8_t* data, size_t capacity);
+  struct Free {
+    uint8_t* data;
+    size_t capacity;
+    uintptr_t stream;
+  };
+  void give(const Free& block);
+  uint8_t* allocate(size_t* bytes);
+  void release(const Free& block) noexcept;
   const size_t kept_;  // most blocks that wait for use; the rest goes back to the system
   const int pid_;
+  const std::shared_ptr<gpu::Device> device_;
+  const std::shared_ptr<gpu::Account> account_;
   std::mutex mutex_;
-  std::vector<std::pair<uint8_t*, size_t>> free_;
+  std::vector<Free> free_;
 };
 
 // Memory and parameters of one row on its way through a segment.
@@ -66,6 +82,7 @@ struct OutputMemory {
   uint8_t* data = nullptr;      // dense base, or base of the packed rows
   bool supplied = false;        // by the consumer
   bool dense = true;
+  bool device = false;          // `data` is an address of a GPU's memory
   BlockPool::Block block;
   std::vector<int64_t> shapes;  // rows x rank
   std::vector<int64_t> offsets; // bytes from data
@@ -106,6 +123,7 @@ struct Job {
   int64_t remaining = 0;  // rows of the segment that are not finished
   bool inlined = false;   // runs on the caller's thread
   std::unique_ptr<Parked> resumed;  // inlined only: the row to go on with
+  std::unique_ptr<gpu::JobOnDevice> on_device;  // null without a GPU
 
   View* row(int64_t r) { return values.data() + r * static_cast<int64_t>(plan->values.size()); }
 };
@@ -120,7 +138,8 @@ enum class Wait : uint8_t { Done, Python, Timeout, Closed };
 
 class Engine {
  public:
-  Engine(std::shared_ptr<const Plan> plan, int threads);
+  // `place`: what the plan's device segments run on; null if it has none.
+  Engine(std::shared_ptr<const Plan> plan, int threads, std::unique_ptr<gpu::Place> place = nullptr);
   ~Engine();
 
   Job* acquire(int64_t rows);   // an idle job with room for `rows`
@@ -139,6 +158,7 @@ class Engine {
   void close();
   bool closed() const { return closed_.load(); }
   const Plan& plan() const { return *plan_; }
+  std::shared_ptr<gpu::Device> device() const { return place_ ? place_->device : nullptr; }
   int threads() const { return thread_count_; }
   size_t scratch_bytes();
   void give_context(std::unique_ptr<RowContext> context);
@@ -158,6 +178,11 @@ class Engine {
   void open_output(Job* job, const Output& output, OutputMemory* memory);
   bool may_start(const PythonWork& work) const;
   int32_t maker_of(int32_t value) const;
+  void segment_done(Job* job, std::unique_lock<std::mutex>* lock);
+  bool issue(Job* job);           // after the last device segment; false: the batch has failed as a whole
+  bool settle(Job* job);          // waits for the device; false: rows go through the device segments once more
+  void wait_for_device();         // a thread's work
+  void fail_all(Job* job, const std::string& text);
   RowEnd run_row(Job* job, int64_t row, size_t position, std::unique_ptr<RowContext>* context);
   bool run_step(Job* job, int64_t row, int32_t index, RowContext* context, bool* park);
   void row_done(Job* job);
@@ -166,9 +191,11 @@ class Engine {
 
   std::shared_ptr<const Plan> plan_;
   const int thread_count_;
-  std::shared_ptr<BlockPool> pool_;
-  std::mutex mutex_, closing_;
-  std::condition_variable work_ready_, job_done_, python_ready_;
+  const std::unique_ptr<gpu::Place> place_;
+  std::shared_ptr<BlockPool> pool_, device_pool_;
+  std::mutex mutex_, closing_, issuing_;
+  std::condition_variable work_ready_, job_done_, python_ready_, device_ready_;
+  std::deque<Job*> issued_;                         // batches that the device works on, oldest first
   std::atomic<int64_t> pending_{0};                 // runnable jobs and resumed rows, readable without the lock
   std::deque<Job*> runnable_;                       // native segments with unclaimed rows, oldest first
   std::deque<std::unique_ptr<Parked>> resumed_;

@@ -59,13 +59,29 @@ class Batch {
   virtual void launch(const Launch& launch) = 0;      // in order
 };
 
+enum class Verdict : uint8_t {
+  Good,
+  Redo,   // the row is made again, this step on the CPU (`Call::on_host`)
+  Error,  // `error` says why
+};
+
+// Memory for one batch that a kernel may take while it describes a row.
+class RowMemory {
+ public:
+  virtual ~RowMemory() = default;
+  // Host memory whose content the device gets; a view of it is a fit output of a kernel that makes a row on the CPU.
+  virtual uint8_t* host_room(size_t bytes) = 0;
+  virtual Address device_room(size_t bytes) = 0;
+};
+
 class Kernel : public stoker::Kernel {
  public:
   virtual size_t slot_bytes() const = 0;              // a multiple of 16
   virtual void launch(Batch& batch) const = 0;
-  // After the batch has finished, with what the device wrote to `report` (empty: nothing was asked for): false where
-  // a row needs its twin on the CPU.
-  virtual bool succeeded(const uint8_t* report, int64_t row) const { return (void)report, (void)row, true; }
+  // After the batch has finished, for kernels that asked for a `report`: what the device wrote about a row.
+  virtual Verdict judge(const uint8_t* report, int64_t row, std::string* error) const {
+    return (void)report, (void)row, (void)error, Verdict::Good;
+  }
 };
 
 }  // namespace stoker::gpu

@@ -12,11 +12,16 @@
 namespace stoker {
 
 struct Job;
+namespace gpu {
+class Kernel;
+class RowMemory;
+}  // namespace gpu
 
 enum class Outcome : uint8_t {
   Ok,
   Python,  // this row needs the kernel's Python twin; the row is parked until it has run
   Error,   // Call::error says why
+  OnHost,  // of a kernel on a GPU: the output is there already, in host memory; the device has nothing to do
 };
 
 // What a kernel gets for one row (and one frame).
@@ -27,9 +32,13 @@ struct Call {
   Job& job;
   int64_t row;
   Scratch* work;              // kWorkAreas areas, the thread's own
-  Scratch* own;               // the memory of output 0, for kernels that allocate
+  Room* own;                  // the memory of output 0, for kernels that allocate
   std::string* error;
-  uint8_t* slot = nullptr;    // on a GPU: where the row describes itself (gpu.hpp)
+  // For kernels on a GPU (gpu.hpp):
+  uint8_t* slot = nullptr;                // where the row describes itself
+  const View* const* host_in = nullptr;   // the inputs as the host has them; `in` are as the device finds them
+  gpu::RowMemory* memory = nullptr;
+  bool on_host = false;                   // the device could not do this row
 };
 constexpr int kWorkAreas = 4;
 
@@ -50,6 +59,8 @@ enum class Where : uint8_t {
   Output,   // written into the memory of output `slot`
   Input,    // fed by the caller
   Alias,    // a view of another value
+  Upload,   // in host memory that a GPU gets
+  Device,   // in a GPU's memory
 };
 
 struct Value {
@@ -81,10 +92,13 @@ struct Step {
   int32_t frames = -1;                        // register with the number of frames, or -1
   std::vector<uint8_t> framed_in;             // inputs that are sliced per frame
   bool ordered = false;                       // Python with effects: one batch after the other
+  const gpu::Kernel* on_device = nullptr;     // the kernel, if it is one of a GPU
 };
 
+enum class Runs : uint8_t { Native, Python, Device };
+
 struct Segment {
-  bool python = false;
+  Runs runs = Runs::Native;
   std::vector<int32_t> steps;
   std::vector<int32_t> opens;  // outputs whose memory is allocated when this segment starts
   bool ordered = false;        // has an ordered step
@@ -93,6 +107,7 @@ struct Segment {
 struct Output {
   int32_t value;
   bool fixed = false;             // every row has `shape`; memory may come from the consumer
+  bool device = false;            // in a GPU's memory
   std::vector<int64_t> shape;
   ScalarCode scalars;             // else: extents of one row, from values of earlier segments
   std::vector<int32_t> extents;
@@ -108,18 +123,9 @@ struct Plan {
   size_t registers = 0;    // the longest scalar code
   size_t parameters = 0;   // the most of one step
   size_t ordered_end = 0;  // segments up to here include all ordered ones
+  size_t device_begin = 0; // segments from here on run on the device
 
-  void finish() {
-    for (size_t i = 0; i < segments.size(); ++i) {
-      for (const int32_t s : segments[i].steps) segments[i].ordered |= steps[s].ordered;
-      if (segments[i].ordered) ordered_end = i + 1;
-    }
-    for (const Step& s : steps) {
-      registers = std::max(registers, s.scalars.code.size());
-      parameters = std::max(parameters, s.params.size());
-    }
-    for (const Output& o : outputs) registers = std::max(registers, o.scalars.code.size());
-  }
+  void finish();
 };
 
 }  // namespace stoker

@@ -27,6 +27,7 @@ constexpr int64_t size_of(DType t) {
 struct View {
   uint8_t* data = nullptr;
   DType dtype = DType::U8;
+  bool device = false;  // `data` is an address of a GPU's memory
   int32_t rank = 0;
   int64_t shape[kMaxRank] = {};
   int64_t stride[kMaxRank] = {};
@@ -58,11 +59,20 @@ inline void count_allocation(size_t bytes) {
   if (bytes >= 4096) large_allocations.fetch_add(1, std::memory_order_relaxed);
 }
 
+// Where a kernel takes memory whose size it learns while it runs.
+class Room {
+ public:
+  virtual uint8_t* get(size_t bytes) = 0;
+
+ protected:
+  ~Room() = default;
+};
+
 // Working memory that only grows, so that the steady state allocates nothing. Contents are lost on growth. It takes at
 // least twice what is asked for: larger rows come later, and pages that nobody touches cost nothing.
-class Scratch {
+class Scratch final : public Room {
  public:
-  uint8_t* get(size_t bytes) {
+  uint8_t* get(size_t bytes) override {
     if (bytes > capacity_) {
       size_t want = 4096;
       while (want / 2 < bytes) want *= 2;

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Devices, compiled kernels and device memory, as the planner and the executor see them.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "bind_gpu.hpp"
+#include "gpu_job.hpp"
+
+namespace nb = nanobind;
+
+namespace stoker {
+
+namespace {
+
+constexpr uintptr_t kLegacyStream = 1;  // also what DLPack and the driver call it
+
+struct NumPyType {
+  char kind;
+  uint8_t bytes;
+};
+NumPyType numpy_type(DType t) {
+  switch (t) {
+    case DType::Bool: return {'b', 1};
+    case DType::U8: return {'u', 1};
+    case DType::U16: return {'u', 2};
+    case DType::U32: return {'u', 4};
+    case DType::U64: return {'u', 8};
+    case DType::I8: return {'i', 1};
+    case DType::I16: return {'i', 2};
+    case DType::I32: return {'i', 4};
+    case DType::I64: return {'i', 8};
+    case DType::F16: return {'f', 2};
+    case DType::F32: return {'f', 4};
+    default: return {'f', 8};
+  }
+}
+
+nb::object capsule(DeviceArray& a, nb::handle self, nb::object stream) {
+  a.block->stream = stream.is_none() || nb::cast<int64_t>(stream) < 1 ? kLegacyStream
+                                                                      : static_cast<uintptr_t>(nb::cast<int64_t>(stream));
+  std::vector<size_t> shape(a.shape.begin(), a.shape.end());
+  const int device = a.device->number();
+  nb::ndarray<> array(a.data, shape.size(), shape.data(), self, nullptr, dlpack_of(a.dtype),
+                      device < 0 ? nb::device::cpu::value : nb::device::cuda::value, device < 0 ? 0 : device);
+  return nb::cast(array).attr("__dlpack__")();
+}
+
+nb::dict cuda_interface(DeviceArray& a) {
+  a.block->stream = kLegacyStream;
+  const NumPyType type = numpy_type(a.dtype);
+  nb::list shape;
+  for (const int64_t n : a.shape) shape.append(n);
+  nb::dict d;
+  d["shape"] = nb::tuple(shape);
+  d["typestr"] = std::string(type.bytes == 1 ? "|" : "<") + type.kind + std::to_string(type.bytes);
+  d["data"] = nb::make_tuple(reinterpret_cast<uintptr_t>(a.data), false);
+  d["strides"] = nb::none();
+  d["version"] = 3;
+  return d;
+}
+
+nb::bytes host_copy(const DeviceArray& a) {
+  size_t bytes = static_cast<size_t>(size_of(a.dtype));
+  for (const int64_t n : a.shape) bytes *= static_cast<size_t>(n);
+  std::string content(bytes, '\0');
+  if (bytes) {
+    a.device->enter();
+    a.device->copy_out(reinterpret_cast<uint8_t*>(content.data()), reinterpret_cast<gpu::Address>(a.data), bytes);
+    const gpu::Event done = a.device->record();
+    a.device->await(done);
+    a.device->forget(done);
+  }
+  return nb::bytes(content.data(), content.size());
+}
+
+}  // namespace
+
+void bind_gpu(nb::module_& m) {
+  nb::module_ gpu_module = m.def_submodule("gpu", "Devices, compiled kernels and device memory.");
+  nb::exception<gpu::DeviceFailure>(gpu_module, "DeviceFailure", PyExc_RuntimeError);
+  nb::class_<gpu::Function>(gpu_module, "Function").def_prop_ro("name", [](const gpu::Function& f) { return f.name; });
+  nb::class_<gpu::Module>(gpu_module, "Module")
+      .def("function", [](gpu::Module& module, const std::string& name, uint32_t dynamic_shared_bytes) {
+        return std::const_pointer_cast<gpu::Function>(module.function(name, dynamic_shared_bytes));
+      }, nb::arg("name"), nb::arg("dynamic_shared_bytes") = 0);
+  nb::class_<gpu::Device>(gpu_module, "Device")
+      .def_prop_ro("number", &gpu::Device::number)
+      .def_prop_ro("name", &gpu::Device::name)
+      .def_prop_ro("architecture", &gpu::Device::architecture)
+      .def_prop_ro("free_bytes", [](gpu::Device& d) { return d.enter(), d.free_bytes(); })
+      .def("load", [](gpu::Device& d, nb::bytes image) { return d.load(image.c_str(), image.size()); });
+  gpu_module.def("open_cuda", &gpu::open_cuda, nb::arg("number"), nb::call_guard<nb::gil_scoped_release>());
+  gpu_module.def("open_null", &gpu::open_null);
+  gpu_module.def("count_cuda", &gpu::count_cuda, nb::call_guard<nb::gil_scoped_release>());
+  nb::class_<DeviceArray>(gpu_module, "DeviceArray")
+      .def_prop_ro("shape", [](const DeviceArray& a) {
+        nb::list shape;
+        for (const int64_t n : a.shape) shape.append(n);
+        return nb::tuple(shape);
+      })
+      .def_prop_ro("dtype", [](const DeviceArray& a) { return static_cast<int>(a.dtype); })
+      .def_prop_ro("pointer", [](const DeviceArray& a) { return reinterpret_cast<uintptr_t>(a.data); })
+      .def_prop_ro("device_id", [](const DeviceArray& a) { return a.device->number(); })
+      .def("row", [](const DeviceArray& a, int64_t i) {
+        if (a.shape.empty() || i < 0 || i >= a.shape[0]) throw nb::index_error();
+        DeviceArray row = a;
+        row.shape.erase(row.shape.begin());
+        int64_t bytes = size_of(a.dtype);
+        for (const int64_t n : row.shape) bytes *= n;
+        row.data += i * bytes;
+        return row;
+      })
+      .def("to_host", &host_copy)
+      .def("__dlpack__", [](nb::handle self, nb::object stream, const nb::kwargs&) {
+        return capsule(nb::cast<DeviceArray&>(self), self, stream);
+      }, nb::arg("stream") = nb::none(), nb::arg("kwargs"))
+      .def("__dlpack_device__", [](const DeviceArray& a) {
+        const int device = a.device->number();
+        return device < 0 ? nb::make_tuple(1, 0) : nb::make_tuple(2, device);
+      })
+      .def_prop_ro("__cuda_array_interface__", &cuda_interface);
+}
+
+nb::object device_output(Job* job, const Value& value, OutputMemory& memory, const std::shared_ptr<gpu::Device>& device) {
+  DeviceArray whole;
+  whole.device = device;
+  whole.block = std::make_shared<BlockPool::Block>(std::move(memory.block));
+  whole.data = memory.data;
+  whole.dtype = value.dtype;
+  const auto extents = [&](int64_t row) {
+    const int64_t* first = memory.shapes.data() + row * value.rank;
+    return std::vector<int64_t>(first, first + value.rank);
+  };
+  if (memory.dense) {
+    whole.shape = job->rows ? extents(0) : std::vector<int64_t>(static_cast<size_t>(value.rank));
+    whole.shape.insert(whole.shape.begin(), job->rows);
+    return nb::cast(std::move(whole));
+  }
+  nb::list rows;
+  for (int64_t r = 0; r < job->rows; ++r) {
+    DeviceArray row = whole;
+    row.data += memory.offsets[static_cast<size_t>(r)];
+    row.shape = extents(r);
+    rows.append(nb::cast(std::move(row)));
+  }
+  return rows;
+}
+
+}  // namespace stoker

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+// CUDA through its driver's library, which is opened when the first device is: the package needs no CUDA to be built,
+// and one build serves machines with and without.
+#include <dlfcn.h>
+
+#include <mutex>
+
+#include "gpu_device.hpp"
+
+namespace stoker::gpu {
+
+namespace {
+
+// The part of the driver's interface that is used here, as its documentation gives it (CUDA Driver API 12 and 13).
+using Result = int;
+using Handle = void*;
+constexpr int kSuccess = 0, kNotReady = 600, kOutOfMemory = 2;
+constexpr int kCapabilityMajor = 75, kCapabilityMinor = 76;
+constexpr unsigned kStreamNonBlocking = 1, kEventBlockingSync = 1, kEventDisableTiming = 2, kHostPortable = 1;
+constexpr int kMaxDynamicShared = 8;
+constexpr uint32_t kPlainSharedBytes = 48 * 1024;  // what a kernel may ask for without saying so before
+
+struct Driver {
+  void* library = nullptr;
+  Result (*init)(unsigned);
+  Result (*error_string)(Result, const char**);
+  Result (*device_count)(int*);
+  Result (*device_get)(int*, int);
+  Result (*device_name)(char*, int, int);
+  Result (*device_attribute)(int*, int, int);
+  Result (*context_retain)(Handle*, int);
+  Result (*context_release)(int);
+  Result (*context_set)(Handle);
+  Result (*priority_range)(int*, int*);
+  Result (*memory_info)(size_t*, size_t*);
+  Result (*memory_allocate)(Address*, size_t);
+  Result (*memory_free)(Address);
+  Result (*host_allocate)(void**, size_t, unsigned);
+  Result (*host_free)(void*);
+  Result (*copy_in)(Address, const void*, size_t, Handle);
+  Result (*copy_out)(void*, Address, size_t, Handle);
+  Result (*fill)(Address, unsigned char, size_t, Handle);
+  Result (*stream_create)(Handle*, unsigned, int);
+  Result (*stream_destroy)(Handle);
+  Result (*stream_wait)(Handle, Handle, unsigned);
+  Result (*stream_synchronize)(Handle);
+  Result (*event_create)(Handle*, unsigned);
+  Result (*event_destroy)(Handle);
+  Result (*event_record)(Handle, Handle);
+  Result (*event_query)(Handle);
+  Result (*event_synchronize)(Handle);
+  Result (*module_load)(Handle*, const void*);
+  Result (*module_unload)(Handle);
+  Result (*module_function)(Handle*, Handle, const char*);
+  Result (*function_attribute)(Handle, int, int);
+  Result (*launch)(Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Handle, void**, void**);
+
+  template <typename F>
+  void find(F& function, const char* name) {
+    function = reinterpret_cast<F>(::dlsym(library, name));
+    if (!function) throw DeviceFailure(std::string("the CUDA driver is too old: it has no ") + name);
+  }
+  void check(Result result, const char* what) const {
+    if (result == kSuccess) return;
+    if (result == kOutOfMemory) throw std::bad_alloc();
+    const char* text = nullptr;
+    error_string(result, &text);
+    throw DeviceFailure(std::string(what) + ": " + (text ? text : "unknown error") + " (CUDA error " +
+                        std::to_string(result) + ")");
+  }
+};
+
+Driver load_driver() {
+  Driver d;
+  d.library = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (!d.library) throw DeviceFailure("there is no CUDA driver (libcuda.so.1) on this machine");
+  d.find(d.init, "cuInit");
+  d.find(d.error_string, "cuGetErrorString");
+  d.find(d.device_count, "cuDeviceGetCount");
+  d.find(d.device_get, "cuDeviceGet");
+  d.find(d.device_name, "cuDeviceGetName");
+  d.find(d.device_attribute, "cuDeviceGetAttribute");
+  d.find(d.context_retain, "cuDevicePrimaryCtxRetain");
+  d.find(d.context_release, "cuDevicePrimaryCtxRelease_v2");
+  d.find(d.context_set, "cuCtxSetCurrent");
+  d.find(d.priority_range, "cuCtxGetStreamPriorityRange");
+  d.find(d.memory_info, "cuMemGetInfo_v2");
+  d.find(d.memory_allocate, "cuMemAlloc_v2");
+  d.find(d.memory_free, "cuMemFree_v2");
+  d.find(d.host_allocate, "cuMemHostAlloc");
+  d.find(d.host_free, "cuMemFreeHost");
+  d.find(d.copy_in, "cuMemcpyHtoDAsync_v2");
+  d.find(d.copy_out, "cuMemcpyDtoHAsync_v2");
+  d.find(d.fill, "cuMemsetD8Async");
+  d.find(d.stream_create, "cuStreamCreateWithPriority");
+  d.find(d.stream_destroy, "cuStreamDestroy_v2");
+  d.find(d.stream_wait, "cuStreamWaitEvent");
+  d.find(d.stream_synchronize, "cuStreamSynchronize");
+  d.find(d.event_create, "cuEventCreate");
+  d.find(d.event_destroy, "cuEventDestroy_v2");
+  d.find(d.event_record, "cuEventRecord");
+  d.find(d.event_query, "cuEventQuery");
+  d.find(d.event_synchronize, "cuEventSynchronize");
+  d.find(d.module_load, "cuModuleLoadData");
+  d.find(d.module_unload, "cuModuleUnload");
+  d.find(d.module_function, "cuModuleGetFunction");
+  d.find(d.function_attribute, "cuFuncSetAttribute");
+  d.find(d.launch, "cuLaunchKernel");
+  d.check(d.init(0), "the CUDA driver does not start");
+  return d;
+}
+
+const Driver& driver() {
+  static const Driver loaded = load_driver();  // tried again after a failure
+  return loaded;
+}
+
+class CudaDevice : public Device, public std::enable_shared_from_this<CudaDevice> {
+ public:
+  explicit CudaDevice(int number) : d_(driver()), number_(number) {
+    int count = 0;
+    d_.check(d_.device_count(&count), "the CUDA devices cannot be counted");
+    if (number < 0 || number >= count)
+      throw DeviceFailure("expected a device below " + std::to_string(count) + " (the number of CUDA devices), got " +
+                          std::to_string(number));
+    d_.check(d_.device_get(&device_, number), "the CUDA device cannot be opened");
+    d_.check(d_.context_retain(&context_, device_), "the CUDA device cannot be used");
+    enter();
+    int least = 0, greatest = 0;
+    d_.check(d_.priority_range(&least, &greatest), "stream priorities");
+    d_.check(d_.stream_create(&work_, kStreamNonBlocking, least), "a stream cannot be made");
+    d_.check(d_.stream_create(&copies_, kStreamNonBlocking, least), "a stream cannot be made");
+    d_.check(d_.event_create(&copied_, kEventDisableTiming), "an event cannot be made");
+    d_.check(d_.event_create(&followed_, kEventDisableTiming), "an event cannot be made");
+  }
+  ~CudaDevice() override {
+    // A process that ends may have taken the driver down before; failures here have nobody to tell.
+    d_.context_set(context_);
+    for (const Handle event : spare_events_) d_.event_destroy(event);
+    d_.event_destroy(copied_);
+    d_.event_destroy(followed_);
+    d_.stream_destroy(work_);
+    d_.stream_destroy(copies_);
+    d_.context_release(device_);
+  }
+
+  int number() const override { return number_; }
+  std::string name() const override {
+    char text[256] = {};
+    d_.check(d_.device_name(text, sizeof text, device_), "the device's name");
+    return text;
+  }
+  int architecture() const override {
+    int major = 0, minor = 0;
+    d_.check(d_.device_attribute(&major, kCapabilityMajor, device_), "compute capability");
+    d_.check(d_.device_attribute(&minor, kCapabilityMinor, device_), "compute capability");
+    return 10 * major + minor;
+  }
+  void enter() override { d_.check(d_.context_set(context_), "the device's context"); }
+
+  uint8_t* pin(size_t bytes) override {
+    void* memory = nullptr;
+    d_.check(d_.host_allocate(&memory, bytes, kHostPortable), "page-locked memory");
+    return static_cast<uint8_t*>(memory);
+  }
+  void unpin(uint8_t* memory) noexcept override { d_.host_free(memory); }
+  Address allocate(size_t bytes) override {
+    Address memory = 0;
+    d_.check(d_.memory_allocate(&memory, bytes), "device memory");
+    return memory;
+  }
+  void free(Address memory) noexcept override { d_.memory_free(memory); }
+
+  void copy_in(Address to, const uint8_t* from, size_t bytes) override {
+    d_.check(d_.copy_in(to, from, bytes, copies_), "a copy to the device");
+  }
+  void join_copies() override {
+    d_.check(d_.event_record(copied_, copies_), "an event");
+    d_.check(d_.stream_wait(work_, copied_, 0), "waiting for copies");
+  }
+  void copy_out(uint8_t* to, Address from, size_t bytes) override {
+    d_.check(d_.copy_out(to, from, bytes, work_), "a copy from the device");
+  }
+  void zero(Address memory, size_t bytes) override { d_.check(d_.fill(memory, 0, bytes, work_), "filling memory"); }
+  void launch(const Launch& l) override {
+    void* arguments[Launch::kMaxArguments];
+    for (int i = 0; i < l.arguments; ++i) arguments[i] = const_cast<uint64_t*>(&l.argument[i]);
+    d_.check(d_.launch(l.function->handle, l.grid[0], l.grid[1], l.grid[2], l.block[0], l.block[1], l.block[2],
+                       l.shared_bytes, work_, arguments, nullptr),
+             l.function->name.c_str());
+  }
+
+  Event record() override {
+    Handle event = nullptr;
+    {
+      std::lock_guard<std::mutex> hold(mutex_);
+      if (!spare_events_.empty()) {
+        event = spare_events_.back();
+        spare_events_.pop_back();
+      }
+    }
+    if (!event) d_.check(d_.event_create(&event, kEventDisableTiming | kEventBlockingSync), "an event cannot be made");
+    d_.check(d_.event_record(event, work_), "an event");
+    return event;
+  }
+  bool passed(Event event) override {
+    const Result result = d_.event_query(event);
+    if (result != kNotReady) d_.check(result, "work on the device");
+    return result == kSuccess;
+  }
+  void await(Event event) override { d_.check(d_.event_synchronize(event), "work on the device"); }
+  void forget(Event event) noexcept override {
+    std::lock_guard<std::mutex> hold(mutex_);
+    spare_events_.push_back(event);
+  }
+  void follow(uintptr_t stream) override {
+    std::lock_guard<std::mutex> hold(mutex_);
+    d_.check(d_.event_record(followed_, reinterpret_cast<Handle>(stream)), "the consumer's stream");
+    d_.check(d_.stream_wait(work_, followed_, 0), "waiting for the consumer's stream");
+  }
+
+  std::shared_ptr<Module> load(const void* image, size_t bytes) override;
+  uint64_t free_bytes() override {
+    size_t free = 0, total = 0;
+    d_.check(d_.memory_info(&free, &total), "the device's memory");
+    return free;
+  }
+
+ private:
+  friend class CudaModule;
+  const Driver& d_;
+  const int number_;
+  int device_ = 0;
+  Handle context_ = nullptr, work_ = nullptr, copies_ = nullptr, copied_ = nullptr, followed_ = nullptr;
+  std::mutex mutex_;
+  std::vector<Handle> spare_events_;
+};
+
+class CudaModule : public Module {
+ public:
+  CudaModule(std::shared_ptr<CudaDevice> device, const void* image) : device_(std::move(device)) {
+    device_->enter();
+    device_->d_.check(device_->d_.module_load(&handle_, image), "a compiled kernel cannot be loaded");
+  }
+  ~CudaModule() override {
+    device_->d_.context_set(device_->context_);
+    device_->d_.module_unload(handle_);
+  }
+  std::shared_ptr<const Function> function(const std::string& name, uint32_t dynamic_shared_bytes) override {
+    auto found = std::make_shared<Function>();
+    found->name = name;
+    device_->enter();
+    device_->d_.check(device_->d_.module_function(&found->handle, handle_, name.c_str()), name.c_str());
+    if (dynamic_shared_bytes > kPlainSharedBytes)
+      device_->d_.check(device_->d_.function_attribute(found->handle, kMaxDynamicShared,
+                                                       static_cast<int>(dynamic_shared_bytes)),
+                        name.c_str());
+    return found;
+  }
+
+ private:
+  std::shared_ptr<CudaDevice> device_;
+  Handle handle_ = nullptr;
+};
+
+std::shared_ptr<Module> CudaDevice::load(const void* image, size_t) {
+  return std::make_shared<CudaModule>(shared_from_this(), image);
+}
+
+}  // namespace
+
+std::shared_ptr<Device> open_cuda(int number) { return std::make_shared<CudaDevice>(number); }
+
+int count_cuda() {
+  int count = 0;
+  try {
+    if (driver().device_count(&count) != kSuccess) return 0;
+  } catch (const std::exception&) {
+    return 0;
+  }
+  return count;
+}
+
+}  // namespace stoker::gpu

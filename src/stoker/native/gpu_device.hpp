@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// A device as the run loop uses it: memory, two streams, events, launches. One implementation talks to CUDA's driver,
+// opened at run time (gpu_cuda.cpp); the other keeps everything in host memory (gpu_null.cpp), so that planning, memory
+// and kernels that are compiled for the CPU can be tested on any machine.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "gpu.hpp"
+
+namespace stoker::gpu {
+
+// What the driver refused, with its own words.
+class DeviceFailure : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+using Event = void*;
+
+// Kernels that were loaded together; it keeps them loaded.
+class Module {
+ public:
+  virtual ~Module() = default;
+  // Throws DeviceFailure for a name that is not there. `dynamic_shared_bytes`: the most it will be launched with.
+  virtual std::shared_ptr<const Function> function(const std::string& name, uint32_t dynamic_shared_bytes) = 0;
+};
+
+// All calls may come from any thread, which `enter` has prepared. Copies to the device run on a stream of their own;
+// work waits for those that were issued before it. Both have the lowest priority, so that the consumer's model comes
+// first.
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual int number() const = 0;
+  virtual std::string name() const = 0;
+  virtual int architecture() const = 0;  // 90 for compute capability 9.0; 0 for none
+  virtual void enter() = 0;              // prepare the calling thread
+
+  virtual uint8_t* pin(size_t bytes) = 0;  // host memory that copies read and write; throws std::bad_alloc
+  virtual void unpin(uint8_t* memory) noexcept = 0;
+  virtual Address allocate(size_t bytes) = 0;  // throws std::bad_alloc
+  virtual void free(Address memory) noexcept = 0;
+
+  virtual void copy_in(Address to, const uint8_t* from, size_t bytes) = 0;
+  virtual void join_copies() = 0;  // work issued from now on waits for the copies issued so far
+  virtual void copy_out(uint8_t* to, Address from, size_t bytes) = 0;  // part of the work
+  virtual void zero(Address memory, size_t bytes) = 0;                 // part of the work
+  virtual void launch(const Launch& launch) = 0;                       // part of the work
+
+  virtual Event record() = 0;                 // passed when all work so far is done
+  virtual bool passed(Event event) = 0;
+  virtual void await(Event event) = 0;        // on the host, without spinning
+  virtual void forget(Event event) noexcept = 0;
+  // Work issued from now on waits for what a consumer has issued to its stream so far.
+  virtual void follow(uintptr_t stream) = 0;
+
+  virtual std::shared_ptr<Module> load(const void* image, size_t bytes) = 0;
+  virtual uint64_t free_bytes() = 0;  // of its memory, at this moment
+};
+
+// Device `number` of CUDA. Throws DeviceFailure that says what is missing: the driver, the device, its age.
+std::shared_ptr<Device> open_cuda(int number);
+// How many CUDA devices there are; 0 without a driver.
+int count_cuda();
+
+// Host memory in place of a device. A module's image is the path of a shared library whose functions
+// `void name(const Launch*)` run a launch; with an empty path every function exists and does nothing.
+std::shared_ptr<Device> open_null();
+
+}  // namespace stoker::gpu

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu_job.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "engine.hpp"
+
+namespace stoker::gpu {
+
+namespace {
+
+// Copies any view into contiguous memory of the same type.
+void copy_contiguous(const View& from, uint8_t* to) {
+  const size_t item = static_cast<size_t>(size_of(from.dtype));
+  if (from.contiguous()) {
+    std::memcpy(to, from.data, item * static_cast<size_t>(from.elements()));
+    return;
+  }
+  int64_t at[kMaxRank] = {};
+  const uint8_t* p = from.data;
+  for (int64_t left = from.elements(); left > 0; --left, to += item) {
+    std::memcpy(to, p, item);
+    for (int d = from.rank - 1; d >= 0; --d) {
+      p += from.stride[d];
+      if (++at[d] < from.shape[d]) break;
+      p -= from.stride[d] * from.shape[d];
+      at[d] = 0;
+    }
+  }
+}
+
+}  // namespace
+
+class JobOnDevice::StepBatch : public Batch {
+ public:
+  StepBatch(JobOnDevice& job, OnStep& step) : job_(job), step_(step) {}
+  int64_t rows() const override { return job_.rows_; }
+  bool active(int64_t row) const override { return step_.active[static_cast<size_t>(row)] != 0; }
+  const uint8_t* slots() const override { return step_.slots; }
+  Address device_slots() const override { return step_.device_slots; }
+  Address scratch(size_t bytes) override { return job_.work_.take(bytes).device; }
+  uint8_t* upload(size_t bytes, Address* device) override {
+    const Arena::Piece piece = job_.upload_.take(bytes);
+    *device = piece.device;
+    return piece.host;
+  }
+  Address report(size_t bytes) override {
+    if (step_.report_bytes == 0) {
+      const Arena::Piece piece = job_.upload_.take(bytes);  // zeroed by the copy to the device
+      std::memset(piece.host, 0, bytes);
+      step_.report = piece.device;
+      step_.report_host = piece.host;
+      step_.report_bytes = bytes;
+    }
+    return step_.report;
+  }
+  void launch(const Launch& launch) override { job_.launches_.push_back(launch); }
+
+ private:
+  JobOnDevice& job_;
+  OnStep& step_;
+};
+
+JobOnDevice::JobOnDevice(const Place& place, const Plan& plan)
+    : place_(place), upload_(place.device, place.account, true), work_(place.device, place.account, false),
+      steps_(plan.steps.size()) {
+  for (size_t s = 0; s < steps_.size(); ++s)
+    if (plan.steps[s].on_device) steps_[s].slot_bytes = plan.steps[s].on_device->slot_bytes();
+}
+
+JobOnDevice::~JobOnDevice() { rest(); }  // the device must not work in memory that goes away
+
+void JobOnDevice::rest() noexcept {
+  try {
+    await();
+  } catch (const std::exception&) {
+    // It has failed as a whole: it works no more.
+  }
+}
+
+void JobOnDevice::follow(uintptr_t stream) {
+  if (std::find(followed_.begin(), followed_.end(), stream) == followed_.end()) followed_.push_back(stream);
+}
+
+void JobOnDevice::begin(int64_t rows) {
+  await();
+  rows_ = rows;
+  upload_.reset();
+  work_.reset();
+  planned_.clear();
+  launches_.clear();
+  redo_.clear();
+  followed_.clear();
+}
+
+void JobOnDevice::open(const std::vector<int32_t>& steps) {
+  for (const int32_t s : steps) {
+    OnStep& step = on(s);
+    step.active.assign(static_cast<size_t>(rows_), 0);
+    step.report_bytes = 0;
+    step.report_host = nullptr;
+    if (step.slot_bytes == 0) continue;
+    const size_t bytes = step.slot_bytes * static_cast<size_t>(rows_);
+    const Arena::Piece piece = upload_.take(bytes);
+    std::memset(piece.host, 0, bytes);
+    step.slots = piece.host;
+    step.device_slots = piece.device;
+  }
+}
+
+uint8_t* JobOnDevice::slot(int32_t step, int64_t row) {
+  OnStep& s = on(step);
+  return s.slots + s.slot_bytes * static_cast<size_t>(row);
+}
+
+View JobOnDevice::on_device(const View& view) {
+  if (view.device) return view;
+  View moved = view;
+  moved.device = true;
+  Address address = upload_.behind(view.data);
+  if (!address) {
+    const Arena::Piece piece = upload_.take(static_cast<size_t>(view.elements() * size_of(view.dtype)));
+    copy_contiguous(view, piece.host);
+    moved.set_contiguous_strides();
+    address = piece.device;
+  }
+  moved.data = reinterpret_cast<uint8_t*>(address);
+  return moved;
+}
+
+void JobOnDevice::plan_launches(const Plan& plan, const std::vector<int32_t>& steps) {
+  for (const int32_t s : steps) {
+    const auto* kernel = plan.steps[static_cast<size_t>(s)].on_device;
+    if (!kernel) continue;
+    StepBatch batch(*this, on(s));
+    kernel->launch(batch);
+    planned_.push_back(s);
+  }
+}
+
+void JobOnDevice::issue() {
+  Device& device = *place_.device;
+  device.enter();
+  for (const uintptr_t stream : followed_) device.follow(stream);
+  upload_.send();
+  device.join_copies();
+  for (const Launch& launch : launches_) device.launch(launch);
+  launches_.clear();
+  for (const int32_t s : planned_) {
+    const OnStep& step = on(s);
+    if (step.report_bytes) device.copy_out(step.report_host, step.report, step.report_bytes);
+  }
+  finished_ = device.record();
+  issued_ = true;
+}
+
+void JobOnDevice::await() {
+  if (!issued_) return;
+  issued_ = false;
+  place_.device->enter();
+  place_.device->await(finished_);
+  place_.device->forget(finished_);
+}
+
+std::vector<JobOnDevice::Finding> JobOnDevice::inspect(const Plan& plan) {
+  std::vector<Finding> found;
+  for (const int32_t s : planned_) {
+    const OnStep& step = on(s);
+    const Kernel* kernel = plan.steps[static_cast<size_t>(s)].on_device;
+    for (int64_t row = 0; step.report_bytes && row < rows_; ++row) {
+      if (!step.active[static_cast<size_t>(row)]) continue;
+      Finding finding{row, s, Verdict::Good, {}};
+      finding.verdict = kernel->judge(step.report_host, row, &finding.error);
+      if (finding.verdict == Verdict::Good) continue;
+      if (finding.verdict == Verdict::Redo && redone(row)) {
+        finding.verdict = Verdict::Error;
+        finding.error = "the device could not make this row, and the CPU left it to the device again";
+      }
+      found.push_back(std::move(finding));
+    }
+  }
+  for (const Finding& finding : found) {
+    if (finding.verdict != Verdict::Redo) continue;
+    redo_.resize(static_cast<size_t>(rows_));
+    redo_[static_cast<size_t>(finding.row)] = 1;
+  }
+  planned_.clear();
+  return found;
+}
+
+}  // namespace stoker::gpu

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a batch has on a device: its memory, the descriptions of its rows, and the launches that they become.
+#pragma once
+#include "gpu_memory.hpp"
+
+namespace stoker {
+struct Plan;
+struct Job;
+}  // namespace stoker
+
+namespace stoker::gpu {
+
+// Everything that a plan with device steps runs on.
+struct Place {
+  std::shared_ptr<Device> device;
+  std::shared_ptr<Account> account = std::make_shared<Account>();
+};
+
+class JobOnDevice : public RowMemory {
+ public:
+  JobOnDevice(const Place& place, const Plan& plan);
+  ~JobOnDevice() override;
+
+  // A new batch begins; nothing of the last one is in use any more.
+  void begin(int64_t rows);
+  // Room for the descriptions of a segment's rows, zeroed.
+  void open(const std::vector<int32_t>& steps);
+  uint8_t* slot(int32_t step, int64_t row);
+  void described(int32_t step, int64_t row) { on(step).active[static_cast<size_t>(row)] = 1; }
+
+  // Where the device finds a value: `view` with its device address. Host values that are not in the mirrored arena are
+  // copied there.
+  View on_device(const View& view);
+  uint8_t* host_room(size_t bytes) override { return upload_.take(bytes).host; }
+  Address device_room(size_t bytes) override { return work_.take(bytes).device; }
+
+  // The work has to follow a consumer's stream: memory that it writes may still be read there.
+  void follow(uintptr_t stream);
+
+  // Turns the described steps of a segment into launches. They are issued by `issue`, with those of other segments.
+  void plan_launches(const Plan& plan, const std::vector<int32_t>& steps);
+  // Issues all copies and launches so far; `finished` will be passed after them.
+  void issue();
+  void await();
+  void rest() noexcept;  // as `await`, whatever state the device is in
+  struct Finding {
+    int64_t row;
+    int32_t step;
+    Verdict verdict;
+    std::string error;
+  };
+  // After `await`: what is not as it should be. Rows to be made again are marked for the CPU.
+  std::vector<Finding> inspect(const Plan& plan);
+  bool redone(int64_t row) const { return !redo_.empty() && redo_[static_cast<size_t>(row)]; }
+
+ private:
+  struct OnStep {
+    uint8_t* slots = nullptr;
+    Address device_slots = 0;
+    size_t slot_bytes = 0;
+    std::vector<uint8_t> active;
+    Address report = 0;
+    size_t report_bytes = 0;
+    uint8_t* report_host = nullptr;
+  };
+  class StepBatch;
+  OnStep& on(int32_t step) { return steps_[static_cast<size_t>(step)]; }
+
+  Place place_;
+  Arena upload_, work_;
+  std::vector<OnStep> steps_;
+  std::vector<int32_t> planned_;  // steps with launches, in order
+  std::vector<Launch> launches_;
+  std::vector<uint8_t> redo_;
+  int64_t rows_ = 0;
+  Event finished_ = nullptr;
+  bool issued_ = false;
+  std::vector<uintptr_t> followed_;
+};
+
+}  // namespace stoker::gpu

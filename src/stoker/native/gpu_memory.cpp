@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu_memory.hpp"
+
+#include <algorithm>
+
+#include "tensor.hpp"
+
+namespace stoker::gpu {
+
+namespace {
+constexpr size_t kSmallestBlock = size_t{4} << 20;
+}
+
+Arena::Arena(std::shared_ptr<Device> device, std::shared_ptr<Account> account, bool mirrored)
+    : device_(std::move(device)), account_(std::move(account)), mirrored_(mirrored) {}
+
+Arena::~Arena() {
+  device_->enter();
+  for (const Block& block : blocks_) drop(block);
+}
+
+Arena::Block Arena::make(size_t bytes) {
+  device_->enter();
+  Block block;
+  // A quarter more: batches differ in size, and the next one should fit.
+  block.size = std::max(kSmallestBlock, aligned(bytes + bytes / 4));
+  if (!account_->take(block.size)) throw std::bad_alloc();
+  try {
+    block.device = device_->allocate(block.size);
+    if (mirrored_) block.host = device_->pin(block.size);
+  } catch (...) {
+    account_->give(block.size);
+    if (block.device) device_->free(block.device);
+    throw;
+  }
+  count_allocation(block.size);
+  return block;
+}
+
+void Arena::drop(const Block& block) noexcept {
+  if (block.host) device_->unpin(block.host);
+  device_->free(block.device);
+  account_->give(block.size);
+}
+
+Arena::Piece Arena::take(size_t bytes) {
+  std::lock_guard<std::mutex> hold(mutex_);
+  bytes = aligned(std::max<size_t>(bytes, 1));
+  if (blocks_.empty() || blocks_.back().size - blocks_.back().used < bytes) {
+    size_t total = bytes;
+    for (const Block& block : blocks_) total += block.size;  // so that the number of blocks stays small
+    blocks_.push_back(make(blocks_.empty() ? bytes : total));
+  }
+  Block& block = blocks_.back();
+  const Piece piece{block.host ? block.host + block.used : nullptr, block.device + block.used};
+  block.used += bytes;
+  return piece;
+}
+
+Address Arena::behind(const uint8_t* host) const {
+  std::lock_guard<std::mutex> hold(mutex_);
+  for (const Block& block : blocks_)
+    if (host >= block.host && host < block.host + block.size) return block.device + static_cast<Address>(host - block.host);
+  return 0;
+}
+
+void Arena::send() {
+  std::lock_guard<std::mutex> hold(mutex_);
+  for (Block& block : blocks_) {
+    if (block.used > block.sent) device_->copy_in(block.device + block.sent, block.host + block.sent, block.used - block.sent);
+    block.sent = block.used;
+  }
+}
+
+void Arena::reset() {
+  std::lock_guard<std::mutex> hold(mutex_);
+  if (blocks_.size() > 1) {
+    size_t used = 0;
+    for (const Block& block : blocks_) used += block.used;
+    device_->enter();
+    for (const Block& block : blocks_) drop(block);
+    blocks_.clear();
+    blocks_.push_back(make(used));
+  }
+  for (Block& block : blocks_) block.used = block.sent = 0;
+}
+
+size_t Arena::capacity() const {
+  std::lock_guard<std::mutex> hold(mutex_);
+  size_t total = 0;
+  for (const Block& block : blocks_) total += block.size;
+  return total;
+}
+
+}  // namespace stoker::gpu

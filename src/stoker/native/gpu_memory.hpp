@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory of a batch on its way to a device. It is taken piece by piece by many threads, never moves, and is kept from
+// batch to batch, so that the steady state allocates nothing.
+#pragma once
+#include <atomic>
+#include <mutex>
+#include <vector>
+
+#include "gpu_device.hpp"
+
+namespace stoker::gpu {
+
+constexpr size_t kAlignment = 256;
+
+inline size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+// How much device memory a pipeline has taken, and the most it may.
+struct Account {
+  std::atomic<uint64_t> taken{0};
+  uint64_t limit = ~uint64_t{0};
+
+  bool take(uint64_t bytes) {
+    if (taken.fetch_add(bytes) + bytes <= limit) return true;
+    taken.fetch_sub(bytes);
+    return false;
+  }
+  void give(uint64_t bytes) { taken.fetch_sub(bytes); }
+};
+
+// Pieces of a few large blocks. Where `mirrored`, every block is page-locked host memory with device memory of the same
+// size behind it: what is written into a piece on the host is at the piece's device address after `send`.
+class Arena {
+ public:
+  Arena(std::shared_ptr<Device> device, std::shared_ptr<Account> account, bool mirrored);
+  ~Arena();
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+
+  struct Piece {
+    uint8_t* host;   // null where not mirrored
+    Address device;
+  };
+  Piece take(size_t bytes);  // aligned; throws std::bad_alloc
+  // The device address behind a host address; 0 if it is not one of this arena's.
+  Address behind(const uint8_t* host) const;
+  // Copies what has been taken since the last call to the device.
+  void send();
+  // Everything is free again. What took several blocks takes one from now on.
+  void reset();
+  size_t capacity() const;
+
+ private:
+  struct Block {
+    uint8_t* host = nullptr;
+    Address device = 0;
+    size_t size = 0, used = 0, sent = 0;
+  };
+  Block make(size_t bytes);
+  void drop(const Block& block) noexcept;
+
+  std::shared_ptr<Device> device_;
+  std::shared_ptr<Account> account_;
+  const bool mirrored_;
+  mutable std::mutex mutex_;
+  std::vector<Block> blocks_;
+};
+
+}  // namespace stoker::gpu

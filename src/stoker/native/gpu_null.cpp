@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// A device that is host memory: addresses are pointers, work is done when it is issued.
+#include <dlfcn.h>
+
+#include <atomic>
+#include <cstring>
+#include <new>
+
+#include "gpu_device.hpp"
+
+namespace stoker::gpu {
+
+namespace {
+
+constexpr std::align_val_t kAlign{256};
+
+using Emulation = void (*)(const Launch*);
+void do_nothing(const Launch*) {}
+
+class NullModule : public Module {
+ public:
+  explicit NullModule(const std::string& path) {
+    if (path.empty()) return;
+    library_ = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!library_) throw DeviceFailure(std::string("expected a library of emulated kernels: ") + ::dlerror());
+  }
+  ~NullModule() override {
+    if (library_) ::dlclose(library_);
+  }
+  std::shared_ptr<const Function> function(const std::string& name, uint32_t) override {
+    auto found = std::make_shared<Function>();
+    found->name = name;
+    found->handle = library_ ? ::dlsym(library_, name.c_str()) : reinterpret_cast<void*>(&do_nothing);
+    if (!found->handle) throw DeviceFailure("there is no kernel called " + name);
+    return found;
+  }
+
+ private:
+  void* library_ = nullptr;
+};
+
+class NullDevice : public Device {
+ public:
+  int number() const override { return -1; }
+  std::string name() const override { return "null"; }
+  int architecture() const override { return 0; }
+  void enter() override {}
+  uint8_t* pin(size_t bytes) override { return static_cast<uint8_t*>(::operator new(bytes, kAlign)); }
+  void unpin(uint8_t* memory) noexcept override { ::operator delete(memory, kAlign); }
+  Address allocate(size_t bytes) override { return reinterpret_cast<Address>(pin(bytes)); }
+  void free(Address memory) noexcept override { unpin(reinterpret_cast<uint8_t*>(memory)); }
+  void copy_in(Address to, const uint8_t* from, size_t bytes) override {
+    std::memcpy(reinterpret_cast<void*>(to), from, bytes);
+  }
+  void join_copies() override {}
+  void copy_out(uint8_t* to, Address from, size_t bytes) override {
+    std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
+  }
+  void zero(Address memory, size_t bytes) override { std::memset(reinterpret_cast<void*>(memory), 0, bytes); }
+  void launch(const Launch& l) override { reinterpret_cast<Emulation>(l.function->handle)(&l); }
+  Event record() override { return nullptr; }
+  bool passed(Event) override { return true; }
+  void await(Event) override {}
+  void forget(Event) noexcept override {}
+  void follow(uintptr_t) override {}
+  std::shared_ptr<Module> load(const void* image, size_t bytes) override {
+    return std::make_shared<NullModule>(std::string(static_cast<const char*>(image), bytes));
+  }
+  uint64_t free_bytes() override { return uint64_t{1} << 40; }
+};
+
+}  // namespace
+
+std::shared_ptr<Device> open_null() { return std::make_shared<NullDevice>(); }
+
+}  // namespace stoker::gpu

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan.hpp"
+
+#include <algorithm>
+
+#include "gpu.hpp"
+
+namespace stoker {
+
+void Plan::finish() {
+  device_begin = segments.size();
+  for (size_t i = 0; i < segments.size(); ++i) {
+    for (const int32_t s : segments[i].steps) segments[i].ordered |= steps[s].ordered;
+    if (segments[i].ordered) ordered_end = i + 1;
+    if (segments[i].runs == Runs::Device) device_begin = std::min(device_begin, i);
+  }
+  for (Step& s : steps) {
+    s.on_device = dynamic_cast<const gpu::Kernel*>(s.kernel.get());
+    registers = std::max(registers, s.scalars.code.size());
+    parameters = std::max(parameters, s.params.size());
+  }
+  for (const Output& o : outputs) registers = std::max(registers, o.scalars.code.size());
+}
+
+}  // namespace stoker
