@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fuzzing of the JPEG decoder: for libFuzzer (LLVMFuzzerTestOneInput), or with its own mutations when built with
-// STOKER_FUZZ_STANDALONE. Besides what the sanitizers see, two laws are checked: every instruction set gives the same
-// pixels, and a window of an undamaged file is the same window of the whole.
+// STOKER_FUZZ_STANDALONE. Besides what the sanitizers see, three laws are checked on a share of the inputs: every
+// instruction set gives the same pixels, a window of a file is the same window of the whole, and all of a window is
+// written. In a build with AddressSanitizer the pieces of the decoder's scratch memory are guarded one by one.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -17,16 +18,18 @@ namespace {
 
 using namespace stoker;  // NOLINT: a program of one file
 
-constexpr int64_t kMaxPixels = 1 << 13;  // small pictures reach the same code sooner
+// Small pictures reach the same code sooner. Of a larger one only its upper left is decoded.
+constexpr int kFewPixels = 1 << 11, kManyPixels = 1 << 14, kWidest = 256;
+constexpr int kLargeShare = 16, kCheckedShare = 4;  // one in so many
 
 struct Counts {
-  uint64_t runs = 0, parsed = 0, decoded = 0, by_status[4] = {};
+  uint64_t runs = 0, parsed = 0, decoded = 0, checked = 0, by_status[4] = {};
 } counts;
 
 void report() {
-  std::fprintf(stderr, "runs %llu, headers accepted %llu, entropy decoding reached %llu",
+  std::fprintf(stderr, "runs %llu, headers accepted %llu, entropy decoding reached %llu, laws checked %llu",
                static_cast<unsigned long long>(counts.runs), static_cast<unsigned long long>(counts.parsed),
-               static_cast<unsigned long long>(counts.decoded));
+               static_cast<unsigned long long>(counts.decoded), static_cast<unsigned long long>(counts.checked));
   constexpr const char* kNames[] = {"ok", "truncated", "corrupt", "unsupported"};
   for (int i = 0; i < 4; ++i)
     std::fprintf(stderr, ", %s %llu", kNames[i], static_cast<unsigned long long>(counts.by_status[i]));
@@ -53,31 +56,46 @@ class Choices {
   uint64_t state_ = 0xCBF29CE484222325u;
 };
 
+// Memory of exactly the pixels' size, so that the sanitizer sees one byte too many.
 struct Picture {
-  jpeg::Status status;
-  std::vector<uint8_t> pixels;
+  jpeg::Status status = jpeg::Status::Unsupported;
+  std::unique_ptr<uint8_t[]> pixels;
 };
 
-// Exact allocations, so that the sanitizer sees one byte too many.
 Picture decode(const uint8_t* data, size_t size, const jpeg::Info& info, jpeg::Window w, jpeg::Format format, int scale,
-               Isa isa) {
-  static Scratch reused;
-  Scratch fresh;
+               Isa isa, int fill) {
+  static Scratch scratch;  // what an earlier file left must not matter
   isa_setting() = isa;
   const size_t row = static_cast<size_t>(w.x1 - w.x0) * static_cast<size_t>(jpeg::channels(info, format));
-  Picture out{jpeg::Status::Ok, std::vector<uint8_t>(row * static_cast<size_t>(w.y1 - w.y0))};
-  Scratch& scratch = isa == Isa::Plain ? fresh : reused;  // what an earlier file left must not matter
+  const size_t bytes = row * static_cast<size_t>(w.y1 - w.y0);
+  Picture out;
+  out.pixels.reset(new uint8_t[bytes]);
+  if (fill >= 0) std::memset(out.pixels.get(), fill, bytes);
   const auto pitch = static_cast<ptrdiff_t>(row);
-  out.status = jpeg::decode(data, size, info, w, format, out.pixels.data(), pitch, scratch, scale);
+  out.status = jpeg::decode(data, size, info, w, format, out.pixels.get(), pitch, scratch, scale);
   return out;
 }
 
-void check_window(const Picture& whole, const Picture& part, jpeg::Extent extent, jpeg::Window w, size_t channels) {
+jpeg::Window part_of(jpeg::Window w, Choices& choose) {
+  jpeg::Window part;
+  part.x0 = w.x0 + choose.below(w.x1 - w.x0);
+  part.y0 = w.y0 + choose.below(w.y1 - w.y0);
+  part.x1 = part.x0 + 1 + choose.below(w.x1 - part.x0);
+  part.y1 = part.y0 + 1 + choose.below(w.y1 - part.y0);
+  return part;
+}
+
+// All laws at once: the part is decoded by the plain code, and both were filled with something else before.
+void check_laws(const Picture& whole, const Picture& part, jpeg::Window all, jpeg::Window w, size_t channels) {
+  if (whole.status == jpeg::Status::Unsupported || part.status == jpeg::Status::Unsupported) {
+    if (whole.status != part.status) broken_law("support does not depend on the window");
+    return;
+  }
   const size_t row = static_cast<size_t>(w.x1 - w.x0) * channels;
   for (int y = w.y0; y < w.y1; ++y) {
-    const size_t from = static_cast<size_t>(int64_t{y} * extent.width + w.x0) * channels;
-    const uint8_t* got = part.pixels.data() + static_cast<size_t>(y - w.y0) * row;
-    if (std::memcmp(whole.pixels.data() + from, got, row) != 0) broken_law("a window equals the crop of the whole");
+    const size_t from = static_cast<size_t>(int64_t{y} * (all.x1 - all.x0) + w.x0) * channels;
+    const uint8_t* got = part.pixels.get() + static_cast<size_t>(y - w.y0) * row;
+    if (std::memcmp(whole.pixels.get() + from, got, row) != 0) broken_law("a window equals the crop of the whole");
   }
 }
 
@@ -87,38 +105,30 @@ void run(const uint8_t* data, size_t size) {
   if (!jpeg::parse(data, size, info)) return;
   ++counts.parsed;
   Choices choose(data, size);
-  const int scale = choose.below(3) ? 0 : choose.below(4);
+  const int scale = choose.below(4) ? 0 : choose.below(4);
+  const int limit = (choose.below(kLargeShare) ? kFewPixels : kManyPixels) << scale;
   const jpeg::Extent extent = jpeg::scaled_extent(info, scale);
-  if (int64_t{info.width} * info.height > kMaxPixels) return;
+  const jpeg::Window all{0, 0, std::min(extent.width, kWidest), std::clamp(limit / extent.width, 1, extent.height)};
   const auto format = static_cast<jpeg::Format>(choose.below(5));
-  const jpeg::Window all{0, 0, extent.width, extent.height};
-  const Isa best = detect_isa();
-  const Picture whole = decode(data, size, info, all, format, scale, best);
+  const bool checked = choose.below(kCheckedShare) == 0;
+  const Isa isa = checked || choose.below(4) ? detect_isa() : Isa::Plain;
+  const Picture whole = decode(data, size, info, all, format, scale, isa, checked ? 0x55 : -1);
   ++counts.by_status[static_cast<int>(whole.status)];
   counts.decoded += whole.status != jpeg::Status::Unsupported;
-  jpeg::Window w;
-  w.x0 = choose.below(extent.width);
-  w.y0 = choose.below(extent.height);
-  w.x1 = w.x0 + 1 + choose.below(extent.width - w.x0);
-  w.y1 = w.y0 + 1 + choose.below(extent.height - w.y0);
-  const Picture part = decode(data, size, info, w, format, scale, Isa::Plain);
-  if (whole.status == jpeg::Status::Unsupported || part.status == jpeg::Status::Unsupported) {
-    if (whole.status != part.status) broken_law("support does not depend on the window");
-    return;
-  }
-  // Both laws at once, as the part was decoded by the plain code.
-  check_window(whole, part, extent, w, static_cast<size_t>(jpeg::channels(info, format)));
+  if (!checked) return;
+  ++counts.checked;
+  const jpeg::Window w = part_of(all, choose);
+  const Picture part = decode(data, size, info, w, format, scale, Isa::Plain, 0xAA);
+  check_laws(whole, part, all, w, static_cast<size_t>(jpeg::channels(info, format)));
 }
 
 }  // namespace
 
+// libFuzzer gives a copy of exactly that size: the sanitizer guards both of its ends.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const bool registered = std::atexit(report) == 0;
   (void)registered;
-  // A copy of exactly that size: the sanitizer guards both of its ends.
-  std::unique_ptr<uint8_t[]> copy(new uint8_t[size]);
-  if (size) std::memcpy(copy.get(), data, size);
-  run(copy.get(), size);
+  run(data, size);
   return 0;
 }
 
@@ -177,6 +187,13 @@ Bytes mutated(const std::vector<Bytes>& corpus, std::mt19937& random) {
   return data;
 }
 
+// In memory of exactly that size.
+void run_exact(Bytes data) {
+  current = std::move(data);
+  current.shrink_to_fit();
+  LLVMFuzzerTestOneInput(current.data(), current.size());
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -193,13 +210,9 @@ int main(int argc, char** argv) {
   }
   std::mt19937 random(static_cast<unsigned>(std::atoi(argv[2])));
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(std::atoi(argv[1]));
-  for (const Bytes& file : corpus) LLVMFuzzerTestOneInput(file.data(), file.size());
-  while (std::chrono::steady_clock::now() < end) {
-    for (int i = 0; i < 100; ++i) {
-      current = mutated(corpus, random);
-      LLVMFuzzerTestOneInput(current.data(), current.size());
-    }
-  }
+  for (const Bytes& file : corpus) run_exact(file);
+  while (std::chrono::steady_clock::now() < end)
+    for (int i = 0; i < 100; ++i) run_exact(mutated(corpus, random));
   return 0;
 }
 #endif
