@@ -71,7 +71,7 @@ Picture decode(const uint8_t* data, size_t size, const jpeg::Info& info, jpeg::W
   Picture out;
   out.pixels.reset(new uint8_t[bytes]);
   if (fill >= 0) std::memset(out.pixels.get(), fill, bytes);
-  const auto pitch = static_cast<ptrdiff_t>(row);
+  const auto pitch = static_cast<ptrdiff_t>(format == jpeg::Format::Planes ? row / 3 : row);
   out.status = jpeg::decode(data, size, info, w, format, out.pixels.get(), pitch, scratch, scale);
   return out;
 }
@@ -86,15 +86,17 @@ jpeg::Window part_of(jpeg::Window w, Choices& choose) {
 }
 
 // All laws at once: the part is decoded by the plain code, and both were filled with something else before.
-void check_laws(const Picture& whole, const Picture& part, jpeg::Window all, jpeg::Window w, size_t channels) {
+void check_laws(const Picture& whole, const Picture& part, jpeg::Window all, jpeg::Window w, size_t channels, int planes) {
   if (whole.status == jpeg::Status::Unsupported || part.status == jpeg::Status::Unsupported) {
     if (whole.status != part.status) broken_law("support does not depend on the window");
     return;
   }
   const size_t row = static_cast<size_t>(w.x1 - w.x0) * channels;
-  for (int y = w.y0; y < w.y1; ++y) {
-    const size_t from = static_cast<size_t>(int64_t{y} * (all.x1 - all.x0) + w.x0) * channels;
-    const uint8_t* got = part.pixels.get() + static_cast<size_t>(y - w.y0) * row;
+  const int high = w.y1 - w.y0;
+  for (int i = 0; i < planes * high; ++i) {
+    const int64_t y = i / high * (all.y1 - all.y0) + w.y0 + i % high;
+    const size_t from = static_cast<size_t>(y * (all.x1 - all.x0) + w.x0) * channels;
+    const uint8_t* got = part.pixels.get() + static_cast<size_t>(i) * row;
     if (std::memcmp(whole.pixels.get() + from, got, row) != 0) broken_law("a window equals the crop of the whole");
   }
 }
@@ -109,7 +111,7 @@ void run(const uint8_t* data, size_t size) {
   const int limit = (choose.below(kLargeShare) ? kFewPixels : kManyPixels) << scale;
   const jpeg::Extent extent = jpeg::scaled_extent(info, scale);
   const jpeg::Window all{0, 0, std::min(extent.width, kWidest), std::clamp(limit / extent.width, 1, extent.height)};
-  const auto format = static_cast<jpeg::Format>(choose.below(5));
+  const auto format = static_cast<jpeg::Format>(choose.below(6));
   const bool checked = choose.below(kCheckedShare) == 0;
   const Isa isa = checked || choose.below(4) ? detect_isa() : Isa::Plain;
   const Picture whole = decode(data, size, info, all, format, scale, isa, checked ? 0x55 : -1);
@@ -119,7 +121,8 @@ void run(const uint8_t* data, size_t size) {
   ++counts.checked;
   const jpeg::Window w = part_of(all, choose);
   const Picture part = decode(data, size, info, w, format, scale, Isa::Plain, 0xAA);
-  check_laws(whole, part, all, w, static_cast<size_t>(jpeg::channels(info, format)));
+  const bool planes = format == jpeg::Format::Planes;
+  check_laws(whole, part, all, w, planes ? 1 : static_cast<size_t>(jpeg::channels(info, format)), planes ? 3 : 1);
 }
 
 }  // namespace

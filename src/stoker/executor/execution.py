@@ -430,7 +430,8 @@ class Execution:
                 source = node.source if node else None
                 key = (node.operator.name if node else "output", f"{source}" if source else "")
                 times[key] = times.get(key, 0) + ns
-        return self._meter.report(times, self.settings.seed, self.settings.threads)
+        handed_over = self._run.handed_over() if self._run is not None else ()
+        return self._meter.report(times, self.settings.seed, self.settings.threads, handed_over)
 
     # ---- state ----
 

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+_EXAMPLES = 10
+
 
 @dataclass(frozen=True)
 class Stage:
@@ -16,6 +18,30 @@ class Stage:
     source: str
     ms_per_row: float
     share: float
+
+
+@dataclass
+class HandOver:
+    """Rows that a node's native kernel left to its Python twin: slower, and as exact as that is.
+
+    Attributes:
+        name, source: the node.
+        reason: why, as the kernel says it.
+        rows: how many so far.
+        examples: the first of them.
+    """
+
+    name: str
+    source: str
+    reason: str
+    rows: int = 0
+    examples: tuple[str, ...] = ()
+
+    def count(self, sample: str) -> None:
+        """One more."""
+        self.rows += 1
+        if len(self.examples) < _EXAMPLES:
+            self.examples += (sample,)
 
 
 @dataclass(frozen=True)
@@ -28,6 +54,7 @@ class Report:
         waited: share of that time in which the consumer waited for data.
         stages: time per node on the worker threads, largest first.
         seed, threads: the settings in use.
+        handed_over: rows that native kernels left to Python, by node and reason, the most frequent first.
     """
 
     rows: int
@@ -37,6 +64,7 @@ class Report:
     stages: tuple[Stage, ...]
     seed: int
     threads: int
+    handed_over: tuple[HandOver, ...] = ()
 
     @property
     def rows_per_second(self) -> float:
@@ -68,6 +96,8 @@ class Report:
         rate = f"{self.rows_per_second:.0f} rows/s on {self.threads} threads"
         lines = [f"{self.rows} rows in {self.batches} batches, {rate}, seed {self.seed}", f"limited by {self.limit}"]
         lines += [f"  {r[0]:<{widths[0]}}  {r[1]:>{widths[1]}}  {r[2]:>{widths[2]}}  {r[3]}".rstrip() for r in rows]
+        for one in self.handed_over:
+            lines.append(f"  {one.rows} rows of {one.name} were left to Python: {one.reason}; first {one.examples[0]}")
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -78,7 +108,9 @@ class Report:
 
         body = "".join("<tr>" + "".join(f"<td>{html.escape(c)}</td>" for c in r) + "</tr>" for r in self._table())
         summary = html.escape(str(self).split("\n  ", 1)[0]).replace("\n", "<br>")
-        return f"<p>{summary}</p><table>{head}{body}</table>"
+        left = "".join(f"<li>{o.rows} rows of {o.name}: {html.escape(o.reason)}</li>" for o in self.handed_over)
+        listed = f"<p>left to Python:</p><ul>{left}</ul>" if left else ""
+        return f"<p>{summary}</p><table>{head}{body}</table>{listed}"
 
 
 @dataclass
@@ -99,7 +131,13 @@ class Meter:
         self.waited_s += given - asked
         self.last = given
 
-    def report(self, nanoseconds: Mapping[tuple[str, str], int], seed: int, threads: int) -> Report:
+    def report(
+        self,
+        nanoseconds: Mapping[tuple[str, str], int],
+        seed: int,
+        threads: int,
+        handed_over: tuple[HandOver, ...] = (),
+    ) -> Report:
         total = sum(nanoseconds.values()) or 1
         stages = [
             Stage(name, source, ns / 1e6 / max(self.rows, 1), ns / total)
@@ -107,4 +145,4 @@ class Meter:
         ]
         span = self.last - self.first
         waited = self.waited_s / span if span > 0 else 0.0
-        return Report(self.rows, self.batches, span, waited, tuple(stages), seed, threads)
+        return Report(self.rows, self.batches, span, waited, tuple(stages), seed, threads, handed_over)

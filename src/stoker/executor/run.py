@@ -27,6 +27,7 @@ from ..contract.types import DType
 from ..graph.node import Graph
 from ..graph.plan import Plan
 from ..native import _native
+from .report import HandOver
 from .schedule import Rows
 
 _DONE, _PYTHON, _TIMEOUT, _CLOSED = range(4)
@@ -53,6 +54,7 @@ class InFlight:
     seed: int
     record: bool = False
     failures: dict[int, BaseException] = field(default_factory=dict)
+    handed_over: set[tuple[int, int, str]] = field(default_factory=set)  # (row, node, reason)
     states: dict[int, Any] = field(default_factory=dict)
     taken: list[Any] = field(default_factory=list)
     error: DataError | None = None
@@ -87,6 +89,7 @@ class Run:
             isinstance(s.body, PyCall) or (isinstance(s.body, Native) and s.body.twin is not None) for s in plan.steps
         )
         self.states: dict[int, Any] = {}  # of stateful operators, by node
+        self._handed_over: dict[tuple[int, str], HandOver] = {}  # by node and reason
         for step in plan.steps:
             if isinstance(step.body, PyCall) and step.body.operator.stateful:
                 self.states[step.node] = step.body.operator.init()
@@ -250,12 +253,37 @@ class Run:
     def _hand_over(self, work: Any) -> None:
         step = self.plan.steps[work.step]
         assert isinstance(step.body, Native) and step.body.twin is not None
-        job, row = work.job, work.row
+        job, row, reason = work.job, work.row, work.reason
+        if reason:
+            self._note(self._flying[job.id], row, step.node, reason)
         inputs = [job.array(row, v) for v in step.inputs]
         try:
             step.body.twin(inputs, work.params, work.outputs())
         except Exception as error:  # noqa: BLE001 - whatever a codec raises fails its row alone
-            self._fail(job, row, work.step, error)
+            self._fail(job, row, work.step, error, f" (handed over by the native kernel: {reason})" if reason else "")
+
+    def _note(self, flight: InFlight, row: int, node: int, reason: str) -> None:
+        """Record that a row was handed over; once, even if several steps of the node do it."""
+        if (row, node, reason) in flight.handed_over:
+            return
+        flight.handed_over.add((row, node, reason))
+        one = self._handed_over.get((node, reason))
+        if one is None:
+            made = self.graph.nodes[node]
+            one = HandOver(made.operator.name, f"{made.source}" if made.source else "", reason)
+            self._handed_over[node, reason] = one
+        one.count(self._sample(flight.rows, row)[1])
+
+    def handed_over(self) -> tuple[HandOver, ...]:
+        """What native kernels left to their Python twins so far, the most frequent first."""
+        return tuple(sorted(map(copy.copy, list(self._handed_over.values())), key=lambda one: -one.rows))
+
+    def _sample(self, rows: Rows, row: int) -> tuple[int | None, str]:
+        """A row's sample, and its name in messages."""
+        if not self._sources:
+            return None, f"row {row}"
+        sample = int(self._indices(rows)[0][row])
+        return sample, f"sample {sample} ({self._sources[0].describe(sample)})"
 
     def _python_segment(self, job: Any) -> None:
         _, members = self.plan.segments[job.segment]
@@ -345,11 +373,11 @@ class Run:
         except Exception as error:  # noqa: BLE001 - what a user's code gave may fail anywhere; its row carries it
             self._fail(job, row, number, error)
 
-    def _fail(self, job: Any, row: int, number: int, error: BaseException) -> None:
+    def _fail(self, job: Any, row: int, number: int, error: BaseException, hint: str = "") -> None:
         flight = self._flying.get(job.id)
         if flight is not None:
             flight.failures[row] = error
-        job.fail(row, number, str(error) or type(error).__name__)
+        job.fail(row, number, (str(error) or type(error).__name__) + hint)
 
     # ---- errors ----
 
@@ -365,10 +393,7 @@ class Run:
         elif cause is not None and not isinstance(cause, DataError):
             text = f"{type(cause).__name__}: {text}"
         node = self.graph.nodes[maker] if maker >= 0 else None
-        sample, name = None, f"row {row}"
-        if self._sources:
-            sample = int(self._indices(flight.rows)[0][row])
-            name = f"sample {sample} ({self._sources[0].describe(sample)})"
+        sample, name = self._sample(flight.rows, row)
         subject = node.operator.subject(node.args) if node else "output"
         error = DataError(
             message(subject, text, sample=name, source=node.source if node else None), row=row, sample=sample

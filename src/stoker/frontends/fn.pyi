@@ -655,6 +655,7 @@ def peek_image_shape(
     *,
     adjust_orientation: bool = True,
     image_type: ImageType = ImageType.RGB,
+    scale_denom: int = 1,
     dtype: DTypeLike = DType.INT64,
     name: str | None = None,
     device: Literal["cpu", "gpu", "mixed"] | None = None,
@@ -666,6 +667,7 @@ def peek_image_shape(
     Args:
         adjust_orientation: Tell the shape after the EXIF orientation has been applied.
         image_type: Colour model whose number of channels is told.
+        scale_denom: Tell the shape that the decoders give with `scale_denom`.
         dtype: Element type of the output.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
@@ -1368,6 +1370,8 @@ class decoders:
         adjust_orientation: bool = True,
         jpeg_fancy_upsampling: bool = False,
         use_fast_idct: bool = False,
+        max_pixels: int = 178956970,
+        scale_denom: int = 1,
         affine: bool = True,
         hw_decoder_load: float = 0.65,
         hybrid_huffman_threshold: int = 1000000,
@@ -1394,12 +1398,18 @@ class decoders:
 
         Exact: JPEG pixels equal libjpeg-turbo's (accurate transform, fancy upsampling), which is what Pillow gives.
         Baseline and progressive JPEG are decoded natively; unusual JPEG, PNG, BMP, WebP, TIFF, PNM and the first frame of a
-        GIF go through Pillow. A crop that follows is decoded as a window: nothing outside of it is made.
+        GIF go through Pillow; ``Pipeline.report`` lists what did, and why. A crop that follows is decoded as a window:
+        nothing outside of it is made. Smaller scales (``scale_denom``) are approximate, made only where asked for.
 
         Args:
             output_type: Colour model of the output: RGB, BGR, GRAY, YCbCr, ANY_DATA.
             dtype: Element type. FLOAT is scaled to [0, 1], UINT16 to the full range.
             adjust_orientation: Turn the image as its EXIF orientation says.
+            max_pixels: Larger images are errors, before memory is taken (decompression bombs).
+            scale_denom: 1, 2, 4 or 8: decode to 1 / `scale_denom` of the width and height, rounded up; approximate:
+                on photographs 0.5 levels from the mean of the pixels on average, 27 to 53 at worst and up to 77 in
+                the last row and column. JPEG is made of low frequencies alone, equal to TurboJPEG's; other files
+                are averaged. Crops count the smaller pixels.
             name: Name of the node, shown in errors and by which outputs and readers are found.
             device: Where the operator runs.
             preserve: Run the operator also if its output is not used.
@@ -1424,6 +1434,8 @@ class decoders:
         adjust_orientation: bool = True,
         jpeg_fancy_upsampling: bool = False,
         use_fast_idct: bool = False,
+        max_pixels: int = 178956970,
+        scale_denom: int = 1,
         affine: bool = True,
         hw_decoder_load: float = 0.65,
         hybrid_huffman_threshold: int = 1000000,
@@ -1457,6 +1469,11 @@ class decoders:
             output_type: Colour model of the output: RGB, BGR, GRAY, YCbCr, ANY_DATA.
             dtype: Element type. FLOAT is scaled to [0, 1], UINT16 to the full range.
             adjust_orientation: Turn the image as its EXIF orientation says.
+            max_pixels: Larger images are errors, before memory is taken (decompression bombs).
+            scale_denom: 1, 2, 4 or 8: decode to 1 / `scale_denom` of the width and height, rounded up; approximate:
+                on photographs 0.5 levels from the mean of the pixels on average, 27 to 53 at worst and up to 77 in
+                the last row and column. JPEG is made of low frequencies alone, equal to TurboJPEG's; other files
+                are averaged. Crops count the smaller pixels.
             name: Name of the node, shown in errors and by which outputs and readers are found.
             device: Where the operator runs.
             preserve: Run the operator also if its output is not used.
@@ -1473,6 +1490,8 @@ class decoders:
         adjust_orientation: bool = True,
         jpeg_fancy_upsampling: bool = False,
         use_fast_idct: bool = False,
+        max_pixels: int = 178956970,
+        scale_denom: int = 1,
         affine: bool = True,
         hw_decoder_load: float = 0.65,
         hybrid_huffman_threshold: int = 1000000,
@@ -1503,6 +1522,11 @@ class decoders:
             output_type: Colour model of the output: RGB, BGR, GRAY, YCbCr, ANY_DATA.
             dtype: Element type. FLOAT is scaled to [0, 1], UINT16 to the full range.
             adjust_orientation: Turn the image as its EXIF orientation says.
+            max_pixels: Larger images are errors, before memory is taken (decompression bombs).
+            scale_denom: 1, 2, 4 or 8: decode to 1 / `scale_denom` of the width and height, rounded up; approximate:
+                on photographs 0.5 levels from the mean of the pixels on average, 27 to 53 at worst and up to 77 in
+                the last row and column. JPEG is made of low frequencies alone, equal to TurboJPEG's; other files
+                are averaged. Crops count the smaller pixels.
             num_attempts: Attempts before the largest centred window of a permitted ratio is taken.
             random_area: Range of the window's share of the area.
             random_aspect_ratio: Range of width over height.
@@ -1533,6 +1557,8 @@ class decoders:
         adjust_orientation: bool = True,
         jpeg_fancy_upsampling: bool = False,
         use_fast_idct: bool = False,
+        max_pixels: int = 178956970,
+        scale_denom: int = 1,
         affine: bool = True,
         hw_decoder_load: float = 0.65,
         hybrid_huffman_threshold: int = 1000000,
@@ -1569,6 +1595,11 @@ class decoders:
             output_type: Colour model of the output: RGB, BGR, GRAY, YCbCr, ANY_DATA.
             dtype: Element type. FLOAT is scaled to [0, 1], UINT16 to the full range.
             adjust_orientation: Turn the image as its EXIF orientation says.
+            max_pixels: Larger images are errors, before memory is taken (decompression bombs).
+            scale_denom: 1, 2, 4 or 8: decode to 1 / `scale_denom` of the width and height, rounded up; approximate:
+                on photographs 0.5 levels from the mean of the pixels on average, 27 to 53 at worst and up to 77 in
+                the last row and column. JPEG is made of low frequencies alone, equal to TurboJPEG's; other files
+                are averaged. Crops count the smaller pixels.
             name: Name of the node, shown in errors and by which outputs and readers are found.
             device: Where the operator runs.
             preserve: Run the operator also if its output is not used.

@@ -252,8 +252,12 @@ void bind_kernels(nb::module_& m) {
   m.def("read", [](std::shared_ptr<FileTable> table, int reader) { return make_read(std::move(table), reader); });
   m.def("lookup", [](std::vector<int32_t> table, int reader) { return make_lookup(std::move(table), reader); });
   m.def("index", &make_index);
-  m.def("peek", [](bool adjust, int format) { return make_peek(adjust, static_cast<jpeg::Format>(format)); });
-  m.def("decode", [](bool adjust, int format) { return make_decode(adjust, static_cast<jpeg::Format>(format)); });
+  m.def("peek", [](bool adjust, int format, int scale_log2) {
+    return make_peek(adjust, static_cast<jpeg::Format>(format), scale_log2);
+  });
+  m.def("decode", [](bool adjust, int format, int scale_log2) {
+    return make_decode(adjust, static_cast<jpeg::Format>(format), scale_log2);
+  });
   const auto spec = [](int distribution, uint32_t draw, bool own_seed, uint64_t seed) {
     return DrawSpec{static_cast<Distribution>(distribution), draw, own_seed, seed};
   };
@@ -486,6 +490,7 @@ void bind_jobs(nb::module_& m) {
                    })
       .def_prop_ro("params",
                    [](const WorkBox& w) { return w.work.parked ? w.work.parked->params : std::vector<double>{}; })
+      .def_prop_ro("reason", [](const WorkBox& w) { return w.work.parked ? w.work.parked->reason : std::string{}; })
       .def("outputs", [](nb::handle self) {
         // Arrays over the memory that the parked row's step is to fill.
         WorkBox& w = nb::cast<WorkBox&>(self);

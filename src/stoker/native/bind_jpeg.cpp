@@ -42,10 +42,10 @@ nb::dict jpeg_info(const nb::bytes& data) {
 }
 
 Format format_of(const std::string& name) {
-  static constexpr std::array<const char*, 5> kNames = {"RGB", "BGR", "GRAY", "YCbCr", "ANY"};
+  static constexpr std::array<const char*, 6> kNames = {"RGB", "BGR", "GRAY", "YCbCr", "ANY", "PLANES"};
   for (size_t i = 0; i < kNames.size(); ++i)
     if (name == kNames[i]) return static_cast<Format>(i);
-  throw nb::value_error("`jpeg_decode`: expected `format` to be RGB, BGR, GRAY, YCbCr or ANY");
+  throw nb::value_error("`jpeg_decode`: expected `format` to be RGB, BGR, GRAY, YCbCr, ANY or PLANES");
 }
 
 int scale_log2_of(int scale) {
@@ -66,29 +66,66 @@ Window window_of(const std::optional<WindowTuple>& window, stoker::jpeg::Extent 
   return w;
 }
 
+constexpr const char* kStatus[] = {"ok", "truncated", "corrupt", "unsupported"};
+
+// What a call asks for, and the memory that its result takes.
+struct Request {
+  const uint8_t* data;
+  size_t size;
+  Info info;
+  Window window;
+  Format format;
+  int scale_log2;
+
+  Request(const nb::bytes& file, const std::optional<WindowTuple>& wanted, const std::string& name, int scale)
+      : data(bytes_of(file)), size(file.size()), format(format_of(name)), scale_log2(scale_log2_of(scale)) {
+    if (!stoker::jpeg::parse(data, size, info)) throw nb::value_error(info.reason);
+    window = window_of(wanted, stoker::jpeg::scaled_extent(info, scale_log2));
+  }
+  std::array<size_t, 3> shape() const {
+    const size_t width = static_cast<size_t>(window.x1 - window.x0), height = static_cast<size_t>(window.y1 - window.y0);
+    const size_t depth = static_cast<size_t>(stoker::jpeg::channels(info, format));
+    if (format == Format::Planes) return {depth, height, width};
+    return {height, width, depth};
+  }
+  size_t row_bytes() const { return format == Format::Planes ? shape()[2] : shape()[1] * shape()[2]; }
+
+  Status run(uint8_t* to, ptrdiff_t pitch) const {
+    static thread_local stoker::Scratch scratch;
+    const nb::gil_scoped_release release;
+    return stoker::jpeg::decode(data, size, info, window, format, to, pitch, scratch, scale_log2);
+  }
+};
+
 nb::tuple jpeg_decode(const nb::bytes& data, const std::optional<WindowTuple>& window, const std::string& format,
                       int scale) {
-  static constexpr const char* kStatus[] = {"ok", "truncated", "corrupt", "unsupported"};
-  static thread_local stoker::Scratch scratch;
-  const Format wanted = format_of(format);
-  Info info;
-  if (!stoker::jpeg::parse(bytes_of(data), data.size(), info)) throw nb::value_error(info.reason);
-  const int scale_log2 = scale_log2_of(scale);
-  const Window w = window_of(window, stoker::jpeg::scaled_extent(info, scale_log2));
-  const size_t width = static_cast<size_t>(w.x1 - w.x0), height = static_cast<size_t>(w.y1 - w.y0);
-  const size_t depth = static_cast<size_t>(stoker::jpeg::channels(info, wanted));
-  std::unique_ptr<uint8_t[]> pixels(new uint8_t[width * height * depth]);  // not zeroed: `decode` writes all of it
-  Status status;
-  {
-    nb::gil_scoped_release release;
-    status = stoker::jpeg::decode(bytes_of(data), data.size(), info, w, wanted, pixels.get(),
-                                  static_cast<ptrdiff_t>(width * depth), scratch, scale_log2);
-  }
-  if (status == Status::Unsupported) std::fill_n(pixels.get(), width * height * depth, uint8_t{0});
+  const Request request(data, window, format, scale);
+  const auto shape = request.shape();
+  const size_t bytes = shape[0] * shape[1] * shape[2];
+  std::unique_ptr<uint8_t[]> pixels(new uint8_t[bytes]);  // not zeroed: `decode` writes all of it
+  const Status status = request.run(pixels.get(), static_cast<ptrdiff_t>(request.row_bytes()));
+  if (status == Status::Unsupported) std::fill_n(pixels.get(), bytes, uint8_t{0});
   uint8_t* const raw = pixels.release();
   const nb::capsule owner(raw, [](void* p) noexcept { delete[] static_cast<uint8_t*>(p); });
-  nb::ndarray<nb::numpy, uint8_t> array(raw, {height, width, depth}, owner);
+  nb::ndarray<nb::numpy, uint8_t> array(raw, {shape[0], shape[1], shape[2]}, owner);
   return nb::make_tuple(array, kStatus[static_cast<int>(status)]);
+}
+
+using Memory = nb::ndarray<uint8_t, nb::ndim<3>, nb::device::cpu>;
+
+std::string jpeg_decode_into(const nb::bytes& data, const Memory& out, const std::optional<WindowTuple>& window,
+                             const std::string& format, int scale) {
+  const Request request(data, window, format, scale);
+  const auto shape = request.shape();
+  const bool planes = request.format == Format::Planes;
+  for (size_t i = 0; i < 3; ++i)
+    if (out.shape(i) != shape[i]) throw nb::value_error("`jpeg_decode_into`: expected `out` to have the result's shape");
+  const int64_t pitch = out.stride(planes ? 1 : 0);
+  const bool dense = out.stride(2) == 1 && (planes || out.stride(1) == static_cast<int64_t>(shape[2]));
+  const bool follow = !planes || out.stride(0) == pitch * static_cast<int64_t>(shape[1]);
+  if (!dense || !follow || pitch < static_cast<int64_t>(request.row_bytes()))
+    throw nb::value_error("`jpeg_decode_into`: expected `out` to have dense rows (and planes without gaps)");
+  return kStatus[static_cast<int>(request.run(out.data(), static_cast<ptrdiff_t>(pitch)))];
 }
 
 }  // namespace
@@ -100,5 +137,8 @@ void bind_jpeg(nb::module_& m) {
   jpeg.def("jpeg_decode", &jpeg_decode, nb::arg("data"), nb::arg("window") = nb::none(), nb::arg("format") = "RGB",
            nb::arg("scale") = 1,
            "Decode a window (x0, y0, x1, y1) of a JPEG, 1 / scale as large (1, 2, 4 or 8), to an array (height, width, "
-           "channels) and a status: ok, truncated, corrupt or unsupported.");
+           "channels), or for PLANES (3, height, width), and a status: ok, truncated, corrupt or unsupported.");
+  jpeg.def("jpeg_decode_into", &jpeg_decode_into, nb::arg("data"), nb::arg("out"), nb::arg("window") = nb::none(),
+           nb::arg("format") = "RGB", nb::arg("scale") = 1,
+           "Decode as `jpeg_decode` does into the caller's memory, whose rows may lie apart; returns the status.");
 }

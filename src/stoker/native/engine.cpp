@@ -437,8 +437,8 @@ View* Engine::place(Job* job, int64_t row, int32_t value, RowContext* context, c
   return &v;
 }
 
-// Returns false when the row cannot go on (failed), sets `park` when Python must run.
-bool Engine::run_step(Job* job, int64_t row, int32_t index, RowContext* context, bool* park) {
+// Returns false when the row cannot go on (failed), sets `park` when Python must run, for the reason in `text`.
+bool Engine::run_step(Job* job, int64_t row, int32_t index, RowContext* context, bool* park, std::string* text) {
   const Step& step = plan_->steps[index];
   View* values = job->row(row);
   double* registers = context->registers.data();
@@ -477,7 +477,6 @@ bool Engine::run_step(Job* job, int64_t row, int32_t index, RowContext* context,
   const size_t nparams = step.params.size();
   double* params = context->params.data();
   for (size_t i = 0; i < nparams; ++i) params[i] = registers[step.params[i]];
-  std::string text;
   Room* own = nullptr;
   UploadRoom upload(job->on_device.get());
   if (allocates) {
@@ -485,7 +484,7 @@ bool Engine::run_step(Job* job, int64_t row, int32_t index, RowContext* context,
     if (info.where == Where::Upload) own = &upload;
     else own = info.where == Where::Batch ? &job->batch_memory[step.out[0]][row] : &context->buffers[info.slot];
   }
-  Call call{params, in, out, *job, row, context->work, own, &text};
+  Call call{params, in, out, *job, row, context->work, own, text};
   View there[64];
   const View* in_there[64];
   if (step.on_device) {
@@ -532,7 +531,7 @@ bool Engine::run_step(Job* job, int64_t row, int32_t index, RowContext* context,
     }
   }
   if (outcome == Outcome::Error) {
-    add_error(job, {row, index, -1, {}, std::move(text)});
+    add_error(job, {row, index, -1, {}, std::move(*text)});
     return false;
   }
   if (step.on_device && outcome == Outcome::Ok) job->on_device->described(index, row);
@@ -546,10 +545,11 @@ Engine::RowEnd Engine::run_row(Job* job, int64_t row, size_t position, std::uniq
     const Step& step = plan_->steps[segment.steps[i]];
     if (!step.guards.empty() && !active(job, row, step)) continue;
     bool park = false;
+    std::string text;
     const auto start = std::chrono::steady_clock::now();
     bool going_on = false;
     try {
-      going_on = run_step(job, row, segment.steps[i], context->get(), &park);
+      going_on = run_step(job, row, segment.steps[i], context->get(), &park, &text);
     } catch (const std::bad_alloc&) {
       add_error(job, {row, segment.steps[i], -1, {}, kNoMemory});
     } catch (const gpu::DeviceFailure& failure) {
@@ -563,6 +563,7 @@ Engine::RowEnd Engine::run_row(Job* job, int64_t row, size_t position, std::uniq
       parked->job = job;
       parked->row = row;
       parked->position = i;
+      parked->reason = std::move(text);
       const auto& params = (*context)->params;
       parked->params.assign(params.begin(), params.begin() + static_cast<int64_t>(step.params.size()));
       parked->context = std::move(*context);

@@ -99,6 +99,7 @@ struct Parked {
   size_t position;  // in the segment's step list
   std::unique_ptr<RowContext> context;
   std::vector<double> params;
+  std::string reason;  // why the kernel handed the row over; empty where that is what the step is for
 };
 
 struct Job {
@@ -184,7 +185,7 @@ class Engine {
   void wait_for_device();         // a thread's work
   void fail_all(Job* job, const std::string& text);
   RowEnd run_row(Job* job, int64_t row, size_t position, std::unique_ptr<RowContext>* context);
-  bool run_step(Job* job, int64_t row, int32_t index, RowContext* context, bool* park);
+  bool run_step(Job* job, int64_t row, int32_t index, RowContext* context, bool* park, std::string* text);
   void row_done(Job* job);
   void add_error(Job* job, RowError error);
   std::unique_ptr<RowContext> take_context();

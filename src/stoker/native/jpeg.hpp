@@ -10,8 +10,8 @@
 namespace stoker::jpeg {
 
 // ANY is what the file holds: one channel for a grayscale file, RGB for every other. Inks (CMYK, YCCK) become RGB as
-// Pillow converts them, taking them as inverted.
-enum class Format : uint8_t { RGB = 0, BGR = 1, GRAY = 2, YCbCr = 3, ANY = 4 };
+// Pillow converts them, taking them as inverted. Planes are Y, Cb and Cr one after the other, each of full size.
+enum class Format : uint8_t { RGB = 0, BGR = 1, GRAY = 2, YCbCr = 3, ANY = 4, Planes = 5 };
 
 // Handover: a valid JPEG that this decoder leaves to another one. Broken: no decoder can do much with it.
 enum class Support : uint8_t { Native, Handover, Broken };
@@ -86,7 +86,8 @@ constexpr Extent scaled_extent(const Info& info, int scale_log2) {
 }
 
 // Decodes `window` into `dst`: rows of (x1-x0)*channels bytes, `pitch` bytes apart. The result equals the same window
-// of the decoded whole. GRAY of a YCbCr file is its Y plane, of an RGB file libjpeg's weighted sum.
+// of the decoded whole. GRAY of a YCbCr file is its Y plane, of an RGB file libjpeg's weighted sum. Planes: rows of
+// x1-x0 bytes; the three planes follow each other, (y1-y0)*pitch bytes apart.
 // `info` must come from `parse` of the same bytes. At a smaller scale (scale_log2 up to 3) the window is one of the
 // smaller picture; pixels are TurboJPEG's.
 Status decode(const uint8_t* data, size_t size, const Info& info, Window window, Format format, uint8_t* dst,

@@ -115,7 +115,8 @@ Status decode(const uint8_t* data, size_t size, const Info& info, Window w, Form
   const Extent whole = scaled_extent(info, scale_log2);
   if (w.x0 < 0 || w.x0 >= w.x1 || w.x1 > whole.width) return Status::Unsupported;
   if (w.y0 < 0 || w.y0 >= w.y1 || w.y1 > whole.height) return Status::Unsupported;
-  if (info.components == 4 && format == Format::YCbCr) return Status::Unsupported;  // a conversion of Pillow's own
+  const bool ycc = format == Format::YCbCr || format == Format::Planes;
+  if (info.components == 4 && ycc) return Status::Unsupported;  // a conversion of Pillow's own
   const Target target{w, format, scale_log2, dst, pitch};
   if (info.scan.count < info.components || info.progressive) return decode_multiple(data, size, info, target, scratch);
   return SingleScan(data, size, info, target).run(scratch);

@@ -110,6 +110,22 @@ bool check_conditioning(Segment s) {
   return true;
 }
 
+// Why a kind of frame is left to another decoder; null: it is not.
+const char* unusual_coding(int marker) {
+  switch (marker) {
+    case kSOF0: case kSOF1: case kSOF2: return nullptr;
+    case 0xC3: return "lossless coding";
+    case 0xC5: case 0xC6: case 0xC7: return "hierarchical coding";
+    case 0xC9: case 0xCA: return "arithmetic coding";
+    case 0xCB: return "lossless arithmetic coding";
+    default: return "hierarchical arithmetic coding";
+  }
+}
+
+const char* unusual_count(int components) {
+  return components == 2 ? "2 components, for which there is no colour model" : "more than 4 components";
+}
+
 Stop read_frame(int marker, Segment s, Info& info) {
   if (s.size < 6) return broken(info, "frame header too short");
   const int precision = s.p[0], count = s.p[5];
@@ -119,12 +135,11 @@ Stop read_frame(int marker, Segment s, Info& info) {
   if (info.width == 0 || count == 0) return broken(info, "empty frame");
   if (s.size != 6 + 3 * static_cast<size_t>(count)) return broken(info, "frame header of a wrong length");
   info.progressive = marker == kSOF2;
-  if (marker != kSOF0 && marker != kSOF1 && marker != kSOF2)
-    return hand_over(info, "lossless, hierarchical or arithmetic coding");
-  if (precision != 8) return hand_over(info, "not 8 bits per sample");
+  if (const char* reason = unusual_coding(marker)) return hand_over(info, reason);
+  if (precision != 8) return hand_over(info, precision == 12 ? "12 bits per sample" : "not 8 bits per sample");
   if (info.height == 0) return hand_over(info, "height defined after the first scan (DNL)");
   if (info.width > kMaxDimension || info.height > kMaxDimension) return hand_over(info, "larger than 65500 pixels");
-  if (count != 1 && count != 3 && count != 4) return hand_over(info, "neither 1, 3 nor 4 components");
+  if (count != 1 && count != 3 && count != 4) return hand_over(info, unusual_count(count));
   info.h_max = info.v_max = 1;
   for (int i = 0; i < count; ++i) {
     const uint8_t* p = s.p + 6 + 3 * i;

@@ -74,7 +74,8 @@ void Picture::carve(Carver& pieces) {
   const bool inks = info_.components == 4;
   sums_ = pieces.take<int16_t>(width / 2 + 4 + kRowSlack);
   neutral_ = pieces.take<uint8_t>(info_.model == Model::Gray ? width + kRowSlack : 0);
-  pixels_ = pieces.take<uint8_t>(inks && to_.format == Format::GRAY ? 3 * width : 0);
+  const bool converted = to_.format == Format::Planes && info_.model == Model::RGB;
+  pixels_ = pieces.take<uint8_t>((inks && to_.format == Format::GRAY) || converted ? 3 * width : 0);
   for (Plane& p : plane) {
     if (!p.needed()) continue;
     p.pitch = (kLeftMargin + p.size * p.columns.size() + kRowSlack + 31) / 32 * 32;
@@ -161,10 +162,12 @@ void Picture::write_pixels(const uint8_t* const* row, uint8_t* dst) {
   const Format format = to_.format;
   const uint8_t *a = row[0], *b = row[1], *c = row[2];
   if (info_.model == Model::Gray) {
-    if (format == Format::YCbCr) b = c = neutral_;
+    if (format == Format::YCbCr || format == Format::Planes) b = c = neutral_;
     else b = c = a;
   }
-  if (format == Format::GRAY) {
+  if (format == Format::Planes) {
+    write_planes(a, b, c, dst);
+  } else if (format == Format::GRAY) {
     if (info_.model == Model::RGB) rgb_to_gray(a, b, c, dst, n);
     else std::memcpy(dst, a, static_cast<size_t>(n));
   } else if (info_.model == Model::YCbCr && format != Format::YCbCr) {
@@ -175,6 +178,18 @@ void Picture::write_pixels(const uint8_t* const* row, uint8_t* dst) {
     rows_.interleave(c, b, a, dst, n);
   } else {
     rows_.interleave(a, b, c, dst, n);
+  }
+}
+
+void Picture::write_planes(const uint8_t* a, const uint8_t* b, const uint8_t* c, uint8_t* dst) {
+  const int n = to_.window.x1 - to_.window.x0;
+  const ptrdiff_t plane = to_.pitch * (to_.window.y1 - to_.window.y0);
+  const uint8_t* const from[3] = {a, b, c};
+  if (info_.model == Model::RGB) rgb_to_ycc(a, b, c, pixels_, n);
+  for (int i = 0; i < 3; ++i) {
+    uint8_t* const to = dst + plane * i;
+    if (info_.model != Model::RGB) std::memcpy(to, from[i], static_cast<size_t>(n));
+    else for (int x = 0; x < n; ++x) to[x] = pixels_[3 * x + i];
   }
 }
 
@@ -191,8 +206,9 @@ void Picture::write_inks(const uint8_t* const* row, uint8_t* dst) {
 
 Status Picture::give_up() {
   const Window& w = to_.window;
-  const size_t bytes = static_cast<size_t>(w.x1 - w.x0) * static_cast<size_t>(channels(info_, to_.format));
-  for (int y = w.y0; y < w.y1; ++y) std::memset(to_.dst + to_.pitch * (y - w.y0), 0, bytes);
+  const int planes = to_.format == Format::Planes ? 3 : 1, rows = planes * (w.y1 - w.y0);
+  const size_t bytes = static_cast<size_t>(w.x1 - w.x0) * static_cast<size_t>(channels(info_, to_.format) / planes);
+  for (int y = 0; y < rows; ++y) std::memset(to_.dst + to_.pitch * y, 0, bytes);
   return Status::Corrupt;
 }
 

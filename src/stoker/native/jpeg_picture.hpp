@@ -128,6 +128,7 @@ class Picture {
   void extend_edges(const Plane& p, int block_row);
   const uint8_t* full_row(const Plane& p, int y);
   void write_pixels(const uint8_t* const* row, uint8_t* dst);
+  void write_planes(const uint8_t* a, const uint8_t* b, const uint8_t* c, uint8_t* dst);
   void write_inks(const uint8_t* const* row, uint8_t* dst);
 
   Info info_;

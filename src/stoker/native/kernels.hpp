@@ -53,8 +53,9 @@ struct FileTable {
 std::shared_ptr<Kernel> make_read(std::shared_ptr<const FileTable> table, int reader);
 std::shared_ptr<Kernel> make_lookup(std::vector<int32_t> table, int reader);
 std::shared_ptr<Kernel> make_index(int reader);
-std::shared_ptr<Kernel> make_peek(bool adjust_orientation, jpeg::Format format);
-std::shared_ptr<Kernel> make_decode(bool adjust_orientation, jpeg::Format format);  // params: y0 x0
+// Of pictures 1 / 2^scale_log2 as wide and high. What the native decoder leaves to another one goes to the twin.
+std::shared_ptr<Kernel> make_peek(bool adjust_orientation, jpeg::Format format, int scale_log2);
+std::shared_ptr<Kernel> make_decode(bool adjust_orientation, jpeg::Format format, int scale_log2);  // params: y0 x0
 
 // ---- draws ----
 

@@ -110,17 +110,28 @@ bool is_jpeg(const View& v) {
          v.data[1] == 0xD8 && v.data[2] == 0xFF;
 }
 
+Outcome hand_over(const Call& c, const char* reason) {
+  *c.error = reason;
+  return Outcome::Python;
+}
+
+// What is not a JPEG that the native decoder does, the twin decides, so that one place knows those formats.
+bool read_header(const Call& c, jpeg::Info& info) {
+  const View& file = *c.in[0];
+  if (is_jpeg(file)) return jpeg::parse(file.data, static_cast<size_t>(file.shape[0]), info);
+  info.reason = "not a JPEG file";
+  return false;
+}
+
 class Peek : public Kernel {
  public:
-  Peek(bool adjust, jpeg::Format format) : adjust_(adjust), format_(format) {}
+  Peek(bool adjust, jpeg::Format format, int scale_log2) : adjust_(adjust), format_(format), scale_(scale_log2) {}
   Outcome run(const Call& c) const override {
     jpeg::Info info;
-    // What is not a JPEG that the native decoder does, Pillow decides, so that one place knows those formats.
-    if (!is_jpeg(*c.in[0]) || !jpeg::parse(c.in[0]->data, static_cast<size_t>(c.in[0]->shape[0]), info) ||
-        info.support != jpeg::Support::Native)
-      return Outcome::Python;
+    if (!read_header(c, info)) return hand_over(c, info.reason);
+    const jpeg::Extent extent = jpeg::scaled_extent(info, scale_);
     const bool turned = adjust_ && info.orientation >= 5;
-    const double shape[] = {double(turned ? info.width : info.height), double(turned ? info.height : info.width),
+    const double shape[] = {double(turned ? extent.width : extent.height), double(turned ? extent.height : extent.width),
                             double(jpeg::channels(info, format_))};
     for (int i = 0; i < 3; ++i) store_scalar(c.out[0]->data + 8 * i, DType::I64, shape[i]);
     return Outcome::Ok;
@@ -129,6 +140,7 @@ class Peek : public Kernel {
  private:
   bool adjust_;
   jpeg::Format format_;
+  int scale_;
 };
 
 // Stored pixel (y, x) is shown at: rows from the end, columns from the end, axes exchanged.
@@ -149,25 +161,25 @@ Turn turn_of(int orientation) {
 
 class Decode : public Kernel {
  public:
-  Decode(bool adjust, jpeg::Format format) : adjust_(adjust), format_(format) {}
+  Decode(bool adjust, jpeg::Format format, int scale_log2) : adjust_(adjust), format_(format), scale_(scale_log2) {}
   Outcome run(const Call& c) const override {
     const View& file = *c.in[0];
     const size_t size = static_cast<size_t>(file.shape[0]);
     jpeg::Info info;
-    if (!is_jpeg(file) || !jpeg::parse(file.data, size, info) || info.support != jpeg::Support::Native)
-      return Outcome::Python;
+    if (!read_header(c, info)) return hand_over(c, info.reason);
     const View& out = *c.out[0];
     const Turn turn = turn_of(adjust_ ? info.orientation : 1);
     const int32_t y0 = static_cast<int32_t>(c.params[0]), x0 = static_cast<int32_t>(c.params[1]);
     const int32_t h = static_cast<int32_t>(out.shape[0]), w = static_cast<int32_t>(out.shape[1]);
     if (h == 0 || w == 0) return Outcome::Ok;
-    const jpeg::Window window = stored_window(info, turn, y0, x0, h, w);
+    const jpeg::Window window = stored_window(jpeg::scaled_extent(info, scale_), turn, y0, x0, h, w);
     const bool straight = !turn.flip_y && !turn.flip_x && !turn.swap;
     const int64_t channels = out.shape[2], row_bytes = (window.x1 - window.x0) * channels;
     uint8_t* to = straight ? out.data : c.work[1].get(static_cast<size_t>(row_bytes) * (window.y1 - window.y0));
-    const jpeg::Status status = jpeg::decode(file.data, size, info, window, format_, to, row_bytes, c.work[0]);
-    // Damaged data: Pillow decides what is an error and what only a warning.
-    if (status == jpeg::Status::Unsupported || status == jpeg::Status::Corrupt) return Outcome::Python;
+    const jpeg::Status status = jpeg::decode(file.data, size, info, window, format_, to, row_bytes, c.work[0], scale_);
+    if (status == jpeg::Status::Unsupported) return hand_over(c, "colours or scans that the native decoder leaves out");
+    // The twin decides what is an error and what only a warning.
+    if (status == jpeg::Status::Corrupt) return hand_over(c, "damaged JPEG data");
     if (status == jpeg::Status::Truncated) {
       *c.error = "the JPEG data end before the image is complete (" + std::to_string(size) + " bytes, " +
                  std::to_string(info.width) + "x" + std::to_string(info.height) + " pixels declared)";
@@ -178,11 +190,11 @@ class Decode : public Kernel {
   }
 
  private:
-  static jpeg::Window stored_window(const jpeg::Info& info, Turn turn, int32_t y0, int32_t x0, int32_t h, int32_t w) {
+  static jpeg::Window stored_window(jpeg::Extent whole, Turn turn, int32_t y0, int32_t x0, int32_t h, int32_t w) {
     int32_t sy = turn.swap ? x0 : y0, sx = turn.swap ? y0 : x0;
     const int32_t sh = turn.swap ? w : h, sw = turn.swap ? h : w;
-    if (turn.flip_y) sy = info.height - sy - sh;
-    if (turn.flip_x) sx = info.width - sx - sw;
+    if (turn.flip_y) sy = whole.height - sy - sh;
+    if (turn.flip_x) sx = whole.width - sx - sw;
     return {sx, sy, sx + sw, sy + sh};
   }
   static void place_turned(const uint8_t* from, const jpeg::Window& window, Turn turn, int64_t channels,
@@ -198,6 +210,7 @@ class Decode : public Kernel {
   }
   bool adjust_;
   jpeg::Format format_;
+  int scale_;
 };
 
 }  // namespace
@@ -209,9 +222,11 @@ std::shared_ptr<Kernel> make_lookup(std::vector<int32_t> table, int reader) {
   return std::make_shared<Lookup>(std::move(table), reader);
 }
 std::shared_ptr<Kernel> make_index(int reader) { return std::make_shared<Index>(reader); }
-std::shared_ptr<Kernel> make_peek(bool adjust, jpeg::Format format) { return std::make_shared<Peek>(adjust, format); }
-std::shared_ptr<Kernel> make_decode(bool adjust, jpeg::Format format) {
-  return std::make_shared<Decode>(adjust, format);
+std::shared_ptr<Kernel> make_peek(bool adjust, jpeg::Format format, int scale_log2) {
+  return std::make_shared<Peek>(adjust, format, scale_log2);
+}
+std::shared_ptr<Kernel> make_decode(bool adjust, jpeg::Format format, int scale_log2) {
+  return std::make_shared<Decode>(adjust, format, scale_log2);
 }
 
 }  // namespace stoker

@@ -19,7 +19,7 @@ class RowMemory;
 
 enum class Outcome : uint8_t {
   Ok,
-  Python,  // this row needs the kernel's Python twin; the row is parked until it has run
+  Python,  // this row needs the kernel's Python twin (Call::error may say why); it is parked until that has run
   Error,   // Call::error says why
   OnHost,  // of a kernel on a GPU: the output is there already, in host memory; the device has nothing to do
 };

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Baseline JPEG decoding."""
+"""JPEG decoding."""
 
 from typing import Any, Literal
 
@@ -10,5 +10,13 @@ def jpeg_info(data: bytes) -> dict[str, Any]: ...
 def jpeg_decode(
     data: bytes,
     window: tuple[int, int, int, int] | None = None,
-    format: Literal["RGB", "BGR", "GRAY", "YCbCr", "ANY"] = "RGB",
+    format: Literal["RGB", "BGR", "GRAY", "YCbCr", "ANY", "PLANES"] = "RGB",
+    scale: Literal[1, 2, 4, 8] = 1,
 ) -> tuple[npt.NDArray[np.uint8], Literal["ok", "truncated", "corrupt", "unsupported"]]: ...
+def jpeg_decode_into(
+    data: bytes,
+    out: npt.NDArray[np.uint8],
+    window: tuple[int, int, int, int] | None = None,
+    format: Literal["RGB", "BGR", "GRAY", "YCbCr", "ANY", "PLANES"] = "RGB",
+    scale: Literal[1, 2, 4, 8] = 1,
+) -> Literal["ok", "truncated", "corrupt", "unsupported"]: ...

@@ -17,7 +17,8 @@ class DecodeImage(ImageDecoder, name="decoders.image"):
 
     Exact: JPEG pixels equal libjpeg-turbo's (accurate transform, fancy upsampling), which is what Pillow gives.
     Baseline and progressive JPEG are decoded natively; unusual JPEG, PNG, BMP, WebP, TIFF, PNM and the first frame of a
-    GIF go through Pillow. A crop that follows is decoded as a window: nothing outside of it is made.
+    GIF go through Pillow; ``Pipeline.report`` lists what did, and why. A crop that follows is decoded as a window:
+    nothing outside of it is made. Smaller scales (``scale_denom``) are approximate, made only where asked for.
     """
 
     cache_size = arg("int", 0, doc="Accepted; for the GPU.")
@@ -31,7 +32,11 @@ class DecodeImage(ImageDecoder, name="decoders.image"):
         return scaled(c, decode(c, data))
 
     def reference(self, row: RowContext, data: Any) -> Any:
-        return scale_reference(pillow_decode(data, row["output_type"], row["adjust_orientation"]), row["dtype"])
+        return scale_reference(_pixels(row, data), row["dtype"])
+
+
+def _pixels(row: RowContext, data: Any) -> Any:
+    return pillow_decode(data, row["output_type"], row["adjust_orientation"], row["scale_denom"])
 
 
 def scale_reference(pixels: Any, dtype: DType) -> Any:

@@ -19,12 +19,16 @@ class PeekImageShape(Operator, name="peek_image_shape"):
 
     adjust_orientation = arg("bool", True, doc="Tell the shape after the EXIF orientation has been applied.")
     image_type = arg("image_type", ImageType.RGB, doc="Colour model whose number of channels is told.")
+    scale_denom = arg("int", 1, choices=(1, 2, 4, 8), doc="Tell the shape that the decoders give with `scale_denom`.")
     dtype = arg("dtype", DType.INT64, doc="Element type of the output.")
     cases = ({}, {"dtype": "int32"}, {"image_type": "GRAY"})
 
     def lower(self, c: Lowering, data: Value) -> Value:
-        return c.cast(peek(c, data, c.const("image_type"), c.const("adjust_orientation")), c.const("dtype"))
+        return c.cast(
+            peek(c, data, c.const("image_type"), c.const("adjust_orientation"), c.const("scale_denom")),
+            c.const("dtype"),
+        )
 
     def reference(self, row: RowContext, data: Any) -> Any:
-        shape = pillow_decode(data, row["image_type"], row["adjust_orientation"]).shape
+        shape = pillow_decode(data, row["image_type"], row["adjust_orientation"], row["scale_denom"]).shape
         return np.asarray(shape, row["dtype"].numpy)
