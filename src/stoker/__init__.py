@@ -12,6 +12,7 @@ from . import types as types
 from .contract.batch import Batch as Batch
 from .contract.errors import ArgumentError as ArgumentError
 from .contract.errors import DataError as DataError
+from .contract.errors import DeviceError as DeviceError
 from .contract.errors import GraphError as GraphError
 from .contract.errors import StateError as StateError
 from .contract.errors import StokerError as StokerError

@@ -3,6 +3,7 @@
 
 STOKER_NUM_THREADS   worker threads of a pipeline that asks for no number
 STOKER_SIMD          plain, avx2 or avx512: the widest instruction set to use (default: what the machine has)
+STOKER_WITHOUT_GPU   error (default) or cpu: what a pipeline with GPU operators does on a machine without one
 STOKER_DATA          a folder of images for tests and benchmarks (default: images that they make)
 """
 
@@ -18,6 +19,11 @@ def default_threads() -> int:
         return int(asked)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(cores, _quota("/sys/fs/cgroup") or cores))
+
+
+def without_gpu() -> str:
+    """What happens where there is no GPU: "error" or "cpu"."""
+    return os.environ.get("STOKER_WITHOUT_GPU", "") or "error"
 
 
 def _quota(root: str) -> int | None:

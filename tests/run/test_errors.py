@@ -400,11 +400,6 @@ def test_a_setting_of_the_decorator_is_checked() -> None:
         pipeline_def(batchsize=3)
 
 
-def test_no_gpu_yet() -> None:
-    with pytest.raises(UnsupportedError, match="expected device_id=None, got 0"):
-        Pipeline(device_id=0)
-
-
 # ---- calls in the wrong place ----
 
 

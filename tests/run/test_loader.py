@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 
+from stoker.executor.run import Supply
 from stoker import ArgumentError, DataError, Pipeline, StateError, fn, pipeline_def
 from stoker.torch import Loader, to_torch
 from tests.run.pipelines import decoding, files_of, labels_of, training
@@ -250,10 +251,10 @@ def test_pinned_batches_are_written_into_memory_that_torch_allocated(
 def test_memory_for_a_batch_that_fails_is_let_go(jpegs: Path, tmp_path: Path) -> None:
     given: list[weakref.ref[Any]] = []
 
-    def allocate(output: int, planned: Any, rows: int) -> tuple[int, Any]:
+    def allocate(output: int, planned: Any, rows: int) -> Supply:
         tensor = torch.full((rows, *planned.shape), 9, dtype=[torch.float32, torch.int32][output])
         given.append(weakref.ref(tensor))
-        return tensor.data_ptr(), tensor
+        return Supply(tensor.data_ptr(), tensor)
 
     with training([*files_of(jpegs)[:4], str(tmp_path / "none.jpg"), *files_of(jpegs)[4:9]], shuffle=False) as pipe:
         with pytest.raises(DataError):

@@ -21,7 +21,7 @@ class Batch:
         layout: axis names of one row, "" if they have none.
         keys: uint64, one per row: what the row's random numbers follow from.
         epochs: int64, one per row.
-        device: "cpu".
+        device: "cpu" or "gpu".
         read_only: whether the memory may be written by whoever takes it.
     """
 
@@ -29,36 +29,35 @@ class Batch:
 
     def __init__(
         self,
-        data: npt.NDArray[Any] | list[npt.NDArray[Any]],
+        data: Any,
         dtype: DType,
         layout: str = "",
         keys: npt.NDArray[np.uint64] | None = None,
         epochs: npt.NDArray[np.int64] | None = None,
+        device: str = "cpu",
     ) -> None:
-        self._dense = data if not isinstance(data, list) else None
-        self._rows = data if isinstance(data, list) else None
+        self._dense: Any = data if not isinstance(data, list) else None
+        self._rows: list[Any] | None = data if isinstance(data, list) else None
         self.dtype = dtype
         self.layout = layout
         self.keys = keys
         self.epochs = epochs
-        self.device = "cpu"
+        self.device = device
         self.read_only = False
 
     def __len__(self) -> int:
-        rows: Any = self._dense if self._dense is not None else self._rows
-        return len(rows)
+        return len(self._rows) if self._rows is not None else int(self._dense.shape[0])
 
-    def __getitem__(self, row: int) -> npt.NDArray[Any]:
-        """One row, without a copy."""
-        if self._dense is not None:
-            return self._dense[row]  # type: ignore[no-any-return]
-        assert self._rows is not None
-        return self._rows[row]
+    def __getitem__(self, row: int) -> Any:
+        """One row, without a copy: a NumPy array, or on a GPU something that DLPack and CUDA's array interface read."""
+        if self._rows is not None:
+            return self._rows[row]
+        return self._dense.row(row) if self.device == "gpu" else self._dense[row]
 
-    def __iter__(self) -> Iterator[npt.NDArray[Any]]:
+    def __iter__(self) -> Iterator[Any]:
         return (self[i] for i in range(len(self)))
 
-    def at(self, row: int) -> npt.NDArray[Any]:
+    def at(self, row: int) -> Any:
         """One row, without a copy (DALI's name)."""
         return self[row]
 
@@ -79,12 +78,26 @@ class Batch:
 
     def shape(self) -> list[tuple[int, ...]]:
         """One tuple per row (DALI's form)."""
+        if self._dense is not None:
+            return [tuple(self._dense.shape[1:])] * len(self)
         return [tuple(r.shape) for r in self]
 
     def as_array(self) -> npt.NDArray[Any]:
-        """All rows as one array ``[rows, ...]``, without a copy; ArgumentError if their shapes differ."""
+        """All rows as one array ``[rows, ...]`` in host memory, without a copy.
+
+        Raises:
+            ArgumentError: their shapes differ, or they are on a GPU (see :meth:`as_cpu`).
+        """
+        if self.device == "gpu":
+            raise ArgumentError(
+                "expected a batch in host memory, got one on a GPU. Copy it with `as_cpu()`, or hand it over without a "
+                "copy, as in `torch.from_dlpack(batch)`."
+            )
+        return self._one()  # type: ignore[no-any-return]
+
+    def _one(self) -> Any:
         if self._dense is None:
-            shapes = sorted({r.shape for r in self})
+            shapes = sorted({tuple(r.shape) for r in self})
             raise ArgumentError(
                 f"expected rows of one shape, got {len(shapes)} different ones such as {shapes[0]} and {shapes[-1]}. "
                 "Take them row by row (`batch[i]`), or resize, crop or pad them in the pipeline."
@@ -92,17 +105,33 @@ class Batch:
         return self._dense
 
     def as_cpu(self) -> Batch:
-        return self
+        """The batch in host memory: itself, or a copy of what is on a GPU."""
+        if self.device == "cpu":
+            return self
+        data: Any = [self._to_host(r) for r in self._rows] if self._rows is not None else self._to_host(self._dense)
+        return Batch(data, self.dtype, self.layout, self.keys, self.epochs)
+
+    def _to_host(self, data: Any) -> npt.NDArray[Any]:
+        return np.frombuffer(data.to_host(), self.dtype.numpy).reshape(data.shape).copy()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         return np.array(self.as_array(), dtype=dtype, copy=copy)
 
     def __dlpack__(self, **kwargs: Any) -> Any:
-        return self.as_array().__dlpack__(**kwargs)
+        return self._one().__dlpack__(**kwargs)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return (1, 0)
+        device = self._one().__dlpack_device__()
+        return int(device[0]), int(device[1])
+
+    @property
+    def __cuda_array_interface__(self) -> Any:
+        """Of a dense batch on a GPU (CuPy, Numba, JAX)."""
+        if self.device != "gpu":
+            raise AttributeError("a batch in host memory has no CUDA array interface")
+        return self._one().__cuda_array_interface__
 
     def __repr__(self) -> str:
-        shape = f"{len(self)} x {self._dense.shape[1:]}" if self._dense is not None else f"{len(self)} rows, ragged"
-        return f"Batch({shape}, {self.dtype}{', ' + self.layout if self.layout else ''})"
+        shape = f"{len(self)} x {tuple(self._dense.shape[1:])}" if self.is_dense else f"{len(self)} rows, ragged"
+        place = ", gpu" if self.device == "gpu" else ""
+        return f"Batch({shape}, {self.dtype}{', ' + self.layout if self.layout else ''}{place})"

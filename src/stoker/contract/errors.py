@@ -47,6 +47,10 @@ class UnsupportedError(StokerError):
     """Something that Stoker does not do."""
 
 
+class DeviceError(StokerError, RuntimeError):
+    """An accelerator is missing, or does not do what it is told."""
+
+
 class StateError(StokerError, RuntimeError):
     """A call at the wrong time, or a state that does not fit."""
 

@@ -114,6 +114,7 @@ class Native:
             row and column. The output's first two extents are the window's.
         twin: the same in Python, for rows that the kernel hands over: ``twin(inputs, params, outputs)`` fills
             ``outputs``.
+        gpu: whether there is a kernel of this name and these constants for GPUs.
     """
 
     kernel: str
@@ -125,6 +126,7 @@ class Native:
     batch_scope: bool = False
     aliases: bool = False
     allocates: bool = False
+    gpu: bool = False
 
     def __repr__(self) -> str:
         attrs = [a if isinstance(a, (int, float, str)) else f"<{type(a).__name__} {id(a)}>" for a in self.attrs]
@@ -178,6 +180,7 @@ class Step:
     guards: tuple[tuple[int, bool], ...] = ()  # (value, wanted): all must hold for the step to run
     frames: Scalar | None = None
     framed: tuple[bool, ...] = ()
+    on_gpu: bool = False  # it reads and makes values in a GPU's memory
 
 
 @dataclass(slots=True)

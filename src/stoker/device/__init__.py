@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Objects of accelerators. Empty: this build runs on the CPU."""
+"""Accelerators: opening them, and the kernels that plans run there. Nothing here is imported before a GPU is used."""

@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 
 from ..contract.batch import Batch
 from ..contract.errors import ArgumentError, DataError, StateError, UnsupportedError, message
@@ -22,14 +22,14 @@ from ..contract.step import PyCall
 from ..graph.node import Graph, Node
 from ..graph.plan import PASSES, Plan, PlannedOutput, make_plan
 from .report import Meter, Report
-from .run import Feeds, InFlight, Replay, Run, specs_of
+from .run import Feeds, InFlight, OpenGpu, Replay, Run, Supply, specs_of
 from .schedule import AtEnd, Rows, Schedule
 
 TOKEN = 1
 _TRIAL = 4  # batches that pay for what is only done once
 _TINY_NS = 15_000
 _LONG_S = 100e-6
-Allocate = Callable[[int, PlannedOutput, int], "tuple[int, Any] | None"]
+Allocate = Callable[[int, PlannedOutput, int], Supply | None]
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,7 @@ class Settings:
     seed: int
     depth: int = 2
     passes: frozenset[str] = frozenset(PASSES)
+    gpu: OpenGpu | Literal[False] | None = None  # False: what is placed on a GPU runs on the CPU
 
 
 @dataclass(slots=True)  # made for every batch: freezing would triple its cost
@@ -133,7 +134,7 @@ class Execution:
     # ---- planning ----
 
     def _make_plan(self, graph: Graph, discovered: Mapping[int, tuple[Spec, ...]]) -> Plan:
-        return make_plan(graph, self._find, discovered, self.settings.passes, self.sources)
+        return make_plan(graph, self._find, discovered, self.settings.passes, self.sources, self.settings.gpu)
 
     def _discover(self, rows: Rows, feeds: Feeds) -> None:
         """Find the types that only the first batch tells; Python nodes still see every row once."""
@@ -152,7 +153,7 @@ class Execution:
     ) -> tuple[Spec, ...]:
         part = self.graph.before(node.id)
         plan = self._make_plan(part, discovered)
-        run = Run(plan, part, 1, self.settings.seed, self.sources)
+        run = Run(plan, part, 1, self.settings.seed, self.sources, self.settings.gpu or None)
         operator = node.operator()
         if operator.stateful:
             run.states[node.id] = operator.init()
@@ -189,7 +190,8 @@ class Execution:
         if self.plan is None:
             self._discover(rows, feeds)
         assert self.plan is not None
-        self._run = Run(self.plan, self.graph, self.settings.threads, self.settings.seed, self.sources)
+        settings = self.settings
+        self._run = Run(self.plan, self.graph, settings.threads, settings.seed, self.sources, settings.gpu or None)
         self._run.states.update(self._states)
         return self._run
 
@@ -241,7 +243,7 @@ class Execution:
         if self._tiny:
             self._long_batches = self._long_batches + 1 if seconds > _LONG_S else 0
             self._tiny = self._long_batches < 2
-        elif count >= _TRIAL and not count & (count - 1) and run is not None and not self.sources and run.is_native:
+        elif count >= _TRIAL and not count & (count - 1) and run is not None and not self.sources and run.is_light:
             before, self._judged_ns = self._judged_ns, sum(run.step_times())
             self._tiny = count > _TRIAL and self._judged_ns - before < count // 2 * _TINY_NS
             self._long_batches = 0
@@ -398,7 +400,7 @@ class Execution:
         """Give a batch to a source that is fed by hand."""
         self._feeders[node].feed(data, self.settings.batch_size, layout)
 
-    def _supply(self, rows: Rows, allocate: Allocate | None) -> dict[int, tuple[int, Any]]:
+    def _supply(self, rows: Rows, allocate: Allocate | None) -> dict[int, Supply]:
         assert self.plan is not None
         if allocate is None:
             return {}
@@ -417,7 +419,7 @@ class Execution:
         assert self.plan is not None
         rows = delivered.rows
         return tuple(
-            Batch(data, planned.dtype, planned.layout, rows.keys, rows.epochs)
+            Batch(data, planned.dtype, planned.layout, rows.keys, rows.epochs, "gpu" if planned.on_gpu else "cpu")
             for data, planned in zip(delivered.outputs, self.plan.outputs, strict=True)
         )
 

@@ -11,7 +11,7 @@ import warnings
 import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,7 @@ from ..contract.random import Stream
 from ..contract.step import Native, PyCall
 from ..contract.types import DType
 from ..graph.node import Graph
-from ..graph.plan import Plan
+from ..graph.plan import KernelsOnGpu, Plan
 from ..native import _native
 from .report import HandOver
 from .schedule import Rows
@@ -36,6 +36,34 @@ _CLOSE_S = 5.0  # how long `close` waits for the user's code that runs in a pipe
 _EXIT_S = 1.0  # the same at the end of the process
 
 Replay = dict[int, dict[int, Any]]  # node -> row -> outputs, made while types were being found
+
+
+class OpenGpu(KernelsOnGpu, Protocol):
+    """A GPU that plans are made for and run on."""
+
+    @property
+    def device(self) -> _native.gpu.Device:
+        """The device, as the run loop uses it."""
+
+    @property
+    def memory_limit(self) -> int:
+        """The most bytes of its memory that a run may take."""
+
+
+class Supply(NamedTuple):
+    """Memory of a consumer for an output.
+
+    Attributes:
+        address: of contiguous memory for all rows, where the output is planned to be.
+        owner: what is handed over as the output; it keeps the memory.
+        stream: for a GPU's memory, the consumer's stream, which may still work there: the run's work follows it.
+    """
+
+    address: int
+    owner: Any
+    stream: int | None = None
+
+
 Feeds = Mapping[tuple[int, int], Any]  # (node, output) -> an array with one element per row, or a list of arrays
 
 
@@ -72,14 +100,21 @@ class Run:
         describe: gives a text for a reader's sample (reader number, index), for messages.
     """
 
-    def __init__(self, plan: Plan, graph: Graph, threads: int, seed: int, sources: Mapping[int, Any]) -> None:
+    def __init__(
+        self, plan: Plan, graph: Graph, threads: int, seed: int, sources: Mapping[int, Any], gpu: OpenGpu | None = None
+    ) -> None:
         self.plan = plan
         self.graph = graph
         self.seed = seed
         self._sources = [sources[r] for r in plan.readers]
         order = list(sources)  # that of the columns of ``Rows.indices``; the plan of a part may not need all of them
         self._columns = [order.index(r) for r in plan.readers]
-        self._engine = _native.Engine(plan.native, threads)
+        on_gpu = any(s.on_gpu for s in plan.steps)
+        self._engine = (
+            _native.Engine(plan.native, threads, gpu.device, gpu.memory_limit)
+            if on_gpu and gpu is not None
+            else _native.Engine(plan.native, threads)
+        )
         self._flying: dict[int, InFlight] = {}
         self._server: threading.Thread | None = None
         self._place = threading.Lock()  # held by the server for as long as it lives
@@ -88,6 +123,7 @@ class Run:
         self.is_native = not any(  # no row can need Python
             isinstance(s.body, PyCall) or (isinstance(s.body, Native) and s.body.twin is not None) for s in plan.steps
         )
+        self.is_light = self.is_native and not on_gpu  # the caller's thread does all of the work itself
         self.states: dict[int, Any] = {}  # of stateful operators, by node
         self._handed_over: dict[tuple[int, str], HandOver] = {}  # by node and reason
         for step in plan.steps:
@@ -97,12 +133,12 @@ class Run:
 
     # ---- batches ----
 
-    def prepare(self, rows: Rows, feeds: Feeds, supply: Mapping[int, tuple[int, Any]],
+    def prepare(self, rows: Rows, feeds: Feeds, supply: Mapping[int, Supply],
                 replay: Replay | None = None) -> InFlight:  # fmt: skip
         """A batch for the worker threads, which :meth:`start` gives them.
 
         Args:
-            supply: outputs' memory: number -> (address, owner).
+            supply: memory for outputs, by number.
         """
         self.check_usable()
         return self._prepare(rows, feeds, supply, replay, self.seed)
@@ -117,7 +153,7 @@ class Run:
         return tuple(rows.indices[i] for i in self._columns)
 
     def _prepare(
-        self, rows: Rows, feeds: Feeds, supply: Mapping[int, tuple[int, Any]], replay: Replay | None, seed: int
+        self, rows: Rows, feeds: Feeds, supply: Mapping[int, Supply], replay: Replay | None, seed: int
     ) -> InFlight:
         job = self._engine.acquire(rows.keys, rows.epochs, seed, self._indices(rows))
         flight = InFlight(job, rows, [], {}, {} if replay is None else replay, seed)
@@ -127,9 +163,9 @@ class Run:
         except BaseException:
             self._forget(flight)
             raise
-        for output, (address, owner) in supply.items():
-            job.supply(output, address)
-            flight.supplied[output] = owner
+        for output, memory in supply.items():
+            job.supply(output, memory.address, memory.stream)
+            flight.supplied[output] = memory.owner
         return flight
 
     def _feed(self, flight: InFlight, feeds: Feeds) -> None:

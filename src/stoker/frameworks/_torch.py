@@ -6,12 +6,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
 import torch
+import torch.utils.dlpack
 
 from ..contract.batch import Batch
 from ..contract.errors import ArgumentError, StateError
 from ..contract.types import DType
 from ..executor.execution import Delivered
+from ..executor.run import Supply
 from ..executor.schedule import AtEnd
 from ..frontends.pipeline import Pipeline
 from ..graph.plan import PlannedOutput
@@ -137,14 +140,20 @@ class Loader:
 
     # ---- tensors ----
 
-    def _allocate(self, output: int, planned: PlannedOutput, rows: int) -> tuple[int, Any] | None:
+    def _allocate(self, output: int, planned: PlannedOutput, rows: int) -> Supply | None:
+        if planned.on_gpu:
+            assert planned.shape is not None
+            gpu = torch.device("cuda", self.pipeline.device_id or 0)
+            tensor = torch.empty((rows, *planned.shape), dtype=_TORCH[planned.dtype], device=gpu)
+            # The allocator gives what work on this stream may still read: the pipeline writes after that work.
+            return Supply(tensor.data_ptr(), tensor, torch.cuda.current_stream(gpu).cuda_stream)
         # torch keeps pinned memory, but gives pageable memory back to the system and faults it in again for every
         # batch, which costs as much as resizing the images. The engine's own blocks are kept and shared, not copied.
         if not self._pin:
             return None
         assert planned.shape is not None
         tensor = torch.empty((rows, *planned.shape), dtype=_TORCH[planned.dtype], pin_memory=self._pin)
-        return tensor.data_ptr(), tensor
+        return Supply(tensor.data_ptr(), tensor)
 
     def _tensors(self, delivered: Delivered) -> Any:
         plan = self.pipeline.execution.plan
@@ -163,6 +172,8 @@ class Loader:
         return tensor
 
     def _own(self, array: Any) -> Any:
+        if not isinstance(array, np.ndarray):
+            return torch.utils.dlpack.from_dlpack(array)
         tensor = torch.from_numpy(array)
         return tensor.pin_memory() if self._pin else tensor
 
@@ -193,5 +204,5 @@ class _Loop:
 def to_torch(batch: Batch) -> Any:
     """A batch as a tensor (rows of one shape) or a list of tensors, sharing its memory."""
     if batch.is_dense:
-        return torch.from_numpy(batch.as_array())
-    return [torch.from_numpy(row) for row in batch]
+        return torch.utils.dlpack.from_dlpack(batch) if batch.device == "gpu" else torch.from_numpy(batch.as_array())
+    return [torch.utils.dlpack.from_dlpack(row) if batch.device == "gpu" else torch.from_numpy(row) for row in batch]

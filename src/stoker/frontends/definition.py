@@ -179,7 +179,16 @@ class DataNode:
 
     @property
     def device(self) -> str:
-        return self._node.device or "cpu"
+        """ "cpu" or "gpu": where the data will be."""
+        todo, seen = [self.edge.node], set[int]()
+        while todo:
+            node = self.builder.nodes[todo.pop()]
+            if node.device is not None and node.device != "cpu":
+                return "gpu"
+            if node.device is None and node.id not in seen:
+                seen.add(node.id)
+                todo += [e.node for e in node.inputs]
+        return "cpu"
 
     @property
     def name(self) -> str:
@@ -320,10 +329,15 @@ class DataNode:
         return self.builder.call("shapes", [self], {"dtype": dtype})  # type: ignore[no-any-return]
 
     def cpu(self) -> DataNode:
-        return self
+        """The data in host memory; what is on a GPU does not come back in a pipeline."""
+        return self if self.device == "cpu" else self._copy("cpu")
 
     def gpu(self) -> DataNode:
-        raise UnsupportedError("this build runs on the CPU only; the results will be the same bits on every device")
+        """The data in the GPU's memory."""
+        return self if self.device == "gpu" else self._copy("gpu")
+
+    def _copy(self, device: str) -> DataNode:
+        return self.builder.call("copy", [self], {"device": device})  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
         return f"DataNode({self.name!r}, output {self.edge.output})"

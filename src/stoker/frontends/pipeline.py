@@ -7,20 +7,22 @@ import functools
 import inspect
 import os
 import threading
+import warnings
 from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
+from .. import settings
 from ..contract.batch import Batch
-from ..contract.errors import ArgumentError, StateError, UnsupportedError, did_you_mean
+from ..contract.errors import ArgumentError, DeviceError, StateError, did_you_mean
 from ..graph.node import Graph
-from ..settings import default_threads
 from .definition import DataNode, GraphBuilder
 from .registry import find
 
 if TYPE_CHECKING:  # what plans and runs is imported when the first pipeline is built: `import stoker` stays light
     from ..executor.execution import Allocate, Delivered, Execution
     from ..executor.report import Report
+    from ..executor.run import OpenGpu
     from ..executor.schedule import AtEnd
 
 # Arguments of DALI's Pipeline that choose between its executors: accepted, there is one way to run here.
@@ -38,11 +40,15 @@ class Pipeline:
     Args:
         batch_size: most rows of a batch.
         num_threads: worker threads; by default as many as the process may use.
-        device_id: None: this build runs on the CPU.
+        device_id: the GPU for what is placed on one (`device="gpu"` or "mixed"); None: everything runs on the CPU.
         seed: decides all random numbers, together with epoch and sample; drawn if not given (see :attr:`seed`).
         prefetch_queue_depth: batches that are made ahead.
         exec_async, exec_pipelined: False (either) runs every batch on the caller's thread, when it is asked for.
         checkpoint: a state (see :meth:`get_state`) to go on from.
+        gpu_memory_limit: the most bytes of the GPU's memory to take; by default what is there. Outputs in memory of the
+            consumer's framework do not count.
+        without_gpu: "error", or "cpu": where there is no GPU, run on the CPU what is placed on one, with the same bits
+            and a warning. By default what the setting STOKER_WITHOUT_GPU says, else "error".
     """
 
     def __init__(
@@ -57,19 +63,23 @@ class Pipeline:
         exec_pipelined: bool = True,
         checkpoint: Mapping[str, Any] | None = None,
         passes: frozenset[str] | None = None,
+        gpu_memory_limit: int | None = None,
+        without_gpu: str | None = None,
         **accepted: Any,
     ) -> None:
         for key in accepted:
             if key not in _ACCEPTED:
                 known = [*inspect.signature(Pipeline.__init__).parameters, *_ACCEPTED]
                 raise ArgumentError(f"`Pipeline`: unknown argument `{key}`; {did_you_mean(key, known)}".rstrip("; "))
-        if device_id is not None:
-            raise UnsupportedError(
-                f"`Pipeline`: expected device_id=None, got {device_id}: this build runs on the CPU only; the results "
-                "will be the same bits on every device"
-            )
+        if device_id is not None and (isinstance(device_id, bool) or not isinstance(device_id, int) or device_id < 0):
+            raise ArgumentError(f"`Pipeline`: expected the number of a GPU as `device_id`, or None, got {device_id!r}")
+        self._device_id = device_id
+        self._memory_limit = None if gpu_memory_limit is None else _positive("gpu_memory_limit", gpu_memory_limit)
+        self._without_gpu = settings.without_gpu() if without_gpu is None else without_gpu
+        if self._without_gpu not in ("error", "cpu"):
+            raise ArgumentError(f'`Pipeline`: expected `without_gpu` "error" or "cpu", got {without_gpu!r}')
         self._batch_size = _positive("batch_size", batch_size)
-        self._threads = default_threads() if num_threads is None else _positive("num_threads", num_threads)
+        self._threads = settings.default_threads() if num_threads is None else _positive("num_threads", num_threads)
         self._seed = int.from_bytes(os.urandom(8), "little") >> 1 if seed is None or seed < 0 else int(seed)
         if isinstance(prefetch_queue_depth, Mapping):
             prefetch_queue_depth = prefetch_queue_depth["cpu_size"]
@@ -120,11 +130,30 @@ class Pipeline:
         from ..graph.plan import PASSES
 
         passes = frozenset(PASSES) if self._passes is None else self._passes
-        settings = Settings(self._batch_size, self._threads, self._seed, self._depth, passes)
-        execution = Execution(self.graph, find, settings)
+        graph = self.graph
+        run = Settings(self._batch_size, self._threads, self._seed, self._depth, passes, self._open_gpu(graph))
+        execution = Execution(graph, find, run)
         if self._checkpoint is not None:
             execution.set_state(self._checkpoint)
         return execution
+
+    def _open_gpu(self, graph: Graph) -> OpenGpu | Literal[False] | None:
+        """The GPU if the graph needs one; False: do on the CPU what is placed on it."""
+        from ..graph.passes.placement import place
+
+        if not any(place(graph).values()):
+            return None
+        if self._device_id is None:
+            return False if self._without_gpu == "cpu" else None
+        from ..device.gpu import Gpu
+
+        try:
+            return Gpu.open(self._device_id, self._memory_limit)
+        except DeviceError as error:
+            if self._without_gpu != "cpu":
+                raise
+            warnings.warn(f"no GPU is used: {error}. The results on the CPU are the same", RuntimeWarning, stacklevel=5)
+            return False
 
     @property
     def execution(self) -> Execution:
@@ -210,7 +239,7 @@ class Pipeline:
 
     @property
     def device_id(self) -> int | None:
-        return None
+        return self._device_id
 
     @property
     def seed(self) -> int:

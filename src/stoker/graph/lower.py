@@ -61,17 +61,19 @@ def reads(step: Step, steps: StepList) -> set[int]:
 def number_sources(step: Step, steps: StepList) -> set[int]:
     """The values that a step's numbers (windows, uniforms, extents, checks) are computed from."""
     found: set[int] = set()
-    for check in step.checks:
-        leaves(check.condition, found)
-        for v in check.values:
-            leaves(v, found)
-    leaves(step.frames, found)
-    for scalar in body_scalars(step):
+    for scalar in step_scalars(step, steps):
         leaves(scalar, found)
-    for v in step.outputs:
-        for extent in steps.values[v].shape:
-            leaves(extent, found)
     return found - set(step.outputs)
+
+
+def step_scalars(step: Step, steps: StepList) -> list[Any]:
+    """Every scalar that the run loop computes for a step."""
+    found: list[Any] = [step.frames, *body_scalars(step)]
+    for check in step.checks:
+        found += [check.condition, *check.values]
+    for v in step.outputs:
+        found += steps.values[v].shape
+    return found
 
 
 def body_scalars(step: Step) -> list[object]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from enum import IntEnum
+from typing import Any, Literal, Protocol
 
+from ..contract.errors import UnsupportedError, message
 from ..contract.expr import Compiler, Expr, is_static, leaves
 from ..contract.operator import Operator, Spec
 from ..contract.pixel import compile_program, load
@@ -19,7 +21,7 @@ from .passes.common import merge_common
 from .passes.decode_window import push_windows
 from .passes.fusion import fuse
 from .passes.memory import last_uses, share_buffers
-from .passes.placement import place
+from .passes.placement import place, place_steps
 from .verify import verify_graph, verify_steps
 
 STEP_PASSES: tuple[tuple[str, Callable[[StepList], StepList]], ...] = (
@@ -31,16 +33,36 @@ PASSES = (*(name for name, _ in STEP_PASSES), "memory")
 _WHERE = {"scratch": 0, "batch": 1, "output": 2, "input": 3, "alias": 4, "upload": 5, "device": 6}
 _SAMPLERS = {"resample": 1, "affine": 2}
 _OP_CODES: dict[str, int] = {}
+_GPU_LEVEL = 1 << 30  # levels from here on are the GPU's: its segments come last
+
+
+class Runs(IntEnum):
+    """What runs a segment, as in native/plan.hpp."""
+
+    NATIVE = 0
+    PYTHON = 1
+    GPU = 2
+
+
+class KernelsOnGpu(Protocol):
+    """Where a plan's kernels for a GPU come from (``device/``)."""
+
+    def stage(self, body: Stage, arguments: tuple[Any, ...]) -> Any:
+        """The kernel of a stage; ``arguments`` are those of ``kernels.stage``."""
+
+    def native(self, body: Native) -> Any:
+        """The kernel of a step whose ``gpu`` trait is set."""
 
 
 @dataclass(frozen=True)
 class PlannedOutput:
-    """One output: type, layout, and the shape of a row (None if it differs from row to row)."""
+    """One output: type, layout, the shape of a row (None if it differs from row to row), and where it is."""
 
     dtype: DType
     layout: str
     shape: tuple[int, ...] | None
     rank: int
+    on_gpu: bool = False
 
 
 @dataclass(frozen=True)
@@ -50,7 +72,7 @@ class Plan:
     Attributes:
         native: the frozen native plan.
         steps: the steps by number, as in the native plan.
-        segments: (is Python, step numbers).
+        segments: (what runs it, step numbers).
         messages: texts of the checks, and the graph nodes that demand them.
         fed: (graph node, output) -> value, for what the caller supplies.
         readers: graph nodes in the order of the index columns.
@@ -58,7 +80,7 @@ class Plan:
 
     native: Any
     steps: tuple[Step, ...]
-    segments: tuple[tuple[bool, tuple[int, ...]], ...]
+    segments: tuple[tuple[Runs, tuple[int, ...]], ...]
     values: Mapping[int, Value]
     messages: tuple[tuple[str, int], ...]
     outputs: tuple[PlannedOutput, ...]
@@ -67,11 +89,12 @@ class Plan:
 
 
 def transform(graph: Graph, find: Callable[[str], type[Operator]], discovered: Mapping[int, tuple[Spec, ...]],
-              passes: frozenset[str], sources: Mapping[int, Any]) -> StepList:  # fmt: skip
-    """The steps after all passes named in ``passes``."""
+              passes: frozenset[str], sources: Mapping[int, Any], *, gpu: bool = True) -> StepList:  # fmt: skip
+    """The steps after all passes named in ``passes``; without ``gpu`` all of them on the CPU."""
     verify_graph(graph)
-    place(graph)
     steps = lower(graph, find, discovered, sources)
+    if gpu:
+        steps = place_steps(steps, graph, place(graph))
     for name, step_pass in STEP_PASSES:
         if name in passes:
             verify_steps(steps)
@@ -86,10 +109,35 @@ def make_plan(
     discovered: Mapping[int, tuple[Spec, ...]] | None = None,
     passes: frozenset[str] = frozenset(PASSES),
     sources: Mapping[int, Any] | None = None,
+    gpu: KernelsOnGpu | Literal[False] | None = None,
 ) -> Plan:
-    """Plan ``graph``. Raises what lowering raises; ``Undeclared`` if a Python node's types must be found first."""
-    steps = _end_in_stores(transform(graph, find, discovered or {}, passes, sources or {}))
-    return _Emitter(steps, "memory" in passes).plan()
+    """Plan ``graph``.
+
+    Args:
+        gpu: makes the kernels of what is placed on a GPU; None: nothing may be; False: all runs on the CPU instead.
+
+    Raises:
+        Undeclared: a Python node's types must be found first.
+        ArgumentError, UnsupportedError: what lowering raises, or for a GPU where there is none.
+    """
+    steps = transform(graph, find, discovered or {}, passes, sources or {}, gpu=gpu is not False)
+    placed = next((s for s in steps.steps if s.on_gpu), None)
+    if placed is not None and gpu is None:
+        raise _without_gpu(graph, placed)
+    return _Emitter(_end_in_stores(steps), "memory" in passes, gpu or None).plan()
+
+
+def _without_gpu(graph: Graph, step: Step) -> UnsupportedError:
+    node = graph.nodes[step.node] if step.node >= 0 else None
+    return UnsupportedError(
+        message(
+            node.operator.name if node else "pipeline",
+            "it is placed on a GPU, and the pipeline has none",
+            source=node.source if node else None,
+            hint='Give the pipeline `device_id=0` (or another GPU\'s number), or `without_gpu="cpu"`, which runs it on '
+            "the CPU with the same results",
+        )
+    )
 
 
 def _end_in_stores(steps: StepList) -> StepList:
@@ -101,7 +149,7 @@ def _end_in_stores(steps: StepList) -> StepList:
         stores = (
             step is not None
             and isinstance(step.body, (Stage, Native))
-            and not (isinstance(step.body, Native) and (step.body.aliases or step.body.allocates))
+            and not (isinstance(step.body, Native) and (step.body.aliases or step.body.allocates or step.on_gpu))
             and not step.guards
             and v not in outputs
             and not any(isinstance(x, Expr) and x.reads.intersection(step.outputs) for x in values[v].shape)
@@ -114,7 +162,8 @@ def _end_in_stores(steps: StepList) -> StepList:
             body = Stage(((load(source.dtype),),), ((),), ((),))
             # Rows that a condition leaves out have nothing to copy (and nobody reads their outputs).
             guards = step.guards if step else ()
-            result.append(Step(body, (v,), (copy.id,), step.node if step else -1, guards=guards))
+            node, on_gpu = (step.node, step.on_gpu) if step else (-1, False)
+            result.append(Step(body, (v,), (copy.id,), node, guards=guards, on_gpu=on_gpu))
             v = copy.id
         outputs.append(v)
     return StepList(result, values, outputs, steps.fed, steps.readers)
@@ -130,9 +179,11 @@ def _other_rows(step: Step) -> tuple[int, ...]:
 
 
 class _Emitter:
-    def __init__(self, steps: StepList, share: bool) -> None:
+    def __init__(self, steps: StepList, share: bool, gpu: KernelsOnGpu | None) -> None:
         self.steps = steps
         self.share = share
+        self.gpu = gpu
+        self.on_gpu = {v for s in steps.steps if s.on_gpu for v in s.outputs}
         self.values = steps.values
         self.messages: list[tuple[str, int]] = []
         self.segment_of: dict[int, int] = {}  # value -> segment
@@ -157,12 +208,12 @@ class _Emitter:
         for slot, v in enumerate(self.steps.outputs):
             opens.setdefault(self.segment_of[v], []).append(slot)
             planned.append(self._emit_output(v, index))
-        for n, (python, members) in enumerate(segments):
-            self.native.add_segment(int(python), [number[i] for i in members], opens.get(n, []))
+        for n, (runs, members) in enumerate(segments):
+            self.native.add_segment(int(runs), [number[i] for i in members], opens.get(n, []))
         self.native.finish(buffers, len(self.steps.readers))
         kept = tuple(self._renumber(self.steps.steps[i], index) for i in order)
         return Plan(
-            self.native, kept, tuple((p, tuple(number[i] for i in m)) for p, m in segments),
+            self.native, kept, tuple((r, tuple(number[i] for i in m)) for r, m in segments),
             {index[v]: self.values[v] for v in used}, tuple(self.messages), tuple(planned),
             {key: index[v] for key, v in self.steps.fed.items() if v in index}, tuple(self.steps.readers),
         )  # fmt: skip
@@ -173,14 +224,20 @@ class _Emitter:
 
     # ---- segments ----
 
-    def _segments(self) -> list[tuple[bool, list[int]]]:
-        """Runs of rows without a barrier. Even levels are native, odd ones Python's; fed values come before all."""
+    def _segments(self) -> list[tuple[Runs, list[int]]]:
+        """Runs of rows without a barrier. Even levels are native, odd ones Python's; fed values come before all.
+
+        The GPU's come last; steps on the CPU that read sizes of what it makes stand among its own.
+        """
         level: dict[int, int] = dict.fromkeys(self.steps.fed.values(), -1)
         members: dict[int, list[int]] = {}
         last_impure = 1
         for i, step in enumerate(self.steps.steps):
             inputs = [level[v] for v in reads(step, self.steps) if v in level]
-            if isinstance(step.body, PyCall):
+            if step.on_gpu or max(inputs, default=0) >= _GPU_LEVEL:
+                at = max([_GPU_LEVEL, *inputs])
+                at += isinstance(step.body, Native) and step.body.batch_scope
+            elif isinstance(step.body, PyCall):
                 at = _above(max(inputs, default=-1), parity=1)
                 if not step.body.pure:  # effects happen in the order of definition
                     at = last_impure = max(at, last_impure)
@@ -194,7 +251,7 @@ class _Emitter:
             level.update(dict.fromkeys(step.outputs, at))
         compact = {lv: n for n, lv in enumerate(sorted(members))}
         self.segment_of = {v: compact.get(lv, -1) for v, lv in level.items()}
-        return [(lv % 2 == 1, members[lv]) for lv in sorted(members)]
+        return [(_runs(lv), members[lv]) for lv in sorted(members)]
 
     def _output_level(self, step: Step, level: Mapping[int, int]) -> int:
         """The sizes of outputs must be known when their segment starts, so what they depend on comes before."""
@@ -202,7 +259,10 @@ class _Emitter:
         for v in set(self.steps.outputs).intersection(step.outputs):
             for extent in self.values[v].shape:
                 leaves(extent, needs)
-        return _above(max(level[n] for n in needs), parity=0) if needs else 0
+        if not needs:
+            return 0
+        highest = max(level[n] for n in needs)
+        return highest + 1 if highest >= _GPU_LEVEL else _above(highest, parity=0)
 
     # ---- memory ----
 
@@ -212,13 +272,14 @@ class _Emitter:
             used |= {*step.inputs, *step.outputs, *reads(step, self.steps)}
         return sorted(used)
 
-    def _memory(self, segments: list[tuple[bool, list[int]]]) -> tuple[int, dict[int, tuple[str, int]]]:
+    def _memory(self, segments: list[tuple[Runs, list[int]]]) -> tuple[int, dict[int, tuple[str, int]]]:
         where: dict[int, tuple[str, int]] = dict.fromkeys(self.steps.fed.values(), ("input", 0))
         roots = self._alias_roots()
         crossing = self._crossing(segments, roots)
+        sent = self._sent(roots)
         slots = {v: slot for slot, v in enumerate(self.steps.outputs)}
         most = 0
-        for python, members in segments:
+        for runs, members in segments:
             order = [(tuple(reads(self.steps.steps[i], self.steps)), self.steps.steps[i].outputs) for i in members]
             lives = last_uses(order, roots)
             scratch = {}
@@ -230,7 +291,11 @@ class _Emitter:
                         where[v] = ("output", slots[v])
                     elif _aliases(step) and not copies:
                         where[v] = ("alias", 0)
-                    elif python or v in crossing:
+                    elif v in self.on_gpu:
+                        where[v] = ("device", 0)
+                    elif v in sent:
+                        where[v] = ("upload", 0)
+                    elif runs is Runs.PYTHON or v in crossing:
                         where[v] = ("batch", 0)
                     else:
                         scratch[v] = lives[v]
@@ -248,7 +313,18 @@ class _Emitter:
                     roots[v] = step.inputs + _other_rows(step)
         return roots
 
-    def _crossing(self, segments: list[tuple[bool, list[int]]], roots: Mapping[int, tuple[int, ...]]) -> set[int]:
+    def _sent(self, roots: Mapping[int, tuple[int, ...]]) -> set[int]:
+        """Values of the CPU that steps on the GPU read, directly or through a view."""
+        todo = [v for s in self.steps.steps if s.on_gpu for v in s.inputs]
+        found: set[int] = set()
+        while todo:
+            v = todo.pop()
+            if v not in found:
+                found.add(v)
+                todo += roots.get(v, ())
+        return found - self.on_gpu
+
+    def _crossing(self, segments: list[tuple[Runs, list[int]]], roots: Mapping[int, tuple[int, ...]]) -> set[int]:
         """Values that a later segment reads, directly or through a view."""
         todo: list[int] = []
         for n, (_, members) in enumerate(segments):
@@ -301,6 +377,9 @@ class _Emitter:
         if isinstance(body, Native):
             for p in body.params:
                 params.add(p)
+            if step.on_gpu and not body.aliases:
+                assert self.gpu is not None
+                return self.gpu.native(body)
             attrs = tuple(index[a] for a in body.attrs) if body.kernel == "other_row" else body.attrs
             return getattr(kernels, body.kernel)(*attrs)
         assert isinstance(body, Stage)
@@ -308,11 +387,15 @@ class _Emitter:
         compiled = compile_program(body.program, _OP_CODES)
         uniforms = [params.add(u) for u in compiled.uniforms]
         code, in_types = compiled.code, [int(self.values[v].dtype) for v in step.inputs]
-        return kernels.stage(
+        arguments = (
             _SAMPLERS[body.sampler.kind] if body.sampler else 0, sampler, code, body.channels, in_types,
             [int(self.values[v].dtype) for v in step.outputs], uniforms,
             [_chain(ops, params) for ops in body.pre], [_chain(ops, params) for ops in body.post],
         )  # fmt: skip
+        if step.on_gpu:
+            assert self.gpu is not None
+            return self.gpu.stage(body, arguments)
+        return kernels.stage(*arguments)
 
     def _emit_output(self, v: int, index: Mapping[int, int]) -> PlannedOutput:
         value = self.values[v]
@@ -320,8 +403,13 @@ class _Emitter:
         code = Compiler(lambda leaf: index[leaf])
         extents = [] if fixed else [code.register(e) for e in value.shape]
         shape = [int(e) for e in value.shape] if fixed else []  # type: ignore[arg-type]
-        self.native.add_output(index[v], fixed, False, shape, code.code, code.consts, extents)
-        return PlannedOutput(value.dtype, value.layout, tuple(shape) if fixed else None, value.rank)
+        on_gpu = v in self.on_gpu
+        self.native.add_output(index[v], fixed, on_gpu, shape, code.code, code.consts, extents)
+        return PlannedOutput(value.dtype, value.layout, tuple(shape) if fixed else None, value.rank, on_gpu)
+
+
+def _runs(level: int) -> Runs:
+    return Runs.GPU if level >= _GPU_LEVEL else Runs.PYTHON if level % 2 else Runs.NATIVE
 
 
 def _above(level: int, parity: int) -> int:

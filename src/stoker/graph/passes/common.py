@@ -51,7 +51,7 @@ class _Keys:
             types.append((o.dtype, o.layout, o.per_frame, extents))
         frames = None if step.frames is None else identity(step.frames)
         checks = tuple((identity(c.condition), c.text, tuple(map(identity, c.values))) for c in step.checks)
-        return self._body(step.body), step.inputs, step.guards, frames, checks, tuple(types)
+        return self._body(step.body), step.inputs, step.guards, frames, checks, tuple(types), step.on_gpu
 
     def _body(self, body: Any) -> Any:
         if isinstance(body, View):

@@ -55,9 +55,9 @@ class _Work:
             return None
         i = self.maker.get(value)
         step = self.steps[i] if i is not None else None
-        if step is None or not isinstance(step.body, Stage) or len(step.outputs) != 1 or step.guards != reader.guards:
+        if step is None or not isinstance(step.body, Stage) or len(step.outputs) != 1:
             return None
-        return i
+        return i if step.guards == reader.guards and step.on_gpu == reader.on_gpu else None
 
     def absorb(self, i: int) -> bool:
         """Step ``i``, a view of a stage's output, becomes that stage's way to store."""

@@ -1,31 +1,138 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placement: on which device each node runs. There is one device for now; the seam is here."""
+"""Placement: on which device each node, and then each step, runs.
+
+Nodes are placed as the user asks, else where their inputs are. A node on the GPU may have steps on the CPU: headers,
+draws and everything that shapes and parameters are computed from stay there, since the run loop reads them. What the
+GPU reads of the CPU's is sent along with the batch; nothing comes back.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 from ...contract.errors import UnsupportedError, message
+from ...contract.expr import Expr, parts
+from ...contract.pixel import load
+from ...contract.step import Native, PyCall, Stage, Step, StepList, Value, View
+from ..lower import step_scalars
 from ..node import Graph, Node
 
-DEVICES = ("cpu",)
 
-
-def place(graph: Graph) -> dict[int, str]:
-    """The device of every node: the one that was asked for, else the inputs'."""
-    placed: dict[int, str] = {}
+def place(graph: Graph) -> dict[int, bool]:
+    """For every node, whether its outputs are to be in a GPU's memory."""
+    placed: dict[int, bool] = {}
     for node in graph.nodes:
-        device = node.device or next((placed[e.node] for e in node.inputs), "cpu")
-        if device not in DEVICES:
-            raise _refused(node, device)
-        placed[node.id] = device
+        inherited = any(placed[e.node] for e in node.inputs)
+        placed[node.id] = inherited if node.device is None else node.device != "cpu"
+        if inherited and not placed[node.id]:
+            raise _refused(node, "its input is in the GPU's memory, and data do not come back from there in a pipeline")
     return placed
 
 
-def _refused(node: Node, device: str) -> UnsupportedError:
+def place_steps(steps: StepList, graph: Graph, placed: Mapping[int, bool]) -> StepList:
+    """The steps with their devices.
+
+    Raises:
+        UnsupportedError: a step has no form for the GPU, or a number is read from the GPU's memory.
+    """
+    if not any(placed.values()):
+        return steps
+    work = _Placing(steps, graph, placed)
+    for step in steps.steps:
+        work.place(step)
+    outputs = [work.deliver(v, e.node) for v, e in zip(steps.outputs, graph.outputs, strict=True)]
+    return StepList(work.result, work.values, outputs, steps.fed, steps.readers)
+
+
+class _Placing:
+    def __init__(self, steps: StepList, graph: Graph, placed: Mapping[int, bool]) -> None:
+        self.values = dict(steps.values)
+        self.result: list[Step] = []
+        self._graph = graph
+        self._placed = placed
+        self._on_host = _read_by_the_loop(steps)
+        self._on_gpu: set[int] = set()
+
+    def place(self, step: Step) -> None:
+        """Append the step where it belongs."""
+        if self._belongs_on_gpu(step):
+            self._check_form(step)
+            self._append_on_gpu(step)
+        else:
+            here = self._on_gpu.intersection((*step.inputs, *(v for v, _ in step.guards)))
+            if here:
+                raise self._problem(step, "it runs on the CPU only, and its input is in the GPU's memory")
+            self.result.append(step)
+
+    def _belongs_on_gpu(self, step: Step) -> bool:
+        body = step.body
+        from_gpu = any(v in self._on_gpu for v in step.inputs)
+        if isinstance(body, PyCall):
+            return False
+        if isinstance(body, View) or (isinstance(body, Native) and body.aliases):
+            return from_gpu
+        wanted = step.node >= 0 and self._placed[step.node] and self._on_host.isdisjoint(step.outputs)
+        if isinstance(body, Stage):
+            return from_gpu or wanted
+        return body.gpu and (from_gpu or wanted)
+
+    def _check_form(self, step: Step) -> None:
+        if not self._on_host.isdisjoint(step.outputs):
+            raise self._problem(step, "a shape or parameter is computed from it, and it is in the GPU's memory")
+        if step.frames is not None:
+            raise self._problem(step, "operations frame by frame run on the CPU only")
+
+    def _append_on_gpu(self, step: Step) -> None:
+        body = step.body
+        if isinstance(body, View) and body.may_copy:
+            # On the CPU such a view copies what is not contiguous; here a stage of its own does.
+            copy = self._copied(step.inputs[0], step.node, step.guards)
+            step = replace(step, body=View(body.ops), inputs=(copy,))
+        self.result.append(replace(step, on_gpu=True))
+        self._on_gpu.update(step.outputs)
+
+    def _copied(self, v: int, node: int, guards: tuple[tuple[int, bool], ...]) -> int:
+        source = self.values[v]
+        shape = tuple(Expr("dim", v, i) if isinstance(e, Expr) else e for i, e in enumerate(source.shape))
+        copy = Value(len(self.values), source.dtype, shape, source.layout)
+        self.values[copy.id] = copy
+        body = Stage(((load(source.dtype),),), ((),), ((),))
+        self.result.append(Step(body, (v,), (copy.id,), node, guards=guards, on_gpu=True))
+        self._on_gpu.add(copy.id)
+        return copy.id
+
+    def deliver(self, v: int, node: int) -> int:
+        """The output's value, in the GPU's memory if its node was placed there."""
+        if not self._placed[node] or v in self._on_gpu:
+            return v
+        maker = next((s for s in self.result if v in s.outputs), None)
+        return self._copied(v, node, maker.guards if maker else ())
+
+    def _problem(self, step: Step, why: str) -> UnsupportedError:
+        return _refused(self._graph.nodes[step.node], why)
+
+
+def _read_by_the_loop(steps: StepList) -> set[int]:
+    """Values whose elements the run loop reads, and what stages and views make them from."""
+    found: set[int] = set()
+    for step in reversed(steps.steps):
+        for scalar in step_scalars(step, steps):
+            found |= {part.args[0] for part in parts(scalar) if part.op == "elem"}
+        found |= {v for v, _ in step.guards}
+        if isinstance(step.body, Native) and step.body.aliases and len(step.inputs) > 1:
+            found.add(step.inputs[0])  # the condition, or the number of the row
+        if isinstance(step.body, PyCall) or not found.isdisjoint(step.outputs):
+            found.update(step.inputs)
+    return found
+
+
+def _refused(node: Node, why: str) -> UnsupportedError:
     return UnsupportedError(
         message(
             node.operator.name,
-            f'expected device="cpu", got {device!r}: this build runs on the CPU only',
+            why,
             source=node.source,
-            hint='Remove `device=` or set it to "cpu"; the results will be the same bits on every device',
+            hint='Set `device="cpu"` for it and for what comes before; the results are the same bits on every device',
         )
     )

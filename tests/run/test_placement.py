@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where operators run, as far as a machine without a GPU can tell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from stoker import ArgumentError, DeviceError, Pipeline, UnsupportedError, fn, pipeline_def
+from stoker.native import _native
+from tests.run.pipelines import files_of
+
+ABSENT = _native.gpu.count_cuda()  # the first number that no GPU has
+
+
+@pipeline_def(batch_size=4, num_threads=2, seed=3)
+def training(files: list[str], device: str) -> Any:
+    data, labels = fn.readers.file(files=files)
+    images = fn.decoders.image_random_crop(data, device="mixed" if device == "gpu" else "cpu")
+    images = fn.resize(images, resize_x=32, resize_y=24)
+    images = fn.crop_mirror_normalize(images, mirror=fn.random.coin_flip(), mean=[3.0], std=[2.0])
+    return images, labels.gpu() if device == "gpu" else labels
+
+
+def test_a_missing_gpu_is_named(jpegs: Path) -> None:
+    with pytest.raises(DeviceError, match=f"GPU {ABSENT} cannot be used: "):
+        training(files_of(jpegs), "gpu", device_id=ABSENT).build()
+
+
+def test_a_pipeline_without_a_gpu_names_the_line(jpegs: Path) -> None:
+    with pytest.raises(UnsupportedError, match=r"the pipeline has none.*made at .*test_placement.py:\d+.*device_id=0"):
+        training(files_of(jpegs), "gpu").build()
+
+
+def test_without_a_gpu_the_cpu_gives_the_same(jpegs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = files_of(jpegs)
+    with training(files, "cpu") as pipe:
+        want = [[x.as_array() for x in pipe.run()] for _ in range(3)]
+    monkeypatch.setenv("STOKER_WITHOUT_GPU", "cpu")
+    pipe = training(files, "gpu", device_id=ABSENT)
+    with pytest.warns(RuntimeWarning, match="no GPU is used: .* The results on the CPU are the same"):
+        pipe.build()
+    with pipe:
+        for a, b in want:
+            images, labels = pipe.run()
+            np.testing.assert_array_equal(images.as_array(), a)
+            np.testing.assert_array_equal(labels.as_array(), b)
+
+
+def test_a_gpu_that_nothing_needs_is_not_opened(jpegs: Path) -> None:
+    with training(files_of(jpegs), "cpu", device_id=ABSENT) as pipe:
+        assert pipe.run()[0].device == "cpu"
+
+
+@pytest.mark.parametrize("device_id", [-1, True, "0", 1.5])
+def test_the_number_of_a_gpu_is_a_number(device_id: Any) -> None:
+    with pytest.raises(ArgumentError, match="expected the number of a GPU as `device_id`, or None, got"):
+        Pipeline(device_id=device_id)
+
+
+def test_what_to_do_without_a_gpu_is_checked() -> None:
+    with pytest.raises(ArgumentError, match='expected `without_gpu` "error" or "cpu", got \'tpu\''):
+        Pipeline(without_gpu="tpu")
+
+
+def test_data_do_not_come_back() -> None:
+    @pipeline_def(batch_size=1, num_threads=1)
+    def there_and_back() -> Any:
+        return fn.cast(fn.random.uniform().gpu(), dtype=np.uint8, device="cpu")
+
+    with pytest.raises(UnsupportedError, match="data do not come back from there"):
+        there_and_back().build()
+
+
+def test_nodes_know_their_device() -> None:
+    with Pipeline(1, 1):
+        x = fn.random.uniform()
+        assert (x.device, x.gpu().device, (x.gpu() + 1).device, x.cpu().device) == ("cpu", "gpu", "gpu", "cpu")
