@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
-from ..contract.errors import DeviceError
+from typing import Any
+
+from ..contract.errors import DeviceError, UnsupportedError
+from ..contract.step import Native, Stage
 from ..native import _native
 
 
@@ -27,3 +30,11 @@ class Gpu:
         except _native.gpu.DeviceFailure as failure:
             raise DeviceError(f"GPU {number} cannot be used: {failure}") from failure
         return Gpu(device, 2**64 - 1 if memory_limit is None else memory_limit)
+
+    def stage(self, body: Stage, arguments: tuple[Any, ...]) -> Any:
+        """The kernel of a stage."""
+        raise UnsupportedError(f"this build has no kernels for GPUs: {body!r}")
+
+    def native(self, body: Native) -> Any:
+        """The kernel of a step whose ``gpu`` trait is set."""
+        raise UnsupportedError(f"this build has no kernels for GPUs: {body!r}")
