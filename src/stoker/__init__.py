@@ -3,6 +3,7 @@
 
 ``from stoker import fn, pipeline_def, types``: pipelines, with NVIDIA DALI's names.
 ``from stoker import eager``: the same operators on data that are there already.
+``from stoker import samplers``: which samples an epoch takes.
 ``from stoker.torch import Loader``: batches as PyTorch tensors.
 """
 
@@ -17,6 +18,7 @@ from .contract.errors import GraphError as GraphError
 from .contract.errors import StateError as StateError
 from .contract.errors import StokerError as StokerError
 from .contract.errors import UnsupportedError as UnsupportedError
+from .contract.failure import BadSample as BadSample
 from .contract.operator import Operator as Operator
 from .contract.operator import RowContext as RowContext
 from .contract.operator import Spec as Spec
@@ -28,6 +30,7 @@ from .frontends.pipeline import pipeline_def as pipeline_def
 from .frontends.registry import register as register
 
 if TYPE_CHECKING:
+    from . import samplers as samplers
     from .frontends import eager as eager
 
 __version__ = "0.1.0"
@@ -40,4 +43,8 @@ def __getattr__(name: str) -> object:
 
         globals()[name] = eager
         return eager
+    if name == "samplers":
+        import importlib
+
+        return importlib.import_module("stoker.samplers")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

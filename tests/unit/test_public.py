@@ -19,13 +19,13 @@ from stoker.contract import errors
 
 # Names that users may rely on: a name that goes is a breaking change, a name that comes is added here on purpose.
 PUBLIC = {
-    "ArgumentError", "Batch", "DataError", "DataNode", "DeviceError", "GraphError", "Operator", "Pipeline",
+    "ArgumentError", "BadSample", "Batch", "DataError", "DataNode", "DeviceError", "GraphError", "Operator", "Pipeline",
     "RowContext", "Spec", "StateError", "StokerError", "UnsupportedError", "arg", "eager", "fn", "pipeline_def",
     "register", "types",
 }  # fmt: skip
 PACKAGES = {
     "command", "contract", "demo", "device", "executor", "frameworks", "frontends", "graph", "math", "native", "ops",
-    "readers", "settings", "testing", "torch",
+    "readers", "samplers", "settings", "testing", "torch",
 }  # fmt: skip
 TYPES = {
     "ANY_DATA", "BGR", "BOOL", "BatchInfo", "Constant", "DALIDataType", "DALIImageType", "DALIInterpType", "DType",

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stoker.contract.reader import OpenSource
+from stoker.contract.reader import OpenSource, Shards
 from stoker.executor.schedule import Rows, Schedule
 from stoker.readers.order import Ordered
 
 
 def schedule(size: int, shard: int = 0, shards: int = 1, *, shuffle: bool = True, seed: int = 5) -> Schedule:
-    source = OpenSource(Ordered(size, shuffle), None, None, "", shard, shards)
+    source = OpenSource(Ordered(size, shuffle), None, None, "", Shards(shards, shard))
     return Schedule({0: source}, (0,), seed)
 
 

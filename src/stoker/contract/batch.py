@@ -21,11 +21,12 @@ class Batch:
         layout: axis names of one row, "" if they have none.
         keys: uint64, one per row: what the row's random numbers follow from.
         epochs: int64, one per row.
+        skipped: numbers of the rows that the batch would have with those that failed and were left out.
         device: "cpu" or "gpu".
         read_only: whether the memory may be written by whoever takes it.
     """
 
-    __slots__ = ("_dense", "_rows", "device", "dtype", "epochs", "keys", "layout", "read_only")
+    __slots__ = ("_dense", "_rows", "device", "dtype", "epochs", "keys", "layout", "read_only", "skipped")
 
     def __init__(
         self,
@@ -35,6 +36,7 @@ class Batch:
         keys: npt.NDArray[np.uint64] | None = None,
         epochs: npt.NDArray[np.int64] | None = None,
         device: str = "cpu",
+        skipped: tuple[int, ...] = (),
     ) -> None:
         self._dense: Any = data if not isinstance(data, list) else None
         self._rows: list[Any] | None = data if isinstance(data, list) else None
@@ -43,6 +45,7 @@ class Batch:
         self.keys = keys
         self.epochs = epochs
         self.device = device
+        self.skipped = skipped
         self.read_only = False
 
     def __len__(self) -> int:

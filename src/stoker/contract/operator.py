@@ -146,6 +146,10 @@ COMMON = {
     "preserve": Argument("bool", "Run the operator also if its output is not used.", False),
     "bytes_per_sample_hint": Argument("int", "Accepted for compatibility; memory is planned.", 0, many=True),
 }
+ON_ERROR = Argument(
+    "str", "In a pipeline: what becomes of a row that fails here: raise, replace or skip; by default what the "
+    "pipeline's `on_error` says.", None, choices=("raise", "replace", "skip"),
+)  # fmt: skip
 SEED = Argument("int", "Seed of this operator's draws; by default it follows from the pipeline's.", None)
 
 

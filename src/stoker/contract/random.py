@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 _EPOCH_DOMAIN = 0x73746F6B65720001  # "stoker", stream 1
 _SHUFFLE_DOMAIN = 0x73746F6B65720002
+_PART_DOMAIN = 0x73746F6B65720003
 _MASK = 0xFFFFFFFF
 
 
@@ -31,6 +32,12 @@ def philox(key: int, low: int, high: int) -> tuple[int, int, int, int]:
 def epoch_key(seed: int, epoch: int) -> int:
     """The Philox key of one epoch."""
     w = philox(seed, epoch, _EPOCH_DOMAIN)
+    return w[0] | (w[1] << 32)
+
+
+def part_key(seed: int, part: int, epoch: int) -> int:
+    """The key of the permutation of one part of a data set, in one of its own epochs; ``part`` -1 is none of them."""
+    w = philox(epoch_key(seed, epoch), part & (1 << 64) - 1, _PART_DOMAIN)
     return w[0] | (w[1] << 32)
 
 
@@ -81,11 +88,15 @@ def permute(seed: int, epoch: int, size: int, positions: npt.NDArray[np.int64]) 
     A six-round Feistel network over the next even number of bits; values outside the range walk the cycle on until
     they are inside (Black and Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002).
     """
+    return permute_by(epoch_key(seed, epoch), size, positions)
+
+
+def permute_by(key: int, size: int, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """:func:`permute` with a key of the caller's."""
     if size <= 1:
         return np.zeros_like(positions)
     half = max(1, ((size - 1).bit_length() + 1) // 2)
     mask, shift = np.uint64((1 << half) - 1), np.uint64(half)
-    key = epoch_key(seed, epoch)
     out = positions.astype(np.uint64)
     todo = np.arange(len(out))
     while len(todo):

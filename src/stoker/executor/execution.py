@@ -15,17 +15,19 @@ from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 
 from ..contract.batch import Batch
 from ..contract.errors import ArgumentError, DataError, StateError, UnsupportedError, message
+from ..contract.failure import BadSample
 from ..contract.lowering import Undeclared
 from ..contract.operator import Operator, Spec
 from ..contract.reader import OpenSource
 from ..contract.step import PyCall
 from ..graph.node import Graph, Node
 from ..graph.plan import PASSES, Plan, PlannedOutput, make_plan
+from .failures import Failures, Made, OnError
 from .report import Meter, Report
-from .run import Feeds, InFlight, OpenGpu, Replay, Run, Supply, specs_of
+from .run import Failure, Feeds, InFlight, OpenGpu, Replay, Run, Supply, specs_of
 from .schedule import AtEnd, Rows, Schedule
+from .state import facts, require_resumable, require_same
 
-TOKEN = 1
 _TRIAL = 4  # batches that pay for what is only done once
 _TINY_NS = 15_000
 _LONG_S = 100e-6
@@ -42,6 +44,7 @@ class Settings:
     depth: int = 2
     passes: frozenset[str] = frozenset(PASSES)
     gpu: OpenGpu | Literal[False] | None = None  # False: what is placed on a GPU runs on the CPU
+    on_error: OnError = field(default_factory=OnError)
 
 
 @dataclass(slots=True)  # made for every batch: freezing would triple its cost
@@ -53,15 +56,21 @@ class Mark:
     consumed: int  # by all shards together
     sources: tuple[Any, ...] = ()
     states: Mapping[int, Any] = field(default_factory=dict)
+    bad: tuple[int, int] = (0, 0)  # epoch, and how many rows of it were replaced or left out
 
 
 @dataclass(slots=True)
 class Delivered:
-    """One batch: an array, list of arrays or supplied tensor per output, and where the stream stands after it."""
+    """One batch: an array, list of arrays or supplied tensor per output, and where the stream stands after it.
+
+    ``asked`` is how many rows it would have without those left out, whose numbers then are ``skipped``.
+    """
 
     outputs: list[Any]
     rows: Rows
     mark: Mark
+    asked: int = 0
+    skipped: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)
@@ -115,6 +124,7 @@ class Execution:
         self._feeders = {k: v for k, v in opened.items() if hasattr(v, "pull")}
         self.sources: dict[int, OpenSource] = {k: v for k, v in opened.items() if isinstance(v, OpenSource)}
         self.schedule = Schedule(self.sources, tuple(self.sources), settings.seed)
+        self._failures = Failures(graph, settings.on_error, self.schedule, self.sources, bool(self._feeders))
         self.plan: Plan | None = None
         self._run: Run | None = None
         self._replay: Replay | None = None
@@ -162,9 +172,12 @@ class Execution:
         edges = tuple(name for name, _ in node.edges)
         body = PyCall(operator, node.args, edges, layouts, node.draw, node.id, False)
         try:
-            parents = run.run_here(rows, feeds, replay, record=True)
+            lost: list[Failure] = []
+            parents = run.run_here(rows, feeds, replay, record=True, failed=lost)
+            self._failures.require_tolerable(lost)
+            bad = {f.row for f in lost}  # they fail again when the batch is run, and are dealt with then
             values = [[p[r] for p in parents] for r in range(len(rows))]
-            active = [r for r, v in enumerate(values) if _holds(node, v)]
+            active = [r for r, v in enumerate(values) if r not in bad and _holds(node, v)]
             given = [values[r][: len(node.inputs) + len(edges)] for r in active]
             made = run.call(body, active, given, rows, self.settings.seed)
             replay[node.id] = dict(zip(active, made, strict=True))
@@ -190,6 +203,7 @@ class Execution:
         if self.plan is None:
             self._discover(rows, feeds)
         assert self.plan is not None
+        self._failures.check_plan(self.plan.outputs)
         settings = self.settings
         self._run = Run(self.plan, self.graph, settings.threads, settings.seed, self.sources, settings.gpu or None)
         self._run.states.update(self._states)
@@ -212,20 +226,20 @@ class Execution:
         item = self._queue[0]
         item.mark.states = self.mark.states
         try:
-            outputs = self._finish(item)
+            made = self._finish(item)
         except Exception:
             self._pass(item)
             raise
         # Up to here (and in the next lines) Ctrl-C leaves the batch in the queue, to be delivered by the next call.
         assert item.rows is not None
         given = time.perf_counter()
-        self._meter.delivered(len(item.rows), asked, given)
+        self._meter.delivered(len(made.rows), asked, given)
         if self.settings.depth:
             self._settle(given - asked)
         if self._depth:
             self._fill(self._depth + 1, at_end, allocate)
         self._pass(item)
-        return Delivered(outputs, item.rows, self.mark)
+        return Delivered(made.outputs, made.rows, self.mark, len(item.rows), made.skipped)
 
     @property
     def _depth(self) -> int:
@@ -261,20 +275,35 @@ class Execution:
         if self._run is not None:
             self._run.check_usable()
 
-    def _finish(self, item: _Queued) -> list[Any]:
-        """The outputs. Stateful operators have seen the batch also if a row of it fails."""
+    def _finish(self, item: _Queued) -> Made:
+        """The batch, its bad rows dealt with. Stateful operators have seen it also if a row of it fails."""
         if item.error is not None:
             raise item.error
         run = self._run
         assert run is not None and item.rows is not None
+        failed: list[Failure] = []
+        outputs = self._collect(run, item, item.rows, failed)
+        if not failed:
+            return Made(outputs, item.rows)
+        error = self._failures.judge(item.rows, failed)
+        item.mark.bad = self._failures.count
+        if error is None:
+            return self._failures.resolve(run, item.rows, outputs, failed, item.flight)
+        try:
+            raise error
+        finally:
+            del error, failed, outputs  # the error's traceback must not keep the batch
+
+    def _collect(self, run: Run, item: _Queued, rows: Rows, failed: list[Failure]) -> list[Any]:
+        item.mark.bad = self._failures.count
         if item.flight is not None:
             try:
-                return run.collect(item.flight)
+                return run.collect(item.flight, failed)
             finally:
                 item.mark.states = item.flight.states or item.mark.states
         replay, self._replay = self._replay, None
         try:
-            return run.run_here(item.rows, item.feeds or {}, replay)
+            return run.run_here(rows, item.feeds or {}, replay, failed=failed)
         finally:
             if run.states:
                 item.mark.states = self._current_states()
@@ -419,7 +448,7 @@ class Execution:
         assert self.plan is not None
         rows = delivered.rows
         return tuple(
-            Batch(data, planned.dtype, planned.layout, rows.keys, rows.epochs, "gpu" if planned.on_gpu else "cpu")
+            Batch(data, planned.dtype, planned.layout, rows.keys, rows.epochs, _place(planned), delivered.skipped)
             for data, planned in zip(delivered.outputs, self.plan.outputs, strict=True)
         )
 
@@ -440,25 +469,27 @@ class Execution:
     def _mark(self) -> Mark:
         sources = tuple(f.position for f in self._feeders.values()) if self._feeders else ()
         position = self.schedule.position
-        return Mark(self.schedule.epoch, position, self.schedule.consumed(position), sources)
+        bad = self._failures.count
+        return Mark(self.schedule.epoch, position, self.schedule.consumed(position), sources, bad=bad)
 
-    def _facts(self) -> dict[str, Any]:
-        """What must be equal where a state is restored."""
-        return {
-            "stoker_state": TOKEN,
-            "graph": self.graph.fingerprint(),
-            "data": [s.fingerprint for s in self.sources.values()],
-            "seed": self.settings.seed,
-        }
+    @property
+    def errors(self) -> list[BadSample]:
+        """The bad samples met so far."""
+        return self._failures.listed
 
-    def get_state(self) -> dict[str, Any]:
-        """The token of the last delivered batch; StateError if a source cannot be taken up again."""
+    def get_state(self, *, elastic: bool = False) -> dict[str, Any]:
+        """The token of the last delivered batch; StateError if a source cannot be taken up again.
+
+        ``elastic`` insists on one that serves another number of shards too.
+        """
         for node, feeder in self._feeders.items():
             feeder.require_resumable(self.graph.nodes[node].source)
+        require_resumable(self.graph, self.sources, elastic=elastic)
         return {
-            **self._facts(),
+            **facts(self.graph, self.sources, self.settings.seed),
             "epoch": self.mark.epoch,
             "consumed": self.mark.consumed,
+            "bad": list(self.mark.bad),
             "sources": {str(k): p for k, p in zip(self._feeders, self.mark.sources, strict=True)},
             "states": {str(k): copy.deepcopy(v) for k, v in self.mark.states.items()},
         }
@@ -466,19 +497,15 @@ class Execution:
     @_alone
     def set_state(self, token: Mapping[str, Any]) -> None:
         """Go on after the batch whose token this is."""
-        named = {"stoker_state": "format", "graph": "graph", "data": "data set", "seed": "seed"}
-        for key, mine in self._facts().items():
-            if token.get(key) != mine:
-                raise StateError(
-                    f"the state was saved with another {named[key]}: expected {mine!r}, got {token.get(key)!r}. "
-                    "Build the same pipeline over the same files with the same seed, or start without the state"
-                )
+        require_same(token, self.graph, self.sources, self.settings.seed)
         self._drop()
         self.schedule.seek(int(token["epoch"]), int(token["consumed"]))
         for key, position in token["sources"].items():
             self._feeders[int(key)].seek(position)
         states = {int(k): copy.deepcopy(v) for k, v in token["states"].items()}
         self._restore(states)
+        epoch, bad = token["bad"]
+        self._failures.count = (int(epoch), int(bad))
         self.mark = replace(self._mark(), states=states)
 
     @_alone
@@ -521,6 +548,10 @@ class Execution:
     def run(self) -> Run | None:
         """The running plan, once started."""
         return self._run
+
+
+def _place(output: PlannedOutput) -> str:
+    return "gpu" if output.on_gpu else "cpu"
 
 
 def _holds(node: Node, parents: list[Any]) -> bool:

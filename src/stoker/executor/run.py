@@ -31,6 +31,7 @@ from .report import HandOver
 from .schedule import Rows
 
 _DONE, _PYTHON, _TIMEOUT, _CLOSED = range(4)
+_FATAL = -2  # stands for a check's number in errors that no row is to blame for
 _POLL_S = 0.1  # how long Ctrl-C may go unnoticed while a batch is awaited
 _CLOSE_S = 5.0  # how long `close` waits for the user's code that runs in a pipeline
 _EXIT_S = 1.0  # the same at the end of the process
@@ -67,11 +68,31 @@ class Supply(NamedTuple):
 Feeds = Mapping[tuple[int, int], Any]  # (node, output) -> an array with one element per row, or a list of arrays
 
 
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A row that failed.
+
+    Attributes:
+        row: its number in the batch.
+        node: the graph's node at which it failed; -1 if it is none's.
+        reason: why, without sample and place.
+        error: the whole message.
+        fatal: it is not the row's fault, and another one in its place would fail too.
+    """
+
+    row: int
+    node: int
+    reason: str
+    error: DataError
+    fatal: bool = False
+
+
 @dataclass(eq=False, slots=True)
 class InFlight:
     """A batch on its way. ``kept`` are the caller's arrays that the native side reads or writes.
 
-    ``taken`` are the outputs that have been handed over: Ctrl-C may come between any two of them.
+    ``taken`` are the outputs that have been handed over: Ctrl-C may come between any two of them. ``addresses`` is
+    where the consumer's memory for outputs is.
     """
 
     job: Any
@@ -85,7 +106,8 @@ class InFlight:
     handed_over: set[tuple[int, int, str]] = field(default_factory=set)  # (row, node, reason)
     states: dict[int, Any] = field(default_factory=dict)
     taken: list[Any] = field(default_factory=list)
-    error: DataError | None = None
+    failed: list[Failure] = field(default_factory=list)
+    addresses: dict[int, int] = field(default_factory=dict)
     started: bool = False
     done: bool = False
 
@@ -119,6 +141,7 @@ class Run:
         self._server: threading.Thread | None = None
         self._place = threading.Lock()  # held by the server for as long as it lives
         self._served = threading.Event()
+        self._python = threading.RLock()  # one piece of the user's code at a time
         self._pid = os.getpid()
         self.is_native = not any(  # no row can need Python
             isinstance(s.body, PyCall) or (isinstance(s.body, Native) and s.body.twin is not None) for s in plan.steps
@@ -165,6 +188,7 @@ class Run:
             raise
         for output, memory in supply.items():
             job.supply(output, memory.address, memory.stream)
+            flight.addresses[output] = memory.address
             flight.supplied[output] = memory.owner
         return flight
 
@@ -181,10 +205,11 @@ class Run:
                 for r, row in enumerate(data):
                     job.feed(value, r, row)
 
-    def collect(self, flight: InFlight) -> list[Any]:
+    def collect(self, flight: InFlight, failed: list[Failure] | None = None) -> list[Any]:
         """Wait for a batch; its outputs: supplied owners, arrays (dense), or lists of arrays (ragged).
 
-        After Ctrl-C it may be called again.
+        Rows that failed are added to ``failed``, and what the outputs hold in their places is arbitrary; without it,
+        the first one's error is raised. After Ctrl-C it may be called again.
         """
         self._check_process()
         self.start(flight)
@@ -198,18 +223,27 @@ class Run:
             elif state == _PYTHON:
                 self._serve_python()
         self._forget(flight)
-        if flight.error is None:
+        if not flight.failed:
+            return self._outputs(flight)
+        return self._tell(flight, failed)
+
+    def _tell(self, flight: InFlight, failed: list[Failure] | None) -> list[Any]:
+        """The outputs of a batch with failed rows, which are added to ``failed``, or the first one is raised."""
+        fatal = any(f.fatal for f in flight.failed)
+        if failed is not None and not fatal:
+            failed += flight.failed
             return self._outputs(flight)
         try:
-            raise flight.error
+            raise flight.failed[0].error
         finally:
             del flight  # the error's traceback must not keep the batch
 
     def run_here(self, rows: Rows, feeds: Feeds, replay: Replay | None = None, *, record: bool = False,
-                 seed: int | None = None) -> list[Any]:  # fmt: skip
+                 seed: int | None = None, failed: list[Failure] | None = None) -> list[Any]:  # fmt: skip
         """Run one batch on the caller's thread, without a queue or another thread.
 
-        ``record`` puts what Python nodes give into ``replay``; ``seed`` stands for the run's own.
+        ``record`` puts what Python nodes give into ``replay``; ``seed`` stands for the run's own; ``failed`` as for
+        :meth:`collect`.
         """
         self._check_process()
         if self.is_native and not feeds:
@@ -227,17 +261,12 @@ class Run:
             self._take(flight)
         finally:
             self._forget(flight)
-        if flight.error is None:
-            return self._outputs(flight)
-        try:
-            raise flight.error
-        finally:
-            del flight
+        return self._tell(flight, failed) if flight.failed else self._outputs(flight)
 
     def _take(self, flight: InFlight) -> None:
-        if flight.job.has_errors:
-            flight.error = self._error(flight)
-        else:
+        if flight.job.has_errors and not flight.failed:
+            flight.failed = self._failures(flight)
+        if not any(f.fatal for f in flight.failed):
             own = [i for i in range(len(self.plan.outputs)) if i not in flight.supplied]
             # `extend` and `map` are one call: no signal handler runs between taking an output and keeping it.
             flight.taken.extend(map(flight.job.take_output, own[len(flight.taken) :]))
@@ -265,10 +294,11 @@ class Run:
     def _do(self, work: Any) -> None:
         """One piece of Python work. Whatever happens, the batch goes on."""
         try:
-            if work.row >= 0:
-                self._hand_over(work)
-            else:
-                self._python_segment(work.job)
+            with self._python:  # a substitute may be made here while the serving thread is at a later batch
+                if work.row >= 0:
+                    self._hand_over(work)
+                else:
+                    self._python_segment(work.job)
         except BaseException as error:
             # Rows that nothing was made for must not go on. Only the caller's own thread is interrupted.
             self._fail_work(work, error)
@@ -417,25 +447,30 @@ class Run:
 
     # ---- errors ----
 
-    def _error(self, flight: InFlight) -> DataError:
-        """The first row's error, with its cause."""
-        row, number, check, values, text = min(flight.job.errors)
+    def _failures(self, flight: InFlight) -> list[Failure]:
+        """Every failed row with its first error."""
+        first: dict[int, Any] = {}
+        for entry in sorted(flight.job.errors):
+            first.setdefault(entry[0], entry)
+        return [self._failure(flight, entry) for entry in first.values()]
+
+    def _failure(self, flight: InFlight, entry: Any) -> Failure:
+        row, number, check, values, text = entry
         maker = self.plan.steps[number].node
-        text = text.decode(errors="replace")
+        reason = text.decode(errors="replace")
         cause = flight.failures.get(row)
         if check >= 0:
-            text, maker = self.plan.messages[check]
-            text = text.format(*map(show_number, values))
+            reason, maker = self.plan.messages[check]
+            reason = reason.format(*map(show_number, values))
         elif cause is not None and not isinstance(cause, DataError):
-            text = f"{type(cause).__name__}: {text}"
+            reason = f"{type(cause).__name__}: {reason}"
         node = self.graph.nodes[maker] if maker >= 0 else None
         sample, name = self._sample(flight.rows, row)
         subject = node.operator.subject(node.args) if node else "output"
-        error = DataError(
-            message(subject, text, sample=name, source=node.source if node else None), row=row, sample=sample
-        )
+        text = message(subject, reason, sample=name, source=node.source if node else None)
+        error = DataError(text, row=row, sample=sample)
         error.__cause__ = cause
-        return error
+        return Failure(row, maker, reason, error, check == _FATAL)
 
     # ---- end ----
 

@@ -4,15 +4,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from ..contract.reader import OpenSource
+from ..contract.random import Stream
+from ..contract.reader import OpenSource, Shards
 
 AtEnd = Literal["stop", "fill", "go_on"]
+_SUBSTITUTES = 0xFFFFFFFF  # a draw id that no operator gets
 
 
 @dataclass(slots=True, eq=False)
@@ -50,44 +52,43 @@ class Schedule:
     @property
     def epoch_size(self) -> int | None:
         """Rows of this shard in an epoch; None if the pipeline has no end."""
-        if not self._sources or self._sources[0].sampler.size is None:
-            return None
-        return -(-int(self._sources[0].sampler.size or 0) // self._shards)
+        size = self._size
+        return None if size is None else self._shards.length(size)
 
     @property
-    def _shards(self) -> int:
-        return self._sources[0].num_shards if self._sources else 1
+    def _size(self) -> int | None:
+        return self._sources[0].sampler.size if self._sources else None
+
+    @property
+    def _shards(self) -> Shards:
+        return self._sources[0].shards if self._sources else Shards()
 
     @property
     def end(self) -> int | None:
         """The position at which the running epoch ends; None if it does not."""
-        if self.epoch_size is None:
-            return None
-        return -(-(int(self._sources[0].sampler.size or 0) - self._origin) // self._shards)
+        size = self._size
+        return None if size is None else self._shards.length(size, self._origin)
 
     def consumed(self, position: int) -> int:
         """How much of the running epoch's order all shards have taken when this one stands at ``position``."""
-        return self._origin + position * self._shards
+        return self._origin + position * self._shards.number
 
     def seek(self, epoch: int, consumed: int) -> None:
         """Go on where ``consumed`` rows of an epoch's order have been taken, maybe by another number of shards."""
         self.epoch = epoch
-        self.position, self._origin = divmod(consumed, self._shards)
+        self.position, self._origin = divmod(consumed, self._shards.number)
 
     def next(self, count: int, at_end: AtEnd) -> Rows | None:
         """The next ``count`` rows.
 
         At the end of an epoch ``at_end`` says what happens. "stop": a batch of fewer rows, then None. "fill": the last
         batch is completed with the next epoch's first rows (which begins with them nevertheless), then None.
-        "go_on": the next epoch follows without a seam.
+        "go_on": the next epoch follows without a seam. A reader that pads completes the epoch's last batch by repeating
+        its last sample instead, with "fill" and "go_on".
         """
-        end = self.end
+        end, pads = self.end, self._shards.pads
         if end is None:
-            if self._sources:
-                return self._take([(self.epoch, self._origin, self.position, count)])
-            keys = np.arange(self.position, self.position + count, dtype=np.uint64)
-            self.position += count
-            return Rows(keys, self._epochs(self.epoch, count), (), self.epoch, self.position)
+            return self._next_endless(count)
         parts = []
         while count and self.epoch_size:
             take = min(count, end - self.position)
@@ -96,16 +97,26 @@ class Schedule:
                 self.position += take
                 count -= take
             if count:
-                if at_end != "go_on":
+                if at_end != "go_on" or (pads and parts):
                     break
                 self.start_epoch(self.epoch + 1)
                 end = self.epoch_size
+        if parts and count and pads and at_end != "stop":
+            parts.append((self.epoch, self._origin, end or 0, count))
+            count = 0
         after = self.epoch
         while parts and count and at_end == "fill":
             after, take = after + 1, min(count, self.epoch_size or 0)
             parts.append((after, 0, 0, take))
             count -= take
-        return self._take(parts, advance=False) if parts else None
+        return self._take(parts) if parts else None
+
+    def _next_endless(self, count: int) -> Rows:
+        start, self.position = self.position, self.position + count
+        if self._sources:
+            return self._take([(self.epoch, self._origin, start, count)])
+        keys = np.arange(start, start + count, dtype=np.uint64)
+        return Rows(keys, self._epochs(self.epoch, count), (), self.epoch, self.position)
 
     def _epochs(self, epoch: int, count: int) -> npt.NDArray[np.int64]:
         """``count`` times ``epoch``; batches of one size share the array."""
@@ -117,7 +128,7 @@ class Schedule:
     def start_epoch(self, epoch: int) -> None:
         self.epoch, self.position, self._origin = epoch, 0, 0
 
-    def _take(self, parts: list[tuple[int, int, int, int]], *, advance: bool = True) -> Rows:
+    def _take(self, parts: list[tuple[int, int, int, int]]) -> Rows:
         keys: list[npt.NDArray[np.uint64]] = []
         epochs: list[npt.NDArray[np.int64]] = []
         indices: list[list[npt.NDArray[np.int64]]] = [[] for _ in self._sources]
@@ -125,33 +136,72 @@ class Schedule:
             local = np.arange(start, start + count, dtype=np.int64)
             epochs.append(self._epochs(epoch, count))
             for n, source in enumerate(self._sources):
-                where = origin + local * source.num_shards + source.shard_id
-                taken, key = self._positions(source, epoch, where, main=n == 0)
-                indices[n].append(taken)
                 if n == 0:
-                    keys.append(key)
-            if advance:
-                self.position = start + count
+                    where = source.shards.positions(source.sampler.size, epoch, origin, local)
+                    found = source.sampler.indices(self._seed, epoch, where)
+                    keys.append(source.sampler.keys(epoch, where, found))
+                else:
+                    found = self._companion(source, epoch, origin, local)
+                indices[n].append(found)
         return Rows(_join(keys), _join(epochs), tuple(_join(i) for i in indices), self.epoch, self.position)
 
-    def _positions(
-        self, source: OpenSource, epoch: int, where: npt.NDArray[np.int64], *, main: bool
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
-        sampler, size = source.sampler, source.sampler.size
+    def _companion(
+        self, source: OpenSource, epoch: int, origin: int, local: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.int64]:
+        """A second reader's indices: it goes on through its own epochs, whatever the first one's size."""
+        sampler, size, shards = source.sampler, source.sampler.size, source.shards
         if size is None:
-            found = sampler.indices(self._seed, epoch, where)
-            return found, sampler.keys(epoch, where, found)
-        if main:
-            where = where % size  # the shards are equally long: the last ones begin the order again
-            found = sampler.indices(self._seed, epoch, where)
-            return found, sampler.keys(epoch, where, found)
-        # A second reader goes on through its own epochs, whatever the first one's size.
-        ordinal = where + epoch * (self.epoch_size or 0) * source.num_shards
-        out = np.empty_like(where)
-        for own in np.unique(ordinal // size):
-            mask = ordinal // size == own
-            out[mask] = sampler.indices(self._seed, int(own), ordinal[mask] % size)
-        return out, out.astype(np.uint64)
+            return sampler.indices(self._seed, epoch, shards.positions(None, epoch, origin, local))
+        if shards.contiguous:
+            ordinal, length = local + epoch * (self.epoch_size or 0), shards.length(size)
+        else:
+            where = origin + local * shards.number + shards.turn(epoch)
+            ordinal, length = where + epoch * (self.epoch_size or 0) * shards.number, size
+        out = np.empty_like(local)
+        for own in np.unique(ordinal // length):
+            mask = ordinal // length == own
+            where = ordinal[mask] % length
+            if shards.contiguous:
+                where = shards.positions(size, int(own), 0, where)
+            out[mask] = sampler.indices(self._seed, int(own), where)
+        return out
+
+    # ---- substitutes ----
+
+    def substitutes(self, rows: Rows, bad: list[int], attempt: int) -> Rows:
+        """Rows to put in the place of the rows ``bad``: other positions of the same epoch's order.
+
+        Which ones follows from seed, epoch, row key and attempt alone. The rows keep their keys and with them their
+        augmentation. A contiguous shard keeps to its own part, whose files may be the only ones at hand.
+        """
+        size, shards = self._size, self._shards
+        assert size is not None, "an endless order has no other positions"
+        found: list[list[npt.NDArray[np.int64]]] = [[] for _ in self._sources]
+        for r in bad:
+            epoch = int(rows.epochs[r])
+            stream = Stream(self._seed, epoch, int(rows.keys[r]), _SUBSTITUTES)
+            for _ in range(attempt + 1):
+                number = stream.word() << 32 | stream.word()
+            # A position of the whole order, as (round, place in it): the same with any number of shards.
+            place = number % (shards.length(size) if shards.contiguous else size)
+            local = np.asarray([place if shards.contiguous else place // shards.number], np.int64)
+            turn = shards.turn(epoch) if shards.contiguous else place % shards.number
+            for n, source in enumerate(self._sources):
+                found[n].append(self._elsewhere(source, epoch, local, turn, main=n == 0))
+        indices = tuple(_join(i) for i in found)
+        return Rows(rows.keys[bad], rows.epochs[bad], indices, rows.epoch, rows.position)
+
+    def _elsewhere(
+        self, source: OpenSource, epoch: int, local: npt.NDArray[np.int64], turn: int, *, main: bool
+    ) -> npt.NDArray[np.int64]:
+        """A source's index at row ``local`` of the shard whose turn it is."""
+        if source.shards.number == self._shards.number:
+            shards = replace(source.shards, id=turn, sticks=True, pads=False)
+            source = replace(source, shards=shards)
+        if not main:
+            return self._companion(source, epoch, 0, local)
+        where = source.shards.positions(source.sampler.size, epoch, 0, local)
+        return source.sampler.indices(self._seed, epoch, where)
 
 
 T = TypeVar("T", bound=np.generic)

@@ -110,7 +110,7 @@ class Loader:
             raise StateError("another loop over this Loader has begun; a Loader serves one loop at a time")
         if self._size is None or self._done < self._size:
             delivered = self.pipeline.next(self._at_end, self._allocate)
-            short = self._policy == "drop" and delivered is not None and len(delivered.rows) < self.pipeline.batch_size
+            short = self._policy == "drop" and delivered is not None and delivered.asked < self.pipeline.batch_size
             if delivered is not None and not short:
                 self._done += 1
                 return self._tensors(delivered)

@@ -1384,6 +1384,7 @@ class decoders:
         memory_stats: bool = False,
         split_stages: bool = False,
         use_chunk_allocator: bool = False,
+        on_error: Literal["raise", "replace", "skip"] | None = None,
         cache_size: int = 0,
         cache_threshold: int = 0,
         cache_type: str = "",
@@ -1410,6 +1411,8 @@ class decoders:
                 on photographs 0.5 levels from the mean of the pixels on average, 27 to 53 at worst and up to 77 in
                 the last row and column. JPEG is made of low frequencies alone, equal to TurboJPEG's; other files
                 are averaged. Crops count the smaller pixels.
+            on_error: In a pipeline: what becomes of a row that fails here: raise, replace or skip; by default what
+                the pipeline's `on_error` says.
             name: Name of the node, shown in errors and by which outputs and readers are found.
             device: Where the operator runs.
             preserve: Run the operator also if its output is not used.
@@ -1448,6 +1451,7 @@ class decoders:
         memory_stats: bool = False,
         split_stages: bool = False,
         use_chunk_allocator: bool = False,
+        on_error: Literal["raise", "replace", "skip"] | None = None,
         name: str | None = None,
         device: Literal["cpu", "gpu", "mixed"] | None = None,
         preserve: bool = False,
@@ -1474,6 +1478,8 @@ class decoders:
                 on photographs 0.5 levels from the mean of the pixels on average, 27 to 53 at worst and up to 77 in
                 the last row and column. JPEG is made of low frequencies alone, equal to TurboJPEG's; other files
                 are averaged. Crops count the smaller pixels.
+            on_error: In a pipeline: what becomes of a row that fails here: raise, replace or skip; by default what
+                the pipeline's `on_error` says.
             name: Name of the node, shown in errors and by which outputs and readers are found.
             device: Where the operator runs.
             preserve: Run the operator also if its output is not used.
@@ -1504,6 +1510,7 @@ class decoders:
         memory_stats: bool = False,
         split_stages: bool = False,
         use_chunk_allocator: bool = False,
+        on_error: Literal["raise", "replace", "skip"] | None = None,
         num_attempts: int = 10,
         random_area: float | Sequence[float] | npt.NDArray[np.generic] = (0.08, 1.0),
         random_aspect_ratio: float | Sequence[float] | npt.NDArray[np.generic] = (0.75, 1.3333333333333333),
@@ -1527,6 +1534,8 @@ class decoders:
                 on photographs 0.5 levels from the mean of the pixels on average, 27 to 53 at worst and up to 77 in
                 the last row and column. JPEG is made of low frequencies alone, equal to TurboJPEG's; other files
                 are averaged. Crops count the smaller pixels.
+            on_error: In a pipeline: what becomes of a row that fails here: raise, replace or skip; by default what
+                the pipeline's `on_error` says.
             num_attempts: Attempts before the largest centred window of a permitted ratio is taken.
             random_area: Range of the window's share of the area.
             random_aspect_ratio: Range of width over height.
@@ -1571,6 +1580,7 @@ class decoders:
         memory_stats: bool = False,
         split_stages: bool = False,
         use_chunk_allocator: bool = False,
+        on_error: Literal["raise", "replace", "skip"] | None = None,
         name: str | None = None,
         device: Literal["cpu", "gpu", "mixed"] | None = None,
         preserve: bool = False,
@@ -1600,6 +1610,8 @@ class decoders:
                 on photographs 0.5 levels from the mean of the pixels on average, 27 to 53 at worst and up to 77 in
                 the last row and column. JPEG is made of low frequencies alone, equal to TurboJPEG's; other files
                 are averaged. Crops count the smaller pixels.
+            on_error: In a pipeline: what becomes of a row that fails here: raise, replace or skip; by default what
+                the pipeline's `on_error` says.
             name: Name of the node, shown in errors and by which outputs and readers are found.
             device: Where the operator runs.
             preserve: Run the operator also if its output is not used.
@@ -1732,8 +1744,10 @@ class readers:
         random_shuffle: bool = False,
         shuffle_after_epoch: bool = False,
         seed: int | None = None,
+        sampler: Any = None,
         num_shards: int = 1,
         shard_id: int = 0,
+        sharding: Literal["strided", "contiguous"] | None = None,
         stick_to_shard: bool = False,
         pad_last_batch: bool = False,
         initial_fill: int = 1024,
@@ -1743,6 +1757,7 @@ class readers:
         dont_use_mmap: bool = False,
         lazy_init: bool = False,
         tensor_init_bytes: int = 1048576,
+        on_error: Literal["raise", "replace", "skip"] | None = None,
         name: str | None = None,
         device: Literal["cpu", "gpu", "mixed"] | None = None,
         preserve: bool = False,
@@ -1764,9 +1779,25 @@ class readers:
             random_shuffle: Another order every epoch: a permutation of the whole data set.
             shuffle_after_epoch: As random_shuffle, but the first epoch is in order.
             seed: Seed of the order; by default the pipeline's.
+            sampler: Which samples an epoch takes, in which order: one of stoker.samplers, a sequence of numbers, or
+                anything that can be iterated, such as a torch.utils.data.Sampler.
             num_shards: Into how many parts every epoch is divided.
-            shard_id: Which part this pipeline takes: positions shard_id, shard_id + num_shards, ...
-            pad_last_batch: Told by reader_meta; shards are equally long in any case.
+            shard_id: Which part this pipeline takes first; see `stick_to_shard`.
+            sharding: strided: part k is the positions k, k + num_shards, ... of the epoch's order, so that a state
+                restores with another num_shards too. contiguous: as DALI, from floor(k * size / num_shards) on. By
+                default strided, unless parts are both shuffled and kept (random_shuffle with stick_to_shard).
+            stick_to_shard: Take the same part in every epoch; by default the next one.
+            pad_last_batch: Complete a part, and the last batch of an epoch, by repeating the part's last sample. By
+                default with the samples that follow in the order, and the batch with the next epoch's first ones.
+            initial_fill: No effect: a shuffle is over the whole data set, not over a buffer.
+            prefetch_queue_depth: No effect: the pipeline's prefetch_queue_depth holds.
+            read_ahead: No effect: rows are read ahead as far as batches are.
+            skip_cached_images: No effect: there is no cache of decoded images.
+            dont_use_mmap: No effect: files are always read, never mapped.
+            lazy_init: No effect: the files are listed when the pipeline is built.
+            tensor_init_bytes: No effect: memory is planned.
+            on_error: In a pipeline: what becomes of a row that fails here: raise, replace or skip; by default what
+                the pipeline's `on_error` says.
             name: Name of the node, shown in errors and by which outputs and readers are found.
             device: Where the operator runs.
             preserve: Run the operator also if its output is not used.

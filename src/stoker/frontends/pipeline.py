@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 from .. import settings
 from ..contract.batch import Batch
 from ..contract.errors import ArgumentError, DeviceError, StateError, did_you_mean
+from ..contract.failure import ACTIONS
 from ..graph.node import Graph
 from .definition import DataNode, GraphBuilder
 from .registry import find
 
 if TYPE_CHECKING:  # what plans and runs is imported when the first pipeline is built: `import stoker` stays light
+    from ..contract.failure import BadSample
     from ..executor.execution import Allocate, Delivered, Execution
     from ..executor.report import Report
     from ..executor.run import OpenGpu
@@ -49,6 +51,13 @@ class Pipeline:
             consumer's framework do not count.
         without_gpu: "error", or "cpu": where there is no GPU, run on the CPU what is placed on one, with the same bits
             and a warning. By default what the setting STOKER_WITHOUT_GPU says, else "error".
+        on_error: what becomes of a row that fails. "raise": its batch raises, the next call goes on. "replace": the
+            whole row becomes that of another sample of the epoch, which its row key decides. "skip": the batch is
+            shorter, and `Batch.skipped` says which rows are missing. Readers and decoders may say otherwise for
+            themselves. :attr:`errors` lists all bad samples.
+        error_limit: the share of an epoch's rows that may be replaced or skipped; one more raises. By default 0.01
+            with "replace", and all with "skip".
+        uneven_ranks: allows "skip" with several shards, whose batches then are equal in number but not in rows.
     """
 
     def __init__(
@@ -62,6 +71,9 @@ class Pipeline:
         exec_async: bool = True,
         exec_pipelined: bool = True,
         checkpoint: Mapping[str, Any] | None = None,
+        on_error: str = "raise",
+        error_limit: float | None = None,
+        uneven_ranks: bool = False,
         passes: frozenset[str] | None = None,
         gpu_memory_limit: int | None = None,
         without_gpu: str | None = None,
@@ -87,6 +99,7 @@ class Pipeline:
         self._depth = depth if exec_async and exec_pipelined else 0
         self._passes = passes
         self._checkpoint = checkpoint
+        self._on_error = (_action(on_error), _share(error_limit), bool(uneven_ranks))
         self._builder = GraphBuilder()
         self._outputs: tuple[Any, ...] | None = None
         self._defining = False
@@ -127,11 +140,14 @@ class Pipeline:
 
     def _make_execution(self) -> Execution:
         from ..executor.execution import Execution, Settings
+        from ..executor.failures import OnError
         from ..graph.plan import PASSES
 
         passes = frozenset(PASSES) if self._passes is None else self._passes
         graph = self.graph
-        run = Settings(self._batch_size, self._threads, self._seed, self._depth, passes, self._open_gpu(graph))
+        on_error = OnError(*self._on_error)
+        gpu = self._open_gpu(graph)
+        run = Settings(self._batch_size, self._threads, self._seed, self._depth, passes, gpu, on_error)
         execution = Execution(graph, find, run)
         if self._checkpoint is not None:
             execution.set_state(self._checkpoint)
@@ -270,25 +286,41 @@ class Pipeline:
         found = {}
         for node, source in execution.sources.items():
             size = source.sampler.size or 0
-            per_shard = -(-size // source.num_shards)
+            shards = source.shards
             key = execution.graph.nodes[node].name or f"__{execution.graph.nodes[node].operator.name}_{node}"
             found[key] = {
                 "epoch_size": size,
-                "epoch_size_padded": per_shard * source.num_shards,
-                "number_of_shards": source.num_shards,
-                "shard_id": source.shard_id,
-                "pad_last_batch": int(source.pad_last_batch),
-                "stick_to_shard": int(source.stick_to_shard),
+                "epoch_size_padded": shards.length(size) * shards.number,
+                "number_of_shards": shards.number,
+                "shard_id": shards.id,
+                "pad_last_batch": int(shards.pads),
+                "stick_to_shard": int(shards.sticks),
             }
         return found
 
-    def get_state(self) -> dict[str, Any]:
-        """Where the stream stands after the last delivered batch: JSON-able, restored with :meth:`set_state`."""
-        return self.execution.get_state()
+    @property
+    def errors(self) -> list[BadSample]:
+        """The bad samples met so far, each with what was done about it, in the order of their rows."""
+        return list(self.execution.errors)
+
+    def get_state(self, *, elastic: bool = False) -> dict[str, Any]:
+        """Where the stream stands after the last delivered batch: JSON-able, restored with :meth:`set_state`.
+
+        Args:
+            elastic: insist on a state that restores with another number of shards too.
+
+        Raises:
+            StateError: a source or sampler cannot be taken up again.
+        """
+        return self.execution.get_state(elastic=elastic)
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Go on from :meth:`get_state`'s token. The graph, data set and seed must be the same; batch size, threads
-        and prefetch depth may differ."""
+        """Go on from :meth:`get_state`'s token. The graph, data set and seed must be the same; batch size, threads,
+        prefetch depth and, unless shards are contiguous, their number may differ.
+
+        Raises:
+            StateError: the state is of something else; the text says what differs.
+        """
         self.execution.set_state(state)
 
     def report(self) -> Report:
@@ -326,6 +358,20 @@ def _positive(name: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise ArgumentError(f"`Pipeline`: expected `{name}` >= 1, got {value!r}")
     return value
+
+
+def _action(value: Any) -> Any:
+    if value not in ACTIONS:
+        raise ArgumentError(f"`Pipeline`: expected `on_error` to be one of {', '.join(ACTIONS)}, got {value!r}")
+    return value
+
+
+def _share(value: Any) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
+        raise ArgumentError(f"`Pipeline`: expected `error_limit` to be a share from 0 to 1, got {value!r}")
+    return float(value)
 
 
 def _named(values: dict[str, Any], name: str | None) -> Any:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -132,20 +132,61 @@ class Graph:
             )  # fmt: skip
         return Graph(tuple(nodes), tuple(Edge(*e) for e in data["outputs"]), tuple(data["names"]))
 
+    def outline(self) -> list[Any]:
+        """Per node what its part of the fingerprint is made of, in little space: name, arguments, all the rest."""
+        found: list[Any] = []
+        for n in self.nodes:
+            args = {k: _short(_stable(v)) for k, v in _deciding(n).items() if not _is_default(n, k, v)}
+            rest = repr((n.operator.version, n.inputs, n.edges, n.draw, n.guards))
+            found.append([n.operator.name, args, str(_digest(rest.encode()).hexdigest())[:8]])
+        return found
+
+    def difference(self, outline: Sequence[Any]) -> str:
+        """In which way another graph, of which this is the :meth:`outline`, was another than this one."""
+        for node, was, now in zip(self.nodes, outline, self.outline(), strict=False):
+            if was == now:
+                continue
+            place = f"node {node.id}, `{now[0]}`" + (f" made at {node.source}" if node.source else "")
+            if was[0] != now[0]:
+                return f"{place}, was `{was[0]}`"
+            changed = [k for k in {**was[1], **now[1]} if was[1].get(k) != now[1].get(k)]
+            if not changed:
+                return f"{place}, had other inputs or another place in the order of draws"
+            return f"{place}, had " + ", ".join(
+                f"{k}={was[1].get(k, 'its default')} and has {k}={now[1].get(k, 'its default')}" for k in changed
+            )
+        if len(outline) != len(self.nodes):
+            return f"it had {len(outline)} nodes, this one has {len(self.nodes)}"
+        return "its outputs are others"
+
     def fingerprint(self) -> str:
         """A short digest of what decides the results: operators, versions, constants, edges, draws."""
         if self._digest:
             return self._digest[0]
         digest = _digest()
         for n in self.nodes:
-            ignored = {"name", "preserve", *n.operator.incidental}
-            args = {k: _stable(v) for k, v in sorted(n.args.items()) if k not in ignored}
+            args = {k: _stable(v) for k, v in _deciding(n).items()}
             digest.update(
                 repr((n.operator.name, n.operator.version, args, n.inputs, n.edges, n.draw, n.guards)).encode()
             )
         digest.update(repr(self.outputs).encode())
         self._digest.append(digest.hexdigest())
         return self._digest[0]
+
+
+def _deciding(node: Node) -> dict[str, Any]:
+    """The arguments that decide results."""
+    ignored = {"name", "preserve", *node.operator.incidental}
+    return {k: v for k, v in sorted(node.args.items()) if k not in ignored}
+
+
+def _is_default(node: Node, name: str, value: Any) -> bool:
+    known = node.operator.all_arguments()
+    return value is None or (name in known and _stable(known[name].convert_default()) == _stable(value))
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 48 else f"{text[:24]}... {str(_digest(text.encode()).hexdigest())[:8]}"
 
 
 def _digest(data: bytes = b"") -> Any:
@@ -160,6 +201,8 @@ def _stable(value: Any) -> str:
     if callable(value):
         return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', type(value).__qualname__)}"
     if isinstance(value, (list, tuple)):  # JSON does not tell them apart
+        if len(value) > 1000 and all(type(v) is int for v in value):
+            return f"({len(value)} numbers, {_digest(repr(value).encode()).hexdigest()})"
         text = f"({', '.join(map(_stable, value))})"
         return text if len(value) <= 64 else str(_digest(text.encode()).hexdigest())
     if getattr(type(value), "__repr__", None) is object.__repr__:

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 
 #include "bind_gpu.hpp"
 #include "engine.hpp"
@@ -149,13 +150,22 @@ void bind_plan(nb::module_& m) {
   nb::class_<Kernel>(m, "Kernel");
   nb::class_<FileTable>(m, "FileTable")
       .def("__init__",
-           [](FileTable* self, nb::bytes names, std::vector<uint64_t> offsets) {
-             new (self) FileTable{std::string(names.c_str(), names.size()), std::move(offsets)};
+           [](FileTable* self, const nb::bytes& root, const nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig>& names,
+              const Keys& offsets) {
+             const uint64_t* ends = offsets.data();
+             const size_t n = offsets.shape(0), size = names.shape(0);
+             bool fits = n > 0 && ends[0] == 0 && ends[n - 1] == size;
+             for (size_t i = 1; fits && i < n; ++i)
+               fits = ends[i - 1] < ends[i] && ends[i] <= size && names.data()[ends[i] - 1] == 0;
+             if (!fits) throw nb::value_error("expected names with a zero after each, and where each begins and ends");
+             new (self) FileTable{std::string(root.c_str(), root.size()),
+                                  std::string(reinterpret_cast<const char*>(names.data()), size), {ends, ends + n}};
            })
-      .def("__len__", [](const FileTable& t) { return t.offsets.size() - 1; })
+      .def("__len__", &FileTable::size)
       .def("__getitem__", [](const FileTable& t, size_t i) {
-        if (i + 1 >= t.offsets.size()) throw nb::index_error();
-        return nb::bytes(t.names.data() + t.offsets[i], t.offsets[i + 1] - t.offsets[i]);
+        if (i >= t.size()) throw nb::index_error();
+        const std::string path = t.path(i);
+        return nb::bytes(path.data(), path.size());
       });
   nb::class_<Plan>(m, "Plan")
       .def(nb::init<>())
@@ -250,7 +260,9 @@ void bind_kernels(nb::module_& m) {
           return make_stage(std::move(s));
         });
   m.def("read", [](std::shared_ptr<FileTable> table, int reader) { return make_read(std::move(table), reader); });
-  m.def("lookup", [](std::vector<int32_t> table, int reader) { return make_lookup(std::move(table), reader); });
+  m.def("lookup", [](const nb::ndarray<const int32_t, nb::ndim<1>, nb::c_contig>& table, int reader) {
+    return make_lookup({table.data(), table.data() + table.shape(0)}, reader);
+  });
   m.def("index", &make_index);
   m.def("peek", [](bool adjust, int format, int scale_log2) {
     return make_peek(adjust, static_cast<jpeg::Format>(format), scale_log2);
@@ -277,10 +289,21 @@ void bind_kernels(nb::module_& m) {
   m.def("python", &make_python);
 }
 
+// What a failed row has made by then may have any shape; its output is empty.
+void drop_failed(const Job& job, int64_t rank, OutputMemory* memory) {
+  for (int64_t r = 0; r < job.rows; ++r) {
+    int64_t* shape = memory->shapes.data() + r * rank;
+    if (job.failing[static_cast<size_t>(r)]) std::fill(shape, shape + rank, 0);
+    if (!std::equal(shape, shape + rank, memory->shapes.data())) memory->dense = false;
+  }
+}
+
 nb::object take_output(JobBox& box, int index) {
   Job* job = box.job;
   OutputMemory& memory = job->outputs[static_cast<size_t>(index)];
-  const Value& value = job->plan->values[job->plan->outputs[static_cast<size_t>(index)].value];
+  const Output& output = job->plan->outputs[static_cast<size_t>(index)];
+  const Value& value = job->plan->values[static_cast<size_t>(output.value)];
+  if (!job->errors.empty() && !output.fixed) drop_failed(*job, value.rank, &memory);
   if (memory.device) return device_output(job, value, memory, box.engine->device());
   auto* block = new BlockPool::Block(std::move(memory.block));
   nb::capsule owner(block, [](void* p) noexcept { delete static_cast<BlockPool::Block*>(p); });
@@ -503,6 +526,16 @@ void bind_jobs(nb::module_& m) {
       });
 }
 
+// A new array whose element i is make(i).
+template <class T, class F>
+nb::ndarray<nb::numpy, T, nb::ndim<1>> column(size_t n, F make) {
+  std::unique_ptr<T[]> made(new T[n ? n : 1]);
+  for (size_t i = 0; i < n; ++i) made[i] = make(i);
+  T* const out = made.release();
+  nb::capsule owner(out, [](void* p) noexcept { delete[] static_cast<T*>(p); });
+  return nb::ndarray<nb::numpy, T, nb::ndim<1>>(out, {n}, owner);
+}
+
 void bind_run(nb::module_& m) {
   nb::class_<Engine>(m, "Engine")
       .def(nb::new_([](std::shared_ptr<Plan> plan, int threads, std::shared_ptr<gpu::Device> device, uint64_t limit) {
@@ -561,14 +594,27 @@ void bind_run(nb::module_& m) {
     return nb::make_tuple(b.w[0], b.w[1], b.w[2], b.w[3]);
   });
   m.def("epoch_key", &philox::epoch_key);
-  m.def("permute", [](uint64_t seed, int64_t epoch, uint64_t size, Longs positions) {
-    const size_t n = positions.shape(0);
-    auto* out = new int64_t[n ? n : 1];
-    nb::capsule owner(out, [](void* p) noexcept { delete[] static_cast<int64_t*>(p); });
+  m.def("permute", [](uint64_t seed, int64_t epoch, uint64_t size, const Longs& positions) {
     const uint64_t key = philox::epoch_key(seed, epoch);
-    for (size_t i = 0; i < n; ++i)
-      out[i] = static_cast<int64_t>(philox::permute(key, size, static_cast<uint64_t>(positions.data()[i])));
-    return nb::ndarray<nb::numpy, int64_t, nb::ndim<1>>(out, {n}, owner);
+    return column<int64_t>(positions.shape(0), [&](size_t i) {
+      return static_cast<int64_t>(philox::permute(key, size, static_cast<uint64_t>(positions.data()[i])));
+    });
+  });
+  m.def("permute_each", [](uint64_t seed, const Longs& parts, const Longs& epochs, const Longs& sizes,
+                           const Longs& positions) {
+    const size_t n = positions.shape(0);
+    if (parts.shape(0) != n || epochs.shape(0) != n || sizes.shape(0) != n)
+      throw nb::value_error("one part, epoch and size per position");
+    return column<int64_t>(n, [&](size_t i) {
+      const uint64_t size = static_cast<uint64_t>(sizes.data()[i]), at = static_cast<uint64_t>(positions.data()[i]);
+      if (at >= size) throw nb::index_error("a position is outside of its part");
+      const uint64_t key = philox::part_key(seed, parts.data()[i], epochs.data()[i]);
+      return static_cast<int64_t>(philox::permute(key, size, at));
+    });
+  });
+  m.def("uniforms", [](uint64_t seed, int64_t epoch, uint32_t draw, const Keys& keys) {
+    const uint64_t key = philox::epoch_key(seed, epoch);
+    return column<double>(keys.shape(0), [&](size_t i) { return philox::Stream(key, keys.data()[i], draw).uniform(); });
   });
 }
 

@@ -258,7 +258,7 @@ void Engine::open_outputs(Job* job, const Segment& segment) {
     try {
       open_output(job, output, &job->outputs[index]);
     } catch (const std::bad_alloc&) {
-      for (int64_t r = 0; r < job->rows; ++r) add_error(job, {r, maker_of(output.value), -1, {}, kNoMemory});
+      for (int64_t r = 0; r < job->rows; ++r) add_error(job, {r, maker_of(output.value), kFatal, {}, kNoMemory});
     }
   }
 }
@@ -557,7 +557,7 @@ void Engine::wait_for_device() {
 void Engine::fail_all(Job* job, const std::string& text) {
   const int32_t step = plan_->segments[plan_->device_begin].steps.front();
   for (int64_t r = 0; r < job->rows; ++r)
-    if (!job->failing[r]) add_error(job, {r, step, -1, {}, text});
+    if (!job->failing[r]) add_error(job, {r, step, kFatal, {}, text});
 }
 
 void Engine::add_error(Job* job, RowError error) {

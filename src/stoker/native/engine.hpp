@@ -34,10 +34,12 @@ struct RowContext {
   std::shared_ptr<std::atomic<uint64_t>[]> step_ns;  // time in each step; read by the report while it grows
 };
 
+constexpr int32_t kFatal = -2;
+
 struct RowError {
   int64_t row = -1;
   int32_t step = -1;
-  int32_t message = -1;  // index of a check's message, or -1: `text`
+  int32_t message = -1;  // index of a check's message, or -1: `text`, or kFatal: `text`, and no row is to blame
   std::vector<double> values;
   std::string text;
 };

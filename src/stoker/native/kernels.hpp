@@ -47,8 +47,11 @@ std::shared_ptr<Kernel> make_stage(StageSpec spec);
 // ---- sources, decoding ----
 
 struct FileTable {
-  std::string names;              // all paths, one after the other
+  std::string root;               // what all paths begin with
+  std::string names;              // the rest of every path, each with a zero after it
   std::vector<uint64_t> offsets;  // count + 1
+  size_t size() const { return offsets.size() - 1; }
+  std::string path(size_t i) const { return root + (names.data() + offsets[i]); }
 };
 std::shared_ptr<Kernel> make_read(std::shared_ptr<const FileTable> table, int reader);
 std::shared_ptr<Kernel> make_lookup(std::vector<int32_t> table, int reader);

@@ -37,9 +37,8 @@ class Read : public Kernel {
   bool allocates() const override { return true; }
   Outcome run(const Call& c) const override {
     const uint64_t index = static_cast<uint64_t>(c.job.indices[reader_][c.row]);
-    if (index >= table_->offsets.size() - 1) return outside(c, index, table_->offsets.size() - 1);
-    const std::string path(table_->names.data() + table_->offsets[index],
-                           table_->offsets[index + 1] - table_->offsets[index]);
+    if (index >= table_->size()) return outside(c, index, table_->size());
+    const std::string path = table_->path(index);
     const OpenFile file(path);
     return file.fd < 0 ? failed(c, path, errno) : read_all(c, path, file.fd);
   }

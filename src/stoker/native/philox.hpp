@@ -33,6 +33,12 @@ inline uint64_t epoch_key(uint64_t seed, int64_t epoch) {
   return b.w[0] | (uint64_t{b.w[1]} << 32);
 }
 
+// The key of the permutation of one part of a data set, in one of its own epochs; part -1 is none of them.
+inline uint64_t part_key(uint64_t seed, int64_t part, int64_t epoch) {
+  const Block b = generate(epoch_key(seed, epoch), static_cast<uint64_t>(part), 0x73746F6B65720003ull);
+  return b.w[0] | (uint64_t{b.w[1]} << 32);
+}
+
 // The stream of one draw of one row: 4-word blocks by number, words in order.
 class Stream {
  public:

@@ -1,32 +1,241 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The samplers that the readers share."""
+"""Orders: which sample each position of an epoch is. What the samplers become once the data set's size is known."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from array import array
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ..contract.errors import DataError, StateError
 from ..contract.reader import Ints
 from ..native import _native
+
+Keys = npt.NDArray[np.uint64]
+Floats = npt.NDArray[np.float64]
+_DRAWS = 0xFFFFFFFE  # a draw id that no operator gets
+_WINDOW = 1 << 20  # numbers of an endless sampler that are kept, for positions that are asked for again
 
 
 @dataclass(frozen=True)
 class Ordered:
-    """All samples in order, or in an order that a keyed permutation gives: random access, no state, no memory."""
+    """All samples in order, or in an order that a keyed permutation gives: random access, no state, no memory.
+
+    ``bounds``, if given, are the ends of parts that are permuted each by itself.
+    """
 
     size: int
     shuffle: bool = False
     seed: int | None = None
     shuffle_from_epoch: int = 0
+    bounds: tuple[int, ...] = ()
+    forward_only: str | None = None
 
     def indices(self, seed: int, epoch: int, positions: Ints) -> Ints:
         if not self.shuffle or epoch < self.shuffle_from_epoch:
             return positions
         seed = seed if self.seed is None else self.seed
-        found: Ints = _native.permute(seed, epoch, self.size, positions)
+        found: Ints
+        if not self.bounds:
+            found = _native.permute(seed, epoch, self.size, positions)
+            return found
+        ends = np.asarray(self.bounds, np.int64)
+        part = np.searchsorted(ends, positions, side="right").astype(np.int64)
+        starts = np.concatenate([np.zeros(1, np.int64), ends])[part]
+        epochs = np.full_like(part, epoch)
+        found = starts + _native.permute_each(seed, part, epochs, ends[part] - starts, positions - starts)
         return found
 
-    def keys(self, epoch: int, positions: Ints, indices: Ints) -> npt.NDArray[np.uint64]:
+    def keys(self, epoch: int, positions: Ints, indices: Ints) -> Keys:
         return indices.astype(np.uint64)
+
+
+class Repeating:
+    """An order in which a sample may come several times: every coming is a row of its own, with its own draws."""
+
+    forward_only: str | None = None
+
+    def keys(self, epoch: int, positions: Ints, indices: Ints) -> Keys:
+        return positions.astype(np.uint64)
+
+
+@dataclass(frozen=True, eq=False)
+class Picked(Repeating):
+    """Every position is an independent draw, sample i with probability ``ends[i] - ends[i - 1]`` over ``ends[-1]``."""
+
+    size: int
+    ends: Floats  # cumulative weights
+    seed: int | None = None
+
+    def indices(self, seed: int, epoch: int, positions: Ints) -> Ints:
+        seed = seed if self.seed is None else self.seed
+        drawn: Floats = _native.uniforms(seed, epoch, _DRAWS, positions.astype(np.uint64))
+        found = np.searchsorted(self.ends, drawn * self.ends[-1], side="right")
+        # Rounding may reach the end; of equal ends, the last sample with a weight is meant.
+        last = int(np.searchsorted(self.ends, self.ends[-1], side="left"))
+        picked: Ints = np.minimum(found, last).astype(np.int64)
+        return picked
+
+
+@dataclass(frozen=True, eq=False)
+class Interleaved(Repeating):
+    """Parts in fixed proportions: every block of ``sum(quotas)`` positions holds ``quotas[k]`` of part k, mixed.
+
+    Each part is gone through whole before any of it comes again, also over the end of an epoch; every time in another
+    order if ``shuffle``. Random access: where a position's block begins tells how far every part has come.
+    """
+
+    size: int
+    sizes: Ints  # of the parts
+    quotas: Ints
+    seed: int | None = None
+    shuffle: bool = True
+
+    def parts(self, seed: int, epoch: int, positions: Ints) -> tuple[Ints, Ints, Ints]:
+        """For every position: the part, how often that has been gone through, and the place in it."""
+        ends = np.cumsum(self.quotas)
+        block, place = np.divmod(positions + epoch * self.size, int(ends[-1]))
+        place = _native.permute_each(seed, np.full_like(place, -1), block, np.full_like(place, ends[-1]), place)
+        part = np.searchsorted(ends, place, side="right").astype(np.int64)
+        ordinal = block * self.quotas[part] + place - (ends - self.quotas)[part]
+        round_, inside = np.divmod(ordinal, self.sizes[part])
+        return part, round_, inside
+
+    def indices(self, seed: int, epoch: int, positions: Ints) -> Ints:
+        """Samples of the parts laid one after the other."""
+        seed = seed if self.seed is None else self.seed
+        part, round_, inside = self.parts(seed, epoch, positions)
+        if self.shuffle:
+            inside = _native.permute_each(seed, part, round_, self.sizes[part], inside)
+        return (np.cumsum(self.sizes) - self.sizes)[part] + inside
+
+
+@dataclass(frozen=True, eq=False)
+class Grouped(Repeating):
+    """Another order's numbers looked up in a list: the samples sorted by class, for example."""
+
+    order: Interleaved
+    members: Ints
+
+    @property
+    def size(self) -> int:
+        return self.order.size
+
+    def indices(self, seed: int, epoch: int, positions: Ints) -> Ints:
+        found: Ints = self.members[self.order.indices(seed, epoch, positions)]
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Listed:
+    """A list of samples, the same in every epoch."""
+
+    numbers: Ints
+    forward_only: str | None = None
+    repeats: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "repeats", len(np.unique(self.numbers)) < len(self.numbers))
+
+    @property
+    def size(self) -> int:
+        return len(self.numbers)
+
+    def indices(self, seed: int, epoch: int, positions: Ints) -> Ints:
+        found: Ints = self.numbers[positions]
+        return found
+
+    def keys(self, epoch: int, positions: Ints, indices: Ints) -> Keys:
+        return (positions if self.repeats else indices).astype(np.uint64)
+
+
+class Passes:
+    """A user's iterable of known length, gone through once per epoch.
+
+    One that has a ``set_epoch``, as ``torch.utils.data.distributed.DistributedSampler``, gives an order that follows
+    from the epoch, and so can be entered anywhere; of others a second pass may differ.
+    """
+
+    _KEPT = 3  # epochs: that of the batch delivered last, and those made ahead
+
+    def __init__(self, source: Any, size: int) -> None:
+        self.size = size
+        self._source = source
+        self._orders: dict[int, Listed] = {}
+        self.forward_only = (
+            None if hasattr(source, "set_epoch") else
+            f"the sampler, a {type(source).__name__}, gives its numbers one after the other, and another pass over it "
+            "may give others. Use one of stoker.samplers, a list of numbers, or a sampler with `set_epoch`"
+        )  # fmt: skip
+
+    def indices(self, seed: int, epoch: int, positions: Ints) -> Ints:
+        if epoch not in self._orders:
+            self._orders[epoch] = self._pass(epoch)
+            while len(self._orders) > self._KEPT:
+                del self._orders[next(iter(self._orders))]
+        return self._orders[epoch].indices(seed, epoch, positions)
+
+    def _pass(self, epoch: int) -> Listed:
+        if hasattr(self._source, "set_epoch"):
+            self._source.set_epoch(epoch)
+        numbers = array("q")
+        for number in _whole_numbers(self._source):
+            numbers.append(number)
+            if len(numbers) == self.size:
+                break
+        if len(numbers) < self.size:
+            raise DataError(f"expected {self.size} numbers from the sampler, as its length says, got {len(numbers)}")
+        return Listed(np.frombuffer(numbers, np.int64))
+
+    def keys(self, epoch: int, positions: Ints, indices: Ints) -> Keys:
+        return self._orders[epoch].keys(epoch, positions, indices)
+
+
+class Endless(Repeating):
+    """A user's iterable of unknown length. It runs forward only, and has no epochs."""
+
+    size = None
+
+    def __init__(self, source: Iterable[Any]) -> None:
+        self._numbers: Iterator[int] | None = None
+        self._source = source
+        self._first = 0  # position of the first number that is kept
+        self._kept = array("q")
+        self.forward_only = (
+            f"the sampler, a {type(source).__name__} without a length, runs forward only. Use one of stoker.samplers, "
+            "a list of numbers, or a sampler with `set_epoch` and a length"
+        )
+
+    def indices(self, seed: int, epoch: int, positions: Ints) -> Ints:
+        if not len(positions):
+            return positions
+        if positions[0] < self._first:
+            raise StateError(f"cannot go back: {self.forward_only}")
+        if self._numbers is None:
+            self._numbers = _whole_numbers(self._source)
+        while self._first + len(self._kept) <= positions[-1]:
+            number = next(self._numbers, None)
+            if number is None:
+                given = self._first + len(self._kept)
+                raise DataError(
+                    f"the sampler, an iterable without a length, was taken to be endless, but ended after {given} "
+                    "numbers. Give it a `__len__` and it runs once per epoch"
+                )
+            self._kept.append(number)
+        found = np.asarray([self._kept[int(p) - self._first] for p in positions], np.int64)
+        if len(self._kept) > 2 * _WINDOW:
+            self._first += len(self._kept) - _WINDOW
+            self._kept = self._kept[-_WINDOW:]
+        return found
+
+
+def _whole_numbers(source: Iterable[Any]) -> Iterator[int]:
+    for number in source:
+        try:
+            yield number.__index__()
+        except (AttributeError, TypeError):
+            raise DataError(f"expected whole numbers from the sampler, got {number!r}") from None

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from ...contract.errors import DataError
 from ...contract.lowering import Lowering
-from ...contract.operator import Operator, arg
+from ...contract.operator import ON_ERROR, Operator, arg
 from ...contract.step import Value
 from ...contract.types import DType, ImageType
 
@@ -50,6 +50,8 @@ class ImageDecoder(Operator):
     memory_stats = arg("bool", False, doc="Accepted.")
     split_stages = arg("bool", False, doc="Accepted.")
     use_chunk_allocator = arg("bool", False, doc="Accepted.")
+    on_error = ON_ERROR
+    incidental = ("on_error",)
 
 
 def peek(c: Lowering, data: Value, output_type: ImageType, adjust: bool, scale: int = 1) -> Value:

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a state token says of the pipeline that it is for, and why one does not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..contract.errors import StateError, message
+from ..contract.reader import OpenSource
+from ..graph.node import Graph
+
+FORMAT = 1
+_WAY_OUT = "Build the same pipeline over the same files with the same seed, or start without the state"
+
+
+def facts(graph: Graph, sources: Mapping[int, OpenSource], seed: int) -> dict[str, Any]:
+    """What must be equal where a state is restored, with what is needed to say what is not."""
+    contiguous = [[s.shards.number, s.shards.id] if s.shards.contiguous else None for s in sources.values()]
+    return {
+        "stoker_state": FORMAT,
+        "graph": graph.fingerprint(),
+        "nodes": graph.outline(),
+        "data": [[s.fingerprint, s.samples] for s in sources.values()],
+        "contiguous": contiguous,
+        "seed": seed,
+    }
+
+
+def require_same(token: Mapping[str, Any], graph: Graph, sources: Mapping[int, OpenSource], seed: int) -> None:
+    """StateError if a token is of something else; it says what differs."""
+    mine = facts(graph, sources, seed)
+    if token.get("stoker_state") != FORMAT:
+        _refuse(f"another format: expected {FORMAT}, got {token.get('stoker_state')!r}")
+    if token.get("graph") != mine["graph"]:
+        _refuse(f"another graph: {graph.difference(token.get('nodes') or [])}")
+    for node, saved, now in zip(sources, token["data"], mine["data"], strict=False):
+        if saved != now:
+            _refuse(f"another data set: {_data_difference(graph, node, saved, now)}")
+    if token["seed"] != seed:
+        _refuse(f"another seed: expected {seed}, got {token['seed']!r}")
+    for node, saved, now in zip(sources, token["contiguous"], mine["contiguous"], strict=False):
+        if saved != now:
+            name = graph.nodes[node].operator.name
+            _refuse(
+                f"other shards: `{name}` had {_shards(saved)}, has {_shards(now)}. Contiguous shards cannot be divided "
+                'anew in the middle of an epoch; sharding="strided" can'
+            )
+
+
+def require_resumable(graph: Graph, sources: Mapping[int, OpenSource], *, elastic: bool) -> None:
+    """StateError if a reader cannot be taken up again, or with ``elastic``, not by another number of shards."""
+    for number, source in sources.items():
+        node = graph.nodes[number]
+        why = source.sampler.forward_only
+        if why is not None:
+            text = f"expected an order that can be entered anywhere, to save where it stands; {why}"
+            raise StateError(message(node.operator.name, text, source=node.source))
+        if elastic and source.shards.contiguous:
+            text = (
+                'expected sharding="strided" for a state that another number of shards can restore, got contiguous '
+                "shards, whose state serves the same shard of the same number alone"
+            )
+            raise StateError(message(node.operator.name, text, source=node.source))
+
+
+def _refuse(what: str) -> None:
+    raise StateError(f"the state was saved with {what}. {_WAY_OUT}")
+
+
+def _data_difference(graph: Graph, number: int, saved: Any, now: Any) -> str:
+    node = graph.nodes[number]
+    if saved[1] != now[1]:
+        text = f"it had {saved[1]} samples, there are {now[1]}"
+    else:
+        text = f"of its {now[1]} samples, names, order or labels have changed"
+    return message(node.operator.name, text, source=node.source)
+
+
+def _shards(contiguous: Any) -> str:
+    return "strided shards" if contiguous is None else f"contiguous shard {contiguous[1]} of {contiguous[0]}"

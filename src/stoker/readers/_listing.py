@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lists of files with labels: from folders, list files or the caller, kept in little memory."""
+
+from __future__ import annotations
+
+import fnmatch
+import hashlib
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..contract.errors import ArgumentError
+from ..native import _native
+
+Ints32 = npt.NDArray[np.int32]
+IMAGES = (
+    "*.jpg", "*.jpeg", "*.png", "*.bmp", "*.tif", "*.tiff", "*.pnm", "*.ppm", "*.pgm", "*.pbm", "*.jp2", "*.webp",
+    "*.gif", "*.flac", "*.ogg", "*.wav",
+)  # fmt: skip
+
+
+class Listing:
+    """Names and labels, collected as they will be kept: a million files would be 100 MB of Python strings."""
+
+    def __init__(self, root: str) -> None:
+        self.root = os.path.join(os.fsencode(root), b"") if root else b""
+        self._names = bytearray()
+        self._labels: list[Ints32] = []
+        self._count = 0
+
+    def add(self, names: Sequence[str], labels: Ints32) -> None:
+        """Files, relative to the folder, and their labels."""
+        if names:
+            self._names += os.fsencode("\0".join(names)) + b"\0"
+            self._labels.append(labels)
+            self._count += len(names)
+
+    def finish(self) -> tuple[Any, Ints32, str]:
+        """The table, the labels, and a digest of both without the folder, which may move."""
+        labels = np.concatenate(self._labels)
+        names = np.frombuffer(self._names, np.uint8)
+        ends = np.flatnonzero(names == 0)
+        if len(ends) != self._count:
+            raise ArgumentError("expected names of files without zero bytes")
+        offsets = np.zeros(len(ends) + 1, np.uint64)
+        offsets[1:] = ends + 1
+        digest = hashlib.blake2b(self._names, digest_size=8)
+        digest.update(labels.tobytes())
+        return _native.FileTable(self.root, names, offsets), labels, digest.hexdigest()
+
+    def __len__(self) -> int:
+        return self._count
+
+
+def list_files(args: Mapping[str, Any]) -> Listing:
+    """The files that a reader's arguments name. ArgumentError if there are none, OSError for the disk's."""
+    given = [k for k in ("files", "file_list") if args[k] is not None]
+    if len(given) > 1:
+        raise ArgumentError("expected one of `files` and `file_list`, got both")
+    if args["labels"] is not None and args["files"] is None:
+        raise ArgumentError("`labels` go with `files`, which are not given")
+    listing = Listing(_base(args))
+    if args["files"] is not None:
+        _take_given(listing, args["files"], args["labels"])
+    elif args["file_list"] is not None:
+        _take_list(listing, args["file_list"])
+    elif args["file_root"] is not None:
+        _walk(listing, args)
+    else:
+        raise ArgumentError("expected `file_root`, `file_list` or `files`, got none of them")
+    if not len(listing):
+        raise ArgumentError(f"no file was found{_where(args)}. Are the files in class sub-folders? Else give `files`")
+    return listing
+
+
+def _base(args: Mapping[str, Any]) -> str:
+    """The folder that relative paths are taken from; "" for the current one."""
+    root: str | None = args["file_root"]
+    return os.path.dirname(args["file_list"]) if root is None and args["file_list"] is not None else root or ""
+
+
+def _where(args: Mapping[str, Any]) -> str:
+    return f" in {args['file_root']!r}" if args["file_root"] else ""
+
+
+def _below(listing: Listing, names: list[str]) -> list[str]:
+    """``names`` relative to the listing's folder; if one of them is elsewhere, the folder becomes a part of all."""
+    if not listing.root or not any(map(os.path.isabs, names)):
+        return names
+    root = os.fsdecode(listing.root)
+    if any(os.path.isabs(n) and not n.startswith(root) for n in names):
+        listing.root = b""
+        return [os.path.join(root, n) for n in names]
+    return [n.removeprefix(root) for n in names]
+
+
+def _take_given(listing: Listing, files: Any, labels: Any) -> None:
+    names = [f if type(f) is str else os.fspath(f) for f in files]
+    if labels is None:
+        listing.add(_below(listing, names), np.arange(len(names), dtype=np.int32))
+        return
+    listing.add(_below(listing, names), _as_labels(labels, len(names)))
+
+
+def _as_labels(labels: Any, count: int) -> Ints32:
+    numbers = np.asarray(labels if hasattr(labels, "__len__") else list(labels))
+    if numbers.shape != (count,):
+        raise ArgumentError(f"expected one label per file, got {numbers.size} labels for {count} files")
+    whole = numbers.astype(np.int64) if numbers.dtype.kind in "iufb" else None
+    if whole is None or (whole != numbers).any() or (whole != whole.astype(np.int32)).any():
+        raise ArgumentError("expected `labels` to be whole numbers of at most 32 bits")
+    return whole.astype(np.int32)
+
+
+def _take_list(listing: Listing, path: str) -> None:
+    names, labels = [], []
+    with open(path, encoding="utf-8", errors="surrogateescape") as lines:
+        for number, line in enumerate(lines, 1):
+            name, _, label = line.strip().rpartition(" ")
+            try:
+                labels.append(int(label))
+            except ValueError:
+                if not line.strip():
+                    continue
+                name = ""
+            if not name:
+                raise ArgumentError(f'expected "path label" in line {number} of {path!r}, got {line.strip()!r}')
+            names.append(name.strip())
+    listing.add(_below(listing, names), _as_labels(labels, len(names)))
+
+
+def _walk(listing: Listing, args: Mapping[str, Any]) -> None:
+    fold = (lambda s: s) if args["case_sensitive_filter"] else str.lower
+    wanted = _matcher([fold(p) for p in _patterns(args["file_filters"], IMAGES)])
+    folders = _matcher([fold(p) for p in _patterns(args["dir_filters"], ("*",))])
+    with os.scandir(args["file_root"]) as entries:
+        classes = sorted(e.name for e in entries if e.is_dir() and folders(fold(e.name)))
+    for label, name in enumerate(classes):
+        with os.scandir(os.path.join(args["file_root"], name)) as entries:
+            files = sorted(e.name for e in entries if wanted(fold(e.name)) and not e.is_dir())
+        listing.add([f"{name}{os.sep}{f}" for f in files], np.full(len(files), label, np.int32))
+
+
+def _patterns(given: Any, default: Sequence[str]) -> Sequence[str]:
+    return default if given is None else [given] if isinstance(given, str) else list(given)
+
+
+def _matcher(patterns: Sequence[str]) -> Callable[[str], Any]:
+    return re.compile("|".join(map(fnmatch.translate, patterns))).match
