@@ -7,6 +7,7 @@ import fnmatch
 import hashlib
 import os
 import re
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -117,13 +118,14 @@ def _as_labels(labels: Any, count: int) -> Ints32:
 
 
 def _take_list(listing: Listing, path: str) -> None:
-    names, labels = [], []
+    names: list[str] = []
+    labels = array("q")
     with open(path, encoding="utf-8", errors="surrogateescape") as lines:
         for number, line in enumerate(lines, 1):
             name, _, label = line.strip().rpartition(" ")
             try:
                 labels.append(int(label))
-            except ValueError:
+            except (ValueError, OverflowError):
                 if not line.strip():
                     continue
                 name = ""

@@ -1,0 +1,392 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Samplers: which samples an epoch takes; random access; rows that come again are rows of their own."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stoker import ArgumentError, DataError, StateError, fn, pipeline_def, samplers
+from stoker.contract.random import Stream, part_key, permute_by
+from stoker.contract.reader import BoundSampler, Shards
+from stoker.native import _native
+from stoker.readers._samplers import as_sampler, quotas
+from stoker.readers.order import Interleaved, Ordered
+
+ONE = Shards()
+
+
+def bind(sampler: Any, size: int, labels: Any = None, shards: Shards = ONE) -> BoundSampler:
+    return as_sampler(sampler).bind(size, None if labels is None else np.asarray(labels, np.int32), shards, None)
+
+
+def epoch(order: BoundSampler, number: int = 0, seed: int = 5) -> list[int]:
+    assert order.size is not None
+    return order.indices(seed, number, np.arange(order.size, dtype=np.int64)).tolist()
+
+
+# ---- the native forms against the plain ones ----
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**63 - 1), st.data())
+def test_permutations_of_parts_have_a_plain_twin(seed: int, data: st.DataObject) -> None:
+    count = data.draw(st.integers(1, 6))
+    parts = [data.draw(st.integers(-1, 2000)) for _ in range(count)]
+    epochs = [data.draw(st.integers(0, 10**6)) for _ in range(count)]
+    sizes = [data.draw(st.integers(1, 5000)) for _ in range(count)]
+    at = [data.draw(st.integers(0, n - 1)) for n in sizes]
+    got = _native.permute_each(seed, *(np.asarray(x, np.int64) for x in (parts, epochs, sizes, at)))
+    plain = [
+        int(permute_by(part_key(seed, p, e), n, np.asarray([a], np.int64))[0])
+        for p, e, n, a in zip(parts, epochs, sizes, at, strict=True)
+    ]
+    assert got.tolist() == plain
+
+
+def test_a_position_outside_of_its_part_is_refused() -> None:
+    one = np.asarray([0], np.int64)
+    with pytest.raises(IndexError, match="outside of its part"):
+        _native.permute_each(1, one, one, one + 3, one + 3)
+
+
+@given(st.integers(0, 2**63 - 1), st.integers(0, 1000), st.lists(st.integers(0, 2**63), max_size=5))
+def test_drawn_numbers_have_a_plain_twin(seed: int, number: int, keys: list[int]) -> None:
+    got = _native.uniforms(seed, number, 9, np.asarray(keys, np.uint64))
+    assert got.tolist() == [Stream(seed, number, k, 9).uniform() for k in keys]
+
+
+# ---- each sampler ----
+
+
+def test_sequential_and_shuffled() -> None:
+    assert epoch(bind(samplers.Sequential(), 5)) == [0, 1, 2, 3, 4]
+    shuffled = bind(samplers.Shuffled(), 50)
+    assert sorted(epoch(shuffled)) == list(range(50))
+    assert epoch(shuffled) != epoch(shuffled, 1)
+    assert epoch(shuffled) == epoch(Ordered(50, True)), "as random_shuffle"
+    assert epoch(bind(samplers.Shuffled(3), 50)) == epoch(shuffled, seed=3)
+    later = bind(samplers.Shuffled(first_epoch=2), 9)
+    assert epoch(later, 1) == list(range(9)) != epoch(later, 2)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(2, 200), st.integers(1, 9), st.integers(0, 5))
+def test_parts_that_are_kept_are_shuffled_by_themselves(size: int, number: int, which: int) -> None:
+    order = bind(samplers.Shuffled(), size, shards=Shards(number, 0, contiguous=True, sticks=True))
+    taken = epoch(order, which)
+    for i in range(number):
+        low, high = i * size // number, (i + 1) * size // number
+        assert sorted(taken[low:high]) == list(range(low, high))
+
+
+def test_weighted_draws_in_proportion() -> None:
+    order = bind(samplers.Weighted([0, 1, 3, 0, 6], num_samples=20_000), 5)
+    assert order.size == 20_000
+    counts = Counter(epoch(order))
+    assert set(counts) == {1, 2, 4}
+    for sample, share in ((1, 0.1), (2, 0.3), (4, 0.6)):
+        assert abs(counts[sample] / 20_000 - share) < 0.015
+    assert epoch(order) != epoch(order, 1)
+    assert bind(samplers.Weighted([1, 1]), 2).size == 2
+
+
+def test_weights_that_round_to_the_end_stay_inside() -> None:
+    order = bind(samplers.Weighted([1e300, 1e-300, 0.0]), 3)
+    assert set(epoch(order)) == {0}
+    assert order.indices(1, 0, np.arange(100, dtype=np.int64)).max() < 2
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=60), st.integers(0, 3))
+def test_class_balanced(labels: list[int], which: int) -> None:
+    order = bind(samplers.ClassBalanced(), len(labels), labels)
+    classes = sorted(set(labels))
+    taken = [labels[i] for i in epoch(order, which)]
+    start = which * len(labels) % len(classes)  # blocks go on over the end of an epoch
+    whole = taken[-start % len(classes) :]
+    for at in range(0, len(whole) - len(classes) + 1, len(classes)):
+        assert sorted(whole[at : at + len(classes)]) == classes, "each class once in each block"
+
+
+def test_all_of_a_class_come_before_one_comes_again() -> None:
+    labels = [0] * 7 + [1] * 3
+    order = bind(samplers.ClassBalanced(num_samples=28), 10, labels)
+    taken = [*epoch(order, 0), *epoch(order, 1)]
+    large = [i for i in taken if i < 7]
+    small = [i for i in taken if i >= 7]
+    assert len(large) == len(small) == 28
+    assert all(sorted(large[k : k + 7]) == list(range(7)) for k in range(0, 28, 7)), "over the end of the epoch too"
+    assert all(sorted(small[k : k + 3]) == [7, 8, 9] for k in range(0, 27, 3))
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=4), st.data())
+def test_interleaving_keeps_its_proportions_and_can_be_entered_anywhere(quota: list[int], data: st.DataObject) -> None:
+    sizes = [data.draw(st.integers(1, 12)) for _ in quota]
+    order = Interleaved(200, np.asarray(sizes, np.int64), np.asarray(quota, np.int64))
+    part, round_, inside = order.parts(7, 0, np.arange(200, dtype=np.int64))
+    block = sum(quota)
+    for at in range(0, 200 - block + 1, block):
+        assert np.bincount(part[at : at + block], minlength=len(quota)).tolist() == quota
+    for k, size in enumerate(sizes):
+        gone = (round_ * size + inside)[part == k]
+        assert sorted(gone.tolist()) == list(range(len(gone))) or block > 1
+    probe = np.asarray([199, 3, 77], np.int64)
+    whole = order.indices(7, 0, np.arange(200, dtype=np.int64))
+    assert np.array_equal(order.indices(7, 0, probe), whole[probe])
+
+
+@pytest.mark.parametrize(
+    ("weights", "expected"),
+    [([1, 1], [1, 1]), ([0.7, 0.3], [7, 3]), ([3, 1], [3, 1]), ([1, 2, 3], [1, 2, 3]), ([0.001, 0.999], [1, 999])],
+)
+def test_weights_become_small_blocks(weights: list[float], expected: list[int]) -> None:
+    assert quotas(weights, "part").tolist() == expected
+
+
+def test_odd_weights_become_thousandths() -> None:
+    found = quotas([2**0.5, np.pi, 1.0], "part")
+    assert found.sum() == 1000
+    assert np.allclose(found / 1000, np.asarray([2**0.5, np.pi, 1.0]) / (2**0.5 + np.pi + 1), atol=1e-3)
+    for wrong in ([0.0, 1.0], [-1, 2], [float("nan"), 1], [1e-9, 1]):
+        with pytest.raises(ArgumentError, match="expected `weights`"):
+            quotas(wrong, "part")
+
+
+# ---- the user's own ----
+
+
+class Backwards:
+    def __init__(self, size: int) -> None:
+        self._size = size
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(self._size - 1, -1, -1))
+
+
+def test_a_list_of_numbers() -> None:
+    order = bind([4, 2, 0], 5)
+    assert epoch(order) == epoch(order, 3) == [4, 2, 0]
+    found = order.indices(1, 0, np.asarray([1, 2], np.int64))
+    assert order.keys(0, np.asarray([1, 2], np.int64), found).tolist() == [2, 0], "each once: the sample is the key"
+    assert order.forward_only is None
+    repeated = bind(np.asarray([1, 1, 2]), 3)
+    at = np.arange(3, dtype=np.int64)
+    assert repeated.keys(0, at, repeated.indices(1, 0, at)).tolist() == [0, 1, 2], "samples repeat: the place is"
+    assert epoch(bind(range(2, 4), 5)) == [2, 3]
+
+
+def test_an_iterable_runs_once_per_epoch() -> None:
+    order = bind(Backwards(4), 9)
+    assert order.size == 4
+    assert epoch(order) == epoch(order, 1) == [3, 2, 1, 0]
+    assert order.forward_only is not None and "Backwards" in order.forward_only
+
+
+def test_torch_samplers() -> None:
+    data = list(range(10))
+    order = bind(torch.utils.data.SequentialSampler(data), 10)
+    assert epoch(order) == data
+    drawn = bind(torch.utils.data.RandomSampler(data, generator=torch.Generator().manual_seed(1)), 10)
+    first = epoch(drawn)
+    assert sorted(first) == data
+    assert epoch(drawn) == first, "asked for again, an epoch stays as it is"
+    assert epoch(drawn, 1) != first
+    assert drawn.forward_only
+    many = bind(torch.utils.data.WeightedRandomSampler([1.0, 0.0], 6), 2)
+    assert epoch(many) == [0] * 6
+    assert many.keys(0, np.arange(6), np.zeros(6, np.int64)).tolist() == list(range(6))
+
+
+def test_a_sampler_that_follows_from_the_epoch_can_be_resumed() -> None:
+    make = lambda rank: torch.utils.data.DistributedSampler(list(range(10)), num_replicas=2, rank=rank, seed=3)  # noqa: E731
+    order = bind(make(1), 10)
+    assert order.forward_only is None
+    assert epoch(order, 4) == epoch(bind(make(1), 10), 4) != epoch(order, 5)
+    assert sorted([*epoch(order, 2), *epoch(bind(make(0), 10), 2)]) == list(range(10))
+
+
+def test_an_endless_one_runs_forward() -> None:
+    def forever() -> Iterator[int]:
+        while True:
+            yield from (2, 0, 1)
+
+    order = bind(forever(), 3)
+    assert order.size is None
+    assert order.indices(1, 0, np.arange(5, dtype=np.int64)).tolist() == [2, 0, 1, 2, 0]
+    assert order.indices(1, 0, np.arange(2, 7, dtype=np.int64)).tolist() == [1, 2, 0, 1, 2]
+    assert order.forward_only
+    ended = bind(iter([0, 1]), 3)
+    with pytest.raises(DataError, match="taken to be endless, but ended after 2 numbers"):
+        ended.indices(1, 0, np.arange(3, dtype=np.int64))
+
+
+def test_what_is_kept_of_an_endless_one_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stoker.readers.order._WINDOW", 8)
+    order: Any = bind(iter(range(10**6)), 10**6)
+    for start in range(0, 400, 4):
+        at = np.arange(start, start + 4, dtype=np.int64)
+        assert order.indices(1, 0, at).tolist() == at.tolist()
+        assert len(order._kept) <= 20
+    with pytest.raises(StateError, match="cannot go back"):
+        order.indices(1, 0, np.asarray([0], np.int64))
+
+
+@pytest.mark.parametrize(
+    ("sampler", "text"),
+    [
+        (3, "expected `sampler` to be one of stoker.samplers"),
+        (samplers.Shuffled, "expected `sampler` to be one of stoker.samplers"),
+        ([], "expected `sampler` to be a list of whole numbers"),
+        ([0.5], "expected `sampler` to be a list of whole numbers"),
+        ([0, 9], "expected `sampler` to give numbers from 0 to 4, got 9"),
+        (samplers.Weighted([1, 2]), "expected a weight for each of 5 samples, got 2"),
+        (samplers.ClassBalanced(), "expected a data set with labels"),
+    ],
+)
+def test_what_is_no_sampler(sampler: Any, text: str) -> None:
+    with pytest.raises(ArgumentError, match=text):
+        bind(sampler, 5)
+
+
+@pytest.mark.parametrize("weights", [[], [0, 0], [-1, 2], [float("nan")], [float("inf")], [[1.0]]])
+def test_weights_are_checked(weights: Any) -> None:
+    with pytest.raises(ArgumentError, match="expected `weights` to be one finite number >= 0 per sample"):
+        samplers.Weighted(weights)
+    with pytest.raises(ArgumentError, match="expected `num_samples` >= 1"):
+        samplers.ClassBalanced(0)
+
+
+def test_wrong_numbers_are_told() -> None:
+    order = bind(Words(), 5)
+    with pytest.raises(DataError, match="expected whole numbers from the sampler, got 'one'"):
+        epoch(order)
+    with pytest.raises(DataError, match="expected 3 numbers from the sampler, as its length says, got 1"):
+        epoch(bind(Short(), 5))
+
+
+class Words:
+    def __len__(self) -> int:
+        return 2
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(["one", "two"])
+
+
+class Short:
+    def __len__(self) -> int:
+        return 3
+
+    def __iter__(self) -> Iterator[int]:
+        return iter([0])
+
+
+# ---- in a pipeline ----
+
+
+@pipeline_def(batch_size=4, num_threads=2, seed=7)
+def drawing(files: list[str], labels: list[int] | None = None, **reader: Any) -> Any:
+    _, numbers = fn.readers.file(files=files, labels=labels, **reader)
+    return numbers, fn.random.uniform(range=[0.0, 1.0])
+
+
+NAMES = [f"{n}.jpg" for n in range(6)]
+
+
+def rows(pipe: Any, count: int) -> list[tuple[int, float]]:
+    found: list[tuple[int, float]] = []
+    with pipe:
+        while len(found) < count:
+            labels, drawn = pipe.run()
+            found += [(int(a[0]), float(b)) for a, b in zip(labels, drawn, strict=True)]
+    return found[:count]
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in NAMES:
+        (tmp_path / name).write_bytes(b"x")
+
+
+@pytest.mark.parametrize(
+    "sampler",
+    [samplers.Weighted([1, 1, 8, 0, 0, 0]), samplers.ClassBalanced(num_samples=8), [1, 1, 2, 5, 5, 5]],
+    ids=["weighted", "balanced", "list"],
+)
+def test_samples_that_come_again_are_augmented_anew(sampler: Any) -> None:
+    labels = [0, 0, 0, 0, 0, 1]
+    taken = rows(drawing(NAMES, labels, sampler=sampler), 24)
+    assert len({drawn for _, drawn in taken}) == 24, "no two draws are equal"
+    for shape in ({"batch_size": 1}, {"batch_size": 7, "num_threads": 3}, {"batch_size": 3, "exec_async": False}):
+        assert rows(drawing(NAMES, labels, sampler=sampler, **shape), 24) == taken
+
+
+def test_a_sampler_of_the_same_samples_gives_the_same_rows() -> None:
+    assert rows(drawing(NAMES, sampler=range(6)), 6) == rows(drawing(NAMES), 6)
+    assert rows(drawing(NAMES, sampler=samplers.Shuffled()), 18) == rows(drawing(NAMES, random_shuffle=True), 18)
+
+
+def test_states() -> None:
+    for sampler in (samplers.Weighted([1, 2, 3, 4, 5, 6]), samplers.ClassBalanced(), [3, 3, 0, 1, 5]):
+        whole = rows(drawing(NAMES, sampler=sampler), 20)
+        with drawing(NAMES, sampler=sampler) as pipe:
+            pipe.run()
+            pipe.run()
+            state = pipe.get_state()
+        other = drawing(NAMES, sampler=sampler, batch_size=3)
+        other.set_state(state)
+        assert rows(other, 12) == whole[8:20]
+        changed = r"node 0, `readers.file` made at .*, had sampler="
+        other = drawing(NAMES, sampler=samplers.Weighted([6, 5, 4, 3, 2, 1])).build()
+        with other, pytest.raises(StateError, match=changed):
+            other.set_state(state)
+
+
+def test_what_cannot_be_resumed_says_so() -> None:
+    for source in (Backwards(6), iter(range(6))):
+        with drawing(NAMES, sampler=source) as pipe:
+            pipe.run()
+            with pytest.raises(
+                StateError, match=r"`readers.file`: expected an order that can be entered anywhere.*made at"
+            ):
+                pipe.get_state()
+
+
+def test_ranks_share_a_sampler() -> None:
+    whole = rows(drawing(NAMES, sampler=samplers.Weighted(range(6))), 12)
+    parts = [
+        rows(drawing(NAMES, sampler=samplers.Weighted(range(6)), num_shards=2, shard_id=s, stick_to_shard=True), 6)
+        for s in range(2)
+    ]
+    assert [parts[k % 2][k // 2] for k in range(12)] == whole
+
+
+class EveryOther(samplers.Sampler):
+    """A class of one's own."""
+
+    def __repr__(self) -> str:
+        return "EveryOther()"
+
+    def bind(self, size: int, labels: Any, shards: Shards, seed: int | None) -> Any:
+        return Ordered(size // 2, True, seed)
+
+
+def test_a_class_of_ones_own() -> None:
+    assert {n for n, _ in rows(drawing(NAMES, sampler=EveryOther()), 9)} == {0, 1, 2}
+
+
+def test_an_order_is_said_once() -> None:
+    with pytest.raises(ArgumentError, match="`sampler` says the order"):
+        drawing(NAMES, sampler=[1], random_shuffle=True)
