@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ``stoker`` command: demo, bench, show, info."""
+"""The ``stoker`` command: demo, check, bench, show, info."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ def main(argv: list[str] | None = None) -> int:
     )
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("demo", add_help=False, help="the ImageNet training chain over a folder of images")
+    commands.add_parser("check", add_help=False, help="decode every file of a folder and list the bad ones")
     commands.add_parser("bench", add_help=False, help="measure against other libraries (in a checkout)")
     shown = commands.add_parser("show", help="print the graph and plan of the pipelines in a Python file")
     shown.add_argument("file", type=Path, metavar="PIPELINE.py")
@@ -29,6 +30,8 @@ def main(argv: list[str] | None = None) -> int:
     known, rest = parser.parse_known_args(argv)
     if known.command == "demo":
         return int(importlib.import_module("stoker.demo.run").main(rest))
+    if known.command == "check":
+        return int(importlib.import_module("stoker.inspection.check").main(rest))
     if known.command == "bench":
         return _bench(rest)
     if rest:

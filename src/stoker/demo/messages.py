@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from .survey import Finding, Survey
+from ..inspection.survey import Finding, Survey
 
 _WORD = 12
 _LISTED = 8

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from stoker.demo.survey import FolderUnusable, Remark, examine, list_files, survey
+from stoker.inspection.survey import FolderUnusable, Remark, examine, list_files, survey
 
 
 def jpeg(mode: str = "RGB", size: tuple[int, int] = (64, 48), orientation: int = 1) -> bytes:

@@ -19,7 +19,7 @@ from typing import BinaryIO
 from PIL import Image, UnidentifiedImageError
 
 OVERSIZED_MEGAPIXELS = 40
-_BOMB_MEGAPIXELS = 178  # above this Pillow takes an image for a decompression bomb and refuses it
+BOMB_MEGAPIXELS = 178  # above this Pillow takes an image for a decompression bomb and refuses it
 _TAIL_BYTES = 1 << 16
 _ORIENTATION_TAG = 0x0112
 _HEIF_BRANDS = {b"heic", b"heix", b"hevc", b"heim", b"heis", b"mif1", b"msf1"}
@@ -33,7 +33,7 @@ class Remark(StrEnum):
     OVERSIZED = f"more than {OVERSIZED_MEGAPIXELS} megapixels"
     BROKEN = "broken"
     TRUNCATED = "truncated"
-    BOMB = f"more than {_BOMB_MEGAPIXELS} megapixels"
+    BOMB = f"more than {BOMB_MEGAPIXELS} megapixels"
     HEIC = "HEIC"
     OTHER_IMAGE = "another image format"
     NOT_IMAGE = "not an image"
@@ -154,7 +154,7 @@ def examine(path: Path) -> list[Finding]:
         with path.open("rb") as file:
             head = file.read(32)
             if not head.startswith(b"\xff\xd8\xff"):
-                remark, detail = _name_format(head)
+                remark, detail = name_format(head)
                 return [Finding(path, remark, detail)]
             file.seek(0)
             return [Finding(path, remark, detail) for remark, detail in _examine_jpeg(file)]
@@ -162,7 +162,7 @@ def examine(path: Path) -> list[Finding]:
         return [Finding(path, Remark.UNREADABLE, error.strerror or str(error))]
 
 
-def _name_format(head: bytes) -> tuple[Remark, str]:
+def name_format(head: bytes) -> tuple[Remark, str]:
     """Name the format of a file that is no JPEG by its first bytes."""
     if not head:
         return Remark.EMPTY, ""
@@ -198,7 +198,7 @@ def _examine_jpeg(file: BinaryIO) -> Iterator[tuple[Remark, str]]:
         yield Remark.BOMB, ""
         return
     except (UnidentifiedImageError, OSError, SyntaxError, ValueError, KeyError, IndexError, EOFError) as error:
-        yield Remark.BROKEN, _first_line(error)
+        yield Remark.BROKEN, first_line(error)
         return
     if not _has_end_marker(file, scan_start):
         yield Remark.TRUNCATED, "no end-of-image marker"
@@ -223,7 +223,8 @@ def _has_end_marker(file: BinaryIO, scan_start: int) -> bool:
     return start > scan_start and b"\xff\xd9" in file.read(start - scan_start + 1)
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
+    """What an error says, in one line."""
     text = str(error).partition("\n")[0]
     return "no complete header" if "cannot identify" in text or not text else text[:80]
 
