@@ -44,7 +44,7 @@ FILES: dict[str, tuple[bytes, set[Remark]]] = {
     "early end.jpg": (ended_early(), set()),
     "header.jpg": (jpeg()[:100], {Remark.BROKEN}),
     "picture.png": (png(), {Remark.OTHER_IMAGE}),
-    "cut.png": (png()[:60], {Remark.OTHER_IMAGE, Remark.BROKEN}),
+    "cut.png": (png()[:45], {Remark.OTHER_IMAGE, Remark.BROKEN}),
     "text.jpg": (b"hello\n", {Remark.NOT_IMAGE}),
     "empty.jpg": (b"", {Remark.EMPTY}),
 }

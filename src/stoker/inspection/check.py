@@ -2,7 +2,8 @@
 """``stoker check``: decode every file of a folder and list those that deserve a remark.
 
 The survey looks at headers; this finds damage in the middle of compressed data too, at the speed of decoding on all
-threads. What it calls broken or truncated is what a pipeline would fail at.
+threads. What it calls broken or truncated is what a pipeline would fail at; damage that libjpeg passes over with a
+warning (an early end marker, wrong bits that still are codes) is no error there and none here.
 """
 
 from __future__ import annotations
