@@ -4,12 +4,15 @@
 STOKER_NUM_THREADS   worker threads of a pipeline that asks for no number
 STOKER_SIMD          plain, avx2 or avx512: the widest instruction set to use (default: what the machine has)
 STOKER_WITHOUT_GPU   error (default) or cpu: what a pipeline with GPU operators does on a machine without one
+STOKER_KERNEL_CACHE  the folder of compiled GPU kernels, or "off" (default: stoker/kernels in the user's cache folder)
+STOKER_KERNEL_CACHE_MIB  how large that folder may grow (default: 256)
 STOKER_DATA          a folder of images for tests and benchmarks (default: images that they make)
 """
 
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 
 def default_threads() -> int:
@@ -24,6 +27,17 @@ def default_threads() -> int:
 def without_gpu() -> str:
     """What happens where there is no GPU: "error" or "cpu"."""
     return os.environ.get("STOKER_WITHOUT_GPU", "") or "error"
+
+
+def kernel_cache() -> tuple[Path, int] | None:
+    """The folder that keeps compiled kernels, and its limit in bytes; None if none are kept."""
+    asked = os.environ.get("STOKER_KERNEL_CACHE", "")
+    if asked == "off":
+        return None
+    cache = os.environ.get("XDG_CACHE_HOME", "") or os.path.join(os.path.expanduser("~"), ".cache")
+    limit = os.environ.get("STOKER_KERNEL_CACHE_MIB", "")
+    mib = int(limit) if limit.isdigit() else 256
+    return Path(asked) if asked else Path(cache, "stoker", "kernels"), mib << 20
 
 
 def _quota(root: str) -> int | None:

@@ -17,6 +17,7 @@
 #include "engine.hpp"
 #include "kernels.hpp"
 #include "philox.hpp"
+#include "stage_gpu.hpp"
 
 namespace nb = nanobind;
 
@@ -245,19 +246,48 @@ pixel::Program program_of(const nb::list& code, int channels, const Ints& inputs
   return p;
 }
 
+StageSpec stage_spec(int sampler, Ints sampler_params, const nb::list& code, int channels, const Ints& in_dtypes,
+                     const Ints& out_dtypes, Ints uniforms, const std::vector<ViewOpTuples>& inputs,
+                     const std::vector<ViewOpTuples>& outputs) {
+  StageSpec s;
+  s.sampler = static_cast<Sampler>(sampler);
+  s.sampler_params = std::move(sampler_params);
+  s.program = program_of(code, channels, in_dtypes, out_dtypes, static_cast<int>(uniforms.size()));
+  s.uniforms = std::move(uniforms);
+  for (const auto& ops : inputs) s.inputs.push_back(view_ops(ops));
+  for (const auto& ops : outputs) s.outputs.push_back(view_ops(ops));
+  return s;
+}
+
+// The stage's own kernel comes first, then the sampler's.
+StageFunctions stage_functions(Sampler sampler, const std::vector<std::shared_ptr<gpu::Function>>& functions,
+                               std::vector<std::pair<int32_t, int32_t>> uniforms) {
+  const size_t wanted = sampler == Sampler::None ? 1 : sampler == Sampler::Affine ? 2 : 3;
+  if (functions.size() != wanted) throw nb::value_error("a stage takes its kernel and those of its sampler");
+  StageFunctions f;
+  f.stage = functions[0];
+  if (sampler == Sampler::Resample) f.weights = functions[1], f.between = functions[2];
+  if (sampler == Sampler::Affine) f.walk = functions[1];
+  f.uniforms = std::move(uniforms);
+  return f;
+}
+
 void bind_kernels(nb::module_& m) {
   m.def("view", [](const ViewOpTuples& ops, bool may_copy) { return make_view(view_ops(ops), may_copy); });
   m.def("stage",
         [](int sampler, Ints sampler_params, nb::list code, int channels, Ints in_dtypes, Ints out_dtypes,
            Ints uniforms, const std::vector<ViewOpTuples>& inputs, const std::vector<ViewOpTuples>& outputs) {
-          StageSpec s;
-          s.sampler = static_cast<Sampler>(sampler);
-          s.sampler_params = std::move(sampler_params);
-          s.program = program_of(code, channels, in_dtypes, out_dtypes, static_cast<int>(uniforms.size()));
-          s.uniforms = std::move(uniforms);
-          for (const auto& ops : inputs) s.inputs.push_back(view_ops(ops));
-          for (const auto& ops : outputs) s.outputs.push_back(view_ops(ops));
-          return make_stage(std::move(s));
+          return make_stage(stage_spec(sampler, std::move(sampler_params), code, channels, in_dtypes, out_dtypes,
+                                       std::move(uniforms), inputs, outputs));
+        });
+  m.def("gpu_stage",
+        [](int sampler, Ints sampler_params, nb::list code, int channels, Ints in_dtypes, Ints out_dtypes,
+           Ints uniforms, const std::vector<ViewOpTuples>& inputs, const std::vector<ViewOpTuples>& outputs,
+           const std::vector<std::shared_ptr<gpu::Function>>& functions,
+           std::vector<std::pair<int32_t, int32_t>> reads) -> KernelRef {
+          return make_gpu_stage(stage_spec(sampler, std::move(sampler_params), code, channels, in_dtypes, out_dtypes,
+                                           std::move(uniforms), inputs, outputs),
+                                stage_functions(static_cast<Sampler>(sampler), functions, std::move(reads)));
         });
   m.def("read", [](std::shared_ptr<FileTable> table, int reader) { return make_read(std::move(table), reader); });
   m.def("lookup", [](const nb::ndarray<const int32_t, nb::ndim<1>, nb::c_contig>& table, int reader) {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cmath>
-
 #include "engine.hpp"
 #include "kernels.hpp"
 #include "resample.hpp"
+#include "stage_views.hpp"
 #include "warp.hpp"
 
 namespace stoker {
@@ -97,36 +96,13 @@ class ViewKernel : public Kernel {
   bool may_copy_;
 };
 
-// Gives `v` the shape of `shape` by stride 0; a channel axis keeps its own extent (programs may count it anew).
-void broadcast(const View& shape, bool channels, View* v) {
-  const int lead = shape.rank - v->rank;
-  const View old = *v;
-  v->rank = shape.rank;
-  for (int i = 0; i < shape.rank; ++i) {
-    if (channels && i == shape.rank - 1 && i >= lead && old.shape[i - lead] > 1) {
-      v->shape[i] = old.shape[i - lead];
-      v->stride[i] = old.stride[i - lead];
-      continue;
-    }
-    const bool spread = i < lead || old.shape[i - lead] == 1;
-    v->shape[i] = shape.shape[i];
-    v->stride[i] = spread ? 0 : old.stride[i - lead];
-  }
-}
-
 class Stage : public Kernel {
  public:
   explicit Stage(StageSpec spec) : spec_(std::move(spec)) {}
   Outcome run(const Call& c) const override {
-    View in[pixel::kMaxPorts], out[pixel::kMaxPorts];
-    for (size_t o = 0; o < spec_.outputs.size(); ++o) {
-      out[o] = *c.out[o];
-      if (!apply(spec_.outputs[o], c.params, &out[o])) return misfit(c);
-    }
-    for (size_t i = 0; i < spec_.inputs.size(); ++i) {
-      in[i] = *c.in[i];
-      if (!apply(spec_.inputs[i], c.params, &in[i])) return misfit(c);
-    }
+    stage::Views views;
+    if (!stage::take_views(spec_, c, &views)) return Outcome::Error;
+    View *const in = views.in, *const out = views.out;
     if (out[0].elements() == 0) return Outcome::Ok;
     double uniforms[256];
     for (size_t u = 0; u < spec_.uniforms.size(); ++u) uniforms[u] = c.params[spec_.uniforms[u]];
@@ -139,31 +115,12 @@ class Stage : public Kernel {
   }
 
  private:
-  static Outcome misfit(const Call& c) {
-    *c.error = "the window leaves the tensor";
-    return Outcome::Error;
-  }
   static Outcome divided(const Call& c) {
-    *c.error = "expected a non-zero divisor in an integer division, got 0";
+    *c.error = stage::kDivided;
     return Outcome::Error;
-  }
-  // Inputs from `first` on take the shape of the first output.
-  bool spread(const Call& c, View* in, const View& shape, size_t first) const {
-    const bool channels = spec_.program.channels > 0;
-    for (size_t i = first; i < spec_.inputs.size(); ++i) {
-      for (int d = channels ? 1 : 0; d < in[i].rank; ++d) {
-        const int64_t have = in[i].shape[in[i].rank - 1 - d], want = d < shape.rank ? shape.shape[shape.rank - 1 - d] : 1;
-        if (have == 1 || have == want) continue;
-        *c.error = "expected operands of one shape or extents of 1, got " + std::to_string(have) + " against " +
-                   std::to_string(want) + " elements in an axis";
-        return false;
-      }
-      broadcast(shape, channels, &in[i]);
-    }
-    return true;
   }
   Outcome plain(const Call& c, View* in, const View* out, const double* uniforms) const {
-    if (!spread(c, in, out[0], 0)) return Outcome::Error;
+    if (!stage::spread(spec_, out[0], 0, in, c.error)) return Outcome::Error;
     return pixel::run(spec_.program, uniforms, in, out, c.work[0]) ? Outcome::Ok : divided(c);
   }
 
@@ -172,16 +129,10 @@ class Stage : public Kernel {
     bool ok = true;
   };
   Outcome resampled(const Call& c, View* in, const View* out, const double* uniforms) const {
-    const auto p = [&](int i) { return c.params[spec_.sampler_params[i]]; };
-    const auto filter = [&](int i) { return static_cast<resample::Filter>(static_cast<int>(p(i))); };
-    const resample::Axis vertical{in[0].shape[0], out[0].shape[0], p(0), p(1), filter(4), p(6) != 0};
-    const resample::Axis horizontal{in[0].shape[1], out[0].shape[1], p(2), p(3), filter(5), p(6) != 0};
-    if (in[0].shape[0] == 0 || in[0].shape[1] == 0) {
-      *c.error = "expected an image with at least one pixel, got one of " + std::to_string(in[0].shape[0]) + "x" +
-                 std::to_string(in[0].shape[1]);
+    resample::Axis vertical, horizontal;
+    if (!stage::resample_axes(spec_, c.params, in[0], out[0], &vertical, &horizontal, c.error) ||
+        !stage::spread(spec_, out[0], 1, in, c.error))
       return Outcome::Error;
-    }
-    if (!spread(c, in, out[0], 1)) return Outcome::Error;
     View band_view = out[0];
     band_view.dtype = in[0].dtype;
     band_view.shape[2] = in[0].shape[2];
@@ -197,7 +148,7 @@ class Stage : public Kernel {
                               },
                               &band};
     if (!resample::resample(in[0], vertical, horizontal, sink, c.work[0])) {
-      *c.error = "expected a finite region and a type that can be interpolated";
+      *c.error = stage::kCannotResample;
       return Outcome::Error;
     }
     return band.ok ? Outcome::Ok : divided(c);
@@ -212,7 +163,7 @@ class Stage : public Kernel {
     image.set_contiguous_strides();
     image.data = c.work[2].get(static_cast<size_t>(image.elements() * size_of(image.dtype)));
     if (in[0].elements() == 0 || !warp::affine(in[0], p, p[6] != 0, p[7] != 0, p[8], image, c.work[1])) {
-      *c.error = "expected a non-empty image, a finite matrix and a type that can be interpolated";
+      *c.error = stage::kCannotWarp;
       return Outcome::Error;
     }
     in[0] = image;

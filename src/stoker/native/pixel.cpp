@@ -88,6 +88,22 @@ bool mergeable(const Axis& outer, const Axis& inner, int ports) {
 
 }  // namespace
 
+int merge_axes(Axis* axes, int count, int ports, int lead) {
+  const auto magnitude = [&](const Axis& a) { return std::abs(a.stride[lead]); };
+  std::stable_sort(axes, axes + count, [&](const Axis& x, const Axis& y) { return magnitude(x) > magnitude(y); });
+  int kept = 0;
+  for (int i = 0; i < count; ++i) {
+    if (kept > 0 && mergeable(axes[kept - 1], axes[i], ports)) {
+      const int64_t extent = axes[kept - 1].extent * axes[i].extent;
+      axes[kept - 1] = axes[i];
+      axes[kept - 1].extent = extent;
+    } else {
+      axes[kept++] = axes[i];
+    }
+  }
+  return kept;
+}
+
 void set_tables(bool on) { tables_on.store(on, std::memory_order_relaxed); }
 
 // The pieces of memory that one block of lanes consists of.
@@ -150,24 +166,6 @@ void Bound::turn(Axis& axis) {
   }
 }
 
-// Outer axes first, by the first output; neighbours that are one axis in all views become one.
-void Bound::merge_axes() {
-  const auto magnitude = [&](const Axis& a) { return std::abs(a.stride[inputs_]); };
-  std::stable_sort(axes_, axes_ + axes_count_,
-                   [&](const Axis& x, const Axis& y) { return magnitude(x) > magnitude(y); });
-  int kept = 0;
-  for (int i = 0; i < axes_count_; ++i) {
-    if (kept > 0 && mergeable(axes_[kept - 1], axes_[i], ports_)) {
-      const int64_t extent = axes_[kept - 1].extent * axes_[i].extent;
-      axes_[kept - 1] = axes_[i];
-      axes_[kept - 1].extent = extent;
-    } else {
-      axes_[kept++] = axes_[i];
-    }
-  }
-  axes_count_ = kept;
-}
-
 void Bound::bind_axes(const View* inputs, const View* outputs, bool rows) {
   const auto view = [&](int p) -> const View& { return p < inputs_ ? inputs[p] : outputs[p - inputs_]; };
   const int rank = outputs[0].rank;
@@ -191,7 +189,7 @@ void Bound::bind_axes(const View* inputs, const View* outputs, bool rows) {
       axes_[axes_count_++] = axis;
     }
   }
-  merge_axes();
+  axes_count_ = merge_axes(axes_, axes_count_, ports_, inputs_);
   if (axes_count_ == 0) {
     axes_[axes_count_++] = Axis{};
     for (int p = 0; p < ports_; ++p) axes_[0].stride[p] = element[p];  // one lane is contiguous

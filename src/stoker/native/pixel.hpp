@@ -133,6 +133,10 @@ struct Axis {
   int64_t stride[2 * kMaxPorts] = {};
 };
 
+// Outer axes first, by the strides of port `lead`; neighbours that are one axis in all views become one. Returns how many
+// axes there are then.
+int merge_axes(Axis* axes, int count, int ports, int lead);
+
 // A program bound to its uniforms and views, for repeated calls. It points into `program` and `scratch`; both
 // must outlive it, and the scratch must serve nothing else meanwhile. Allocates nothing but through the scratch.
 class Bound {
@@ -160,7 +164,6 @@ class Bound {
   struct Layout;
   void bind(const Program&, const double*, const View*, const View*, Scratch&, bool rows);
   void turn(Axis& axis);
-  void merge_axes();
   void bind_axes(const View* inputs, const View* outputs, bool rows);
   int64_t lanes() const;
   float table_cost() const;

@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The block kernels of what is rare or has no vector form: 64-bit casts, integer division and powers, and the
 // transcendental functions. Scalar code, lane by lane, for exactly the lanes that exist.
-#include <bit>
-#include <cmath>
-#include <limits>
 #include <type_traits>
-#include <utility>
 
-#include "half.hpp"
 #include "pixel_kernels.hpp"
-#include "xmath_more.hpp"
+#include "pixel_scalar.hpp"
 
 namespace stoker::pixel {
 namespace {
@@ -42,13 +37,7 @@ void function2(const Micro& m, int lanes) {
   map2<T, T>(m, lanes, [](T x, T y) { return static_cast<T>(F(static_cast<double>(x), static_cast<double>(y))); });
 }
 
-double square_root(double x) { return std::sqrt(x); }
-double inverse_root(double x) { return 1.0 / std::sqrt(x); }
-double round_down(double x) { return std::floor(x); }
-double round_up(double x) { return std::ceil(x); }
-double truncate(double x) { return std::trunc(x); }
-// rint would depend on the thread's rounding mode.
-double round_nearest(double x) { return xm::detail::with_sign(xm::round_even(x), x); }
+using namespace scalar;
 
 template <class T>
 void fill_functions(Kernels& k) {
@@ -82,43 +71,28 @@ void fill_functions(Kernels& k) {
   set(Op::Atanh, function1<T, xm::atanh>);
 }
 
-// Integer division: zero gives 0 and a fault; MIN / -1 wraps.
 template <class T, bool Remainder>
-void integer_divide(const Micro& m, int lanes) {
+void divide(const Micro& m, int lanes) {
   bool fault = false;
-  map2<T, T>(m, lanes, [&](T a, T b) -> T {
-    fault |= b == 0;
-    if (b == 0) return 0;
-    if constexpr (std::is_signed_v<T>)
-      if (b == -1) return Remainder ? 0 : static_cast<T>(0 - static_cast<std::make_unsigned_t<T>>(a));
-    return Remainder ? a % b : a / b;
-  });
+  map2<T, T>(m, lanes, [&](T a, T b) { return integer_divide<T, Remainder>(a, b, fault); });
   if (fault) *m.fault = 1;
 }
 
 template <class T>
-void integer_power(const Micro& m, int lanes) {
-  using U = std::make_unsigned_t<T>;
-  map2<T, T>(m, lanes, [](T a, T b) -> T {
-    if constexpr (std::is_signed_v<T>)
-      if (b < 0) return a == 1 ? 1 : a == -1 ? (b & 1 ? -1 : 1) : 0;
-    U r = 1, base = static_cast<U>(a);
-    for (U n = static_cast<U>(b); n; n >>= 1, base *= base)
-      if (n & 1) r *= base;
-    return static_cast<T>(r);
-  });
+void power(const Micro& m, int lanes) {
+  map2<T, T>(m, lanes, integer_power<T>);
 }
 
 template <class T>
 void fill_integers(Kernels& k) {
   const int t = at(register_type<T>());
-  k.op[at(Op::IDiv)][t] = integer_divide<T, false>;
-  k.op[at(Op::IMod)][t] = integer_divide<T, true>;
-  k.op[at(Op::IPow)][t] = integer_power<T>;
+  k.op[at(Op::IDiv)][t] = divide<T, false>;
+  k.op[at(Op::IMod)][t] = divide<T, true>;
+  k.op[at(Op::IPow)][t] = power<T>;
   if constexpr (sizeof(T) == 8) {
-    k.op[at(Op::UDiv)][t] = integer_divide<uint64_t, false>;
-    k.op[at(Op::UMod)][t] = integer_divide<uint64_t, true>;
-    k.op[at(Op::UPow)][t] = integer_power<uint64_t>;
+    k.op[at(Op::UDiv)][t] = divide<uint64_t, false>;
+    k.op[at(Op::UMod)][t] = divide<uint64_t, true>;
+    k.op[at(Op::UPow)][t] = power<uint64_t>;
   }
 }
 
@@ -158,48 +132,9 @@ void select8(const Micro& m, int lanes) {
   for (int i = 0; i < lanes; ++i, a += sa, b += sb, c += sc) d[i] = *c ? *a : *b;
 }
 
-// One past the largest value of an integer type, as a double: a power of two, hence exact.
-template <class T>
-constexpr double limit() {
-  return 2.0 * static_cast<double>(T(1) << (std::numeric_limits<T>::digits - 1));
-}
-
-// Float to integer, saturating; NaN gives 0. x is integral already or to be truncated.
-template <class To>
-To saturate(double x) {
-  if (x != x) return 0;
-  if (x >= limit<To>()) return std::numeric_limits<To>::max();
-  if (x <= static_cast<double>(std::numeric_limits<To>::min())) return std::numeric_limits<To>::min();
-  return static_cast<To>(x);
-}
-
-// A register's value from another register type: Cvt.
-template <class To, class From>
-To convert(From x) {
-  if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) return saturate<To>(static_cast<double>(x));
-  else return static_cast<To>(x);
-}
-
 template <class To, class From>
 void cvt(const Micro& m, int lanes) {
   map1<To, From>(m, lanes, [](From x) { return convert<To, From>(x); });
-}
-
-// The value in Memory's range: Cast.
-template <class Memory, class From>
-Memory in_range(From x) {
-  if constexpr (std::is_same_v<Memory, bool>) {
-    return x != 0;
-  } else if constexpr (std::is_floating_point_v<Memory>) {
-    return static_cast<Memory>(x);
-  } else if constexpr (std::is_floating_point_v<From>) {
-    return saturate<Memory>(xm::round_even(static_cast<double>(x)));
-  } else {
-    using L = std::numeric_limits<Memory>;
-    if (std::cmp_less(x, L::min())) return L::min();
-    if (std::cmp_greater(x, L::max())) return L::max();
-    return static_cast<Memory>(x);
-  }
 }
 
 // Register is how the dtype's values are kept: U64 as the bits of an I64.
@@ -210,7 +145,7 @@ void cast(const Micro& m, int lanes) {
 
 template <class From>
 void cast_half(const Micro& m, int lanes) {
-  map1<float, From>(m, lanes, [](From x) { return float_from_half(half_from_double(static_cast<double>(x))); });
+  map1<float, From>(m, lanes, in_half<From>);
 }
 
 template <class From>
@@ -231,10 +166,7 @@ void fill_cast(ComputeFn* row) {
 
 template <class Register, class Memory, class From>
 void wrap(const Micro& m, int lanes) {
-  map1<Register, From>(m, lanes, [](From x) {
-    if constexpr (std::is_same_v<Memory, bool>) return static_cast<Register>(x & 1);
-    else return static_cast<Register>(static_cast<Memory>(x));
-  });
+  map1<Register, From>(m, lanes, [](From x) { return static_cast<Register>(wrapped<Memory, From>(x)); });
 }
 
 template <class From>

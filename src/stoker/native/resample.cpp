@@ -82,7 +82,7 @@ class Source {
 };
 
 // One axis: what each output reads, and with which weights, in the form that the element type wants.
-struct Taps {
+struct AxisTaps {
   Window window;
   int32_t* start = nullptr;
   int32_t* count = nullptr;
@@ -135,10 +135,6 @@ struct Taps {
   }
 
  private:
-  static int32_t to_fixed(double w) {
-    w *= double{1 << kWeightBits};
-    return static_cast<int32_t>(w + (w < 0 ? -0.5 : 0.5));
-  }
   void store_group(Packing packing, bool blocked, const int32_t* fixed, int64_t o, int64_t g) {
     if (!blocked) return pack_group(packing, fixed, packed + (o * groups + g) * 4);
     uint32_t words[4];
@@ -146,6 +142,14 @@ struct Taps {
     for (int d = 0; d < 4; ++d) packed[((o / kBlock * groups + g) * 4 + d) * kBlock + o % kBlock] = words[d];
   }
 };
+
+// Whether everything that Stream keeps has a size that can be computed without overflow.
+bool addressable(const Window& v, const Window& h, const View& src) {
+  const double pixel = static_cast<double>(src.shape[2]) * static_cast<double>(size_of(src.dtype));
+  const double columns = static_cast<double>(std::max(h.out, h.in) + h.max_taps + kOverrun);
+  const double rows = static_cast<double>(v.max_taps + 8 * kRows);
+  return pixel * columns * rows < 0x1p50;
+}
 
 template <class T>
 class Stream {
@@ -439,7 +443,7 @@ class Stream {
   const int64_t channels_;
   const Kernels& kernels_;
   const bool vertical_first_;
-  Taps v_, h_;
+  AxisTaps v_, h_;
   int64_t row_elements_ = 0, pitch_ = 0;
   bool direct_ = false;  // horizontally nothing is to be done: rows are read where they lie
 
@@ -463,14 +467,6 @@ class Stream {
   int64_t tail_pitch_ = 0, tail_first_ = 0, safe_begin_ = 0, safe_end_ = 0;
 };
 
-// Whether everything that Stream keeps has a size that can be computed without overflow.
-bool addressable(const Window& v, const Window& h, const View& src) {
-  const double pixel = static_cast<double>(src.shape[2]) * static_cast<double>(size_of(src.dtype));
-  const double columns = static_cast<double>(std::max(h.out, h.in) + h.max_taps + kOverrun);
-  const double rows = static_cast<double>(v.max_taps + 8 * kRows);
-  return pixel * columns * rows < 0x1p50;
-}
-
 void copy_rows(void* ctx, int64_t y0, int64_t y1, const uint8_t* pixels, int64_t pitch) {
   const View& dst = *static_cast<const View*>(ctx);
   const int64_t size = size_of(dst.dtype), width = dst.shape[1], channels = dst.shape[2];
@@ -490,12 +486,13 @@ void copy_rows(void* ctx, int64_t y0, int64_t y1, const uint8_t* pixels, int64_t
 
 }  // namespace
 
-bool resample(const View& src, const Axis& vertical, const Axis& horizontal, const Sink& sink, Scratch& scratch,
-              Order order) {
+bool make_passes(const View& src, const Axis& vertical, const Axis& horizontal, Order order, Passes& p) {
   if (src.rank != 3 || src.shape[0] != vertical.in_size || src.shape[1] != horizontal.in_size) return false;
-  Window v, h;
+  Window &v = p.vertical, &h = p.horizontal;
   if (!make_window(vertical, v) || !make_window(horizontal, h)) return false;
-  if (v.out == 0 || h.out == 0 || v.in == 0 || h.in == 0 || src.shape[2] <= 0) return true;
+  p.empty = v.out == 0 || h.out == 0 || v.in == 0 || h.in == 0 || src.shape[2] <= 0;
+  p.vertical_first = false;
+  if (p.empty) return true;
   if (!addressable(v, h, src)) return false;
   const bool is_float = src.dtype == DType::F32;
   // A pass that only moves pixels becomes a selection. For float it must be one that Pillow leaves out too: its
@@ -506,8 +503,21 @@ bool resample(const View& src, const Axis& vertical, const Axis& horizontal, con
       w->filter = Filter::Nearest;
       w->max_taps = 1;
     }
-  const bool vertical_first = order == Order::Pillow && v.filter != Filter::Nearest && h.filter != Filter::Nearest &&
-                              v.in > v.out && v.in - v.out > 2 * (h.in - h.out);
+  p.vertical_first = order == Order::Pillow && v.filter != Filter::Nearest && h.filter != Filter::Nearest &&
+                     v.in > v.out && v.in - v.out > 2 * (h.in - h.out);
+  switch (src.dtype) {
+    case DType::U8: case DType::U16: case DType::I16: case DType::I32: case DType::F32: return true;
+    default: return false;
+  }
+}
+
+bool resample(const View& src, const Axis& vertical, const Axis& horizontal, const Sink& sink, Scratch& scratch,
+              Order order) {
+  Passes passes;
+  if (!make_passes(src, vertical, horizontal, order, passes)) return false;
+  if (passes.empty) return true;
+  const Window &v = passes.vertical, &h = passes.horizontal;
+  const bool vertical_first = passes.vertical_first;
   switch (src.dtype) {
     case DType::U8: Stream<uint8_t>(src, v, h, vertical_first, sink).run(scratch); return true;
     case DType::U16: Stream<uint16_t>(src, v, h, vertical_first, sink).run(scratch); return true;

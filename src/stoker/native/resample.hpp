@@ -13,21 +13,10 @@
 #pragma once
 #include <cstdint>
 
+#include "resample_taps.hpp"
 #include "tensor.hpp"
 
 namespace stoker::resample {
-
-// The order is part of the Python side's contract.
-enum class Filter : uint8_t {
-  Nearest = 0,
-  Linear,      // Pillow BILINEAR, DALI LINEAR
-  Cubic,       // Keys, a = -0.5: Pillow BICUBIC, DALI CUBIC
-  Lanczos3,    // Pillow LANCZOS
-  Triangular,  // Linear that always stretches its support when it shrinks
-  Gaussian,    // DALI GAUSSIAN: exp(-4 (x/r)^2) for |x| < r, with r = max(scale, 1)
-  Box,
-  Hamming,
-};
 
 struct Axis {
   int64_t in_size, out_size;
@@ -48,6 +37,16 @@ struct Sink {
   void (*rows)(void* ctx, int64_t y0, int64_t y1, const uint8_t* pixels, int64_t pitch);
   void* ctx;
 };
+
+// What resample() does, without doing it.
+struct Passes {
+  Window vertical, horizontal;  // a pass that only picks pixels has the filter Nearest
+  bool vertical_first = false;  // matters only where neither picks
+  bool empty = false;           // nothing is sent
+};
+
+// False where resample() returns false.
+bool make_passes(const View& src, const Axis& vertical, const Axis& horizontal, Order order, Passes& passes);
 
 // src: [H,W,C] of U8, U16, I16, I32 or F32 with any strides; fast when a pixel row is contiguous. Returns false, with
 // nothing sent, for another rank or type, for a region that is not finite, or for sizes that cannot be addressed.

@@ -4,13 +4,14 @@
 // with wrap-around sums, so how a weight is cut into parts, and in which order parts are added, cannot show.
 #pragma once
 #include <cstdint>
+
+#include "resample_taps.hpp"
 #if defined(__SSE2__)
 #include <emmintrin.h>
 #endif
 
 namespace stoker::resample {
 
-constexpr int kWeightBits = 22;
 constexpr int kGroup = 4;      // taps are handled in groups of four; missing ones have weight zero
 constexpr int kRows = 4;       // source rows per horizontal call
 constexpr int kOverrun = 64;   // bytes a horizontal kernel may write past the end of a destination row

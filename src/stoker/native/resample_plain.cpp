@@ -9,12 +9,6 @@ namespace stoker::resample {
 
 namespace {
 
-constexpr uint32_t kHalf = uint32_t{1} << (kWeightBits - 1);
-
-uint8_t finish(uint32_t sum) {
-  return static_cast<uint8_t>(std::clamp(static_cast<int32_t>(sum) >> kWeightBits, 0, 255));
-}
-
 template <int C>
 void horizontal_row(const RowTaps& taps, const uint8_t* src, uint8_t* dst, int64_t x0, int64_t x1) {
   const int64_t count = taps.groups * kGroup;
@@ -22,10 +16,10 @@ void horizontal_row(const RowTaps& taps, const uint8_t* src, uint8_t* dst, int64
     const uint8_t* p = src + int64_t{taps.start[x]} * C;
     const uint32_t* w = taps.packed + x * count;
     uint32_t sum[C];
-    for (int c = 0; c < C; ++c) sum[c] = kHalf;
+    for (int c = 0; c < C; ++c) sum[c] = kFixedHalf;
     for (int64_t t = 0; t < count; ++t)
       for (int c = 0; c < C; ++c) sum[c] += p[t * C + c] * w[t];
-    for (int c = 0; c < C; ++c) dst[x * C + c] = finish(sum[c]);
+    for (int c = 0; c < C; ++c) dst[x * C + c] = from_fixed(sum[c]);
   }
 }
 
@@ -38,10 +32,10 @@ void horizontal_row_any(const RowTaps& taps, const uint8_t* src, uint8_t* dst, i
     for (int64_t c0 = 0; c0 < channels; c0 += kChunk) {
       const int64_t n = std::min(kChunk, channels - c0);
       uint32_t sum[kChunk];
-      std::fill_n(sum, n, kHalf);
+      std::fill_n(sum, n, kFixedHalf);
       for (int64_t t = 0; t < count; ++t)
         for (int64_t c = 0; c < n; ++c) sum[c] += p[t * channels + c0 + c] * w[t];
-      for (int64_t c = 0; c < n; ++c) dst[x * channels + c0 + c] = finish(sum[c]);
+      for (int64_t c = 0; c < n; ++c) dst[x * channels + c0 + c] = from_fixed(sum[c]);
     }
   }
 }
@@ -51,10 +45,10 @@ void vertical_plain(const uint8_t* const* rows, const uint32_t* packed, int64_t 
   for (int64_t i0 = 0; i0 < n; i0 += kChunk) {
     const int64_t m = std::min(kChunk, n - i0);
     uint32_t sum[kChunk];
-    std::fill_n(sum, m, kHalf);
+    std::fill_n(sum, m, kFixedHalf);
     for (int64_t t = 0; t < groups * kGroup; ++t)
       for (int64_t i = 0; i < m; ++i) sum[i] += rows[t][i0 + i] * packed[t];
-    for (int64_t i = 0; i < m; ++i) out[i0 + i] = finish(sum[i]);
+    for (int64_t i = 0; i < m; ++i) out[i0 + i] = from_fixed(sum[i]);
   }
 }
 

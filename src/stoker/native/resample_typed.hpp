@@ -3,23 +3,10 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
-#include <limits>
-#include <type_traits>
+
+#include "resample_taps.hpp"
 
 namespace stoker::resample {
-
-// Saturate first: converting a double that does not fit is undefined.
-template <class T>
-inline T from_double(double v) {
-  if constexpr (std::is_same_v<T, float>) {
-    return static_cast<float>(v);
-  } else {
-    v = std::min(std::max(v, double{std::numeric_limits<T>::min()}), double{std::numeric_limits<T>::max()});
-    if constexpr (std::is_same_v<T, int32_t>) return static_cast<int32_t>(v >= 0.0 ? v + 0.5 : v - 0.5);
-    constexpr double kShift = 6755399441055744.0;  // 1.5 * 2^52: round half to even
-    return static_cast<T>(static_cast<int32_t>((v + kShift) - kShift));
-  }
-}
 
 // The taps of one row: output x sums count[x] pixels from start[x] on, with the weights at weight + x * pitch.
 struct TypedTaps {

@@ -1,60 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// From an axis to the taps of each output position. Every expression here keeps Pillow's order of operations and its
-// types (the region passes through float), because the last bit of a weight decides the rounding of a pixel.
+// From an axis to the taps of all its outputs, as the CPU keeps them.
 #pragma once
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 
 #include "resample.hpp"
-#include "xmath.hpp"
+#include "resample_taps.hpp"
 
 namespace stoker::resample {
 
 namespace filters {
-
-constexpr double kPi = 3.14159265358979323846;
-
-struct Box {
-  static double at(double x) { return x > -0.5 && x <= 0.5 ? 1.0 : 0.0; }
-};
-struct Linear {
-  static double at(double x) {
-    x = x < 0 ? -x : x;
-    return x < 1.0 ? 1.0 - x : 0.0;
-  }
-};
-struct Cubic {
-  static double at(double x) {
-    constexpr double a = -0.5;
-    x = x < 0 ? -x : x;
-    if (x < 1.0) return ((a + 2.0) * x - (a + 3.0)) * x * x + 1;
-    if (x < 2.0) return (((x - 5) * x + 8) * x - 4) * a;
-    return 0.0;
-  }
-};
-struct Hamming {
-  static double at(double x) {
-    x = x < 0 ? -x : x;
-    if (x == 0.0) return 1.0;
-    if (x >= 1.0) return 0.0;
-    x *= kPi;
-    return xm::sin(x) / x * (0.54f + 0.46f * xm::cos(x));  // the float constants are Pillow's
-  }
-};
-struct Lanczos3 {
-  static double sinc(double x) {
-    if (x == 0.0) return 1.0;
-    x *= kPi;
-    return xm::sin(x) / x;
-  }
-  static double at(double x) { return x >= -3.0 && x < 3.0 ? sinc(x) * sinc(x / 3) : 0.0; }
-};
-// DALI: sigma = radius / (2 sqrt 2) and the window is cut at 2 sqrt 2 sigma = radius; with x in units of the radius
-// exp(-x^2 / (2 sigma^2)) = exp(-4 x^2). DALI interpolates a table of 65 entries; this is the function itself.
-struct Gaussian {
-  static double at(double x) { return x > -1.0 && x < 1.0 ? xm::exp(-4.0 * (x * x)) : 0.0; }
-};
 
 inline double support(Filter f) {
   switch (f) {
@@ -66,19 +22,6 @@ inline double support(Filter f) {
 }
 
 }  // namespace filters
-
-// A checked axis.
-struct Window {
-  int64_t in = 0, out = 0;
-  double lo = 0, scale = 1;
-  double stretch = 1;  // by how much the filter is widened
-  double support = 0;
-  int64_t max_taps = 0;
-  Filter filter = Filter::Nearest;
-  bool mirrored = false;
-  bool whole = false;     // the whole input at its own size: Pillow leaves out such a pass
-  bool integral = false;  // pixels are only picked, one to one: Pillow crops when both axes are like this
-};
 
 inline bool make_window(const Axis& axis, Window& w) {
   constexpr int64_t kMaxSize = INT32_MAX;
@@ -109,29 +52,21 @@ inline bool make_window(const Axis& axis, Window& w) {
 }
 
 // Which source positions each output reads: from start[i], count[i] of them. Outputs are numbered as they appear,
-// mirroring included. Returns the largest count. A count of zero means that nothing is under the filter: the result
-// is zero.
+// mirroring included. Returns the largest count.
 inline int32_t find_taps(const Window& w, int32_t* start, int32_t* count) {
   int32_t most = 0;
+  const auto set = [&](int64_t i, Taps taps) {
+    const int64_t o = w.mirrored ? w.out - 1 - i : i;
+    start[o] = taps.start;
+    count[o] = taps.count;
+    most = std::max(most, taps.count);
+  };
   if (w.filter == Filter::Nearest) {
-    double at = w.lo + w.scale * 0.5;  // Pillow walks by adding the step; multiplying would now and then differ
-    for (int64_t i = 0; i < w.out; ++i, at += w.scale) {
-      const int64_t o = w.mirrored ? w.out - 1 - i : i;
-      const auto first = static_cast<int64_t>(at);
-      start[o] = static_cast<int32_t>(std::min(first, w.in - 1));
-      count[o] = first < w.in;
-    }
+    double at = w.lo + w.scale * 0.5;
+    for (int64_t i = 0; i < w.out; ++i, at += w.scale) set(i, pick_at(w, at));
     return 1;
   }
-  for (int64_t i = 0; i < w.out; ++i) {
-    const int64_t o = w.mirrored ? w.out - 1 - i : i;
-    const double center = w.lo + (static_cast<double>(i) + 0.5) * w.scale;
-    const int64_t first = std::max<int64_t>(0, static_cast<int64_t>(center - w.support + 0.5));
-    const int64_t last = std::min<int64_t>(w.in, static_cast<int64_t>(center + w.support + 0.5));
-    start[o] = static_cast<int32_t>(std::min(first, w.in - 1));
-    count[o] = static_cast<int32_t>(std::max<int64_t>(0, last - first));
-    most = std::max(most, count[o]);
-  }
+  for (int64_t i = 0; i < w.out; ++i) set(i, taps_of(w, i));
   return most;
 }
 
@@ -140,17 +75,10 @@ inline int32_t find_taps(const Window& w, int32_t* start, int32_t* count) {
 template <class Kernel, class Visit>
 void each_weights(const Window& w, const int32_t* start, const int32_t* count, double* room, int64_t padded,
                   Visit&& visit) {
-  const double inverse = 1.0 / w.stretch;
   for (int64_t i = 0; i < w.out; ++i) {
     const int64_t o = w.mirrored ? w.out - 1 - i : i;
-    const double center = w.lo + (static_cast<double>(i) + 0.5) * w.scale;
-    const int32_t n = count[o];
-    for (int32_t t = 0; t < n; ++t) room[t] = Kernel::at((static_cast<double>(t + start[o]) - center + 0.5) * inverse);
-    for (int64_t t = n; t < padded; ++t) room[t] = 0.0;
-    double sum = 0.0;
-    for (int32_t t = 0; t < n; ++t) sum += room[t];
-    if (sum != 0.0)
-      for (int32_t t = 0; t < n; ++t) room[t] /= sum;
+    weigh<Kernel>(w, i, {start[o], count[o]}, room);
+    for (int64_t t = count[o]; t < padded; ++t) room[t] = 0.0;
     visit(o, room);
   }
 }
@@ -159,13 +87,12 @@ void each_weights(const Window& w, const int32_t* start, const int32_t* count, d
 // Adding zeros and dividing them changes nothing.
 template <class Kernel, class Visit>
 void each_four_weights(const Window& w, const int32_t* start, const int32_t* count, double* room, Visit&& visit) {
-  const double inverse = 1.0 / w.stretch;
   for (int64_t i = 0; i < w.out; ++i) {
     const int64_t o = w.mirrored ? w.out - 1 - i : i;
-    const double center = w.lo + (static_cast<double>(i) + 0.5) * w.scale;
+    const Weigher<Kernel> weigher(w, i);
     double value[4];
     for (int32_t t = 0; t < 4; ++t) {
-      const double at = Kernel::at((static_cast<double>(t + start[o]) - center + 0.5) * inverse);
+      const double at = weigher.at(t + start[o]);
       value[t] = t < count[o] ? at : 0.0;
     }
     const double sum = ((value[0] + value[1]) + value[2]) + value[3];

@@ -8,7 +8,7 @@
 #include <type_traits>
 
 #include "simd.hpp"
-#include "xmath.hpp"
+#include "warp_point.hpp"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -17,24 +17,6 @@
 namespace stoker::warp {
 
 namespace {
-
-template <class T>
-T to_type(double v) {
-  if constexpr (std::is_same_v<T, float>) {
-    return static_cast<float>(v);
-  } else {
-    if (v != v) return 0;
-    v = std::min(std::max(v, double{std::numeric_limits<T>::min()}), double{std::numeric_limits<T>::max()});
-    return static_cast<T>(static_cast<int64_t>(xm::round_even(v)));
-  }
-}
-
-// Pillow casts an interpolated byte, i.e. truncates it.
-template <class T>
-T from_interpolated(double v) {
-  if constexpr (std::is_same_v<T, uint8_t>) return static_cast<uint8_t>(static_cast<int32_t>(v));
-  return to_type<T>(v);
-}
 
 struct Image {
   const uint8_t* data;
@@ -64,30 +46,6 @@ struct Picks {
   int32_t* x;
   int32_t* y;
 };
-
-int32_t index_of(double v, int64_t size, bool clamp) {
-  if (clamp) return v > 0.0 ? static_cast<int32_t>(std::min(v, static_cast<double>(size - 1))) : 0;
-  return v >= 0.0 && v < static_cast<double>(size) ? static_cast<int32_t>(v) : -1;
-}
-
-int32_t index_of(int32_t fixed, int64_t size, bool clamp) {
-  const int64_t i = fixed >> 16;
-  if (clamp) return static_cast<int32_t>(std::clamp<int64_t>(i, 0, size - 1));
-  return i >= 0 && i < size ? static_cast<int32_t>(i) : -1;
-}
-
-// Pillow's own bound for 16.16 numbers, tested at the corners of the output.
-bool fits_fixed(const double m[6], int64_t width, int64_t height) {
-  for (const int64_t x : {int64_t{0}, width})
-    for (const int64_t y : {int64_t{0}, height}) {
-      const auto dx = static_cast<double>(x), dy = static_cast<double>(y);
-      if (!(std::fabs(dx * m[0] + dy * m[1] + m[2]) < 32768.0)) return false;
-      if (!(std::fabs(dx * m[3] + dy * m[4] + m[5]) < 32768.0)) return false;
-    }
-  return true;
-}
-
-uint32_t to_fixed(double v) { return static_cast<uint32_t>(static_cast<int64_t>(std::floor(v * 65536.0 + 0.5))); }
 
 // Walks the output and calls row(y, picks) for each of its rows.
 template <class Row>
@@ -174,12 +132,6 @@ void nearest(const Image& src, const double m[6], bool clamp, const uint8_t* fil
 
 // ---------------------------------------------------------------- linear
 
-// A source coordinate along one output row. Rounding is monotone, hence so is the computed value.
-struct Line {
-  double step, across, offset, limit;
-  double at(int64_t x) const { return step * (static_cast<double>(x) + 0.5) + across + offset; }
-};
-
 // The outputs whose coordinate is inside the source: an interval, found by bisection on the very values that the
 // sampling loop will compute.
 void narrow(const Line& line, int64_t& x0, int64_t& x1) {
@@ -197,25 +149,6 @@ void narrow(const Line& line, int64_t& x0, int64_t& x1) {
   const auto left = [&](double v) { return rising ? !(v < limit) : !(v >= 0.0); };
   x0 = first(x0, x1, entered);
   x1 = first(x0, x1, left);
-}
-
-// The two neighbours along one axis, as byte offsets, and the weight of the second.
-struct Neighbours {
-  int64_t a, b;
-  double weight;
-};
-
-inline Neighbours neighbours(double v, double limit, int64_t last, int64_t stride) {
-  v = v > 0.0 ? (v < limit ? v : limit) : 0.0;  // a no-op inside; also where a NaN ends
-  v -= 0.5;
-  const int64_t i = v < 0.0 ? -1 : static_cast<int64_t>(v);
-  return {std::max<int64_t>(i, 0) * stride, std::min(i + 1, last) * stride, v - static_cast<double>(i)};
-}
-
-template <class T>
-inline double lerp(T a, T b, double t) {
-  if constexpr (std::is_same_v<T, float>) return a + static_cast<double>(b - a) * t;
-  return static_cast<double>(a) + (static_cast<double>(b) - static_cast<double>(a)) * t;
 }
 
 // kChannels 0: any number. kPacked: channels lie side by side in both images.
@@ -354,13 +287,31 @@ void run(const View& src, const double m[6], bool linear, bool has_fill, double 
 
 }  // namespace
 
-bool affine(const View& src, const double m[6], bool linear, bool has_fill, double fill, const View& dst,
-            Scratch& scratch) {
+bool fits_fixed(const double m[6], int64_t width, int64_t height) {
+  for (const int64_t x : {int64_t{0}, width})
+    for (const int64_t y : {int64_t{0}, height}) {
+      const auto dx = static_cast<double>(x), dy = static_cast<double>(y);
+      if (!(std::fabs(dx * m[0] + dy * m[1] + m[2]) < 32768.0)) return false;
+      if (!(std::fabs(dx * m[3] + dy * m[4] + m[5]) < 32768.0)) return false;
+    }
+  return true;
+}
+
+bool can_sample(const View& src, const double m[6], const View& dst) {
   if (src.rank != 3 || dst.rank != 3 || src.dtype != dst.dtype || src.shape[2] != dst.shape[2]) return false;
   for (int i = 0; i < 6; ++i)
     if (!std::isfinite(m[i])) return false;
   for (const int64_t n : {src.shape[0], src.shape[1], dst.shape[0], dst.shape[1]})
     if (n > std::numeric_limits<int32_t>::max()) return false;
+  switch (src.dtype) {
+    case DType::U8: case DType::U16: case DType::I16: case DType::I32: case DType::F32: return true;
+    default: return false;
+  }
+}
+
+bool affine(const View& src, const double m[6], bool linear, bool has_fill, double fill, const View& dst,
+            Scratch& scratch) {
+  if (!can_sample(src, m, dst)) return false;
   if (dst.shape[0] <= 0 || dst.shape[1] <= 0 || dst.shape[2] <= 0) return true;
   switch (src.dtype) {
     case DType::U8: run<uint8_t>(src, m, linear, has_fill, fill, dst, scratch); return true;
@@ -368,7 +319,7 @@ bool affine(const View& src, const double m[6], bool linear, bool has_fill, doub
     case DType::I16: run<int16_t>(src, m, linear, has_fill, fill, dst, scratch); return true;
     case DType::I32: run<int32_t>(src, m, linear, has_fill, fill, dst, scratch); return true;
     case DType::F32: run<float>(src, m, linear, has_fill, fill, dst, scratch); return true;
-    default: return false;
+    default: return false;  // can_sample() has looked
   }
 }
 

@@ -20,4 +20,10 @@ namespace stoker::warp {
 bool affine(const View& src, const double m[6], bool linear, bool has_fill, double fill, const View& dst,
             Scratch& scratch);
 
+// Whether affine() takes these; only shapes and types of the views are read.
+bool can_sample(const View& src, const double m[6], const View& dst);
+
+// Whether nearest sampling walks in 16.16 fixed point: Pillow's own bound, tested at the corners of the output.
+bool fits_fixed(const double m[6], int64_t width, int64_t height);
+
 }  // namespace stoker::warp

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stoker.native._native import FileTable, Kernel
+from stoker.native._native.gpu import Function
 
 # (kind, axis, start, step, extent, list): numbers of parameters, see `graph/plan.py`
 ViewOps = Sequence[tuple[int, int, int, int, int, Sequence[int]]]
@@ -22,6 +23,20 @@ def stage(
     uniforms: Sequence[int],
     inputs: Sequence[ViewOps],
     outputs: Sequence[ViewOps],
+    /,
+) -> Kernel: ...
+def gpu_stage(
+    sampler: int,
+    sampler_params: Sequence[int],
+    code: list[tuple[int, int, int, int, int, int, int, int, int, int, int]],
+    channels: int,
+    in_dtypes: Sequence[int],
+    out_dtypes: Sequence[int],
+    uniforms: Sequence[int],
+    inputs: Sequence[ViewOps],
+    outputs: Sequence[ViewOps],
+    functions: Sequence[Function],
+    reads: Sequence[tuple[int, int]],
     /,
 ) -> Kernel: ...
 def read(table: FileTable, reader: int, /) -> Kernel: ...

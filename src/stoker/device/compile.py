@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Run-time compilation of CUDA C++ by NVRTC, and the cache of compiled kernels on disk.
+
+A kernel is found again by what can change its code: the source, all headers that it includes, the options, the
+architecture and the compiler's version. Files are written whole or not at all, so that processes may share the cache;
+one that was damaged is compiled again. See ``settings.py`` for the folder and its size.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import tempfile
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ..contract.errors import UnsupportedError
+from ..settings import kernel_cache
+
+NATIVE = Path(__file__).resolve().parent.parent / "native"
+# The compiler comes without a standard library; cuda/std has what the shared headers use of it.
+INCLUDE = (NATIVE / "cuda" / "std", NATIVE / "cuda", NATIVE)
+# Exact results: no contraction into fused multiply-adds, no approximations, subnormals kept.
+OPTIONS = (
+    "--std=c++20", "--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true",
+    "--device-as-default-execution-space", "--no-source-include",
+)  # fmt: skip
+_INCLUDES = re.compile(r'^[ \t]*#[ \t]*include[ \t]*["<]([^">]+)[">]', re.MULTILINE)
+_MAGIC = b"stoker kernel 1\n"
+_DIGEST_BYTES = 32
+
+
+def compile_kernels(source: str, architecture: int, *, report: list[str] | None = None) -> bytes:
+    """The machine code (a cubin) of CUDA C++ ``source``, from the cache if it is there.
+
+    Args:
+        source: its ``#include``s are found in ``native/cuda`` and ``native``.
+        architecture: 90 for compute capability 9.0.
+        report: gets the assembler's report of registers and spills; the cache is then not used.
+
+    Raises:
+        UnsupportedError: the compiler is not installed.
+        RuntimeError: the compiler refused the source: its messages.
+    """
+    version = compiler_version()
+    if report is not None:
+        return _compile(source, architecture, report)
+    place = kernel_cache()
+    if place is None:
+        return _compile(source, architecture, None)
+    folder, limit_bytes = place
+    path = folder / f"{key_of(source, architecture, version)}.cubin"
+    code = _read(path)
+    if code is None:
+        code = _compile(source, architecture, None)
+        _write(path, code, limit_bytes)
+    return code
+
+
+def compiler_version() -> tuple[int, int]:
+    """NVRTC's version. Raises UnsupportedError if it is not installed."""
+    try:
+        from cuda.bindings import nvrtc
+
+        status, major, minor = nvrtc.nvrtcVersion()
+    except (ImportError, RuntimeError) as error:
+        raise UnsupportedError(
+            f"expected NVRTC to compile kernels for a GPU, got: {error}. Install it with `pip install stoker[cuda13]`"
+        ) from error
+    if int(status):
+        raise UnsupportedError(f"expected a working NVRTC, got its status {int(status)}")
+    return int(major), int(minor)
+
+
+def key_of(source: str, architecture: int, version: tuple[int, int]) -> str:
+    """The name of a compiled kernel: all that can change its code."""
+    digest = hashlib.sha256()
+    parts = [_MAGIC.decode(), repr(OPTIONS), str(architecture), repr(version), source]
+    for name, text in sorted(headers(source).items()):
+        parts += [name, text]
+    for part in parts:
+        data = part.encode()
+        digest.update(len(data).to_bytes(8, "little"))
+        digest.update(data)
+    return digest.hexdigest()[:40]
+
+
+def headers(source: str) -> dict[str, str]:
+    """The texts of all headers that ``source`` includes, directly or not, by their paths below ``native``."""
+    found: dict[str, str] = {}
+    todo = [(name, NATIVE) for name in _INCLUDES.findall(source)]
+    while todo:
+        name, beside = todo.pop()
+        path = next((p for p in ((f / name).resolve() for f in (beside, *INCLUDE)) if p.is_file()), None)
+        if path is None or str(path.relative_to(NATIVE)) in found:
+            continue  # CUDA's own
+        text = path.read_text(encoding="utf-8")
+        found[str(path.relative_to(NATIVE))] = text
+        todo += [(inner, path.parent) for inner in _INCLUDES.findall(text)]
+    return found
+
+
+def _compile(source: str, architecture: int, report: list[str] | None) -> bytes:
+    from cuda.bindings import nvrtc
+
+    options = [*OPTIONS, f"--gpu-architecture=sm_{architecture}", *(f"--include-path={p}" for p in INCLUDE)]
+    if report is not None:
+        options.append("--ptxas-options=-v")
+    status, program = nvrtc.nvrtcCreateProgram(source.encode(), b"stoker.cu", 0, [], [])
+    _expect(status, "make a program")
+    try:
+        (status,) = nvrtc.nvrtcCompileProgram(program, len(options), [o.encode() for o in options])
+        log = _fetch(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program).decode(errors="replace")
+        if int(status):
+            raise RuntimeError(f"NVRTC refused a kernel for sm_{architecture}:\n{log}")
+        if report is not None:
+            report.append(log)
+        return _fetch(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, program)
+    finally:
+        nvrtc.nvrtcDestroyProgram(program)
+
+
+def _expect(status: Any, what: str) -> None:
+    if int(status):
+        raise RuntimeError(f"NVRTC could not {what}: {status}")
+
+
+def _fetch(size_of: Callable[[Any], Any], get: Callable[[Any, bytes], Any], program: Any) -> bytes:
+    """What NVRTC writes into memory of the size that it names."""
+    status, size = size_of(program)
+    _expect(status, "give a size")
+    memory = bytes(size)  # the binding writes into it
+    _expect(get(program, memory)[0], "give its result")
+    return memory
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return None
+    head = len(_MAGIC) + _DIGEST_BYTES
+    code = data[head:]
+    if data[: len(_MAGIC)] != _MAGIC or data[len(_MAGIC) : head] != hashlib.sha256(code).digest():
+        return None
+    with contextlib.suppress(OSError):  # in a folder that can only be read
+        os.utime(path)  # used just now: the last to be dropped
+    return code
+
+
+def _write(path: Path, code: bytes, limit_bytes: int) -> None:
+    """Keep ``code``. A cache that cannot be written costs time, not results: a warning says so."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".new-")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(_MAGIC + hashlib.sha256(code).digest() + code)
+            os.replace(name, path)
+        except BaseException:
+            os.unlink(name)
+            raise
+        _trim(path.parent, limit_bytes)
+    except OSError as error:
+        hint = "set STOKER_KERNEL_CACHE to a folder that can be written"
+        warnings.warn(f"compiled kernels are not kept: {error}; {hint}", RuntimeWarning, stacklevel=3)
+
+
+def _trim(folder: Path, limit_bytes: int) -> None:
+    """Drop what was not used for longest until the folder is within its limit."""
+    kept = []
+    for path in folder.glob("*.cubin"):
+        try:
+            status = path.stat()
+        except OSError:
+            continue  # another process dropped it
+        kept.append((status.st_mtime_ns, status.st_size, path))
+    total = sum(size for _, size, _ in kept)
+    for _, size, path in sorted(kept)[:-1]:
+        if total <= limit_bytes:
+            break
+        path.unlink(missing_ok=True)
+        total -= size

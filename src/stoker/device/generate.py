@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CUDA C++ for a stage: its register program as text in the frame of ``native/cuda/stage.cuh``.
+
+The text depends on operations, types, ports, channels and the kind of sampler, never on values: a row's numbers,
+extents and strides come from its slot. Two graphs that differ only in numbers share a compiled kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ..contract.pixel import Instruction
+
+_REGISTERS = ("int32_t", "int64_t", "float", "double")
+_ELEMENTS = ("Bool", "U8", "U16", "U32", "U64", "I8", "I16", "I32", "I64", "F16", "F32", "F64")
+# What samplers interpolate, as C++ types; by the number of the element type.
+_SAMPLED = {1: "uint8_t", 2: "uint16_t", 6: "int16_t", 7: "int32_t", 10: "float"}
+_SAMPLERS = {"resample": "Resampled", "affine": "Warped"}
+_COMPARISONS = frozenset(["Eq", "Ne", "Lt", "Le", "Gt", "Ge", "ULt", "ULe", "UGt", "UGe"])
+_CONVERSIONS = frozenset(["Cvt", "UCvt", "Cast", "UCast", "Wrap"])
+_DIVISIONS = frozenset(["IDiv", "IMod", "UDiv", "UMod"])
+_NAMES = {"Not": "bit_not", "And": "bit_and", "Or": "bit_or", "Xor": "bit_xor"}
+_UNARY = frozenset(
+    [
+        "Copy",
+        "Neg",
+        "Abs",
+        "Not",
+        "Floor",
+        "Ceil",
+        "Trunc",
+        "Round",
+        "Sqrt",
+        "Rsqrt",
+        "Cbrt",
+        "Exp",
+        "Log",
+        "Log2",
+        "Log10",
+        "Sin",
+        "Cos",
+        "Tan",
+        "Asin",
+        "Acos",
+        "Atan",
+        "Sinh",
+        "Cosh",
+        "Tanh",
+        "Asinh",
+        "Acosh",
+        "Atanh",
+    ]
+)
+_I32 = 0
+
+
+@dataclass(frozen=True)
+class StageSource:
+    """The kernels of a stage.
+
+    Attributes:
+        stage: source of ``stoker_stage``.
+        sampler: source of the sampler's kernels, the same for all stages that sample this type; "" without a sampler.
+        sampler_kernels: the names of these kernels.
+        uniforms: (uniform, register type) as the stage reads them.
+    """
+
+    stage: str
+    sampler: str
+    sampler_kernels: tuple[str, ...]
+    uniforms: tuple[tuple[int, int], ...]
+
+
+class _Text:
+    """Turns instructions into statements; every result gets a name of its own."""
+
+    def __init__(self, names: Mapping[int, str], sampled: bool) -> None:
+        self.names = names
+        self.sampled = sampled
+        self.uniforms: list[tuple[int, int]] = []
+        self.loads: list[str] = []
+        self.computes: list[str] = []
+        self.stores: list[str] = []
+        self.register: dict[int, str] = {}
+        self.count = 0
+
+    def operand(self, index: int, is_uniform: bool, kind: int) -> str:
+        if not is_uniform:
+            return self.register[index]
+        if (index, kind) not in self.uniforms:
+            self.uniforms.append((index, kind))
+        return f"u{self.uniforms.index((index, kind))}"
+
+    def define(self, lines: list[str], register: int, kind: int, value: str) -> None:
+        name = f"r{self.count}"
+        self.count += 1
+        lines.append(f"const {_REGISTERS[kind]} {name} = {value};")
+        self.register[register] = name
+
+    def add(self, instruction: Instruction) -> None:
+        number, kind, source, dtype, dst, a, b, c, flags, port, channel = instruction
+        op, element = self.names[number], _ELEMENTS[dtype]
+        if op == "Load":
+            how = "sample" if self.sampled and port == 0 else "load"
+            place = f"{channel}" if how == "sample" else f"{port}, {channel}"
+            return self.define(self.loads, dst, kind, f"lane.template {how}<{element}>({place})")
+        first = self.operand(a, bool(flags & 1), source if op in _CONVERSIONS else kind)
+        if op == "Store":
+            return self.stores.append(f"lane.template store<{element}>({port}, {channel}, {first});")
+        if op in _CONVERSIONS:
+            to = _REGISTERS[kind] if op in ("Cvt", "UCvt") else element
+            return self.define(self.computes, dst, kind, f"op::{op.lower()}<{to}>({first})")
+        if op == "Copy":
+            return self.define(self.computes, dst, kind, first)
+        arguments = [first]
+        if op not in _UNARY:
+            arguments.append(self.operand(b, bool(flags & 2), kind))
+        if op == "Select":
+            arguments.append(self.operand(c, bool(flags & 4), _I32))
+        if op in _DIVISIONS:
+            arguments.append("fault")
+        result = _I32 if op in _COMPARISONS else kind
+        return self.define(self.computes, dst, result, f"op::{_NAMES.get(op, op.lower())}({', '.join(arguments)})")
+
+
+def generate(
+    code: Sequence[Instruction],
+    op_codes: Mapping[str, int],
+    channels: int,
+    in_types: Sequence[int],
+    out_types: Sequence[int],
+    sampler: str = "",
+) -> StageSource:
+    """The kernels of a stage.
+
+    Args:
+        code: what ``compile_program`` gives, compiled with ``op_codes``.
+        channels: 0: flat, every element is a lane; else how many the program has along the last axis.
+        in_types: element types of the inputs, as numbers; ``out_types`` likewise.
+        sampler: "", "resample" or "affine": how input 0 is sampled.
+
+    Raises:
+        TypeError: the sampler does not interpolate the type of input 0.
+    """
+    names = {number: name for name, number in op_codes.items()}
+    text = _Text(names, bool(sampler))
+    for instruction in code:
+        text.add(instruction)
+    if sampler and in_types[0] not in _SAMPLED:
+        known = ", ".join(sorted(_SAMPLED.values()))
+        raise TypeError(f"{sampler}: expected one of {known}, got {_ELEMENTS[in_types[0]]}")
+    sampled = _SAMPLED[in_types[0]] if sampler else ""
+    loaded = [i[10] for i in code if names[i[0]] == "Load" and i[9] == 0]
+    divides = any(names[i[0]] in _DIVISIONS for i in code)
+    constants = {
+        "kInputs": len(in_types),
+        "kPorts": len(in_types) + len(out_types),
+        "kSampled": max(loaded, default=0) + 1 if channels else 1,
+    }
+    title = f"// {', '.join(_ELEMENTS[t] for t in in_types)} -> {', '.join(_ELEMENTS[t] for t in out_types)}; "
+    title += f"{channels} channels" if channels else "flat"
+    lines = [
+        title + (f"; {sampler}" if sampler else ""),
+        '#include "stage.cuh"',
+        "",
+        "namespace stoker::stage {",
+        "",
+        "struct Program {",
+        f"  using Sampler = {f'{_SAMPLERS[sampler]}<{sampled}>' if sampler else 'Unsampled'};",
+        "  static constexpr int " + ", ".join(f"{name} = {value}" for name, value in constants.items()) + ";",
+        f"  static constexpr bool kFlat = {str(not channels).lower()}, kDivides = {str(divides).lower()};",
+        "  template <class Lane>",
+        "  static STOKER_DEVICE void run(const Lane& lane, [[maybe_unused]] bool& fault) {",
+        *(
+            f"    const {_REGISTERS[kind]} u{i} = lane.template uniform<{_REGISTERS[kind]}>({i});"
+            for i, (_, kind) in enumerate(text.uniforms)
+        ),
+        *(f"    {line}" for line in (*text.loads, *text.computes, *text.stores)),
+        "  }",
+        "};",
+        "",
+        "}  // namespace stoker::stage",
+        "",
+        "STOKER_STAGE(stoker::stage::Program)",
+        "",
+    ]
+    return StageSource("\n".join(lines), *_sampler_source(sampler, sampled), tuple(text.uniforms))
+
+
+def _sampler_source(sampler: str, sampled: str) -> tuple[str, tuple[str, ...]]:
+    include = '#include "sampler_kernels.cuh"\n\n'
+    if sampler == "resample":
+        return include + f"STOKER_RESAMPLE({sampled})\n", ("stoker_weights", "stoker_between")
+    if sampler == "affine":
+        return include + "STOKER_WARP\n", ("stoker_walk",)
+    return "", ()

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// What samplers need before a stage can run: the taps and weights of every row's axes, the image between two passes,
+// and the source pixels that an affine sampler without interpolation walks over.
+#pragma once
+#include "device.cuh"
+#include "stage_sample.cuh"
+#include "stage_slot.hpp"
+
+namespace stoker::stage {
+
+// Kernels take a batch as stages do.
+struct Place {
+  const uint8_t* slot;
+  int64_t row;
+  uint64_t begin;  // first lane
+};
+
+inline Place place_of(uint64_t slots, uint64_t slot_bytes, uint64_t work) {
+  const Work item = reinterpret_cast<const Work*>(work)[gpu::block_index()];
+  return {reinterpret_cast<const uint8_t*>(slots) + item.row * slot_bytes, item.row,
+          uint64_t{item.tile} * kTileLanes};
+}
+
+template <class Visit>
+inline void each_lane(const Place& place, int64_t lanes, Visit&& visit) {
+  for (int64_t i = gpu::thread_index(); i < kTileLanes; i += kThreads) {
+    const int64_t lane = static_cast<int64_t>(place.begin) + i;
+    if (lane < lanes) visit(lane);
+  }
+}
+
+inline int32_t weight_as(double w, int32_t*) { return resample::to_fixed(w); }
+inline double weight_as(double w, double*) { return w; }
+
+// weigh() without room for doubles: every weight is computed twice.
+template <class Kernel, class Weight>
+inline void store_weights(const resample::Window& w, int64_t i, resample::Taps taps, Weight* out) {
+  const resample::Weigher<Kernel> weigher(w, i);
+  double sum = 0.0;
+  for (int32_t t = 0; t < taps.count; ++t) sum += weigher.at(t + taps.start);
+  for (int32_t t = 0; t < taps.count; ++t) {
+    const double weight = weigher.at(t + taps.start);
+    out[t] = weight_as(sum != 0.0 ? weight / sum : weight, out);
+  }
+}
+
+template <class Weight>
+inline void find_output(const resample::Window& w, int64_t i, uint64_t taps_at, uint64_t weights_at, int64_t pitch) {
+  using resample::Filter;
+  auto* taps = reinterpret_cast<resample::Taps*>(taps_at);
+  const auto place = [&](int64_t k) { return w.mirrored ? w.out - 1 - k : k; };
+  if (w.filter == Filter::Nearest) {
+    if (w.integral) {
+      taps[place(i)] = resample::pick_at(w, w.lo + 0.5 + static_cast<double>(i));  // exact, hence as if added up
+    } else if (i == 0) {
+      double at = w.lo + w.scale * 0.5;
+      for (int64_t k = 0; k < w.out; ++k, at += w.scale) taps[place(k)] = resample::pick_at(w, at);
+    }
+    return;
+  }
+  const resample::Taps found = resample::taps_of(w, i);
+  taps[place(i)] = found;
+  Weight* out = reinterpret_cast<Weight*>(weights_at) + place(i) * pitch;
+  switch (w.filter) {
+    case Filter::Linear: case Filter::Triangular: return store_weights<resample::filters::Linear>(w, i, found, out);
+    case Filter::Cubic: return store_weights<resample::filters::Cubic>(w, i, found, out);
+    case Filter::Lanczos3: return store_weights<resample::filters::Lanczos3>(w, i, found, out);
+    case Filter::Gaussian: return store_weights<resample::filters::Gaussian>(w, i, found, out);
+    case Filter::Box: return store_weights<resample::filters::Box>(w, i, found, out);
+    default: return store_weights<resample::filters::Hamming>(w, i, found, out);
+  }
+}
+
+// Lanes: the outputs of the vertical, then those of the horizontal axis.
+template <class Weight>
+inline void find_weights(uint64_t slots, uint64_t slot_bytes, uint64_t work, uint64_t rooms) {
+  const Place place = place_of(slots, slot_bytes, work);
+  const auto& s = *reinterpret_cast<const ResampleSlot*>(place.slot + sizeof(Slot));
+  const auto& room = reinterpret_cast<const ResampleRoom*>(rooms)[place.row];
+  each_lane(place, s.vertical.out + s.horizontal.out, [&](int64_t i) {
+    if (i < s.vertical.out)
+      find_output<Weight>(s.vertical, i, room.vertical_taps, room.vertical_weights, room.vertical_pitch);
+    else
+      find_output<Weight>(s.horizontal, i - s.vertical.out, room.horizontal_taps, room.horizontal_weights,
+                          room.horizontal_pitch);
+  });
+}
+
+// Lanes: the pixels of the image between two passes.
+template <class T>
+inline void make_between(uint64_t slots, uint64_t slot_bytes, uint64_t work, uint64_t rooms) {
+  const Place place = place_of(slots, slot_bytes, work);
+  const auto& s = *reinterpret_cast<const ResampleSlot*>(place.slot + sizeof(Slot));
+  const auto& room = reinterpret_cast<const ResampleRoom*>(rooms)[place.row];
+  const int64_t width = s.between_width(), channels = s.source.channels;
+  each_lane(place, width * s.between_height(), [&](int64_t i) {
+    const int64_t y = i / width, x = i - y * width;
+    T* out = reinterpret_cast<T*>(room.between) + i * channels;
+    switch (channels) {
+      case 1: return between_pixel<T, 1>(s, room, y, x, 0, out);
+      case 3: return between_pixel<T, 3>(s, room, y, x, 0, out);
+      case 4: return between_pixel<T, 4>(s, room, y, x, 0, out);
+      default:
+        for (int64_t c = 0; c < channels; ++c) between_pixel<T, 1>(s, room, y, x, c, out + c);
+    }
+  });
+}
+
+// Lanes: the two axes (Scale), or the rows (Steps). Walked by adding steps, as Pillow does, hence one thread each.
+inline void find_walk(uint64_t slots, uint64_t slot_bytes, uint64_t work, uint64_t rooms) {
+  const Place place = place_of(slots, slot_bytes, work);
+  const auto& s = *reinterpret_cast<const AffineSlot*>(place.slot + sizeof(Slot));
+  const auto& room = reinterpret_cast<const AffineRoom*>(rooms)[place.row];
+  auto* columns = reinterpret_cast<int32_t*>(room.columns);
+  auto* rows = reinterpret_cast<int32_t*>(room.rows);
+  const double* m = s.matrix;
+  const bool clamp = s.clamp != 0;
+  const auto walk = [&](double at, double step, int64_t size, int64_t count, int32_t* out) {
+    for (int64_t k = 0; k < count; ++k, at += step) out[k] = warp::index_of(at, size, clamp);
+  };
+  each_lane(place, s.walk == Walk::Scale ? 2 : s.height, [&](int64_t i) {
+    if (s.walk == Walk::Scale) {
+      if (i == 0) walk(m[2] + m[0] * 0.5, m[0], s.source.width, s.width, columns);
+      else walk(m[5] + m[4] * 0.5, m[4], s.source.height, s.height, rows);
+      return;
+    }
+    double x = m[2] + m[1] * 0.5 + m[0] * 0.5, y = m[5] + m[4] * 0.5 + m[3] * 0.5;
+    for (int64_t k = 0; k < i; ++k) {
+      x += m[1];
+      y += m[4];
+    }
+    walk(x, m[0], s.source.width, s.width, columns + i * s.width);
+    walk(y, m[3], s.source.height, s.width, rows + i * s.width);
+  });
+}
+
+}  // namespace stoker::stage
+
+#define STOKER_SAMPLER_KERNEL(name, function)                                                                     \
+  STOKER_KERNEL STOKER_LAUNCH_BOUNDS(stoker::stage::kThreads, 2)                                                  \
+      name(uint64_t slots, uint64_t slot_bytes, uint64_t work, uint64_t rooms) {                                  \
+    stoker::stage::function(slots, slot_bytes, work, rooms);                                                      \
+  }
+// The kernels of one element type, or of all.
+#define STOKER_RESAMPLE(T)                                                                \
+  STOKER_SAMPLER_KERNEL(stoker_weights, find_weights<stoker::stage::Sum<T>::Weight>)      \
+  STOKER_SAMPLER_KERNEL(stoker_between, make_between<T>)
+#define STOKER_WARP STOKER_SAMPLER_KERNEL(stoker_walk, find_walk)

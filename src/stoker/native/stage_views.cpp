@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stage_views.hpp"
+
+namespace stoker::stage {
+
+const char* const kCannotResample = "expected a finite region and a type that can be interpolated";
+const char* const kCannotWarp = "expected a non-empty image, a finite matrix and a type that can be interpolated";
+const char* const kDivided = "expected a non-zero divisor in an integer division, got 0";
+
+namespace {
+
+// Gives `v` the shape of `shape` by stride 0; a channel axis keeps its own extent (programs may count it anew).
+void broadcast(const View& shape, bool channels, View* v) {
+  const int lead = shape.rank - v->rank;
+  const View old = *v;
+  v->rank = shape.rank;
+  for (int i = 0; i < shape.rank; ++i) {
+    if (channels && i == shape.rank - 1 && i >= lead && old.shape[i - lead] > 1) {
+      v->shape[i] = old.shape[i - lead];
+      v->stride[i] = old.stride[i - lead];
+      continue;
+    }
+    const bool spread = i < lead || old.shape[i - lead] == 1;
+    v->shape[i] = shape.shape[i];
+    v->stride[i] = spread ? 0 : old.stride[i - lead];
+  }
+}
+
+}  // namespace
+
+bool take_views(const StageSpec& spec, const Call& call, Views* views) {
+  const auto take = [&](const View& from, const std::vector<ViewOp>& ops, View* to) {
+    *to = from;
+    if (apply(ops, call.params, to)) return true;
+    *call.error = "the window leaves the tensor";
+    return false;
+  };
+  for (size_t o = 0; o < spec.outputs.size(); ++o)
+    if (!take(*call.out[o], spec.outputs[o], &views->out[o])) return false;
+  for (size_t i = 0; i < spec.inputs.size(); ++i)
+    if (!take(*call.in[i], spec.inputs[i], &views->in[i])) return false;
+  return true;
+}
+
+bool spread(const StageSpec& spec, const View& shape, size_t first, View* in, std::string* error) {
+  const bool channels = spec.program.channels > 0;
+  for (size_t i = first; i < spec.inputs.size(); ++i) {
+    for (int d = channels ? 1 : 0; d < in[i].rank; ++d) {
+      const int64_t have = in[i].shape[in[i].rank - 1 - d], want = d < shape.rank ? shape.shape[shape.rank - 1 - d] : 1;
+      if (have == 1 || have == want) continue;
+      *error = "expected operands of one shape or extents of 1, got " + std::to_string(have) + " against " +
+               std::to_string(want) + " elements in an axis";
+      return false;
+    }
+    broadcast(shape, channels, &in[i]);
+  }
+  return true;
+}
+
+bool resample_axes(const StageSpec& spec, const double* params, const View& in, const View& out,
+                   resample::Axis* vertical, resample::Axis* horizontal, std::string* error) {
+  const auto p = [&](int i) { return params[spec.sampler_params[static_cast<size_t>(i)]]; };
+  const auto filter = [&](int i) { return static_cast<resample::Filter>(static_cast<int>(p(i))); };
+  *vertical = {in.shape[0], out.shape[0], p(0), p(1), filter(4), p(6) != 0};
+  *horizontal = {in.shape[1], out.shape[1], p(2), p(3), filter(5), p(6) != 0};
+  if (in.shape[0] != 0 && in.shape[1] != 0) return true;
+  *error = "expected an image with at least one pixel, got one of " + std::to_string(in.shape[0]) + "x" +
+           std::to_string(in.shape[1]);
+  return false;
+}
+
+}  // namespace stoker::stage

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stages on the CPU and, by kernels compiled for the CPU, on the null device: what the tests compare bit for bit."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stoker.contract.expr import Compiler, Expr
+from stoker.contract.types import DType
+from stoker.device.generate import StageSource, generate
+from stoker.native import _native
+
+HERE = Path(__file__).parent
+NATIVE = HERE.parent.parent / "src" / "stoker" / "native"
+OPS = _native.pixel_ops()
+SAMPLERS = {"": 0, "resample": 1, "affine": 2}
+ENTRIES = ("stoker_stage", "stoker_weights", "stoker_between", "stoker_walk")
+INPUT, OUTPUT = 3, 2  # where a value is (native/plan.hpp)
+ON_CPU, ON_DEVICE = 0, 2  # where a segment runs
+
+
+@dataclass
+class Row:
+    """One row: numbers (in the order of the stage's parameters), inputs, shapes of the outputs."""
+
+    numbers: Sequence[float]
+    inputs: Sequence[np.ndarray]
+    shapes: Sequence[tuple[int, ...]]
+
+
+@dataclass
+class Stage:
+    """A stage's constants. A row's numbers are the sampler's, then the uniforms, then what view operations index."""
+
+    code: list[tuple[int, ...]]
+    channels: int
+    in_types: list[DType]
+    out_types: list[DType]
+    uniforms: int
+    sampler: str = ""
+    pre: list[list[tuple[Any, ...]]] = field(default_factory=list)
+    post: list[list[tuple[Any, ...]]] = field(default_factory=list)
+
+    @property
+    def sampler_numbers(self) -> int:
+        return {"": 0, "resample": 7, "affine": 9}[self.sampler]
+
+    def source(self) -> StageSource:
+        types = [int(t) for t in self.in_types], [int(t) for t in self.out_types]
+        return generate(self.code, OPS, self.channels, *types, sampler=self.sampler)
+
+    def arguments(self) -> tuple[Any, ...]:
+        n = self.sampler_numbers
+        return (
+            SAMPLERS[self.sampler], list(range(n)), self.code, self.channels, [int(t) for t in self.in_types],
+            [int(t) for t in self.out_types], list(range(n, n + self.uniforms)),
+            self.pre or [[] for _ in self.in_types], self.post or [[] for _ in self.out_types],
+        )  # fmt: skip
+
+
+class Library:
+    """Generated kernels of many stages, compiled for the CPU at once."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.text = ""
+        self.samplers: dict[str, int] = {}
+        self.functions: list[tuple[Stage, tuple[str, ...], StageSource]] = []
+        self.device = _native.gpu.open_null()
+
+    def _add(self, text: str, number: str, names: Sequence[str]) -> tuple[str, ...]:
+        shown = tuple(f"{name}_{number}" for name in names)
+        self.text += "".join(f"#define {n} {n}_{number}_body\n" for n in ENTRIES)
+        self.text += text.replace("Program", f"Program{number}")
+        self.text += "".join(f"#undef {n}\n" for n in ENTRIES)
+        self.text += "".join(f"STOKER_EMULATED({n}, {n}_body)\n" for n in shown)
+        return shown
+
+    def add(self, stage: Stage) -> None:
+        source = stage.source()
+        names = self._add(source.stage, str(len(self.functions)), ["stoker_stage"])
+        if source.sampler:
+            known = self.samplers.setdefault(source.sampler, len(self.samplers))
+            if known == len(self.samplers) - 1 and f"sampler{known}_" not in self.text:
+                self.text += f"// sampler{known}_\n"
+                self._add(source.sampler, f"sampler{known}", source.sampler_kernels)
+            names += tuple(f"{n}_sampler{known}" for n in source.sampler_kernels)
+        self.functions.append((stage, names, source))
+
+    def compile(self) -> None:
+        path = self.folder / "stages.cpp"
+        path.write_text(self.text)
+        library = path.with_suffix(".so")
+        subprocess.run(
+            ["g++", "-std=c++20", "-O1", "-ffp-contract=off", "-w", "-shared", "-fPIC", f"-I{NATIVE}",
+             f"-I{NATIVE}/cuda", f"-I{HERE}", '-DSTOKER_EMULATION="sequential.hpp"', str(path), "-o", str(library)],
+            check=True,
+        )  # fmt: skip
+        self.module = self.device.load(str(library).encode())
+
+    def kernels(self) -> list[tuple[Stage, Any]]:
+        """Every stage with its kernel on the null device."""
+        found = []
+        for stage, names, source in self.functions:
+            functions = [self.module.function(n) for n in names]
+            found.append((stage, _native.kernels.gpu_stage(*stage.arguments(), functions, list(source.uniforms))))
+        return found
+
+
+def run(stage: Stage, kernel: Any, rows: Sequence[Row], device: Any = None) -> tuple[list[list[np.ndarray]], list[str]]:
+    """Outputs and errors ("" if there is none) of every row."""
+    numbers = len(rows[0].numbers)
+    shapes = [s for shape in rows[0].shapes for s in shape]
+    plan = _native.Plan()
+    for t, x in zip(stage.in_types, rows[0].inputs, strict=True):
+        plan.add_value(int(t), x.ndim, INPUT, 0)
+    told = len(rows[0].inputs)
+    plan.add_value(int(DType.FLOAT64), 1, INPUT, 0)
+    made = range(told + 1, told + 1 + len(stage.out_types))
+    for slot, (t, shape) in enumerate(zip(stage.out_types, rows[0].shapes, strict=True)):
+        plan.add_value(int(t), len(shape), OUTPUT, slot)
+    code = Compiler(lambda v: v)
+    elements = [code.register(Expr("elem", told, i, 0)) for i in range(numbers + len(shapes))]
+    rest = iter(elements[numbers:])
+    extents = [[next(rest) for _ in shape] for shape in rows[0].shapes]
+    plan.add_step(
+        kernel, list(range(told)), list(made), code.code, code.consts, elements[:numbers], extents, [], [], -1,
+        [0] * told, False,
+    )  # fmt: skip
+    plan.add_segment(ON_DEVICE if device else ON_CPU, [0], list(range(len(made))))
+    for v, registers in zip(made, extents, strict=True):
+        plan.add_output(v, False, bool(device), [], code.code, code.consts, registers)
+    plan.finish(0, 0)
+    engine = _native.Engine(plan, 1, device)
+    keys = np.zeros(len(rows), np.uint64), np.zeros(len(rows), np.int64)
+    job = engine.acquire(*keys, 0, ())
+    fed = []
+    for r, row in enumerate(rows):
+        told_numbers = np.array([*row.numbers, *(s for shape in row.shapes for s in shape)], np.float64)
+        fed.append(told_numbers)
+        for i, x in enumerate((*row.inputs, told_numbers)):
+            job.feed(i, r, x)
+    engine.begin(job)
+    assert engine.advance(job) is None
+    errors = [""] * len(rows)
+    for r, *_, text in job.errors:
+        errors[r] = text.decode()
+    outputs = [rows_of(job.take_output(o), t) for o, t in enumerate(stage.out_types)]
+    engine.release(job)
+    engine.close()
+    return [[o[r] for o in outputs] if not e else [] for r, e in enumerate(errors)], errors
+
+
+def rows_of(output: Any, dtype: DType) -> Any:
+    """An output's rows as arrays, wherever they lie."""
+    if isinstance(output, list):
+        return [rows_of(row, dtype) for row in output]
+    if isinstance(output, np.ndarray):
+        return output.copy()
+    return np.frombuffer(output.to_host(), dtype.numpy).reshape(output.shape)
+
+
+def reference(stage: Stage, rows: Sequence[Row]) -> tuple[list[list[np.ndarray]], list[str]]:
+    return run(stage, _native.kernels.stage(*stage.arguments()), rows)
+
+
+def assert_same(stage: Stage, kernel: Any, rows: Sequence[Row], device: Any) -> None:
+    """The bits of every output, but for those of a NaN."""
+    want, want_errors = reference(stage, rows)
+    got, errors = run(stage, kernel, rows, device)
+    assert errors == want_errors
+    for r, (a, b) in enumerate(zip(got, want, strict=True)):
+        for x, y in zip(a, b, strict=True):
+            assert x.dtype == y.dtype and x.shape == y.shape
+            different = x.view(f"u{x.itemsize}") != y.view(f"u{y.itemsize}")
+            if x.dtype.kind == "f":
+                different &= ~(np.isnan(x) & np.isnan(y))
+            assert not different.any(), (r, np.argwhere(different)[:3], x[different][:3], y[different][:3], stage)

@@ -1,0 +1,26 @@
+// I32, I32 -> I32, U8; flat
+#include "stage.cuh"
+
+namespace stoker::stage {
+
+struct Program {
+  using Sampler = Unsampled;
+  static constexpr int kInputs = 2, kPorts = 4, kSampled = 1;
+  static constexpr bool kFlat = true, kDivides = true;
+  template <class Lane>
+  static STOKER_DEVICE void run(const Lane& lane, [[maybe_unused]] bool& fault) {
+    const int32_t u0 = lane.template uniform<int32_t>(0);
+    const int32_t r0 = lane.template load<I32>(0, 0);
+    const int32_t r1 = lane.template load<I32>(1, 0);
+    const int32_t r2 = op::idiv(r0, r1, fault);
+    const int32_t r3 = op::lt(r2, u0);
+    const int32_t r4 = op::select(r2, r1, r3);
+    const int32_t r5 = op::cast<U8>(r2);
+    lane.template store<I32>(0, 0, r4);
+    lane.template store<U8>(1, 0, r5);
+  }
+};
+
+}  // namespace stoker::stage
+
+STOKER_STAGE(stoker::stage::Program)

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Run-time compilation: all kernels compile without spills, and the cache of compiled kernels."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import emulated_stages as st
+import pytest
+from test_stages import compiled
+
+from stoker import settings
+from stoker.contract import pixel as px
+from stoker.contract.types import DType
+from stoker.device import compile as compiling
+
+ARCHITECTURES = (80, 90, 100)
+SMALL = '#include "device.cuh"\nSTOKER_KERNEL f(double* p) { p[0] = p[1] * p[2] + p[0]; }\n'
+
+
+def representative() -> dict[str, str]:
+    """What a training chain needs, and long arithmetic in double."""
+    x = [px.load(DType.UINT8, 0, c) for c in range(3)]
+    normal = [((v.cast(DType.FLOAT) - 1.0 - c) * 0.5).cast(DType.FLOAT16) for c, v in enumerate(x)]
+    functions = px.load(DType.FLOAT)
+    for name in ("exp", "sin", "log", "tanh", "atan", "cbrt"):
+        functions = px.unary(name, functions)
+    sources = {}
+    for sampler in ("", "resample", "affine"):
+        made = compiled([normal], [DType.UINT8], 3, sampler=sampler).source()
+        sources[f"normalise {sampler}"] = made.stage
+        sources[f"sampler {sampler}"] = made.sampler
+    sources["functions"] = compiled([[functions]], [DType.FLOAT]).source().stage
+    return {name: text for name, text in sources.items() if text}
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_kernels_compile_without_spills(architecture):
+    for name, source in representative().items():
+        report: list[str] = []
+        compiling.compile_kernels(source, architecture, report=report)
+        spills = [int(n) for n in re.findall(r"(\d+) bytes spill", report[0])]
+        assert len(spills) >= 2 and not any(spills), (name, report[0])
+        registers = [int(n) for n in re.findall(r"Used (\d+) registers", report[0])]
+        assert registers and max(registers) <= 128, (name, report[0])
+
+
+def test_nothing_is_contracted():
+    """The planted error: with contraction allowed, the same source has a fused multiply-add."""
+    from cuda.bindings import nvrtc
+
+    def fused(options) -> bool:
+        _, program = nvrtc.nvrtcCreateProgram(SMALL.encode(), b"", 0, [], [])
+        options = [*options, "--gpu-architecture=compute_90", *(f"--include-path={p}" for p in compiling.INCLUDE)]
+        (status,) = nvrtc.nvrtcCompileProgram(program, len(options), [o.encode() for o in options])
+        assert not int(status)
+        return b"fma" in compiling._fetch(nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX, program)
+
+    assert not fused(compiling.OPTIONS)
+    assert fused([o for o in compiling.OPTIONS if o != "--fmad=false"])
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch) -> Path:
+    monkeypatch.setenv("STOKER_KERNEL_CACHE", str(tmp_path / "kernels"))
+    return tmp_path / "kernels"
+
+
+@pytest.fixture
+def compiles(monkeypatch) -> list[str]:
+    """The sources that went to the compiler."""
+    seen: list[str] = []
+    real = compiling._compile
+    monkeypatch.setattr(compiling, "_compile", lambda source, *rest: seen.append(source) or real(source, *rest))
+    return seen
+
+
+def test_a_kernel_is_compiled_once(cache, compiles):
+    first = compiling.compile_kernels(SMALL, 90)
+    assert compiling.compile_kernels(SMALL, 90) == first and len(compiles) == 1
+    assert compiling.compile_kernels(SMALL, 80) != first and len(compiles) == 2
+    assert len(list(cache.iterdir())) == 2
+
+
+@pytest.mark.parametrize("damage", [lambda b: b[:-1], lambda b: b"", lambda b: b[:99] + bytes([b[99] ^ 1]) + b[100:]])
+def test_a_damaged_file_is_compiled_again(cache, compiles, damage):
+    first = compiling.compile_kernels(SMALL, 90)
+    (path,) = cache.iterdir()
+    path.write_bytes(damage(path.read_bytes()))
+    assert compiling.compile_kernels(SMALL, 90) == first and len(compiles) == 2
+    assert compiling.compile_kernels(SMALL, 90) == first and len(compiles) == 2
+
+
+def test_the_key_knows_all_that_changes_code(monkeypatch, tmp_path):
+    key = compiling.key_of(SMALL, 90, (13, 0))
+    assert key == compiling.key_of(SMALL, 90, (13, 0))
+    others = [compiling.key_of(SMALL + " ", 90, (13, 0)), compiling.key_of(SMALL, 100, (13, 0)),
+              compiling.key_of(SMALL, 90, (13, 1))]  # fmt: skip
+    monkeypatch.setattr(compiling, "OPTIONS", compiling.OPTIONS[1:])
+    others.append(compiling.key_of(SMALL, 90, (13, 0)))
+    monkeypatch.undo()
+    found = compiling.headers(compiled([[px.load(DType.UINT8)]], [DType.UINT8]).source().stage)
+    assert {"cuda/device.cuh", "cuda/stage.cuh", "xmath_more.hpp", "half.hpp", "cuda/std/cstdint"} <= set(found)
+    monkeypatch.setattr(compiling, "headers", lambda source: {"device.cuh": "changed"})
+    others.append(compiling.key_of(SMALL, 90, (13, 0)))
+    assert len({key, *others}) == 6
+
+
+def test_values_are_not_in_the_source():
+    def chain(mean):
+        return compiled([[((px.load(DType.UINT8).cast(DType.FLOAT) - mean) * 0.5).cast(DType.FLOAT16)]], [DType.UINT8])
+
+    assert chain(3.25).source().stage == chain(99.0).source().stage
+    assert "3.25" not in chain(3.25).source().stage
+
+
+def test_the_cache_stays_within_its_limit(cache, compiles, monkeypatch):
+    code = compiling.compile_kernels(SMALL, 90)
+    (first,) = cache.iterdir()
+    os.utime(first, (1, 1))
+    compiling._write(cache / "other.cubin", code, len(code) + 200)
+    assert not first.exists() and (cache / "other.cubin").exists()
+    monkeypatch.setenv("STOKER_KERNEL_CACHE_MIB", "3")
+    assert settings.kernel_cache() == (cache, 3 << 20)
+
+
+def test_a_cache_that_cannot_be_written_is_said(tmp_path, monkeypatch, compiles):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("STOKER_KERNEL_CACHE", str(tmp_path / "file" / "kernels"))
+    with pytest.warns(RuntimeWarning, match="compiled kernels are not kept"):
+        compiling.compile_kernels(SMALL, 90)
+    monkeypatch.setenv("STOKER_KERNEL_CACHE", "off")
+    compiling.compile_kernels(SMALL, 90)
+    assert len(compiles) == 2
+
+
+def test_processes_share_the_cache(cache):
+    """Several that start together all get the same code, and leave no half-written file."""
+    program = (
+        "import hashlib; from stoker.device.compile import compile_kernels\n"
+        f"print(hashlib.sha256(compile_kernels({SMALL!r}, 90)).hexdigest())"
+    )
+    running = [subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    assert len({p.communicate()[0] for p in running}) == 1 and not any(p.returncode for p in running)
+    assert [p.suffix for p in cache.iterdir()] == [".cubin"]
+
+
+def test_without_the_compiler(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cuda.bindings", None)
+    with pytest.raises(compiling.UnsupportedError, match=r"pip install stoker\[cuda13\]"):
+        compiling.compile_kernels(SMALL, 90)
+
+
+def test_what_the_compiler_refuses(cache):
+    with pytest.raises(RuntimeError, match=r"(?s)sm_90.*nonsense"):
+        compiling.compile_kernels("nonsense", 90)
+
+
+def test_sources(request):
+    """Snapshots of generated text: what changes there changes every cached kernel."""
+    folder = Path(__file__).parent / "snapshots"
+    x = [px.load(DType.UINT8, 0, c) for c in range(3)]
+    normal = [((v.cast(DType.FLOAT) - 1.0 - c) * 0.5).cast(DType.FLOAT16) for c, v in enumerate(x)]
+    ratio = px.binary("idiv", px.load(DType.INT32, 0), px.load(DType.INT32, 1))
+    chosen = px.select(px.binary("lt", ratio, 7), ratio, px.load(DType.INT32, 1))
+    made = {
+        "normalise": compiled([normal], [DType.UINT8], 3, sampler="resample"),
+        "divide": compiled([[chosen], [ratio.cast(DType.UINT8)]], [DType.INT32, DType.INT32]),
+    }
+    for name, stage in made.items():
+        path, text = folder / f"{name}.cu", stage.source().stage
+        if os.environ.get("STOKER_SNAPSHOTS") == "write":
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text)
+        assert path.read_text() == text, f"STOKER_SNAPSHOTS=write renews {path}"
+    assert st.OPS["IDiv"] in {i[0] for i in made["divide"].code}

@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Generated stages, compiled as C++ and run on the null device, against the CPU's register machine: the same bits."""
+
+from __future__ import annotations
+
+import emulated_stages as st
+import numpy as np
+import pytest
+from pixel_values import values
+
+from stoker.contract import pixel as px
+from stoker.contract.types import DType
+from stoker.native import _native
+
+COMPARED = ("eq", "ne", "lt", "le", "gt", "ge")
+BINARY = {
+    "float": ("add", "sub", "mul", "div", "fmod", "pow", "min", "max", "atan2", *COMPARED),
+    "whole": ("add", "sub", "mul", "idiv", "mod", "ipow", "min", "max", "and", "or", "xor", "shl", "shr", *COMPARED),
+}
+UNARY = {"float": [k for k in px.UNARY if k != "not"], "whole": ["neg", "abs", "not"]}
+
+
+def compiled(program, in_types, channels=0, **more) -> st.Stage:
+    """A stage of expressions; their uniforms must be numbers, and are its first numbers per row."""
+    code = px.compile_program(program, st.OPS)
+    out_types = [p[0].dtype for p in program]
+    stage = st.Stage(code.code, channels, in_types, out_types, len(code.uniforms), **more)
+    stage.numbers = [float(u) for u in code.uniforms]
+    return stage
+
+
+def operations(dtype: DType) -> list[px.Px]:
+    """Every operation of a type."""
+    a, b = px.load(dtype, 0), px.load(dtype, 1)
+    kind = "float" if dtype.is_float else "whole"
+    return [*(px.binary(op, a, b) for op in BINARY[kind]), *(px.unary(op, a) for op in UNARY[kind])]
+
+
+def every_operation() -> list[st.Stage]:
+    stages = []
+    for dtype in DType:
+        if dtype == DType.BOOL:
+            a, b = px.load(dtype, 0), px.load(dtype, 1)
+            results = [px.binary(op, a, b) for op in ("and", "or", "xor", "eq", "ne")]
+        else:
+            results = operations(dtype)
+        results += [px.load(dtype, 0).cast(to) for to in DType if to != dtype]
+        results += [px.load(dtype, 0).convert(to) for to in DType if to != dtype]
+        results += [
+            px.select(px.binary("lt", px.load(dtype, 0), px.load(dtype, 1)), px.load(dtype, 1), px.load(dtype, 0))
+        ]
+        for at in range(0, len(results), 8):
+            stages.append(compiled([[r] for r in results[at : at + 8]], [dtype, dtype]))
+    return stages
+
+
+def chains() -> list[st.Stage]:
+    """Chains over channels, with uniforms, of one to four channels, and several outputs."""
+    stages = []
+    for channels in (1, 2, 3, 4):
+        for dtype, to in ((DType.UINT8, DType.FLOAT16), (DType.FLOAT, DType.UINT8), (DType.INT16, DType.INT16)):
+            x = [px.load(dtype, 0, c).cast(DType.FLOAT) for c in range(channels)]
+            mixed = [
+                sum((v * (0.25 + 0.5 * (i == c)) for i, v in enumerate(x[1:], 1)), x[0] * 0.5) for c in range(channels)
+            ]
+            first = [((m - 3.5 * c) * 1.25).cast(to) for c, m in enumerate(mixed)]
+            second = [m.cast(DType.UINT8) for m in mixed]
+            stages.append(compiled([first, second], [dtype], channels))
+    return stages
+
+
+def sampled(sampler: str) -> list[st.Stage]:
+    stages = []
+    for dtype in (DType.UINT8, DType.UINT16, DType.INT16, DType.INT32, DType.FLOAT):
+        x = [px.load(dtype, 0, c) for c in range(3)]
+        stages.append(compiled([x], [dtype], 3, sampler=sampler))
+        stages.append(compiled([[px.load(dtype, 0)]], [dtype], 0, sampler=sampler))
+        y = [(v.cast(DType.FLOAT) - 100.0 * c) * 0.01 for c, v in enumerate(x)]
+        y = [px.binary("add", v, px.load(DType.FLOAT, 1, 0)).cast(DType.FLOAT16) for v in y]
+        stages.append(compiled([y], [dtype, DType.FLOAT], 3, sampler=sampler, post=[[(1, 0, 0, 0, 0, [1, 2, 0])]]))
+    return stages
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    """All kernels of this module, compiled at once."""
+    made = st.Library(tmp_path_factory.mktemp("kernels"))
+    for kind, stages in STAGES.items():
+        for stage in stages:
+            stage.kind = kind
+            made.add(stage)
+    made.compile()
+    return made
+
+
+STAGES = {
+    "operations": every_operation(),
+    "chains": chains(),
+    "resample": sampled("resample"),
+    "affine": sampled("affine"),
+}
+
+
+def kernels(library, kind):
+    return [(stage, kernel) for stage, kernel in library.kernels() if stage.kind == kind]
+
+
+def test_every_operation(library):
+    for stage, kernel in kernels(library, "operations"):
+        dtype = stage.in_types[0].numpy.name
+        a, b = values(dtype, 1), values(dtype, 2)
+        whole = not stage.in_types[0].is_float and stage.in_types[0] != DType.BOOL
+        divided = np.where(b == 0, np.ones_like(b), b) if whole else b
+        rows = [st.Row(stage.numbers, [a, y], [a.shape] * len(stage.out_types)) for y in (divided, b, a[:1])]
+        st.assert_same(stage, kernel, rows, library.device)
+
+
+def test_division_by_zero_fails_the_row(library):
+    stage, kernel = next(
+        (s, k) for s, k in kernels(library, "operations")
+        if s.in_types[0] == DType.INT32 and any(i[0] == st.OPS["IDiv"] for i in s.code)
+    )  # fmt: skip
+    a = np.arange(5, dtype=np.int32)
+    rows = [st.Row(stage.numbers, [a, b], [a.shape] * len(stage.out_types)) for b in (a + 1, a, a - 9)]
+    _, errors = st.run(stage, kernel, rows, library.device)
+    assert errors == ["", "expected a non-zero divisor in an integer division, got 0", ""]
+
+
+def images(rng, dtype: DType, shape) -> np.ndarray:
+    if dtype == DType.FLOAT:
+        return rng.normal(100, 90, shape).astype(np.float32)
+    info = np.iinfo(dtype.numpy)
+    return rng.integers(max(info.min, -70_000), min(info.max, 70_000), shape, endpoint=True).astype(dtype.numpy)
+
+
+def test_chains_of_channels(library):
+    """Also ragged rows, an empty one, broadcasting, and rows that fail."""
+    rng = np.random.default_rng(0)
+    for stage, kernel in kernels(library, "chains"):
+        c = stage.channels
+        rows = []
+        for height, width, have in ((5, 7, c), (1, 1, c), (0, 3, c), (70, 40, c), (6, 5, 1)):
+            x = images(rng, stage.in_types[0], (height, width, have))
+            rows.append(st.Row(stage.numbers, [x], [(height, width, c)] * 2))
+        rows.append(st.Row(stage.numbers, [images(rng, stage.in_types[0], (4, 4, c))], [(5, 4, c)] * 2))
+        st.assert_same(stage, kernel, rows, library.device)
+
+
+def view_stage(pre, post, in_rank=3):
+    code = px.compile_program([[px.load(DType.UINT16)]], st.OPS).code
+    return st.Stage(code, 0, [DType.UINT16], [DType.UINT16], 0, pre=[pre], post=[post])
+
+
+def test_views(library):
+    """Slices, flips, permutations and reshapes on both sides: addresses and strides of every row are its own."""
+    rng = np.random.default_rng(1)
+    copy = view_stage([], [])
+    copied = st.Library(library.folder / "views")
+    copied.folder.mkdir()
+    copied.add(copy)
+    copied.compile()
+    function = copied.module.function("stoker_stage_0")
+    flip = (0, 1, 0, 1, 2, [])  # slice(axis 1, start, step, extent) with parameters 0, 1, 2
+    for pre, post, shape in (
+        ([flip], [], lambda n: (5, n[2], 3)),
+        ([flip, (1, 0, 0, 0, 0, [2, 0, 1])], [], lambda n: (3, 5, n[2])),
+        ([flip], [(1, 0, 0, 0, 0, [1, 2, 0])], lambda n: (3, 5, n[2])),
+        ([], [flip], lambda n: (5, 9, 3)),
+    ):
+        stage = view_stage(pre, post)
+        rows = []
+        for numbers in ((8.0, -1.0, 9.0), (2.0, 3.0, 2.0), (1.0, 1.0, 5.0), (4.0, 1.0, 9.0)):
+            whole = post == [flip]
+            x = images(rng, DType.UINT16, (5, int(numbers[2]) if whole else 9, 3))
+            rows.append(st.Row(numbers, [x], [shape(numbers)]))
+        kernel = _native.kernels.gpu_stage(*stage.arguments(), [function], [])
+        want, want_errors = st.reference(stage, rows)
+        got, errors = st.run(stage, kernel, rows, library.device)
+        assert errors == want_errors and errors[-1] == "the window leaves the tensor"
+        if post != [flip]:  # there, only a part of the output is written
+            assert all(np.array_equal(a[0], b[0]) for a, b in zip(got[:-1], want[:-1], strict=True))
+
+
+FILTERS = range(8)
+
+
+def resample_rows(rng, stage, count):
+    rows = []
+    flat = not stage.channels
+    for k in range(count):
+        height, width, out_h, out_w = (int(rng.integers(1, 24)) for _ in range(4))
+        if k % 4 == 0:
+            out_h, out_w = height, width
+        if k % 5 == 0:
+            height, width = 3 * height + 8, width  # the vertical pass goes first
+        y0, x0 = rng.uniform(0, height / 3), rng.uniform(0, width / 3)
+        region = (y0, rng.uniform(y0, height), x0, rng.uniform(x0, width)) if k % 3 else (0, height, 0, width)
+        if k % 7 == 3:
+            region = (region[1], region[0], region[2], region[3])  # mirrored
+        if k % 11 == 4:
+            region = tuple(map(round, region))
+        numbers = [*map(float, region), float(k % 8), float(k % 8 if k % 6 else (k + 3) % 8), float(k % 9 != 2)]
+        c = 3 if not flat or k % 2 else 2
+        x = [images(rng, stage.in_types[0], (height, width, c))]
+        shape = (out_h, out_w, c)
+        if len(stage.in_types) > 1:
+            x.append(images(rng, DType.FLOAT, (out_h, 1, 1)))
+            shape = (c, out_h, out_w)
+        rows.append(st.Row([*numbers, *stage.numbers], x, [shape]))
+    return rows
+
+
+def test_resample(library):
+    """Every filter up and down, mirrored, whole pixels, both orders of the passes, all types."""
+    rng = np.random.default_rng(2)
+    for stage, kernel in kernels(library, "resample"):
+        st.assert_same(stage, kernel, resample_rows(rng, stage, 120), library.device)
+
+
+def test_resample_refuses_what_the_cpu_refuses(library):
+    stage, kernel = kernels(library, "resample")[0]
+    good = [0.0, 4.0, 0.0, 4.0, 1.0, 1.0, 1.0]
+    nan = [float("nan"), *good[1:]]
+    rows = [
+        st.Row([*nan, *stage.numbers], [np.zeros((4, 4, 3), np.uint8)], [(2, 2, 3)]),
+        st.Row([*good, *stage.numbers], [np.zeros((0, 4, 3), np.uint8)], [(2, 2, 3)]),
+        st.Row([*good, *stage.numbers], [np.zeros((4, 4, 3), np.uint8)], [(0, 2, 3)]),
+        st.Row([*good, *stage.numbers], [np.ones((4, 4, 3), np.uint8)], [(2, 2, 3)]),
+    ]
+    st.assert_same(stage, kernel, rows, library.device)
+    assert [bool(e) for e in st.reference(stage, rows)[1]] == [True, True, False, False]
+
+
+def test_what_has_too_few_channels_is_refused(library):
+    stage, kernel = kernels(library, "resample")[0]
+    numbers = [0.0, 4.0, 0.0, 4.0, 1.0, 1.0, 1.0, *stage.numbers]
+    _, errors = st.run(stage, kernel, [st.Row(numbers, [np.ones((4, 4, 2), np.uint8)], [(2, 2, 3)])], library.device)
+    assert errors == ["expected at least 3 channels, got 2"]
+
+
+def affine_rows(rng, stage, count):
+    rows = []
+    for k in range(count):
+        height, width, out_h, out_w = (int(rng.integers(1, 20)) for _ in range(4))
+        angle, scale = rng.uniform(-3.2, 3.2), rng.uniform(0.3, 2)
+        m = [np.cos(angle) * scale, np.sin(angle), rng.uniform(-9, 9)]
+        m += [-np.sin(angle), np.cos(angle) * scale, rng.uniform(-9, 9)]
+        if k % 3 == 0:
+            m = [rng.choice([1.0, -1.0, 0.7, 1.9]), 0.0, rng.uniform(-4, 12), 0.0, rng.choice([1.0, 0.6, -2.0]), 3.5]
+        if k % 7 == 1:
+            m[2] += 33_000.0  # too far for 16.16 numbers
+            m[0] = -33_000.0 / max(1, out_w // 2)
+        numbers = [*map(float, m), float(k % 2), float(k % 4 > 1), float(rng.choice([0.0, 12.5, -7.0, 300.0]))]
+        c = 3
+        have = 1 if k % 10 == 9 else c
+        x = [images(rng, stage.in_types[0], (height, width, have))]
+        shape = (out_h, out_w, c)
+        if len(stage.in_types) > 1:
+            x.append(images(rng, DType.FLOAT, (out_h, 1, 1)))
+            shape = (c, out_h, out_w)
+        rows.append(st.Row([*numbers, *stage.numbers], x, [shape]))
+    return rows
+
+
+def test_affine(library):
+    """Linear, and the three ways of walking without interpolation, clamped and filled."""
+    rng = np.random.default_rng(3)
+    for stage, kernel in kernels(library, "affine"):
+        st.assert_same(stage, kernel, affine_rows(rng, stage, 120), library.device)
