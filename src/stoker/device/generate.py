@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ..contract.errors import UnsupportedError
 from ..contract.pixel import Instruction
 
 _REGISTERS = ("int32_t", "int64_t", "float", "double")
@@ -141,7 +142,7 @@ def generate(
         sampler: "", "resample" or "affine": how input 0 is sampled.
 
     Raises:
-        TypeError: the sampler does not interpolate the type of input 0.
+        UnsupportedError: the sampler does not interpolate the type of input 0.
     """
     names = {number: name for name, number in op_codes.items()}
     text = _Text(names, bool(sampler))
@@ -149,7 +150,7 @@ def generate(
         text.add(instruction)
     if sampler and in_types[0] not in _SAMPLED:
         known = ", ".join(sorted(_SAMPLED.values()))
-        raise TypeError(f"{sampler}: expected one of {known}, got {_ELEMENTS[in_types[0]]}")
+        raise UnsupportedError(f"{sampler}: expected one of {known}, got {_ELEMENTS[in_types[0]]}")
     sampled = _SAMPLED[in_types[0]] if sampler else ""
     loaded = [i[10] for i in code if names[i[0]] == "Load" and i[9] == 0]
     divides = any(names[i[0]] in _DIVISIONS for i in code)

@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ..contract.errors import DeviceError, UnsupportedError
 from ..contract.step import Native, Stage
 from ..native import _native
+from .compile import compile_kernels
+from .generate import generate
 
 
 class Gpu:
@@ -21,6 +24,7 @@ class Gpu:
     def __init__(self, device: _native.gpu.Device, memory_limit: int) -> None:
         self.device = device
         self.memory_limit = memory_limit
+        self._modules: dict[str, _native.gpu.Module] = {}
 
     @staticmethod
     def open(number: int, memory_limit: int | None = None) -> Gpu:
@@ -32,8 +36,29 @@ class Gpu:
         return Gpu(device, 2**64 - 1 if memory_limit is None else memory_limit)
 
     def stage(self, body: Stage, arguments: tuple[Any, ...]) -> Any:
-        """The kernel of a stage."""
-        raise UnsupportedError(f"this build has no kernels for GPUs: {body!r}")
+        """The kernel of a stage; ``arguments`` are those of ``kernels.stage``."""
+        _, _, code, channels, in_types, out_types, *_ = arguments
+        kind = body.sampler.kind if body.sampler else ""
+        source = generate(code, _native.pixel_ops(), channels, in_types, out_types, kind)
+        functions = self._functions(source.stage, ("stoker_stage",))
+        if source.sampler:
+            functions += self._functions(source.sampler, source.sampler_kernels)
+        return _native.kernels.gpu_stage(*arguments, functions, list(source.uniforms))
+
+    def load(self, source: str) -> _native.gpu.Module:
+        """The compiled kernels of ``source`` (CUDA C++), loaded once."""
+        module = self._modules.get(source)
+        if module is None:
+            module = self._modules[source] = self.device.load(self.compiled(source))
+        return module
+
+    def compiled(self, source: str) -> bytes:
+        """What the device loads for ``source``."""
+        return compile_kernels(source, self.device.architecture)
+
+    def _functions(self, source: str, names: Sequence[str]) -> list[_native.gpu.Function]:
+        module = self.load(source)
+        return [module.function(name) for name in names]
 
     def native(self, body: Native) -> Any:
         """The kernel of a step whose ``gpu`` trait is set."""

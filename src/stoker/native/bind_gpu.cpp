@@ -84,7 +84,7 @@ void bind_gpu(nb::module_& m) {
   nb::class_<gpu::Module>(gpu_module, "Module")
       .def("function", [](gpu::Module& module, const std::string& name, uint32_t dynamic_shared_bytes) {
         return std::const_pointer_cast<gpu::Function>(module.function(name, dynamic_shared_bytes));
-      }, nb::arg("name"), nb::arg("dynamic_shared_bytes") = 0);
+      }, nb::arg("name"), nb::arg("dynamic_shared_bytes") = 0, nb::keep_alive<0, 1>());
   nb::class_<gpu::Device>(gpu_module, "Device")
       .def_prop_ro("number", &gpu::Device::number)
       .def_prop_ro("name", &gpu::Device::name)
