@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ import numpy as np
 from stoker.contract.expr import Compiler, Expr
 from stoker.contract.types import DType
 from stoker.device.generate import StageSource, generate
+from stoker.device.gpu import Gpu
 from stoker.native import _native
 
 HERE = Path(__file__).parent
@@ -64,6 +66,39 @@ class Stage:
         )  # fmt: skip
 
 
+def build(path: Path, library: Path) -> None:
+    """Compile kernels for the CPU."""
+    options = ["-std=c++20", "-O1", "-ffp-contract=off", "-w", "-shared", "-fPIC"]
+    folders = [f"-I{NATIVE}", f"-I{NATIVE}/cuda", f"-I{HERE}"]
+    command = ["g++", *options, *folders, '-DSTOKER_EMULATION="sequential.hpp"', str(path), "-o", str(library)]
+    subprocess.run(command, check=True)
+
+
+class EmulatedGpu(Gpu):
+    """The null device, whose kernels are compiled for the CPU."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(_native.gpu.open_null(), 1 << 30)
+        self.folder = folder
+
+    def compiled(self, source: str) -> bytes:
+        path = self.folder / f"{hashlib.sha256(source.encode()).hexdigest()[:20]}.cpp"
+        if not path.exists():
+            names = [n for n in ENTRIES if n in entries_of(source)]
+            text = "".join(f"#define {n} {n}_body\n" for n in names) + source
+            text += "".join(f"#undef {n}\nSTOKER_EMULATED({n}, {n}_body)\n" for n in names)
+            path.write_text(text)
+            build(path, path.with_suffix(".so"))
+        return str(path.with_suffix(".so")).encode()
+
+
+def entries_of(source: str) -> tuple[str, ...]:
+    """The kernels that generated source has."""
+    if "STOKER_STAGE" in source:
+        return ("stoker_stage",)
+    return ("stoker_walk",) if "STOKER_WARP" in source else ("stoker_weights", "stoker_between")
+
+
 class Library:
     """Generated kernels of many stages, compiled for the CPU at once."""
 
@@ -97,11 +132,7 @@ class Library:
         path = self.folder / "stages.cpp"
         path.write_text(self.text)
         library = path.with_suffix(".so")
-        subprocess.run(
-            ["g++", "-std=c++20", "-O1", "-ffp-contract=off", "-w", "-shared", "-fPIC", f"-I{NATIVE}",
-             f"-I{NATIVE}/cuda", f"-I{HERE}", '-DSTOKER_EMULATION="sequential.hpp"', str(path), "-o", str(library)],
-            check=True,
-        )  # fmt: skip
+        build(path, library)
         self.module = self.device.load(str(library).encode())
 
     def kernels(self) -> list[tuple[Stage, Any]]:

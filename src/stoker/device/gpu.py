@@ -43,7 +43,8 @@ class Gpu:
         functions = self._functions(source.stage, ("stoker_stage",))
         if source.sampler:
             functions += self._functions(source.sampler, source.sampler_kernels)
-        return _native.kernels.gpu_stage(*arguments, functions, list(source.uniforms))
+        everything: tuple[Any, ...] = (*arguments, functions, list(source.uniforms))
+        return _native.kernels.gpu_stage(*everything)
 
     def load(self, source: str) -> _native.gpu.Module:
         """The compiled kernels of ``source`` (CUDA C++), loaded once."""

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whole pipelines with their stages on the null device: the bits of the CPU, whatever the graph."""
+
+from __future__ import annotations
+
+import emulated_stages
+import numpy as np
+import pytest
+
+from stoker import fn, pipeline_def, types
+from stoker.device.gpu import Gpu
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("gpu")
+
+
+@pytest.fixture
+def gpu(folder, monkeypatch):
+    """GPU 0 is the null device."""
+    opened = []
+
+    def open_null(number, memory_limit=None):
+        opened.append(emulated_stages.EmulatedGpu(folder))
+        return opened[-1]
+
+    monkeypatch.setattr(Gpu, "open", staticmethod(open_null))
+    return opened
+
+
+def photographs(count):
+    rng = np.random.default_rng(4)
+    return [rng.integers(0, 256, (int(h), int(w), 3), np.uint8) for h, w in rng.integers(20, 60, (count, 2))]
+
+
+@pipeline_def(batch_size=5, num_threads=2, seed=11)
+def augmented(images, on_gpu):
+    x = fn.external_source(source=lambda info: images[info.idx_in_epoch % len(images)], batch=False)
+    x = fn.random_resized_crop(x, size=(24, 20), device="gpu" if on_gpu else "cpu")
+    x = fn.rotate(x, angle=fn.random.uniform(range=(-40.0, 40.0)), keep_size=True, fill_value=7)
+    x = fn.color_twist(x, brightness=fn.random.uniform(range=(0.6, 1.4)), saturation=0.7, contrast=1.2)
+    normal = fn.crop_mirror_normalize(
+        x, mirror=fn.random.coin_flip(), mean=[120.0, 110.0, 100.0], std=[60.0, 50.0, 55.0], dtype=types.FLOAT16
+    )
+    return (
+        normal,
+        fn.resize(x, resize_x=31, resize_y=9, interp_type=types.INTERP_LANCZOS3),
+        fn.transpose(x, perm=[2, 0, 1]),
+    )
+
+
+def test_an_augmentation_chain(gpu):
+    images = photographs(17)
+    with augmented(images, False) as pipe:
+        want = [[o.as_array() for o in pipe.run()] for _ in range(4)]
+    with augmented(images, True, device_id=0) as pipe:
+        for batch in want:
+            for got, expected in zip(pipe.run(), batch, strict=True):
+                assert got.device != "cpu"
+                np.testing.assert_array_equal(got.as_cpu().as_array(), expected)
+    assert len(gpu) == 1
