@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from stoker import ArgumentError, DataError, Pipeline, StateError, UnsupportedError, fn, types
+from stoker import ArgumentError, DataError, Pipeline, StateError, fn, types
 
 
 def pipeline(batch_size: int = 2, depth: int = 2, asynchronous: bool = True, **source: Any) -> Pipeline:
@@ -290,11 +290,6 @@ def test_arguments_that_do_not_fit_are_refused_at_their_line(arguments: dict[str
     with pytest.raises(ArgumentError, match=text) as error:
         pipeline(**arguments)
     assert "test_external_source.py" in str(error.value)
-
-
-def test_parallel_sources_are_refused() -> None:
-    with pytest.raises(UnsupportedError, match="expected parallel=False, got True"):
-        pipeline(source=by_number, parallel=True)
 
 
 # ---- by hand ----

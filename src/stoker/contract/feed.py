@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +27,39 @@ class BatchInfo:
 
     iteration: int
     epoch_idx: int
+
+
+class Workers(Protocol):
+    """Processes that Python code runs in beside this one."""
+
+    @property
+    def count(self) -> int:
+        """How many."""
+        ...
+
+    def add(self, producer: Callable[[Any], Any], *, stateful: bool) -> int:
+        """Make a producer known, before the start; its number. A stateful one stays in one process."""
+        ...
+
+    def submit(self, producer: int, request: Any) -> Any:
+        """Ask a producer for something; what :meth:`result` takes."""
+        ...
+
+    def result(self, task: Any) -> Any:
+        """Wait for what was asked for."""
+        ...
+
+    def ready(self, task: Any) -> bool:
+        """Whether :meth:`result` would not have to wait."""
+        ...
+
+    def wait(self) -> None:
+        """Wait until something has come, or for a moment."""
+        ...
+
+    def drop(self, task: Any) -> None:
+        """Its result is not, or no longer, wanted."""
+        ...
 
 
 def to_array(data: Any) -> npt.NDArray[Any]:

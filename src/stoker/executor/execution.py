@@ -27,6 +27,7 @@ from .report import Meter, Report
 from .run import Failure, Feeds, InFlight, OpenGpu, Replay, Run, Supply, specs_of
 from .schedule import AtEnd, Rows, Schedule
 from .state import facts, require_resumable, require_same
+from .workers import Workers, WorkerSettings
 
 _TRIAL = 4  # batches that pay for what is only done once
 _TINY_NS = 15_000
@@ -45,6 +46,7 @@ class Settings:
     passes: frozenset[str] = frozenset(PASSES)
     gpu: OpenGpu | Literal[False] | None = None  # False: what is placed on a GPU runs on the CPU
     on_error: OnError = field(default_factory=OnError)
+    workers: WorkerSettings = field(default_factory=WorkerSettings)
 
 
 @dataclass(slots=True)  # made for every batch: freezing would triple its cost
@@ -122,6 +124,7 @@ class Execution:
         needed = graph.needed()
         opened = {n.id: _open(n) for n in graph.nodes if n.id in needed and n.operator.kind == "source"}
         self._feeders = {k: v for k, v in opened.items() if hasattr(v, "pull")}
+        self._workers = self._open_workers()
         self.sources: dict[int, OpenSource] = {k: v for k, v in opened.items() if isinstance(v, OpenSource)}
         self.schedule = Schedule(self.sources, tuple(self.sources), settings.seed)
         self._failures = Failures(graph, settings.on_error, self.schedule, self.sources, bool(self._feeders))
@@ -140,6 +143,26 @@ class Execution:
         self.mark = self._mark()
         with contextlib.suppress(Undeclared):
             self.plan = self._make_plan(graph, {})
+
+    def _open_workers(self) -> Workers | None:
+        """Processes for the sources that want them; they start with the first batch, before the run's threads."""
+        wanting = {node: feeder for node, feeder in self._feeders.items() if feeder.parallel}
+        if not wanting:
+            return None
+        workers = Workers(self.settings.workers)
+        for number, feeder in wanting.items():
+            try:
+                feeder.use(workers)
+            except ArgumentError as error:
+                node = self.graph.nodes[number]
+                raise ArgumentError(message(node.operator.name, str(error), source=node.source)) from error
+        return workers
+
+    @_alone
+    def start_workers(self) -> None:
+        """Start the worker processes now, if a source needs any."""
+        if self._workers is not None:
+            self._workers.start()
 
     # ---- planning ----
 
@@ -530,6 +553,8 @@ class Execution:
     def close(self) -> None:
         """Stop; idempotent. May be called from any thread, also from the user's code that a pipeline runs."""
         self._closed = True
+        if self._workers is not None:
+            self._workers.close()
         if self._run is not None:
             self._run.close()
         # After the threads that write into its memory have ended. A thread that is in `next` does it when it leaves.

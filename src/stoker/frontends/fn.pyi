@@ -413,6 +413,14 @@ def external_source(
     Types that are not declared are found with the first batch; they must not change after it. A sequence, and a
     callback that is told where it is, can be resumed from a state; other sources say that they cannot.
 
+    With ``parallel=True`` the source runs in the pipeline's worker processes (``py_num_workers``,
+    ``py_start_method="fork"`` or ``"spawn"``), ahead of the run, and its arrays come back in shared memory: the same
+    batches in the same order, whatever the number of processes. A function has to take its one argument; the rows of a
+    batch (``batch=False``), or whole batches, are shared out over the processes. An iterable or a generator function
+    is gone through by one of them. What the source raises is raised here, with the process's traceback as its cause. A
+    process that dies fails the batch it was at and is replaced. With ``"spawn"``, what cannot be pickled is refused
+    when the pipeline is built, unless ``py_callback_pickler`` can do it.
+
     Args:
         source: Iterable, generator function or callback; None: fed by hand, by `name`.
         num_outputs: Number of outputs; if given, a tuple of nodes is returned.
@@ -426,7 +434,8 @@ def external_source(
         repeat_last: Fed by hand: use the last batch again when no other was fed.
         blocking: Fed by hand: wait for another thread to feed data.
         no_copy: Read arrays in place; they must not change until their batch is delivered.
-        parallel: Not supported: the source runs in this process.
+        parallel: Run the source in the pipeline's `py_num_workers` processes.
+        prefetch_queue_depth: With `parallel`: batches that are made ahead there; 2 by default.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
         preserve: Run the operator also if its output is not used.
@@ -468,6 +477,14 @@ def external_source(
     Types that are not declared are found with the first batch; they must not change after it. A sequence, and a
     callback that is told where it is, can be resumed from a state; other sources say that they cannot.
 
+    With ``parallel=True`` the source runs in the pipeline's worker processes (``py_num_workers``,
+    ``py_start_method="fork"`` or ``"spawn"``), ahead of the run, and its arrays come back in shared memory: the same
+    batches in the same order, whatever the number of processes. A function has to take its one argument; the rows of a
+    batch (``batch=False``), or whole batches, are shared out over the processes. An iterable or a generator function
+    is gone through by one of them. What the source raises is raised here, with the process's traceback as its cause. A
+    process that dies fails the batch it was at and is replaced. With ``"spawn"``, what cannot be pickled is refused
+    when the pipeline is built, unless ``py_callback_pickler`` can do it.
+
     Args:
         source: Iterable, generator function or callback; None: fed by hand, by `name`.
         num_outputs: Number of outputs; if given, a tuple of nodes is returned.
@@ -481,7 +498,8 @@ def external_source(
         repeat_last: Fed by hand: use the last batch again when no other was fed.
         blocking: Fed by hand: wait for another thread to feed data.
         no_copy: Read arrays in place; they must not change until their batch is delivered.
-        parallel: Not supported: the source runs in this process.
+        parallel: Run the source in the pipeline's `py_num_workers` processes.
+        prefetch_queue_depth: With `parallel`: batches that are made ahead there; 2 by default.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
         preserve: Run the operator also if its output is not used.

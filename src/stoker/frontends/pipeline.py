@@ -30,9 +30,8 @@ if TYPE_CHECKING:  # what plans and runs is imported when the first pipeline is 
 # Arguments of DALI's Pipeline that choose between its executors: accepted, there is one way to run here.
 _ACCEPTED = frozenset({
     "exec_dynamic", "experimental_exec_dynamic", "bytes_per_sample", "set_affinity", "max_streams",
-    "default_cuda_stream_priority", "enable_memory_stats", "enable_checkpointing", "py_num_workers",
-    "py_start_method", "py_callback_pickler", "output_dtype", "output_ndim", "output_layout", "stream_policy",
-    "concurrency",
+    "default_cuda_stream_priority", "enable_memory_stats", "enable_checkpointing", "output_dtype", "output_ndim",
+    "output_layout", "stream_policy", "concurrency",
 })  # fmt: skip
 
 
@@ -58,6 +57,10 @@ class Pipeline:
         error_limit: the share of an epoch's rows that may be replaced or skipped; one more raises. By default 0.01
             with "replace", and all with "skip".
         uneven_ranks: allows "skip" with several shards, whose batches then are equal in number but not in rows.
+        py_num_workers: processes for sources with ``parallel=True``.
+        py_start_method: "fork" or "spawn": how they start.
+        py_callback_pickler: what sends a source to spawned processes: an object with ``dumps`` and ``loads`` (such as
+            the module cloudpickle), or a tuple of it and keyword arguments for each. By default pickle.
     """
 
     def __init__(
@@ -74,6 +77,9 @@ class Pipeline:
         on_error: str = "raise",
         error_limit: float | None = None,
         uneven_ranks: bool = False,
+        py_num_workers: int = 1,
+        py_start_method: str = "fork",
+        py_callback_pickler: Any = None,
         passes: frozenset[str] | None = None,
         gpu_memory_limit: int | None = None,
         without_gpu: str | None = None,
@@ -100,6 +106,7 @@ class Pipeline:
         self._passes = passes
         self._checkpoint = checkpoint
         self._on_error = (_action(on_error), _share(error_limit), bool(uneven_ranks))
+        self._workers = (py_num_workers, py_start_method, py_callback_pickler)
         self._builder = GraphBuilder()
         self._outputs: tuple[Any, ...] | None = None
         self._defining = False
@@ -141,13 +148,16 @@ class Pipeline:
     def _make_execution(self) -> Execution:
         from ..executor.execution import Execution, Settings
         from ..executor.failures import OnError
+        from ..executor.workers import WorkerSettings
         from ..graph.plan import PASSES
 
         passes = frozenset(PASSES) if self._passes is None else self._passes
+        workers = WorkerSettings(*self._workers)
+        workers.check()
         graph = self.graph
         on_error = OnError(*self._on_error)
         gpu = self._open_gpu(graph)
-        run = Settings(self._batch_size, self._threads, self._seed, self._depth, passes, gpu, on_error)
+        run = Settings(self._batch_size, self._threads, self._seed, self._depth, passes, gpu, on_error, workers)
         execution = Execution(graph, find, run)
         if self._checkpoint is not None:
             execution.set_state(self._checkpoint)
@@ -170,6 +180,13 @@ class Pipeline:
                 raise
             warnings.warn(f"no GPU is used: {error}. The results on the CPU are the same", RuntimeWarning, stacklevel=5)
             return False
+
+    def start_py_workers(self) -> None:
+        """Start the processes of sources with ``parallel=True`` now; else they start with the first batch.
+
+        With ``py_start_method="fork"`` they are copies of this process as it is at that moment.
+        """
+        self.execution.start_workers()
 
     @property
     def execution(self) -> Execution:

@@ -6,14 +6,14 @@ from __future__ import annotations
 import inspect
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..contract.batch import Batch
 from ..contract.errors import ArgumentError, DataError, Source, StateError, message
-from ..contract.feed import BatchInfo, SampleInfo, to_array
+from ..contract.feed import Workers, to_array
 from ..contract.operator import Spec
 from ..contract.types import DType
 from ._declared import Declared
@@ -32,6 +32,11 @@ class Feeder:
         self._declared = declared
         self._copies = copies
         self._gave = False
+
+    parallel = False  # whether it needs worker processes
+
+    def use(self, workers: Workers) -> None:
+        """Have the source run in these processes."""
 
     @property
     def specs(self) -> tuple[Spec, ...]:
@@ -83,7 +88,7 @@ class Feeder:
     def _batch(self, data: Any, limit: int) -> tuple[Column, ...]:
         """A batch as columns."""
         count = len(self._declared.outputs)
-        columns = self._split(data, count, "batches")
+        columns = split(data, count, "batches")
         made = tuple(self._column(i, c) for i, c in enumerate(columns))
         rows = len(made[0])
         if rows == 0:
@@ -99,29 +104,14 @@ class Feeder:
     def _rows(self, samples: Sequence[Any]) -> tuple[Column, ...]:
         """Single rows as columns."""
         count = len(self._declared.outputs)
-        parts = [self._split(s, count, "values") for s in samples]
+        parts = [split(s, count, "values") for s in samples]
         self._gave = True
         return tuple([self._row(i, p[i], r) for r, p in enumerate(parts)] for i in range(count))
 
-    @staticmethod
-    def _split(data: Any, count: int, what: str) -> Sequence[Any]:
-        if count == 1:
-            return data if isinstance(data, tuple) and len(data) == 1 else (data,)
-        if not isinstance(data, (tuple, list)) or len(data) != count:
-            got = f"{len(data)}" if isinstance(data, (tuple, list)) else f"one {type(data).__name__}"
-            raise DataError(f"expected a tuple of {count} {what}, one per output, got {got}")
-        return data
-
     def _column(self, output: int, data: Any) -> Column:
-        if isinstance(data, Batch):
-            data = data.as_array() if data.is_dense else list(data)
-        if isinstance(data, (list, tuple)):
+        data = as_column(data)
+        if isinstance(data, list):
             return [self._row(output, x, r) for r, x in enumerate(data)]
-        if not (isinstance(data, np.ndarray) or hasattr(data, "__dlpack__")) or getattr(data, "ndim", 1) == 0:
-            raise DataError(
-                f"expected a batch (a list with a value per row, or an array with the rows on its first axis), got "
-                f"{type(data).__name__}. Pass batch=False for a source of single rows"
-            )
         array = self._own(data)
         self._declared.check(output, array, 1, "")
         return array
@@ -143,6 +133,30 @@ class Feeder:
         return array if fresh or not self._copies else array.copy()
 
 
+def split(data: Any, count: int, what: str) -> Sequence[Any]:
+    """What a source gave, per output."""
+    if count == 1:
+        return data if isinstance(data, tuple) and len(data) == 1 else (data,)
+    if not isinstance(data, (tuple, list)) or len(data) != count:
+        got = f"{len(data)}" if isinstance(data, (tuple, list)) else f"one {type(data).__name__}"
+        raise DataError(f"expected a tuple of {count} {what}, one per output, got {got}")
+    return data
+
+
+def as_column(data: Any) -> Any:
+    """A batch of one output: a list with a value per row, or something with the rows on its first axis."""
+    if isinstance(data, Batch):
+        return data.as_array() if data.is_dense else list(data)
+    if isinstance(data, (list, tuple)):
+        return list(data)
+    if not (isinstance(data, np.ndarray) or hasattr(data, "__dlpack__")) or getattr(data, "ndim", 1) == 0:
+        raise DataError(
+            f"expected a batch (a list with a value per row, or an array with the rows on its first axis), got "
+            f"{type(data).__name__}. Pass batch=False for a source of single rows"
+        )
+    return data
+
+
 def _scalar(x: Any, dtype: DType) -> Any:
     """A Python number in the declared type, if that holds it; a float rounds to another float."""
     array = np.asarray(x, dtype.numpy)
@@ -155,87 +169,112 @@ def _shared(a: Any, b: Any) -> bool:
     return bool(np.may_share_memory(a, b))
 
 
-class IterableFeeder(Feeder):
-    """From an iterator. ``make`` begins a new one; None if that is not possible."""
+class Items:
+    """What an iterable or a generator function gives, one after the other, with its ends and beginnings.
 
-    def __init__(self, declared: Declared, source: Any, make: Callable[[], Iterator[Any]] | None, *, by_batch: bool,
-                 cycle: str | None, copies: bool) -> None:  # fmt: skip
-        super().__init__(declared, copies=copies)
-        self._source = source
-        self._make = make
-        self._by_batch = by_batch
-        self._cycle = cycle
-        self._iterator: Iterator[Any] | None = iter(source) if make is None else None
-        self._taken = 0  # since the beginning of the data
-        self._ended = False
+    Args:
+        source: the iterable, or the generator function.
+        cycle: what happens at the end: "quiet" begins again, "no" has ended for good, None and "raise" wait for reset.
+    """
+
+    def __init__(self, source: Any, cycle: str | None) -> None:
+        self.source = source
+        self.cycle = cycle
+        self.once = isinstance(source, Iterator)
+        self._iterator: Iterator[Any] | None = None
+        self.taken = 0  # since the beginning of the data
+        self.ended = False
         self._spent = False  # ended for good, yet asked to begin again
 
-    @property
-    def position(self) -> Any:
-        return self._taken
-
-    def pull(self, count: int, epoch: int) -> tuple[Column, ...]:
+    def take(self) -> Any:
+        """The next item; StopIteration at the end."""
         if self._spent:
             raise StateError(
                 "the source of `external_source` is an iterator, which has ended and cannot begin again. Pass the "
                 "iterable or the generator function itself"
             )
-        if self._by_batch:
-            return self._batch(self._next(), count)
-        samples: list[Any] = []
-        while len(samples) < count:
-            try:
-                samples.append(self._next())
-            except StopIteration:
-                if not samples:
-                    raise
-                break
-        return self._rows(samples)
-
-    def _next(self) -> Any:
-        if self._ended:
+        if self.ended:
             raise StopIteration
         if self._iterator is None:
-            assert self._make is not None
-            self._iterator = self._make()
+            self._iterator = self.source() if inspect.isgeneratorfunction(self.source) else iter(self.source)
         try:
             item = next(self._iterator)
         except StopIteration:
-            if self._taken == 0:
-                self._ended = True
+            if self.taken == 0:
+                self.ended = True
                 raise DataError("expected data from the source, got none: it ended at once") from None
-            if self._cycle != "quiet":
-                self._ended = True
+            if self.cycle != "quiet":
+                self.ended = True
                 raise
             self._begin()
-            return self._next()
-        self._taken += 1
+            return self.take()
+        self.taken += 1
         return item
 
+    def take_rows(self, count: int) -> list[Any]:
+        """At most ``count`` items; StopIteration if there is none."""
+        rows: list[Any] = []
+        while len(rows) < count:
+            try:
+                rows.append(self.take())
+            except StopIteration:
+                if not rows:
+                    raise
+                break
+        return rows
+
     def _begin(self) -> None:
-        self._iterator, self._taken, self._ended = None, 0, False
+        self._iterator, self.taken, self.ended = None, 0, False
 
     def reset(self) -> None:
-        if self._cycle == "no" or (self._taken == 0 and not self._ended):
+        """Begin an epoch."""
+        if self.cycle == "no" or (self.taken == 0 and not self.ended):
             return
-        if self._make is not None:
-            self._begin()
+        if self.once:
+            self._spent = self.ended
         else:
-            self._spent = self._ended
+            self._begin()
 
-    def _sequence(self) -> bool:
-        return hasattr(self._source, "__getitem__") and hasattr(self._source, "__len__")
+    @property
+    def is_sequence(self) -> bool:
+        """Whether it can go on from a place."""
+        return hasattr(self.source, "__getitem__") and hasattr(self.source, "__len__")
+
+    def seek(self, taken: int) -> None:
+        """Go on after ``taken`` items of a sequence."""
+        self._begin()
+        self.taken = taken
+        self._iterator = (self.source[i] for i in range(taken, len(self.source)))
+
+
+class IterableFeeder(Feeder):
+    """From an iterable or a generator function."""
+
+    def __init__(self, declared: Declared, items: Items, *, by_batch: bool, copies: bool) -> None:
+        super().__init__(declared, copies=copies)
+        self._items = items
+        self._by_batch = by_batch
+
+    @property
+    def position(self) -> Any:
+        return self._items.taken
+
+    def pull(self, count: int, epoch: int) -> tuple[Column, ...]:
+        if self._by_batch:
+            return self._batch(self._items.take(), count)
+        return self._rows(self._items.take_rows(count))
+
+    def reset(self) -> None:
+        self._items.reset()
 
     def require_resumable(self, source: Source | None) -> None:
-        if not self._sequence():
+        if not self._items.is_sequence:
             super().require_resumable(source)
 
     def seek(self, position: Any) -> None:
-        if not self._sequence():
+        if not self._items.is_sequence:
             super().seek(position)
-        self._begin()
-        self._taken = int(position)
-        self._iterator = (self._source[i] for i in range(self._taken, len(self._source)))
+        self._items.seek(int(position))
 
 
 class CallbackFeeder(Feeder):
@@ -330,65 +369,3 @@ class HandFeeder(Feeder):
             self._last = self._queue.popleft()
         assert self._last is not None
         return self._last
-
-
-# ---- which one ----
-
-
-def choose_feeder(args: Mapping[str, Any], declared: Declared) -> Feeder:
-    """The feeder for ``source``; ArgumentError if it is none that can be used."""
-    source, copies = args["source"], not args["no_copy"]
-    by_batch = args["batch"] is not False
-    cycle = _cycle(args["cycle"])
-    if source is None:
-        if cycle is not None or args["batch"] is not None:
-            raise ArgumentError("expected a `source` beside `cycle` or `batch`, got none")
-        name = args["name"] or "name"
-        return HandFeeder(declared, name, repeats=args["repeat_last"], waits=args["blocking"], copies=copies)
-    if inspect.isgeneratorfunction(source):
-        if _required(source):
-            raise ArgumentError("expected a generator function without arguments as `source`")
-        return IterableFeeder(declared, source, source, by_batch=by_batch, cycle=cycle, copies=copies)
-    if isinstance(source, Iterable) or (hasattr(source, "__getitem__") and hasattr(source, "__len__")):
-        once = isinstance(source, Iterator)
-        if once and cycle in ("quiet", "raise"):
-            raise ArgumentError(
-                "expected an iterable that can begin again for `cycle`, got an iterator. Pass the iterable, or the "
-                "generator function itself"
-            )
-        make = None if once else lambda: iter(source)
-        return IterableFeeder(declared, source, make, by_batch=by_batch, cycle=cycle, copies=copies)
-    if not callable(source):
-        raise ArgumentError(f"expected an iterable or a function as `source`, got {type(source).__name__}")
-    if cycle is not None:
-        raise ArgumentError("`cycle` is for iterables, got a function, which raises StopIteration to end an epoch")
-    return CallbackFeeder(declared, source, _tells(source, args, by_batch), by_batch=by_batch, copies=copies)
-
-
-def _cycle(value: Any) -> str | None:
-    known = {None: None, False: "no", True: "quiet", "no": "no", "quiet": "quiet", "raise": "raise"}
-    try:
-        return known[value]
-    except (KeyError, TypeError):
-        raise ArgumentError(f'expected "no", "quiet" or "raise" as `cycle`, got {value!r}') from None
-
-
-def _required(function: Callable[..., Any]) -> int:
-    """How many arguments a call has to give."""
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):  # some built-in functions do not tell
-        return 0
-    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return sum(p.kind in kinds and p.default is p.empty for p in parameters)
-
-
-def _tells(function: Callable[..., Any], args: Mapping[str, Any], by_batch: bool) -> Callable[..., Any] | None:
-    count = _required(function)
-    if count > 1:
-        raise ArgumentError(f"expected a function of no or one argument as `source`, got one of {count}")
-    if count == 0:
-        return None
-    if not by_batch:
-        return SampleInfo
-    return (lambda sample, row, batch, epoch: BatchInfo(batch, epoch)) if args["batch_info"] else (lambda *at: at[2])

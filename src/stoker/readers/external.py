@@ -6,12 +6,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..contract.errors import ArgumentError, UnsupportedError
+from ..contract.errors import ArgumentError
 from ..contract.lowering import Lowering
 from ..contract.operator import Operator, Spec, arg
 from ..contract.step import Value
+from ._choice import choose_feeder
 from ._declared import Declared
-from ._feeding import Feeder, choose_feeder
+from ._feeding import Feeder
 
 
 class ExternalSource(Operator, name="external_source"):
@@ -26,12 +27,21 @@ class ExternalSource(Operator, name="external_source"):
 
     Types that are not declared are found with the first batch; they must not change after it. A sequence, and a
     callback that is told where it is, can be resumed from a state; other sources say that they cannot.
+
+    With ``parallel=True`` the source runs in the pipeline's worker processes (``py_num_workers``,
+    ``py_start_method="fork"`` or ``"spawn"``), ahead of the run, and its arrays come back in shared memory: the same
+    batches in the same order, whatever the number of processes. A function has to take its one argument; the rows of a
+    batch (``batch=False``), or whole batches, are shared out over the processes. An iterable or a generator function
+    is gone through by one of them. What the source raises is raised here, with the process's traceback as its cause. A
+    process that dies fails the batch it was at and is replaced. With ``"spawn"``, what cannot be pickled is refused
+    when the pipeline is built, unless ``py_callback_pickler`` can do it.
     """
 
     inputs = (0, 0)
     positional = ("source", "num_outputs")
     kind = "source"
     pure = True
+    incidental = ("cuda_stream", "no_copy", "parallel", "prefetch_queue_depth", "use_copy_kernel")
     source = arg("object", None, doc="Iterable, generator function or callback; None: fed by hand, by `name`.")
     num_outputs = arg("int", None, doc="Number of outputs; if given, a tuple of nodes is returned.")
     cycle = arg(
@@ -46,18 +56,13 @@ class ExternalSource(Operator, name="external_source"):
     repeat_last = arg("bool", False, doc="Fed by hand: use the last batch again when no other was fed.")
     blocking = arg("bool", False, doc="Fed by hand: wait for another thread to feed data.")
     no_copy = arg("bool", False, doc="Read arrays in place; they must not change until their batch is delivered.")
-    parallel = arg("bool", False, doc="Not supported: the source runs in this process.")
-    prefetch_queue_depth = arg("int", None, doc="Accepted: the pipeline's prefetch_queue_depth holds.")
+    parallel = arg("bool", False, doc="Run the source in the pipeline's `py_num_workers` processes.")
+    prefetch_queue_depth = arg("int", None, doc="With `parallel`: batches that are made ahead there; 2 by default.")
     cuda_stream = arg("object", None, doc="Accepted; for the GPU.")
     use_copy_kernel = arg("bool", None, doc="Accepted; for the GPU.")
 
     def validate(self, args: Mapping[str, Any]) -> None:
         """Check what does not depend on the data."""
-        if args["parallel"]:
-            raise UnsupportedError(
-                "expected parallel=False, got True: sources run in this process. Use `fn.readers`, or a source that "
-                "does its work in processes of its own"
-            )
         if args["num_outputs"] is not None and args["num_outputs"] < 1:
             raise ArgumentError(f"expected `num_outputs` >= 1, got {args['num_outputs']}")
         if args["source"] is not None and (args["repeat_last"] or args["blocking"]):

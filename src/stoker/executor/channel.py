@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Messages between this process and a worker process, and arrays in memory that both see.
+
+Nothing here has a name that other programs could see: memory is anonymous and its descriptor travels over the socket,
+so that nothing is left behind however a process ends.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import pickle
+import socket
+import struct
+from collections import deque
+from typing import Any
+
+import numpy as np
+
+_HEADER = struct.Struct("<q")
+_READ = 1 << 16
+_ANCILLARY = socket.CMSG_SPACE(16 * np.dtype(np.int32).itemsize)
+_ALIGNMENT = 64
+_PAGE = mmap.PAGESIZE
+
+
+class Closed(Exception):
+    """The other side has gone."""
+
+
+class Message:
+    """A message on its way out; after Ctrl-C, :meth:`Channel.send` takes it up where it stands."""
+
+    __slots__ = ("data", "sent")
+
+    def __init__(self, content: Any) -> None:
+        body = pickle.dumps(content, protocol=pickle.HIGHEST_PROTOCOL)
+        self.data = _HEADER.pack(len(body)) + body
+        self.sent: list[int] = []
+
+
+class Channel:
+    """One end of a socket. Ctrl-C at any point neither loses nor repeats a message."""
+
+    def __init__(self, end: socket.socket) -> None:
+        self._socket = end
+        self._raw: list[Any] = []  # what was received and not yet taken apart: (bytes, descriptors beside them, ...)
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def close(self) -> None:
+        self._socket.close()
+        for *_, ancillary in ((r[0], r[1]) for r in self._raw):
+            for fd in _descriptors(ancillary):
+                os.close(fd)
+        self._raw.clear()
+
+    def send(self, message: Message, fd: int | None = None) -> None:
+        """Send what has not been sent yet; ``fd`` goes with the first byte."""
+        while (done := sum(message.sent)) < len(message.data):
+            rest = message.data[done:]
+            try:
+                # `extend` and `map` are one call: no signal handler runs between sending and noting that it was sent.
+                if fd is not None and not done:
+                    ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, np.int32(fd).tobytes())]
+                    message.sent.extend(map(self._socket.sendmsg, ([rest],), (ancillary,)))
+                else:
+                    message.sent.extend(map(self._socket.send, (rest,)))
+            except OSError as error:
+                raise Closed from error
+
+    def receive(self) -> None:
+        """Wait for bytes and take what there is.
+
+        Raises:
+            Closed: the other side has gone.
+        """
+        try:
+            self._raw.extend(map(self._socket.recvmsg, (_READ,), (_ANCILLARY,)))
+        except OSError as error:
+            raise Closed from error
+        if not self._raw[-1][0] and not self._raw[-1][1]:
+            self._raw.pop()
+            raise Closed
+
+    def messages(self) -> list[tuple[Any, Any]]:
+        """The whole messages that have come, and the descriptor beside each; the same until :meth:`forget`."""
+        return self._parse()[0] if self._raw else []
+
+    def forget(self) -> None:
+        """Drop what :meth:`messages` gave: it has been dealt with."""
+        _, rest, ancillary = self._parse()
+        self._raw[:] = [(rest, ancillary)] if rest or ancillary else []
+
+    def _parse(self) -> tuple[list[tuple[Any, Any]], bytes, list[Any]]:
+        data = b"".join(r[0] for r in self._raw)
+        fds = deque(fd for r in self._raw for fd in _descriptors(r[1]))
+        found, at = [], 0
+        while len(data) - at >= _HEADER.size:
+            (size,) = _HEADER.unpack_from(data, at)
+            if len(data) - at - _HEADER.size < size:
+                break
+            content = pickle.loads(data[at + _HEADER.size : at + _HEADER.size + size])
+            carries = isinstance(content, tuple) and bool(content) and content[-1] is WITH_DESCRIPTOR
+            found.append((content, fds.popleft() if carries else None))
+            at += _HEADER.size + size
+        rest = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, np.array(fds, np.int32).tobytes())] if fds else []
+        return found, data[at:], rest
+
+
+class _WithDescriptor:
+    """Ends a message that a descriptor travels with."""
+
+    def __reduce__(self) -> str:
+        return "WITH_DESCRIPTOR"
+
+
+WITH_DESCRIPTOR = _WithDescriptor()
+
+
+def _descriptors(ancillary: Any) -> list[int]:
+    return [int(fd) for _, _, data in ancillary for fd in np.frombuffer(data[: len(data) // 4 * 4], np.int32)]
+
+
+# ---- arrays in shared memory ----
+
+
+class Leaf:
+    """Where an array lies in a block."""
+
+    __slots__ = ("dtype", "offset", "shape")
+
+    def __init__(self, dtype: str, shape: tuple[int, ...], offset: int) -> None:
+        self.dtype, self.shape, self.offset = dtype, shape, offset
+
+    def __reduce__(self) -> Any:
+        return Leaf, (self.dtype, self.shape, self.offset)
+
+
+def lay_out(data: Any, arrays: list[tuple[int, Any]], at: int = 0) -> tuple[Any, int]:
+    """``data`` (lists and tuples of arrays and other things) with a :class:`Leaf` for every array; the bytes needed."""
+    if isinstance(data, np.ndarray):
+        arrays.append((at, data))
+        return Leaf(data.dtype.str, data.shape, at), -(-(at + data.nbytes) // _ALIGNMENT) * _ALIGNMENT
+    if isinstance(data, (list, tuple)):
+        made = []
+        for item in data:
+            one, at = lay_out(item, arrays, at)
+            made.append(one)
+        return (tuple(made) if isinstance(data, tuple) else made), at
+    return data, at
+
+
+def write(block: np.ndarray[Any, Any], arrays: list[tuple[int, Any]]) -> None:
+    """Put the arrays where :func:`lay_out` said."""
+    for at, array in arrays:
+        if array.nbytes:
+            block[at : at + array.nbytes].view(array.dtype).reshape(array.shape)[...] = array
+
+
+def read(data: Any, base: np.ndarray[Any, Any] | None) -> Any:
+    """The arrays again, without a copy; ``base`` is the block's bytes, which they keep."""
+    if isinstance(data, Leaf):
+        dtype = np.dtype(data.dtype)
+        if base is None:  # nothing but empty arrays
+            return np.empty(data.shape, dtype)
+        size = int(np.prod(data.shape, dtype=np.int64)) * dtype.itemsize
+        return base[data.offset : data.offset + size].view(dtype).reshape(data.shape)
+    if isinstance(data, (list, tuple)):
+        made = [read(x, base) for x in data]
+        return tuple(made) if isinstance(data, tuple) else made
+    return data
+
+
+def make_block(size: int) -> tuple[int, np.ndarray[Any, Any]]:
+    """New memory of at least ``size`` bytes: its descriptor and its bytes. It may be sent to another process."""
+    size = -(-max(size + size // 4, _PAGE) // _PAGE) * _PAGE  # room to grow: rows differ in size
+    fd = os.memfd_create("stoker-rows", os.MFD_CLOEXEC)
+    try:
+        os.ftruncate(fd, size)
+        return fd, map_block(fd)
+    except BaseException:
+        os.close(fd)
+        raise
+
+
+def map_block(fd: int) -> np.ndarray[Any, Any]:
+    """The bytes behind a descriptor, which may be closed afterwards."""
+    return np.frombuffer(mmap.mmap(fd, 0), np.uint8)
+
+
+class Lease:
+    """Stands behind all arrays that lie in a block: when it is gone, the block is free again."""
+
+    __slots__ = ("__array_interface__", "__weakref__", "_base")
+
+    def __init__(self, base: np.ndarray[Any, Any]) -> None:
+        self._base = base
+        self.__array_interface__ = base.__array_interface__

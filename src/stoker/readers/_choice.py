@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which feeder serves a source."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from ..contract.errors import ArgumentError
+from ..contract.feed import BatchInfo, SampleInfo
+from ._declared import Declared
+from ._feeding import CallbackFeeder, Feeder, HandFeeder, Items, IterableFeeder
+from ._parallel import ParallelCalls, ParallelItems
+
+_AHEAD = 2  # batches that worker processes make ahead, unless told otherwise
+
+
+def choose_feeder(args: Mapping[str, Any], declared: Declared) -> Feeder:
+    """The feeder for ``source``; ArgumentError if it is none that can be used."""
+    source, copies = args["source"], not args["no_copy"]
+    by_batch = args["batch"] is not False
+    cycle = _cycle(args["cycle"])
+    if source is None:
+        if cycle is not None or args["batch"] is not None or args["parallel"]:
+            raise ArgumentError("expected a `source` beside `cycle`, `batch` or `parallel`, got none")
+        name = args["name"] or "name"
+        return HandFeeder(declared, name, repeats=args["repeat_last"], waits=args["blocking"], copies=copies)
+    ahead = _AHEAD if args["prefetch_queue_depth"] is None else args["prefetch_queue_depth"]
+    if ahead < 1:
+        raise ArgumentError(f"expected `prefetch_queue_depth` >= 1, got {ahead}")
+    if inspect.isgeneratorfunction(source) or _iterable(source):
+        items = _items(source, cycle, parallel=args["parallel"])
+        if args["parallel"]:
+            return ParallelItems(declared, items, by_batch=by_batch, ahead=ahead)
+        return IterableFeeder(declared, items, by_batch=by_batch, copies=copies)
+    if not callable(source):
+        raise ArgumentError(f"expected an iterable or a function as `source`, got {type(source).__name__}")
+    if cycle is not None:
+        raise ArgumentError("`cycle` is for iterables, got a function, which raises StopIteration to end an epoch")
+    tells = _tells(source, args, by_batch)
+    if args["parallel"]:
+        if tells is None:
+            raise ArgumentError(
+                "expected a function of one argument (what to make) as `source` beside parallel=True, got one of none: "
+                "its calls happen in several processes, in any order"
+            )
+        return ParallelCalls(declared, source, tells, by_batch=by_batch, ahead=ahead)
+    return CallbackFeeder(declared, source, tells, by_batch=by_batch, copies=copies)
+
+
+def _iterable(source: Any) -> bool:
+    return isinstance(source, Iterable) or (hasattr(source, "__getitem__") and hasattr(source, "__len__"))
+
+
+def _items(source: Any, cycle: str | None, *, parallel: bool) -> Items:
+    if inspect.isgeneratorfunction(source) and _required(source):
+        raise ArgumentError("expected a generator function without arguments as `source`")
+    if isinstance(source, Iterator):
+        if cycle in ("quiet", "raise"):
+            raise ArgumentError(
+                "expected an iterable that can begin again for `cycle`, got an iterator. Pass the iterable, or the "
+                "generator function itself"
+            )
+        if parallel:
+            raise ArgumentError(
+                "expected an iterable or a generator function beside parallel=True, got an iterator, which cannot move "
+                "to another process. Pass the iterable, or the generator function itself"
+            )
+    return Items(source, cycle)
+
+
+def _cycle(value: Any) -> str | None:
+    known = {None: None, False: "no", True: "quiet", "no": "no", "quiet": "quiet", "raise": "raise"}
+    try:
+        return known[value]
+    except (KeyError, TypeError):
+        raise ArgumentError(f'expected "no", "quiet" or "raise" as `cycle`, got {value!r}') from None
+
+
+def _required(function: Callable[..., Any]) -> int:
+    """How many arguments a call has to give."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # some built-in functions do not tell
+        return 0
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return sum(p.kind in kinds and p.default is p.empty for p in parameters)
+
+
+def _tells(function: Callable[..., Any], args: Mapping[str, Any], by_batch: bool) -> Callable[..., Any] | None:
+    count = _required(function)
+    if count > 1:
+        raise ArgumentError(f"expected a function of no or one argument as `source`, got one of {count}")
+    if count == 0:
+        return None
+    if not by_batch:
+        return SampleInfo
+    return tell_batch if args["batch_info"] else tell_number
+
+
+def tell_batch(sample: int, row: int, batch: int, epoch: int) -> BatchInfo:
+    """What a batch callback is told with ``batch_info=True``."""
+    return BatchInfo(batch, epoch)
+
+
+def tell_number(sample: int, row: int, batch: int, epoch: int) -> int:
+    """What a batch callback is told."""
+    return batch
