@@ -24,8 +24,8 @@ PUBLIC = {
     "register", "types",
 }  # fmt: skip
 PACKAGES = {
-    "command", "contract", "demo", "device", "executor", "frameworks", "frontends", "graph", "inspection", "math",
-    "native", "ops", "readers", "samplers", "settings", "testing", "torch",
+    "command", "contract", "dali", "demo", "device", "executor", "frameworks", "frontends", "graph", "inspection",
+    "math", "native", "ops", "readers", "samplers", "settings", "testing", "torch",
 }  # fmt: skip
 TYPES = {
     "ANY_DATA", "BGR", "BOOL", "BatchInfo", "Constant", "DALIDataType", "DALIImageType", "DALIInterpType", "DType",

@@ -158,6 +158,10 @@ class Execution:
                 raise ArgumentError(message(node.operator.name, str(error), source=node.source)) from error
         return workers
 
+    def worker_memory(self) -> list[int]:
+        """Bytes of every block of memory that is shared with worker processes."""
+        return self._workers.memory() if self._workers is not None else []
+
     @_alone
     def start_workers(self) -> None:
         """Start the worker processes now, if a source needs any."""
@@ -349,17 +353,19 @@ class Execution:
             if self._queue and self._queue[-1].error is not None:
                 return
             before = self._queue[-1].mark if self._queue else self.mark
+            item: _Queued | None = None
             try:
                 item = self._prepare_next(at_end, allocate)
+                if item is None:
+                    return
+                self._queue.append(item)
             except Exception as error:  # noqa: BLE001 - a user's source may raise anything; its batch does
                 # In order: batches before it are delivered first.
-                item = _Queued(self._mark(), error=error)
+                self._queue.append(_Queued(self._mark(), error=error))
             except BaseException:
-                self._take_back(before)
+                if not (item and self._queue and self._queue[-1] is item):  # Ctrl-C came before it was queued
+                    self._take_back(before)
                 raise
-            if item is None:
-                return
-            self._queue.append(item)
             self._start_last()
 
     def _start_last(self) -> None:

@@ -225,6 +225,10 @@ class Workers:
             self._stateful.add(number)
         return number
 
+    def memory(self) -> list[int]:
+        """Bytes of every block of shared memory."""
+        return [int(block.size) for worker in self._workers for block in worker.blocks.values()]
+
     # ---- start and end ----
 
     def start(self) -> None:

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import torch
+import torch.utils.data
 import torch.utils.dlpack
 
 from ..contract.batch import Batch
@@ -38,9 +39,11 @@ class Loader:
             with the first rows of the next epoch's order.
         size: batches of an epoch, for pipelines without a reader (which otherwise end when their source does).
         pin_memory: page-locked tensors, for asynchronous copies to a GPU.
+        ragged: what an output becomes whose rows differ in shape: "list" (of tensors), or "nested" (a nested tensor of
+            torch: jagged if only the first axis differs, else strided).
 
-    Rows of one shape become one tensor ``(N, ...)``; otherwise the output is a list of tensors. Integer outputs of one
-    element per row (labels) become int64 ``(N,)``.
+    Rows of one shape become one tensor ``(N, ...)``. Integer outputs of one element per row (labels) become int64
+    ``(N,)``.
     """
 
     def __init__(
@@ -51,7 +54,11 @@ class Loader:
         last_batch_policy: str = "partial",
         size: int | None = None,
         pin_memory: bool = False,
+        ragged: str = "list",
     ) -> None:
+        if ragged not in ("list", "nested"):
+            raise ArgumentError(f'`Loader`: expected `ragged` "list" or "nested", got {ragged!r}')
+        self._ragged = ragged
         policy = getattr(last_batch_policy, "name", last_batch_policy).lower()
         if policy not in _POLICIES:
             raise ArgumentError(f"`Loader`: expected last_batch_policy in {_POLICIES}, got {last_batch_policy!r}")
@@ -165,7 +172,8 @@ class Loader:
 
     def _tensor(self, x: Any, planned: PlannedOutput) -> Any:
         if isinstance(x, list):
-            return [self._own(row) for row in x]
+            rows = [self._own(row) for row in x]
+            return rows if self._ragged == "list" else _nested(rows)
         tensor = x if isinstance(x, torch.Tensor) else self._own(x)
         if planned.dtype in _INTEGERS and tensor.shape[1:] in ((), (1,)):
             return tensor.reshape(-1).to(torch.int64)
@@ -176,6 +184,81 @@ class Loader:
             return torch.utils.dlpack.from_dlpack(array)
         tensor = torch.from_numpy(array)
         return tensor.pin_memory() if self._pin else tensor
+
+
+def _nested(rows: list[Any]) -> Any:
+    one = len({tuple(r.shape[1:]) for r in rows}) == 1 and rows[0].dim() > 0
+    return torch.nested.nested_tensor(rows, layout=torch.jagged if one else torch.strided)
+
+
+class Dataset(torch.utils.data.IterableDataset[Any]):
+    """Batches of a pipeline as a data set, for trainers that want a ``torch.utils.data.DataLoader``.
+
+    ``DataLoader(Dataset(pipeline), batch_size=None)``: every item is a whole batch, one epoch per loop. With
+    ``num_workers=0`` (best: the pipeline has threads of its own) it may be a pipeline. For worker processes it is a
+    function ``define(shard_id, num_shards)`` that makes the pipeline of one shard; every worker calls it for its own.
+
+    Args:
+        pipeline: a pipeline, or a function of (shard_id, num_shards) that makes one.
+        options: as for :class:`Loader`.
+    """
+
+    def __init__(self, pipeline: Pipeline | Callable[[int, int], Pipeline], *args: Any, **options: Any) -> None:
+        super().__init__()
+        if not isinstance(pipeline, Pipeline) and not callable(pipeline):
+            raise ArgumentError(
+                f"`Dataset`: expected a Pipeline or a function that makes one, got {type(pipeline).__name__}"
+            )
+        self._pipeline = pipeline
+        self._arguments = (args, options)
+        self._epoch = 0
+        self._loader: Loader | None = None
+
+    @property
+    def loader(self) -> Loader:
+        """The loader behind it, in this process."""
+        if self._loader is None:
+            worker = torch.utils.data.get_worker_info()
+            place = (0, 1) if worker is None else (worker.id, worker.num_workers)
+            if isinstance(self._pipeline, Pipeline):
+                if place[1] > 1:
+                    raise ArgumentError(
+                        f"`Dataset`: expected a function `define(shard_id, num_shards)` for {place[1]} worker "
+                        "processes, got a pipeline, which every worker would run whole"
+                    )
+                made = self._pipeline
+            else:
+                made = self._pipeline(*place)
+            args, options = self._arguments
+            self._loader = Loader(made, *args, **options)
+        return self._loader
+
+    def __iter__(self) -> Iterator[Any]:
+        if torch.utils.data.get_worker_info() is None:
+            return iter(self.loader)
+        self.loader.set_epoch(self._epoch)  # a worker is a copy that knows the epoch at which it was made
+        self._epoch += 1
+        return iter(self.loader)
+
+    def __len__(self) -> int:
+        """Batches of an epoch, of all workers together."""
+        if not isinstance(self._pipeline, Pipeline) and torch.utils.data.get_worker_info() is None:
+            raise TypeError("the number of batches depends on the number of workers")
+        return len(self.loader)
+
+    def set_epoch(self, epoch: int) -> None:
+        """The next loop runs this epoch. With worker processes, call it before every loop, as with samplers."""
+        self._epoch = epoch
+        if self._loader is not None:
+            self._loader.set_epoch(epoch)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_loader": None}
+
+    def close(self) -> None:
+        """Stop the pipeline of this process."""
+        if self._loader is not None:
+            self._loader.close()
 
 
 class _Loop:

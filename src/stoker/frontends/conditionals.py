@@ -17,7 +17,7 @@ import re
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -280,9 +280,19 @@ class _Conversions:
             return function if inner is function.__func__ else types.MethodType(inner, function.__self__)
         if function not in self._known:
             own = (function.__module__ or "").split(".")[0] == __package__.split(".")[0]
+            own = own or getattr(function, "stoker_converts", True) is False
             # Without its source a called function stays as it is; a node as a condition in it is then an error.
             self._known[function] = function if own else rewrite(function, self.runtime) or function
         return self._known[function]
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def do_not_convert(function: F) -> F:
+    """Leave a function as it is where a pipeline with conditionals calls it."""
+    function.stoker_converts = False  # type: ignore[attr-defined]
+    return function
 
 
 def convert(define: Callable[..., Any]) -> Callable[..., Any]:

@@ -430,6 +430,11 @@ def pipeline_def(function: Any = None, *, enable_conditionals: bool = False, **s
     ... def numbers():
     ...     return fn.random.uniform(range=[0, 1])
     """
+    return define_as(Pipeline, function, enable_conditionals, settings)
+
+
+def define_as(kind: Any, function: Any, enable_conditionals: bool, settings: Mapping[str, Any]) -> Any:
+    """:func:`pipeline_def` for pipelines of class ``kind``."""
     for key in settings:
         if key not in _SETTINGS:
             raise ArgumentError(
@@ -444,7 +449,7 @@ def pipeline_def(function: Any = None, *, enable_conditionals: bool = False, **s
             overrides = {k: kwargs.pop(k) for k in list(kwargs) if k in _SETTINGS and k not in own}
             conditional = kwargs.pop("enable_conditionals", enable_conditionals)
             inspect.signature(define).bind(*args, **kwargs)
-            pipe = Pipeline(**{**settings, **overrides})
+            pipe: Pipeline = kind(**{**settings, **overrides})
             body = define
             if conditional:
                 from .conditionals import convert

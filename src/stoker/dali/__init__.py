@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``stoker.dali``: laid out like ``nvidia.dali``, so that a script changes its import and runs.
+
+What DALI has and Stoker has not is refused by name. Values that differ are listed in docs/migrating_from_dali.md.
+"""
+
+from . import backend as backend
+from . import fn as fn
+from . import math as math
+from . import ops as ops
+from . import pipeline as pipeline
+from . import tensors as tensors
+from . import types as types
+from .pipeline import Pipeline as Pipeline
+from .pipeline import pipeline_def as pipeline_def

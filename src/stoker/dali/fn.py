@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators as functions on nodes (as ``nvidia.dali.fn``)."""
+
+from typing import Any
+
+from ..frontends.dali.functions import look_up, members
+
+
+def __getattr__(name: str) -> Any:
+    return look_up(name)
+
+
+def __dir__() -> list[str]:
+    return members("")

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mathematical functions of nodes (as ``nvidia.dali.math``)."""
+
+from ..frontends.math import abs as abs
+from ..frontends.math import acos as acos
+from ..frontends.math import acosh as acosh
+from ..frontends.math import asin as asin
+from ..frontends.math import asinh as asinh
+from ..frontends.math import atan as atan
+from ..frontends.math import atan2 as atan2
+from ..frontends.math import atanh as atanh
+from ..frontends.math import cbrt as cbrt
+from ..frontends.math import ceil as ceil
+from ..frontends.math import clamp as clamp
+from ..frontends.math import cos as cos
+from ..frontends.math import cosh as cosh
+from ..frontends.math import exp as exp
+from ..frontends.math import fabs as fabs
+from ..frontends.math import floor as floor
+from ..frontends.math import fpow as fpow
+from ..frontends.math import log as log
+from ..frontends.math import log2 as log2
+from ..frontends.math import log10 as log10
+from ..frontends.math import max as max
+from ..frontends.math import min as min
+from ..frontends.math import pow as pow
+from ..frontends.math import rsqrt as rsqrt
+from ..frontends.math import sin as sin
+from ..frontends.math import sinh as sinh
+from ..frontends.math import sqrt as sqrt
+from ..frontends.math import tan as tan
+from ..frontends.math import tanh as tanh

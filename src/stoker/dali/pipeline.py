@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pipelines (as ``nvidia.dali.pipeline``)."""
+
+from ..frontends.conditionals import do_not_convert as do_not_convert
+from ..frontends.dali.pipelines import Pipeline as Pipeline
+from ..frontends.dali.pipelines import pipeline_def as pipeline_def
+from ..frontends.definition import DataNode as DataNode

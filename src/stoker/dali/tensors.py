@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What pipelines return (as ``nvidia.dali.tensors``)."""
+
+from ..frontends.dali.tensors import TensorCPU as TensorCPU
+from ..frontends.dali.tensors import TensorGPU as TensorGPU
+from ..frontends.dali.tensors import TensorListCPU as TensorListCPU
+from ..frontends.dali.tensors import TensorListGPU as TensorListGPU

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names for arguments (as ``nvidia.dali.types``)."""
+
+from typing import Any
+
+from ..contract.types import DType as DALIDataType
+from ..contract.types import ImageType as DALIImageType
+from ..contract.types import InterpType as DALIInterpType
+from ..frontends.constants import BatchInfo as BatchInfo
+from ..frontends.constants import Constant as Constant
+from ..frontends.constants import SampleInfo as SampleInfo
+
+BOOL, FLOAT16, FLOAT, FLOAT64 = DALIDataType.BOOL, DALIDataType.FLOAT16, DALIDataType.FLOAT, DALIDataType.FLOAT64
+UINT8, UINT16, UINT32, UINT64 = DALIDataType.UINT8, DALIDataType.UINT16, DALIDataType.UINT32, DALIDataType.UINT64
+INT8, INT16, INT32, INT64 = DALIDataType.INT8, DALIDataType.INT16, DALIDataType.INT32, DALIDataType.INT64
+RGB, BGR, GRAY = DALIImageType.RGB, DALIImageType.BGR, DALIImageType.GRAY
+YCbCr, ANY_DATA = DALIImageType.YCbCr, DALIImageType.ANY_DATA
+INTERP_NN, INTERP_LINEAR, INTERP_CUBIC, INTERP_LANCZOS3, INTERP_TRIANGULAR, INTERP_GAUSSIAN = list(DALIInterpType)[:6]
+NHWC, NCHW, NFHWC, NFCHW, SAME = "HWC", "CHW", "FHWC", "FCHW", ""
+CPU_ONLY_DEVICE_ID = -99999
+
+_NOT_HERE = ("STRING", "FEATURE", "DATA_TYPE", "IMAGE_TYPE", "INTERP_TYPE", "TENSOR_LAYOUT", "PYTHON_OBJECT", "NO_TYPE",
+             "TensorLayout", "CUDAStream", "ScalarConstant", "ConstantNode", "PipelineAPIType")  # fmt: skip
+
+
+def to_numpy_type(dtype: Any) -> Any:
+    """The NumPy type of an element type."""
+    return DALIDataType.of(dtype).numpy.type
+
+
+def to_dali_type(framework_type: Any) -> DALIDataType:
+    """The element type of a NumPy or framework type."""
+    return DALIDataType.of(framework_type)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _NOT_HERE:
+        raise AttributeError(f"`types.{name}` of DALI is not in Stoker: no operator here takes or gives it")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

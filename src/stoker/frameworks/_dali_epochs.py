@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: Apache-2.0
+"""DALI's iterators but for the framework: epochs, last batches, several pipelines."""
+
+from __future__ import annotations
+
+import enum
+import math
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ..contract.batch import Batch
+from ..contract.errors import ArgumentError, DataError
+from ..executor.schedule import AtEnd
+from ..frontends.pipeline import Pipeline
+
+
+class LastBatchPolicy(enum.Enum):
+    """What to do with an epoch's last batch if there are too few rows for it."""
+
+    FILL = 0
+    DROP = 1
+    PARTIAL = 2
+
+
+class DaliEpochs:
+    """Iterates over one epoch of one or several pipelines at a time: a list with a dictionary per pipeline.
+
+    Subclasses say how a batch becomes the framework's (:meth:`_convert`).
+
+    Args:
+        pipelines: one or several, of one batch size.
+        output_map: a name for every output.
+        size: rows of an epoch over all pipelines, for pipelines without a reader; -1: until a source ends.
+        reader_name: the reader whose epochs count; with it, ``size`` and ``last_batch_padded`` must not be given.
+        auto_reset: True or "yes": ready for the next epoch after StopIteration, without :meth:`reset`.
+        fill_last_batch: deprecated: True is FILL, False is PARTIAL.
+        dynamic_shape: accepted; shapes may always change.
+        last_batch_padded: whether a short last batch was padded with rows that belong to no epoch. Without
+            ``reader_name``.
+        last_batch_policy: FILL, DROP or PARTIAL.
+        prepare_first_batch: accepted; the first batch is made when it is asked for.
+    """
+
+    def __init__(
+        self, pipelines: Any, output_map: Sequence[str], size: int = -1, reader_name: str | None = None,
+        auto_reset: Any = False, fill_last_batch: bool | None = None, dynamic_shape: bool = False,
+        last_batch_padded: bool = False, last_batch_policy: LastBatchPolicy = LastBatchPolicy.FILL,
+        prepare_first_batch: bool = True,
+    ) -> None:  # fmt: skip
+        self._name = type(self).__name__
+        if fill_last_batch is not None:
+            warnings.warn("`fill_last_batch` is deprecated; use `last_batch_policy`", DeprecationWarning, stacklevel=3)
+            last_batch_policy = LastBatchPolicy.FILL if fill_last_batch else LastBatchPolicy.PARTIAL
+        self._pipes: list[Pipeline] = list(pipelines) if isinstance(pipelines, (list, tuple)) else [pipelines]
+        self._policy = self._checked_policy(last_batch_policy)
+        self._auto_reset = self._checked_reset(auto_reset)
+        self._check_pipes()
+        self.output_map = self._checked_map(output_map)
+        if reader_name is not None and (size >= 0 or last_batch_padded):
+            raise ArgumentError(
+                f"`{self._name}`: expected neither `size` nor `last_batch_padded` beside `reader_name`, which says both"
+            )
+        if reader_name is None and size == -1 and self._policy is not LastBatchPolicy.FILL and self._has_reader():
+            raise ArgumentError(
+                f"`{self._name}`: expected `reader_name` or `size` for {self._policy}, got neither: the end of the "
+                "epoch is not known"
+            )
+        self._size = size
+        self._reader_name = reader_name
+        if reader_name is not None:
+            for pipe in self._pipes:
+                pipe.reader_meta(reader_name)  # raises, with the names that there are
+        self._at_end: AtEnd = "go_on"
+        if reader_name is not None:
+            self._at_end = "fill" if self._policy is LastBatchPolicy.FILL else "stop"
+        self._counter = 0
+        self._over = False
+
+    # ---- checks ----
+
+    def _check_pipes(self) -> None:
+        for pipe in self._pipes:
+            if not isinstance(pipe, Pipeline):
+                raise ArgumentError(f"`{self._name}`: expected pipelines, got {type(pipe).__name__}")
+            pipe.build()
+        sizes = {p.batch_size for p in self._pipes}
+        if len(sizes) != 1:
+            raise ArgumentError(f"`{self._name}`: expected pipelines of one batch size, got {sorted(sizes)}")
+        self.batch_size = sizes.pop()
+
+    def _checked_policy(self, policy: Any) -> LastBatchPolicy:
+        if isinstance(policy, enum.Enum) and policy.name in LastBatchPolicy.__members__:
+            return LastBatchPolicy[policy.name]
+        raise ArgumentError(f"`{self._name}`: expected a LastBatchPolicy as `last_batch_policy`, got {policy!r}")
+
+    def _checked_reset(self, value: Any) -> bool:
+        known = {None: False, False: False, "no": False, True: True, "yes": True}
+        if value not in known:
+            raise ArgumentError(f'`{self._name}`: expected "yes" or "no" (or a bool) as `auto_reset`, got {value!r}')
+        return known[value]
+
+    def _checked_map(self, names: Sequence[str]) -> list[str]:
+        names = list(names)
+        count = self._pipes[0].num_outputs
+        if len(names) != count or len(set(names)) != count:
+            raise ArgumentError(
+                f"`{self._name}`: expected one name of its own for each of {count} outputs in `output_map`, got {names}"
+            )
+        return names
+
+    def _has_reader(self) -> bool:
+        return any(p.execution.sources for p in self._pipes)
+
+    # ---- epochs ----
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __len__(self) -> int:
+        """Batches of an epoch; TypeError if only the source knows."""
+        dropping = self._policy is LastBatchPolicy.DROP
+        if self._reader_name is not None:
+            metas = [p.reader_meta(self._reader_name) for p in self._pipes]
+            rows = max(int(m["epoch_size_padded"]) // int(m["number_of_shards"]) for m in metas)
+            return rows // self.batch_size if dropping else math.ceil(rows / self.batch_size)
+        if self._size < 0:
+            raise TypeError("the length of an epoch is not known; give `size` or `reader_name`")
+        step = self.batch_size * len(self._pipes)
+        return self._size // step if dropping else math.ceil(self._size / step)
+
+    @property
+    def size(self) -> int:
+        """Rows of an epoch over all pipelines; -1 if only the source knows."""
+        if self._reader_name is None:
+            return self._size
+        metas = [p.reader_meta(self._reader_name) for p in self._pipes]
+        return int(sum(m["epoch_size_padded"] // m["number_of_shards"] for m in metas))
+
+    def __next__(self) -> Any:
+        if self._over:
+            raise StopIteration
+        if self._size >= 0 and self._counter >= self._whole():
+            self._stop()
+        step = self.batch_size * len(self._pipes)
+        batches = [self._next_of(pipe) for pipe in self._pipes]
+        given = [b for b in batches if b is not None]
+        if len(given) < len(batches):
+            self._require_one_end(batches)
+            self._stop()
+        self._counter += step
+        if self._size >= 0 and self._policy is LastBatchPolicy.PARTIAL and self._counter > self._size:
+            given = self._shortened(given, step - (self._counter - self._size))
+        return [dict(zip(self.output_map, self._convert(b), strict=True)) for b in given]
+
+    next = __next__
+
+    def _whole(self) -> int:
+        """After how many rows the epoch is over."""
+        step = self.batch_size * len(self._pipes)
+        return self._size // step * step if self._policy is LastBatchPolicy.DROP else self._size
+
+    def _next_of(self, pipe: Pipeline) -> tuple[Batch, ...] | None:
+        delivered = pipe.next(self._at_end)
+        if delivered is None:
+            return None
+        if self._policy is LastBatchPolicy.DROP and len(delivered.rows) < self.batch_size and self._size < 0:
+            return None
+        return pipe.execution.batches(delivered)[: len(self.output_map)]
+
+    def _require_one_end(self, batches: list[Any]) -> None:
+        if not all(b is None for b in batches):
+            ended = [i for i, b in enumerate(batches) if b is None]
+            raise DataError(
+                f"`{self._name}`: expected the epochs of all pipelines to be equally long, got one that ends earlier: "
+                f"pipeline {ended[0]} of {len(batches)}"
+            )
+
+    def _shortened(self, batches: list[Any], rows: int) -> list[Any]:
+        """The first ``rows`` over all pipelines; pipelines without any are left out."""
+        kept = []
+        for batch in batches:
+            take = min(rows, self.batch_size)
+            if take > 0:
+                kept.append(tuple(b if len(b) == take else _head(b, take) for b in batch))
+            rows -= take
+        return kept
+
+    def _stop(self) -> None:
+        self._over = True
+        if self._auto_reset:
+            self.reset()
+        raise StopIteration
+
+    def reset(self) -> None:
+        """Begin the next epoch. Before the end of one it is ignored with a warning, as by DALI."""
+        if not self._over and self._counter:
+            warnings.warn(
+                f"`{self._name}.reset`: the epoch is not over; the call is ignored", RuntimeWarning, stacklevel=2
+            )
+            return
+        if self._over and not (
+            self._size >= 0 and self._has_reader()
+        ):  # there, epochs follow each other without a seam
+            for pipe in self._pipes:
+                pipe.reset()
+        self._over, self._counter = False, 0
+
+    def checkpoints(self) -> list[Any]:
+        """The state of every pipeline, for its argument ``checkpoint``."""
+        return [p.checkpoint() if hasattr(p, "checkpoint") else p.get_state() for p in self._pipes]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where all pipelines stand after the last batch (JSON-able)."""
+        return {"pipelines": [p.get_state() for p in self._pipes], "rows": self._counter}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from :meth:`state_dict`."""
+        states = state["pipelines"]
+        if len(states) != len(self._pipes):
+            raise ArgumentError(f"`{self._name}`: expected states of {len(self._pipes)} pipelines, got {len(states)}")
+        for pipe, own in zip(self._pipes, states, strict=True):
+            pipe.set_state(own)
+        self._over, self._counter = False, int(state["rows"])
+
+    def _convert(self, outputs: tuple[Batch, ...]) -> list[Any]:
+        raise NotImplementedError
+
+
+def _head(batch: Batch, rows: int) -> Batch:
+    data = batch.as_array()[:rows] if batch.is_dense else list(batch)[:rows]
+    return Batch(data, batch.dtype, batch.layout)

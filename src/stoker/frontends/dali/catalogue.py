@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which operators NVIDIA DALI 2.4 has, so that what is not here is refused by its name."""
+
+from __future__ import annotations
+
+# Operators by group.
+_OPERATORS = {
+    "": (
+        "audio_resample batch_permutation bb_flip bbox_paste bbox_rotate box_encoder brightness "
+        "brightness_contrast cast cast_like cat clahe color_space_conversion color_twist constant contrast "
+        "coord_flip coord_transform copy crop crop_mirror_normalize debayer dl_tensor_python_function dump_image "
+        "element_extract equalize erase expand_dims external_source filter flip full full_like gaussian_blur "
+        "get_property grid_mask hsv hue jitter jpeg_compression_distortion laplacian lookup_table mel_filter_bank "
+        "mfcc multi_paste nonsilent_region normalize one_hot ones ones_like optical_flow pad paste "
+        "peek_image_shape per_frame permute_batch power_spectrum preemphasis_filter python_function "
+        "random_bbox_crop random_crop_generator random_resized_crop reinterpret reshape resize resize_crop_mirror "
+        "roi_random_crop rotate saturation sequence_rearrange shapes slice spectrogram sphere squeeze stack "
+        "tensor_resize to_decibels transpose warp_affine water zeros zeros_like"
+    ),
+    "decoders": "audio image image_crop image_random_crop image_slice inflate numpy video",
+    "experimental": "dilate erode median_blur remap resize warp_perspective",
+    "experimental.inputs": "video",
+    "experimental.readers": "fits video",
+    "io.file": "read",
+    "noise": "gaussian salt_and_pepper shot",
+    "random": "beta choice coin_flip normal uniform",
+    "readers": "caffe caffe2 coco file mxnet nemo_asr numpy sequence tfrecord video video_resize webdataset",
+    "reductions": "max mean mean_square min rms std_dev sum variance",
+    "segmentation": "random_mask_pixel random_object_bbox select_masks",
+    "transforms": "combine crop rotation scale shear translation",
+}
+# Names that DALI keeps for what has another name now.
+ALIASES = {
+    "audio_decoder": "decoders.audio",
+    "coco_reader": "readers.coco",
+    "caffe2_reader": "readers.caffe2",
+    "caffe_reader": "readers.caffe",
+    "coin_flip": "random.coin_flip",
+    "fast_resize_crop_mirror": "resize_crop_mirror",
+    "file_reader": "readers.file",
+    "image_decoder": "decoders.image",
+    "image_decoder_crop": "decoders.image_crop",
+    "image_decoder_random_crop": "decoders.image_random_crop",
+    "image_decoder_slice": "decoders.image_slice",
+    "mxnet_reader": "readers.mxnet",
+    "nemo_asr_reader": "readers.nemo_asr",
+    "normal_distribution": "random.normal",
+    "numpy_reader": "readers.numpy",
+    "ssd_random_crop": "random_bbox_crop",
+    "sequence_reader": "readers.sequence",
+    "tfrecord_reader": "readers.tfrecord",
+    "transform_translation": "transforms.translation",
+    "uniform": "random.uniform",
+    "video_reader": "readers.video",
+    "video_reader_resize": "readers.video_resize",
+    "experimental.audio_resample": "audio_resample",
+    "experimental.debayer": "debayer",
+    "experimental.equalize": "equalize",
+    "experimental.filter": "filter",
+    "experimental.inflate": "decoders.inflate",
+    "experimental.peek_image_shape": "peek_image_shape",
+    "experimental.tensor_resize": "tensor_resize",
+    "experimental.decoders.image": "decoders.image",
+    "experimental.decoders.image_crop": "decoders.image_crop",
+    "experimental.decoders.image_random_crop": "decoders.image_random_crop",
+    "experimental.decoders.image_slice": "decoders.image_slice",
+    "experimental.decoders.video": "decoders.video",
+}
+# Classes in `ops` whose names do not follow from their operators'.
+_CLASSES = {
+    "bbox_paste": "BBoxPaste",
+    "bbox_rotate": "BBoxRotate",
+    "coco_reader": "COCOReader",
+    "dl_tensor_python_function": "DLTensorPythonFunction",
+    "mfcc": "MFCC",
+    "mxnet_reader": "MXNetReader",
+    "roi_random_crop": "ROIRandomCrop",
+    "random_bbox_crop": "RandomBBoxCrop",
+    "ssd_random_crop": "SSDRandomCrop",
+    "tfrecord_reader": "TFRecordReader",
+    "readers.coco": "COCO",
+    "readers.mxnet": "MXNet",
+    "readers.tfrecord": "TFRecord",
+    "reductions.rms": "RMS",
+    "segmentation.random_object_bbox": "RandomObjectBBox",
+}
+NAMES = frozenset(f"{group}.{name}".lstrip(".") for group, names in _OPERATORS.items() for name in names.split())
+
+
+def class_name(operator: str) -> str:
+    """The class in `ops`: ``crop_mirror_normalize`` is CropMirrorNormalize, ``readers.coco`` is COCO."""
+    last = operator.rsplit(".", 1)[-1]
+    return _CLASSES.get(operator) or "".join(part[:1].upper() + part[1:] for part in last.split("_"))

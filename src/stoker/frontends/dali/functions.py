@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators by DALI's names: as functions (``fn.resize``) and as classes (``ops.Resize``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from ...contract.errors import ArgumentError, UnsupportedError, did_you_mean, message
+from .. import fn
+from ..definition import user_line
+from ..registry import names
+from .catalogue import ALIASES, NAMES, class_name
+
+_KNOWN = NAMES | set(ALIASES)
+
+
+def is_group(prefix: str) -> bool:
+    """Whether operators' names begin with ``prefix.``."""
+    return any(n.startswith(prefix + ".") for n in {*_KNOWN, *names()})
+
+
+def members(prefix: str) -> list[str]:
+    """What there is behind a prefix ("" or "readers."): operators that can be used, and groups."""
+    usable = {n for n in {*names(), *(a for a, b in ALIASES.items() if b in names())} if n.startswith(prefix)}
+    return sorted({n[len(prefix) :].split(".")[0] for n in usable if not n[len(prefix) :].startswith("_")})
+
+
+def function(name: str) -> Callable[..., Any]:
+    """``fn.<name>``. What DALI has and Stoker has not is refused when it is called.
+
+    Raises:
+        AttributeError: neither has it.
+    """
+    real = ALIASES.get(name, name)
+    if real in names() and not real.startswith("_"):
+        target: Any = fn
+        for part in real.split("."):
+            target = getattr(target, part)
+        return target  # type: ignore[no-any-return]
+    if name in _KNOWN:
+        return _refusing(name)
+    hint = did_you_mean(name, _KNOWN)
+    raise AttributeError(f"there is no operator `{name}`" + (f"; {hint}" if hint else ""))
+
+
+def missing(name: str) -> UnsupportedError:
+    """The error for an operator of DALI's that is not here."""
+    real = ALIASES.get(name, name)
+    also = f" (`{real}` now)" if real != name else ""
+    hint = "`fn.python_function` runs the same in NumPy; docs/migrating_from_dali.md lists what there is"
+    return UnsupportedError(message(f"fn.{name}", f"this operator of DALI's{also} is not in Stoker yet",
+                                    source=user_line(), hint=hint))  # fmt: skip
+
+
+def _refusing(name: str) -> Callable[..., Any]:
+    def refuse(*inputs: Any, **arguments: Any) -> Any:
+        raise missing(name)
+
+    refuse.__name__ = refuse.__qualname__ = name.rsplit(".", 1)[-1]
+    refuse.__doc__ = "Not in Stoker yet."
+    return refuse
+
+
+class FunctionGroup:
+    """``fn.readers`` and the like."""
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+        self.__name__ = f"stoker.dali.fn.{prefix}"
+
+    def __getattr__(self, name: str) -> Any:
+        return look_up(f"{self._prefix}.{name}")
+
+    def __dir__(self) -> list[str]:
+        return members(self._prefix + ".")
+
+
+def look_up(name: str) -> Any:
+    """An operator's function, or a group of them."""
+    if name.rsplit(".", 1)[-1].startswith("_"):
+        raise AttributeError(name)
+    if name not in _KNOWN and is_group(name):
+        return FunctionGroup(name)
+    return function(name)
+
+
+# ---- classes ----
+
+
+class OperatorClass:
+    """An operator with arguments that are given once: ``resize = ops.Resize(size=(9, 9)); resize(images)``."""
+
+    operator = ""
+
+    def __init__(self, *positional: Any, **arguments: Any) -> None:
+        self._positional = positional
+        self._arguments = arguments
+
+    @property
+    def device(self) -> str:
+        return str(self._arguments.get("device") or "cpu")
+
+    def __call__(self, *inputs: Any, **arguments: Any) -> Any:
+        """Add a node with these inputs; arguments given here may be nodes."""
+        twice = sorted(set(arguments) & set(self._arguments))
+        if twice:
+            raise ArgumentError(
+                message(
+                    self.operator, f"argument `{twice[0]}` is given to the class and to the call", source=user_line()
+                )
+            )
+        return function(self.operator)(*self._positional, *inputs, **{**self._arguments, **arguments})
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self._arguments.items())})"
+
+
+_classes: dict[str, type[OperatorClass]] = {}
+
+
+def _by_class(prefix: str, names_of: Iterable[str]) -> dict[str, str]:
+    group = prefix.rstrip(".")
+    return {class_name(n): n for n in names_of if n.rpartition(".")[0] == group and not n.startswith("_")}
+
+
+def operator_class(prefix: str, name: str) -> Any:
+    """``ops.<prefix><name>``: a class, or a group of them.
+
+    Raises:
+        UnsupportedError: DALI has it, Stoker has not.
+        AttributeError: neither has it.
+    """
+    if name.startswith("_"):
+        raise AttributeError(name)
+    group = prefix + name
+    if group in _classes:
+        return _classes[group]
+    if is_group(group):
+        return ClassGroup(group)
+    known = _by_class(prefix, {*_KNOWN, *names()})
+    if name not in known:
+        hint = did_you_mean(name, known)
+        raise AttributeError(f"there is no class `ops.{group}`" + (f"; {hint}" if hint else ""))
+    operator = known[name]
+    if ALIASES.get(operator, operator) not in names():
+        raise missing(operator)
+    documentation = function(operator).__doc__
+    _classes[group] = type(name, (OperatorClass,), {"operator": operator, "__doc__": documentation})
+    return _classes[group]
+
+
+class ClassGroup:
+    """``ops.readers`` and the like."""
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+        self.__name__ = f"stoker.dali.ops.{prefix}"
+
+    def __getattr__(self, name: str) -> Any:
+        return operator_class(self._prefix + ".", name)
+
+    def __dir__(self) -> list[str]:
+        return class_members(self._prefix + ".")
+
+
+def class_members(prefix: str) -> list[str]:
+    """Classes and groups behind a prefix."""
+    usable = [n for n in {*names(), *ALIASES} if ALIASES.get(n, n) in names()]
+    groups = [m for m in members(prefix) if is_group(prefix + m)]
+    return sorted([*_by_class(prefix, usable), *groups])
+
+
+class Compose:
+    """Operators one after the other: ``ops.Compose([decode, resize])(jpegs)``."""
+
+    def __init__(self, op_list: Iterable[Callable[..., Any]]) -> None:
+        self._steps = list(op_list)
+
+    def __call__(self, *inputs: Any) -> Any:
+        """Add the nodes."""
+        outputs: Any = inputs
+        for step in self._steps:
+            outputs = step(*outputs) if isinstance(outputs, (tuple, list)) else step(outputs)
+        return outputs[0] if isinstance(outputs, tuple) and len(outputs) == 1 else outputs

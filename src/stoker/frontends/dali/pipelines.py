@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: Apache-2.0
+"""DALI's ``Pipeline``: its arguments in its order, its methods, and lists of tensors as its outputs."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+from ...contract.errors import ArgumentError, StateError, UnsupportedError
+from ..definition import DataNode, current
+from ..pipeline import Pipeline as _Pipeline
+from ..pipeline import define_as
+from .tensors import TensorListCPU, TensorListGPU, tensor_list
+
+TensorList = TensorListCPU | TensorListGPU
+
+_open: list[Pipeline] = []
+
+
+class Pipeline(_Pipeline):
+    """A pipeline with the arguments of NVIDIA DALI's, in their order; see :class:`stoker.Pipeline` for what they do.
+
+    It is defined by a function under :func:`pipeline_def`, between ``with pipe:`` and ``set_outputs``, or by a subclass
+    with ``define_graph``. ``exec_dynamic``, ``set_affinity``, ``bytes_per_sample``, ``stream_policy`` and the like are
+    accepted and change nothing: they choose between ways to run of which there is one here.
+    """
+
+    def __init__(
+        self, batch_size: int = -1, num_threads: int = -1, device_id: int | None = None, seed: int | None = -1,
+        exec_pipelined: bool = True, prefetch_queue_depth: Any = 2, exec_async: bool = True, bytes_per_sample: int = 0,
+        set_affinity: bool = False, max_streams: int | None = None, default_cuda_stream_priority: int | None = None, *,
+        checkpoint: Any = None, **settings: Any,
+    ) -> None:  # fmt: skip
+        if batch_size < 1:
+            raise ArgumentError(f"`Pipeline`: expected `batch_size` >= 1, got {batch_size}")
+        self._asynchronous, self._pipelined = exec_async, exec_pipelined
+        self._settings = settings
+        state = json.loads(checkpoint) if isinstance(checkpoint, str) else checkpoint
+        super().__init__(
+            batch_size, None if num_threads is None or num_threads < 1 else num_threads,
+            None if device_id is None or device_id < 0 else device_id, seed,
+            prefetch_queue_depth=prefetch_queue_depth, exec_async=exec_async, exec_pipelined=exec_pipelined,
+            checkpoint=state, **settings,
+        )  # fmt: skip
+        self._restored = state is not None
+        self._scheduled = 0
+        self._shared: deque[tuple[Any, ...]] = deque()
+        self._sinks: list[Any] = []
+
+    # ---- definition ----
+
+    def define_graph(self) -> Any:
+        """Return the outputs; for subclasses."""
+        raise StateError(
+            "the pipeline has no outputs yet: call `set_outputs`, or write `define_graph` in a subclass of Pipeline"
+        )
+
+    def iter_setup(self) -> None:
+        """Called before every batch is made; for subclasses that feed their inputs there."""
+
+    def build(self) -> Pipeline:
+        """Define the graph, if a subclass does, and plan it."""
+        if self._outputs is None:
+            with self:
+                outputs = self.define_graph()
+            self.set_outputs(*(outputs if isinstance(outputs, (tuple, list)) else (outputs,)))
+        super().build()
+        return self
+
+    @staticmethod
+    def current() -> Pipeline | None:
+        """The pipeline that is being defined."""
+        return _open[-1] if _open and _open[-1]._builder is current() else None
+
+    @staticmethod
+    def push_current(pipeline: Pipeline) -> Pipeline | None:
+        """Define this pipeline from here to :meth:`pop_current`."""
+        before = Pipeline.current()
+        pipeline.__enter__()
+        return before
+
+    @staticmethod
+    def pop_current() -> None:
+        """End what :meth:`push_current` began."""
+        _open[-1].__exit__(None, None, None)
+
+    def __enter__(self) -> Pipeline:
+        super().__enter__()
+        if self._defining:
+            _open.append(self)
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        """End the definition. Unlike Stoker's own pipelines, one that runs is not closed: DALI's scripts go on."""
+        if self._defining:
+            self._defining = False
+            self._builder.__exit__()
+            _open.remove(self)
+
+    def add_sink(self, edge: DataNode) -> None:
+        """Have a node made though it is no output."""
+        if not isinstance(edge, DataNode):
+            raise ArgumentError(f"`add_sink`: expected a node, got {type(edge).__name__}")
+        self._sinks.append(edge)
+
+    def set_outputs(self, *output_data_nodes: Any) -> None:
+        """What the pipeline returns: nodes, or constants."""
+        super().set_outputs(*output_data_nodes)
+        self._visible = len(self._outputs or ())
+        self._outputs = (*(self._outputs or ()), *self._sinks)
+
+    # ---- running ----
+
+    def run(self, cuda_stream: Any = None, /, **pipeline_inputs: Any) -> tuple[TensorList, ...]:  # type: ignore[override]
+        """The next batch, one list of tensors per output; a reader's epochs follow each other without a seam.
+
+        Raises:
+            StopIteration: a source has ended; ``reset()`` begins its next epoch.
+        """
+        self.build()
+        for name, data in pipeline_inputs.items():
+            self.feed_input(name, data)
+        self.iter_setup()
+        return tuple(tensor_list(x) for x in super().run()[: self._visible])
+
+    def outputs(self, cuda_stream: Any = None) -> tuple[TensorList, ...]:  # type: ignore[override]
+        """The batch that :meth:`schedule_run` asked for."""
+        self._shared.clear()
+        return self.share_outputs(cuda_stream)
+
+    def schedule_run(self) -> None:
+        """Ask for a batch, which :meth:`share_outputs` or :meth:`outputs` gives."""
+        self.build()
+        self._scheduled += 1
+
+    def share_outputs(self, cuda_stream: Any = None) -> tuple[TensorList, ...]:
+        """The next batch that was asked for; it is valid for as long as it is kept."""
+        if not self._scheduled:
+            raise StateError("expected `schedule_run()` before `share_outputs()`, got none")
+        self._scheduled -= 1
+        batch = self.run()
+        self._shared.append(batch)
+        return batch
+
+    def release_outputs(self) -> None:
+        """Let go of the oldest shared batch."""
+        if self._shared:
+            self._shared.popleft()
+
+    def feed_input(self, data_node: DataNode | str, data: Any, layout: str | None = None, cuda_stream: Any = None,
+                   use_copy_kernel: bool = False) -> None:  # fmt: skip
+        """Give the next batch to an ``external_source`` without a ``source``, by its node or name."""
+        self.build()
+        if isinstance(data, TensorListCPU | TensorListGPU):
+            layout, data = layout or data.layout() or None, data.batch
+        super().feed_input(data_node, data, layout)
+
+    def input_feed_count(self, input_name: str) -> int:
+        """How many batches have to be fed before the first :meth:`run`: one, whatever the depth of the queue."""
+        return 1
+
+    def empty(self) -> bool:
+        """Whether nothing was asked for that has not been given."""
+        return self._scheduled == 0
+
+    def reset(self) -> None:
+        """Begin the next epoch of sources that have ended."""
+        self.build()
+        super().reset()
+
+    # ---- facts ----
+
+    exec_async = property(lambda self: self._asynchronous)
+    exec_pipelined = property(lambda self: self._pipelined)
+    exec_dynamic = property(lambda self: True)
+    exec_separated = property(lambda self: False)
+    py_num_workers = property(lambda self: self._workers[0])
+    py_start_method = property(lambda self: self._workers[1])
+    prefetch_queue_depth = property(lambda self: self._depth or 1)
+    cpu_queue_size = gpu_queue_size = prefetch_queue_depth
+    set_affinity = enable_memory_stats = property(lambda self: False)
+    is_restored_from_checkpoint = property(lambda self: self._restored)
+
+    @property
+    def num_outputs(self) -> int:
+        self.build()
+        return self._visible
+
+    def output_dtype(self) -> list[Any]:
+        """The element types that were asked for, one per output, or None."""
+        return self._per_output("output_dtype")
+
+    def output_ndim(self) -> list[Any]:
+        """The numbers of axes that were asked for, one per output, or None."""
+        return self._per_output("output_ndim")
+
+    def _per_output(self, key: str) -> list[Any]:
+        given = self._settings.get(key)
+        return list(given) if isinstance(given, (list, tuple)) else [given] * self.num_outputs
+
+    def output_stream(self) -> None:
+        """None: batches are in the host's memory."""
+
+    def executor_statistics(self) -> dict[str, Any]:
+        """:meth:`report` as a dictionary."""
+        return self.report().to_dict()
+
+    def external_source_shm_statistics(self) -> dict[str, list[int]]:
+        """Bytes of shared memory of the sources' processes: {"capacities": [...], "per_sample_capacities": [...]}."""
+        sizes = self.execution.worker_memory()
+        return {"capacities": sizes, "per_sample_capacities": [s // self.batch_size for s in sizes]}
+
+    def save_graph_to_dot_file(self, filename: str, *, show_tensors: bool = False, show_ids: Any = None,
+                               use_colors: bool = False) -> None:  # fmt: skip
+        """Write the graph in Graphviz's language."""
+        self.build()
+        Path(filename).write_text(self.show("dot"), encoding="utf-8")
+
+    # ---- states ----
+
+    def checkpoint(self, filename: str | None = None) -> str:
+        """The state after the last batch as text, for ``Pipeline(checkpoint=...)``; also written to ``filename``."""
+        text = json.dumps(self.get_state())
+        if filename is not None:
+            Path(filename).write_text(text, encoding="utf-8")
+        return text
+
+    def serialize(self, define_graph: Any = None, filename: str | None = None) -> str:
+        """The graph as versioned JSON (DALI's is binary: neither reads the other's)."""
+        if define_graph is not None:
+            raise UnsupportedError("`serialize`: expected no `define_graph`, got one: use pipeline_def")
+        self.build()
+        text = super().serialize()
+        if filename is not None:
+            Path(filename).write_text(text, encoding="utf-8")
+        return text
+
+    @staticmethod
+    def deserialize(serialized_pipeline: str | None = None, filename: str | None = None, **settings: Any) -> Pipeline:  # type: ignore[override]
+        """A pipeline from :meth:`serialize`'s text, with the settings given here."""
+        if (serialized_pipeline is None) == (filename is None):
+            raise ArgumentError("`deserialize`: expected either `serialized_pipeline` or `filename`")
+        text = Path(filename).read_text(encoding="utf-8") if filename is not None else serialized_pipeline
+        assert text is not None
+        pipe = Pipeline(**{"batch_size": 1, **settings})
+        made = _Pipeline.deserialize(text)
+        pipe._builder, pipe._outputs = made._builder, made._outputs
+        pipe._visible = len(pipe._outputs or ())
+        return pipe
+
+
+def pipeline_def(function: Any = None, *, enable_conditionals: bool = False, **settings: Any) -> Any:
+    """As :func:`stoker.pipeline_def`; the pipelines have DALI's methods."""
+    return define_as(Pipeline, function, enable_conditionals, settings)

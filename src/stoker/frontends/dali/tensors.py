@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What DALI's pipelines return: a list of tensors per output."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...contract.batch import Batch
+from ...contract.errors import ArgumentError, UnsupportedError
+from ...contract.feed import to_array
+from ...contract.types import DType
+
+
+class TensorCPU:
+    """One tensor in the host's memory. Shares the memory of what it is made of."""
+
+    def __init__(self, object: Any, layout: str = "", is_pinned: bool = False) -> None:
+        self._array = to_array(object)
+        self._layout = layout or ""
+
+    def shape(self) -> list[int]:
+        """Sizes of the axes."""
+        return list(self._array.shape)
+
+    @property
+    def dtype(self) -> DType:
+        return DType.of(self._array.dtype)
+
+    @property
+    def ndim(self) -> int:
+        return self._array.ndim
+
+    def layout(self) -> str:
+        """Names of the axes."""
+        return self._layout
+
+    def as_cpu(self) -> TensorCPU:
+        """Itself."""
+        return self
+
+    def data_ptr(self) -> int:
+        """Where the first element lies."""
+        return int(self._array.ctypes.data)
+
+    def squeeze(self, dim: int | None = None) -> bool:
+        """Drop axes of size one, in place; whether there were any."""
+        before = self._array.ndim
+        self._array = self._array.squeeze() if dim is None else self._array.squeeze(dim)
+        return self._array.ndim != before
+
+    def copy_to_external(self, address: int, *_: Any, **__: Any) -> None:
+        """Copy the elements to an address with room for them."""
+        import ctypes
+
+        array = np.ascontiguousarray(self._array)
+        ctypes.memmove(address, array.ctypes.data, array.nbytes)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        return np.array(self._array, dtype=dtype, copy=copy)
+
+    @property
+    def __array_interface__(self) -> Any:
+        return self._array.__array_interface__
+
+    def __dlpack__(self, **keywords: Any) -> Any:
+        return self._array.__dlpack__(**keywords)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+    def __repr__(self) -> str:
+        return f"TensorCPU(\n{self._array},\ndtype={self.dtype!r}, layout={self._layout!r}, shape={self.shape()})"
+
+
+class _TensorList:
+    """What lists of tensors have in common, wherever they are."""
+
+    _batch: Batch
+
+    @property
+    def batch(self) -> Batch:
+        """The same rows in Stoker's own form."""
+        return self._batch
+
+    def __len__(self) -> int:
+        return len(self._batch)
+
+    def _row(self, row: int) -> Any:
+        if not -len(self) <= row < len(self):
+            raise IndexError(f"expected a row from {-len(self)} to {len(self) - 1}, got {row}")
+        return self._batch[row % len(self)]
+
+    def shape(self) -> list[tuple[int, ...]]:
+        """One tuple per row."""
+        return self._batch.shape()
+
+    @property
+    def dtype(self) -> DType:
+        return self._batch.dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self._batch[0].shape) if len(self) else 0
+
+    def layout(self) -> str:
+        """Names of the axes of a row."""
+        return self._batch.layout
+
+    def is_dense_tensor(self) -> bool:
+        """Whether all rows have one shape."""
+        return self._batch.is_dense
+
+    def __dlpack__(self, **keywords: Any) -> Any:
+        return self._batch.__dlpack__(**keywords)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._batch.__dlpack_device__()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._batch!r})"
+
+
+class TensorListCPU(_TensorList):
+    """The rows of one output.
+
+    Args:
+        source: a batch, an array with the rows on its first axis, or a sequence of arrays.
+        layout: names of the axes of a row.
+        is_pinned: accepted, without effect.
+    """
+
+    def __init__(self, source: Any, layout: str | None = None, is_pinned: bool = False) -> None:
+        if isinstance(source, Batch):
+            self._batch = source.as_cpu()
+            return
+        if isinstance(source, TensorListCPU):
+            source = list(source._batch)
+        rows: Any = [to_array(x) for x in source] if isinstance(source, Sequence) else to_array(source)
+        if not len(rows):
+            raise ArgumentError("`TensorListCPU`: expected at least one row, got none")
+        kinds = {(r.dtype, r.ndim) for r in rows}
+        if len(kinds) > 1:
+            raise ArgumentError(f"`TensorListCPU`: expected rows of one type and rank, got {len(kinds)} kinds")
+        if isinstance(rows, list) and len({r.shape for r in rows}) == 1:
+            rows = np.stack(rows)
+        self._batch = Batch(rows, DType.of(rows[0].dtype), layout or "")
+
+    def __getitem__(self, row: int) -> TensorCPU:
+        return TensorCPU(self._row(row), self._batch.layout)
+
+    def __iter__(self) -> Iterator[TensorCPU]:
+        return (self[i] for i in range(len(self)))
+
+    def at(self, row: int) -> Any:
+        """One row as an array, without a copy."""
+        return self._row(row)
+
+    def as_array(self) -> npt.NDArray[Any]:
+        """All rows as one array, without a copy; ArgumentError if their shapes differ."""
+        return self._batch.as_array()
+
+    def as_tensor(self) -> TensorCPU:
+        """All rows as one tensor; ArgumentError if their shapes differ."""
+        layout = self._batch.layout
+        return TensorCPU(self._batch.as_array(), f"N{layout}" if layout else "")
+
+    def as_reshaped_tensor(self, shape: Sequence[int]) -> TensorCPU:
+        """All rows as one tensor of that shape."""
+        return TensorCPU(self._batch.as_array().reshape(shape))
+
+    def as_cpu(self) -> TensorListCPU:
+        """Itself."""
+        return self
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        return np.array(self.as_array(), dtype=dtype, copy=copy)
+
+
+class TensorGPU:
+    """One tensor in a GPU's memory, for DLPack and CUDA's array interface."""
+
+    def __init__(self, data: Any, dtype: DType, layout: str = "") -> None:
+        self._data, self.dtype, self._layout = data, dtype, layout
+
+    def shape(self) -> list[int]:
+        """Sizes of the axes."""
+        return list(self._data.shape)
+
+    @property
+    def ndim(self) -> int:
+        return len(self._data.shape)
+
+    def layout(self) -> str:
+        """Names of the axes."""
+        return self._layout
+
+    def as_cpu(self) -> TensorCPU:
+        """A copy in the host's memory."""
+        array = np.frombuffer(self._data.to_host(), self.dtype.numpy).reshape(self._data.shape)
+        return TensorCPU(array.copy(), self._layout)
+
+    @property
+    def __cuda_array_interface__(self) -> Any:
+        return self._data.__cuda_array_interface__
+
+    def __dlpack__(self, **keywords: Any) -> Any:
+        return self._data.__dlpack__(**keywords)
+
+    def __dlpack_device__(self) -> Any:
+        return self._data.__dlpack_device__()
+
+
+class TensorListGPU(_TensorList):
+    """The rows of one output in a GPU's memory, as pipelines give them."""
+
+    def __init__(self, source: Any, layout: str | None = None) -> None:
+        if not isinstance(source, Batch) or source.device != "gpu":
+            raise UnsupportedError(
+                f"`TensorListGPU`: expected an output of a pipeline that is on a GPU, got {type(source).__name__}"
+            )
+        self._batch = source
+
+    def __getitem__(self, row: int) -> TensorGPU:
+        return TensorGPU(self._row(row), self.dtype, self._batch.layout)
+
+    at = __getitem__
+
+    def as_tensor(self) -> TensorGPU:
+        """All rows as one tensor; ArgumentError if their shapes differ."""
+        return TensorGPU(self._batch._one(), self.dtype, f"N{self._batch.layout}" if self._batch.layout else "")
+
+    def as_cpu(self) -> TensorListCPU:
+        """A copy in the host's memory."""
+        return TensorListCPU(self._batch.as_cpu())
+
+
+def tensor_list(batch: Batch) -> TensorListCPU | TensorListGPU:
+    """A pipeline's output as DALI has it."""
+    return TensorListGPU(batch) if batch.device == "gpu" else TensorListCPU(batch)

@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``stoker.dali``: DALI's modules and names; what is not there is refused by name."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stoker
+from stoker import ArgumentError, StateError, UnsupportedError, dali
+from stoker.dali import fn, ops, pipeline_def, types
+from stoker.frontends.dali.catalogue import ALIASES, NAMES, class_name
+from stoker.ops._index import INDEX
+
+MODULES = [
+    "backend", "data_node", "fn", "math", "ops", "pipeline", "plugin", "plugin.base_iterator", "plugin.pytorch",
+    "plugin_manager", "tensors", "types",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_modules_are_real(name: str) -> None:
+    module = importlib.import_module(f"stoker.dali.{name}")
+    assert sys.modules[f"stoker.dali.{name}"] is module
+    assert module.__doc__
+
+
+def test_import_is_light_and_brings_in_no_framework() -> None:
+    code = "import sys, stoker.dali; print(' '.join(sorted({m.split('.')[0] for m in sys.modules})))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"nvidia", "torch", "PIL", "multiprocessing"} & set(loaded)
+
+
+def test_the_catalogue_covers_what_stoker_has() -> None:
+    assert len(NAMES | set(ALIASES)) == 172  # as many as DALI 2.4 has
+    assert not NAMES & set(ALIASES)
+    assert set(ALIASES.values()) <= NAMES
+    own = {"shapes", "permute_batch", "per_frame"}
+    assert {n for n in INDEX if not n.startswith("_")} - NAMES <= own
+
+
+@pytest.mark.parametrize("name", sorted(NAMES | set(ALIASES)))
+def test_every_name_of_dalis_is_there_or_refused_by_name(name: str) -> None:
+    function: Any = fn
+    for part in name.split("."):
+        function = getattr(function, part)
+    assert callable(function)
+    group: Any = ops
+    for part in name.split(".")[:-1]:
+        group = getattr(group, part)
+    if ALIASES.get(name, name) in INDEX:
+        cls = getattr(group, class_name(name))
+        assert cls.__name__ == class_name(name) and isinstance(cls, type)
+    else:
+        with pytest.raises(
+            UnsupportedError, match=f"`fn.{name}`: this operator of DALI's .*is not in Stoker yet — made at"
+        ) as error:
+            function()
+        assert "test_dali.py" in str(error.value)
+        with pytest.raises(UnsupportedError, match="is not in Stoker yet"):
+            getattr(group, class_name(name))
+
+
+def test_names_that_nobody_has_are_attribute_errors() -> None:
+    with pytest.raises(AttributeError, match="there is no operator `resise`; did you mean `resize`"):
+        fn.resise  # noqa: B018
+    with pytest.raises(AttributeError, match=r"there is no class `ops\.Resise`; did you mean `Resize`"):
+        ops.Resise  # noqa: B018
+    with pytest.raises(AttributeError, match=r"`types\.STRING` of DALI is not in Stoker"):
+        types.STRING  # noqa: B018
+    assert "resize" in dir(fn) and "file" in dir(fn.readers) and "Resize" in dir(ops) and "File" in dir(ops.readers)
+    assert "gaussian_blur" not in dir(fn)
+
+
+ROWS = [np.full((4, 6, 3), 10 * i, np.uint8) for i in range(5)]
+
+
+@pytest.fixture
+def images() -> Any:
+    return lambda info: ROWS[info.idx_in_epoch % 5]
+
+
+def test_a_pipeline_function(images: Any) -> None:
+    @pipeline_def(batch_size=2, num_threads=1, device_id=None, seed=3)
+    def pipeline() -> Any:
+        x = fn.external_source(source=images, batch=False, layout="HWC", dtype=types.UINT8)
+        return x, fn.resize(x, resize_x=3, resize_y=2), fn.cast(x, dtype=types.FLOAT) * 2.0
+
+    pipe = pipeline()
+    assert isinstance(pipe, dali.Pipeline) and isinstance(pipe, stoker.Pipeline)
+    pipe.build()
+    same, small, doubled = pipe.run()
+    assert isinstance(same, dali.tensors.TensorListCPU) and len(same) == 2
+    assert small.shape() == [(2, 3, 3)] * 2 and small.dtype == types.UINT8 and small.ndim == 3
+    assert same.layout() == "HWC" and same.is_dense_tensor()
+    assert (same.at(1) == ROWS[1]).all() and (np.array(same[0]) == ROWS[0]).all()
+    assert doubled.as_array().shape == (2, 4, 6, 3) and doubled.as_tensor().layout() == "NHWC"
+    assert doubled.as_cpu() is doubled and doubled.as_reshaped_tensor([2, 72]).shape() == [2, 72]
+    assert np.from_dlpack(doubled.as_tensor()).max() == 20.0
+    with pytest.raises(IndexError):
+        same[2]
+    pipe.close()
+
+
+def test_a_subclass_with_define_graph_and_operator_classes(images: Any) -> None:
+    class Training(dali.Pipeline):
+        def __init__(self, batch_size: int, num_threads: int, device_id: Any) -> None:
+            super().__init__(batch_size, num_threads, device_id, seed=12)
+            self.input = ops.ExternalSource(source=images, batch=False, layout="HWC")
+            self.resize = ops.Resize(device="cpu", resize_x=3)
+            self.normalize = ops.CropMirrorNormalize(dtype=types.FLOAT, crop=(2, 2), mean=[0.0], std=[1.0])
+            self.coin = ops.random.CoinFlip(probability=0.5)
+
+        def define_graph(self) -> Any:
+            x = self.resize(self.input(), resize_y=4)
+            return self.normalize(x, mirror=self.coin())
+
+    pipe = Training(2, 1, None)
+    pipe.build()
+    assert pipe.run()[0].shape() == [(3, 2, 2)] * 2
+    assert pipe.num_outputs == 1 and pipe.batch_size == pipe.max_batch_size == 2 and pipe.seed == 12
+    pipe.close()
+    with pytest.raises(ArgumentError, match="`size` is given to the class and to the call"):
+        ops.Resize(size=3)(None, size=4)
+    with pytest.raises(StateError, match="write `define_graph`"):
+        dali.Pipeline(1, 1, None).build()
+
+
+def test_a_pipeline_between_with_and_set_outputs_goes_on_after_it() -> None:
+    pipe = dali.Pipeline(batch_size=2, num_threads=1, device_id=None, exec_dynamic=True)
+    with pipe:
+        assert dali.Pipeline.current() is pipe
+        x = fn.external_source(name="x")
+        half = ops.Compose([ops.Cast(dtype=types.FLOAT), lambda v: v / 2])(x)
+        pipe.set_outputs(half, x)
+    assert dali.Pipeline.current() is None
+    pipe.feed_input("x", [np.int32([1]), np.int32([2])])
+    assert [v.tolist() for v in pipe.run()[0].batch] == [[0.5], [1.0]]
+    assert pipe.run(x=np.int32([[4], [6]]))[0].as_array().tolist() == [[2.0], [3.0]]
+    given = pipe.run(x=dali.backend.TensorListCPU(np.int32([[7], [9]])))[1]
+    assert given.as_array().tolist() == [[7], [9]]
+    assert pipe.input_feed_count("x") == 1
+    pipe.close()
+
+
+def test_the_split_form_of_run() -> None:
+    pipe = dali.Pipeline(2, 1, None)
+    with pipe:
+        pipe.set_outputs(fn.external_source(lambda i: np.full((2, 1), i)))
+    with pytest.raises(StateError, match="expected `schedule_run"):
+        pipe.share_outputs()
+    pipe.schedule_run()
+    pipe.schedule_run()
+    assert not pipe.empty()
+    first = pipe.share_outputs()[0].as_array().max()
+    pipe.release_outputs()
+    second = pipe.outputs()[0].as_array().max()
+    assert (first, second) == (0, 1) and pipe.empty()
+    pipe.close()
+
+
+def test_iter_setup_feeds_every_batch() -> None:
+    class Fed(dali.Pipeline):
+        def define_graph(self) -> Any:
+            self.x = fn.external_source()
+            self.count = 0
+            return self.x
+
+        def iter_setup(self) -> None:
+            self.count += 1
+            self.feed_input(self.x, np.full((1, 1), self.count))
+
+    pipe = Fed(1, 1, None)
+    assert [int(pipe.run()[0].at(0)[0]) for _ in range(3)] == [1, 2, 3]
+    pipe.close()
+
+
+def test_readers_states_and_files(jpegs: Path, tmp_path: Path) -> None:
+    @pipeline_def(batch_size=3, num_threads=1, seed=5)
+    def reading() -> Any:
+        encoded, label = fn.readers.file(file_root=str(jpegs), random_shuffle=True, name="Reader")
+        return fn.decoders.image_random_crop(encoded, device="cpu"), label
+
+    pipe = reading(enable_checkpointing=True)
+    pipe.build()
+    assert pipe.epoch_size("Reader") == pipe.reader_meta("Reader")["epoch_size"] > 9
+    pipe.run()
+    text = pipe.checkpoint(str(tmp_path / "state"))
+    wanted = pipe.run()[1].as_array().tolist()
+    other = reading(checkpoint=text)
+    assert other.run()[1].as_array().tolist() == wanted and other.is_restored_from_checkpoint
+    pipe.serialize(filename=str(tmp_path / "graph"))
+    again = dali.Pipeline.deserialize(filename=str(tmp_path / "graph"), batch_size=3, num_threads=1, seed=5)
+    again.run()
+    assert again.run()[1].as_array().tolist() == wanted
+    pipe.save_graph_to_dot_file(str(tmp_path / "graph.dot"))
+    assert (tmp_path / "graph.dot").read_text().startswith("digraph")
+    assert pipe.executor_statistics()["batches"] == 2
+    for p in (pipe, other, again):
+        p.close()
+
+
+def test_conditions_and_functions_that_stay_as_they_are() -> None:
+    @dali.pipeline.do_not_convert
+    def plain(x: Any) -> Any:
+        return x + 1
+
+    @pipeline_def(batch_size=4, num_threads=1, enable_conditionals=True)
+    def conditional() -> Any:
+        x = fn.external_source(source=lambda i: np.arange(4))
+        if x > 1:  # noqa: SIM108 - the statement is what is tested
+            y = plain(x) * 10
+        else:
+            y = x
+        return y
+
+    pipe = conditional()
+    assert pipe.run()[0].as_array().tolist() == [0, 1, 30, 40]
+    pipe.close()
+
+
+def test_what_is_compiled_for_dali_is_refused() -> None:
+    from stoker.dali import plugin_manager
+
+    with pytest.raises(UnsupportedError, match=r"'lib\.so' was compiled for DALI"):
+        plugin_manager.load_library("lib.so")
+    with pytest.raises(UnsupportedError, match="'folder' holds operators that were compiled"):
+        plugin_manager.load_directory("folder")
+    with pytest.raises(UnsupportedError, match="an output of a pipeline that is on a GPU"):
+        dali.backend.TensorListGPU([np.zeros(3)])
+
+
+def test_types() -> None:
+    assert types.to_numpy_type(types.FLOAT16) is np.float16 and types.to_dali_type("int64") == types.INT64
+    assert types.INTERP_GAUSSIAN.name == "INTERP_GAUSSIAN" and types.INTERP_NN == 0
+    assert types.NCHW == "CHW" and types.DALIImageType.BGR == types.BGR
