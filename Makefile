@@ -6,6 +6,7 @@
 #   make check                                lint, types, layers, generated files; no tests
 #   make bench [BENCH="--quick chain"]        measure; BENCH is passed on (see BENCH=--help)
 #   make fuzz [SECONDS=60]                    hostile bytes into the JPEG decoder, under sanitizers
+#   make test-neon [SECONDS=30]               the JPEG decoder's Arm code on an emulated machine, if there is one
 #   make setup                                the virtual environment with the package and its test needs
 #   make generate                             write the operator index, type stubs and operator pages
 #   make format                               format and fix what can be fixed
@@ -24,7 +25,7 @@ SOURCES := pyproject.toml CMakeLists.txt README.md LICENSE \
 
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: demo test check bench fuzz setup generate format docs clean
+.PHONY: demo test test-neon check bench fuzz setup generate format docs clean
 
 demo: $(VENV)/.photos $(VENV)/.package
 	@$(PY) -m stoker.command demo $${DATA:+--data "$$DATA"} $${OUT:+--out "$$OUT"}
@@ -46,6 +47,9 @@ bench: setup
 
 fuzz: $(VENV)/.build-needs
 	@PYTHON=$(PY) fuzz/run.sh $(SECONDS)
+
+test-neon: $(VENV)/.build-needs
+	@PYTHON=$(PY) tests/native/neon.sh $(SECONDS)
 
 setup: $(VENV)/.test-needs $(VENV)/.photos $(VENV)/.package
 

@@ -143,7 +143,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
 #include <iterator>
 #include <random>
 
+#if defined(__SANITIZE_ADDRESS__)
 extern "C" void __sanitizer_set_death_callback(void (*)());
+#endif
 
 namespace {
 
@@ -204,7 +206,9 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: jpeg_fuzz SECONDS SEED FILE...\n");
     return 2;
   }
+#if defined(__SANITIZE_ADDRESS__)
   __sanitizer_set_death_callback(save_current);
+#endif
   std::signal(SIGABRT, [](int) { save_current(), std::_Exit(1); });
   std::vector<Bytes> corpus;
   for (int i = 3; i < argc; ++i) {

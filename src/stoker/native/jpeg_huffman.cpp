@@ -10,6 +10,8 @@
 #include "simd.hpp"
 #if defined(__SSE2__)
 #include <emmintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 namespace stoker::jpeg {
@@ -192,6 +194,12 @@ __attribute__((target("bmi2"))) int decode_mcus_bmi2(Bits& bits, Mcu& mcu, int f
   _mm_storeu_si128(reinterpret_cast<__m128i*>(out), v);
   const int mask = _mm_movemask_epi8(_mm_cmpeq_epi8(v, _mm_set1_epi8(-1)));
   return std::countr_zero(static_cast<uint32_t>(mask) | 0x10000u);
+#elif defined(__aarch64__)
+  const uint8x16_t v = vld1q_u8(p);
+  vst1q_u8(out, v);
+  const uint16x8_t equal = vreinterpretq_u16_u8(vceqq_u8(v, vdupq_n_u8(0xFF)));
+  const uint64_t nibbles = vget_lane_u64(vreinterpret_u64_u8(vshrn_n_u16(equal, 4)), 0);  // four bits for each byte
+  return std::countr_zero(nibbles) / 4;  // 16 of none
 #else
   std::memcpy(out, p, 16);
   uint64_t halves[2];

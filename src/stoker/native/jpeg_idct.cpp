@@ -6,6 +6,7 @@
 
 #include "cuda/jpeg_arithmetic.cuh"
 #include "jpeg_idct_reduced.hpp"
+#include "jpeg_neon.hpp"
 #include "simd.hpp"
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -235,6 +236,8 @@ InverseDct inverse_dct(int size) {
   if (size < 8) return reduced_dct(size);
 #if defined(__x86_64__)
   if (isa() != Isa::Plain) return inverse_dct_avx2;
+#elif defined(__aarch64__)
+  if (isa() != Isa::Plain) return inverse_dct_neon;
 #endif
   return inverse_dct_plain;
 }

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "cuda/jpeg_arithmetic.cuh"
+#include "jpeg_neon.hpp"
 #include "simd.hpp"
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -192,6 +193,8 @@ constexpr RowKernels kAvx2 = {double_width_avx2, double_height_avx2, double_both
 const RowKernels& row_kernels() {
 #if defined(__x86_64__)
   if (isa() != Isa::Plain) return kAvx2;
+#elif defined(__aarch64__)
+  if (isa() != Isa::Plain) return row_kernels_neon();
 #endif
   return kPlain;
 }
