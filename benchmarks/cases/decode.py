@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.case import MS_PER_IMAGE, Case, Contender, Loop
+from benchmarks.case import MS_PER_IMAGE, Bar, Case, Contender, Loop
 from benchmarks.data import Data, Window, random_window
 
 ORDER = 30
@@ -122,6 +122,7 @@ CASES = (
         "JPEG decoding, whole image, one core",
         MS_PER_IMAGE,
         _contenders("decode_files"),
+        (Bar("at most 0.8 of simplejpeg's time (1.25x)", "stoker", ("simplejpeg",), at_most=0.8, goal=1 / 1.6),),
         note="To RGB, exact: simplejpeg with `fastdct=False, fastupsample=False`. Files in memory, one call per image.",
     ),
     Case(
@@ -129,6 +130,15 @@ CASES = (
         "JPEG decoding, window of a random resized crop, one core",
         MS_PER_IMAGE,
         _contenders("decode_windows"),
+        (
+            Bar(
+                "a window takes at most 0.56 of simplejpeg's time for the whole (1.8x)",
+                "stoker",
+                ("simplejpeg",),
+                at_most=1 / 1.8,
+                goal=1 / 2.5,
+            ),
+        ),
         note="One random window per image (scale 0.08 to 1, ratio 3/4 to 4/3), the same for all. The peers decode the "
         "whole image and cut the window out.",
     ),

@@ -81,7 +81,7 @@ def _against_dali(threads: int) -> Case:
         f"Training chain, {threads} thread{plural}",
         IMAGES_PER_S,
         (Contender("stoker", "run_pipeline", {"library": STOKER, "threads": threads}), *peers),
-        (Bar("rate over DALI's", "stoker", tuple(peer.name for peer in peers), at_least=1.5, goal=3),),
+        (Bar("rate over DALI's", "stoker", tuple(peer.name for peer in peers), at_least=2, goal=3),),
         note="Read, decode a random crop, resize to 224x224, flip, normalise, float32 CHW, batches of 64. Threads "
         "beyond the library's workers (reading, Python) find a core if the machine has one free; CPU time tells.",
     )
@@ -98,7 +98,7 @@ CASES = (
             Contender("stoker", "run_pipeline", {"library": STOKER, "threads": 1}, cores=1),
             Contender("torchvision on Pillow", "run_torchvision", environment="peers", cores=1),
         ),
-        (Bar("rate over torchvision's", "stoker", ("torchvision on Pillow",), at_least=3, goal=6),),
+        (Bar("rate over torchvision's", "stoker", ("torchvision on Pillow",), at_least=4, goal=6),),
         note="The same chain with the whole process pinned to one core. torchvision: `RandomResizedCrop`, "
         "`RandomHorizontalFlip`, `ToTensor`, `Normalize` on Pillow images in a `DataLoader` without workers.",
     ),

@@ -17,7 +17,9 @@ from PIL import Image, ImageFile
 from stoker.native import _native
 
 info, decode = _native.jpeg.jpeg_info, _native.jpeg.jpeg_decode
-ISAS = ("plain", _native.best_isa())
+ISAS = tuple(
+    dict.fromkeys(("plain", "avx2" if _native.best_isa() == "avx512" else _native.best_isa(), _native.best_isa()))
+)
 
 
 @pytest.fixture(params=ISAS, autouse=True)
@@ -310,7 +312,7 @@ def test_instruction_sets_agree():
     for name in ISAS:
         _native.set_isa(name)
         results.append([decode(data)[0].tobytes() for data in files])
-    assert results[0] == results[-1]
+    assert all(one == results[0] for one in results)
 
 
 @pytest.mark.skipif("STOKER_DATA" not in os.environ, reason="STOKER_DATA: a folder of JPEG files")

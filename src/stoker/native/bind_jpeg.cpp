@@ -12,6 +12,7 @@
 #include <string>
 
 #include "jpeg.hpp"
+#include "jpeg_ticks.hpp"
 
 namespace nb = nanobind;
 
@@ -90,10 +91,10 @@ struct Request {
   }
   size_t row_bytes() const { return format == Format::Planes ? shape()[2] : shape()[1] * shape()[2]; }
 
-  Status run(uint8_t* to, ptrdiff_t pitch) const {
+  Status run(uint8_t* to, ptrdiff_t pitch, stoker::jpeg::Ticks* ticks = nullptr) const {
     static thread_local stoker::Scratch scratch;
     const nb::gil_scoped_release release;
-    return stoker::jpeg::decode(data, size, info, window, format, to, pitch, scratch, scale_log2);
+    return stoker::jpeg::decode(data, size, info, window, format, to, pitch, scratch, scale_log2, ticks);
   }
 };
 
@@ -128,6 +129,22 @@ std::string jpeg_decode_into(const nb::bytes& data, const Memory& out, const std
   return kStatus[static_cast<int>(request.run(out.data(), static_cast<ptrdiff_t>(pitch)))];
 }
 
+nb::dict jpeg_ticks(const nb::bytes& data) {
+  const Request request(data, std::nullopt, "RGB", 1);
+  const auto shape = request.shape();
+  const std::unique_ptr<uint8_t[]> pixels(new uint8_t[shape[0] * shape[1] * shape[2]]);
+  stoker::jpeg::Ticks ticks;
+  request.run(pixels.get(), static_cast<ptrdiff_t>(request.row_bytes()), &ticks);
+  nb::dict out;
+  out["symbols"] = stoker::jpeg::count_symbols(request.data, request.size, request.info);
+  out["pixels"] = shape[0] * shape[1];
+  out["tables"] = ticks.tables;
+  out["entropy"] = ticks.entropy;
+  out["transform"] = ticks.transform;
+  out["rows"] = ticks.rows;
+  return out;
+}
+
 }  // namespace
 
 void bind_jpeg(nb::module_& m) {
@@ -141,4 +158,7 @@ void bind_jpeg(nb::module_& m) {
   jpeg.def("jpeg_decode_into", &jpeg_decode_into, nb::arg("data"), nb::arg("out"), nb::arg("window") = nb::none(),
            nb::arg("format") = "RGB", nb::arg("scale") = 1,
            "Decode as `jpeg_decode` does into the caller's memory, whose rows may lie apart; returns the status.");
+  jpeg.def("jpeg_ticks", &jpeg_ticks, nb::arg("data"),
+           "Decode the whole image to RGB and tell where the time went: ticks of the time-stamp counter (elsewhere "
+           "nanoseconds) for tables, entropy, transform and rows; pixels; Huffman symbols (0 unless sequential, one scan).");
 }

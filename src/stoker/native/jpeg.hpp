@@ -62,6 +62,8 @@ struct Info {
 // `out.support` and `out.reason` (width, height and orientation are set whenever they came first).
 bool parse(const uint8_t* data, size_t size, Info& out);
 
+struct Ticks;  // jpeg_ticks.hpp
+
 // Stored coordinates, half open.
 struct Window {
   int32_t x0, y0, x1, y1;
@@ -91,7 +93,10 @@ constexpr Extent scaled_extent(const Info& info, int scale_log2) {
 // `info` must come from `parse` of the same bytes. At a smaller scale (scale_log2 up to 3) the window is one of the
 // smaller picture; pixels are TurboJPEG's.
 Status decode(const uint8_t* data, size_t size, const Info& info, Window window, Format format, uint8_t* dst,
-              ptrdiff_t pitch, Scratch& scratch, int scale_log2 = 0);
+              ptrdiff_t pitch, Scratch& scratch, int scale_log2 = 0, Ticks* ticks = nullptr);
+
+// Huffman symbols of a sequential file with one scan; 0 of any other.
+uint64_t count_symbols(const uint8_t* data, size_t size, const Info& info);
 
 // Rough nanoseconds on one 2.5 GHz core, good enough to put long jobs first: entropy decoding runs over all rows
 // down to the window's last, the rest over the window alone.

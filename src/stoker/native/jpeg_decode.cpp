@@ -20,7 +20,8 @@ constexpr int kChunk = 128;
 class SingleScan {
  public:
   SingleScan(const uint8_t* data, size_t size, const Info& info, const Target& target)
-      : data_(data), size_(size), info_(info), head_(info), picture_(info, target), decode_(mcu_decoder()) {}
+      : data_(data), size_(size), info_(info), head_(info), picture_(info, target), laps_(target.ticks),
+        decode_(mcu_decoder()) {}
 
   Status run(Scratch& scratch) {
     Carver measure(nullptr);
@@ -30,10 +31,12 @@ class SingleScan {
     if (!prepare()) return picture_.give_up();
     Segments segments(data_, size_, entropy_);
     segments.start_scan(head_.scan.data, head_.restart_interval);
+    laps_.lap(&Ticks::tables);
     const int rows = picture_.needed_mcu_rows();
     for (int row = 0; row < rows; ++row) {
       decode_chunks(segments, row, row + 1 == rows);
       picture_.finish_row(row, row + 1 == rows);
+      laps_.lap(&Ticks::rows);
     }
     if (segments.truncated()) return Status::Truncated;
     return segments.damaged() ? Status::Corrupt : Status::Ok;
@@ -87,11 +90,14 @@ class SingleScan {
       const Range chunk{begin, std::min(begin + kChunk, needed.end)};
       hold(chunk, row);
       segments.decode(coder, chunk.begin, chunk.end);
+      laps_.lap(&Ticks::entropy);
       picture_.transform(row);
+      laps_.lap(&Ticks::transform);
     }
     if (last) return;
     hold({0, 0}, row);
     segments.decode(coder, needed.end, columns());
+    laps_.lap(&Ticks::entropy);
   }
 
   const uint8_t* data_;
@@ -99,6 +105,7 @@ class SingleScan {
   const Info& info_;
   ScanHead head_;
   Picture picture_;
+  Laps laps_;
   DecodeMcus decode_;
   DcTable* dc_ = nullptr;
   AcTable* ac_ = nullptr;
@@ -109,7 +116,7 @@ class SingleScan {
 }  // namespace
 
 Status decode(const uint8_t* data, size_t size, const Info& info, Window w, Format format, uint8_t* dst,
-              ptrdiff_t pitch, Scratch& scratch, int scale_log2) {
+              ptrdiff_t pitch, Scratch& scratch, int scale_log2, Ticks* ticks) {
   if (info.support != Support::Native || info.scan.data > size || scale_log2 < 0 || scale_log2 > 3)
     return Status::Unsupported;
   const Extent whole = scaled_extent(info, scale_log2);
@@ -117,7 +124,7 @@ Status decode(const uint8_t* data, size_t size, const Info& info, Window w, Form
   if (w.y0 < 0 || w.y0 >= w.y1 || w.y1 > whole.height) return Status::Unsupported;
   const bool ycc = format == Format::YCbCr || format == Format::Planes;
   if (info.components == 4 && ycc) return Status::Unsupported;  // a conversion of Pillow's own
-  const Target target{w, format, scale_log2, dst, pitch};
+  const Target target{w, format, scale_log2, dst, pitch, ticks};
   if (info.scan.count < info.components || info.progressive) return decode_multiple(data, size, info, target, scratch);
   return SingleScan(data, size, info, target).run(scratch);
 }

@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "jpeg_bits.hpp"
+#include "jpeg_x86.hpp"
 #include "simd.hpp"
 #if defined(__SSE2__)
 #include <emmintrin.h>
@@ -55,6 +56,9 @@ void fill_ac_leaf(AcTable& table, uint32_t prefix, int length, int symbol) {
 // Joins entry i with the entry that its remaining bits select, when those bits hold a whole symbol. Without branches,
 // which would be guesses.
 void join_pairs(AcTable& table) {
+#if defined(__x86_64__)
+  if (has_vbmi2()) return join_pairs_vbmi2(table);
+#endif
   uint16_t advance[1 << kAcBits];
   uint32_t values[1 << kAcBits];
   std::memcpy(advance, table.advance, sizeof advance);
@@ -247,6 +251,9 @@ size_t unstuff(const uint8_t* data, size_t size, size_t& pos, uint8_t* out) {
   const uint8_t* const end = data + size;
   uint8_t* o = out;
   for (;;) {
+#if defined(__x86_64__)
+    if (has_vbmi2()) unstuff_vbmi2(p, end, o);
+#endif
     int n;
     while (end - p >= 16 && (n = copy16(p, o)) == 16) p += 16, o += 16;
     if (end - p >= 16) {

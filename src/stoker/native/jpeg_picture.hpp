@@ -9,6 +9,7 @@
 #include "jpeg.hpp"
 #include "jpeg_idct.hpp"
 #include "jpeg_rows.hpp"
+#include "jpeg_ticks.hpp"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define STOKER_GUARDED 1
@@ -97,6 +98,7 @@ struct Target {
   int scale_log2;
   uint8_t* dst;
   ptrdiff_t pitch;
+  Ticks* ticks;  // null: nobody asked
 };
 
 class Picture {

@@ -5,6 +5,7 @@
 
 #include "cuda/jpeg_arithmetic.cuh"
 #include "jpeg_neon.hpp"
+#include "jpeg_x86.hpp"
 #include "simd.hpp"
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -192,6 +193,17 @@ constexpr RowKernels kAvx2 = {double_width_avx2, double_height_avx2, double_both
 
 const RowKernels& row_kernels() {
 #if defined(__x86_64__)
+  if (has_vbmi2()) {
+    static const RowKernels mixed = [] {
+      const PixelWriters writers = pixel_writers_vbmi2();
+      RowKernels kernels = kAvx2;
+      kernels.ycc_to_rgb = writers.ycc_to_rgb;
+      kernels.ycc_to_bgr = writers.ycc_to_bgr;
+      kernels.interleave = writers.interleave;
+      return kernels;
+    }();
+    return mixed;
+  }
   if (isa() != Isa::Plain) return kAvx2;
 #elif defined(__aarch64__)
   if (isa() != Isa::Plain) return row_kernels_neon();

@@ -13,6 +13,7 @@ def jpeg_decode(
     format: Literal["RGB", "BGR", "GRAY", "YCbCr", "ANY", "PLANES"] = "RGB",
     scale: Literal[1, 2, 4, 8] = 1,
 ) -> tuple[npt.NDArray[np.uint8], Literal["ok", "truncated", "corrupt", "unsupported"]]: ...
+def jpeg_ticks(data: bytes) -> dict[str, int]: ...
 def jpeg_decode_into(
     data: bytes,
     out: npt.NDArray[np.uint8],
