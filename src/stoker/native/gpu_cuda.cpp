@@ -247,15 +247,13 @@ class CudaModule : public Module {
     device_->d_.module_unload(handle_);
   }
   std::shared_ptr<const Function> function(const std::string& name, uint32_t dynamic_shared_bytes) override {
-    auto found = std::make_shared<Function>();
-    found->name = name;
+    Handle found = nullptr;
     device_->enter();
-    device_->d_.check(device_->d_.module_function(&found->handle, handle_, name.c_str()), name.c_str());
+    device_->d_.check(device_->d_.module_function(&found, handle_, name.c_str()), name.c_str());
     if (dynamic_shared_bytes > kPlainSharedBytes)
-      device_->d_.check(device_->d_.function_attribute(found->handle, kMaxDynamicShared,
-                                                       static_cast<int>(dynamic_shared_bytes)),
+      device_->d_.check(device_->d_.function_attribute(found, kMaxDynamicShared, static_cast<int>(dynamic_shared_bytes)),
                         name.c_str());
-    return found;
+    return keeping_this(name, found);
   }
 
  private:

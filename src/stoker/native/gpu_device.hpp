@@ -21,12 +21,17 @@ class DeviceFailure : public std::runtime_error {
 
 using Event = void*;
 
-// Kernels that were loaded together; it keeps them loaded.
-class Module {
+// Kernels that were loaded together. Each function keeps its module loaded.
+class Module : public std::enable_shared_from_this<Module> {
  public:
   virtual ~Module() = default;
   // Throws DeviceFailure for a name that is not there. `dynamic_shared_bytes`: the most it will be launched with.
   virtual std::shared_ptr<const Function> function(const std::string& name, uint32_t dynamic_shared_bytes) = 0;
+
+ protected:
+  std::shared_ptr<Function> keeping_this(std::string name, void* handle) {
+    return {new Function{std::move(name), handle}, [module = shared_from_this()](Function* f) { delete f; }};
+  }
 };
 
 // All calls may come from any thread, which `enter` has prepared. Copies to the device run on a stream of their own;

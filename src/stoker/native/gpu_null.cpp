@@ -28,11 +28,9 @@ class NullModule : public Module {
     if (library_) ::dlclose(library_);
   }
   std::shared_ptr<const Function> function(const std::string& name, uint32_t) override {
-    auto found = std::make_shared<Function>();
-    found->name = name;
-    found->handle = library_ ? ::dlsym(library_, name.c_str()) : reinterpret_cast<void*>(&do_nothing);
-    if (!found->handle) throw DeviceFailure("there is no kernel called " + name);
-    return found;
+    void* found = library_ ? ::dlsym(library_, name.c_str()) : reinterpret_cast<void*>(&do_nothing);
+    if (!found) throw DeviceFailure("there is no kernel called " + name);
+    return keeping_this(name, found);
   }
 
  private:
