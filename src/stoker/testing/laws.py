@@ -8,6 +8,7 @@ check_graph(graph, want)  one graph: the same bytes however it runs
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,7 @@ def run_graph(graph: Graph, settings: Settings, count: int, find: Find = find_pu
             delivered = execution.next("go_on")
             assert delivered is not None, "the data ended"
             for column, batch in zip(columns, execution.batches(delivered), strict=True):
-                column += [np.array(x) for x in batch]
+                column += [np.array(x) for x in batch.as_cpu()]
     finally:
         execution.close()
     return [column[:count] for column in columns]
@@ -70,12 +71,23 @@ def check_graph(
         find: operators by name.
     """
     count = len(want[0])
-    plain = run_graph(graph, Settings(count, 1, seed, depth=0, passes=frozenset()), count, find)
+    plain = run_graph(graph, Settings(count, 1, seed, depth=0, passes=frozenset(), gpu=False), count, find)
     for o, (got, expected) in enumerate(zip(plain, want, strict=True)):
         assert_rows(got, expected, f"output {o} against the references")
     for setting in settings:
         for o, (got, expected) in enumerate(zip(run_graph(graph, setting, count, find), plain, strict=True)):
             assert_rows(got, expected, f"output {o} with {setting}", nan_bits=True)
+
+
+def on_gpu(graph: Graph, rng: np.random.Generator) -> Graph:
+    """The same graph with some of its nodes placed on a GPU, and with them all that follows from these."""
+    share = rng.uniform(0.1, 0.9)
+    nodes = []
+    for node in graph.nodes:
+        able = node.operator.kind != "source" and not node.operator.is_python() and bool(node.inputs)
+        chosen = able and rng.random() < share
+        nodes.append(replace(node, args={**node.args, "device": "gpu"}) if chosen else node)
+    return Graph(tuple(nodes), graph.outputs, graph.names)
 
 
 def check_failure(graph: Graph, row: int, count: int, seed: int, find: Find = find_public) -> None:

@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+"""These tests need a GPU. Without one they are skipped, or fail where ``REQUIRE_GPU=1`` says that there must be one."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from stoker.native import _native
+
+
+@pytest.fixture(autouse=True)
+def a_gpu() -> None:
+    if _native.gpu.count_cuda():
+        return
+    if os.environ.get("REQUIRE_GPU") == "1":
+        pytest.fail("there is no CUDA device, and REQUIRE_GPU=1")
+    pytest.skip("there is no CUDA device")

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The central law across devices: random graphs, parts of them placed on the GPU, give the CPU's bytes."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stoker import DataError, UnsupportedError
+from stoker.device.gpu import Gpu
+from stoker.executor.execution import Settings
+from stoker.testing.graphs import find, random_graph
+from stoker.testing.laws import check_graph, on_gpu
+from tests.laws.test_central_law import BASE, make_files
+
+GRAPHS = int(os.environ.get("STOKER_GPU_GRAPHS", "200"))
+PARTS = 8
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_random_graphs(part: int, tmp_path: Path) -> None:
+    files, gpu = make_files(tmp_path), Gpu.open(0)
+    what: Counter[str] = Counter()
+    for number in range(part, GRAPHS, PARTS):
+        grown = random_graph(BASE, number, files=files)
+        rng = np.random.default_rng((BASE, number, 2))
+        graph = on_gpu(grown.graph, rng)
+        batches = any(n.operator.scope == "batch" for n in graph.nodes)
+        count = len(grown.rows)
+        size = count if batches or count % 2 else count // 2
+        settings = [Settings(size, 2, grown.seed, depth, gpu=gpu) for depth in (0, 2)]
+        try:
+            check_graph(graph, grown.columns, grown.seed, settings=settings, find=find)
+        except UnsupportedError as error:
+            what["refused: " + str(error).split("made at")[0][-90:]] += 1
+        except (AssertionError, DataError) as error:
+            raise AssertionError(f"graph {number}: {error}") from error
+        else:
+            what["equal"] += 1
+    print(dict(what))
+    assert what["equal"] >= 0.3 * GRAPHS / PARTS, f"too few graphs can be placed on a GPU: {what}"
