@@ -7,6 +7,7 @@
 #   make bench [BENCH="--quick chain"]        measure; BENCH is passed on (see BENCH=--help)
 #   make fuzz [SECONDS=60]                    hostile bytes into the JPEG decoder, under sanitizers
 #   make test-neon [SECONDS=30]               the JPEG decoder's Arm code on an emulated machine, if there is one
+#   make test-gpu                             what needs a GPU; fails where there is none
 #   make setup                                the virtual environment with the package and its test needs
 #   make generate                             write the operator index, type stubs and operator pages
 #   make format                               format and fix what can be fixed
@@ -25,13 +26,16 @@ SOURCES := pyproject.toml CMakeLists.txt README.md LICENSE \
 
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: demo test test-neon check bench fuzz setup generate format docs clean
+.PHONY: demo test test-neon test-gpu check bench fuzz setup generate format docs clean
 
 demo: $(VENV)/.photos $(VENV)/.package
 	@$(PY) -m stoker.command demo $${DATA:+--data "$$DATA"} $${OUT:+--out "$$OUT"}
 
 test: check
 	@$(PY) -m pytest $(TESTS)
+
+test-gpu: setup
+	@REQUIRE_GPU=1 $(PY) -m pytest tests/gpu tests/cuda $(TESTS)
 
 check: setup
 	@$(PY) -m ruff check --quiet .
