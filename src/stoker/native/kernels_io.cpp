@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "engine.hpp"
+#include "jpeg_orientation.hpp"
 #include "kernels.hpp"
 
 namespace stoker {
@@ -142,22 +143,6 @@ class Peek : public Kernel {
   int scale_;
 };
 
-// Stored pixel (y, x) is shown at: rows from the end, columns from the end, axes exchanged.
-struct Turn { bool flip_y, flip_x, swap; };
-
-Turn turn_of(int orientation) {
-  switch (orientation) {
-    case 2: return {false, true, false};
-    case 3: return {true, true, false};
-    case 4: return {true, false, false};
-    case 5: return {false, false, true};
-    case 6: return {true, false, true};
-    case 7: return {true, true, true};
-    case 8: return {false, true, true};
-    default: return {false, false, false};
-  }
-}
-
 class Decode : public Kernel {
  public:
   Decode(bool adjust, jpeg::Format format, int scale_log2) : adjust_(adjust), format_(format), scale_(scale_log2) {}
@@ -167,12 +152,12 @@ class Decode : public Kernel {
     jpeg::Info info;
     if (!read_header(c, info)) return hand_over(c, info.reason);
     const View& out = *c.out[0];
-    const Turn turn = turn_of(adjust_ ? info.orientation : 1);
+    const jpeg::Turn turn = jpeg::turn_of(adjust_ ? info.orientation : 1);
     const int32_t y0 = static_cast<int32_t>(c.params[0]), x0 = static_cast<int32_t>(c.params[1]);
     const int32_t h = static_cast<int32_t>(out.shape[0]), w = static_cast<int32_t>(out.shape[1]);
     if (h == 0 || w == 0) return Outcome::Ok;
-    const jpeg::Window window = stored_window(jpeg::scaled_extent(info, scale_), turn, y0, x0, h, w);
-    const bool straight = !turn.flip_y && !turn.flip_x && !turn.swap;
+    const jpeg::Window window = jpeg::stored_window(jpeg::scaled_extent(info, scale_), turn, y0, x0, h, w);
+    const bool straight = turn.none();
     const int64_t channels = out.shape[2], row_bytes = (window.x1 - window.x0) * channels;
     uint8_t* to = straight ? out.data : c.work[1].get(static_cast<size_t>(row_bytes) * (window.y1 - window.y0));
     const jpeg::Status status = jpeg::decode(file.data, size, info, window, format_, to, row_bytes, c.work[0], scale_);
@@ -189,23 +174,15 @@ class Decode : public Kernel {
   }
 
  private:
-  static jpeg::Window stored_window(jpeg::Extent whole, Turn turn, int32_t y0, int32_t x0, int32_t h, int32_t w) {
-    int32_t sy = turn.swap ? x0 : y0, sx = turn.swap ? y0 : x0;
-    const int32_t sh = turn.swap ? w : h, sw = turn.swap ? h : w;
-    if (turn.flip_y) sy = whole.height - sy - sh;
-    if (turn.flip_x) sx = whole.width - sx - sw;
-    return {sx, sy, sx + sw, sy + sh};
-  }
-  static void place_turned(const uint8_t* from, const jpeg::Window& window, Turn turn, int64_t channels,
+  static void place_turned(const uint8_t* from, const jpeg::Window& window, jpeg::Turn turn, int64_t channels,
                            const View& out) {
     const int64_t sh = window.y1 - window.y0, sw = window.x1 - window.x0;
-    int64_t step_y = out.stride[turn.swap ? 1 : 0], step_x = out.stride[turn.swap ? 0 : 1];
-    uint8_t* to = out.data;
-    if (turn.flip_y) { to += (sh - 1) * step_y; step_y = -step_y; }
-    if (turn.flip_x) { to += (sw - 1) * step_x; step_x = -step_x; }
+    const jpeg::Placement place = jpeg::placement(window, turn, out);
+    uint8_t* const to = out.data + place.offset;
     for (int64_t y = 0; y < sh; ++y)
       for (int64_t x = 0; x < sw; ++x)
-        std::memcpy(to + y * step_y + x * step_x, from + (y * sw + x) * channels, static_cast<size_t>(channels));
+        std::memcpy(to + y * place.step_y + x * place.step_x, from + (y * sw + x) * channels,
+                    static_cast<size_t>(channels));
   }
   bool adjust_;
   jpeg::Format format_;

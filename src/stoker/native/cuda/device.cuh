@@ -22,9 +22,10 @@ using uint64_t = unsigned long long;
 
 #define STOKER_DEVICE __device__ __forceinline__
 #define STOKER_KERNEL extern "C" __global__ void
-#define STOKER_SHARED __shared__
+#define STOKER_SHARED(type, name) __shared__ type name  // uninitialised
 #define STOKER_CONSTANT __constant__
 #define STOKER_LAUNCH_BOUNDS(threads, blocks) __launch_bounds__(threads, blocks)
+#define STOKER_UNROLL _Pragma("unroll")
 
 namespace stoker::gpu {
 
@@ -53,6 +54,7 @@ STOKER_DEVICE uint32_t swap_bytes(uint32_t v) { return __byte_perm(v, 0, 0x0123)
 
 #define STOKER_DEVICE inline
 #define STOKER_LAUNCH_BOUNDS(threads, blocks)
+#define STOKER_UNROLL
 
 #if defined(STOKER_EMULATION)  // a header that defines what is left: kernels, shared memory, collectives
 #include STOKER_EMULATION

@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: Apache-2.0
+// Huffman decoding by many threads. One CTA per row cuts its data into subsequences; each is decoded from a guessed
+// state, then again from where the one before it really ended, until nothing changes. Codes synchronise by themselves
+// after some hundred bits, so few rounds are needed; and the first k subsequences are right after round k whatever the
+// data are, so what comes out is exact. Then block counts give every subsequence its place, and coefficients are written.
+#pragma once
+#include "block_scan.cuh"
+#include "jpeg_order.cuh"
+#include "jpeg_row.cuh"
+
+namespace stoker::jpeg::gpu {
+
+using namespace stoker::gpu;
+
+constexpr uint32_t kLookupBits = 10;
+constexpr uint32_t kLookupSize = 1u << kLookupBits;
+constexpr uint32_t kTables = 2 * kMaxPlanes;  // DC and AC of each pair
+
+// Canonical code, for what the lookup leaves over.
+struct HuffmanCode {
+  uint32_t limit[17];  // limit[l]: first 16-bit prefix that is no code of l or fewer bits
+  int32_t offset[17];
+  uint8_t symbol[256];
+};
+
+// A symbol as the lookup gives it. Bits 0-7: length of code and value, 0 if the code is longer than the lookup; 8-15:
+// zig-zag positions that it advances by; 16-23: length of the code; 24-31: length of the value.
+using Entry = uint32_t;
+STOKER_DEVICE uint32_t whole_length(Entry e) { return e & 255; }
+STOKER_DEVICE uint32_t advance(Entry e) { return e >> 8 & 255; }
+STOKER_DEVICE uint32_t code_length(Entry e) { return e >> 16 & 255; }
+STOKER_DEVICE uint32_t value_length(Entry e) { return e >> 24; }
+
+STOKER_DEVICE Entry entry_of(uint32_t symbol, uint32_t length, bool dc) {
+  const uint32_t size = symbol & 15;
+  const uint32_t step = dc ? 1 : size ? (symbol >> 4) + 1 : symbol == 0xF0 ? 16 : 64;
+  return (length + size) | step << 8 | length << 16 | size << 24;
+}
+
+struct EntropyShared {
+  Entry lookup[kTables * kLookupSize];
+  HuffmanCode code[kTables];
+  uint8_t order[64];
+  uint32_t sums[kMaxWarps];
+  uint32_t dirty;
+  uint32_t failed;
+};
+
+// ---- tables ----
+
+STOKER_DEVICE bool is_dc(uint32_t table) { return table % 2 == 0; }
+
+STOKER_DEVICE uint32_t table_offset(const Row& row, uint32_t table) {
+  return is_dc(table) ? row.dc[table / 2] : row.ac[table / 2];
+}
+
+STOKER_DEVICE uint8_t file_byte(const Row& row, uint32_t at) {
+  return at < row.file_bytes ? pointer<const uint8_t>(row.file)[at] : 0;
+}
+
+STOKER_DEVICE void read_code(const Row& row, uint32_t at, HuffmanCode& code) {
+  uint32_t next = 0, index = 0;
+  code.limit[0] = 0;
+  code.offset[0] = 0;
+  for (uint32_t length = 1; length <= 16; ++length) {
+    const uint32_t count = file_byte(row, at + length - 1);
+    code.offset[length] = static_cast<int32_t>(index) - static_cast<int32_t>(next);
+    next += count;
+    index += count;
+    code.limit[length] = next << (16 - length);
+    next <<= 1;
+  }
+}
+
+STOKER_DEVICE Entry short_entry(const HuffmanCode& code, uint32_t index, bool dc) {
+  const uint32_t prefix = index << (16 - kLookupBits);
+  for (uint32_t length = 1; length <= kLookupBits; ++length)
+    if (prefix < code.limit[length])
+      return entry_of(code.symbol[((prefix >> (16 - length)) + static_cast<uint32_t>(code.offset[length])) & 255],
+                      length, dc);
+  return 0;
+}
+
+// Invalid codes take 17 bits and mean symbol 0, as in libjpeg.
+STOKER_DEVICE Entry long_entry(const HuffmanCode& code, uint32_t top, bool dc) {
+  const uint32_t prefix = top >> 16;
+  for (uint32_t length = kLookupBits + 1; length <= 16; ++length)
+    if (prefix < code.limit[length])
+      return entry_of(code.symbol[((prefix >> (16 - length)) + static_cast<uint32_t>(code.offset[length])) & 255],
+                      length, dc);
+  return entry_of(0, 17, dc);
+}
+
+STOKER_DEVICE void build_tables(const Row& row, EntropyShared& shared) {
+  const uint32_t thread = thread_index(), threads = thread_count();
+  for (uint32_t i = thread; i < 64; i += threads) shared.order[i] = kColumnOrder.at[i];
+  for (uint32_t i = thread; i < kTables * 256; i += threads) {
+    const uint32_t at = table_offset(row, i / 256);
+    if (at) shared.code[i / 256].symbol[i % 256] = file_byte(row, at + 16 + i % 256);
+  }
+  if (thread < kTables && table_offset(row, thread)) read_code(row, table_offset(row, thread), shared.code[thread]);
+  block_barrier();
+  for (uint32_t i = thread; i < kTables * kLookupSize; i += threads) {
+    const uint32_t table = i / kLookupSize;
+    if (table_offset(row, table))
+      shared.lookup[i] = short_entry(shared.code[table], i % kLookupSize, is_dc(table));
+  }
+}
+
+// ---- subsequences ----
+
+// The bit reader. Words are fetched one ahead of need.
+struct Reader {
+  const uint32_t* words;
+  uint32_t at;  // in bits
+  uint32_t first, second, third;
+
+  STOKER_DEVICE Reader(const uint32_t* from, uint32_t bit) : words(from), at(bit) {
+    first = words[at / 32];
+    second = words[at / 32 + 1];
+    third = words[at / 32 + 2];
+  }
+  STOKER_DEVICE uint32_t top() const { return funnel_left(first, second, at); }
+  STOKER_DEVICE void take(uint32_t bits) {  // fewer than 32
+    const uint32_t before = at;
+    at += bits;
+    if ((at ^ before) < 32) return;
+    first = second;
+    second = third;
+    third = words[at / 32 + 2];
+  }
+};
+
+// Where decoding stands: bits past a subsequence's end (or start), block of the MCU, zig-zag position in it.
+STOKER_DEVICE uint16_t pack(uint32_t bits, uint32_t block, uint32_t position) {
+  return static_cast<uint16_t>(bits | block << 5 | position << 9);
+}
+STOKER_DEVICE uint32_t state_bits(uint16_t s) { return s & 31; }
+STOKER_DEVICE uint32_t state_block(uint16_t s) { return s >> 5 & 15; }
+STOKER_DEVICE uint32_t state_position(uint16_t s) { return s >> 9; }
+
+// Which pair of tables the current block of the MCU has, the next ones behind it. Kept where it selects a lookup.
+class Pairs {
+ public:
+  STOKER_DEVICE Pairs(uint32_t of_blocks, uint32_t period, uint32_t block) : top_(2 * period - 2) {
+    bits_ = (of_blocks & ((1u << 2 * period) - 1)) << kShift;
+    for (uint32_t i = 0; i < block; ++i) next();
+  }
+  STOKER_DEVICE uint32_t lookup() const { return bits_ & 3 << kShift; }
+  STOKER_DEVICE void next() { bits_ = (bits_ >> 2 & ~((1u << kShift) - 1)) | (bits_ & 3 << kShift) << top_; }
+
+ private:
+  static constexpr uint32_t kShift = kLookupBits + 1;
+  uint32_t bits_, top_;
+};
+
+// The next symbol, of a table that begins at `table` in the lookups.
+STOKER_DEVICE Entry next_symbol(const EntropyShared& shared, uint32_t table, uint32_t top) {
+  const Entry e = shared.lookup[table | top >> (32 - kLookupBits)];
+  if (e != 0) return e;
+  return long_entry(shared.code[table / kLookupSize], top, is_dc(table / kLookupSize));
+}
+
+struct Subsequence {
+  uint32_t begin, end;  // bits
+  uint32_t limit;       // of its segment
+  uint32_t segment;
+  bool head;            // its segment's first
+};
+
+// A row's data as subsequences.
+struct Sequence {
+  const Place& place;
+  const uint32_t* start;
+  const uint32_t* first;
+  uint32_t bits;   // per subsequence, a multiple of 32
+  uint32_t count;
+
+  STOKER_DEVICE Subsequence at(uint32_t i) const {
+    uint32_t segment = 0;
+    for (uint32_t after = place.segments; after - segment > 1;) {  // the last whose first is not beyond i
+      const uint32_t middle = (segment + after) / 2;
+      if (first[middle] <= i) segment = middle;
+      else after = middle;
+    }
+    const uint32_t inside = i - first[segment], limit = 8 * start[segment + 1];
+    const uint32_t begin = 8 * start[segment] + inside * bits;
+    return {begin, limit - begin < bits ? limit : begin + bits, limit, segment, inside == 0};
+  }
+};
+
+// Decodes without keeping anything: what matters is the state at the end and how many blocks were completed.
+STOKER_DEVICE uint16_t follow(const EntropyShared& shared, const Row& row, const uint32_t* words, const Subsequence& s,
+                              uint16_t state, uint32_t& completed) {
+  Reader reader(words, s.begin + state_bits(state));
+  Pairs pairs(row.pairs, row.period, state_block(state));
+  uint32_t position = state_position(state), blocks = 0;
+  while (reader.at < s.end) {
+    const Entry e = next_symbol(shared, pairs.lookup() | (position ? kLookupSize : 0), reader.top());
+    reader.take(whole_length(e));
+    position += advance(e);
+    if (position < 64) continue;
+    position = 0;
+    ++blocks;
+    pairs.next();
+  }
+  const uint32_t block = (state_block(state) + blocks) % row.period;
+  // A block is complete if its last bit is data.
+  completed = blocks - (blocks && position == 0 && reader.at > s.limit ? 1 : 0);
+  return pack(reader.at - s.end, block, position);
+}
+
+// `value_bits` on top of `top` in JPEG's sign convention.
+STOKER_DEVICE int32_t value_at_top(uint32_t top, uint32_t value_bits) {
+  const uint32_t bits = top >> 1 >> (31 - value_bits);
+  return static_cast<int32_t>(bits) - static_cast<int32_t>(top >> 31 ? 0 : (1u << value_bits) - 1);
+}
+
+// Decodes again and writes: coefficients, and differences of DC. Starts in block `index` of the scan.
+STOKER_DEVICE void write(const EntropyShared& shared, const Row& row, const Place& place, const Subsequence& s,
+                         uint16_t state, uint32_t index, uint32_t end) {
+  const uint32_t* const homes = pointer<const uint32_t>(place.homes);
+  int16_t* const differences = pointer<int16_t>(place.dc);
+  int16_t* const coefficients = pointer<int16_t>(place.coefficients);
+  Reader reader(pointer<const uint32_t>(place.words), s.begin + state_bits(state));
+  Pairs pairs(row.pairs, row.period, state_block(state));
+  uint32_t position = state_position(state), home = homes[index];
+  while (reader.at < s.end && index < end) {
+    const bool first = position == 0;
+    const uint32_t top = reader.top();
+    const Entry e = next_symbol(shared, pairs.lookup() | (first ? 0 : kLookupSize), top);
+    const uint32_t size = value_length(e);
+    const int16_t value = static_cast<int16_t>(value_at_top(top << code_length(e), size));
+    reader.take(whole_length(e));
+    position += advance(e);
+    if (first) differences[index] = size ? value : int16_t{0};
+    else if (size && home != kNoHome)
+      coefficients[64 * uint64_t{home} + shared.order[position < 64 ? position - 1 : 63]] = value;
+    if (position < 64) continue;
+    position = 0;
+    ++index;
+    pairs.next();
+    home = homes[index];
+  }
+}
+
+// ---- the phases ----
+
+// Where each block's coefficients go.
+STOKER_DEVICE void find_homes(const Row& row, const Place& place) {
+  uint32_t* const homes = pointer<uint32_t>(place.homes);
+  const uint32_t count = row.needed_rows * row.mcu_columns * row.blocks;
+  for (uint32_t i = thread_index(); i < count; i += thread_count()) {
+    const uint32_t mcu = i / row.blocks, block = i % row.blocks, c = row.component[block];
+    const Plane& plane = row.plane[c];
+    const uint32_t inside = block - plane.first_block;
+    const uint32_t x = mcu % row.mcu_columns * plane.h + inside % plane.h - plane.first_column;
+    const uint32_t y = mcu / row.mcu_columns * plane.v + inside / plane.h - plane.first_row;
+    homes[i] = x < plane.columns && y < plane.rows ? place.first_home[c] + y * plane.columns + x : kNoHome;
+  }
+  if (thread_index() == 0) homes[count] = kNoHome;
+}
+
+// Cuts the data. Returns the number of subsequences.
+STOKER_DEVICE uint32_t cut(const Place& place, uint32_t bits, uint32_t* sums) {
+  const uint32_t* const start = pointer<const uint32_t>(place.segment_start);
+  uint32_t* const first = pointer<uint32_t>(place.segment_first);
+  uint32_t done = 0;
+  for (uint32_t base = 0; base < place.segments; base += thread_count()) {
+    const uint32_t i = base + thread_index();
+    const uint32_t size = i < place.segments ? 8 * (start[i + 1] - start[i]) : 0;
+    const uint32_t own = i >= place.segments ? 0 : size ? (size + bits - 1) / bits : 1;
+    uint32_t total = 0;
+    const uint32_t sum = inclusive_sum(own, sums, total);
+    if (i < place.segments) first[i] = done + sum - own;
+    done += total;
+  }
+  if (thread_index() == 0) first[place.segments] = done;
+  block_barrier();
+  return done;
+}
+
+// Decodes subsequences again whose entry was not what the one before it left, until there is none.
+STOKER_DEVICE bool synchronise(EntropyShared& shared, const Row& row, const Sequence& sequence,
+                               const SubsequenceState& states, uint32_t max_rounds) {
+  const uint32_t* const words = pointer<const uint32_t>(sequence.place.words);
+  for (uint32_t round = 0; round <= max_rounds; ++round) {
+    if (thread_index() == 0) shared.dirty = 0;
+    block_barrier();
+    for (uint32_t i = thread_index(); i < sequence.count; i += thread_count()) {
+      if (sequence.at(i).head || states.exit[i - 1] == states.entry[i]) continue;
+      states.entry[i] = states.exit[i - 1];
+      states.list[atomic_add(&shared.dirty, 1)] = i;
+    }
+    block_barrier();
+    const uint32_t dirty = shared.dirty;
+    if (dirty == 0) return true;
+    if (round == max_rounds) break;
+    for (uint32_t k = thread_index(); k < dirty; k += thread_count()) {
+      const uint32_t i = states.list[k];
+      states.exit[i] = follow(shared, row, words, sequence.at(i), states.entry[i], states.blocks[i]);
+    }
+    block_barrier();
+  }
+  return false;
+}
+
+// Running sums of the block counts; then whether each segment has the blocks that it should.
+STOKER_DEVICE bool count_blocks(EntropyShared& shared, const Row& row, const Sequence& sequence,
+                                const SubsequenceState& states, uint32_t needed_mcus) {
+  if (thread_index() == 0) shared.failed = 0;
+  uint32_t done = 0;
+  for (uint32_t base = 0; base < sequence.count; base += thread_count()) {
+    const uint32_t i = base + thread_index();
+    uint32_t total = 0;
+    const uint32_t sum = inclusive_sum(i < sequence.count ? states.blocks[i] : 0, shared.sums, total);
+    if (i < sequence.count) states.blocks[i] = done + sum;
+    done += total;
+  }
+  block_barrier();
+  const uint32_t interval = sequence.place.segments > 1 ? row.restart_interval : needed_mcus;
+  for (uint32_t k = thread_index(); k < sequence.place.segments; k += thread_count()) {
+    if (k * interval >= needed_mcus) break;
+    const uint32_t left = needed_mcus - k * interval;
+    const uint32_t head = sequence.first[k], behind = sequence.first[k + 1];
+    const uint32_t blocks = states.blocks[behind - 1] - (head ? states.blocks[head - 1] : 0);
+    if (blocks < (left < interval ? left : interval) * row.blocks) atomic_or(&shared.failed, 1);
+  }
+  block_barrier();
+  return shared.failed == 0;
+}
+
+STOKER_DEVICE void write_all(const EntropyShared& shared, const Row& row, const Sequence& sequence,
+                             const SubsequenceState& states, uint32_t needed_mcus) {
+  const uint32_t interval = sequence.place.segments > 1 ? row.restart_interval : needed_mcus;
+  for (uint32_t i = thread_index(); i < sequence.count; i += thread_count()) {
+    const Subsequence s = sequence.at(i);
+    const uint32_t from = s.segment * interval;
+    if (from >= needed_mcus) break;
+    const uint32_t head = sequence.first[s.segment];
+    const uint32_t before = (i ? states.blocks[i - 1] : 0) - (head ? states.blocks[head - 1] : 0);
+    const uint32_t to = needed_mcus - from < interval ? needed_mcus : from + interval;
+    const uint32_t index = from * row.blocks + before;
+    if (index < to * row.blocks)
+      write(shared, row, sequence.place, s, states.entry[i], index, to * row.blocks);
+  }
+}
+
+// Differences of DC to their running sums, modulo 2^16. Segments are told apart by who reads them.
+STOKER_DEVICE void sum_differences(EntropyShared& shared, const Row& row, int16_t* dc, uint32_t mcus) {
+  const uint32_t per_thread = (mcus + thread_count() - 1) / thread_count();
+  const uint32_t from = thread_index() * per_thread;
+  const uint32_t to = from + per_thread < mcus ? from + per_thread : mcus;
+  for (uint32_t c = 0; c < row.components; ++c) {
+    const uint32_t first = row.plane[c].first_block, behind = first + row.plane[c].h * row.plane[c].v;
+    uint32_t sum = 0, total = 0;
+    for (uint32_t m = from; m < to; ++m)
+      for (uint32_t b = first; b < behind; ++b) sum += static_cast<uint32_t>(dc[m * row.blocks + b]);
+    sum = inclusive_sum(sum, shared.sums, total) - sum;
+    for (uint32_t m = from; m < to; ++m) {
+      for (uint32_t b = first; b < behind; ++b) {
+        sum += static_cast<uint32_t>(dc[m * row.blocks + b]);
+        dc[m * row.blocks + b] = static_cast<int16_t>(sum);
+      }
+    }
+  }
+}
+
+STOKER_KERNEL STOKER_LAUNCH_BOUNDS(1024, 1)
+    stoker_jpeg_entropy(uint64_t rows, uint64_t places, uint64_t statuses, uint64_t min_bits, uint64_t max_rounds) {
+  STOKER_SHARED(EntropyShared, shared);
+  const Place& place = pointer<const Place>(places)[block_index()];
+  const Row& row = pointer<const Row>(rows)[place.row];
+  uint32_t* const status = pointer<uint32_t>(statuses) + place.row;
+  if (*status) return;
+  build_tables(row, shared);
+  find_homes(row, place);
+  block_barrier();
+
+  const uint32_t* const words = pointer<const uint32_t>(place.words);
+  const uint32_t* const start = pointer<const uint32_t>(place.segment_start);
+  const uint32_t all_bits = 8 * start[place.segments];
+  const uint32_t fair = (all_bits / thread_count() / 32 + 1) * 32;
+  const uint32_t bits = fair > min_bits ? fair : static_cast<uint32_t>(min_bits);
+  const Sequence sequence = {place, start, pointer<const uint32_t>(place.segment_first), bits,
+                             cut(place, bits, shared.sums)};
+  const SubsequenceState states(place);
+  for (uint32_t i = thread_index(); i < sequence.count; i += thread_count()) {
+    states.entry[i] = 0;
+    states.exit[i] = follow(shared, row, words, sequence.at(i), 0, states.blocks[i]);
+  }
+  block_barrier();
+  const bool in_step = synchronise(shared, row, sequence, states, static_cast<uint32_t>(max_rounds));
+  const uint32_t needed_mcus = row.needed_rows * row.mcu_columns;
+  const bool complete = in_step && count_blocks(shared, row, sequence, states, needed_mcus);
+  if (!complete) {
+    if (thread_index() == 0) atomic_or(status, in_step ? kTruncated : kSlow);
+    return;
+  }
+  write_all(shared, row, sequence, states, needed_mcus);
+  block_barrier();
+  sum_differences(shared, row, pointer<int16_t>(place.dc), needed_mcus);
+}
+
+}  // namespace stoker::jpeg::gpu

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the host tells the JPEG kernels: about a row (a file and the window wanted of it), and where a batch keeps its
+// intermediate results.
+#pragma once
+#include "device.cuh"
+
+namespace stoker::jpeg::gpu {
+
+constexpr int kMaxPlanes = 3;
+constexpr int kMaxMcuBlocks = 10;
+
+// Why a row must be decoded elsewhere; bits, 0 where all is well. The file itself may still be fine.
+enum Status : uint32_t {
+  kTruncated = 1,       // the data end before the image does, or no marker follows them
+  kFilled = 2,          // several 0xFF in a row inside the data
+  kRestartDamage = 4,   // a restart marker is missing or out of order
+  kSlow = 8,            // the budget of synchronisation rounds is spent
+};
+
+enum class Spread : uint8_t { None, Width, Height, Both, Repeat };      // jpeg_picture.hpp's Upsample
+enum class Colour : uint8_t { Gray, YCbCr, RGB };                       // jpeg.hpp's Model
+enum class Wanted : uint8_t { RGB, BGR, GRAY, YCbCr };                  // jpeg.hpp's Format
+
+// One component within the window. Blocks and samples are counted from the image's corner.
+struct Plane {
+  uint16_t first_column, first_row, columns, rows;  // blocks needed; no columns: the component is not
+  uint16_t width, height;                           // samples, without padding
+  uint8_t h, v, fx, fy;
+  Spread spread;
+  uint8_t wide;         // quantiser of 16 bits
+  uint8_t first_block;  // in the MCU
+  uint8_t unused;
+  uint32_t quantiser;   // where its 64 zig-zag values are in the file
+};
+
+struct Row {
+  uint64_t file;
+  uint64_t out;             // where the window's first stored pixel goes
+  int64_t step_y, step_x;   // bytes between stored rows and columns at the destination
+  uint32_t file_bytes;
+  uint32_t scan;            // where the entropy-coded data begin
+  uint32_t dc[kMaxPlanes], ac[kMaxPlanes];  // where the Huffman tables of each pair are; 0: there is no such pair
+  int32_t x0, y0, width, height;            // the window, in stored pixels
+  uint32_t mcu_columns, mcu_rows, needed_rows, restart_interval;
+  uint8_t components, blocks;               // `blocks` of an MCU
+  Colour colour;
+  Wanted wanted;
+  uint8_t component[kMaxMcuBlocks];         // of each block of the MCU
+  uint8_t period;                           // the pairs of tables of the MCU's blocks repeat after so many blocks
+  uint8_t unused;
+  uint32_t pairs;                           // of the blocks, two bits each, the first one lowest
+  uint32_t unused2[5];
+  Plane plane[kMaxPlanes];
+};
+static_assert(sizeof(Plane) == 24 && sizeof(Row) == 208);
+
+// Device memory of one row. `states` subsequences at most.
+struct Place {
+  uint32_t row;
+  uint32_t segments;         // between restart markers
+  uint32_t states;
+  uint32_t pitch[kMaxPlanes];
+  uint64_t words;            // unstuffed data in 32-bit words, first bit on top, followed by kPaddingWords zeros
+  uint64_t segment_start;    // segments + 1 byte positions in them
+  uint64_t segment_first;    // segments + 1: the first subsequence of each
+  uint64_t state;            // see SubsequenceState
+  uint64_t homes;            // per block in scan order: which of the kept blocks it is, or kNoHome
+  uint64_t dc;               // per block in scan order: difference, then prediction
+  uint64_t coefficients;     // per needed block 64, columns one after the other, without the first
+  uint32_t first_home[kMaxPlanes];    // the planes' first blocks among them
+  uint32_t unused;
+  uint64_t samples[kMaxPlanes];       // of the needed blocks, rows `pitch` apart
+};
+static_assert(sizeof(Place) % 8 == 0);
+
+constexpr uint32_t kPaddingWords = 8;
+constexpr uint32_t kNoHome = 0xFFFFFFFFu;
+
+// Work of one CTA: which part of which place.
+struct Item {
+  uint32_t place_and_plane;  // plane in the upper two bits
+  uint32_t first;            // block or group of pixels
+};
+constexpr uint32_t kBlocksPerItem = 64, kGroupsPerItem = 1024, kPixelsPerGroup = 4;
+
+// Where things lie in `Place::state`: 12 bytes for each of `states` subsequences.
+struct SubsequenceState {
+  uint32_t* blocks;  // completed, then their running sum
+  uint32_t* list;    // of those to be decoded again
+  uint16_t* entry;
+  uint16_t* exit;
+
+  STOKER_DEVICE explicit SubsequenceState(const Place& place) {
+    blocks = reinterpret_cast<uint32_t*>(place.state);
+    list = blocks + place.states;
+    entry = reinterpret_cast<uint16_t*>(list + place.states);
+    exit = entry + place.states;
+  }
+  static constexpr uint64_t kBytes = 12;
+};
+
+template <typename T>
+STOKER_DEVICE T* pointer(uint64_t address) {
+  return reinterpret_cast<T*>(address);
+}
+
+}  // namespace stoker::jpeg::gpu

@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "jpeg_gpu.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "cuda/jpeg_row.cuh"
+#include "jpeg_bits.hpp"
+#include "jpeg_orientation.hpp"
+#include "jpeg_picture.hpp"
+
+namespace stoker::jpeg::gpu {
+namespace {
+
+using stoker::gpu::Address;
+using stoker::gpu::Batch;
+using stoker::gpu::Launch;
+using stoker::gpu::Verdict;
+
+constexpr uint32_t kMaxFileBytes = 1u << 28;  // positions in bits fit 32 bits
+constexpr int64_t kMaxPixels = int64_t{1} << 26;
+constexpr int kMaxSegments = 1 << 16;
+
+enum Which : size_t { kUnstuff, kClear, kEntropy, kTransform, kPixels };
+
+int mcu_columns(const Info& info) { return ceil_div(info.width, 8 * info.h_max); }
+int mcu_rows(const Info& info) { return ceil_div(info.height, 8 * info.v_max); }
+
+// Restart markers cut a scan in so many segments.
+int64_t segments_of(int64_t mcus, int64_t interval) { return interval ? (mcus + interval - 1) / interval : 1; }
+
+bool possible_codes(const uint8_t* data, const Info& info) {
+  Code code;
+  for (int i = 0; i < info.scan.count; ++i) {
+    bool small = true;
+    const auto check = [&](uint32_t, int, int symbol) { small &= symbol <= 15; };
+    if (!canonical(data + info.tables.dc[info.scan.dc[i]], 16, code, check) || !small) return false;
+    if (!canonical(data + info.tables.ac[info.scan.ac[i]], 0, code, check)) return false;
+  }
+  return true;
+}
+
+bool has_tables(const Info& info) {
+  for (int i = 0; i < info.scan.count; ++i)
+    if (!info.tables.dc[info.scan.dc[i]] || !info.tables.ac[info.scan.ac[i]]) return false;
+  return true;
+}
+
+bool is_jpeg(const View& file, const uint8_t* data) {
+  return file.rank == 1 && file.shape[0] >= 3 && file.stride[0] == 1 && data[0] == 0xFF && data[1] == 0xD8;
+}
+
+Wanted wanted_of(Format format, Model model) {
+  if (format == Format::ANY) return model == Model::Gray ? Wanted::GRAY : Wanted::RGB;
+  return static_cast<Wanted>(format);
+}
+static_assert(static_cast<int>(Wanted::YCbCr) == static_cast<int>(Format::YCbCr));
+static_assert(static_cast<int>(Colour::RGB) == static_cast<int>(Model::RGB));
+static_assert(static_cast<int>(Spread::Repeat) == static_cast<int>(Upsample::Repeat));
+
+Plane describe_plane(const Info& info, const jpeg::Plane& from, int index) {
+  Plane p = {};
+  p.h = static_cast<uint8_t>(from.h);
+  p.v = static_cast<uint8_t>(from.v);
+  p.fx = static_cast<uint8_t>(from.fx);
+  p.fy = static_cast<uint8_t>(from.fy);
+  p.width = static_cast<uint16_t>(from.width);
+  p.height = static_cast<uint16_t>(from.height);
+  p.first_column = static_cast<uint16_t>(from.columns.begin);
+  p.first_row = static_cast<uint16_t>(from.rows.begin);
+  p.columns = static_cast<uint16_t>(from.columns.size());
+  p.rows = static_cast<uint16_t>(from.rows.size());
+  p.spread = static_cast<Spread>(from.upsample);
+  const int quantiser = info.component[index].quantiser;
+  p.quantiser = info.tables.quantiser[quantiser];
+  p.wide = info.tables.wide[quantiser];
+  return p;
+}
+
+// Components that use the same two tables share them; and after how many blocks the MCU's tables repeat.
+void describe_tables(const Info& info, Row& row) {
+  const Scan& scan = info.scan;
+  uint8_t pair[kMaxPlanes] = {};
+  for (uint8_t i = 0; i < scan.count; ++i) {
+    while (scan.dc[pair[i]] != scan.dc[i] || scan.ac[pair[i]] != scan.ac[i]) ++pair[i];
+    row.dc[pair[i]] = info.tables.dc[scan.dc[i]];
+    row.ac[pair[i]] = info.tables.ac[scan.ac[i]];
+  }
+  const auto pair_of = [&](int block) { return pair[row.component[block]]; };
+  for (int b = 0; b < row.blocks; ++b) row.pairs |= static_cast<uint32_t>(pair_of(b)) << 2 * b;
+  const auto repeats_after = [&](int period) {
+    for (int b = period; b < row.blocks; ++b)
+      if (pair_of(b) != pair_of(b - period)) return false;
+    return row.blocks % period == 0;
+  };
+  for (row.period = 1; !repeats_after(row.period);) ++row.period;
+}
+
+Row describe(const Info& info, const Window& window, Format format) {
+  Row row = {};
+  const Picture picture(info, {window, format, 0, nullptr, 0});
+  for (int i = 0; i < info.components; ++i) {
+    row.plane[i] = describe_plane(info, picture.plane[i], i);
+    row.plane[i].first_block = row.blocks;
+    const int blocks = row.plane[i].h * row.plane[i].v;
+    for (int b = 0; b < blocks; ++b) row.component[row.blocks++] = static_cast<uint8_t>(i);
+  }
+  describe_tables(info, row);
+  row.components = static_cast<uint8_t>(info.components);
+  row.scan = info.scan.data;
+  row.colour = static_cast<Colour>(info.model);
+  row.wanted = wanted_of(format, info.model);
+  row.x0 = window.x0;
+  row.y0 = window.y0;
+  row.width = window.x1 - window.x0;
+  row.height = window.y1 - window.y0;
+  row.mcu_columns = static_cast<uint32_t>(picture.mcu_columns());
+  row.mcu_rows = static_cast<uint32_t>(picture.mcu_rows());
+  row.needed_rows = static_cast<uint32_t>(picture.needed_mcu_rows());
+  row.restart_interval = info.restart_interval;
+  return row;
+}
+
+// Hands out addresses one behind the other.
+class Layout {
+ public:
+  uint64_t take(size_t bytes) {
+    const uint64_t at = used_;
+    used_ += (bytes + 255) / 256 * 256;
+    return at;
+  }
+  size_t used() const { return used_; }
+
+ private:
+  size_t used_ = 0;
+};
+
+size_t blocks_of(const Plane& plane) { return static_cast<size_t>(plane.columns) * plane.rows; }
+
+// Rows that are in memory together.
+struct Group {
+  std::vector<Place> places;  // addresses are offsets until the memory is known
+  size_t working = 0;         // bytes before the coefficients
+  size_t coefficients = 0;    // bytes
+};
+
+size_t pixel_memory(const Row& row) {
+  size_t bytes = 0;
+  for (const Plane& p : row.plane) bytes += blocks_of(p) * (64 * sizeof(int16_t) + 64);
+  return bytes;
+}
+
+Place place_row(const Row& row, uint32_t index, uint32_t threads, Layout& layout, Layout& coefficients) {
+  Place place = {};
+  place.row = index;
+  place.segments = static_cast<uint32_t>(
+      segments_of(static_cast<int64_t>(row.mcu_columns) * row.mcu_rows, row.restart_interval));
+  place.states = threads + place.segments;
+  place.words = layout.take(row.file_bytes - row.scan + 4 * (kPaddingWords + 1));
+  place.segment_start = layout.take(4 * (size_t{place.segments} + 1));
+  place.segment_first = layout.take(4 * (size_t{place.segments} + 1));
+  place.state = layout.take(SubsequenceState::kBytes * place.states);
+  const size_t blocks = size_t{row.needed_rows} * row.mcu_columns * row.blocks;
+  place.homes = layout.take(sizeof(uint32_t) * (blocks + 1));
+  place.dc = layout.take(sizeof(int16_t) * blocks);
+  size_t kept = 0;
+  for (int i = 0; i < row.components; ++i) {
+    const Plane& p = row.plane[i];
+    place.pitch[i] = (8u * p.columns + 31) / 32 * 32;
+    place.samples[i] = layout.take(size_t{place.pitch[i]} * 8 * p.rows);
+    place.first_home[i] = static_cast<uint32_t>(kept);
+    kept += blocks_of(p);
+  }
+  place.coefficients = coefficients.take(64 * sizeof(int16_t) * kept);
+  return place;
+}
+
+void move_by(Place& place, const Row& row, Address memory, Address coefficients) {
+  place.words += memory;
+  place.segment_start += memory;
+  place.segment_first += memory;
+  place.state += memory;
+  place.homes += memory;
+  place.dc += memory;
+  place.coefficients += coefficients;
+  for (int i = 0; i < row.components; ++i) place.samples[i] += memory;
+}
+
+class Decode : public stoker::gpu::Kernel {
+ public:
+  Decode(bool adjust, Format format, Functions functions, Settings settings)
+      : adjust_(adjust), format_(format), functions_(std::move(functions)), set_(settings) {}
+
+  size_t slot_bytes() const override { return sizeof(Row); }
+
+  Outcome run(const Call& c) const override {
+    const View& file = *c.in[0];
+    const uint8_t* const data = c.host_in[0]->data;
+    const size_t size = static_cast<size_t>(file.shape[0]);
+    Info info;
+    if (!is_jpeg(file, data)) return refuse(c, "not a JPEG file");
+    if (!parse(data, size, info)) return refuse(c, info.reason);
+    if (const char* reason = size > kMaxFileBytes ? "larger than 256 MiB" : refusal(data, info))
+      return refuse(c, reason);
+    const View& out = *c.out[0];
+    const Turn turn = turn_of(adjust_ ? info.orientation : 1);
+    const int32_t h = static_cast<int32_t>(out.shape[0]), w = static_cast<int32_t>(out.shape[1]);
+    if (h == 0 || w == 0) return Outcome::Ok;
+    if (int64_t{h} * w > kMaxPixels) return refuse(c, "a window of more than 64 megapixels");
+    const Window window =
+        stored_window({info.width, info.height}, turn, static_cast<int32_t>(c.params[0]), static_cast<int32_t>(c.params[1]), h, w);
+    if (window.x0 < 0 || window.y0 < 0 || window.x1 > info.width || window.y1 > info.height)
+      return refuse(c, "a window that leaves the image");
+    Row row = describe(info, window, format_);
+    const Placement place = placement(window, turn, out);
+    row.file = reinterpret_cast<Address>(file.data);
+    row.file_bytes = static_cast<uint32_t>(size);
+    row.out = reinterpret_cast<Address>(out.data) + static_cast<uint64_t>(place.offset);
+    row.step_y = place.step_y;
+    row.step_x = place.step_x;
+    std::memcpy(c.slot, &row, sizeof row);
+    return Outcome::Ok;
+  }
+
+  void launch(Batch& batch) const override {
+    const Row* const rows = reinterpret_cast<const Row*>(batch.slots());
+    std::vector<uint32_t> order;
+    for (int64_t i = 0; i < batch.rows(); ++i)
+      if (batch.active(i) && rows[i].height > 0) order.push_back(static_cast<uint32_t>(i));
+    if (order.empty()) return;
+    // Long files first, so that none is left when the others have finished.
+    std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+      return std::pair(rows[b].file_bytes, a) < std::pair(rows[a].file_bytes, b);
+    });
+    std::vector<Group> groups = group(rows, order);
+    size_t bytes = 0;
+    for (const Group& g : groups) bytes = std::max(bytes, g.working + g.coefficients);
+    const Address memory = batch.scratch(bytes);
+    for (Group& g : groups) launch_group(batch, rows, g, memory);
+  }
+
+  Verdict judge(const uint8_t* report, int64_t row, std::string*) const override {
+    uint32_t status = 0;
+    std::memcpy(&status, report + 4 * row, sizeof status);
+    return status ? Verdict::Redo : Verdict::Good;
+  }
+
+ private:
+  static Outcome refuse(const Call& c, const char* reason) {
+    *c.error = reason;
+    return Outcome::Python;
+  }
+
+  std::vector<Group> group(const Row* rows, const std::vector<uint32_t>& order) const {
+    std::vector<Group> groups;
+    Layout working, coefficients;
+    size_t taken = set_.memory;
+    for (const uint32_t i : order) {
+      taken += pixel_memory(rows[i]);
+      if (taken > set_.memory) {
+        groups.emplace_back();
+        working = coefficients = {};
+        taken = pixel_memory(rows[i]);
+      }
+      Group& g = groups.back();
+      g.places.push_back(place_row(rows[i], i, set_.entropy_threads, working, coefficients));
+      g.working = working.used();
+      g.coefficients = coefficients.used();
+    }
+    return groups;
+  }
+
+  // The list of CTAs that share out `count` things per place and plane.
+  template <typename Count>
+  static std::pair<Address, uint32_t> items(Batch& batch, const Group& g, int planes, uint32_t per_item, Count&& count) {
+    std::vector<Item> list;
+    for (uint32_t p = 0; p < g.places.size(); ++p)
+      for (int plane = 0; plane < planes; ++plane)
+        for (uint32_t first = 0; first < count(g.places[p].row, plane); first += per_item)
+          list.push_back({p | static_cast<uint32_t>(plane) << 30, first});
+    Address at = 0;
+    std::memcpy(batch.upload(list.size() * sizeof(Item), &at), list.data(), list.size() * sizeof(Item));
+    return {at, static_cast<uint32_t>(list.size())};
+  }
+
+  void launch_group(Batch& batch, const Row* rows, Group& g, Address memory) const {
+    for (Place& p : g.places) move_by(p, rows[p.row], memory, memory + g.working);
+    const Address slots = batch.device_slots();
+    const Address status = batch.report(sizeof(uint32_t) * static_cast<size_t>(batch.rows()));
+    Address places = 0;
+    std::memcpy(batch.upload(g.places.size() * sizeof(Place), &places), g.places.data(),
+                g.places.size() * sizeof(Place));
+    const auto blocks = items(batch, g, kMaxPlanes, kBlocksPerItem, [&](uint32_t row, int plane) {
+      return static_cast<uint32_t>(blocks_of(rows[row].plane[plane]));
+    });
+    const auto pixels = items(batch, g, 1, kGroupsPerItem, [&](uint32_t row, int) {
+      return (static_cast<uint32_t>(rows[row].width) / kPixelsPerGroup + 2) * static_cast<uint32_t>(rows[row].height);
+    });
+    const uint32_t count = static_cast<uint32_t>(g.places.size());
+    issue(batch, kUnstuff, count, set_.unstuff_threads, {slots, places, status});
+    const uint64_t clear = g.coefficients / 16;
+    issue(batch, kClear, static_cast<uint32_t>(std::clamp<uint64_t>(clear / 2048, 1, 1024)), set_.pixel_threads,
+          {memory + g.working, clear});
+    issue(batch, kEntropy, count, set_.entropy_threads, {slots, places, status, set_.min_bits, set_.max_rounds});
+    issue(batch, kTransform, blocks.second, set_.pixel_threads, {slots, places, status, blocks.first});
+    issue(batch, kPixels, pixels.second, set_.pixel_threads, {slots, places, status, pixels.first});
+  }
+
+  void issue(Batch& batch, Which which, uint32_t grid, uint32_t block, std::initializer_list<uint64_t> values) const {
+    Launch launch;
+    launch.function = functions_[which].get();
+    launch.grid[0] = grid;
+    launch.block[0] = block;
+    batch.launch(launch.with(values));
+  }
+
+  bool adjust_;
+  Format format_;
+  Functions functions_;
+  Settings set_;
+};
+
+}  // namespace
+
+const char* refusal(const uint8_t* data, const Info& info) {
+  if (info.support != Support::Native) return info.reason;
+  if (info.progressive) return "a progressive file";
+  if (info.scan.count < info.components) return "several scans";
+  if (info.components > kMaxPlanes) return "four components";
+  if (!has_tables(info)) return "no Huffman tables";
+  if (!possible_codes(data, info)) return "impossible Huffman tables";
+  const int64_t mcus = int64_t{mcu_columns(info)} * mcu_rows(info);
+  if (segments_of(mcus, info.restart_interval) > kMaxSegments) return "more than 65536 restart segments";
+  return nullptr;
+}
+
+std::shared_ptr<const stoker::gpu::Kernel> make_decode(bool adjust_orientation, Format format, Functions functions,
+                                                       Settings settings) {
+  return std::make_shared<Decode>(adjust_orientation, format, std::move(functions), settings);
+}
+
+}  // namespace stoker::jpeg::gpu

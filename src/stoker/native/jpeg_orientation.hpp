@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// EXIF orientation: where stored pixels are shown.
+#pragma once
+#include "jpeg.hpp"
+
+namespace stoker::jpeg {
+
+// Stored pixel (y, x) is shown at: rows from the end, columns from the end, axes exchanged.
+struct Turn {
+  bool flip_y = false, flip_x = false, swap = false;
+  bool none() const { return !flip_y && !flip_x && !swap; }
+};
+
+inline Turn turn_of(int orientation) {
+  switch (orientation) {
+    case 2: return {false, true, false};
+    case 3: return {true, true, false};
+    case 4: return {true, false, false};
+    case 5: return {false, false, true};
+    case 6: return {true, false, true};
+    case 7: return {true, true, true};
+    case 8: return {false, true, true};
+    default: return {};
+  }
+}
+
+// The stored window of a picture of that extent that is shown as h rows and w columns from (y0, x0) on.
+inline Window stored_window(Extent whole, Turn turn, int32_t y0, int32_t x0, int32_t h, int32_t w) {
+  int32_t sy = turn.swap ? x0 : y0, sx = turn.swap ? y0 : x0;
+  const int32_t sh = turn.swap ? w : h, sw = turn.swap ? h : w;
+  if (turn.flip_y) sy = whole.height - sy - sh;
+  if (turn.flip_x) sx = whole.width - sx - sw;
+  return {sx, sy, sx + sw, sy + sh};
+}
+
+// Where the first stored pixel of a window goes, from the first byte shown, and the steps to the next ones.
+struct Placement {
+  int64_t offset, step_y, step_x;
+};
+
+inline Placement placement(const Window& window, Turn turn, const View& out) {
+  Placement p{0, out.stride[turn.swap ? 1 : 0], out.stride[turn.swap ? 0 : 1]};
+  if (turn.flip_y) {
+    p.offset += (window.y1 - window.y0 - 1) * p.step_y;
+    p.step_y = -p.step_y;
+  }
+  if (turn.flip_x) {
+    p.offset += (window.x1 - window.x0 - 1) * p.step_x;
+    p.step_x = -p.step_x;
+  }
+  return p;
+}
+
+}  // namespace stoker::jpeg

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs kernels without a GPU: one fiber per thread of a CTA. Threads run until they wait, and in another random order
+// each time, so that a missing barrier shows. Waiting that cannot end, or that only some threads of a warp or CTA do,
+// ends the program.
+#pragma once
+#include <ucontext.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <random>
+#include <vector>
+
+#define STOKER_KERNEL inline void
+#define STOKER_SHARED(type, name) \
+  static type name;               \
+  static const bool name##_known = stoker::gpu::Emulation::instance().share(&name, sizeof name); \
+  (void)name##_known
+#define STOKER_CONSTANT inline const
+
+namespace stoker::gpu {
+
+constexpr uint32_t kWarp = 32;
+
+class Emulation {
+ public:
+  static Emulation& instance() {
+    static Emulation emulation;
+    return emulation;
+  }
+
+  std::mt19937 random{1};
+  uint32_t thread = 0, threads = 0, block = 0, blocks = 0;
+  uint64_t switches = 0;
+
+  void run(const std::function<void()>& kernel, uint32_t grid, uint32_t cta) {
+    kernel_ = &kernel;
+    threads = cta;
+    blocks = grid;
+    std::vector<uint32_t> order(grid);
+    for (uint32_t i = 0; i < grid; ++i) order[i] = i;
+    std::shuffle(order.begin(), order.end(), random);
+    for (const uint32_t b : order) {
+      block = b;
+      run_block();
+    }
+  }
+
+  // Shared memory: noise whenever a CTA begins.
+  bool share(void* memory, size_t bytes) {
+    shared_.push_back({static_cast<uint8_t*>(memory), bytes});
+    make_noise(shared_.back());
+    return true;
+  }
+
+  void wait_block() { wait(State::AtBlock); }
+  void wait_warp() { wait(State::AtWarp); }
+  uint32_t& exchange(uint32_t t) { return exchange_[t]; }
+
+ private:
+  enum class State : uint8_t { Ready, AtBlock, AtWarp, Done };
+  static constexpr size_t kStack = 256 << 10;
+
+  struct Memory {
+    uint8_t* at;
+    size_t bytes;
+  };
+  void make_noise(const Memory& m) {
+    for (size_t i = 0; i < m.bytes; ++i) m.at[i] = static_cast<uint8_t>(random());
+  }
+
+  struct Fiber {
+    ucontext_t context;
+    std::unique_ptr<char[]> stack;
+    State state = State::Ready;
+  };
+
+  static void enter() {
+    Emulation& e = instance();
+    (*e.kernel_)();
+    e.fibers_[e.thread].state = State::Done;
+    swapcontext(&e.fibers_[e.thread].context, &e.main_);
+  }
+
+  void wait(State state) {
+    const uint32_t self = thread;
+    fibers_[self].state = state;
+    swapcontext(&fibers_[self].context, &main_);
+    thread = self;
+  }
+
+  void run_block() {
+    if (fibers_.size() < threads) fibers_.resize(threads);
+    exchange_.assign(threads, 0);
+    for (const Memory& m : shared_) make_noise(m);
+    for (uint32_t t = 0; t < threads; ++t) {
+      Fiber& f = fibers_[t];
+      if (!f.stack) f.stack.reset(new char[kStack]);
+      getcontext(&f.context);
+      f.context.uc_stack.ss_sp = f.stack.get();
+      f.context.uc_stack.ss_size = kStack;
+      f.context.uc_link = nullptr;
+      makecontext(&f.context, enter, 0);
+      f.state = State::Ready;
+    }
+    std::vector<uint32_t> ready;
+    for (;;) {
+      ready.clear();
+      for (uint32_t t = 0; t < threads; ++t)
+        if (fibers_[t].state == State::Ready) ready.push_back(t);
+      if (ready.empty() && !release()) return;
+      std::shuffle(ready.begin(), ready.end(), random);
+      for (const uint32_t t : ready) {
+        thread = t;
+        ++switches;
+        swapcontext(&main_, &fibers_[t].context);
+      }
+    }
+  }
+
+  uint32_t count(uint32_t begin, uint32_t end, State state) const {
+    uint32_t n = 0;
+    for (uint32_t t = begin; t < end; ++t) n += fibers_[t].state == state;
+    return n;
+  }
+
+  void release(uint32_t begin, uint32_t end) {
+    for (uint32_t t = begin; t < end; ++t) fibers_[t].state = State::Ready;
+  }
+
+  // Lets whole warps, or the whole CTA, go on. False: all threads have finished.
+  bool release() {
+    if (count(0, threads, State::Done) == threads) return false;
+    bool any = false;
+    for (uint32_t begin = 0; begin < threads; begin += kWarp) {
+      const uint32_t end = std::min(begin + kWarp, threads), waiting = count(begin, end, State::AtWarp);
+      if (waiting == end - begin) {
+        release(begin, end);
+        any = true;
+      } else if (waiting) {
+        fail("only some threads of a warp wait for the warp");
+      }
+    }
+    if (any) return true;
+    if (count(0, threads, State::AtBlock) != threads) fail("only some threads wait for the CTA");
+    release(0, threads);
+    return true;
+  }
+
+  [[noreturn]] static void fail(const char* text) {
+    std::fprintf(stderr, "emulation: %s\n", text);
+    std::abort();
+  }
+
+  const std::function<void()>* kernel_ = nullptr;
+  std::vector<Memory> shared_;
+  std::vector<Fiber> fibers_;
+  std::vector<uint32_t> exchange_;
+  ucontext_t main_;
+};
+
+inline Emulation& emulation() { return Emulation::instance(); }
+
+inline uint32_t thread_index() { return emulation().thread; }
+inline uint32_t thread_count() { return emulation().threads; }
+inline uint32_t block_index() { return emulation().block; }
+inline uint32_t block_count() { return emulation().blocks; }
+inline void block_barrier() { emulation().wait_block(); }
+inline void warp_barrier() { emulation().wait_warp(); }
+
+inline uint32_t shuffle_up(uint32_t v, uint32_t lanes) {
+  Emulation& e = emulation();
+  const uint32_t self = e.thread, lane = self % kWarp;
+  e.exchange(self) = v;
+  e.wait_warp();
+  const uint32_t result = lane >= lanes ? e.exchange(self - lanes) : v;
+  e.wait_warp();
+  return result;
+}
+
+inline uint32_t ballot(bool v) {
+  Emulation& e = emulation();
+  const uint32_t first = e.thread / kWarp * kWarp;
+  e.exchange(e.thread) = v;
+  e.wait_warp();
+  uint32_t result = 0;
+  for (uint32_t i = 0; i < kWarp && first + i < e.threads; ++i) result |= e.exchange(first + i) << i;
+  e.wait_warp();
+  return result;
+}
+
+inline uint32_t atomic_add(uint32_t* p, uint32_t v) {
+  const uint32_t before = *p;
+  *p += v;
+  return before;
+}
+inline void atomic_min(uint32_t* p, uint32_t v) { *p = v < *p ? v : *p; }
+inline void atomic_or(uint32_t* p, uint32_t v) { *p |= v; }
+inline uint32_t funnel_left(uint32_t hi, uint32_t lo, uint32_t shift) {
+  return shift % 32 ? hi << shift % 32 | lo >> (32 - shift % 32) : hi;
+}
+inline uint32_t swap_bytes(uint32_t v) { return __builtin_bswap32(v); }
+
+}  // namespace stoker::gpu

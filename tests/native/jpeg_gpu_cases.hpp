@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// Batches of JPEG rows for the GPU decoder and what must become of them: read from a file of cases, decoded by some
+// device, compared with the CPU decoder. Prints a line per row: outcome, status and what differs.
+#pragma once
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "jpeg_gpu.hpp"
+#include "jpeg_orientation.hpp"
+
+namespace stoker::jpeg::gpu {
+
+// As a file of cases has it, little endian; `rows` times RowCase and the file's bytes follow.
+struct BatchCase {
+  uint32_t rows, format, adjust;
+  uint32_t unstuff_threads, entropy_threads, pixel_threads, min_bits, max_rounds, seed;
+  uint64_t memory;
+};
+struct RowCase {
+  uint32_t bytes;
+  int32_t y0, x0, height, width;  // as shown; height 0: all of the picture
+};
+
+// A file and its window.
+struct TestRow {
+  std::vector<uint8_t> file;
+  int32_t y0, x0, height, width;
+  int32_t channels;
+  std::string error;
+};
+
+struct TestCase {
+  BatchCase head;
+  std::vector<TestRow> rows;
+
+  Format format() const { return static_cast<Format>(head.format); }
+  Settings settings() const {
+    return {head.unstuff_threads, head.entropy_threads, head.pixel_threads, head.min_bits, head.max_rounds,
+            static_cast<size_t>(head.memory)};
+  }
+};
+
+template <typename T>
+T read_plain(std::istream& in) {
+  T value;
+  in.read(reinterpret_cast<char*>(&value), sizeof value);
+  return value;
+}
+
+inline void complete(TestRow& row, const BatchCase& head) {
+  Info info;
+  parse(row.file.data(), row.file.size(), info);
+  const bool swap = turn_of(head.adjust ? info.orientation : 1).swap;
+  if (row.height == 0) {
+    row.height = swap ? info.width : info.height;
+    row.width = swap ? info.height : info.width;
+  }
+  row.channels = channels(info, static_cast<Format>(head.format));
+}
+
+inline std::vector<TestCase> read_cases(const char* path) {
+  std::ifstream in(path, std::ios::binary);
+  std::vector<TestCase> cases(read_plain<uint32_t>(in));
+  for (TestCase& c : cases) {
+    c.head = read_plain<BatchCase>(in);
+    for (uint32_t i = 0; i < c.head.rows; ++i) {
+      const RowCase r = read_plain<RowCase>(in);
+      TestRow row{std::vector<uint8_t>(r.bytes), r.y0, r.x0, r.height, r.width, 0, {}};
+      in.read(reinterpret_cast<char*>(row.file.data()), r.bytes);
+      complete(row, c.head);
+      c.rows.push_back(std::move(row));
+    }
+  }
+  if (!in) std::fprintf(stderr, "cannot read '%s'\n", path), std::exit(2);
+  return cases;
+}
+
+// Pixels as the CPU gives them, shown upright if asked for.
+inline std::vector<uint8_t> on_cpu(const TestRow& row, const BatchCase& head, jpeg::Status& status) {
+  Info info;
+  std::vector<uint8_t> out(static_cast<size_t>(row.height) * static_cast<size_t>(row.width * row.channels));
+  status = jpeg::Status::Unsupported;
+  if (!parse(row.file.data(), row.file.size(), info) || out.empty()) return out;
+  const Turn turn = turn_of(head.adjust ? info.orientation : 1);
+  const Window w = stored_window({info.width, info.height}, turn, row.y0, row.x0, row.height, row.width);
+  const int64_t line = (w.x1 - w.x0) * row.channels;
+  if (line <= 0 || w.y1 <= w.y0) return out;
+  std::vector<uint8_t> stored(static_cast<size_t>(line * (w.y1 - w.y0)));
+  Scratch scratch;
+  status = jpeg::decode(row.file.data(), row.file.size(), info, w, static_cast<Format>(head.format), stored.data(),
+                        line, scratch);
+  if (status == jpeg::Status::Unsupported) return out;
+  View view;
+  view.rank = 3;
+  view.shape[0] = row.height, view.shape[1] = row.width, view.shape[2] = row.channels;
+  view.set_contiguous_strides();
+  const Placement p = placement(w, turn, view);
+  for (int64_t y = 0; y < w.y1 - w.y0; ++y)
+    for (int64_t x = 0; x < w.x1 - w.x0; ++x)
+      std::memcpy(out.data() + p.offset + y * p.step_y + x * p.step_x,
+                  stored.data() + y * line + x * row.channels, static_cast<size_t>(row.channels));
+  return out;
+}
+
+// A batch on its way, without what is particular to a device.
+class TestBatch : public stoker::gpu::Batch {
+ public:
+  TestBatch(int64_t rows, size_t slot_bytes)
+      : slots_(static_cast<size_t>(rows) * slot_bytes), active_(static_cast<size_t>(rows)), slot_bytes_(slot_bytes) {}
+  int64_t rows() const override { return static_cast<int64_t>(active_.size()); }
+  bool active(int64_t row) const override { return active_[static_cast<size_t>(row)]; }
+  const uint8_t* slots() const override { return slots_.data(); }
+
+  uint8_t* slot(size_t row) { return slots_.data() + row * slot_bytes_; }
+  void set_active(size_t row, bool v) { active_[row] = v; }
+  size_t all_slot_bytes() const { return slots_.size(); }
+
+ private:
+  std::vector<uint8_t> slots_;
+  std::vector<bool> active_;
+  size_t slot_bytes_;
+};
+
+// Where a row's file and pixels are on the device.
+struct Homes {
+  uint64_t file, out;
+  int64_t pitch;
+};
+
+inline void describe_rows(const stoker::gpu::Kernel& kernel, TestCase& c, const std::vector<Homes>& homes,
+                          TestBatch& batch) {
+  alignas(64) static char nothing[64];  // there is no job; nobody looks
+  Job& job = *reinterpret_cast<Job*>(nothing);
+  Scratch work[kWorkAreas];
+  for (size_t i = 0; i < c.rows.size(); ++i) {
+    TestRow& row = c.rows[i];
+    View file, out;
+    file.rank = 1;
+    file.shape[0] = static_cast<int64_t>(row.file.size());
+    file.stride[0] = 1;
+    file.data = reinterpret_cast<uint8_t*>(homes[i].file);
+    out.rank = 3;
+    out.shape[0] = row.height, out.shape[1] = row.width, out.shape[2] = row.channels;
+    out.set_contiguous_strides();
+    out.stride[0] = homes[i].pitch;
+    out.data = reinterpret_cast<uint8_t*>(homes[i].out);
+    const double params[] = {double(row.y0), double(row.x0)};
+    View host = file;
+    host.data = row.file.data();
+    const View *in[] = {&file}, *host_in[] = {&host};
+    View* to[] = {&out};
+    const Call call{params, in, to, job, static_cast<int64_t>(i), work, nullptr, &row.error, batch.slot(i), host_in};
+    batch.set_active(i, kernel.run(call) == Outcome::Ok);
+  }
+}
+
+// A line about one row, unless only the wrong ones are wanted. `pixels` has the row's lines `pitch` apart. Returns
+// whether all is as it must be: what the GPU decoded is what the CPU finds nothing wrong with, and has its pixels.
+inline bool report_row(const TestCase& c, size_t i, bool active, uint32_t status, const uint8_t* pixels,
+                       int64_t pitch, bool only_wrong = false) {
+  const TestRow& row = c.rows[i];
+  const auto say = [&](const std::string& text) { return only_wrong || std::printf("%s\n", text.c_str()); };
+  if (!active) return say("refused: " + row.error);
+  if (status) return say("left: " + std::to_string(status));
+  jpeg::Status cpu;
+  const std::vector<uint8_t> expected = on_cpu(row, c.head, cpu);
+  const size_t line = static_cast<size_t>(row.width * row.channels);
+  size_t wrong = 0, first = 0;
+  for (size_t y = static_cast<size_t>(row.height); y-- > 0;)
+    for (size_t x = line; x-- > 0;)
+      if (pixels[y * static_cast<size_t>(pitch) + x] != expected[y * line + x]) ++wrong, first = y * line + x;
+  if (expected.empty() || (wrong == 0 && cpu == jpeg::Status::Ok)) return say("equal");
+  std::printf("row %zu differs: %zu of %zu bytes, first %zu, CPU status %d\n", i, wrong, expected.size(), first,
+              static_cast<int>(cpu));
+  return false;
+}
+
+}  // namespace stoker::jpeg::gpu

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Batches for the GPU JPEG decoder, as `jpeg_gpu_cases.hpp` reads them."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+FORMATS = ("RGB", "BGR", "GRAY", "YCbCr", "ANY")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A file and the window wanted of it (y0, x0, height, width), as shown; None: all."""
+
+    data: bytes
+    window: tuple[int, int, int, int] | None = None
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows and how the work is cut: threads per CTA and stage, bits per subsequence, rounds, memory, random order."""
+
+    rows: Sequence[Row]
+    format: str = "RGB"
+    adjust: bool = False
+    unstuff_threads: int = 64
+    entropy_threads: int = 64
+    pixel_threads: int = 32
+    min_bits: int = 64
+    max_rounds: int = 1000
+    seed: int = 1
+    memory: int = 1 << 30
+
+    def pack(self) -> bytes:
+        head = struct.pack(
+            "<9I4xQ", len(self.rows), FORMATS.index(self.format), self.adjust, self.unstuff_threads,
+            self.entropy_threads, self.pixel_threads, self.min_bits, self.max_rounds, self.seed, self.memory,
+        )  # fmt: skip
+        rows = (struct.pack("<I4i", len(r.data), *(r.window or (0, 0, 0, 0))) + r.data for r in self.rows)
+        return head + b"".join(rows)
+
+
+def pack(batches: Sequence[Batch]) -> bytes:
+    return struct.pack("<I", len(batches)) + b"".join(b.pack() for b in batches)

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// The GPU JPEG decoder on the emulation: jpeg_gpu_emulated CASES. Memory comes in pieces of exactly the size asked for,
+// filled with noise, so that a sanitizer sees every access outside.
+#define STOKER_EMULATION "cuda_emulation.hpp"
+#include "cuda/jpeg.cuh"
+#include "jpeg_gpu_cases.hpp"
+
+namespace stoker::jpeg::gpu {
+namespace {
+
+using stoker::gpu::Address;
+using stoker::gpu::emulation;
+
+template <typename... T, size_t... I>
+void call(void (*kernel)(T...), const uint64_t* arguments, std::index_sequence<I...>) {
+  kernel(static_cast<T>(arguments[I])...);
+}
+
+template <auto kKernel, typename... T>
+void invoke(void (*)(T...), const uint64_t* arguments) {
+  call<T...>(kKernel, arguments, std::make_index_sequence<sizeof...(T)>());
+}
+
+using Invoke = void (*)(const uint64_t*);
+template <auto kKernel>
+constexpr Invoke kInvoke = [](const uint64_t* arguments) { invoke<kKernel>(kKernel, arguments); };
+
+const Invoke kKernels[] = {kInvoke<stoker_jpeg_unstuff>, kInvoke<stoker_jpeg_clear>, kInvoke<stoker_jpeg_entropy>,
+                           kInvoke<stoker_jpeg_transform>, kInvoke<stoker_jpeg_pixels>};
+
+Functions functions() {
+  Functions all;
+  for (size_t i = 0; i < all.size(); ++i)
+    all[i] = std::make_shared<stoker::gpu::Function>(
+        stoker::gpu::Function{kFunctionNames[i], reinterpret_cast<void*>(kKernels[i])});
+  return all;
+}
+
+class EmulatedBatch : public TestBatch {
+ public:
+  using TestBatch::TestBatch;
+  Address device_slots() const override { return reinterpret_cast<Address>(slots()); }
+  Address scratch(size_t bytes) override {
+    uint8_t* const p = piece(bytes);
+    for (size_t i = 0; i < bytes; ++i) p[i] = static_cast<uint8_t>(emulation().random());
+    return reinterpret_cast<Address>(p);
+  }
+  uint8_t* upload(size_t bytes, Address* device) override {
+    uint8_t* const p = piece(bytes);
+    *device = reinterpret_cast<Address>(p);
+    return p;
+  }
+  Address report(size_t bytes) override {
+    if (report_.empty()) report_.resize(bytes / 4);
+    return reinterpret_cast<Address>(report_.data());
+  }
+  void launch(const stoker::gpu::Launch& l) override {
+    const Invoke kernel = reinterpret_cast<Invoke>(l.function->handle);
+    emulation().run([&] { kernel(l.argument); }, l.grid[0], l.block[0]);
+  }
+  const uint8_t* reported() const { return reinterpret_cast<const uint8_t*>(report_.data()); }
+
+ private:
+  struct Free {
+    void operator()(uint8_t* p) const { std::free(p); }
+  };
+  uint8_t* piece(size_t bytes) {
+    void* p = nullptr;
+    if (posix_memalign(&p, 256, std::max<size_t>(bytes, 1))) std::abort();
+    return pieces_.emplace_back(static_cast<uint8_t*>(p)).get();
+  }
+  std::vector<std::unique_ptr<uint8_t, Free>> pieces_;
+  std::vector<uint32_t> report_;
+};
+
+constexpr uint8_t kUntouched = 0xC3;
+
+bool run_case(TestCase& c) {
+  emulation().random.seed(c.head.seed);
+  const auto kernel = make_decode(c.head.adjust != 0, c.format(), functions(), c.settings());
+  std::vector<std::vector<uint8_t>> files(c.rows.size()), out(c.rows.size());
+  std::vector<Homes> homes;
+  for (size_t i = 0; i < c.rows.size(); ++i) {
+    const TestRow& row = c.rows[i];
+    const size_t offset = emulation().random() % 16, gap = emulation().random() % 8;
+    files[i].resize(offset + row.file.size());
+    std::copy(row.file.begin(), row.file.end(), files[i].begin() + static_cast<std::ptrdiff_t>(offset));
+    const int64_t pitch = row.width * row.channels + static_cast<int64_t>(gap);
+    out[i].assign(static_cast<size_t>(pitch * row.height) + gap, kUntouched);
+    homes.push_back({reinterpret_cast<Address>(files[i].data() + offset),
+                     reinterpret_cast<Address>(out[i].data() + gap), pitch});
+  }
+  EmulatedBatch batch(static_cast<int64_t>(c.rows.size()), kernel->slot_bytes());
+  describe_rows(*kernel, c, homes, batch);
+  kernel->launch(batch);
+  bool good = true;
+  for (size_t i = 0; i < c.rows.size(); ++i) {
+    uint32_t status = 0;
+    if (batch.reported()) std::memcpy(&status, batch.reported() + 4 * i, 4);
+    const bool active = batch.active(static_cast<int64_t>(i));
+    if (batch.reported()) {
+      const auto verdict = kernel->judge(batch.reported(), static_cast<int64_t>(i), nullptr);
+      good &= (verdict == stoker::gpu::Verdict::Good) == (status == 0);
+    }
+    const uint8_t* const pixels = reinterpret_cast<const uint8_t*>(homes[i].out);
+    good &= report_row(c, i, active, status, pixels, homes[i].pitch);
+    const int64_t line = c.rows[i].width * c.rows[i].channels;
+    for (size_t k = 0; k < out[i].size(); ++k) {
+      const int64_t at = static_cast<int64_t>(k) - (pixels - out[i].data());
+      if ((at < 0 || at % homes[i].pitch >= line) && out[i][k] != kUntouched) {
+        std::printf("row %zu: written outside of the window\n", i);
+        good = false;
+      }
+    }
+  }
+  return good;
+}
+
+}  // namespace
+}  // namespace stoker::jpeg::gpu
+
+int main(int, char** argv) {
+  bool good = true;
+  for (auto& c : stoker::jpeg::gpu::read_cases(argv[1])) good &= stoker::jpeg::gpu::run_case(c);
+  return good ? 0 : 1;
+}

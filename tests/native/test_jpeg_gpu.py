@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The GPU JPEG decoder without a GPU: its kernels run on an emulation of threads in random order, under sanitizers, and
+must give the CPU decoder's pixels, or leave the row to it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import jpeg_writer as jw
+import numpy as np
+import pytest
+from jpeg_gpu_cases import FORMATS, Batch, Row, pack
+from PIL import Image
+from test_jpeg import FACTORS, RESTARTS, SIZES, encode, picture, scan_start
+
+HERE = Path(__file__).parent
+NATIVE = HERE.parents[1] / "src" / "stoker" / "native"
+LEFT = {"truncated": "left: 1", "filled": "left: 2", "restart": "left: 4", "slow": "left: 8"}
+
+
+@pytest.fixture(scope="session")
+def emulator(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program that runs cases, built for this session. What it checks is built with sanitizers."""
+    compiler = os.environ.get("CXX") or shutil.which("g++") or "c++"
+    folder = tmp_path_factory.mktemp("jpeg_gpu")
+    flags = ["-std=c++20", "-O1", "-ffp-contract=off", f"-I{NATIVE}", f"-I{HERE}"]
+    checks = ["-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+    checked = {HERE / "jpeg_gpu_emulated.cpp", NATIVE / "jpeg_gpu.cpp"}
+    sources = sorted({*NATIVE.glob("jpeg_*.cpp"), *checked})
+    running: list[subprocess.Popen] = []
+    for source in sources:
+        if len(running) >= 2:  # memory and processors of small machines
+            assert running.pop(0).wait() == 0
+        out = folder / f"{source.stem}.o"
+        command = [compiler, *flags, *(checks if source in checked else []), "-c", str(source), "-o", str(out)]
+        running.append(subprocess.Popen(command))
+    assert [p.wait() for p in running] == [0] * len(running)
+    program = folder / "emulated"
+    subprocess.run([compiler, *checks, *map(str, folder.glob("*.o")), "-o", str(program)], check=True)
+    return program
+
+
+@pytest.fixture
+def run(emulator: Path, tmp_path: Path):
+    """Runs batches; gives a line per row, after seeing that no row differs."""
+
+    def run(*batches: Batch) -> list[str]:
+        cases = tmp_path / "cases"
+        cases.write_bytes(pack(batches))
+        done = subprocess.run([emulator, cases], capture_output=True, text=True, timeout=300)
+        lines = done.stdout.splitlines()
+        assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+        assert len(lines) == sum(len(b.rows) for b in batches)
+        return lines
+
+    return run
+
+
+def all_equal(lines: list[str]) -> bool:
+    return set(lines) == {"equal"}
+
+
+def windows(data: bytes, size: tuple[int, int], rng: np.random.Generator, count: int) -> list[Row]:
+    width, height = size
+    rows = [Row(data)]
+    for _ in range(count):
+        y0, x0 = int(rng.integers(height)), int(rng.integers(width))
+        rows.append(Row(data, (y0, x0, int(rng.integers(1, height - y0 + 1)), int(rng.integers(1, width - x0 + 1)))))
+    return rows
+
+
+def test_sizes_and_samplings(run):
+    rng = np.random.default_rng(20)
+    rows = []
+    for size in SIZES:
+        for subsampling in (0, 1, 2):
+            data = encode(picture(rng, *size), subsampling=subsampling, quality=int(rng.choice([5, 50, 95])))
+            rows += windows(data, size, rng, 2)
+        rows += windows(encode(picture(rng, *size, 1)), size, rng, 1)
+    assert all_equal(run(Batch(rows)))
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_formats(run, format):
+    rng = np.random.default_rng(21)
+    rows = []
+    for subsampling in (0, 1, 2):
+        rows += windows(encode(picture(rng, 61, 43), subsampling=subsampling), (61, 43), rng, 2)
+    rows += windows(encode(picture(rng, 61, 43, 1)), (61, 43), rng, 1)
+    for ids, app in [((82, 71, 66), b""), ((1, 2, 3), jw.adobe(0)), ((1, 2, 3), jw.adobe(1)), ((5, 6, 7), b"")]:
+        rows += windows(jw.random_file(rng, 40, 40, FACTORS[-2], ids=ids, app=app), (40, 40), rng, 1)
+    assert all_equal(run(Batch(rows, format=format)))
+
+
+def test_layouts(run):
+    rng = np.random.default_rng(22)
+    rows = []
+    for factors in FACTORS:
+        for size in ((33, 21), (5, 3), (70, 45)):
+            data = jw.random_file(rng, *size, factors)
+            rows += windows(data, size, rng, 1)
+    assert all_equal(run(Batch(rows)))
+
+
+def test_wide_quantisers_and_overflow(run):
+    rng = np.random.default_rng(23)
+    rows = []
+    for value in (255, 4000, 65535):
+        for factors in (FACTORS[-1], [(2, 2), (1, 1), (1, 1)]):
+            q = {0: np.full((8, 8), value)}
+            rows.append(Row(jw.random_file(rng, 48, 40, factors, quantisers=q, wide=True, size=400)))
+    rows.append(Row(jw.random_file(rng, 48, 40, FACTORS[-1], keep=1.0, size=2000)))  # no zero, codes of 16 bits
+    rows.append(Row(jw.random_file(rng, 48, 40, FACTORS[-1], keep=0.02, size=4)))  # hardly anything but zeros
+    assert all_equal(run(Batch(rows)))
+
+
+def test_restart_intervals(run):
+    rng = np.random.default_rng(24)
+    rows = []
+    for restart in RESTARTS:
+        for subsampling in (0, 2):
+            data = encode(picture(rng, 130, 70), subsampling=subsampling, **restart)
+            rows += windows(data, (130, 70), rng, 2)
+    for interval in (1, 7, 8, 30, 1000):  # 30 MCUs: the last two are as good as none
+        rows += windows(jw.random_file(rng, 41, 37, FACTORS[-1], restart=interval), (41, 37), rng, 1)
+    batch = Batch(rows)
+    assert all_equal(run(batch, replace(batch, entropy_threads=32, min_bits=32, seed=5)))
+
+
+def test_orientation(run):
+    rng = np.random.default_rng(25)
+    rows = []
+    for value in range(10):
+        data = jw.random_file(rng, 30, 21, [(2, 1), (1, 1), (1, 1)], app=jw.exif(value))
+        rows += [Row(data), Row(data, (3, 2, 11, 17))]
+    upright = run(Batch(rows, adjust=True))
+    assert all_equal(upright + run(Batch(rows), Batch(rows, adjust=True, format="GRAY")))
+
+
+CUTS = [(32, 32), (32, 96), (96, 32), (64, 1 << 20), (64, 2048)]
+
+
+def test_results_do_not_depend_on_how_the_work_is_cut(run):
+    """Threads, bits per subsequence, memory for a group of rows and the order of threads."""
+    rng = np.random.default_rng(26)
+    noise = rng.integers(0, 256, (40, 56, 3)).astype(np.uint8)
+    flat = np.full((120, 200, 3), 77, np.uint8)
+    images = [picture(rng, 90, 60), Image.fromarray(noise), Image.fromarray(flat)]
+    rows = [Row(encode(i, subsampling=s, quality=q)) for i in images for s, q in ((0, 97), (2, 30))]
+    batches = [
+        Batch(rows, entropy_threads=threads, min_bits=bits, unstuff_threads=32 * (1 + i), pixel_threads=32 << i % 4,
+              seed=i, memory=1 << (12 + 3 * i))
+        for i, (threads, bits) in enumerate(CUTS)
+    ]  # fmt: skip
+    batches.append(Batch(rows[:1], entropy_threads=1024, min_bits=32, unstuff_threads=512, pixel_threads=256))
+    assert all_equal(run(*batches))
+
+
+def test_streams_that_do_not_synchronise(run):
+    """Codes of one length never synchronise by chance. Right all the same, or given up within the budget."""
+    rng = np.random.default_rng(27)
+    table = jw.Table([0] * 7 + [255] + [0] * 8, [*range(1, 255), 0])  # every AC code has 8 bits
+    components, layout = jw.random_components(rng, 160, 96, FACTORS[-1], ac=table, keep=0.5, size=30)
+    for c in components:
+        c.blocks[:, :, :, :] = np.where(np.abs(c.blocks) > 200, 0, c.blocks)
+        c.blocks[:, :, 2, 2] = 1  # keeps runs short: this table has no symbol for 16 zeros
+        c.blocks[:, :, 5, 5] = 1
+    batch = Batch([Row(jw.write(components, layout))])
+    assert all_equal(run(batch))
+    assert run(replace(batch, max_rounds=1)) == [LEFT["slow"]]
+    assert run(replace(batch, max_rounds=0)) == [LEFT["slow"]]
+
+
+def test_what_is_left_to_the_cpu(run):
+    rng = np.random.default_rng(28)
+    image = picture(rng, 60, 44)
+    good = encode(image)
+    start = scan_start(good)
+    files = {
+        "a progressive file": encode(image, progressive=True),
+        "four components": encode(image.convert("CMYK")),
+        "several scans": jw.random_file(rng, 40, 40, FACTORS[-1], scans=[(0,), (1,), (2,)]),
+        "no Huffman tables": jw.random_file(rng, 40, 40, FACTORS[-1], write_tables=False),
+        "impossible Huffman tables": good.replace(b"\xff\xc4\0\x1f\0\0\1\5", b"\xff\xc4\0\x1f\0\3\0\3", 1),
+        "lossless, hierarchical or arithmetic coding": good.replace(b"\xff\xc0", b"\xff\xc9", 1),
+        "not a JPEG file": b"\x89PNG" + bytes(60),
+    }
+    whole = (0, 0, 8, 8)
+    assert run(Batch([Row(data, whole) for data in files.values()])) == [f"refused: {r}" for r in files]
+    outside = [(0, 0, 44, 61), (-1, 0, 5, 5), (40, 0, 5, 5)]
+    assert run(Batch([Row(good, w) for w in outside])) == ["refused: a window that leaves the image"] * 3
+    middle = (start + len(good)) // 2
+    filled = good[:middle] + b"\xff\xff\x00" + good[middle:]
+    restarts = encode(image, restart_marker_blocks=2)
+    lost = restarts.replace(b"\xff\xd3", b"\xff\xd4", 1)
+    missing = restarts.replace(b"\xff\xd3", b"\x12\x34", 1)
+    # A neighbour does not suffer.
+    rows = [Row(d) for d in (good, good[:middle], good[:-2], filled, good, lost, missing, good[:start], restarts)]
+    expected = ["equal", *[LEFT["truncated"]] * 2, LEFT["filled"], "equal", *[LEFT["restart"]] * 2,
+                LEFT["truncated"], "equal"]  # fmt: skip
+    lines = run(Batch(rows))
+    assert [a if a == b else b for a, b in zip(expected, lines, strict=True)] == expected
+
+
+@pytest.mark.parametrize("options", [{"subsampling": 0}, {"subsampling": 2}, {"subsampling": 2, "quality": 98},
+                                     {"subsampling": 1, "restart_marker_blocks": 3}], ids=str)  # fmt: skip
+def test_damaged_data(run, options):
+    """What the GPU decodes without complaint is what the CPU decodes without complaint."""
+    rng = np.random.default_rng(29)
+    data = encode(picture(rng, 61, 45), **options)
+    start = scan_start(data)
+    rows = []
+    for _ in range(60):
+        damaged = bytearray(data)
+        for _ in range(rng.integers(1, 6)):
+            damaged[rng.integers(start, len(data) - 2)] = rng.integers(256)
+        rows.append(Row(bytes(damaged)))
+    rows += [Row(data[: rng.integers(start, len(data))] + bytes([255, 217])) for _ in range(20)]
+    lines = run(Batch(rows))
+    assert lines.count("equal") > 5
+    assert any(line.startswith("left") for line in lines)
+
+
+def test_empty_window_and_empty_batch(run):
+    data = encode(picture(np.random.default_rng(30), 20, 20))
+    assert run(Batch([])) == []
+    assert run(Batch([Row(data, (3, 3, 5, 0)), Row(data)])) == ["equal", "equal"]
+
+
+@pytest.mark.skipif("STOKER_DATA" not in os.environ, reason="STOKER_DATA: a folder of JPEG files")
+def test_photographs(run):
+    rng = np.random.default_rng(31)
+    paths = [p for p in sorted(Path(os.environ["STOKER_DATA"]).rglob("*")) if p.suffix.lower() in (".jpg", ".jpeg")]
+    rows = [Row(paths[i].read_bytes()) for i in rng.choice(len(paths), min(4, len(paths)), replace=False)]
+    assert all_equal(run(Batch(rows, entropy_threads=128, min_bits=256, unstuff_threads=128, pixel_threads=256)))
