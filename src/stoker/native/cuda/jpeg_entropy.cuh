@@ -124,10 +124,10 @@ struct Reader {
   STOKER_DEVICE void take(uint32_t bits) {  // fewer than 32
     const uint32_t before = at;
     at += bits;
-    if ((at ^ before) < 32) return;
-    first = second;
-    second = third;
-    third = words[at / 32 + 2];
+    const bool next_word = (at ^ before) >= 32;
+    first = next_word ? second : first;
+    second = next_word ? third : second;
+    load_if(next_word, words + at / 32 + 2, third);
   }
 };
 
