@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small pipelines in DALI's names that run under NVIDIA DALI and under ``stoker.dali`` alike.
+
+``python tools/dali_cases.py (nvidia.dali|stoker.dali) INPUTS.npz OUTPUTS.npz``. See ``tools/dali_values.py``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+Case = Callable[..., Any]  # of the modules `fn` and `types`, and the node of the input
+CASES: dict[str, tuple[str, str, Case]] = {}  # name -> (group, input, what to define)
+WINDOW: dict[str, Any] = {"crop": (20, 28), "mean": [120.0, 110.0, 100.0], "std": [60.0, 61.0, 62.0]}
+
+
+def of_types(types: Any, value: Any) -> Any:
+    """``value``, or what "types.X" names."""
+    return getattr(types, value[6:]) if isinstance(value, str) and value.startswith("types.") else value
+
+
+def on_node(operation: Callable[[Any], Any]) -> Case:
+    """A case that is arithmetic on the input."""
+    return lambda fn, types, x: operation(x)
+
+
+def simple(name: str, group: str, source: str = "image", **arguments: Any) -> None:
+    """Add a case that is one operator: ``name`` up to a blank is its name; strings like "types.X" are looked up."""
+    path = name.split()[0].rstrip(",").split(".")
+
+    def define(fn: Any, types: Any, x: Any) -> Any:
+        function = fn
+        for part in path:
+            function = getattr(function, part)
+        return function(x, **{k: of_types(types, v) for k, v in arguments.items()})
+
+    CASES[name] = (group, source, define)
+
+
+for interpolation in ("LINEAR", "CUBIC", "LANCZOS3", "TRIANGULAR", "NN", "GAUSSIAN"):
+    kind = f"types.INTERP_{interpolation}"
+    simple(f"resize smaller, {interpolation}", "resize", resize_x=17, resize_y=13, interp_type=kind)
+    simple(f"resize larger, {interpolation}", "resize", resize_x=61, resize_y=50, interp_type=kind)
+simple("resize antialias=False", "resize", resize_x=17, resize_y=13, antialias=False)
+simple("resize float32", "resize", "float", resize_x=17, resize_y=13)
+simple("resize roi", "resize", resize_x=17, resize_y=13, roi_start=[3.0, 5.0], roi_end=[22.0, 27.0])
+simple("resize resize_shorter", "resize", resize_shorter=21)
+simple("resize mode=not_larger", "resize", size=(20, 20), mode="not_larger")
+simple("resize_crop_mirror", "resize", resize_shorter=24, crop=(20, 20), mirror=1)
+simple("crop_mirror_normalize float32", "crop", dtype="types.FLOAT", **WINDOW)
+HALF: dict[str, Any] = {"dtype": "types.FLOAT16", "mirror": 1, "output_layout": "HWC", **WINDOW}
+simple("crop_mirror_normalize mirror, HWC, float16", "crop", **HALF)
+simple("crop", "crop", crop=(11, 14), crop_pos_x=0.3, crop_pos_y=0.9)
+simple("crop out_of_bounds_policy=pad", "crop", crop=(60, 60), out_of_bounds_policy="pad", fill_values=7.0)
+simple("slice rel", "crop", rel_start=[0.25, 0.1], rel_end=[0.75, 0.6], axis_names="HW")
+simple("flip", "crop", horizontal=1, vertical=1)
+simple("transpose", "crop", perm=[2, 0, 1])
+simple("brightness", "colour", brightness=1.3)
+simple("brightness_contrast", "colour", brightness=1.1, contrast=0.7, brightness_shift=0.1)
+simple("contrast", "colour", contrast=1.6)
+simple("saturation", "colour", saturation=0.5)
+simple("hue", "colour", hue=40.0)
+simple("hsv", "colour", hue=20.0, saturation=1.4, value=0.8)
+simple("color_twist", "colour", brightness=1.1, contrast=0.8, saturation=1.3, hue=15.0)
+simple("color_space_conversion to GRAY", "colour", image_type="types.RGB", output_type="types.GRAY")
+simple("color_space_conversion to YCbCr", "colour", image_type="types.RGB", output_type="types.YCbCr")
+simple("color_space_conversion to BGR", "colour", image_type="types.RGB", output_type="types.BGR")
+simple("rotate keep_size", "rotate", angle=30.0, keep_size=True, fill_value=0.0)
+simple("rotate larger canvas", "rotate", angle=-17.0, fill_value=9.0)
+simple("rotate no fill_value", "rotate", angle=25.0, keep_size=True)
+simple("rotate 90", "rotate", angle=90.0, fill_value=0.0)
+simple("rotate NN", "rotate", angle=30.0, keep_size=True, fill_value=0.0, interp_type="types.INTERP_NN")
+CASES["cast to INT32 (halves)"] = ("numbers", "halves", lambda fn, types, x: fn.cast(x, dtype=types.INT32))
+CASES["cast to UINT8 (out of range)"] = ("numbers", "wide", lambda fn, types, x: fn.cast(x, dtype=types.UINT8))
+for text, operation in {
+    "x + 1": lambda x: x + 1, "x * 0.3": lambda x: x * 0.3, "x / 7": lambda x: x / 7, "x // 7": lambda x: x // 7,
+    "x % 7": lambda x: x % 7, "x ** 2": lambda x: x**2, "-x": lambda x: -x, "x > 100": lambda x: x > 100,
+    "x << 1": lambda x: x << 1, "x & 12": lambda x: x & 12,
+}.items():  # fmt: skip
+    CASES[f"uint8: {text}"] = ("numbers", "image", on_node(operation))
+for text, operation in {
+    "x // -7": lambda x: x // -7, "x % 7": lambda x: x % 7, "x ** -1": lambda x: x**-1, "x >> 1": lambda x: x >> 1,
+}.items():  # fmt: skip
+    CASES[f"int32: {text}"] = ("numbers", "signed", on_node(operation))
+for text, operation in {
+    "x // 2.0": lambda x: x // 2.0, "x % 2.5": lambda x: x % 2.5, "x * 3 + 1": lambda x: x * 3 + 1,
+}.items():  # fmt: skip
+    CASES[f"float32: {text}"] = ("numbers", "wide", on_node(operation))
+simple("decoders.image", "decode", "jpeg")
+simple("decoders.image GRAY", "decode", "jpeg", output_type="types.GRAY")
+simple("decoders.image YCbCr", "decode", "jpeg", output_type="types.YCbCr")
+simple("decoders.image EXIF", "decode", "exif")
+simple("decoders.image progressive", "decode", "progressive")
+simple("decoders.image PNG", "decode", "png")
+simple("decoders.image CMYK", "decode", "cmyk")
+simple("decoders.image_crop", "decode", "jpeg", crop=(20, 20))
+simple("peek_image_shape", "decode", "jpeg")
+
+
+def run_case(module: str, name: str, inputs: Any) -> list[Any]:
+    """Rows of the case's output, or the text of the error that the definition or run raised."""
+    dali, fn, types = (importlib.import_module(m) for m in (module, f"{module}.fn", f"{module}.types"))
+    _, source, define = CASES[name]
+    rows = [np.ascontiguousarray(inputs[k]) for k in sorted(inputs) if k.rsplit("_", 1)[0] == source]
+    layout = "HWC" if rows[0].ndim == 3 else None
+    pipe = dali.Pipeline(batch_size=len(rows), num_threads=1, device_id=None, seed=1)
+    with pipe:
+        x = fn.external_source(source=lambda: rows, layout=layout)
+        pipe.set_outputs(define(fn, types, x))
+    pipe.build()
+    (out,) = pipe.run()
+    return [np.array(out.at(i)) for i in range(len(out))]
+
+
+def refusal(error: Exception) -> str:
+    """The first line of what a library says, without the place in the code."""
+    text = str(error).strip().splitlines()[0].split(" — ")[0]
+    return f"{type(error).__name__}: {text[:200]}"
+
+
+def run_shards(module: str, **reader: Any) -> list[Any]:
+    """The labels that two shards of ten files read in two epochs, batch by batch of 3."""
+    dali, fn = (importlib.import_module(m) for m in (module, f"{module}.fn"))
+    with tempfile.TemporaryDirectory() as folder:
+        files = []
+        for i in range(10):
+            files.append(os.path.join(folder, f"{i}.bin"))
+            with open(files[-1], "wb") as file:
+                file.write(bytes([i]))
+        read = []
+        for shard in range(2):
+            pipe = dali.Pipeline(batch_size=5, num_threads=1, device_id=None, seed=1)
+            with pipe:
+                _, label = fn.readers.file(
+                    files=files, labels=list(range(10)), shard_id=shard, num_shards=2, name="R", **reader
+                )
+                pipe.set_outputs(label)
+            pipe.build()
+            read.append([[int(x) for x in np.array(pipe.run()[0].as_array()).ravel()] for _ in range(2)])
+        return read
+
+
+def main() -> None:
+    module, source, target = sys.argv[1:]
+    inputs = dict(np.load(source))
+    made: dict[str, Any] = {}
+    for name in CASES:
+        try:
+            for i, row in enumerate(run_case(module, name, inputs)):
+                made[f"{name}|{i}"] = row
+        except Exception as error:  # noqa: BLE001 - what either library refuses is a finding
+            made[f"{name}|error"] = np.array(refusal(error))
+    for name, reader in {"shards": {}, "shards, stick_to_shard": {"stick_to_shard": True}}.items():
+        made[f"{name}|0"] = np.array(run_shards(module, **reader))
+    np.savez_compressed(target, **made)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compare values with the real NVIDIA DALI and write the tables of docs/migrating_from_dali.md.
+
+``python tools/dali_values.py PYTHON``: PYTHON is an interpreter that has nvidia-dali (a CPU is enough). Its outputs are
+kept in tests/compat/dali_values.npz, which the tests compare with, so that they do not need DALI.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+ROOT = Path(__file__).resolve().parents[1]
+RECORD = ROOT / "tests" / "compat" / "dali_values.npz"
+PAGE = ROOT / "docs" / "migrating_from_dali.md"
+TOOL = ROOT / "tools" / "dali_cases.py"
+
+
+def picture(rng: Any, height: int, width: int) -> Any:
+    """Something between noise and a photograph: smooth shapes, edges and some grain."""
+    y, x = np.mgrid[0:height, 0:width].astype(np.float64)
+    smooth = np.stack([np.sin(x / 5 + k) * 60 + np.cos(y / (4 + k)) * 50 for k in range(3)], -1)
+    edges = ((x // 9 + y // 7) % 2)[..., None] * 60
+    return np.clip(128 + smooth + edges - 30 + rng.normal(0, 6, (height, width, 3)), 0, 255).astype(np.uint8)
+
+
+def encoded(image: Any, form: str = "JPEG", **options: Any) -> Any:
+    """The bytes of a file."""
+    file = io.BytesIO()
+    image.save(file, form, **options)
+    return np.frombuffer(file.getvalue(), np.uint8)
+
+
+def make_inputs() -> dict[str, Any]:
+    """Named rows: ``<input>_<row>``."""
+    rng = np.random.default_rng(5)
+    made: dict[str, Any] = {}
+    for i, (height, width) in enumerate([(24, 31), (30, 28)]):
+        pixels = picture(rng, height, width)
+        image = Image.fromarray(pixels)
+        made[f"image_{i}"] = pixels
+        made[f"float_{i}"] = (pixels / 255).astype(np.float32)
+        made[f"jpeg_{i}"] = encoded(image, quality=85, subsampling=2)
+        made[f"progressive_{i}"] = encoded(image, quality=85, progressive=True)
+        made[f"png_{i}"] = encoded(image, "PNG")
+        made[f"cmyk_{i}"] = encoded(image.convert("CMYK"), quality=90)
+        exif = Image.Exif()
+        exif[0x0112] = 6
+        made[f"exif_{i}"] = encoded(image, quality=85, exif=exif)
+        made[f"signed_{i}"] = rng.integers(-50, 50, (6, 7)).astype(np.int32) * 2 + 1
+        made[f"wide_{i}"] = rng.normal(100, 200, (6, 7)).astype(np.float32)
+        made[f"halves_{i}"] = np.arange(-4, 4, dtype=np.float32) + 0.5
+    return made
+
+
+def outputs_of(python: str, module: str, inputs: Path, target: Path) -> dict[str, Any]:
+    """Run all cases under one library."""
+    subprocess.run([python, str(TOOL), module, str(inputs), str(target)], check=True)
+    return dict(np.load(target))
+
+
+def compare(theirs: dict[str, Any], ours: dict[str, Any], name: str) -> dict[str, Any]:
+    """How far two libraries' rows of a case are apart."""
+    for side, found in (("DALI", theirs), ("Stoker", ours)):
+        if f"{name}|error" in found:
+            return {"verdict": f"{side} refuses: {found[f'{name}|error']}"}
+    rows = sorted(k for k in theirs if k.startswith(f"{name}|"))
+    a, b = [theirs[k] for k in rows], [ours[k] for k in rows if k in ours]
+    if [x.shape for x in a] != [x.shape for x in b]:
+        return {"verdict": f"shapes differ: DALI {a[0].shape}, Stoker {b[0].shape if b else 'none'}"}
+    if a[0].dtype != b[0].dtype:
+        return {"verdict": f"types differ: DALI {a[0].dtype}, Stoker {b[0].dtype}"}
+    pairs = [(x.astype(np.float64), y.astype(np.float64)) for x, y in zip(a, b, strict=True)]
+    apart = np.concatenate([np.abs(x - y).ravel() for x, y in pairs])
+    facts = {"largest": apart.max(), "mean": apart.mean(), "share": (apart > 0).mean()}
+    return {**{k: float(v) for k, v in facts.items()}, "dtype": str(a[0].dtype)}
+
+
+def table(theirs: dict[str, Any], ours: dict[str, Any], groups: dict[str, list[str]]) -> str:
+    """The findings as Markdown."""
+    lines: list[str] = []
+    for group, names in groups.items():
+        lines += [f"### {group.capitalize()}", ""]
+        lines += ["| case | type | elements that differ | mean | largest |", "|---|---|---|---|---|"]
+        for name in names:
+            found = compare(theirs, ours, name)
+            if "verdict" in found:
+                lines.append(f"| {name} | | {found['verdict'].replace('|', '/')} | | |")
+            elif not found["largest"]:
+                lines.append(f"| {name} | {found['dtype']} | none | 0 | 0 |")
+            else:
+                figures = f"{found['share']:.2%} | {found['mean']:.3g} | {found['largest']:.3g}"
+                lines.append(f"| {name} | {found['dtype']} | {figures} |")
+        lines.append("")
+    for name in ("shards", "shards, stick_to_shard"):
+        lines += [f"Labels of ten files that two shards read in two epochs of batches of five ({name}):", ""]
+        for library, found in (("DALI", theirs), ("Stoker", ours)):
+            lines.append(f"- {library}: {found[f'{name}|0'].tolist()}")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def groups_of() -> dict[str, list[str]]:
+    """Cases by group."""
+    sys.path.insert(0, str(ROOT / "tools"))
+    from dali_cases import CASES
+
+    groups: dict[str, list[str]] = {}
+    for name, (group, _, _) in CASES.items():
+        groups.setdefault(group, []).append(name)
+    return groups
+
+
+def main() -> None:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "inputs.npz"
+        inputs = make_inputs()
+        np.savez(source, **inputs)
+        theirs = outputs_of(sys.argv[1], "nvidia.dali", source, Path(folder) / "theirs.npz")
+        ours = outputs_of(sys.executable, "stoker.dali", source, Path(folder) / "ours.npz")
+    RECORD.parent.mkdir(exist_ok=True)
+    kept = {**{f"in:{k}": v for k, v in inputs.items()}, **{f"out:{k}": v for k, v in theirs.items()}}
+    np.savez_compressed(RECORD, **kept)
+    text = table(theirs, ours, groups_of())
+    page = PAGE.read_text(encoding="utf-8")
+    pattern = re.compile(r"(<!-- measured -->\n).*?(<!-- end -->)", re.DOTALL)
+    PAGE.write_text(pattern.sub(lambda m: f"{m[1]}\n{text}\n{m[2]}", page), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
