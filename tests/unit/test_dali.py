@@ -19,6 +19,7 @@ from stoker.frontends.dali.catalogue import ALIASES, NAMES, class_name
 from stoker.ops._index import INDEX
 
 MODULES = [
+    "auto_aug", "auto_aug.augmentations", "auto_aug.auto_augment", "auto_aug.rand_augment", "auto_aug.trivial_augment",
     "backend", "data_node", "fn", "math", "ops", "pipeline", "plugin", "plugin.base_iterator", "plugin.pytorch",
     "plugin_manager", "tensors", "types",
 ]  # fmt: skip

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Automatic augmentations (as ``nvidia.dali.auto_aug``)."""
