@@ -55,7 +55,7 @@ fuzz: $(VENV)/.build-needs
 test-neon: $(VENV)/.build-needs
 	@PYTHON=$(PY) tests/native/neon.sh $(SECONDS)
 
-setup: $(VENV)/.test-needs $(VENV)/.photos $(VENV)/.package
+setup: $(VENV)/.test-needs $(VENV)/.torchvision $(VENV)/.photos $(VENV)/.package
 
 generate: setup
 	@for tool in index stubs opdocs; do $(PY) tools/$$tool.py || exit 1; done
@@ -97,6 +97,12 @@ $(VENV)/.test-needs: $(VENV)/.build-needs
 # scikit-image ships the photographs of the demonstration; they are all that is wanted of it.
 $(VENV)/.photos: $(VENV)/.made
 	@$(PIP) --no-deps scikit-image
+	@touch $@
+
+# The wheel asks for the torch that it was built beside, with CUDA; the tests run its Python side beside any torch.
+$(VENV)/.torchvision: $(VENV)/.test-needs
+	@$(PY) tools/needs.py torchvision >$(VENV)/torchvision-needs.txt
+	@$(PIP) --no-deps -r $(VENV)/torchvision-needs.txt
 	@touch $@
 
 $(VENV)/.docs-needs: $(VENV)/.made pyproject.toml

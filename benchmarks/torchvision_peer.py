@@ -28,7 +28,7 @@ def image_loader(data: Data, batch_size: int) -> Any:
     """A shuffling `DataLoader` in this very process over random crops of the files, normalised, with their labels."""
     import torch
 
-    declared = _declare_operators(torch)
+    declared = declare_operators(torch)
     from PIL import Image
     from torchvision import transforms
 
@@ -57,7 +57,7 @@ def image_loader(data: Data, batch_size: int) -> Any:
     return torch.utils.data.DataLoader(Images(), batch_size=batch_size, shuffle=True)
 
 
-def _declare_operators(torch: Any) -> Any:
+def declare_operators(torch: Any) -> Any:
     """Let a torchvision built for CUDA import beside a CPU build of torch.
 
     Its native library cannot load there, and its Python side then misses the operators' declarations. The transforms

@@ -25,7 +25,7 @@ PUBLIC = {
 }  # fmt: skip
 PACKAGES = {
     "command", "contract", "dali", "demo", "device", "executor", "frameworks", "frontends", "graph", "inspection",
-    "math", "native", "ops", "readers", "samplers", "settings", "testing", "torch",
+    "math", "native", "ops", "readers", "samplers", "settings", "testing", "torch", "torchvision",
 }  # fmt: skip
 TYPES = {
     "ANY_DATA", "BGR", "BOOL", "BatchInfo", "Constant", "DALIDataType", "DALIImageType", "DALIInterpType", "DType",

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "float_mode.hpp"
 #include "philox.hpp"
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -16,27 +17,6 @@
 namespace stoker {
 
 namespace {
-
-// Another library may have switched a thread to flush-to-zero or another rounding; results must not depend on it.
-class FloatMode {
- public:
-#if defined(__x86_64__)
-  FloatMode() : saved_(_mm_getcsr()) { _mm_setcsr(0x1f80); }
-  ~FloatMode() { _mm_setcsr(saved_); }
-
- private:
-  unsigned saved_;
-#elif defined(__aarch64__)
-  FloatMode() {
-    asm volatile("mrs %0, fpcr" : "=r"(saved_));
-    asm volatile("msr fpcr, %0" ::"r"(uint64_t{0}));
-  }
-  ~FloatMode() { asm volatile("msr fpcr, %0" ::"r"(saved_)); }
-
- private:
-  uint64_t saved_;
-#endif
-};
 
 constexpr int64_t kRowAlign = 64;
 

@@ -11,6 +11,7 @@ void bind_engine(nb::module_& m);
 }
 void bind_jpeg(nb::module_& m);
 void bind_pixel(nb::module_& m);
+void bind_recipe(nb::module_& m);
 void bind_resample(nb::module_& m);
 
 namespace {
@@ -51,5 +52,6 @@ NB_MODULE(_native, m) {
   stoker::bind_engine(m);
   bind_jpeg(m);
   bind_pixel(m);
+  bind_recipe(m);
   bind_resample(m);
 }

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from stoker.native._native import gpu as gpu
 from stoker.native._native import jpeg as jpeg
 from stoker.native._native import kernels as kernels
+from stoker.native._native import recipe as recipe
 
 ScalarCode = Sequence[tuple[int, int, int, int]]
 

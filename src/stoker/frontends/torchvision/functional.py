@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What stands in for functions of torchvision and Pillow: each gets the original, and records if the image does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image, ImageEnhance
+
+from . import recipe
+from .image import _Recording, color_of, map_node, pad_node
+from .tensor import LazyTensor, first_table, image_tensor, is_lazy, map_rows, mapped
+
+
+def _node(image: Any) -> Any:
+    return image._recorded() if isinstance(image, _Recording) else None
+
+
+def pil_to_tensor(original: Callable[[Any], Any], pic: Any) -> Any:
+    """The image as uint8 ``(channels, height, width)``."""
+    node = _node(pic)
+    return original(pic) if node is None else image_tensor(node)
+
+
+def to_tensor(original: Callable[[Any], Any], pic: Any) -> Any:
+    """The image as the default float type in [0, 1], ``(channels, height, width)``."""
+    node = _node(pic)
+    if node is None:
+        return original(pic)
+    dtype = torch.get_default_dtype()
+    table = mapped(first_table(node.channels), ("to_tensor", dtype), lambda values: values.to(dtype=dtype).div(255))
+    return image_tensor(node, table)
+
+
+def normalize(original: Callable[..., Any], tensor: Any, mean: Any, std: Any, inplace: bool = False) -> Any:
+    """torchvision's ``normalize``: its own arithmetic, on 256 values instead of all pixels, once."""
+    constant = all(isinstance(x, (list, tuple)) and all(type(v) in (int, float) for v in x) for x in (mean, std))
+    if not (is_lazy(tensor) and constant):
+        return original(tensor, mean, std, inplace)
+    key = ("normalize", tuple(mean), tuple(std))
+    rows = map_rows(tensor, key, lambda values: original(values, mean, std, True))
+    if rows is None:
+        return original(tensor, mean, std, inplace)
+    if not inplace:
+        return LazyTensor(rows, tuple(tensor.shape[:-3]))
+    tensor._rows = rows
+    return tensor
+
+
+def call_to_tensor(original: Callable[..., Any], self: Any, pic: Any) -> Any:
+    """``ToTensor.__call__``."""
+    return original(self, pic) if _node(pic) is None else to_tensor(lambda x: original(self, x), pic)
+
+
+def call_pil_to_tensor(original: Callable[..., Any], self: Any, pic: Any) -> Any:
+    """``PILToTensor.__call__``."""
+    return original(self, pic) if _node(pic) is None else pil_to_tensor(lambda x: original(self, x), pic)
+
+
+def to_grayscale(original: Callable[..., Any], img: Any, num_output_channels: int) -> Any:
+    """torchvision's ``to_grayscale`` of a Pillow image."""
+    if _node(img) is None or num_output_channels not in (1, 3):
+        return original(img, num_output_channels)
+    gray = img.convert("L")
+    return gray if num_output_channels == 1 else gray.convert("RGB")
+
+
+def expand(original: Callable[..., Any], image: Any, border: Any = 0, fill: Any = 0) -> Any:
+    """``ImageOps.expand``: a frame of one colour."""
+    node = _node(image)
+    if node is None:
+        return original(image, border, fill)
+    sides = (border,) if isinstance(border, int) else tuple(border)
+    left, top, right, bottom = (sides * 4)[:4] if len(sides) < 4 else sides
+    if min(left, top, right, bottom) < 0:
+        return original(image, border, fill)
+    size = (left + node.size[0] + right, top + node.size[1] + bottom)
+    framed = image._record(pad_node(node, left, top, size, color_of(image.mode, fill)))
+    framed.info = {}
+    return framed
+
+
+def enhancer(base: type) -> type:
+    """A class of ``ImageEnhance`` that records what its objects do to an image that records."""
+    record = ENHANCERS[base.__name__]
+
+    class Enhancer(base):  # type: ignore[misc]
+        def __init__(self, image: Any) -> None:
+            if _node(image) is None:
+                super().__init__(image)
+            else:
+                self.image = image
+
+        def __getattr__(self, name: str) -> Any:
+            if name in ("degenerate", "intermediate_mode") and "image" in self.__dict__:
+                super().__init__(self.image)
+                return self.__dict__[name]
+            raise AttributeError(name)
+
+        def enhance(self, factor: float) -> Any:
+            """The image, enhanced."""
+            node = None if "degenerate" in self.__dict__ else _node(self.image)
+            if node is None:
+                return super().enhance(factor)
+            enhanced = self.image._record(record(node, float(factor)))
+            if base.__name__ != "Color":  # blended into a new image, which knows nothing of the file
+                enhanced.info = {}
+            return enhanced
+
+    Enhancer.__name__, Enhancer.__qualname__, Enhancer.__module__ = base.__name__, base.__qualname__, base.__module__
+    Enhancer.__doc__ = base.__doc__
+    return Enhancer
+
+
+def _brightness(node: recipe.Node, factor: float) -> recipe.Node:
+    ramp = Image.fromarray(np.arange(256, dtype=np.uint8).reshape(1, 256))
+    return map_node(node, np.asarray(ImageEnhance.Brightness(ramp).enhance(factor)))
+
+
+def _contrast(node: recipe.Node, factor: float) -> recipe.Node:
+    return node.then(recipe.CONTRAST, (factor,))
+
+
+def _color(node: recipe.Node, factor: float) -> recipe.Node:
+    return node.then(recipe.SATURATE, (factor,)) if node.channels > 1 else node
+
+
+ENHANCERS: dict[str, Callable[[recipe.Node, float], recipe.Node]] = {
+    "Brightness": _brightness,
+    "Contrast": _contrast,
+    "Color": _color,
+}

@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pillow images that record: what torchvision's transforms call on them becomes a recipe instead of pixels.
+
+They are Pillow images in every other way. Whatever asks for the pixels themselves (``np.array(image)``, a filter,
+drawing on it) finds them: they are made, and from then on the image is like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from PIL import Image, ImageFile, JpegImagePlugin
+from PIL.JpegImagePlugin import JpegImageFile
+
+from ...native import _native
+from . import counts, recipe, retry
+from .recipe import Node, Source
+from .replay import replay
+
+_FILTER_NUMBERS = {0: 0, 1: 3, 2: 1, 3: 2, 4: 6, 5: 7}  # Pillow's Resampling → native/resample.hpp
+_MODES = {1: "L", 3: "RGB"}
+_LINEAR = {Image.Resampling.NEAREST: 0, Image.Resampling.BILINEAR: 1}
+_MATRIX = 6
+
+
+class _PixelsLater:
+    """What ``load()`` gives: Pillow's access to pixels, which are made when one is asked for."""
+
+    def __init__(self, image: _Recording) -> None:
+        self._image = image
+
+    def _access(self) -> Any:
+        return self._image.im.pixel_access(self._image.readonly)
+
+    def __getitem__(self, xy: tuple[int, int]) -> Any:
+        return self._access()[xy]
+
+    def __setitem__(self, xy: tuple[int, int], color: Any) -> None:
+        self._access()[xy] = color
+
+
+class _Recording(Image.Image):
+    """The methods that record. ``_node`` is what the image is; None once its pixels are there."""
+
+    _node: Node | None = None
+
+    # ---- pixels, when they are asked for ----
+
+    @property
+    def im(self) -> Any:
+        """Pillow's own image: made now."""
+        if self._im is None and self._node is not None:
+            node = self._node
+            counts.add(counts.PIXELS)
+            self._im = pixels(node)
+            self._node = None  # whoever has the pixels may change them
+        return super().im
+
+    @im.setter
+    def im(self, im: Any) -> None:
+        self._im = im
+        self._node = None
+
+    def load(self) -> Any:
+        """Access to pixels; makes none."""
+        return super().load() if self._recorded() is None else _PixelsLater(self)
+
+    def close(self) -> None:
+        """As Pillow's."""
+        self._node = None
+        super().close()
+
+    def _recorded(self) -> Node | None:
+        return self._node
+
+    def _record(self, node: Node) -> LazyImage:
+        image = LazyImage()
+        image._node = node
+        image._mode = _MODES[node.channels]
+        image._size = node.size
+        image.info = dict(self.info)
+        return image
+
+    # ---- what torchvision calls ----
+
+    def copy(self) -> Image.Image:
+        """The same image."""
+        node = self._recorded()
+        return super().copy() if node is None else self._record(node)
+
+    __copy__ = copy
+
+    def convert(self, mode: str | None = None, matrix: Any = None, *args: Any, **kwargs: Any) -> Image.Image:
+        """As Pillow's; between L and RGB it is recorded."""
+        node = self._recorded()
+        if node is None or matrix is not None or "transparency" in self.info:
+            return super().convert(mode, matrix, *args, **kwargs)
+        if mode in (None, "", self.mode):
+            return self._record(node)
+        if mode == "L":
+            return self._record(node.then(recipe.LUMA, (), channels=1))
+        if mode == "RGB":
+            return self._record(node.then(recipe.SPREAD, (), channels=3))
+        counts.add(counts.CONVERT)
+        return super().convert(mode, matrix, *args, **kwargs)
+
+    def crop(self, box: tuple[float, float, float, float] | None = None) -> Image.Image:
+        """As Pillow's; recorded."""
+        node = self._recorded()
+        if node is None or box is None or box[2] <= box[0] or box[3] <= box[1]:
+            return super().crop(box)
+        x0, y0, x1, y1 = (round(x) for x in box)
+        width, height = self.size
+        inside = (max(x0, 0), max(y0, 0), min(x1, width), min(y1, height))
+        if inside[0] >= inside[2] or inside[1] >= inside[3]:
+            counts.add(counts.CROP)
+            return super().crop(box)
+        Image._decompression_bomb_check((x1 - x0, y1 - y0))
+        if inside != (0, 0, width, height):
+            node = node.then(recipe.CROP, inside, (inside[2] - inside[0], inside[3] - inside[1]))
+        if inside != (x0, y0, x1, y1):  # Pillow makes what is outside black
+            node = pad_node(node, inside[0] - x0, inside[1] - y0, (x1 - x0, y1 - y0), (0, 0, 0))
+        return self._record(node)
+
+    def resize(
+        self, size: Any, resample: int | None = None, box: Any = None, reducing_gap: float | None = None
+    ) -> Image.Image:
+        """As Pillow's; recorded but for ``reducing_gap``."""
+        node = self._recorded()
+        number = _FILTER_NUMBERS.get(3 if resample is None else int(resample))
+        width, height = (int(n) for n in size)
+        fits = box is None or (0 <= box[0] < box[2] <= self.width and 0 <= box[1] < box[3] <= self.height)
+        if node is None or number is None or reducing_gap is not None or width < 1 or height < 1 or not fits:
+            if node is not None:
+                counts.add(counts.RESIZE)
+            return super().resize(size, resample, box, reducing_gap)
+        whole = (0.0, 0.0, float(self.width), float(self.height))
+        x0, y0, x1, y1 = whole if box is None else (float(x) for x in box)
+        if (width, height) == self.size and (x0, y0, x1, y1) == whole:
+            return self._record(node)
+        params = (height, width, y0, y1, x0, x1, number, _horizontal_first())
+        return self._record(node.then(recipe.RESIZE, params, (width, height)))
+
+    def transpose(self, method: Any) -> Image.Image:
+        """As Pillow's; recorded."""
+        node = self._recorded()
+        if node is None or method not in range(7):
+            return super().transpose(method)
+        turned = int(method) in (2, 4, 5, 6)
+        size = (self.height, self.width) if turned else self.size
+        return self._record(node.then(recipe.TRANSPOSE, (int(method),), size))
+
+    def transform(
+        self,
+        size: Any,
+        method: Any,
+        data: Any = None,
+        resample: int = Image.Resampling.NEAREST,
+        fill: int = 1,
+        fillcolor: Any = None,
+    ) -> Image.Image:
+        """As Pillow's; recorded if affine, with the nearest or linear interpolation. ``rotate`` ends here."""
+        node = self._recorded()
+        affine = method == Image.Transform.AFFINE and data is not None and len(data) >= _MATRIX
+        if node is None or not affine or resample not in _LINEAR or min(size) < 1:
+            if node is not None:
+                counts.add(counts.TRANSFORM if not affine else counts.BICUBIC)
+            return super().transform(size, method, data, resample, fill, fillcolor)
+        color = color_of(self.mode, fillcolor)
+        width, height = (int(n) for n in size)
+        matrix = tuple(float(x) for x in data[:_MATRIX])
+        params = (height, width, *matrix, _LINEAR[Image.Resampling(resample)], *color)
+        return self._record(node.then(recipe.AFFINE, params, (width, height)))
+
+    def point(self, lut: Any, mode: str | None = None) -> Image.Image:
+        """As Pillow's; tables and functions of values are recorded."""
+        node = self._recorded()
+        if node is None or isinstance(lut, Image.ImagePointHandler) or mode not in (None, self.mode):
+            if node is not None:
+                counts.add(counts.POINT)
+            return super().point(lut, mode)
+        # Pillow's own table: what it does to an image of all values.
+        values = np.repeat(np.arange(256, dtype=np.uint8)[:, None], node.channels, 1)
+        ramp = Image.fromarray(values.reshape(1, 256, -1) if node.channels > 1 else values.reshape(1, 256))
+        table = np.asarray(ramp.point(lut, mode)).reshape(256, node.channels).T
+        return self._record(map_node(node, table))
+
+
+def map_node(node: Node, table: Any) -> Node:
+    """Every value through a table: ``(channels or 1, 256)``, uint8."""
+    return node.then(recipe.MAP, (np.ascontiguousarray(table, np.uint8).reshape(-1),))
+
+
+def pad_node(node: Node, left: int, top: int, size: tuple[int, int], color: tuple[int, int, int]) -> Node:
+    """The image in a larger frame of one colour."""
+    return node.then(recipe.PAD, (left, top, size[1], size[0], *color), size)
+
+
+def color_of(mode: str, color: Any) -> tuple[int, int, int]:
+    """The bytes of a colour as Pillow understands it; None is black."""
+    if color is None:
+        return (0, 0, 0)
+    value: Any = Image.new(mode, (1, 1), color).getpixel((0, 0))
+    return (value, value, value) if isinstance(value, int) else (value[0], value[1], value[2])
+
+
+class LazyImage(_Recording):
+    """An image that was made out of another one by recorded steps."""
+
+
+class LazyJpeg(_Recording, JpegImageFile):
+    """A JPEG file that is open. Its bytes are read when something is done with it, and not decoded then."""
+
+    _foreign = False
+
+    def _recorded(self) -> Node | None:
+        if self._node is None and self._im is None and not self._foreign:
+            self._capture()
+        return self._node
+
+    def _capture(self) -> None:
+        """Read the file, as Pillow would in ``load``: if it is one that native code surely decodes, that is all."""
+        file = self.fp
+        plain = self.mode in ("L", "RGB") and len(self.tile) == 1 and not self.decoderconfig
+        if file is None or not plain or ImageFile.LOAD_TRUNCATED_IMAGES:
+            counts.add(counts.FOREIGN)
+            self._foreign = True
+            return
+        file.seek(0)
+        data = file.read()
+        if not _is_native(data, self) or retry.is_damaged(data):
+            counts.add(counts.FOREIGN)
+            self._foreign = True
+            return
+        source = Source(np.frombuffer(data, np.uint8))
+        source.origin = retry.origin()
+        self._node = Node.decode(source, self.size, len(self.getbands()))
+        self.tile = []
+        if self._exclusive_fp and getattr(self, "_close_exclusive_fp_after_loading", True):
+            file.close()
+        self.fp = None
+
+
+def _is_native(data: bytes, image: JpegImageFile) -> bool:
+    """Whether the decoder does this file and the file is whole, as far as can be told without decoding it."""
+    info = _native.jpeg.jpeg_info(data)
+    size = (info["width"], info["height"])
+    whole = data.rfind(b"\xff\xd9", -_MARKER_ROOM) >= 0
+    return info["support"] == "native" and size == image.size and info["components"] == len(image.getbands()) and whole
+
+
+_MARKER_ROOM = 64  # some writers pad a file after its end marker
+
+
+def open_jpeg(file: Any, filename: str | bytes | None = None) -> ImageFile.ImageFile:
+    """Pillow's factory for JPEG files, lazily. Files with several pictures are Pillow's."""
+    image = LazyJpeg(file, filename)
+    if "mp" in image.info:
+        file.seek(0)
+        return JpegImagePlugin.jpeg_factory(file, filename)
+    return image
+
+
+def pixels(node: Node) -> Any:
+    """The core image of a node, made on this thread.
+
+    Raises:
+        OSError: the file cannot be decoded; Pillow's error.
+    """
+    width, height = node.size
+    memory = np.empty(width * height * node.channels + 8, np.uint8)
+    packed = recipe.pack([recipe.Row(node, None, 0, 0)], [memory], _no_table)
+    _native.recipe.make(packed.order)
+    if packed.order.unmade:
+        check(packed.order.unmade)
+        return replay(node).im
+    planes = memory[: width * height * node.channels].reshape(node.channels, height, width)
+    array = planes[0] if node.channels == 1 else np.ascontiguousarray(planes.transpose(1, 2, 0))
+    return Image.frombytes(_MODES[node.channels], node.size, array.tobytes()).im
+
+
+def check(unmade: list[tuple[int, str]]) -> None:
+    """A recipe that native code refuses is a mistake in the recording, not of the data."""
+    for _, why in unmade:
+        if why:
+            raise RuntimeError(f"a recorded image could not be made: {why}; please report this")
+
+
+def _no_table(table: Any) -> Any:
+    raise TypeError(f"expected no table, got {table!r}")
+
+
+_order_known: list[int] = []
+
+
+def _horizontal_first() -> int:
+    """1 if this Pillow resamples rows before columns whatever the shape; found by trying."""
+    if not _order_known:
+        tall = np.random.Generator(np.random.PCG64(0)).integers(0, 256, (200, 16), np.uint8)
+        ours = _native.resample(tall[..., None], 20, 12, None, 1, 1, True, True)[..., 0]
+        theirs = np.asarray(Image.fromarray(tall).resize((12, 20), Image.Resampling.BILINEAR))
+        _order_known.append(int(np.array_equal(ours, theirs)))
+    return _order_known[0]
+
+
+Factory = Callable[..., ImageFile.ImageFile]

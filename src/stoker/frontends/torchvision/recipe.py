@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was recorded about an image, and how it becomes numbers that native code makes.
+
+A :class:`Node` is one step: an operation on the image of another node, or the decoding of a :class:`Source`. Nodes are
+never changed, so that any number of images share what they have in common: ten crops of a file are ten nodes on one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ...native import _native
+
+_OPS = {name: number for number, (name, _) in enumerate(_native.recipe.OPS)}
+DECODE, CROP, RESIZE, TRANSPOSE, AFFINE = (_OPS[n] for n in ("Decode", "Crop", "Resize", "Transpose", "Affine"))
+PAD, MAP, LUMA, SPREAD = (_OPS[n] for n in ("Pad", "Map", "Luma", "Spread"))
+RAW = -1  # no step of native code: the source's bytes are the values themselves, of an image that was not recorded
+CONTRAST, SATURATE, STORE = (_OPS[n] for n in ("Contrast", "Saturate", "Store"))
+
+Bytes = npt.NDArray[np.uint8]
+Size = tuple[int, int]  # (width, height), as Pillow's
+
+
+class Source:
+    """A file's bytes. One object per file that was opened: its views find each other by it."""
+
+    __slots__ = ("_shared", "data", "origin")
+
+    def __init__(self, data: Bytes) -> None:
+        self.data = data
+        self.origin: Any = None  # the sample that opened it; see `retry.py`
+        self._shared: tuple[Any, int] | None = None
+
+    def share(self, memory: Any, first: int) -> None:
+        """From now on the bytes lie in ``memory`` (a tensor in shared memory), from ``first`` on."""
+        self._shared = (memory, first)
+
+    @property
+    def shared(self) -> bool:
+        """Whether the bytes are where other processes can read them."""
+        return self._shared is not None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._shared is None:
+            return _own_source, (self.data.tobytes(), self.origin)
+        memory, first = self._shared
+        return _shared_source, (memory, first, self.data.size, self.origin)
+
+
+def _own_source(data: bytes, origin: Any) -> Source:
+    source = Source(np.frombuffer(data, np.uint8))
+    source.origin = origin
+    return source
+
+
+def _shared_source(memory: Any, first: int, size: int, origin: Any) -> Source:
+    source = Source(memory.numpy()[first : first + size])
+    source.origin = origin
+    return source
+
+
+class Node:
+    """One recorded step, and what its image is like."""
+
+    __slots__ = ("channels", "op", "params", "parent", "size", "source")
+
+    def __init__(
+        self, op: int, parent: Node | None, params: tuple[Any, ...], size: Size, channels: int, source: Source
+    ) -> None:
+        self.op = op
+        self.parent = parent
+        self.params = params
+        self.size = size
+        self.channels = channels
+        self.source = source
+
+    @classmethod
+    def decode(cls, source: Source, size: Size, channels: int) -> Node:
+        """The whole image of a file."""
+        return cls(DECODE, None, (channels, 0, 0, *size), size, channels, source)
+
+    @classmethod
+    def raw(cls, data: Bytes, size: Size, channels: int) -> Node:
+        """Values that are there already, ``(channels, height, width)``, as bytes."""
+        return cls(RAW, None, (), size, channels, Source(data))
+
+    def then(self, op: int, params: tuple[Any, ...] = (), size: Size | None = None, channels: int = 0) -> Node:
+        """A step on this one's image; size and channels stay unless given."""
+        return Node(op, self, params, size or self.size, channels or self.channels, self.source)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Node, (self.op, self.parent, self.params, self.size, self.channels, self.source)
+
+
+class Row(NamedTuple):
+    """An image of a batch: what it is, its table (None: the 8 bits themselves), and where it is to be stored."""
+
+    node: Node
+    table: Any
+    output: int
+    first_byte: int
+
+
+class Packed(NamedTuple):
+    """Recipes as native code takes them, and which rows each one makes."""
+
+    order: Any
+    rows: list[list[Row]]
+    kept: tuple[Any, ...]  # whose memory the order uses
+
+
+def pack(rows: Iterable[Row], outputs: Sequence[Bytes], table_bytes: Callable[[Any], tuple[Bytes, int]]) -> Packed:
+    """One recipe per file, whatever the number of its views: it is decoded once.
+
+    Args:
+        rows: all images that are to be made together.
+        outputs: the memory that they are stored in.
+        table_bytes: the memory of a row's table, 256 values per channel, and the bytes of a value.
+    """
+    files: dict[int, list[Row]] = {}
+    for row in rows:
+        if row.node.op == RAW:
+            data = row.node.source.data
+            outputs[row.output][row.first_byte : row.first_byte + data.size] = data
+            continue
+        files.setdefault(id(row.node.source), []).append(row)
+    tables = _Tables(table_bytes)
+    numbers: list[float] = []
+    starts = [0]
+    for views in files.values():
+        _Recipe(numbers, tables).add(views)
+        starts.append(len(numbers))
+    groups = list(files.values())
+    sources = [views[0].node.source.data for views in groups]
+    order = _native.recipe.order(
+        np.array(numbers, np.float64), np.array(starts, np.int64), sources, tables.memory, list(outputs)
+    )
+    return Packed(order, groups, (sources, tables.memory, outputs))
+
+
+class _Tables:
+    """The different tables of an order."""
+
+    def __init__(self, table_bytes: Callable[[Any], tuple[Bytes, int]]) -> None:
+        self.memory: list[tuple[Bytes, int]] = []
+        self._bytes = table_bytes
+        self._known: dict[int, int] = {}
+        self._kept: list[Any] = []  # an object's id is its own only while it lives
+
+    def index(self, table: Any) -> int:
+        if table is None:
+            return -1
+        at = self._known.get(id(table))
+        if at is None:
+            at = self._known[id(table)] = len(self.memory)
+            self.memory.append((table, 1) if isinstance(table, np.ndarray) else self._bytes(table))
+            self._kept.append(table)
+        return at
+
+
+class _Recipe:
+    """Writes the steps of one file."""
+
+    def __init__(self, numbers: list[float], tables: _Tables) -> None:
+        self._numbers = numbers
+        self._tables = tables
+        self._made: dict[int, int] = {}  # node → number of its image
+        self._count = 0
+        self._windows: dict[int, tuple[int, int, int, int]] = {}
+
+    def add(self, views: list[Row]) -> None:
+        self._find_windows(views)
+        for row in views:
+            image = self._image(row.node)
+            self._step(STORE, image, (row.output, row.first_byte, self._tables.index(row.table)))
+
+    def _find_windows(self, views: list[Row]) -> None:
+        """Of a decoded image of which only crops are wanted, nothing else is decoded."""
+        windows = self._windows
+        for row in views:
+            node, after = row.node, None
+            while node.parent is not None:
+                node, after = node.parent, node
+            wanted = after.params if after is not None and after.op == CROP else node.params[1:]
+            have = windows.get(id(node), wanted)
+            windows[id(node)] = (
+                min(have[0], wanted[0]),
+                min(have[1], wanted[1]),
+                max(have[2], wanted[2]),
+                max(have[3], wanted[3]),
+            )
+
+    def _image(self, node: Node) -> int:
+        made = self._made.get(id(node))
+        if made is not None:
+            return made
+        chain = [node]
+        while chain[-1].parent is not None and id(chain[-1].parent) not in self._made:
+            chain.append(chain[-1].parent)
+        for step in reversed(chain):
+            self._made[id(step)] = self._add_node(step)
+        return self._made[id(node)]
+
+    def _add_node(self, node: Node) -> int:
+        parent = node.parent
+        if parent is None:
+            return self._step(DECODE, -1, (node.params[0], *self._windows[id(node)]))
+        params = node.params
+        if node.op == MAP:
+            params = (self._tables.index(params[0]),)
+        elif node.op == CROP and parent.parent is None:
+            x, y = self._windows[id(parent)][:2]
+            params = (params[0] - x, params[1] - y, params[2] - x, params[3] - y)
+        return self._step(node.op, self._made[id(parent)], params)
+
+    def _step(self, op: int, image: int, params: tuple[float, ...]) -> int:
+        self._numbers += (op, image, *params)
+        self._count += 1
+        return self._count - 1

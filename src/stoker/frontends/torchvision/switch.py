@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Switching the take-over on and off: every change to another library is made here, and undone here."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
+from multiprocessing.reduction import ForkingPickler
+from typing import Any
+
+import torch
+from PIL import Image, ImageEnhance, ImageOps, JpegImagePlugin
+from torch.utils.data import _utils
+from torch.utils.data.dataloader import DataLoader
+
+from ...contract.errors import UnsupportedError
+from . import counts, functional, image, loader, retry
+from .tensor import LazyTensor
+
+_undo: list[Callable[[], None]] = []
+
+
+def enable(device: str = "cpu") -> None:
+    """Let images of torchvision scripts be recorded, and made by Stoker when their batch is put together.
+
+    Afterwards the same script gives the same samples, in the same order, with the same augmentation. Calling it twice
+    does no harm.
+
+    Args:
+        device: where batches are delivered; "cpu".
+
+    Raises:
+        UnsupportedError: another device.
+        ImportError: torchvision is not installed.
+    """
+    if device != "cpu":
+        raise UnsupportedError(
+            f"`stoker.torchvision.enable`: expected device 'cpu', got {device!r}; batches cannot be made on a GPU yet. "
+            "Leave `device` out, and move the batches as the script does without Stoker."
+        )
+    enable_here()
+
+
+def enable_here() -> None:
+    """What :func:`enable` does, also in a worker process."""
+    if _undo:
+        return
+    import torchvision.transforms as transforms
+    import torchvision.transforms.functional as v1
+
+    opened = Image.OPEN[JpegImagePlugin.JpegImageFile.format]
+    Image.register_open(JpegImagePlugin.JpegImageFile.format, image.open_jpeg, opened[1])
+    _undo.append(lambda: Image.register_open(JpegImagePlugin.JpegImageFile.format, *opened))
+    for owner, name, function in (
+        (v1, "to_tensor", functional.to_tensor),
+        (v1, "pil_to_tensor", functional.pil_to_tensor),
+        (v1, "normalize", functional.normalize),
+        (transforms.ToTensor, "__call__", functional.call_to_tensor),
+        (transforms.PILToTensor, "__call__", functional.call_pil_to_tensor),
+        (v1.F_pil, "to_grayscale", functional.to_grayscale),
+        (ImageOps, "expand", functional.expand),
+        (_utils.fetch._MapDatasetFetcher, "fetch", loader.fetch),
+        (DataLoader, "_get_iterator", loader.get_iterator),
+    ):
+        _replace(owner, name, function)
+    for name in functional.ENHANCERS:
+        _put(ImageEnhance, name, functional.enhancer(vars(ImageEnhance)[name]))
+    _take_over_collation()
+    ForkingPickler.register(LazyTensor, loader.reduce_lazy)
+
+
+def _take_over_collation() -> None:
+    known = _utils.collate.default_collate_fn_map
+    original = known[torch.Tensor]
+    # Exact types: a batch may begin with a plain tensor or with a lazy one.
+    known[torch.Tensor] = known[LazyTensor] = functools.partial(loader.collate, original)
+
+    def undo() -> None:
+        known[torch.Tensor] = original
+        del known[LazyTensor]
+
+    _undo.append(undo)
+
+
+def _replace(owner: Any, name: str, function: Callable[..., Any]) -> None:
+    """Put ``function(original, ...)`` in place of ``owner.name``, if there is one."""
+    original = vars(owner).get(name)
+    if original is None:
+        return
+
+    def replacement(*args: Any, **kwargs: Any) -> Any:
+        return function(original, *args, **kwargs)
+
+    for attribute in ("__name__", "__qualname__", "__doc__", "__module__"):
+        with contextlib.suppress(AttributeError):
+            setattr(replacement, attribute, getattr(original, attribute))
+    replacement.__wrapped__ = original  # type: ignore[attr-defined]
+    _put(owner, name, replacement)
+
+
+def _put(owner: Any, name: str, value: Any) -> None:
+    original = vars(owner)[name]
+    setattr(owner, name, value)
+    _undo.append(lambda: setattr(owner, name, original))
+
+
+def disable() -> None:
+    """Undo :func:`enable`. Images that are lazy already stay so, and become real when they are used."""
+    while _undo:
+        _undo.pop()()
+    retry.forget()
+
+
+def is_enabled() -> bool:
+    """Whether the take-over is on."""
+    return bool(_undo)
+
+
+@contextlib.contextmanager
+def enabled(device: str = "cpu") -> Iterator[None]:
+    """``with stoker.torchvision.enabled():`` the take-over is on within."""
+    was = is_enabled()
+    enable(device)
+    try:
+        yield
+    finally:
+        if not was:
+            disable()
+
+
+def report() -> counts.Report:
+    """How many images stayed lazy to the end, and what was done step by step as without Stoker, with counts."""
+    return counts.Report()

@@ -1,0 +1,363 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensors that record: an image on its way into a batch, with the pointwise operations that are still to be done.
+
+A recorded chain of operations on 8-bit values is a table of 256 values per channel. It is made by running torch's own
+operations on ``arange(256)``, so that its values are torch's. Anything that is not recorded makes the tensor real, and
+from then on it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from ...native import _native
+from . import counts, recipe, retry
+from .image import check
+from .recipe import Node, Row
+from .replay import replay
+
+_VALUES = 256
+_KEPT_TABLES = 4096
+
+
+class Table:
+    """What the 256 values of each channel become: a real tensor ``(channels, 1, 256)``."""
+
+    __slots__ = ("values",)
+
+    def __init__(self, values: torch.Tensor) -> None:
+        self.values = values.contiguous()
+
+    def memory(self) -> tuple[Any, int]:
+        """Its bytes, and the bytes of a value."""
+        return self.values.view(torch.uint8).numpy().reshape(-1), self.values.element_size()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Through NumPy: a tensor would travel in a shared memory file of its own.
+        return _table, (self.values.view(torch.uint8).numpy(), self.values.dtype)
+
+
+def _table(array: Any, dtype: torch.dtype) -> Table:
+    return Table(torch.from_numpy(array.copy()).view(dtype))
+
+
+_first: dict[int, Table] = {}
+_tables: dict[Any, Table | None] = {}
+
+
+def first_table(channels: int) -> Table:
+    """Every value as it is."""
+    if channels not in _first:
+        _first[channels] = Table(torch.arange(_VALUES, dtype=torch.uint8).expand(channels, 1, _VALUES))
+    return _first[channels]
+
+
+def mapped(table: Table, key: Any, function: Callable[[torch.Tensor], Any]) -> Table | None:
+    """The table after ``function``, which ``key`` names; None if that is not the same for all pixels of a channel."""
+    key = (id(table), key)
+    if key not in _tables:
+        if len(_tables) >= _KEPT_TABLES:
+            _tables.clear()
+            _kept.clear()
+        values = function(table.values.clone())
+        fits = isinstance(values, torch.Tensor) and values.shape == table.values.shape
+        _tables[key] = Table(values) if fits else None
+        _kept.append(table)
+    return _tables[key]
+
+
+_kept: list[Table] = []  # a table's id is its own only while it lives
+
+
+def _key(args: tuple[Any, ...]) -> Any:
+    return tuple(
+        (tuple(x.shape), x.dtype, x.numpy().tobytes()) if isinstance(x, torch.Tensor) else (type(x), x) for x in args
+    )
+
+
+def _is_constant(x: Any, channels: int) -> bool:
+    """Whether an operand is the same for all pixels of a channel."""
+    if not isinstance(x, torch.Tensor):
+        return isinstance(x, (int, float, torch.dtype))
+    if isinstance(x, LazyTensor) or x.device.type != "cpu" or x.requires_grad or x.ndim > 3:
+        return False
+    shape = (1,) * (3 - x.ndim) + tuple(x.shape)
+    return shape[1:] == (1, 1) and shape[0] in (1, channels)
+
+
+class LazyTensor(torch.Tensor):
+    """Images that are not made yet, ``(..., channels, height, width)``; torch's tensor in all that can be asked of it.
+
+    ``_rows`` are the images in order (node and table), ``_real`` the tensor once it has been made.
+    """
+
+    _rows: list[tuple[Node, Table]]
+    _real: torch.Tensor | None
+
+    @staticmethod
+    def __new__(cls, rows: list[tuple[Node, Table]], lead: tuple[int, ...]) -> LazyTensor:
+        node, table = rows[0]
+        shape = (*lead, node.channels, node.size[1], node.size[0])
+        self: LazyTensor = torch.Tensor._make_wrapper_subclass(cls, shape, dtype=table.values.dtype)
+        self._rows = rows
+        self._real = None
+        return self
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Record ``func``, or make its tensors real and run it."""
+        kwargs = kwargs or {}
+        if func in _ASKS:
+            with torch._C.DisableTorchFunctionSubclass():
+                return func(*args, **kwargs)
+        record = _RECORDED.get(func)
+        if record is not None:
+            result = record(func, args, kwargs)
+            if result is not NotImplemented:
+                return result
+        counts.add(counts.TORCH)
+        return _as_real(func, args, kwargs)
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # type: ignore[override]
+        """What comes here went around ``__torch_function__`` (a C++ extension): the tensors are made real."""
+        return _as_real(func, args, kwargs or {})
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
+        return repr(real(self))
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return real(self).__reduce_ex__(protocol)  # type: ignore[no-untyped-call]
+
+    def __deepcopy__(self, memo: Any) -> torch.Tensor:
+        return real(self).clone()
+
+
+def _as_real(func: Any, args: Any, kwargs: Any) -> Any:
+    return func(*map(_made, args), **{k: _made(v) for k, v in kwargs.items()})
+
+
+def _made(x: Any) -> Any:
+    if isinstance(x, LazyTensor):
+        return real(x)
+    if type(x) in (list, tuple):
+        return type(x)(_made(y) for y in x)
+    return x
+
+
+def image_tensor(node: Node, table: Table | None = None) -> LazyTensor:
+    """One image as ``(channels, height, width)``; uint8 without a table."""
+    return LazyTensor([(node, table or first_table(node.channels))], ())
+
+
+# ---- what is recorded ----
+
+
+def _pointwise(func: Any, args: Any, kwargs: Any) -> Any:
+    x = args[0]
+    if not isinstance(x, LazyTensor) or x._real is not None:
+        return NotImplemented
+    rows = _map_rows(x, func, args[1:], kwargs)
+    return NotImplemented if rows is None else LazyTensor(rows, _lead(x))
+
+
+def _in_place(func: Any, args: Any, kwargs: Any) -> Any:
+    x = args[0]
+    if not isinstance(x, LazyTensor) or x._real is not None:
+        return NotImplemented
+    rows = _map_rows(x, func, args[1:], kwargs)
+    if rows is None:
+        return NotImplemented
+    x._rows = rows
+    return x
+
+
+def _map_rows(x: LazyTensor, func: Any, args: Any, kwargs: Any) -> list[tuple[Node, Table]] | None:
+    channels = x._rows[0][0].channels
+    if not all(_is_constant(c, channels) for c in (*args, *kwargs.values())):
+        return None
+    key = (func.__name__, _key(args), _key(tuple(kwargs.values())), *kwargs)
+    return map_rows(x, key, lambda values: func(values, *args, **kwargs))
+
+
+def map_rows(x: LazyTensor, key: Any, function: Callable[[torch.Tensor], Any]) -> list[tuple[Node, Table]] | None:
+    """The images of ``x``, their tables mapped; None if that cannot be recorded."""
+    rows = []
+    for node, table in x._rows:
+        after = None if node.op == recipe.RAW else mapped(table, key, function)
+        if after is None:
+            return None
+        rows.append((node, after))
+    return rows
+
+
+def is_lazy(x: Any) -> bool:
+    """Whether ``x`` is a tensor that records."""
+    return isinstance(x, LazyTensor) and x._real is None
+
+
+def _same(func: Any, args: Any, kwargs: Any) -> Any:
+    x = args[0]
+    return x if isinstance(x, LazyTensor) and x._real is None and len(args) == 1 and not kwargs else NotImplemented
+
+
+def _clone(func: Any, args: Any, kwargs: Any) -> Any:
+    x = args[0]
+    if not isinstance(x, LazyTensor) or x._real is not None or len(args) > 1 or kwargs:
+        return NotImplemented
+    return LazyTensor(x._rows, _lead(x))
+
+
+def _to(func: Any, args: Any, kwargs: Any) -> Any:
+    x = args[0]
+    dtype = args[1] if len(args) == 2 else kwargs.get("dtype")
+    if set(kwargs) - {"dtype"} or len(args) + len(kwargs) != 2 or not isinstance(dtype, torch.dtype):
+        return NotImplemented
+    return x if dtype == x.dtype and x._real is None else _pointwise(torch.Tensor.to, (x, dtype), {})
+
+
+def _stack(func: Any, args: Any, kwargs: Any) -> Any:
+    tensors = args[0] if args else kwargs.get("tensors", ())
+    dim = args[1] if len(args) > 1 else kwargs.get("dim", 0)
+    joined = join(tensors) if dim == 0 and len(args) <= 2 and not set(kwargs) - {"tensors", "dim", "out"} else None
+    if joined is None or kwargs.get("out") is not None:
+        return NotImplemented
+    return joined
+
+
+def join(tensors: Any) -> LazyTensor | None:
+    """Tensors stacked along a new first axis, if at least one is lazy and all are alike."""
+    if not isinstance(tensors, (list, tuple)):
+        return None
+    first = next((t for t in tensors if is_lazy(t)), None)
+    if first is None:
+        return None
+    rows: list[tuple[Node, Table]] = []
+    for tensor in tensors:
+        if not isinstance(tensor, torch.Tensor) or tensor.shape != first.shape or tensor.dtype != first.dtype:
+            return None
+        if isinstance(tensor, LazyTensor) and tensor._real is None:
+            rows += tensor._rows
+        elif tensor.device.type == "cpu" and tensor.layout == torch.strided and not tensor.requires_grad:
+            rows += _raw_rows(_made(tensor), first._rows[0])
+        else:
+            return None
+    return LazyTensor(rows, (len(tensors), *_lead(first)))
+
+
+def _raw_rows(tensor: torch.Tensor, like: tuple[Node, Table]) -> list[tuple[Node, Table]]:
+    node, table = like
+    images = tensor.detach().reshape(-1, node.channels * node.size[0] * node.size[1])
+    if not images.is_contiguous() or tensor.numel() == 0:
+        images = images.contiguous()
+    # The values are needed later, and a script may use its tensor's memory again.
+    return [(Node.raw(row.clone().view(torch.uint8).numpy(), node.size, node.channels), table) for row in images]
+
+
+def _lead(x: LazyTensor) -> tuple[int, ...]:
+    with torch._C.DisableTorchFunctionSubclass():
+        return tuple(x.shape[:-3])
+
+
+def _functions(owner: Any, names: str) -> list[Any]:
+    """Those that this torch has."""
+    return [getattr(owner, name) for name in names.split() if hasattr(owner, name)]
+
+
+_T = torch.Tensor
+_PROPERTIES = "shape dtype device ndim layout requires_grad is_cuda is_sparse is_quantized is_meta is_leaf grad_fn"
+_QUESTIONS = "size dim numel nelement ndimension is_floating_point is_complex element_size __len__ __hash__"
+_OPERATORS = "add sub subtract mul multiply div divide true_divide neg clamp"
+_METHODS = "float half double __add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __neg__"
+_CHANGES = "add_ sub_ mul_ div_ neg_ clamp_ __iadd__ __isub__ __imul__ __itruediv__"
+_ASKS = {
+    *(p.__get__ for p in _functions(_T, _PROPERTIES)),
+    *_functions(_T, _QUESTIONS),
+    *_functions(torch, _QUESTIONS),
+}
+_RECORDED: dict[Any, Callable[[Any, Any, Any], Any]] = {
+    **dict.fromkeys(_functions(_T, f"{_OPERATORS} {_METHODS}") + _functions(torch, _OPERATORS), _pointwise),
+    **dict.fromkeys(_functions(_T, _CHANGES), _in_place),
+    **dict.fromkeys(_functions(_T, "contiguous cpu"), _same),
+    **dict.fromkeys([_T.clone, torch.clone], _clone),
+    _T.to: _to,
+    torch.stack: _stack,
+}
+
+
+# ---- making them real ----
+
+
+def real(x: LazyTensor) -> torch.Tensor:
+    """The tensor itself, made now on this thread if it was not before.
+
+    Raises:
+        OSError: a file cannot be decoded.
+    """
+    if x._real is None:
+        Making([x]).run()
+    assert x._real is not None
+    return x._real
+
+
+class Making:
+    """Lazy tensors that are made together, with their memory."""
+
+    def __init__(self, tensors: Sequence[LazyTensor], blocks: Any = None) -> None:
+        self.tensors = [t for t in {id(t): t for t in tensors}.values() if t._real is None]
+        self._memory: list[torch.Tensor] = []
+        rows: list[Row] = []
+        for at, tensor in enumerate(self.tensors):
+            size = tensor.element_size() * math.prod(tensor._rows[0][0].size) * tensor._rows[0][0].channels
+            self._memory.append(_memory(size * len(tensor._rows), blocks))
+            for i, (node, table) in enumerate(tensor._rows):
+                rows.append(Row(node, None if table is _first.get(node.channels) else table, at, i * size))
+        self._packed = recipe.pack(rows, [m.numpy() for m in self._memory], lambda table: table.memory())
+        self.order = self._packed.order
+
+    def run(self) -> None:
+        """Make them on this thread."""
+        _native.recipe.make(self.order)
+        self.finish()
+
+    def finish(self) -> None:
+        """After the order is done: Pillow makes what is left, and the tensors are real.
+
+        Raises:
+            Damaged: Pillow cannot decode a file either. All such files are remembered.
+        """
+        unmade = self.order.unmade
+        check(unmade)
+        failed: OSError | None = None
+        for at, _ in unmade:
+            rows = self._packed.rows[at]
+            counts.add(counts.FOREIGN)
+            try:
+                for row in rows:
+                    self._replay(row)
+            except OSError as error:
+                failed = error
+                retry.remember(rows[0].node.source.data)
+        if failed is not None:
+            raise retry.Damaged(str(failed)) from failed
+        for tensor, memory in zip(self.tensors, self._memory, strict=True):
+            tensor._real = memory.view(tensor.dtype).view(tensor.shape)
+            counts.add(counts.MADE, sum(node.op != recipe.RAW for node, _ in tensor._rows))
+
+    def _replay(self, row: Row) -> None:
+        array = np.asarray(replay(row.node))
+        image = torch.from_numpy(np.ascontiguousarray(np.atleast_3d(array).transpose(2, 0, 1)))
+        if row.table is not None:
+            values = row.table.values.view(-1, _VALUES)
+            image = torch.stack([values[min(c, len(values) - 1)][x.long()] for c, x in enumerate(image)])
+        data = image.contiguous().view(torch.uint8).reshape(-1)
+        self._memory[row.output][row.first_byte : row.first_byte + data.numel()] = data
+
+
+def _memory(size: int, blocks: Any) -> torch.Tensor:
+    return torch.empty(size, dtype=torch.uint8) if blocks is None else torch.from_numpy(blocks.take(size))

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recipes: one row's steps, interpreted by native threads. See ``native/recipe.hpp``."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+OPS: tuple[tuple[str, int], ...]
+
+class Order:
+    @property
+    def done(self) -> bool: ...
+    @property
+    def unmade(self) -> list[tuple[int, str]]: ...
+
+def order(
+    numbers: npt.NDArray[np.float64],
+    starts: npt.NDArray[np.int64],
+    sources: Sequence[npt.NDArray[np.uint8]],
+    tables: Sequence[tuple[npt.NDArray[np.uint8], int]],
+    outputs: Sequence[npt.NDArray[np.uint8]],
+) -> Order: ...
+def make(order: Order, /) -> None: ...
+
+class Crew:
+    def __init__(self, threads: int, /) -> None: ...
+    def submit(self, order: Order, /) -> None: ...
+    def hasten(self, order: Order, /) -> None: ...
+    def wait(self, order: Order, timeout_s: float, /) -> bool: ...
+    def close(self) -> None: ...
+
+class Blocks:
+    def take(self, bytes: int, /) -> npt.NDArray[np.uint8]: ...
+
+def blocks(kept: int, /) -> Blocks: ...

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recipes for Python: orders, and the threads that make them.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <stdexcept>
+#include <utility>
+
+#include "block_pool.hpp"
+#include "recipe.hpp"
+
+namespace nb = nanobind;
+
+namespace {
+
+using stoker::BlockPool;
+using stoker::recipe::Crew;
+using stoker::recipe::Order;
+using stoker::recipe::Status;
+using Numbers = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Integers = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Bytes = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Room = nb::ndarray<uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+// The arrays' memory is kept by the Python object that holds the order.
+std::shared_ptr<Order> make_order(const Numbers& numbers, const Integers& starts, const std::vector<Bytes>& sources,
+                                  const std::vector<std::pair<Bytes, int>>& tables, const std::vector<Room>& outputs) {
+  auto order = std::make_shared<Order>();
+  order->numbers.assign(numbers.data(), numbers.data() + numbers.shape(0));
+  order->starts.assign(starts.data(), starts.data() + starts.shape(0));
+  const int64_t size = static_cast<int64_t>(order->numbers.size());
+  if (order->starts.size() != sources.size() + 1) throw std::invalid_argument("expected one more start than sources");
+  int64_t last = 0;
+  for (const int64_t start : order->starts) {
+    if (start < last || start > size) throw std::invalid_argument("expected starts in order, inside of the numbers");
+    last = start;
+  }
+  for (const Bytes& s : sources) order->sources.push_back({s.data(), s.shape(0)});
+  for (const auto& [t, item] : tables) {
+    if (item != 1 && item != 2 && item != 4 && item != 8) throw std::invalid_argument("expected 1, 2, 4 or 8 bytes");
+    const size_t channels = t.shape(0) / static_cast<size_t>(256 * item);
+    if (channels == 0 || t.shape(0) % static_cast<size_t>(256 * item))
+      throw std::invalid_argument("expected a table of 256 values per channel");
+    if (reinterpret_cast<uintptr_t>(t.data()) % static_cast<size_t>(item))
+      throw std::invalid_argument("expected an aligned table");
+    order->tables.push_back({t.data(), item, static_cast<int32_t>(channels)});
+  }
+  for (const Room& o : outputs) {
+    if (reinterpret_cast<uintptr_t>(o.data()) % 8) throw std::invalid_argument("expected an aligned output");
+    order->outputs.push_back({o.data(), o.shape(0)});
+  }
+  order->status.assign(sources.size(), Status::Pending);
+  order->why.resize(sources.size());
+  order->remaining = order->count();
+  return order;
+}
+
+// (recipe, what is wrong with it) of all that were not made; an empty text: the file is left to another decoder.
+std::vector<std::pair<int64_t, std::string>> unmade(const Order& order) {
+  std::vector<std::pair<int64_t, std::string>> out;
+  for (int64_t i = 0; i < order.count(); ++i) {
+    if (order.status[i] == Status::Done) continue;
+    const bool pending = order.status[i] == Status::Pending;
+    out.emplace_back(i, pending ? "it was not begun" : order.why[i]);
+  }
+  return out;
+}
+
+// Memory on large pages, kept for the next batch when Python lets go of it.
+nb::ndarray<nb::numpy, uint8_t, nb::ndim<1>> take(const std::shared_ptr<BlockPool>& pool, size_t bytes) {
+  auto* block = new BlockPool::Block(pool->take(bytes ? bytes : 1));
+  nb::capsule owner(block, [](void* p) noexcept { delete static_cast<BlockPool::Block*>(p); });
+  return {block->data, {bytes}, owner};
+}
+
+}  // namespace
+
+void bind_recipe(nb::module_& m) {
+  nb::module_ recipe = m.def_submodule("recipe", "Recipes: one row's steps, interpreted.");
+  nb::list names;
+#define STOKER_RECIPE_LIST(name, count) names.append(nb::make_tuple(#name, count));
+  STOKER_RECIPE_OPS(STOKER_RECIPE_LIST)
+#undef STOKER_RECIPE_LIST
+  recipe.attr("OPS") = nb::tuple(names);
+  nb::class_<Order>(recipe, "Order")
+      .def_prop_ro("done", [](const Order& o) { return o.remaining.load() == 0; })
+      .def_prop_ro("unmade", &unmade);
+  recipe.def("order", &make_order, nb::arg("numbers"), nb::arg("starts"), nb::arg("sources"), nb::arg("tables"),
+             nb::arg("outputs"));
+  recipe.def("make", [](const std::shared_ptr<Order>& order) { stoker::recipe::make_all(*order); },
+             nb::call_guard<nb::gil_scoped_release>());
+  nb::class_<Crew>(recipe, "Crew")
+      .def(nb::init<int>())
+      .def("submit", &Crew::submit)
+      .def("hasten", &Crew::hasten)
+      .def("wait", &Crew::wait, nb::call_guard<nb::gil_scoped_release>())
+      .def("close", &Crew::close, nb::call_guard<nb::gil_scoped_release>());
+  nb::class_<BlockPool>(recipe, "Blocks")
+      .def("__init__", [](BlockPool*) { throw std::invalid_argument("use blocks()"); })
+      .def("take", [](const std::shared_ptr<BlockPool>& pool, size_t bytes) { return take(pool, bytes); });
+  recipe.def("blocks", [](size_t kept) { return std::make_shared<BlockPool>(kept); });
+}

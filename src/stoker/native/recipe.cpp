@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recipe.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "jpeg.hpp"
+#include "resample.hpp"
+#include "warp.hpp"
+
+namespace stoker::recipe {
+
+namespace {
+
+constexpr int kParameters[] = {
+#define STOKER_RECIPE_COUNT(name, count) count,
+    STOKER_RECIPE_OPS(STOKER_RECIPE_COUNT)
+#undef STOKER_RECIPE_COUNT
+};
+constexpr int64_t kMaxSide = 1 << 24;
+constexpr int64_t kMaxBytes = int64_t{1} << 34;
+constexpr size_t kKeptBytes = 64u << 20;  // a larger image's memory is given back after it
+constexpr int kTransposes = 7;
+
+struct Bad {
+  const char* why;
+};
+struct Leave {};
+
+int64_t whole(double x) {
+  if (!(std::fabs(x) < 0x1p40) || x != std::floor(x)) throw Bad{"a number that should be whole and is not"};
+  return static_cast<int64_t>(x);
+}
+
+int64_t side(double x) {
+  const int64_t n = whole(x);
+  if (n < 1 || n > kMaxSide) throw Bad{"an image without pixels, or larger than can be addressed"};
+  return n;
+}
+
+uint8_t byte(double x) {
+  const int64_t n = whole(x);
+  if (n < 0 || n > 255) throw Bad{"a colour outside of 0 to 255"};
+  return static_cast<uint8_t>(n);
+}
+
+// Pillow's blend of one value, in its arithmetic: float, truncating.
+uint8_t blend(int from, int to, float factor) {
+  const float value = static_cast<float>(from) + factor * static_cast<float>(to - from);
+  if (factor >= 0 && factor <= 1) return static_cast<uint8_t>(value);
+  if (value <= 0) return 0;
+  return value >= 255 ? 255 : static_cast<uint8_t>(value);
+}
+
+uint8_t luma(const uint8_t* p, int64_t stride) {
+  return static_cast<uint8_t>((p[0] * 19595 + p[stride] * 38470 + p[2 * stride] * 7471 + 0x8000) >> 16);
+}
+
+template <class T>
+void store(const View& v, const uint8_t* table, int64_t table_channels, uint8_t* out) {
+  T* to = reinterpret_cast<T*>(out);
+  const int64_t width = v.shape[1], step = v.stride[1];
+  for (int64_t c = 0; c < v.shape[2]; ++c) {
+    const T* values = reinterpret_cast<const T*>(table) + (table_channels > 1 ? 256 * c : 0);
+    for (int64_t y = 0; y < v.shape[0]; ++y) {
+      const uint8_t* from = v.data + y * v.stride[0] + c * v.stride[2];
+      for (int64_t x = 0; x < width; ++x) to[x] = values[from[x * step]];
+      to += width;
+    }
+  }
+}
+
+void store_bytes(const View& v, uint8_t* to) {
+  for (int64_t c = 0; c < v.shape[2]; ++c)
+    for (int64_t y = 0; y < v.shape[0]; ++y) {
+      const uint8_t* from = v.data + y * v.stride[0] + c * v.stride[2];
+      for (int64_t x = 0; x < v.shape[1]; ++x) *to++ = from[x * v.stride[1]];
+    }
+}
+
+class Maker {
+ public:
+  Maker(Order& order, int64_t index, Bench& bench) : order_(order), source_(order.sources[index]), bench_(bench) {
+    const int64_t begin = order.starts[index], end = order.starts[index + 1];
+    for (int64_t at = begin; at < end;) {
+      const int64_t op = whole(order.numbers[at]);
+      if (op < 0 || op >= static_cast<int64_t>(Op::kCount)) throw Bad{"an unknown step"};
+      if (at + 2 + kParameters[op] > end) throw Bad{"a step that ends early"};
+      step(static_cast<Op>(op), whole(order.numbers[at + 1]), order.numbers.data() + at + 2);
+      at += 2 + kParameters[op];
+    }
+  }
+
+ private:
+  void step(Op op, int64_t from, const double* p) {
+    if (op == Op::Decode) return decode(p);
+    if (from < 0 || from >= static_cast<int64_t>(images_.size())) throw Bad{"a step from an image that is not there"};
+    const View source = images_[from];  // a copy: the list grows
+    switch (op) {
+      case Op::Crop: return crop(source, p);
+      case Op::Resize: return resize(source, p);
+      case Op::Transpose: return transpose(source, p);
+      case Op::Affine: return affine(source, p);
+      case Op::Pad: return pad(source, p);
+      case Op::Map: return map(source, p);
+      case Op::Luma: return to_luma(source);
+      case Op::Spread: return spread(source);
+      case Op::Contrast: return contrast(source, static_cast<float>(p[0]));
+      case Op::Saturate: return saturate(source, static_cast<float>(p[0]));
+      case Op::Store: return put(source, p);
+      default: throw Bad{"an unknown step"};
+    }
+  }
+
+  View fresh(int64_t height, int64_t width, int64_t channels) {
+    if (height * width > kMaxBytes / channels) throw Bad{"an image larger than can be addressed"};
+    const size_t at = images_.size();
+    while (bench_.images.size() <= at) bench_.images.push_back(std::make_unique<Scratch>());
+    View v;
+    v.rank = 3;
+    v.shape[0] = height;
+    v.shape[1] = width;
+    v.shape[2] = channels;
+    v.set_contiguous_strides();
+    v.data = bench_.images[at]->get(static_cast<size_t>(v.elements()) + 1);
+    images_.push_back(v);
+    return v;
+  }
+
+  void decode(const double* p) {
+    const int64_t channels = whole(p[0]);
+    if (channels != 1 && channels != 3) throw Bad{"neither one nor three channels"};
+    jpeg::Info info;
+    if (!jpeg::parse(source_.data, source_.size, info)) throw Leave{};
+    const auto at = [&](int i) { return static_cast<int32_t>(std::clamp<int64_t>(whole(p[i]), 0, kMaxSide)); };
+    const jpeg::Window window{at(1), at(2), at(3), at(4)};
+    if (window.x0 >= window.x1 || window.y0 >= window.y1 || window.x1 > info.width || window.y1 > info.height)
+      throw Leave{};  // the file is not the one that was recorded
+    const bool gray = info.model == jpeg::Model::Gray;
+    if (gray != (channels == 1)) throw Leave{};
+    const View v = fresh(window.y1 - window.y0, window.x1 - window.x0, channels);
+    const auto status = jpeg::decode(source_.data, source_.size, info, window, jpeg::Format::ANY, v.data, v.stride[0],
+                                     bench_.work[0]);
+    // Damaged data: Pillow decides what is an error and what only a warning.
+    if (status != jpeg::Status::Ok) throw Leave{};
+  }
+
+  void crop(View v, const double* p) {
+    const int64_t x0 = whole(p[0]), y0 = whole(p[1]), x1 = whole(p[2]), y1 = whole(p[3]);
+    if (x0 < 0 || y0 < 0 || x0 >= x1 || y0 >= y1 || x1 > v.shape[1] || y1 > v.shape[0])
+      throw Bad{"a crop that leaves the image"};
+    v.data += y0 * v.stride[0] + x0 * v.stride[1];
+    v.shape[0] = y1 - y0;
+    v.shape[1] = x1 - x0;
+    images_.push_back(v);
+  }
+
+  void resize(const View& v, const double* p) {
+    const int64_t height = side(p[0]), width = side(p[1]), filter = whole(p[6]);
+    if (filter < 0 || filter > static_cast<int64_t>(resample::Filter::Hamming)) throw Bad{"an unknown filter"};
+    const auto f = static_cast<resample::Filter>(filter);
+    const View out = fresh(height, width, v.shape[2]);
+    const resample::Axis vertical{v.shape[0], height, p[2], p[3], f, true};
+    const resample::Axis horizontal{v.shape[1], width, p[4], p[5], f, true};
+    const auto order = p[7] != 0 ? resample::Order::HorizontalFirst : resample::Order::Pillow;
+    if (!resample::resample_into(v, vertical, horizontal, out, bench_.work[0], order))
+      throw Bad{"a region that is not finite"};
+  }
+
+  void transpose(View v, const double* p) {
+    const int64_t kind = whole(p[0]);
+    if (kind < 0 || kind >= kTransposes) throw Bad{"an unknown transposition"};
+    // Of Pillow's methods: mirrored rows, mirrored columns, both axes exchanged at last.
+    static constexpr bool kFlipX[] = {true, false, true, true, false, false, true};
+    static constexpr bool kFlipY[] = {false, true, false, true, true, false, true};
+    if (kFlipX[kind]) {
+      v.data += (v.shape[1] - 1) * v.stride[1];
+      v.stride[1] = -v.stride[1];
+    }
+    if (kFlipY[kind]) {
+      v.data += (v.shape[0] - 1) * v.stride[0];
+      v.stride[0] = -v.stride[0];
+    }
+    if (kind == 2 || kind > 3) {
+      std::swap(v.shape[0], v.shape[1]);
+      std::swap(v.stride[0], v.stride[1]);
+    }
+    images_.push_back(v);
+  }
+
+  void affine(const View& v, const double* p) {
+    const View out = fresh(side(p[0]), side(p[1]), v.shape[2]);
+    for (int64_t c = 0; c < v.shape[2]; ++c) byte(p[9 + c]);
+    const bool same = v.shape[2] == 1 || (p[9] == p[10] && p[10] == p[11]);
+    for (int64_t c = 0; c < (same ? 1 : v.shape[2]); ++c) {
+      View from = v, to = out;
+      if (!same) {
+        from.shape[2] = to.shape[2] = 1;
+        from.data += c * v.stride[2];
+        to.data += c * out.stride[2];
+      }
+      if (!warp::affine(from, p + 2, p[8] != 0, true, p[9 + c], to, bench_.work[0]))
+        throw Bad{"a matrix that is not finite"};
+    }
+  }
+
+  void pad(const View& v, const double* p) {
+    const int64_t left = whole(p[0]), top = whole(p[1]), height = side(p[2]), width = side(p[3]);
+    if (left < 0 || top < 0 || left + v.shape[1] > width || top + v.shape[0] > height)
+      throw Bad{"an image that does not fit into its frame"};
+    uint8_t fill[3];
+    for (int i = 0; i < 3; ++i) fill[i] = byte(p[4 + i]);
+    const View out = fresh(height, width, v.shape[2]);
+    const int64_t channels = v.shape[2];
+    for (int64_t i = 0; i < height * width; ++i)
+      for (int64_t c = 0; c < channels; ++c) out.data[i * channels + c] = fill[c];
+    for (int64_t y = 0; y < v.shape[0]; ++y)
+      for (int64_t x = 0; x < v.shape[1]; ++x)
+        for (int64_t c = 0; c < channels; ++c)
+          out.data[(top + y) * out.stride[0] + (left + x) * channels + c] =
+              v.data[y * v.stride[0] + x * v.stride[1] + c * v.stride[2]];
+  }
+
+  template <class F>
+  void each(const View& v, const View& out, F f) {
+    for (int64_t y = 0; y < v.shape[0]; ++y)
+      for (int64_t x = 0; x < v.shape[1]; ++x)
+        f(v.data + y * v.stride[0] + x * v.stride[1], out.data + y * out.stride[0] + x * out.stride[1]);
+  }
+
+  const Table& table(double index) const {
+    const int64_t i = whole(index);
+    if (i < 0 || i >= static_cast<int64_t>(order_.tables.size())) throw Bad{"a table that is not there"};
+    return order_.tables[i];
+  }
+
+  void map(const View& v, const double* p) {
+    const Table& t = table(p[0]);
+    if (t.item_bytes != 1 || (t.channels != 1 && t.channels != v.shape[2])) throw Bad{"a table of another kind"};
+    mapped(v, t.data, t.channels > 1 ? 256 : 0);
+  }
+
+  void mapped(const View& v, const uint8_t* values, int64_t per_channel) {
+    const View out = fresh(v.shape[0], v.shape[1], v.shape[2]);
+    each(v, out, [&](const uint8_t* from, uint8_t* to) {
+      for (int64_t c = 0; c < v.shape[2]; ++c) to[c] = values[c * per_channel + from[c * v.stride[2]]];
+    });
+  }
+
+  void to_luma(const View& v) {
+    if (v.shape[2] != 3) throw Bad{"a luma of other than three channels"};
+    const View out = fresh(v.shape[0], v.shape[1], 1);
+    each(v, out, [&](const uint8_t* from, uint8_t* to) { *to = luma(from, v.stride[2]); });
+  }
+
+  void spread(View v) {
+    if (v.shape[2] != 1) throw Bad{"other than one channel to spread"};
+    v.shape[2] = 3;
+    v.stride[2] = 0;
+    images_.push_back(v);
+  }
+
+  void contrast(const View& v, float factor) {
+    int64_t sum = 0;
+    const View none = v;
+    each(v, none, [&](const uint8_t* from, uint8_t*) { sum += v.shape[2] == 3 ? luma(from, v.stride[2]) : *from; });
+    const int mean = static_cast<int>(static_cast<double>(sum) / static_cast<double>(v.shape[0] * v.shape[1]) + 0.5);
+    uint8_t values[256];
+    for (int i = 0; i < 256; ++i) values[i] = blend(mean, i, factor);
+    mapped(v, values, 0);
+  }
+
+  void saturate(const View& v, float factor) {
+    if (v.shape[2] != 3) throw Bad{"a saturation of other than three channels"};
+    const View out = fresh(v.shape[0], v.shape[1], 3);
+    each(v, out, [&](const uint8_t* from, uint8_t* to) {
+      const uint8_t gray = luma(from, v.stride[2]);
+      for (int64_t c = 0; c < 3; ++c) to[c] = blend(gray, from[c * v.stride[2]], factor);
+    });
+  }
+
+  void put(const View& v, const double* p) {
+    const int64_t output = whole(p[0]), first = whole(p[1]), index = whole(p[2]);
+    if (output < 0 || output >= static_cast<int64_t>(order_.outputs.size())) throw Bad{"an output that is not there"};
+    const Output& out = order_.outputs[output];
+    const Table* t = index < 0 ? nullptr : &table(p[2]);
+    if (t && t->channels != 1 && t->channels != v.shape[2]) throw Bad{"a table of another kind"};
+    const int64_t item = t ? t->item_bytes : 1, bytes = v.elements() * item;
+    if (first < 0 || first % item || bytes > static_cast<int64_t>(out.size) - first)
+      throw Bad{"an image that does not fit into its output"};
+    uint8_t* to = out.data + first;
+    if (!t) store_bytes(v, to);
+    else if (item == 1) store<uint8_t>(v, t->data, t->channels, to);
+    else if (item == 2) store<uint16_t>(v, t->data, t->channels, to);
+    else if (item == 4) store<uint32_t>(v, t->data, t->channels, to);
+    else store<uint64_t>(v, t->data, t->channels, to);
+    images_.push_back(v);
+  }
+
+  Order& order_;
+  const Source source_;
+  Bench& bench_;
+  std::vector<View> images_;
+};
+
+}  // namespace
+
+void make(Order& order, int64_t index, Bench& bench) {
+  try {
+    Maker(order, index, bench);
+    order.status[index] = Status::Done;
+  } catch (const Leave&) {
+    order.status[index] = Status::Left;
+  } catch (const Bad& bad) {
+    order.why[index] = bad.why;
+    order.status[index] = Status::Invalid;
+  } catch (const std::bad_alloc&) {
+    order.why[index] = "not enough memory";
+    order.status[index] = Status::Invalid;
+  }
+  for (std::unique_ptr<Scratch>& image : bench.images)
+    if (image->capacity() > kKeptBytes) image = std::make_unique<Scratch>();
+  for (Scratch& scratch : bench.work)
+    if (scratch.capacity() > kKeptBytes) scratch = Scratch();
+}
+
+}  // namespace stoker::recipe

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests of the take-over share: torchvision beside a CPU-only torch, files of many kinds, a switch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from photographs import photograph
+from PIL import Image
+
+import tests.takeover.declared  # noqa: F401
+
+torch.set_num_threads(1)
+
+
+def write_files(root: Path) -> Path:
+    """Class folders with files of many kinds; most are ordinary JPEG files."""
+    for c, name in enumerate(("ant", "bee")):
+        (root / name).mkdir(parents=True)
+        for i in range(6):
+            seed = 6 * c + i
+            image = Image.fromarray(photograph(seed, 70 + 11 * (seed % 4), 90 + 13 * (seed % 3)))
+            image.save(root / name / f"{i}.jpg", "JPEG", quality=70 + 2 * seed, subsampling=seed % 3)
+    Image.fromarray(photograph(20, 80, 60)).convert("L").save(root / "ant" / "gray.jpg")
+    Image.fromarray(photograph(21, 80, 60)).convert("CMYK").save(root / "ant" / "inks.jpg")
+    Image.fromarray(photograph(22, 80, 60)).save(root / "bee" / "steps.jpg", progressive=True)
+    turned = Image.Exif()
+    turned[0x0112] = 6
+    Image.fromarray(photograph(23, 80, 60)).save(root / "bee" / "turned.jpg", exif=turned)
+    Image.fromarray(photograph(24, 80, 60)).save(root / "bee" / "lossless.png")
+    return root
+
+
+@pytest.fixture(scope="session")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with two classes of files; tests only read it."""
+    return write_files(tmp_path_factory.mktemp("takeover") / "files")
+
+
+@pytest.fixture
+def photo(tmp_path: Path) -> Path:
+    """One colour JPEG file of 120x90."""
+    path = tmp_path / "photo.jpg"
+    Image.fromarray(photograph(1, 90, 120)).save(path, quality=90)
+    return path
+
+
+@pytest.fixture
+def taken_over() -> Iterator[None]:
+    """Stoker is on during the test, with fresh counts."""
+    import stoker.torchvision
+    from stoker.frontends.torchvision import counts
+
+    counts.reset()
+    with stoker.torchvision.enabled():
+        yield
+    counts.reset()
+
+
+def exactly(a: object, b: object) -> None:
+    """Two tensors or arrays are equal, bit for bit, in shape and type."""
+    x, y = np.asarray(a), np.asarray(b)
+    assert (x.shape, x.dtype) == (y.shape, y.dtype)
+    assert x.tobytes() == y.tobytes()

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training scripts as people have them; importable, so that spawned workers find what they define."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import torch
+from PIL import Image
+
+import tests.takeover.declared  # noqa: F401 - before torchvision, in spawned workers too
+
+import torchvision.datasets as datasets  # isort: skip
+import torchvision.transforms as transforms  # isort: skip
+
+
+class Folder(datasets.ImageFolder):
+    """A folder of images, as a class of the script's own."""
+
+
+def classification(traindir: str, workers: int, size: int = 64, **options: Any) -> Any:
+    """The loader of the usual ImageNet script."""
+    normalize = transforms.Normalize(mean=[0.485, 0.456, 0.406], std=[0.229, 0.224, 0.225])
+    train_dataset = Folder(
+        traindir,
+        transforms.Compose(
+            [
+                transforms.RandomResizedCrop(size),
+                transforms.RandomHorizontalFlip(),
+                transforms.ToTensor(),
+                normalize,
+            ]
+        ),
+    )
+    return torch.utils.data.DataLoader(train_dataset, batch_size=4, shuffle=True, num_workers=workers, **options)
+
+
+def run(loader: Any, seed: int = 7, epochs: int = 1) -> list[Any]:
+    """All batches of some epochs, from a seed."""
+    torch.manual_seed(seed)
+    random.seed(seed)
+    return [batch for _ in range(epochs) for batch in loader]
+
+
+class Tolerant(torch.utils.data.Dataset[Any]):
+    """A data set that takes another file when one cannot be read."""
+
+    def __init__(self, root: Path) -> None:
+        self.files = sorted(root.rglob("*.jpg"))
+        self.transform = transforms.Compose(
+            [transforms.RandomResizedCrop(32), transforms.RandomHorizontalFlip(), transforms.ToTensor()]
+        )
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def __getitem__(self, index: int) -> tuple[Any, str]:
+        try:
+            with open(self.files[index], "rb") as file:
+                image = Image.open(file).convert("RGB")
+            return self.transform(image), self.files[index].name
+        except OSError:
+            return self[int(torch.randint(len(self), ()))]
+
+
+class Views(torch.utils.data.Dataset[Any]):
+    """Several random views of every file, as in self-supervised training."""
+
+    def __init__(self, root: Path, views: int = 3) -> None:
+        self.files = sorted(root.rglob("*.jpg"))
+        self.views = views
+        self.transform = transforms.Compose(
+            [
+                transforms.RandomResizedCrop(32, scale=(0.2, 1.0)),
+                transforms.RandomApply([transforms.ColorJitter(0.4, 0.4, 0.4)], p=0.8),
+                transforms.RandomGrayscale(p=0.2),
+                transforms.RandomHorizontalFlip(),
+                transforms.ToTensor(),
+                transforms.Normalize([0.5] * 3, [0.25] * 3),
+            ]
+        )
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def __getitem__(self, index: int) -> tuple[list[Any], int]:
+        image = Image.open(self.files[index]).convert("RGB")
+        return [self.transform(image) for _ in range(self.views)], index

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The interpreter of recipes: equal to Pillow on random recipes, and safe with any numbers."""
+
+from __future__ import annotations
+
+import io
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from photographs import photograph
+from PIL import Image
+
+from stoker.frontends.torchvision import recipe
+from stoker.frontends.torchvision.image import map_node, pad_node, pixels
+from stoker.frontends.torchvision.recipe import Node, Source
+from stoker.frontends.torchvision.replay import FILTERS, replay
+from stoker.native import _native
+
+WIDTH, HEIGHT = 60, 44
+
+
+def jpeg(gray: bool) -> bytes:
+    out = io.BytesIO()
+    image = Image.fromarray(photograph(3, HEIGHT, WIDTH))
+    (image.convert("L") if gray else image).save(out, "JPEG", quality=88)
+    return out.getvalue()
+
+
+FILES = {1: jpeg(True), 3: jpeg(False)}
+
+
+def a_step(rng: random.Random, node: Node) -> Node:
+    width, height = node.size
+    kind = rng.choice(["crop", "resize", "transpose", "affine", "pad", "map", "mode", "contrast", "saturate"])
+    if kind == "crop":
+        x0, y0 = rng.randrange(width), rng.randrange(height)
+        x1, y1 = rng.randint(x0 + 1, width), rng.randint(y0 + 1, height)
+        return node.then(recipe.CROP, (x0, y0, x1, y1), (x1 - x0, y1 - y0))
+    if kind == "resize":
+        size = (rng.randint(1, 50), rng.randint(1, 50))
+        params = (size[1], size[0], 0.0, float(height), 0.0, float(width), rng.choice(list(FILTERS)), 0)
+        return node.then(recipe.RESIZE, params, size)
+    if kind == "transpose":
+        method = rng.randrange(7)
+        return node.then(recipe.TRANSPOSE, (method,), (height, width) if method in (2, 4, 5, 6) else node.size)
+    if kind == "affine":
+        size = (rng.randint(1, 50), rng.randint(1, 50))
+        matrix = [rng.uniform(-1.5, 1.5) * (30 if i % 3 == 2 else 1) for i in range(6)]
+        fill = [rng.randrange(256) for _ in range(3)]
+        return node.then(recipe.AFFINE, (size[1], size[0], *matrix, rng.randrange(2), *fill), size)
+    if kind == "pad":
+        left, top = rng.randrange(9), rng.randrange(9)
+        size = (left + width + rng.randrange(9), top + height + rng.randrange(9))
+        return pad_node(node, left, top, size, (rng.randrange(256), rng.randrange(256), rng.randrange(256)))
+    if kind == "map":
+        channels = rng.choice([1, node.channels])
+        return map_node(node, np.random.default_rng(rng.randrange(99)).integers(0, 256, (channels, 256), np.uint8))
+    if kind == "mode":
+        return node.then(recipe.LUMA, (), channels=1) if node.channels == 3 else node.then(recipe.SPREAD, channels=3)
+    if kind == "contrast":
+        return node.then(recipe.CONTRAST, (rng.uniform(-1, 3),))
+    return node.then(recipe.SATURATE, (rng.uniform(-1, 3),)) if node.channels == 3 else node
+
+
+@given(st.integers(0, 2**32))
+@settings(max_examples=150, deadline=None)
+def test_random_recipes_equal_pillow(seed: int) -> None:
+    rng = random.Random(seed)
+    channels = rng.choice([1, 3])
+    node = Node.decode(Source(np.frombuffer(FILES[channels], np.uint8)), (WIDTH, HEIGHT), channels)
+    for _ in range(rng.randint(0, 5)):
+        node = a_step(rng, node)
+    expected = replay(node)
+    made = Image.Image()._new(pixels(node))
+    assert (made.mode, made.size) == (expected.mode, expected.size)
+    assert made.tobytes() == expected.tobytes()
+
+
+@given(st.lists(st.one_of(st.integers(-3, 70), st.floats()), max_size=60), st.integers(0, 10**6))
+@settings(max_examples=400, deadline=None)
+def test_any_numbers_are_refused_or_made(numbers: list[float], seed: int) -> None:
+    rng = random.Random(seed)
+    start: list[float] = [recipe.DECODE, -1, 3, 0, 0, WIDTH, HEIGHT]
+    for _ in range(rng.randrange(4)):  # well-formed steps, so that what follows has images to harm
+        start += [recipe.TRANSPOSE, 0, rng.randrange(9)]
+    array = np.array([*start, *numbers], np.float64)
+    output = np.zeros(64, np.uint8)
+    table = np.arange(256, dtype=np.uint8)
+    order = _native.recipe.order(
+        array, np.array([0, len(array)]), [np.frombuffer(FILES[3], np.uint8)], [(table, 1)], [output[:32]]
+    )
+    _native.recipe.make(order)
+    assert order.done
+    assert not output[32:].any(), "nothing is written behind an output"
+
+
+@pytest.mark.parametrize("cut", [0, 1, 20, 300, -2])
+def test_a_file_that_is_not_whole_is_left(cut: int) -> None:
+    data = np.frombuffer(FILES[3][:cut], np.uint8)
+    numbers = np.array([recipe.DECODE, -1, 3, 0, 0, WIDTH, HEIGHT], np.float64)
+    order = _native.recipe.order(numbers, np.array([0, 7]), [data], [], [])
+    _native.recipe.make(order)
+    assert order.unmade == [(0, "")]
+
+
+def test_threads_make_what_the_caller_makes() -> None:
+    rng = random.Random(5)
+    source = Source(np.frombuffer(FILES[3], np.uint8))
+    nodes = [a_step(rng, a_step(rng, Node.decode(source, (WIDTH, HEIGHT), 3))) for _ in range(40)]
+    for node in nodes:
+        node.source = Source(source.data)
+
+    def made(threads: int) -> list[bytes]:
+        memory = [np.zeros(n.size[0] * n.size[1] * n.channels, np.uint8) for n in nodes]
+        rows = [recipe.Row(n, None, i, 0) for i, n in enumerate(nodes)]
+        packed = recipe.pack(rows, memory, lambda table: (table, 1))
+        if not threads:
+            _native.recipe.make(packed.order)
+        else:
+            crew = _native.recipe.Crew(threads)
+            crew.submit(packed.order)
+            crew.hasten(packed.order)
+            assert crew.wait(packed.order, 30)
+            crew.close()
+        assert not packed.order.unmade
+        return [m.tobytes() for m in memory]
+
+    assert made(0) == made(1) == made(3)
+
+
+def test_a_crew_that_is_closed_says_what_it_did_not_begin() -> None:
+    crew = _native.recipe.Crew(1)
+    crew.close()
+    numbers = np.array([recipe.DECODE, -1, 3, 0, 0, WIDTH, HEIGHT], np.float64)
+    order = _native.recipe.order(numbers, np.array([0, 7]), [np.frombuffer(FILES[3], np.uint8)], [], [])
+    crew.submit(order)
+    assert crew.wait(order, 1)
+    assert order.unmade == [(0, "it was not begun")]

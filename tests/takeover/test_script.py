@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whole scripts: equal samples, order and augmentation, whatever the number of workers and how they start."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torchvision.transforms as transforms
+from PIL import Image, ImageEnhance, ImageOps
+
+import stoker.torchvision
+from stoker import UnsupportedError
+from stoker.frontends.torchvision import counts
+from stoker.frontends.torchvision.tensor import LazyTensor
+from tests.takeover.conftest import exactly
+from tests.takeover.scripts import Tolerant, Views, classification, run
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def equal(a: Any, b: Any) -> None:
+    """The same batches: structure, types and bits."""
+    assert type(a) is type(b)
+    if isinstance(a, torch.Tensor):
+        exactly(a, b)
+    elif isinstance(a, (list, tuple)):
+        assert len(a) == len(b)
+        for x, y in zip(a, b, strict=True):
+            equal(x, y)
+    else:
+        assert a == b
+
+
+@pytest.mark.parametrize("workers", [0, 1, 2])
+def test_the_classification_script(files: Path, workers: int) -> None:
+    untouched = run(classification(str(files), workers), epochs=2)
+    counts.reset()
+    with stoker.torchvision.enabled():
+        ours = run(classification(str(files), workers), epochs=2)
+    equal(untouched, ours)
+    total = counts.total()
+    assert total[counts.MADE] == 2 * 15, "all but the PNG file and the one with inks stay lazy to the end"
+    assert not total[counts.PIXELS] and not total[counts.TORCH]
+
+
+@pytest.mark.leaks("Python's fork server lives as long as the process")
+@pytest.mark.parametrize("start", ["spawn", "forkserver"])
+def test_workers_that_start_from_nothing(files: Path, start: str) -> None:
+    untouched = run(classification(str(files), 1))
+    counts.reset()
+    with stoker.torchvision.enabled():
+        ours = run(classification(str(files), 1, multiprocessing_context=start))
+    equal(untouched, ours)
+    assert counts.total()[counts.MADE] == 15
+
+
+def test_workers_that_stay(files: Path) -> None:
+    untouched = run(classification(str(files), 2, persistent_workers=True), epochs=3)
+    with stoker.torchvision.enabled():
+        equal(untouched, run(classification(str(files), 2, persistent_workers=True), epochs=3))
+
+
+def test_an_epoch_that_is_left_early(files: Path, taken_over: None) -> None:
+    loader = classification(str(files), 2)
+    first = next(iter(loader))
+    assert type(first[0]) is torch.Tensor
+    del loader
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_views_share_one_decode(files: Path, workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def loader() -> Any:
+        return torch.utils.data.DataLoader(Views(files), batch_size=5, shuffle=True, num_workers=workers)
+
+    untouched = run(loader())
+    from stoker.frontends.torchvision import tensor
+
+    made: list[Any] = []
+    pack = tensor.recipe.pack
+    monkeypatch.setattr(tensor.recipe, "pack", lambda *args: made.append(pack(*args)) or made[-1])
+    counts.reset()
+    with stoker.torchvision.enabled():
+        equal(untouched, run(loader()))
+    assert counts.total()[counts.MADE] == 3 * 15
+    assert sum(len(packed.rows) for packed in made) == 15, "one recipe, with one decoding, for three views"
+
+
+def test_ten_crops(files: Path) -> None:
+    def ten(image: Image.Image) -> Any:
+        crops = transforms.TenCrop(24)(transforms.Resize(40)(image))
+        return torch.stack([transforms.ToTensor()(crop) for crop in crops])
+
+    image_file = files / "bee" / "3.jpg"
+    untouched = ten(Image.open(image_file).convert("RGB"))
+    with stoker.torchvision.enabled():
+        lazy = ten(Image.open(image_file).convert("RGB"))
+        assert isinstance(lazy, LazyTensor) and lazy.shape == (10, 3, 24, 24)
+        exactly(untouched, lazy.clone().numpy())
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("damage", ["truncated", "corrupt"])
+def test_a_damaged_file_is_met_where_it_was(tmp_path: Path, workers: int, damage: str) -> None:
+    from photographs import photograph
+
+    for i in range(8):
+        Image.fromarray(photograph(i, 80, 100)).save(tmp_path / f"{i}.jpg")
+    data = bytearray((tmp_path / "5.jpg").read_bytes())
+    if damage == "truncated":
+        data = data[: len(data) // 2]
+    else:  # the header is whole and the file ends as it should, but there is no picture
+        at = data.index(b"\xff\xda")
+        data = data[: at + 14] + b"\xff\xd9"
+    (tmp_path / "5.jpg").write_bytes(bytes(data))
+
+    def loader() -> Any:
+        return torch.utils.data.DataLoader(Tolerant(tmp_path), batch_size=8, num_workers=workers)
+
+    untouched = run(loader())
+    with stoker.torchvision.enabled():
+        equal(untouched, run(loader()))
+
+
+@pytest.mark.leaks("a loader whose worker raised takes torch seconds to end, with and without Stoker")
+def test_an_error_of_a_worker_is_raised_as_it_was(tmp_path: Path, files: Path) -> None:
+    (tmp_path / "ant").mkdir()
+    data = (files / "ant" / "0.jpg").read_bytes()
+    (tmp_path / "ant" / "0.jpg").write_bytes(data[: len(data) // 2])
+    for workers in (0, 1):
+        texts = []
+        for on in (False, True):
+            if on:
+                stoker.torchvision.enable()
+            try:
+                with pytest.raises(OSError, match="truncated") as caught:
+                    run(classification(str(tmp_path), workers))
+                texts.append(str(caught.value).splitlines()[0])
+            finally:
+                stoker.torchvision.disable()
+        assert texts[0] == texts[1]
+
+
+def mixed(batch: list[Any]) -> Any:
+    """A collate function of one's own, with arithmetic across samples."""
+    images = torch.stack([image for image, _ in batch])
+    return images * 0.75 + images.flip(0) * 0.25, [label for _, label in batch]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_collate_function_of_ones_own(files: Path, workers: int) -> None:
+    untouched = run(classification(str(files), workers, collate_fn=mixed))
+    with stoker.torchvision.enabled():
+        equal(untouched, run(classification(str(files), workers, collate_fn=mixed)))
+
+
+def test_the_module_runs_a_script(files: Path, tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import sys, hashlib\n"
+        "from tests.takeover.scripts import classification, run\n"
+        "class Here:\n"
+        "    def __call__(self, worker): pass\n"
+        "if __name__ == '__main__':\n"
+        "    loader = classification(sys.argv[1], 1, worker_init_fn=Here(), multiprocessing_context='spawn')\n"
+        "    print(hashlib.sha256(b''.join(x.numpy().tobytes() for x, _ in run(loader))).hexdigest())\n"
+        "    import PIL.Image; PIL.Image.preinit(); print(PIL.Image.OPEN['JPEG'][0].__name__, __name__, sys.argv[2:])\n"
+    )
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
+    launch = (
+        "import tests.takeover.declared, runpy; "
+        "runpy.run_module('stoker.torchvision', run_name='__main__', alter_sys=True)"
+    )
+
+    def output(*command: str) -> list[str]:
+        done = subprocess.run([sys.executable, *command], env=env, capture_output=True, text=True, timeout=100)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.splitlines()
+
+    untouched = output(str(script), str(files), "--lr", "1")
+    ours = output("-c", launch, str(script), str(files), "--lr", "1")
+    assert untouched[0] == ours[0]
+    assert untouched[1].startswith("jpeg_factory") and ours[1] == "open_jpeg __main__ ['--lr', '1']"
+
+
+def test_it_is_undone() -> None:
+    def patched() -> tuple[Any, ...]:
+        from torch.utils.data._utils import collate, fetch
+
+        return (
+            Image.OPEN["JPEG"],
+            transforms.ToTensor.__call__,
+            transforms.functional.to_tensor,
+            torch.utils.data.DataLoader._get_iterator,
+            fetch._MapDatasetFetcher.fetch,
+            ImageOps.expand,
+            ImageEnhance.Contrast,
+            LazyTensor in collate.default_collate_fn_map,
+        )
+
+    before = patched()
+    with stoker.torchvision.enabled():
+        stoker.torchvision.enable()  # twice does no harm
+        assert all(a != b for a, b in zip(before, patched(), strict=True))
+        with stoker.torchvision.enabled():
+            pass
+        assert stoker.torchvision.is_enabled(), "what was on before stays on"
+    assert patched() == before
+
+
+def test_other_devices_are_refused() -> None:
+    with pytest.raises(UnsupportedError, match="expected device 'cpu', got 'cuda'"):
+        stoker.torchvision.enable("cuda")
+    assert not stoker.torchvision.is_enabled()
+
+
+def test_the_report_counts(files: Path, taken_over: None, caplog: pytest.LogCaptureFixture) -> None:
+    run(classification(str(files), 2, collate_fn=mixed))
+    report = stoker.torchvision.report()
+    assert report.counts["files that Pillow decodes (another kind of JPEG, damaged, truncated)"] == 1
+    assert report.counts["another operation of torch"] > 0
+    assert "another operation of torch" in str(report)
+    assert sum("another operation of torch" in r.message for r in caplog.records) == 1, "said once"

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lazy tensors are torch's in all that can be asked of them."""
+
+from __future__ import annotations
+
+import copy
+import io
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torchvision.transforms as transforms
+from PIL import Image
+
+import stoker.torchvision
+from stoker.frontends.torchvision.tensor import LazyTensor
+from tests.takeover.conftest import exactly
+
+MEAN = torch.tensor([0.4, 0.5, 0.6]).view(3, 1, 1)
+NORMALIZE = transforms.Normalize([0.485, 0.456, 0.406], [0.229, 0.224, 0.225])
+RECORDED: dict[str, Callable[[Any], Any]] = {
+    "as it is": lambda x: x,
+    "normalize": NORMALIZE,
+    "normalize in place": transforms.Normalize([0.5] * 3, [0.1, 0.2, 0.3], inplace=True),
+    "normalize by tensors": lambda x: transforms.functional.normalize(x, torch.full((3,), 0.4), torch.full((3,), 0.2)),
+    "arithmetic": lambda x: (x * 2 - 1 + MEAN) / 0.3,
+    "reversed": lambda x: 1 - x,
+    "in place": lambda x: x.mul_(2).sub_(MEAN).div_(MEAN),
+    "operators in place": lambda x: x.__imul__(3),
+    "half": lambda x: x.half(),
+    "bfloat16": lambda x: x.to(torch.bfloat16),
+    "double": lambda x: x.to(dtype=torch.float64) * 3,
+    "convert": lambda x: transforms.ConvertImageDtype(torch.float16)(x),
+    "clamp": lambda x: x.clamp(0.2, 0.8),
+    "clone": lambda x: x.clone().neg(),
+    "contiguous": lambda x: x.contiguous(),
+    "stack": lambda x: torch.stack([x, x * 2]),
+    "stack of stacks": lambda x: torch.stack([torch.stack([x, x]), torch.stack([x, x])]).sub(MEAN),
+}
+OTHERWISE: dict[str, Callable[[Any], Any]] = {
+    "index": lambda x: x[1:],
+    "view": lambda x: x.view(-1),
+    "sum": lambda x: x.sum((1, 2)),
+    "matmul": lambda x: x @ torch.ones(x.shape[2], 3),
+    "other image": lambda x: x + torch.rand(x.shape, generator=torch.Generator().manual_seed(1)),
+    "rows differ": lambda x: x * torch.arange(x.shape[1]).view(-1, 1),
+    "erase": lambda x: transforms.functional.erase(x, 2, 3, 5, 6, torch.zeros(3, 1, 1)),
+    "set item": lambda x: (x.__setitem__((0, 0), 7.0), x * 2)[1],
+    "reversed operand": lambda x: torch.ones(3, 1, 1) - x,
+    "cat": lambda x: torch.cat([x, x]),
+    "permute": lambda x: x.permute(1, 2, 0).contiguous(),
+    "blur": lambda x: transforms.GaussianBlur(3, 1.0)(x),
+    "functional": lambda x: torch.nn.functional.interpolate(x[None], size=(9, 9)),
+    "conversion": lambda x: torch.from_numpy(x.numpy().copy()),
+    "asarray": lambda x: torch.from_numpy(np.asarray(x)),
+    "dlpack": lambda x: torch.from_dlpack(x).clone(),
+    "pickle": lambda x: pickle.loads(pickle.dumps(x)),
+    "deep copy": copy.deepcopy,
+    "requires grad": lambda x: x.requires_grad_().mul(2).detach(),
+    "new": lambda x: x.new_ones(3),
+    "to list": lambda x: torch.tensor(x.tolist()),
+    "out": lambda x: torch.mul(x, 2, out=torch.empty(x.shape)),
+    "stack elsewhere": lambda x: torch.stack([x, x], 1),
+}
+
+
+def image_of(path: Path) -> Image.Image:
+    return Image.open(path).convert("RGB").resize((33, 21))
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_what_is_recorded_equals_torch(photo: Path, name: str) -> None:
+    expected = RECORDED[name](transforms.ToTensor()(image_of(photo)))
+    with stoker.torchvision.enabled():
+        x = RECORDED[name](transforms.ToTensor()(image_of(photo)))
+        assert isinstance(x, LazyTensor) and x._real is None, "it is still lazy"
+        assert (x.shape, x.dtype, x.device, x.ndim) == (expected.shape, expected.dtype, expected.device, expected.ndim)
+        assert torch.equal(x, expected)
+
+
+@pytest.mark.parametrize("name", OTHERWISE)
+def test_what_is_not_recorded_equals_torch(photo: Path, name: str) -> None:
+    expected = OTHERWISE[name](transforms.ToTensor()(image_of(photo)))
+    with stoker.torchvision.enabled():
+        x = OTHERWISE[name](transforms.ToTensor()(image_of(photo)))
+        assert type(x) is type(expected) or x._real is not None
+        exactly(x.detach().numpy(), expected.detach().numpy())
+
+
+def test_bytes_as_they_are(photo: Path) -> None:
+    expected = transforms.PILToTensor()(image_of(photo))
+    with stoker.torchvision.enabled():
+        x = transforms.PILToTensor()(image_of(photo))
+        assert isinstance(x, LazyTensor) and x.dtype == torch.uint8
+        exactly(x.numpy(), expected.numpy())
+        with pytest.raises(RuntimeError, match="can't be cast"):
+            transforms.PILToTensor()(image_of(photo)).div_(3.0)
+
+
+def test_a_change_is_seen_through_every_name(photo: Path, taken_over: None) -> None:
+    x = transforms.ToTensor()(image_of(photo))
+    y = x
+    x *= 2
+    assert torch.equal(x, y)
+    z = x.clone()
+    z.add_(1)
+    assert torch.equal(z, y + 1)
+    y[0] = 0  # makes it real
+    x.add_(1)
+    assert float(y[0].max()) == 1
+
+
+def test_the_default_type_is_followed(photo: Path) -> None:
+    torch.set_default_dtype(torch.float64)
+    try:
+        expected = transforms.ToTensor()(image_of(photo))
+        with stoker.torchvision.enabled():
+            exactly(transforms.ToTensor()(image_of(photo)).numpy(), expected.numpy())
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def test_what_goes_around_torch_function_finds_values(photo: Path) -> None:
+    expected = transforms.ToTensor()(image_of(photo)).sum()
+    with stoker.torchvision.enabled():
+        x = transforms.ToTensor()(image_of(photo))
+        with torch._C.DisableTorchFunctionSubclass():
+            assert torch.equal(torch.ops.aten.sum.default(x), expected)
+        out = io.BytesIO()
+        torch.save(transforms.ToTensor()(image_of(photo)), out)
+        out.seek(0)
+        assert torch.equal(torch.load(out).sum(), expected)
