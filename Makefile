@@ -8,6 +8,8 @@
 #   make fuzz [SECONDS=60]                    hostile bytes into the JPEG decoder, under sanitizers
 #   make test-neon [SECONDS=30]               the JPEG decoder's Arm code on an emulated machine, if there is one
 #   make test-gpu                             what needs a GPU; fails where there is none
+#   make kills [TIMES=100]                    kill a training at random moments; no row may differ
+#   make lightning                            resume inside PyTorch Lightning, which only this needs
 #   make setup                                the virtual environment with the package and its test needs
 #   make generate                             write the operator index, type stubs and operator pages
 #   make format                               format and fix what can be fixed
@@ -26,7 +28,7 @@ SOURCES := pyproject.toml CMakeLists.txt README.md LICENSE \
 
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: demo test test-neon test-gpu check bench fuzz setup generate format docs clean
+.PHONY: demo test test-neon test-gpu check bench fuzz setup generate format docs clean kills lightning
 
 demo: $(VENV)/.photos $(VENV)/.package
 	@$(PY) -m stoker.command demo $${DATA:+--data "$$DATA"} $${OUT:+--out "$$OUT"}
@@ -53,7 +55,7 @@ fuzz: $(VENV)/.build-needs
 	@PYTHON=$(PY) fuzz/run.sh $(SECONDS)
 
 test-neon: $(VENV)/.build-needs
-	@PYTHON=$(PY) tests/native/neon.sh $(SECONDS)
+	@PYTHON=$(PY) tests/native/neon.sh $(SECONDS) kills lightning
 
 setup: $(VENV)/.test-needs $(VENV)/.torchvision $(VENV)/.photos $(VENV)/.package
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -38,3 +39,7 @@ def write_photographs(root: Path, per_class: int = PER_CLASS) -> Path:
             sampling = {} if image.mode == "L" else {"subsampling": seed % 3}
             image.save(root / name / f"{name}_{i:03}.jpg", "JPEG", **options, **sampling)
     return root
+
+
+if __name__ == "__main__":
+    print(*(str(path) for path in sorted(write_photographs(Path(sys.argv[1])).rglob("*.jpg"))))

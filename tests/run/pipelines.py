@@ -71,6 +71,13 @@ class Count(Operator, name="test_count"):
 register(Count)
 
 
+@pipeline_def(batch_size=5, num_threads=2, seed=7)
+def counting_rows(files: list[str]) -> Any:
+    """Running sums of a stateful operator."""
+    _, labels = fn.readers.file(files=files, random_shuffle=True)
+    return fn.test_count(labels), labels
+
+
 def rows_of(outputs: Any) -> list[Row]:
     """The rows of a batch as bytes."""
     return [tuple(np.asarray(x).tobytes() for x in row) for row in zip(*outputs, strict=True)]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -130,14 +131,35 @@ class Loader:
         self._fresh, self._done = True, 0
         self._loop += 1
 
+    @property
+    def sampler(self) -> _Epochs:
+        """For trainers that call ``loader.sampler.set_epoch(epoch)`` before every epoch, as for a DataLoader.
+
+        Where that epoch runs already, as after :meth:`load_state_dict`, it changes nothing.
+        """
+        return _Epochs(self)
+
     def state_dict(self) -> dict[str, Any]:
-        """Where the stream stands after the last delivered batch (JSON-able)."""
-        return {**self.pipeline.get_state(), "batches": self._done}
+        """Where the stream stands after the last delivered batch: two entries that any checkpoint can hold.
+
+        The pipeline's state is one text, because torch.distributed.checkpoint reads only entries that it knows from
+        the object it restores, and what a state holds differs from place to place.
+
+        Raises:
+            StateError: a source cannot be taken up again, or an operator's own state is not made of JSON's types.
+        """
+        state = self.pipeline.get_state()
+        try:
+            return {"pipeline": json.dumps(state), "batches": self._done}
+        except TypeError as error:
+            raise StateError(f"expected operators' states made of JSON's types: {error}") from error
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from :meth:`state_dict`; the next loop runs the rest of that epoch."""
-        self.pipeline.set_state(state)
-        self._done = int(state.get("batches", 0))
+        if "pipeline" not in state or "batches" not in state:
+            raise StateError(f"expected what `state_dict` gave, got the entries {sorted(state)}")
+        self.pipeline.set_state(json.loads(state["pipeline"]))
+        self._done = int(state["batches"])
         self._fresh = True
         self._loop += 1
 
@@ -259,6 +281,17 @@ class Dataset(torch.utils.data.IterableDataset[Any]):
         """Stop the pipeline of this process."""
         if self._loader is not None:
             self._loader.close()
+
+
+class _Epochs:
+    """Which epoch a loader runs."""
+
+    def __init__(self, loader: Loader) -> None:
+        self._loader = loader
+
+    def set_epoch(self, epoch: int) -> None:
+        if epoch != self._loader.pipeline.execution.mark.epoch:
+            self._loader.set_epoch(epoch)
 
 
 class _Loop:

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kill a training process at random moments, again and again: ``python -m tests.run.kills --times 100 FILES``.
+
+Each life of it takes up the last saved state, with another batch size, number of threads and prefetch depth, and saves
+its state after every batch. At the end the rows of all lives together must be those of one that was never interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import itertools
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from stoker.torch import Loader
+from tests.run.pipelines import environment, training
+
+_LONGEST_LIFE_S = 0.25  # after the first batch
+
+
+def rows_of_life(files: list[str], state: dict[str, Any] | None, **settings: Any) -> Iterator[tuple[list[str], Any]]:
+    """Digests of the rows of every batch, epoch after epoch, with the state after it."""
+    loader = Loader(training(files, on_error="replace", error_limit=1.0, **settings))
+    if state is not None:
+        loader.load_state_dict(state)
+    while True:
+        for images, labels in loader:
+            digests = [
+                hashlib.blake2b(x.numpy().tobytes() + y.numpy().tobytes(), digest_size=8).hexdigest()
+                for x, y in zip(images, labels, strict=True)
+            ]
+            yield digests, loader.state_dict()
+
+
+def live(folder: Path, files: list[str], seed: int) -> None:
+    """Go on from what is saved until killed."""
+    drawn = random.Random(seed)
+    saved = folder / "saved.json"
+    checkpoint = json.loads(saved.read_text()) if saved.exists() else {"bytes": 0, "state": None}
+    settings = {
+        "batch_size": drawn.choice([1, 3, 8]), "num_threads": drawn.choice([1, 2, 3]),
+        "prefetch_queue_depth": drawn.choice([1, 2, 4]),
+    }  # fmt: skip
+    with (folder / "rows").open("r+b" if saved.exists() else "w+b") as out:
+        out.truncate(checkpoint["bytes"])  # rows that were written after the last state have not happened
+        out.seek(checkpoint["bytes"])
+        for number, (digests, state) in enumerate(rows_of_life(files, checkpoint["state"], **settings)):
+            out.write("".join(f"{d}\n" for d in digests).encode())
+            out.flush()
+            (folder / "new").write_text(json.dumps({"bytes": out.tell(), "state": state}))
+            os.replace(folder / "new", saved)
+            if not number:
+                print("running", flush=True)
+
+
+def kill_often(files: list[str], times: int, seed: int) -> tuple[int, int]:
+    """Kill it so many times; how many rows were saved, and by how many lives. AssertionError if a row differs."""
+    drawn = random.Random(seed)
+    grown, size = 0, 0
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for life in range(times):
+            command = [
+                sys.executable,
+                "-m",
+                "tests.run.kills",
+                "--live",
+                name,
+                "--seed",
+                f"{seed * 1000 + life}",
+                *files,
+            ]
+            with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment()) as child:
+                assert child.stdout is not None
+                if drawn.random() < 0.9:
+                    assert child.stdout.readline() == b"running\n", "it ended by itself"
+                    time.sleep(drawn.uniform(0, _LONGEST_LIFE_S))
+                else:
+                    time.sleep(drawn.uniform(0, 1))  # maybe before it has begun
+                child.send_signal(signal.SIGKILL)
+                assert child.wait() == -signal.SIGKILL, "it ended by itself"
+            now = json.loads((folder / "saved.json").read_text())["bytes"] if (folder / "saved.json").exists() else 0
+            grown += now > size
+            size = now
+        rows = (folder / "rows").read_bytes()[:size].decode().split()
+    expected = itertools.chain.from_iterable(digests for digests, _ in rows_of_life(files, None, batch_size=5))
+    for number, (got, want) in enumerate(zip(rows, expected, strict=False)):
+        assert got == want, f"row {number} of {len(rows)} differs"
+    return len(rows), grown
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("files", nargs="+")
+    parser.add_argument("--times", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--live", type=Path, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.live is not None:
+        live(given.live, given.files, given.seed)
+    rows, grown = kill_often(given.files, given.times, given.seed)
+    print(f"killed {given.times} times; {grown} lives went on, with {rows} rows in all, each as without a kill")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
