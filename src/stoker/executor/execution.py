@@ -23,7 +23,7 @@ from ..contract.step import PyCall
 from ..graph.node import Graph, Node
 from ..graph.plan import PASSES, Plan, PlannedOutput, make_plan
 from .failures import Failures, Made, OnError
-from .report import Meter, Report
+from .report import PYTHON, SOURCE, THREADS, Meter, Report
 from .run import Failure, Feeds, InFlight, OpenGpu, Replay, Run, Supply, specs_of
 from .schedule import AtEnd, Rows, Schedule
 from .state import facts, require_resumable, require_same
@@ -137,6 +137,7 @@ class Execution:
         self._lock = threading.RLock()
         self._busy = False
         self._meter = Meter()
+        self._source_ns: dict[int, int] = {}
         self._tiny = False
         self._long_batches = 0
         self._judged_ns = 0
@@ -247,6 +248,7 @@ class Execution:
             StateError: the pipeline is closed.
         """
         asked = time.perf_counter()
+        under_way, finished = len(self._queue), self._finished()
         self._fill(max(1, self._depth), at_end, allocate)
         if not self._queue:
             return None
@@ -260,13 +262,19 @@ class Execution:
         # Up to here (and in the next lines) Ctrl-C leaves the batch in the queue, to be delivered by the next call.
         assert item.rows is not None
         given = time.perf_counter()
-        self._meter.delivered(len(made.rows), asked, given)
+        self._meter.delivered(len(made.rows), asked, given, under_way, finished)
         if self.settings.depth:
             self._settle(given - asked)
         if self._depth:
             self._fill(self._depth + 1, at_end, allocate)
         self._pass(item)
+        self._meter.inside_s += time.perf_counter() - asked
         return Delivered(made.outputs, made.rows, self.mark, len(item.rows), made.skipped)
+
+    def _finished(self) -> int:
+        """How many batches of the queue are finished."""
+        run = self._run
+        return 0 if run is None else sum(q.flight is not None and run.is_finished(q.flight) for q in self._queue)
 
     @property
     def _depth(self) -> int:
@@ -430,12 +438,14 @@ class Execution:
         pulled: dict[int, Any] = {}
         failed: Exception | None = None
         for node, feeder in self._feeders.items():
+            began = time.perf_counter_ns()
             try:
                 pulled[node] = feeder.pull(count, self.schedule.epoch)
             except StopIteration:
                 pulled[node] = None
             except Exception as error:  # noqa: BLE001 - a user's source may raise anything
                 failed = failed or _at_source(error, self.graph.nodes[node])
+            self._source_ns[node] = self._source_ns.get(node, 0) + time.perf_counter_ns() - began
             first = pulled.get(node)
             if not self.sources and first and len(pulled) == 1:
                 count = len(first[0])
@@ -483,15 +493,28 @@ class Execution:
 
     def report(self) -> Report:
         """What has run and what limits it."""
-        times: dict[tuple[str, str], int] = {}
+        times: dict[tuple[str, str, str], int] = {}
+
+        def add(where: str, number: int, ns: int) -> None:
+            node = self.graph.nodes[number] if number >= 0 else None
+            line = f"{node.source}" if node is not None and node.source else ""
+            key = (where, node.operator.subject(node.args) if node else "output", line)
+            times[key] = times.get(key, 0) + ns
+
         if self._run is not None and self.plan is not None:
             for step, ns in zip(self.plan.steps, self._run.step_times(), strict=True):
-                node = self.graph.nodes[step.node] if step.node >= 0 else None
-                source = node.source if node else None
-                key = (node.operator.name if node else "output", f"{source}" if source else "")
-                times[key] = times.get(key, 0) + ns
+                if not isinstance(step.body, PyCall):
+                    add(THREADS, step.node, ns)
+            for number, ns in self._run.python_ns.copy().items():
+                add(PYTHON, number, ns)
+        for number, ns in self._source_ns.items():
+            add(SOURCE, number, ns)
         handed_over = self._run.handed_over() if self._run is not None else ()
-        return self._meter.report(times, self.settings.seed, self.settings.threads, handed_over)
+        settings, mark = self.settings, self.mark
+        return self._meter.report(
+            times, settings.seed, settings.threads, handed_over, depth=self._depth,
+            place=(mark.epoch, mark.position, self.schedule.epoch_size),
+        )  # fmt: skip
 
     # ---- state ----
 

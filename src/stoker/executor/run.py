@@ -7,6 +7,7 @@ import atexit
 import copy
 import os
 import threading
+import time
 import warnings
 import weakref
 from collections.abc import Mapping, Sequence
@@ -141,6 +142,7 @@ class Run:
         self._server: threading.Thread | None = None
         self._place = threading.Lock()  # held by the server for as long as it lives
         self._served = threading.Event()
+        self.python_ns: dict[int, int] = {}  # time in Python code, by node
         self._python = threading.RLock()  # one piece of the user's code at a time
         self._pid = os.getpid()
         self.is_native = not any(  # no row can need Python
@@ -323,10 +325,19 @@ class Run:
         if reason:
             self._note(self._flying[job.id], row, step.node, reason)
         inputs = [job.array(row, v) for v in step.inputs]
+        began = time.perf_counter_ns()
         try:
             step.body.twin(inputs, work.params, work.outputs())
         except Exception as error:  # noqa: BLE001 - whatever a codec raises fails its row alone
             self._fail(job, row, work.step, error, f" (handed over by the native kernel: {reason})" if reason else "")
+        self._count_python(step.node, began)
+
+    def _count_python(self, node: int, began: int) -> None:
+        self.python_ns[node] = self.python_ns.get(node, 0) + time.perf_counter_ns() - began
+
+    def is_finished(self, flight: InFlight) -> bool:
+        """Whether a batch waits to be collected."""
+        return flight.started and bool(self._engine.done(flight.job))
 
     def _note(self, flight: InFlight, row: int, node: int, reason: str) -> None:
         """Record that a row was handed over; once, even if several steps of the node do it."""
@@ -357,6 +368,7 @@ class Run:
         for number in members:
             step = self.plan.steps[number]
             assert isinstance(step.body, PyCall)
+            began = time.perf_counter_ns()
             rows = [r for r in range(job.rows) if job.active(r, number)]
             # Copies: the user's code may keep what it is given, or change it.
             inputs = [[job.array(r, v).copy() for v in step.inputs] for r in rows]
@@ -375,6 +387,7 @@ class Run:
             if step.body.operator.stateful:
                 # A copy: the next batch may change the state before this one is delivered.
                 flight.states[step.node] = copy.deepcopy(step.body.operator.get_state(self.states[step.node]))
+            self._count_python(step.node, began)
 
     def _context(self, body: PyCall, row: int, inputs: Sequence[Any], rows: Rows, run_seed: int) -> RowContext:
         edges = dict(zip(body.edges, inputs[len(inputs) - len(body.edges) :], strict=True))

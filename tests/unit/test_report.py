@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The report: what limits, what would be gained, how full the queue was, how far the epoch is."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from stoker import Pipeline, fn, pipeline_def
+from stoker.executor.report import PYTHON, SOURCE, THREADS, Meter, Progress, Report
+
+MS = 1_000_000
+
+
+def measured(times: dict[tuple[str, str, str], int], *, waited: float = 0.9, depth: int = 2, threads: int = 2,
+             own: float = 0.0, size: int | None = 400) -> Report:  # fmt: skip
+    """Of 100 rows in 10 batches and one second, in which the consumer waited and worked for these shares."""
+    meter = Meter()
+    for i in range(10):
+        meter.delivered(10, i * 0.1, i * 0.1 + waited * 0.1, under_way=2, finished=i % 2)
+    meter.last, meter.waited_s, meter.inside_s = 1.0, waited, 1.0 - own
+    return meter.report(times, 7, threads, depth=depth, place=(3, 100, size))
+
+
+def test_worker_threads_limit() -> None:
+    decode, resize = (THREADS, "decode", "a.py:1"), (THREADS, "resize", "a.py:2")
+    report = measured({resize: 500 * MS, decode: 1500 * MS})
+    assert [s.name for s in report.stages] == ["decode", "resize"]
+    first, second = report.stages
+    assert (first.ms_per_row, first.share, first.where) == (15.0, 0.75, THREADS)
+    assert first.rows_per_second == pytest.approx(2 / 15e-3)
+    assert (first.gain, second.gain) == (pytest.approx(4.0), pytest.approx(4 / 3))
+    assert report.limited_by == THREADS
+    assert report.limit == "the pipeline, mostly `decode` (75% of its time; 4.0x the rate if it were free)"
+
+
+def test_a_stage_that_does_not_limit_gains_nothing() -> None:
+    source, decode = (SOURCE, "external_source", ""), (THREADS, "decode", "")
+    report = measured({source: 900 * MS, decode: 1000 * MS})
+    gains = {s.name: s.gain for s in report.stages}
+    assert gains == {"external_source": pytest.approx(9 / 5), "decode": 1.0}  # two threads: decoding takes half
+    assert report.limit.startswith("the source, which runs where batches are asked for, mostly `external_source`")
+    python = (PYTHON, "python_function", "")
+    report = measured({python: 900 * MS, decode: 1000 * MS})
+    assert report.limited_by == PYTHON and report.stages[1].gain == pytest.approx(9 / 5)
+    alone = measured({python: 900 * MS, decode: 100 * MS}, depth=0)
+    assert [s.gain for s in alone.stages] == [pytest.approx(10.0), pytest.approx(10 / 9)]  # one after the other
+
+
+def test_the_consumers_own_work_counts_beside_its_sources() -> None:
+    source, decode = (SOURCE, "external_source", ""), (THREADS, "decode", "")
+    report = measured({source: 300 * MS, decode: 1000 * MS}, own=0.5)
+    assert report.stages[1].gain == pytest.approx(0.8 / 0.5)
+    assert report.stages[0].gain == 1.0
+
+
+def test_a_consumer_that_does_not_wait_limits() -> None:
+    report = measured({(THREADS, "decode", ""): 1000 * MS}, waited=0.05)
+    assert report.limited_by == "consumer" and report.stages[0].gain == 1.0
+    assert report.limit == "the consumer: batches are ready when it asks for them"
+
+
+def test_queue_and_progress() -> None:
+    report = measured({})
+    assert (report.queue.depth, report.queue.under_way, report.queue.finished, report.queue.ready) == (2, 2.0, 0.5, 0.5)
+    assert report.progress == Progress(3, 100, 400, pytest.approx(3.0))
+    assert str(Progress(3, 100, 400, 3725.4)) == "epoch 3: 100 of 400 rows (25%), 1:02:05 left"
+    assert str(Progress(0, 5, None, None)) == "epoch 0: 5 rows"
+    assert "queue of 2: 0.5 batches finished and 2.0 under way when asked; 50% of the requests did not wait" in str(
+        report
+    )
+    assert measured({}, size=None).progress.seconds_left is None
+
+
+def test_nothing_has_run_yet() -> None:
+    report = Meter().report({}, 1, 2)
+    assert report.limit == "nothing has run yet" and report.rows_per_second == 0 and report.limited_by == ""
+    assert "0 rows" in str(report) and "<table>" in report._repr_html_()
+
+
+def test_forms() -> None:
+    report = measured({(THREADS, "<resize>", "a.py:2"): 500 * MS})
+    text, page, plain = str(report), report._repr_html_(), report.to_dict()
+    assert repr(report) == text
+    for word in ("stage", "ms per row", "rows/s alone", "if free", "<resize>", "a.py:2", "limited by"):
+        assert word in text
+    assert "&lt;resize&gt;" in page and "<resize>" not in page and "epoch 3" in page
+    assert json.loads(json.dumps(plain))["queue"]["depth"] == 2
+    assert plain["stages"][0]["gain"] == report.stages[0].gain and plain["progress"]["of"] == 400
+
+
+# ---- of real pipelines ----
+
+
+def slow(x: Any) -> Any:
+    time.sleep(0.004)
+    return x
+
+
+def test_a_slow_python_function_limits() -> None:
+    pipe = Pipeline(4, 2, seed=1)
+    with pipe:
+        x = fn.external_source(lambda i: np.full((4, 8), i, np.float32))
+        pipe.set_outputs(fn.python_function(x + 1, function=slow))
+    with pipe:
+        for _ in range(6):
+            pipe.run()
+        report = pipe.report()
+    assert report.limited_by == PYTHON
+    top = report.stages[0]
+    assert top.name == "python_function" and top.where == PYTHON and "test_report.py" in top.source
+    assert top.ms_per_row > 3 and top.gain > 3  # the first batch, by which types are found, is not in it
+    assert report.queue.ready < 0.7 and report.batches == 6
+
+
+def test_a_slow_source_limits() -> None:
+    pipe = Pipeline(4, 2, seed=1)
+    with pipe:
+        x = fn.external_source(lambda i: slow(np.full((4, 8), i, np.float32)))
+        pipe.set_outputs(x * 2)
+    with pipe:
+        for _ in range(8):
+            pipe.run()
+        report = pipe.report()
+    assert report.stages[0].where == SOURCE and report.stages[0].name == "external_source"
+    assert report.limited_by in (SOURCE, "consumer")  # it is the consumer's own thread that the source holds up
+
+
+def test_a_slow_consumer_limits_and_progress_is_the_epochs(jpegs: Path) -> None:
+    @pipeline_def(batch_size=4, num_threads=2, seed=1)
+    def reading() -> Any:
+        encoded, label = fn.readers.file(file_root=str(jpegs))
+        return fn.decoders.image_random_crop(encoded), label
+
+    with reading() as pipe:
+        size = pipe.epoch_size("__readers.file_0")
+        pipe.run()
+        for _ in range(3):
+            time.sleep(0.15)
+            pipe.run()
+        report = pipe.report()
+    assert report.progress.rows == 16 and report.progress.of == size and report.progress.seconds_left is not None
+    assert report.queue.ready >= 0.5
+    assert {s.where for s in report.stages} <= {THREADS, PYTHON}
