@@ -237,6 +237,51 @@ def test_what_is_compiled_for_dali_is_refused() -> None:
         dali.backend.TensorListGPU([np.zeros(3)])
 
 
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [(dali, "tfrecord"), (dali, "experimental"), (dali.backend, "GetSchema"),
+     (dali.backend.TensorListCPU([np.zeros(2)]), "reinterpret"), (dali.backend.TensorCPU(np.zeros(2)), "get_property"),
+     (dali.Pipeline(1, 1, None), "enable_api_check")],
+    ids=lambda x: x if isinstance(x, str) else "",
+)  # fmt: skip
+def test_other_names_are_refused_too(owner: Any, name: str) -> None:
+    with pytest.raises(UnsupportedError, match=f"{name}` of DALI is not in Stoker"):
+        getattr(owner, name)
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        owner.nothing  # noqa: B018
+
+
+def test_new_axes() -> None:
+    def run(index: Any, layout: str = "XY") -> tuple[tuple[int, ...], str]:
+        pipe = dali.Pipeline(1, 1, None)
+        with pipe:
+            x = fn.external_source(source=lambda: [np.zeros((2, 3))], layout=layout)
+            pipe.set_outputs(x[index])
+        (out,) = pipe.run()
+        pipe.close()
+        return out.shape()[0], out.layout()
+
+    new = dali.newaxis
+    assert run(new)[0] == (1, 2, 3)
+    assert run((slice(None), new))[0] == (2, 1, 3)
+    assert run((0, new, slice(1, None), new))[0] == (1, 2, 1)
+    assert run((new("C"), slice(None)))[0:2] == ((1, 2, 3), "CXY")
+    with pytest.raises(ArgumentError, match="a name for every new axis"):
+        run((new("C"), new))
+    with pytest.raises(ArgumentError, match="one letter"):
+        new("AB")
+
+
+def test_refused_names_of_plugins_and_nodes() -> None:
+    from stoker.dali import plugin
+
+    with pytest.raises(UnsupportedError, match=r"`dali\.plugin\.tf` of DALI is not in Stoker"):
+        plugin.tf  # noqa: B018
+    with dali.Pipeline(1, 1, None), pytest.raises(UnsupportedError, match=r"expected an operator that gives") as error:
+        fn.external_source(name="x").source_info()
+    assert "test_dali.py" in str(error.value)
+
+
 def test_types() -> None:
     assert types.to_numpy_type(types.FLOAT16) is np.float16 and types.to_dali_type("int64") == types.INT64
     assert types.INTERP_GAUSSIAN.name == "INTERP_GAUSSIAN" and types.INTERP_NN == 0

@@ -4,6 +4,10 @@
 What DALI has and Stoker has not is refused by name. Values that differ are listed in docs/migrating_from_dali.md.
 """
 
+from typing import NoReturn
+
+from ..frontends.dali.catalogue import refuse as _refuse
+from ..frontends.definition import newaxis as newaxis
 from . import backend as backend
 from . import fn as fn
 from . import math as math
@@ -13,3 +17,7 @@ from . import tensors as tensors
 from . import types as types
 from .pipeline import Pipeline as Pipeline
 from .pipeline import pipeline_def as pipeline_def
+
+
+def __getattr__(name: str) -> NoReturn:
+    _refuse("dali", name)

@@ -328,6 +328,15 @@ class DataNode:
         """The shape, one small tensor per row."""
         return self.builder.call("shapes", [self], {"dtype": dtype})  # type: ignore[no-any-return]
 
+    def property(self, key: str) -> DataNode:
+        """UnsupportedError: properties do not travel with data here."""
+        raise UnsupportedError(message("DataNode.property", f"expected an operator that gives {key!r}, got a property, "
+                                       "which do not travel with data here", source=user_line()))  # fmt: skip
+
+    def source_info(self) -> DataNode:
+        """UnsupportedError, as :meth:`property`."""
+        return self.property("source_info")
+
     def cpu(self) -> DataNode:
         """The data in host memory; what is on a GPU does not come back in a pipeline."""
         return self if self.device == "cpu" else self._copy("cpu")
@@ -343,9 +352,47 @@ class DataNode:
         return f"DataNode({self.name!r}, output {self.edge.output})"
 
 
+class NewAxis:
+    """In an index: an axis of size one. ``newaxis("C")`` names it."""
+
+    def __init__(self, name: str = "") -> None:
+        self.name = name
+
+    def __call__(self, name: str) -> NewAxis:
+        """The same with a name of one letter."""
+        if len(name) != 1:
+            raise ArgumentError(f"`newaxis`: expected a name of one letter, got {name!r}")
+        return NewAxis(name)
+
+    def __repr__(self) -> str:
+        return f"newaxis({self.name!r})" if self.name else "newaxis"
+
+
+newaxis = NewAxis()
+
+
 def index_node(x: DataNode, index: Any) -> DataNode:
-    """``x[2]``, ``x[1:5:2, n]``: integers drop their axis; starts, stops and integers may be nodes."""
+    """``x[2]``, ``x[1:5:2, n]``, ``x[newaxis]``: integers drop their axis; starts, stops and integers may be nodes."""
     items = index if isinstance(index, tuple) else (index,)
+    added = [(place, item.name) for place, item in enumerate(_kept(items)) if isinstance(item, NewAxis)]
+    items = tuple(item for item in items if not isinstance(item, NewAxis))
+    if items:
+        x = _index(x, items)
+    if not added:
+        return x
+    names = "".join(name for _, name in added)
+    if names and len(names) != len(added):
+        raise ArgumentError("expected a name for every new axis of an index or for none")
+    arguments = {"axes": [place for place, _ in added], **({"new_axis_names": names} if names else {})}
+    return x.builder.call("expand_dims", [x], arguments)  # type: ignore[no-any-return]
+
+
+def _kept(items: tuple[Any, ...]) -> list[Any]:
+    """The parts of an index that leave an axis."""
+    return [item for item in items if isinstance(item, (slice, NewAxis))]
+
+
+def _index(x: DataNode, items: tuple[Any, ...]) -> DataNode:
     spec: list[str] = []
     nodes: list[Any] = []
     for item in items:

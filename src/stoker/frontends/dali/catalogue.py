@@ -3,6 +3,10 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
+from ...contract.errors import UnsupportedError
+
 # Operators by group.
 _OPERATORS = {
     "": (
@@ -84,7 +88,39 @@ _CLASSES = {
     "reductions.rms": "RMS",
     "segmentation.random_object_bbox": "RandomObjectBBox",
 }
+# Names of DALI's modules and classes that are not here, by where they are looked for.
+_REFUSED = {
+    "dali": "experimental tfrecord",
+    "dali.plugin": "tf jax paddle mxnet numba triton",
+    "dali.plugin.pytorch": "TorchPythonFunction fn experimental loader_evaluator",
+    "dali.backend": (
+        "CUDAStreamSynchronize CheckDLPackCapsule DLDeviceType ExternalContextCheckpoint GetCUDACurrentDevice "
+        "GetCUDADeviceCount GetCUDAStreamDevice GetCudaVersion GetCufftVersion GetCxx11AbiFlag "
+        "GetDeviceBufferGrowthFactor GetHostBufferGrowthFactor GetHostBufferShrinkThreshold GetNppVersion "
+        "GetNvimgcodecVersion GetNvjpegVersion GetOpenCVVersion GetSchema GetSchemaAndTarget Init IsDriverInitialized "
+        "LoadDefaultPlugins LoadDirectory LoadLibrary OpSchema OpSpec PipelineDebug PreallocateDeviceMemory "
+        "PreallocatePinnedMemory RegisteredCPUOps RegisteredGPUOps RegisteredMixedOps ReleaseUnusedMemory "
+        "RestrictPinnedMemUsage SetBufferGrowthFactor SetCUDACurrentDevice SetDeviceBufferGrowthFactor "
+        "SetHostBufferGrowthFactor SetHostBufferShrinkThreshold SharedMem Stream TryGetSchema check_cuda_runtime"
+    ),
+    "Tensor": "get_property reinterpret set_layout source_info stream device_id",
+    "TensorList": "broadcast copy_to_external data_ptr from_dlpack_list reinterpret reset set_layout stream device_id",
+    "Pipeline": "enable_api_check deserialize_and_build",
+    "DataNode": "property source_info",
+}
 NAMES = frozenset(f"{group}.{name}".lstrip(".") for group, names in _OPERATORS.items() for name in names.split())
+
+
+def refuse(where: str, name: str) -> NoReturn:
+    """What a ``__getattr__`` does.
+
+    Raises:
+        UnsupportedError: DALI has the name, Stoker has not.
+        AttributeError: neither has it.
+    """
+    if name in _REFUSED[where].split():
+        raise UnsupportedError(f"`{where}.{name}` of DALI is not in Stoker (yet); see docs/migrating_from_dali.md")
+    raise AttributeError(f"`{where}` has no attribute {name!r}")
 
 
 def class_name(operator: str) -> str:

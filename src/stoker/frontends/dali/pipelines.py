@@ -6,12 +6,13 @@ from __future__ import annotations
 import json
 from collections import deque
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from ...contract.errors import ArgumentError, StateError, UnsupportedError
 from ..definition import DataNode, current
 from ..pipeline import Pipeline as _Pipeline
 from ..pipeline import define_as
+from .catalogue import refuse
 from .tensors import TensorListCPU, TensorListGPU, tensor_list
 
 TensorList = TensorListCPU | TensorListGPU
@@ -50,6 +51,9 @@ class Pipeline(_Pipeline):
         self._sinks: list[Any] = []
 
     # ---- definition ----
+
+    def __getattr__(self, name: str) -> NoReturn:
+        refuse("Pipeline", name)
 
     def define_graph(self) -> Any:
         """Return the outputs; for subclasses."""
@@ -181,6 +185,7 @@ class Pipeline(_Pipeline):
     prefetch_queue_depth = property(lambda self: self._depth or 1)
     cpu_queue_size = gpu_queue_size = prefetch_queue_depth
     set_affinity = enable_memory_stats = property(lambda self: False)
+    stream_policy = concurrency = max_streams = default_cuda_stream_priority = property(lambda self: None)
     is_restored_from_checkpoint = property(lambda self: self._restored)
 
     @property

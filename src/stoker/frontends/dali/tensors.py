@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ from ...contract.batch import Batch
 from ...contract.errors import ArgumentError, UnsupportedError
 from ...contract.feed import to_array
 from ...contract.types import DType
+from .catalogue import refuse
 
 
 class TensorCPU:
@@ -21,6 +22,9 @@ class TensorCPU:
     def __init__(self, object: Any, layout: str = "", is_pinned: bool = False) -> None:
         self._array = to_array(object)
         self._layout = layout or ""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        refuse("Tensor", name)
 
     def shape(self) -> list[int]:
         """Sizes of the axes."""
@@ -80,6 +84,9 @@ class _TensorList:
     """What lists of tensors have in common, wherever they are."""
 
     _batch: Batch
+
+    def __getattr__(self, name: str) -> NoReturn:
+        refuse("TensorList", name)
 
     @property
     def batch(self) -> Batch:
@@ -185,6 +192,9 @@ class TensorGPU:
 
     def __init__(self, data: Any, dtype: DType, layout: str = "") -> None:
         self._data, self.dtype, self._layout = data, dtype, layout
+
+    def __getattr__(self, name: str) -> NoReturn:
+        refuse("Tensor", name)
 
     def shape(self) -> list[int]:
         """Sizes of the axes."""
