@@ -25,7 +25,10 @@ RULES = (
     "counts with the best of its settings. CPU time is that of all threads of a process."
 )
 _QUICK_ROUNDS, _QUICK_SECONDS = 2, 0.3
-_PAGE = "# Performance\n\nWritten by `make bench`; run it to repeat this on your machine.\n\n{}"
+_PAGE = (
+    "# Performance\n\nWritten by `make bench`; run it to repeat this on your machine. What was tried on the way is in "
+    "[Experiments](experiments.md).\n\n{}"
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

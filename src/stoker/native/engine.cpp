@@ -219,11 +219,12 @@ void Engine::start_segment(Job* job, std::unique_lock<std::mutex>* lock) {
 
 void Engine::open_segment(Job* job) {
   job->next_row = 0;
+  job->order.clear();
   std::copy(job->failing.begin(), job->failing.end(), job->failed.begin());
   if (job->segment == plan_->segments.size()) return;
   const Segment& segment = plan_->segments[job->segment];
   open_outputs(job, segment);
-  if (segment.runs != Runs::Device) return;
+  if (segment.runs != Runs::Device) return order_rows(segment, job);
   try {
     job->on_device->open(segment.steps);
   } catch (const std::exception& error) {
@@ -603,7 +604,7 @@ void Engine::work() {
       context = std::move(parked->context);
     } else {
       job = runnable_.front();
-      row = job->next_row++;
+      row = job->claim_row();
       if (job->next_row == job->rows) {
         runnable_.pop_front();
         --pending_;

@@ -86,14 +86,23 @@ struct Job {
   std::vector<double> registers;                   // for the outputs' extents
   std::atomic<JobState> state{JobState::Idle};
   size_t segment = 0;
-  int64_t next_row = 0;   // first unclaimed row of the segment
+  int64_t next_row = 0;   // first unclaimed row of the segment, or its place in `order`
+  std::vector<int64_t> order;       // rows, the most work first; empty: as they come
+  std::vector<double> costs;
   int64_t remaining = 0;  // rows of the segment that are not finished
   bool inlined = false;   // runs on the caller's thread
   std::unique_ptr<Parked> resumed;  // inlined only: the row to go on with
   std::unique_ptr<gpu::JobOnDevice> on_device;  // null without a GPU
 
   View* row(int64_t r) { return values.data() + r * static_cast<int64_t>(plan->values.size()); }
+  int64_t claim_row() {
+    const int64_t next = next_row++;
+    return order.empty() ? next : order[static_cast<size_t>(next)];
+  }
 };
+
+// Puts a segment's rows in the order in which threads take them, by what is known of their cost (row_order.cpp).
+void order_rows(const Segment& segment, Job* job);
 
 // Work for Python: a whole Python segment of a job, or one parked row.
 struct PythonWork {

@@ -98,13 +98,4 @@ Status decode(const uint8_t* data, size_t size, const Info& info, Window window,
 // Huffman symbols of a sequential file with one scan; 0 of any other.
 uint64_t count_symbols(const uint8_t* data, size_t size, const Info& info);
 
-// Rough nanoseconds on one 2.5 GHz core, good enough to put long jobs first: entropy decoding runs over all rows
-// down to the window's last, the rest over the window alone.
-inline double cost(const Info& info, size_t bytes, Window w) {
-  const double rows = info.height > 0 ? static_cast<double>(w.y1) / info.height : 1.0;
-  const double pixels = static_cast<double>(w.x1 - w.x0) * (w.y1 - w.y0);
-  const double per_byte = info.progressive ? 20.0 : 5.0;
-  return 10e3 + per_byte * static_cast<double>(bytes) * rows + 1.5 * pixels;
-}
-
 }  // namespace stoker::jpeg

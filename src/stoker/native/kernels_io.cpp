@@ -3,6 +3,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 
@@ -34,14 +36,26 @@ Outcome outside(const Call& c, uint64_t index, size_t size) {
 
 class Read : public Kernel {
  public:
-  Read(std::shared_ptr<const FileTable> table, int reader) : table_(std::move(table)), reader_(reader) {}
+  Read(std::shared_ptr<const FileTable> table, int reader)
+      : table_(std::move(table)), reader_(reader), sizes_(new std::atomic<uint32_t>[table_->size()]()) {}
   bool allocates() const override { return true; }
+  // Known once the file has been read: asking the file system for it would cost more than the order gains.
+  bool tells_cost() const override { return true; }
+  double cost(const Job& job, int64_t row) const override {
+    const uint64_t index = static_cast<uint64_t>(job.indices[reader_][row]);
+    return index < table_->size() ? sizes_[index].load(std::memory_order_relaxed) : 0.0;
+  }
   Outcome run(const Call& c) const override {
     const uint64_t index = static_cast<uint64_t>(c.job.indices[reader_][c.row]);
     if (index >= table_->size()) return outside(c, index, table_->size());
     const std::string path = table_->path(index);
     const OpenFile file(path);
-    return file.fd < 0 ? failed(c, path, errno) : read_all(c, path, file.fd);
+    if (file.fd < 0) return failed(c, path, errno);
+    const Outcome outcome = read_all(c, path, file.fd);
+    if (outcome == Outcome::Ok)
+      sizes_[index].store(static_cast<uint32_t>(std::min<int64_t>(c.out[0]->shape[0], UINT32_MAX)),
+                          std::memory_order_relaxed);
+    return outcome;
   }
 
  private:
@@ -76,6 +90,7 @@ class Read : public Kernel {
   }
   std::shared_ptr<const FileTable> table_;
   int reader_;
+  const std::unique_ptr<std::atomic<uint32_t>[]> sizes_;  // in bytes; 0: not read yet
 };
 
 class Lookup : public Kernel {

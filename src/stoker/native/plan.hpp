@@ -51,6 +51,10 @@ class Kernel {
   virtual bool aliases() const { return false; }
   // True if the size of its one output is known only while it runs (a file's bytes).
   virtual bool allocates() const { return false; }
+  // Roughly how much work the row brings for this and later steps, in bytes of compressed data; 0: not known. Asked of
+  // kernels that can tell.
+  virtual bool tells_cost() const { return false; }
+  virtual double cost(const Job&, int64_t) const { return 0; }
 };
 
 enum class Where : uint8_t {
@@ -125,6 +129,8 @@ struct Plan {
   size_t ordered_end = 0;  // segments up to here include all ordered ones
   size_t device_begin = 0; // segments from here on run on the device
 
+  std::vector<int32_t> costs;   // steps whose kernel tells it
+  std::vector<int32_t> fed;     // values of one axis that the caller feeds: encoded files, if anything
   void finish();
 };
 

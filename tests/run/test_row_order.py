@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows of a batch are taken largest first, where their sizes are known; nothing but the time depends on it."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from PIL import Image
+
+from stoker import fn, pipeline_def
+from stoker.ops.image import _decoding
+
+SIDES = (20, 90, 5, 60, 33, 120, 47, 8)
+
+
+def png(side: int) -> bytes:
+    """A file that is left to Python, so that the order can be seen; noise, so that its size grows with the side."""
+    pixels = np.random.default_rng(side).integers(0, 256, (side, side, 3), np.uint8)
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, "PNG")
+    return file.getvalue()
+
+
+FILES = [png(side) for side in SIDES]
+LARGEST_FIRST = sorted((len(data) for data in FILES), reverse=True)
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Sizes of the files that Pillow decodes, in their order."""
+    sizes: list[int] = []
+    decode = _decoding.pillow_decode
+
+    def noted(data: npt.NDArray[np.uint8], *rest: Any) -> npt.NDArray[np.uint8]:
+        sizes.append(len(data))
+        return decode(data, *rest)
+
+    monkeypatch.setattr(_decoding, "pillow_decode", noted)
+    return sizes
+
+
+def test_files_are_taken_by_size_once_they_are_known(tmp_path: Path, opened: list[int]) -> None:
+    files = []
+    for i, data in enumerate(FILES):
+        files.append(tmp_path / f"{i}.png")
+        files[-1].write_bytes(data)
+
+    @pipeline_def(batch_size=len(FILES), num_threads=1, seed=1, prefetch_queue_depth=1)
+    def decoding() -> Any:
+        jpegs, labels = fn.readers.file(files=[str(f) for f in files], labels=list(range(len(files))))
+        return fn.decoders.image(jpegs), labels
+
+    with decoding() as pipe:
+        for _ in range(3):
+            images, labels = pipe.run()
+            assert [np.asarray(label).item() for label in labels] == list(range(len(FILES)))
+            assert [len(np.asarray(image)) for image in images] == list(SIDES)
+    # Sizes are known as soon as a file has been read, which its header is for.
+    assert opened[: 3 * len(FILES)] == 3 * LARGEST_FIRST
+
+
+def test_fed_files_are_taken_by_size(opened: list[int]) -> None:
+    @pipeline_def(batch_size=len(FILES), num_threads=1, seed=1, prefetch_queue_depth=1)
+    def decoding() -> Any:
+        batch = [np.frombuffer(data, np.uint8) for data in FILES]
+        return fn.decoders.image(fn.external_source(source=lambda: batch, dtype="uint8", ndim=1))
+
+    with decoding() as pipe:
+        for _ in range(3):
+            (images,) = pipe.run()
+            assert [len(np.asarray(image)) for image in images] == list(SIDES)
+    assert opened[-len(FILES) :] == LARGEST_FIRST
