@@ -203,6 +203,7 @@ inline uint32_t funnel_left(uint32_t hi, uint32_t lo, uint32_t shift) {
   return shift % 32 ? hi << shift % 32 | lo >> (32 - shift % 32) : hi;
 }
 inline uint32_t swap_bytes(uint32_t v) { return __builtin_bswap32(v); }
+inline uint32_t bits_set(uint32_t v) { return static_cast<uint32_t>(__builtin_popcount(v)); }
 inline void load_if(bool wanted, const uint32_t* from, uint32_t& to) {
   if (wanted) to = *from;
 }

@@ -47,6 +47,7 @@ STOKER_DEVICE void atomic_or(uint32_t* p, uint32_t v) { atomicOr(p, v); }
 // The upper 32 of the 64 bits hi:lo after a shift to the left by shift % 32.
 STOKER_DEVICE uint32_t funnel_left(uint32_t hi, uint32_t lo, uint32_t shift) { return __funnelshift_l(lo, hi, shift); }
 STOKER_DEVICE uint32_t swap_bytes(uint32_t v) { return __byte_perm(v, 0, 0x0123); }
+STOKER_DEVICE uint32_t bits_set(uint32_t v) { return static_cast<uint32_t>(__popc(static_cast<int>(v))); }
 // As `if (wanted) to = *from;` for global memory. Written out, because compilers load into another register and copy it
 // at once, which waits for the memory.
 STOKER_DEVICE void load_if(bool wanted, const uint32_t* from, uint32_t& to) {

@@ -190,24 +190,59 @@ struct Sequence {
 };
 
 // Decodes without keeping anything: what matters is the state at the end and how many blocks were completed.
-STOKER_DEVICE uint16_t follow(const EntropyShared& shared, const Row& row, const uint32_t* words, const Subsequence& s,
-                              uint16_t state, uint32_t& completed) {
-  Reader reader(words, s.begin + state_bits(state));
-  Pairs pairs(row.pairs, row.period, state_block(state));
-  uint32_t position = state_position(state), blocks = 0;
-  while (reader.at < s.end) {
-    const Entry e = next_symbol(shared, pairs.lookup() | (position ? kLookupSize : 0), reader.top());
-    reader.take(whole_length(e));
-    position += advance(e);
-    if (position < 64) continue;
-    position = 0;
-    ++blocks;
-    pairs.next();
+struct Follower {
+  const EntropyShared& shared;
+  const Row& row;
+  const Subsequence s;
+  Reader reader;
+  Pairs pairs;
+  uint32_t first_block, position, blocks;
+
+  STOKER_DEVICE Follower(const EntropyShared& shared, const Row& row, const uint32_t* words, const Subsequence& s,
+                         uint16_t state)
+      : shared(shared), row(row), s(s), reader(words, s.begin + state_bits(state)),
+        pairs(row.pairs, row.period, state_block(state)), first_block(state_block(state)),
+        position(state_position(state)), blocks(0) {}
+
+  STOKER_DEVICE void run(uint32_t end) {
+    while (reader.at < end) {
+      const Entry e = next_symbol(shared, pairs.lookup() | (position ? kLookupSize : 0), reader.top());
+      reader.take(whole_length(e));
+      position += advance(e);
+      if (position < 64) continue;
+      position = 0;
+      ++blocks;
+      pairs.next();
+    }
   }
-  const uint32_t block = (state_block(state) + blocks) % row.period;
-  // A block is complete if its last bit is data.
-  completed = blocks - (blocks && position == 0 && reader.at > s.limit ? 1 : 0);
-  return pack(reader.at - s.end, block, position);
+  STOKER_DEVICE uint16_t state(uint32_t end) const {
+    return pack(reader.at - end, (first_block + blocks) % row.period, position);
+  }
+  // Of a subsequence that has been run to its end. A block is complete if its last bit is data.
+  STOKER_DEVICE uint32_t completed() const {
+    return blocks - (blocks && position == 0 && reader.at > s.limit ? 1 : 0);
+  }
+};
+
+// Decodes subsequence i from `entry[i]`. Unless it is the first time, stops where it meets what it did before.
+STOKER_DEVICE void follow(const EntropyShared& shared, const Row& row, const uint32_t* words, const Subsequence& s,
+                          const SubsequenceState& states, uint32_t count, uint32_t i, bool again) {
+  Follower follower(shared, row, words, s, states.entry[i]);
+  for (uint32_t k = 0; k < kMarks && s.begin + mark_distance(k) < s.end; ++k) {
+    const uint32_t end = s.begin + mark_distance(k);
+    follower.run(end);
+    uint32_t& mark = states.marks[k * count + i];
+    const uint32_t here = follower.state(end), before = mark;
+    mark = here | follower.blocks << 16;
+    if (!again || (before & 0xFFFF) != here) continue;
+    const uint32_t more = follower.blocks - (before >> 16);  // modulo 2^16 where it matters
+    for (uint32_t j = k + 1; j < kMarks && s.begin + mark_distance(j) < s.end; ++j) states.marks[j * count + i] += more << 16;
+    states.blocks[i] += more;
+    return;
+  }
+  follower.run(s.end);
+  states.exit[i] = follower.state(s.end);
+  states.blocks[i] = follower.completed();
 }
 
 // `value_bits` on top of `top` in JPEG's sign convention.
@@ -298,7 +333,7 @@ STOKER_DEVICE bool synchronise(EntropyShared& shared, const Row& row, const Sequ
     if (round == max_rounds) break;
     for (uint32_t k = thread_index(); k < dirty; k += thread_count()) {
       const uint32_t i = states.list[k];
-      states.exit[i] = follow(shared, row, words, sequence.at(i), states.entry[i], states.blocks[i]);
+      follow(shared, row, words, sequence.at(i), states, sequence.place.states, i, true);
     }
     block_barrier();
   }
@@ -387,7 +422,7 @@ STOKER_KERNEL STOKER_LAUNCH_BOUNDS(1024, 1)
   const SubsequenceState states(place);
   for (uint32_t i = thread_index(); i < sequence.count; i += thread_count()) {
     states.entry[i] = 0;
-    states.exit[i] = follow(shared, row, words, sequence.at(i), 0, states.blocks[i]);
+    follow(shared, row, words, sequence.at(i), states, place.states, i, false);
   }
   block_barrier();
   const bool in_step = synchronise(shared, row, sequence, states, static_cast<uint32_t>(max_rounds));

@@ -106,53 +106,98 @@ STOKER_KERNEL STOKER_LAUNCH_BOUNDS(256, 4)
 // A component's samples around the window.
 struct Samples {
   const uint8_t* corner;  // where sample (0, 0) of the image would be
-  uint32_t pitch;
+  int64_t pitch;
   const Plane& plane;
+  int32_t first, last;  // columns that are there
 
   STOKER_DEVICE Samples(const Place& place, const Row& row, uint32_t index)
       : corner(pointer<const uint8_t>(place.samples[index]) -
                static_cast<int64_t>(8 * row.plane[index].first_row) * place.pitch[index] -
                8 * row.plane[index].first_column),
         pitch(place.pitch[index]),
-        plane(row.plane[index]) {}
-  STOKER_DEVICE int32_t at(int32_t x, int32_t y) const { return corner[static_cast<int64_t>(y) * pitch + x]; }
+        plane(row.plane[index]),
+        first(8 * plane.first_column) {
+    const int32_t behind = first + 8 * plane.columns;
+    last = (behind < plane.width ? behind : plane.width) - 1;
+  }
+  STOKER_DEVICE const uint8_t* line(int32_t y) const { return corner + y * pitch; }
+  // For columns beside the image: the triangle filter repeats the edge.
+  STOKER_DEVICE int32_t inside(int32_t x) const { return clamp_to(x, first, last); }
 };
 
-// Of the pair of outputs that a sample becomes, which one; and the neighbour that it leans to.
+// What a pair's first and second output lean to; `at` counts outputs.
 STOKER_DEVICE int32_t neighbour(int32_t at, int32_t size) {
   return clamp_to(at / 2 + (at & 1 ? 1 : -1), 0, size - 1);
 }
 
-// The component at full size, at one pixel.
-STOKER_DEVICE int32_t full_size(const Samples& s, int32_t x, int32_t y) {
+// Four outputs of the triangle filter along a line, the first one `odd` or even, from the four inputs around them.
+// `filter(near, far, second)`: the second of a pair or the first.
+template <typename Filter>
+STOKER_DEVICE void widen(const int32_t* s, bool odd, int32_t* out, const Filter& filter) {
+  out[0] = odd ? filter(s[1], s[2], true) : filter(s[1], s[0], false);
+  out[1] = odd ? filter(s[2], s[1], false) : filter(s[1], s[2], true);
+  out[2] = odd ? filter(s[2], s[3], true) : filter(s[2], s[1], false);
+  out[3] = odd ? filter(s[3], s[2], false) : filter(s[2], s[3], true);
+}
+
+struct ByWidth {
+  STOKER_DEVICE int32_t operator()(int32_t near, int32_t far, bool second) const {
+    return between(near, far, second ? 2 : 1);
+  }
+};
+struct ByBoth {
+  STOKER_DEVICE int32_t operator()(int32_t near, int32_t far, bool second) const {
+    return corner(near, far, second ? 7 : 8);
+  }
+};
+
+// A component at full size, at four pixels from (x, y) on. Of those outside of the window, anything.
+STOKER_DEVICE void full_size(const Samples& s, int32_t x, int32_t y, int32_t* out) {
   const Plane& p = s.plane;
-  switch (p.spread) {
-    case Spread::None: return s.at(x, y);
-    case Spread::Width: return between(s.at(x / 2, y), s.at(neighbour(x, p.width), y), x & 1 ? 2 : 1);
-    case Spread::Height: return between(s.at(x, y / 2), s.at(x, neighbour(y, p.height)), y & 1 ? 2 : 1);
-    case Spread::Both: {
-      const int32_t far_x = neighbour(x, p.width), far_y = neighbour(y, p.height);
-      return corner(column_sum(s.at(x / 2, y / 2), s.at(x / 2, far_y)), column_sum(s.at(far_x, y / 2), s.at(far_x, far_y)),
-                    x & 1 ? 7 : 8);
-    }
-    default: return s.at(x / p.fx, y / p.fy);
+  const bool half_x = p.spread == Spread::Width || p.spread == Spread::Both;
+  const bool half_y = p.spread == Spread::Height || p.spread == Spread::Both;
+  if (p.spread == Spread::Repeat) {
+    const uint8_t* const line = s.line(y / p.fy);
+    STOKER_UNROLL for (int32_t i = 0; i < 4; ++i) out[i] = line[s.inside((x + i > 0 ? x + i : 0) / p.fx)];
+    return;
+  }
+  const uint8_t* const near = s.line(half_y ? y / 2 : y);
+  const int32_t from = half_x ? (x >> 1) - 1 : x;
+  int32_t sample[4], other[4];
+  STOKER_UNROLL for (int32_t i = 0; i < 4; ++i) sample[i] = near[s.inside(from + i)];
+  if (half_y) {
+    const uint8_t* const far = s.line(neighbour(y, p.height));
+    STOKER_UNROLL for (int32_t i = 0; i < 4; ++i) other[i] = far[s.inside(from + i)];
+  }
+  if (p.spread == Spread::Both) {
+    STOKER_UNROLL for (int32_t i = 0; i < 4; ++i) sample[i] = column_sum(sample[i], other[i]);
+    widen(sample, x & 1, out, ByBoth());
+  } else if (half_x) {
+    widen(sample, x & 1, out, ByWidth());
+  } else {
+    STOKER_UNROLL for (int32_t i = 0; i < 4; ++i)
+      out[i] = half_y ? between(sample[i], other[i], y & 1 ? 2 : 1) : sample[i];
   }
 }
 
-STOKER_DEVICE Pixel pixel_at(const Row& row, const Samples& a, const Samples& b, const Samples& c, int32_t x,
-                             int32_t y) {
-  const int32_t first = full_size(a, x, y);
-  if (row.colour == Colour::Gray) {
-    const uint8_t v = static_cast<uint8_t>(first);
-    if (row.wanted == Wanted::YCbCr) return {v, 128, 128};
-    return {v, v, v};
+STOKER_DEVICE Pixel convert(const Row& row, int32_t a, int32_t b, int32_t c) {
+  if (row.colour == Colour::YCbCr && row.wanted <= Wanted::BGR) return ycc_to_rgb(a, b, c);
+  if (row.colour == Colour::RGB && row.wanted == Wanted::YCbCr) return rgb_to_ycc(a, b, c);
+  if (row.colour == Colour::RGB && row.wanted == Wanted::GRAY) return {luma(a, b, c), 0, 0};
+  return {static_cast<uint8_t>(a), static_cast<uint8_t>(b), static_cast<uint8_t>(c)};
+}
+
+// The planes' part in four pixels: which are read at all depends on both colour models.
+STOKER_DEVICE void four_pixels(const Row& row, const Samples* samples, int32_t x, int32_t y, Pixel* out) {
+  int32_t plane[kMaxPlanes][4];
+  full_size(samples[0], x, y, plane[0]);
+  const bool luma_alone = row.colour == Colour::Gray || (row.colour == Colour::YCbCr && row.wanted == Wanted::GRAY);
+  STOKER_UNROLL for (int p = 1; p < kMaxPlanes; ++p) {
+    if (!luma_alone) full_size(samples[p], x, y, plane[p]);
+    STOKER_UNROLL for (int i = 0; i < 4; ++i)
+      if (luma_alone) plane[p][i] = row.wanted == Wanted::YCbCr ? 128 : plane[0][i];
   }
-  if (row.colour == Colour::YCbCr && row.wanted == Wanted::GRAY) return {static_cast<uint8_t>(first), 0, 0};
-  const int32_t second = full_size(b, x, y), third = full_size(c, x, y);
-  if (row.colour == Colour::YCbCr && row.wanted != Wanted::YCbCr) return ycc_to_rgb(first, second, third);
-  if (row.colour == Colour::RGB && row.wanted == Wanted::YCbCr) return rgb_to_ycc(first, second, third);
-  if (row.colour == Colour::RGB && row.wanted == Wanted::GRAY) return {luma(first, second, third), 0, 0};
-  return {static_cast<uint8_t>(first), static_cast<uint8_t>(second), static_cast<uint8_t>(third)};
+  STOKER_UNROLL for (int i = 0; i < 4; ++i) out[i] = convert(row, plane[0][i], plane[1][i], plane[2][i]);
 }
 
 STOKER_DEVICE void store_pixel(const Row& row, uint64_t at, Pixel p) {
@@ -180,14 +225,14 @@ STOKER_DEVICE void store_four(uint64_t at, const Pixel* p) {
 // all others are stored to addresses that are multiples of 4.
 STOKER_DEVICE uint32_t groups_per_row(uint32_t width) { return width / kPixelsPerGroup + 2; }
 
-STOKER_KERNEL STOKER_LAUNCH_BOUNDS(256, 4)
+STOKER_KERNEL STOKER_LAUNCH_BOUNDS(256, 3)
     stoker_jpeg_pixels(uint64_t rows, uint64_t places, uint64_t statuses, uint64_t items) {
   const Item item = pointer<const Item>(items)[block_index()];
   const Place& place = pointer<const Place>(places)[item.place_and_plane];
   const Row& row = pointer<const Row>(rows)[place.row];
   if (pointer<const uint32_t>(statuses)[place.row]) return;
   const uint32_t second = row.components > 1 ? 1 : 0, third = row.components > 2 ? 2 : 0;
-  const Samples a(place, row, 0), b(place, row, second), c(place, row, third);
+  const Samples samples[] = {{place, row, 0}, {place, row, second}, {place, row, third}};
   const uint32_t per_row = groups_per_row(static_cast<uint32_t>(row.width));
   const uint32_t groups = per_row * static_cast<uint32_t>(row.height);
   const bool packed = row.step_x == 3 && row.wanted != Wanted::GRAY;
@@ -197,10 +242,7 @@ STOKER_KERNEL STOKER_LAUNCH_BOUNDS(256, 4)
     const int32_t head = static_cast<int32_t>(line & 3);  // 3 * head bytes on, an address is a multiple of 4
     const int32_t x = static_cast<int32_t>(g % per_row * kPixelsPerGroup) - 4 + head;
     Pixel p[kPixelsPerGroup];
-STOKER_UNROLL for (int32_t i = 0; i < static_cast<int32_t>(kPixelsPerGroup); ++i) {
-      if (x + i < 0 || x + i >= row.width) continue;
-      p[i] = pixel_at(row, a, b, c, row.x0 + x + i, row.y0 + y);
-    }
+    four_pixels(row, samples, row.x0 + x, row.y0 + y, p);
     if (packed && x >= 0 && x + 4 <= row.width) {
       if (row.wanted == Wanted::BGR) {
         for (int i = 0; i < 4; ++i) p[i] = {p[i].c, p[i].b, p[i].a};

@@ -83,20 +83,27 @@ struct Item {
 };
 constexpr uint32_t kBlocksPerItem = 64, kGroupsPerItem = 1024, kPixelsPerGroup = 4;
 
-// Where things lie in `Place::state`: 12 bytes for each of `states` subsequences.
+// Where decoding stood at some distances from a subsequence's begin: a later pass that gets there in the same state has
+// nothing new to find behind.
+constexpr uint32_t kMarks = 6;
+STOKER_DEVICE uint32_t mark_distance(uint32_t i) { return 128u << i; }  // bits
+
+// Where things lie in `Place::state`, for each of `states` subsequences.
 struct SubsequenceState {
   uint32_t* blocks;  // completed, then their running sum
   uint32_t* list;    // of those to be decoded again
+  uint32_t* marks;   // the k-th of subsequence i at k * states + i: state, and blocks completed above
   uint16_t* entry;
   uint16_t* exit;
 
   STOKER_DEVICE explicit SubsequenceState(const Place& place) {
     blocks = reinterpret_cast<uint32_t*>(place.state);
     list = blocks + place.states;
-    entry = reinterpret_cast<uint16_t*>(list + place.states);
+    marks = list + place.states;
+    entry = reinterpret_cast<uint16_t*>(marks + kMarks * place.states);
     exit = entry + place.states;
   }
-  static constexpr uint64_t kBytes = 12;
+  static constexpr uint64_t kBytes = 12 + 4 * kMarks;
 };
 
 template <typename T>

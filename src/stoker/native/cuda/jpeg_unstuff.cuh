@@ -17,7 +17,16 @@ struct alignas(16) Chunk {
   STOKER_DEVICE uint32_t byte(uint32_t i) const { return word[i / 4] >> (8 * (i % 4)) & 255; }
 };
 
-STOKER_DEVICE bool has_ff(uint32_t w) { return ((~w - 0x01010101u) & w & 0x80808080u) != 0; }
+// One bit per byte of the chunk that is `wanted` once the bits outside of `mask` are cleared; both are repeated 4 times.
+STOKER_DEVICE uint32_t bytes_equal(const Chunk& chunk, uint32_t mask, uint32_t wanted) {
+  uint32_t found = 0;
+  STOKER_UNROLL for (int i = 0; i < 4; ++i) {
+    const uint32_t x = (chunk.word[i] & mask) ^ wanted;
+    const uint32_t zero = ~(((x & 0x7F7F7F7Fu) + 0x7F7F7F7Fu) | x | 0x7F7F7F7Fu);  // on top of each byte
+    found |= ((zero >> 7) * 0x10204080u >> 28) << (4 * i);
+  }
+  return found;
+}
 
 // What stands at 16 consecutive addresses of the data.
 struct Finding {
@@ -35,53 +44,44 @@ struct Extent {
 STOKER_DEVICE Chunk load_chunk(const Extent& data, uint64_t at) {
   if (at >= data.begin && at + kChunkBytes <= data.end) return *pointer<const Chunk>(at);
   Chunk chunk = {};
-  for (uint32_t i = 0; i < kChunkBytes; ++i)
+  if (at >= data.end) return chunk;
+  STOKER_UNROLL for (uint32_t i = 0; i < kChunkBytes; ++i)
     if (at + i >= data.begin && at + i < data.end)
       chunk.word[i / 4] |= static_cast<uint32_t>(*pointer<const uint8_t>(at + i)) << (8 * (i % 4));
   return chunk;
 }
 
-// An 0xFF at `at`, with what follows it, or kNone at the end of the file.
-STOKER_DEVICE void judge_ff(const Extent& data, uint32_t next, uint32_t i, Finding& found) {
-  const bool restart = data.restarts && next >= 0xD0 && next <= 0xD7;
-  if (next == 0) {
-    found.keep |= 1u << i;
-  } else if (restart) {
-    found.restarts |= 1u << i;
-  } else if (found.end == kNone) {
-    found.end = i;
-    found.status = next == kNone ? uint32_t{kTruncated} : next == 0xFF ? uint32_t{kFilled} : 0;
-  }
+constexpr uint32_t kAllBytes = 0xFFFF;
+
+STOKER_DEVICE uint32_t byte_at(const Extent& data, uint64_t at) {
+  return at >= data.begin && at < data.end ? *pointer<const uint8_t>(at) : kNone;
+}
+
+// The bytes of a chunk that belong to the data.
+STOKER_DEVICE uint32_t bytes_inside(const Extent& data, uint64_t at) {
+  const uint32_t early = at < data.begin ? static_cast<uint32_t>(data.begin - at) : 0;
+  const uint32_t size = at + kChunkBytes <= data.end ? kChunkBytes : static_cast<uint32_t>(data.end - at);
+  return (1u << size) - (1u << early);
 }
 
 STOKER_DEVICE Finding examine(const Extent& data, uint64_t at, const Chunk& chunk) {
   Finding found;
-  const uint32_t before = at > data.begin && at <= data.end ? *pointer<const uint8_t>(at - 1) : 0;
-  const bool inside = at >= data.begin && at + kChunkBytes <= data.end;
-  const bool plain = before != 255 && !has_ff(chunk.word[0]) && !has_ff(chunk.word[1]) && !has_ff(chunk.word[2]) &&
-                     !has_ff(chunk.word[3]);
-  if (inside && plain) {
-    found.keep = 0xFFFF;
-    return found;
-  }
-  const uint32_t after = at + kChunkBytes < data.end ? *pointer<const uint8_t>(at + kChunkBytes) : kNone;
-STOKER_UNROLL for (uint32_t i = 0; i < kChunkBytes; ++i) {
-    if (at + i < data.begin || at + i >= data.end) continue;
-    const uint32_t byte = chunk.byte(i), previous = i ? chunk.byte(i - 1) : before;
-    if (byte == 255) {
-      const uint32_t next = at + i + 1 >= data.end ? kNone : i + 1 < kChunkBytes ? chunk.byte(i + 1) : after;
-      judge_ff(data, next, i, found);
-    } else if (previous != 255) {
-      found.keep |= 1u << i;
-    }
-  }
+  const uint32_t inside = bytes_inside(data, at), ff = bytes_equal(chunk, 0xFFFFFFFFu, 0xFFFFFFFFu) & inside;
+  const uint32_t behind_ff = (ff << 1 | (byte_at(data, at - 1) == 255 ? 1u : 0u)) & kAllBytes;
+  found.keep = inside & ~ff & ~behind_ff;
+  if (ff == 0) return found;
+  const uint32_t after = byte_at(data, at + kChunkBytes);
+  const uint32_t zero = bytes_equal(chunk, 0xFFFFFFFFu, 0) >> 1 | (after == 0 ? 1u << 15 : 0);
+  const uint32_t code = bytes_equal(chunk, 0xF8F8F8F8u, 0xD0D0D0D0u) >> 1 | ((after & ~7u) == 0xD0 ? 1u << 15 : 0);
+  const uint32_t followed = inside >> 1 | (after != kNone ? 1u << 15 : 0);
+  found.keep |= ff & zero & followed;
+  if (data.restarts) found.restarts = ff & code & followed;
+  const uint32_t ends = ff & ~found.keep & ~found.restarts;
+  if (ends == 0) return found;
+  found.end = bits_set((ends & (0u - ends)) - 1);
+  if (!(followed >> found.end & 1)) found.status = kTruncated;
+  else if (ends >> found.end & (ff >> 1 | (after == 255 ? 1u << 15 : 0)) >> found.end & 1) found.status = kFilled;
   return found;
-}
-
-STOKER_DEVICE uint32_t bits_set(uint32_t v) {
-  uint32_t n = 0;
-  for (; v; v &= v - 1) ++n;
-  return n;
 }
 
 struct UnstuffShared {
@@ -90,11 +90,24 @@ struct UnstuffShared {
   uint32_t end, limit;
 };
 
+// 16 data bytes to any place.
+STOKER_DEVICE void store_chunk(const Chunk& chunk, uint8_t* to, uint32_t at) {
+  const uint32_t head = (0u - at) & 3;  // bytes before the first whole word
+  STOKER_UNROLL for (uint32_t i = 0; i < 3; ++i)
+    if (i < head) to[at + i] = static_cast<uint8_t>(chunk.byte(i));
+  uint32_t* const words = reinterpret_cast<uint32_t*>(to + at + head);
+  STOKER_UNROLL for (uint32_t i = 0; i < 3; ++i)
+    words[i] = head ? chunk.word[i] >> (8 * head) | chunk.word[i + 1] << (32 - 8 * head) : chunk.word[i];
+  STOKER_UNROLL for (uint32_t i = 12; i < 16; ++i)
+    if (i >= 12 + head) to[at + i] = static_cast<uint8_t>(chunk.byte(i));
+}
+
 // Puts a chunk's data bytes in their places and notes its restart markers. `at`: of the first byte, in this tile.
 STOKER_DEVICE void scatter(const Chunk& chunk, const Finding& found, uint32_t at, uint32_t restart, uint32_t done,
                            uint32_t next_byte, const Place& place, UnstuffShared& shared, uint32_t* status) {
+  if (found.keep == kAllBytes) return store_chunk(chunk, shared.bytes, at);
   uint32_t* const starts = pointer<uint32_t>(place.segment_start);
-STOKER_UNROLL for (uint32_t i = 0; i < kChunkBytes; ++i) {
+  STOKER_UNROLL for (uint32_t i = 0; i < kChunkBytes; ++i) {
     if (found.keep >> i & 1) shared.bytes[at++] = static_cast<uint8_t>(chunk.byte(i));
     if (!(found.restarts >> i & 1)) continue;
     const uint32_t code = i + 1 < kChunkBytes ? chunk.byte(i + 1) : next_byte;
@@ -124,14 +137,14 @@ STOKER_KERNEL STOKER_LAUNCH_BOUNDS(512, 2)
     pointer<uint32_t>(place.segment_start)[0] = 0;
   }
   block_barrier();
-  for (uint64_t tile = data.begin & ~uint64_t{15}; tile < data.end && !ended; tile += tile_bytes) {
+  const uint64_t first_tile = data.begin & ~uint64_t{15};
+  Chunk ahead = load_chunk(data, first_tile + thread * kChunkBytes);
+  for (uint64_t tile = first_tile; tile < data.end && !ended; tile += tile_bytes) {
     const uint64_t at = tile + thread * kChunkBytes;
-    Chunk chunk = {};
+    const Chunk chunk = ahead;
+    ahead = load_chunk(data, at + tile_bytes);  // while this one is looked at
     Finding found;
-    if (at < data.end) {
-      chunk = load_chunk(data, at);
-      found = examine(data, at, chunk);
-    }
+    if (at < data.end) found = examine(data, at, chunk);
     if (found.end != kNone) atomic_min(&shared.end, thread * kChunkBytes + found.end);
     block_barrier();
     const uint32_t end = shared.end;
