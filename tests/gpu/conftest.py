@@ -10,7 +10,7 @@ import pytest
 from stoker.native import _native
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="session")  # before what needs one
 def a_gpu() -> None:
     if _native.gpu.count_cuda():
         return

@@ -162,7 +162,7 @@ Place place_row(const Row& row, uint32_t index, uint32_t threads, Layout& layout
   place.segment_first = layout.take(4 * (size_t{place.segments} + 1));
   place.state = layout.take(SubsequenceState::kBytes * place.states);
   const size_t blocks = size_t{row.needed_rows} * row.mcu_columns * row.blocks;
-  place.homes = layout.take(sizeof(uint32_t) * (blocks + 1));
+  place.homes = layout.take(sizeof(uint32_t) * (blocks + 2));
   place.dc = layout.take(sizeof(int16_t) * blocks);
   size_t kept = 0;
   for (int i = 0; i < row.components; ++i) {

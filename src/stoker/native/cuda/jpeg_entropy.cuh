@@ -259,23 +259,25 @@ STOKER_DEVICE void write(const EntropyShared& shared, const Row& row, const Plac
   int16_t* const coefficients = pointer<int16_t>(place.coefficients);
   Reader reader(pointer<const uint32_t>(place.words), s.begin + state_bits(state));
   Pairs pairs(row.pairs, row.period, state_block(state));
-  uint32_t position = state_position(state), home = homes[index];
+  uint32_t position = state_position(state), home = homes[index], next_home = homes[index + 1];
+  // Hardly a branch: in most steps some thread of a warp is at any of the cases.
   while (reader.at < s.end && index < end) {
     const bool first = position == 0;
     const uint32_t top = reader.top();
     const Entry e = next_symbol(shared, pairs.lookup() | (first ? 0 : kLookupSize), top);
     const uint32_t size = value_length(e);
-    const int16_t value = static_cast<int16_t>(value_at_top(top << code_length(e), size));
+    const int32_t value = value_at_top(top << code_length(e), size);
     reader.take(whole_length(e));
     position += advance(e);
-    if (first) differences[index] = size ? value : int16_t{0};
-    else if (size && home != kNoHome)
-      coefficients[64 * uint64_t{home} + shared.order[position < 64 ? position - 1 : 63]] = value;
-    if (position < 64) continue;
-    position = 0;
-    ++index;
-    pairs.next();
-    home = homes[index];
+    const uint32_t place_in_block = shared.order[position < 64 ? position - 1 : 63];
+    int16_t* const to = first ? differences + index : coefficients + (64 * uint64_t{home} + place_in_block);
+    if (first || (size && home != kNoHome)) *to = static_cast<int16_t>(size ? value : 0);
+    const bool complete = position >= 64;
+    position = complete ? 0 : position;
+    index += complete;
+    home = complete ? next_home : home;
+    load_if(complete, homes + index + 1, next_home);
+    if (complete) pairs.next();
   }
 }
 
@@ -293,7 +295,7 @@ STOKER_DEVICE void find_homes(const Row& row, const Place& place) {
     const uint32_t y = mcu / row.mcu_columns * plane.v + inside / plane.h - plane.first_row;
     homes[i] = x < plane.columns && y < plane.rows ? place.first_home[c] + y * plane.columns + x : kNoHome;
   }
-  if (thread_index() == 0) homes[count] = kNoHome;
+  if (thread_index() < 2) homes[count + thread_index()] = kNoHome;  // looked up ahead
 }
 
 // Cuts the data. Returns the number of subsequences.
@@ -383,20 +385,20 @@ STOKER_DEVICE void write_all(const EntropyShared& shared, const Row& row, const 
 
 // Differences of DC to their running sums, modulo 2^16. Segments are told apart by who reads them.
 STOKER_DEVICE void sum_differences(EntropyShared& shared, const Row& row, int16_t* dc, uint32_t mcus) {
-  const uint32_t per_thread = (mcus + thread_count() - 1) / thread_count();
-  const uint32_t from = thread_index() * per_thread;
-  const uint32_t to = from + per_thread < mcus ? from + per_thread : mcus;
   for (uint32_t c = 0; c < row.components; ++c) {
-    const uint32_t first = row.plane[c].first_block, behind = first + row.plane[c].h * row.plane[c].v;
-    uint32_t sum = 0, total = 0;
-    for (uint32_t m = from; m < to; ++m)
-      for (uint32_t b = first; b < behind; ++b) sum += static_cast<uint32_t>(dc[m * row.blocks + b]);
-    sum = inclusive_sum(sum, shared.sums, total) - sum;
-    for (uint32_t m = from; m < to; ++m) {
-      for (uint32_t b = first; b < behind; ++b) {
-        sum += static_cast<uint32_t>(dc[m * row.blocks + b]);
-        dc[m * row.blocks + b] = static_cast<int16_t>(sum);
+    const uint32_t first = row.plane[c].first_block, blocks = row.plane[c].h * row.plane[c].v;
+    uint32_t done = 0;
+    for (uint32_t base = 0; base < mcus; base += thread_count()) {
+      const uint32_t m = base + thread_index();
+      int16_t* const own = dc + m * row.blocks + first;
+      uint32_t sum = 0, total = 0;
+      for (uint32_t b = 0; b < blocks && m < mcus; ++b) sum += static_cast<uint32_t>(own[b]);
+      sum = done + inclusive_sum(sum, shared.sums, total) - sum;
+      for (uint32_t b = 0; b < blocks && m < mcus; ++b) {
+        sum += static_cast<uint32_t>(own[b]);
+        own[b] = static_cast<int16_t>(sum);
       }
+      done += total;
     }
   }
 }

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The JPEG decoder's kernels compile for every architecture, without spills and within what their launches allow."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from stoker.device import compile as compiling
+
+# Of the kernels, the most registers: what lets as many threads be on a multiprocessor as their launches count on.
+MOST_REGISTERS = {"unstuff": 64, "clear": 32, "entropy": 64, "transform": 64, "pixels": 80}
+
+
+@pytest.mark.parametrize("architecture", [80, 90, 100])
+def test_jpeg_kernels_compile_without_spills(architecture):
+    report: list[str] = []
+    assert compiling.compile_kernels('#include "jpeg.cuh"\n', architecture, report=report)
+    spills = r"(\d+) bytes spill stores, (\d+) bytes spill loads"
+    pattern = rf"entry function 'stoker_jpeg_(\w+)'.*?{spills}.*?Used (\d+) registers"
+    kernels = re.findall(pattern, report[0], re.DOTALL)
+    found = {name: (int(stores) + int(loads), int(registers)) for name, stores, loads, registers in kernels}
+    assert found.keys() == MOST_REGISTERS.keys(), report[0]
+    for name, (spilled, registers) in found.items():
+        assert spilled == 0 and registers <= MOST_REGISTERS[name], (name, spilled, registers)

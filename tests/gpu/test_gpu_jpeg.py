@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The JPEG decoder on a GPU: the CPU decoder's pixels, whatever way the work is cut; with ``-s``, the time of each
+kernel. Files are those of ``STOKER_DATA``, if set: cropped and coded again, so that many differ; else drawn ones."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import subprocess
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from jpeg_gpu_cases import Batch, Row, pack
+from PIL import Image, JpegImagePlugin
+from test_jpeg import picture
+
+from stoker.device.compile import compile_kernels
+from stoker.native import _native
+
+HERE = Path(__file__).parent
+NATIVE = HERE.parents[1] / "src" / "stoker" / "native"
+TUNED = {"unstuff_threads": 512, "entropy_threads": 512, "pixel_threads": 256, "min_bits": 256, "max_rounds": 192}
+ROWS = 256
+
+
+@pytest.fixture(scope="module")
+def device(tmp_path_factory) -> list[str]:
+    """The program that runs cases on the GPU, and its kernels."""
+    folder = tmp_path_factory.mktemp("jpeg_gpu")
+    program, kernels = folder / "device", folder / "jpeg.cubin"
+    flags = ["-std=c++20", "-O2", "-ffp-contract=off", f"-I{NATIVE}", f"-I{HERE.parent / 'native'}"]
+    sources = [HERE / "jpeg_gpu_device.cpp", *sorted(NATIVE.glob("jpeg_*.cpp"))]
+    compiler = os.environ.get("CXX", "g++")
+    subprocess.run([compiler, *flags, *map(str, sources), "-ldl", "-o", str(program)], check=True)
+    kernels.write_bytes(compile_kernels('#include "jpeg.cuh"\n', _native.gpu.open_cuda(0).architecture))
+    return [str(program), str(kernels)]
+
+
+def window(rng: np.random.Generator, width: int, height: int) -> tuple[int, int, int, int]:
+    """(y0, x0, height, width) of a random resized crop."""
+    for _ in range(10):
+        area, ratio = width * height * rng.uniform(0.08, 1), np.exp(rng.uniform(np.log(3 / 4), np.log(4 / 3)))
+        w, h = round((area * ratio) ** 0.5), round((area / ratio) ** 0.5)
+        if 0 < w <= width and 0 < h <= height:
+            return int(rng.integers(height - h + 1)), int(rng.integers(width - w + 1)), h, w
+    return 0, 0, height, width
+
+
+def coded_again(path: str | None, seed: int) -> Row:
+    """A random part of a photograph with its quantisers, or a drawing; and a window of that."""
+    rng = np.random.default_rng(seed)
+    out = io.BytesIO()
+    if path is None:
+        image = picture(rng, int(rng.integers(200, 600)), int(rng.integers(200, 500)))
+        image.save(out, "JPEG", quality=int(rng.integers(70, 97)), subsampling=int(rng.choice([0, 0, 0, 2])))
+    else:
+        whole = Image.open(path)
+        width, height = whole.size
+        corner = int(rng.integers(1 + width // 10)), int(rng.integers(1 + height // 10))
+        end = width - int(rng.integers(1 + width // 20)), height - int(rng.integers(1 + height // 20))
+        image = whole.crop((*corner, *end)).convert("L" if whole.mode == "L" else "RGB")
+        sampling = max(JpegImagePlugin.get_sampling(whole), 0)
+        image.save(out, "JPEG", qtables=whole.quantization, subsampling=sampling, optimize=bool(rng.integers(2)))
+    return Row(out.getvalue(), window(rng, *image.size))
+
+
+@pytest.fixture(scope="module")
+def batches() -> list[Batch]:
+    folder = os.environ.get("STOKER_DATA")
+    found = sorted(Path(folder).rglob("*")) if folder else []
+    paths = [str(p) for p in found if p.suffix.lower() in (".jpg", ".jpeg")] or [None]
+    with ProcessPoolExecutor() as pool:
+        numbers = range(4 * ROWS)
+        rows = list(pool.map(coded_again, (paths[i % len(paths)] for i in numbers), numbers, chunksize=16))
+    return [Batch(rows[i : i + ROWS], **TUNED) for i in range(0, len(rows), ROWS)]
+
+
+def run(device: list[str], folder: Path, batches: list[Batch], *more: str, under: tuple[str, ...] = ()) -> str:
+    cases = folder / "cases"
+    cases.write_bytes(pack(batches))
+    done = subprocess.run([*under, *device, str(cases), *more], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
+    return done.stdout
+
+
+def test_windows_and_times(device, batches, tmp_path):
+    out = run(device, tmp_path, batches, "10")
+    print("\n" + out)
+    assert f"{4 * ROWS} rows decoded" in out and " 0 rows wrong" in out
+
+
+def test_whole_pictures(device, batches, tmp_path):
+    whole = [replace(b, rows=[Row(r.data) for r in b.rows]) for b in batches[:1]]
+    for format in ("RGB", "YCbCr", "GRAY"):
+        assert f"{ROWS} rows decoded" in run(device, tmp_path, [replace(b, format=format) for b in whole])
+
+
+def test_results_do_not_depend_on_how_the_work_is_cut(device, batches, tmp_path):
+    cuts = [(32, 32, 32, 32, 30), (128, 1024, 64, 32, 22), (512, 128, 256, 4096, 20), (256, 256, 256, 3200000, 30)]
+    names = ("unstuff_threads", "entropy_threads", "pixel_threads", "min_bits", "memory")
+    varied = []
+    for k, cut in enumerate(cuts):
+        chosen = dict(zip(names, (*cut[:4], 1 << cut[4]), strict=True))
+        varied.append(replace(batches[0], rows=batches[0].rows[30 * k : 30 * k + 30], **chosen))
+    assert "120 rows decoded" in run(device, tmp_path, varied)
+
+
+@pytest.mark.parametrize("tool", ["memcheck", "racecheck", "synccheck"])
+def test_sanitizer_is_content(device, batches, tmp_path, tool):
+    sanitizer = shutil.which("compute-sanitizer")
+    if sanitizer is None:
+        pytest.skip("compute-sanitizer is not installed")
+    few = replace(batches[0], rows=sorted(batches[0].rows, key=lambda r: len(r.data))[:6])
+    run(device, tmp_path, [few], under=(sanitizer, "--tool", tool, "--error-exitcode", "9"))
