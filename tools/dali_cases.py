@@ -118,6 +118,30 @@ def run_case(module: str, name: str, inputs: Any) -> list[Any]:
     return [np.array(out.at(i)) for i in range(len(out))]
 
 
+SHARDS: dict[str, dict[str, Any]] = {
+    "shards": {},
+    "shards, stick_to_shard": {"stick_to_shard": True},
+    'shards, sharding="contiguous" in Stoker': {},
+    'shards, stick_to_shard, sharding="contiguous" in Stoker': {"stick_to_shard": True},
+}
+CONTIGUOUS = [name for name in SHARDS if "contiguous" in name]
+DRAWS: dict[str, dict[str, Any]] = {
+    "random.uniform": {"range": [-1.0, 3.0]},
+    "random.normal": {"mean": 2.0, "stddev": 0.5},
+    "random.coin_flip": {"probability": 0.3},
+}
+
+
+def run_draws(module: str, name: str) -> Any:
+    """Draws of 50 samples of 2000 numbers each."""
+    dali, fn = (importlib.import_module(m) for m in (module, f"{module}.fn"))
+    pipe = dali.Pipeline(batch_size=50, num_threads=1, device_id=None, seed=7)
+    with pipe:
+        pipe.set_outputs(getattr(fn.random, name.split(".")[1])(shape=[2000], **DRAWS[name]))
+    pipe.build()
+    return np.array(pipe.run()[0].as_array(), np.float32)
+
+
 def refusal(error: Exception) -> str:
     """The first line of what a library says, without the place in the code."""
     text = str(error).strip().splitlines()[0].split(" — ")[0]
@@ -156,8 +180,11 @@ def main() -> None:
                 made[f"{name}|{i}"] = row
         except Exception as error:  # noqa: BLE001 - what either library refuses is a finding
             made[f"{name}|error"] = np.array(refusal(error))
-    for name, reader in {"shards": {}, "shards, stick_to_shard": {"stick_to_shard": True}}.items():
-        made[f"{name}|0"] = np.array(run_shards(module, **reader))
+    for name, reader in SHARDS.items():
+        own = {"sharding": "contiguous"} if module.startswith("stoker") and name in CONTIGUOUS else {}
+        made[f"{name}|0"] = np.array(run_shards(module, **reader, **own))
+    for name in DRAWS:
+        made[f"{name}|0"] = run_draws(module, name)
     np.savez_compressed(target, **made)
 
 

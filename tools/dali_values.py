@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from dali_cases import CASES
+
 ROOT = Path(__file__).resolve().parents[1]
 RECORD = ROOT / "tests" / "compat" / "dali_values.npz"
 PAGE = ROOT / "docs" / "migrating_from_dali.md"
@@ -99,7 +101,8 @@ def table(theirs: dict[str, Any], ours: dict[str, Any], groups: dict[str, list[s
                 figures = f"{found['share']:.2%} | {found['mean']:.3g} | {found['largest']:.3g}"
                 lines.append(f"| {name} | {found['dtype']} | {figures} |")
         lines.append("")
-    for name in ("shards", "shards, stick_to_shard"):
+    lines += draws(theirs, ours)
+    for name in sorted(k[:-2] for k in theirs if k.startswith("shards")):
         lines += [f"Labels of ten files that two shards read in two epochs of batches of five ({name}):", ""]
         for library, found in (("DALI", theirs), ("Stoker", ours)):
             lines.append(f"- {library}: {found[f'{name}|0'].tolist()}")
@@ -107,11 +110,23 @@ def table(theirs: dict[str, Any], ours: dict[str, Any], groups: dict[str, list[s
     return "\n".join(lines)
 
 
+def draws(theirs: dict[str, Any], ours: dict[str, Any]) -> list[str]:
+    """Distributions of random numbers with the same seed, which are other numbers."""
+    lines = ["### Random numbers", "", "100,000 draws with one seed.", ""]
+    lines += [
+        "| operator | library | mean | standard deviation | smallest | largest | equal draws |",
+        "|---|" + "---|" * 6,
+    ]
+    for name in sorted(k[:-2] for k in theirs if k.startswith("random.")):
+        a, b = theirs[f"{name}|0"], ours[f"{name}|0"]
+        for library, x in (("DALI", a), ("Stoker", b)):
+            facts = f"{x.mean():.4f} | {x.std():.4f} | {x.min():.4f} | {x.max():.4f} | {(a == b).mean():.2%}"
+            lines.append(f"| {name} | {library} | {facts} |")
+    return [*lines, ""]
+
+
 def groups_of() -> dict[str, list[str]]:
     """Cases by group."""
-    sys.path.insert(0, str(ROOT / "tools"))
-    from dali_cases import CASES
-
     groups: dict[str, list[str]] = {}
     for name, (group, _, _) in CASES.items():
         groups.setdefault(group, []).append(name)
@@ -128,7 +143,8 @@ def main() -> None:
         theirs = outputs_of(sys.argv[1], "nvidia.dali", source, Path(folder) / "theirs.npz")
         ours = outputs_of(sys.executable, "stoker.dali", source, Path(folder) / "ours.npz")
     RECORD.parent.mkdir(exist_ok=True)
-    kept = {**{f"in:{k}": v for k, v in inputs.items()}, **{f"out:{k}": v for k, v in theirs.items()}}
+    compared = {k: v for k, v in theirs.items() if k.split("|")[0] in CASES}
+    kept = {**{f"in:{k}": v for k, v in inputs.items()}, **{f"out:{k}": v for k, v in compared.items()}}
     np.savez_compressed(RECORD, **kept)
     text = table(theirs, ours, groups_of())
     page = PAGE.read_text(encoding="utf-8")
