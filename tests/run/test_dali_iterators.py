@@ -85,6 +85,40 @@ def test_epochs_by_size() -> None:
         iterator._pipes[0].close()
 
 
+# As DALI 2.4 gives them.
+SEAMLESS = {
+    (FILL, False): [[[1, 2], [3, 4], [5, 6], [7, 1]], [[2, 3], [4, 5], [6, 7]], [[1, 2], [3, 4], [5, 6], [7, 1]]],
+    (FILL, True): [
+        [[1, 2], [3, 4], [5, 6], [7, 1]],
+        [[2, 3], [4, 5], [6, 7], [1, 2]],
+        [[3, 4], [5, 6], [7, 1], [2, 3]],
+    ],
+    (DROP, False): [[[1, 2], [3, 4], [5, 6]], [[2, 3], [4, 5], [6, 7]], [[3, 4], [5, 6], [7, 1]]],
+    (DROP, True): [[[1, 2], [3, 4], [5, 6]], [[2, 3], [4, 5], [6, 7]], [[3, 4], [5, 6], [7, 1]]],
+    (PARTIAL, False): [[[1, 2], [3, 4], [5, 6], [7]], [[2, 3], [4, 5], [6, 7], [1]], [[3, 4], [5, 6], [7, 1], [2]]],
+    (PARTIAL, True): [[[1, 2], [3, 4], [5, 6], [7]], [[2, 3], [4, 5], [6, 7], [1]], [[3, 4], [5, 6], [7, 1], [2]]],
+}
+
+
+@pytest.mark.parametrize(("policy", "padded"), SEAMLESS, ids=lambda x: getattr(x, "name", str(x)))
+def test_a_reader_and_a_size_run_on_without_a_seam(files: list[str], policy: Any, padded: bool) -> None:
+    iterator = DALIClassificationIterator(
+        reading(files), size=7, last_batch_policy=policy, last_batch_padded=padded, auto_reset=True
+    )
+    assert [labels(iterator) for _ in range(3)] == SEAMLESS[policy, padded]
+    iterator._pipes[0].close()
+
+
+@pytest.mark.parametrize(("policy", "last"), [(FILL, [7, 7]), (PARTIAL, [7]), (DROP, [5, 6])])
+def test_a_reader_that_pads(files: list[str], policy: Any, last: list[int]) -> None:
+    pipe = reading(files, pad_last_batch=True)
+    iterator = DALIClassificationIterator(pipe, reader_name="Reader", last_batch_policy=policy, auto_reset=True)
+    for _ in range(2):
+        epoch = labels(iterator)
+        assert epoch[0] == [1, 2] and epoch[-1] == last
+    pipe.close()
+
+
 def test_epochs_until_the_source_ends() -> None:
     iterator = DALIGenericIterator([counting(5)], ["n"])
     with pytest.raises(TypeError, match="the length of an epoch is not known"):

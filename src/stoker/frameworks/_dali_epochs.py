@@ -36,8 +36,8 @@ class DaliEpochs:
         auto_reset: True or "yes": ready for the next epoch after StopIteration, without :meth:`reset`.
         fill_last_batch: deprecated: True is FILL, False is PARTIAL.
         dynamic_shape: accepted; shapes may always change.
-        last_batch_padded: whether a short last batch was padded with rows that belong to no epoch. Without
-            ``reader_name``.
+        last_batch_padded: with ``size`` and a reader, whether what fills an epoch's last batch is padding (True), or
+            belongs to the next epoch, which then is as much shorter (False, with FILL).
         last_batch_policy: FILL, DROP or PARTIAL.
         prepare_first_batch: accepted; the first batch is made when it is asked for.
     """
@@ -67,6 +67,7 @@ class DaliEpochs:
                 "epoch is not known"
             )
         self._size = size
+        self._padded = last_batch_padded
         self._reader_name = reader_name
         if reader_name is not None:
             for pipe in self._pipes:
@@ -74,7 +75,7 @@ class DaliEpochs:
         self._at_end: AtEnd = "go_on"
         if reader_name is not None:
             self._at_end = "fill" if self._policy is LastBatchPolicy.FILL else "stop"
-        self._counter = 0
+        self._counter = self._began = 0  # rows of the epoch so far, and where it began
         self._over = False
 
     # ---- checks ----
@@ -140,7 +141,7 @@ class DaliEpochs:
     def __next__(self) -> Any:
         if self._over:
             raise StopIteration
-        if self._size >= 0 and self._counter >= self._whole():
+        if 0 <= self._size <= self._counter:
             self._stop()
         step = self.batch_size * len(self._pipes)
         batches = [self._next_of(pipe) for pipe in self._pipes]
@@ -149,16 +150,13 @@ class DaliEpochs:
             self._require_one_end(batches)
             self._stop()
         self._counter += step
+        if self._policy is LastBatchPolicy.DROP and 0 <= self._size < self._counter:
+            self._stop()
         if self._size >= 0 and self._policy is LastBatchPolicy.PARTIAL and self._counter > self._size:
             given = self._shortened(given, step - (self._counter - self._size))
         return [dict(zip(self.output_map, self._convert(b), strict=True)) for b in given]
 
     next = __next__
-
-    def _whole(self) -> int:
-        """After how many rows the epoch is over."""
-        step = self.batch_size * len(self._pipes)
-        return self._size // step * step if self._policy is LastBatchPolicy.DROP else self._size
 
     def _next_of(self, pipe: Pipeline) -> tuple[Batch, ...] | None:
         delivered = pipe.next(self._at_end)
@@ -194,17 +192,19 @@ class DaliEpochs:
 
     def reset(self) -> None:
         """Begin the next epoch. Before the end of one it is ignored with a warning, as by DALI."""
-        if not self._over and self._counter:
+        if not self._over and self._counter > self._began:
             warnings.warn(
                 f"`{self._name}.reset`: the epoch is not over; the call is ignored", RuntimeWarning, stacklevel=2
             )
             return
-        if self._over and not (
-            self._size >= 0 and self._has_reader()
-        ):  # there, epochs follow each other without a seam
+        seamless = self._size >= 0 and self._has_reader()
+        if self._over and not seamless:
             for pipe in self._pipes:
                 pipe.reset()
-        self._over, self._counter = False, 0
+        # Rows of the next epoch that filled the last batch count for it, so that it is shorter, as DALI's.
+        carried = self._over and seamless and self._policy is LastBatchPolicy.FILL and not self._padded
+        self._began = self._counter = self._counter % self._size if carried and self._size else 0
+        self._over = False
 
     def checkpoints(self) -> list[Any]:
         """The state of every pipeline, for its argument ``checkpoint``."""
