@@ -12,6 +12,9 @@ from ..native import _native
 from .compile import compile_kernels
 from .generate import generate
 
+# The CUDA C++ of native kernels, by their constructors' names.
+_SOURCES = {"decode": '#include "jpeg.cuh"\n'}
+
 
 class Gpu:
     """A GPU for plans and runs; see ``graph.plan.KernelsOnGpu`` and ``executor.run.OpenGpu``.
@@ -19,11 +22,13 @@ class Gpu:
     Attributes:
         device: the device, as the run loop uses it.
         memory_limit: the most bytes of its memory that a run may take.
+        decoders: those of the plans made for it; they count the rows that each device decoded, and know why.
     """
 
     def __init__(self, device: _native.gpu.Device, memory_limit: int) -> None:
         self.device = device
         self.memory_limit = memory_limit
+        self.decoders: list[_native.gpu.Either] = []
         self._modules: dict[str, _native.gpu.Module] = {}
 
     @staticmethod
@@ -63,4 +68,9 @@ class Gpu:
 
     def native(self, body: Native) -> Any:
         """The kernel of a step whose ``gpu`` trait is set."""
-        raise UnsupportedError(f"this build has no kernels for GPUs: {body!r}")
+        if body.kernel not in _SOURCES:
+            raise UnsupportedError(f"this build has no `{body.kernel}` for GPUs")
+        module = self.load(_SOURCES[body.kernel])
+        kernel = getattr(_native.gpu, body.kernel)(module, *body.attrs)
+        self.decoders.append(kernel)
+        return kernel

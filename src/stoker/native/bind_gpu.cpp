@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Devices, compiled kernels and device memory, as the planner and the executor see them.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "bind_gpu.hpp"
+#include "gpu_either.hpp"
 #include "gpu_job.hpp"
+#include "jpeg_gpu.hpp"
+#include "kernels.hpp"
 
 namespace nb = nanobind;
 
@@ -77,6 +81,16 @@ nb::bytes host_copy(const DeviceArray& a) {
 
 }  // namespace
 
+// The decoder on a GPU, and the CPU's for what that one leaves.
+std::shared_ptr<gpu::Either> make_decode_on_gpu(std::shared_ptr<gpu::Module> module, bool adjust, int format,
+                                                int scale_log2) {
+  jpeg::gpu::Functions functions;
+  for (size_t i = 0; i < functions.size(); ++i) functions[i] = module->function(jpeg::gpu::kFunctionNames[i], 0);
+  const auto colours = static_cast<jpeg::Format>(format);
+  return std::make_shared<gpu::Either>(jpeg::gpu::make_decode(adjust, colours, std::move(functions)),
+                                       make_decode(adjust, colours, scale_log2));
+}
+
 void bind_gpu(nb::module_& m) {
   nb::module_ gpu_module = m.def_submodule("gpu", "Devices, compiled kernels and device memory.");
   nb::exception<gpu::DeviceFailure>(gpu_module, "DeviceFailure", PyExc_RuntimeError);
@@ -91,6 +105,12 @@ void bind_gpu(nb::module_& m) {
       .def_prop_ro("architecture", &gpu::Device::architecture)
       .def_prop_ro("free_bytes", [](gpu::Device& d) { return d.enter(), d.free_bytes(); })
       .def("load", [](gpu::Device& d, nb::bytes image) { return d.load(image.c_str(), image.size()); });
+  nb::class_<gpu::Either, stoker::Kernel>(gpu_module, "Either")
+      .def_prop_rw("cpu_share", &gpu::Either::cpu_share, &gpu::Either::set_cpu_share)
+      .def_prop_ro("rows_on_gpu", &gpu::Either::rows_on_gpu)
+      .def_prop_ro("rows_on_cpu", &gpu::Either::rows_on_cpu)
+      .def_prop_ro("reasons", &gpu::Either::reasons);
+  gpu_module.def("decode", &make_decode_on_gpu);
   gpu_module.def("open_cuda", &gpu::open_cuda, nb::arg("number"), nb::call_guard<nb::gil_scoped_release>());
   gpu_module.def("open_null", &gpu::open_null);
   gpu_module.def("count_cuda", &gpu::count_cuda, nb::call_guard<nb::gil_scoped_release>());
