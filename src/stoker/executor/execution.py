@@ -191,6 +191,9 @@ class Execution:
     ) -> tuple[Spec, ...]:
         part = self.graph.before(node.id)
         plan = self._make_plan(part, discovered)
+        if any(o.on_gpu for o in plan.outputs):
+            text = "it runs in Python, and what it reads is in a GPU's memory"
+            raise UnsupportedError(message(node.operator.name, text, source=node.source))
         run = Run(plan, part, 1, self.settings.seed, self.sources, self.settings.gpu or None)
         operator = node.operator()
         if operator.stateful:

@@ -48,7 +48,8 @@ nb::object capsule(DeviceArray& a, nb::handle self, nb::object stream) {
   const int device = a.device->number();
   nb::ndarray<> array(a.data, shape.size(), shape.data(), self, nullptr, dlpack_of(a.dtype),
                       device < 0 ? nb::device::cpu::value : nb::device::cuda::value, device < 0 ? 0 : device);
-  return nb::cast(array).attr("__dlpack__")();
+  const nb::object made = nb::cast(array);  // a capsule, or what gives one, as versions of nanobind have it
+  return nb::hasattr(made, "__dlpack__") ? made.attr("__dlpack__")() : made;
 }
 
 nb::dict cuda_interface(DeviceArray& a) {

@@ -95,11 +95,14 @@ void JobOnDevice::begin(int64_t rows) {
 }
 
 void JobOnDevice::open(const std::vector<int32_t>& steps) {
-  for (const int32_t s : steps) {
+  for (const int32_t s : steps) {  // first, so that all steps are as they must be if there is no memory
     OnStep& step = on(s);
     step.active.assign(static_cast<size_t>(rows_), 0);
     step.report_bytes = 0;
     step.report_host = nullptr;
+  }
+  for (const int32_t s : steps) {
+    OnStep& step = on(s);
     if (step.slot_bytes == 0) continue;
     const size_t bytes = step.slot_bytes * static_cast<size_t>(rows_);
     const Arena::Piece piece = upload_.take(bytes);
