@@ -8,6 +8,7 @@ A reader's ``sampler`` may also be a sequence of numbers, or anything that can b
 from .contract.reader import BoundSampler as BoundSampler
 from .contract.reader import Shards as Shards
 from .readers._samplers import ClassBalanced as ClassBalanced
+from .readers._samplers import Mixed as Mixed
 from .readers._samplers import Sampler as Sampler
 from .readers._samplers import Sequential as Sequential
 from .readers._samplers import Shuffled as Shuffled

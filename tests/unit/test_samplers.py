@@ -138,10 +138,18 @@ def test_interleaving_keeps_its_proportions_and_can_be_entered_anywhere(quota: l
         assert np.bincount(part[at : at + block], minlength=len(quota)).tolist() == quota
     for k, size in enumerate(sizes):
         gone = (round_ * size + inside)[part == k]
-        assert sorted(gone.tolist()) == list(range(len(gone))) or block > 1
+        assert gone.tolist() == list(range(len(gone))), "each part comes in order, none left out"
     probe = np.asarray([199, 3, 77], np.int64)
     whole = order.indices(7, 0, np.arange(200, dtype=np.int64))
     assert np.array_equal(order.indices(7, 0, probe), whole[probe])
+
+
+def test_blocks_of_one_each_have_a_short_way() -> None:
+    order = Interleaved(90, np.asarray([3, 4, 5], np.int64), np.ones(3, np.int64))
+    part, _, _ = order.parts(7, 0, np.arange(90, dtype=np.int64))
+    parts, ranks = order._blocks(7, np.arange(30, dtype=np.int64), 3)
+    assert parts.reshape(-1).tolist() == part.tolist()
+    assert not ranks.any()
 
 
 @pytest.mark.parametrize(
@@ -159,6 +167,35 @@ def test_odd_weights_become_thousandths() -> None:
     for wrong in ([0.0, 1.0], [-1, 2], [float("nan"), 1], [1e-9, 1]):
         with pytest.raises(ArgumentError, match="expected `weights`"):
             quotas(wrong, "part")
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 5), st.booleans())
+def test_mixed_data_sets(which: int, shuffle: bool) -> None:
+    order = bind(samplers.Mixed([7, 50], [0.75, 0.25], 40, shuffle=shuffle), 57)
+    taken = epoch(order, which)
+    assert [sum(i < 7 for i in taken[at : at + 4]) for at in range(0, 40, 4)] == [3] * 10
+    stream = [i for e in range(4) for i in epoch(order, e)]
+    small, large = [i for i in stream if i < 7], [i for i in stream if i >= 7]
+    assert all(sorted(small[k : k + 7]) == list(range(7)) for k in range(0, len(small) - 6, 7))
+    assert len(set(large)) == len(large) == 40, "none of the larger part comes again before all have come"
+    found = order.indices(5, 0, np.arange(40, dtype=np.int64))
+    assert order.keys(0, np.arange(40, dtype=np.int64), found).tolist() == list(range(40))
+
+
+def test_data_sets_one_after_the_other_and_mixed() -> None:
+    """Concatenation is that of the lists."""
+    first, second = NAMES[:2], NAMES[2:]
+    assert [n for n, _ in rows(drawing(first + second), 6)] == list(range(6))
+    mixed = samplers.Mixed([2, 4], [1, 1], 8)
+    taken = [n for n, _ in rows(drawing(first + second, sampler=mixed), 16)]
+    assert [sum(n < 2 for n in taken[at : at + 2]) for at in range(0, 16, 2)] == [1] * 8
+    with drawing(NAMES, sampler=mixed) as pipe:
+        pipe.run()
+        state = pipe.get_state(elastic=True)
+    other = drawing(NAMES, sampler=mixed, batch_size=3)
+    other.set_state(state)
+    assert [n for n, _ in rows(other, 12)] == taken[4:]
 
 
 # ---- the user's own ----
@@ -253,6 +290,7 @@ def test_what_is_kept_of_an_endless_one_is_bounded(monkeypatch: pytest.MonkeyPat
         ([0, 9], "expected `sampler` to give numbers from 0 to 4, got 9"),
         (samplers.Weighted([1, 2]), "expected a weight for each of 5 samples, got 2"),
         (samplers.ClassBalanced(), "expected a data set with labels"),
+        (samplers.Mixed([2, 2], [1, 1]), r"sum to the 5 samples of the data set, got \[2, 2\]"),
     ],
 )
 def test_what_is_no_sampler(sampler: Any, text: str) -> None:
@@ -266,6 +304,10 @@ def test_weights_are_checked(weights: Any) -> None:
         samplers.Weighted(weights)
     with pytest.raises(ArgumentError, match="expected `num_samples` >= 1"):
         samplers.ClassBalanced(0)
+    with pytest.raises(ArgumentError, match="expected `sizes` >= 1"):
+        samplers.Mixed([0, 3], [1, 1])
+    with pytest.raises(ArgumentError, match="expected a weight for each of 2 parts, got 1"):
+        samplers.Mixed([1, 3], [1])
 
 
 def test_wrong_numbers_are_told() -> None:

@@ -138,6 +138,53 @@ class ClassBalanced(Sampler):
         return Grouped(Interleaved(self._num_samples or size, sizes, np.ones_like(sizes), seed), members)
 
 
+class Mixed(Sampler):
+    """Several data sets, which lie one after the other in the reader's list, in fixed proportions.
+
+    The proportions hold in every block of positions (as long as the weights' smallest common terms, at most 1000),
+    whatever the sizes. Each part is gone through whole before any of it comes again, over the ends of epochs too. A
+    sample that comes several times in an epoch gets another augmentation each time.
+
+    Args:
+        sizes: samples in each part, in the reader's order.
+        weights: the share of each part; they need not sum to 1. Shares are kept to a thousandth.
+        num_samples: positions in an epoch; by default as many as there are samples.
+        shuffle: whether each part is gone through in another order every time; else in its own.
+        seed: decides the order; by default the reader's ``seed``, or the pipeline's.
+
+    >>> samplers.Mixed([len(photos), len(drawings)], weights=[0.8, 0.2])
+    """
+
+    def __init__(
+        self, sizes: Sequence[int], weights: Sequence[float], num_samples: int | None = None, *, shuffle: bool = True,
+        seed: int | None = None,
+    ) -> None:  # fmt: skip
+        if not len(sizes) or any(isinstance(n, bool) or n != int(n) or n < 1 for n in sizes):
+            raise ArgumentError(f"`samplers.Mixed`: expected `sizes` >= 1, one per part, got {list(sizes)}")
+        if len(weights) != len(sizes):
+            raise ArgumentError(
+                f"`samplers.Mixed`: expected a weight for each of {len(sizes)} parts, got {len(weights)}"
+            )
+        self._sizes = np.asarray([int(n) for n in sizes], np.int64)
+        self._quotas = quotas(weights, "part")
+        self._num_samples = _count("Mixed", num_samples)
+        self._shuffle = bool(shuffle)
+        self._seed = seed
+
+    def __repr__(self) -> str:
+        parts = f"{self._sizes.tolist()}, {self._quotas.tolist()}, {self._num_samples}"
+        return f"Mixed({parts}, shuffle={self._shuffle}, seed={self._seed})"
+
+    def bind(self, size: int, labels: Labels | None, shards: Shards, seed: int | None) -> BoundSampler:
+        if int(self._sizes.sum()) != size:
+            raise ArgumentError(
+                f"`samplers.Mixed`: expected `sizes` that sum to the {size} samples of the data set, got "
+                f"{self._sizes.tolist()}"
+            )
+        seed = seed if self._seed is None else self._seed
+        return Interleaved(self._num_samples or size, self._sizes, self._quotas, seed, self._shuffle)
+
+
 class UserSampler(Sampler):
     """The user's own: numbers of samples, as a sequence, or from anything that can be iterated."""
 

@@ -97,13 +97,30 @@ class Interleaved(Repeating):
 
     def parts(self, seed: int, epoch: int, positions: Ints) -> tuple[Ints, Ints, Ints]:
         """For every position: the part, how often that has been gone through, and the place in it."""
-        ends = np.cumsum(self.quotas)
-        block, place = np.divmod(positions + epoch * self.size, int(ends[-1]))
-        place = _native.permute_each(seed, np.full_like(place, -1), block, np.full_like(place, ends[-1]), place)
-        part = np.searchsorted(ends, place, side="right").astype(np.int64)
-        ordinal = block * self.quotas[part] + place - (ends - self.quotas)[part]
+        length = int(self.quotas.sum())
+        block, place = np.divmod(positions + epoch * self.size, length)
+        part: Ints
+        if length == len(self.quotas):  # each part once in a block: no need to look at the rest of it
+            part = _native.permute_each(seed, np.full_like(place, -1), block, np.full_like(place, length), place)
+            ordinal = block
+        else:
+            blocks, where = np.unique(block, return_inverse=True)
+            all_parts, all_ranks = self._blocks(seed, blocks, length)
+            part = all_parts[where, place]
+            ordinal = block * self.quotas[part] + all_ranks[where, place]
         round_, inside = np.divmod(ordinal, self.sizes[part])
         return part, round_, inside
+
+    def _blocks(self, seed: int, blocks: Ints, length: int) -> tuple[Ints, Ints]:
+        """For every place of whole blocks: the part, and how many of that part come before it in the block."""
+        number = np.repeat(blocks, length)
+        none, size = np.full_like(number, -1), np.full_like(number, length)
+        place = _native.permute_each(seed, none, number, size, np.tile(np.arange(length), len(blocks)))
+        parts = np.searchsorted(np.cumsum(self.quotas), place, side="right").reshape(-1, length)
+        sequence = np.concatenate([np.arange(q) for q in self.quotas])
+        ranks = np.empty_like(parts)
+        np.put_along_axis(ranks, np.argsort(parts, axis=1, kind="stable"), sequence[None, :], axis=1)
+        return parts, ranks
 
     def indices(self, seed: int, epoch: int, positions: Ints) -> Ints:
         """Samples of the parts laid one after the other."""
