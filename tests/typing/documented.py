@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 import stoker
-from stoker import Batch, DataNode, Pipeline, eager, fn, pipeline_def, types
+from stoker import BadSample, Batch, DataNode, Pipeline, eager, fn, pipeline_def, samplers, types
 from stoker.torch import Loader
 
 
@@ -53,6 +53,18 @@ def run(data_dir: str) -> npt.NDArray[Any]:
         pipe.set_state(token)
         print(pipe.report(), pipe.show())
     return outputs[0].as_array()
+
+
+@pipeline_def(batch_size=8, on_error="replace", error_limit=0.02)
+def sampled(data_dir: str, weights: list[float], of: type[samplers.Sampler] = samplers.ClassBalanced) -> DataNode:
+    jpegs, _ = fn.readers.file(file_root=data_dir, sampler=samplers.Weighted(weights), on_error="skip")
+    return fn.decoders.image(jpegs, on_error="raise")
+
+
+def bad_samples(pipe: Pipeline) -> list[str]:
+    assert_type(pipe.errors, list[BadSample])
+    print(pipe.get_state(elastic=True), pipe.run()[0].skipped)
+    return [f"{bad.path} at {bad.offset}: {bad.reason} ({bad.action})" for bad in pipe.errors]
 
 
 def into_torch(data_dir: str) -> None:
