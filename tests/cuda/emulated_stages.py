@@ -4,16 +4,21 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import subprocess
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from stoker.contract.expr import Compiler, Expr
 from stoker.contract.types import DType
+from stoker.device.compile import compile_kernels
 from stoker.device.generate import StageSource, generate
 from stoker.device.gpu import Gpu
 from stoker.native import _native
@@ -25,6 +30,10 @@ SAMPLERS = {"": 0, "resample": 1, "affine": 2}
 ENTRIES = ("stoker_stage", "stoker_weights", "stoker_between", "stoker_walk")
 INPUT, OUTPUT = 3, 2  # where a value is (native/plan.hpp)
 ON_CPU, ON_DEVICE = 0, 2  # where a segment runs
+
+
+# `make test-gpu` must not pass without one.
+NEEDS_GPU = pytest.mark.skipif(not _native.gpu.count_cuda() and "REQUIRE_GPU" not in os.environ, reason="no GPU")
 
 
 @dataclass
@@ -140,6 +149,32 @@ class Library:
         found = []
         for stage, names, source in self.functions:
             functions = [self.module.function(n) for n in names]
+            found.append((stage, _native.kernels.gpu_stage(*stage.arguments(), functions, list(source.uniforms))))
+        return found
+
+
+class CudaLibrary:
+    """The same on a GPU."""
+
+    def __init__(self) -> None:
+        self.gpu = Gpu.open(0)
+        self.device = self.gpu.device
+        self.stages: list[tuple[Stage, StageSource]] = []
+
+    def add(self, stage: Stage) -> None:
+        self.stages.append((stage, stage.source()))
+
+    def compile(self) -> None:
+        """All at once, into the cache of kernels."""
+        sources = {text for _, source in self.stages for text in (source.stage, source.sampler) if text}
+        with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+            list(pool.map(compile_kernels, sources, [self.device.architecture] * len(sources)))
+
+    def kernels(self) -> list[tuple[Stage, Any]]:
+        found = []
+        for stage, source in self.stages:
+            functions = [self.gpu.load(source.stage).function("stoker_stage")]
+            functions += [self.gpu.load(source.sampler).function(n) for n in source.sampler_kernels]
             found.append((stage, _native.kernels.gpu_stage(*stage.arguments(), functions, list(source.uniforms))))
         return found
 

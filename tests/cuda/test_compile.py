@@ -34,6 +34,10 @@ def representative() -> dict[str, str]:
         made = compiled([normal], [DType.UINT8], 3, sampler=sampler).source()
         sources[f"normalise {sampler}"] = made.stage
         sources[f"sampler {sampler}"] = made.sampler
+    mixed = [x[0].cast(DType.FLOAT) * (1.0 + c) + x[1].cast(DType.FLOAT) * (2.0 + c) for c in range(3)]
+    twisted = [((m.cast(DType.UINT8).cast(DType.FLOAT) - 1.0) * 0.5).cast(DType.FLOAT16) for m in mixed]
+    sources["twist affine"] = compiled([twisted], [DType.UINT8], 3, sampler="affine").source().stage
+    sources["flat resample"] = compiled([[px.load(DType.UINT8)]], [DType.UINT8], sampler="resample").source().stage
     sources["functions"] = compiled([[functions]], [DType.FLOAT]).source().stage
     return {name: text for name, text in sources.items() if text}
 

@@ -53,6 +53,12 @@ _UNARY = frozenset(
         "Atanh",
     ]
 )
+# Functions that are computed in double at length.
+_LONG = frozenset({
+    "FMod", "Pow", "Cbrt", "Exp", "Log", "Log2", "Log10", "Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh",
+    "Tanh", "Asinh", "Acosh", "Atanh", "Atan2",
+})  # fmt: skip
+_FEW_PORTS, _SHORT = 4, 200
 _I32 = 0
 
 
@@ -91,7 +97,7 @@ class _Text:
             return self.register[index]
         if (index, kind) not in self.uniforms:
             self.uniforms.append((index, kind))
-        return f"u{self.uniforms.index((index, kind))}"
+        return f"n.u{self.uniforms.index((index, kind))}()"
 
     def define(self, lines: list[str], register: int, kind: int, value: str) -> None:
         name = f"r{self.count}"
@@ -159,6 +165,7 @@ def generate(
         "kPorts": len(in_types) + len(out_types),
         "kSampled": max(loaded, default=0) + 1 if channels else 1,
     }
+    blocks = _blocks([names[i[0]] for i in code], constants["kPorts"], channels, sampler)
     title = f"// {', '.join(_ELEMENTS[t] for t in in_types)} -> {', '.join(_ELEMENTS[t] for t in out_types)}; "
     title += f"{channels} channels" if channels else "flat"
     lines = [
@@ -171,22 +178,51 @@ def generate(
         f"  using Sampler = {f'{_SAMPLERS[sampler]}<{sampled}>' if sampler else 'Unsampled'};",
         "  static constexpr int " + ", ".join(f"{name} = {value}" for name, value in constants.items()) + ";",
         f"  static constexpr bool kFlat = {str(not channels).lower()}, kDivides = {str(divides).lower()};",
+        *_numbers([kind for _, kind in text.uniforms]),
         "  template <class Lane>",
-        "  static STOKER_DEVICE void run(const Lane& lane, [[maybe_unused]] bool& fault) {",
-        *(
-            f"    const {_REGISTERS[kind]} u{i} = lane.template uniform<{_REGISTERS[kind]}>({i});"
-            for i, (_, kind) in enumerate(text.uniforms)
-        ),
+        "  static STOKER_DEVICE void run(const Lane& lane, [[maybe_unused]] const Numbers& n,",
+        "                                [[maybe_unused]] bool& fault) {",
         *(f"    {line}" for line in (*text.loads, *text.computes, *text.stores)),
         "  }",
         "};",
         "",
         "}  // namespace stoker::stage",
         "",
-        "STOKER_STAGE(stoker::stage::Program)",
+        f"STOKER_STAGE(stoker::stage::Program, {blocks})",
         "",
     ]
     return StageSource("\n".join(lines), *_sampler_source(sampler, sampled), tuple(text.uniforms))
+
+
+def _blocks(ops: Sequence[str], ports: int, channels: int, sampler: str) -> int:
+    """How many blocks of 256 threads share a multiprocessor: 2 leave 128 registers to a thread, 3 80, and 4 64."""
+    if ports > _FEW_PORTS or len(ops) > _SHORT or not _LONG.isdisjoint(ops):
+        return 2
+    if sampler == "resample":
+        return 2 if channels else 3  # with channels, 80 registers spill on sm_100
+    return 4
+
+
+# So many uniforms are kept in registers for all lanes of a thread; more are read where they are used.
+_HELD = 24
+
+
+def _numbers(kinds: Sequence[int]) -> list[str]:
+    """The uniforms as a class with one function each."""
+    types = [_REGISTERS[kind] for kind in kinds]
+    if len(types) <= _HELD:
+        members = [f"    const {t} v{i};" for i, t in enumerate(types)]
+        values = ", ".join(f"v{i}(row.template uniform<{t}>({i}))" for i, t in enumerate(types))
+        reads = [f"    STOKER_DEVICE {t} u{i}() const {{ return v{i}; }}" for i, t in enumerate(types)]
+        start = f" : {values}" if values else ""
+    else:
+        members, start = ["    const Row<Program> row;"], " : row(row)"
+        reads = [
+            f"    STOKER_DEVICE {t} u{i}() const {{ return row.template uniform<{t}>({i}); }}"
+            for i, t in enumerate(types)
+        ]
+    head = "    STOKER_DEVICE explicit Numbers([[maybe_unused]] const Row<Program>& row)"
+    return ["  struct Numbers {", *members, f"{head}{start} {{}}", *reads, "  };"]
 
 
 def _sampler_source(sampler: str, sampled: str) -> tuple[str, tuple[str, ...]]:

@@ -55,8 +55,11 @@ class Layout {
 // The blocks of one launch.
 class WorkList {
  public:
-  void add(int64_t row, int64_t lanes) {
-    const int64_t tiles = (lanes + kTileLanes - 1) / kTileLanes;
+  void add(int64_t row, int64_t lanes) { add_blocks(row, (lanes + kTileLanes - 1) / kTileLanes); }
+  void add_tiles(int64_t row, int64_t width, int64_t height) {
+    add_blocks(row, ((width + kTileWidth - 1) / kTileWidth) * ((height + kTileHeight - 1) / kTileHeight));
+  }
+  void add_blocks(int64_t row, int64_t tiles) {
     for (int64_t t = 0; t < tiles; ++t) work_.push_back({static_cast<uint32_t>(row), static_cast<uint32_t>(t)});
   }
   // Copies the list to where the device will find it.
@@ -126,7 +129,10 @@ class GpuStage : public gpu::Kernel {
   void launch(gpu::Batch& batch) const override {
     WorkList work;
     for (int64_t r = 0; r < batch.rows(); ++r)
-      if (const Slot* slot = slot_of(batch, r)) work.add(r, slot->lanes);
+      if (const Slot* slot = slot_of(batch, r)) {
+        if (spec_.sampler == Sampler::None) work.add(r, slot->lanes);
+        else work.add_tiles(r, slot->extent[0], slot->extent[1]);
+      }
     gpu::Address rooms = 0;
     const gpu::Address report = divides_ ? batch.report(static_cast<size_t>(batch.rows()) * sizeof(uint32_t)) : 0;
     work.upload(batch);
@@ -278,22 +284,19 @@ class GpuStage : public gpu::Kernel {
     }
   }
 
-  // A sampled row's lanes are the output's pixels or, flat, elements.
+  // A sampled row is gone through by pixels; flat programs take a pixel's channels one by one.
   void set_sampled_axes(const Views& v, Slot* slot, Port* ports) const {
-    const bool channels = spec_.program.channels > 0;
-    const int first = channels ? 1 : 2;  // the innermost axis
-    slot->axes = first + 1;
-    slot->lanes = 1;
-    for (int d = 0; d < slot->axes; ++d) {
-      slot->extent[d] = v.out[0].shape[first - d];
-      slot->lanes *= slot->extent[d];
-    }
+    slot->axes = 2;
+    slot->extent[0] = v.out[0].shape[1];
+    slot->extent[1] = v.out[0].shape[0];
+    slot->extent[2] = v.out[0].shape[2];
+    slot->lanes = slot->extent[0] * slot->extent[1];
     for (int p = 0; p < ports_; ++p) {
       const View& view = port(v, p);
       ports[p].data = address_of(view);
-      ports[p].channel = channels ? view.stride[2] : 0;
-      // The sampler reads its input by itself.
-      for (int d = 0; d < slot->axes; ++d) ports[p].stride[d] = p == 0 ? 0 : view.stride[first - d];
+      ports[p].channel = view.stride[2];
+      ports[p].stride[0] = view.stride[1];
+      ports[p].stride[1] = view.stride[0];
     }
   }
 
@@ -321,8 +324,8 @@ class GpuStage : public gpu::Kernel {
       weights.add(r, s.vertical.out + s.horizontal.out);
       if (!s.two_passes()) continue;
       const int64_t pixels = s.between_height() * s.between_width();
-      room[r].between = memory.take(pixels * s.source.channels * size_of(spec_.program.input_dtype[0]));
-      between.add(r, pixels);
+      room[r].between = memory.take(pixels * s.between_pixel(size_of(spec_.program.input_dtype[0])));
+      between.add_tiles(r, s.between_width(), s.between_height());
     }
     if (memory.used() == 0) return rooms;
     const gpu::Address base = batch.scratch(memory.used());

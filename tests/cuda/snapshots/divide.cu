@@ -7,13 +7,18 @@ struct Program {
   using Sampler = Unsampled;
   static constexpr int kInputs = 2, kPorts = 4, kSampled = 1;
   static constexpr bool kFlat = true, kDivides = true;
+  struct Numbers {
+    const int32_t v0;
+    STOKER_DEVICE explicit Numbers([[maybe_unused]] const Row<Program>& row) : v0(row.template uniform<int32_t>(0)) {}
+    STOKER_DEVICE int32_t u0() const { return v0; }
+  };
   template <class Lane>
-  static STOKER_DEVICE void run(const Lane& lane, [[maybe_unused]] bool& fault) {
-    const int32_t u0 = lane.template uniform<int32_t>(0);
+  static STOKER_DEVICE void run(const Lane& lane, [[maybe_unused]] const Numbers& n,
+                                [[maybe_unused]] bool& fault) {
     const int32_t r0 = lane.template load<I32>(0, 0);
     const int32_t r1 = lane.template load<I32>(1, 0);
     const int32_t r2 = op::idiv(r0, r1, fault);
-    const int32_t r3 = op::lt(r2, u0);
+    const int32_t r3 = op::lt(r2, n.u0());
     const int32_t r4 = op::select(r2, r1, r3);
     const int32_t r5 = op::cast<U8>(r2);
     lane.template store<I32>(0, 0, r4);
@@ -23,4 +28,4 @@ struct Program {
 
 }  // namespace stoker::stage
 
-STOKER_STAGE(stoker::stage::Program)
+STOKER_STAGE(stoker::stage::Program, 4)

@@ -86,24 +86,23 @@ inline void find_weights(uint64_t slots, uint64_t slot_bytes, uint64_t work, uin
   });
 }
 
-// Lanes: the pixels of the image between two passes.
+// Tiles of the image between two passes.
 template <class T>
 inline void make_between(uint64_t slots, uint64_t slot_bytes, uint64_t work, uint64_t rooms) {
-  const Place place = place_of(slots, slot_bytes, work);
-  const auto& s = *reinterpret_cast<const ResampleSlot*>(place.slot + sizeof(Slot));
-  const auto& room = reinterpret_cast<const ResampleRoom*>(rooms)[place.row];
-  const int64_t width = s.between_width(), channels = s.source.channels;
-  each_lane(place, width * s.between_height(), [&](int64_t i) {
-    const int64_t y = i / width, x = i - y * width;
-    T* out = reinterpret_cast<T*>(room.between) + i * channels;
-    switch (channels) {
-      case 1: return between_pixel<T, 1>(s, room, y, x, 0, out);
-      case 3: return between_pixel<T, 3>(s, room, y, x, 0, out);
-      case 4: return between_pixel<T, 4>(s, room, y, x, 0, out);
-      default:
-        for (int64_t c = 0; c < channels; ++c) between_pixel<T, 1>(s, room, y, x, c, out + c);
-    }
-  });
+  const Work item = reinterpret_cast<const Work*>(work)[gpu::block_index()];
+  const auto* slot = reinterpret_cast<const uint8_t*>(slots) + item.row * slot_bytes;
+  const auto& s = *reinterpret_cast<const ResampleSlot*>(slot + sizeof(Slot));
+  const auto& room = reinterpret_cast<const ResampleRoom*>(rooms)[item.row];
+  const TilePlace place(item.tile, s.between_width(), s.between_height());
+  if (place.y0 >= place.y1) return;
+  switch (s.source.channels) {
+    case 1: return between_column<T, 1>(s, room, place.x, place.y0, place.y1, 0);
+    case 3: return between_column<T, 3>(s, room, place.x, place.y0, place.y1, 0);
+    case 4: return between_column<T, 4>(s, room, place.x, place.y0, place.y1, 0);
+    default:
+      for (int64_t c = 0; c < s.source.channels; ++c)
+        between_column<T, 1>(s, room, place.x, place.y0, place.y1, c);
+  }
 }
 
 // Lanes: the two axes (Scale), or the rows (Steps). Walked by adding steps, as Pillow does, hence one thread each.
@@ -137,7 +136,7 @@ inline void find_walk(uint64_t slots, uint64_t slot_bytes, uint64_t work, uint64
 }  // namespace stoker::stage
 
 #define STOKER_SAMPLER_KERNEL(name, function)                                                                     \
-  STOKER_KERNEL STOKER_LAUNCH_BOUNDS(stoker::stage::kThreads, 2)                                                  \
+  STOKER_KERNEL STOKER_LAUNCH_BOUNDS(stoker::stage::kThreads, 3)                                                  \
       name(uint64_t slots, uint64_t slot_bytes, uint64_t work, uint64_t rooms) {                                  \
     stoker::stage::function(slots, slot_bytes, work, rooms);                                                      \
   }

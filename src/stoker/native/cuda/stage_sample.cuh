@@ -29,86 +29,200 @@ struct Sum<uint8_t> {
   uint8_t result() const { return resample::from_fixed(value); }
 };
 
-// One pass over N channels: taps.count pixels from p on, `step` bytes apart.
-template <class T, int N>
-inline void filter(const uint8_t* p, int64_t step, int64_t channel, int32_t count,
-                   const typename Sum<T>::Weight* weight, T* out) {
-  Sum<T> sum[N];
-  for (int32_t t = 0; t < count; ++t, p += step) {
-    const auto w = weight[t];
-#pragma unroll
-    for (int c = 0; c < N; ++c) sum[c].add(load_at<T>(p + c * channel), w);
-  }
-#pragma unroll
-  for (int c = 0; c < N; ++c) out[c] = sum[c].result();
-}
-
 template <class T, int N>
 inline void pick(const uint8_t* p, int64_t channel, T* out) {
 #pragma unroll
   for (int c = 0; c < N; ++c) out[c] = load_at<T>(p + c * channel);
 }
 
-// What the last pass reads.
-struct Plane {
+// A pixel with its channels side by side in a word, or anywhere.
+template <class T, int N, bool kWord>
+inline void load_pixel(const uint8_t* p, int64_t channel, T* out) {
+  if constexpr (kWord) {
+    const auto word = load_at<uint32_t>(p);
+#pragma unroll
+    for (int c = 0; c < N; ++c) out[c] = static_cast<uint8_t>(word >> (8 * c));
+  } else {
+    pick<T, N>(p, channel, out);
+  }
+}
+
+// 8-bit pixels under up to kFew taps are all loaded before the first is used, the last of them again in place of those
+// that there are not, with a weight of zero: waiting for them one by one is what would take the time.
+constexpr int kFew = 4;
+
+template <class T>
+inline void few_weights(const typename Sum<T>::Weight* weight, int32_t count, typename Sum<T>::Weight (&few)[kFew]) {
+#pragma unroll
+  for (int t = 0; t < kFew; ++t) few[t] = t < count ? weight[t] : 0;
+}
+
+template <class T, int N>
+inline void sum_few(const T (&pixel)[kFew][N], const typename Sum<T>::Weight (&weight)[kFew], T* out) {
+  Sum<T> sum[N];
+#pragma unroll
+  for (int t = 0; t < kFew; ++t)
+#pragma unroll
+    for (int c = 0; c < N; ++c) sum[c].add(pixel[t][c], weight[t]);
+#pragma unroll
+  for (int c = 0; c < N; ++c) out[c] = sum[c].result();
+}
+
+// One pass over N channels: `count` pixels from p on, `step` bytes apart.
+template <class T, int N, bool kWord>
+inline void filter(const uint8_t* p, int64_t step, int64_t channel, int32_t count,
+                   const typename Sum<T>::Weight* weight, T* out) {
+  if constexpr (std::is_same_v<T, uint8_t>) {
+    if (count > 0 && count <= kFew) {
+      typename Sum<T>::Weight few[kFew];
+      T pixel[kFew][N];
+#pragma unroll
+      for (int t = 0; t < kFew; ++t) load_pixel<T, N, kWord>(p + (t < count ? t : count - 1) * step, channel, pixel[t]);
+      few_weights<T>(weight, count, few);
+      return sum_few<T, N>(pixel, few, out);
+    }
+  }
+  Sum<T> sum[N];
+  for (int32_t t = 0; t < count; ++t, p += step) {
+    const auto w = weight[t];
+    T pixel[N];
+    load_pixel<T, N, kWord>(p, channel, pixel);
+#pragma unroll
+    for (int c = 0; c < N; ++c) sum[c].add(pixel[c], w);
+  }
+#pragma unroll
+  for (int c = 0; c < N; ++c) out[c] = sum[c].result();
+}
+
+// Up to kFew neighbouring pixels of three bytes each, as the words that they lie in. No word is read that none of their
+// bytes is in.
+inline void load_triples(const uint8_t* p, int32_t count, uint8_t (&pixel)[kFew][3]) {
+  const auto address = reinterpret_cast<uintptr_t>(p);
+  const auto* words = reinterpret_cast<const uint32_t*>(address & ~uintptr_t{3});
+  const uint32_t skip = address & 3, last = (skip + 3 * static_cast<uint32_t>(count) - 1) / 4;
+  uint32_t word[4], bytes[3];
+#pragma unroll
+  for (uint32_t i = 0; i < 4; ++i) word[i] = words[i < last ? i : last];
+#pragma unroll
+  for (int i = 0; i < 3; ++i)
+    bytes[i] = static_cast<uint32_t>((static_cast<uint64_t>(word[i + 1]) << 32 | word[i]) >> (8 * skip));
+#pragma unroll
+  for (int k = 0; k < 3 * kFew; ++k) pixel[k / 3][k % 3] = static_cast<uint8_t>(bytes[k / 4] >> (8 * (k % 4)));
+}
+
+// What the last pass reads, held by a thread: both passes pick, or one filters, or the image between is filtered.
+template <class T>
+struct ResampleReader {
+  using Weight = typename Sum<T>::Weight;
   const uint8_t* data;
-  int64_t row, pixel, channel, first_row, first_column;
-  const uint8_t* at(int64_t y, int64_t x, int64_t c) const {
-    return data + (y - first_row) * row + (x - first_column) * pixel + c * channel;
+  int64_t row, pixel, channel;
+  const resample::Taps *vertical, *horizontal;
+  const Weight *vertical_weights, *horizontal_weights;
+  int64_t vertical_pitch, horizontal_pitch;
+  bool two, along_y, along_x, single, word;
+
+  ResampleReader(const ResampleSlot& s, const ResampleRoom& room)
+      : vertical(array_at<resample::Taps>(room.vertical_taps)),
+        horizontal(array_at<resample::Taps>(room.horizontal_taps)),
+        vertical_weights(array_at<Weight>(room.vertical_weights)),
+        horizontal_weights(array_at<Weight>(room.horizontal_weights)), vertical_pitch(room.vertical_pitch),
+        horizontal_pitch(room.horizontal_pitch), two(s.two_passes()), single(false), word(false) {
+    const Source& i = s.source;
+    const bool across = s.vertical_first;
+    along_y = two ? !across : !s.picks(true);
+    along_x = two ? across : !s.picks(false);
+    data = array_at<uint8_t>(i.data);
+    row = i.row;
+    pixel = i.pixel;
+    channel = i.channel;
+    if (!two) return;
+    channel = static_cast<int64_t>(sizeof(T));
+    pixel = s.between_pixel(channel);
+    word = pixel == 4 && channel == 1;
+    row = s.between_width() * pixel;
+    data = array_at<uint8_t>(room.between) - (across ? s.first_column * pixel : s.first_row * row);
+  }
+
+  // Channels [c, c + N) of output pixel (y, x).
+  template <int N>
+  void sample(int64_t y, int64_t x, int64_t c, T* out) const {
+    resample::Taps v{static_cast<int32_t>(y), 1}, h{static_cast<int32_t>(x), 1};  // a pass that is done
+    if (along_y || !two) v = vertical[y];
+    if (along_x || !two) h = horizontal[x];
+    const uint8_t* p = data + v.start * row + h.start * pixel + c * channel;
+    if constexpr (std::is_same_v<T, uint8_t> && N >= 3) {
+      if (word) return filter_words<N>(p, y, x, v.count, h.count, out);
+    }
+    if (!two && ((!along_y && v.count == 0) || (!along_x && h.count == 0))) {
+#pragma unroll
+      for (int i = 0; i < N; ++i) out[i] = 0;  // behind the last pixel
+    } else if (along_y) {
+      filter<T, N, false>(p, row, channel, v.count, vertical_weights + y * vertical_pitch, out);
+    } else if (along_x) {
+      filter<T, N, false>(p, pixel, channel, h.count, horizontal_weights + x * horizontal_pitch, out);
+    } else {
+      pick<T, N>(p, channel, out);
+    }
+  }
+
+ private:
+  template <int N>
+  void filter_words(const uint8_t* p, int64_t y, int64_t x, int32_t down, int32_t across, T* out) const {
+    if (along_y) filter<T, N, true>(p, row, channel, down, vertical_weights + y * vertical_pitch, out);
+    else filter<T, N, true>(p, pixel, channel, across, horizontal_weights + x * horizontal_pitch, out);
   }
 };
 
-template <class T>
-inline Plane plane_of(const ResampleSlot& s, const ResampleRoom& room) {
-  const Source& i = s.source;
-  if (!s.two_passes()) return {array_at<uint8_t>(i.data), i.row, i.pixel, i.channel, 0, 0};
-  const int64_t pixel = i.channels * static_cast<int64_t>(sizeof(T));
-  const bool across = s.vertical_first;  // the rows are done: what is left are outputs in y, source columns in x
-  return {array_at<uint8_t>(room.between), s.between_width() * pixel, pixel, static_cast<int64_t>(sizeof(T)),
-          across ? 0 : s.first_row, across ? s.first_column : 0};
+template <class T, int N>
+inline void store_between(const T (&pixel)[N], uint8_t* to) {
+  if constexpr (std::is_same_v<T, uint8_t> && N == 3) {
+    *reinterpret_cast<uint32_t*>(to) = pixel[0] | pixel[1] << 8 | pixel[2] << 16;
+  } else {
+#pragma unroll
+    for (int c = 0; c < N; ++c) reinterpret_cast<T*>(to)[c] = pixel[c];
+  }
 }
 
-// Channels [c, c + N) of output pixel (y, x), where both passes pick or one filters, or from the image between.
+// Channels [c, c + N) of the image between two passes: column x of it, rows [y0, y1).
 template <class T, int N>
-inline void resample_pixel(const ResampleSlot& s, const ResampleRoom& room, int64_t y, int64_t x, int64_t c, T* out) {
+inline void between_column(const ResampleSlot& s, const ResampleRoom& room, int64_t x, int64_t y0, int64_t y1,
+                           int64_t c) {
   using Weight = typename Sum<T>::Weight;
-  const Plane plane = plane_of<T>(s, room);
-  const bool two = s.two_passes();
-  const resample::Taps v = array_at<resample::Taps>(room.vertical_taps)[y];
-  const resample::Taps h = array_at<resample::Taps>(room.horizontal_taps)[x];
-  const bool along_y = two ? !s.vertical_first : !s.picks(true);
-  const bool along_x = two ? s.vertical_first != 0 : !s.picks(false);
-  if ((!along_y && !two && v.count == 0) || (!along_x && !two && h.count == 0)) {
-#pragma unroll
-    for (int i = 0; i < N; ++i) out[i] = 0;  // behind the last pixel
+  const Source i = s.source;
+  const int64_t size = sizeof(T), pixel = s.between_pixel(size), out_row = s.between_width() * pixel;
+  uint8_t* out = reinterpret_cast<uint8_t*>(room.between) + y0 * out_row + x * pixel + c * size;
+  const uint8_t* base = array_at<uint8_t>(i.data) + c * i.channel;
+  T made[N];
+  if (s.vertical_first) {
+    const auto* taps = array_at<resample::Taps>(room.vertical_taps);
+    const auto* weights = array_at<Weight>(room.vertical_weights);
+    const int64_t pitch = room.vertical_pitch;
+    base += (s.first_column + x) * i.pixel;
+    for (int64_t y = y0; y < y1; ++y, out += out_row) {
+      filter<T, N, false>(base + taps[y].start * i.row, i.row, i.channel, taps[y].count, weights + y * pitch, made);
+      store_between<T, N>(made, out);
+    }
     return;
   }
-  const uint8_t* p = plane.at(two && !along_y ? y : v.start, two && !along_x ? x : h.start, c);
-  if (along_y) {
-    filter<T, N>(p, plane.row, plane.channel, v.count, array_at<Weight>(room.vertical_weights) + y * room.vertical_pitch,
-                 out);
-  } else if (along_x) {
-    filter<T, N>(p, plane.pixel, plane.channel, h.count,
-                 array_at<Weight>(room.horizontal_weights) + x * room.horizontal_pitch, out);
-  } else {
-    pick<T, N>(p, plane.channel, out);
+  const resample::Taps h = array_at<resample::Taps>(room.horizontal_taps)[x];
+  const Weight* weights = array_at<Weight>(room.horizontal_weights) + x * room.horizontal_pitch;
+  base += (s.first_row + y0) * i.row + h.start * i.pixel;
+  if constexpr (std::is_same_v<T, uint8_t> && N == 3) {
+    if (i.pixel == 3 && i.channel == 1 && h.count > 0 && h.count <= kFew) {
+      Weight few[kFew];
+      few_weights<T>(weights, h.count, few);
+      for (int64_t y = y0; y < y1; ++y, base += i.row, out += out_row) {
+        T triple[kFew][3];
+        load_triples(base, h.count, triple);
+        sum_few<T, N>(triple, few, made);
+        store_between<T, N>(made, out);
+      }
+      return;
+    }
   }
-}
-
-// Channels [c, c + N) of the image between two passes, at row y and column x of it.
-template <class T, int N>
-inline void between_pixel(const ResampleSlot& s, const ResampleRoom& room, int64_t y, int64_t x, int64_t c, T* out) {
-  using Weight = typename Sum<T>::Weight;
-  const Source& i = s.source;
-  const uint8_t* base = array_at<uint8_t>(i.data) + c * i.channel;
-  if (s.vertical_first) {
-    const resample::Taps v = array_at<resample::Taps>(room.vertical_taps)[y];
-    filter<T, N>(base + v.start * i.row + (s.first_column + x) * i.pixel, i.row, i.channel, v.count,
-                 array_at<Weight>(room.vertical_weights) + y * room.vertical_pitch, out);
-  } else {
-    const resample::Taps h = array_at<resample::Taps>(room.horizontal_taps)[x];
-    filter<T, N>(base + (s.first_row + y) * i.row + h.start * i.pixel, i.pixel, i.channel, h.count,
-                 array_at<Weight>(room.horizontal_weights) + x * room.horizontal_pitch, out);
+  for (int64_t y = y0; y < y1; ++y, base += i.row, out += out_row) {
+    filter<T, N, false>(base, i.pixel, i.channel, h.count, weights, made);
+    store_between<T, N>(made, out);
   }
 }
 
@@ -132,49 +246,108 @@ inline void warp_pick(const AffineSlot& s, const AffineRoom& room, int64_t y, in
   }
 }
 
-template <class T, int N>
-inline void warp_linear(const AffineSlot& s, int64_t y, int64_t x, int64_t c, T* out) {
-  const double* m = s.matrix;
-  const Source& i = s.source;
-  const double yin = static_cast<double>(y) + 0.5;
-  const warp::Line xs{m[0], m[1] * yin, m[2], static_cast<double>(i.width)};
-  const warp::Line ys{m[3], m[4] * yin, m[5], static_cast<double>(i.height)};
-  const double vx = xs.at(x), vy = ys.at(x);
-  if (!s.clamp && !(vx >= 0.0 && vx < xs.limit && vy >= 0.0 && vy < ys.limit)) {
-    const T fill = warp::to_type<T>(s.fill);
-#pragma unroll
-    for (int k = 0; k < N; ++k) out[k] = fill;
-    return;
-  }
-  const warp::Neighbours h = warp::neighbours(vx, xs.limit, i.width - 1, i.pixel);
-  const warp::Neighbours v = warp::neighbours(vy, ys.limit, i.height - 1, i.row);
-  const uint8_t* top = array_at<uint8_t>(i.data) + v.a + c * i.channel;
-  const uint8_t* bottom = array_at<uint8_t>(i.data) + v.b + c * i.channel;
-#pragma unroll
-  for (int k = 0; k < N; ++k) {
-    const int64_t at = k * i.channel;
-    const double upper = warp::lerp(load_at<T>(top + h.a + at), load_at<T>(top + h.b + at), h.weight);
-    const double lower = warp::lerp(load_at<T>(bottom + h.a + at), load_at<T>(bottom + h.b + at), h.weight);
-    out[k] = warp::from_interpolated<T>(warp::lerp(upper, lower, v.weight));
-  }
+// Conversions of whole numbers below 2^31 that avoid the GPU's slow instructions: 2^52 leaves no room for a fraction.
+#if defined(__CUDA_ARCH__)
+inline double as_double(int32_t v) { return __hiloint2double(0x43300000, v ^ 0x80000000) - 4503601774854144.0; }
+inline int32_t truncate(double v, double& whole) {  // v >= 0
+  const double sum = __dadd_rz(v, 4503599627370496.0);
+  whole = sum - 4503599627370496.0;
+  return __double2loint(sum);
+}
+#else
+inline double as_double(int32_t v) { return static_cast<double>(v); }
+inline int32_t truncate(double v, double& whole) {
+  const auto i = static_cast<int32_t>(v);
+  whole = static_cast<double>(i);
+  return i;
+}
+#endif
+
+// warp::neighbours().
+inline warp::Neighbours neighbours(double v, double limit, int32_t last, int64_t stride) {
+  v = v > 0.0 ? (v < limit ? v : limit) : 0.0;
+  v -= 0.5;
+  double whole = -1.0;
+  const int32_t i = v < 0.0 ? -1 : truncate(v, whole);
+  return {(i < 0 ? 0 : i) * stride, (i < last ? i + 1 : last) * stride, v - whole};
 }
 
-template <class T, int N>
-inline void warp_pixel(const AffineSlot& s, const AffineRoom& room, int64_t y, int64_t x, int64_t c, T* out) {
-  if (s.walk == Walk::Linear) return warp_linear<T, N>(s, y, x, c, out);
-  int32_t py, px;
-  warp_pick(s, room, y, x, py, px);
-  if ((px | py) < 0) {
-    const T fill = warp::to_type<T>(s.fill);
-#pragma unroll
-    for (int k = 0; k < N; ++k) out[k] = fill;
-    return;
-  }
-  const Source& i = s.source;
-  pick<T, N>(array_at<uint8_t>(i.data) + py * i.row + px * i.pixel + c * i.channel, i.channel, out);
+template <class T>
+inline double lerp(T a, T b, double t) {
+  if constexpr (sizeof(T) < 4) return as_double(a) + as_double(b - a) * t;
+  else return warp::lerp(a, b, t);
 }
 
-// What a generated stage names as its sampler. `sample` gives channels [c, c + N) of pixel (y, x).
+template <class T>
+inline T from_interpolated(double v) {
+  double whole;
+  if constexpr (std::is_same_v<T, uint8_t>) return static_cast<uint8_t>(truncate(v, whole));
+  else return warp::from_interpolated<T>(v);
+}
+
+// What an affine sampler reads, held by a thread.
+template <class T>
+struct WarpReader {
+  const AffineSlot s;
+  const AffineRoom room;
+  const T fill;
+  bool single;
+
+  WarpReader(const AffineSlot& slot, const AffineRoom& at)
+      : s(slot), room(at), fill(warp::to_type<T>(slot.fill)), single(slot.source.channels == 1) {}
+
+  template <int N>
+  void sample(int64_t y, int64_t x, int64_t c, T* out) const {
+    if (s.walk == Walk::Linear) return linear<N>(y, x, c, out);
+    int32_t py, px;
+    warp_pick(s, room, y, x, py, px);
+    if ((px | py) < 0) return outside<N>(out);
+    const Source& i = s.source;
+    pick<T, N>(array_at<uint8_t>(i.data) + py * i.row + px * i.pixel + c * i.channel, i.channel, out);
+  }
+
+ private:
+  template <int N>
+  void outside(T* out) const {
+#pragma unroll
+    for (int k = 0; k < N; ++k) out[k] = fill;
+  }
+
+  template <int N>
+  void linear(int64_t y, int64_t x, int64_t c, T* out) const {
+    const double* m = s.matrix;
+    const Source& i = s.source;
+    const double xin = as_double(static_cast<int32_t>(x)) + 0.5, yin = as_double(static_cast<int32_t>(y)) + 0.5;
+    const double width = as_double(static_cast<int32_t>(i.width)), height = as_double(static_cast<int32_t>(i.height));
+    const double vx = m[0] * xin + m[1] * yin + m[2], vy = m[3] * xin + m[4] * yin + m[5];  // as warp::Line
+    if (!s.clamp && !(vx >= 0.0 && vx < width && vy >= 0.0 && vy < height)) return outside<N>(out);
+    const warp::Neighbours h = neighbours(vx, width, static_cast<int32_t>(i.width) - 1, i.pixel);
+    const warp::Neighbours v = neighbours(vy, height, static_cast<int32_t>(i.height) - 1, i.row);
+    const uint8_t* top = array_at<uint8_t>(i.data) + v.a + c * i.channel;
+    const uint8_t* bottom = array_at<uint8_t>(i.data) + v.b + c * i.channel;
+#pragma unroll
+    for (int k = 0; k < N; ++k) {
+      const int64_t at = k * i.channel;
+      const double upper = lerp<T>(load_at<T>(top + h.a + at), load_at<T>(top + h.b + at), h.weight);
+      const double lower = lerp<T>(load_at<T>(bottom + h.a + at), load_at<T>(bottom + h.b + at), h.weight);
+      out[k] = from_interpolated<T>(warp::lerp(upper, lower, v.weight));
+    }
+  }
+};
+
+// The pixels of a thread: column x, rows [y0, y1) of an image of width by height.
+struct TilePlace {
+  int64_t x, y0, y1;
+  TilePlace(uint32_t tile, int64_t width, int64_t height) {
+    const auto across = (static_cast<uint32_t>(width) + kTileWidth - 1) / kTileWidth;
+    const uint32_t down = tile / across;
+    x = int64_t{tile - down * across} * kTileWidth + gpu::thread_index() % kTileWidth;
+    y0 = int64_t{down} * kTileHeight + gpu::thread_index() / kTileWidth * kTileRows;
+    y1 = x < width ? (y0 + kTileRows < height ? y0 + kTileRows : height) : y0;
+  }
+};
+
+// What a generated stage names as its sampler.
 struct Unsampled {
   struct Slot {};
   struct Room {};
@@ -184,23 +357,17 @@ template <class T>
 struct Resampled {
   using Slot = ResampleSlot;
   using Room = ResampleRoom;
+  using Reader = ResampleReader<T>;
   using Type = T;
   static constexpr bool kSamples = true;
-  template <int N>
-  static void sample(const Slot& s, const Room& room, int64_t y, int64_t x, int64_t c, T* out) {
-    resample_pixel<T, N>(s, room, y, x, c, out);
-  }
 };
 template <class T>
 struct Warped {
   using Slot = AffineSlot;
   using Room = AffineRoom;
+  using Reader = WarpReader<T>;
   using Type = T;
   static constexpr bool kSamples = true;
-  template <int N>
-  static void sample(const Slot& s, const Room& room, int64_t y, int64_t x, int64_t c, T* out) {
-    warp_pixel<T, N>(s, room, y, x, c, out);
-  }
 };
 
 }  // namespace stoker::stage

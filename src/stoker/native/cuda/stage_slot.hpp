@@ -11,12 +11,16 @@ namespace stoker::stage {
 
 constexpr int kAxes = 8;
 constexpr int kThreads = 256;     // of a block
-constexpr int kTileLanes = 1024;  // that a block computes
+constexpr int kTileLanes = 4096;  // that a block computes of a row without a sampler
+// A block computes tiles of a sampled row: kTileWidth by kTileHeight pixels, of which a thread does kTileRows in a column.
+constexpr int kTileWidth = 32;
+constexpr int kTileRows = 8;
+constexpr int kTileHeight = kThreads / kTileWidth * kTileRows;
 
 struct Slot {
   int64_t lanes;          // 0: nothing is to be done
   int32_t axes, unused;
-  int64_t extent[kAxes];  // innermost first; a sampled row's are x, y or, flat, channel, x, y
+  int64_t extent[kAxes];  // innermost first; a sampled row's are x, y and, of flat programs, the channels
 };
 
 struct Port {
@@ -46,6 +50,10 @@ struct ResampleSlot {
   // Of the image between two passes.
   int64_t between_height() const { return vertical_first ? vertical.out : end_row - first_row; }
   int64_t between_width() const { return vertical_first ? end_column - first_column : horizontal.out; }
+  // Three bytes get room for four, so that one access moves them.
+  int64_t between_pixel(int64_t element_bytes) const {
+    return element_bytes == 1 && source.channels == 3 ? 4 : element_bytes * source.channels;
+  }
 };
 
 enum class Walk : int64_t { Linear, Scale, Fixed, Steps };  // how an affine sampler finds its pixels; see warp.hpp
@@ -70,7 +78,7 @@ struct AffineRoom {
   uint64_t columns, rows;  // Scale: the source column and row, int32, per output column and row. Steps: per pixel
 };
 
-// One block's work: lanes [tile * kTileLanes, (tile + 1) * kTileLanes) of a row.
+// One block's work: lanes [tile * kTileLanes, (tile + 1) * kTileLanes) of a row, or a tile of pixels, row by row.
 struct Work {
   uint32_t row, tile;
 };
