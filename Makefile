@@ -24,7 +24,7 @@ export PIP_NO_INPUT := 1
 export DATA OUT
 
 SOURCES := pyproject.toml CMakeLists.txt README.md LICENSE \
-           $(shell find src -type f \( -name '*.py' -o -name '*.pyi' -o -name '*.typed' -o -name '*.[chi]pp' -o -name '*.cuh' \))
+           $(shell find src -type f \( -name '*.py' -o -name '*.pyi' -o -name '*.typed' -o -name '*.[chi]pp' -o -name '*.cuh' -o -path '*/cuda/std/*' \))
 
 .NOTPARALLEL:
 .DELETE_ON_ERROR:

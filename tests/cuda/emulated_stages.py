@@ -78,8 +78,8 @@ class Stage:
 def build(path: Path, library: Path) -> None:
     """Compile kernels for the CPU."""
     options = ["-std=c++20", "-O1", "-ffp-contract=off", "-w", "-shared", "-fPIC"]
-    folders = [f"-I{NATIVE}", f"-I{NATIVE}/cuda", f"-I{HERE}"]
-    command = ["g++", *options, *folders, '-DSTOKER_EMULATION="sequential.hpp"', str(path), "-o", str(library)]
+    folders = [f"-I{NATIVE}", f"-I{NATIVE}/cuda", f"-I{HERE}", f"-I{HERE.parent}/native"]
+    command = ["g++", *options, *folders, '-DSTOKER_EMULATION="emulated_launch.hpp"', str(path), "-o", str(library)]
     subprocess.run(command, check=True)
 
 
