@@ -145,7 +145,8 @@ struct Loaded {
   std::unique_ptr<DeviceBatch> batch;
 
   Loaded(Device& d, TestCase& from) : c(from) {
-    kernel = make_decode(c.head.adjust != 0, c.format(), d.functions, c.settings());
+    kernel = make_decode(c.head.adjust != 0, c.format(), d.functions, c.settings(),
+                                  static_cast<int>(c.head.scale_log2));
     batch = std::make_unique<DeviceBatch>(d, static_cast<int64_t>(c.rows.size()), kernel->slot_bytes());
     for (const TestRow& row : c.rows) {
       Homes h{0, 0, row.width * row.channels};

@@ -18,7 +18,7 @@ namespace stoker::jpeg::gpu {
 // As a file of cases has it, little endian; `rows` times RowCase and the file's bytes follow.
 struct BatchCase {
   uint32_t rows, format, adjust;
-  uint32_t unstuff_threads, entropy_threads, pixel_threads, min_bits, max_rounds, seed;
+  uint32_t unstuff_threads, entropy_threads, pixel_threads, min_bits, max_rounds, seed, scale_log2;
   uint64_t memory;
 };
 struct RowCase {

@@ -32,11 +32,13 @@ class Batch:
     max_rounds: int = 1000
     seed: int = 1
     memory: int = 1 << 30
+    scale_log2: int = 0
 
     def pack(self) -> bytes:
         head = struct.pack(
-            "<9I4xQ", len(self.rows), FORMATS.index(self.format), self.adjust, self.unstuff_threads,
-            self.entropy_threads, self.pixel_threads, self.min_bits, self.max_rounds, self.seed, self.memory,
+            "<10IQ", len(self.rows), FORMATS.index(self.format), self.adjust, self.unstuff_threads,
+            self.entropy_threads, self.pixel_threads, self.min_bits, self.max_rounds, self.seed, self.scale_log2,
+            self.memory,
         )  # fmt: skip
         rows = (struct.pack("<I4i", len(r.data), *(r.window or (0, 0, 0, 0))) + r.data for r in self.rows)
         return head + b"".join(rows)

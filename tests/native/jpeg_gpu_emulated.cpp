@@ -77,7 +77,8 @@ constexpr uint8_t kUntouched = 0xC3;
 
 bool run_case(TestCase& c) {
   emulation().random.seed(c.head.seed);
-  const auto kernel = make_decode(c.head.adjust != 0, c.format(), functions(), c.settings());
+  const auto kernel = make_decode(c.head.adjust != 0, c.format(), functions(), c.settings(),
+                                  static_cast<int>(c.head.scale_log2));
   std::vector<std::vector<uint8_t>> files(c.rows.size()), out(c.rows.size());
   std::vector<Homes> homes;
   for (size_t i = 0; i < c.rows.size(); ++i) {

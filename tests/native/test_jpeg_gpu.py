@@ -191,6 +191,7 @@ def test_what_is_left_to_the_cpu(run):
     }
     whole = (0, 0, 8, 8)
     assert run(Batch([Row(data, whole) for data in files.values()])) == [f"refused: {r}" for r in files]
+    assert run(Batch([Row(good, whole)], scale_log2=1)) == ["refused: a smaller scale"]
     outside = [(0, 0, 44, 61), (-1, 0, 5, 5), (40, 0, 5, 5)]
     assert run(Batch([Row(good, w) for w in outside])) == ["refused: a window that leaves the image"] * 3
     middle = (start + len(good)) // 2

@@ -99,7 +99,7 @@ void describe_tables(const Info& info, Row& row) {
 
 Row describe(const Info& info, const Window& window, Format format) {
   Row row = {};
-  const Picture picture(info, {window, format, 0, nullptr, 0});
+  const Picture picture(info, {window, format, 0, nullptr, 0, nullptr});
   for (int i = 0; i < info.components; ++i) {
     row.plane[i] = describe_plane(info, picture.plane[i], i);
     row.plane[i].first_block = row.blocks;
@@ -189,8 +189,8 @@ void move_by(Place& place, const Row& row, Address memory, Address coefficients)
 
 class Decode : public stoker::gpu::Kernel {
  public:
-  Decode(bool adjust, Format format, Functions functions, Settings settings)
-      : adjust_(adjust), format_(format), functions_(std::move(functions)), set_(settings) {}
+  Decode(bool adjust, Format format, Functions functions, Settings settings, int scale_log2)
+      : adjust_(adjust), format_(format), scale_(scale_log2), functions_(std::move(functions)), set_(settings) {}
 
   size_t slot_bytes() const override { return sizeof(Row); }
 
@@ -201,6 +201,7 @@ class Decode : public stoker::gpu::Kernel {
     Info info;
     if (!is_jpeg(file, data)) return refuse(c, "not a JPEG file");
     if (!parse(data, size, info)) return refuse(c, info.reason);
+    if (scale_) return refuse(c, "a smaller scale");
     if (const char* reason = size > kMaxFileBytes ? "larger than 256 MiB" : refusal(data, info))
       return refuse(c, reason);
     const View& out = *c.out[0];
@@ -317,6 +318,7 @@ class Decode : public stoker::gpu::Kernel {
 
   bool adjust_;
   Format format_;
+  int scale_;
   Functions functions_;
   Settings set_;
 };
@@ -336,8 +338,8 @@ const char* refusal(const uint8_t* data, const Info& info) {
 }
 
 std::shared_ptr<const stoker::gpu::Kernel> make_decode(bool adjust_orientation, Format format, Functions functions,
-                                                       Settings settings) {
-  return std::make_shared<Decode>(adjust_orientation, format, std::move(functions), settings);
+                                                       Settings settings, int scale_log2) {
+  return std::make_shared<Decode>(adjust_orientation, format, std::move(functions), settings, scale_log2);
 }
 
 }  // namespace stoker::jpeg::gpu

@@ -15,6 +15,9 @@ using namespace stoker::gpu;
 constexpr uint32_t kLookupBits = 10;
 constexpr uint32_t kLookupSize = 1u << kLookupBits;
 constexpr uint32_t kTables = 2 * kMaxPlanes;  // DC and AC of each pair
+// A file made so that it never synchronises costs a round per subsequence, one thread at work. All rounds together may
+// go over so many bits, about a second; a file of any size has some rounds.
+constexpr uint32_t kRoundBits = 1u << 24, kLeastRounds = 4;
 
 // Canonical code, for what the lookup leaves over.
 struct HuffmanCode {
@@ -427,7 +430,9 @@ STOKER_KERNEL STOKER_LAUNCH_BOUNDS(1024, 1)
     follow(shared, row, words, sequence.at(i), states, place.states, i, false);
   }
   block_barrier();
-  const bool in_step = synchronise(shared, row, sequence, states, static_cast<uint32_t>(max_rounds));
+  const uint32_t affordable = kLeastRounds + kRoundBits / bits;
+  const uint32_t rounds = max_rounds < affordable ? static_cast<uint32_t>(max_rounds) : affordable;
+  const bool in_step = synchronise(shared, row, sequence, states, rounds);
   const uint32_t needed_mcus = row.needed_rows * row.mcu_columns;
   const bool complete = in_step && count_blocks(shared, row, sequence, states, needed_mcus);
   if (!complete) {
