@@ -88,3 +88,44 @@ class Views(torch.utils.data.Dataset[Any]):
     def __getitem__(self, index: int) -> tuple[list[Any], int]:
         image = Image.open(self.files[index]).convert("RGB")
         return [self.transform(image) for _ in range(self.views)], index
+
+
+def second_generation(traindir: str, workers: int, backend: str = "pil") -> Any:
+    """The usual presets with transforms v2: Pillow images, or tensors from the start."""
+    from torchvision.transforms import v2
+
+    first = [v2.ToImage()] if backend == "tensor" else []
+    last = [] if backend == "tensor" else [v2.PILToTensor()]
+    transform = v2.Compose(
+        [
+            *first,
+            v2.RandomResizedCrop(48, antialias=True),
+            v2.RandomHorizontalFlip(0.5),
+            v2.TrivialAugmentWide(),
+            *last,
+            v2.ToDtype(torch.float32, scale=True),
+            v2.Normalize([0.485, 0.456, 0.406], [0.229, 0.224, 0.225]),
+            v2.RandomErasing(0.5),
+            v2.ToPureTensor(),
+        ]
+    )
+    dataset = Folder(traindir, transform)
+    return torch.utils.data.DataLoader(dataset, batch_size=4, shuffle=True, num_workers=workers)
+
+
+def erasing(traindir: str, workers: int) -> Any:
+    """A script that erases random windows and shifts colours."""
+    transform = transforms.Compose(
+        [
+            transforms.Resize(50),
+            transforms.CenterCrop(40),
+            transforms.ColorJitter(0.4, 0.4, 0.4, 0.1),
+            transforms.RandomEqualize(),
+            transforms.RandomAutocontrast(),
+            transforms.RandomAdjustSharpness(2.0),
+            transforms.ToTensor(),
+            transforms.Normalize([0.5] * 3, [0.25] * 3),
+            transforms.RandomErasing(p=0.7, value="random"),
+        ]
+    )
+    return torch.utils.data.DataLoader(Folder(traindir, transform), batch_size=4, shuffle=True, num_workers=workers)

@@ -32,9 +32,12 @@ def jpeg(gray: bool) -> bytes:
 FILES = {1: jpeg(True), 3: jpeg(False)}
 
 
+KINDS = ["crop", "resize", "transpose", "affine", "pad", "map", "mode", "contrast", "saturate", "sharpen", "lut", "hue"]
+
+
 def a_step(rng: random.Random, node: Node) -> Node:
     width, height = node.size
-    kind = rng.choice(["crop", "resize", "transpose", "affine", "pad", "map", "mode", "contrast", "saturate"])
+    kind = rng.choice(KINDS)
     if kind == "crop":
         x0, y0 = rng.randrange(width), rng.randrange(height)
         x1, y1 = rng.randint(x0 + 1, width), rng.randint(y0 + 1, height)
@@ -60,6 +63,12 @@ def a_step(rng: random.Random, node: Node) -> Node:
         return map_node(node, np.random.default_rng(rng.randrange(99)).integers(0, 256, (channels, 256), np.uint8))
     if kind == "mode":
         return node.then(recipe.LUMA, (), channels=1) if node.channels == 3 else node.then(recipe.SPREAD, channels=3)
+    if kind == "sharpen":
+        return node.then(recipe.SHARPEN, (rng.uniform(-1, 3),))
+    if kind == "lut":
+        return node.then(rng.choice([recipe.AUTOCONTRAST, recipe.EQUALIZE]))
+    if kind == "hue":
+        return node.then(recipe.HUE, (rng.randrange(256),)) if node.channels == 3 else node
     if kind == "contrast":
         return node.then(recipe.CONTRAST, (rng.uniform(-1, 3),))
     return node.then(recipe.SATURATE, (rng.uniform(-1, 3),)) if node.channels == 3 else node

@@ -22,6 +22,17 @@ from tests.takeover.conftest import exactly
 
 MEAN = torch.tensor([0.4, 0.5, 0.6]).view(3, 1, 1)
 NORMALIZE = transforms.Normalize([0.485, 0.456, 0.406], [0.229, 0.224, 0.225])
+
+
+def seeded() -> torch.Generator:
+    return torch.Generator().manual_seed(1)
+
+
+def erased(x: Any, rows: slice, value: Any) -> Any:
+    x[:, rows, 2:7] = value
+    return x
+
+
 RECORDED: dict[str, Callable[[Any], Any]] = {
     "as it is": lambda x: x,
     "normalize": NORMALIZE,
@@ -39,6 +50,8 @@ RECORDED: dict[str, Callable[[Any], Any]] = {
     "clone": lambda x: x.clone().neg(),
     "contiguous": lambda x: x.contiguous(),
     "stack": lambda x: torch.stack([x, x * 2]),
+    "erase": lambda x: transforms.functional.erase(x, 2, 3, 5, 6, torch.rand(3, 5, 6, generator=seeded())),
+    "erase twice": lambda x: erased(erased(x, slice(0, 9), 0.5), slice(4, 30), torch.ones(3, 1, 1)),
     "stack of stacks": lambda x: torch.stack([torch.stack([x, x]), torch.stack([x, x])]).sub(MEAN),
 }
 OTHERWISE: dict[str, Callable[[Any], Any]] = {
@@ -48,8 +61,9 @@ OTHERWISE: dict[str, Callable[[Any], Any]] = {
     "matmul": lambda x: x @ torch.ones(x.shape[2], 3),
     "other image": lambda x: x + torch.rand(x.shape, generator=torch.Generator().manual_seed(1)),
     "rows differ": lambda x: x * torch.arange(x.shape[1]).view(-1, 1),
-    "erase": lambda x: transforms.functional.erase(x, 2, 3, 5, 6, torch.zeros(3, 1, 1)),
+    "erase and go on": lambda x: transforms.functional.erase(x, 2, 3, 5, 6, torch.zeros(3, 1, 1)) * 2,
     "set item": lambda x: (x.__setitem__((0, 0), 7.0), x * 2)[1],
+    "set by a mask": lambda x: (x.__setitem__(torch.arange(3) > 1, 7.0), x)[1],
     "reversed operand": lambda x: torch.ones(3, 1, 1) - x,
     "cat": lambda x: torch.cat([x, x]),
     "permute": lambda x: x.permute(1, 2, 0).contiguous(),
@@ -112,6 +126,28 @@ def test_a_change_is_seen_through_every_name(photo: Path, taken_over: None) -> N
     y[0] = 0  # makes it real
     x.add_(1)
     assert float(y[0].max()) == 1
+
+
+def test_torchvisions_images(photo: Path) -> None:
+    from torchvision import tv_tensors
+    from torchvision.transforms import v2
+
+    expected = v2.ToImage()(image_of(photo))
+    with stoker.torchvision.enabled():
+        x = v2.ToImage()(image_of(photo))
+        assert isinstance(x, LazyTensor) and isinstance(x, tv_tensors.Image)
+        y = v2.ToDtype(torch.float32, scale=True)(x)
+        assert isinstance(y, tv_tensors.Image) and isinstance(y, LazyTensor) and y._real is None
+        assert type(v2.functional.resize(x, [5, 6])) is tv_tensors.Image
+        assert isinstance(x + 1, torch.Tensor) and not isinstance(x + 1, tv_tensors.Image)
+        assert isinstance(x.clone(), tv_tensors.Image)
+        assert torch.equal(v2.functional.to_pure_tensor(x) if hasattr(v2.functional, "to_pure_tensor") else x, expected)
+
+
+def test_a_window_that_does_not_fit_is_refused_as_it_was(photo: Path, taken_over: None) -> None:
+    x = transforms.ToTensor()(image_of(photo))
+    with pytest.raises(RuntimeError, match="expand"):
+        x[:, 0:4, 0:5] = torch.zeros(3, 9, 9)
 
 
 def test_the_default_type_is_followed(photo: Path) -> None:

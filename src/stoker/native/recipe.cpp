@@ -45,14 +45,6 @@ uint8_t byte(double x) {
   return static_cast<uint8_t>(n);
 }
 
-// Pillow's blend of one value, in its arithmetic: float, truncating.
-uint8_t blend(int from, int to, float factor) {
-  const float value = static_cast<float>(from) + factor * static_cast<float>(to - from);
-  if (factor >= 0 && factor <= 1) return static_cast<uint8_t>(value);
-  if (value <= 0) return 0;
-  return value >= 255 ? 255 : static_cast<uint8_t>(value);
-}
-
 uint8_t luma(const uint8_t* p, int64_t stride) {
   return static_cast<uint8_t>((p[0] * 19595 + p[stride] * 38470 + p[2 * stride] * 7471 + 0x8000) >> 16);
 }
@@ -108,6 +100,10 @@ class Maker {
       case Op::Spread: return spread(source);
       case Op::Contrast: return contrast(source, static_cast<float>(p[0]));
       case Op::Saturate: return saturate(source, static_cast<float>(p[0]));
+      case Op::Hue: return hue(source, byte(p[0]));
+      case Op::Autocontrast: return by_histogram(source, autocontrast_table);
+      case Op::Equalize: return by_histogram(source, equalize_table);
+      case Op::Sharpen: return sharpen(source, static_cast<float>(p[0]));
       case Op::Store: return put(source, p);
       default: throw Bad{"an unknown step"};
     }
@@ -278,6 +274,53 @@ class Maker {
       const uint8_t gray = luma(from, v.stride[2]);
       for (int64_t c = 0; c < 3; ++c) to[c] = blend(gray, from[c * v.stride[2]], factor);
     });
+  }
+
+  void hue(const View& v, uint8_t shift) {
+    if (v.shape[2] != 3) throw Bad{"a hue of other than three channels"};
+    const View out = fresh(v.shape[0], v.shape[1], 3);
+    each(v, out, [&](const uint8_t* from, uint8_t* to) {
+      const uint8_t rgb[3] = {from[0], from[v.stride[2]], from[2 * v.stride[2]]};
+      uint8_t hsv[3];
+      hsv_of_rgb(rgb, hsv);
+      hsv[0] = static_cast<uint8_t>(hsv[0] + shift);
+      rgb_of_hsv(hsv, to);
+    });
+  }
+
+  void by_histogram(const View& v, void (*table_of)(const int64_t*, uint8_t*)) {
+    uint8_t values[3 * 256];
+    for (int64_t c = 0; c < v.shape[2]; ++c) {
+      int64_t histogram[256] = {};
+      each(v, v, [&](const uint8_t* from, uint8_t*) { ++histogram[from[c * v.stride[2]]]; });
+      table_of(histogram, values + 256 * c);
+    }
+    mapped(v, values, 256);
+  }
+
+  // Blended with itself smoothed by (1 1 1, 1 5 1, 1 1 1) / 13; the outermost pixels are not smoothed.
+  void sharpen(const View& v, float factor) {
+    const View out = fresh(v.shape[0], v.shape[1], v.shape[2]);
+    const float edge = 1.0f / 13.0f, middle = 5.0f / 13.0f;
+    const int64_t down = v.stride[0], right = v.stride[1];
+    for (int64_t y = 0; y < v.shape[0]; ++y)
+      for (int64_t x = 0; x < v.shape[1]; ++x)
+        for (int64_t c = 0; c < v.shape[2]; ++c) {
+          const uint8_t* p = v.data + y * down + x * right + c * v.stride[2];
+          int smooth = *p;
+          if (y > 0 && x > 0 && y + 1 < v.shape[0] && x + 1 < v.shape[1]) {
+            const auto row = [&](const uint8_t* q, float m) {
+              return static_cast<float>(q[-right]) * edge + static_cast<float>(q[0]) * m +
+                     static_cast<float>(q[right]) * edge;
+            };
+            float sum = 0.5f;
+            sum += row(p + down, edge);
+            sum += row(p, middle);
+            sum += row(p - down, edge);
+            smooth = sum <= 0 ? 0 : sum >= 255 ? 255 : static_cast<int>(sum);
+          }
+          out.data[y * out.stride[0] + x * out.stride[1] + c] = blend(smooth, *p, factor);
+        }
   }
 
   void put(const View& v, const double* p) {

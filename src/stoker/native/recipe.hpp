@@ -34,6 +34,10 @@ namespace stoker::recipe {
   X(Spread, 0)     /* one channel to three */                                                               \
   X(Contrast, 1)   /* factor; Pillow's ImageEnhance.Contrast */                                             \
   X(Saturate, 1)   /* factor; Pillow's ImageEnhance.Color */                                                \
+  X(Hue, 1)        /* what is added to the hue, 0 to 255, around */                                         \
+  X(Autocontrast, 0) /* Pillow's ImageOps.autocontrast, without cutoff */                                   \
+  X(Equalize, 0)   /* Pillow's ImageOps.equalize */                                                         \
+  X(Sharpen, 1)    /* factor; Pillow's ImageEnhance.Sharpness */                                            \
   X(Store, 3)      /* output, first byte, table or -1: [C,H,W] of the output's type */
 
 enum class Op : int32_t {
@@ -42,6 +46,17 @@ enum class Op : int32_t {
 #undef STOKER_RECIPE_NAME
   kCount
 };
+
+// Pillow's HSV of one pixel, and back, in its arithmetic (float and double as there).
+void hsv_of_rgb(const uint8_t rgb[3], uint8_t hsv[3]);
+void rgb_of_hsv(const uint8_t hsv[3], uint8_t rgb[3]);
+
+// Pillow's tables of 256 values for ImageOps.autocontrast and equalize of one channel's histogram.
+void autocontrast_table(const int64_t histogram[256], uint8_t table[256]);
+void equalize_table(const int64_t histogram[256], uint8_t table[256]);
+
+// Pillow's blend of one value: float, truncating.
+uint8_t blend(int from, int to, float factor);
 
 struct Source {
   const uint8_t* data;

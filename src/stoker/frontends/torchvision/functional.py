@@ -12,7 +12,8 @@ from PIL import Image, ImageEnhance
 
 from . import recipe
 from .image import _Recording, color_of, map_node, pad_node
-from .tensor import LazyTensor, first_table, image_tensor, is_lazy, map_rows, mapped
+from .images import lazy_image_class
+from .tensor import LazyRow, LazyTensor, first_table, image_tensor, is_lazy, map_rows, mapped
 
 
 def _node(image: Any) -> Any:
@@ -50,6 +51,21 @@ def normalize(original: Callable[..., Any], tensor: Any, mean: Any, std: Any, in
     return tensor
 
 
+def to_image(original: Callable[[Any], Any], inpt: Any) -> Any:
+    """v2's ``to_image``: one of torchvision's image tensors."""
+    node = _node(inpt)
+    if node is None:
+        return original(inpt)
+    return lazy_image_class()([LazyRow(node, first_table(node.channels))], ())
+
+
+def wrap(original: Callable[..., Any], wrappee: Any, *, like: Any, **kwargs: Any) -> Any:
+    """``tv_tensors.wrap``: like a lazy image is like the image that it stands for."""
+    if isinstance(like, lazy_image_class()):
+        return wrappee.as_subclass(like.stands_for)
+    return original(wrappee, like=like, **kwargs)
+
+
 def call_to_tensor(original: Callable[..., Any], self: Any, pic: Any) -> Any:
     """``ToTensor.__call__``."""
     return original(self, pic) if _node(pic) is None else to_tensor(lambda x: original(self, x), pic)
@@ -66,6 +82,29 @@ def to_grayscale(original: Callable[..., Any], img: Any, num_output_channels: in
         return original(img, num_output_channels)
     gray = img.convert("L")
     return gray if num_output_channels == 1 else gray.convert("RGB")
+
+
+def adjust_hue(original: Callable[..., Any], img: Any, hue_factor: float) -> Any:
+    """torchvision's ``adjust_hue`` of a Pillow image."""
+    node = _node(img)
+    if node is None or node.channels != 3 or not -0.5 <= hue_factor <= 0.5:
+        return original(img, hue_factor)
+    shift = int(np.int32(hue_factor * 255).astype(np.uint8))
+    turned = img._record(node.then(recipe.HUE, (shift,)))
+    turned.info = {}
+    return turned
+
+
+def autocontrast(original: Callable[..., Any], image: Any, *args: Any, **kwargs: Any) -> Any:
+    """``ImageOps.autocontrast`` with its defaults."""
+    node = None if args or kwargs else _node(image)
+    return original(image, *args, **kwargs) if node is None else image._record(node.then(recipe.AUTOCONTRAST))
+
+
+def equalize(original: Callable[..., Any], image: Any, *args: Any, **kwargs: Any) -> Any:
+    """``ImageOps.equalize`` without a mask."""
+    node = None if args or kwargs else _node(image)
+    return original(image, *args, **kwargs) if node is None else image._record(node.then(recipe.EQUALIZE))
 
 
 def expand(original: Callable[..., Any], image: Any, border: Any = 0, fill: Any = 0) -> Any:
@@ -106,7 +145,7 @@ def enhancer(base: type) -> type:
             if node is None:
                 return super().enhance(factor)
             enhanced = self.image._record(record(node, float(factor)))
-            if base.__name__ != "Color":  # blended into a new image, which knows nothing of the file
+            if base.__name__ in ("Brightness", "Contrast"):  # blended into a new image, which knows nothing of the file
                 enhanced.info = {}
             return enhanced
 
@@ -128,8 +167,13 @@ def _color(node: recipe.Node, factor: float) -> recipe.Node:
     return node.then(recipe.SATURATE, (factor,)) if node.channels > 1 else node
 
 
+def _sharpness(node: recipe.Node, factor: float) -> recipe.Node:
+    return node.then(recipe.SHARPEN, (factor,))
+
+
 ENHANCERS: dict[str, Callable[[recipe.Node, float], recipe.Node]] = {
     "Brightness": _brightness,
     "Contrast": _contrast,
     "Color": _color,
+    "Sharpness": _sharpness,
 }

@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from multiprocessing.reduction import ForkingPickler
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch._utils import ExceptionWrapper
@@ -23,8 +23,8 @@ from torch.utils.data import _utils
 from torch.utils.data.dataloader import DataLoader
 
 from ...native import _native
-from . import counts, retry
-from .tensor import LazyTensor, Making, join, real
+from . import counts, recipe, retry
+from .tensor import LazyRow, LazyTensor, Making, join, real
 
 _AHEAD = 2  # batches that are made or ready before they are asked for
 _LOOK_S = 0.2  # how often a waiting thread looks whether it should end
@@ -52,7 +52,7 @@ def _shared(data: Any) -> Any:
     """In a worker: put the files of a batch into one piece of shared memory."""
     if torch.utils.data.get_worker_info() is None:
         return data
-    nodes = [node for lazy in find(data) for node, _ in lazy._rows]
+    nodes = [row.node for lazy in find(data) for row in lazy._rows]
     own = list({id(n.source): n.source for n in nodes if not n.source.shared}.values())
     if own:
         size = sum(source.data.size for source in own)
@@ -76,11 +76,40 @@ def reduce_lazy(tensor: LazyTensor) -> tuple[Any, ...]:
     """How a lazy tensor travels to another process: as recipes."""
     if tensor._real is not None:
         return ForkingPickler._extra_reducers[torch.Tensor](tensor._real)  # type: ignore[attr-defined, no-any-return]
-    return _rebuild, (tensor._rows, tuple(tensor.shape[:-3]))
+    return _rebuild, (_portable(tensor._rows), tuple(tensor.shape[:-3]))
 
 
-def _rebuild(rows: Any, lead: tuple[int, ...]) -> LazyTensor:
+def _portable(rows: list[LazyRow]) -> list[LazyRow]:
+    """Values of patches as arrays: each tensor would travel in a shared memory file of its own."""
+    if not any(row.patches for row in rows):
+        return rows
+    packed = []
+    for row in rows:
+        patches = tuple((i, _packed(v) if isinstance(v, torch.Tensor) else v) for i, v in row.patches)
+        packed.append(row._replace(patches=patches))
+    return packed
+
+
+class _Packed(NamedTuple):
+    data: Any
+    dtype: torch.dtype
+    shape: tuple[int, ...]
+
+
+def _packed(value: torch.Tensor) -> _Packed:
+    return _Packed(value.reshape(-1).view(torch.uint8).numpy(), value.dtype, tuple(value.shape))
+
+
+def _rebuild(rows: list[LazyRow], lead: tuple[int, ...]) -> LazyTensor:
+    for at, row in enumerate(rows):
+        if row.patches:
+            patches = tuple((i, _unpacked(v) if isinstance(v, _Packed) else v) for i, v in row.patches)
+            rows[at] = row._replace(patches=patches)
     return LazyTensor(rows, lead)
+
+
+def _unpacked(value: _Packed) -> torch.Tensor:
+    return torch.from_numpy(value.data.copy()).view(value.dtype).view(value.shape)
 
 
 class Activation:
@@ -301,7 +330,7 @@ def delivered(data: Any, maker: Maker, iterator: Any) -> Any:
 
 def _again(data: Any, iterator: Any) -> Any:
     """Fetch a batch anew, in this process, from the random state of its start."""
-    origin = next(node.source.origin for lazy in find(data) for node, _ in lazy._rows)
+    origin = next(row.node.source.origin for lazy in find(data) for row in lazy._rows if row.node.op != recipe.RAW)
     if origin is None or iterator._dataset_kind != 0:
         raise  # what the caller is handling: a stream cannot be read again
     counts.add(counts.RETRIED)

@@ -19,7 +19,8 @@ _OPS = {name: number for number, (name, _) in enumerate(_native.recipe.OPS)}
 DECODE, CROP, RESIZE, TRANSPOSE, AFFINE = (_OPS[n] for n in ("Decode", "Crop", "Resize", "Transpose", "Affine"))
 PAD, MAP, LUMA, SPREAD = (_OPS[n] for n in ("Pad", "Map", "Luma", "Spread"))
 RAW = -1  # no step of native code: the source's bytes are the values themselves, of an image that was not recorded
-CONTRAST, SATURATE, STORE = (_OPS[n] for n in ("Contrast", "Saturate", "Store"))
+CONTRAST, SATURATE, SHARPEN, STORE = (_OPS[n] for n in ("Contrast", "Saturate", "Sharpen", "Store"))
+HUE, AUTOCONTRAST, EQUALIZE = (_OPS[n] for n in ("Hue", "Autocontrast", "Equalize"))
 
 Bytes = npt.NDArray[np.uint8]
 Size = tuple[int, int]  # (width, height), as Pillow's

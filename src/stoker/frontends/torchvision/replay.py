@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from PIL import Image, ImageEnhance
+from PIL import Image, ImageEnhance, ImageOps
 from PIL.JpegImagePlugin import JpegImageFile
 
 from . import recipe
@@ -55,6 +55,12 @@ def _pad(image: Image.Image, p: tuple[Any, ...], node: Node) -> Image.Image:
     return framed
 
 
+def _hue(image: Image.Image, p: tuple[Any, ...], node: Node) -> Image.Image:
+    hue, saturation, value = image.convert("HSV").split()
+    turned = Image.fromarray(np.asarray(hue) + np.uint8(p[0]))
+    return Image.merge("HSV", (turned, saturation, value)).convert("RGB")
+
+
 def _map(image: Image.Image, p: tuple[Any, ...], node: Node) -> Image.Image:
     values = np.resize(p[0], 256 * node.channels)
     return image.point(values.tolist())
@@ -70,5 +76,9 @@ _STEPS: dict[int, Callable[[Image.Image, tuple[Any, ...], Node], Image.Image]] =
     recipe.LUMA: lambda image, p, node: image.convert("L"),
     recipe.SPREAD: lambda image, p, node: image.convert("RGB"),
     recipe.CONTRAST: lambda image, p, node: ImageEnhance.Contrast(image).enhance(p[0]),
+    recipe.HUE: _hue,
+    recipe.AUTOCONTRAST: lambda image, p, node: ImageOps.autocontrast(image),
+    recipe.EQUALIZE: lambda image, p, node: ImageOps.equalize(image),
+    recipe.SHARPEN: lambda image, p, node: ImageEnhance.Sharpness(image).enhance(p[0]),
     recipe.SATURATE: lambda image, p, node: ImageEnhance.Color(image).enhance(p[0]),
 }

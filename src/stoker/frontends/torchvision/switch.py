@@ -16,7 +16,8 @@ from torch.utils.data.dataloader import DataLoader
 
 from ...contract.errors import UnsupportedError
 from . import counts, functional, image, loader, retry
-from .tensor import LazyTensor
+from .images import lazy_image_class
+from .tensor import IMAGES, LazyTensor
 
 _undo: list[Callable[[], None]] = []
 
@@ -59,28 +60,59 @@ def enable_here() -> None:
         (transforms.ToTensor, "__call__", functional.call_to_tensor),
         (transforms.PILToTensor, "__call__", functional.call_pil_to_tensor),
         (v1.F_pil, "to_grayscale", functional.to_grayscale),
+        (v1.F_pil, "adjust_hue", functional.adjust_hue),
         (ImageOps, "expand", functional.expand),
+        (ImageOps, "autocontrast", functional.autocontrast),
+        (ImageOps, "equalize", functional.equalize),
         (_utils.fetch._MapDatasetFetcher, "fetch", loader.fetch),
         (DataLoader, "_get_iterator", loader.get_iterator),
     ):
         _replace(owner, name, function)
+    _take_over_v2()
     for name in functional.ENHANCERS:
         _put(ImageEnhance, name, functional.enhancer(vars(ImageEnhance)[name]))
     _take_over_collation()
     ForkingPickler.register(LazyTensor, loader.reduce_lazy)
 
 
+def _take_over_v2() -> None:
+    """The second generation of transforms, where torchvision has it."""
+    try:
+        import torchvision.transforms.v2.functional as v2
+        from torchvision import tv_tensors
+        from torchvision.transforms.v2.functional import _type_conversion
+        from torchvision.transforms.v2.functional import _utils as _utils_v2
+    except ImportError:
+        return
+    lazy = lazy_image_class()
+    for owner in (v2, _type_conversion):
+        _replace(owner, "pil_to_tensor", functional.pil_to_tensor)
+        _replace(owner, "to_image", functional.to_image)
+    _replace(tv_tensors, "wrap", functional.wrap)
+    kernels = getattr(_utils_v2, "_KERNEL_REGISTRY", {}).get(v2.adjust_hue, {})
+    if Image.Image in kernels:  # which holds the function itself, as it was when it was registered
+        kernels[image._Recording] = functools.partial(functional.adjust_hue, kernels[Image.Image])
+        _undo.append(lambda: kernels.pop(image._Recording, None) and None)
+    ForkingPickler.register(lazy, loader.reduce_lazy)
+
+
 def _take_over_collation() -> None:
     known = _utils.collate.default_collate_fn_map
     original = known[torch.Tensor]
     # Exact types: a batch may begin with a plain tensor or with a lazy one.
-    known[torch.Tensor] = known[LazyTensor] = functools.partial(loader.collate, original)
+    for kind in (torch.Tensor, *_lazy_kinds()):
+        known[kind] = functools.partial(loader.collate, original)
 
     def undo() -> None:
         known[torch.Tensor] = original
-        del known[LazyTensor]
+        for kind in _lazy_kinds():
+            del known[kind]
 
     _undo.append(undo)
+
+
+def _lazy_kinds() -> list[Any]:
+    return [LazyTensor, *(kind for kind in IMAGES if issubclass(kind, LazyTensor))]
 
 
 def _replace(owner: Any, name: str, function: Callable[..., Any]) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -90,18 +90,26 @@ def _is_constant(x: Any, channels: int) -> bool:
     return shape[1:] == (1, 1) and shape[0] in (1, channels)
 
 
+class LazyRow(NamedTuple):
+    """One image of a lazy tensor: what it is, what its values become, and what is set in it at last."""
+
+    node: Node
+    table: Table
+    patches: tuple[tuple[Any, Any], ...] = ()  # (index, value), in order
+
+
 class LazyTensor(torch.Tensor):
     """Images that are not made yet, ``(..., channels, height, width)``; torch's tensor in all that can be asked of it.
 
-    ``_rows`` are the images in order (node and table), ``_real`` the tensor once it has been made.
+    ``_rows`` are the images in order, ``_real`` the tensor once it has been made.
     """
 
-    _rows: list[tuple[Node, Table]]
+    _rows: list[LazyRow]
     _real: torch.Tensor | None
 
     @staticmethod
-    def __new__(cls, rows: list[tuple[Node, Table]], lead: tuple[int, ...]) -> LazyTensor:
-        node, table = rows[0]
+    def __new__(cls, rows: list[LazyRow], lead: tuple[int, ...]) -> LazyTensor:
+        node, table, _ = rows[0]
         shape = (*lead, node.channels, node.size[1], node.size[0])
         self: LazyTensor = torch.Tensor._make_wrapper_subclass(cls, shape, dtype=table.values.dtype)
         self._rows = rows
@@ -128,6 +136,17 @@ class LazyTensor(torch.Tensor):
         """What comes here went around ``__torch_function__`` (a C++ extension): the tensors are made real."""
         return _as_real(func, args, kwargs or {})
 
+    def _as_made(self) -> torch.Tensor:
+        """The tensor as an operation that is not recorded gets it."""
+        return real(self)
+
+    def as_subclass(self, cls: Any) -> Any:
+        """As torch's; between tensors and torchvision's images it is recorded."""
+        lazy = LazyTensor if cls is torch.Tensor else IMAGES.get(cls)
+        if self._real is not None or lazy is None:
+            return real(self).as_subclass(cls)
+        return lazy(self._rows, _lead(self))
+
     def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
         return repr(real(self))
 
@@ -144,7 +163,7 @@ def _as_real(func: Any, args: Any, kwargs: Any) -> Any:
 
 def _made(x: Any) -> Any:
     if isinstance(x, LazyTensor):
-        return real(x)
+        return x._as_made()
     if type(x) in (list, tuple):
         return type(x)(_made(y) for y in x)
     return x
@@ -152,7 +171,7 @@ def _made(x: Any) -> Any:
 
 def image_tensor(node: Node, table: Table | None = None) -> LazyTensor:
     """One image as ``(channels, height, width)``; uint8 without a table."""
-    return LazyTensor([(node, table or first_table(node.channels))], ())
+    return LazyTensor([LazyRow(node, table or first_table(node.channels))], ())
 
 
 # ---- what is recorded ----
@@ -177,7 +196,7 @@ def _in_place(func: Any, args: Any, kwargs: Any) -> Any:
     return x
 
 
-def _map_rows(x: LazyTensor, func: Any, args: Any, kwargs: Any) -> list[tuple[Node, Table]] | None:
+def _map_rows(x: LazyTensor, func: Any, args: Any, kwargs: Any) -> list[LazyRow] | None:
     channels = x._rows[0][0].channels
     if not all(_is_constant(c, channels) for c in (*args, *kwargs.values())):
         return None
@@ -185,14 +204,14 @@ def _map_rows(x: LazyTensor, func: Any, args: Any, kwargs: Any) -> list[tuple[No
     return map_rows(x, key, lambda values: func(values, *args, **kwargs))
 
 
-def map_rows(x: LazyTensor, key: Any, function: Callable[[torch.Tensor], Any]) -> list[tuple[Node, Table]] | None:
+def map_rows(x: LazyTensor, key: Any, function: Callable[[torch.Tensor], Any]) -> list[LazyRow] | None:
     """The images of ``x``, their tables mapped; None if that cannot be recorded."""
     rows = []
-    for node, table in x._rows:
-        after = None if node.op == recipe.RAW else mapped(table, key, function)
+    for node, table, patches in x._rows:
+        after = None if patches or node.op == recipe.RAW else mapped(table, key, function)
         if after is None:
             return None
-        rows.append((node, after))
+        rows.append(LazyRow(node, after))
     return rows
 
 
@@ -210,7 +229,32 @@ def _clone(func: Any, args: Any, kwargs: Any) -> Any:
     x = args[0]
     if not isinstance(x, LazyTensor) or x._real is not None or len(args) > 1 or kwargs:
         return NotImplemented
-    return LazyTensor(x._rows, _lead(x))
+    return type(x)(x._rows, _lead(x))
+
+
+def _set_item(func: Any, args: Any, kwargs: Any) -> Any:
+    """A window that is set to a value, as erasing does."""
+    x, index, value = args
+    if not isinstance(x, LazyTensor) or x._real is not None or len(x._rows) != 1 or _lead(x):
+        return NotImplemented
+    parts = index if isinstance(index, tuple) else (index,)
+    window = all(p is Ellipsis or (isinstance(p, slice) and _is_plain_slice(p)) for p in parts)
+    if not window or not (isinstance(value, (int, float)) or (type(value) is torch.Tensor and not value.requires_grad)):
+        return NotImplemented
+    room = torch.empty((), dtype=x.dtype).expand(tuple(x.shape))[index]  # raises what torch raises
+    if isinstance(value, torch.Tensor):
+        value = value.detach().to(x.dtype).expand(room.shape).contiguous()
+    row = x._rows[0]
+    x._rows = [row._replace(patches=(*row.patches, (index, value)))]
+    return None
+
+
+def _is_plain_slice(part: slice) -> bool:
+    return all(x is None or type(x) is int for x in (part.start, part.stop, part.step))
+
+
+# Lazy classes of torchvision's images, by what they stand for and by themselves; see `images.py`.
+IMAGES: dict[Any, Any] = {}
 
 
 def _to(func: Any, args: Any, kwargs: Any) -> Any:
@@ -218,7 +262,10 @@ def _to(func: Any, args: Any, kwargs: Any) -> Any:
     dtype = args[1] if len(args) == 2 else kwargs.get("dtype")
     if set(kwargs) - {"dtype"} or len(args) + len(kwargs) != 2 or not isinstance(dtype, torch.dtype):
         return NotImplemented
-    return x if dtype == x.dtype and x._real is None else _pointwise(torch.Tensor.to, (x, dtype), {})
+    if dtype == x.dtype and x._real is None:
+        return x
+    result = _pointwise(torch.Tensor.to, (x, dtype), {})
+    return result if result is NotImplemented else type(x)(result._rows, _lead(x))
 
 
 def _stack(func: Any, args: Any, kwargs: Any) -> Any:
@@ -237,7 +284,7 @@ def join(tensors: Any) -> LazyTensor | None:
     first = next((t for t in tensors if is_lazy(t)), None)
     if first is None:
         return None
-    rows: list[tuple[Node, Table]] = []
+    rows: list[LazyRow] = []
     for tensor in tensors:
         if not isinstance(tensor, torch.Tensor) or tensor.shape != first.shape or tensor.dtype != first.dtype:
             return None
@@ -250,13 +297,14 @@ def join(tensors: Any) -> LazyTensor | None:
     return LazyTensor(rows, (len(tensors), *_lead(first)))
 
 
-def _raw_rows(tensor: torch.Tensor, like: tuple[Node, Table]) -> list[tuple[Node, Table]]:
-    node, table = like
+def _raw_rows(tensor: torch.Tensor, like: LazyRow) -> list[LazyRow]:
+    node, table, _ = like
     images = tensor.detach().reshape(-1, node.channels * node.size[0] * node.size[1])
     if not images.is_contiguous() or tensor.numel() == 0:
         images = images.contiguous()
     # The values are needed later, and a script may use its tensor's memory again.
-    return [(Node.raw(row.clone().view(torch.uint8).numpy(), node.size, node.channels), table) for row in images]
+    values = (row.clone().view(torch.uint8).numpy() for row in images)
+    return [LazyRow(Node.raw(data, node.size, node.channels), table) for data in values]
 
 
 def _lead(x: LazyTensor) -> tuple[int, ...]:
@@ -286,6 +334,7 @@ _RECORDED: dict[Any, Callable[[Any, Any, Any], Any]] = {
     **dict.fromkeys(_functions(_T, "contiguous cpu"), _same),
     **dict.fromkeys([_T.clone, torch.clone], _clone),
     _T.to: _to,
+    _T.__setitem__: _set_item,
     torch.stack: _stack,
 }
 
@@ -315,7 +364,7 @@ class Making:
         for at, tensor in enumerate(self.tensors):
             size = tensor.element_size() * math.prod(tensor._rows[0][0].size) * tensor._rows[0][0].channels
             self._memory.append(_memory(size * len(tensor._rows), blocks))
-            for i, (node, table) in enumerate(tensor._rows):
+            for i, (node, table, _) in enumerate(tensor._rows):
                 rows.append(Row(node, None if table is _first.get(node.channels) else table, at, i * size))
         self._packed = recipe.pack(rows, [m.numpy() for m in self._memory], lambda table: table.memory())
         self.order = self._packed.order
@@ -347,7 +396,11 @@ class Making:
             raise retry.Damaged(str(failed)) from failed
         for tensor, memory in zip(self.tensors, self._memory, strict=True):
             tensor._real = memory.view(tensor.dtype).view(tensor.shape)
-            counts.add(counts.MADE, sum(node.op != recipe.RAW for node, _ in tensor._rows))
+            images = tensor._real.view(-1, *tensor.shape[-3:])
+            for at, row in enumerate(tensor._rows):
+                for index, value in row.patches:
+                    images[at][index] = value
+            counts.add(counts.MADE, sum(row.node.op != recipe.RAW for row in tensor._rows))
 
     def _replay(self, row: Row) -> None:
         array = np.asarray(replay(row.node))

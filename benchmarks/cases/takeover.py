@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A torchvision script as it is, against the same script with `stoker.torchvision` switched on."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from benchmarks.case import IMAGES_PER_S, MIB, Bar, Case, Contender, Loop, Sample
+from benchmarks.data import Data
+from benchmarks.torchvision_peer import declare_operators
+
+ORDER = 15
+BATCH = 256
+EPOCH = 5120  # files of an epoch, at least: what a loader does at an epoch's ends is inside of the timing, seldom
+CORES = 2
+_BATCHES_FOR_MEMORY = 12
+
+
+def make_loader(data: Data, *, taken_over: bool, workers: int) -> Any:
+    """The usual ImageNet script, word for word but for the folder: its list of files is repeated to an epoch."""
+    import torch
+
+    declared = declare_operators(torch)
+    import torchvision.datasets as datasets
+    import torchvision.transforms as transforms
+
+    if taken_over:
+        import stoker.torchvision
+
+        stoker.torchvision.enable()
+    torch.set_num_threads(1)
+    normalize = transforms.Normalize(mean=[0.485, 0.456, 0.406], std=[0.229, 0.224, 0.225])
+    transform = transforms.Compose(
+        [transforms.RandomResizedCrop(224), transforms.RandomHorizontalFlip(), transforms.ToTensor(), normalize]
+    )
+    dataset = datasets.ImageFolder(class_folders(data), transform)
+    dataset.samples *= -(-EPOCH // len(dataset.samples))
+    dataset.declared = declared
+    return torch.utils.data.DataLoader(dataset, batch_size=BATCH, shuffle=True, num_workers=workers)
+
+
+def class_folders(data: Data) -> str:
+    """The data as `ImageFolder` wants them: as they are, or one class that links to a flat folder."""
+    root = Path(data.root).resolve()
+    if any(entry.is_dir() for entry in root.iterdir()):
+        return str(root)
+    folder = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    os.symlink(root, os.path.join(folder, "all"))
+    return folder
+
+
+def run_script(data: Data, *, taken_over: bool, workers: int) -> Loop:
+    """Take batches, epoch after epoch."""
+    loader = make_loader(data, taken_over=taken_over, workers=workers)
+
+    def batches() -> Iterator[Any]:
+        while True:
+            yield from loader
+
+    stream = batches()
+
+    def step() -> tuple[int, float]:
+        images, labels = next(stream)
+        return len(labels), float(images.reshape(-1)[::509].sum()) + float(labels.sum())
+
+    return Loop(step, warm=2 * workers + 1)
+
+
+def measure_memory(data: Data, *, taken_over: bool, workers: int) -> Sample:
+    """The most memory of all processes together, in MiB, while a training loop runs."""
+    loader = make_loader(data, taken_over=taken_over, workers=workers)
+
+    def read() -> float:
+        most = 0.0
+        for at, (images, _) in enumerate(loader):
+            images.sum()
+            most = max(most, summed_pss_mib())
+            if at + 1 == _BATCHES_FOR_MEMORY:
+                break
+        return most
+
+    return Sample(read)
+
+
+def summed_pss_mib() -> float:
+    """The proportional set size of this process and its children."""
+    me = os.getpid()
+    children = Path(f"/proc/{me}/task/{me}/children").read_text(encoding="ascii").split()
+    total_kib = 0
+    for process in (str(me), *children):
+        try:
+            lines = Path(f"/proc/{process}/smaps_rollup").read_text(encoding="ascii").splitlines()
+        except OSError:  # it has ended
+            continue
+        total_kib += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+    return total_kib / 1024
+
+
+def _contenders(function: str, workers: int, cores: int) -> tuple[Contender, Contender]:
+    options = {"workers": workers}
+    return (
+        Contender("two lines", function, {"taken_over": True, **options}, cores=cores),
+        Contender("untouched", function, {"taken_over": False, **options}, cores=cores),
+    )
+
+
+CASES = (
+    Case(
+        "takeover",
+        "A torchvision script, two lines against untouched, 2 workers on 2 cores",
+        IMAGES_PER_S,
+        _contenders("run_script", CORES, CORES),
+        (Bar("rate over the untouched script's", "two lines", ("untouched",), at_least=3, goal=4),),
+        note="`ImageFolder`, `RandomResizedCrop(224)`, `RandomHorizontalFlip`, `ToTensor`, `Normalize`, `DataLoader`, "
+        "batches of 256. The processor time shown is the main process's alone.",
+        seconds=4,
+    ),
+    Case(
+        "takeover-core",
+        "The same script without workers, one core",
+        IMAGES_PER_S,
+        _contenders("run_script", 0, 1),
+        (Bar("rate over the untouched script's", "two lines", ("untouched",), at_least=4),),
+        seconds=2,
+    ),
+    Case(
+        "takeover-memory",
+        "The same script's memory, all processes together, 2 workers",
+        MIB,
+        _contenders("measure_memory", CORES, CORES),
+        (Bar("memory of the untouched script's", "two lines", ("untouched",), at_most=0.5),),
+        note="The largest sum of proportional set sizes (PSS) that was read at any of 12 batches.",
+    ),
+)

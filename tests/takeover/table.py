@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes ``docs/torchvision.md``: for each of torchvision's transforms, whether the take-over covers it, by trying it.
+
+Run as ``.venv/bin/python -m tests.takeover.table``; a test compares. Every row is measured: the transform runs on
+the same file with the same random state, untouched and taken over, and the results are compared bit for bit.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "tests"))  # where `photographs` is, when this runs by itself
+
+import numpy as np  # noqa: E402
+import torch  # noqa: E402
+from photographs import photograph  # noqa: E402
+from PIL import Image  # noqa: E402
+
+import tests.takeover.declared  # noqa: E402, F401
+
+from torchvision.transforms import InterpolationMode as Mode  # noqa: E402  # isort: skip
+from torchvision.transforms import v2  # noqa: E402  # isort: skip
+import torchvision.transforms as v1  # noqa: E402  # isort: skip
+
+import stoker.torchvision  # noqa: E402
+from stoker.frontends.torchvision import counts  # noqa: E402
+from stoker.frontends.torchvision.image import LazyImage  # noqa: E402
+from stoker.frontends.torchvision.tensor import LazyTensor, real  # noqa: E402
+
+PAGE = ROOT / "docs" / "torchvision.md"
+_DRAWS = 4  # random transforms run so often, each time from another state
+
+Make = Callable[[Any], Any]
+_FILTERS = (Mode.NEAREST, Mode.BILINEAR, Mode.BICUBIC, Mode.LANCZOS, Mode.BOX, Mode.HAMMING)
+CASES: dict[str, Make] = {
+    **{f"Resize, {f.name}": lambda t, f=f: t.Resize(40, interpolation=f, antialias=True) for f in _FILTERS},
+    "CenterCrop": lambda t: t.CenterCrop(48),
+    "CenterCrop, larger than the image": lambda t: t.CenterCrop(150),
+    "RandomCrop": lambda t: t.RandomCrop(48),
+    "RandomCrop, padding 4": lambda t: t.RandomCrop(64, padding=4),
+    **{
+        f"RandomResizedCrop, {f.name}": lambda t, f=f: t.RandomResizedCrop(40, interpolation=f, antialias=True)
+        for f in _FILTERS[:3]
+    },
+    "FiveCrop": lambda t: t.FiveCrop(30),
+    "TenCrop": lambda t: t.TenCrop(30),
+    "Pad, constant": lambda t: t.Pad((1, 2, 3, 4), fill=7),
+    "Pad, edge": lambda t: t.Pad(3, padding_mode="edge"),
+    "Pad, reflect": lambda t: t.Pad(3, padding_mode="reflect"),
+    "RandomHorizontalFlip": lambda t: t.RandomHorizontalFlip(),
+    "RandomVerticalFlip": lambda t: t.RandomVerticalFlip(),
+    **{f"RandomRotation, {f.name}": lambda t, f=f: t.RandomRotation(30, interpolation=f) for f in _FILTERS[:3]},
+    **{
+        f"RandomAffine, {f.name}": lambda t, f=f: t.RandomAffine(20, (0.1, 0.1), (0.8, 1.2), 9, interpolation=f)
+        for f in _FILTERS[:3]
+    },
+    "RandomPerspective": lambda t: t.RandomPerspective(p=1.0),
+    "ElasticTransform": lambda t: t.ElasticTransform(),
+    "ColorJitter, brightness": lambda t: t.ColorJitter(brightness=0.4),
+    "ColorJitter, contrast": lambda t: t.ColorJitter(contrast=0.4),
+    "ColorJitter, saturation": lambda t: t.ColorJitter(saturation=0.4),
+    "ColorJitter, hue": lambda t: t.ColorJitter(hue=0.1),
+    "ColorJitter, all": lambda t: t.ColorJitter(0.4, 0.4, 0.4, 0.1),
+    "Grayscale": lambda t: t.Grayscale(),
+    "Grayscale, 3 channels": lambda t: t.Grayscale(3),
+    "RandomGrayscale": lambda t: t.RandomGrayscale(0.5),
+    "GaussianBlur": lambda t: t.GaussianBlur(5),
+    "RandomInvert": lambda t: t.RandomInvert(),
+    "RandomPosterize": lambda t: t.RandomPosterize(3),
+    "RandomSolarize": lambda t: t.RandomSolarize(128),
+    "RandomAdjustSharpness": lambda t: t.RandomAdjustSharpness(2),
+    "RandomAutocontrast": lambda t: t.RandomAutocontrast(),
+    "RandomEqualize": lambda t: t.RandomEqualize(),
+    "AutoAugment": lambda t: t.AutoAugment(),
+    "RandAugment": lambda t: t.RandAugment(),
+    "TrivialAugmentWide": lambda t: t.TrivialAugmentWide(),
+    "AugMix": lambda t: t.AugMix(),
+    "RandomApply": lambda t: t.RandomApply([t.RandomRotation(20)], p=0.5),
+    "RandomChoice": lambda t: t.RandomChoice([t.Resize(30), t.CenterCrop(30)]),
+    "RandomOrder": lambda t: t.RandomOrder([t.Resize(30), t.CenterCrop(30)]),
+    "Lambda": lambda t: t.Lambda(lambda x: x),
+}
+TO_TENSOR: dict[str, Make] = {
+    "ToTensor": lambda t: t.ToTensor(),
+    "PILToTensor": lambda t: t.PILToTensor(),
+    "ToImage (v2)": lambda t: v2.ToImage(),
+    "ConvertImageDtype": lambda t: t.Compose([t.PILToTensor(), t.ConvertImageDtype(torch.float32)]),
+    "ToDtype, scaled (v2)": lambda t: v2.Compose([v2.ToImage(), v2.ToDtype(torch.float32, scale=True)]),
+    "Normalize": lambda t: t.Compose([t.ToTensor(), t.Normalize([0.4, 0.5, 0.6], [0.2, 0.3, 0.4])]),
+    "Normalize after ToImage (v2)": lambda t: v2.Compose(
+        [v2.ToImage(), v2.ToDtype(torch.float32, scale=True), v2.Normalize([0.4, 0.5, 0.6], [0.2, 0.3, 0.4])]
+    ),
+    "ToPureTensor (v2)": lambda t: v2.Compose([v2.ToImage(), v2.ToPureTensor()]),
+    "RandomErasing": lambda t: t.Compose([t.ToTensor(), t.RandomErasing(p=1.0)]),
+    "RandomErasing, random values": lambda t: t.Compose([t.ToTensor(), t.RandomErasing(p=1.0, value="random")]),
+}
+
+
+def page() -> str:
+    """The page's text."""
+    lines = [
+        _HEAD,
+        "### Images\n",
+        "| transform | v1, Pillow image | v2, Pillow image | v2, after ToImage |",
+        "|---|---|---|---|",
+    ]
+    for name, make in CASES.items():
+        after = cell(lambda t, make=make: t.Compose([t.ToImage(), make(t)]), v2)
+        lines.append(f"| {name} | {cell(make, v1)} | {cell(make, v2)} | {after} |")
+    lines += ["\n### From images to tensors\n", "| transform | v1 | v2 |", "|---|---|---|"]
+    for name, make in TO_TENSOR.items():
+        lines.append(f"| {name} | {cell(make, v1)} | {cell(make, v2)} |")
+    return "\n".join(lines) + "\n"
+
+
+_HEAD = """<!-- written by tests/takeover/table.py -->
+# torchvision scripts, unchanged
+
+    import stoker.torchvision
+    stoker.torchvision.enable()
+
+at the top of a training script, or `python -m stoker.torchvision train.py arguments` without a line in it, and
+the script's images are decoded and transformed by Stoker: the same samples, in the same order, with the same
+augmentation. `disable()` undoes it, `with stoker.torchvision.enabled():` limits it, and
+`stoker.torchvision.report()` counts what fell back and why.
+
+The data set runs in its worker processes as before and draws its random numbers there. What it does with an
+image is recorded; the pixels are made when the batch has come together, by native threads of the main process,
+at most as many as there are workers. JPEG files are recorded, gray and colour; other files are opened by
+Pillow, and their samples go through the same batch. EXIF orientation is ignored, as torchvision ignores it.
+
+A file that is damaged in the middle is found when its batch is made. The batch is then fetched again in the
+main process, from the random state of its start, with that file on plain Pillow: a `try` in the data set acts
+as before. Two things may differ from a run without Stoker: `get_worker_info()` is None in that second fetch,
+and if the script's answer to the error draws random numbers, later batches of that worker have other draws. An
+`IterableDataset` cannot be fetched again: the error is raised at the batch.
+
+## What is covered
+
+Each row was run on the same file with the same random state, untouched and with `stoker.torchvision.enable()`,
+and the results were compared bit for bit. On a GPU the take-over is refused.
+
+- **covered**: bit-equal, and recorded: Stoker makes the pixels.
+- **as before**: bit-equal, since Pillow or torch does this step as it does without Stoker; not covered, and no
+  faster. What comes before it is Stoker's. For random transforms this is so if any of their draws is.
+- **differs by N**: the largest difference.
+
+torchvision itself uses Pillow's kernels while it holds a Pillow image, and torch's once it holds a tensor; of
+tensors, pointwise operations and erased windows are recorded.
+"""
+
+
+def cell(make: Make, library: Any) -> str:
+    """What the table says about a transform."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            transform = make(library)
+            _outputs(transform, 0)
+        except (AttributeError, NotImplementedError, TypeError, ValueError):
+            return "—"
+        expected = [_outputs(transform, seed) for seed in range(_DRAWS)]
+        counts.reset()
+        with stoker.torchvision.enabled():
+            ours = [_outputs(transform, seed) for seed in range(_DRAWS)]
+            recorded = all(_is_lazy(x) for outputs in ours for x in outputs)
+            found = [[_array(x) for x in outputs] for outputs in ours]
+    wanted = [[_array(x) for x in outputs] for outputs in expected]
+    difference = max(_difference(a, b) for w, f in zip(wanted, found, strict=True) for a, b in zip(w, f, strict=True))
+    if difference:
+        return f"differs by {difference:g}"
+    return "covered" if recorded else "as before"
+
+
+def _file() -> bytes:
+    out = io.BytesIO()
+    Image.fromarray(photograph(5, 90, 120)).save(out, "JPEG", quality=92)
+    return out.getvalue()
+
+
+_DATA = _file()
+
+
+def _outputs(transform: Any, seed: int) -> list[Any]:
+    torch.manual_seed(seed)
+    np.random.seed(seed)
+    import random
+
+    random.seed(seed)
+    result = transform(Image.open(io.BytesIO(_DATA)).convert("RGB"))
+    return list(result) if isinstance(result, (list, tuple)) else [result]
+
+
+def _is_lazy(x: Any) -> bool:
+    if isinstance(x, LazyTensor):
+        return x._real is None
+    return isinstance(x, LazyImage) and x._node is not None
+
+
+def _array(x: Any) -> np.ndarray[Any, Any]:
+    return np.asarray(real(x) if isinstance(x, LazyTensor) else x)
+
+
+def _difference(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> float:
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return float("inf")
+    return 0.0 if a.tobytes() == b.tobytes() else float(np.abs(a.astype(np.float64) - b.astype(np.float64)).max())
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
