@@ -7,10 +7,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "block_pool.hpp"
 #include "jpeg.hpp"
 #include "jpeg_ticks.hpp"
 
@@ -103,11 +105,15 @@ nb::tuple jpeg_decode(const nb::bytes& data, const std::optional<WindowTuple>& w
   const Request request(data, window, format, scale);
   const auto shape = request.shape();
   const size_t bytes = shape[0] * shape[1] * shape[2];
-  std::unique_ptr<uint8_t[]> pixels(new uint8_t[bytes]);  // not zeroed: `decode` writes all of it
+  size_t taken = bytes;
+  struct Free {
+    void operator()(uint8_t* p) const { std::free(p); }
+  };
+  std::unique_ptr<uint8_t[], Free> pixels(stoker::allocate_block(&taken));  // not zeroed: `decode` writes all of it
   const Status status = request.run(pixels.get(), static_cast<ptrdiff_t>(request.row_bytes()));
   if (status == Status::Unsupported) std::fill_n(pixels.get(), bytes, uint8_t{0});
   uint8_t* const raw = pixels.release();
-  const nb::capsule owner(raw, [](void* p) noexcept { delete[] static_cast<uint8_t*>(p); });
+  const nb::capsule owner(raw, [](void* p) noexcept { std::free(p); });
   nb::ndarray<nb::numpy, uint8_t> array(raw, {shape[0], shape[1], shape[2]}, owner);
   return nb::make_tuple(array, kStatus[static_cast<int>(status)]);
 }

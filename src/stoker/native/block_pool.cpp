@@ -15,6 +15,8 @@ namespace {
 
 constexpr size_t kHugePage = 2u << 20;
 
+}  // namespace
+
 // Large blocks are on huge pages where the system allows: faulting in 4 KiB pages costs more than filling them.
 uint8_t* allocate_block(size_t* bytes) {
   const bool large = *bytes >= 2 * kHugePage;
@@ -27,8 +29,6 @@ uint8_t* allocate_block(size_t* bytes) {
 #endif
   return static_cast<uint8_t*>(data);
 }
-
-}  // namespace
 
 BlockPool::Block& BlockPool::Block::operator=(Block&& o) noexcept {
   if (this != &o) {

@@ -10,6 +10,9 @@
 
 namespace stoker {
 
+// Memory for `free`; `bytes` is rounded up to what was taken.
+uint8_t* allocate_block(size_t* bytes);
+
 // Output memory that is reused once the consumer has let go of it. After a fork the child leaks what it lets go of:
 // another thread of the parent may have held the lock. With a `place` the memory is a GPU's.
 class BlockPool : public std::enable_shared_from_this<BlockPool> {
