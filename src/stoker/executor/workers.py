@@ -169,14 +169,13 @@ class _Worker:
         return os.pread(self.faults, min(size, 1 << 16), 0).decode(errors="replace").strip()
 
     def release(self) -> None:
-        """End the process, if it still runs, and give everything back."""
+        """End the process, if it still runs, and give back all but its blocks, which hold answers that came in time."""
         self.channel.close()
         if self.process.is_alive():
             self.process.kill()
         self.process.join()
         self.process.close()
         os.close(self.faults)
-        self.blocks.clear()
 
 
 class WorkerDied(DataError):
@@ -283,6 +282,7 @@ class Workers:
                 worker.process.terminate()
                 worker.process.join(_GRACE_S)
             worker.release()
+            worker.blocks.clear()
 
     # ---- work ----
 
