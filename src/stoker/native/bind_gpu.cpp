@@ -88,7 +88,7 @@ std::shared_ptr<gpu::Either> make_decode_on_gpu(std::shared_ptr<gpu::Module> mod
   jpeg::gpu::Functions functions;
   for (size_t i = 0; i < functions.size(); ++i) functions[i] = module->function(jpeg::gpu::kFunctionNames[i], 0);
   const auto colours = static_cast<jpeg::Format>(format);
-  return std::make_shared<gpu::Either>(jpeg::gpu::make_decode(adjust, colours, std::move(functions)),
+  return std::make_shared<gpu::Either>(jpeg::gpu::make_decode(adjust, colours, std::move(functions), {}, scale_log2),
                                        make_decode(adjust, colours, scale_log2));
 }
 
