@@ -75,6 +75,17 @@ def test_data_do_not_come_back() -> None:
         there_and_back().build()
 
 
+def test_placing_data_changes_no_draw() -> None:
+    @pipeline_def(batch_size=3, num_threads=1, seed=5)
+    def drawn(on_gpu: bool) -> Any:
+        x = fn.random.uniform()
+        x = x.gpu() if on_gpu else x
+        return x + fn.random.uniform()
+
+    with drawn(False) as plain, drawn(True, without_gpu="cpu") as placed:
+        np.testing.assert_array_equal(plain.run()[0].as_array(), placed.run()[0].as_array())
+
+
 def test_nodes_know_their_device() -> None:
     with Pipeline(1, 1):
         x = fn.random.uniform()

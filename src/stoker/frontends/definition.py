@@ -69,6 +69,10 @@ class GraphBuilder:
         results = [self._add(name, each, arguments, draw) for each in sets]
         return results if isinstance(results[0], DataNode) else [list(r) for r in zip(*results, strict=True)]
 
+    def copy_to(self, x: DataNode, device: str) -> DataNode:
+        """The same data on a device. Takes no draw: where data are placed must not change what is drawn after it."""
+        return self._add("copy", [x], {"device": device}, self._draws)  # type: ignore[no-any-return]
+
     def _take_draws(self, name: str) -> int:
         first = self._draws
         self._draws += max(1, self._find(name).draws)
@@ -346,7 +350,7 @@ class DataNode:
         return self if self.device == "gpu" else self._copy("gpu")
 
     def _copy(self, device: str) -> DataNode:
-        return self.builder.call("copy", [self], {"device": device})  # type: ignore[no-any-return]
+        return self.builder.copy_to(self, device)
 
     def __repr__(self) -> str:
         return f"DataNode({self.name!r}, output {self.edge.output})"
