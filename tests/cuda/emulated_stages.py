@@ -77,7 +77,8 @@ class Stage:
 
 def build(path: Path, library: Path) -> None:
     """Compile kernels for the CPU."""
-    options = ["-std=c++20", "-O1", "-ffp-contract=off", "-w", "-shared", "-fPIC"]
+    # Every library has an emulation of its own: one that they share would be gone with the first that is unloaded.
+    options = ["-std=c++20", "-O1", "-ffp-contract=off", "-w", "-shared", "-fPIC", "-fno-gnu-unique"]
     folders = [f"-I{NATIVE}", f"-I{NATIVE}/cuda", f"-I{HERE}", f"-I{HERE.parent}/native"]
     command = ["g++", *options, *folders, '-DSTOKER_EMULATION="emulated_launch.hpp"', str(path), "-o", str(library)]
     subprocess.run(command, check=True)
