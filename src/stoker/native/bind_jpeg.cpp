@@ -100,21 +100,36 @@ struct Request {
   }
 };
 
+// Memory of large results is kept for the next ones, two blocks at most: the system clears what it gives, which for 12
+// megapixels takes as long as a tenth of their decoding. It lives as long as the process, since results may.
+stoker::BlockPool& kept_results() {
+  static auto* pool = new std::shared_ptr<stoker::BlockPool>(std::make_shared<stoker::BlockPool>(2));
+  return **pool;
+}
+constexpr size_t kLargeResult = size_t{4} << 20;
+
+// Memory of a result, and the capsule that lets go of it. Not zeroed: `decode` writes all of it.
+std::pair<uint8_t*, nb::capsule> result_memory(size_t bytes) {
+  if (bytes >= kLargeResult) {
+    auto block = std::make_unique<stoker::BlockPool::Block>(kept_results().take(bytes));
+    uint8_t* const data = block->data;
+    const auto let_go = [](void* p) noexcept { delete static_cast<stoker::BlockPool::Block*>(p); };
+    return {data, nb::capsule(block.release(), let_go)};
+  }
+  size_t taken = bytes;
+  uint8_t* const data = stoker::allocate_block(&taken);
+  return {data, nb::capsule(data, [](void* p) noexcept { std::free(p); })};
+}
+
 nb::tuple jpeg_decode(const nb::bytes& data, const std::optional<WindowTuple>& window, const std::string& format,
                       int scale) {
   const Request request(data, window, format, scale);
   const auto shape = request.shape();
   const size_t bytes = shape[0] * shape[1] * shape[2];
-  size_t taken = bytes;
-  struct Free {
-    void operator()(uint8_t* p) const { std::free(p); }
-  };
-  std::unique_ptr<uint8_t[], Free> pixels(stoker::allocate_block(&taken));  // not zeroed: `decode` writes all of it
-  const Status status = request.run(pixels.get(), static_cast<ptrdiff_t>(request.row_bytes()));
-  if (status == Status::Unsupported) std::fill_n(pixels.get(), bytes, uint8_t{0});
-  uint8_t* const raw = pixels.release();
-  const nb::capsule owner(raw, [](void* p) noexcept { std::free(p); });
-  nb::ndarray<nb::numpy, uint8_t> array(raw, {shape[0], shape[1], shape[2]}, owner);
+  const auto [pixels, owner] = result_memory(bytes);
+  const Status status = request.run(pixels, static_cast<ptrdiff_t>(request.row_bytes()));
+  if (status == Status::Unsupported) std::fill_n(pixels, bytes, uint8_t{0});
+  nb::ndarray<nb::numpy, uint8_t> array(pixels, {shape[0], shape[1], shape[2]}, owner);
   return nb::make_tuple(array, kStatus[static_cast<int>(status)]);
 }
 
