@@ -24,7 +24,7 @@ LEFT = {"truncated": "left: 1", "filled": "left: 2", "restart": "left: 4", "slow
 
 @pytest.fixture(scope="session")
 def emulator(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The program that runs cases, built for this session. What it checks is built with sanitizers."""
+    """The program that runs cases, built once for all tests. What it checks is built with sanitizers."""
     compiler = os.environ.get("CXX") or shutil.which("g++") or "c++"
     folder = tmp_path_factory.mktemp("jpeg_gpu")
     flags = ["-std=c++20", "-O1", "-ffp-contract=off", f"-I{NATIVE}", f"-I{HERE}"]
