@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -19,6 +20,8 @@ _SETTLE_S = 3.0  # how long threads that were told to end may take on a busy mac
 def pytest_configure() -> None:
     # torch's pool of threads, which it starts on first use and keeps, would look like a leak.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+    # A shell that starts the tests in the background has Ctrl-C ignored, and so would the programs that tests start.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
