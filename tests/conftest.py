@@ -66,9 +66,8 @@ def no_leaks(request: pytest.FixtureRequest) -> Iterator[None]:
     threads, descriptors = _threads(), _descriptors()
     yield
     deadline = time.monotonic() + _SETTLE_S
-    while _threads() - threads or _descriptors() - descriptors:
-        gc.collect()
+    while left := [*sorted(_threads() - threads), *sorted(_descriptors() - descriptors)]:
         if time.monotonic() > deadline:
-            left = [*sorted(_threads() - threads), *sorted(_descriptors() - descriptors)]
             pytest.fail(f"the test left threads or open files behind: {left}")
+        gc.collect()  # may itself end something that takes seconds, such as torch's workers: then look again
         time.sleep(0.02)
