@@ -98,18 +98,17 @@ class ViewKernel : public Kernel {
 
 class Stage : public Kernel {
  public:
-  explicit Stage(StageSpec spec) : spec_(std::move(spec)) {}
+  explicit Stage(StageSpec spec) : spec_(std::move(spec)), channels_(spec_.program) {}
   Outcome run(const Call& c) const override {
     stage::Views views;
     if (!stage::take_views(spec_, c, &views)) return Outcome::Error;
-    View *const in = views.in, *const out = views.out;
-    if (out[0].elements() == 0) return Outcome::Ok;
+    if (views.out[0].elements() == 0) return Outcome::Ok;
     double uniforms[256];
     for (size_t u = 0; u < spec_.uniforms.size(); ++u) uniforms[u] = c.params[spec_.uniforms[u]];
     switch (spec_.sampler) {
-      case Sampler::None: return plain(c, in, out, uniforms);
-      case Sampler::Resample: return resampled(c, in, out, uniforms);
-      case Sampler::Affine: return warped(c, in, out, uniforms);
+      case Sampler::None: return plain(c, views, uniforms);
+      case Sampler::Resample: return resampled(c, views, uniforms);
+      case Sampler::Affine: return warped(c, views, uniforms);
     }
     return Outcome::Ok;
   }
@@ -119,8 +118,9 @@ class Stage : public Kernel {
     *c.error = stage::kDivided;
     return Outcome::Error;
   }
-  Outcome plain(const Call& c, View* in, const View* out, const double* uniforms) const {
-    if (!stage::spread(spec_, out[0], 0, in, c.error)) return Outcome::Error;
+  Outcome plain(const Call& c, stage::Views& v, const double* uniforms) const {
+    View *const in = v.in, *const out = v.out;
+    if (!stage::spread(spec_, out[0], 0, in, c.error) || !channels_.fit(spec_, v, c.error)) return Outcome::Error;
     return pixel::run(spec_.program, uniforms, in, out, c.work[0]) ? Outcome::Ok : divided(c);
   }
 
@@ -128,10 +128,11 @@ class Stage : public Kernel {
     pixel::Bound bound;
     bool ok = true;
   };
-  Outcome resampled(const Call& c, View* in, const View* out, const double* uniforms) const {
+  Outcome resampled(const Call& c, stage::Views& v, const double* uniforms) const {
+    View *const in = v.in, *const out = v.out;
     resample::Axis vertical, horizontal;
     if (!stage::resample_axes(spec_, c.params, in[0], out[0], &vertical, &horizontal, c.error) ||
-        !stage::spread(spec_, out[0], 1, in, c.error))
+        !stage::spread(spec_, out[0], 1, in, c.error) || !channels_.fit(spec_, v, c.error))
       return Outcome::Error;
     View band_view = out[0];
     band_view.dtype = in[0].dtype;
@@ -154,7 +155,8 @@ class Stage : public Kernel {
     return band.ok ? Outcome::Ok : divided(c);
   }
 
-  Outcome warped(const Call& c, View* in, const View* out, const double* uniforms) const {
+  Outcome warped(const Call& c, stage::Views& v, const double* uniforms) const {
+    View *const in = v.in, *const out = v.out;
     double p[9];
     for (int i = 0; i < 9; ++i) p[i] = c.params[spec_.sampler_params[i]];
     View image = out[0];
@@ -167,9 +169,10 @@ class Stage : public Kernel {
       return Outcome::Error;
     }
     in[0] = image;
-    return plain(c, in, out, uniforms);
+    return plain(c, v, uniforms);
   }
   StageSpec spec_;
+  stage::Channels channels_;
 };
 
 }  // namespace

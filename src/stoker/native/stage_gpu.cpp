@@ -86,13 +86,9 @@ class WorkList {
 
 class GpuStage : public gpu::Kernel {
  public:
-  GpuStage(StageSpec spec, StageFunctions functions) : spec_(std::move(spec)), functions_(std::move(functions)) {
-    const auto used = [](int& most, int channel) { most = std::max(most, channel + 1); };
-    for (const pixel::Instr& in : spec_.program.code) {
-      if (in.op == pixel::Op::Load) used(loaded_[in.port], in.channel);
-      if (in.op == pixel::Op::Store) used(stored_[in.port], in.channel);
-      divides_ |= in.op >= pixel::Op::IDiv && in.op <= pixel::Op::UMod;
-    }
+  GpuStage(StageSpec spec, StageFunctions functions)
+      : spec_(std::move(spec)), functions_(std::move(functions)), channels_(spec_.program) {
+    for (const pixel::Instr& in : spec_.program.code) divides_ |= in.op >= pixel::Op::IDiv && in.op <= pixel::Op::UMod;
     sampler_bytes_ = spec_.sampler == Sampler::Resample ? sizeof(ResampleSlot)
                      : spec_.sampler == Sampler::Affine ? sizeof(AffineSlot) : 0;
     ports_ = static_cast<int>(spec_.inputs.size() + spec_.outputs.size());
@@ -226,14 +222,6 @@ class GpuStage : public gpu::Kernel {
 
   // What the device would read or write beyond a tensor is refused here.
   bool check(const Call& c, const Views& v) const {
-    const bool channels = spec_.program.channels > 0;
-    const auto fits = [&](const View& view, int used) {
-      const int last = view.rank - 1;
-      if (!channels || used == 0 || (last >= 0 && (view.stride[last] == 0 || view.shape[last] >= used))) return true;
-      *c.error = "expected at least " + std::to_string(used) + " channels, got " +
-                 std::to_string(last >= 0 ? view.shape[last] : 0);
-      return false;
-    };
     const auto aligned = [&](const View& view) {
       const int64_t size = size_of(view.dtype);
       bool good = address_of(view) % static_cast<uint64_t>(size) == 0;
@@ -241,17 +229,11 @@ class GpuStage : public gpu::Kernel {
       if (!good) *c.error = "expected elements aligned to their size of " + std::to_string(size) + " bytes on a GPU";
       return good;
     };
-    for (size_t i = 0; i < spec_.inputs.size(); ++i) {
-      const bool sampled = i == 0 && spec_.sampler != Sampler::None;
-      const bool single = spec_.sampler == Sampler::Affine && i == 0 && v.in[0].shape[2] == 1;  // shown to all channels
-      if (!aligned(v.in[i]) || (!single && !fits(v.in[i], loaded_[i]))) return false;
-      if (!sampled || channels || single || v.in[0].shape[2] == v.out[0].shape[2]) continue;
-      *c.error = "expected " + std::to_string(v.out[0].shape[2]) + " channels, got " + std::to_string(v.in[0].shape[2]);
-      return false;
-    }
+    for (size_t i = 0; i < spec_.inputs.size(); ++i)
+      if (!aligned(v.in[i])) return false;
     for (size_t o = 0; o < spec_.outputs.size(); ++o)
-      if (!aligned(v.out[o]) || !fits(v.out[o], stored_[o])) return false;
-    return true;
+      if (!aligned(v.out[o])) return false;
+    return channels_.fit(spec_, v, c.error);
   }
 
   const View& port(const Views& v, int p) const {
@@ -367,7 +349,7 @@ class GpuStage : public gpu::Kernel {
 
   StageSpec spec_;
   StageFunctions functions_;
-  int loaded_[pixel::kMaxPorts] = {}, stored_[pixel::kMaxPorts] = {};  // channels that the program uses
+  stage::Channels channels_;
   bool divides_ = false;
   size_t sampler_bytes_ = 0;
   int ports_ = 0;

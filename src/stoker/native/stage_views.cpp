@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stage_views.hpp"
 
+#include <algorithm>
+
 namespace stoker::stage {
 
 const char* const kCannotResample = "expected a finite region and a type that can be interpolated";
@@ -54,6 +56,35 @@ bool spread(const StageSpec& spec, const View& shape, size_t first, View* in, st
     }
     broadcast(shape, channels, &in[i]);
   }
+  return true;
+}
+
+Channels::Channels(const pixel::Program& program) {
+  for (const pixel::Instr& in : program.code) {
+    if (in.op == pixel::Op::Load) loaded[in.port] = std::max(loaded[in.port], in.channel + 1);
+    if (in.op == pixel::Op::Store) stored[in.port] = std::max(stored[in.port], in.channel + 1);
+  }
+}
+
+bool Channels::fit(const StageSpec& spec, const Views& v, std::string* error) const {
+  const bool channels = spec.program.channels > 0;
+  const auto has = [&](const View& view, int used) {
+    const int last = view.rank - 1;
+    if (!channels || used == 0 || (last >= 0 && (view.stride[last] == 0 || view.shape[last] >= used))) return true;
+    *error = "expected at least " + std::to_string(used) + " channels, got " +
+             std::to_string(last >= 0 ? view.shape[last] : 0);
+    return false;
+  };
+  for (size_t i = 0; i < spec.inputs.size(); ++i) {
+    const bool sampled = i == 0 && spec.sampler != Sampler::None;
+    const bool single = spec.sampler == Sampler::Affine && i == 0 && v.in[0].shape[2] == 1;  // shown to all channels
+    if (!single && !has(v.in[i], loaded[i])) return false;
+    if (!sampled || channels || single || v.in[0].shape[2] == v.out[0].shape[2]) continue;
+    *error = "expected " + std::to_string(v.out[0].shape[2]) + " channels, got " + std::to_string(v.in[0].shape[2]);
+    return false;
+  }
+  for (size_t o = 0; o < spec.outputs.size(); ++o)
+    if (!has(v.out[o], stored[o])) return false;
   return true;
 }
 
