@@ -55,7 +55,7 @@ fuzz: $(VENV)/.build-needs
 	@PYTHON=$(PY) fuzz/run.sh $(SECONDS)
 
 test-neon: $(VENV)/.build-needs
-	@PYTHON=$(PY) tests/native/neon.sh $(SECONDS) kills lightning
+	@PYTHON=$(PY) tests/native/neon.sh $(SECONDS)
 
 setup: $(VENV)/.test-needs $(VENV)/.torchvision $(VENV)/.photos $(VENV)/.package
 

@@ -127,8 +127,12 @@ _HEAD = """<!-- written by tests/takeover/table.py -->
 
 at the top of a training script, or `python -m stoker.torchvision train.py arguments` without a line in it, and
 the script's images are decoded and transformed by Stoker: the same samples, in the same order, with the same
-augmentation. `disable()` undoes it, `with stoker.torchvision.enabled():` limits it, and
-`stoker.torchvision.report()` counts what fell back and why.
+augmentation. `torchvision.set_image_backend("stoker")` does the same, once `stoker.torchvision` is imported;
+another backend switches it off again. `disable()` undoes it, `with stoker.torchvision.enabled():` limits it,
+and `stoker.torchvision.report()` counts what fell back and why.
+
+Loaders of torch, torchdata's `StatefulDataLoader` and subclasses with iterators of their own are taken over.
+`state_dict()` is that of the batch delivered last, and is the same with Stoker and without.
 
 The data set runs in its worker processes as before and draws its random numbers there. What it does with an
 image is recorded; the pixels are made when the batch has come together, by native threads of the main process,

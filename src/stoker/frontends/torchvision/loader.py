@@ -48,6 +48,11 @@ def fetch(original: Callable[[Any, Any], Any], fetcher: Any, index: Any) -> Any:
         retry.end()
 
 
+def fetch_stream(original: Callable[[Any, Any], Any], fetcher: Any, index: Any) -> Any:
+    """Fetch a batch of a stream, which cannot be fetched again."""
+    return _shared(original(fetcher, index))
+
+
 def _shared(data: Any) -> Any:
     """In a worker: put the files of a batch into one piece of shared memory."""
     if torch.utils.data.get_worker_info() is None:
@@ -293,7 +298,7 @@ def watch(iterator: Any) -> Any:
 def get_iterator(original: Callable[[Any], Any], loader: DataLoader[Any]) -> Any:
     """``DataLoader._get_iterator``: its workers have Stoker switched on, its batches are plain tensors."""
     workers = loader.num_workers
-    if not workers:
+    if not workers or isinstance(loader.worker_init_fn, Activation):  # a subclass that calls its base
         return watch(original(loader))
     memory = counts.watch(_shared_zeros(workers, len(counts.NAMES)))
     with _activated(loader, memory):

@@ -15,7 +15,7 @@ from torch.utils.data import _utils
 from torch.utils.data.dataloader import DataLoader
 
 from ...contract.errors import UnsupportedError
-from . import counts, functional, image, loader, retry
+from . import backend, counts, functional, image, loader, retry
 from .images import lazy_image_class
 from .tensor import IMAGES, LazyTensor
 
@@ -65,9 +65,10 @@ def enable_here() -> None:
         (ImageOps, "autocontrast", functional.autocontrast),
         (ImageOps, "equalize", functional.equalize),
         (_utils.fetch._MapDatasetFetcher, "fetch", loader.fetch),
-        (DataLoader, "_get_iterator", loader.get_iterator),
+        (_utils.fetch._IterableDatasetFetcher, "fetch", loader.fetch_stream),
     ):
         _replace(owner, name, function)
+    _take_over_loaders()
     _take_over_v2()
     for name in functional.ENHANCERS:
         _put(ImageEnhance, name, functional.enhancer(vars(ImageEnhance)[name]))
@@ -94,6 +95,24 @@ def _take_over_v2() -> None:
         kernels[image._Recording] = functools.partial(functional.adjust_hue, kernels[Image.Image])
         _undo.append(lambda: kernels.pop(image._Recording, None) and None)
     ForkingPickler.register(lazy, loader.reduce_lazy)
+
+
+def _take_over_loaders() -> None:
+    """DataLoader and its subclasses with iterators of their own (torchdata's), those defined later too."""
+
+    def take_over(kind: Any) -> None:
+        _replace(kind, "_get_iterator", loader.get_iterator)
+        for further in kind.__subclasses__():
+            take_over(further)
+
+    def init_subclass(kind: Any, /, **options: Any) -> None:
+        super(DataLoader, kind).__init_subclass__(**options)
+        if _undo:
+            _replace(kind, "_get_iterator", loader.get_iterator)
+
+    take_over(DataLoader)
+    DataLoader.__init_subclass__ = classmethod(init_subclass)  # type: ignore[assignment]
+    _undo.append(lambda: delattr(DataLoader, "__init_subclass__"))
 
 
 def _take_over_collation() -> None:
@@ -144,6 +163,17 @@ def disable() -> None:
     retry.forget()
 
 
+def _by_backend(on: bool) -> None:
+    """What ``torchvision.set_image_backend`` asks for."""
+    if not on:
+        disable()
+        return
+    import torchvision
+
+    enable()
+    _put(torchvision, "_image_backend", backend.NAME)  # what `get_image_backend` tells
+
+
 def is_enabled() -> bool:
     """Whether the take-over is on."""
     return bool(_undo)
@@ -164,3 +194,6 @@ def enabled(device: str = "cpu") -> Iterator[None]:
 def report() -> counts.Report:
     """How many images stayed lazy to the end, and what was done step by step as without Stoker, with counts."""
     return counts.Report()
+
+
+backend.offer(_by_backend)

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loaders other than torch's own, streams, and torchvision's switch of image backends."""
+
+from __future__ import annotations
+
+import copy
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torchvision
+from PIL import Image
+from torch.utils.data import DataLoader
+from torchdata.stateful_dataloader import StatefulDataLoader
+
+import stoker.torchvision
+from stoker.frontends.torchvision import counts
+from tests.takeover.scripts import Stream, classification, run
+from tests.takeover.test_script import equal
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def stateful(files: Path, workers: int, **options: Any) -> Any:
+    """The usual script's data set in torchdata's loader."""
+    plain = classification(str(files), 0)
+    generator = torch.Generator().manual_seed(3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torchdata calls what newer releases of torch call deprecated
+        return StatefulDataLoader(
+            plain.dataset, batch_size=3, shuffle=True, num_workers=workers, generator=generator, **options
+        )
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_stateful_loader(files: Path, workers: int) -> None:
+    untouched = run(stateful(files, workers), epochs=2)
+    counts.reset()
+    with stoker.torchvision.enabled():
+        equal(untouched, run(stateful(files, workers), epochs=2))
+    assert counts.total()[counts.MADE] >= 2 * 15
+
+
+@pytest.mark.parametrize(("workers", "every"), [(0, 1), (2, 1), (2, 2)])
+def test_a_stateful_loader_resumes_after_any_batch(files: Path, workers: int, every: int) -> None:
+    """The state is that of the batch delivered last, and goes between runs with Stoker and without."""
+
+    def states(loader: Any) -> list[Any]:
+        torch.manual_seed(1)
+        return [(batch, copy.deepcopy(loader.state_dict())) for batch in loader]
+
+    def rest(state: Any) -> list[Any]:
+        loader = stateful(files, workers, snapshot_every_n_steps=every)
+        loader.load_state_dict(copy.deepcopy(state))
+        torch.manual_seed(2)
+        return [batch[1] for batch in loader], next(iter(loader))[1]
+
+    without = states(stateful(files, workers, snapshot_every_n_steps=every))
+    with stoker.torchvision.enabled():
+        ours = states(stateful(files, workers, snapshot_every_n_steps=every))
+        equal([batch for batch, _ in without], [batch for batch, _ in ours])
+        stops = (0, 1, len(ours) - 1)
+        resumed = [rest(ours[at][1]) for at in stops]
+        equal(resumed[1], rest(without[1][1]))
+    for at, (labels, following) in zip(stops, resumed, strict=True):
+        equal(labels, [batch[1] for batch, _ in ours[at + 1 :]])
+        equal((labels, following), rest(without[at][1]))
+
+
+def test_a_state_asked_for_before_the_first_batch(files: Path) -> None:
+    with stoker.torchvision.enabled():
+        loader = stateful(files, 1)
+        state = loader.state_dict()
+        first = next(iter(loader))
+        again = stateful(files, 1)
+        again.load_state_dict(state)
+        equal(first[1], next(iter(again))[1])
+        assert type(first[0]) is torch.Tensor
+        del loader, again
+
+
+class Watched(DataLoader[Any]):
+    """A loader with iterators of its own, that makes them as its base does."""
+
+    def _get_iterator(self) -> Any:
+        return super()._get_iterator()
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_loaders_that_are_defined_before_and_after(files: Path, workers: int) -> None:
+    dataset = classification(str(files), 0).dataset
+    untouched = run(Watched(dataset, 4, num_workers=workers))
+    with stoker.torchvision.enabled():
+
+        class Later(DataLoader[Any]):
+            def _get_iterator(self) -> Any:
+                return super()._get_iterator()
+
+        for kind in (Watched, Later):
+            counts.reset()
+            equal(untouched, run(kind(dataset, 4, num_workers=workers)))
+            assert counts.total()[counts.MADE] == 15
+    assert not hasattr(Watched._get_iterator, "__wrapped__")
+    assert not hasattr(Later._get_iterator, "__wrapped__")
+    assert "__init_subclass__" not in vars(DataLoader)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_stream_divided_over_workers(files: Path, workers: int) -> None:
+    untouched = run(DataLoader(Stream(files), batch_size=3, num_workers=workers))
+    counts.reset()
+    with stoker.torchvision.enabled():
+        equal(untouched, run(DataLoader(Stream(files), batch_size=3, num_workers=workers)))
+    assert counts.total()[counts.MADE] == 15 and not counts.total()[counts.TORCH]
+
+
+@pytest.fixture
+def backend() -> Iterator[None]:
+    yield
+    torchvision.set_image_backend("PIL")
+    stoker.torchvision.disable()
+
+
+def test_the_image_backend_switches(files: Path, backend: None) -> None:
+    untouched = run(classification(str(files), 0))
+    assert torchvision.get_image_backend() == "PIL"
+    torchvision.set_image_backend("stoker")
+    assert stoker.torchvision.is_enabled() and torchvision.get_image_backend() == "stoker"
+    counts.reset()
+    equal(untouched, run(classification(str(files), 0)))
+    assert counts.total()[counts.MADE] == 15
+    torchvision.set_image_backend("stoker")  # twice does no harm
+    torchvision.set_image_backend("PIL")
+    assert not stoker.torchvision.is_enabled() and torchvision.get_image_backend() == "PIL"
+    Image.preinit()
+    assert Image.OPEN["JPEG"][0].__name__ == "jpeg_factory"
+
+
+def test_disabling_puts_the_backend_back(backend: None) -> None:
+    torchvision.set_image_backend("stoker")
+    stoker.torchvision.disable()
+    assert torchvision.get_image_backend() == "PIL"
+
+
+def test_what_a_script_says_about_backends_does_not_undo_enable(backend: None) -> None:
+    stoker.torchvision.enable()
+    torchvision.set_image_backend("PIL")
+    assert stoker.torchvision.is_enabled()
+    with pytest.raises(ValueError, match="Invalid backend 'magic'"):
+        torchvision.set_image_backend("magic")
+    torchvision.set_image_backend("stoker")
+    assert torchvision.get_image_backend() == "stoker"
+
+
+@pytest.mark.parametrize("first", ["stoker.torchvision", "torchvision"])
+def test_the_backend_is_there_whoever_is_imported_first(first: str) -> None:
+    second = {"stoker.torchvision": "torchvision", "torchvision": "stoker.torchvision"}[first]
+    code = (
+        f"import torch, warnings; warnings.simplefilter('ignore')\n"
+        "from benchmarks.torchvision_peer import declare_operators; kept = declare_operators(torch)\n"
+        f"import {first}; import {second}; import sys, torchvision, stoker.torchvision\n"
+        "torchvision.set_image_backend('stoker')\n"
+        "print(stoker.torchvision.is_enabled(), torchvision.get_image_backend(), "
+        "any('stoker' in type(f).__module__ for f in sys.meta_path))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=100)
+    assert done.stdout.split() == ["True", "stoker", "False"], done.stderr
