@@ -72,8 +72,9 @@ nb::bytes host_copy(const DeviceArray& a) {
   std::string content(bytes, '\0');
   if (bytes) {
     a.device->enter();
-    a.device->copy_out(reinterpret_cast<uint8_t*>(content.data()), reinterpret_cast<gpu::Address>(a.data), bytes);
-    const gpu::Event done = a.device->record();
+    const gpu::Lane lane = a.device->next_lane();
+    a.device->copy_out(lane, reinterpret_cast<uint8_t*>(content.data()), reinterpret_cast<gpu::Address>(a.data), bytes);
+    const gpu::Event done = a.device->record(lane);
     a.device->await(done);
     a.device->forget(done);
   }

@@ -3,6 +3,7 @@
 // and one build serves machines with and without.
 #include <dlfcn.h>
 
+#include <atomic>
 #include <mutex>
 
 #include "gpu_device.hpp"
@@ -39,7 +40,6 @@ struct Driver {
   Result (*host_free)(void*);
   Result (*copy_in)(Address, const void*, size_t, Handle);
   Result (*copy_out)(void*, Address, size_t, Handle);
-  Result (*fill)(Address, unsigned char, size_t, Handle);
   Result (*stream_create)(Handle*, unsigned, int);
   Result (*stream_destroy)(Handle);
   Result (*stream_wait)(Handle, Handle, unsigned);
@@ -91,7 +91,6 @@ Driver load_driver() {
   d.find(d.host_free, "cuMemFreeHost");
   d.find(d.copy_in, "cuMemcpyHtoDAsync_v2");
   d.find(d.copy_out, "cuMemcpyDtoHAsync_v2");
-  d.find(d.fill, "cuMemsetD8Async");
   d.find(d.stream_create, "cuStreamCreateWithPriority");
   d.find(d.stream_destroy, "cuStreamDestroy_v2");
   d.find(d.stream_wait, "cuStreamWaitEvent");
@@ -128,7 +127,7 @@ class CudaDevice : public Device, public std::enable_shared_from_this<CudaDevice
     enter();
     int least = 0, greatest = 0;
     d_.check(d_.priority_range(&least, &greatest), "stream priorities");
-    d_.check(d_.stream_create(&work_, kStreamNonBlocking, least), "a stream cannot be made");
+    for (Handle& work : work_) d_.check(d_.stream_create(&work, kStreamNonBlocking, least), "a stream cannot be made");
     d_.check(d_.stream_create(&copies_, kStreamNonBlocking, least), "a stream cannot be made");
     d_.check(d_.event_create(&copied_, kEventDisableTiming), "an event cannot be made");
     d_.check(d_.event_create(&followed_, kEventDisableTiming), "an event cannot be made");
@@ -139,7 +138,7 @@ class CudaDevice : public Device, public std::enable_shared_from_this<CudaDevice
     for (const Handle event : spare_events_) d_.event_destroy(event);
     d_.event_destroy(copied_);
     d_.event_destroy(followed_);
-    d_.stream_destroy(work_);
+    for (const Handle work : work_) d_.stream_destroy(work);
     d_.stream_destroy(copies_);
     d_.context_release(device_);
   }
@@ -174,23 +173,24 @@ class CudaDevice : public Device, public std::enable_shared_from_this<CudaDevice
   void copy_in(Address to, const uint8_t* from, size_t bytes) override {
     d_.check(d_.copy_in(to, from, bytes, copies_), "a copy to the device");
   }
-  void join_copies() override {
+  Lane next_lane() override { return turn_.fetch_add(1, std::memory_order_relaxed) % kLanes; }
+  void join_copies(Lane lane) override {
+    std::lock_guard<std::mutex> hold(mutex_);
     d_.check(d_.event_record(copied_, copies_), "an event");
-    d_.check(d_.stream_wait(work_, copied_, 0), "waiting for copies");
+    d_.check(d_.stream_wait(work_[lane], copied_, 0), "waiting for copies");
   }
-  void copy_out(uint8_t* to, Address from, size_t bytes) override {
-    d_.check(d_.copy_out(to, from, bytes, work_), "a copy from the device");
+  void copy_out(Lane lane, uint8_t* to, Address from, size_t bytes) override {
+    d_.check(d_.copy_out(to, from, bytes, work_[lane]), "a copy from the device");
   }
-  void zero(Address memory, size_t bytes) override { d_.check(d_.fill(memory, 0, bytes, work_), "filling memory"); }
-  void launch(const Launch& l) override {
+  void launch(Lane lane, const Launch& l) override {
     void* arguments[Launch::kMaxArguments];
     for (int i = 0; i < l.arguments; ++i) arguments[i] = const_cast<uint64_t*>(&l.argument[i]);
     d_.check(d_.launch(l.function->handle, l.grid[0], l.grid[1], l.grid[2], l.block[0], l.block[1], l.block[2],
-                       l.shared_bytes, work_, arguments, nullptr),
+                       l.shared_bytes, work_[lane], arguments, nullptr),
              l.function->name.c_str());
   }
 
-  Event record() override {
+  Event record(Lane lane) override {
     Handle event = nullptr;
     {
       std::lock_guard<std::mutex> hold(mutex_);
@@ -200,7 +200,7 @@ class CudaDevice : public Device, public std::enable_shared_from_this<CudaDevice
       }
     }
     if (!event) d_.check(d_.event_create(&event, kEventDisableTiming | kEventBlockingSync), "an event cannot be made");
-    d_.check(d_.event_record(event, work_), "an event");
+    d_.check(d_.event_record(event, work_[lane]), "an event");
     return event;
   }
   bool passed(Event event) override {
@@ -213,10 +213,10 @@ class CudaDevice : public Device, public std::enable_shared_from_this<CudaDevice
     std::lock_guard<std::mutex> hold(mutex_);
     spare_events_.push_back(event);
   }
-  void follow(uintptr_t stream) override {
+  void follow(Lane lane, uintptr_t stream) override {
     std::lock_guard<std::mutex> hold(mutex_);
     d_.check(d_.event_record(followed_, reinterpret_cast<Handle>(stream)), "the consumer's stream");
-    d_.check(d_.stream_wait(work_, followed_, 0), "waiting for the consumer's stream");
+    d_.check(d_.stream_wait(work_[lane], followed_, 0), "waiting for the consumer's stream");
   }
 
   std::shared_ptr<Module> load(const void* image, size_t bytes) override;
@@ -231,9 +231,10 @@ class CudaDevice : public Device, public std::enable_shared_from_this<CudaDevice
   const Driver& d_;
   const int number_;
   int device_ = 0;
-  Handle context_ = nullptr, work_ = nullptr, copies_ = nullptr, copied_ = nullptr, followed_ = nullptr;
+  Handle context_ = nullptr, work_[kLanes] = {}, copies_ = nullptr, copied_ = nullptr, followed_ = nullptr;
   std::mutex mutex_;
   std::vector<Handle> spare_events_;
+  std::atomic<Lane> turn_{0};
 };
 
 class CudaModule : public Module {

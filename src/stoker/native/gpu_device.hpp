@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device as the run loop uses it: memory, two streams, events, launches. One implementation talks to CUDA's driver,
+// A device as the run loop uses it: memory, streams, events, launches. One implementation talks to CUDA's driver,
 // opened at run time (gpu_cuda.cpp); the other keeps everything in host memory (gpu_null.cpp), so that planning, memory
 // and kernels that are compiled for the CPU can be tested on any machine.
 #pragma once
@@ -21,6 +21,10 @@ class DeviceFailure : public std::runtime_error {
 
 using Event = void*;
 
+// One of a device's streams for work. Work of one lane is done in order; that of several at the same time.
+using Lane = uint32_t;
+constexpr Lane kLanes = 4;
+
 // Kernels that were loaded together. Each function keeps its module loaded.
 class Module : public std::enable_shared_from_this<Module> {
  public:
@@ -34,9 +38,10 @@ class Module : public std::enable_shared_from_this<Module> {
   }
 };
 
-// All calls may come from any thread, which `enter` has prepared. Copies to the device run on a stream of their own;
-// work waits for those that were issued before it. Both have the lowest priority, so that the consumer's model comes
-// first.
+// All calls may come from any thread, which `enter` has prepared. Copies to the device run on a stream of their own, in
+// the order of their calls; work waits for those that were issued before it. Batches take lanes by turns, so that the
+// end of one, when few of its rows are left, runs beside the beginning of the next. All streams have the lowest priority,
+// so that the consumer's model comes first.
 class Device {
  public:
   virtual ~Device() = default;
@@ -51,17 +56,17 @@ class Device {
   virtual void free(Address memory) noexcept = 0;
 
   virtual void copy_in(Address to, const uint8_t* from, size_t bytes) = 0;
-  virtual void join_copies() = 0;  // work issued from now on waits for the copies issued so far
-  virtual void copy_out(uint8_t* to, Address from, size_t bytes) = 0;  // part of the work
-  virtual void zero(Address memory, size_t bytes) = 0;                 // part of the work
-  virtual void launch(const Launch& launch) = 0;                       // part of the work
+  virtual Lane next_lane() = 0;
+  virtual void join_copies(Lane lane) = 0;  // its work from now on waits for the copies issued so far
+  virtual void copy_out(Lane lane, uint8_t* to, Address from, size_t bytes) = 0;  // part of the work
+  virtual void launch(Lane lane, const Launch& launch) = 0;                       // part of the work
 
-  virtual Event record() = 0;                 // passed when all work so far is done
+  virtual Event record(Lane lane) = 0;        // passed when all of its work so far is done
   virtual bool passed(Event event) = 0;
   virtual void await(Event event) = 0;        // on the host, without spinning
   virtual void forget(Event event) noexcept = 0;
-  // Work issued from now on waits for what a consumer has issued to its stream so far.
-  virtual void follow(uintptr_t stream) = 0;
+  // The lane's work from now on waits for what a consumer has issued to its stream so far.
+  virtual void follow(Lane lane, uintptr_t stream) = 0;
 
   virtual std::shared_ptr<Module> load(const void* image, size_t bytes) = 0;
   virtual uint64_t free_bytes() = 0;  // of its memory, at this moment

@@ -145,16 +145,17 @@ void JobOnDevice::plan_launches(const Plan& plan, const std::vector<int32_t>& st
 void JobOnDevice::issue() {
   Device& device = *place_.device;
   device.enter();
-  for (const uintptr_t stream : followed_) device.follow(stream);
+  const Lane lane = device.next_lane();
+  for (const uintptr_t stream : followed_) device.follow(lane, stream);
   upload_.send();
-  device.join_copies();
-  for (const Launch& launch : launches_) device.launch(launch);
+  device.join_copies(lane);
+  for (const Launch& launch : launches_) device.launch(lane, launch);
   launches_.clear();
   for (const int32_t s : planned_) {
     const OnStep& step = on(s);
-    if (step.report_bytes) device.copy_out(step.report_host, step.report, step.report_bytes);
+    if (step.report_bytes) device.copy_out(lane, step.report_host, step.report, step.report_bytes);
   }
-  finished_ = device.record();
+  finished_ = device.record(lane);
   issued_ = true;
 }
 

@@ -50,17 +50,17 @@ class NullDevice : public Device {
   void copy_in(Address to, const uint8_t* from, size_t bytes) override {
     std::memcpy(reinterpret_cast<void*>(to), from, bytes);
   }
-  void join_copies() override {}
-  void copy_out(uint8_t* to, Address from, size_t bytes) override {
+  Lane next_lane() override { return 0; }
+  void join_copies(Lane) override {}
+  void copy_out(Lane, uint8_t* to, Address from, size_t bytes) override {
     std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
   }
-  void zero(Address memory, size_t bytes) override { std::memset(reinterpret_cast<void*>(memory), 0, bytes); }
-  void launch(const Launch& l) override { reinterpret_cast<Emulation>(l.function->handle)(&l); }
-  Event record() override { return nullptr; }
+  void launch(Lane, const Launch& l) override { reinterpret_cast<Emulation>(l.function->handle)(&l); }
+  Event record(Lane) override { return nullptr; }
   bool passed(Event) override { return true; }
   void await(Event) override {}
   void forget(Event) noexcept override {}
-  void follow(uintptr_t) override {}
+  void follow(Lane, uintptr_t) override {}
   std::shared_ptr<Module> load(const void* image, size_t bytes) override {
     return std::make_shared<NullModule>(std::string(static_cast<const char*>(image), bytes));
   }
