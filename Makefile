@@ -57,6 +57,12 @@ fuzz: $(VENV)/.build-needs
 test-neon: $(VENV)/.build-needs
 	@PYTHON=$(PY) tests/native/neon.sh $(SECONDS)
 
+kills: setup
+	@$(PY) -m tests.run.kills --times $(or $(TIMES),100) $$($(PY) -m tests.photographs build/photographs)
+
+lightning: setup $(VENV)/.lightning
+	@$(PY) -m pytest tests/frameworks/lightning_resume.py
+
 setup: $(VENV)/.test-needs $(VENV)/.torchvision $(VENV)/.photos $(VENV)/.package
 
 generate: setup
@@ -105,6 +111,12 @@ $(VENV)/.photos: $(VENV)/.made
 $(VENV)/.torchvision: $(VENV)/.test-needs
 	@$(PY) tools/needs.py torchvision >$(VENV)/torchvision-needs.txt
 	@$(PIP) --no-deps -r $(VENV)/torchvision-needs.txt
+	@touch $@
+
+# Without what they ask for beside it: the tests' torch is there already.
+$(VENV)/.lightning: $(VENV)/.test-needs
+	@$(PY) tools/needs.py lightning >$(VENV)/lightning-needs.txt
+	@$(PIP) --no-deps -r $(VENV)/lightning-needs.txt
 	@touch $@
 
 $(VENV)/.docs-needs: $(VENV)/.made pyproject.toml

@@ -20,8 +20,14 @@ from stoker.ops._index import INDEX
 
 MODULES = [
     "auto_aug", "auto_aug.augmentations", "auto_aug.auto_augment", "auto_aug.rand_augment", "auto_aug.trivial_augment",
-    "backend", "data_node", "fn", "math", "ops", "pipeline", "plugin", "plugin.base_iterator", "plugin.pytorch",
-    "plugin_manager", "tensors", "types",
+    "backend", "data_node", "external_source", "fn", "math", "ops", "pipeline", "plugin", "plugin.base_iterator",
+    "plugin.pytorch", "plugin.pytorch.torch_utils", "plugin_manager", "tensors", "types",
+]  # fmt: skip
+REFUSED = [
+    "experimental", "experimental.dynamic", "experimental.torchvision", "internal", "pickling", "plugin.jax",
+    "plugin.jax.fn", "plugin.jax.iterator", "plugin.mxnet", "plugin.numba", "plugin.numba.fn.experimental",
+    "plugin.paddle", "plugin.pytorch.experimental", "plugin.pytorch.experimental.proxy", "plugin.pytorch.fn",
+    "plugin.pytorch.loader_evaluator", "plugin.tf", "plugin.triton", "reducers", "sysconfig", "tfrecord",
 ]  # fmt: skip
 
 
@@ -30,6 +36,20 @@ def test_modules_are_real(name: str) -> None:
     module = importlib.import_module(f"stoker.dali.{name}")
     assert sys.modules[f"stoker.dali.{name}"] is module
     assert module.__doc__
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_modules_that_are_not_here_say_so(name: str) -> None:
+    with pytest.raises(
+        UnsupportedError, match=r"the module `dali\..*` of DALI is not in Stoker \(yet\)\. [`\w]"
+    ) as error:
+        importlib.import_module(f"stoker.dali.{name}")
+    assert isinstance(error.value, ImportError), "so that scripts can try"
+    assert f"stoker.dali.{name}".startswith(str(error.value.name))
+    parent, _, last = f"stoker.dali.{name}".rpartition(".")
+    if parent in ("stoker.dali", "stoker.dali.plugin", "stoker.dali.plugin.pytorch"):
+        with pytest.raises(ImportError, match=f"`dali.{name}`"):
+            getattr(importlib.import_module(parent), last)
 
 
 def test_import_is_light_and_brings_in_no_framework() -> None:
@@ -42,7 +62,7 @@ def test_the_catalogue_covers_what_stoker_has() -> None:
     assert len(NAMES | set(ALIASES)) == 172  # as many as DALI 2.4 has
     assert not NAMES & set(ALIASES)
     assert set(ALIASES.values()) <= NAMES
-    own = {"shapes", "permute_batch", "per_frame"}
+    own = {"shapes", "permute_batch", "per_frame", "readers.concat", "readers.mix"}
     assert {n for n in INDEX if not n.startswith("_")} - NAMES <= own
 
 
@@ -280,6 +300,16 @@ def test_refused_names_of_plugins_and_nodes() -> None:
     with dali.Pipeline(1, 1, None), pytest.raises(UnsupportedError, match=r"expected an operator that gives") as error:
         fn.external_source(name="x").source_info()
     assert "test_dali.py" in str(error.value)
+
+
+def test_single_tensors_for_torch() -> None:
+    torch = pytest.importorskip("torch")
+    from stoker.dali.plugin.pytorch import torch_utils
+
+    assert torch_utils.to_torch_type[types.FLOAT16] is torch.float16
+    tensor = dali.backend.TensorCPU(np.arange(3, dtype=np.int32))
+    copied, shared = torch_utils.to_torch_tensor(tensor, True), torch_utils.to_torch_tensor(tensor, False)
+    assert copied.tolist() == shared.tolist() == [0, 1, 2] and copied.data_ptr() != shared.data_ptr()
 
 
 def test_types() -> None:

@@ -208,6 +208,8 @@ class Operator:
         stateful: the operator keeps state between rows: ``init``, ``get_state``, ``set_state``; its rows run in order.
         exactness: "exact", or what bounds the error.
         version: raise it when results change.
+        whole_sources: arguments that take what calls of other sources returned, in a list; they become
+            :class:`~stoker.contract.reader.Part`.
         incidental: arguments that decide where or when rows are made but not what they are; a state may be restored
             with others.
         cases: what tests, documentation and benchmarks run: dictionaries of arguments.
@@ -226,6 +228,7 @@ class Operator:
     devices: ClassVar[tuple[str, ...]] = ("cpu",)
     exactness: ClassVar[str] = "exact"
     version: ClassVar[int] = 1
+    whole_sources: ClassVar[tuple[str, ...]] = ()
     incidental: ClassVar[tuple[str, ...]] = ()
     hidden: ClassVar[bool] = False
     _all_arguments: ClassVar[dict[str, Argument]]

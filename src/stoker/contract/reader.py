@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -85,6 +85,20 @@ class Shards:
         return np.minimum(low + local, max(high - 1, 0)) if self.pads else (low + local) % size
 
 
+@dataclass(frozen=True, repr=False)
+class Part:
+    """A source that is a part of another one: its operator, with the constants of its call."""
+
+    operator: Any  # a class of Operator
+    args: Mapping[str, Any]
+
+    def __repr__(self) -> str:
+        """What decides its rows, apart from the data; it is a part of the graph's fingerprint."""
+        ignored = {"name", "preserve", "device", "bytes_per_sample_hint", *self.operator.incidental}
+        told = ", ".join(f"{k}={v!r}" for k, v in sorted(self.args.items()) if k not in ignored)
+        return f"{self.operator.name}[{self.operator.version}]({told})"
+
+
 @dataclass(frozen=True)
 class OpenSource:
     """An opened data set.
@@ -96,6 +110,7 @@ class OpenSource:
         fingerprint: changes when the data set does (names, order, labels).
         shards: which part of every epoch this pipeline takes.
         order: the sampler in a few words, for messages about states that do not fit.
+        parts: the part that each sample is from, where the data set is made of several; else None.
     """
 
     sampler: BoundSampler
@@ -104,6 +119,7 @@ class OpenSource:
     fingerprint: str
     shards: Shards = Shards()
     order: str = ""
+    parts: npt.NDArray[np.int32] | None = None
 
     @property
     def samples(self) -> int:

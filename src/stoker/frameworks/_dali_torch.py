@@ -12,7 +12,9 @@ import torch.utils.dlpack
 from ..contract.batch import Batch
 from ..contract.errors import ArgumentError, DataError
 from ._dali_epochs import DaliEpochs, LastBatchPolicy
-from ._torch import to_torch
+from ._torch import TORCH_TYPES, to_torch
+
+to_torch_type = dict(TORCH_TYPES)
 
 
 class DALIGenericIterator(DaliEpochs):
@@ -123,3 +125,9 @@ def feed_ndarray(
     if tuple(found.shape) != tuple(arr.shape):
         raise ArgumentError(f"`feed_ndarray`: expected a tensor of shape {tuple(found.shape)}, got {tuple(arr.shape)}")
     return arr.copy_(found, non_blocking=non_blocking)
+
+
+def to_torch_tensor(dali_tensor: Any, copy: bool) -> torch.Tensor:
+    """A tensor of a pipeline's output as PyTorch's, sharing its memory or as a copy."""
+    tensor = torch.utils.dlpack.from_dlpack(dali_tensor)
+    return tensor.clone() if copy else tensor

@@ -21,7 +21,7 @@ from ..executor.schedule import AtEnd
 from ..frontends.pipeline import Pipeline
 from ..graph.plan import PlannedOutput
 
-_TORCH = {
+TORCH_TYPES = {
     DType.BOOL: torch.bool, DType.UINT8: torch.uint8, DType.UINT16: torch.uint16, DType.UINT32: torch.uint32,
     DType.UINT64: torch.uint64, DType.INT8: torch.int8, DType.INT16: torch.int16, DType.INT32: torch.int32,
     DType.INT64: torch.int64, DType.FLOAT16: torch.float16, DType.FLOAT: torch.float32, DType.FLOAT64: torch.float64,
@@ -173,7 +173,7 @@ class Loader:
         if planned.on_gpu:
             assert planned.shape is not None
             gpu = torch.device("cuda", self.pipeline.device_id or 0)
-            tensor = torch.empty((rows, *planned.shape), dtype=_TORCH[planned.dtype], device=gpu)
+            tensor = torch.empty((rows, *planned.shape), dtype=TORCH_TYPES[planned.dtype], device=gpu)
             # The allocator gives what work on this stream may still read: the pipeline writes after that work.
             return Supply(tensor.data_ptr(), tensor, torch.cuda.current_stream(gpu).cuda_stream)
         # torch keeps pinned memory, but gives pageable memory back to the system and faults it in again for every
@@ -181,7 +181,7 @@ class Loader:
         if not self._pin:
             return None
         assert planned.shape is not None
-        tensor = torch.empty((rows, *planned.shape), dtype=_TORCH[planned.dtype], pin_memory=self._pin)
+        tensor = torch.empty((rows, *planned.shape), dtype=TORCH_TYPES[planned.dtype], pin_memory=self._pin)
         return Supply(tensor.data_ptr(), tensor)
 
     def _tensors(self, delivered: Delivered) -> Any:

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..contract.errors import ArgumentError, Source, UnsupportedError, message
 from ..contract.operator import Operator
+from ..contract.reader import Part
 from ..contract.types import DType
 from ..graph.node import Edge, Graph, Node
 from .registry import find
@@ -113,6 +114,9 @@ class GraphBuilder:
         for key, value in arguments.items():
             if value is None:
                 continue
+            if key in operator.whole_sources:
+                consts[key] = self._parts(key, value)
+                continue
             if isinstance(value, (list, tuple)) and any(isinstance(v, DataNode) for v in value) and key in known:
                 value = stack_nodes(self, value)
             if not isinstance(value, DataNode):
@@ -124,6 +128,21 @@ class GraphBuilder:
                 operator.bind({key: None})  # raises, with the nearest name
             edges[key] = self.edge_of(value, operator.name)
         return edges, consts
+
+    def _parts(self, key: str, value: Any) -> tuple[Part, ...]:
+        """The sources whose outputs these are."""
+        parts = []
+        for one in value if isinstance(value, (list, tuple)) else [value]:
+            node = one[0] if isinstance(one, (list, tuple)) and one else one
+            if not isinstance(node, DataNode) or node.builder is not self:
+                raise ArgumentError(
+                    f"expected `{key}` to be a list of what readers of this pipeline returned, got {type(one).__name__}"
+                )
+            made = self.nodes[node.edge.node]
+            if made.operator.kind != "source" or made.guards:
+                raise ArgumentError(f"expected `{key}` to come from readers, got an output of `{made.operator.name}`")
+            parts.append(Part(made.operator, made.args))
+        return tuple(parts)
 
     def edge_of(self, x: Any, name: str) -> Edge:
         """The edge for an input: a node's output, or a constant that becomes one."""

@@ -1750,6 +1750,54 @@ class random:
 
 class readers:
     @staticmethod
+    def concat(
+        parts: Any,
+        *,
+        label_offsets: Any = None,
+        seed: int | None = None,
+        num_shards: int = 1,
+        shard_id: int = 0,
+        sharding: Literal["strided", "contiguous"] | None = None,
+        stick_to_shard: bool = False,
+        pad_last_batch: bool = False,
+        on_error: Literal["raise", "replace", "skip"] | None = None,
+        random_shuffle: bool = False,
+        sampler: Any = None,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> tuple[DataNode, DataNode, DataNode]:
+        """Read the samples of several readers as one data set: those of the first, then those of the second, and so on.
+
+        ``fn.readers.concat([a, b])``, with what ``fn.readers.file`` returned. Outputs: the bytes, uint8 ``(N,)``, the
+        label, int32 ``(1,)``, and the number of the part that the sample is from, int32 ``(1,)``. An epoch has every sample
+        that an epoch of each part has, in the parts' own orders; with ``random_shuffle`` a permutation of all of them.
+
+        Args:
+            parts: What the readers to join returned, in a list; at least one.
+            label_offsets: What is added to the labels of each part: a list of numbers, or "disjoint" for labels
+                that begin behind those of the part before; by default nothing.
+            seed: Seed of the orders; by default the pipeline's. A part's own `seed` stays.
+            num_shards: Into how many parts every epoch is divided.
+            shard_id: Which part this pipeline takes first; see `stick_to_shard`.
+            sharding: strided: part k is the positions k, k + num_shards, ... of the epoch's order, so that a state
+                restores with another num_shards too. contiguous: as DALI, from floor(k * size / num_shards) on. By
+                default strided, unless parts are both shuffled and kept (random_shuffle with stick_to_shard).
+            stick_to_shard: Take the same part in every epoch; by default the next one.
+            pad_last_batch: Complete a part, and the last batch of an epoch, by repeating the part's last sample. By
+                default with the samples that follow in the order, and the batch with the next epoch's first ones.
+            on_error: In a pipeline: what becomes of a row that fails here: raise, replace or skip; by default what
+                the pipeline's `on_error` says.
+            random_shuffle: Another order every epoch: a permutation of all parts' samples together.
+            sampler: Which samples of all parts an epoch takes, numbered through; as for `readers.file`.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
+    @staticmethod
     def file(
         *,
         file_root: str | PathLike[str] | None = None,
@@ -1816,6 +1864,60 @@ class readers:
             tensor_init_bytes: No effect: memory is planned.
             on_error: In a pipeline: what becomes of a row that fails here: raise, replace or skip; by default what
                 the pipeline's `on_error` says.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
+    @staticmethod
+    def mix(
+        parts: Any,
+        *,
+        label_offsets: Any = None,
+        seed: int | None = None,
+        num_shards: int = 1,
+        shard_id: int = 0,
+        sharding: Literal["strided", "contiguous"] | None = None,
+        stick_to_shard: bool = False,
+        pad_last_batch: bool = False,
+        on_error: Literal["raise", "replace", "skip"] | None = None,
+        weights: Any = None,
+        length: Any = "sum",
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> tuple[DataNode, DataNode, DataNode]:
+        """Read the samples of several readers in proportion to ``weights``, in a drawn order.
+
+        ``fn.readers.mix([a, b], weights=[0.8, 0.2])``, with what ``fn.readers.file`` returned. Outputs: the bytes, uint8
+        ``(N,)``, the label, int32 ``(1,)``, and the number of the part that the sample is from, int32 ``(1,)``.
+
+        The proportions hold in every block of samples (as long as the weights' smallest common terms, at most 1000), not
+        only on average. Each part is gone through in its own order, whole before any of it comes again, and goes on from
+        epoch to epoch; every time that it begins again is an epoch of its own, with another order if it is shuffled. A
+        sample that comes several times gets another augmentation each time.
+
+        Args:
+            parts: What the readers to join returned, in a list; at least one.
+            label_offsets: What is added to the labels of each part: a list of numbers, or "disjoint" for labels
+                that begin behind those of the part before; by default nothing.
+            seed: Seed of the orders; by default the pipeline's. A part's own `seed` stays.
+            num_shards: Into how many parts every epoch is divided.
+            shard_id: Which part this pipeline takes first; see `stick_to_shard`.
+            sharding: strided: part k is the positions k, k + num_shards, ... of the epoch's order, so that a state
+                restores with another num_shards too. contiguous: as DALI, from floor(k * size / num_shards) on. By
+                default strided, unless parts are both shuffled and kept (random_shuffle with stick_to_shard).
+            stick_to_shard: Take the same part in every epoch; by default the next one.
+            pad_last_batch: Complete a part, and the last batch of an epoch, by repeating the part's last sample. By
+                default with the samples that follow in the order, and the batch with the next epoch's first ones.
+            on_error: In a pipeline: what becomes of a row that fails here: raise, replace or skip; by default what
+                the pipeline's `on_error` says.
+            weights: The share of each part; they need not sum to 1. By default all are equal.
+            length: Samples of an epoch, a number or: sum, as many as the parts' epochs have together; shortest, as
+                many as it takes, in proportion, until the first part has been gone through; longest, until all
+                have.
             name: Name of the node, shown in errors and by which outputs and readers are found.
             device: Where the operator runs.
             preserve: Run the operator also if its output is not used.

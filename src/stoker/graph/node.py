@@ -12,6 +12,7 @@ import numpy as np
 
 from ..contract.errors import GraphError, Source, UnsupportedError
 from ..contract.operator import Operator
+from ..contract.reader import Part
 from ..contract.types import DType, ImageType, InterpType
 
 FORMAT = 1
@@ -124,7 +125,7 @@ class Graph:
                 )
             nodes.append(
                 Node(
-                    i, operator, {k: _decode(v) for k, v in n["args"].items()},
+                    i, operator, {k: _decode(v, find) for k, v in n["args"].items()},
                     tuple(Edge(*e) for e in n["inputs"]), tuple((k, Edge(*e)) for k, e in n["edges"].items()),
                     n["draw"], tuple((Edge(a, b), w) for a, b, w in n["guards"]),
                     Source(*n["source"]) if n["source"] else None, n["outputs"],
@@ -225,6 +226,9 @@ def _encode(value: Any, node: Node) -> Any:
         return {"$": "tuple", "v": [_encode(v, node) for v in value]}
     if isinstance(value, np.ndarray):
         return {"$": "array", "v": value.tolist(), "dtype": str(value.dtype), "shape": value.shape}
+    if isinstance(value, Part):
+        args = {k: _encode(v, node) for k, v in value.args.items()}
+        return {"$": "part", "v": [value.operator.name, args]}
     if callable(value):
         module, qualname = getattr(value, "__module__", None), getattr(value, "__qualname__", "")
         if module and module != "__main__" and "<" not in qualname and qualname:
@@ -235,14 +239,16 @@ def _encode(value: Any, node: Node) -> Any:
     )
 
 
-def _decode(value: Any) -> Any:
+def _decode(value: Any, find: Callable[[str], type[Operator]]) -> Any:
     if not isinstance(value, dict):
         return value
     tag, v = value["$"], value["v"]
     if tag in _ENUMS:
         return _ENUMS[tag][v]
     if tag == "tuple":
-        return tuple(_decode(x) for x in v)
+        return tuple(_decode(x, find) for x in v)
+    if tag == "part":
+        return Part(find(v[0]), {k: _decode(x, find) for k, x in v[1].items()})
     if tag == "array":
         return np.asarray(v, dtype=value["dtype"]).reshape(value["shape"])
     module, qualname = v.split(":")

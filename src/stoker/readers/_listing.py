@@ -32,6 +32,7 @@ class Listing:
         self._names = bytearray()
         self._labels: list[Ints32] = []
         self._count = 0
+        self._parts: list[bytes] = []  # digests of the lists that this one is made of
 
     def add(self, names: Sequence[str], labels: Ints32) -> None:
         """Files, relative to the folder, and their labels."""
@@ -40,18 +41,43 @@ class Listing:
             self._labels.append(labels)
             self._count += len(names)
 
+    @property
+    def labels(self) -> Ints32:
+        """The labels of all files."""
+        if len(self._labels) > 1:
+            self._labels = [np.concatenate(self._labels)]
+        return self._labels[0]
+
+    def extend(self, other: Listing, offset: int) -> None:
+        """All files of another list, with its folder in their names, and with ``offset`` added to their labels."""
+        names, root = bytes(other._names), other.root
+        if self.root != root:
+            if self.root:
+                raise ValueError("a list with a folder of its own takes no others")
+            names = root + names[:-1].replace(b"\0", b"\0" + root) + b"\0"
+        labels = other.labels.astype(np.int64) + offset
+        if (labels != labels.astype(np.int32)).any():
+            raise ArgumentError(f"expected labels of at most 32 bits, got {int(labels.max())} with the offset {offset}")
+        self._names += names
+        self._labels.append(labels.astype(np.int32))
+        self._count += len(other)
+        self._parts.append(other.digest())
+
+    def digest(self) -> bytes:
+        """Of names and labels without the folder, which may move."""
+        digest = hashlib.blake2b(b"".join(self._parts) or self._names, digest_size=8)
+        digest.update(self.labels.tobytes())
+        return digest.digest()
+
     def finish(self) -> tuple[Any, Ints32, str]:
-        """The table, the labels, and a digest of both without the folder, which may move."""
-        labels = np.concatenate(self._labels)
+        """The table, the labels, and the digest."""
         names = np.frombuffer(self._names, np.uint8)
         ends = np.flatnonzero(names == 0)
         if len(ends) != self._count:
             raise ArgumentError("expected names of files without zero bytes")
         offsets = np.zeros(len(ends) + 1, np.uint64)
         offsets[1:] = ends + 1
-        digest = hashlib.blake2b(self._names, digest_size=8)
-        digest.update(labels.tobytes())
-        return _native.FileTable(self.root, names, offsets), labels, digest.hexdigest()
+        return _native.FileTable(self.root, names, offsets), self.labels, self.digest().hex()
 
     def __len__(self) -> int:
         return self._count

@@ -9,11 +9,12 @@ from typing import Any
 from ..contract.errors import ArgumentError
 from ..contract.lowering import Lowering
 from ..contract.operator import ON_ERROR, Operator, arg
-from ..contract.reader import OpenSource, Shards
+from ..contract.reader import OpenSource
 from ..contract.step import Value
 from ..contract.types import DType
-from ._listing import list_files
+from ._listing import Listing, list_files
 from ._samplers import Sampler, Sequential, Shuffled, as_sampler
+from ._sharding import NUM_SHARDS, PAD_LAST_BATCH, SHARD_ID, SHARDING, STICK_TO_SHARD, check_shards, shards_of
 
 
 class FileReader(Operator, name="readers.file"):
@@ -47,19 +48,11 @@ class FileReader(Operator, name="readers.file"):
         "object", None, doc="Which samples an epoch takes, in which order: one of stoker.samplers, a sequence of "
         "numbers, or anything that can be iterated, such as a torch.utils.data.Sampler.",
     )  # fmt: skip
-    num_shards = arg("int", 1, doc="Into how many parts every epoch is divided.")
-    shard_id = arg("int", 0, doc="Which part this pipeline takes first; see `stick_to_shard`.")
-    sharding = arg(
-        "str", None, choices=("strided", "contiguous"), doc="strided: part k is the positions k, k + num_shards, ... "
-        "of the epoch's order, so that a state restores with another num_shards too. contiguous: as DALI, from "
-        "floor(k * size / num_shards) on. By default strided, unless parts are both shuffled and kept "
-        "(random_shuffle with stick_to_shard).",
-    )  # fmt: skip
-    stick_to_shard = arg("bool", False, doc="Take the same part in every epoch; by default the next one.")
-    pad_last_batch = arg(
-        "bool", False, doc="Complete a part, and the last batch of an epoch, by repeating the part's last sample. By "
-        "default with the samples that follow in the order, and the batch with the next epoch's first ones.",
-    )  # fmt: skip
+    num_shards = NUM_SHARDS
+    shard_id = SHARD_ID
+    sharding = SHARDING
+    stick_to_shard = STICK_TO_SHARD
+    pad_last_batch = PAD_LAST_BATCH
     initial_fill = arg("int", 1024, doc="No effect: a shuffle is over the whole data set, not over a buffer.")
     prefetch_queue_depth = arg("int", 1, doc="No effect: the pipeline's prefetch_queue_depth holds.")
     read_ahead = arg("bool", False, doc="No effect: rows are read ahead as far as batches are.")
@@ -71,9 +64,7 @@ class FileReader(Operator, name="readers.file"):
 
     def validate(self, args: Mapping[str, Any]) -> None:
         """Check what does not depend on the disk."""
-        shards, shard = args["num_shards"], args["shard_id"]
-        if shards < 1 or not 0 <= shard < shards:
-            raise ArgumentError(f"expected 0 <= shard_id < num_shards, got shard_id={shard} of num_shards={shards}")
+        check_shards(args)
         if args["shuffle_after_epoch"] and (args["random_shuffle"] or args["stick_to_shard"]):
             raise ArgumentError(
                 "`shuffle_after_epoch` shuffles the whole data set: expected neither `random_shuffle` nor "
@@ -85,20 +76,15 @@ class FileReader(Operator, name="readers.file"):
             )
 
     @staticmethod
-    def open(args: Mapping[str, Any]) -> OpenSource:
-        """List the files. ArgumentError for contradictory arguments or an empty data set, OSError for the disk's."""
-        listing = list_files(args)
-        sampler = _sampler(args)
-        local = args["random_shuffle"] and args["stick_to_shard"] and args["num_shards"] > 1
-        contiguous = (args["sharding"] or ("contiguous" if local else "strided")) == "contiguous"
-        shards = Shards(
-            args["num_shards"], args["shard_id"], contiguous, args["stick_to_shard"], args["pad_last_batch"]
-        )
-        if local and not shards.contiguous:
-            raise ArgumentError(
-                'expected sharding="contiguous" with random_shuffle and stick_to_shard: strided parts are shuffled '
-                "over the whole data set, so none can be kept"
-            )
+    def listed(args: Mapping[str, Any]) -> tuple[Listing, Sampler]:
+        """The files and their order. ArgumentError for contradictory arguments or no files, OSError for the disk's."""
+        return list_files(args), _sampler(args)
+
+    @classmethod
+    def open(cls, args: Mapping[str, Any]) -> OpenSource:
+        """List the files; raises as :meth:`listed`."""
+        shards = shards_of(args, shuffled=args["random_shuffle"])
+        listing, sampler = cls.listed(args)
         table, labels, digest = listing.finish()
         order = sampler.bind(len(labels), labels, shards, args["seed"])
         return OpenSource(order, table, labels, digest, shards, repr(sampler))

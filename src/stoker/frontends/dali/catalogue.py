@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import NoReturn
 
 from ...contract.errors import UnsupportedError
+from .missing import is_module, refuse_module
 
 # Operators by group.
 _OPERATORS = {
@@ -90,9 +91,9 @@ _CLASSES = {
 }
 # Names of DALI's modules and classes that are not here, by where they are looked for.
 _REFUSED = {
-    "dali": "experimental tfrecord",
-    "dali.plugin": "tf jax paddle mxnet numba triton",
-    "dali.plugin.pytorch": "TorchPythonFunction fn experimental loader_evaluator",
+    "dali": "",
+    "dali.plugin": "",
+    "dali.plugin.pytorch": "TorchPythonFunction",
     "dali.backend": (
         "CUDAStreamSynchronize CheckDLPackCapsule DLDeviceType ExternalContextCheckpoint GetCUDACurrentDevice "
         "GetCUDADeviceCount GetCUDAStreamDevice GetCudaVersion GetCufftVersion GetCxx11AbiFlag "
@@ -118,6 +119,9 @@ def refuse(where: str, name: str) -> NoReturn:
         UnsupportedError: DALI has the name, Stoker has not.
         AttributeError: neither has it.
     """
+    module = f"{where}.{name}".removeprefix("dali.")
+    if is_module(module):
+        refuse_module(module)
     if name in _REFUSED[where].split():
         raise UnsupportedError(f"`{where}.{name}` of DALI is not in Stoker (yet); see docs/migrating_from_dali.md")
     raise AttributeError(f"`{where}` has no attribute {name!r}")

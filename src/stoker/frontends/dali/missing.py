@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Modules of NVIDIA DALI that are not here: importing one says why, and what to do instead."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from ...contract.errors import UnsupportedError
+
+_BATCHES = "A batch is there without a copy"
+_WAYS_OUT = {
+    "experimental": (
+        "DALI's dynamic mode and its torchvision are not taken over. For operators on data that are there use "
+        "`stoker.eager`, for torchvision scripts `stoker.torchvision`"
+    ),
+    "experimental.dynamic": "For operators on data that are there use `stoker.eager`",
+    "experimental.torchvision": "For torchvision scripts use `stoker.torchvision`",
+    "internal": "It is DALI's own",
+    "pickling": "For sources in processes give the pipeline `py_callback_pickler=cloudpickle`, or any other pickler",
+    "reducers": "For sources in processes give the pipeline `py_callback_pickler=cloudpickle`, or any other pickler",
+    "sysconfig": (
+        "It is for compiling operators for DALI, which are not loaded here: write them in Python "
+        "(`stoker.Operator`, `stoker.register`), or use `fn.python_function`"
+    ),
+    "tfrecord": (
+        "Records of TensorFlow are not read yet. Give them to `fn.external_source` from a reader in Python, or write "
+        "the images to files for `fn.readers.file`"
+    ),
+    "plugin.jax": f"{_BATCHES}: `jax.dlpack.from_dlpack(batch)` for each of `pipe.run()`",
+    "plugin.mxnet": f"DALI 2 has dropped it too. {_BATCHES}: `mxnet.nd.from_numpy(batch.as_array())`",
+    "plugin.numba": "Use `fn.python_function`, which may call a function that Numba has compiled",
+    "plugin.paddle": f"{_BATCHES}: `paddle.utils.dlpack.from_dlpack(batch.__dlpack__())` for each of `pipe.run()`",
+    "plugin.tf": (
+        f"{_BATCHES}: `tf.experimental.dlpack.from_dlpack(batch.__dlpack__())`, or a `tf.data.Dataset.from_generator` "
+        "over `pipe`"
+    ),
+    "plugin.triton": "There is no backend of Triton's for Stoker",
+    "plugin.pytorch.experimental": (
+        "A loader with worker processes of PyTorch's is `stoker.torch.Dataset`; sources in processes are "
+        "`fn.external_source(..., parallel=True)`"
+    ),
+    "plugin.pytorch.fn": "Use `fn.python_function` with `torch.from_numpy` on what it is given",
+    "plugin.pytorch.loader_evaluator": "`pipe.report()` says what limits a pipeline",
+}
+
+
+class MissingModuleError(UnsupportedError, ImportError):
+    """A module of DALI's that Stoker has not. An ImportError too, for scripts that try whether there is one."""
+
+
+def is_module(name: str) -> bool:
+    """Whether it is one of those modules; names begin after ``dali.``."""
+    return name in _WAYS_OUT
+
+
+def refuse_module(name: str) -> NoReturn:
+    """What such a module does when it is imported.
+
+    Raises:
+        MissingModuleError: always.
+    """
+    raise MissingModuleError(
+        f"the module `dali.{name}` of DALI is not in Stoker (yet). {_WAYS_OUT[name]}; see docs/migrating_from_dali.md",
+        name=f"stoker.dali.{name}",
+    )

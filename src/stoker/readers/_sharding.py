@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The arguments that say how epochs are divided over pipelines, as all readers have them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..contract.errors import ArgumentError
+from ..contract.operator import arg
+from ..contract.reader import Shards
+
+NUM_SHARDS = arg("int", 1, doc="Into how many parts every epoch is divided.")
+SHARD_ID = arg("int", 0, doc="Which part this pipeline takes first; see `stick_to_shard`.")
+SHARDING = arg(
+    "str", None, choices=("strided", "contiguous"), doc="strided: part k is the positions k, k + num_shards, ... "
+    "of the epoch's order, so that a state restores with another num_shards too. contiguous: as DALI, from "
+    "floor(k * size / num_shards) on. By default strided, unless parts are both shuffled and kept "
+    "(random_shuffle with stick_to_shard).",
+)  # fmt: skip
+STICK_TO_SHARD = arg("bool", False, doc="Take the same part in every epoch; by default the next one.")
+PAD_LAST_BATCH = arg(
+    "bool", False, doc="Complete a part, and the last batch of an epoch, by repeating the part's last sample. By "
+    "default with the samples that follow in the order, and the batch with the next epoch's first ones.",
+)  # fmt: skip
+NAMES = ("num_shards", "shard_id", "sharding", "stick_to_shard", "pad_last_batch")
+
+
+def check_shards(args: Mapping[str, Any]) -> None:
+    """ArgumentError for a part that there is not."""
+    shards, shard = args["num_shards"], args["shard_id"]
+    if shards < 1 or not 0 <= shard < shards:
+        raise ArgumentError(f"expected 0 <= shard_id < num_shards, got shard_id={shard} of num_shards={shards}")
+
+
+def shards_of(args: Mapping[str, Any], *, shuffled: bool = False) -> Shards:
+    """How the arguments divide epochs. ``shuffled``: their order is another one every time.
+
+    Raises:
+        ArgumentError: parts are to be kept that change with every epoch.
+    """
+    local = shuffled and args["stick_to_shard"] and args["num_shards"] > 1
+    contiguous = (args["sharding"] or ("contiguous" if local else "strided")) == "contiguous"
+    if local and not contiguous:
+        raise ArgumentError(
+            'expected sharding="contiguous" with random_shuffle and stick_to_shard: strided parts are shuffled '
+            "over the whole data set, so none can be kept"
+        )
+    return Shards(args["num_shards"], args["shard_id"], contiguous, args["stick_to_shard"], args["pad_last_batch"])
