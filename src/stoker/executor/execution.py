@@ -22,10 +22,12 @@ from ..contract.reader import OpenSource
 from ..contract.step import PyCall
 from ..graph.node import Graph, Node
 from ..graph.plan import PASSES, Plan, PlannedOutput, make_plan
+from ..settings import default_threads
 from .failures import Failures, Made, OnError
-from .report import PYTHON, SOURCE, THREADS, Meter, Report
+from .report import GPU, PYTHON, SOURCE, THREADS, Meter, Report
 from .run import Failure, Feeds, InFlight, OpenGpu, Replay, Run, Supply, specs_of
 from .schedule import AtEnd, Rows, Schedule
+from .split import Decoder, Sharing, Split
 from .state import facts, require_resumable, require_same
 from .workers import Workers, WorkerSettings
 
@@ -45,6 +47,8 @@ class Settings:
     depth: int = 2
     passes: frozenset[str] = frozenset(PASSES)
     gpu: OpenGpu | Literal[False] | None = None  # False: what is placed on a GPU runs on the CPU
+    gpu_load: float | None = None  # the part of the rows that the GPU decodes; None: by measured speed
+    gpu_utilization: float = 1.0
     on_error: OnError = field(default_factory=OnError)
     workers: WorkerSettings = field(default_factory=WorkerSettings)
 
@@ -137,6 +141,8 @@ class Execution:
         self._lock = threading.RLock()
         self._busy = False
         self._meter = Meter()
+        self._decoders: list[Decoder] = []
+        self._sharing: Sharing | None = None
         self._source_ns: dict[int, int] = {}
         self._tiny = False
         self._long_batches = 0
@@ -172,7 +178,11 @@ class Execution:
     # ---- planning ----
 
     def _make_plan(self, graph: Graph, discovered: Mapping[int, tuple[Spec, ...]]) -> Plan:
-        return make_plan(graph, self._find, discovered, self.settings.passes, self.sources, self.settings.gpu)
+        gpu = self.settings.gpu
+        known = len(gpu.decoders) if gpu else 0
+        plan = make_plan(graph, self._find, discovered, self.settings.passes, self.sources, gpu)
+        self._decoders = gpu.decoders[known:] if gpu else []
+        return plan
 
     def _discover(self, rows: Rows, feeds: Feeds) -> None:
         """Find the types that only the first batch tells; Python nodes still see every row once."""
@@ -238,6 +248,11 @@ class Execution:
         settings = self.settings
         self._run = Run(self.plan, self.graph, settings.threads, settings.seed, self.sources, settings.gpu or None)
         self._run.states.update(self._states)
+        if self._decoders:
+            # One core is the consumer's, whose launches the GPU waits for.
+            threads = min(settings.threads, max(1, default_threads() - 1))
+            split = Split(threads, settings.gpu_load, settings.gpu_utilization)
+            self._sharing = Sharing(split, self._decoders, self.plan.steps, settings.depth)
         return self._run
 
     # ---- batches ----
@@ -266,6 +281,8 @@ class Execution:
         assert item.rows is not None
         given = time.perf_counter()
         self._meter.delivered(len(made.rows), asked, given, under_way, finished)
+        if self._sharing is not None and self._run is not None:
+            self._sharing.delivered(self._run, self._meter, under_way, finished)
         if self.settings.depth:
             self._settle(given - asked)
         if self._depth:
@@ -508,6 +525,10 @@ class Execution:
             for step, ns in zip(self.plan.steps, self._run.step_times(), strict=True):
                 if not isinstance(step.body, PyCall):
                     add(THREADS, step.node, ns)
+            measured, device = self._run.device_times()
+            for step, gpu_ns in zip(self.plan.steps, device, strict=True):
+                if step.on_gpu and measured and gpu_ns:
+                    add(GPU, step.node, round(gpu_ns / measured * self._meter.rows))
             for number, ns in self._run.python_ns.copy().items():
                 add(PYTHON, number, ns)
         for number, ns in self._source_ns.items():
@@ -517,6 +538,7 @@ class Execution:
         return self._meter.report(
             times, settings.seed, settings.threads, handed_over, depth=self._depth,
             place=(mark.epoch, mark.position, self.schedule.epoch_size),
+            split=self._sharing.report() if self._sharing is not None else None,
         )  # fmt: skip
 
     # ---- state ----

@@ -10,11 +10,12 @@ from typing import Any
 _EXAMPLES = 10
 
 
-THREADS, PYTHON, SOURCE = "threads", "python", "source"
+THREADS, PYTHON, SOURCE, GPU = "threads", "python", "source", "gpu"
 _WORDS = {
     THREADS: "the pipeline, mostly",
     PYTHON: "Python code, which runs on one thread, mostly",
     SOURCE: "the source, which runs where batches are asked for, mostly",
+    GPU: "the GPU, mostly",
 }
 
 
@@ -26,8 +27,9 @@ class Stage:
         name, source: the node and the line that made it.
         ms_per_row: time per row on one thread.
         share: part of all stages' time.
-        where: "threads" (worker threads), "python" (the thread that runs Python code), or "source" (a source's code,
-            on the thread that asks for batches).
+        where: "threads" (worker threads), "python" (the thread that runs Python code), "source" (a source's code, on
+            the thread that asks for batches), or "gpu" (from one batch in 16: it contains what the GPU did for others
+            in between).
         rows_per_second: what it could do alone, with all threads of its place.
         gain: by what the whole rate would be multiplied if it took no time: an estimate, in which each place is as slow
             as the sum of its stages and the slowest place limits.
@@ -109,6 +111,30 @@ class HandOver:
             self.examples += (sample,)
 
 
+@dataclass(frozen=True)
+class Decoding:
+    """Where rows were decoded that the GPU and the CPU can both decode, with the same bits.
+
+    Attributes:
+        rows_on_gpu, rows_on_cpu: so far.
+        reasons: why rows were left to the CPU, and how many for each reason.
+        cpu_share: the CPU's part of the rows from now on, beside those that only it can decode.
+        why: it is that.
+    """
+
+    rows_on_gpu: int
+    rows_on_cpu: int
+    reasons: Mapping[str, int]
+    cpu_share: float
+    why: str
+
+    def __str__(self) -> str:
+        rows = max(1, self.rows_on_gpu + self.rows_on_cpu)
+        text = f"decoded on the GPU: {self.rows_on_gpu} rows ({self.rows_on_gpu / rows:.1%}), on the CPU: {self.rows_on_cpu}"
+        why = ", ".join(f"{rows} {reason}" for reason, rows in sorted(self.reasons.items(), key=lambda r: -r[1]))
+        return f"{text}{f' ({why})' if why else ''}; the CPU takes {self.cpu_share:.0%} now: {self.why}"
+
+
 CONSUMER = "consumer"
 _HEAD = ("stage", "ms per row", "share", "rows/s alone", "if free", "where", "made at")
 
@@ -126,7 +152,9 @@ class Report:
         handed_over: rows that native kernels left to Python, by node and reason, the most frequent first.
         queue: how many batches were ready when they were asked for.
         progress: how far the epoch is.
-        limited_by: "consumer", or the place of the stages that limit: "threads", "python", "source"; "" before a run.
+        limited_by: "consumer", or the place of the stages that limit: "threads", "python", "source", "gpu"; "" before
+            a run.
+        decoding: where rows were decoded; None without a decoder on a GPU.
     """
 
     rows: int
@@ -140,6 +168,7 @@ class Report:
     queue: Queue = Queue(0, 0.0, 0.0, 0.0)
     progress: Progress = Progress(0, 0, None, None)
     limited_by: str = ""
+    decoding: Decoding | None = None
 
     @property
     def rows_per_second(self) -> float:
@@ -188,6 +217,7 @@ class Report:
                 f"when asked; {queue.ready:.0%} of the requests did not wait"
             ),
             f"limited by {self.limit}",
+            *([str(self.decoding)] if self.decoding is not None else []),
         ]
 
     def __str__(self) -> str:
@@ -249,7 +279,7 @@ class Meter:
 
     def report(
         self, times: Times, seed: int, threads: int, handed_over: tuple[HandOver, ...] = (), *, depth: int = 0,
-        place: tuple[int, int, int | None] = (0, 0, None),
+        place: tuple[int, int, int | None] = (0, 0, None), split: Decoding | None = None,
     ) -> Report:  # fmt: skip
         """What has run; ``place`` is the epoch, its rows that were delivered, and how many it has."""
         rows, span = max(self.rows, 1), self.last - self.first
@@ -269,7 +299,7 @@ class Meter:
         count = max(self.batches, 1)
         queue = Queue(depth, self.under_way / count, self.finished / count, self.ready / count)
         return Report(self.rows, self.batches, span, waited, stages, seed, threads, handed_over, queue,
-                      Progress(epoch, done, size, left), limited_by)  # fmt: skip
+                      Progress(epoch, done, size, left), limited_by, split)  # fmt: skip
 
 
 _PATIENT = 0.1  # a consumer that waits less than this share of the time is what limits
@@ -287,7 +317,7 @@ class _Model:
         self._ms, self._threads, self._own, self._serial = ms, threads, own_ms, serial
 
     def _places(self, without: tuple[str, str, str] | None = None) -> dict[str, float]:
-        sums = {THREADS: 0.0, PYTHON: 0.0, SOURCE: 0.0}
+        sums = {THREADS: 0.0, PYTHON: 0.0, SOURCE: 0.0, GPU: 0.0}
         for key, ms in self._ms.items():
             sums[key[0]] += 0.0 if key == without else ms
         sums[THREADS] /= self._threads
@@ -297,7 +327,7 @@ class _Model:
         places = self._places(without)
         if self._serial:
             return sum(places.values()) + self._own
-        return max(places[THREADS], places[PYTHON], places[SOURCE] + self._own)
+        return max(places[THREADS], places[PYTHON], places[GPU], places[SOURCE] + self._own)
 
     def slowest(self) -> str:
         """The place that takes longest; the consumer's own work is not among them."""

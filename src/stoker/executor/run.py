@@ -30,6 +30,7 @@ from ..graph.plan import KernelsOnGpu, Plan
 from ..native import _native
 from .report import HandOver
 from .schedule import Rows
+from .split import Decoder
 
 _DONE, _PYTHON, _TIMEOUT, _CLOSED = range(4)
 _FATAL = -2  # stands for a check's number in errors that no row is to blame for
@@ -50,6 +51,10 @@ class OpenGpu(KernelsOnGpu, Protocol):
     @property
     def memory_limit(self) -> int:
         """The most bytes of its memory that a run may take."""
+
+    @property
+    def decoders(self) -> list[Decoder]:
+        """Those of the plans made for it."""
 
 
 class Supply(NamedTuple):
@@ -534,6 +539,11 @@ class Run:
     def step_times(self) -> list[int]:
         """Nanoseconds per native step, over all threads."""
         return list(self._engine.step_times())
+
+    def device_times(self) -> tuple[int, list[float]]:
+        """Nanoseconds of the GPU per native step in the batches that were measured, and how many rows these had."""
+        rows, times = self._engine.device_times()
+        return rows, list(times)
 
     @property
     def scratch_bytes(self) -> int:

@@ -43,11 +43,17 @@ class Pipeline:
         num_threads: worker threads; by default as many as the process may use.
         device_id: the GPU for what is placed on one (`device="gpu"` or "mixed"); None: everything runs on the CPU.
         seed: decides all random numbers, together with epoch and sample; drawn if not given (see :attr:`seed`).
-        prefetch_queue_depth: batches that are made ahead.
+        prefetch_queue_depth: batches that are made ahead. DALI's form with a depth for each side, {"cpu_size": c,
+            "gpu_size": g}, means c + g for a pipeline with a GPU, whose batches pass through both, else c.
         exec_async, exec_pipelined: False (either) runs every batch on the caller's thread, when it is asked for.
         checkpoint: a state (see :meth:`get_state`) to go on from.
         gpu_memory_limit: the most bytes of the GPU's memory to take; by default what is there. Outputs in memory of the
             consumer's framework do not count.
+        gpu_decoder_load: the part of the images that the GPU decodes where the CPU can do it as well, 0 to 1, or "auto":
+            by measured speed. While the consumer is the limit (a training), the CPU's threads take as many as they can
+            without being late, so that the GPU is left to it; else CPU and GPU finish a batch together. The results
+            are the same bits in any case; :meth:`report` tells the split and its reason.
+        gpu_utilization: with "auto", the most of the GPU's time that the pipeline should take, 0 to 1.
         without_gpu: "error", or "cpu": where there is no GPU, run on the CPU what is placed on one, with the same bits
             and a warning. By default what the setting STOKER_WITHOUT_GPU says, else "error".
         on_error: what becomes of a row that fails. "raise": its batch raises, the next call goes on. "replace": the
@@ -82,6 +88,8 @@ class Pipeline:
         py_callback_pickler: Any = None,
         passes: frozenset[str] | None = None,
         gpu_memory_limit: int | None = None,
+        gpu_decoder_load: float | str = "auto",
+        gpu_utilization: float = 1.0,
         without_gpu: str | None = None,
         **accepted: Any,
     ) -> None:
@@ -99,9 +107,9 @@ class Pipeline:
         self._batch_size = _positive("batch_size", batch_size)
         self._threads = settings.default_threads() if num_threads is None else _positive("num_threads", num_threads)
         self._seed = int.from_bytes(os.urandom(8), "little") >> 1 if seed is None or seed < 0 else int(seed)
-        if isinstance(prefetch_queue_depth, Mapping):
-            prefetch_queue_depth = prefetch_queue_depth["cpu_size"]
-        depth = _positive("prefetch_queue_depth", prefetch_queue_depth)
+        self._gpu_load = None if gpu_decoder_load == "auto" else _part("gpu_decoder_load", gpu_decoder_load)
+        self._gpu_utilization = _part("gpu_utilization", gpu_utilization)
+        depth = _depth(prefetch_queue_depth, on_gpu=device_id is not None)
         self._depth = depth if exec_async and exec_pipelined else 0
         self._passes = passes
         self._checkpoint = checkpoint
@@ -157,7 +165,10 @@ class Pipeline:
         graph = self.graph
         on_error = OnError(*self._on_error)
         gpu = self._open_gpu(graph)
-        run = Settings(self._batch_size, self._threads, self._seed, self._depth, passes, gpu, on_error, workers)
+        run = Settings(
+            self._batch_size, self._threads, self._seed, self._depth, passes, gpu, self._gpu_load,
+            self._gpu_utilization, on_error, workers,
+        )  # fmt: skip
         execution = Execution(graph, find, run)
         if self._checkpoint is not None:
             execution.set_state(self._checkpoint)
@@ -375,6 +386,24 @@ def _positive(name: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise ArgumentError(f"`Pipeline`: expected `{name}` >= 1, got {value!r}")
     return value
+
+
+def _part(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
+        raise ArgumentError(f"`Pipeline`: expected a number from 0 to 1 as `{name}`, got {value!r}")
+    return float(value)
+
+
+def _depth(value: Any, *, on_gpu: bool) -> int:
+    """Batches made ahead, from a number or DALI's pair."""
+    if not isinstance(value, Mapping):
+        return _positive("prefetch_queue_depth", value)
+    if set(value) != {"cpu_size", "gpu_size"}:
+        raise ArgumentError(
+            f"`Pipeline`: expected `prefetch_queue_depth` with `cpu_size` and `gpu_size`, got {sorted(value)}"
+        )
+    cpu, gpu = (_positive(f"prefetch_queue_depth[{side!r}]", value[side]) for side in ("cpu_size", "gpu_size"))
+    return cpu + gpu if on_gpu else cpu
 
 
 def _action(value: Any) -> Any:

@@ -472,6 +472,32 @@ void check_fed(const JobBox& box, int value, const View& v) {
     throw nb::value_error("the data do not have the planned element type and number of axes");
 }
 
+// Rows of an array in the device's memory, which its owner keeps; `row` -1: one per row, along its first axis. Work waits
+// for `stream`, if there is one.
+void feed_at(JobBox& b, int value, int64_t row, uintptr_t address, const std::vector<int64_t>& shape,
+             const std::vector<int64_t>& strides, int dtype, nb::object stream) {
+  Job& job = *b.job;
+  const size_t axes = row < 0 ? 1 : 0;  // that are not a row's
+  if (!job.on_device) throw nb::value_error("the plan runs on no device");
+  if (shape.size() != strides.size() || shape.size() < axes || shape.size() - axes > kMaxRank)
+    throw nb::value_error("expected at most 8 axes");
+  if (row >= job.rows || (axes && shape[0] != job.rows)) throw nb::value_error("one element per row");
+  View v;
+  v.device = true;
+  v.data = reinterpret_cast<uint8_t*>(address);
+  v.dtype = static_cast<DType>(dtype);
+  v.rank = static_cast<int32_t>(shape.size() - axes);
+  std::copy(shape.begin() + static_cast<int64_t>(axes), shape.end(), v.shape);
+  std::copy(strides.begin() + static_cast<int64_t>(axes), strides.end(), v.stride);
+  check_fed(b, value, v);
+  if (!stream.is_none()) job.on_device->follow(nb::cast<uintptr_t>(stream));
+  if (!axes) {
+    job.row(row)[value] = v;
+    return;
+  }
+  for (int64_t r = 0; r < job.rows; ++r, v.data += strides[0]) job.row(r)[value] = v;
+}
+
 void bind_jobs(nb::module_& m) {
   nb::class_<JobBox>(m, "Job")
       .def_prop_ro("rows", [](const JobBox& b) { return b.job->rows; })
@@ -494,6 +520,7 @@ void bind_jobs(nb::module_& m) {
              check_fed(b, value, v);
              for (int64_t r = 0; r < b.job->rows; ++r, v.data += whole.stride[0]) b.job->row(r)[value] = v;
            })
+      .def("feed_at", &feed_at)
       .def("feed_scalar", [](JobBox& b, int value, int64_t row, double x) { feed_scalar(b, value, row, x); })
       .def("supply",
            [](JobBox& b, int output, uintptr_t pointer, nb::object stream) {
@@ -616,6 +643,7 @@ void bind_run(nb::module_& m) {
       .def_prop_ro("closed", &Engine::closed)
       .def_prop_ro("threads", &Engine::threads)
       .def("step_times", &Engine::step_times)
+      .def("device_times", &Engine::device_times)
       .def_prop_ro("scratch_bytes", &Engine::scratch_bytes);
   m.def("gil_acquired", [] { return gil_acquired.load(); });
   m.def("allocations", [] { return large_allocations.load(); });

@@ -66,6 +66,23 @@ nb::dict cuda_interface(DeviceArray& a) {
   return d;
 }
 
+// What a DLPack capsule shows: (address, shape, strides in bytes, element type or -1, device's number, owner).
+nb::tuple read_dlpack(const nb::ndarray<>& array) {
+  nb::list shape, strides;
+  for (size_t i = 0; i < array.ndim(); ++i) {
+    shape.append(array.shape(i));
+    strides.append(array.stride(i) * static_cast<int64_t>(array.itemsize()));
+  }
+  int found = -1;
+  for (int t = 0; t <= static_cast<int>(DType::F64); ++t) {
+    const auto have = dlpack_of(static_cast<DType>(t));
+    if (have.code == array.dtype().code && have.bits == array.dtype().bits && array.dtype().lanes == 1) found = t;
+  }
+  nb::capsule owner(new nb::ndarray<>(array), [](void* p) noexcept { delete static_cast<nb::ndarray<>*>(p); });
+  return nb::make_tuple(reinterpret_cast<uintptr_t>(array.data()), nb::tuple(shape), nb::tuple(strides), found,
+                        array.device_id(), owner);
+}
+
 nb::bytes host_copy(const DeviceArray& a) {
   size_t bytes = static_cast<size_t>(size_of(a.dtype));
   for (const int64_t n : a.shape) bytes *= static_cast<size_t>(n);
@@ -105,14 +122,17 @@ void bind_gpu(nb::module_& m) {
       .def_prop_ro("number", &gpu::Device::number)
       .def_prop_ro("name", &gpu::Device::name)
       .def_prop_ro("architecture", &gpu::Device::architecture)
+      .def_prop_ro("order_stream", &gpu::Device::order_stream)
       .def_prop_ro("free_bytes", [](gpu::Device& d) { return d.enter(), d.free_bytes(); })
       .def("load", [](gpu::Device& d, nb::bytes image) { return d.load(image.c_str(), image.size()); });
   nb::class_<gpu::Either, stoker::Kernel>(gpu_module, "Either")
       .def_prop_rw("cpu_share", &gpu::Either::cpu_share, &gpu::Either::set_cpu_share)
       .def_prop_ro("rows_on_gpu", &gpu::Either::rows_on_gpu)
       .def_prop_ro("rows_on_cpu", &gpu::Either::rows_on_cpu)
+      .def_prop_ro("cpu_ns", &gpu::Either::cpu_ns)
       .def_prop_ro("reasons", &gpu::Either::reasons);
   gpu_module.def("decode", &make_decode_on_gpu);
+  gpu_module.def("read_dlpack", &read_dlpack);
   gpu_module.def("open_cuda", &gpu::open_cuda, nb::arg("number"), nb::call_guard<nb::gil_scoped_release>());
   gpu_module.def("open_null", &gpu::open_null);
   gpu_module.def("count_cuda", &gpu::count_cuda, nb::call_guard<nb::gil_scoped_release>());

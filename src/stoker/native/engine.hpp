@@ -139,6 +139,11 @@ class Engine {
   size_t scratch_bytes();
   void give_context(std::unique_ptr<RowContext> context);
   std::vector<uint64_t> step_times();  // nanoseconds per step, over all threads
+  // The device's nanoseconds per step in the batches that were measured, and how many rows these had.
+  std::pair<int64_t, std::vector<double>> device_times() const {
+    const size_t steps = plan_->steps.size();
+    return place_ ? place_->times->total(steps) : std::pair{int64_t{0}, std::vector<double>(steps)};
+  }
 
   bool active(Job* job, int64_t row, const Step& step) const;
   // Memory for a value that a Python segment makes, or that crosses segments.

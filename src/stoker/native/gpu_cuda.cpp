@@ -49,6 +49,7 @@ struct Driver {
   Result (*event_record)(Handle, Handle);
   Result (*event_query)(Handle);
   Result (*event_synchronize)(Handle);
+  Result (*event_elapsed)(float*, Handle, Handle);
   Result (*module_load)(Handle*, const void*);
   Result (*module_unload)(Handle);
   Result (*module_function)(Handle*, Handle, const char*);
@@ -100,6 +101,7 @@ Driver load_driver() {
   d.find(d.event_record, "cuEventRecord");
   d.find(d.event_query, "cuEventQuery");
   d.find(d.event_synchronize, "cuEventSynchronize");
+  d.find(d.event_elapsed, "cuEventElapsedTime");
   d.find(d.module_load, "cuModuleLoadData");
   d.find(d.module_unload, "cuModuleUnload");
   d.find(d.module_function, "cuModuleGetFunction");
@@ -129,6 +131,7 @@ class CudaDevice : public Device, public std::enable_shared_from_this<CudaDevice
     d_.check(d_.priority_range(&least, &greatest), "stream priorities");
     for (Handle& work : work_) d_.check(d_.stream_create(&work, kStreamNonBlocking, least), "a stream cannot be made");
     d_.check(d_.stream_create(&copies_, kStreamNonBlocking, least), "a stream cannot be made");
+    d_.check(d_.stream_create(&order_, kStreamNonBlocking, least), "a stream cannot be made");
     d_.check(d_.event_create(&copied_, kEventDisableTiming), "an event cannot be made");
     d_.check(d_.event_create(&followed_, kEventDisableTiming), "an event cannot be made");
   }
@@ -136,10 +139,12 @@ class CudaDevice : public Device, public std::enable_shared_from_this<CudaDevice
     // A process that ends may have taken the driver down before; failures here have nobody to tell.
     d_.context_set(context_);
     for (const Handle event : spare_events_) d_.event_destroy(event);
+    for (const Handle event : spare_ticks_) d_.event_destroy(event);
     d_.event_destroy(copied_);
     d_.event_destroy(followed_);
     for (const Handle work : work_) d_.stream_destroy(work);
     d_.stream_destroy(copies_);
+    d_.stream_destroy(order_);
     d_.context_release(device_);
   }
 
@@ -191,17 +196,17 @@ class CudaDevice : public Device, public std::enable_shared_from_this<CudaDevice
   }
 
   Event record(Lane lane) override {
-    Handle event = nullptr;
-    {
-      std::lock_guard<std::mutex> hold(mutex_);
-      if (!spare_events_.empty()) {
-        event = spare_events_.back();
-        spare_events_.pop_back();
-      }
-    }
-    if (!event) d_.check(d_.event_create(&event, kEventDisableTiming | kEventBlockingSync), "an event cannot be made");
-    d_.check(d_.event_record(event, work_[lane]), "an event");
-    return event;
+    return record_one(spare_events_, kEventDisableTiming | kEventBlockingSync, lane);
+  }
+  Event tick(Lane lane) override { return record_one(spare_ticks_, kEventBlockingSync, lane); }
+  double elapsed_ns(Event from, Event to) override {
+    float ms = 0;
+    d_.check(d_.event_elapsed(&ms, from, to), "the time between events");
+    return 1e6 * static_cast<double>(ms);
+  }
+  void forget_tick(Event event) noexcept override {
+    std::lock_guard<std::mutex> hold(mutex_);
+    spare_ticks_.push_back(event);
   }
   bool passed(Event event) override {
     const Result result = d_.event_query(event);
@@ -219,6 +224,7 @@ class CudaDevice : public Device, public std::enable_shared_from_this<CudaDevice
     d_.check(d_.stream_wait(work_[lane], followed_, 0), "waiting for the consumer's stream");
   }
 
+  uintptr_t order_stream() override { return reinterpret_cast<uintptr_t>(order_); }
   std::shared_ptr<Module> load(const void* image, size_t bytes) override;
   uint64_t free_bytes() override {
     size_t free = 0, total = 0;
@@ -228,12 +234,27 @@ class CudaDevice : public Device, public std::enable_shared_from_this<CudaDevice
 
  private:
   friend class CudaModule;
+  Event record_one(std::vector<Handle>& spare, unsigned flags, Lane lane) {
+    Handle event = nullptr;
+    {
+      std::lock_guard<std::mutex> hold(mutex_);
+      if (!spare.empty()) {
+        event = spare.back();
+        spare.pop_back();
+      }
+    }
+    if (!event) d_.check(d_.event_create(&event, flags), "an event cannot be made");
+    d_.check(d_.event_record(event, work_[lane]), "an event");
+    return event;
+  }
+
   const Driver& d_;
   const int number_;
   int device_ = 0;
   Handle context_ = nullptr, work_[kLanes] = {}, copies_ = nullptr, copied_ = nullptr, followed_ = nullptr;
+  Handle order_ = nullptr;
   std::mutex mutex_;
-  std::vector<Handle> spare_events_;
+  std::vector<Handle> spare_events_, spare_ticks_;
   std::atomic<Lane> turn_{0};
 };
 

@@ -65,8 +65,15 @@ class Device {
   virtual bool passed(Event event) = 0;
   virtual void await(Event event) = 0;        // on the host, without spinning
   virtual void forget(Event event) noexcept = 0;
+  // As `record`, for events between which time is measured. Passed ones are given back with `forget_tick`.
+  virtual Event tick(Lane lane) = 0;
+  virtual double elapsed_ns(Event from, Event to) = 0;  // both passed
+  virtual void forget_tick(Event event) noexcept = 0;
   // The lane's work from now on waits for what a consumer has issued to its stream so far.
   virtual void follow(Lane lane, uintptr_t stream) = 0;
+
+  // A stream that does no work, for producers: what they make its future wait for, `follow` makes work wait for.
+  virtual uintptr_t order_stream() = 0;
 
   virtual std::shared_ptr<Module> load(const void* image, size_t bytes) = 0;
   virtual uint64_t free_bytes() = 0;  // of its memory, at this moment

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu_either.hpp"
 
+#include <chrono>
+
 #include "engine.hpp"
 
 namespace stoker::gpu {
@@ -40,7 +42,10 @@ Outcome Either::run_on_cpu(const Call& call, const std::string& reason) const {
   here.in = call.host_in;
   here.out = out;
   here.slot = nullptr;
+  const auto start = std::chrono::steady_clock::now();
   const Outcome outcome = on_cpu_->run(here);
+  const std::chrono::nanoseconds spent = std::chrono::steady_clock::now() - start;
+  cpu_ns_.fetch_add(static_cast<uint64_t>(spent.count()), std::memory_order_relaxed);
   // Also where Python is to fill it: the device gets what will be there when the batch is sent.
   *call.out[0] = host;
   return outcome == Outcome::Ok ? Outcome::OnHost : outcome;

@@ -32,6 +32,23 @@ void copy_contiguous(const View& from, uint8_t* to) {
 
 }  // namespace
 
+void StepTimes::add(const std::vector<int32_t>& steps, const std::vector<double>& ns, int64_t rows) {
+  std::lock_guard<std::mutex> hold(mutex_);
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const size_t step = static_cast<size_t>(steps[i]);
+    if (ns_.size() <= step) ns_.resize(step + 1);
+    ns_[step] += ns[i];
+  }
+  rows_ += rows;
+}
+
+std::pair<int64_t, std::vector<double>> StepTimes::total(size_t steps) const {
+  std::lock_guard<std::mutex> hold(mutex_);
+  std::vector<double> ns = ns_;
+  ns.resize(steps);
+  return {rows_, std::move(ns)};
+}
+
 class JobOnDevice::StepBatch : public Batch {
  public:
   StepBatch(JobOnDevice& job, OnStep& step) : job_(job), step_(step) {}
@@ -69,7 +86,10 @@ JobOnDevice::JobOnDevice(const Place& place, const Plan& plan)
     if (plan.steps[s].on_device) steps_[s].slot_bytes = plan.steps[s].on_device->slot_bytes();
 }
 
-JobOnDevice::~JobOnDevice() { rest(); }  // the device must not work in memory that goes away
+JobOnDevice::~JobOnDevice() {
+  rest();
+  drop_ticks();
+}  // the device must not work in memory that goes away
 
 void JobOnDevice::rest() noexcept {
   try {
@@ -85,11 +105,13 @@ void JobOnDevice::follow(uintptr_t stream) {
 
 void JobOnDevice::begin(int64_t rows) {
   await();
+  drop_ticks();  // of a batch that was not issued whole
   rows_ = rows;
   upload_.reset();
   work_.reset();
   planned_.clear();
   launches_.clear();
+  ends_.clear();
   redo_.clear();
   followed_.clear();
 }
@@ -139,6 +161,7 @@ void JobOnDevice::plan_launches(const Plan& plan, const std::vector<int32_t>& st
     StepBatch batch(*this, on(s));
     kernel->launch(batch);
     planned_.push_back(s);
+    ends_.push_back(launches_.size());
   }
 }
 
@@ -149,8 +172,14 @@ void JobOnDevice::issue() {
   for (const uintptr_t stream : followed_) device.follow(lane, stream);
   upload_.send();
   device.join_copies(lane);
-  for (const Launch& launch : launches_) device.launch(lane, launch);
+  const bool measured = place_.times->wanted();
+  if (measured) ticks_.push_back(device.tick(lane));
+  for (size_t i = 0, l = 0; i < ends_.size(); ++i) {
+    for (; l < ends_[i]; ++l) device.launch(lane, launches_[l]);
+    if (measured) ticks_.push_back(device.tick(lane));
+  }
   launches_.clear();
+  ends_.clear();
   for (const int32_t s : planned_) {
     const OnStep& step = on(s);
     if (step.report_bytes) device.copy_out(lane, step.report_host, step.report, step.report_bytes);
@@ -165,6 +194,19 @@ void JobOnDevice::await() {
   place_.device->enter();
   place_.device->await(finished_);
   place_.device->forget(finished_);
+  if (!ticks_.empty()) read_ticks();
+}
+
+void JobOnDevice::read_ticks() {
+  std::vector<double> ns;
+  for (size_t i = 1; i < ticks_.size(); ++i) ns.push_back(place_.device->elapsed_ns(ticks_[i - 1], ticks_[i]));
+  place_.times->add(planned_, ns, rows_);
+  drop_ticks();
+}
+
+void JobOnDevice::drop_ticks() noexcept {
+  for (const Event tick : ticks_) place_.device->forget_tick(tick);
+  ticks_.clear();
 }
 
 std::vector<JobOnDevice::Finding> JobOnDevice::inspect(const Plan& plan) {

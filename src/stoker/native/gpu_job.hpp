@@ -10,10 +10,28 @@ struct Job;
 
 namespace stoker::gpu {
 
+// The device's time in each step of a plan, from one batch in `kEvery`: events between all batches would keep the
+// device from running the end of one launch beside the beginning of the next.
+class StepTimes {
+ public:
+  static constexpr uint64_t kEvery = 16;
+  bool wanted() { return batches_.fetch_add(1, std::memory_order_relaxed) % kEvery == 1; }  // not of the first
+  void add(const std::vector<int32_t>& steps, const std::vector<double>& ns, int64_t rows);
+  // Nanoseconds of each of `steps` steps, over all batches that were measured, and how many rows these had.
+  std::pair<int64_t, std::vector<double>> total(size_t steps) const;
+
+ private:
+  std::atomic<uint64_t> batches_{0};
+  mutable std::mutex mutex_;
+  std::vector<double> ns_;
+  int64_t rows_ = 0;
+};
+
 // Everything that a plan with device steps runs on.
 struct Place {
   std::shared_ptr<Device> device;
   std::shared_ptr<Account> account = std::make_shared<Account>();
+  std::shared_ptr<StepTimes> times = std::make_shared<StepTimes>();
 };
 
 class JobOnDevice : public RowMemory {
@@ -64,6 +82,8 @@ class JobOnDevice : public RowMemory {
     uint8_t* report_host = nullptr;
   };
   class StepBatch;
+  void read_ticks();
+  void drop_ticks() noexcept;
   OnStep& on(int32_t step) { return steps_[static_cast<size_t>(step)]; }
 
   Place place_;
@@ -71,6 +91,8 @@ class JobOnDevice : public RowMemory {
   std::vector<OnStep> steps_;
   std::vector<int32_t> planned_;  // steps with launches, in order
   std::vector<Launch> launches_;
+  std::vector<size_t> ends_;      // where each planned step's launches end
+  std::vector<Event> ticks_;      // of a batch that is measured: before its launches, and after each step's
   std::vector<uint8_t> redo_;
   int64_t rows_ = 0;
   Event finished_ = nullptr;

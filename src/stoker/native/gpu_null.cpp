@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <new>
 
@@ -13,6 +14,7 @@ namespace stoker::gpu {
 namespace {
 
 constexpr std::align_val_t kAlign{256};
+using Clock = std::chrono::steady_clock;
 
 using Emulation = void (*)(const Launch*);
 void do_nothing(const Launch*) {}
@@ -60,6 +62,13 @@ class NullDevice : public Device {
   bool passed(Event) override { return true; }
   void await(Event) override {}
   void forget(Event) noexcept override {}
+  Event tick(Lane) override { return new Clock::time_point(Clock::now()); }
+  double elapsed_ns(Event from, Event to) override {
+    const std::chrono::nanoseconds spent = *static_cast<Clock::time_point*>(to) - *static_cast<Clock::time_point*>(from);
+    return static_cast<double>(spent.count());
+  }
+  void forget_tick(Event event) noexcept override { delete static_cast<Clock::time_point*>(event); }
+  uintptr_t order_stream() override { return 0; }
   void follow(Lane, uintptr_t) override {}
   std::shared_ptr<Module> load(const void* image, size_t bytes) override {
     return std::make_shared<NullModule>(std::string(static_cast<const char*>(image), bytes));

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows of a batch on the CPU and the GPU, with the null device: its stages are emulated, its decoder does nothing."""
+
+from __future__ import annotations
+
+import emulated_stages
+import numpy as np
+import pytest
+
+from stoker import ArgumentError, Pipeline, fn, pipeline_def
+from stoker.device.gpu import Gpu
+from stoker.executor.split import WINDOW_BATCHES
+from tests.run.pipelines import files_of
+
+ROWS = 16
+
+
+class IdleDecoder(emulated_stages.EmulatedGpu):
+    def compiled(self, source):
+        return b"" if "jpeg" in source else super().compiled(source)
+
+
+@pytest.fixture
+def gpu(tmp_path_factory, monkeypatch):
+    folder = tmp_path_factory.mktemp("split")
+    monkeypatch.setattr(Gpu, "open", staticmethod(lambda number, memory_limit=None: IdleDecoder(folder)))
+
+
+@pipeline_def(batch_size=ROWS, num_threads=2, seed=3)
+def decoding(files, device):
+    data, _ = fn.readers.file(files=files, random_shuffle=True)
+    return fn.cast(fn.decoders.image(data, device=device), dtype=np.int16)
+
+
+def test_the_cpu_may_do_it_all(gpu, jpegs):
+    files = files_of(jpegs)
+    with decoding(files, "mixed", device_id=0, gpu_decoder_load=0) as pipe, decoding(files, "cpu") as plain:
+        for _ in range(4):
+            for got, want in zip(pipe.run()[0].as_cpu(), plain.run()[0], strict=True):
+                np.testing.assert_array_equal(got, want)
+        decoded = pipe.report().decoding
+    assert (decoded.rows_on_gpu, decoded.rows_on_cpu, decoded.cpu_share) == (0, decoded.rows_on_cpu, 1.0)
+    assert decoded.rows_on_cpu >= 4 * ROWS
+    assert decoded.reasons == {"the CPU's share": decoded.rows_on_cpu}
+    assert "fixed by `gpu_decoder_load`" in str(pipe.report())
+
+
+def test_the_gpu_may_do_it_all(gpu, jpegs):
+    with decoding(files_of(jpegs), "mixed", device_id=0, gpu_decoder_load=1.0) as pipe:
+        for _ in range(4):
+            pipe.run()
+        decoded = pipe.report().decoding
+    assert decoded.rows_on_cpu == 0
+    assert decoded.rows_on_gpu >= 4 * ROWS
+
+
+def test_shares_follow_what_is_measured(gpu, jpegs):
+    """The null GPU takes no time: whatever the machine, the controller has looked, and told what it saw."""
+    with decoding(files_of(jpegs), "mixed", device_id=0, prefetch_queue_depth=2) as pipe:
+        report = pipe.build().report()
+        assert report.decoding is None
+        for _ in range(6 * WINDOW_BATCHES):
+            pipe.run()
+        report = pipe.report()
+        share = pipe.execution.settings.gpu.decoders[0].cpu_share
+    assert report.decoding.cpu_share == share
+    assert report.decoding.why != "nothing is measured yet"
+    assert report.decoding.rows_on_cpu > 0, "a few rows tell what the CPU needs"
+    assert any(stage.where == "gpu" for stage in report.stages), "one batch in 16 is measured"
+    assert report.to_dict()["decoding"]["rows_on_gpu"] == report.decoding.rows_on_gpu
+
+
+@pytest.mark.parametrize("load", [-0.1, 1.5, "all", True, None])
+def test_the_load_is_a_part(load):
+    with pytest.raises(ArgumentError, match="expected a number from 0 to 1 as `gpu_decoder_load`"):
+        Pipeline(gpu_decoder_load=load)
+
+
+def test_depths_of_both_sides():
+    assert Pipeline(prefetch_queue_depth={"cpu_size": 3, "gpu_size": 2}, device_id=0)._depth == 5
+    assert Pipeline(prefetch_queue_depth={"cpu_size": 3, "gpu_size": 2})._depth == 3
+    with pytest.raises(ArgumentError, match="`cpu_size` and `gpu_size`, got"):
+        Pipeline(prefetch_queue_depth={"cpu_size": 3})
+    with pytest.raises(ArgumentError, match="'gpu_size'.*>= 1, got 0"):
+        Pipeline(prefetch_queue_depth={"cpu_size": 3, "gpu_size": 0})

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The controller of the split between CPU and GPU, run against a model of both and of a training."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from stoker.executor.split import Split, Window
+
+US = 1e-6
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Times per row: of worker threads, of the GPU's stages, and of a consumer that both of them hold up."""
+
+    threads: float = 14
+    other: float = 60 * US  # reading, describing
+    cpu: float = 900 * US  # decoding on a thread
+    gpu: float = 6 * US  # decoding on the GPU
+    rest: float = 2 * US
+    consumer: float = 100 * US  # training alone
+    held_up: float = 1.5  # training waits this much longer than the GPU works for the pipeline
+    crowded: float = 0.0  # part by which training is slowed down by threads that are all busy
+    noise: float = 0.003
+
+    def times(self, share: float) -> tuple[float, float]:
+        """Of the consumer and the pipeline alone."""
+        threads = (self.other + share * self.cpu) / self.threads
+        gpu = self.rest + (1 - share) * self.gpu
+        own = self.consumer + self.held_up * gpu if self.consumer else 0.0
+        return own * (1 + self.crowded * min(1.0, threads / max(own, 1e-9))), max(threads, gpu)
+
+    def row_s(self, share: float) -> float:
+        return max(self.times(share))
+
+    def window(self, share: float, rng: np.random.Generator, batches: int = 16) -> Window:
+        own, pipeline = self.times(share)
+        row = max(own, pipeline) * (1 + self.noise * rng.standard_normal())
+        ready = float(np.clip((1.0 - pipeline / max(own, 1e-9)) * 10, 0, 1))
+        waited = max(0.0, 1 - own / row) if own < pipeline else 0.003
+        busy = (self.other + share * self.cpu) * (1 + self.noise * rng.standard_normal())
+        return Window(256 * batches, row * 256 * batches, waited, ready, busy,
+                      self.cpu * (1 + 0.02 * rng.standard_normal()) if share else 0.0, self.gpu, self.rest)  # fmt: skip
+
+    def best(self) -> float:
+        """The shortest time per row that any share gives."""
+        return min(self.row_s(s) for s in np.linspace(0, 1, 501))
+
+
+def settle(machine: Machine, split: Split, windows: int = 120, seed: int = 0) -> list[float]:
+    rng = np.random.default_rng(seed)
+    shares = []
+    for _ in range(windows):
+        split.observe(machine.window(split.cpu_share, rng))
+        shares.append(split.cpu_share)
+    return shares
+
+
+MACHINES = {
+    "ShuffleNet": Machine(),
+    "ResNet-18": Machine(consumer=77 * US),
+    "ResNet-50": Machine(consumer=210 * US),
+    "few threads": Machine(threads=6),
+    "two cores": Machine(threads=2, other=44 * US),
+    "two cores, slow training": Machine(threads=2, other=44 * US, consumer=700 * US),
+    "crowded": Machine(crowded=0.08, held_up=0.4),
+    "no consumer": Machine(consumer=0.0),
+    "no consumer, many cores": Machine(consumer=0.0, threads=64),
+    "a slow GPU": Machine(gpu=60 * US, rest=20 * US),
+    "a slow GPU, no consumer": Machine(gpu=60 * US, rest=20 * US, consumer=0.0),
+    "noise": Machine(noise=0.02),
+}
+
+
+@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("seed", range(5))
+def test_it_comes_close_to_the_best_share_and_stays_there(name: str, seed: int) -> None:
+    machine = MACHINES[name]
+    split = Split(machine.threads, None)
+    shares = settle(machine, split, 120, seed)
+    late = [machine.row_s(s) for s in shares[60:]]
+    assert np.mean(late) <= 1.035 * machine.best(), (shares[::10], machine.best() / US)
+    moves = sum(abs(a - b) > 0.02 for a, b in zip(shares[60:], shares[61:], strict=False))
+    assert moves <= 8, shares[60:]
+
+
+def test_rows_go_to_the_cpu_while_batches_stay_ready() -> None:
+    split = Split(14, None)
+    settle(MACHINES["ShuffleNet"], split)
+    assert split.cpu_share > 0.9
+    assert "the consumer is the limit" in split.why
+
+
+def test_a_consumer_that_the_cpu_holds_up_gets_its_cores_back() -> None:
+    machine = Machine(crowded=0.3, held_up=0.1)
+    split = Split(14, None)
+    shares = settle(machine, split)
+    assert np.mean(shares[60:]) < 0.3, shares
+
+
+def test_it_follows_a_training_that_changes() -> None:
+    training, validation = MACHINES["ShuffleNet"], replace(MACHINES["ShuffleNet"], consumer=3 * US)
+    split, rng = Split(14, None), np.random.default_rng(0)
+    for machine in (training, validation, training, validation):
+        for _ in range(60):
+            split.observe(machine.window(split.cpu_share, rng))
+        assert machine.row_s(split.cpu_share) <= 1.05 * machine.best()
+
+
+def test_random_machines_do_not_oscillate() -> None:
+    rng = np.random.default_rng(1)
+    for seed in range(200):
+        machine = Machine(
+            threads=float(rng.choice([1, 2, 4, 14, 30])), other=float(rng.uniform(10, 200)) * US,
+            cpu=float(rng.uniform(100, 3000)) * US, gpu=float(rng.uniform(2, 60)) * US,
+            rest=float(rng.uniform(1, 20)) * US, consumer=float(rng.choice([0, 5, 50, 500])) * US,
+            held_up=float(rng.uniform(0, 2)), crowded=float(rng.uniform(0, 0.1)), noise=0.01,
+        )  # fmt: skip
+        split = Split(machine.threads, None)
+        shares = settle(machine, split, 200, seed)
+        moves = sum(abs(a - b) > 0.02 for a, b in zip(shares[100:], shares[101:], strict=False))
+        assert moves <= 16, (machine, shares[100:])
+        assert machine.row_s(shares[-1]) <= 1.3 * machine.best(), (machine, shares[-1])
+
+
+def test_a_fixed_load_is_kept() -> None:
+    split = Split(14, 0.75)
+    settle(MACHINES["ShuffleNet"], split, 20)
+    assert split.cpu_share == 0.25
+    assert not split.moves
+
+
+def test_the_gpus_time_is_bounded() -> None:
+    machine = MACHINES["a slow GPU, no consumer"]
+    split = Split(machine.threads, None, utilization=0.5)
+    settle(machine, split)
+    own = machine.rest + (1 - split.cpu_share) * machine.gpu
+    assert own / machine.row_s(split.cpu_share) <= 0.55
+    assert "gpu_utilization" in split.why
