@@ -30,6 +30,8 @@ MEAN = [0.485 * 255, 0.456 * 255, 0.406 * 255]
 STD = [0.229 * 255, 0.224 * 255, 0.225 * 255]
 BATCH = 256
 ROUNDS = 5
+TURNS = 2
+FED = ((8, 1.0), (8, "auto"), (14, "auto"))  # threads, and the part of the rows that the GPU decodes
 CHAIN, DECODE = "chain", "decode"
 
 
@@ -115,15 +117,25 @@ def library(name: str) -> Any:
     return dali
 
 
-def make_pipeline(name: str, kind: str, files: list[str], device: str, threads: int, depth: int, **decoder: Any) -> Any:
-    """The training chain, or decoding alone."""
+def make_pipeline(
+    name: str,
+    kind: str,
+    files: list[str],
+    device: str,
+    threads: int,
+    depth: int,
+    load: float | str = 1.0,
+    **decoder: Any,
+) -> Any:
+    """The training chain, or decoding alone. ``load``: the part of the rows that the GPU decodes (Stoker's alone)."""
     lib = library(name)
     fn, types = lib.fn, lib.types
     on_gpu = device == "gpu"
 
     @lib.pipeline_def(  # type: ignore[untyped-decorator]
-        batch_size=BATCH, num_threads=threads, device_id=0 if on_gpu else None, seed=7, prefetch_queue_depth=depth
-    )
+        batch_size=BATCH, num_threads=threads, device_id=0 if on_gpu else None, seed=7, prefetch_queue_depth=depth,
+        **({"gpu_decoder_load": load} if name == "stoker" else {}),
+    )  # fmt: skip
     def define() -> Any:
         data, labels = fn.readers.file(files=files, labels=list(range(len(files))), random_shuffle=True, name="Reader")
         where = "mixed" if on_gpu else "cpu"
@@ -312,20 +324,26 @@ def measure_first_batch(files: list[str]) -> None:
 
 
 def measure_training(name: str, files: list[str]) -> None:
-    """Images per second of training on synthetic input and on the pipeline's."""
+    """Images per second of training on synthetic input and on the pipeline's, by turns."""
     import torch
 
     x = torch.randn(BATCH, 3, 224, 224, device="cuda", dtype=torch.float16)
     y = torch.zeros(BATCH, dtype=torch.int64, device="cuda")
-    synthetic, fed = _alternately(lambda: _train(name, itertools.repeat((x, y))), lambda: _train(name, _loaded(files)))
-    print(
-        f"\ntraining {name}, bf16, channels last: synthetic {synthetic:,.0f}, stoker {fed:,.0f} images/s, "
-        f"{100 * fed / synthetic:.1f} %",
-        flush=True,
-    )
+    contenders: dict[str, Callable[[], Iterable[tuple[Any, Any]]]] = {"synthetic": lambda: itertools.repeat((x, y))}
+    for threads, load in FED:
+        contenders[f"{threads} threads, GPU decodes {load}"] = lambda t=threads, g=load: _loaded(files, t, g)  # type: ignore[misc]
+    rates: dict[str, list[float]] = {label: [] for label in contenders}
+    for turn in range(TURNS):
+        for label in contenders if turn % 2 == 0 else reversed(contenders):
+            rates[label].append(_train(name, contenders[label]()))
+    synthetic = statistics.median(rates.pop("synthetic"))
+    print(f"\ntraining {name}, bf16, channels last: synthetic {synthetic:,.0f} images/s")
+    for label, measured in rates.items():
+        fed = statistics.median(measured)
+        print(f"  {label:<32} {fed:>9,.0f}   {100 * fed / synthetic:.1f} %", flush=True)
 
 
-def _train(name: str, batches: Iterable[tuple[Any, Any]], warm: int = 10, steps: int = 60) -> float:
+def _train(name: str, batches: Iterable[tuple[Any, Any]], warm: int = 150, steps: int = 100) -> float:
     import torch
     import torchvision
 
@@ -347,22 +365,18 @@ def _train(name: str, batches: Iterable[tuple[Any, Any]], warm: int = 10, steps:
     return steps * BATCH / (time.perf_counter() - start)
 
 
-def _loaded(files: list[str]) -> Iterator[tuple[Any, Any]]:
+def _loaded(files: list[str], threads: int, load: float | str) -> Iterator[tuple[Any, Any]]:
     from stoker.torch import Loader
 
-    with contextlib.closing(
-        Loader(make_pipeline("stoker", CHAIN, files, "gpu", 8, 3), last_batch_policy="drop")
-    ) as loader:
-        while True:
-            for images, labels in loader:
-                yield images, labels.cuda(non_blocking=True)
-
-
-def _alternately(first: Callable[[], float], second: Callable[[], float]) -> tuple[float, float]:
-    a, b = [first()], [second()]
-    b.append(second())
-    a.append(first())
-    return statistics.mean(a), statistics.mean(b)
+    pipeline = make_pipeline("stoker", CHAIN, files, "gpu", threads, 3, load)
+    with contextlib.closing(Loader(pipeline, last_batch_policy="drop")) as loader:
+        try:
+            while True:
+                for images, labels in loader:
+                    yield images, labels.cuda(non_blocking=True)
+        finally:
+            if load == "auto":
+                print(f"  {pipeline.report()}", flush=True)
 
 
 if __name__ == "__main__":

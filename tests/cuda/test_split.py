@@ -50,7 +50,7 @@ def test_the_gpu_may_do_it_all(gpu, jpegs):
         for _ in range(4):
             pipe.run()
         decoded = pipe.report().decoding
-    assert decoded.rows_on_cpu == 0
+    assert set(decoded.reasons) <= {"a progressive file"}, "the others cannot be decoded there"
     assert decoded.rows_on_gpu >= 4 * ROWS
 
 
@@ -81,5 +81,5 @@ def test_depths_of_both_sides():
     assert Pipeline(prefetch_queue_depth={"cpu_size": 3, "gpu_size": 2})._depth == 3
     with pytest.raises(ArgumentError, match="`cpu_size` and `gpu_size`, got"):
         Pipeline(prefetch_queue_depth={"cpu_size": 3})
-    with pytest.raises(ArgumentError, match="'gpu_size'.*>= 1, got 0"):
+    with pytest.raises(ArgumentError, match=r"'gpu_size'.*>= 1, got 0"):
         Pipeline(prefetch_queue_depth={"cpu_size": 3, "gpu_size": 0})

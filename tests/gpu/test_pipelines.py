@@ -103,10 +103,7 @@ def test_rows_that_the_gpu_leaves_to_the_cpu(tmp_path: Path) -> None:
 @pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
 def test_the_split_changes_no_bit(images: Path, share: float) -> None:
     files = [f for f in files_of(images) if f.lower().endswith((".jpg", ".jpeg"))]
-    with on_gpu(training, files) as gpu, training(files, "cpu") as cpu:
-        gpu.build()
-        for decoder in decoders(gpu):
-            decoder.cpu_share = share
+    with on_gpu(training, files, gpu_decoder_load=1 - share) as gpu, training(files, "cpu") as cpu:
         for _ in range(4):
             equal(gpu.run()[0], cpu.run()[0])
         (decoder,) = decoders(gpu)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -84,7 +85,7 @@ def test_it_comes_close_to_the_best_share_and_stays_there(name: str, seed: int) 
     shares = settle(machine, split, 120, seed)
     late = [machine.row_s(s) for s in shares[60:]]
     assert np.mean(late) <= 1.035 * machine.best(), (shares[::10], machine.best() / US)
-    moves = sum(abs(a - b) > 0.02 for a, b in zip(shares[60:], shares[61:], strict=False))
+    moves = sum(abs(a - b) > 0.02 for a, b in pairwise(shares[60:]))
     assert moves <= 8, shares[60:]
 
 
@@ -122,7 +123,7 @@ def test_random_machines_do_not_oscillate() -> None:
         )  # fmt: skip
         split = Split(machine.threads, None)
         shares = settle(machine, split, 200, seed)
-        moves = sum(abs(a - b) > 0.02 for a, b in zip(shares[100:], shares[101:], strict=False))
+        moves = sum(abs(a - b) > 0.02 for a, b in pairwise(shares[100:]))
         assert moves <= 16, (machine, shares[100:])
         assert machine.row_s(shares[-1]) <= 1.3 * machine.best(), (machine, shares[-1])
 

@@ -141,7 +141,7 @@ class Execution:
         self._lock = threading.RLock()
         self._busy = False
         self._meter = Meter()
-        self._decoders: list[Decoder] = []
+        self._decoders: Sequence[Decoder] = ()
         self._sharing: Sharing | None = None
         self._source_ns: dict[int, int] = {}
         self._tiny = False
@@ -181,7 +181,7 @@ class Execution:
         gpu = self.settings.gpu
         known = len(gpu.decoders) if gpu else 0
         plan = make_plan(graph, self._find, discovered, self.settings.passes, self.sources, gpu)
-        self._decoders = gpu.decoders[known:] if gpu else []
+        self._decoders = gpu.decoders[known:] if gpu else ()
         return plan
 
     def _discover(self, rows: Rows, feeds: Feeds) -> None:

@@ -129,8 +129,8 @@ class Decoding:
     why: str
 
     def __str__(self) -> str:
-        rows = max(1, self.rows_on_gpu + self.rows_on_cpu)
-        text = f"decoded on the GPU: {self.rows_on_gpu} rows ({self.rows_on_gpu / rows:.1%}), on the CPU: {self.rows_on_cpu}"
+        part = self.rows_on_gpu / max(1, self.rows_on_gpu + self.rows_on_cpu)
+        text = f"decoded on the GPU: {self.rows_on_gpu} rows ({part:.1%}), on the CPU: {self.rows_on_cpu}"
         why = ", ".join(f"{rows} {reason}" for reason, rows in sorted(self.reasons.items(), key=lambda r: -r[1]))
         return f"{text}{f' ({why})' if why else ''}; the CPU takes {self.cpu_share:.0%} now: {self.why}"
 

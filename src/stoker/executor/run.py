@@ -53,7 +53,7 @@ class OpenGpu(KernelsOnGpu, Protocol):
         """The most bytes of its memory that a run may take."""
 
     @property
-    def decoders(self) -> list[Decoder]:
+    def decoders(self) -> Sequence[Decoder]:
         """Those of the plans made for it."""
 
 

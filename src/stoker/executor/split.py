@@ -180,7 +180,7 @@ class Split:
         if used <= _BUSY:  # not the CPU, so the GPU is the limit: its time per row is what a row takes now
             gpu_row_s, age = window.row_s / (1 - share * decoding), 0
         self._gpu_row_s = gpu_row_s, age + 1
-        if used > _IDLE and age == 0 or not self._cpu_s:
+        if (used > _IDLE and age == 0) or not self._cpu_s:
             return share
         if age >= _MEMORY:
             return share - max(_STEP, share / 4)
