@@ -244,7 +244,6 @@ class Execution:
         if self.plan is None:
             self._discover(rows, feeds)
         assert self.plan is not None
-        self._failures.check_plan(self.plan.outputs)
         settings = self.settings
         self._run = Run(self.plan, self.graph, settings.threads, settings.seed, self.sources, settings.gpu or None)
         self._run.states.update(self._states)

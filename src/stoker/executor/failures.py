@@ -8,19 +8,16 @@ the threads go on with later batches. So nothing here depends on threads, prefet
 
 from __future__ import annotations
 
-import ctypes
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from ..contract.errors import ArgumentError, DataError, UnsupportedError
 from ..contract.failure import Action, BadSample
 from ..contract.reader import OpenSource
 from ..graph.node import Graph
-from ..graph.plan import PlannedOutput
+from .outputs import Outputs, rows_of
 from .run import Failure, InFlight, Run
 from .schedule import Rows, Schedule
 
@@ -73,7 +70,7 @@ class Failures:
         self._sources = tuple(sources.values())
         needed = [graph.nodes[n] for n in sorted(graph.needed())]
         self._batch_scope = any(n.operator.scope == "batch" for n in needed)
-        self._actions = actions = {self.action(n.id) for n in needed}
+        actions = {self.action(n.id) for n in needed}
         if "replace" in actions:
             self._require_substitutes(fed, [n.operator.name for n in needed if n.operator.stateful])
         ranks = max((s.shards.number for s in self._sources), default=1)
@@ -96,14 +93,6 @@ class Failures:
             raise UnsupportedError(
                 f'`on_error`: expected "skip" or "raise" with the stateful operator `{stateful[0]}`, got "replace": a '
                 "substitute would meet the state of another time"
-            )
-
-    def check_plan(self, outputs: Sequence[PlannedOutput]) -> None:
-        """UnsupportedError if rows could not be put in the place of others."""
-        if self._actions != {"raise"} and any(o.on_gpu for o in outputs):
-            raise UnsupportedError(
-                '`on_error`: expected "raise" for batches in a GPU\'s memory, got "replace" or "skip"; rows are put in '
-                "the place of others, or left out, on the CPU alone"
             )
 
     def action(self, node: int) -> Action:
@@ -134,7 +123,7 @@ class Failures:
         actions: list[Action] = [self.action(f.node) for f in failed]
         replaced = [f for f, a in zip(failed, actions, strict=True) if a == "replace"]
         skipped = [f for f, a in zip(failed, actions, strict=True) if a == "skip"]
-        batch = _Outputs(outputs, run.plan.outputs, flight)
+        batch = Outputs(run, outputs, flight)
         if replaced and self._batch_scope:
             skipped = self._replace_in_batch(run, rows, failed, batch)
         elif replaced:
@@ -187,23 +176,24 @@ class Failures:
 
     # ---- substitutes ----
 
-    def _replace(self, run: Run, rows: Rows, bad: list[Failure], batch: _Outputs) -> None:
+    def _replace(self, run: Run, rows: Rows, bad: list[Failure], batch: Outputs) -> None:
         todo = bad
         for attempt in range(_ATTEMPTS):
             others = self._schedule.substitutes(rows, [f.row for f in todo], attempt)
             again: list[Failure] = []
             made = run.run_here(others, {}, failed=again)
             failing = {f.row for f in again}
+            columns = [rows_of(column) for column in made]
             for j, f in enumerate(todo):
                 if j not in failing:
-                    batch.put(f.row, [column[j] for column in made])
+                    batch.put(f.row, [column[j] for column in columns])
                     self._note(rows, f, "replaced", int(others.indices[0][j]))
             todo = [f for j, f in enumerate(todo) if j in failing]
             if not todo:
                 return
         self._give_up(todo[0], again[0])
 
-    def _replace_in_batch(self, run: Run, rows: Rows, failed: list[Failure], batch: _Outputs) -> list[Failure]:
+    def _replace_in_batch(self, run: Run, rows: Rows, failed: list[Failure], batch: Outputs) -> list[Failure]:
         """Where rows depend on each other, the whole batch is made again with the substitutes in their places.
 
         Returns:
@@ -230,8 +220,8 @@ class Failures:
             self.require_tolerable(now)
         for f in first.values():
             self._note(rows, f, "replaced", int(indices[0][f.row]))
-        for r in range(len(rows)):
-            batch.put(r, [column[r] for column in made])
+        for r, values in enumerate(zip(*map(rows_of, made), strict=True)):
+            batch.put(r, values)
         return now
 
     def _own_fault(self, failed: list[Failure]) -> list[Failure]:
@@ -246,54 +236,3 @@ class Failures:
             row=failure.row, sample=failure.error.sample,
         )  # fmt: skip
         raise error from failure.error
-
-
-class _Outputs:
-    """A batch's outputs while rows are put in and left out: arrays, lists of arrays, or memory of the consumer's."""
-
-    def __init__(self, outputs: list[Any], planned: Sequence[PlannedOutput], flight: InFlight | None) -> None:
-        self._outputs = list(outputs)
-        self._planned = planned
-        self._addresses = flight.addresses if flight is not None else {}
-
-    def _bytes(self, output: int) -> int:
-        planned = self._planned[output]
-        assert planned.shape is not None, "only outputs of one shape are supplied"
-        return math.prod(planned.shape) * planned.dtype.size
-
-    def put(self, row: int, values: Sequence[Any]) -> None:
-        """Put one row in the place of another."""
-        for i, value in enumerate(values):
-            if i in self._addresses:
-                data = np.ascontiguousarray(value)
-                ctypes.memmove(self._addresses[i] + row * data.nbytes, data.ctypes.data, data.nbytes)
-                continue
-            out = self._outputs[i]
-            if isinstance(out, np.ndarray) and out.shape[1:] == value.shape:
-                out[row] = value
-                continue
-            if isinstance(out, np.ndarray):
-                self._outputs[i] = out = list(out)
-            out[row] = value
-
-    def keep(self, rows: list[int]) -> None:
-        """Leave out all rows but these."""
-        for i, out in enumerate(self._outputs):
-            if i in self._addresses:
-                size, base = self._bytes(i), self._addresses[i]
-                for to, row in enumerate(rows):
-                    if to != row:
-                        ctypes.memmove(base + to * size, base + row * size, size)
-                self._outputs[i] = out[: len(rows)]
-            else:
-                self._outputs[i] = out[rows] if isinstance(out, np.ndarray) else [out[r] for r in rows]
-
-    def finish(self) -> list[Any]:
-        """The outputs; rows of one shape are one array, as in a batch that had no bad rows."""
-        for i, out in enumerate(self._outputs):
-            if isinstance(out, list) and out and len({x.shape for x in out}) == 1 and out[0].ndim < 8:
-                self._outputs[i] = np.stack(out)
-            shape = self._planned[i].shape
-            if isinstance(out, list) and not out and shape is not None:
-                self._outputs[i] = np.empty((0, *shape), self._planned[i].dtype.numpy)
-        return self._outputs

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ..contract.errors import DataError, StateError, message
+from ..contract.errors import DataError, DeviceError, StateError, message
 from ..contract.expr import is_static
 from ..contract.feed import to_array
 from ..contract.lowering import show_number
@@ -287,6 +287,26 @@ class Run:
         if self._flying.get(flight.job.id) is flight:  # the job may serve another batch by now
             del self._flying[flight.job.id]
             self._engine.release(flight.job)
+
+    # ---- outputs on a GPU ----
+
+    def move_on_gpu(self, moves: list[tuple[int, int, int]]) -> None:
+        """Copy (to, from, bytes) within the GPU's memory, in order; done when it returns.
+
+        Raises:
+            DeviceError: the GPU does not.
+        """
+        try:
+            self._engine.move_on_device(moves)
+        except _native.gpu.DeviceFailure as failure:
+            raise DeviceError(f"rows cannot be moved in the GPU's memory: {failure}") from failure
+
+    def stack_on_gpu(self, rows: list[Any]) -> Any:
+        """One array out of rows of one shape in the GPU's memory; raises as :meth:`move_on_gpu`."""
+        try:
+            return self._engine.stack_on_device(rows)
+        except (_native.gpu.DeviceFailure, MemoryError) as failure:
+            raise DeviceError(f"rows cannot be put together in the GPU's memory: {failure}") from failure
 
     # ---- Python work ----
 

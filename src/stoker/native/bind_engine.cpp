@@ -630,6 +630,13 @@ void bind_run(nb::module_& m) {
            })
       .def("run_row", &run_row)
       .def("run_rows", &run_rows)
+      .def("move_on_device",
+           [](Engine& e, const std::vector<std::tuple<uintptr_t, uintptr_t, size_t>>& moves) {
+             std::vector<Engine::Move> all;
+             for (const auto& [to, from, bytes] : moves) all.push_back({to, from, bytes});
+             without_gil([&] { e.move_on_device(all); });
+           })
+      .def("stack_on_device", &stack_on_device)
       .def("next_python",
            [](std::shared_ptr<Engine> e, double timeout_s) -> nb::object {
              PythonWork work;

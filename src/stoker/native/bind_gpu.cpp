@@ -6,6 +6,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <utility>
+
 #include "bind_gpu.hpp"
 #include "gpu_either.hpp"
 #include "gpu_job.hpp"
@@ -154,6 +156,12 @@ void bind_gpu(nb::module_& m) {
         row.data += i * bytes;
         return row;
       })
+      .def("first", [](const DeviceArray& a, int64_t rows) {
+        if (a.shape.empty() || rows < 0 || rows > a.shape[0]) throw nb::index_error();
+        DeviceArray part = a;
+        part.shape[0] = rows;
+        return part;
+      })
       .def("to_host", &host_copy)
       .def("__dlpack__", [](nb::handle self, nb::object stream, const nb::kwargs&) {
         return capsule(nb::cast<DeviceArray&>(self), self, stream);
@@ -163,6 +171,27 @@ void bind_gpu(nb::module_& m) {
         return device < 0 ? nb::make_tuple(1, 0) : nb::make_tuple(2, device);
       })
       .def_prop_ro("__cuda_array_interface__", &cuda_interface);
+}
+
+DeviceArray stack_on_device(Engine& engine, const std::vector<DeviceArray>& rows) {
+  DeviceArray whole;
+  whole.device = engine.device();
+  whole.dtype = rows.at(0).dtype;
+  whole.shape = rows[0].shape;
+  size_t bytes = static_cast<size_t>(size_of(whole.dtype));
+  for (const int64_t n : whole.shape) bytes *= static_cast<size_t>(n);
+  whole.shape.insert(whole.shape.begin(), static_cast<int64_t>(rows.size()));
+  whole.block = std::make_shared<BlockPool::Block>(engine.room_on_device(bytes * rows.size()));
+  whole.data = whole.block->data;
+  std::vector<Engine::Move> moves;
+  gpu::Address to = reinterpret_cast<gpu::Address>(whole.data);
+  for (const DeviceArray& row : rows) {
+    if (row.shape != rows[0].shape || row.dtype != whole.dtype) throw nb::value_error("expected rows of one shape");
+    moves.push_back({to, reinterpret_cast<gpu::Address>(row.data), bytes});
+    to += bytes;
+  }
+  engine.move_on_device(moves, std::exchange(whole.block->stream, BlockPool::kNoStream));
+  return whole;
 }
 
 nb::object device_output(Job* job, const Value& value, OutputMemory& memory, const std::shared_ptr<gpu::Device>& device) {

@@ -19,6 +19,8 @@ struct DeviceArray {
 };
 
 nanobind::dlpack::dtype dlpack_of(DType t);
+// One array out of several of one shape and type.
+DeviceArray stack_on_device(Engine& engine, const std::vector<DeviceArray>& rows);
 // One array for rows of one shape, else a list.
 nanobind::object device_output(Job* job, const Value& value, OutputMemory& memory,
                                const std::shared_ptr<gpu::Device>& device);

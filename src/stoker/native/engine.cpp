@@ -535,6 +535,18 @@ void Engine::wait_for_device() {
   }
 }
 
+void Engine::move_on_device(const std::vector<Move>& moves, uintptr_t after) {
+  gpu::Device& device = *place_->device;
+  device.enter();
+  const gpu::Lane lane = device.next_lane();
+  if (after != BlockPool::kNoStream) device.follow(lane, after);
+  for (const Move& m : moves)
+    if (m.bytes) device.move(lane, m.to, m.from, m.bytes);
+  const gpu::Event done = device.record(lane);
+  device.await(done);
+  device.forget(done);
+}
+
 void Engine::fail_all(Job* job, const std::string& text) {
   const int32_t step = plan_->segments[plan_->device_begin].steps.front();
   for (int64_t r = 0; r < job->rows; ++r)

@@ -146,6 +146,14 @@ class Engine {
   }
 
   bool active(Job* job, int64_t row, const Step& step) const;
+  // Copies within the device's memory, in order, for outputs that are put together after their batch was made; done
+  // when it returns. `after`: a consumer's stream that may still work there.
+  struct Move {
+    gpu::Address to, from;
+    size_t bytes;
+  };
+  void move_on_device(const std::vector<Move>& moves, uintptr_t after = BlockPool::kNoStream);
+  BlockPool::Block room_on_device(size_t bytes) { return device_pool_->take(bytes); }
   // Memory for a value that a Python segment makes, or that crosses segments.
   View* place(Job* job, int64_t row, int32_t value, RowContext* context, const int64_t* shape);
 

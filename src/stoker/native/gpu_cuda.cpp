@@ -40,6 +40,7 @@ struct Driver {
   Result (*host_free)(void*);
   Result (*copy_in)(Address, const void*, size_t, Handle);
   Result (*copy_out)(void*, Address, size_t, Handle);
+  Result (*copy_within)(Address, Address, size_t, Handle);
   Result (*stream_create)(Handle*, unsigned, int);
   Result (*stream_destroy)(Handle);
   Result (*stream_wait)(Handle, Handle, unsigned);
@@ -92,6 +93,7 @@ Driver load_driver() {
   d.find(d.host_free, "cuMemFreeHost");
   d.find(d.copy_in, "cuMemcpyHtoDAsync_v2");
   d.find(d.copy_out, "cuMemcpyDtoHAsync_v2");
+  d.find(d.copy_within, "cuMemcpyDtoDAsync_v2");
   d.find(d.stream_create, "cuStreamCreateWithPriority");
   d.find(d.stream_destroy, "cuStreamDestroy_v2");
   d.find(d.stream_wait, "cuStreamWaitEvent");
@@ -186,6 +188,9 @@ class CudaDevice : public Device, public std::enable_shared_from_this<CudaDevice
   }
   void copy_out(Lane lane, uint8_t* to, Address from, size_t bytes) override {
     d_.check(d_.copy_out(to, from, bytes, work_[lane]), "a copy from the device");
+  }
+  void move(Lane lane, Address to, Address from, size_t bytes) override {
+    d_.check(d_.copy_within(to, from, bytes, work_[lane]), "a copy on the device");
   }
   void launch(Lane lane, const Launch& l) override {
     void* arguments[Launch::kMaxArguments];

@@ -59,6 +59,7 @@ class Device {
   virtual Lane next_lane() = 0;
   virtual void join_copies(Lane lane) = 0;  // its work from now on waits for the copies issued so far
   virtual void copy_out(Lane lane, uint8_t* to, Address from, size_t bytes) = 0;  // part of the work
+  virtual void move(Lane lane, Address to, Address from, size_t bytes) = 0;       // part of the work; no overlap
   virtual void launch(Lane lane, const Launch& launch) = 0;                       // part of the work
 
   virtual Event record(Lane lane) = 0;        // passed when all of its work so far is done

@@ -57,6 +57,9 @@ class NullDevice : public Device {
   void copy_out(Lane, uint8_t* to, Address from, size_t bytes) override {
     std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
   }
+  void move(Lane, Address to, Address from, size_t bytes) override {
+    std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
+  }
   void launch(Lane, const Launch& l) override { reinterpret_cast<Emulation>(l.function->handle)(&l); }
   Event record(Lane) override { return nullptr; }
   bool passed(Event) override { return true; }
