@@ -70,11 +70,35 @@ std::vector<std::pair<int64_t, std::string>> unmade(const Order& order) {
   return out;
 }
 
-// Memory on large pages, kept for the next batch when Python lets go of it.
-nb::ndarray<nb::numpy, uint8_t, nb::ndim<1>> take(const std::shared_ptr<BlockPool>& pool, size_t bytes) {
-  auto* block = new BlockPool::Block(pool->take(bytes ? bytes : 1));
-  nb::capsule owner(block, [](void* p) noexcept { delete static_cast<BlockPool::Block*>(p); });
-  return {block->data, {bytes}, owner};
+// Memory on large pages, kept for the next batch when Python lets go of it; then `released` is called.
+struct Lent {
+  BlockPool::Block block;
+  nb::object released;
+};
+
+void give_back(void* p) noexcept {
+  auto* lent = static_cast<Lent*>(p);
+  const bool alive = nb::is_alive();  // else there is nobody to tell, nor an interpreter to drop a reference with
+  nb::handle released = lent->released.release();
+  delete lent;
+  if (!alive || !released.is_valid()) return;
+  const nb::object call = nb::steal(released);
+  if (call.is_none()) return;
+  PyObject *type, *value, *trace;  // an exception that is on its way here is not the call's
+  PyErr_Fetch(&type, &value, &trace);
+  try {
+    call();
+  } catch (nb::python_error& error) {
+    error.discard_as_unraisable("memory of a batch is given back");
+  }
+  PyErr_Restore(type, value, trace);
+}
+
+nb::ndarray<nb::numpy, uint8_t, nb::ndim<1>> take(const std::shared_ptr<BlockPool>& pool, size_t bytes,
+                                                  nb::object released) {
+  auto* lent = new Lent{pool->take(bytes ? bytes : 1), std::move(released)};
+  nb::capsule owner(lent, &give_back);
+  return {lent->block.data, {bytes}, owner};
 }
 
 }  // namespace
@@ -101,6 +125,6 @@ void bind_recipe(nb::module_& m) {
       .def("close", &Crew::close, nb::call_guard<nb::gil_scoped_release>());
   nb::class_<BlockPool>(recipe, "Blocks")
       .def("__init__", [](BlockPool*) { throw std::invalid_argument("use blocks()"); })
-      .def("take", [](const std::shared_ptr<BlockPool>& pool, size_t bytes) { return take(pool, bytes); });
+      .def("take", &take, nb::arg("bytes"), nb::arg("released") = nb::none());
   recipe.def("blocks", [](size_t kept) { return std::make_shared<BlockPool>(kept); });
 }

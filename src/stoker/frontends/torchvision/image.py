@@ -234,7 +234,7 @@ class LazyJpeg(_Recording, JpegImageFile):
             counts.add(counts.FOREIGN)
             self._foreign = True
             return
-        source = Source(np.frombuffer(data, np.uint8))
+        source = Source.keep(data)
         source.origin = retry.origin()
         self._node = Node.decode(source, self.size, len(self.getbands()))
         self.tile = []

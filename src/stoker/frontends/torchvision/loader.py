@@ -1,18 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The DataLoader's side: workers send recipes, threads of the main process make the pixels, users get plain tensors.
 
-A worker process runs the data set as ever. What it would put into the result queue as a tensor goes as recipes, and the
-files' bytes in shared memory. In the main process a :class:`_Relay` stands where the result queue stood: it takes
-batches as they come and gives them to native threads, a few at a time so that memory stays small, and the iterator's
-``_next_data`` waits for the batch whose turn it is.
+A worker process runs the data set as ever. What it would put into the result queue as a tensor goes as recipes, and
+the files' bytes in shared memory (`segment.py`). In the main process batches are made ahead (`maker.py`), and the
+iterator's ``_next_data`` waits for the one whose turn it is.
 """
 
 from __future__ import annotations
 
 import contextlib
-import queue
-import threading
-import time
+import gc
 from collections.abc import Callable, Iterator
 from multiprocessing.reduction import ForkingPickler
 from typing import Any, NamedTuple
@@ -22,12 +19,10 @@ from torch._utils import ExceptionWrapper
 from torch.utils.data import _utils
 from torch.utils.data.dataloader import DataLoader
 
-from ...native import _native
-from . import counts, recipe, retry
-from .tensor import LazyRow, LazyTensor, Making, join, real
+from . import counts, recipe, retry, segment
+from .maker import Maker, Relay
+from .tensor import LazyRow, LazyTensor, join, real
 
-_AHEAD = 2  # batches that are made or ready before they are asked for
-_LOOK_S = 0.2  # how often a waiting thread looks whether it should end
 _MOST_AGAIN = 64  # damaged files in one batch, after which something else is wrong
 
 
@@ -37,38 +32,26 @@ _MOST_AGAIN = 64  # damaged files in one batch, after which something else is wr
 def fetch(original: Callable[[Any, Any], Any], fetcher: Any, index: Any) -> Any:
     """Fetch a batch; one with a damaged file that is found while it is collated, again."""
     origin = retry.begin(index)
+    segment.begin()
     try:
         for _ in range(_MOST_AGAIN):
             try:
-                return _shared(original(fetcher, index))
+                return original(fetcher, index)
             except retry.Damaged:
                 retry.go_back(origin)
         return original(fetcher, index)
     finally:
+        segment.end()
         retry.end()
 
 
 def fetch_stream(original: Callable[[Any, Any], Any], fetcher: Any, index: Any) -> Any:
     """Fetch a batch of a stream, which cannot be fetched again."""
-    return _shared(original(fetcher, index))
-
-
-def _shared(data: Any) -> Any:
-    """In a worker: put the files of a batch into one piece of shared memory."""
-    if torch.utils.data.get_worker_info() is None:
-        return data
-    nodes = [row.node for lazy in find(data) for row in lazy._rows]
-    own = list({id(n.source): n.source for n in nodes if not n.source.shared}.values())
-    if own:
-        size = sum(source.data.size for source in own)
-        memory = torch.empty(0, dtype=torch.uint8).set_(torch.UntypedStorage._new_shared(size))  # type: ignore[no-untyped-call]
-        array = memory.numpy()
-        first = 0
-        for source in own:
-            array[first : first + source.data.size] = source.data
-            source.share(memory, first)
-            first += source.data.size
-    return data
+    segment.begin()
+    try:
+        return original(fetcher, index)
+    finally:
+        segment.end()
 
 
 def collate(original: Callable[..., Any], batch: Any, *, collate_fn_map: Any = None) -> Any:
@@ -128,6 +111,7 @@ class Activation:
         from .switch import enable_here
 
         enable_here()
+        gc.freeze()  # what came from the parent stays shared: collections neither look at it nor write to it
         counts.use(self._memory.numpy()[worker])
         if self._user is not None:
             self._user(worker)
@@ -136,135 +120,19 @@ class Activation:
 # ---- in the main process ----
 
 
-class _Batch:
-    """A batch between the result queue and its delivery."""
-
-    def __init__(self, lazies: list[LazyTensor]) -> None:
-        self.lazies = lazies
-        self.making: Making | None = None
-
-
-class Maker:
-    """Makes the batches of one iterator: on native threads if it has workers, else on the caller's."""
-
-    def __init__(self, threads: int) -> None:
-        self._crew = _native.recipe.Crew(threads) if threads else None
-        self._blocks = _native.recipe.blocks(_AHEAD + 2)
-        self._lock = threading.Lock()
-        self._waiting: list[_Batch] = []
-        self._started: list[_Batch] = []
-
-    def arrive(self, data: Any) -> None:
-        """A batch has come; it is begun when few enough are under way."""
-        lazies = find(data)
-        if not lazies or self._crew is None:
-            return
-        with self._lock:
-            self._waiting.append(_Batch(lazies))
-            self._start()
-
-    def _start(self) -> None:
-        while self._waiting and len(self._started) < _AHEAD:
-            self._begin(self._waiting.pop(0))
-
-    def _begin(self, batch: _Batch) -> None:
-        assert self._crew is not None
-        batch.making = Making(batch.lazies, self._blocks)
-        self._started.append(batch)
-        self._crew.submit(batch.making.order)
-
-    def finish(self, data: Any) -> None:
-        """Wait until all lazy tensors of a batch are real.
-
-        Raises:
-            Damaged: a file of it cannot be decoded.
-        """
-        lazies = find(data)
-        if not lazies:
-            return
-        if self._crew is None:
-            making = Making(lazies, self._blocks)
-            _native.recipe.make(making.order)
-        else:
-            making = self._made(lazies, self._crew)
-        making.finish()
-
-    def _made(self, lazies: list[LazyTensor], crew: Any) -> Making:
-        with self._lock:
-            known = [b for b in self._started + self._waiting if b.lazies[0] is lazies[0]]
-            batch = known[0] if known else _Batch(lazies)
-            if batch in self._waiting:
-                self._waiting.remove(batch)
-            if batch.making is None:
-                self._begin(batch)
-        assert batch.making is not None
-        crew.hasten(batch.making.order)
-        while not crew.wait(batch.making.order, _LOOK_S):
-            pass
-        with self._lock:  # only now: while threads write into its memory, somebody must hold it
-            self._started.remove(batch)
-            self._start()
-        return batch.making
-
-    def close(self) -> None:
-        """End the threads."""
-        if self._crew is not None:
-            self._crew.close()
-
-    def __del__(self) -> None:
-        self.close()
-
-
-class _Relay:
-    """Stands where a loader's result queue stood: a thread takes what comes, so that its pixels are begun."""
-
-    def __init__(self, source: Any, maker: Maker) -> None:
-        self._ready: queue.Queue[tuple[Any, BaseException | None]] = queue.Queue()
-        self._stop = threading.Event()
-        self._thread = threading.Thread(
-            target=_Relay._run, args=(source, maker, self._ready, self._stop), name="stoker-relay", daemon=True
-        )
-        self._thread.start()
-
-    @staticmethod
-    def _run(source: Any, maker: Maker, ready: Any, stop: threading.Event) -> None:
-        while not stop.is_set():
-            try:
-                item = source.get(timeout=_LOOK_S)
-                maker.arrive(item)
-            except queue.Empty:
-                continue
-            except Exception as error:  # noqa: BLE001 - it is raised where the queue is read, as it would have been
-                if stop.is_set():
-                    return
-                ready.put((None, error))
-                time.sleep(_LOOK_S)
-                continue
-            ready.put((item, None))
-
-    def get(self, timeout: float | None = None) -> Any:
-        """As the queue's."""
-        item, error = self._ready.get(timeout=timeout)
-        if error is not None:
-            raise error
-        return item
-
-    def close(self) -> None:
-        """End the thread."""
-        self._stop.set()
-        self._thread.join()
-
-
 class _Iterator:
     """What an iterator over a DataLoader does more: its batches are plain tensors when they are handed out."""
 
     _stoker_maker: Maker
-    _stoker_relay: _Relay | None = None
+    _stoker_relay: Relay | None = None
     _stoker_counts: Any = None  # of the workers, in shared memory
+    _stoker_pins = False  # whether what is delivered is pinned here, rather than by a thread of the loader's
 
     def _next_data(self) -> Any:
         data = super()._next_data()  # type: ignore[misc]
         data = delivered(data, self._stoker_maker, self)
+        if self._stoker_pins:
+            data = _utils.pin_memory.pin_memory(data)  # type: ignore[no-untyped-call]
         counts.say_once()
         return data
 
@@ -279,17 +147,18 @@ class _Iterator:
 _classes: dict[type, type] = {}
 
 
-def watch(iterator: Any) -> Any:
-    """Let an iterator of a DataLoader hand out plain tensors, made ahead."""
+def watch(iterator: Any, *, pins: bool = False) -> Any:
+    """Let an iterator of a DataLoader hand out plain tensors, made ahead; with ``pins`` in pinned memory."""
     kind = type(iterator)
     if issubclass(kind, _Iterator) or not hasattr(iterator, "_next_data"):
         return iterator
     if kind not in _classes:
         _classes[kind] = type(kind.__name__, (_Iterator, kind), {"__module__": kind.__module__})
     workers = getattr(iterator, "_num_workers", 0)
-    iterator._stoker_maker = Maker(workers)
+    iterator._stoker_maker = Maker(workers, in_order=getattr(iterator, "_in_order", True), pinned=pins)
+    iterator._stoker_pins = pins
     if workers and getattr(iterator, "_data_queue", None) is getattr(iterator, "_worker_result_queue", _classes):
-        iterator._stoker_relay = _Relay(iterator._data_queue, iterator._stoker_maker)
+        iterator._stoker_relay = Relay(iterator._data_queue, iterator._stoker_maker, find)
         iterator._data_queue = iterator._stoker_relay
     iterator.__class__ = _classes[kind]
     return iterator
@@ -301,20 +170,23 @@ def get_iterator(original: Callable[[Any], Any], loader: DataLoader[Any]) -> Any
     if not workers or isinstance(loader.worker_init_fn, Activation):  # a subclass that calls its base
         return watch(original(loader))
     memory = counts.watch(_shared_zeros(workers, len(counts.NAMES)))
-    with _activated(loader, memory):
-        iterator = watch(original(loader))
+    # The loader's own thread for pinning would make the pixels, by itself: batches are made in pinned memory instead.
+    pins = bool(loader.pin_memory) and torch.accelerator.is_available()
+    with _replaced(loader, "worker_init_fn", Activation(loader.worker_init_fn, memory)):
+        with _replaced(loader, "pin_memory", loader.pin_memory and not pins):
+            iterator = watch(original(loader), pins=pins)
         iterator._stoker_counts = memory
     return iterator
 
 
 @contextlib.contextmanager
-def _activated(loader: DataLoader[Any], memory: torch.Tensor) -> Iterator[None]:
-    user = loader.worker_init_fn
-    loader.worker_init_fn = Activation(user, memory)
+def _replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
+    was = getattr(owner, name)
+    setattr(owner, name, value)
     try:
         yield
     finally:
-        loader.worker_init_fn = user
+        setattr(owner, name, was)
 
 
 def _shared_zeros(rows: int, columns: int) -> torch.Tensor:
@@ -326,7 +198,7 @@ def delivered(data: Any, maker: Maker, iterator: Any) -> Any:
     """A batch with plain tensors; if one of its files is damaged, the batch as it is without Stoker."""
     for _ in range(_MOST_AGAIN):
         try:
-            maker.finish(data)
+            maker.finish(find(data))
             break
         except retry.Damaged:
             data = _again(data, iterator)

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...native import _native
+from . import segment
 
 _OPS = {name: number for number, (name, _) in enumerate(_native.recipe.OPS)}
 DECODE, CROP, RESIZE, TRANSPOSE, AFFINE = (_OPS[n] for n in ("Decode", "Crop", "Resize", "Transpose", "Affine"))
@@ -29,27 +30,42 @@ Size = tuple[int, int]  # (width, height), as Pillow's
 class Source:
     """A file's bytes. One object per file that was opened: its views find each other by it."""
 
-    __slots__ = ("_shared", "data", "origin")
+    __slots__ = ("__weakref__", "_data", "_place", "origin")
 
-    def __init__(self, data: Bytes) -> None:
-        self.data = data
+    def __init__(self, data: Bytes | None) -> None:
+        self._data = data
+        self._place: tuple[segment.Segment, int, int] | None = None
         self.origin: Any = None  # the sample that opened it; see `retry.py`
-        self._shared: tuple[Any, int] | None = None
 
-    def share(self, memory: Any, first: int) -> None:
-        """From now on the bytes lie in ``memory`` (a tensor in shared memory), from ``first`` on."""
-        self._shared = (memory, first)
+    @classmethod
+    def keep(cls, data: Any) -> Source:
+        """A source of these bytes, which the caller may change afterwards if they are no ``bytes``."""
+        source = cls(None)
+        source._place = segment.place(source, data)
+        if source._place is None:
+            source._data = np.frombuffer(data if isinstance(data, bytes) else bytes(data), np.uint8)
+        return source
 
     @property
-    def shared(self) -> bool:
-        """Whether the bytes are where other processes can read them."""
-        return self._shared is not None
+    def data(self) -> Bytes:
+        """The bytes, as uint8."""
+        if self._data is not None:
+            return self._data
+        assert self._place is not None
+        memory, first, size = self._place
+        return memory.read(first, size)
+
+    def take_back(self) -> None:
+        """Hold the bytes privately, if they were elsewhere."""
+        if self._data is None:
+            self._data = self.data.copy()
+            self._place = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if self._shared is None:
+        place = self._place
+        if place is None:
             return _own_source, (self.data.tobytes(), self.origin)
-        memory, first = self._shared
-        return _shared_source, (memory, first, self.data.size, self.origin)
+        return _placed_source, (*place, self.origin)
 
 
 def _own_source(data: bytes, origin: Any) -> Source:
@@ -58,8 +74,8 @@ def _own_source(data: bytes, origin: Any) -> Source:
     return source
 
 
-def _shared_source(memory: Any, first: int, size: int, origin: Any) -> Source:
-    source = Source(memory.numpy()[first : first + size])
+def _placed_source(memory: segment.Segment, first: int, size: int, origin: Any) -> Source:
+    source = Source(memory.read(first, size))
     source.origin = origin
     return source
 
@@ -86,8 +102,8 @@ class Node:
 
     @classmethod
     def raw(cls, data: Bytes, size: Size, channels: int) -> Node:
-        """Values that are there already, ``(channels, height, width)``, as bytes."""
-        return cls(RAW, None, (), size, channels, Source(data))
+        """Values that are there already, ``(channels, height, width)``, as bytes, which are copied."""
+        return cls(RAW, None, (), size, channels, Source.keep(data))
 
     def then(self, op: int, params: tuple[Any, ...] = (), size: Size | None = None, channels: int = 0) -> Node:
         """A step on this one's image; size and channels stay unless given."""

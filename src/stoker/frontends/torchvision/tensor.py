@@ -302,8 +302,7 @@ def _raw_rows(tensor: torch.Tensor, like: LazyRow) -> list[LazyRow]:
     images = tensor.detach().reshape(-1, node.channels * node.size[0] * node.size[1])
     if not images.is_contiguous() or tensor.numel() == 0:
         images = images.contiguous()
-    # The values are needed later, and a script may use its tensor's memory again.
-    values = (row.clone().view(torch.uint8).numpy() for row in images)
+    values = (row.view(torch.uint8).numpy() for row in images)
     return [LazyRow(Node.raw(data, node.size, node.channels), table) for data in values]
 
 
@@ -354,16 +353,19 @@ def real(x: LazyTensor) -> torch.Tensor:
     return x._real
 
 
+Take = Callable[[int], torch.Tensor]  # memory of so many bytes
+
+
 class Making:
     """Lazy tensors that are made together, with their memory."""
 
-    def __init__(self, tensors: Sequence[LazyTensor], blocks: Any = None) -> None:
+    def __init__(self, tensors: Sequence[LazyTensor], take: Take | None = None) -> None:
         self.tensors = [t for t in {id(t): t for t in tensors}.values() if t._real is None]
         self._memory: list[torch.Tensor] = []
         rows: list[Row] = []
         for at, tensor in enumerate(self.tensors):
             size = tensor.element_size() * math.prod(tensor._rows[0][0].size) * tensor._rows[0][0].channels
-            self._memory.append(_memory(size * len(tensor._rows), blocks))
+            self._memory.append(_memory(size * len(tensor._rows), take))
             for i, (node, table, _) in enumerate(tensor._rows):
                 rows.append(Row(node, None if table is _first.get(node.channels) else table, at, i * size))
         self._packed = recipe.pack(rows, [m.numpy() for m in self._memory], lambda table: table.memory())
@@ -412,5 +414,5 @@ class Making:
         self._memory[row.output][row.first_byte : row.first_byte + data.numel()] = data
 
 
-def _memory(size: int, blocks: Any) -> torch.Tensor:
-    return torch.empty(size, dtype=torch.uint8) if blocks is None else torch.from_numpy(blocks.take(size))
+def _memory(size: int, take: Take | None) -> torch.Tensor:
+    return torch.empty(size, dtype=torch.uint8) if take is None else take(size)

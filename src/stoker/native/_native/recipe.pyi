@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recipes: one row's steps, interpreted by native threads. See ``native/recipe.hpp``."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,6 @@ class Crew:
     def close(self) -> None: ...
 
 class Blocks:
-    def take(self, bytes: int, /) -> npt.NDArray[np.uint8]: ...
+    def take(self, bytes: int, released: Callable[[], object] | None = None) -> npt.NDArray[np.uint8]: ...
 
 def blocks(kept: int, /) -> Blocks: ...

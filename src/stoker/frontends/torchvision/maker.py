@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Batches between a loader's result queue and their delivery: which are made when, and in how much memory.
+
+A :class:`Relay` stands where a loader's result queue stood: a thread of it takes batches as they come. Another thread,
+the :class:`Maker`'s, gives them to native threads, in the order in which they will be delivered and only while few
+batches with pixels exist. What waits is compressed files.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.utils.data import _utils
+
+from ...native import _native
+from .tensor import LazyTensor, Making
+
+_LOOK_S = 0.2  # how often a waiting thread looks whether it should end
+_FEW_WORKERS = 2
+_TAKEN = 2  # batches that are taken from the queue before there is room for their pixels
+
+
+class _Batch:
+    """A batch that has come; ``number`` says when it is its turn."""
+
+    def __init__(self, number: int, lazies: list[LazyTensor]) -> None:
+        self.number = number
+        self.lazies = lazies
+        self.making: Making | None = None
+
+
+class Maker:
+    """Makes the batches of one iterator: on native threads if it has workers, else on the caller's."""
+
+    def __init__(self, threads: int, *, in_order: bool = True, pinned: bool = False) -> None:
+        self._pinned = pinned
+        self._crew = _native.recipe.Crew(threads) if threads else None
+        self._blocks = _native.recipe.blocks(1 if threads else 2)
+        self._in_order = in_order
+        # Batches with pixels: the consumer's and the one that is made meanwhile; with more workers a third one, for
+        # consumers that do not always take the same time. It grows by what the consumer turns out to hold.
+        self._most = 2 if threads <= _FEW_WORKERS else 3
+        self._lock = threading.Lock()
+        self._waiting: list[_Batch] = []
+        self._started: list[_Batch] = []
+        self._dropped: list[_Batch] = []  # will not be delivered; threads may still write into their memory
+        self._next = 0  # the number of the batch that is begun next
+        self._arrived = 0
+        self._lent = 0  # pieces of memory that are lent, of batches under way and of those that the consumer has
+        self._released: deque[None] = deque()  # filled where memory is given back, on any thread, without a lock
+        self._wake = threading.Event()
+        self.room = threading.Event()  # something may be taken from the queue
+        self._closed = False
+        self._thread: threading.Thread | None = None
+
+    # ---- the relay's side ----
+
+    def arrive(self, number: int | None, lazies: list[LazyTensor]) -> None:
+        """A batch has come; it is begun when it is its turn and there is room. Without a number: in this order."""
+        if self._crew is None:
+            return
+        with self._lock:
+            if number is None or not self._in_order:
+                number = self._arrived
+            self._arrived += 1
+            if number < self._next:  # numbers begin anew
+                self._next = number
+            self._waiting.append(_Batch(number, lazies))
+            self._waiting.sort(key=lambda batch: batch.number)
+            if self._thread is None and not self._closed:
+                self._thread = threading.Thread(target=self._run, name="stoker-maker", daemon=True)
+                self._thread.start()
+        self._wake.set()
+
+    def forget(self) -> None:
+        """What has come so far will not be delivered: another epoch begins."""
+        with self._lock:
+            self._waiting.clear()
+            self._next = self._arrived = 0
+            self._dropped += self._started
+            self._started = []
+
+    @property
+    def full(self) -> bool:
+        """Whether enough is waiting."""
+        return len(self._waiting) >= _TAKEN
+
+    # ---- its own thread ----
+
+    def _run(self) -> None:
+        while not self._closed:
+            self._wake.wait(_LOOK_S)
+            self._wake.clear()
+            with self._lock:
+                self._begin_what_fits()
+
+    def _begin_what_fits(self) -> None:
+        self._count_released()
+        while self._waiting and not self._closed:
+            batch = self._waiting[0]
+            if batch.number != self._next or not self._has_room(batch):
+                return
+            self._waiting.pop(0)
+            self._begin(batch)
+
+    def _has_room(self, batch: _Batch) -> bool:
+        return self._lent <= (self._most - 1) * len(batch.lazies)
+
+    def _count_released(self) -> None:
+        self._dropped = [b for b in self._dropped if b.making is not None and not b.making.order.done]
+        while self._released:
+            self._released.popleft()
+            self._lent -= 1
+
+    def _begin(self, batch: _Batch) -> None:
+        assert self._crew is not None
+        self._next = batch.number + 1
+        self.room.set()
+        if not batch.lazies:
+            return
+        batch.making = Making(batch.lazies, self._take)
+        self._started.append(batch)
+        self._crew.submit(batch.making.order)
+
+    def _take(self, size: int) -> torch.Tensor:
+        self._lent += 1
+        if self._pinned:
+            return torch.empty(size, dtype=torch.uint8, pin_memory=True)  # torch waits for copies before it reuses it
+        released, wake = self._released, self._wake
+
+        def give_back() -> None:
+            released.append(None)
+            wake.set()
+
+        return torch.from_numpy(self._blocks.take(size, give_back))
+
+    # ---- the consumer's side ----
+
+    def finish(self, lazies: list[LazyTensor]) -> None:
+        """Wait until all lazy tensors of a batch are real.
+
+        Raises:
+            Damaged: a file of it cannot be decoded.
+        """
+        if not lazies:
+            return
+        if self._crew is None:
+            making = Making(lazies, lambda size: torch.from_numpy(self._blocks.take(size)))
+            _native.recipe.make(making.order)
+        else:
+            making = self._made(lazies, self._crew)
+        making.finish()
+
+    def _made(self, lazies: list[LazyTensor], crew: Any) -> Making:
+        with self._lock:
+            known = [b for b in self._started + self._waiting if b.lazies and b.lazies[0] is lazies[0]]
+            batch = known[0] if known else _Batch(self._next - 1, lazies)  # one that is made again
+            if batch.making is None:
+                if known:
+                    self._waiting.remove(batch)
+                    self._count_released()
+                    self._most += not self._has_room(batch)  # the consumer holds more batches than was thought
+                self._begin(batch)
+        assert batch.making is not None
+        crew.hasten(batch.making.order)
+        while not crew.wait(batch.making.order, _LOOK_S):
+            pass
+        with self._lock:  # only now: while threads write into its memory, somebody must hold it
+            self._started = [b for b in self._started if b is not batch]
+            if self._pinned:
+                self._lent -= len(lazies)
+        self._wake.set()
+        return batch.making
+
+    def close(self) -> None:
+        """End the threads."""
+        self._closed = True
+        self._wake.set()
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join()
+        if self._crew is not None:
+            self._crew.close()
+        for batches in (self._waiting, self._started, self._dropped):
+            batches.clear()
+
+    def __del__(self) -> None:
+        self.close()
+
+
+class Relay:
+    """Stands where a loader's result queue stood: a thread takes what comes, so that its pixels are begun."""
+
+    def __init__(self, source: Any, maker: Maker, find: Callable[[Any], list[LazyTensor]]) -> None:
+        self._ready: queue.Queue[tuple[Any, BaseException | None]] = queue.Queue()
+        self._stop = threading.Event()
+        self._maker = maker
+        arguments = (source, maker, find, self._ready, self._stop)
+        self._thread = threading.Thread(target=_relay, args=arguments, name="stoker-relay", daemon=True)
+        self._thread.start()
+
+    def get(self, timeout: float | None = None) -> Any:
+        """As the queue's."""
+        if self._ready.empty():
+            self._maker.room.set()
+        item, error = self._ready.get(timeout=timeout)
+        if error is not None:
+            raise error
+        return item
+
+    def close(self) -> None:
+        """End the thread."""
+        self._stop.set()
+        self._maker.room.set()
+        self._thread.join()
+
+
+def _relay(source: Any, maker: Maker, find: Callable[[Any], list[LazyTensor]], ready: Any, stop: Any) -> None:
+    while not stop.is_set():
+        maker.room.clear()
+        if maker.full and not ready.empty():
+            maker.room.wait(_LOOK_S)
+            continue
+        try:
+            item = source.get(timeout=_LOOK_S)
+            _arrive(maker, item, find)
+        except queue.Empty:
+            continue
+        except Exception as error:  # noqa: BLE001 - it is raised where the queue is read, as it would have been
+            if stop.is_set():
+                return
+            ready.put((None, error))
+            time.sleep(_LOOK_S)
+            continue
+        ready.put((item, None))
+
+
+def _arrive(maker: Maker, item: Any, find: Callable[[Any], list[LazyTensor]]) -> None:
+    """What came out of a loader's queue: (number, data), or a worker's word that another epoch may begin."""
+    number = item[0] if isinstance(item, tuple) and item else None
+    if isinstance(number, _utils.worker._ResumeIteration):
+        maker.forget()
+    else:
+        maker.arrive(number if type(number) is int else None, find(item))

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What waits, what is begun, and how much memory there is at a time."""
+
+from __future__ import annotations
+
+import gc
+import pickle
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import stoker.torchvision
+from stoker.frontends.torchvision import maker, segment
+from stoker.frontends.torchvision.maker import Maker
+from stoker.frontends.torchvision.recipe import Node, Source
+from stoker.frontends.torchvision.tensor import LazyTensor, image_tensor, join
+from stoker.native import _native
+from tests.takeover.scripts import classification, run
+
+
+@pytest.fixture
+def as_worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(segment.torch.utils.data, "get_worker_info", lambda: object())
+    yield
+    segment._now.earlier.clear()
+
+
+@pytest.fixture
+def crew() -> Iterator[Maker]:
+    made = Maker(2)
+    yield made
+    made.close()
+
+
+def a_batch(file: Path) -> LazyTensor:
+    source = Source(np.frombuffer(file.read_bytes(), np.uint8))
+    info = _native.jpeg.jpeg_info(file.read_bytes())
+    joined = join([image_tensor(Node.decode(source, (info["width"], info["height"]), 3))] * 3)
+    assert joined is not None
+    return joined
+
+
+def soon(condition: Callable[[], bool]) -> bool:
+    end = time.monotonic() + 5
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.01)
+    return condition()
+
+
+def test_memory_is_reused_when_the_consumer_lets_go(files: Path, crew: Maker) -> None:
+    batches = [a_batch(files / "bee" / "3.jpg") for _ in range(6)]
+    for number, batch in enumerate(batches):
+        crew.arrive(number, [batch])
+    assert soon(lambda: len(crew._started) == 2)
+    seen = set()
+    for number in range(6):
+        crew.finish([batches[number]])
+        real = batches[number]._real
+        assert real is not None
+        seen.add(real.data_ptr())
+        batches[number]._real = None
+        del real
+        gc.collect()
+        left = min(2, 5 - number)
+        assert soon(lambda left=left: len(crew._started) == left), "begun when there was room again"  # type: ignore[misc]
+    assert len(seen) == 2, "the consumer's batch and the one that is made meanwhile"
+
+
+def test_what_the_consumer_keeps_is_no_dead_end(files: Path, crew: Maker) -> None:
+    batches = [a_batch(files / "bee" / "3.jpg") for _ in range(8)]
+    for number, batch in enumerate(batches):
+        crew.arrive(number, [batch])
+    for batch in batches:
+        crew.finish([batch])
+    kept = {b._real.data_ptr() for b in batches if b._real is not None}
+    assert len(kept) == 8
+
+
+def test_the_next_batch_is_made_first_whoever_comes_first(files: Path, crew: Maker) -> None:
+    late, early = a_batch(files / "bee" / "3.jpg"), a_batch(files / "bee" / "3.jpg")
+    crew.arrive(1, [late])
+    time.sleep(0.05)
+    assert not crew._started, "not its turn"
+    crew.arrive(0, [early])
+    assert soon(lambda: [b.number for b in crew._started] == [0, 1])
+    crew.finish([early])
+    crew.finish([late])
+
+
+def test_what_another_epoch_left_is_forgotten(files: Path, crew: Maker) -> None:
+    old, new = a_batch(files / "bee" / "3.jpg"), a_batch(files / "bee" / "3.jpg")
+    crew.arrive(0, [old])
+    assert soon(lambda: len(crew._started) == 1)
+    crew.forget()
+    crew.arrive(0, [new])
+    crew.finish([new])
+    assert not crew._started and not crew._waiting and old._real is None
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_epochs_that_are_left_early_by_workers_that_stay(files: Path, workers: int) -> None:
+    def script() -> list[Any]:
+        loader = classification(str(files), workers, persistent_workers=True)
+        out = []
+        for _ in range(3):
+            for at, batch in enumerate(loader):
+                out.append(batch)
+                if at == 1:
+                    break
+        return out
+
+    torch.manual_seed(0)
+    untouched = script()
+    with stoker.torchvision.enabled():
+        torch.manual_seed(0)
+        ours = script()
+    for a, b in zip(untouched, ours, strict=True):
+        assert torch.equal(a[0], b[0]) and torch.equal(a[1], b[1])
+
+
+def test_the_relay_leaves_in_the_queue_what_there_is_no_room_for(files: Path) -> None:
+    class Endless:
+        taken = 0
+
+        def get(self, timeout: float) -> Any:
+            self.taken += 1
+            return self.taken - 1, a_batch(files / "bee" / "3.jpg")
+
+    source, crew = Endless(), Maker(2)
+    relay = maker.Relay(source, crew, lambda item: [item[1]])
+    try:
+        time.sleep(0.6)
+        assert 2 <= source.taken <= 6
+        for number in range(20):
+            got, batch = relay.get(timeout=5)
+            assert got == number
+            crew.finish([batch])
+    finally:
+        relay.close()
+        crew.close()
+
+
+def test_memory_tells_that_it_was_given_back() -> None:
+    blocks, told = _native.recipe.blocks(1), []
+    array = blocks.take(100, lambda: told.append(threading.get_ident()))
+    part = array[3:5]
+    del array
+    assert not told
+    del part
+    assert told == [threading.get_ident()]
+
+
+def test_a_segment_uses_the_room_of_what_is_gone(as_worker: None) -> None:
+    segment.begin()
+    first = Source.keep(b"first")
+    Source.keep(b"not kept by anybody")
+    second = Source.keep(b"second")
+    assert first._place is not None and second._place is not None
+    assert second._place[1] == 5
+    assert first.data.tobytes() == b"first" and second.data.tobytes() == b"second"
+    segment.end()
+    assert second.data.tobytes() == b"second"
+
+
+def test_a_kept_image_does_not_keep_its_batch(as_worker: None) -> None:
+    segment.begin()
+    kept = Source.keep(b"kept")
+    segment.end()
+    for _ in range(3):
+        segment.begin()
+        segment.end()
+    assert kept._place is None and kept.data.tobytes() == b"kept"
+    assert pickle.loads(pickle.dumps(kept)).data.tobytes() == b"kept"
+
+
+def test_without_a_descriptor_bytes_travel_in_the_message(monkeypatch: pytest.MonkeyPatch, files: Path) -> None:
+    def refused(*args: Any) -> int:
+        raise OSError(24, "Too many open files")
+
+    untouched = run(classification(str(files), 2))
+    monkeypatch.setattr(segment.os, "memfd_create", refused)
+    with stoker.torchvision.enabled():
+        ours = run(classification(str(files), 2))
+    for a, b in zip(untouched, ours, strict=True):
+        assert torch.equal(a[0], b[0])
