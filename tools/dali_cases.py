@@ -76,6 +76,63 @@ simple("rotate larger canvas", "rotate", angle=-17.0, fill_value=9.0)
 simple("rotate no fill_value", "rotate", angle=25.0, keep_size=True)
 simple("rotate 90", "rotate", angle=90.0, fill_value=0.0)
 simple("rotate NN", "rotate", angle=30.0, keep_size=True, fill_value=0.0, interp_type="types.INTERP_NN")
+MATRIX = [0.9, 0.2, 1.5, -0.1, 1.1, -0.75]
+simple("warp_affine", "warp", matrix=MATRIX, fill_value=9.0)
+simple("warp_affine no fill_value", "warp", matrix=MATRIX)
+simple("warp_affine inverse_map=False, NN", "warp", matrix=MATRIX, fill_value=0.0, inverse_map=False,
+       interp_type="types.INTERP_NN")  # fmt: skip
+simple("warp_affine size, float32", "warp", "float", matrix=MATRIX, fill_value=0.0, size=(20, 40))
+simple("equalize", "filters")
+simple("gaussian_blur sigma", "filters", sigma=1.3)
+simple("gaussian_blur window_size", "filters", window_size=5)
+simple("gaussian_blur float32", "filters", "float", sigma=[0.5, 2.0], window_size=[3, 7])
+KERNEL = (np.arange(15, dtype=np.float32).reshape(3, 5) - 4) / 100
+for border in ("reflect_101", "reflect_1001", "wrap", "clamp", "constant"):
+    CASES[f"filter {border}"] = (
+        "filters", "image", lambda fn, types, x, b=border: fn.filter(x, types.Constant(KERNEL), border=b),
+    )  # fmt: skip
+CASES["filter valid, float32"] = (
+    "filters", "image", lambda fn, types, x: fn.filter(x, types.Constant(KERNEL), mode="valid", dtype=types.FLOAT),
+)  # fmt: skip
+CASES["filter anchor"] = (
+    "filters", "image", lambda fn, types, x: fn.filter(x, types.Constant(KERNEL), anchor=[0, 4]),
+)  # fmt: skip
+for reduction in ("min", "max", "sum", "mean", "mean_square", "rms"):
+    simple(f"reductions.{reduction} HW", "reductions", axis_names="HW")
+    simple(f"reductions.{reduction} keep_dims", "reductions", axes=[-1], keep_dims=True)
+simple("reductions.sum float32", "reductions", "float")
+for reduction in ("variance", "std_dev"):
+    CASES[f"reductions.{reduction} ddof"] = (
+        "reductions", "image", lambda fn, types, x, r=reduction: getattr(fn.reductions, r)(
+            x, fn.reductions.mean(x, axis_names="HW"), axis_names="HW", ddof=1),
+    )  # fmt: skip
+
+
+def transform(name: str, **arguments: Any) -> None:
+    """Add a case that makes a matrix, and one that applies it after another."""
+    CASES[f"transforms.{name}"] = (
+        "transforms", "image", lambda fn, types, x: getattr(fn.transforms, name.split(",")[0])(**arguments),
+    )  # fmt: skip
+    CASES[f"transforms.{name}, after another"] = (
+        "transforms", "image", lambda fn, types, x: getattr(fn.transforms, name.split(",")[0])(
+            fn.transforms.translation(offset=[1.5, -2.0]), **arguments),
+    )  # fmt: skip
+
+
+transform("translation", offset=[3.0, -2.5])
+transform("scale", scale=[2.0, 0.5], center=[4.0, 5.0])
+transform("rotation", angle=30.0, center=[4.0, 5.0])
+transform("shear", shear=[0.3, -0.2], center=[4.0, 5.0])
+transform("shear, angles", angles=[20.0, 10.0])
+transform("crop", from_start=[1.0, 2.0], from_end=[3.0, 6.0], to_end=[10.0, 20.0], reverse_order=True)
+CASES["transforms.rotation in space"] = (
+    "transforms", "image", lambda fn, types, x: fn.transforms.rotation(angle=50.0, axis=[1.0, 2.0, -1.0]),
+)  # fmt: skip
+CASES["transforms.combine"] = (
+    "transforms", "image", lambda fn, types, x: fn.transforms.combine(
+        fn.transforms.rotation(angle=20.0), fn.transforms.scale(scale=[2.0, 3.0]),
+        fn.transforms.shear(shear=[0.1, 0.2])),
+)  # fmt: skip
 CASES["cast to INT32 (halves)"] = ("numbers", "halves", lambda fn, types, x: fn.cast(x, dtype=types.INT32))
 CASES["cast to UINT8 (out of range)"] = ("numbers", "wide", lambda fn, types, x: fn.cast(x, dtype=types.UINT8))
 for text, operation in {

@@ -99,6 +99,26 @@ def _gray(case: dict[str, Any]) -> Rows:
     return [(x[:, :, :count].copy(),) for (x,) in images()]
 
 
+def _filters(case: dict[str, Any]) -> Rows:
+    rng = np.random.default_rng(5)
+    rows = [
+        (x, rng.uniform(-0.4, 0.6, shape).astype(np.float32)) for (x,), shape in zip(images(), _WINDOWS, strict=True)
+    ]
+    return [(*row, np.array(77, np.uint8)) for row in rows] if case.get("border") == "constant" else rows
+
+
+_WINDOWS = ((3, 3), (4, 7), (5, 2))
+
+
+def _with_mean() -> Rows:
+    return [(x, np.float32(100.25 + i)) for i, (x,) in enumerate(images())]
+
+
+def _matrices() -> Rows:
+    rng = np.random.default_rng(6)
+    return [tuple(rng.normal(size=(2, 3)).astype(np.float32) for _ in range(3)) for _ in range(2)]
+
+
 INPUTS: dict[str, Callable[[dict[str, Any]], Rows]] = {
     "_arithmetic": operands,
     "_condition": lambda case: _each(np.int32(0), np.int32(-3), np.float32(0.5).astype(np.int32)),
@@ -106,6 +126,10 @@ INPUTS: dict[str, Callable[[dict[str, Any]], Rows]] = {
     "cat": lambda case: images(copies=2),
     "stack": lambda case: images(copies=2),
     "color_space_conversion": _gray,
+    "filter": lambda case: _filters(case),
+    "reductions.variance": lambda case: _with_mean(),
+    "reductions.std_dev": lambda case: _with_mean(),
+    "transforms.combine": lambda case: _matrices(),
     "full": lambda case: _each(np.float32(2.5), np.float32(-1)),
     "full_like": lambda case: [(x, np.float32(3)) for (x,) in images()],
     "per_frame": lambda case: images(),

@@ -356,6 +356,28 @@ def crop_mirror_normalize(
     """
     ...
 
+def equalize(
+    x: Input,
+    /,
+    *,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Spread the values of every channel evenly over 0 to 255. Input: uint8, HW, HWC, CHW or these with a leading F.
+
+    Output: the same. A channel's lowest value becomes 0, its highest 255; one of a single value stays. Exact.
+
+    Source: OpenCV's ``equalizeHist``, as DALI's operator. Pillow's ``ImageOps.equalize`` rounds in another way.
+
+    Args:
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
 def expand_dims(
     x: Input,
     /,
@@ -506,6 +528,39 @@ def external_source(
     """
     ...
 
+def filter(
+    x: Input,
+    weights: Input,
+    fill: Input = ...,
+    /,
+    *,
+    anchor: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode = -1,
+    border: Literal["reflect_101", "reflect_1001", "wrap", "clamp", "constant"] = "reflect_101",
+    mode: Literal["same", "valid"] = "same",
+    dtype: DTypeLike | None = None,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Correlate images with a filter. Inputs: an image, a filter ``(rows, columns)`` of float32, and a border's value.
+
+    Images: HW, HWC, CHW or these with a leading F; 8 and 16 bits, float32. The value is for a constant border.
+
+    Output: the same layout, in the image's type or float32. Channels and frames are independent. Sums are float32's in
+    the order of the filter's elements, and the same bits everywhere; DALI's order is another, within float32 rounding.
+
+    Args:
+        anchor: Where the filter's centre is, (row, column); -1: its middle. Of no effect if `mode` is valid.
+        border: What lies beyond the image's edge.
+        mode: same: the output is as large as the image; valid: only where the filter is inside of it.
+        dtype: Element type of the output: float32, or the input's.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
 def flip(
     x: Input,
     /,
@@ -567,6 +622,34 @@ def full_like(
     """Fill a tensor of the first input's shape, type and layout with the second input, which is broadcast.
 
     Args:
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def gaussian_blur(
+    x: Input,
+    /,
+    *,
+    sigma: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode = 0.0,
+    window_size: int | Sequence[int | DataNode] | npt.NDArray[np.generic] | DataNode = 0,
+    dtype: DTypeLike | None = None,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Blur images. Input: HW, HWC, CHW or these with a leading F; 8 and 16 bits, float32. Output: the same layout.
+
+    Rows, then columns, are filtered with a sampled Gaussian bell; edges are reflected (dcb|abcd|cba). Sums are
+    float32's. Windows: ``2 ceil(3 sigma) + 1`` wide if only ``sigma`` is given; ``sigma = 0.3 (radius - 1) + 0.8`` if
+    only ``window_size`` is.
+
+    Args:
+        sigma: Width of the bell in pixels: one, or (down, across).
+        window_size: Odd size of the window: one, or (down, across).
+        dtype: Element type of the output: float32, or the input's.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
         preserve: Run the operator also if its output is not used.
@@ -1134,13 +1217,13 @@ def rotate(
     /,
     *,
     angle: float | DataNode,
-    axis: float | Sequence[float] | npt.NDArray[np.generic] | None = None,
     fill_value: float | None = None,
     interp_type: InterpType = InterpType.INTERP_LINEAR,
-    keep_size: bool = False,
     size: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
     dtype: DTypeLike | None = None,
     output_dtype: DTypeLike | None = None,
+    axis: float | Sequence[float] | npt.NDArray[np.generic] | None = None,
+    keep_size: bool = False,
     name: str | None = None,
     device: Literal["cpu", "gpu", "mixed"] | None = None,
     preserve: bool = False,
@@ -1153,14 +1236,14 @@ def rotate(
     ``Image.rotate`` (NEAREST, BILINEAR) bit for bit.
 
     Args:
-        angle: Angle in degrees, counter-clockwise. Per frame with a fixed canvas.
-        axis: For volumes, which are not supported.
         fill_value: Value outside of the image; by default that of the nearest edge pixel.
         interp_type: INTERP_NN or INTERP_LINEAR.
-        keep_size: Keep the image's size.
         size: Size of the canvas, (height, width).
         dtype: Element type of the output; by default the input's.
         output_dtype: Former name of `dtype`.
+        angle: Angle in degrees, counter-clockwise. Per frame with a fixed canvas.
+        axis: For volumes, which are not supported.
+        keep_size: Keep the image's size.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
         preserve: Run the operator also if its output is not used.
@@ -1329,6 +1412,44 @@ def transpose(
         perm: Order of the input's axes; by default reversed.
         transpose_layout: Whether the axes' names move along; otherwise they stay in place.
         output_layout: Names of the output's axes; wins over `transpose_layout`.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def warp_affine(
+    x: Input,
+    matrix_input: Input = ...,
+    /,
+    *,
+    fill_value: float | None = None,
+    interp_type: InterpType = InterpType.INTERP_LINEAR,
+    size: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+    dtype: DTypeLike | None = None,
+    output_dtype: DTypeLike | None = None,
+    matrix: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+    inverse_map: bool = True,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Show images through an affine matrix. Inputs: HWC, CHW, HW or these with a leading F; a matrix unless ``matrix``.
+
+    The matrix's six numbers, rows first, take a point (x, y) of the output to one of the input, corners of pixels at
+    the integers: ``(m0 x + m1 y + m2, m3 x + m4 y + m5)``; the other way round without ``inverse_map``. uint8 with
+    a fill value equals Pillow's ``Image.transform(size, AFFINE, ...)`` (NEAREST, BILINEAR) bit for bit: interpolated
+    values are truncated, where DALI rounds them.
+
+    Args:
+        fill_value: Value outside of the image; by default that of the nearest edge pixel.
+        interp_type: INTERP_NN or INTERP_LINEAR.
+        size: Size of the canvas, (height, width).
+        dtype: Element type of the output; by default the input's.
+        output_dtype: Former name of `dtype`.
+        matrix: Six numbers; per frame for videos, too.
+        inverse_map: The matrix takes the output to the input; False: the input to the output.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
         preserve: Run the operator also if its output is not used.
@@ -1918,6 +2039,400 @@ class readers:
             length: Samples of an epoch, a number or: sum, as many as the parts' epochs have together; shortest, as
                 many as it takes, in proportion, until the first part has been gone through; longest, until all
                 have.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
+class reductions:
+    @staticmethod
+    def max(
+        x: Input,
+        mean: Input = ...,
+        /,
+        *,
+        axes: int | Sequence[int] | npt.NDArray[np.generic] | None = None,
+        axis_names: str | None = None,
+        keep_dims: bool = False,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> DataNode:
+        """The largest element along some axes. Input: any shape, any type but float16. Output: the same type. Exact.
+
+        Args:
+            axes: Axes that are reduced, negative ones from the last; by default all.
+            axis_names: Their names instead, such as HW.
+            keep_dims: Keep these axes, with one element.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
+    @staticmethod
+    def mean(
+        x: Input,
+        mean: Input = ...,
+        /,
+        *,
+        axes: int | Sequence[int] | npt.NDArray[np.generic] | None = None,
+        axis_names: str | None = None,
+        keep_dims: bool = False,
+        dtype: DTypeLike | None = None,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> DataNode:
+        """The mean along some axes. Input: any shape, any type but float16. Output: float32, or ``dtype``.
+
+        The sum is double's, in the order of the elements.
+
+        Args:
+            axes: Axes that are reduced, negative ones from the last; by default all.
+            axis_names: Their names instead, such as HW.
+            keep_dims: Keep these axes, with one element.
+            dtype: Element type of the output; by default float32.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
+    @staticmethod
+    def mean_square(
+        x: Input,
+        mean: Input = ...,
+        /,
+        *,
+        axes: int | Sequence[int] | npt.NDArray[np.generic] | None = None,
+        axis_names: str | None = None,
+        keep_dims: bool = False,
+        dtype: DTypeLike | None = None,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> DataNode:
+        """The mean of the squares along some axes. Input: any shape, any type but float16. Output: float32, or ``dtype``.
+
+        The sum is double's, in the order of the elements.
+
+        Args:
+            axes: Axes that are reduced, negative ones from the last; by default all.
+            axis_names: Their names instead, such as HW.
+            keep_dims: Keep these axes, with one element.
+            dtype: Element type of the output; by default float32.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
+    @staticmethod
+    def min(
+        x: Input,
+        mean: Input = ...,
+        /,
+        *,
+        axes: int | Sequence[int] | npt.NDArray[np.generic] | None = None,
+        axis_names: str | None = None,
+        keep_dims: bool = False,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> DataNode:
+        """The smallest element along some axes. Input: any shape, any type but float16. Output: the same type. Exact.
+
+        Args:
+            axes: Axes that are reduced, negative ones from the last; by default all.
+            axis_names: Their names instead, such as HW.
+            keep_dims: Keep these axes, with one element.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
+    @staticmethod
+    def rms(
+        x: Input,
+        mean: Input = ...,
+        /,
+        *,
+        axes: int | Sequence[int] | npt.NDArray[np.generic] | None = None,
+        axis_names: str | None = None,
+        keep_dims: bool = False,
+        dtype: DTypeLike | None = None,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> DataNode:
+        """The root of the mean of the squares along some axes. Input: any shape, any type but float16. Output: float32.
+
+        The sum is double's, in the order of the elements.
+
+        Args:
+            axes: Axes that are reduced, negative ones from the last; by default all.
+            axis_names: Their names instead, such as HW.
+            keep_dims: Keep these axes, with one element.
+            dtype: Element type of the output; by default float32.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
+    @staticmethod
+    def std_dev(
+        x: Input,
+        mean: Input = ...,
+        /,
+        *,
+        axes: int | Sequence[int] | npt.NDArray[np.generic] | None = None,
+        axis_names: str | None = None,
+        keep_dims: bool = False,
+        ddof: int = 0,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> DataNode:
+        """The root of the mean square distance from a mean along some axes. Inputs: data, not float16; the mean.
+
+        The mean is one number, or one per element of the output. Output: float32. The sum is double's, in the order of the
+        elements.
+
+        Args:
+            axes: Axes that are reduced, negative ones from the last; by default all.
+            axis_names: Their names instead, such as HW.
+            keep_dims: Keep these axes, with one element.
+            ddof: Taken off the number of elements that the sum is divided by.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
+    @staticmethod
+    def sum(
+        x: Input,
+        mean: Input = ...,
+        /,
+        *,
+        axes: int | Sequence[int] | npt.NDArray[np.generic] | None = None,
+        axis_names: str | None = None,
+        keep_dims: bool = False,
+        dtype: DTypeLike | None = None,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> DataNode:
+        """The sum along some axes. Input: any shape, any type but float16. Output: uint64, int64 or float32, or ``dtype``.
+
+        Integers are summed exactly, modulo 2**64; floats in double, in the order of the elements.
+
+        Args:
+            axes: Axes that are reduced, negative ones from the last; by default all.
+            axis_names: Their names instead, such as HW.
+            keep_dims: Keep these axes, with one element.
+            dtype: Element type of the output; by default 64 bits of the input's kind, float32 for floats.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
+    @staticmethod
+    def variance(
+        x: Input,
+        mean: Input = ...,
+        /,
+        *,
+        axes: int | Sequence[int] | npt.NDArray[np.generic] | None = None,
+        axis_names: str | None = None,
+        keep_dims: bool = False,
+        ddof: int = 0,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> DataNode:
+        """The mean square distance from a mean along some axes. Inputs: data, not float16; the mean.
+
+        The mean is one number, or one per element of the output. Output: float32. The sum is double's, in the order of the
+        elements.
+
+        Args:
+            axes: Axes that are reduced, negative ones from the last; by default all.
+            axis_names: Their names instead, such as HW.
+            keep_dims: Keep these axes, with one element.
+            ddof: Taken off the number of elements that the sum is divided by.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
+class transforms:
+    @staticmethod
+    def combine(
+        *matrices: Input,
+        reverse_order: bool = False,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> DataNode:
+        """Two or more affine matrices as one. Inputs: matrices ``(n, n + 1)``. Output: float32 ``(n, n + 1)``.
+
+        The first is applied first; products are double's.
+
+        Args:
+            reverse_order: The last is applied first.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
+    @staticmethod
+    def crop(
+        previous: Input = ...,
+        /,
+        *,
+        reverse_order: bool = False,
+        from_start: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode = 0.0,
+        from_end: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode = 1.0,
+        to_start: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode = 0.0,
+        to_end: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode = 1.0,
+        absolute: bool = False,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> DataNode:
+        """A matrix that takes one box to another. Input: a matrix that is applied before, if any. Output: float32.
+
+        Args:
+            reverse_order: Apply this transform before the input's, not after it.
+            from_start: Lower corner of the box that points are in.
+            from_end: Upper corner of that box.
+            to_start: Lower corner of the box that they are taken to.
+            to_end: Upper corner of that box.
+            absolute: Exchange the corners of a box where the lower one is above the upper one.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
+    @staticmethod
+    def rotation(
+        previous: Input = ...,
+        /,
+        *,
+        angle: float | DataNode,
+        reverse_order: bool = False,
+        axis: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+        center: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> DataNode:
+        """A matrix that rotates points. Input: a matrix that is applied before, if any. Output: float32, 2x3, or 3x4.
+
+        From the first axis towards the second; with ``axis`` in space, about it.
+
+        Args:
+            reverse_order: Apply this transform before the input's, not after it.
+            angle: Angle in degrees.
+            axis: Axis of a rotation in space; three numbers, not all zero.
+            center: The point that stays; by default the origin.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
+    @staticmethod
+    def scale(
+        previous: Input = ...,
+        /,
+        *,
+        scale: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode,
+        reverse_order: bool = False,
+        center: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+        ndim: int | None = None,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> DataNode:
+        """A matrix that scales points. Input: a matrix that is applied before, if any. Output: float32 ``(n, n + 1)``.
+
+        Args:
+            reverse_order: Apply this transform before the input's, not after it.
+            scale: Factors, one per dimension; one stands for all.
+            center: The point that stays; by default the origin.
+            ndim: Number of dimensions, if one factor stands for all.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
+    @staticmethod
+    def shear(
+        previous: Input = ...,
+        /,
+        *,
+        reverse_order: bool = False,
+        shear: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+        angles: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+        center: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> DataNode:
+        """A matrix that shears points. Input: a matrix that is applied before, if any. Output: float32, 2x3, or 3x4.
+
+        Args:
+            reverse_order: Apply this transform before the input's, not after it.
+            shear: How far an axis moves along each other one: (x, y), in space (xy, xz, yx, yz, zx, zy).
+            angles: The same as angles in degrees, between -90 and 90.
+            center: The point that stays; by default the origin.
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
+    @staticmethod
+    def translation(
+        previous: Input = ...,
+        /,
+        *,
+        offset: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode,
+        reverse_order: bool = False,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> DataNode:
+        """A matrix that shifts points. Input: a matrix that is applied before, if any. Output: float32 ``(n, n + 1)``.
+
+        Args:
+            reverse_order: Apply this transform before the input's, not after it.
+            offset: The shift; its length is the number of dimensions.
             name: Name of the node, shown in errors and by which outputs and readers are found.
             device: Where the operator runs.
             preserve: Run the operator also if its output is not used.

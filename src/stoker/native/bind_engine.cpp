@@ -310,6 +310,10 @@ void bind_kernels(nb::module_& m) {
   m.def("crop_window", [spec](uint32_t draw, bool own, uint64_t seed, int attempts) {
     return make_crop_window(spec(0, draw, own, seed), attempts);
   });
+  m.def("equalize", [](int f, int h, int w, int c) { return make_equalize({f, h, w, c}); });
+  m.def("filter", [](int f, int h, int w, int c, int border) { return make_filter({f, h, w, c}, border); });
+  m.def("blur", [](int f, int h, int w, int c) { return make_blur({f, h, w, c}); });
+  m.def("reduce", [](int op, uint32_t axes) { return make_reduce(static_cast<Reduction>(op), axes); });
   m.def("scalars", &make_scalars);
   m.def("constant", [](nb::bytes data, std::vector<int64_t> shape) {
     return make_constant(std::string(data.c_str(), data.size()), std::move(shape));

@@ -75,6 +75,23 @@ std::shared_ptr<Kernel> make_choice(DrawSpec spec, bool has_weights);
 // params: height width area0 area1 ratio0 ratio1; outputs: anchor and shape, int64 (y, x)
 std::shared_ptr<Kernel> make_crop_window(DrawSpec spec, int attempts);
 
+// ---- images: histograms, filters, reductions ----
+
+// Which axes of a tensor are an image's; -1: there is none.
+struct ImageAxes {
+  int32_t frame, height, width, channel;
+};
+std::shared_ptr<Kernel> make_equalize(ImageAxes axes);
+// inputs: image, weights, with a constant border; params: top left fill; border as in correlate.hpp
+std::shared_ptr<Kernel> make_filter(ImageAxes axes, int border);
+// params: sigma and odd size of the window, down and across
+std::shared_ptr<Kernel> make_blur(ImageAxes axes);
+
+// The order is part of the Python side's contract (ops/reductions/_reduction.py).
+enum class Reduction : uint8_t { Min, Max, Sum, Mean, MeanSquare, Rms, Variance, StdDev };
+// Over the axes whose bits are set, in the order of the elements, floats in double; params: ddof.
+std::shared_ptr<Kernel> make_reduce(Reduction op, uint32_t axes);
+
 // ---- rows, small values ----
 
 std::shared_ptr<Kernel> make_scalars();                      // output elements = parameters

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "histogram.hpp"
 #include "jpeg.hpp"
 #include "resample.hpp"
 #include "warp.hpp"
@@ -101,8 +102,8 @@ class Maker {
       case Op::Contrast: return contrast(source, static_cast<float>(p[0]));
       case Op::Saturate: return saturate(source, static_cast<float>(p[0]));
       case Op::Hue: return hue(source, byte(p[0]));
-      case Op::Autocontrast: return by_histogram(source, autocontrast_table);
-      case Op::Equalize: return by_histogram(source, equalize_table);
+      case Op::Autocontrast: return by_histogram(source, histogram::stretched);
+      case Op::Equalize: return by_histogram(source, histogram::equalized_in_steps);
       case Op::Sharpen: return sharpen(source, static_cast<float>(p[0]));
       case Op::Store: return put(source, p);
       default: throw Bad{"an unknown step"};
@@ -291,9 +292,11 @@ class Maker {
   void by_histogram(const View& v, void (*table_of)(const int64_t*, uint8_t*)) {
     uint8_t values[3 * 256];
     for (int64_t c = 0; c < v.shape[2]; ++c) {
-      int64_t histogram[256] = {};
-      each(v, v, [&](const uint8_t* from, uint8_t*) { ++histogram[from[c * v.stride[2]]]; });
-      table_of(histogram, values + 256 * c);
+      View plane = v;
+      plane.data += c * v.stride[2];
+      int64_t counts[256] = {};
+      histogram::count(plane, counts);
+      table_of(counts, values + 256 * c);
     }
     mapped(v, values, 256);
   }

@@ -51,10 +51,6 @@ enum class Op : int32_t {
 void hsv_of_rgb(const uint8_t rgb[3], uint8_t hsv[3]);
 void rgb_of_hsv(const uint8_t hsv[3], uint8_t rgb[3]);
 
-// Pillow's tables of 256 values for ImageOps.autocontrast and equalize of one channel's histogram.
-void autocontrast_table(const int64_t histogram[256], uint8_t table[256]);
-void equalize_table(const int64_t histogram[256], uint8_t table[256]);
-
 // Pillow's blend of one value: float, truncating.
 uint8_t blend(int from, int to, float factor);
 

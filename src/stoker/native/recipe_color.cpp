@@ -11,10 +11,6 @@ namespace {
 
 uint8_t clipped(int x) { return static_cast<uint8_t>(std::clamp(x, 0, 255)); }
 
-void identity(uint8_t table[256]) {
-  for (int i = 0; i < 256; ++i) table[i] = static_cast<uint8_t>(i);
-}
-
 }  // namespace
 
 uint8_t blend(int from, int to, float factor) {
@@ -62,33 +58,6 @@ void rgb_of_hsv(const uint8_t hsv[3], uint8_t rgb[3]) {
   const uint8_t v = hsv[2];
   const uint8_t of[6][3] = {{v, t, p}, {q, v, p}, {p, v, t}, {p, q, v}, {t, p, v}, {v, p, q}};
   std::copy(of[sector % 6], of[sector % 6] + 3, rgb);
-}
-
-void autocontrast_table(const int64_t histogram[256], uint8_t table[256]) {
-  int low = 0, high = 255;
-  while (low < 255 && !histogram[low]) ++low;
-  while (high > 0 && !histogram[high]) --high;
-  if (high <= low) return identity(table);
-  const double scale = 255.0 / (high - low), offset = -low * scale;
-  for (int i = 0; i < 256; ++i) table[i] = clipped(static_cast<int>(i * scale + offset));
-}
-
-void equalize_table(const int64_t histogram[256], uint8_t table[256]) {
-  int64_t sum = 0, last = 0, used = 0;
-  for (int i = 0; i < 256; ++i) {
-    sum += histogram[i];
-    if (histogram[i]) {
-      last = histogram[i];
-      ++used;
-    }
-  }
-  const int64_t step = (sum - last) / 255;
-  if (used <= 1 || step == 0) return identity(table);
-  int64_t n = step / 2;
-  for (int i = 0; i < 256; ++i) {
-    table[i] = static_cast<uint8_t>(std::min<int64_t>(n / step, 255));
-    n += histogram[i];
-  }
 }
 
 }  // namespace stoker::recipe

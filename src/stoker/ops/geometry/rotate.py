@@ -12,19 +12,12 @@ from ...contract import expr as ex
 from ...contract.errors import ArgumentError, UnsupportedError
 from ...contract.expr import Scalar
 from ...contract.lowering import Lowering
-from ...contract.operator import Operator, RowContext, arg
-from ...contract.pixel import load
-from ...contract.step import Sampler, Value
-from ...contract.types import DType, InterpType
-from ..generic.cast import cast_array
-from ._warp_reference import affine_array
-from ._window import MOVED, output_type
-
-_CARRIER = {DType.BOOL: DType.UINT8, DType.INT8: DType.INT16, DType.FLOAT16: DType.FLOAT}
-_LARGEST = 1 << 24
+from ...contract.operator import RowContext, arg
+from ...contract.step import Value
+from ._warp import WarpArguments, asked_size, carrier_type, warped, warped_array
 
 
-class Rotate(Operator, name="rotate"):
+class Rotate(WarpArguments, name="rotate"):
     """Rotate images about their centre. Input: HWC, CHW, HW or these with a leading F. Output: the same layout.
 
     The canvas is DALI's: large enough for the whole image, its parity matched to the image's, or as ``keep_size`` and
@@ -35,15 +28,7 @@ class Rotate(Operator, name="rotate"):
     kind = "gather"
     angle = arg("float", per_row=True, doc="Angle in degrees, counter-clockwise. Per frame with a fixed canvas.")
     axis = arg("float", None, many=True, doc="For volumes, which are not supported.")
-    fill_value = arg("float", None, doc="Value outside of the image; by default that of the nearest edge pixel.")
-    interp_type = arg(
-        "interp", InterpType.INTERP_LINEAR, choices=(InterpType.INTERP_NN, InterpType.INTERP_LINEAR),
-        doc="INTERP_NN or INTERP_LINEAR.",
-    )  # fmt: skip
     keep_size = arg("bool", False, doc="Keep the image's size.")
-    size = arg("float", None, many=True, per_row=True, doc="Size of the canvas, (height, width).")
-    dtype = arg("dtype", None, doc="Element type of the output; by default the input's.")
-    output_dtype = arg("dtype", None, doc="Former name of `dtype`.")
     cases = (
         {"angle": 30.0},
         {"angle": -117.5, "fill_value": 9.0, "interp_type": "INTERP_NN"},
@@ -55,36 +40,20 @@ class Rotate(Operator, name="rotate"):
     def lower(self, c: Lowering, x: Value) -> Value:
         if c.given("axis"):
             raise UnsupportedError("`rotate`: `axis` is for volumes, which are not supported; images need just `angle`")
-        own = x.dtype
-        carrier = own if own in MOVED else _CARRIER.get(own)
-        if carrier is None:
-            raise UnsupportedError(f"`rotate`: expected uint8 to int32, float16 or float32, got {own}. Cast it first")
+        carrier_type(c, x)
         height, width, angle = c.extent(x, "H"), c.extent(x, "W"), c.scalar("angle")
         c.require(ex.isfinite(angle), "expected a finite `angle`, got {0}", angle)
         c.require(ex.both(height > 0, width > 0), "expected an image with pixels, got {0} x {1}", height, width)
         cos, sin = _turn(angle)
         out_height, out_width = self._canvas(c, x, cos, sin)
-        fill = c.const("fill_value")
-        linear = c.const("interp_type") == InterpType.INTERP_LINEAR
-        sampler = Sampler(
-            "affine", (*matrix(cos, sin, height, width, out_height, out_width), linear, fill is not None, fill or 0.0)
-        )
-        if own != carrier:
-            x = c.pointwise([x], load(own).cast(carrier))
-        x = c.sample(x, sampler, out_height, out_width)
-        return c.cast(c.cast(x, own), output_type(c.const, own))
+        return warped(c, x, matrix(cos, sin, height, width, out_height, out_width), out_height, out_width)
 
     def _canvas(self, c: Lowering, x: Value, cos: Scalar, sin: Scalar) -> tuple[Scalar, Scalar]:
         height, width = c.extent(x, "H"), c.extent(x, "W")
         if c.given("size"):
             if c.const("keep_size"):
                 raise ArgumentError("`rotate`: expected `size` or `keep_size`, got both")
-            if c.length("size") != 2:
-                raise ArgumentError("`rotate`: expected `size` as (height, width)")
-            asked = [c.scalar("size", i) for i in (0, 1)]
-            for n in asked:
-                c.require((n >= 0.5) & (n <= _LARGEST), "expected a `size` of 1 to 2**24 pixels, got {0}", n)
-            return ex.round_away(asked[0]), ex.round_away(asked[1])
+            return asked_size(c)
         if c.const("keep_size"):
             return height, width
         edge = c.scope.edges.get("angle")
@@ -117,12 +86,7 @@ class Rotate(Operator, name="rotate"):
             out_width = math.ceil(abs(cos) * width + abs(sin) * height - 1e-2)
             out_height, out_width = out_height + (out_height - sides[0]) % 2, out_width + (out_width - sides[1]) % 2
         m = matrix(cos, sin, height, width, out_height, out_width)
-        linear, own = row["interp_type"] == InterpType.INTERP_LINEAR, DType.of(x.dtype)
-        x = x.astype(_CARRIER.get(own, own).numpy)
-        image = np.moveaxis(x, layout.index("C"), -1) if "C" in layout else x[..., None]
-        image = affine_array(image, m, out_height, out_width, linear, row["fill_value"])
-        out = np.moveaxis(image, -1, layout.index("C")) if "C" in layout else image[..., 0]
-        return cast_array(cast_array(out, own), output_type(row.args.get, own))
+        return warped_array(row, x, layout, m, out_height, out_width)
 
 
 def _turn(angle: Scalar) -> tuple[Any, Any]:

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What operators share that show an image through an affine matrix."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...contract import expr as ex
+from ...contract.errors import ArgumentError, UnsupportedError
+from ...contract.expr import Scalar
+from ...contract.lowering import Lowering
+from ...contract.operator import Operator, RowContext, arg
+from ...contract.pixel import load
+from ...contract.step import Sampler, Value
+from ...contract.types import DType, InterpType
+from ..generic.cast import cast_array
+from ._warp_reference import affine_array
+from ._window import MOVED, output_type
+
+_CARRIER = {DType.BOOL: DType.UINT8, DType.INT8: DType.INT16, DType.FLOAT16: DType.FLOAT}
+_LARGEST = 1 << 24
+
+
+class WarpArguments(Operator):
+    """How pixels are found and made."""
+
+    fill_value = arg("float", None, doc="Value outside of the image; by default that of the nearest edge pixel.")
+    interp_type = arg(
+        "interp", InterpType.INTERP_LINEAR, choices=(InterpType.INTERP_NN, InterpType.INTERP_LINEAR),
+        doc="INTERP_NN or INTERP_LINEAR.",
+    )  # fmt: skip
+    size = arg("float", None, many=True, per_row=True, doc="Size of the canvas, (height, width).")
+    dtype = arg("dtype", None, doc="Element type of the output; by default the input's.")
+    output_dtype = arg("dtype", None, doc="Former name of `dtype`.")
+
+
+def carrier_type(c: Lowering, x: Value) -> DType:
+    """The type that the sampler moves the image in."""
+    carrier = x.dtype if x.dtype in MOVED else _CARRIER.get(x.dtype)
+    if carrier is None:
+        name = c.scope.operator.name
+        raise UnsupportedError(f"`{name}`: expected uint8 to int32, float16 or float32, got {x.dtype}. Cast it first")
+    return carrier
+
+
+def asked_size(c: Lowering) -> tuple[Scalar, Scalar]:
+    """The argument `size` in whole pixels."""
+    if c.length("size") != 2:
+        raise ArgumentError(f"`{c.scope.operator.name}`: expected `size` as (height, width)")
+    asked = [c.scalar("size", i) for i in (0, 1)]
+    for n in asked:
+        c.require((n >= 0.5) & (n <= _LARGEST), "expected a `size` of 1 to 2**24 pixels, got {0}", n)
+    return ex.round_away(asked[0]), ex.round_away(asked[1])
+
+
+def warped(c: Lowering, x: Value, matrix: tuple[Any, ...], height: Scalar, width: Scalar) -> Value:
+    """The image through ``matrix`` (canvas pixel to source point, pixel corners at the integers)."""
+    own, carrier = x.dtype, carrier_type(c, x)
+    fill = c.const("fill_value")
+    linear = c.const("interp_type") == InterpType.INTERP_LINEAR
+    if own != carrier:
+        x = c.pointwise([x], load(own).cast(carrier))
+    x = c.sample(x, Sampler("affine", (*matrix, linear, fill is not None, fill or 0.0)), height, width)
+    return c.cast(c.cast(x, own), output_type(c.const, own))
+
+
+def warped_array(row: RowContext, x: Any, layout: str, matrix: Any, height: int, width: int) -> Any:
+    """The same in NumPy, for one frame."""
+    linear, own = row["interp_type"] == InterpType.INTERP_LINEAR, DType.of(x.dtype)
+    x = x.astype(_CARRIER.get(own, own).numpy)
+    image = np.moveaxis(x, layout.index("C"), -1) if "C" in layout else x[..., None]
+    image = affine_array(image, matrix, height, width, linear, row["fill_value"])
+    out = np.moveaxis(image, -1, layout.index("C")) if "C" in layout else image[..., 0]
+    return cast_array(cast_array(out, own), output_type(row.args.get, own))

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``warp_affine``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...contract import expr as ex
+from ...contract.errors import ArgumentError
+from ...contract.expr import Expr, Scalar
+from ...contract.lowering import Lowering
+from ...contract.operator import RowContext, arg
+from ...contract.step import Value
+from ._warp import WarpArguments, asked_size, carrier_type, warped, warped_array
+
+_ELEMENTS = 6
+
+
+class WarpAffine(WarpArguments, name="warp_affine"):
+    """Show images through an affine matrix. Inputs: HWC, CHW, HW or these with a leading F; a matrix unless ``matrix``.
+
+    The matrix's six numbers, rows first, take a point (x, y) of the output to one of the input, corners of pixels at
+    the integers: ``(m0 x + m1 y + m2, m3 x + m4 y + m5)``; the other way round without ``inverse_map``. uint8 with
+    a fill value equals Pillow's ``Image.transform(size, AFFINE, ...)`` (NEAREST, BILINEAR) bit for bit: interpolated
+    values are truncated, where DALI rounds them.
+    """
+
+    kind = "gather"
+    inputs = (1, 2)
+    matrix = arg("float", None, many=True, per_row=True, doc="Six numbers; per frame for videos, too.")
+    inverse_map = arg("bool", True, doc="The matrix takes the output to the input; False: the input to the output.")
+    cases = (
+        {"matrix": (0.9, 0.2, 1.5, -0.1, 1.1, -0.75), "fill_value": 9.0},
+        {"matrix": (0.9, 0.2, 1.5, -0.1, 1.1, -0.75), "inverse_map": False},
+        {"matrix": (0.8, 0.3, -2.0, 0.1, 0.7, 3.0), "interp_type": "INTERP_NN", "size": (9, 20), "fill_value": 0.0},
+        {"matrix": (2.0, 0.0, 0.0, 0.0, 2.0, 0.0), "size": (6, 7), "dtype": "float32"},
+    )
+
+    def lower(self, c: Lowering, x: Value, matrix: Value | None = None) -> Value:
+        carrier_type(c, x)
+        height, width = c.extent(x, "H"), c.extent(x, "W")
+        c.require(ex.both(height > 0, width > 0), "expected an image with pixels, got {0} x {1}", height, width)
+        m = self._numbers(c, matrix)
+        for number in m:
+            c.require(ex.isfinite(number), "expected a finite matrix, got {0}", number)
+        if not c.const("inverse_map"):
+            det = m[0] * m[4] - m[1] * m[3]
+            c.require(ex.absolute(det) > 0, "expected a matrix that can be inverted, got one of determinant {0}", det)
+            m = inverse(m)
+        out_height, out_width = asked_size(c) if c.given("size") else (height, width)
+        return warped(c, x, tuple(m), out_height, out_width)
+
+    def _numbers(self, c: Lowering, matrix: Value | None) -> list[Scalar]:
+        if (matrix is None) == (not c.given("matrix")):
+            raise ArgumentError("`warp_affine`: expected a matrix, as second input or as `matrix`")
+        edge = c.scope.edges.get("matrix") if matrix is None else matrix
+        if edge is None:
+            c.expect(
+                c.length("matrix") == _ELEMENTS, "expected six numbers as `matrix`, got {0}", c.length("matrix") or 0
+            )
+            return [c.scalar("matrix", i) for i in range(_ELEMENTS)]
+        count = c.count(edge)
+        if count is not None:
+            c.expect(count == _ELEMENTS, "expected a matrix of six numbers, got {0}", count)
+        else:
+            number = Expr("count", edge.id)
+            c.require(ex.equal(number, _ELEMENTS), "expected a matrix of six numbers, got {0}", number)
+        return [c.element(edge, i) for i in range(_ELEMENTS)]
+
+    def reference(self, row: RowContext, x: Any, matrix: Any = None) -> Any:
+        layout = row.layout or {2: "HW", 3: "HWC", 4: "FHWC"}[x.ndim]
+        at = layout.find("F")
+        frames = np.moveaxis(x, at, 0) if at >= 0 else x[None]
+        given = row["matrix"] if matrix is None else matrix
+        matrices = np.asarray(given, np.float64).reshape(-1, _ELEMENTS)
+        inner = layout.replace("F", "")
+        out = []
+        for i, frame in enumerate(frames):
+            m = [float(v) for v in matrices[i if len(matrices) > 1 else 0]]
+            m = m if row["inverse_map"] else inverse(m)
+            size = [int(row.number("size", k) + 0.5) for k in (0, 1)] if row["size"] is not None else None
+            height, width = size or (frame.shape[inner.index("H")], frame.shape[inner.index("W")])
+            out.append(warped_array(row, frame, inner, m, height, width))
+        return np.stack(out, at) if at >= 0 else out[0]
+
+
+def inverse(m: Any) -> list[Any]:
+    """The matrix that undoes ``m``."""
+    det = m[0] * m[4] - m[1] * m[3]
+    a, b, d, e = m[4] / det, -m[1] / det, -m[3] / det, m[0] / det
+    return [a, b, -(a * m[2] + b * m[5]), d, e, -(d * m[2] + e * m[5])]

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``equalize``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...contract.errors import UnsupportedError
+from ...contract.lowering import Lowering
+from ...contract.operator import Operator, RowContext
+from ...contract.step import Value
+from ...contract.types import DType
+from ._axes import each_frame, image_axes
+
+
+class Equalize(Operator, name="equalize"):
+    """Spread the values of every channel evenly over 0 to 255. Input: uint8, HW, HWC, CHW or these with a leading F.
+
+    Output: the same. A channel's lowest value becomes 0, its highest 255; one of a single value stays. Exact.
+
+    Source: OpenCV's ``equalizeHist``, as DALI's operator. Pillow's ``ImageOps.equalize`` rounds in another way.
+    """
+
+    kind = "general"
+    cases = ({},)
+
+    def lower(self, c: Lowering, x: Value) -> Value:
+        if x.dtype != DType.UINT8:
+            raise UnsupportedError(f"`equalize`: expected uint8, got {x.dtype}. Cast it first")
+        return c.native("equalize", [x], [(x.dtype, x.shape, x.layout)], attrs=image_axes(c, x))[0]
+
+    def reference(self, row: RowContext, x: Any) -> Any:
+        return each_frame(
+            x, row.layout, lambda frame: np.stack([_equalized(plane) for plane in np.moveaxis(frame, -1, 0)], -1)
+        )
+
+
+def _equalized(plane: Any) -> Any:
+    counts = np.bincount(plane.reshape(-1), minlength=256)
+    used = np.flatnonzero(counts)
+    if len(used) <= 1:
+        return plane
+    scale = np.float32(255) / np.float32(plane.size - counts[used[0]])
+    counts[used[0]] = 0
+    table = np.rint(np.cumsum(counts).astype(np.float32) * scale).clip(0, 255).astype(np.uint8)
+    return table[plane]

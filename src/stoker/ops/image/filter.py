@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``filter``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...contract import expr as ex
+from ...contract.errors import UnsupportedError
+from ...contract.lowering import Lowering
+from ...contract.operator import Operator, RowContext, arg
+from ...contract.step import Value
+from ...contract.types import DType
+from ..generic.cast import cast_array
+from ._axes import each_frame, image_axes
+from ._correlation import BORDERS, correlate_array
+
+FILTERED = (DType.UINT8, DType.INT8, DType.UINT16, DType.INT16, DType.FLOAT16, DType.FLOAT)
+
+
+class Filter(Operator, name="filter"):
+    """Correlate images with a filter. Inputs: an image, a filter ``(rows, columns)`` of float32, and a border's value.
+
+    Images: HW, HWC, CHW or these with a leading F; 8 and 16 bits, float32. The value is for a constant border.
+
+    Output: the same layout, in the image's type or float32. Channels and frames are independent. Sums are float32's in
+    the order of the filter's elements, and the same bits everywhere; DALI's order is another, within float32 rounding.
+    """
+
+    kind = "gather"
+    inputs = (2, 3)
+    anchor = arg(
+        "int", (-1,), many=True, per_row=True,
+        doc="Where the filter's centre is, (row, column); -1: its middle. Of no effect if `mode` is valid.",
+    )  # fmt: skip
+    border = arg("str", "reflect_101", choices=tuple(BORDERS), doc="What lies beyond the image's edge.")
+    mode = arg(
+        "str", "same", choices=("same", "valid"),
+        doc="same: the output is as large as the image; valid: only where the filter is inside of it.",
+    )  # fmt: skip
+    dtype = arg("dtype", None, doc="Element type of the output: float32, or the input's.")
+    cases = (
+        {},
+        {"border": "clamp", "anchor": (0, 1)},
+        {"border": "wrap", "anchor": (1,), "dtype": "float32"},
+        {"border": "reflect_1001"},
+        {"border": "constant"},
+        {"mode": "valid"},
+    )
+
+    def lower(self, c: Lowering, x: Value, weights: Value, fill: Value | None = None) -> Value:
+        if x.dtype not in FILTERED:
+            raise UnsupportedError(f"`filter`: expected {', '.join(map(str, FILTERED))}, got {x.dtype}. Cast it first")
+        if weights.per_frame or weights.rank != 2:
+            raise UnsupportedError(f"`filter`: expected one filter (rows, columns), got {weights.rank} axes")
+        c.expect(weights.dtype == DType.FLOAT, f"expected a filter of float32, got {weights.dtype}")
+        dtype = x.dtype if c.const("dtype") is None else c.const("dtype")
+        c.expect(dtype in (x.dtype, DType.FLOAT), f"expected {x.dtype} or float32 as `dtype`, got {dtype}")
+        border, valid = c.const("border"), c.const("mode") == "valid"
+        c.expect(fill is None or border == "constant", "expected a fill value only with `border` 'constant'")
+        axes = image_axes(c, x)
+        shape = list(x.shape)
+        starts: list[Any] = []
+        for i, axis in enumerate(axes[1:3]):
+            size = weights.shape[i]
+            c.require(
+                ex.both(size >= 1, x.shape[axis] >= 1), "expected a filter with elements and an image with pixels"
+            )
+            if valid:
+                c.require(
+                    x.shape[axis] >= size, "expected a filter inside of the image, got {0} > {1}", size, x.shape[axis]
+                )
+                shape[axis] = x.shape[axis] - size + 1
+                starts.append(0)
+                continue
+            asked = c.scalar("anchor", i)
+            c.require(ex.both(asked >= -1, asked < size), "expected an `anchor` inside of the filter, got {0}", asked)
+            starts.append(ex.where(asked < 0, size // 2, asked))
+        value = 0.0 if fill is None else c.element(fill)
+        return c.native(
+            "filter", [x, weights], [(dtype, shape, x.layout)], attrs=(*axes, tuple(BORDERS).index(border)),
+            params=(*starts, value),
+        )[0]  # fmt: skip
+
+    def reference(self, row: RowContext, x: Any, weights: Any, fill: Any = 0.0) -> Any:
+        starts = [int(row.number("anchor", i)) for i in (0, 1)]
+        starts = [n // 2 if at < 0 else at for at, n in zip(starts, weights.shape, strict=True)]
+        dtype = DType.of(x.dtype) if row["dtype"] is None else row["dtype"]
+
+        def filtered(frame: Any) -> Any:
+            shape, begin = frame.shape[:2], starts
+            if row["mode"] == "valid":
+                begin, shape = [0, 0], tuple(n - w + 1 for n, w in zip(shape, weights.shape, strict=True))
+            value = float(np.asarray(fill).reshape(-1)[0])
+            made = correlate_array(frame, weights, begin[0], begin[1], shape, row["border"], value)
+            return cast_array(made, dtype)
+
+        return each_frame(x, row.layout, filtered)

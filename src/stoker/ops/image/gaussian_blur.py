@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``gaussian_blur``."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ...contract import expr as ex
+from ...contract.errors import UnsupportedError
+from ...contract.expr import Scalar
+from ...contract.lowering import Lowering
+from ...contract.operator import Operator, RowContext, arg
+from ...contract.step import Value
+from ...contract.types import DType
+from ..generic.cast import cast_array
+from ._axes import each_frame, image_axes
+from ._correlation import correlate_array
+from .filter import FILTERED
+
+_LARGEST = 1 << 14
+
+
+class GaussianBlur(Operator, name="gaussian_blur"):
+    """Blur images. Input: HW, HWC, CHW or these with a leading F; 8 and 16 bits, float32. Output: the same layout.
+
+    Rows, then columns, are filtered with a sampled Gaussian bell; edges are reflected (dcb|abcd|cba). Sums are
+    float32's. Windows: ``2 ceil(3 sigma) + 1`` wide if only ``sigma`` is given; ``sigma = 0.3 (radius - 1) + 0.8`` if
+    only ``window_size`` is.
+    """
+
+    kind = "gather"
+    exactness = "within float32 rounding"
+    sigma = arg("float", (0.0,), many=True, per_row=True, doc="Width of the bell in pixels: one, or (down, across).")
+    window_size = arg("int", (0,), many=True, per_row=True, doc="Odd size of the window: one, or (down, across).")
+    dtype = arg("dtype", None, doc="Element type of the output: float32, or the input's.")
+    cases = ({"sigma": 1.3}, {"window_size": 5}, {"sigma": (0.5, 2.0), "window_size": (3, 7), "dtype": "float32"})
+
+    def lower(self, c: Lowering, x: Value) -> Value:
+        if x.dtype not in FILTERED:
+            known = ", ".join(map(str, FILTERED))
+            raise UnsupportedError(f"`gaussian_blur`: expected {known}, got {x.dtype}. Cast it first")
+        dtype = x.dtype if c.const("dtype") is None else c.const("dtype")
+        c.expect(dtype in (x.dtype, DType.FLOAT), f"expected {x.dtype} or float32 as `dtype`, got {dtype}")
+        axes = image_axes(c, x)
+        for axis in axes[1:3]:
+            c.require(x.shape[axis] >= 1, "expected an image with pixels")
+        params = [n for i in (0, 1) for n in self._bell(c, i)]
+        return c.native("blur", [x], [(dtype, x.shape, x.layout)], attrs=axes, params=params)[0]
+
+    def _bell(self, c: Lowering, i: int) -> tuple[Scalar, Scalar]:
+        """(sigma, size) of an axis."""
+        sigma, size = c.scalar("sigma", i), c.scalar("window_size", i)
+        c.require(ex.both(ex.isfinite(sigma), sigma >= 0), "expected a `sigma` that is not negative, got {0}", sigma)
+        c.require(
+            ex.either(ex.equal(size, 0), ex.both(size > 0, ex.equal(size % 2, 1))),
+            "expected an odd `window_size`, got {0}", size,
+        )  # fmt: skip
+        c.require(ex.either(sigma > 0, size > 0), "expected a `sigma` or a `window_size` above 0")
+        wide = ex.where(size > 0, size, 2 * ex.ceil(3 * sigma) + 1)
+        c.require(wide <= _LARGEST, "expected a window of at most {1} pixels, got {0}", wide, _LARGEST)
+        return ex.where(sigma > 0, sigma, 0.3 * ((size - 1) / 2 - 1) + 0.8), wide
+
+    def reference(self, row: RowContext, x: Any) -> Any:
+        dtype = DType.of(x.dtype) if row["dtype"] is None else row["dtype"]
+        bells = []
+        for i in (0, 1):
+            sigma, size = row.number("sigma", i), int(row.number("window_size", i))
+            wide = size or 2 * math.ceil(3 * sigma) + 1
+            sigma = sigma or 0.3 * ((size - 1) / 2 - 1) + 0.8
+            bell = np.exp(-((np.arange(wide) - wide // 2) ** 2) / (2 * sigma * sigma))
+            bells.append((bell / bell.sum()).astype(np.float32))
+
+        def blurred(frame: Any) -> Any:
+            down, across = bells
+            middle = correlate_array(frame, across[None], 0, len(across) // 2, frame.shape[:2], "reflect_101")
+            return cast_array(
+                correlate_array(middle, down[:, None], len(down) // 2, 0, frame.shape[:2], "reflect_101"), dtype
+            )
+
+        return each_frame(x, row.layout, blurred)

@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``reductions.mean``."""
+
+from __future__ import annotations
+
+from ._reduction import FloatReduction
+
+
+class Mean(FloatReduction, name="reductions.mean"):
+    """The mean along some axes. Input: any shape, any type but float16. Output: float32, or ``dtype``.
+
+    The sum is double's, in the order of the elements."""
+
+    what = "mean"
+    cases = ({}, {"axis_names": "HW", "keep_dims": True}, {"axes": (0, 1), "dtype": "uint8"})

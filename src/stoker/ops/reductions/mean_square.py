@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``reductions.mean_square``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._reduction import FloatReduction
+
+
+class MeanSquare(FloatReduction, name="reductions.mean_square"):
+    """The mean of the squares along some axes. Input: any shape, any type but float16. Output: float32, or ``dtype``.
+
+    The sum is double's, in the order of the elements."""
+
+    what = "mean_square"
+    cases = ({}, {"axis_names": "HW", "keep_dims": True})
+
+    def term(self, values: Any) -> Any:
+        return values * values

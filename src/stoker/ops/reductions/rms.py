@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``reductions.rms``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ._reduction import FloatReduction
+
+
+class Rms(FloatReduction, name="reductions.rms"):
+    """The root of the mean of the squares along some axes. Input: any shape, any type but float16. Output: float32.
+
+    The sum is double's, in the order of the elements."""
+
+    what = "rms"
+    cases = ({}, {"axis_names": "HW", "keep_dims": True})
+
+    def term(self, values: Any) -> Any:
+        return values * values
+
+    def finish(self, mean: Any) -> Any:
+        return np.sqrt(mean)

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``reductions.std_dev``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ._reduction import Deviation
+
+
+class StdDev(Deviation, name="reductions.std_dev"):
+    """The root of the mean square distance from a mean along some axes. Inputs: data, not float16; the mean.
+
+    The mean is one number, or one per element of the output. Output: float32. The sum is double's, in the order of the
+    elements."""
+
+    what = "std_dev"
+    cases = ({}, {"ddof": 1})
+
+    def finish(self, variance: Any) -> Any:
+        return np.sqrt(variance)

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``reductions.sum``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...contract.lowering import Lowering
+from ...contract.operator import RowContext, arg
+from ...contract.step import Value
+from ...contract.types import DType
+from ..generic.cast import cast_array
+from ._reduction import Reduction
+
+
+class Sum(Reduction, name="reductions.sum"):
+    """The sum along some axes. Input: any shape, any type but float16. Output: uint64, int64 or float32, or ``dtype``.
+
+    Integers are summed exactly, modulo 2**64; floats in double, in the order of the elements.
+    """
+
+    what = "sum"
+    dtype = arg(
+        "dtype", None, doc="Element type of the output; by default 64 bits of the input's kind, float32 for floats."
+    )
+    cases = ({}, {"axis_names": "HW", "keep_dims": True}, {"axes": 0, "dtype": "float32"})
+
+    def result_type(self, c: Lowering, x: Value) -> DType:
+        asked = c.const("dtype")
+        return _total(x.dtype) if asked is None else DType(asked)
+
+    def reduce(self, row: RowContext, values: Any, mean: Any) -> Any:
+        own = DType.of(values.dtype)
+        asked = _total(own) if row["dtype"] is None else row["dtype"]
+        if own.is_float:
+            wide = values.astype(np.float64)
+            total = np.add.accumulate(wide, -1)[..., -1] if wide.shape[-1] else np.zeros(wide.shape[:-1])
+            return cast_array(total, asked)
+        return cast_array(values.sum(-1, dtype=_total(own).numpy), asked)
+
+
+def _total(dtype: DType) -> DType:
+    if dtype.is_float:
+        return DType.FLOAT64 if dtype == DType.FLOAT64 else DType.FLOAT
+    return DType.INT64 if dtype in (DType.INT8, DType.INT16, DType.INT32, DType.INT64) else DType.UINT64

@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``reductions.variance``."""
+
+from __future__ import annotations
+
+from ._reduction import Deviation
+
+
+class Variance(Deviation, name="reductions.variance"):
+    """The mean square distance from a mean along some axes. Inputs: data, not float16; the mean.
+
+    The mean is one number, or one per element of the output. Output: float32. The sum is double's, in the order of the
+    elements."""
+
+    what = "variance"
+    cases = ({}, {"ddof": 1})

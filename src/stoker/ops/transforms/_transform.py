@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Affine matrices ``(n, n + 1)``: the linear part, then the shift. Computed in double, stored as float32."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ...contract import expr as ex
+from ...contract.errors import ArgumentError
+from ...contract.expr import Expr
+from ...contract.lowering import Lowering
+from ...contract.operator import Operator, RowContext, arg
+from ...contract.step import Value
+from ...contract.types import DType
+
+Rows = list[list[Any]]  # of numbers, or of expressions
+
+
+class Transform(Operator):
+    """A transform, by itself or after one that is given."""
+
+    inputs = (0, 1)
+    reverse_order = arg("bool", False, doc="Apply this transform before the input's, not after it.")
+
+    def matrix(self, take: Take) -> Rows:
+        """The transform's own matrix."""
+        raise NotImplementedError
+
+    def lower(self, c: Lowering, previous: Value | None = None) -> Value:
+        own = self.matrix(Take(c, None))
+        if previous is not None:
+            other = read_matrix(c, previous)
+            c.expect(len(other) == len(own), "expected a matrix of {0} rows, got {1}", len(own), len(other))
+            own = composed(other, own) if c.const("reverse_order") else composed(own, other)
+        return store_matrix(c, own)
+
+    def reference(self, row: RowContext, previous: Any = None) -> Any:
+        own = np.asarray(self.matrix(Take(None, row)), np.float64)
+        if previous is not None:
+            other = np.asarray(previous, np.float64)
+            first, second = (own, other) if row["reverse_order"] else (other, own)
+            square = second[:, :-1]
+            own = np.hstack([square @ first[:, :-1], square @ first[:, -1:] + second[:, -1:]])
+        return own.astype(np.float32)
+
+
+class Take:
+    """A transform's arguments: expressions of a row, or the numbers of one."""
+
+    def __init__(self, c: Lowering | None, row: RowContext | None) -> None:
+        self._c = c
+        self._row = row
+
+    def given(self, name: str) -> bool:
+        """Whether the argument has a value."""
+        if self._c is not None:
+            return self._c.given(name)
+        assert self._row is not None
+        return self._row[name] is not None
+
+    def length(self, name: str) -> int:
+        """How many numbers the argument has."""
+        if self._c is None:
+            assert self._row is not None
+            return int(np.asarray(self._row[name]).size)
+        count = self._c.length(name)
+        if count is None:
+            raise ArgumentError(f"`{self._c.scope.operator.name}`: expected `{name}` with a shape known at build time")
+        return count
+
+    def vector(self, name: str, size: int, default: float | None = None) -> list[Any]:
+        """An argument as ``size`` numbers; one stands for all."""
+        if default is not None and not self.given(name):
+            return [default] * size
+        have = self.length(name)
+        if have not in (1, size):
+            raise ArgumentError(f"expected {size} numbers as `{name}`, got {have}")
+        return [self.number(name, i) for i in range(size)]
+
+    def number(self, name: str, index: int = 0) -> Any:
+        """One number of an argument."""
+        if self._c is not None:
+            return self._c.scalar(name, index)
+        assert self._row is not None
+        return self._row.number(name, index)
+
+    def flag(self, name: str) -> bool:
+        """A constant that is True or False."""
+        if self._c is not None:
+            return bool(self._c.const(name))
+        assert self._row is not None
+        return bool(self._row[name])
+
+    def turn(self, degrees: Any) -> tuple[Any, Any]:
+        """Cosine and sine."""
+        theta = degrees * (math.pi / 180)
+        return (ex.cos(theta), ex.sin(theta)) if self._c is not None else (math.cos(theta), math.sin(theta))
+
+    def require(self, condition: Any, text: str, *values: Any) -> None:
+        """Where rows are planned: the condition must hold."""
+        if self._c is not None:
+            self._c.require(condition, text, *values)
+
+
+def read_matrix(c: Lowering, value: Value) -> Rows:
+    """The elements of a matrix that is a node's output."""
+    shape = value.shape
+    if value.rank == 2 and not value.per_frame and any(isinstance(n, Expr) for n in shape):
+        # Of a size that only the rows tell: matrices of the plane are what images need.
+        fits = ex.both(ex.equal(shape[0], 2), ex.equal(shape[1], 3))
+        c.require(fits, "expected a matrix 2 x 3, got {0} x {1}; make others with `transforms`", *shape)
+        shape = (2, 3)
+    if value.per_frame or value.rank != 2 or shape[1] != shape[0] + 1:
+        raise ArgumentError(
+            f"`{c.scope.operator.name}`: expected a matrix (n, n + 1) from an operator of `transforms`, got {shape}"
+        )
+    rows, columns = int(shape[0]), int(shape[1])  # type: ignore[arg-type]
+    return [[c.element(value, i * columns + j) for j in range(columns)] for i in range(rows)]
+
+
+def store_matrix(c: Lowering, matrix: Rows) -> Value:
+    """The matrix as a value."""
+    return c.numbers([n for row in matrix for n in row], DType.FLOAT, (len(matrix), len(matrix) + 1))
+
+
+def composed(second: Rows, first: Rows) -> Rows:
+    """``first``, then ``second``."""
+    size = len(first)
+    return [
+        [
+            sum((row[k] * first[k][j] for k in range(1, size)), row[0] * first[0][j]) + (row[size] if j == size else 0)
+            for j in range(size + 1)
+        ]
+        for row in second
+    ]
+
+
+def linear(square: Rows, center: list[Any] | None = None) -> Rows:
+    """A linear map as a matrix; ``center`` stays where it is."""
+    if center is None:
+        return [[*row, 0.0] for row in square]
+    rows = []
+    for i, row in enumerate(square):
+        moved = row[0] * center[0]
+        for m, x in zip(row[1:], center[1:], strict=True):
+            moved = moved + m * x
+        rows.append([*row, center[i] - moved])
+    return rows

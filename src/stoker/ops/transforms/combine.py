@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``transforms.combine``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...contract.lowering import Lowering
+from ...contract.operator import Operator, RowContext, arg
+from ...contract.step import Value
+from ._transform import composed, read_matrix, store_matrix
+
+
+class Combine(Operator, name="transforms.combine"):
+    """Two or more affine matrices as one. Inputs: matrices ``(n, n + 1)``. Output: float32 ``(n, n + 1)``.
+
+    The first is applied first; products are double's.
+    """
+
+    inputs = (2, 99)
+    reverse_order = arg("bool", False, doc="The last is applied first.")
+    cases = ({}, {"reverse_order": True})
+
+    def lower(self, c: Lowering, *matrices: Value) -> Value:
+        ordered = [read_matrix(c, m) for m in (reversed(matrices) if c.const("reverse_order") else matrices)]
+        made = ordered[0]
+        for matrix in ordered[1:]:
+            c.expect(len(matrix) == len(made), "expected matrices of {0} rows, got {1}", len(made), len(matrix))
+            made = composed(matrix, made)
+        return store_matrix(c, made)
+
+    def reference(self, row: RowContext, *matrices: Any) -> Any:
+        size = matrices[0].shape[0]
+        made = np.eye(size + 1)
+        for matrix in reversed(matrices) if row["reverse_order"] else matrices:
+            made = np.vstack([matrix.astype(np.float64), np.eye(size + 1)[-1:]]) @ made
+        return made[:-1].astype(np.float32)

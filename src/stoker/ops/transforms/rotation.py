@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``transforms.rotation``."""
+
+from __future__ import annotations
+
+from ...contract import expr as ex
+from ...contract.operator import arg
+from ._transform import Rows, Take, Transform, linear
+
+
+class Rotation(Transform, name="transforms.rotation"):
+    """A matrix that rotates points. Input: a matrix that is applied before, if any. Output: float32, 2x3, or 3x4.
+
+    From the first axis towards the second; with ``axis`` in space, about it.
+    """
+
+    exactness = "within float32 rounding"
+    angle = arg("float", per_row=True, doc="Angle in degrees.")
+    axis = arg("float", None, many=True, per_row=True, doc="Axis of a rotation in space; three numbers, not all zero.")
+    center = arg("float", None, many=True, per_row=True, doc="The point that stays; by default the origin.")
+    cases = ({"angle": 30.0}, {"angle": 30.0, "center": (4.0, 5.0)}, {"angle": 50.0, "axis": (1.0, 2.0, -1.0)})
+
+    def matrix(self, take: Take) -> Rows:
+        cos, sin = take.turn(take.number("angle"))
+        size = 3 if take.given("axis") else 2
+        square = self._in_space(take, cos, sin) if size == 3 else [[cos, -sin], [sin, cos]]
+        return linear(square, take.vector("center", size) if take.given("center") else None)
+
+    def _in_space(self, take: Take, cos: object, sin: object) -> Rows:
+        """Rodrigues' formula."""
+        u = take.vector("axis", 3)
+        length = ex.sqrt(u[0] * u[0] + u[1] * u[1] + u[2] * u[2])
+        take.require(length > 0, "expected an `axis` that is not zero")
+        u = [n / length for n in u]
+        cross = [[0.0, -u[2], u[1]], [u[2], 0.0, -u[0]], [-u[1], u[0], 0.0]]
+        rest = 1 - cos  # type: ignore[operator]
+        return [[u[i] * u[j] * rest + cross[i][j] * sin + (cos if i == j else 0.0) for j in range(3)] for i in range(3)]

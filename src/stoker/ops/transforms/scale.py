@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``transforms.scale``."""
+
+from __future__ import annotations
+
+from ...contract.operator import arg
+from ._transform import Rows, Take, Transform, linear
+
+
+class Scale(Transform, name="transforms.scale"):
+    """A matrix that scales points. Input: a matrix that is applied before, if any. Output: float32 ``(n, n + 1)``."""
+
+    scale = arg("float", many=True, per_row=True, doc="Factors, one per dimension; one stands for all.")
+    center = arg("float", None, many=True, per_row=True, doc="The point that stays; by default the origin.")
+    ndim = arg("int", None, doc="Number of dimensions, if one factor stands for all.")
+    cases = ({"scale": (2.0, 0.5)}, {"scale": (2.0,), "ndim": 3}, {"scale": (2.0, 3.0), "center": (4.0, 5.0)})
+
+    def matrix(self, take: Take) -> Rows:
+        size = take.length("scale")
+        if take.given("ndim"):
+            size = int(take.number("ndim"))
+        elif take.given("center"):
+            size = max(size, take.length("center"))
+        factors = take.vector("scale", size)
+        square = [[factors[i] if i == j else 0.0 for j in range(size)] for i in range(size)]
+        return linear(square, take.vector("center", size) if take.given("center") else None)

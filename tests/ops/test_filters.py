@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Filters, histograms and reductions: what is particular to them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from stoker import eager
+from stoker.contract.errors import ArgumentError, DataError, UnsupportedError
+from stoker.native import _native
+
+
+def picture(shape: tuple[int, ...] = (19, 23, 3)) -> Any:
+    return np.random.default_rng(1).integers(0, 256, shape, np.uint8)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "uint16", "int16", "float16", "float32"])
+@pytest.mark.parametrize("shape", [(1, 1, 3), (2, 3, 1), (90, 130, 3), (7, 41, 4)])
+def test_every_instruction_set_filters_to_the_same_bits(dtype: str, shape: tuple[int, ...]) -> None:
+    x = picture(shape).astype(dtype)
+    weights = np.random.default_rng(2).normal(size=(5, 3)).astype(np.float32)
+    made = {}
+    before = _native.get_isa()
+    try:
+        for isa in ("plain", *dict.fromkeys(("avx2" if "avx" in _native.best_isa() else "plain", _native.best_isa()))):
+            _native.set_isa(isa)
+            made[isa] = eager.filter(x, weights)
+    finally:
+        _native.set_isa(before)
+    for found in made.values():
+        np.testing.assert_array_equal(found, made["plain"])
+
+
+def test_a_filter_in_a_border_of_a_value() -> None:
+    x = np.full((3, 3, 1), 10, np.uint8)
+    weights = np.full((3, 3), 1.0, np.float32)
+    made = eager.filter(x, weights, np.uint8(2), border="constant")
+    assert made[1, 1, 0] == 90
+    assert made[0, 0, 0] == 4 * 10 + 5 * 2
+
+
+def test_what_cannot_be_filtered_is_refused() -> None:
+    x, weights = picture(), np.ones((3, 3), np.float32)
+    with pytest.raises(UnsupportedError, match="Cast it first"):
+        eager.filter(x.astype(np.int32), weights)
+    with pytest.raises(ArgumentError, match="filter of float32"):
+        eager.filter(x, weights.astype(np.float64))
+    with pytest.raises(ArgumentError, match="only with `border`"):
+        eager.filter(x, weights, np.uint8(2))
+    with pytest.raises((ArgumentError, DataError), match="inside of the filter"):
+        eager.filter(x, weights, anchor=(3, 0))
+    with pytest.raises((ArgumentError, DataError), match="inside of the image"):
+        eager.filter(x, np.ones((30, 3), np.float32), mode="valid")
+    with pytest.raises(ArgumentError, match="as `dtype`"):
+        eager.filter(x, weights, dtype="int32")
+
+
+def test_a_blur_keeps_a_plain_image_and_its_mean() -> None:
+    plain = np.full((20, 20, 3), 77, np.uint8)
+    np.testing.assert_array_equal(eager.gaussian_blur(plain, sigma=2.0), plain)
+    impulse = np.zeros((21, 21, 1), np.float32)
+    impulse[10, 10] = 1
+    made = eager.gaussian_blur(impulse, sigma=(1.0, 2.0))[..., 0]
+    assert made.sum() == pytest.approx(1, abs=1e-5)
+    bell = np.exp(-(np.arange(-3, 4) ** 2) / 2)
+    np.testing.assert_allclose(made[7:14].sum(1), bell / bell.sum(), rtol=1e-5)
+    with pytest.raises((ArgumentError, DataError), match="odd `window_size`"):
+        eager.gaussian_blur(plain, window_size=4)
+    with pytest.raises((ArgumentError, DataError), match="above 0"):
+        eager.gaussian_blur(plain)
+
+
+def test_equalize_spreads_and_keeps_a_single_value() -> None:
+    ramp = (np.arange(64, dtype=np.uint8).reshape(8, 8) // 4 + 100)[..., None]
+    made = eager.equalize(ramp)
+    assert (made.min(), made.max()) == (0, 255)
+    assert np.array_equal(np.argsort(ramp, axis=None, kind="stable"), np.argsort(made, axis=None, kind="stable"))
+    np.testing.assert_array_equal(eager.equalize(np.full((4, 4, 3), 9, np.uint8)), 9)
+    with pytest.raises(UnsupportedError, match="expected uint8"):
+        eager.equalize(ramp.astype(np.float32))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "uint64", "int64", "float32", "float64", "bool"])
+def test_reductions_of_types(dtype: str) -> None:
+    x = (picture() > 99).astype(bool) if dtype == "bool" else picture().astype(dtype)
+    assert eager.reductions.min(x) == x.min()
+    assert eager.reductions.max(x, axes=(0,)).tolist() == x.max(0).tolist()
+    total = eager.reductions.sum(x)
+    kind = np.dtype(dtype).kind
+    assert total.dtype == {"u": np.uint64, "b": np.uint64, "i": np.int64}.get(kind, np.dtype(dtype))
+    assert total == x.sum()
+
+
+def test_sums_of_64_bits_are_whole() -> None:
+    x = np.array([2**63 - 5, 3], np.int64)
+    assert eager.reductions.sum(x) == 2**63 - 2
+    assert eager.reductions.max(x) == 2**63 - 5
+
+
+def test_what_cannot_be_reduced_is_refused() -> None:
+    x = picture()
+    with pytest.raises(ArgumentError, match="axes in"):
+        eager.reductions.max(x, axes=(3,))
+    with pytest.raises(ArgumentError, match="got both"):
+        eager.reductions.max(x, axes=(0,), axis_names="W")
+    with pytest.raises(ArgumentError, match="layout"):
+        eager.reductions.max(x, axis_names="F")
+    with pytest.raises(UnsupportedError, match="float16"):
+        eager.reductions.max(x.astype(np.float16))
+    with pytest.raises((ArgumentError, DataError), match="at least one element"):
+        eager.reductions.min(np.zeros((0, 3), np.uint8))
+    with pytest.raises((ArgumentError, DataError), match="elements"):
+        eager.reductions.variance(x, np.zeros(2, np.float32))
