@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The GPU JPEG decoder on a GPU: jpeg_gpu_device CUBIN CASES [REPEATS]. Compares each batch with the CPU decoder; with
 // REPEATS, runs all batches so many times, one after the other, and prints the time per row that each kernel takes.
+#include <list>
 #include <map>
 #include <thread>
 
@@ -56,6 +57,7 @@ class DeviceMemory {
     }
     return at_;
   }
+  Address at() const { return at_; }
 
  private:
   Address at_ = 0;
@@ -75,6 +77,19 @@ class DeviceBatch : public TestBatch {
     const Address at = memory_.get(d_, bytes);
     if (poison) d_.cu.fill(at, 0xA5, bytes, d_.stream);
     return at;
+  }
+  uint8_t* host_room(size_t bytes) override {
+    Piece& p = described_.emplace_back();
+    p.host.assign(bytes, 0x5A);
+    p.bytes = bytes;
+    p.device.get(d_, bytes);
+    return p.host.data();
+  }
+  Address device_room(size_t bytes) override { return described_.emplace_back().device.get(d_, bytes); }
+  Address behind(const uint8_t* host) const override {
+    for (const Piece& p : described_)
+      if (p.host.data() == host) return p.device.at();
+    return 0;
   }
   uint8_t* upload(size_t bytes, Address* device) override {
     if (next_ == pieces_.size()) pieces_.emplace_back();
@@ -106,6 +121,8 @@ class DeviceBatch : public TestBatch {
   void start() {
     next_ = sent_ = 0;
     reported_ = 0;
+    for (Piece& p : described_)
+      if (p.bytes) d_.cu.to_device(p.device.at(), p.host.data(), p.bytes, d_.stream);
     d_.cu.to_device(slots_ = slot_memory_.get(d_, all_slot_bytes()), slots(), all_slot_bytes(), d_.stream);
   }
   std::vector<uint8_t> finish() {
@@ -133,6 +150,7 @@ class DeviceBatch : public TestBatch {
   Device& d_;
   DeviceMemory memory_, report_, slot_memory_;
   std::vector<Piece> pieces_;
+  std::list<Piece> described_;
   size_t next_ = 0, sent_ = 0, reported_ = 0;
   Address slots_ = 0;
 };

@@ -99,6 +99,12 @@ def test_whole_pictures(device, batches, tmp_path):
         assert f"{ROWS} rows decoded" in run(device, tmp_path, [replace(b, format=format) for b in whole])
 
 
+def test_smaller_scales(device, batches, tmp_path):
+    rows = [Row(r.data) for r in batches[0].rows[:64]]
+    scaled = [replace(batches[0], rows=rows, scale_log2=scale) for scale in (1, 2, 3)]
+    assert "192 rows decoded" in run(device, tmp_path, scaled)
+
+
 def test_results_do_not_depend_on_how_the_work_is_cut(device, batches, tmp_path):
     cuts = [(32, 32, 32, 32, 30), (128, 1024, 64, 32, 22), (512, 128, 256, 4096, 20), (256, 256, 256, 3200000, 30)]
     names = ("unstuff_threads", "entropy_threads", "pixel_threads", "min_bits", "memory")

@@ -57,8 +57,9 @@ inline void complete(TestRow& row, const BatchCase& head) {
   parse(row.file.data(), row.file.size(), info);
   const bool swap = turn_of(head.adjust ? info.orientation : 1).swap;
   if (row.height == 0) {
-    row.height = swap ? info.width : info.height;
-    row.width = swap ? info.height : info.width;
+    const jpeg::Extent whole = scaled_extent(info, static_cast<int>(head.scale_log2));
+    row.height = swap ? whole.width : whole.height;
+    row.width = swap ? whole.height : whole.width;
   }
   row.channels = channels(info, static_cast<Format>(head.format));
 }
@@ -87,13 +88,14 @@ inline std::vector<uint8_t> on_cpu(const TestRow& row, const BatchCase& head, jp
   status = jpeg::Status::Unsupported;
   if (!parse(row.file.data(), row.file.size(), info) || out.empty()) return out;
   const Turn turn = turn_of(head.adjust ? info.orientation : 1);
-  const Window w = stored_window({info.width, info.height}, turn, row.y0, row.x0, row.height, row.width);
+  const int scale_log2 = static_cast<int>(head.scale_log2);
+  const Window w = stored_window(scaled_extent(info, scale_log2), turn, row.y0, row.x0, row.height, row.width);
   const int64_t line = (w.x1 - w.x0) * row.channels;
   if (line <= 0 || w.y1 <= w.y0) return out;
   std::vector<uint8_t> stored(static_cast<size_t>(line * (w.y1 - w.y0)));
   Scratch scratch;
   status = jpeg::decode(row.file.data(), row.file.size(), info, w, static_cast<Format>(head.format), stored.data(),
-                        line, scratch);
+                        line, scratch, scale_log2);
   if (status == jpeg::Status::Unsupported) return out;
   View view;
   view.rank = 3;
@@ -108,7 +110,7 @@ inline std::vector<uint8_t> on_cpu(const TestRow& row, const BatchCase& head, jp
 }
 
 // A batch on its way, without what is particular to a device.
-class TestBatch : public stoker::gpu::Batch {
+class TestBatch : public stoker::gpu::Batch, public stoker::gpu::RowMemory {
  public:
   TestBatch(int64_t rows, size_t slot_bytes)
       : slots_(static_cast<size_t>(rows) * slot_bytes), active_(static_cast<size_t>(rows)), slot_bytes_(slot_bytes) {}
@@ -154,7 +156,8 @@ inline void describe_rows(const stoker::gpu::Kernel& kernel, TestCase& c, const 
     host.data = row.file.data();
     const View *in[] = {&file}, *host_in[] = {&host};
     View* to[] = {&out};
-    const Call call{params, in, to, job, static_cast<int64_t>(i), work, nullptr, &row.error, batch.slot(i), host_in};
+    const Call call{params, in, to, job, static_cast<int64_t>(i), work, nullptr, &row.error, batch.slot(i), host_in,
+                    &batch};
     batch.set_active(i, kernel.run(call) == Outcome::Ok);
   }
 }

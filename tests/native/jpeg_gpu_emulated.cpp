@@ -45,6 +45,9 @@ class EmulatedBatch : public TestBatch {
     for (size_t i = 0; i < bytes; ++i) p[i] = static_cast<uint8_t>(emulation().random());
     return reinterpret_cast<Address>(p);
   }
+  uint8_t* host_room(size_t bytes) override { return reinterpret_cast<uint8_t*>(scratch(bytes)); }
+  Address device_room(size_t bytes) override { return scratch(bytes); }
+  Address behind(const uint8_t* host) const override { return reinterpret_cast<Address>(host); }
   uint8_t* upload(size_t bytes, Address* device) override {
     uint8_t* const p = piece(bytes);
     *device = reinterpret_cast<Address>(p);

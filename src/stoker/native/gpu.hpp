@@ -71,6 +71,7 @@ class RowMemory {
   virtual ~RowMemory() = default;
   // Host memory whose content the device gets; a view of it is a fit output of a kernel that makes a row on the CPU.
   virtual uint8_t* host_room(size_t bytes) = 0;
+  virtual Address behind(const uint8_t* host) const = 0;  // where the device finds what is in such memory
   virtual Address device_room(size_t bytes) = 0;
 };
 

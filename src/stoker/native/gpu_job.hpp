@@ -50,6 +50,7 @@ class JobOnDevice : public RowMemory {
   // copied there.
   View on_device(const View& view);
   uint8_t* host_room(size_t bytes) override { return upload_.take(bytes).host; }
+  Address behind(const uint8_t* host) const override { return upload_.behind(host); }
   Address device_room(size_t bytes) override { return work_.take(bytes).device; }
 
   // The work has to follow a consumer's stream: memory that it writes may still be read there.

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 
+#include "cuda/jpeg_order.cuh"
 #include "jpeg_huffman.hpp"
 
 namespace stoker::jpeg {
@@ -13,20 +14,8 @@ namespace stoker::jpeg {
 struct NaturalOrder {
   uint8_t at[64 + kUnresolved + 32];
   constexpr NaturalOrder() : at() {
-    int row = 0, column = 0;
-    for (int i = 0; i < 64; ++i) {
-      at[i] = static_cast<uint8_t>(8 * row + column);
-      const bool up = (row + column) % 2 == 0;
-      if (up) {
-        if (column == 7) ++row;
-        else if (row == 0) ++column;
-        else { --row; ++column; }
-      } else {
-        if (row == 7) ++column;
-        else if (column == 0) ++row;
-        else { ++row; --column; }
-      }
-    }
+    constexpr ZigZag order;
+    for (int i = 0; i < 64; ++i) at[i] = static_cast<uint8_t>(8 * order.row[i] + order.column[i]);
     for (size_t i = 64; i < sizeof at; ++i) at[i] = 63;
   }
 };

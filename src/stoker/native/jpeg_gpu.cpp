@@ -7,6 +7,7 @@
 
 #include "cuda/jpeg_row.cuh"
 #include "jpeg_bits.hpp"
+#include "jpeg_multiple.hpp"
 #include "jpeg_orientation.hpp"
 #include "jpeg_picture.hpp"
 
@@ -21,6 +22,8 @@ using stoker::gpu::Verdict;
 constexpr uint32_t kMaxFileBytes = 1u << 28;  // positions in bits fit 32 bits
 constexpr int64_t kMaxPixels = int64_t{1} << 26;
 constexpr int kMaxSegments = 1 << 16;
+constexpr size_t kMaxMadeBytes = size_t{1} << 26;  // of coefficients that the host makes
+constexpr size_t kBlockBytes = 64 * sizeof(int16_t);
 
 enum Which : size_t { kUnstuff, kClear, kEntropy, kTransform, kPixels };
 
@@ -47,6 +50,9 @@ bool has_tables(const Info& info) {
   return true;
 }
 
+// What one scan cannot be decoded for alone: the host makes the coefficients.
+bool in_several_scans(const Info& info) { return info.progressive || info.scan.count < info.components; }
+
 bool is_jpeg(const View& file, const uint8_t* data) {
   return file.rank == 1 && file.shape[0] >= 3 && file.stride[0] == 1 && data[0] == 0xFF && data[1] == 0xD8;
 }
@@ -71,6 +77,7 @@ Plane describe_plane(const Info& info, const jpeg::Plane& from, int index) {
   p.first_row = static_cast<uint16_t>(from.rows.begin);
   p.columns = static_cast<uint16_t>(from.columns.size());
   p.rows = static_cast<uint16_t>(from.rows.size());
+  p.size = static_cast<uint8_t>(from.size);
   p.spread = static_cast<Spread>(from.upsample);
   const int quantiser = info.component[index].quantiser;
   p.quantiser = info.tables.quantiser[quantiser];
@@ -97,16 +104,16 @@ void describe_tables(const Info& info, Row& row) {
   for (row.period = 1; !repeats_after(row.period);) ++row.period;
 }
 
-Row describe(const Info& info, const Window& window, Format format) {
+Row describe(const Info& info, const Window& window, Format format, int scale_log2) {
   Row row = {};
-  const Picture picture(info, {window, format, 0, nullptr, 0, nullptr});
+  const Picture picture(info, {window, format, scale_log2, nullptr, 0, nullptr});
   for (int i = 0; i < info.components; ++i) {
     row.plane[i] = describe_plane(info, picture.plane[i], i);
     row.plane[i].first_block = row.blocks;
     const int blocks = row.plane[i].h * row.plane[i].v;
     for (int b = 0; b < blocks; ++b) row.component[row.blocks++] = static_cast<uint8_t>(i);
   }
-  describe_tables(info, row);
+  if (!in_several_scans(info)) describe_tables(info, row);
   row.components = static_cast<uint8_t>(info.components);
   row.scan = info.scan.data;
   row.colour = static_cast<Colour>(info.model);
@@ -147,13 +154,11 @@ struct Group {
 
 size_t pixel_memory(const Row& row) {
   size_t bytes = 0;
-  for (const Plane& p : row.plane) bytes += blocks_of(p) * (64 * sizeof(int16_t) + 64);
+  for (const Plane& p : row.plane) bytes += blocks_of(p) * ((row.made ? 0 : kBlockBytes) + 64);
   return bytes;
 }
 
-Place place_row(const Row& row, uint32_t index, uint32_t threads, Layout& layout, Layout& coefficients) {
-  Place place = {};
-  place.row = index;
+void place_entropy(const Row& row, uint32_t threads, Layout& layout, Place& place) {
   place.segments = static_cast<uint32_t>(
       segments_of(static_cast<int64_t>(row.mcu_columns) * row.mcu_rows, row.restart_interval));
   place.states = threads + place.segments;
@@ -164,19 +169,27 @@ Place place_row(const Row& row, uint32_t index, uint32_t threads, Layout& layout
   const size_t blocks = size_t{row.needed_rows} * row.mcu_columns * row.blocks;
   place.homes = layout.take(sizeof(uint32_t) * (blocks + 2));
   place.dc = layout.take(sizeof(int16_t) * blocks);
+}
+
+Place place_row(const Row& row, uint32_t index, uint32_t threads, Layout& layout, Layout& coefficients) {
+  Place place = {};
+  place.row = index;
+  if (!row.made) place_entropy(row, threads, layout, place);
   size_t kept = 0;
   for (int i = 0; i < row.components; ++i) {
     const Plane& p = row.plane[i];
-    place.pitch[i] = (8u * p.columns + 31) / 32 * 32;
-    place.samples[i] = layout.take(size_t{place.pitch[i]} * 8 * p.rows);
-    place.first_home[i] = static_cast<uint32_t>(kept);
+    place.pitch[i] = (uint32_t{p.size} * p.columns + 31) / 32 * 32;
+    place.samples[i] = layout.take(size_t{place.pitch[i]} * p.size * p.rows);
+    place.first_home[i] = row.made ? row.first_made[i] : static_cast<uint32_t>(kept);
     kept += blocks_of(p);
   }
-  place.coefficients = coefficients.take(64 * sizeof(int16_t) * kept);
+  place.coefficients = row.made ? row.made : coefficients.take(kBlockBytes * kept);
   return place;
 }
 
 void move_by(Place& place, const Row& row, Address memory, Address coefficients) {
+  for (int i = 0; i < row.components; ++i) place.samples[i] += memory;
+  if (row.made) return;
   place.words += memory;
   place.segment_start += memory;
   place.segment_first += memory;
@@ -184,7 +197,6 @@ void move_by(Place& place, const Row& row, Address memory, Address coefficients)
   place.homes += memory;
   place.dc += memory;
   place.coefficients += coefficients;
-  for (int i = 0; i < row.components; ++i) place.samples[i] += memory;
 }
 
 class Decode : public stoker::gpu::Kernel {
@@ -201,7 +213,6 @@ class Decode : public stoker::gpu::Kernel {
     Info info;
     if (!is_jpeg(file, data)) return refuse(c, "not a JPEG file");
     if (!parse(data, size, info)) return refuse(c, info.reason);
-    if (scale_) return refuse(c, "a smaller scale");
     if (const char* reason = size > kMaxFileBytes ? "larger than 256 MiB" : refusal(data, info))
       return refuse(c, reason);
     const View& out = *c.out[0];
@@ -209,17 +220,22 @@ class Decode : public stoker::gpu::Kernel {
     const int32_t h = static_cast<int32_t>(out.shape[0]), w = static_cast<int32_t>(out.shape[1]);
     if (h == 0 || w == 0) return Outcome::Ok;
     if (int64_t{h} * w > kMaxPixels) return refuse(c, "a window of more than 64 megapixels");
+    const Extent whole = scaled_extent(info, scale_);
     const Window window =
-        stored_window({info.width, info.height}, turn, static_cast<int32_t>(c.params[0]), static_cast<int32_t>(c.params[1]), h, w);
-    if (window.x0 < 0 || window.y0 < 0 || window.x1 > info.width || window.y1 > info.height)
+        stored_window(whole, turn, static_cast<int32_t>(c.params[0]), static_cast<int32_t>(c.params[1]), h, w);
+    if (window.x0 < 0 || window.y0 < 0 || window.x1 > whole.width || window.y1 > whole.height)
       return refuse(c, "a window that leaves the image");
-    Row row = describe(info, window, format_);
+    Row row = describe(info, window, format_, scale_);
     const Placement place = placement(window, turn, out);
     row.file = reinterpret_cast<Address>(file.data);
     row.file_bytes = static_cast<uint32_t>(size);
     row.out = reinterpret_cast<Address>(out.data) + static_cast<uint64_t>(place.offset);
     row.step_y = place.step_y;
     row.step_x = place.step_x;
+    if (in_several_scans(info)) {
+      const char* const reason = make_coefficients(c, info, {window, format_, scale_, nullptr, 0, nullptr}, row);
+      if (reason) return refuse(c, reason);
+    }
     std::memcpy(c.slot, &row, sizeof row);
     return Outcome::Ok;
   }
@@ -230,9 +246,10 @@ class Decode : public stoker::gpu::Kernel {
     for (int64_t i = 0; i < batch.rows(); ++i)
       if (batch.active(i) && rows[i].height > 0) order.push_back(static_cast<uint32_t>(i));
     if (order.empty()) return;
-    // Long files first, so that none is left when the others have finished.
+    // Long files first, so that none is left when the others have finished; those without entropy decoding at the end.
+    const auto length = [&](uint32_t i) { return rows[i].made ? 0 : rows[i].file_bytes; };
     std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
-      return std::pair(rows[b].file_bytes, a) < std::pair(rows[a].file_bytes, b);
+      return std::pair(length(b), a) < std::pair(length(a), b);
     });
     std::vector<Group> groups = group(rows, order);
     size_t bytes = 0;
@@ -251,6 +268,33 @@ class Decode : public stoker::gpu::Kernel {
   static Outcome refuse(const Call& c, const char* reason) {
     *c.error = reason;
     return Outcome::Python;
+  }
+
+  // The scans of a file in the memory that the device gets; otherwise why not.
+  static const char* make_coefficients(const Call& c, const Info& info, const Target& target, Row& row) {
+    size_t bytes = 0;
+    for (int i = 0; i < row.components; ++i) {
+      row.first_made[i] = static_cast<uint32_t>(bytes / kBlockBytes);
+      const size_t of_plane = blocks_of(row.plane[i]) * (row.plane[i].size == 1 ? sizeof(int16_t) : kBlockBytes);
+      bytes += (of_plane + kBlockBytes - 1) / kBlockBytes * kBlockBytes;
+    }
+    if (bytes > kMaxMadeBytes) return "more than 64 MiB of coefficients in several scans";
+    uint8_t* const memory = c.memory->host_room(bytes);
+    std::memset(memory, 0, bytes);
+    Coefficients made;
+    for (int i = 0; i < row.components; ++i)
+      made.plane[i] = reinterpret_cast<int16_t*>(memory + kBlockBytes * row.first_made[i]);
+    const jpeg::Status status =
+        decode_coefficients(c.host_in[0]->data, row.file_bytes, info, target, made, c.work[0]);
+    if (status == jpeg::Status::Unsupported) return "scans that are left out";
+    if (status != jpeg::Status::Ok) return "damaged data in several scans";
+    for (int i = 0; i < row.components; ++i) {
+      if (made.quantiser[i] == 0) return "no quantisers";
+      row.plane[i].quantiser = made.quantiser[i];
+      row.plane[i].wide = made.wide[i];
+    }
+    row.made = c.memory->behind(memory);
+    return nullptr;
   }
 
   std::vector<Group> group(const Row* rows, const std::vector<uint32_t>& order) const {
@@ -298,12 +342,14 @@ class Decode : public stoker::gpu::Kernel {
     const auto pixels = items(batch, g, 1, kGroupsPerItem, [&](uint32_t row, int) {
       return (static_cast<uint32_t>(rows[row].width) / kPixelsPerGroup + 2) * static_cast<uint32_t>(rows[row].height);
     });
-    const uint32_t count = static_cast<uint32_t>(g.places.size());
-    issue(batch, kUnstuff, count, set_.unstuff_threads, {slots, places, status});
-    const uint64_t clear = g.coefficients / 16;
-    issue(batch, kClear, static_cast<uint32_t>(std::clamp<uint64_t>(clear / 2048, 1, 1024)), set_.pixel_threads,
-          {memory + g.working, clear});
-    issue(batch, kEntropy, count, set_.entropy_threads, {slots, places, status, set_.min_bits, set_.max_rounds});
+    const auto coded = std::count_if(g.places.begin(), g.places.end(), [&](const Place& p) { return !rows[p.row].made; });
+    if (const uint32_t count = static_cast<uint32_t>(coded)) {
+      issue(batch, kUnstuff, count, set_.unstuff_threads, {slots, places, status});
+      const uint64_t clear = g.coefficients / 16;
+      issue(batch, kClear, static_cast<uint32_t>(std::clamp<uint64_t>(clear / 2048, 1, 1024)), set_.pixel_threads,
+            {memory + g.working, clear});
+      issue(batch, kEntropy, count, set_.entropy_threads, {slots, places, status, set_.min_bits, set_.max_rounds});
+    }
     issue(batch, kTransform, blocks.second, set_.pixel_threads, {slots, places, status, blocks.first});
     issue(batch, kPixels, pixels.second, set_.pixel_threads, {slots, places, status, pixels.first});
   }
@@ -327,9 +373,8 @@ class Decode : public stoker::gpu::Kernel {
 
 const char* refusal(const uint8_t* data, const Info& info) {
   if (info.support != Support::Native) return info.reason;
-  if (info.progressive) return "a progressive file";
-  if (info.scan.count < info.components) return "several scans";
   if (info.components > kMaxPlanes) return "four components";
+  if (in_several_scans(info)) return nullptr;
   if (!has_tables(info)) return "no Huffman tables";
   if (!possible_codes(data, info)) return "impossible Huffman tables";
   const int64_t mcus = int64_t{mcu_columns(info)} * mcu_rows(info);

@@ -31,8 +31,8 @@ const char* refusal(const uint8_t* data, const Info& info);
 
 // Parameters, input and output as of stoker::make_decode (kernels.hpp), the latter two on the device; the output's
 // innermost stride is 1. `run` reads the header from the file as the host has it, and answers Outcome::Python, with the
-// reason as `error`, for what only the CPU can do: other formats, several scans, four components, impossible headers;
-// and, with a `scale_log2` above 0, for every row.
+// reason as `error`, for what only the CPU can do: other formats, four components, impossible headers. Of progressive
+// files, and others with several scans, it decodes the coefficients itself, into memory that the device gets.
 std::shared_ptr<const stoker::gpu::Kernel> make_decode(bool adjust_orientation, Format format, Functions functions,
                                                        Settings settings = {}, int scale_log2 = 0);
 

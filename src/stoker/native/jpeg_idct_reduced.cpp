@@ -14,9 +14,9 @@ void reduced(int16_t* block, const uint8_t* ends, int count, const int16_t* quan
   constexpr int kShift = kSize == 4 ? 12 : 13;
   constexpr auto transform = kSize == 4 ? transform4 : transform2;
   for (int i = 0; i < count; ++i, block += 64, out += kSize) {
-    if (ends[i] <= 1) {  // both passes then only scale: by 4 / 8 and 1 / 32 in all
-      const int32_t dc = dequantised(block[0], quantiser[0]);
-      for (int y = 0; y < kSize; ++y) std::memset(out + y * pitch, to_sample((dc + 4) >> 3), kSize);
+    if (ends[i] <= 1) {
+      const uint8_t sample = reduced_flat_sample(dequantised(block[0], quantiser[0]));
+      for (int y = 0; y < kSize; ++y) std::memset(out + y * pitch, sample, kSize);
       block[0] = 0;
       continue;
     }

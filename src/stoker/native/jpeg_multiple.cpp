@@ -103,26 +103,31 @@ class MultipleScans {
         decode_(mcu_decoder()) {}
 
   Status run(Scratch& scratch) {
-    const Stop stop = survey();
-    if (stop == Stop::Refused) return picture_.give_up();
-    if (unsupported_) return Status::Unsupported;
-    Carver measure(nullptr);
-    carve(measure);
-    Carver pieces(scratch.get(measure.used()));
-    carve(pieces);
-    if (!prepare()) return picture_.give_up();
+    const Status begun = begin(scratch);
+    if (begun == Status::Corrupt) return picture_.give_up();
+    if (begun != Status::Ok) return begun;
     const int rows = picture_.needed_mcu_rows();
     for (int row = 0; row < rows; ++row) {
       hold(row);
-      for (int i = 0; i < count_; ++i)
-        if (passes_[i].wanted) decode_row(passes_[i], row);
+      decode_held(row);
       if (info_.progressive) set_ends(row);
       picture_.transform(row);
       picture_.finish_row(row, row + 1 == rows);
     }
-    if (stop == Stop::OutOfData) return Status::Truncated;
-    for (int i = 0; i < count_; ++i) damaged_ |= passes_[i].segments.damaged();
-    return damaged_ ? Status::Corrupt : Status::Ok;
+    return end();
+  }
+
+  Status keep(Coefficients& out, Scratch& scratch) {
+    const Status begun = begin(scratch);
+    if (begun != Status::Ok) return begun;
+    std::copy_n(quantiser_, kMaxComponents, out.quantiser);
+    std::copy_n(wide_, kMaxComponents, out.wide);
+    for (int row = 0; row < picture_.needed_mcu_rows(); ++row) {
+      hold(row);
+      for (int i = 0; i < picture_.planes(); ++i) keep_here(picture_.plane[i], out.plane[i]);
+      decode_held(row);
+    }
+    return end();
   }
 
  private:
@@ -131,6 +136,37 @@ class MultipleScans {
   }
   int rows(const Scan& scan) const {
     return scan.count > 1 ? picture_.mcu_rows() : picture_.plane[scan.component[0]].blocks_high();
+  }
+
+  // Corrupt: there is nothing to decode with.
+  Status begin(Scratch& scratch) {
+    stop_ = survey();
+    if (stop_ == Stop::Refused) return Status::Corrupt;
+    if (unsupported_) return Status::Unsupported;
+    Carver measure(nullptr);
+    carve(measure);
+    Carver pieces(scratch.get(measure.used()));
+    carve(pieces);
+    return prepare() ? Status::Ok : Status::Corrupt;
+  }
+
+  void decode_held(int row) {
+    for (int i = 0; i < count_; ++i)
+      if (passes_[i].wanted) decode_row(passes_[i], row);
+  }
+
+  Status end() {
+    if (stop_ == Stop::OutOfData) return Status::Truncated;
+    for (int i = 0; i < count_; ++i) damaged_ |= passes_[i].segments.damaged();
+    return damaged_ ? Status::Corrupt : Status::Ok;
+  }
+
+  // The held blocks are those of all needed ones.
+  static void keep_here(Plane& p, int16_t* all) {
+    if (!p.needed()) return;
+    const size_t above = static_cast<size_t>(p.held_rows.begin - p.rows.begin) * static_cast<size_t>(p.columns.size());
+    p.coefficients = all + static_cast<size_t>(p.stride) * above;
+    std::memset(p.ends, 0, p.block_index(p.held_rows.end));
   }
 
   // Calls visit(header state, end of the entropy-coded data) until it returns false.
@@ -161,6 +197,8 @@ class MultipleScans {
         if (seen[c]) continue;  // a component keeps the table of its first scan
         seen[c] = true;
         load_quantiser(data_, state.tables, info_.component[c], picture_.plane[c]);
+        quantiser_[c] = state.tables.quantiser[info_.component[c].quantiser];
+        wide_[c] = state.tables.wide[info_.component[c].quantiser];
       }
       return ++count_ < kMaxScans;
     });
@@ -345,6 +383,9 @@ class MultipleScans {
   DecodeMcus decode_;
   int count_ = 0;
   bool unsupported_ = false, damaged_ = false;
+  Stop stop_ = Stop::Refused;
+  uint32_t quantiser_[kMaxComponents] = {};
+  bool wide_[kMaxComponents] = {};
   Pass* passes_ = nullptr;
   uint64_t* masks_[kMaxComponents] = {};
   int16_t* aside_[kMaxComponents] = {};
@@ -355,6 +396,11 @@ class MultipleScans {
 
 Status decode_multiple(const uint8_t* data, size_t size, const Info& info, const Target& target, Scratch& scratch) {
   return MultipleScans(data, size, info, target).run(scratch);
+}
+
+Status decode_coefficients(const uint8_t* data, size_t size, const Info& info, const Target& target, Coefficients& out,
+                           Scratch& scratch) {
+  return MultipleScans(data, size, info, target).keep(out, scratch);
 }
 
 }  // namespace stoker::jpeg

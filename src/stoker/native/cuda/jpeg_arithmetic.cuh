@@ -93,6 +93,9 @@ STOKER_DEVICE void transform2(const int32_t* in, int shift, int32_t* out) {
   out[1] = descale(t0 - t, shift);
 }
 
+// Every sample of a block whose AC coefficients are zero: both passes then only scale, by 4 / 8 and 1 / 32 in all.
+STOKER_DEVICE uint8_t reduced_flat_sample(int32_t dequantised_dc) { return to_sample((dequantised_dc + 4) >> 3); }
+
 // The mean of a block, of an exact product. libjpeg looks samples up modulo 2^10.
 STOKER_DEVICE uint8_t mean_sample(int32_t dc, int32_t quantiser) {
   const int32_t mean = (dc * quantiser + 4) >> 3;

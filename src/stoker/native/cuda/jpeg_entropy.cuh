@@ -5,7 +5,6 @@
 // data are, so what comes out is exact. Then block counts give every subsequence its place, and coefficients are written.
 #pragma once
 #include "block_scan.cuh"
-#include "jpeg_order.cuh"
 #include "jpeg_row.cuh"
 
 namespace stoker::jpeg::gpu {
@@ -43,7 +42,6 @@ STOKER_DEVICE Entry entry_of(uint32_t symbol, uint32_t length, bool dc) {
 struct EntropyShared {
   Entry lookup[kTables * kLookupSize];
   HuffmanCode code[kTables];
-  uint8_t order[64];
   uint32_t sums[kMaxWarps];
   uint32_t dirty;
   uint32_t failed;
@@ -96,7 +94,6 @@ STOKER_DEVICE Entry long_entry(const HuffmanCode& code, uint32_t top, bool dc) {
 
 STOKER_DEVICE void build_tables(const Row& row, EntropyShared& shared) {
   const uint32_t thread = thread_index(), threads = thread_count();
-  for (uint32_t i = thread; i < 64; i += threads) shared.order[i] = kColumnOrder.at[i];
   for (uint32_t i = thread; i < kTables * 256; i += threads) {
     const uint32_t at = table_offset(row, i / 256);
     if (at) shared.code[i / 256].symbol[i % 256] = file_byte(row, at + 16 + i % 256);
@@ -254,12 +251,48 @@ STOKER_DEVICE int32_t value_at_top(uint32_t top, uint32_t value_bits) {
   return static_cast<int32_t>(bits) - static_cast<int32_t>(top >> 31 ? 0 : (1u << value_bits) - 1);
 }
 
+// Coefficients on their way to memory. Threads of a warp write to as many lines as there are threads, whatever the size
+// of a store: so four neighbours in zig-zag order go together. A part of the first and of the last four may be another
+// subsequence's; into these, which were cleared, each puts its bits.
+class Packer {
+ public:
+  STOKER_DEVICE explicit Packer(uint64_t memory) : to_(pointer<uint64_t>(memory)) {}
+
+  // Zig-zag position `at` of block `home`; kNoHome: the value is left out.
+  STOKER_DEVICE void put(uint32_t home, uint32_t at, int32_t value) {
+    const uint32_t four = home * 16 + at / 4;
+    const bool next = four != four_;
+    if (next && bits_) {
+      if (alone_) to_[four_] = bits_;
+      else merge();
+      alone_ = true;
+    }
+    bits_ = next ? 0 : bits_;
+    four_ = four;
+    bits_ |= static_cast<uint64_t>(home == kNoHome ? 0 : value & 0xFFFF) << (16 * (at % 4));
+  }
+  STOKER_DEVICE void finish() const {
+    if (bits_) merge();
+  }
+
+ private:
+  STOKER_DEVICE void merge() const {
+    uint32_t* const words = reinterpret_cast<uint32_t*>(to_ + four_);
+    atomic_or(words, static_cast<uint32_t>(bits_));
+    atomic_or(words + 1, static_cast<uint32_t>(bits_ >> 32));
+  }
+  uint64_t* const to_;
+  uint64_t bits_ = 0;
+  uint32_t four_ = 0;
+  bool alone_ = false;
+};
+
 // Decodes again and writes: coefficients, and differences of DC. Starts in block `index` of the scan.
 STOKER_DEVICE void write(const EntropyShared& shared, const Row& row, const Place& place, const Subsequence& s,
                          uint16_t state, uint32_t index, uint32_t end) {
   const uint32_t* const homes = pointer<const uint32_t>(place.homes);
   int16_t* const differences = pointer<int16_t>(place.dc);
-  int16_t* const coefficients = pointer<int16_t>(place.coefficients);
+  Packer packer(place.coefficients);
   Reader reader(pointer<const uint32_t>(place.words), s.begin + state_bits(state));
   Pairs pairs(row.pairs, row.period, state_block(state));
   uint32_t position = state_position(state), home = homes[index], next_home = homes[index + 1];
@@ -268,20 +301,19 @@ STOKER_DEVICE void write(const EntropyShared& shared, const Row& row, const Plac
     const bool first = position == 0;
     const uint32_t top = reader.top();
     const Entry e = next_symbol(shared, pairs.lookup() | (first ? 0 : kLookupSize), top);
-    const uint32_t size = value_length(e);
-    const int32_t value = value_at_top(top << code_length(e), size);
+    const int32_t value = value_at_top(top << code_length(e), value_length(e));
     reader.take(whole_length(e));
     position += advance(e);
-    const uint32_t place_in_block = shared.order[position < 64 ? position - 1 : 63];
-    int16_t* const to = first ? differences + index : coefficients + (64 * uint64_t{home} + place_in_block);
-    if (first || (size && home != kNoHome)) *to = static_cast<int16_t>(size ? value : 0);
     const bool complete = position >= 64;
+    if (first) differences[index] = static_cast<int16_t>(value);
+    packer.put(home, complete ? 63 : position - 1, first ? 0 : value);
     position = complete ? 0 : position;
     index += complete;
     home = complete ? next_home : home;
     load_if(complete, homes + index + 1, next_home);
     if (complete) pairs.next();
   }
+  packer.finish();
 }
 
 // ---- the phases ----

@@ -2,28 +2,28 @@
 #pragma once
 #include "device.cuh"
 
-namespace stoker::jpeg::gpu {
+namespace stoker::jpeg {
 
-// Natural position of each zig-zag position, columns first.
-struct ColumnOrder {
-  uint8_t at[64];
-  STOKER_DEVICE constexpr ColumnOrder() : at() {
-    int row = 0, column = 0;
+// Row and column of each zig-zag position.
+struct ZigZag {
+  uint8_t row[64], column[64];
+  STOKER_DEVICE constexpr ZigZag() : row(), column() {
+    int y = 0, x = 0;
     for (int i = 0; i < 64; ++i) {
-      at[i] = static_cast<uint8_t>(8 * column + row);
-      const bool up = (row + column) % 2 == 0;
+      row[i] = static_cast<uint8_t>(y);
+      column[i] = static_cast<uint8_t>(x);
+      const bool up = (y + x) % 2 == 0;
       if (up) {
-        if (column == 7) ++row;
-        else if (row == 0) ++column;
-        else { --row; ++column; }
+        if (x == 7) ++y;
+        else if (y == 0) ++x;
+        else { --y; ++x; }
       } else {
-        if (row == 7) ++column;
-        else if (column == 0) ++row;
-        else { ++row; --column; }
+        if (y == 7) ++x;
+        else if (x == 0) ++y;
+        else { ++y; --x; }
       }
     }
   }
 };
-STOKER_CONSTANT ColumnOrder kColumnOrder;
 
-}  // namespace stoker::jpeg::gpu
+}  // namespace stoker::jpeg

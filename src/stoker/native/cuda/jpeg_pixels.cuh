@@ -25,16 +25,22 @@ STOKER_KERNEL STOKER_LAUNCH_BOUNDS(512, 2) stoker_jpeg_clear(uint64_t memory, ui
 constexpr uint32_t kTransformThreads = 256;
 constexpr uint32_t kTilePitch = 9, kTileWords = 8 * kTilePitch;  // no two lanes of a warp meet in a bank
 
+STOKER_CONSTANT ZigZag kZigZag;
+
 struct TransformShared {
   int32_t tile[kTransformThreads / 8 * kTileWords];
-  int16_t quantiser[64];  // columns one after the other
+  int16_t quantiser[64];         // columns one after the other
+  alignas(4) uint8_t place[64];  // in a tile, of each coefficient in memory
 };
 
-STOKER_DEVICE void load_quantiser(const Row& row, const Plane& plane, int16_t* quantiser) {
+STOKER_DEVICE void load_tables(const Row& row, const Plane& plane, TransformShared& shared) {
   const uint8_t* const from = pointer<const uint8_t>(row.file) + plane.quantiser;
-  for (uint32_t i = thread_index(); i < 64; i += thread_count())
-    quantiser[kColumnOrder.at[i]] =
+  for (uint32_t i = thread_index(); i < 64; i += thread_count()) {
+    const uint32_t y = kZigZag.row[i], x = kZigZag.column[i];
+    shared.quantiser[8 * x + y] =
         static_cast<int16_t>(plane.wide ? from[2 * i] << 8 | from[2 * i + 1] : static_cast<int>(from[i]));
+    shared.place[i] = static_cast<uint8_t>(row.made ? kTilePitch * (i / 8) + i % 8 : kTilePitch * y + x);
+  }
 }
 
 // The DC coefficient of a block: the running sum within its segment.
@@ -51,11 +57,90 @@ STOKER_DEVICE int32_t predicted_dc(const Row& row, const Place& place, const Pla
   return static_cast<int16_t>(sum);
 }
 
-STOKER_DEVICE void unpack_column(const Words4& words, int32_t* out) {
-  for (int i = 0; i < 4; ++i) {
-    out[2 * i] = static_cast<int16_t>(words.v[i] & 0xFFFF);
-    out[2 * i + 1] = static_cast<int16_t>(words.v[i] >> 16);
+// What one of a block's eight lanes works with.
+struct Lane {
+  uint32_t index;         // 0 to 7: of a column, then of a row
+  int32_t* tile;          // the block's, rows kTilePitch apart
+  uint64_t out;           // of the block's first sample
+  uint64_t pitch;
+  bool there;             // the others take part in what all lanes of a warp do together
+};
+
+// Eight coefficients that follow each other in memory to their places.
+STOKER_DEVICE void scatter(const Words4& coefficients, const TransformShared& shared, const Lane& lane) {
+  const uint32_t* const places = reinterpret_cast<const uint32_t*>(shared.place) + 2 * lane.index;
+  STOKER_UNROLL for (int i = 0; i < 8; ++i) {
+    const uint32_t bits = coefficients.v[i / 2] >> (16 * (i % 2));
+    lane.tile[places[i / 4] >> (8 * (i % 4)) & 255] = static_cast<int16_t>(bits);
   }
+}
+
+// A lane's eighth of block `n` of the plane.
+STOKER_DEVICE Words4 load_coefficients(const Row& row, const Place& place, const Plane& plane, uint32_t index,
+                                       uint32_t n, const Lane& lane) {
+  Words4 out = {};
+  if (!lane.there) return out;
+  const Words4* const plane_begin = pointer<const Words4>(place.coefficients) + 8 * uint64_t{place.first_home[index]};
+  if (row.made && plane.size == 1) {  // nothing but means
+    out.v[0] = reinterpret_cast<const uint16_t*>(plane_begin)[n];
+    return out;
+  }
+  out = plane_begin[8 * uint64_t{n} + lane.index];
+  if (!row.made && lane.index == 0)
+    out.v[0] |= static_cast<uint16_t>(
+        predicted_dc(row, place, plane, plane.first_column + n % plane.columns, plane.first_row + n / plane.columns));
+  return out;
+}
+
+// Whether `mine` is so for any of the block's lanes.
+STOKER_DEVICE bool any_of_block(bool mine) {
+  return (ballot(mine) >> (thread_index() % kWarp / 8 * 8) & 255) != 0;
+}
+
+STOKER_DEVICE uint32_t four_bytes(uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
+  return a | b << 8 | c << 16 | d << 24;
+}
+
+STOKER_DEVICE void read_tile_row(const Lane& lane, int32_t* out) {
+  warp_barrier();
+  for (uint32_t i = 0; i < 8; ++i) out[i] = lane.tile[lane.index * kTilePitch + i];
+  warp_barrier();
+}
+
+// A column of coefficients, in full size.
+STOKER_DEVICE void transform_full(const Lane& lane, const int16_t* quantiser, int32_t* in) {
+  const bool one_row = !any_of_block((in[1] | in[2] | in[3] | in[4] | in[5] | in[6] | in[7]) != 0);
+  int32_t column[8];
+  for (int i = 0; i < 8; ++i) in[i] = dequantised(in[i], quantiser[i]);
+  column8(in, one_row, column);
+  for (uint32_t i = 0; i < 8; ++i) lane.tile[i * kTilePitch + lane.index] = column[i];
+  read_tile_row(lane, in);
+  if (!lane.there) return;
+  uint8_t s[8];
+  row8(in, s);
+  uint32_t* const out = pointer<uint32_t>(lane.out + lane.index * lane.pitch);
+  out[0] = four_bytes(s[0], s[1], s[2], s[3]);
+  out[1] = four_bytes(s[4], s[5], s[6], s[7]);
+}
+
+// The same to four or two samples a side.
+template <uint32_t kSize>
+STOKER_DEVICE void transform_reduced(const Lane& lane, const int16_t* quantiser, int32_t* in) {
+  constexpr int kShift = kSize == 4 ? 12 : 13;
+  constexpr auto transform = kSize == 4 ? transform4 : transform2;
+  const int32_t below = in[1] | in[2] | in[3] | in[4] | in[5] | in[6] | in[7];
+  const bool flat = !any_of_block((below | (lane.index ? in[0] : 0)) != 0);
+  int32_t column[kSize];
+  for (int i = 0; i < 8; ++i) in[i] = dequantised(in[i], quantiser[i]);
+  transform(in, kShift, column);
+  const int32_t dc = lane.index == 0 ? in[0] : 0;
+  for (uint32_t i = 0; i < kSize; ++i) lane.tile[i * kTilePitch + lane.index] = flat ? dc : column[i];
+  read_tile_row(lane, in);
+  if (!lane.there || lane.index >= kSize) return;
+  int32_t samples[kSize];
+  transform(in, kShift + 7, samples);
+  uint8_t* const out = pointer<uint8_t>(lane.out + lane.index * lane.pitch);
+  for (uint32_t i = 0; i < kSize; ++i) out[i] = flat ? reduced_flat_sample(in[0]) : to_sample(samples[i]);
 }
 
 STOKER_KERNEL STOKER_LAUNCH_BOUNDS(256, 4)
@@ -67,37 +152,27 @@ STOKER_KERNEL STOKER_LAUNCH_BOUNDS(256, 4)
   const Row& row = pointer<const Row>(rows)[place.row];
   const Plane& plane = row.plane[index];
   if (pointer<const uint32_t>(statuses)[place.row]) return;
-  load_quantiser(row, plane, shared.quantiser);
+  load_tables(row, plane, shared);
   block_barrier();
 
-  const uint32_t lane = thread_index() % 8, group = thread_index() / 8, groups = thread_count() / 8;
+  const uint32_t group = thread_index() / 8, groups = thread_count() / 8;
   const uint32_t blocks = static_cast<uint32_t>(plane.columns) * plane.rows;
-  int32_t* const tile = shared.tile + group * kTileWords;
+  Lane lane = {thread_index() % 8, shared.tile + group * kTileWords, 0, place.pitch[index], false};
+  const int16_t* const quantiser = shared.quantiser + 8 * lane.index;
   for (uint32_t n = item.first + group; n < item.first + kBlocksPerItem; n += groups) {
-    const bool there = n < blocks;  // all lanes of a warp take part in what follows
+    lane.there = n < blocks;
     const uint32_t x = n % plane.columns, y = n / plane.columns;
-    int32_t in[8] = {};
-    if (there) {
-      unpack_column(pointer<const Words4>(place.coefficients)[8 * (uint64_t{place.first_home[index]} + n) + lane], in);
-      if (lane == 0) in[0] = predicted_dc(row, place, plane, plane.first_column + x, plane.first_row + y);
-    }
-    const int32_t below = in[1] | in[2] | in[3] | in[4] | in[5] | in[6] | in[7];
-    const bool one_row = (ballot(below != 0) >> (thread_index() % kWarp / 8 * 8) & 255) == 0;
+    lane.out = place.samples[index] + y * plane.size * lane.pitch + plane.size * x;
+    const Words4 coefficients = load_coefficients(row, place, plane, index, n, lane);
+    scatter(coefficients, shared, lane);
+    warp_barrier();
     int32_t column[8];
-    for (int i = 0; i < 8; ++i) in[i] = dequantised(in[i], shared.quantiser[8 * lane + i]);
-    column8(in, one_row, column);
-    for (uint32_t i = 0; i < 8; ++i) tile[i * kTilePitch + lane] = column[i];
+    for (uint32_t i = 0; i < 8; ++i) column[i] = lane.tile[i * kTilePitch + lane.index];
     warp_barrier();
-    for (uint32_t i = 0; i < 8; ++i) in[i] = tile[lane * kTilePitch + i];
-    warp_barrier();
-    if (!there) continue;
-    uint8_t samples[8];
-    row8(in, samples);
-    uint32_t* const out =
-        pointer<uint32_t>(place.samples[index] + static_cast<uint64_t>(8 * y + lane) * place.pitch[index] + 8 * x);
-    for (int i = 0; i < 2; ++i)
-      out[i] = static_cast<uint32_t>(samples[4 * i]) | static_cast<uint32_t>(samples[4 * i + 1]) << 8 |
-               static_cast<uint32_t>(samples[4 * i + 2]) << 16 | static_cast<uint32_t>(samples[4 * i + 3]) << 24;
+    if (plane.size == 8) transform_full(lane, quantiser, column);
+    else if (plane.size == 4) transform_reduced<4>(lane, quantiser, column);
+    else if (plane.size == 2) transform_reduced<2>(lane, quantiser, column);
+    else if (lane.there && lane.index == 0) *pointer<uint8_t>(lane.out) = mean_sample(column[0], quantiser[0]);
   }
 }
 
@@ -112,12 +187,12 @@ struct Samples {
 
   STOKER_DEVICE Samples(const Place& place, const Row& row, uint32_t index)
       : corner(pointer<const uint8_t>(place.samples[index]) -
-               static_cast<int64_t>(8 * row.plane[index].first_row) * place.pitch[index] -
-               8 * row.plane[index].first_column),
+               static_cast<int64_t>(row.plane[index].size * row.plane[index].first_row) * place.pitch[index] -
+               row.plane[index].size * row.plane[index].first_column),
         pitch(place.pitch[index]),
         plane(row.plane[index]),
-        first(8 * plane.first_column) {
-    const int32_t behind = first + 8 * plane.columns;
+        first(plane.size * plane.first_column) {
+    const int32_t behind = first + plane.size * plane.columns;
     last = (behind < plane.width ? behind : plane.width) - 1;
   }
   STOKER_DEVICE const uint8_t* line(int32_t y) const { return corner + y * pitch; }
@@ -207,10 +282,6 @@ STOKER_DEVICE void store_pixel(const Row& row, uint64_t at, Pixel p) {
   if (row.wanted == Wanted::GRAY) return;
   out[1] = p.b;
   out[2] = bgr ? p.a : p.c;
-}
-
-STOKER_DEVICE uint32_t four_bytes(uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
-  return a | b << 8 | c << 16 | d << 24;
 }
 
 // Four pixels of three bytes each, at an address that is a multiple of 4.

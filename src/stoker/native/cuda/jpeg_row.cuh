@@ -29,13 +29,14 @@ struct Plane {
   Spread spread;
   uint8_t wide;         // quantiser of 16 bits
   uint8_t first_block;  // in the MCU
-  uint8_t unused;
+  uint8_t size;         // samples per side of a block: 8, or fewer at a smaller scale
   uint32_t quantiser;   // where its 64 zig-zag values are in the file
 };
 
 struct Row {
   uint64_t file;
   uint64_t out;             // where the window's first stored pixel goes
+  uint64_t made;            // coefficients that the host made, complete and in natural order; 0: none
   int64_t step_y, step_x;   // bytes between stored rows and columns at the destination
   uint32_t file_bytes;
   uint32_t scan;            // where the entropy-coded data begin
@@ -49,7 +50,7 @@ struct Row {
   uint8_t period;                           // the pairs of tables of the MCU's blocks repeat after so many blocks
   uint8_t unused;
   uint32_t pairs;                           // of the blocks, two bits each, the first one lowest
-  uint32_t unused2[5];
+  uint32_t first_made[kMaxPlanes];          // the planes' first ones, in blocks
   Plane plane[kMaxPlanes];
 };
 static_assert(sizeof(Plane) == 24 && sizeof(Row) == 208);
@@ -66,7 +67,7 @@ struct Place {
   uint64_t state;            // see SubsequenceState
   uint64_t homes;            // per block in scan order: which of the kept blocks it is, or kNoHome
   uint64_t dc;               // per block in scan order: difference, then prediction
-  uint64_t coefficients;     // per needed block 64, columns one after the other, without the first
+  uint64_t coefficients;     // per needed block 64 in zig-zag order, without the first
   uint32_t first_home[kMaxPlanes];    // the planes' first blocks among them
   uint32_t unused;
   uint64_t samples[kMaxPlanes];       // of the needed blocks, rows `pitch` apart

@@ -79,7 +79,7 @@ def decode(c: Lowering, data: Value) -> Value:
     twin, attrs = _twin_decode(output_type, adjust, scale), (adjust, int(output_type), scale.bit_length() - 1)
     return c.native(
         "decode", [data], [(DType.UINT8, (height, width, channels), "HWC")], attrs=attrs, params=(0, 0),
-        window=(0, 1), twin=twin, gpu=scale == 1,
+        window=(0, 1), twin=twin, gpu=True,
     )[0]  # fmt: skip
 
 
