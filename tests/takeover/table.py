@@ -136,8 +136,12 @@ Loaders of torch, torchdata's `StatefulDataLoader` and subclasses with iterators
 
 The data set runs in its worker processes as before and draws its random numbers there. What it does with an
 image is recorded; the pixels are made when the batch has come together, by native threads of the main process,
-at most as many as there are workers. JPEG files are recorded, gray and colour; other files are opened by
-Pillow, and their samples go through the same batch. EXIF orientation is ignored, as torchvision ignores it.
+at most as many as there are workers. JPEG files are recorded, gray and colour. PNG, WebP, GIF, BMP, TIFF, PPM,
+AVIF and JPEG 2000 files, JPEG files with inks and MPO are decoded by Pillow where the script converts them, in
+the worker; what follows on 8 bits, L or RGB, is recorded, and what travels is the smaller of the decoded image
+and what is made of it. Steps on other modes (palettes, transparency, 16 bits) are Pillow's until the image is
+converted. Images of fewer than 4096 pixels are left to Pillow, which is sooner done with them. EXIF orientation
+is ignored, as torchvision ignores it.
 
 A file that is damaged in the middle is found when its batch is made. The batch is then fetched again in the
 main process, from the random state of its start, with that file on plain Pillow: a `try` in the data set acts

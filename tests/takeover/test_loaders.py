@@ -43,7 +43,7 @@ def test_a_stateful_loader(files: Path, workers: int) -> None:
     counts.reset()
     with stoker.torchvision.enabled():
         equal(untouched, run(stateful(files, workers), epochs=2))
-    assert counts.total()[counts.MADE] >= 2 * 15
+    assert counts.total()[counts.MADE] >= 2 * 17
 
 
 @pytest.mark.parametrize(("workers", "every"), [(0, 1), (2, 1), (2, 2)])
@@ -104,7 +104,7 @@ def test_loaders_that_are_defined_before_and_after(files: Path, workers: int) ->
         for kind in (Watched, Later):
             counts.reset()
             equal(untouched, run(kind(dataset, 4, num_workers=workers)))
-            assert counts.total()[counts.MADE] == 15
+            assert counts.total()[counts.MADE] == 17
     assert not hasattr(Watched._get_iterator, "__wrapped__")
     assert not hasattr(Later._get_iterator, "__wrapped__")
     assert "__init_subclass__" not in vars(DataLoader)
@@ -116,7 +116,7 @@ def test_a_stream_divided_over_workers(files: Path, workers: int) -> None:
     counts.reset()
     with stoker.torchvision.enabled():
         equal(untouched, run(DataLoader(Stream(files), batch_size=3, num_workers=workers)))
-    assert counts.total()[counts.MADE] == 15 and not counts.total()[counts.TORCH]
+    assert counts.total()[counts.MADE] == 16 and not counts.total()[counts.TORCH]
 
 
 @pytest.fixture
@@ -133,7 +133,7 @@ def test_the_image_backend_switches(files: Path, backend: None) -> None:
     assert stoker.torchvision.is_enabled() and torchvision.get_image_backend() == "stoker"
     counts.reset()
     equal(untouched, run(classification(str(files), 0)))
-    assert counts.total()[counts.MADE] == 15
+    assert counts.total()[counts.MADE] == 17
     torchvision.set_image_backend("stoker")  # twice does no harm
     torchvision.set_image_backend("PIL")
     assert not stoker.torchvision.is_enabled() and torchvision.get_image_backend() == "PIL"

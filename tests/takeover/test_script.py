@@ -46,7 +46,7 @@ def test_the_classification_script(files: Path, workers: int) -> None:
         ours = run(classification(str(files), workers), epochs=2)
     equal(untouched, ours)
     total = counts.total()
-    assert total[counts.MADE] == 2 * 15, "all but the PNG file and the one with inks stay lazy to the end"
+    assert total[counts.MADE] == 2 * 17, "all stay lazy to the end, those that Pillow decodes too"
     assert not total[counts.PIXELS] and not total[counts.TORCH]
 
 
@@ -64,7 +64,7 @@ def test_erased_windows_and_colours_stay_lazy(files: Path, workers: int) -> None
     counts.reset()
     with stoker.torchvision.enabled():
         equal(untouched, run(erasing(str(files), workers)))
-    assert counts.total()[counts.MADE] == 15
+    assert counts.total()[counts.MADE] == 17
     assert not counts.total()[counts.PIXELS] and not counts.total()[counts.TORCH]
 
 
@@ -75,7 +75,7 @@ def test_workers_that_start_from_nothing(files: Path) -> None:
     with stoker.torchvision.enabled():
         ours = run(classification(str(files), 1, multiprocessing_context="forkserver"))
     equal(untouched, ours)
-    assert counts.total()[counts.MADE] == 15
+    assert counts.total()[counts.MADE] == 17
 
 
 def test_workers_that_stay(files: Path) -> None:
@@ -105,8 +105,9 @@ def test_views_share_one_decode(files: Path, workers: int, monkeypatch: pytest.M
     counts.reset()
     with stoker.torchvision.enabled():
         equal(untouched, run(loader()))
-    assert counts.total()[counts.MADE] == 3 * 15
-    assert sum(len(packed.rows) for packed in made) == 15, "one recipe, with one decoding, for three views"
+    assert counts.total()[counts.MADE] == 3 * 16
+    travelling = 2 if workers else 0  # what a worker has made of pixels that Pillow decoded is a recipe for each view
+    assert sum(len(packed.rows) for packed in made) == 16 + travelling, "one recipe, with one decoding, for three views"
 
 
 def test_ten_crops(files: Path) -> None:
@@ -239,7 +240,7 @@ def test_other_devices_are_refused() -> None:
 def test_the_report_counts(files: Path, taken_over: None, caplog: pytest.LogCaptureFixture) -> None:
     run(classification(str(files), 2, collate_fn=mixed))
     report = stoker.torchvision.report()
-    assert report.counts["files that Pillow decodes (another kind of JPEG, damaged, truncated)"] == 1
+    assert report.counts["files that Pillow decodes (another format or kind of JPEG, damaged, truncated)"] == 2
     assert report.counts["another operation of torch"] > 0
     assert "another operation of torch" in str(report)
     assert sum("another operation of torch" in r.message for r in caplog.records) == 1, "said once"

@@ -88,6 +88,7 @@ class Maker {
  private:
   void step(Op op, int64_t from, const double* p) {
     if (op == Op::Decode) return decode(p);
+    if (op == Op::Pixels) return pixels(p);
     if (from < 0 || from >= static_cast<int64_t>(images_.size())) throw Bad{"a step from an image that is not there"};
     const View source = images_[from];  // a copy: the list grows
     switch (op) {
@@ -141,6 +142,30 @@ class Maker {
                                      bench_.work[0]);
     // Damaged data: Pillow decides what is an error and what only a warning.
     if (status != jpeg::Status::Ok) throw Leave{};
+  }
+
+  // Copied, since other steps may read a few bytes behind an image.
+  void pixels(const double* p) {
+    const int64_t height = side(p[0]), width = side(p[1]), channels = whole(p[2]);
+    if (channels != 1 && channels != 3) throw Bad{"neither one nor three channels"};
+    if (height * width > kMaxBytes / channels || height * width * channels != static_cast<int64_t>(source_.size))
+      throw Bad{"bytes that are not the image's"};
+    const bool planar = p[3] != 0;
+    const int64_t x0 = whole(p[4]), y0 = whole(p[5]), x1 = whole(p[6]), y1 = whole(p[7]);
+    if (x0 < 0 || y0 < 0 || x0 >= x1 || y0 >= y1 || x1 > width || y1 > height)
+      throw Bad{"a window that leaves the image"};
+    const View v = fresh(y1 - y0, x1 - x0, channels);
+    for (int64_t y = y0; y < y1; ++y) {
+      uint8_t* to = v.data + (y - y0) * v.stride[0];
+      if (!planar || channels == 1) {
+        std::memcpy(to, source_.data + (y * width + x0) * channels, static_cast<size_t>((x1 - x0) * channels));
+        continue;
+      }
+      for (int64_t c = 0; c < channels; ++c) {
+        const uint8_t* from = source_.data + (c * height + y) * width;
+        for (int64_t x = x0; x < x1; ++x) to[(x - x0) * channels + c] = from[x];
+      }
+    }
   }
 
   void crop(View v, const double* p) {

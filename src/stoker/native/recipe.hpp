@@ -24,6 +24,7 @@ namespace stoker::recipe {
 // The order is part of the Python side's contract (frontends/torchvision/recipe.py).
 #define STOKER_RECIPE_OPS(X)                                                                               \
   X(Decode, 5)     /* channels, window x0 y0 x1 y1; from = -1: the recipe's file */                         \
+  X(Pixels, 8)     /* height width channels of the recipe's bytes, 1 if [C,H,W]; window x0 y0 x1 y1; from = -1 */ \
   X(Crop, 4)       /* x0 y0 x1 y1, inside of the image */                                                   \
   X(Resize, 8)     /* height width, box y0 y1 x0 x1, filter, 1 if always horizontal first */                 \
   X(Transpose, 1)  /* Pillow's Transpose: 0 left-right, 1 top-bottom, 2 90, 3 180, 4 270, 5, 6 */           \

@@ -21,7 +21,7 @@ NAMES = [
     "images made natively, lazy to the end",
     "tensors made early, by an operation that is not recorded",
     "samples run again on Pillow after a damaged file",
-    "files that Pillow decodes (another kind of JPEG, damaged, truncated)",
+    "files that Pillow decodes (another format or kind of JPEG, damaged, truncated)",
 ]
 _STEPS = (
     "Image.convert to another mode",
@@ -32,8 +32,12 @@ _STEPS = (
     "Image.crop outside",
     "an operation on pixels (np.array(image), a filter, drawing, ...)",
     "another operation of torch",
+    "a step on a file's image before it is converted to L or RGB (palette, transparency, 16 bits, ...)",
+    "a decoded image of fewer than 4096 pixels, which Pillow transforms sooner than it is recorded",
 )
-CONVERT, RESIZE, TRANSFORM, BICUBIC, POINT, CROP, PIXELS, TORCH = range(len(NAMES), len(NAMES) + len(_STEPS))
+CONVERT, RESIZE, TRANSFORM, BICUBIC, POINT, CROP, PIXELS, TORCH, MODE, SMALL = range(
+    len(NAMES), len(NAMES) + len(_STEPS)
+)
 NAMES += _STEPS
 
 _own: npt.NDArray[np.int64] = np.zeros(len(NAMES), np.int64)

@@ -7,11 +7,10 @@ drawing on it) finds them: they are made, and from then on the image is like any
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from PIL import Image, ImageFile, JpegImagePlugin
+from PIL import Image, ImageFile
 from PIL.JpegImagePlugin import JpegImageFile
 
 from ...native import _native
@@ -21,8 +20,10 @@ from .replay import replay
 
 _FILTER_NUMBERS = {0: 0, 1: 3, 2: 1, 3: 2, 4: 6, 5: 7}  # Pillow's Resampling → native/resample.hpp
 _MODES = {1: "L", 3: "RGB"}
+CHANNELS = {"L": 1, "RGB": 3}
 _LINEAR = {Image.Resampling.NEAREST: 0, Image.Resampling.BILINEAR: 1}
 _MATRIX = 6
+_FEW_PIXELS = 64 * 64
 
 
 class _PixelsLater:
@@ -45,6 +46,7 @@ class _Recording(Image.Image):
     """The methods that record. ``_node`` is what the image is; None once its pixels are there."""
 
     _node: Node | None = None
+    _touched = False  # somebody has had the pixels, and may change them at any time
 
     # ---- pixels, when they are asked for ----
 
@@ -52,10 +54,10 @@ class _Recording(Image.Image):
     def im(self) -> Any:
         """Pillow's own image: made now."""
         if self._im is None and self._node is not None:
-            node = self._node
             counts.add(counts.PIXELS)
-            self._im = pixels(node)
-            self._node = None  # whoever has the pixels may change them
+            self._im = pixels(self._node)
+        self._node = None
+        self._touched = True
         return super().im
 
     @im.setter
@@ -74,6 +76,10 @@ class _Recording(Image.Image):
 
     def _recorded(self) -> Node | None:
         return self._node
+
+    def _new(self, im: Any) -> Image.Image:
+        """What Pillow makes out of this one by a step that is not recorded; what follows is."""
+        return decoded(super()._new(im))
 
     def _record(self, node: Node) -> LazyImage:
         image = LazyImage()
@@ -167,7 +173,7 @@ class _Recording(Image.Image):
         if node is None or not affine or resample not in _LINEAR or min(size) < 1:
             if node is not None:
                 counts.add(counts.TRANSFORM if not affine else counts.BICUBIC)
-            return super().transform(size, method, data, resample, fill, fillcolor)
+            return decoded(super().transform(size, method, data, resample, fill, fillcolor))
         color = color_of(self.mode, fillcolor)
         width, height = (int(n) for n in size)
         matrix = tuple(float(x) for x in data[:_MATRIX])
@@ -208,6 +214,40 @@ def color_of(mode: str, color: Any) -> tuple[int, int, int]:
 
 class LazyImage(_Recording):
     """An image that was made out of another one by recorded steps."""
+
+
+class DecodedImage(LazyImage):
+    """Pixels that Pillow has made, from which on steps are recorded."""
+
+    def load(self) -> Any:
+        """Access to pixels; copies none."""
+        return super().load() if self._touched or self._im is None else _PixelsLater(self)
+
+    def _recorded(self) -> Node | None:
+        if self._node is None and self._im is not None and not self._touched:
+            self._node = leaf(self._im)
+        return self._node
+
+
+def decoded(image: Image.Image) -> Image.Image:
+    """An image that Pillow has just made and nobody else has: what follows is recorded, if it is L or RGB."""
+    if type(image) is Image.Image and image.mode in CHANNELS:
+        if is_small(image.size):
+            counts.add(counts.SMALL)
+        else:
+            image.__class__ = DecodedImage
+    return image
+
+
+def is_small(size: tuple[int, int]) -> bool:
+    """Whether Pillow has done what there is to do with decoded pixels before it has been written down."""
+    return size[0] * size[1] < _FEW_PIXELS
+
+
+def leaf(core: Any) -> Node:
+    """What pixels are now; Pillow's ``core`` may be changed afterwards."""
+    data = np.frombuffer(Image.Image()._new(core).tobytes(), np.uint8)
+    return Node.pixels(data, core.size, CHANNELS[core.mode])
 
 
 class LazyJpeg(_Recording, JpegImageFile):
@@ -254,15 +294,6 @@ def _is_native(data: bytes, image: JpegImageFile) -> bool:
 _MARKER_ROOM = 64  # some writers pad a file after its end marker
 
 
-def open_jpeg(file: Any, filename: str | bytes | None = None) -> ImageFile.ImageFile:
-    """Pillow's factory for JPEG files, lazily. Files with several pictures are Pillow's."""
-    image = LazyJpeg(file, filename)
-    if "mp" in image.info:
-        file.seek(0)
-        return JpegImagePlugin.jpeg_factory(file, filename)
-    return image
-
-
 def pixels(node: Node) -> Any:
     """The core image of a node, made on this thread.
 
@@ -303,6 +334,3 @@ def _horizontal_first() -> int:
         theirs = np.asarray(Image.fromarray(tall).resize((12, 20), Image.Resampling.BILINEAR))
         _order_known.append(int(np.array_equal(ours, theirs)))
     return _order_known[0]
-
-
-Factory = Callable[..., ImageFile.ImageFile]

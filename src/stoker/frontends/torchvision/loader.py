@@ -19,9 +19,9 @@ from torch._utils import ExceptionWrapper
 from torch.utils.data import _utils
 from torch.utils.data.dataloader import DataLoader
 
-from . import counts, recipe, retry, segment
+from . import counts, retry, segment
 from .maker import Maker, Relay
-from .tensor import LazyRow, LazyTensor, join, real
+from .tensor import LazyRow, LazyTensor, join, real, shrink
 
 _MOST_AGAIN = 64  # damaged files in one batch, after which something else is wrong
 
@@ -36,10 +36,10 @@ def fetch(original: Callable[[Any, Any], Any], fetcher: Any, index: Any) -> Any:
     try:
         for _ in range(_MOST_AGAIN):
             try:
-                return original(fetcher, index)
+                return _to_travel(original(fetcher, index))
             except retry.Damaged:
                 retry.go_back(origin)
-        return original(fetcher, index)
+        return _to_travel(original(fetcher, index))
     finally:
         segment.end()
         retry.end()
@@ -49,9 +49,16 @@ def fetch_stream(original: Callable[[Any, Any], Any], fetcher: Any, index: Any) 
     """Fetch a batch of a stream, which cannot be fetched again."""
     segment.begin()
     try:
-        return original(fetcher, index)
+        return _to_travel(original(fetcher, index))
     finally:
         segment.end()
+
+
+def _to_travel(data: Any) -> Any:
+    """In a worker: a batch as it is sent."""
+    if torch.utils.data.get_worker_info() is not None:
+        shrink(find(data))
+    return data
 
 
 def collate(original: Callable[..., Any], batch: Any, *, collate_fn_map: Any = None) -> Any:
@@ -207,7 +214,8 @@ def delivered(data: Any, maker: Maker, iterator: Any) -> Any:
 
 def _again(data: Any, iterator: Any) -> Any:
     """Fetch a batch anew, in this process, from the random state of its start."""
-    origin = next(row.node.source.origin for lazy in find(data) for row in lazy._rows if row.node.op != recipe.RAW)
+    origins = (row.node.source.origin for lazy in find(data) for row in lazy._rows)
+    origin = next((o for o in origins if o is not None), None)
     if origin is None or iterator._dataset_kind != 0:
         raise  # what the caller is handling: a stream cannot be read again
     counts.add(counts.RETRIED)

@@ -8,11 +8,13 @@ batches with pixels exist. What waits is compressed files.
 
 from __future__ import annotations
 
+import os
 import queue
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from multiprocessing import connection
 from typing import Any
 
 import torch
@@ -201,7 +203,8 @@ class Relay:
         self._ready: queue.Queue[tuple[Any, BaseException | None]] = queue.Queue()
         self._stop = threading.Event()
         self._maker = maker
-        arguments = (source, maker, find, self._ready, self._stop)
+        self._bell = os.pipe()  # rung to end the thread at once, rather than when it next looks
+        arguments = (source, maker, find, self._ready, self._stop, self._bell[0])
         self._thread = threading.Thread(target=_relay, args=arguments, name="stoker-relay", daemon=True)
         self._thread.start()
 
@@ -216,18 +219,28 @@ class Relay:
 
     def close(self) -> None:
         """End the thread."""
+        if self._stop.is_set():
+            return
         self._stop.set()
         self._maker.room.set()
+        os.write(self._bell[1], b"!")
         self._thread.join()
+        for end in self._bell:
+            os.close(end)
 
 
-def _relay(source: Any, maker: Maker, find: Callable[[Any], list[LazyTensor]], ready: Any, stop: Any) -> None:
+def _relay(
+    source: Any, maker: Maker, find: Callable[[Any], list[LazyTensor]], ready: Any, stop: Any, bell: int
+) -> None:
+    reader = getattr(source, "_reader", None)  # a multiprocessing queue's; a thread's queue has none
     while not stop.is_set():
         maker.room.clear()
         if maker.full and not ready.empty():
             maker.room.wait(_LOOK_S)
             continue
         try:
+            if reader is not None and bell in connection.wait([reader, bell]):
+                return
             item = source.get(timeout=_LOOK_S)
             _arrive(maker, item, find)
         except queue.Empty:

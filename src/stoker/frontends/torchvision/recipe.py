@@ -17,6 +17,7 @@ from ...native import _native
 from . import segment
 
 _OPS = {name: number for number, (name, _) in enumerate(_native.recipe.OPS)}
+PIXELS = _OPS["Pixels"]
 DECODE, CROP, RESIZE, TRANSPOSE, AFFINE = (_OPS[n] for n in ("Decode", "Crop", "Resize", "Transpose", "Affine"))
 PAD, MAP, LUMA, SPREAD = (_OPS[n] for n in ("Pad", "Map", "Luma", "Spread"))
 RAW = -1  # no step of native code: the source's bytes are the values themselves, of an image that was not recorded
@@ -45,6 +46,13 @@ class Source:
         if source._place is None:
             source._data = np.frombuffer(data if isinstance(data, bytes) else bytes(data), np.uint8)
         return source
+
+    def place(self) -> None:
+        """Put bytes that are held privately to where another process can read them, if a worker is fetching a batch."""
+        if self._data is not None:
+            self._place = segment.place(self, self._data)
+            if self._place is not None:
+                self._data = None
 
     @property
     def data(self) -> Bytes:
@@ -99,6 +107,19 @@ class Node:
     def decode(cls, source: Source, size: Size, channels: int) -> Node:
         """The whole image of a file."""
         return cls(DECODE, None, (channels, 0, 0, *size), size, channels, source)
+
+    @classmethod
+    def pixels(cls, data: Bytes, size: Size, channels: int, planar: bool = False) -> Node:
+        """An image that is there already: ``(height, width, channels)``, or planar, as bytes."""
+        return cls(PIXELS, None, (channels, 0, 0, *size, planar), size, channels, Source(data))
+
+    @property
+    def root(self) -> Node:
+        """What it begins with: a file, or pixels."""
+        node = self
+        while node.parent is not None:
+            node = node.parent
+        return node
 
     @classmethod
     def raw(cls, data: Bytes, size: Size, channels: int) -> Node:
@@ -202,7 +223,7 @@ class _Recipe:
             node, after = row.node, None
             while node.parent is not None:
                 node, after = node.parent, node
-            wanted = after.params if after is not None and after.op == CROP else node.params[1:]
+            wanted = after.params if after is not None and after.op == CROP else node.params[1:5]
             have = windows.get(id(node), wanted)
             windows[id(node)] = (
                 min(have[0], wanted[0]),
@@ -225,7 +246,11 @@ class _Recipe:
     def _add_node(self, node: Node) -> int:
         parent = node.parent
         if parent is None:
-            return self._step(DECODE, -1, (node.params[0], *self._windows[id(node)]))
+            window = self._windows[id(node)]
+            if node.op == DECODE:
+                return self._step(DECODE, -1, (node.params[0], *window))
+            width, height = node.size
+            return self._step(PIXELS, -1, (height, width, node.channels, node.params[5], *window))
         params = node.params
         if node.op == MAP:
             params = (self._tables.index(params[0]),)

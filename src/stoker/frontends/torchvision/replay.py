@@ -31,6 +31,11 @@ def replay(node: Node) -> Image.Image:
     Raises:
         OSError: the file cannot be decoded.
     """
+    if node.op == recipe.PIXELS:
+        shape = (node.channels, node.size[1], node.size[0])
+        data = node.source.data
+        array = data.reshape(shape).transpose(1, 2, 0) if node.params[5] else data.reshape(*shape[1:], shape[0])
+        return Image.fromarray(np.ascontiguousarray(array if node.channels > 1 else array[..., 0]))
     if node.parent is None:
         image = JpegImageFile(io.BytesIO(node.source.data.tobytes()))
         image.load()

@@ -15,7 +15,7 @@ from torch.utils.data import _utils
 from torch.utils.data.dataloader import DataLoader
 
 from ...contract.errors import UnsupportedError
-from . import backend, counts, functional, image, loader, retry
+from . import backend, counts, files, functional, image, loader, retry
 from .images import lazy_image_class
 from .tensor import IMAGES, LazyTensor
 
@@ -50,9 +50,7 @@ def enable_here() -> None:
     import torchvision.transforms as transforms
     import torchvision.transforms.functional as v1
 
-    opened = Image.OPEN[JpegImagePlugin.JpegImageFile.format]
-    Image.register_open(JpegImagePlugin.JpegImageFile.format, image.open_jpeg, opened[1])
-    _undo.append(lambda: Image.register_open(JpegImagePlugin.JpegImageFile.format, *opened))
+    _take_over_formats()
     for owner, name, function in (
         (v1, "to_tensor", functional.to_tensor),
         (v1, "pil_to_tensor", functional.pil_to_tensor),
@@ -74,6 +72,19 @@ def enable_here() -> None:
         _put(ImageEnhance, name, functional.enhancer(vars(ImageEnhance)[name]))
     _take_over_collation()
     ForkingPickler.register(LazyTensor, loader.reduce_lazy)
+
+
+def _take_over_formats() -> None:
+    """Pillow's registry: images that it opens record."""
+
+    def register(name: str, factory: Callable[..., Any]) -> None:
+        opened = Image.OPEN[name]
+        Image.register_open(name, factory, opened[1])
+        _undo.append(lambda: Image.register_open(name, *opened))
+
+    register(JpegImagePlugin.JpegImageFile.format, files.open_jpeg)
+    for name in files.formats():
+        register(name, functools.partial(files.open_file, Image.OPEN[name][0]))
 
 
 def _take_over_v2() -> None:

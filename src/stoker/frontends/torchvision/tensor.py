@@ -414,5 +414,43 @@ class Making:
         self._memory[row.output][row.first_byte : row.first_byte + data.numel()] = data
 
 
+def shrink(tensors: Sequence[LazyTensor]) -> None:
+    """Before tensors travel: of decoded pixels that are more than what is made of them, the latter is kept.
+
+    A file's bytes are few, and its pixels are made where it arrives. Pixels that Pillow has decoded may be many.
+    """
+    views: dict[int, list[tuple[LazyTensor, int]]] = {}
+    for tensor in tensors:
+        for at, row in enumerate(tensor._rows):
+            if row.node.op != recipe.RAW and row.node.root.op == recipe.PIXELS:
+                views.setdefault(id(row.node.source), []).append((tensor, at))
+    rows: list[Row] = []
+    places: list[tuple[LazyTensor, int]] = []
+    for group in views.values():
+        nodes = [tensor._rows[at].node for tensor, at in group]
+        if sum(_bytes(node) for node in nodes) < nodes[0].source.data.size:
+            rows += [Row(node, None, len(rows) + i, 0) for i, node in enumerate(nodes)]
+            places += group
+        else:
+            nodes[0].source.place()
+    if rows:
+        _make_views(rows, places)
+
+
+def _make_views(rows: list[Row], places: list[tuple[LazyTensor, int]]) -> None:
+    outputs = [np.empty(_bytes(row.node), np.uint8) for row in rows]
+    packed = recipe.pack(rows, outputs, lambda table: table.memory())
+    _native.recipe.make(packed.order)
+    check(packed.order.unmade)
+    for (tensor, at), made, data in zip(places, rows, outputs, strict=True):
+        node = Node.pixels(data, made.node.size, made.node.channels, planar=True)
+        node.source.place()
+        tensor._rows[at] = tensor._rows[at]._replace(node=node)
+
+
+def _bytes(node: Node) -> int:
+    return node.size[0] * node.size[1] * node.channels
+
+
 def _memory(size: int, take: Take | None) -> torch.Tensor:
     return torch.empty(size, dtype=torch.uint8) if take is None else take(size)
