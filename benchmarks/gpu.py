@@ -44,18 +44,25 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=1.5, help="length of a round")
     parser.add_argument("--dali", type=Path, help="folder to import nvidia.dali from, if it is not installed")
     parser.add_argument("--models", nargs="*", default=["resnet18", "resnet50"], help="torchvision models to train")
+    parser.add_argument("--only", nargs="*", choices=("bits", "rates", "times", "first", "augmentation", "training"),
+                        help="only these measurements")  # fmt: skip
     parser.add_argument("--contender", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.contender:
         return serve(json.loads(arguments.contender))
     files = make_files(arguments.data, arguments.work, arguments.files)
     describe(files)
-    check_bits(files)
-    measure_rates(arguments)
-    measure_gpu_time(files)
-    measure_first_batch(files)
-    for name in arguments.models:
-        measure_training(name, files)
+    measurements: dict[str, Callable[[], None]] = {
+        "bits": lambda: check_bits(files),
+        "rates": lambda: measure_rates(arguments),
+        "times": lambda: measure_gpu_time(files),
+        "first": lambda: measure_first_batch(files),
+        "augmentation": measure_augmentation,
+        "training": lambda: measure_trainings(arguments.models, files),
+    }
+    for name, measure in measurements.items():
+        if not arguments.only or name in arguments.only:
+            measure()
     return 0
 
 
@@ -323,6 +330,53 @@ def measure_first_batch(files: list[str]) -> None:
     pipeline.close()
 
 
+def measure_augmentation(seconds: float = 1.0) -> None:
+    """Augmentation of one tensor of images that is on the GPU already, as a pipeline, and as kernels alone."""
+    import torch
+
+    from stoker import fn, pipeline_def, types
+
+    images = torch.randint(0, 256, (BATCH, 375, 500, 3), dtype=torch.uint8, device="cuda")
+
+    @pipeline_def(
+        batch_size=BATCH, num_threads=len(os.sched_getaffinity(0)), device_id=0, seed=7, prefetch_queue_depth=4
+    )
+    def define() -> Any:
+        x = fn.external_source(source=lambda i: images, device="gpu", no_copy=True, layout="HWC")
+        x = fn.random_resized_crop(x, size=(224, 224))
+        x = fn.rotate(x, angle=fn.random.uniform(range=(-30.0, 30.0)), keep_size=True, fill_value=0)
+        x = fn.color_twist(
+            x, brightness=fn.random.uniform(range=(0.6, 1.4)), contrast=fn.random.uniform(range=(0.6, 1.4)),
+            saturation=fn.random.uniform(range=(0.6, 1.4)), hue=fn.random.uniform(range=(-20.0, 20.0)),
+        )  # fmt: skip
+        return fn.crop_mirror_normalize(
+            x, mirror=fn.random.coin_flip(), mean=MEAN, std=STD, dtype=types.FLOAT16, output_layout="CHW"
+        )
+
+    pipeline, total = define(), torch.zeros((), dtype=torch.float64, device="cuda")
+    rates = []
+    for _ in range(ROUNDS):
+        for _ in range(16):
+            consume(pipeline.run(), total)
+        torch.cuda.synchronize()
+        rows, start = 0, time.perf_counter()
+        while time.perf_counter() - start < seconds / ROUNDS:
+            consume(pipeline.run(), total)
+            rows += BATCH
+        torch.cuda.synchronize()
+        rates.append(rows / (time.perf_counter() - start))
+    print(f"\naugmentation of a tensor on the GPU: {statistics.median(rates):,.0f} images/s "
+          f"({min(rates):,.0f} .. {max(rates):,.0f})")  # fmt: skip
+    print(f"  {pipeline.report()}", flush=True)
+    pipeline.close()
+
+
+def measure_trainings(names: Iterable[str], files: list[str]) -> None:
+    """Every model."""
+    for name in names:
+        measure_training(name, files)
+
+
 def measure_training(name: str, files: list[str]) -> None:
     """Images per second of training on synthetic input and on the pipeline's, by turns."""
     import torch
@@ -343,7 +397,7 @@ def measure_training(name: str, files: list[str]) -> None:
         print(f"  {label:<32} {fed:>9,.0f}   {100 * fed / synthetic:.1f} %", flush=True)
 
 
-def _train(name: str, batches: Iterable[tuple[Any, Any]], warm: int = 150, steps: int = 100) -> float:
+def _train(name: str, batches: Iterable[tuple[Any, Any]], warm: int = 100, steps: int = 80) -> float:
     import torch
     import torchvision
 
@@ -376,7 +430,7 @@ def _loaded(files: list[str], threads: int, load: float | str) -> Iterator[tuple
                     yield images, labels.cuda(non_blocking=True)
         finally:
             if load == "auto":
-                print(f"  {pipeline.report()}", flush=True)
+                print(f"  {threads} threads: {pipeline.report().decoding}", flush=True)
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ class Machine:
     consumer: float = 100 * US  # training alone
     held_up: float = 1.5  # training waits this much longer than the GPU works for the pipeline
     crowded: float = 0.0  # part by which training is slowed down by threads that are all busy
+    cold: float = 0.0  # part by which the first windows are slower
     noise: float = 0.003
 
     def times(self, share: float) -> tuple[float, float]:
@@ -52,12 +53,15 @@ class Machine:
         return min(self.row_s(s) for s in np.linspace(0, 1, 501))
 
 
-def settle(machine: Machine, split: Split, windows: int = 120, seed: int = 0) -> list[float]:
+def settle(machine: Machine, split: Split, windows: int = 200, seed: int = 0) -> list[float]:
+    """The shares of all windows."""
     rng = np.random.default_rng(seed)
     shares = []
-    for _ in range(windows):
-        split.observe(machine.window(split.cpu_share, rng))
+    for n in range(windows):
+        window = machine.window(split.cpu_share, rng)
+        slow = 1 + machine.cold * 0.7**n
         shares.append(split.cpu_share)
+        split.observe(replace(window, seconds=window.seconds * slow, waited=window.waited / slow))
     return shares
 
 
@@ -69,6 +73,7 @@ MACHINES = {
     "two cores": Machine(threads=2, other=44 * US),
     "two cores, slow training": Machine(threads=2, other=44 * US, consumer=700 * US),
     "crowded": Machine(crowded=0.08, held_up=0.4),
+    "launches that wait for a core": Machine(crowded=1.0, held_up=0.4, cold=1.5),
     "no consumer": Machine(consumer=0.0),
     "no consumer, many cores": Machine(consumer=0.0, threads=64),
     "a slow GPU": Machine(gpu=60 * US, rest=20 * US),
@@ -82,57 +87,55 @@ MACHINES = {
 def test_it_comes_close_to_the_best_share_and_stays_there(name: str, seed: int) -> None:
     machine = MACHINES[name]
     split = Split(machine.threads, None)
-    shares = settle(machine, split, 120, seed)
-    late = [machine.row_s(s) for s in shares[60:]]
-    assert np.mean(late) <= 1.035 * machine.best(), (shares[::10], machine.best() / US)
-    moves = sum(abs(a - b) > 0.02 for a, b in pairwise(shares[60:]))
-    assert moves <= 8, shares[60:]
+    shares = settle(machine, split, 300, seed)
+    late = np.mean([machine.row_s(s) for s in shares[100:]])  # with what trials cost
+    plain = machine.row_s(0.0)
+    assert late <= max(1.015 * machine.best(), 0.4 * machine.best() + 0.6 * plain) + 0.01 * plain, (shares, split.why)
+    assert late <= 1.01 * plain, "never much worse than without the CPU"
+    moves = sum(abs(a - b) > 0.02 for a, b in pairwise(shares[200:]))
+    assert moves <= 30, shares[200:]
 
 
-def test_rows_go_to_the_cpu_while_batches_stay_ready() -> None:
+def test_rows_go_to_the_cpu_where_that_leaves_the_gpu_to_the_training() -> None:
     split = Split(14, None)
-    settle(MACHINES["ShuffleNet"], split)
-    assert split.cpu_share > 0.9
-    assert "the consumer is the limit" in split.why
+    shares = settle(MACHINES["ShuffleNet"], split)
+    assert np.mean(shares[100:]) > 0.6
+    assert "on the CPU instead of" in split.why
 
 
-def test_a_consumer_that_the_cpu_holds_up_gets_its_cores_back() -> None:
-    machine = Machine(crowded=0.3, held_up=0.1)
-    split = Split(14, None)
-    shares = settle(machine, split)
-    assert np.mean(shares[60:]) < 0.3, shares
+def test_a_consumer_that_the_cpu_holds_up_keeps_its_cores() -> None:
+    shares = settle(MACHINES["launches that wait for a core"], Split(14, None), 400)
+    assert np.mean(np.array(shares[100:]) > 0.02) < 0.05, shares
 
 
 def test_it_follows_a_training_that_changes() -> None:
-    training, validation = MACHINES["ShuffleNet"], replace(MACHINES["ShuffleNet"], consumer=3 * US)
+    training, validation = MACHINES["a slow GPU"], replace(MACHINES["a slow GPU"], consumer=30 * US)
     split, rng = Split(14, None), np.random.default_rng(0)
     for machine in (training, validation, training, validation):
-        for _ in range(60):
+        rates = []
+        for _ in range(400):
+            rates.append(machine.row_s(split.cpu_share))
             split.observe(machine.window(split.cpu_share, rng))
-        assert machine.row_s(split.cpu_share) <= 1.05 * machine.best()
+        assert np.mean(rates[200:]) <= 1.1 * machine.best()
 
 
-def test_random_machines_do_not_oscillate() -> None:
+def test_random_machines_are_not_made_slower() -> None:
     rng = np.random.default_rng(1)
     for seed in range(200):
         machine = Machine(
             threads=float(rng.choice([1, 2, 4, 14, 30])), other=float(rng.uniform(10, 200)) * US,
             cpu=float(rng.uniform(100, 3000)) * US, gpu=float(rng.uniform(2, 60)) * US,
             rest=float(rng.uniform(1, 20)) * US, consumer=float(rng.choice([0, 5, 50, 500])) * US,
-            held_up=float(rng.uniform(0, 2)), crowded=float(rng.uniform(0, 0.1)), noise=0.01,
+            held_up=float(rng.uniform(0, 2)), crowded=float(rng.uniform(0, 0.5)), noise=float(rng.uniform(0, 0.01)),
         )  # fmt: skip
-        split = Split(machine.threads, None)
-        shares = settle(machine, split, 200, seed)
-        moves = sum(abs(a - b) > 0.02 for a, b in pairwise(shares[100:]))
-        assert moves <= 16, (machine, shares[100:])
-        assert machine.row_s(shares[-1]) <= 1.3 * machine.best(), (machine, shares[-1])
+        shares = settle(machine, Split(machine.threads, None), 300, seed)
+        late = np.mean([machine.row_s(s) for s in shares[100:]])
+        assert late <= 1.012 * machine.row_s(0.0), (machine, shares)
 
 
 def test_a_fixed_load_is_kept() -> None:
     split = Split(14, 0.75)
-    settle(MACHINES["ShuffleNet"], split, 20)
-    assert split.cpu_share == 0.25
-    assert not split.moves
+    assert set(settle(MACHINES["ShuffleNet"], split, 20)) == {0.25}
 
 
 def test_the_gpus_time_is_bounded() -> None:

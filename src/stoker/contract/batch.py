@@ -98,6 +98,15 @@ class Batch:
             )
         return self._one()  # type: ignore[no-any-return]
 
+    @property
+    def whole(self) -> Any:
+        """All rows as one array where they are: of NumPy, or one that DLPack and CUDA's array interface read.
+
+        Raises:
+            ArgumentError: their shapes differ.
+        """
+        return self._one()
+
     def _one(self) -> Any:
         if self._dense is None:
             shapes = sorted({tuple(r.shape) for r in self})

@@ -10,6 +10,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from .types import DType
+
 
 @dataclass(frozen=True)
 class SampleInfo:
@@ -27,6 +29,32 @@ class BatchInfo:
 
     iteration: int
     epoch_idx: int
+
+
+@dataclass(frozen=True, slots=True)
+class OnGpu:
+    """An array in a GPU's memory, as a run reads it.
+
+    Attributes:
+        address: of the first element.
+        shape, strides: per axis, elements and bytes.
+        owner: keeps the memory.
+        stream: work that reads it waits for this stream's; None: what makes it is done.
+    """
+
+    address: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: DType
+    owner: Any
+    stream: int | None
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    def __len__(self) -> int:
+        return self.shape[0]
 
 
 class Workers(Protocol):

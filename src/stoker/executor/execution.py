@@ -128,6 +128,8 @@ class Execution:
         needed = graph.needed()
         opened = {n.id: _open(n) for n in graph.nodes if n.id in needed and n.operator.kind == "source"}
         self._feeders = {k: v for k, v in opened.items() if hasattr(v, "pull")}
+        for feeder in self._feeders.values():
+            feeder.device = settings.gpu.device if settings.gpu else None
         self._workers = self._open_workers()
         self.sources: dict[int, OpenSource] = {k: v for k, v in opened.items() if isinstance(v, OpenSource)}
         self.schedule = Schedule(self.sources, tuple(self.sources), settings.seed)

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from ..contract.errors import DataError, DeviceError, StateError, message
 from ..contract.expr import is_static
-from ..contract.feed import to_array
+from ..contract.feed import OnGpu, to_array
 from ..contract.lowering import show_number
 from ..contract.operator import RowContext, Spec
 from ..contract.random import Stream
@@ -208,9 +208,20 @@ class Run:
             flight.kept.append(data)
             if isinstance(data, np.ndarray):
                 job.feed_rows(value, data)
-            else:
-                for r, row in enumerate(data):
+                continue
+            for r, row in ((-1, data),) if isinstance(data, OnGpu) else enumerate(data):
+                if isinstance(row, OnGpu):
+                    self._require_on_gpu(key[0], value)
+                    job.feed_at(value, r, row.address, row.shape, row.strides, int(row.dtype), row.stream)
+                else:
                     job.feed(value, r, row)
+
+    def _require_on_gpu(self, number: int, value: int) -> None:
+        if value not in self.plan.fed_on_gpu:
+            node = self.graph.nodes[number]
+            text = "its data are in a GPU's memory, and something that runs on the CPU reads them"
+            hint = 'Set `device="gpu"` for it and for what reads it, or give it data in host memory'
+            raise DataError(message(node.operator.name, text, source=node.source, hint=hint))
 
     def collect(self, flight: InFlight, failed: list[Failure] | None = None) -> list[Any]:
         """Wait for a batch; its outputs: supplied owners, arrays (dense), or lists of arrays (ragged).

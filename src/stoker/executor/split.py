@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """How rows that both the CPU and the GPU can decode are shared out between them, by what is measured.
 
-Both give the same bits, so the split is a matter of speed alone. Two cases:
+Both give the same bits, so the split is a matter of speed alone: of the rate at which batches are delivered. Two cases:
 
-- The consumer is the limit: batches are ready when it asks for them. Then rows go to the CPU for as long as batches
-  stay ready and the consumer does not slow down, so that the GPU is left to it.
-- The pipeline is the limit: the consumer waits. Then rows are shared so that CPU and GPU finish a batch together.
+- The consumer is the limit: batches are ready when it asks for them. Then rows on the CPU leave the GPU to it, but take
+  host time that its launches may need. Nothing but a trial tells which is worth more.
+- The pipeline is the limit: the consumer waits. Then rows are shared so that CPU and GPU finish a batch together, which
+  the times per row on both sides tell.
 
-It moves by windows of batches, half of the way that a model of both sides asks for, and looks at what came of it: a
-move after which the consumer waits, or the rate falls, is taken back, and not tried again for a while that grows each
-time. Between the two cases lies a band in which nothing is moved.
+Every move is a trial: windows of batches with the old and the new share by turns, twice each. The new one stays if it
+was faster both times. What failed is tried again after a while that doubles each time, so that trials cost little.
 """
 
 from __future__ import annotations
@@ -28,11 +28,12 @@ _READY = 0.02  # a consumer that waits for a smaller part of the time is the lim
 _WAITS = 0.05  # and one that waits for a larger part is not
 _IDLE, _BUSY = 0.85, 0.93  # parts of the threads' time: below, the GPU is what limits; above, the CPU
 _SPARE = 0.8  # of the threads' time may be used while the consumer is the limit
-_WORSE = 0.015  # a change of the rate that counts
+_GAIN = 0.004  # by which a larger share of the CPU must be faster
+_LOSS = 0.05  # after which a trial ends at once
 _STEP = 0.02  # smaller moves are not made
 _NEAR = 0.1  # so far, it goes the whole way
-_MEMORY = 64  # windows that the best rate is remembered for
-_PATIENCE, _MOST_PATIENCE = 8, 256  # windows
+_PATIENCE, _MOST_PATIENCE = 4, 512  # windows between trials
+_MEMORY = 64  # windows
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,31 @@ class Window:
         return self.seconds / max(1, self.rows)
 
 
+@dataclass
+class _Trial:
+    """A share beside the one in use: seconds per row of both, by turns."""
+
+    old: float
+    new: float
+    with_old: list[float]
+    with_new: list[float]
+
+    def verdict(self) -> bool | None:
+        """Whether the new share is better; None: more windows are needed."""
+        rise = sum(self.with_new) / len(self.with_new) - sum(self.with_old) / len(self.with_old)
+        if rise > _LOSS * self.with_old[0]:
+            return False
+        if len(self.with_new) < 2:
+            return None
+        if self.new < self.old:  # less work of the CPU's for the same rate
+            return rise < _GAIN / 2 * self.with_old[0]
+        return max(self.with_new) < (1 - _GAIN) * min(self.with_old)
+
+    def __str__(self) -> str:
+        change = len(self.with_new) * sum(self.with_old) / (len(self.with_old) * sum(self.with_new)) - 1
+        return f"with {self.new:.0%} on the CPU instead of {self.old:.0%} the rate changed by {change:+.1%}"
+
+
 class Split:
     """The CPU's part of the rows, and why it is that.
 
@@ -75,7 +101,6 @@ class Split:
     Attributes:
         cpu_share: 0 to 1.
         why: in words.
-        moves: how often it was changed.
     """
 
     def __init__(self, threads: float, load: float | None, utilization: float = 1.0) -> None:
@@ -84,84 +109,64 @@ class Split:
         self.fixed = load is not None
         self.cpu_share = _FIRST if load is None else 1.0 - load
         self.why = "fixed by `gpu_decoder_load`" if self.fixed else "nothing is measured yet"
-        self.moves = 0
-        self._before: tuple[float, float, bool] | None = None  # share, seconds per row, consumer: before the last move
-        self._best = (0.0, 0.0, 0)  # with the consumer as the limit: share, seconds per row, windows ago
+        self._trial: _Trial | None = None
         self._patience = _PATIENCE
-        self._rest = 0  # windows until a move that was taken back may be tried again
-        self._raised = True  # it was one upwards
-        self._gpu_row_s = (0.0, _MEMORY)  # the GPU's time per row if it decoded all, windows ago
+        self._rest = 0  # windows until the next trial
+        self._down = False  # the last trial of more on the CPU failed: less is tried next
         self._cpu_s = 0.0
+        self._gpu_row_s = (0.0, _MEMORY)  # the GPU's time per row if it decoded all, windows ago
 
     def observe(self, window: Window) -> bool:
         """Learn from a window that ran with :attr:`cpu_share` all along; whether the share was changed."""
         if self.fixed:
             return False
+        before, known = self.cpu_share, self._cpu_s > 0
         self._cpu_s = window.cpu_s or self._cpu_s
-        self._rest = max(0, self._rest - 1)
-        consumer = window.waited <= _READY
-        target, why = self._judged(window, consumer) or self._crept(window, consumer) or self._wanted(window, consumer)
+        if not known:
+            self.cpu_share = 0.0 if self._cpu_s else self.cpu_share
+        elif self._trial is not None:
+            self._go_on(self._trial, window)
+        elif self._rest:
+            self._rest -= 1
+        else:
+            self._begin(window)
         floor = self._floor(window)
-        if target < floor:
-            target, why = floor, f"the pipeline may take {self._utilization:.0%} of the GPU (`gpu_utilization`)"
-        return self._move(target, why, window, consumer)
+        if self.cpu_share < floor - _STEP / 2:
+            self.cpu_share, self._trial = floor, None
+            self.why = f"the pipeline may take {self._utilization:.0%} of the GPU (`gpu_utilization`)"
+        return self.cpu_share != before
 
-    def _move(self, target: float, why: str, window: Window, consumer: bool) -> bool:
-        target = min(1.0, max(0.0, target))
-        self.why = why
-        end = target in (0.0, 1.0) and target != self.cpu_share
-        if abs(target - self.cpu_share) < _STEP and not end:
-            return False
-        self._before = (self.cpu_share, window.row_s, consumer)
-        self.cpu_share = target
-        self.moves += 1
-        return True
-
-    def _judged(self, window: Window, consumer: bool) -> tuple[float, str] | None:
-        """The share before the last move, if that made things worse."""
-        if self._before is None:
-            return None
-        (share, row_s, was_consumer), self._before = self._before, None
-        spoiled = was_consumer and window.waited > _WAITS and self.cpu_share > share
-        # Where the consumer's own speed has changed (another phase of the training), nothing is learnt from it.
-        slower = was_consumer == consumer and row_s * (1 + _WORSE) < window.row_s < 2 * row_s
-        if not (spoiled or slower):
-            return None
-        self._wait(raised=self.cpu_share > share)
-        return share, "a move was taken back, since the rate fell" if slower else "batches came late"
-
-    def _wait(self, *, raised: bool) -> None:
-        self._raised = raised
-        self._rest, self._patience = self._patience, min(_MOST_PATIENCE, 2 * self._patience)
-
-    def _crept(self, window: Window, consumer: bool) -> tuple[float, str] | None:
-        """The share that the consumer was fastest with, if several moves, each too small to tell, slowed it down."""
-        share, row_s, age = self._best
-        known = consumer and age < _MEMORY and row_s < window.row_s < 2 * row_s
-        if not known or self.cpu_share <= share:
-            self._best = (self.cpu_share, window.row_s, 0) if consumer else (0.0, 0.0, _MEMORY)
-            return None
-        self._best = (share, row_s, age + 1)
-        if window.row_s < row_s * (1 + _WORSE):
-            return None
-        self._wait(raised=True)
-        return share, "moves were taken back, since the rate fell"
-
-    def _wanted(self, window: Window, consumer: bool) -> tuple[float, str]:
+    def _begin(self, window: Window) -> None:
         share = self.cpu_share
-        if consumer:
-            why = "the consumer is the limit: the CPU takes rows while batches stay ready"
-            if (self._rest and self._raised) or window.ready < 0.75 or not self._cpu_s:
-                return share, why
-            most = self._most(window)
-            return (self._towards(most) if most > share else share), why
-        if window.waited < _WAITS:
-            return share, "batches are just in time"
-        even = self._balanced(window)
-        why = "the pipeline is the limit: CPU and GPU finish a batch together"
-        if self._rest:
-            even = min(share, even) if self._raised else max(share, even)
-        return even, why
+        target = min(1.0, max(self._floor(window), self._wanted(window)))
+        if abs(target - share) >= _STEP or (target in (0.0, 1.0) and target != share):
+            self._trial = _Trial(share, target, [window.row_s], [])
+            self.cpu_share = target
+
+    def _go_on(self, trial: _Trial, window: Window) -> None:
+        new = self.cpu_share == trial.new
+        (trial.with_new if new else trial.with_old).append(window.row_s)
+        better = trial.verdict() if new else None
+        if better is None:
+            self.cpu_share = trial.old if new else trial.new
+            return
+        self._trial, self.why = None, str(trial)
+        self.cpu_share = trial.new if better else trial.old
+        if better:
+            self._patience = max(_PATIENCE, self._patience // 2)
+        else:
+            self._rest, self._patience = self._patience, min(_MOST_PATIENCE, 2 * self._patience)
+            self._down = not self._down
+
+    def _wanted(self, window: Window) -> float:
+        """The share that seems worth a trial."""
+        share = self.cpu_share
+        if window.waited > _WAITS:
+            return self._balanced(window)
+        most = self._most(window) if window.waited <= _READY and window.ready >= 0.75 else share
+        if share and (self._down or most <= share + _STEP):
+            return 0.0 if share < _NEAR else share / 2
+        return share + (most - share) / 2 if most - share > _NEAR else most
 
     def _most(self, window: Window) -> float:
         """The largest share that leaves the threads time to spare at the consumer's rate."""
@@ -180,22 +185,19 @@ class Split:
         if used <= _BUSY:  # not the CPU, so the GPU is the limit: its time per row is what a row takes now
             gpu_row_s, age = window.row_s / (1 - share * decoding), 0
         self._gpu_row_s = gpu_row_s, age + 1
-        if (used > _IDLE and age == 0) or not self._cpu_s:
+        if used > _IDLE and age == 0:
             return share
         if age >= _MEMORY:
             return share - max(_STEP, share / 4)
         even = gpu_row_s - self._others(window) / self._threads
-        return self._towards(even / (self._cpu_s / self._threads + gpu_row_s * decoding))
-
-    def _towards(self, target: float) -> float:
-        way = min(1.0, max(0.0, target)) - self.cpu_share
-        return self.cpu_share + (way if abs(way) < _NEAR else max(-0.25, min(0.25, way / 2)))
+        even = min(1.0, max(0.0, even / (self._cpu_s / self._threads + gpu_row_s * decoding)))
+        return even if abs(even - share) < _NEAR else (share + even) / 2
 
     def _floor(self, window: Window) -> float:
         """The smallest share with which the GPU is not used more than allowed."""
         if self._utilization >= 1.0 or not window.gpu_s:
             return 0.0
-        return 1.0 - max(0.0, self._utilization * window.row_s - window.gpu_rest_s) / window.gpu_s
+        return min(1.0, 1.0 - max(0.0, self._utilization * window.row_s - window.gpu_rest_s) / window.gpu_s)
 
 
 class Decoder(Protocol):

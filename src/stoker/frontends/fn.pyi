@@ -432,6 +432,12 @@ def external_source(
     ends an epoch by raising StopIteration. A batch may have fewer rows than the pipeline's ``batch_size``, but not
     none.
 
+    With ``device="gpu"``, arrays may be in the memory of the pipeline's GPU: torch's, CuPy's, JAX's and all others that
+    speak DLPack or CUDA's array interface, as a list or as one array. The run's work waits for the stream that makes
+    them, and reads them in place, with any strides. By default they are copied first, by their own framework and on
+    its current stream; with ``no_copy=True`` they are not, and must not be written before their batch is delivered.
+    Arrays in host memory are sent.
+
     Types that are not declared are found with the first batch; they must not change after it. A sequence, and a
     callback that is told where it is, can be resumed from a state; other sources say that they cannot.
 
@@ -495,6 +501,12 @@ def external_source(
     ``batch_info=True``), or with ``batch=False`` a ``types.SampleInfo``; parameters with defaults are left alone. It
     ends an epoch by raising StopIteration. A batch may have fewer rows than the pipeline's ``batch_size``, but not
     none.
+
+    With ``device="gpu"``, arrays may be in the memory of the pipeline's GPU: torch's, CuPy's, JAX's and all others that
+    speak DLPack or CUDA's array interface, as a list or as one array. The run's work waits for the stream that makes
+    them, and reads them in place, with any strides. By default they are copied first, by their own framework and on
+    its current stream; with ``no_copy=True`` they are not, and must not be written before their batch is delivered.
+    Arrays in host memory are sent.
 
     Types that are not declared are found with the first batch; they must not change after it. A sequence, and a
     callback that is told where it is, can be resumed from a state; other sources say that they cannot.

@@ -50,9 +50,9 @@ class Pipeline:
         gpu_memory_limit: the most bytes of the GPU's memory to take; by default what is there. Outputs in memory of the
             consumer's framework do not count.
         gpu_decoder_load: the part of the images that the GPU decodes where the CPU can do it as well, 0 to 1, or
-            "auto": by measured speed. While the consumer is the limit (a training), the CPU's threads take as many as
-            they can without being late, so that the GPU is left to it; else CPU and GPU finish a batch together. The
-            results are the same bits in any case; :meth:`report` tells the split and its reason.
+            "auto": by measured speed, as many on the CPU's threads as make the whole faster, be it a training that the
+            GPU is left to, or the pipeline where that is the limit. The results are the same bits in any case;
+            :meth:`report` tells the split and its reason.
         gpu_utilization: with "auto", the most of the GPU's time that the pipeline should take, 0 to 1.
         without_gpu: "error", or "cpu": where there is no GPU, run on the CPU what is placed on one, with the same bits
             and a warning. By default what the setting STOKER_WITHOUT_GPU says, else "error".
@@ -235,8 +235,7 @@ class Pipeline:
             data_node: the source.
             data: a list of arrays, bytes or numbers, or an array with the rows on its first axis.
             layout: names of the axes, if the source does not declare them.
-            cuda_stream: accepted; for the GPU.
-            use_copy_kernel: accepted; for the GPU.
+            cuda_stream, use_copy_kernel: accepted without effect: arrays on a GPU say which stream makes them.
         """
         fed = {n.name: n.id for n in self.graph.nodes if n.operator.kind == "source" and n.name}
         if isinstance(data_node, DataNode):

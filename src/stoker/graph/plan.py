@@ -21,7 +21,7 @@ from .passes.common import merge_common
 from .passes.decode_window import push_windows
 from .passes.fusion import fuse
 from .passes.memory import last_uses, share_buffers
-from .passes.placement import place, place_steps
+from .passes.placement import place, place_steps, read_by_the_loop
 from .verify import verify_graph, verify_steps
 
 STEP_PASSES: tuple[tuple[str, Callable[[StepList], StepList]], ...] = (
@@ -76,6 +76,7 @@ class Plan:
         messages: texts of the checks, and the graph nodes that demand them.
         fed: (graph node, output) -> value, for what the caller supplies.
         readers: graph nodes in the order of the index columns.
+        fed_on_gpu: values that may be fed from the GPU's memory: only steps there read their elements.
     """
 
     native: Any
@@ -86,6 +87,7 @@ class Plan:
     outputs: tuple[PlannedOutput, ...]
     fed: Mapping[tuple[int, int], int]
     readers: tuple[int, ...]
+    fed_on_gpu: frozenset[int] = frozenset()
 
 
 def transform(graph: Graph, find: Callable[[str], type[Operator]], discovered: Mapping[int, tuple[Spec, ...]],
@@ -216,7 +218,15 @@ class _Emitter:
             self.native, kept, tuple((r, tuple(number[i] for i in m)) for r, m in segments),
             {index[v]: self.values[v] for v in used}, tuple(self.messages), tuple(planned),
             {key: index[v] for key, v in self.steps.fed.items() if v in index}, tuple(self.steps.readers),
+            frozenset(index[v] for v in self._fed_on_gpu() if v in index),
         )  # fmt: skip
+
+    def _fed_on_gpu(self) -> set[int]:
+        found = set(self.steps.fed.values()) - read_by_the_loop(self.steps)
+        for step in self.steps.steps:
+            if not step.on_gpu:
+                found.difference_update(step.inputs)
+        return found if self.gpu is not None else set()
 
     @staticmethod
     def _renumber(step: Step, index: Mapping[int, int]) -> Step:

@@ -2,6 +2,7 @@
 // The engine's face to Python. Only the planner and the executor use it.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
@@ -12,6 +13,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <optional>
 
 #include "bind_gpu.hpp"
 #include "engine.hpp"
@@ -479,7 +481,7 @@ void check_fed(const JobBox& box, int value, const View& v) {
 // Rows of an array in the device's memory, which its owner keeps; `row` -1: one per row, along its first axis. Work waits
 // for `stream`, if there is one.
 void feed_at(JobBox& b, int value, int64_t row, uintptr_t address, const std::vector<int64_t>& shape,
-             const std::vector<int64_t>& strides, int dtype, nb::object stream) {
+             const std::vector<int64_t>& strides, int dtype, std::optional<uintptr_t> stream) {
   Job& job = *b.job;
   const size_t axes = row < 0 ? 1 : 0;  // that are not a row's
   if (!job.on_device) throw nb::value_error("the plan runs on no device");
@@ -494,7 +496,7 @@ void feed_at(JobBox& b, int value, int64_t row, uintptr_t address, const std::ve
   std::copy(shape.begin() + static_cast<int64_t>(axes), shape.end(), v.shape);
   std::copy(strides.begin() + static_cast<int64_t>(axes), strides.end(), v.stride);
   check_fed(b, value, v);
-  if (!stream.is_none()) job.on_device->follow(nb::cast<uintptr_t>(stream));
+  if (stream) job.on_device->follow(*stream);
   if (!axes) {
     job.row(row)[value] = v;
     return;
@@ -524,7 +526,7 @@ void bind_jobs(nb::module_& m) {
              check_fed(b, value, v);
              for (int64_t r = 0; r < b.job->rows; ++r, v.data += whole.stride[0]) b.job->row(r)[value] = v;
            })
-      .def("feed_at", &feed_at)
+      .def("feed_at", &feed_at, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none())
       .def("feed_scalar", [](JobBox& b, int value, int64_t row, double x) { feed_scalar(b, value, row, x); })
       .def("supply",
            [](JobBox& b, int output, uintptr_t pointer, nb::object stream) {

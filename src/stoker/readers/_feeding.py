@@ -17,6 +17,7 @@ from ..contract.feed import Workers, to_array
 from ..contract.operator import Spec
 from ..contract.types import DType
 from ._declared import Declared
+from ._on_gpu import lies_on_gpu, take
 
 Column = Any  # an array with the rows on its first axis, or a list with an array per row
 _SCALAR = (bool, int, float)
@@ -34,6 +35,7 @@ class Feeder:
         self._gave = False
 
     parallel = False  # whether it needs worker processes
+    device: Any = None  # the GPU (native) of the run
 
     def use(self, workers: Workers) -> None:
         """Have the source run in these processes."""
@@ -128,6 +130,8 @@ class Feeder:
 
     def _own(self, x: Any) -> Any:
         """An array that stays as it is while its batch is under way."""
+        if lies_on_gpu(x):
+            return take(x, self.device, copies=self._copies)
         array = to_array(x)
         fresh = isinstance(x, (bytes, list, tuple, *_SCALAR)) or (isinstance(x, np.ndarray) and not _shared(array, x))
         return array if fresh or not self._copies else array.copy()
@@ -146,10 +150,13 @@ def split(data: Any, count: int, what: str) -> Sequence[Any]:
 def as_column(data: Any) -> Any:
     """A batch of one output: a list with a value per row, or something with the rows on its first axis."""
     if isinstance(data, Batch):
-        return data.as_array() if data.is_dense else list(data)
+        if not data.is_dense:
+            return list(data)
+        return data.whole if data.device == "gpu" else data.as_array()
     if isinstance(data, (list, tuple)):
         return list(data)
-    if not (isinstance(data, np.ndarray) or hasattr(data, "__dlpack__")) or getattr(data, "ndim", 1) == 0:
+    known = isinstance(data, np.ndarray) or hasattr(data, "__dlpack__") or hasattr(data, "__cuda_array_interface__")
+    if not known or getattr(data, "ndim", 1) == 0:
         raise DataError(
             f"expected a batch (a list with a value per row, or an array with the rows on its first axis), got "
             f"{type(data).__name__}. Pass batch=False for a source of single rows"

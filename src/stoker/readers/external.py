@@ -25,6 +25,12 @@ class ExternalSource(Operator, name="external_source"):
     ends an epoch by raising StopIteration. A batch may have fewer rows than the pipeline's ``batch_size``, but not
     none.
 
+    With ``device="gpu"``, arrays may be in the memory of the pipeline's GPU: torch's, CuPy's, JAX's and all others that
+    speak DLPack or CUDA's array interface, as a list or as one array. The run's work waits for the stream that makes
+    them, and reads them in place, with any strides. By default they are copied first, by their own framework and on
+    its current stream; with ``no_copy=True`` they are not, and must not be written before their batch is delivered.
+    Arrays in host memory are sent.
+
     Types that are not declared are found with the first batch; they must not change after it. A sequence, and a
     callback that is told where it is, can be resumed from a state; other sources say that they cannot.
 
@@ -58,8 +64,8 @@ class ExternalSource(Operator, name="external_source"):
     no_copy = arg("bool", False, doc="Read arrays in place; they must not change until their batch is delivered.")
     parallel = arg("bool", False, doc="Run the source in the pipeline's `py_num_workers` processes.")
     prefetch_queue_depth = arg("int", None, doc="With `parallel`: batches that are made ahead there; 2 by default.")
-    cuda_stream = arg("object", None, doc="Accepted; for the GPU.")
-    use_copy_kernel = arg("bool", None, doc="Accepted; for the GPU.")
+    cuda_stream = arg("object", None, doc="Accepted without effect: arrays say which stream makes them.")
+    use_copy_kernel = arg("bool", None, doc="Accepted without effect.")
 
     def validate(self, args: Mapping[str, Any]) -> None:
         """Check what does not depend on the data."""

@@ -51,8 +51,10 @@ class _Placing:
         self.result: list[Step] = []
         self._graph = graph
         self._placed = placed
-        self._on_host = _read_by_the_loop(steps)
-        self._on_gpu: set[int] = set()
+        self._on_host = read_by_the_loop(steps)
+        self._fed = set(steps.fed.values())
+        # What the caller feeds for the GPU may be there already. It may also be in host memory, and is then sent.
+        self._on_gpu = {v for (node, _), v in steps.fed.items() if placed[node] and v not in self._on_host}
 
     def place(self, step: Step) -> None:
         """Append the step where it belongs."""
@@ -104,7 +106,7 @@ class _Placing:
 
     def deliver(self, v: int, node: int) -> int:
         """The output's value, in the GPU's memory if its node was placed there."""
-        if not self._placed[node] or v in self._on_gpu:
+        if not self._placed[node] or (v in self._on_gpu and v not in self._fed):
             return v
         maker = next((s for s in self.result if v in s.outputs), None)
         return self._copied(v, node, maker.guards if maker else ())
@@ -113,7 +115,7 @@ class _Placing:
         return _refused(self._graph.nodes[step.node], why)
 
 
-def _read_by_the_loop(steps: StepList) -> set[int]:
+def read_by_the_loop(steps: StepList) -> set[int]:
     """Values whose elements the run loop reads, and what stages and views make them from."""
     found: set[int] = set()
     for step in reversed(steps.steps):

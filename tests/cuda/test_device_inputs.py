@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays that sources give in the GPU's memory, on the null device; with a GPU, those of torch."""
+
+from __future__ import annotations
+
+import weakref
+
+import emulated_stages
+import numpy as np
+import pytest
+
+from stoker import DataError, UnsupportedError, fn, pipeline_def, types
+from stoker.device.gpu import Gpu
+
+ROWS = 5
+
+
+class Interface:
+    """An array that only CUDA's array interface shows; the null device's memory is the host's."""
+
+    def __init__(self, array, version=3, **told):
+        self.array, self.version, self.told = array, version, told
+        self.ndim = array.ndim
+
+    @property
+    def __cuda_array_interface__(self):
+        a = self.array
+        return {"shape": a.shape, "typestr": a.dtype.str, "data": (a.ctypes.data, False), "strides": a.strides,
+                "version": self.version, **self.told}  # fmt: skip
+
+    def __getitem__(self, at):
+        return Interface(self.array[at], self.version, **self.told)
+
+    def copy(self):
+        return Interface(self.array.copy(), self.version, **self.told)
+
+
+class OnCuda(Interface):
+    """One that says by DLPack that it is on GPU 7."""
+
+    def __dlpack_device__(self):
+        return (2, 7)
+
+    def __dlpack__(self, **_):
+        raise AssertionError("another GPU's array is not asked for")
+
+
+@pytest.fixture(params=["null", pytest.param("cuda", marks=emulated_stages.NEEDS_GPU)])
+def there(request, tmp_path_factory, monkeypatch):
+    """Puts an array on the device."""
+    if request.param == "cuda":
+        import torch
+
+        return lambda a: torch.as_tensor(np.ascontiguousarray(a)).cuda()
+    folder = tmp_path_factory.mktemp("inputs")
+    gpu = lambda number, memory_limit=None: emulated_stages.EmulatedGpu(folder)  # noqa: E731
+    monkeypatch.setattr(Gpu, "open", staticmethod(gpu))
+    return Interface
+
+
+def images(seed=0, shape=(ROWS, 23, 31, 3)):
+    return np.random.default_rng(seed).integers(0, 256, shape, np.uint8)
+
+
+@pipeline_def(batch_size=ROWS, num_threads=2, seed=4, device_id=0)
+def augmented(device, **source):
+    x = fn.external_source(name="x", device=device, **source)
+    x = fn.random_resized_crop(x, size=(16, 12))
+    return fn.crop_mirror_normalize(x, mirror=fn.random.coin_flip(), mean=[7.0], std=[3.0], dtype=types.FLOAT16)
+
+
+def expected(batches, **source):
+    with augmented("cpu", **source) as pipe:
+        return [pipe.run(x=b)[0].as_array() for b in batches]
+
+
+@pytest.mark.parametrize("form", ["tensor", "rows", "strided", "host"])
+@pytest.mark.parametrize("no_copy", [False, True])
+def test_arrays_on_the_gpu_are_read_there(there, form, no_copy):
+    batches = [images(seed) for seed in range(4)]
+    want = expected(batches)
+    given = {
+        "tensor": there,
+        "rows": lambda b: [there(row) for row in b],
+        "strided": lambda b: there(np.repeat(b, 2, 2))[:, :, ::2],
+        "host": lambda b: b,
+    }[form]
+    with augmented("gpu", no_copy=no_copy) as pipe:
+        for batch, expect in zip(batches, want, strict=True):
+            got = pipe.run(x=given(batch))[0]
+            assert got.device == "gpu"
+            np.testing.assert_array_equal(got.as_cpu().as_array(), expect)
+
+
+def test_a_source_may_give_them(there):
+    batches = [images(seed) for seed in range(6)]
+    want = expected(batches)
+    with augmented("gpu", source=lambda i: there(batches[i])) as pipe:
+        for expect in want:
+            np.testing.assert_array_equal(pipe.run()[0].as_cpu().as_array(), expect)
+
+
+def test_rows_of_different_sizes(there):
+    rows = [images(h, (h, h + 9, 3)) for h in range(12, 12 + ROWS)]
+    want = expected([rows])[0]
+    with augmented("gpu") as pipe:
+        np.testing.assert_array_equal(pipe.run(x=[there(r) for r in rows])[0].as_cpu().as_array(), want)
+
+
+def test_an_output_may_be_the_source_itself(there):
+    @pipeline_def(batch_size=ROWS, num_threads=1, device_id=0)
+    def passed():
+        return fn.external_source(name="x", device="gpu")
+
+    batch = images(3)
+    with passed() as pipe:
+        (got,) = pipe.run(x=there(batch))
+        np.testing.assert_array_equal(got.as_cpu().as_array(), batch)
+        (again,) = pipe.run(x=got) if there is not Interface else pipe.run(x=there(batch))
+        np.testing.assert_array_equal(again.as_cpu().as_array(), batch)
+
+
+def test_memory_is_kept_until_its_batch_is_delivered(there):
+    kept = []
+
+    def source(i):
+        data = there(images(i))
+        kept.append(weakref.ref(data))
+        return data
+
+    with augmented("gpu", source=source, no_copy=True, batch=True) as pipe:
+        for _ in range(8):
+            pipe.run()
+        alive = [ref() is not None for ref in kept]
+        assert not any(alive[:5]), "delivered batches are let go"
+
+
+def test_a_copy_is_made_unless_told_otherwise(there):
+    batch = images(1)
+    want = expected([batch])[0]
+    with augmented("gpu", prefetch_queue_depth=1) as pipe:
+        given = there(batch.copy())
+        pipe.feed_input("x", given)
+        if there is Interface:
+            given.array[:] = 0
+        else:
+            given.zero_()
+        np.testing.assert_array_equal(pipe.run()[0].as_cpu().as_array(), want)
+
+
+def test_arrays_of_a_cpu_source_must_be_in_host_memory(there):
+    with augmented("cpu") as pipe, pytest.raises(DataError, match=r"expected data in host memory, got"):
+        pipe.run(x=there(images()))
+
+
+def test_what_the_cpu_reads_cannot_be_there(there):
+    @pipeline_def(batch_size=ROWS, num_threads=1, device_id=0)
+    def angles():
+        angle = fn.external_source(name="angle", device="gpu", dtype=types.FLOAT, ndim=0)
+        image = fn.external_source(name="image", device="gpu", dtype=types.UINT8, ndim=3)
+        return fn.rotate(image, angle=angle)
+
+    with angles() as pipe:
+        good = np.linspace(0, 9, ROWS, dtype=np.float32)
+        pipe.run(image=there(images()), angle=good)
+        with pytest.raises(DataError, match="something that runs on the CPU reads them"):
+            pipe.run(image=there(images()), angle=there(good))
+        pipe.run(image=there(images()), angle=good)
+
+
+def test_python_cannot_read_them(there):
+    @pipeline_def(batch_size=ROWS, num_threads=1, device_id=0)
+    def python():
+        return fn.python_function(fn.external_source(name="x", device="gpu"), function=lambda x: x)
+
+    with pytest.raises(UnsupportedError, match="GPU's memory"), python() as pipe:
+        pipe.run(x=there(images()))
+
+
+def test_another_gpus_array_is_refused(tmp_path, monkeypatch):
+    gpu = lambda number, memory_limit=None: emulated_stages.EmulatedGpu(tmp_path)  # noqa: E731
+    monkeypatch.setattr(Gpu, "open", staticmethod(gpu))
+    with augmented("gpu", no_copy=True) as pipe, pytest.raises(DataError, match=r"expected an array on GPU -1 .* on 7"):
+        pipe.run(x=OnCuda(images()))
+
+
+@pytest.mark.parametrize(
+    ("told", "text"), [({"mask": 1}, "without a mask"), ({"typestr": "<c8"}, "expected an array of numbers")]
+)
+def test_what_an_interface_must_not_say(tmp_path, monkeypatch, told, text):
+    gpu = lambda number, memory_limit=None: emulated_stages.EmulatedGpu(tmp_path)  # noqa: E731
+    monkeypatch.setattr(Gpu, "open", staticmethod(gpu))
+    with augmented("gpu") as pipe, pytest.raises(DataError, match=text):
+        pipe.run(x=Interface(images(), **told))
