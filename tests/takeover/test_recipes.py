@@ -8,6 +8,7 @@ import random
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from photographs import photograph
@@ -17,6 +18,7 @@ from stoker.frontends.torchvision import recipe
 from stoker.frontends.torchvision.image import map_node, pad_node, pixels
 from stoker.frontends.torchvision.recipe import Node, Source
 from stoker.frontends.torchvision.replay import FILTERS, replay
+from stoker.frontends.torchvision.tensor import Table
 from stoker.native import _native
 
 WIDTH, HEIGHT = 60, 44
@@ -148,3 +150,33 @@ def test_a_crew_that_is_closed_says_what_it_did_not_begin() -> None:
     crew.submit(order)
     assert crew.wait(order, 1)
     assert order.unmade == [(0, "it was not begun")]
+
+
+@pytest.mark.parametrize("item", [np.uint8, np.uint16, np.float32, np.float64])
+@pytest.mark.parametrize("channels", [1, 3])
+def test_tables_on_the_way_out(item: type, channels: int) -> None:
+    """Resized, mirrored, through a table into any place: row by row where nobody else looks at the steps between."""
+    rng = random.Random(11)
+    source = Source(np.frombuffer(FILES[channels], np.uint8))
+    for _ in range(40):
+        width, height, first = rng.randint(1, 150), rng.randint(1, 40), rng.randrange(9) * 8
+        params = (height, width, 0.0, float(HEIGHT), 0.0, float(WIDTH), rng.choice(list(FILTERS)), 0)
+        node = Node.decode(source, (WIDTH, HEIGHT), channels).then(recipe.RESIZE, params, (width, height))
+        for _ in range(rng.randrange(3)):
+            node = node.then(recipe.TRANSPOSE, (rng.choice([0, 1, 3]),))
+        tables = np.random.default_rng(width).integers(0, 99, (rng.choice([1, channels]), 256)).astype(item)
+        out = np.zeros(first + width * height * channels * tables.itemsize + 64, np.uint8)
+        twice = np.zeros(width * height * channels * 2, np.uint8)
+        table = Table(torch.from_numpy(tables))
+        fused = recipe.pack([recipe.Row(node, table, 0, first)], [out], lambda table: table.memory())
+        # Stored twice, so that the steps before are done one by one.
+        rows = [recipe.Row(node, None, 0, 0), recipe.Row(node, None, 0, twice.size // 2)]
+        plain = recipe.pack(rows, [twice], lambda table: (table, 1))
+        for order in (fused.order, plain.order):
+            _native.recipe.make(order)
+            assert not order.unmade
+        planes = np.asarray(replay(node)).reshape(height, width, channels).transpose(2, 0, 1)
+        assert np.array_equal(twice.reshape(2, channels, height, width), [planes, planes])
+        expected = np.stack([tables[c % len(tables)][plane] for c, plane in enumerate(planes)])
+        assert out[first:-64].tobytes() == expected.tobytes()
+        assert not out[:first].any() and not out[-64:].any()

@@ -62,6 +62,7 @@ struct Kernels {
   WeaveFn weave[9][kMaxGroup + 1] = {};
   ConvertFn reverse[9] = {};                 // [element size]: dst[i] = src[n - 1 - i]
   LookupFn lookup[9] = {};                   // [element size of the result]
+  LookupFn lookup_past[9] = {};              // past the caches, for what is read much later; optional; needs a fence
   int store_alignment = 1;                   // below which stores of whole vectors straight to memory do not pay
 };
 

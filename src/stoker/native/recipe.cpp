@@ -7,6 +7,7 @@
 
 #include "histogram.hpp"
 #include "jpeg.hpp"
+#include "recipe_store.hpp"
 #include "resample.hpp"
 #include "warp.hpp"
 
@@ -50,28 +51,6 @@ uint8_t luma(const uint8_t* p, int64_t stride) {
   return static_cast<uint8_t>((p[0] * 19595 + p[stride] * 38470 + p[2 * stride] * 7471 + 0x8000) >> 16);
 }
 
-template <class T>
-void store(const View& v, const uint8_t* table, int64_t table_channels, uint8_t* out) {
-  T* to = reinterpret_cast<T*>(out);
-  const int64_t width = v.shape[1], step = v.stride[1];
-  for (int64_t c = 0; c < v.shape[2]; ++c) {
-    const T* values = reinterpret_cast<const T*>(table) + (table_channels > 1 ? 256 * c : 0);
-    for (int64_t y = 0; y < v.shape[0]; ++y) {
-      const uint8_t* from = v.data + y * v.stride[0] + c * v.stride[2];
-      for (int64_t x = 0; x < width; ++x) to[x] = values[from[x * step]];
-      to += width;
-    }
-  }
-}
-
-void store_bytes(const View& v, uint8_t* to) {
-  for (int64_t c = 0; c < v.shape[2]; ++c)
-    for (int64_t y = 0; y < v.shape[0]; ++y) {
-      const uint8_t* from = v.data + y * v.stride[0] + c * v.stride[2];
-      for (int64_t x = 0; x < v.shape[1]; ++x) *to++ = from[x * v.stride[1]];
-    }
-}
-
 class Maker {
  public:
   Maker(Order& order, int64_t index, Bench& bench) : order_(order), source_(order.sources[index]), bench_(bench) {
@@ -80,17 +59,35 @@ class Maker {
       const int64_t op = whole(order.numbers[at]);
       if (op < 0 || op >= static_cast<int64_t>(Op::kCount)) throw Bad{"an unknown step"};
       if (at + 2 + kParameters[op] > end) throw Bad{"a step that ends early"};
-      step(static_cast<Op>(op), whole(order.numbers[at + 1]), order.numbers.data() + at + 2);
+      const int64_t from = whole(order.numbers[at + 1]);
+      if (from >= 0 && from < static_cast<int64_t>(steps_.size())) ++uses_[from];
+      steps_.push_back({static_cast<Op>(op), from, order.numbers.data() + at + 2});
+      uses_.push_back(0);
       at += 2 + kParameters[op];
+    }
+    for (size_t at = 0; at < steps_.size();) {
+      const size_t done = steps_[at].op == Op::Resize ? resize_and_store(at) : 0;
+      if (!done) step(steps_[at].op, steps_[at].from, steps_[at].p);
+      at += std::max<size_t>(done, 1);
     }
   }
 
  private:
+  struct Step {
+    Op op;
+    int64_t from;
+    const double* p;
+  };
+
+  View image(int64_t index) const {
+    if (index < 0 || index >= static_cast<int64_t>(images_.size())) throw Bad{"a step from an image that is not there"};
+    return images_[index];  // a copy: the list grows
+  }
+
   void step(Op op, int64_t from, const double* p) {
     if (op == Op::Decode) return decode(p);
     if (op == Op::Pixels) return pixels(p);
-    if (from < 0 || from >= static_cast<int64_t>(images_.size())) throw Bad{"a step from an image that is not there"};
-    const View source = images_[from];  // a copy: the list grows
+    const View source = image(from);
     switch (op) {
       case Op::Crop: return crop(source, p);
       case Op::Resize: return resize(source, p);
@@ -106,7 +103,7 @@ class Maker {
       case Op::Autocontrast: return by_histogram(source, histogram::stretched);
       case Op::Equalize: return by_histogram(source, histogram::equalized_in_steps);
       case Op::Sharpen: return sharpen(source, static_cast<float>(p[0]));
-      case Op::Store: return put(source, p);
+      case Op::Store: store_image(place(source, p), source); return images_.push_back(source);
       default: throw Bad{"an unknown step"};
     }
   }
@@ -178,15 +175,23 @@ class Maker {
     images_.push_back(v);
   }
 
+  struct Resizing {
+    resample::Axis vertical, horizontal;
+    resample::Order order;
+    Resizing(const View& v, const double* p) {
+      const int64_t height = side(p[0]), width = side(p[1]), filter = whole(p[6]);
+      if (filter < 0 || filter > static_cast<int64_t>(resample::Filter::Hamming)) throw Bad{"an unknown filter"};
+      const auto f = static_cast<resample::Filter>(filter);
+      vertical = {v.shape[0], height, p[2], p[3], f, true};
+      horizontal = {v.shape[1], width, p[4], p[5], f, true};
+      order = p[7] != 0 ? resample::Order::HorizontalFirst : resample::Order::Pillow;
+    }
+  };
+
   void resize(const View& v, const double* p) {
-    const int64_t height = side(p[0]), width = side(p[1]), filter = whole(p[6]);
-    if (filter < 0 || filter > static_cast<int64_t>(resample::Filter::Hamming)) throw Bad{"an unknown filter"};
-    const auto f = static_cast<resample::Filter>(filter);
-    const View out = fresh(height, width, v.shape[2]);
-    const resample::Axis vertical{v.shape[0], height, p[2], p[3], f, true};
-    const resample::Axis horizontal{v.shape[1], width, p[4], p[5], f, true};
-    const auto order = p[7] != 0 ? resample::Order::HorizontalFirst : resample::Order::Pillow;
-    if (!resample::resample_into(v, vertical, horizontal, out, bench_.work[0], order))
+    const Resizing r(v, p);
+    const View out = fresh(r.vertical.out_size, r.horizontal.out_size, v.shape[2]);
+    if (!resample::resample_into(v, r.vertical, r.horizontal, out, bench_.work[0], r.order))
       throw Bad{"a region that is not finite"};
   }
 
@@ -351,7 +356,40 @@ class Maker {
         }
   }
 
-  void put(const View& v, const double* p) {
+  // What is stored once, right after it was resized and mirrored, goes there row by row, out of the cache.
+  // Returns how many steps were done; 0 if they are others.
+  size_t resize_and_store(size_t at) {
+    bool mirror[2] = {false, false};
+    size_t last = at + 1;
+    for (; last < steps_.size() && uses_[last - 1] == 1 && steps_[last].from == static_cast<int64_t>(last) - 1; ++last) {
+      const Step& s = steps_[last];
+      const double kind = s.op == Op::Transpose ? s.p[0] : -1;
+      if (kind != 0 && kind != 1 && kind != 3) break;  // rows, columns, both
+      mirror[0] ^= kind != 1;
+      mirror[1] ^= kind != 0;
+    }
+    if (last >= steps_.size() || steps_[last].op != Op::Store || uses_[last - 1] != 1 ||
+        steps_[last].from != static_cast<int64_t>(last) - 1)
+      return 0;
+    const View source = image(steps_[at].from);
+    View out = source;  // but for its memory
+    out.shape[0] = side(steps_[at].p[0]);
+    out.shape[1] = side(steps_[at].p[1]);
+    Planes planes = place(out, steps_[last].p);
+    planes.mirror_x = mirror[0];
+    planes.mirror_y = mirror[1];
+    const resample::Sink sink{[](void* to, int64_t y0, int64_t y1, const uint8_t* pixels, int64_t pitch) {
+                                store_rows(*static_cast<const Planes*>(to), y0, y1, pixels, pitch);
+                              },
+                              &planes};
+    const Resizing r(source, steps_[at].p);
+    if (!resample::resample(source, r.vertical, r.horizontal, sink, bench_.work[0], r.order))
+      throw Bad{"a region that is not finite"};
+    images_.resize(last + 1);  // nobody asks for them
+    return last - at + 1;
+  }
+
+  Planes place(const View& v, const double* p) {
     const int64_t output = whole(p[0]), first = whole(p[1]), index = whole(p[2]);
     if (output < 0 || output >= static_cast<int64_t>(order_.outputs.size())) throw Bad{"an output that is not there"};
     const Output& out = order_.outputs[output];
@@ -360,18 +398,15 @@ class Maker {
     const int64_t item = t ? t->item_bytes : 1, bytes = v.elements() * item;
     if (first < 0 || first % item || bytes > static_cast<int64_t>(out.size) - first)
       throw Bad{"an image that does not fit into its output"};
-    uint8_t* to = out.data + first;
-    if (!t) store_bytes(v, to);
-    else if (item == 1) store<uint8_t>(v, t->data, t->channels, to);
-    else if (item == 2) store<uint16_t>(v, t->data, t->channels, to);
-    else if (item == 4) store<uint32_t>(v, t->data, t->channels, to);
-    else store<uint64_t>(v, t->data, t->channels, to);
-    images_.push_back(v);
+    return {out.data + first, v.shape[0], v.shape[1], v.shape[2], t ? t->data : nullptr, item, t && t->channels > 1, false,
+            false};
   }
 
   Order& order_;
   const Source source_;
   Bench& bench_;
+  std::vector<Step> steps_;
+  std::vector<int> uses_;  // how many steps take each one's image
   std::vector<View> images_;
 };
 
@@ -380,6 +415,7 @@ class Maker {
 void make(Order& order, int64_t index, Bench& bench) {
   try {
     Maker(order, index, bench);
+    fence();
     order.status[index] = Status::Done;
   } catch (const Leave&) {
     order.status[index] = Status::Left;

@@ -38,8 +38,7 @@ def to_tensor(original: Callable[[Any], Any], pic: Any) -> Any:
 
 def normalize(original: Callable[..., Any], tensor: Any, mean: Any, std: Any, inplace: bool = False) -> Any:
     """torchvision's ``normalize``: its own arithmetic, on 256 values instead of all pixels, once."""
-    constant = all(isinstance(x, (list, tuple)) and all(type(v) in (int, float) for v in x) for x in (mean, std))
-    if not (is_lazy(tensor) and constant):
+    if not (is_lazy(tensor) and _is_numbers(mean) and _is_numbers(std)):
         return original(tensor, mean, std, inplace)
     key = ("normalize", tuple(mean), tuple(std))
     rows = map_rows(tensor, key, lambda values: original(values, mean, std, True))
@@ -49,6 +48,13 @@ def normalize(original: Callable[..., Any], tensor: Any, mean: Any, std: Any, in
         return LazyTensor(rows, tuple(tensor.shape[:-3]))
     tensor._rows = rows
     return tensor
+
+
+def _is_numbers(values: Any) -> bool:
+    return isinstance(values, (list, tuple)) and _NUMBERS.issuperset(map(type, values))
+
+
+_NUMBERS = frozenset((int, float))
 
 
 def to_image(original: Callable[[Any], Any], inpt: Any) -> Any:

@@ -7,6 +7,7 @@ drawing on it) finds them: they are made, and from then on the image is like any
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -82,11 +83,13 @@ class _Recording(Image.Image):
         return decoded(super()._new(im))
 
     def _record(self, node: Node) -> LazyImage:
-        image = LazyImage()
-        image._node = node
-        image._mode = _MODES[node.channels]
-        image._size = node.size
-        image.info = dict(self.info)
+        image = LazyImage.__new__(LazyImage)
+        attributes = image.__dict__
+        attributes.update(_blank())
+        attributes["_node"] = node
+        attributes["_mode"] = _MODES[node.channels]
+        attributes["_size"] = node.size
+        attributes["info"] = self.info.copy()
         return image
 
     # ---- what torchvision calls ----
@@ -117,8 +120,8 @@ class _Recording(Image.Image):
         node = self._recorded()
         if node is None or box is None or box[2] <= box[0] or box[3] <= box[1]:
             return super().crop(box)
-        x0, y0, x1, y1 = (round(x) for x in box)
-        width, height = self.size
+        x0, y0, x1, y1 = map(round, box)
+        width, height = node.size
         inside = (max(x0, 0), max(y0, 0), min(x1, width), min(y1, height))
         if inside[0] >= inside[2] or inside[1] >= inside[3]:
             counts.add(counts.CROP)
@@ -136,15 +139,16 @@ class _Recording(Image.Image):
         """As Pillow's; recorded but for ``reducing_gap``."""
         node = self._recorded()
         number = _FILTER_NUMBERS.get(3 if resample is None else int(resample))
-        width, height = (int(n) for n in size)
-        fits = box is None or (0 <= box[0] < box[2] <= self.width and 0 <= box[1] < box[3] <= self.height)
+        width, height = map(int, size)
+        own_width, own_height = self.size if node is None else node.size
+        fits = box is None or (0 <= box[0] < box[2] <= own_width and 0 <= box[1] < box[3] <= own_height)
         if node is None or number is None or reducing_gap is not None or width < 1 or height < 1 or not fits:
             if node is not None:
                 counts.add(counts.RESIZE)
             return super().resize(size, resample, box, reducing_gap)
-        whole = (0.0, 0.0, float(self.width), float(self.height))
-        x0, y0, x1, y1 = whole if box is None else (float(x) for x in box)
-        if (width, height) == self.size and (x0, y0, x1, y1) == whole:
+        whole = (0.0, 0.0, float(own_width), float(own_height))
+        x0, y0, x1, y1 = whole if box is None else map(float, box)
+        if (width, height) == node.size and (x0, y0, x1, y1) == whole:
             return self._record(node)
         params = (height, width, y0, y1, x0, x1, number, _horizontal_first())
         return self._record(node.then(recipe.RESIZE, params, (width, height)))
@@ -154,8 +158,7 @@ class _Recording(Image.Image):
         node = self._recorded()
         if node is None or method not in range(7):
             return super().transpose(method)
-        turned = int(method) in (2, 4, 5, 6)
-        size = (self.height, self.width) if turned else self.size
+        size = node.size[::-1] if int(method) in (2, 4, 5, 6) else node.size
         return self._record(node.then(recipe.TRANSPOSE, (int(method),), size))
 
     def transform(
@@ -214,6 +217,12 @@ def color_of(mode: str, color: Any) -> tuple[int, int, int]:
 
 class LazyImage(_Recording):
     """An image that was made out of another one by recorded steps."""
+
+
+@functools.cache
+def _blank() -> dict[str, Any]:
+    """What Pillow sets in a new image, none of which is ever changed in place but ``info``."""
+    return vars(LazyImage())
 
 
 class DecodedImage(LazyImage):
