@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "jpeg.hpp"
+#include "jpeg_damage.hpp"
 #include "simd.hpp"
 
 namespace {
@@ -107,6 +108,16 @@ void check_laws(const Picture& whole, const Picture& part, jpeg::Window all, jpe
   }
 }
 
+// A look for damage ends as decoding does, and what it tells of lies within the file.
+void check_damage(const uint8_t* data, size_t size, const Picture* whole) {
+  static Scratch scratch;
+  const jpeg::Checked found = jpeg::check(data, size, kManyPixels, scratch);
+  const jpeg::Damage& d = found.damage;
+  const bool told = d.wrong_codes || d.early_ends || d.wrong_restarts || d.extra_bytes;
+  if (told && d.offset > size) broken_law("damage has a place in the file");
+  if (whole && found.status != whole->status) broken_law("a look for damage ends as decoding does");
+}
+
 void run(const uint8_t* data, size_t size) {
   ++counts.runs;
   jpeg::Info info;
@@ -125,6 +136,10 @@ void run(const uint8_t* data, size_t size) {
   counts.decoded += whole.status != jpeg::Status::Unsupported;
   if (!checked) return;
   ++counts.checked;
+  const bool small = static_cast<int64_t>(info.width) * info.height <= kManyPixels;
+  const bool all_of_it = scale == 0 && all.x1 == info.width && all.y1 == info.height;
+  // Some models cannot be made of inks, which the look does not ask for.
+  if (small) check_damage(data, size, all_of_it && whole.status != jpeg::Status::Unsupported ? &whole : nullptr);
   const jpeg::Window w = part_of(all, choose);
   const Picture part = decode(data, size, info, w, format, scale, Isa::Plain, 0xAA);
   const bool planes = format == jpeg::Format::Planes;

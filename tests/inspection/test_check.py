@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import json
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import numpy as np
@@ -41,14 +42,15 @@ FILES: dict[str, tuple[bytes, set[Remark]]] = {
     "large.jpg": (flat_jpeg(8000, 6000), {Remark.OVERSIZED}),
     "bomb.jpg": (flat_jpeg(16_000, 12_000), {Remark.BOMB}),
     "cut.jpg": (jpeg()[:-400], {Remark.TRUNCATED}),
-    "early end.jpg": (ended_early(), set()),
+    "early end.jpg": (ended_early(), {Remark.DAMAGED}),
+    "extra bytes.jpg": (jpeg()[:-2] + b"12345" + jpeg()[-2:], {Remark.DAMAGED}),
     "header.jpg": (jpeg()[:100], {Remark.BROKEN}),
     "picture.png": (png(), {Remark.OTHER_IMAGE}),
     "cut.png": (png()[:45], {Remark.OTHER_IMAGE, Remark.BROKEN}),
     "text.jpg": (b"hello\n", {Remark.NOT_IMAGE}),
     "empty.jpg": (b"", {Remark.EMPTY}),
 }
-GOOD = {Remark.CMYK, Remark.ROTATED, Remark.OVERSIZED, Remark.OTHER_IMAGE}
+GOOD = {Remark.CMYK, Remark.ROTATED, Remark.OVERSIZED, Remark.OTHER_IMAGE, Remark.DAMAGED}
 
 
 @pytest.fixture(scope="module")
@@ -98,16 +100,39 @@ def test_it_agrees_with_a_pipeline(folder: Path) -> None:
                 assert name not in bad, name
 
 
+def test_progress_is_told(folder: Path) -> None:
+    told: list[int] = []
+
+    class Bar(AbstractContextManager["Bar"]):
+        def __init__(self, total: int) -> None:
+            told.append(total)
+
+        def __exit__(self, *_: object) -> None:
+            told.append(-1)
+
+        def update(self, count: int) -> None:
+            told.append(count)
+
+    result = check(folder, progress=Bar)
+    assert told[0] == sum(told[1:-1]) == result.files == len(FILES) + 1 and told[-1] == -1
+
+
 def test_the_command(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", str(folder), "--threads", "2"]) == 1
     told = capsys.readouterr().out
     assert f"{folder / 'cut.jpg'}: truncated (the data end before" in told
     assert f"{folder / 'rotated.jpg'}: rotated by EXIF (orientation 6)" in told
+    extra = f"5 bytes that belong to nothing; from byte {len(jpeg()) - 2} on"
+    assert f"{folder / 'extra bytes.jpg'}: damaged, yet decoded ({extra})" in told
+    assert "in the damaged files: 1 pieces of data that end early, 5 bytes that belong to nothing" in told
     assert f"{len(FILES) + 1} files in " in told
     assert main(["check", str(folder), "--json"]) == 1
     data = json.loads(capsys.readouterr().out)
     assert data["files"] == len(FILES) + 1
     assert data["counts"]["CMYK"] == 1
+    assert data["warnings"] == {"early_ends": 1, "extra_bytes": 5}
+    offsets = {Path(f["path"]).name: f["offset"] for f in data["findings"]}
+    assert offsets["cut.jpg"] == len(jpeg()) - 400 and offsets["rotated.jpg"] is None
     assert data["bad"] == len([1 for _, r in FILES.values() if r - GOOD]) + 1
     fine = tmp_path / "fine"
     fine.mkdir()

@@ -84,6 +84,7 @@ def test_a_replaced_row_is_another_sample_whole(folder: list[str]) -> None:
     assert [n for n, label in enumerate(labels) if label != n] == list(BAD)
     assert [(e.index, e.action, e.substitute) for e in errors] == [(n, "replaced", labels[n]) for n in BAD]
     assert [e.path for e in errors] == [folder[n] for n in BAD]
+    assert [e.offset for e in errors] == [Path(folder[BAD[0]]).stat().st_size, None, None]
     assert "end before the image is complete" in errors[0].reason
     assert "expected an image that Pillow can read" in errors[1].reason
     assert "No such file or directory" in errors[2].reason

@@ -3,6 +3,10 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+import uuid
 import warnings
 from pathlib import Path
 from typing import Any
@@ -13,7 +17,7 @@ import torch.distributed.checkpoint as dcp
 from torch.distributed.checkpoint.stateful import Stateful
 
 from stoker.torch import Loader
-from tests.run.pipelines import counting_rows, files_of, training
+from tests.run.pipelines import counting_rows, environment, files_of, training
 
 
 def rows(loader: Loader) -> list[bytes]:
@@ -74,3 +78,41 @@ def test_a_trainer_may_say_which_epoch_comes(jpegs: Path) -> None:
     loader.sampler.set_epoch(2)
     assert rows(loader) == epochs[2][5:], "where it runs already, it goes on"
     loader.close()
+
+
+def ranks(world: int, folder: Path, files: list[str], steps: int, **more: Any) -> list[dict[str, Any]]:
+    """What every rank of a training tells: ``steps`` batches, saved, and restored; with 0 only the last."""
+    told = {"world": world, "steps": steps, "files": files, "checkpoint": str(folder / "checkpoint"),
+            "meeting": str(folder / uuid.uuid4().hex), "sharding": None, "stateful": False, **more}  # fmt: skip
+    command = [sys.executable, "-m", "tests.run.rank"]
+    running = [
+        subprocess.Popen([*command, json.dumps({**told, "rank": r})], stdout=subprocess.PIPE, env=environment())
+        for r in range(world)
+    ]
+    outputs = [process.communicate(timeout=120)[0] for process in running]
+    assert [process.returncode for process in running] == [0] * world
+    return [json.loads(out) for out in outputs]
+
+
+def in_turn(parts: list[Any]) -> list[Any]:
+    return [row for turn in zip(*parts, strict=True) for row in turn]
+
+
+def test_ranks_save_one_state_and_any_number_goes_on(jpegs: Path, tmp_path: Path) -> None:
+    files = files_of(jpegs)[:12]
+    first = ranks(2, tmp_path, files, steps=1)
+    rest = in_turn([r["rest"] for r in first])
+    assert len(rest) == 8
+    assert in_turn([r["restored"] for r in first]) == rest
+    assert in_turn([r["restored"] for r in ranks(3, tmp_path, files, steps=0)])[:8] == rest
+
+
+@pytest.mark.parametrize("more", [{"sharding": "contiguous"}, {"stateful": True}], ids=str)
+def test_a_state_that_serves_one_shard_is_saved_for_each(more: dict[str, Any], jpegs: Path, tmp_path: Path) -> None:
+    files = files_of(jpegs)[:12]
+    first = ranks(2, tmp_path, files, steps=1, **more)
+    assert first[0]["rest"] != first[1]["rest"]
+    assert [r["restored"] for r in first] == [r["rest"] for r in first]
+    if "sharding" in more:
+        errors = [r["error"] for r in ranks(3, tmp_path, files, steps=0, **more)]
+        assert all("Missing key" in e and f"pipeline, shard {n} of 3" in e for n, e in enumerate(errors)), errors

@@ -17,7 +17,7 @@ class BadSample:
     Attributes:
         path: the file that it is in; "" where data do not come from files.
         index: its number in the data set; None where a source has no numbers.
-        offset: the byte of the file at which it begins.
+        offset: the byte of the file at which it is damaged; None if what failed cannot tell.
         reason: what is wrong with it.
         action: what was done: raised, replaced or skipped.
         epoch: in which epoch this happened first.
@@ -27,7 +27,7 @@ class BadSample:
 
     path: str
     index: int | None
-    offset: int
+    offset: int | None
     reason: str
     action: str
     epoch: int

@@ -346,6 +346,11 @@ class Operator:
         """All rows of a batch at once, if :meth:`runs_batches`; results (or exceptions) per row."""
         return [self.reference(row, *x) for row, x in zip(rows, inputs, strict=True)]
 
+    @classmethod
+    def damage_offset(cls, data: bytes) -> int | None:
+        """Where a file is damaged that a row failed at here; None if that cannot be told."""
+        return None
+
     def init(self) -> Any:
         """The state that a stateful operator starts with; ``row.state`` holds it, the operator changes it."""
         return None

@@ -14,9 +14,9 @@ from PIL import Image
 
 from stoker import DataError, Pipeline, StokerError
 
+from ..inspection.progress import progress_bar
 from ..inspection.survey import FolderUnusable, Survey, list_files, survey
 from . import chain, checks, dataset, messages, photos, sheet
-from .progress import progress_bar
 
 BATCH = 64
 SEED = 7

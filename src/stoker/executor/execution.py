@@ -572,6 +572,16 @@ class Execution:
             "states": {str(k): copy.deepcopy(v) for k, v in self.mark.states.items()},
         }
 
+    @property
+    def own_shard(self) -> tuple[int, int] | None:
+        """The shard (number, of how many) that the state serves alone; None if it serves any."""
+        shards = next((s.shards for s in self.sources.values() if s.shards.number > 1), None)
+        if shards is None:
+            return None
+        contiguous = any(s.shards.contiguous for s in self.sources.values())
+        stateful = any(self.graph.nodes[n].operator.stateful for n in self.graph.needed())
+        return (shards.id, shards.number) if contiguous or stateful else None
+
     @_alone
     def set_state(self, token: Mapping[str, Any]) -> None:
         """Go on after the batch whose token this is."""

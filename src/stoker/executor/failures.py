@@ -9,12 +9,15 @@ the threads go on with later batches. So nothing here depends on threads, prefet
 from __future__ import annotations
 
 import math
+import os
+import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..contract.errors import ArgumentError, DataError, UnsupportedError
 from ..contract.failure import Action, BadSample
+from ..contract.operator import Operator
 from ..contract.reader import OpenSource
 from ..graph.node import Graph
 from .outputs import Outputs, rows_of
@@ -163,16 +166,27 @@ class Failures:
         return None
 
     def _note(self, rows: Rows, failure: Failure, action: str, substitute: int | None = None) -> None:
-        index, path, offset = None, "", 0
+        index, path, begin = None, "", 0
         if self._sources:
             index = int(rows.indices[0][failure.row])
-            path, offset = self._sources[0].place(index)
+            path, begin = self._sources[0].place(index)
         key = (path, index, action)
         if (index is not None and key in self._seen) or len(self.listed) >= _MOST_LISTED:
             return
         self._seen.add(key)
         epoch, row_key = int(rows.epochs[failure.row]), int(rows.keys[failure.row])
+        offset = self._damage(failure, path, begin)
         self.listed.append(BadSample(path, index, offset, failure.reason, action, epoch, row_key, substitute))
+
+    def _damage(self, failure: Failure, path: str, begin: int) -> int | None:
+        """At which byte of its file a sample is damaged; the file is read once more for it."""
+        if not failure.in_data or failure.node < 0 or not path:
+            return None
+        operator = self._graph.nodes[failure.node].operator
+        if operator.damage_offset.__func__ is Operator.damage_offset.__func__:  # type: ignore[attr-defined]
+            return None
+        found = operator.damage_offset(_content(path, begin))
+        return None if found is None else begin + found
 
     # ---- substitutes ----
 
@@ -236,3 +250,21 @@ class Failures:
             row=failure.row, sample=failure.error.sample,
         )  # fmt: skip
         raise error from failure.error
+
+
+def _content(path: str, begin: int) -> bytes:
+    """What a file holds now from a byte on; nothing if it is none any more."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # it may have become a pipe
+    except OSError:
+        return b""
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return b""
+        with open(descriptor, "rb", closefd=False) as file:
+            file.seek(begin)
+            return file.read()
+    except OSError:
+        return b""
+    finally:
+        os.close(descriptor)

@@ -84,6 +84,7 @@ class Failure:
         reason: why, without sample and place.
         error: the whole message.
         fatal: it is not the row's fault, and another one in its place would fail too.
+        in_data: the operator failed at what it was given, rather than at its arguments or shapes.
     """
 
     row: int
@@ -91,6 +92,7 @@ class Failure:
     reason: str
     error: DataError
     fatal: bool = False
+    in_data: bool = False
 
 
 @dataclass(eq=False, slots=True)
@@ -519,7 +521,7 @@ class Run:
         text = message(subject, reason, sample=name, source=node.source if node else None)
         error = DataError(text, row=row, sample=sample)
         error.__cause__ = cause
-        return Failure(row, maker, reason, error, check == _FATAL)
+        return Failure(row, maker, reason, error, check == _FATAL, check == -1)
 
     # ---- end ----
 

@@ -143,22 +143,32 @@ class Loader:
         """Where the stream stands after the last delivered batch: two entries that any checkpoint can hold.
 
         The pipeline's state is one text, because torch.distributed.checkpoint reads only entries that it knows from
-        the object it restores, and what a state holds differs from place to place.
+        the object it restores, and what a state holds differs from place to place. It writes an entry that several
+        ranks have once: a state that serves one shard alone (contiguous shards, stateful operators) has an entry with
+        the shard's number, one that serves any number of shards is the same on all ranks.
 
         Raises:
             StateError: a source cannot be taken up again, or an operator's own state is not made of JSON's types.
         """
         state = self.pipeline.get_state()
         try:
-            return {"pipeline": json.dumps(state), "batches": self._done}
+            return {self._entry: json.dumps(state), "batches": self._done}
         except TypeError as error:
             raise StateError(f"expected operators' states made of JSON's types: {error}") from error
 
+    @property
+    def _entry(self) -> str:
+        """The name of the pipeline's state among those of all ranks."""
+        shard = self.pipeline.execution.own_shard
+        return "pipeline" if shard is None else f"pipeline, shard {shard[0]} of {shard[1]}"
+
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from :meth:`state_dict`; the next loop runs the rest of that epoch."""
-        if "pipeline" not in state or "batches" not in state:
-            raise StateError(f"expected what `state_dict` gave, got the entries {sorted(state)}")
-        self.pipeline.set_state(json.loads(state["pipeline"]))
+        if self._entry not in state or "batches" not in state:
+            raise StateError(
+                f"expected what `state_dict` gave, with the entries {self._entry!r} and 'batches', got {sorted(state)}"
+            )
+        self.pipeline.set_state(json.loads(state[self._entry]))
         self._done = int(state["batches"])
         self._fresh = True
         self._loop += 1

@@ -39,6 +39,7 @@ class Remark(StrEnum):
     NOT_IMAGE = "not an image"
     EMPTY = "empty file"
     UNREADABLE = "cannot be read"
+    DAMAGED = "damaged, yet decoded"
 
 
 _USABLE = {Remark.CMYK, Remark.ROTATED, Remark.OVERSIZED}
@@ -46,11 +47,12 @@ _USABLE = {Remark.CMYK, Remark.ROTATED, Remark.OVERSIZED}
 
 @dataclass(frozen=True)
 class Finding:
-    """One file that there is something to say about."""
+    """One file that there is something to say about; ``offset``: the byte at which it is damaged, if that is known."""
 
     path: Path
     remark: Remark
     detail: str = ""
+    offset: int | None = None
 
 
 @dataclass

@@ -14,6 +14,7 @@
 
 #include "block_pool.hpp"
 #include "jpeg.hpp"
+#include "jpeg_damage.hpp"
 #include "jpeg_ticks.hpp"
 
 namespace nb = nanobind;
@@ -30,10 +31,8 @@ using WindowTuple = nb::typed<nb::tuple, int, int, int, int>;
 
 const uint8_t* bytes_of(const nb::bytes& data) { return static_cast<const uint8_t*>(data.data()); }
 
-nb::dict jpeg_info(const nb::bytes& data) {
+nb::dict as_dict(const Info& info) {
   static constexpr const char* kSupport[] = {"native", "handover", "broken"};
-  Info info;
-  stoker::jpeg::parse(bytes_of(data), data.size(), info);
   nb::dict out;
   out["width"] = info.width;
   out["height"] = info.height;
@@ -42,6 +41,12 @@ nb::dict jpeg_info(const nb::bytes& data) {
   out["support"] = kSupport[static_cast<int>(info.support)];
   out["reason"] = info.reason;
   return out;
+}
+
+nb::dict jpeg_info(const nb::bytes& data) {
+  Info info;
+  stoker::jpeg::parse(bytes_of(data), data.size(), info);
+  return as_dict(info);
 }
 
 Format format_of(const std::string& name) {
@@ -150,6 +155,26 @@ std::string jpeg_decode_into(const nb::bytes& data, const Memory& out, const std
   return kStatus[static_cast<int>(request.run(out.data(), static_cast<ptrdiff_t>(pitch)))];
 }
 
+nb::dict jpeg_check(const nb::bytes& data, uint64_t max_pixels) {
+  static thread_local stoker::Scratch scratch;
+  stoker::jpeg::Checked found;
+  {
+    const uint8_t* bytes = bytes_of(data);
+    const size_t size = data.size();
+    const nb::gil_scoped_release release;
+    found = stoker::jpeg::check(bytes, size, max_pixels, scratch);
+  }
+  const stoker::jpeg::Damage& damage = found.damage;
+  nb::dict out = as_dict(found.info);
+  out["status"] = kStatus[static_cast<int>(found.status)];
+  out["wrong_codes"] = damage.wrong_codes;
+  out["early_ends"] = damage.early_ends;
+  out["wrong_restarts"] = damage.wrong_restarts;
+  out["extra_bytes"] = damage.extra_bytes;
+  out["offset"] = damage.offset == ~uint64_t{0} ? nb::object(nb::none()) : nb::cast(damage.offset);
+  return out;
+}
+
 nb::dict jpeg_ticks(const nb::bytes& data) {
   const Request request(data, std::nullopt, "RGB", 1);
   const auto shape = request.shape();
@@ -179,6 +204,9 @@ void bind_jpeg(nb::module_& m) {
   jpeg.def("jpeg_decode_into", &jpeg_decode_into, nb::arg("data"), nb::arg("out"), nb::arg("window") = nb::none(),
            nb::arg("format") = "RGB", nb::arg("scale") = 1,
            "Decode as `jpeg_decode` does into the caller's memory, whose rows may lie apart; returns the status.");
+  jpeg.def("jpeg_check", &jpeg_check, nb::arg("data"), nb::arg("max_pixels"),
+           "Decode all coefficients: what `jpeg_info` tells, the status as of `jpeg_decode`, what libjpeg would warn of, and "
+           "the offset of the first damage in the file, or None. Larger images are unsupported.");
   jpeg.def("jpeg_ticks", &jpeg_ticks, nb::arg("data"),
            "Decode the whole image to RGB and tell where the time went: ticks of the time-stamp counter (elsewhere "
            "nanoseconds) for tables, entropy, transform and rows; pixels; Huffman symbols (0 unless sequential, one scan).");

@@ -49,6 +49,7 @@ struct Info {
   uint8_t orientation = 1;  // EXIF 1..8; 1 when absent or invalid
   Support support = Support::Broken;
   const char* reason = "";  // why not Native; a literal
+  uint32_t at = 0;          // where the last marker is that was read; the file's size if data ran out
   bool progressive = false;
   Model model = Model::Gray;
   uint8_t h_max = 1, v_max = 1;
@@ -62,7 +63,8 @@ struct Info {
 // `out.support` and `out.reason` (width, height and orientation are set whenever they came first).
 bool parse(const uint8_t* data, size_t size, Info& out);
 
-struct Ticks;  // jpeg_ticks.hpp
+struct Ticks;   // jpeg_ticks.hpp
+struct Damage;  // jpeg_damage.hpp
 
 // Stored coordinates, half open.
 struct Window {
@@ -93,7 +95,7 @@ constexpr Extent scaled_extent(const Info& info, int scale_log2) {
 // `info` must come from `parse` of the same bytes. At a smaller scale (scale_log2 up to 3) the window is one of the
 // smaller picture; pixels are TurboJPEG's.
 Status decode(const uint8_t* data, size_t size, const Info& info, Window window, Format format, uint8_t* dst,
-              ptrdiff_t pitch, Scratch& scratch, int scale_log2 = 0, Ticks* ticks = nullptr);
+              ptrdiff_t pitch, Scratch& scratch, int scale_log2 = 0, Ticks* ticks = nullptr, Damage* damage = nullptr);
 
 // Huffman symbols of a sequential file with one scan; 0 of any other.
 uint64_t count_symbols(const uint8_t* data, size_t size, const Info& info);

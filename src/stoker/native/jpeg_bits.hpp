@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "cuda/jpeg_order.cuh"
+#include "jpeg_damage.hpp"
 #include "jpeg_huffman.hpp"
 
 namespace stoker::jpeg {
@@ -64,16 +65,6 @@ struct Symbol {
   int length, value;
 };
 
-// A code longer than the lookup. Invalid codes take 17 bits and mean symbol 0, as in libjpeg.
-[[gnu::noinline]] inline Symbol search(const Code& code, uint64_t buffer, int shortest) {
-  const uint32_t prefix = static_cast<uint32_t>(buffer >> 48);
-  for (int length = shortest; length <= 16; ++length) {
-    if (prefix < code.limit[length])
-      return {length, code.symbol[(static_cast<int32_t>(prefix >> (16 - length)) + code.value_offset[length]) & 255]};
-  }
-  return {17, 0};
-}
-
 // `top` holds `size` value bits at its top; size 0 gives 0.
 [[gnu::always_inline]] inline int32_t signed_bits(uint64_t top, int size) {
   const int32_t bits = static_cast<int32_t>(top >> 1 >> (63 - size));
@@ -86,16 +77,31 @@ struct Cursor {
   int64_t count;
   const uint8_t* next;
 
+  [[gnu::always_inline]] const uint8_t* byte() const { return next - (count >> 3); }  // of the next bit
   [[gnu::always_inline]] void take(int bits) {
     buffer <<= bits;
     count -= bits;
   }
 };
 
+// A code longer than the lookup. Invalid codes take 17 bits and mean symbol 0, as in libjpeg. `at`: the byte they are in.
+[[gnu::noinline]] inline Symbol search(const Code& code, uint64_t buffer, int shortest, const uint8_t* at) {
+  const uint32_t prefix = static_cast<uint32_t>(buffer >> 48);
+  for (int length = shortest; length <= 16; ++length) {
+    if (prefix < code.limit[length])
+      return {length, code.symbol[(static_cast<int32_t>(prefix >> (16 - length)) + code.value_offset[length]) & 255]};
+  }
+  if (code.damage) {
+    ++code.damage->wrong_codes;
+    if (!code.damage->unplaced) code.damage->unplaced = at;
+  }
+  return {17, 0};
+}
+
 [[gnu::always_inline]] inline int32_t decode_dc(Cursor& c, const DcTable& table) {
   uint32_t entry = table.entry[c.buffer >> (64 - kDcBits)];
   if (__builtin_expect((entry & 255) == 0, 0)) {
-    const Symbol s = search(table.code, c.buffer, kDcBits + 1);
+    const Symbol s = search(table.code, c.buffer, kDcBits + 1, c.byte());
     entry = static_cast<uint32_t>(s.length + s.value) | static_cast<uint32_t>(s.length) << 8 |
             static_cast<uint32_t>(s.value) << 16;
   }

@@ -30,7 +30,7 @@ struct CountingCoder {
   void count_block(Cursor& c, const McuBlock& block, const uint8_t* end) {
     for (int position = 0; position < 64 && c.next <= end + 8;) {
       refill(c.buffer, c.count, c.next);
-      const Symbol s = search(position ? block.ac->code : block.dc->code, c.buffer, 1);
+      const Symbol s = search(position ? block.ac->code : block.dc->code, c.buffer, 1, c.byte());
       const int size = position ? s.value & 15 : s.value, run = position ? s.value >> 4 : 0;
       c.take(s.length + size);
       ++symbols;

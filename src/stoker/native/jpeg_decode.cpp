@@ -21,7 +21,7 @@ class SingleScan {
  public:
   SingleScan(const uint8_t* data, size_t size, const Info& info, const Target& target)
       : data_(data), size_(size), info_(info), head_(info), picture_(info, target), laps_(target.ticks),
-        decode_(mcu_decoder()) {}
+        damage_(target.damage), decode_(mcu_decoder()) {}
 
   Status run(Scratch& scratch) {
     Carver measure(nullptr);
@@ -29,7 +29,7 @@ class SingleScan {
     Carver pieces(scratch.get(measure.used()));
     carve(pieces);
     if (!prepare()) return picture_.give_up();
-    Segments segments(data_, size_, entropy_);
+    Segments segments(data_, size_, entropy_, damage_);
     segments.start_scan(head_.scan.data, head_.restart_interval);
     laps_.lap(&Ticks::tables);
     const int rows = picture_.needed_mcu_rows();
@@ -38,6 +38,7 @@ class SingleScan {
       picture_.finish_row(row, row + 1 == rows);
       laps_.lap(&Ticks::rows);
     }
+    segments.finish();
     if (segments.truncated()) return Status::Truncated;
     return segments.damaged() ? Status::Corrupt : Status::Ok;
   }
@@ -54,7 +55,7 @@ class SingleScan {
   bool prepare() {
     for (int i = 0; i < picture_.planes(); ++i)
       if (!load_quantiser(data_, head_.tables, info_.component[i], picture_.plane[i])) return false;
-    if (!build_tables(data_, size_, head_, dc_, ac_)) return false;
+    if (!build_tables(data_, size_, head_, dc_, ac_, damage_)) return false;
     mcu_ = make_mcu(head_, picture_.plane, dc_, ac_);
     return true;
   }
@@ -106,6 +107,7 @@ class SingleScan {
   ScanHead head_;
   Picture picture_;
   Laps laps_;
+  Damage* damage_;
   DecodeMcus decode_;
   DcTable* dc_ = nullptr;
   AcTable* ac_ = nullptr;
@@ -116,7 +118,7 @@ class SingleScan {
 }  // namespace
 
 Status decode(const uint8_t* data, size_t size, const Info& info, Window w, Format format, uint8_t* dst,
-              ptrdiff_t pitch, Scratch& scratch, int scale_log2, Ticks* ticks) {
+              ptrdiff_t pitch, Scratch& scratch, int scale_log2, Ticks* ticks, Damage* damage) {
   if (info.support != Support::Native || info.scan.data > size || scale_log2 < 0 || scale_log2 > 3)
     return Status::Unsupported;
   const Extent whole = scaled_extent(info, scale_log2);
@@ -124,7 +126,7 @@ Status decode(const uint8_t* data, size_t size, const Info& info, Window w, Form
   if (w.y0 < 0 || w.y0 >= w.y1 || w.y1 > whole.height) return Status::Unsupported;
   const bool ycc = format == Format::YCbCr || format == Format::Planes;
   if (info.components == 4 && ycc) return Status::Unsupported;  // a conversion of Pillow's own
-  const Target target{w, format, scale_log2, dst, pitch, ticks};
+  const Target target{w, format, scale_log2, dst, pitch, ticks, damage};
   if (info.scan.count < info.components || info.progressive) return decode_multiple(data, size, info, target, scratch);
   return SingleScan(data, size, info, target).run(scratch);
 }

@@ -79,7 +79,7 @@ template <bool kStore>
                                               int16_t* block) {
   refill(c.buffer, c.count, c.next);
   Symbol s{table.first_length[index], static_cast<int>(table.values[index] >> 20)};
-  if (s.length == 0) s = search(table.code, c.buffer, kAcBits + 1);
+  if (s.length == 0) s = search(table.code, c.buffer, kAcBits + 1, c.byte());
   const int size = s.value & 15, step = ac_step(s.value);
   const int32_t value = signed_bits(c.buffer << s.length, size);
   c.take(s.length + size);
@@ -220,7 +220,8 @@ __attribute__((target("bmi2"))) int decode_mcus_bmi2(Bits& bits, Mcu& mcu, int f
 
 int natural_position(int zigzag) { return kNatural.at[zigzag]; }
 
-bool build_dc(const uint8_t* dht, DcTable& table) {
+bool build_dc(const uint8_t* dht, DcTable& table, Damage* damage) {
+  table.code.damage = damage;
   std::memset(table.entry, 0, sizeof table.entry);
   bool valid = true;
   const bool complete = canonical(dht, 16, table.code, [&](uint32_t prefix, int length, int symbol) {
@@ -233,7 +234,8 @@ bool build_dc(const uint8_t* dht, DcTable& table) {
   return complete && valid;
 }
 
-bool build_ac(const uint8_t* dht, bool pairs, AcTable& table) {
+bool build_ac(const uint8_t* dht, bool pairs, AcTable& table, Damage* damage) {
+  table.code.damage = damage;
   size_t filled = 0;  // codes come in ascending order
   const bool valid = canonical(dht, kAcBits, table.code, [&](uint32_t prefix, int length, int symbol) {
     fill_ac_leaf(table, prefix, length, symbol);

@@ -14,6 +14,7 @@ constexpr int kDcBits = 9;
 
 // Canonical code, for what the lookup tables leave over.
 struct Code {
+  Damage* damage = nullptr;  // where wrong codes are told; null: nobody asked
   uint32_t limit[17];  // limit[l]: first 16-bit prefix that is no code of l or fewer bits
   int32_t value_offset[17];
   uint8_t symbol[256];
@@ -42,9 +43,9 @@ constexpr int kEndOfBlock = 64;
 constexpr int kUnresolved = 128;
 
 // Both take the 16 counts and the symbols of a DHT segment (validated by `parse`) and fail on an impossible code.
-bool build_dc(const uint8_t* dht, DcTable& table);
+bool build_dc(const uint8_t* dht, DcTable& table, Damage* damage = nullptr);
 // `pairs` costs some microseconds and pays off from a few kilobytes of data on.
-bool build_ac(const uint8_t* dht, bool pairs, AcTable& table);
+bool build_ac(const uint8_t* dht, bool pairs, AcTable& table, Damage* damage = nullptr);
 
 int natural_position(int zigzag);  // 0..63: row * 8 + column
 

@@ -100,7 +100,7 @@ class MultipleScans {
  public:
   MultipleScans(const uint8_t* data, size_t size, const Info& info, const Target& target)
       : data_(data), size_(size), info_(info), picture_(info, target), coders_(progressive_coders()),
-        decode_(mcu_decoder()) {}
+        decode_(mcu_decoder()), damage_(target.damage) {}
 
   Status run(Scratch& scratch) {
     const Status begun = begin(scratch);
@@ -156,6 +156,8 @@ class MultipleScans {
   }
 
   Status end() {
+    for (int i = 0; i < count_; ++i)
+      if (passes_[i].wanted) passes_[i].segments.finish();
     if (stop_ == Stop::OutOfData) return Status::Truncated;
     for (int i = 0; i < count_; ++i) damaged_ |= passes_[i].segments.damaged();
     return damaged_ ? Status::Corrupt : Status::Ok;
@@ -181,6 +183,7 @@ class MultipleScans {
       size_t pos = segments.position();
       if (!visit(state, pos)) return Stop::AtScan;
       const Stop stop = walk_markers(data_, size_, pos, frame_seen, state);
+      if (stop == Stop::Refused && damage_) damage_->note(state.at);
       if (stop != Stop::AtScan) return stop;
     }
   }
@@ -267,11 +270,11 @@ class MultipleScans {
       if (!pass.wanted) continue;
       if (!has_tables(pass)) return false;
       const bool refinement = pass.coding == Coding::AcRefine;
-      if (pass.bands && !build_band(ac_symbols(data_, pass.head, 0), refinement, *pass.bands)) return false;
-      if (pass.dc && !build_tables(data_, size_, pass.head, pass.dc, pass.ac)) return false;
+      if (pass.bands && !build_band(ac_symbols(data_, pass.head, 0), refinement, *pass.bands, damage_)) return false;
+      if (pass.dc && !build_tables(data_, size_, pass.head, pass.dc, pass.ac, damage_)) return false;
       pass.mcu = make_mcu(pass.head, picture_.plane, pass.dc, pass.ac);
       pass.band = {pass.bands, scan.first, scan.last, scan.shift, 0};
-      pass.segments = Segments(data_, size_, pass.entropy);
+      pass.segments = Segments(data_, size_, pass.entropy, damage_);
       pass.segments.start_scan(scan.data, pass.head.restart_interval);
     }
     return true;
@@ -382,6 +385,7 @@ class MultipleScans {
   const ProgressiveCoders& coders_;
   DecodeMcus decode_;
   int count_ = 0;
+  Damage* damage_;
   bool unsupported_ = false, damaged_ = false;
   Stop stop_ = Stop::Refused;
   uint32_t quantiser_[kMaxComponents] = {};

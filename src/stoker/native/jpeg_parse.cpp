@@ -266,6 +266,7 @@ Stop walk_markers(const uint8_t* data, size_t size, size_t& pos, bool& frame_see
     int marker = 0;
     pos = next_marker(data, size, pos, marker);
     if (pos == 0) return Stop::OutOfData;
+    info.at = static_cast<uint32_t>(pos - 2);
     if (marker == kEOI) return Stop::AtEnd;
     if (marker == kSOI) return broken(info, "second start of image");
     if (has_no_payload(marker)) continue;
@@ -307,7 +308,10 @@ bool parse(const uint8_t* data, size_t size, Info& out) {
   switch (walk_markers(data, size, pos, frame_seen, out)) {
     case Stop::AtScan: out.support = Support::Native; return true;
     case Stop::AtEnd: out.reason = "no image before the end marker"; return false;
-    case Stop::OutOfData: out.reason = "the file ends inside the header"; return false;
+    case Stop::OutOfData:
+      out.reason = "the file ends inside the header";
+      out.at = static_cast<uint32_t>(size);
+      return false;
     case Stop::Refused: break;
   }
   return false;

@@ -98,7 +98,8 @@ struct Target {
   int scale_log2;
   uint8_t* dst;
   ptrdiff_t pitch;
-  Ticks* ticks;  // null: nobody asked
+  Ticks* ticks;    // null: nobody asked
+  Damage* damage;  // null: nobody asked
 };
 
 class Picture {

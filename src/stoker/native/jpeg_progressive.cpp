@@ -40,7 +40,7 @@ struct Lookup {
 [[gnu::always_inline]] inline Lookup next_symbol(Cursor& c, const BandTable& table, bool refinement) {
   uint32_t entry = table.entry[c.buffer >> (64 - kBandBits)];
   if (__builtin_expect((entry & 255) == 0, 0)) {
-    const Symbol s = search(table.code, c.buffer, 1);
+    const Symbol s = search(table.code, c.buffer, 1, c.byte());
     const Meaning m = meaning_of(s.value, refinement);
     const uint64_t top = c.buffer << s.length;
     c.take(s.length + m.extra);
@@ -267,7 +267,8 @@ constexpr ProgressiveCoders kBmi = {dc_first, dc_refine, ac_first_bmi, ac_refine
 
 }  // namespace
 
-bool build_band(const uint8_t* dht, bool refinement, BandTable& table) {
+bool build_band(const uint8_t* dht, bool refinement, BandTable& table, Damage* damage) {
+  table.code.damage = damage;
   std::fill(std::begin(table.entry), std::end(table.entry), 0u);
   return canonical(dht, kBandBits, table.code, [&](uint32_t prefix, int length, int symbol) {
     const Meaning m = meaning_of(symbol, refinement);

@@ -18,7 +18,7 @@ struct BandTable {
   uint32_t entry[1 << kBandBits];
 };
 // Takes the 16 counts and the symbols of a DHT segment; fails on an impossible code.
-bool build_band(const uint8_t* dht, bool refinement, BandTable& table);
+bool build_band(const uint8_t* dht, bool refinement, BandTable& table, Damage* damage = nullptr);
 
 // An AC scan and its state.
 struct Band {

@@ -35,15 +35,15 @@ bool load_quantiser(const uint8_t* data, const TableOffsets& tables, const Compo
   return tables.quantiser[component.quantiser] != 0;
 }
 
-bool build_tables(const uint8_t* data, size_t size, const ScanHead& head, DcTable* dc, AcTable* ac) {
+bool build_tables(const uint8_t* data, size_t size, const ScanHead& head, DcTable* dc, AcTable* ac, Damage* damage) {
   const Scan& scan = head.scan;
   const bool pairs = size - scan.data >= kPairBytes;
   for (int i = 0; i < scan.count; ++i) {
     const uint8_t* dc_code = dc_symbols(data, head, i);
-    if (first_user(scan.dc, i) == i && (!dc_code || !build_dc(dc_code, dc[i]))) return false;
+    if (first_user(scan.dc, i) == i && (!dc_code || !build_dc(dc_code, dc[i], damage))) return false;
     if (!ac || first_user(scan.ac, i) != i) continue;
     const uint8_t* ac_code = ac_symbols(data, head, i);
-    if (!ac_code || !build_ac(ac_code, pairs, ac[i])) return false;
+    if (!ac_code || !build_ac(ac_code, pairs, ac[i], damage)) return false;
   }
   return true;
 }

@@ -27,7 +27,8 @@ bool load_quantiser(const uint8_t* data, const TableOffsets& tables, const Compo
 
 // Builds the tables of a sequential scan, one per component or shared; `size` is the file's. `ac` null: only DC.
 // False: a table is missing or impossible.
-bool build_tables(const uint8_t* data, size_t size, const ScanHead& head, DcTable* dc, AcTable* ac);
+bool build_tables(const uint8_t* data, size_t size, const ScanHead& head, DcTable* dc, AcTable* ac,
+                  Damage* damage = nullptr);
 
 // The scan's MCU: which component and tables (if the scan has any) each block has.
 Mcu make_mcu(const ScanHead& head, const Plane* planes, const DcTable* dc, const AcTable* ac);

@@ -43,7 +43,7 @@ void Segments::next_segment(size_t pos) {
     pos_ = behind ? behind - 2 : size_;
     return;
   }
-  pos_ = pos;
+  pos_ = begin_ = pos;
   const size_t n = unstuff(data_, size_, pos_, buffer_);
   bits_.start(buffer_, n);
 }
@@ -55,6 +55,7 @@ void Segments::empty_segment() {
 }
 
 void Segments::restart() {
+  if (damage_ && !starved_) tell_rest();
   const int wanted = number_;
   number_ = (number_ + 1) & 7;
   left_ = interval_;
@@ -62,12 +63,14 @@ void Segments::restart() {
     int marker = 0;
     pos = next_marker(data_, size_, pos, marker);
     if (pos == 0) {
+      if (damage_) ++damage_->wrong_restarts, damage_->note(size_);
       pos_ = size_;
       stuck_ = true;
       break;
     }
     const bool expected = marker == kFirstRestart + wanted;
     damaged_ |= !expected;
+    if (!expected && damage_) ++damage_->wrong_restarts, damage_->note(pos - 2);
     const Reaction reaction = expected ? Reaction::Resume : react(marker, wanted);
     if (reaction == Reaction::Resume) return next_segment(pos);
     pos_ = pos - 2;
@@ -78,6 +81,30 @@ void Segments::restart() {
   }
   damaged_ = true;
   empty_segment();  // still starved when the segment before was
+}
+
+// The place in the file of a byte of the segment: stuffed bytes are passed over.
+size_t Segments::offset_of(const uint8_t* unstuffed) const {
+  size_t at = begin_;
+  for (const uint8_t* p = buffer_; p < unstuffed && at < pos_; ++p) {
+    if (data_[at++] != 0xFF) continue;
+    while (at < pos_ && data_[at] == 0xFF) ++at;
+    ++at;
+  }
+  return std::min(at, pos_);
+}
+
+void Segments::tell(bool overrun) {
+  if (overrun) ++damage_->early_ends, damage_->note(pos_);
+  if (damage_->unplaced) damage_->note(offset_of(damage_->unplaced));
+  damage_->unplaced = nullptr;
+}
+
+void Segments::tell_rest() {
+  const int64_t bits = (bits_.end - bits_.next) * 8 + bits_.count;
+  if (!bits_.next || bits < 8) return;
+  damage_->extra_bytes += static_cast<uint64_t>(bits / 8);
+  damage_->note(offset_of(bits_.end - bits / 8));
 }
 
 void Segments::skip(int64_t mcus) {

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "jpeg_damage.hpp"
 #include "jpeg_huffman.hpp"
 
 namespace stoker::jpeg {
@@ -13,8 +14,9 @@ namespace stoker::jpeg {
 class Segments {
  public:
   // `buffer` has room for the scan's data (at most the rest of the file) and kBitPadding. Without one, scans can only
-  // be skipped.
-  Segments(const uint8_t* data, size_t size, uint8_t* buffer) : data_(data), size_(size), buffer_(buffer) {}
+  // be skipped. `damage`: where it is told what is wrong; null: nobody asked.
+  Segments(const uint8_t* data, size_t size, uint8_t* buffer, Damage* damage = nullptr)
+      : data_(data), size_(size), buffer_(buffer), damage_(damage) {}
 
   void start_scan(size_t pos, int restart_interval);
 
@@ -33,6 +35,7 @@ class Segments {
         reached = coder(bits_, first, reached, overrun);
         starved_ = overrun;
         damaged_ |= overrun;
+        if (damage_ && (overrun || damage_->unplaced)) tell(overrun);
       }
       left_ -= reached - first;
       first = reached;
@@ -42,6 +45,11 @@ class Segments {
   // Passes over MCUs without decoding them.
   void skip(int64_t mcus);
 
+  // After the scan's last MCU: looks for data that nothing asked for.
+  void finish() {
+    if (damage_ && !starved_) tell_rest();
+  }
+
   size_t position() const { return pos_; }  // of the next marker, or the file's size
   bool truncated() const { return pos_ >= size_; }
   bool damaged() const { return damaged_; }
@@ -50,12 +58,16 @@ class Segments {
   void restart();
   void next_segment(size_t pos);
   void empty_segment();
+  void tell(bool overrun);
+  void tell_rest();
+  size_t offset_of(const uint8_t* unstuffed) const;
 
   const uint8_t* data_;
   size_t size_;
   uint8_t* buffer_;
+  Damage* damage_;
   Bits bits_;
-  size_t pos_ = 0;
+  size_t pos_ = 0, begin_ = 0;  // of the next marker, and of the segment's data
   int interval_ = 0, left_ = 0, number_ = 0;
   // Starved: out of data until the next restart. Stuck: at a marker that no restart will pass.
   bool starved_ = false, stuck_ = false, damaged_ = false;

@@ -16,6 +16,7 @@ from ...contract.lowering import Lowering
 from ...contract.operator import ON_ERROR, Operator, arg
 from ...contract.step import Value
 from ...contract.types import DType, ImageType
+from ...native import _native
 
 MAX_PIXELS = 178_956_970  # twice Pillow's warning limit: its error limit for decompression bombs
 _SCALES = (1, 2, 4, 8)
@@ -52,6 +53,12 @@ class ImageDecoder(Operator):
     use_chunk_allocator = arg("bool", False, doc="Accepted.")
     on_error = ON_ERROR
     incidental = ("on_error",)
+
+    @classmethod
+    def damage_offset(cls, data: bytes) -> int | None:
+        """Where a JPEG file is damaged: its first damage, or its end if data are missing there."""
+        found: int | None = _native.jpeg.jpeg_check(data, MAX_PIXELS)["offset"]
+        return found
 
 
 def peek(c: Lowering, data: Value, output_type: ImageType, adjust: bool, scale: int = 1) -> Value:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import io
 
-from stoker.demo.progress import PlainBar
+from stoker.inspection.progress import PlainBar
 
 
 class Terminal(io.StringIO):

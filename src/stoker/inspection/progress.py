@@ -11,7 +11,7 @@ from typing import Protocol, Self, TextIO
 
 
 class Bar(Protocol):
-    """What the demonstration needs of a progress bar."""
+    """What is needed of a progress bar."""
 
     def __enter__(self) -> Self: ...
 
