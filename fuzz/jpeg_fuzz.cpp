@@ -137,9 +137,10 @@ void run(const uint8_t* data, size_t size) {
   if (!checked) return;
   ++counts.checked;
   const bool small = static_cast<int64_t>(info.width) * info.height <= kManyPixels;
-  const bool all_of_it = scale == 0 && all.x1 == info.width && all.y1 == info.height;
-  // Some models cannot be made of inks, which the look does not ask for.
-  if (small) check_damage(data, size, all_of_it && whole.status != jpeg::Status::Unsupported ? &whole : nullptr);
+  // Gray leaves scans of colours alone; some models cannot be made of inks, which the look does not ask for.
+  const bool all_of_it = scale == 0 && all.x1 == info.width && all.y1 == info.height && format != jpeg::Format::GRAY &&
+                         whole.status != jpeg::Status::Unsupported;
+  if (small) check_damage(data, size, all_of_it ? &whole : nullptr);
   const jpeg::Window w = part_of(all, choose);
   const Picture part = decode(data, size, info, w, format, scale, Isa::Plain, 0xAA);
   const bool planes = format == jpeg::Format::Planes;
