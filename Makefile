@@ -9,6 +9,7 @@
 #   make test-neon [SECONDS=30]               the JPEG decoder's Arm code on an emulated machine, if there is one
 #   make test-gpu                             what needs a GPU; fails where there is none
 #   make kills [TIMES=100]                    kill a training at random moments; no row may differ
+#   make test-older, make test-newest         the take-over beside a year-old torchvision, beside the newest; gigabytes
 #   make lightning                            resume inside PyTorch Lightning, which only this needs
 #   make setup                                the virtual environment with the package and its test needs
 #   make generate                             write the operator index, type stubs and operator pages
@@ -28,13 +29,18 @@ SOURCES := pyproject.toml CMakeLists.txt README.md LICENSE \
 
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: demo test test-neon test-gpu check bench fuzz setup generate format docs clean kills lightning
+.PHONY: demo test test-older test-newest test-neon test-gpu check bench fuzz setup generate format docs clean kills lightning
 
 demo: $(VENV)/.photos $(VENV)/.package
 	@$(PY) -m stoker.command demo $${DATA:+--data "$$DATA"} $${OUT:+--out "$$OUT"}
 
 test: check
 	@$(PY) -m pytest $(TESTS)
+
+test-older test-newest: test-%: setup $(VENV)-%/.needs
+	@rm -rf build/wheel && $(PY) -m pip wheel -qq --no-build-isolation --no-deps -w build/wheel .
+	@$(VENV)-$*/bin/python -m pip install -qq --no-deps --force-reinstall build/wheel/stoker-*.whl
+	@$(VENV)-$*/bin/python -m pytest tests/takeover $(TESTS)
 
 test-gpu: setup
 	@REQUIRE_GPU=1 $(PY) -m pytest tests/gpu tests/cuda $(TESTS)
@@ -75,7 +81,7 @@ docs: generate $(VENV)/.docs-needs
 	@$(PY) -m mkdocs build --quiet --strict
 
 clean:
-	rm -rf $(VENV) .venv-bench build dist stoker-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-older $(VENV)-newest .venv-bench build dist stoker-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 # ---- set-up: one stamp per step, made when the step has succeeded ----
 
@@ -105,6 +111,15 @@ $(VENV)/.test-needs: $(VENV)/.build-needs
 # scikit-image ships the photographs of the demonstration; they are all that is wanted of it.
 $(VENV)/.photos: $(VENV)/.made
 	@$(PIP) --no-deps scikit-image
+	@touch $@
+
+# Environments of their own, with the torch that PyPI has: for CUDA, but it runs without.
+.PRECIOUS: $(VENV)-%/.needs
+$(VENV)-%/.needs: pyproject.toml tools/needs.py
+	@$(PYTHON) -m venv $(VENV)-$*
+	@$(PYTHON) tools/needs.py $* >$(VENV)-$*/needs.txt
+	@$(VENV)-$*/bin/python -m pip install -qq --disable-pip-version-check -r $(VENV)-$*/needs.txt
+	@$(VENV)-$*/bin/python -m pip install -qq --disable-pip-version-check --no-deps scikit-image
 	@touch $@
 
 # The wheel asks for the torch that it was built beside, with CUDA; the tests run its Python side beside any torch.

@@ -13,3 +13,11 @@ DECLARED = declare_operators(torch)  # kept for as long as torchvision may look 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of torchvision's native library, which is not needed
     import torchvision  # noqa: F401
+
+from torchvision.io import image as _image  # noqa: E402
+
+if not hasattr(torch.ops.image, "decode_jpeg"):  # the wheel's native library asks for CUDA: Pillow decodes in its place
+    from tests.takeover.image_operators import define
+
+    IMAGE_OPERATORS = define()
+    _image._has_image_ops = lambda: True

@@ -26,6 +26,7 @@ import tests.takeover.declared  # noqa: E402, F401
 
 from torchvision.transforms import InterpolationMode as Mode  # noqa: E402  # isort: skip
 from torchvision.transforms import v2  # noqa: E402  # isort: skip
+import torchvision  # noqa: E402  # isort: skip
 import torchvision.transforms as v1  # noqa: E402  # isort: skip
 
 import stoker.torchvision  # noqa: E402
@@ -34,6 +35,7 @@ from stoker.frontends.torchvision.image import LazyImage  # noqa: E402
 from stoker.frontends.torchvision.tensor import LazyTensor, real  # noqa: E402
 
 PAGE = ROOT / "docs" / "torchvision.md"
+RELEASE = "torchvision " + ".".join(torchvision.__version__.split(".")[:2]) + ";"
 _DRAWS = 4  # random transforms run so often, each time from another state
 
 Make = Callable[[Any], Any]
@@ -143,6 +145,10 @@ and what is made of it. Steps on other modes (palettes, transparency, 16 bits) a
 converted. Images of fewer than 4096 pixels are left to Pillow, which is sooner done with them. EXIF orientation
 is ignored, as torchvision ignores it.
 
+`torchvision.io.decode_image` and `decode_jpeg` are recorded for JPEG files (modes unchanged, gray, RGB; EXIF
+orientation as asked for), or decoded by Stoker at once outside of a loader; other files are torchvision's.
+The values are those of torchvision's decoder, which is libjpeg-turbo, too. `read_file` stays torchvision's.
+
 A file that is damaged in the middle is found when its batch is made. The batch is then fetched again in the
 main process, from the random state of its start, with that file on plain Pillow: a `try` in the data set acts
 as before. Two things may differ from a run without Stoker: `get_worker_info()` is None in that second fetch,
@@ -152,7 +158,8 @@ and if the script's answer to the error draws random numbers, later batches of t
 ## What is covered
 
 Each row was run on the same file with the same random state, untouched and with `stoker.torchvision.enable()`,
-and the results were compared bit for bit. On a GPU the take-over is refused.
+and the results were compared bit for bit, with torchvision 0.28; `make test-older` and `make test-newest` do it with a
+release that is a year old and with the newest. On a GPU the take-over is refused.
 
 - **covered**: bit-equal, and recorded: Stoker makes the pixels.
 - **as before**: bit-equal, since Pillow or torch does this step as it does without Stoker; not covered, and no

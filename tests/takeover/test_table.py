@@ -8,8 +8,9 @@ from tests.takeover import table
 
 def test_the_page_is_what_the_transforms_give() -> None:
     text = table.page()
-    assert table.PAGE.read_text(encoding="utf-8") == text, "run `.venv/bin/python -m tests.takeover.table`"
     assert "| differs" not in text
+    if table.RELEASE in text:  # another release has other transforms, and its page is not kept
+        assert table.PAGE.read_text(encoding="utf-8") == text, "run `.venv/bin/python -m tests.takeover.table`"
 
 
 def test_a_difference_would_be_seen() -> None:

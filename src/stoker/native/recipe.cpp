@@ -133,10 +133,11 @@ class Maker {
     if (window.x0 >= window.x1 || window.y0 >= window.y1 || window.x1 > info.width || window.y1 > info.height)
       throw Leave{};  // the file is not the one that was recorded
     const bool gray = info.model == jpeg::Model::Gray;
-    if (gray != (channels == 1)) throw Leave{};
+    const bool luma = channels == 1 && info.model == jpeg::Model::YCbCr;  // as it is in the file
+    if (gray != (channels == 1) && !luma) throw Leave{};
     const View v = fresh(window.y1 - window.y0, window.x1 - window.x0, channels);
-    const auto status = jpeg::decode(source_.data, source_.size, info, window, jpeg::Format::ANY, v.data, v.stride[0],
-                                     bench_.work[0]);
+    const auto status = jpeg::decode(source_.data, source_.size, info, window, luma ? jpeg::Format::GRAY : jpeg::Format::ANY,
+                                     v.data, v.stride[0], bench_.work[0]);
     // Damaged data: Pillow decides what is an error and what only a warning.
     if (status != jpeg::Status::Ok) throw Leave{};
   }

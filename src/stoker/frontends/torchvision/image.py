@@ -296,8 +296,13 @@ def _is_native(data: bytes, image: JpegImageFile) -> bool:
     """Whether the decoder does this file and the file is whole, as far as can be told without decoding it."""
     info = _native.jpeg.jpeg_info(data)
     size = (info["width"], info["height"])
-    whole = data.rfind(b"\xff\xd9", -_MARKER_ROOM) >= 0
-    return info["support"] == "native" and size == image.size and info["components"] == len(image.getbands()) and whole
+    fits = size == image.size and info["components"] == len(image.getbands())
+    return info["support"] == "native" and fits and is_whole(data)
+
+
+def is_whole(data: bytes) -> bool:
+    """Whether a JPEG file has its end marker."""
+    return data.rfind(b"\xff\xd9", -_MARKER_ROOM) >= 0
 
 
 _MARKER_ROOM = 64  # some writers pad a file after its end marker

@@ -104,9 +104,9 @@ class Node:
         self.source = source
 
     @classmethod
-    def decode(cls, source: Source, size: Size, channels: int) -> Node:
-        """The whole image of a file."""
-        return cls(DECODE, None, (channels, 0, 0, *size), size, channels, source)
+    def decode(cls, source: Source, size: Size, channels: int, strict: bool = False) -> Node:
+        """The whole image of a file; ``strict``: if it is damaged, who opened it decodes it, and not Pillow."""
+        return cls(DECODE, None, (channels, 0, 0, *size, strict), size, channels, source)
 
     @classmethod
     def pixels(cls, data: Bytes, size: Size, channels: int, planar: bool = False) -> Node:

@@ -38,6 +38,8 @@ def replay(node: Node) -> Image.Image:
         return Image.fromarray(np.ascontiguousarray(array if node.channels > 1 else array[..., 0]))
     if node.parent is None:
         image = JpegImageFile(io.BytesIO(node.source.data.tobytes()))
+        if node.channels == 1:
+            image.draft("L", image.size)  # the luma as it is in the file
         image.load()
         return image
     return _STEPS[node.op](replay(node.parent), node.params, node)

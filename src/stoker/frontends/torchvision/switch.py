@@ -15,7 +15,7 @@ from torch.utils.data import _utils
 from torch.utils.data.dataloader import DataLoader
 
 from ...contract.errors import UnsupportedError
-from . import backend, counts, files, functional, image, loader, retry
+from . import backend, counts, decoders, files, functional, image, loader, retry
 from .images import lazy_image_class
 from .tensor import IMAGES, LazyTensor
 
@@ -68,6 +68,7 @@ def enable_here() -> None:
         _replace(owner, name, function)
     _take_over_loaders()
     _take_over_v2()
+    _take_over_decoders()
     for name in functional.ENHANCERS:
         _put(ImageEnhance, name, functional.enhancer(vars(ImageEnhance)[name]))
     _take_over_collation()
@@ -106,6 +107,18 @@ def _take_over_v2() -> None:
         kernels[image._Recording] = functools.partial(functional.adjust_hue, kernels[Image.Image])
         _undo.append(lambda: kernels.pop(image._Recording, None) and None)
     ForkingPickler.register(lazy, loader.reduce_lazy)
+
+
+def _take_over_decoders() -> None:
+    """The operators of ``torchvision.io``, where torchvision's native library is."""
+    for name in decoders.OPERATORS:
+        original = getattr(torch.ops.image, name, None)
+        if original is None:
+            continue
+        function = functools.partial(decoders.decode, original)
+        _put(torch.ops.image, name, function)
+        with contextlib.suppress(AttributeError):  # scripted functions go on with the operator
+            torch.jit._builtins._register_builtin(function, f"image::{name}")
 
 
 def _take_over_loaders() -> None:

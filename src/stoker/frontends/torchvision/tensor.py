@@ -405,6 +405,9 @@ class Making:
             counts.add(counts.MADE, sum(row.node.op != recipe.RAW for row in tensor._rows))
 
     def _replay(self, row: Row) -> None:
+        root = row.node.root
+        if root.op == recipe.DECODE and root.params[5]:
+            raise OSError("a file that torchvision is to decode")
         array = np.asarray(replay(row.node))
         image = torch.from_numpy(np.ascontiguousarray(np.atleast_3d(array).transpose(2, 0, 1)))
         if row.table is not None:

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torchvision.io's decoders: the same tensors, decoded by Stoker."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torchvision.io as tvio
+from photographs import photograph
+from PIL import Image
+from torchvision.io import decode_image, decode_jpeg, read_file
+from torchvision.transforms import v2
+
+import stoker.torchvision
+from stoker.frontends.torchvision import counts
+from tests.takeover.conftest import exactly
+from tests.takeover.scripts import run
+from tests.takeover.test_script import equal
+
+MODES = ["UNCHANGED", "GRAY", "RGB"]
+
+
+def jpeg(kind: str, orientation: int = 0) -> torch.Tensor:
+    image = Image.fromarray(photograph(4, 60, 83))
+    exif = Image.Exif()
+    if orientation:
+        exif[0x0112] = orientation
+    options: dict[str, Any] = {
+        "gray": {},
+        "4:4:4": {"subsampling": 0},
+        "4:2:2": {"subsampling": 1},
+        "4:2:0": {"subsampling": 2},
+        "progressive": {"progressive": True},
+        "RGB": {"keep_rgb": True, "subsampling": 0},
+        "inks": {},
+    }[kind]
+    image = image.convert({"gray": "L", "inks": "CMYK"}.get(kind, "RGB"))
+    file = io.BytesIO()
+    image.save(file, "JPEG", exif=exif, **options)
+    return torch.frombuffer(bytearray(file.getvalue()), dtype=torch.uint8)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("kind", ["gray", "4:4:4", "4:2:2", "4:2:0", "progressive", "RGB", "inks"])
+def test_modes(kind: str, mode: str) -> None:
+    data, number = jpeg(kind), tvio.ImageReadMode[mode]
+    expected = decode_jpeg(data, number), decode_image(data, number)
+    counts.reset()
+    with stoker.torchvision.enabled():
+        ours = decode_jpeg(data, number), decode_image(data, number)
+    for a, b in zip(expected, ours, strict=True):
+        assert type(b) is torch.Tensor
+        exactly(a, b)
+    recorded = kind != "inks" and (kind, mode) != ("RGB", "GRAY")
+    assert counts.total()[counts.MADE] == 2 * recorded
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_orientations(orientation: int) -> None:
+    data = jpeg("4:2:0", orientation)
+    expected = [decode_jpeg(data, apply_exif_orientation=turned) for turned in (False, True)]
+    with stoker.torchvision.enabled():
+        for turned in (False, True):
+            exactly(expected[turned], decode_jpeg(data, apply_exif_orientation=turned))
+
+
+def test_what_is_not_jpeg_is_torchvisions(files: Path, taken_over: None) -> None:
+    path = str(files / "bee" / "lossless.png")
+    assert decode_image(read_file(path), tvio.ImageReadMode.RGB).shape[0] == 3
+    assert counts.total()[counts.MADE] == 0
+
+
+@pytest.mark.parametrize("damage", ["truncated", "empty", "two-dimensional", "a mode for PNG"])
+def test_errors_are_as_before(damage: str) -> None:
+    data, mode = jpeg("4:2:0"), tvio.ImageReadMode.RGB
+    if damage == "truncated":
+        data = data[: len(data) // 2].clone()
+    elif damage == "empty":
+        data = data[:0]
+    elif damage == "two-dimensional":
+        data = data[None]
+    else:
+        mode = tvio.ImageReadMode.GRAY_ALPHA
+
+    def error() -> str:
+        with pytest.raises((RuntimeError, IndexError)) as caught:
+            decode_jpeg(data, mode)
+        return str(caught.value).splitlines()[0]
+
+    expected = error()
+    with stoker.torchvision.enabled():
+        assert error() == expected
+
+
+class Decoded(torch.utils.data.Dataset[Any]):
+    """Files by torchvision's decoder; another one where one is damaged."""
+
+    def __init__(self, files: list[str]) -> None:
+        self.files = files
+        self.transform = v2.Compose(
+            [v2.RandomResizedCrop(40, antialias=True), v2.RandomHorizontalFlip(), v2.ToDtype(torch.float32, scale=True)]
+        )
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def __getitem__(self, index: int) -> Any:
+        try:
+            image = decode_image(read_file(self.files[index]), tvio.ImageReadMode.RGB)
+        except RuntimeError:
+            return self[int(torch.randint(len(self), ()))]
+        return self.transform(image), image.float().mean(), index
+
+
+class Normalized(Decoded):
+    """What follows is recorded."""
+
+    def __getitem__(self, index: int) -> Any:
+        try:
+            image = decode_image(read_file(self.files[index]), tvio.ImageReadMode.RGB)
+        except RuntimeError:
+            return self[int(torch.randint(len(self), ()))]
+        return v2.functional.normalize(image.to(torch.float32).div(255), [0.5] * 3, [0.25] * 3), index
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("kind", [Decoded, Normalized])
+def test_a_data_set(tmp_path: Path, kind: Any, workers: int) -> None:
+    names = []
+    for i in range(9):
+        names.append(str(tmp_path / f"{i}.jpg"))
+        Image.fromarray(photograph(i, 80, 100)).save(names[-1])
+    data = bytearray(Path(names[5]).read_bytes())
+    at = data.index(b"\xff\xda")
+    Path(names[5]).write_bytes(bytes(data[: at + 14] + b"\xff\xd9"))  # without a picture
+
+    def loader() -> Any:
+        return torch.utils.data.DataLoader(kind(names), batch_size=9, num_workers=workers)
+
+    untouched = run(loader())
+    counts.reset()
+    with stoker.torchvision.enabled():
+        equal(untouched, run(loader()))
+    assert counts.total()[counts.MADE] >= 8
+    if kind is Normalized:
+        assert not counts.total()[counts.TORCH], "lazy to the end"
+
+
+def test_it_is_undone() -> None:
+    before = torch.ops.image.decode_jpeg
+    with stoker.torchvision.enabled():
+        assert torch.ops.image.decode_jpeg is not before
+    assert torch.ops.image.decode_jpeg is before
