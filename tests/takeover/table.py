@@ -166,8 +166,13 @@ release that is a year old and with the newest. On a GPU the take-over is refuse
   faster. What comes before it is Stoker's. For random transforms this is so if any of their draws is.
 - **differs by N**: the largest difference.
 
-torchvision itself uses Pillow's kernels while it holds a Pillow image, and torch's once it holds a tensor; of
-tensors, pointwise operations and erased windows are recorded.
+torchvision itself uses Pillow's kernels while it holds a Pillow image, and torch's once it holds a tensor. What
+torch's own kernels for bytes do depends on the processor and on torch's build: such a step is recorded if a small
+image comes out equal on this machine, which is tried once per process, and is left to torch else.
+
+Not recorded, and as before: `ColorJitter`'s contrast of tensors of more than 65,793 pixels (torch's sum depends on
+its order), blurring and sharpening tensors of one channel, `antialias=False`, tensors that are no bytes
+any more (but for crops, mirrors and continued edges), and v1's colour changes of tensors.
 """
 
 

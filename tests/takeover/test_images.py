@@ -40,6 +40,14 @@ RECORDED: dict[str, Callable[[Any], Any]] = {
     "rotate nearest": lambda x: x.rotate(-100, R.NEAREST, expand=True),
     "rotate 90": lambda x: x.rotate(90, expand=True),
     "affine": lambda x: x.transform((70, 60), Image.Transform.AFFINE, (0.9, 0.2, 3, -0.1, 1.1, 2), R.BILINEAR),
+    **{
+        f"perspective {f.name}": lambda x, f=f: x.transform(
+            (50, 40), Image.Transform.PERSPECTIVE, (1, 0.1, 2, 0, 1.1, 3, 0.001, 0), f, fillcolor=(9, 8, 7)
+        )
+        for f in (R.NEAREST, R.BILINEAR, R.BICUBIC)
+    },
+    "rotate bicubic": lambda x: x.rotate(20, R.BICUBIC, expand=True),
+    "gray bicubic": lambda x: x.convert("L").rotate(-33, R.BICUBIC, fillcolor=99),
     "invert": ImageOps.invert,
     "posterize": lambda x: ImageOps.posterize(x, 3),
     "solarize": lambda x: ImageOps.solarize(x, 100),
@@ -62,8 +70,8 @@ RECORDED: dict[str, Callable[[Any], Any]] = {
 OTHERWISE: dict[str, Callable[[Any], Any]] = {
     "blur": lambda x: x.filter(ImageFilter.GaussianBlur(2)),
     "hsv": lambda x: x.convert("HSV"),
-    "perspective": lambda x: x.transform((50, 40), Image.Transform.PERSPECTIVE, (1, 0.1, 2, 0, 1.1, 3, 0.001, 0)),
-    "bicubic": lambda x: x.rotate(20, R.BICUBIC),
+    "extent": lambda x: x.transform((50, 40), Image.Transform.EXTENT, (3, 4, 60, 70)),
+    "infinite": lambda x: x.transform((5, 4), Image.Transform.PERSPECTIVE, (1, 0, 0, 0, float("inf"), 0, 0, 0)),
     "reduce": lambda x: x.reduce(3),
     "gaps": lambda x: x.resize((20, 20), R.BICUBIC, reducing_gap=2.0),
     "crop outside": lambda x: x.crop((200, 200, 210, 220)),

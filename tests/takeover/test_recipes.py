@@ -19,6 +19,7 @@ from stoker.frontends.torchvision.image import map_node, pad_node, pixels
 from stoker.frontends.torchvision.recipe import Node, Source
 from stoker.frontends.torchvision.replay import FILTERS, replay
 from stoker.frontends.torchvision.tensor import Table
+from stoker.frontends.torchvision.views import edges_node
 from stoker.native import _native
 
 WIDTH, HEIGHT = 60, 44
@@ -74,6 +75,59 @@ def a_step(rng: random.Random, node: Node) -> Node:
     if kind == "contrast":
         return node.then(recipe.CONTRAST, (rng.uniform(-1, 3),))
     return node.then(recipe.SATURATE, (rng.uniform(-1, 3),)) if node.channels == 3 else node
+
+
+TORCH_KINDS = ["resize", "pick", "gray", "colors", "lut", "sharpen", "blur", "edges", "project"]
+
+
+def another_step(rng: random.Random, node: Node) -> Node:
+    """Steps of torch's, and of Pillow's with another sampling."""
+    width, height = node.size
+    kind = rng.choice(TORCH_KINDS)
+    size = (rng.randint(1, 70), rng.randint(1, 70))
+    if kind == "resize":
+        return node.then(recipe.TORCH_RESIZE, (size[1], size[0], rng.randrange(3)), size)
+    if kind == "pick":
+        return node.then(recipe.TORCH_PICK, (size[1], size[0], rng.randrange(2)), size)
+    if kind == "edges":
+        left, top, right, bottom = (rng.randrange(n) for n in (width, height, width, height))
+        return edges_node(node, (left, top, right, bottom), rng.randrange(4))
+    if kind == "project":
+        matrix = [rng.uniform(-1.5, 1.5) * (30 if i % 3 == 2 else 1) for i in range(6)]
+        matrix += [rng.uniform(-0.01, 0.01), rng.uniform(-0.01, 0.01)]
+        fill = [rng.randrange(256) for _ in range(3)]
+        params = (size[1], size[0], *matrix, rng.randrange(2), rng.randrange(3), *fill)
+        return node.then(recipe.PROJECT, params, size)
+    if kind == "lut":
+        return node.then(rng.choice([recipe.TORCH_AUTOCONTRAST, recipe.TORCH_EQUALIZE]))
+    if node.channels == 1:
+        return node.then(recipe.SPREAD, channels=3) if kind == "colors" else node
+    if kind == "gray":
+        return node.then(recipe.TORCH_LUMA, (), channels=1)
+    if kind == "sharpen":
+        return node.then(recipe.TORCH_SHARPEN, (rng.uniform(0, 3),)) if min(node.size) > 2 else node
+    if kind == "blur":
+        rows, columns = (rng.randrange(1, min(n, 12) + 1, 2) for n in (height, width))
+        weights = np.random.default_rng(rng.randrange(99)).random(rows * columns).astype(np.float32)
+        weights /= weights.sum()
+        return node.then(recipe.CORRELATE, (2 + rows * columns, rows, columns, *weights.tolist()))
+    if rng.random() < 0.3:
+        return node.then(recipe.TORCH_HUE, (rng.uniform(-0.5, 0.5),))
+    return node.then(rng.choice([recipe.TORCH_CONTRAST, recipe.TORCH_SATURATE]), (rng.uniform(0, 3),))
+
+
+@given(st.integers(0, 2**32))
+@settings(max_examples=150, deadline=None)
+def test_random_recipes_equal_torch_and_pillow(seed: int) -> None:
+    rng = random.Random(seed)
+    channels = rng.choice([1, 3])
+    node = Node.decode(Source(np.frombuffer(FILES[channels], np.uint8)), (WIDTH, HEIGHT), channels)
+    for _ in range(rng.randint(1, 4)):
+        node = rng.choice([a_step, another_step, another_step])(rng, node)
+    expected = replay(node)
+    made = Image.Image()._new(pixels(node))
+    assert (made.mode, made.size) == (expected.mode, expected.size)
+    assert made.tobytes() == expected.tobytes()
 
 
 @given(st.integers(0, 2**32))

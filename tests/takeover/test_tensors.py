@@ -52,6 +52,18 @@ RECORDED: dict[str, Callable[[Any], Any]] = {
     "stack": lambda x: torch.stack([x, x * 2]),
     "erase": lambda x: transforms.functional.erase(x, 2, 3, 5, 6, torch.rand(3, 5, 6, generator=seeded())),
     "erase twice": lambda x: erased(erased(x, slice(0, 9), 0.5), slice(4, 30), torch.ones(3, 1, 1)),
+    "window": lambda x: x[..., 2:9, 3:30],
+    "window of a window": lambda x: x[:, 2:, 3:][..., 1:5, :-3],
+    "rows": lambda x: x[:, 3:7],
+    "mirrored": lambda x: x.flip(-1).flip((1, 2)),
+    "turned": lambda x: torch.rot90(x, 1, (-2, -1)).rot90(2, [1, 2]).rot90(-1, (1, 2)),
+    "batch of one": lambda x: x.unsqueeze(0).squeeze(0),
+    "reshaped": lambda x: torch.stack([x, x]).reshape(1, 2, *x.shape).view(-1, *x.shape),
+    "edges": lambda x: torch.nn.functional.pad(x.unsqueeze(0), (1, 2, 3, 4), mode="reflect"),
+    "edges repeated": lambda x: torch.nn.functional.pad(x.unsqueeze(0), (40, 2, 3, 44), mode="replicate"),
+    "picked": lambda x: torch.nn.functional.interpolate(x.unsqueeze(0), size=(9, 70)),
+    "picked exactly": lambda x: torch.nn.functional.interpolate(x.unsqueeze(0), size=[42, 9], mode="nearest-exact"),
+    "window, then arithmetic": lambda x: (x[:, 3:17, 4:30] * 2).flip(2)[:, 1:].sub(MEAN),
     "stack of stacks": lambda x: torch.stack([torch.stack([x, x]), torch.stack([x, x])]).sub(MEAN),
 }
 OTHERWISE: dict[str, Callable[[Any], Any]] = {
@@ -68,7 +80,14 @@ OTHERWISE: dict[str, Callable[[Any], Any]] = {
     "cat": lambda x: torch.cat([x, x]),
     "permute": lambda x: x.permute(1, 2, 0).contiguous(),
     "blur": lambda x: transforms.GaussianBlur(3, 1.0)(x),
-    "functional": lambda x: torch.nn.functional.interpolate(x[None], size=(9, 9)),
+    "functional": lambda x: torch.nn.functional.interpolate(x.unsqueeze(0), size=(9, 9), mode="bilinear"),
+    "new axis": lambda x: x[None],
+    "steps": lambda x: x[:, ::2],
+    "nothing": lambda x: x[:, 5:5],
+    "channels": lambda x: x[:2],
+    "mirrored channels": lambda x: x.flip(0),
+    "frame": lambda x: torch.nn.functional.pad(x, (1, 2, 3, 4), value=0.5),
+    "cut": lambda x: torch.nn.functional.pad(x, (-1, 2, -3, 4)),
     "conversion": lambda x: torch.from_numpy(x.numpy().copy()),
     "asarray": lambda x: torch.from_numpy(np.asarray(x)),
     "dlpack": lambda x: torch.from_dlpack(x).clone(),
@@ -128,6 +147,47 @@ def test_a_change_is_seen_through_every_name(photo: Path, taken_over: None) -> N
     assert float(y[0].max()) == 1
 
 
+def two_windows(x: Any) -> list[Any]:
+    left, right = x[..., :10], x[..., 5:]
+    left[..., 0:3, 6:8] = 0.25
+    right.mul_(2)
+    batch = left.unsqueeze(0)
+    batch.add_(1)
+    return [x, left, right, batch]
+
+
+def a_window_of_what_is_gone(x: Any) -> list[Any]:
+    window = x.clone()[..., :10]
+    window.mul_(2)
+    other = window.contiguous()
+    other.add_(1)
+    return [window, other]
+
+
+def a_window_that_is_made(x: Any) -> list[Any]:
+    window = x[:, 2:9, 3:12]
+    window.sum()
+    x.zero_()
+    return [window, x]
+
+
+def a_change_below_a_window(x: Any) -> list[Any]:
+    window = x[:, 2:9, 3:12]
+    x.mul_(3)
+    x[:, 4:6, 4:6] = 7.0
+    return [window, window.contiguous(), x, x.view(-1)]
+
+
+@pytest.mark.parametrize(
+    "change", [two_windows, a_window_of_what_is_gone, a_window_that_is_made, a_change_below_a_window]
+)
+def test_windows_share_memory_as_torchs_do(photo: Path, change: Callable[[Any], list[Any]]) -> None:
+    expected = change(transforms.ToTensor()(image_of(photo)))
+    with stoker.torchvision.enabled():
+        for ours, theirs in zip(change(transforms.ToTensor()(image_of(photo))), expected, strict=True):
+            exactly(ours, theirs)
+
+
 def test_torchvisions_images(photo: Path) -> None:
     from torchvision import tv_tensors
     from torchvision.transforms import v2
@@ -138,7 +198,9 @@ def test_torchvisions_images(photo: Path) -> None:
         assert isinstance(x, LazyTensor) and isinstance(x, tv_tensors.Image)
         y = v2.ToDtype(torch.float32, scale=True)(x)
         assert isinstance(y, tv_tensors.Image) and isinstance(y, LazyTensor) and y._real is None
-        assert type(v2.functional.resize(x, [5, 6])) is tv_tensors.Image
+        small = v2.functional.resize(x, [5, 6])
+        assert isinstance(small, tv_tensors.Image) and isinstance(small, LazyTensor) and small._real is None
+        assert type(v2.functional.resize(x, [5, 6], antialias=False)) is tv_tensors.Image
         assert isinstance(x + 1, torch.Tensor) and not isinstance(x + 1, tv_tensors.Image)
         assert isinstance(x.clone(), tv_tensors.Image)
         assert torch.equal(v2.functional.to_pure_tensor(x) if hasattr(v2.functional, "to_pure_tensor") else x, expected)

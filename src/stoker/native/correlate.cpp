@@ -15,23 +15,6 @@ namespace {
 
 constexpr int64_t kTile = 64;  // sums that a loop keeps in registers
 
-int64_t position(int64_t i, int64_t size, Border border) {
-  if (i >= 0 && i < size) return i;
-  switch (border) {
-    case Border::Constant: return -1;
-    case Border::Clamp: return std::clamp<int64_t>(i, 0, size - 1);
-    case Border::Wrap: return (i % size + size) % size;
-    case Border::Reflect1001: {
-      const int64_t at = (i % (2 * size) + 2 * size) % (2 * size);
-      return at < size ? at : 2 * size - 1 - at;
-    }
-    case Border::Reflect101: break;
-  }
-  if (size == 1) return 0;
-  const int64_t period = 2 * size - 2, at = (i % period + period) % period;
-  return at < size ? at : period - at;
-}
-
 template <class T>
 float load(const uint8_t* p) {
   T x;
@@ -177,12 +160,12 @@ bool correlate(const View& src, const Window& window, const View& dst, Scratch& 
   auto** rows = reinterpret_cast<float**>(columns + width);
   auto* kept = reinterpret_cast<float*>(room + (places + 8) / 8 * 8 * sizeof(int64_t));
   float* sums = kept + padded * window.height;
-  for (int64_t x = 0; x < width; ++x) columns[x] = empty ? -1 : position(x - window.left, src.shape[1], window.border);
+  for (int64_t x = 0; x < width; ++x) columns[x] = empty ? -1 : border_position(x - window.left, src.shape[1], window.border);
   const SumRow sum = window.fused ? choose<true>() : choose<false>();
   for (int64_t next = 0, y = 0; y < dst.shape[0]; ++y) {
     for (; next < y + window.height; ++next) {  // source rows that were not there for the row before
       float* to = kept + next % window.height * padded;
-      const int64_t at = empty ? -1 : position(next - window.top, src.shape[0], window.border);
+      const int64_t at = empty ? -1 : border_position(next - window.top, src.shape[0], window.border);
       if (at < 0) std::fill_n(to, values, window.fill);
       else to_float(src.data + at * src.stride[0], src, columns, width, window.fill, to);
     }

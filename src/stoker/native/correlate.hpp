@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Correlation of an image with a small window of weights, summed in float32.
 #pragma once
+#include "border.hpp"
 #include "tensor.hpp"
 
 namespace stoker::correlate {
-
-// What lies beyond an edge (dcb|abcd|cba, cba|abcd|dcb, bcd|abcd|abc, aaa|abcd|ddd, a value). The order is part of the
-// Python side's contract (ops/image/filter.py).
-enum class Border : int { Reflect101 = 0, Reflect1001, Wrap, Clamp, Constant };
 
 struct Window {
   const float* weights;  // height x width, rows first

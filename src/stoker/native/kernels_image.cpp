@@ -64,7 +64,7 @@ class Equalize : public Kernel {
 // Inputs: image, weights [h,w] of F32, and with a constant border a value. Parameters: top, left.
 class Filter : public Kernel {
  public:
-  Filter(ImageAxes axes, int border) : axes_(axes), border_(static_cast<correlate::Border>(border)) {}
+  Filter(ImageAxes axes, int border) : axes_(axes), border_(static_cast<Border>(border)) {}
   Outcome run(const Call& c) const override {
     const View& weights = *c.in[1];
     correlate::Window window{nullptr, weights.shape[0], weights.shape[1], static_cast<int64_t>(c.params[0]),
@@ -73,7 +73,7 @@ class Filter : public Kernel {
     for (int64_t i = 0; i < weights.elements(); ++i) values[i] = static_cast<float>(read_element(weights, i));
     window.weights = values;
     window.border = border_;
-    if (border_ == correlate::Border::Constant) window.fill = static_cast<float>(c.params[2]);
+    if (border_ == Border::Constant) window.fill = static_cast<float>(c.params[2]);
     const View from = framed(*c.in[0], axes_), to = framed(*c.out[0], axes_);
     for (int64_t f = 0; f < from.shape[0]; ++f)
       if (!correlate::correlate(frame(from, f), window, frame(to, f), c.work[0])) {
@@ -85,7 +85,7 @@ class Filter : public Kernel {
 
  private:
   ImageAxes axes_;
-  correlate::Border border_;
+  Border border_;
 };
 
 // Rows, then columns, with a sampled bell. Parameters: sigma and size of the window, down and across.

@@ -5,11 +5,15 @@
 #include <cmath>
 #include <cstring>
 
+#include "correlate.hpp"
 #include "histogram.hpp"
 #include "jpeg.hpp"
 #include "recipe_store.hpp"
 #include "resample.hpp"
+#include "torch_color.hpp"
+#include "torch_resize.hpp"
 #include "warp.hpp"
+#include "warp_project.hpp"
 
 namespace stoker::recipe {
 
@@ -58,12 +62,14 @@ class Maker {
     for (int64_t at = begin; at < end;) {
       const int64_t op = whole(order.numbers[at]);
       if (op < 0 || op >= static_cast<int64_t>(Op::kCount)) throw Bad{"an unknown step"};
-      if (at + 2 + kParameters[op] > end) throw Bad{"a step that ends early"};
+      int64_t count = kParameters[op];
+      if (count < 0 && at + 2 < end) count = 1 + std::max<int64_t>(whole(order.numbers[at + 2]), 0);
+      if (count < 0 || at + 2 + count > end) throw Bad{"a step that ends early"};
       const int64_t from = whole(order.numbers[at + 1]);
       if (from >= 0 && from < static_cast<int64_t>(steps_.size())) ++uses_[from];
       steps_.push_back({static_cast<Op>(op), from, order.numbers.data() + at + 2});
       uses_.push_back(0);
-      at += 2 + kParameters[op];
+      at += 2 + count;
     }
     for (size_t at = 0; at < steps_.size();) {
       const size_t done = steps_[at].op == Op::Resize ? resize_and_store(at) : 0;
@@ -103,6 +109,18 @@ class Maker {
       case Op::Autocontrast: return by_histogram(source, histogram::stretched);
       case Op::Equalize: return by_histogram(source, histogram::equalized_in_steps);
       case Op::Sharpen: return sharpen(source, static_cast<float>(p[0]));
+      case Op::Project: return project(source, p);
+      case Op::PadEdges: return pad_edges(source, p);
+      case Op::Correlate: return correlate(source, p);
+      case Op::TorchResize: return torch_resize(source, p);
+      case Op::TorchPick: return torch_pick(source, p);
+      case Op::TorchLuma: return torch_color::gray(colored(source), fresh(source.shape[0], source.shape[1], 1));
+      case Op::TorchContrast: return torch_contrast(source, p[0]);
+      case Op::TorchSaturate: return torch_color::saturate(colored(source), p[0], alike(source));
+      case Op::TorchHue: return torch_color::hue(colored(source), p[0], alike(source));
+      case Op::TorchSharpen: return torch_sharpen(source, p[0]);
+      case Op::TorchAutocontrast: return by_histogram(source, torch_color::autocontrast_table);
+      case Op::TorchEqualize: return by_histogram(source, histogram::equalized_whole);
       case Op::Store: store_image(place(source, p), source); return images_.push_back(source);
       default: throw Bad{"an unknown step"};
     }
@@ -355,6 +373,73 @@ class Maker {
           }
           out.data[y * out.stride[0] + x * out.stride[1] + c] = blend(smooth, *p, factor);
         }
+  }
+
+  View alike(const View& v) { return fresh(v.shape[0], v.shape[1], v.shape[2]); }
+
+  static const View& colored(const View& v) {
+    if (v.shape[2] != 3) throw Bad{"a change of colours of other than three channels"};
+    return v;
+  }
+
+  void project(const View& v, const double* p) {
+    const View out = fresh(side(p[0]), side(p[1]), v.shape[2]);
+    const int64_t sampling = whole(p[11]);
+    if (sampling < 0 || sampling > 2) throw Bad{"an unknown interpolation"};
+    const uint8_t fill[3] = {byte(p[12]), byte(p[13]), byte(p[14])};
+    if (!warp::project(v, p + 2, p[10] != 0, static_cast<warp::Sampling>(sampling), fill, out))
+      throw Bad{"a matrix that is not finite"};
+  }
+
+  void pad_edges(const View& v, const double* p) {
+    const int64_t left = whole(p[0]), top = whole(p[1]), kind = whole(p[4]);
+    if (kind < 0 || kind >= static_cast<int64_t>(Border::Constant)) throw Bad{"an unknown border"};
+    const auto border = static_cast<Border>(kind);
+    const View out = fresh(side(p[2]), side(p[3]), v.shape[2]);
+    for (int64_t y = 0; y < out.shape[0]; ++y) {
+      const uint8_t* row = v.data + border_position(y - top, v.shape[0], border) * v.stride[0];
+      uint8_t* to = out.data + y * out.stride[0];
+      for (int64_t x = 0; x < out.shape[1]; ++x) {
+        const uint8_t* from = row + border_position(x - left, v.shape[1], border) * v.stride[1];
+        for (int64_t c = 0; c < v.shape[2]; ++c) *to++ = from[c * v.stride[2]];
+      }
+    }
+  }
+
+  void correlate(const View& v, const double* p) {
+    const int64_t count = whole(p[0]);
+    const int64_t height = count > 2 ? side(p[1]) : 0, width = count > 2 ? side(p[2]) : 0;
+    if (count < 3 || height > count || width > count || height * width != count - 2) throw Bad{"a filter of another size"};
+    auto* weights = reinterpret_cast<float*>(bench_.work[1].get(static_cast<size_t>(count) * sizeof(float)));
+    for (int64_t i = 0; i < count - 2; ++i) weights[i] = static_cast<float>(p[3 + i]);
+    correlate::Window window{weights, height, width, height / 2, width / 2};
+    window.fused = true;
+    if (!correlate::correlate(v, window, alike(v), bench_.work[0])) throw Bad{"an image that cannot be filtered"};
+  }
+
+  void torch_resize(const View& v, const double* p) {
+    const int64_t filter = whole(p[2]);
+    if (filter < 0 || filter > 2) throw Bad{"an unknown filter"};
+    const View out = fresh(side(p[0]), side(p[1]), v.shape[2]);
+    if (!torch_resize::resize(v, static_cast<torch_resize::Filter>(filter), out, bench_.work[0]))
+      throw Bad{"an image that cannot be resized"};
+  }
+
+  void torch_pick(const View& v, const double* p) {
+    if (!torch_resize::pick(v, p[2] != 0, fresh(side(p[0]), side(p[1]), v.shape[2]), bench_.work[0]))
+      throw Bad{"an image that cannot be resized"};
+  }
+
+  void torch_contrast(const View& v, double factor) {
+    if (v.shape[0] * v.shape[1] > torch_color::kExactPixels) throw Bad{"a mean that is not exact"};
+    uint8_t values[256];
+    torch_color::contrast_table(v, factor, values);
+    mapped(v, values, 0);
+  }
+
+  void torch_sharpen(const View& v, double factor) {
+    if (v.shape[0] < 3 || v.shape[1] < 3) throw Bad{"an image without an inside"};
+    if (!torch_color::sharpen(v, factor, alike(v), bench_.work[0], bench_.work[1])) throw Bad{"an image that cannot be filtered"};
   }
 
   // What is stored once, right after it was resized and mirrored, goes there row by row, out of the cache.

@@ -20,7 +20,8 @@
 
 namespace stoker::recipe {
 
-// A recipe is a list of steps; step i makes image i out of image `from` < i. As numbers: op, from, then parameters.
+// A recipe is a list of steps; step i makes image i out of image `from` < i. As numbers: op, from, then parameters;
+// -1: their number comes first.
 // The order is part of the Python side's contract (frontends/torchvision/recipe.py).
 #define STOKER_RECIPE_OPS(X)                                                                               \
   X(Decode, 5)     /* channels, window x0 y0 x1 y1; from = -1: the recipe's file */                         \
@@ -39,6 +40,18 @@ namespace stoker::recipe {
   X(Autocontrast, 0) /* Pillow's ImageOps.autocontrast, without cutoff */                                   \
   X(Equalize, 0)   /* Pillow's ImageOps.equalize */                                                         \
   X(Sharpen, 1)    /* factor; Pillow's ImageEnhance.Sharpness */                                            \
+  X(Project, 15)   /* height width, matrix of eight, projective, sampling (warp_project.hpp), fill of three */  \
+  X(PadEdges, 5)   /* left top height width, border (border.hpp) */                                         \
+  X(Correlate, -1) /* how many follow: height width, then weights; sums as torch's, edges reflected */      \
+  X(TorchResize, 3)  /* height width, filter (torch_resize.hpp) */                                          \
+  X(TorchPick, 3)  /* height width, exact */                                                                \
+  X(TorchLuma, 0)  /* three channels to one, as torchvision's rgb_to_grayscale of tensors; also below */    \
+  X(TorchContrast, 1)  /* factor */                                                                         \
+  X(TorchSaturate, 1)  /* factor */                                                                         \
+  X(TorchHue, 1)   /* what is added to the hue, -0.5 to 0.5 */                                              \
+  X(TorchSharpen, 1)  /* factor */                                                                          \
+  X(TorchAutocontrast, 0)                                                                                   \
+  X(TorchEqualize, 0)                                                                                       \
   X(Store, 3)      /* output, first byte, table or -1: [C,H,W] of the output's type */
 
 enum class Op : int32_t {

@@ -26,8 +26,7 @@ NAMES = [
 _STEPS = (
     "Image.convert to another mode",
     "Image.resize of a part with gaps",
-    "Image.transform other than affine",
-    "Image.transform with bicubic interpolation",
+    "Image.transform other than affine or of perspective",
     "Image.point with a mode or function",
     "Image.crop outside",
     "an operation on pixels (np.array(image), a filter, drawing, ...)",
@@ -35,9 +34,7 @@ _STEPS = (
     "a step on a file's image before it is converted to L or RGB (palette, transparency, 16 bits, ...)",
     "a decoded image of fewer than 4096 pixels, which Pillow transforms sooner than it is recorded",
 )
-CONVERT, RESIZE, TRANSFORM, BICUBIC, POINT, CROP, PIXELS, TORCH, MODE, SMALL = range(
-    len(NAMES), len(NAMES) + len(_STEPS)
-)
+CONVERT, RESIZE, TRANSFORM, POINT, CROP, PIXELS, TORCH, MODE, SMALL = range(len(NAMES), len(NAMES) + len(_STEPS))
 NAMES += _STEPS
 
 _own: npt.NDArray[np.int64] = np.zeros(len(NAMES), np.int64)

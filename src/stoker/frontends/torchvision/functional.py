@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from PIL import Image, ImageEnhance
 
-from . import recipe
+from . import kernels, recipe, views
 from .image import _Recording, color_of, map_node, pad_node
 from .images import lazy_image_class
 from .tensor import LazyRow, LazyTensor, first_table, image_tensor, is_lazy, map_rows, mapped
@@ -126,6 +126,46 @@ def expand(original: Callable[..., Any], image: Any, border: Any = 0, fill: Any 
     framed = image._record(pad_node(node, left, top, size, color_of(image.mode, fill)))
     framed.info = {}
     return framed
+
+
+def pad(original: Callable[..., Any], img: Any, padding: Any, fill: Any = 0, padding_mode: str = "constant") -> Any:
+    """torchvision's ``pad`` of a Pillow image whose edges are continued; a frame of one colour is ``expand``'s."""
+    node = _node(img)
+    border = views.BORDERS.get(padding_mode) if padding_mode != "replicate" else None
+    sides = (padding,) if isinstance(padding, int) else padding
+    whole = isinstance(sides, (list, tuple)) and all(type(n) is int and n >= 0 for n in sides)
+    if node is None or border is None or not whole or len(sides) not in (1, 2, 4):
+        return original(img, padding, fill, padding_mode)
+    padded = img._record(views.edges_node(node, (sides * 4)[:4] if len(sides) < 4 else sides, border))
+    padded.info = {}
+    return padded
+
+
+def gaussian_blur(original: Callable[..., Any], img: Any, kernel_size: Any, sigma: Any = None) -> Any:
+    """``gaussian_blur`` of torchvision's first generation, of a Pillow image."""
+    import torchvision.transforms._functional_tensor as tensors
+
+    blurred = None if _node(img) is None else blur(img, kernel_size, sigma, tensors)
+    return original(img, kernel_size, sigma) if blurred is None else blurred
+
+
+def gaussian_blur_v2(original: Callable[..., Any], image: Any, kernel_size: Any, sigma: Any = None) -> Any:
+    """v2's ``gaussian_blur`` of a Pillow image."""
+    from torchvision.transforms.v2.functional import _misc
+
+    blurred = None if _node(image) is None else blur(image, kernel_size, sigma, _misc)
+    return original(image, kernel_size, sigma) if blurred is None else blurred
+
+
+def blur(image: Any, kernel_size: Any, sigma: Any, library: Any) -> Any:
+    """A Pillow image, blurred; None if that is not recorded."""
+    node = _node(image)
+    step = kernels.blur_step(node.channels, node.size, kernel_size, sigma, library._get_gaussian_kernel2d)
+    if step is None:
+        return None
+    blurred = image._record(step(node))
+    blurred.info = {}
+    return blurred
 
 
 def enhancer(base: type) -> type:

@@ -8,6 +8,7 @@ drawing on it) finds them: they are made, and from then on the image is like any
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any
 
 import numpy as np
@@ -22,8 +23,8 @@ from .replay import replay
 _FILTER_NUMBERS = {0: 0, 1: 3, 2: 1, 3: 2, 4: 6, 5: 7}  # Pillow's Resampling → native/resample.hpp
 _MODES = {1: "L", 3: "RGB"}
 CHANNELS = {"L": 1, "RGB": 3}
-_LINEAR = {Image.Resampling.NEAREST: 0, Image.Resampling.BILINEAR: 1}
-_MATRIX = 6
+_SAMPLING = {Image.Resampling.NEAREST: 0, Image.Resampling.BILINEAR: 1, Image.Resampling.BICUBIC: 2}
+_MATRIX = {Image.Transform.AFFINE: 6, Image.Transform.PERSPECTIVE: 8}
 _FEW_PIXELS = 64 * 64
 
 
@@ -170,18 +171,22 @@ class _Recording(Image.Image):
         fill: int = 1,
         fillcolor: Any = None,
     ) -> Image.Image:
-        """As Pillow's; recorded if affine, with the nearest or linear interpolation. ``rotate`` ends here."""
+        """As Pillow's; recorded if affine or of perspective. ``rotate`` ends here."""
         node = self._recorded()
-        affine = method == Image.Transform.AFFINE and data is not None and len(data) >= _MATRIX
-        if node is None or not affine or resample not in _LINEAR or min(size) < 1:
+        count = _MATRIX.get(method)
+        known = count is not None and data is not None and len(data) >= count and resample in _SAMPLING
+        matrix = tuple(float(x) for x in data[:count]) if known else (math.nan,)
+        if node is None or min(size) < 1 or not all(map(math.isfinite, matrix)):
             if node is not None:
-                counts.add(counts.TRANSFORM if not affine else counts.BICUBIC)
+                counts.add(counts.TRANSFORM)
             return decoded(super().transform(size, method, data, resample, fill, fillcolor))
         color = color_of(self.mode, fillcolor)
         width, height = (int(n) for n in size)
-        matrix = tuple(float(x) for x in data[:_MATRIX])
-        params = (height, width, *matrix, _LINEAR[Image.Resampling(resample)], *color)
-        return self._record(node.then(recipe.AFFINE, params, (width, height)))
+        sampling, projective = _SAMPLING[Image.Resampling(resample)], method == Image.Transform.PERSPECTIVE
+        if projective or sampling > 1:
+            params = (height, width, *(*matrix, 0.0, 0.0)[:8], int(projective), sampling, *color)
+            return self._record(node.then(recipe.PROJECT, params, (width, height)))
+        return self._record(node.then(recipe.AFFINE, (height, width, *matrix, sampling, *color), (width, height)))
 
     def point(self, lut: Any, mode: str | None = None) -> Image.Image:
         """As Pillow's; tables and functions of values are recorded."""
@@ -314,16 +319,23 @@ def pixels(node: Node) -> Any:
     Raises:
         OSError: the file cannot be decoded; Pillow's error.
     """
+    planes = pixels_of(node)
+    if planes is None:
+        return replay(node).im
+    array = planes[0] if node.channels == 1 else np.ascontiguousarray(planes.transpose(1, 2, 0))
+    return Image.frombytes(_MODES[node.channels], node.size, array.tobytes()).im
+
+
+def pixels_of(node: Node) -> Any:
+    """A node's image, ``(channels, height, width)``; None if its file is left to Pillow."""
     width, height = node.size
     memory = np.empty(width * height * node.channels + 8, np.uint8)
     packed = recipe.pack([recipe.Row(node, None, 0, 0)], [memory], _no_table)
     _native.recipe.make(packed.order)
     if packed.order.unmade:
         check(packed.order.unmade)
-        return replay(node).im
-    planes = memory[: width * height * node.channels].reshape(node.channels, height, width)
-    array = planes[0] if node.channels == 1 else np.ascontiguousarray(planes.transpose(1, 2, 0))
-    return Image.frombytes(_MODES[node.channels], node.size, array.tobytes()).im
+        return None
+    return memory[: width * height * node.channels].reshape(node.channels, height, width)
 
 
 def check(unmade: list[tuple[int, str]]) -> None:

@@ -23,6 +23,12 @@ PAD, MAP, LUMA, SPREAD = (_OPS[n] for n in ("Pad", "Map", "Luma", "Spread"))
 RAW = -1  # no step of native code: the source's bytes are the values themselves, of an image that was not recorded
 CONTRAST, SATURATE, SHARPEN, STORE = (_OPS[n] for n in ("Contrast", "Saturate", "Sharpen", "Store"))
 HUE, AUTOCONTRAST, EQUALIZE = (_OPS[n] for n in ("Hue", "Autocontrast", "Equalize"))
+PROJECT, PAD_EDGES, CORRELATE = (_OPS[n] for n in ("Project", "PadEdges", "Correlate"))
+# As torch does them with tensors.
+TORCH_RESIZE, TORCH_PICK, TORCH_LUMA, TORCH_CONTRAST, TORCH_SATURATE, TORCH_HUE, TORCH_SHARPEN = (
+    _OPS[f"Torch{n}"] for n in ("Resize", "Pick", "Luma", "Contrast", "Saturate", "Hue", "Sharpen")
+)
+TORCH_AUTOCONTRAST, TORCH_EQUALIZE = _OPS["TorchAutocontrast"], _OPS["TorchEqualize"]
 
 Bytes = npt.NDArray[np.uint8]
 Size = tuple[int, int]  # (width, height), as Pillow's

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A recipe's steps on Pillow: the plain twin of the native interpreter, for damaged files and for tests."""
+"""A recipe's steps on Pillow, or torch: the plain twin of the native interpreter, for damaged files and for tests."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import torch
 from PIL import Image, ImageEnhance, ImageOps
 from PIL.JpegImagePlugin import JpegImageFile
 
@@ -73,6 +74,54 @@ def _map(image: Image.Image, p: tuple[Any, ...], node: Node) -> Image.Image:
     return image.point(values.tolist())
 
 
+def _project(image: Image.Image, p: tuple[Any, ...], node: Node) -> Image.Image:
+    sampling = (Image.Resampling.NEAREST, Image.Resampling.BILINEAR, Image.Resampling.BICUBIC)[p[11]]
+    fill: Any = p[12] if node.channels == 1 else tuple(p[12:15])
+    if p[10]:
+        return image.transform(node.size, Image.Transform.PERSPECTIVE, p[2:10], sampling, fillcolor=fill)
+    return image.transform(node.size, Image.Transform.AFFINE, p[2:8], sampling, fillcolor=fill)
+
+
+def _pad_edges(image: Image.Image, p: tuple[Any, ...], node: Node) -> Image.Image:
+    left, top, height, width, border = p
+    array = np.asarray(image)
+    sides = [(top, height - array.shape[0] - top), (left, width - array.shape[1] - left), (0, 0)]
+    modes: dict[int, Any] = {0: "reflect", 1: "symmetric", 2: "wrap", 3: "edge"}
+    return Image.fromarray(np.pad(array, sides[: array.ndim], mode=modes[border]))
+
+
+def _by_torch(function: Callable[[Any, torch.Tensor, tuple[Any, ...]], torch.Tensor]) -> Any:
+    """A step that torchvision makes with tensors."""
+
+    def step(image: Image.Image, p: tuple[Any, ...], node: Node) -> Image.Image:
+        from torchvision.transforms.v2 import functional
+
+        array = np.array(image)
+        tensor = torch.from_numpy(np.atleast_3d(array)).permute(2, 0, 1)
+        made = function(functional, tensor, p).permute(1, 2, 0).numpy()
+        return Image.fromarray(np.ascontiguousarray(made if node.channels > 1 else made[..., 0]))
+
+    return step
+
+
+def _correlate(_: Any, x: torch.Tensor, p: tuple[Any, ...]) -> torch.Tensor:
+    height, width = p[1:3]
+    weights = torch.tensor(p[3:], dtype=torch.float32).view(1, 1, height, width).expand(x.shape[0], 1, height, width)
+    sides = [width // 2, width // 2, height // 2, height // 2]
+    padded = torch.nn.functional.pad(x[None].float(), sides, mode="reflect")
+    return torch.nn.functional.conv2d(padded, weights, groups=x.shape[0])[0].round_().to(torch.uint8)
+
+
+def _torch_resize(_: Any, x: torch.Tensor, p: tuple[Any, ...]) -> torch.Tensor:
+    mode = ("bilinear", "bicubic", "lanczos")[p[2]]
+    return torch.nn.functional.interpolate(x[None], size=list(p[:2]), mode=mode, antialias=True)[0]
+
+
+def _torch_pick(_: Any, x: torch.Tensor, p: tuple[Any, ...]) -> torch.Tensor:
+    mode = "nearest-exact" if p[2] else "nearest"
+    return torch.nn.functional.interpolate(x[None], size=list(p[:2]), mode=mode)[0]
+
+
 _STEPS: dict[int, Callable[[Image.Image, tuple[Any, ...], Node], Image.Image]] = {
     recipe.CROP: lambda image, p, node: image.crop(p),
     recipe.RESIZE: _resize,
@@ -87,5 +136,17 @@ _STEPS: dict[int, Callable[[Image.Image, tuple[Any, ...], Node], Image.Image]] =
     recipe.AUTOCONTRAST: lambda image, p, node: ImageOps.autocontrast(image),
     recipe.EQUALIZE: lambda image, p, node: ImageOps.equalize(image),
     recipe.SHARPEN: lambda image, p, node: ImageEnhance.Sharpness(image).enhance(p[0]),
+    recipe.PROJECT: _project,
+    recipe.PAD_EDGES: _pad_edges,
+    recipe.CORRELATE: _by_torch(_correlate),
+    recipe.TORCH_RESIZE: _by_torch(_torch_resize),
+    recipe.TORCH_PICK: _by_torch(_torch_pick),
+    recipe.TORCH_LUMA: _by_torch(lambda f, x, p: f.rgb_to_grayscale(x)),
+    recipe.TORCH_CONTRAST: _by_torch(lambda f, x, p: f.adjust_contrast(x, p[0])),
+    recipe.TORCH_SATURATE: _by_torch(lambda f, x, p: f.adjust_saturation(x, p[0])),
+    recipe.TORCH_HUE: _by_torch(lambda f, x, p: f.adjust_hue(x, p[0])),
+    recipe.TORCH_SHARPEN: _by_torch(lambda f, x, p: f.adjust_sharpness(x, p[0])),
+    recipe.TORCH_AUTOCONTRAST: _by_torch(lambda f, x, p: f.autocontrast(x)),
+    recipe.TORCH_EQUALIZE: _by_torch(lambda f, x, p: f.equalize(x)),
     recipe.SATURATE: lambda image, p, node: ImageEnhance.Color(image).enhance(p[0]),
 }

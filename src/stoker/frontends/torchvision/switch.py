@@ -15,7 +15,7 @@ from torch.utils.data import _utils
 from torch.utils.data.dataloader import DataLoader
 
 from ...contract.errors import UnsupportedError
-from . import backend, counts, decoders, files, functional, image, loader, retry
+from . import backend, counts, decoders, files, functional, image, kernels, loader, retry
 from .images import lazy_image_class
 from .tensor import IMAGES, LazyTensor
 
@@ -59,6 +59,8 @@ def enable_here() -> None:
         (transforms.PILToTensor, "__call__", functional.call_pil_to_tensor),
         (v1.F_pil, "to_grayscale", functional.to_grayscale),
         (v1.F_pil, "adjust_hue", functional.adjust_hue),
+        (v1.F_pil, "pad", functional.pad),
+        (v1, "gaussian_blur", functional.gaussian_blur),
         (ImageOps, "expand", functional.expand),
         (ImageOps, "autocontrast", functional.autocontrast),
         (ImageOps, "equalize", functional.equalize),
@@ -102,10 +104,15 @@ def _take_over_v2() -> None:
         _replace(owner, "pil_to_tensor", functional.pil_to_tensor)
         _replace(owner, "to_image", functional.to_image)
     _replace(tv_tensors, "wrap", functional.wrap)
-    kernels = getattr(_utils_v2, "_KERNEL_REGISTRY", {}).get(v2.adjust_hue, {})
-    if Image.Image in kernels:  # which holds the function itself, as it was when it was registered
-        kernels[image._Recording] = functools.partial(functional.adjust_hue, kernels[Image.Image])
-        _undo.append(lambda: kernels.pop(image._Recording, None) and None)
+    registry = getattr(_utils_v2, "_KERNEL_REGISTRY", {})
+    for name, function in _IMAGE_KERNELS.items():
+        known = registry.get(getattr(v2, name, None), {})
+        if Image.Image in known:  # which holds the function itself, as it was when it was registered
+            _register(known, image._Recording, functools.partial(function, known[Image.Image]))
+    for name, record in kernels.KERNELS.items():
+        known = registry.get(getattr(v2, name, None), {})
+        if torch.Tensor in known and tv_tensors.Image in known:
+            _register(known, LazyTensor, kernels.kernel(known[torch.Tensor], known[tv_tensors.Image], record))
     ForkingPickler.register(lazy, loader.reduce_lazy)
 
 
@@ -137,6 +144,19 @@ def _take_over_loaders() -> None:
     take_over(DataLoader)
     DataLoader.__init_subclass__ = classmethod(init_subclass)  # type: ignore[assignment]
     _undo.append(lambda: delattr(DataLoader, "__init_subclass__"))
+
+
+_IMAGE_KERNELS: dict[str, Callable[..., Any]] = {
+    "adjust_hue": functional.adjust_hue,
+    "pad": functional.pad,
+    "gaussian_blur": functional.gaussian_blur_v2,
+}
+
+
+def _register(known: dict[Any, Any], kind: Any, kernel: Any) -> None:
+    """A kernel for a type of its own; torchvision's stay."""
+    known[kind] = kernel
+    _undo.append(lambda: known.pop(kind, None) and None)
 
 
 def _take_over_collation() -> None:

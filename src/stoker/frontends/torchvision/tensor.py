@@ -9,6 +9,7 @@ from then on it is.
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -106,6 +107,8 @@ class LazyTensor(torch.Tensor):
 
     _rows: list[LazyRow]
     _real: torch.Tensor | None
+    _shares: Shares | None
+    _is_cut: bool  # torch's would not be contiguous
 
     @staticmethod
     def __new__(cls, rows: list[LazyRow], lead: tuple[int, ...]) -> LazyTensor:
@@ -114,6 +117,8 @@ class LazyTensor(torch.Tensor):
         self: LazyTensor = torch.Tensor._make_wrapper_subclass(cls, shape, dtype=table.values.dtype)
         self._rows = rows
         self._real = None
+        self._shares = None
+        self._is_cut = False
         return self
 
     @classmethod
@@ -123,7 +128,7 @@ class LazyTensor(torch.Tensor):
         if func in _ASKS:
             with torch._C.DisableTorchFunctionSubclass():
                 return func(*args, **kwargs)
-        record = _RECORDED.get(func)
+        record = RECORDED.get(func)
         if record is not None:
             result = record(func, args, kwargs)
             if result is not NotImplemented:
@@ -145,7 +150,8 @@ class LazyTensor(torch.Tensor):
         lazy = LazyTensor if cls is torch.Tensor else IMAGES.get(cls)
         if self._real is not None or lazy is None:
             return real(self).as_subclass(cls)
-        return lazy(self._rows, _lead(self))
+        width, height = self._rows[0].node.size
+        return window_of(self, self._rows, (0, 0, width, height), lead_of(self), lazy)
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
         return repr(real(self))
@@ -182,7 +188,7 @@ def _pointwise(func: Any, args: Any, kwargs: Any) -> Any:
     if not isinstance(x, LazyTensor) or x._real is not None:
         return NotImplemented
     rows = _map_rows(x, func, args[1:], kwargs)
-    return NotImplemented if rows is None else LazyTensor(rows, _lead(x))
+    return NotImplemented if rows is None else LazyTensor(rows, lead_of(x))
 
 
 def _in_place(func: Any, args: Any, kwargs: Any) -> Any:
@@ -190,7 +196,7 @@ def _in_place(func: Any, args: Any, kwargs: Any) -> Any:
     if not isinstance(x, LazyTensor) or x._real is not None:
         return NotImplemented
     rows = _map_rows(x, func, args[1:], kwargs)
-    if rows is None:
+    if rows is None or settled(x):
         return NotImplemented
     x._rows = rows
     return x
@@ -225,17 +231,22 @@ def _same(func: Any, args: Any, kwargs: Any) -> Any:
     return x if isinstance(x, LazyTensor) and x._real is None and len(args) == 1 and not kwargs else NotImplemented
 
 
+def _contiguous(func: Any, args: Any, kwargs: Any) -> Any:
+    x = _same(func, args, kwargs)
+    return of_rows(x, x._rows, lead_of(x)) if x is not NotImplemented and x._is_cut else x
+
+
 def _clone(func: Any, args: Any, kwargs: Any) -> Any:
     x = args[0]
     if not isinstance(x, LazyTensor) or x._real is not None or len(args) > 1 or kwargs:
         return NotImplemented
-    return type(x)(x._rows, _lead(x))
+    return type(x)(x._rows, lead_of(x))
 
 
 def _set_item(func: Any, args: Any, kwargs: Any) -> Any:
     """A window that is set to a value, as erasing does."""
     x, index, value = args
-    if not isinstance(x, LazyTensor) or x._real is not None or len(x._rows) != 1 or _lead(x):
+    if not isinstance(x, LazyTensor) or x._real is not None or len(x._rows) != 1 or lead_of(x):
         return NotImplemented
     parts = index if isinstance(index, tuple) else (index,)
     window = all(p is Ellipsis or (isinstance(p, slice) and _is_plain_slice(p)) for p in parts)
@@ -244,6 +255,8 @@ def _set_item(func: Any, args: Any, kwargs: Any) -> Any:
     room = torch.empty((), dtype=x.dtype).expand(tuple(x.shape))[index]  # raises what torch raises
     if isinstance(value, torch.Tensor):
         value = value.detach().to(x.dtype).expand(room.shape).contiguous()
+    if settled(x):
+        return NotImplemented
     row = x._rows[0]
     x._rows = [row._replace(patches=(*row.patches, (index, value)))]
     return None
@@ -265,7 +278,7 @@ def _to(func: Any, args: Any, kwargs: Any) -> Any:
     if dtype == x.dtype and x._real is None:
         return x
     result = _pointwise(torch.Tensor.to, (x, dtype), {})
-    return result if result is NotImplemented else type(x)(result._rows, _lead(x))
+    return result if result is NotImplemented else type(x)(result._rows, lead_of(x))
 
 
 def _stack(func: Any, args: Any, kwargs: Any) -> Any:
@@ -294,7 +307,7 @@ def join(tensors: Any) -> LazyTensor | None:
             rows += _raw_rows(_made(tensor), first._rows[0])
         else:
             return None
-    return LazyTensor(rows, (len(tensors), *_lead(first)))
+    return LazyTensor(rows, (len(tensors), *lead_of(first)))
 
 
 def _raw_rows(tensor: torch.Tensor, like: LazyRow) -> list[LazyRow]:
@@ -306,7 +319,8 @@ def _raw_rows(tensor: torch.Tensor, like: LazyRow) -> list[LazyRow]:
     return [LazyRow(Node.raw(data, node.size, node.channels), table) for data in values]
 
 
-def _lead(x: LazyTensor) -> tuple[int, ...]:
+def lead_of(x: LazyTensor) -> tuple[int, ...]:
+    """The axes before those of the images."""
     with torch._C.DisableTorchFunctionSubclass():
         return tuple(x.shape[:-3])
 
@@ -318,24 +332,86 @@ def _functions(owner: Any, names: str) -> list[Any]:
 
 _T = torch.Tensor
 _PROPERTIES = "shape dtype device ndim layout requires_grad is_cuda is_sparse is_quantized is_meta is_leaf grad_fn"
-_QUESTIONS = "size dim numel nelement ndimension is_floating_point is_complex element_size __len__ __hash__"
-_OPERATORS = "add sub subtract mul multiply div divide true_divide neg clamp"
-_METHODS = "float half double __add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __neg__"
-_CHANGES = "add_ sub_ mul_ div_ neg_ clamp_ __iadd__ __isub__ __imul__ __itruediv__"
+_QUESTIONS = (
+    "size dim numel nelement ndimension is_floating_point is_complex element_size stride is_contiguous __len__ __hash__"
+)
+_OPERATORS = "add sub subtract mul multiply div divide true_divide neg clamp bitwise_not bitwise_and floor round"
+_METHODS = "float half double __add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __neg__ __and__ __invert__"
+_CHANGES = "add_ sub_ mul_ div_ neg_ clamp_ floor_ round_ __iadd__ __isub__ __imul__ __itruediv__"
 _ASKS = {
     *(p.__get__ for p in _functions(_T, _PROPERTIES)),
     *_functions(_T, _QUESTIONS),
     *_functions(torch, _QUESTIONS),
 }
-_RECORDED: dict[Any, Callable[[Any, Any, Any], Any]] = {
+RECORDED: dict[Any, Callable[[Any, Any, Any], Any]] = {
     **dict.fromkeys(_functions(_T, f"{_OPERATORS} {_METHODS}") + _functions(torch, _OPERATORS), _pointwise),
     **dict.fromkeys(_functions(_T, _CHANGES), _in_place),
-    **dict.fromkeys(_functions(_T, "contiguous cpu"), _same),
+    _T.cpu: _same,
+    _T.contiguous: _contiguous,
     **dict.fromkeys([_T.clone, torch.clone], _clone),
     _T.to: _to,
     _T.__setitem__: _set_item,
     torch.stack: _stack,
 }
+
+
+# ---- memory that several tensors show ----
+
+Window = tuple[int, int, int, int]  # (x0, y0, x1, y1)
+
+
+class Shares:
+    """Lazy tensors that are windows of one memory: a change of one is seen in the others."""
+
+    def __init__(self, root: LazyTensor) -> None:
+        self._rows = list(root._rows)
+        width, height = root._rows[0].node.size
+        self._members: list[tuple[weakref.ref[LazyTensor], Window]] = []
+        self.add(root, (0, 0, width, height))
+
+    def add(self, tensor: LazyTensor, window: Window) -> None:
+        """Another tensor over the memory."""
+        tensor._shares = self
+        self._members.append((weakref.ref(tensor), window))
+
+    def window(self, tensor: LazyTensor) -> Window:
+        """Where a member's pixels are."""
+        return next(window for member, window in self._members if member() is tensor)
+
+    def settle(self, tensor: LazyTensor) -> bool:
+        """Make all members real if there are others than ``tensor``; else there is nothing to share any more."""
+        alive = [(m, window) for member, window in self._members if (m := member()) is not None]
+        for member, _ in alive:
+            member._shares = None
+        if all(member is tensor for member, _ in alive):
+            return False
+        root = LazyTensor(self._rows, (len(self._rows),))
+        Making([root]).run()
+        assert root._real is not None
+        for member, (left, top, right, bottom) in alive:
+            view = root._real[..., top:bottom, left:right]
+            member._real = view.view(*lead_of(member), *view.shape[1:])
+        return True
+
+
+def settled(x: LazyTensor) -> bool:
+    """Before ``x`` is changed or made: whether it had to be made together with others of its memory."""
+    return x._shares is not None and x._shares.settle(x)
+
+
+def window_of(x: LazyTensor, rows: list[LazyRow], window: Window, lead: tuple[int, ...], kind: Any = None) -> Any:
+    """A tensor of ``rows`` that shows a window of the memory of ``x``."""
+    shares = x._shares or Shares(x)
+    left, top = shares.window(x)[:2]
+    made = (kind or type(x))(list(rows), lead)
+    made._is_cut = x._is_cut or made._rows[0].node.size != x._rows[0].node.size
+    shares.add(made, (left + window[0], top + window[1], left + window[2], top + window[3]))
+    return made
+
+
+def of_rows(x: LazyTensor, rows: list[LazyRow], lead: tuple[int, ...]) -> LazyTensor:
+    """A tensor of the kind of ``x`` with memory of its own."""
+    return type(x)(rows, lead)
 
 
 # ---- making them real ----
@@ -347,7 +423,7 @@ def real(x: LazyTensor) -> torch.Tensor:
     Raises:
         OSError: a file cannot be decoded.
     """
-    if x._real is None:
+    if x._real is None and not settled(x):
         Making([x]).run()
     assert x._real is not None
     return x._real

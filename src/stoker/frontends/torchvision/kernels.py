@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torchvision's kernels for image tensors, recorded: what stands in its registry for tensors that record.
+
+Each returns None where it does not record; then torchvision's own kernel runs, and makes the tensor real.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.nn.functional import conv2d
+from torch.nn.functional import pad as torch_pad
+
+from . import recipe, views
+from .recipe import Node
+from .tensor import LazyTensor, lead_of, map_rows, of_rows
+from .trial import is_equal
+
+_EXACT_PIXELS = (1 << 24) // 255  # native/torch_color.hpp: larger means depend on the order of torch's sums
+Step = Callable[[Node], Node]
+Original = Callable[..., Any]
+
+
+def _stepped(x: LazyTensor, key: Any, step: Step, original: Callable[[torch.Tensor], Any]) -> LazyTensor | None:
+    """All images after a step, if it makes the bits that torch makes."""
+    if x.dtype != torch.uint8 or not is_equal(key, x._rows[0].node.channels, step, original):
+        return None
+    return views.stepped(x, step)
+
+
+def _one(op: int, factor: float) -> Step:
+    return lambda node: node.then(op, (float(factor),))
+
+
+def _is_number(x: Any) -> bool:
+    return type(x) in (int, float)
+
+
+def adjust_contrast(original: Original, x: LazyTensor, contrast_factor: Any) -> LazyTensor | None:
+    """Of images whose mean is exact."""
+    width, height = x._rows[0].node.size
+    if not _is_number(contrast_factor) or contrast_factor < 0 or width * height > _EXACT_PIXELS:
+        return None
+    step = _one(recipe.TORCH_CONTRAST, contrast_factor)
+    return _stepped(x, "contrast", step, lambda v: original(v, contrast_factor))
+
+
+def adjust_saturation(original: Original, x: LazyTensor, saturation_factor: Any) -> LazyTensor | None:
+    """Of three channels."""
+    if not _is_number(saturation_factor) or saturation_factor < 0 or x._rows[0].node.channels != 3:
+        return None
+    step = _one(recipe.TORCH_SATURATE, saturation_factor)
+    return _stepped(x, "saturation", step, lambda v: original(v, saturation_factor))
+
+
+def adjust_hue(original: Original, x: LazyTensor, hue_factor: Any) -> LazyTensor | None:
+    """Of three channels."""
+    if not _is_number(hue_factor) or not -0.5 <= hue_factor <= 0.5 or x._rows[0].node.channels != 3:
+        return None
+    return _stepped(x, "hue", _one(recipe.TORCH_HUE, hue_factor), lambda v: original(v, hue_factor))
+
+
+def adjust_sharpness(original: Original, x: LazyTensor, sharpness_factor: Any) -> LazyTensor | None:
+    """Of images with an inside."""
+    if not _is_number(sharpness_factor) or sharpness_factor < 0 or min(x._rows[0].node.size) <= 2:
+        return None
+    if x._rows[0].node.channels != 3:  # torch filters a single channel in ways that depend on its size
+        return None
+    step = _one(recipe.TORCH_SHARPEN, sharpness_factor)
+    return _stepped(x, "sharpness", step, lambda v: original(v, sharpness_factor))
+
+
+def autocontrast(original: Original, x: LazyTensor) -> LazyTensor | None:
+    """Of bytes."""
+    return _stepped(x, "autocontrast", lambda node: node.then(recipe.TORCH_AUTOCONTRAST), original)
+
+
+def equalize(original: Original, x: LazyTensor) -> LazyTensor | None:
+    """Of bytes."""
+    return _stepped(x, "equalize", lambda node: node.then(recipe.TORCH_EQUALIZE), original)
+
+
+def solarize(original: Original, x: LazyTensor, threshold: Any) -> LazyTensor | None:
+    """By a table."""
+    if not _is_number(threshold):
+        return None
+    rows = map_rows(x, ("solarize", threshold), lambda values: original(values, threshold))
+    return None if rows is None else of_rows(x, rows, lead_of(x))
+
+
+def rgb_to_grayscale(original: Original, x: LazyTensor, num_output_channels: int = 1) -> LazyTensor | None:
+    """To one or three channels."""
+    if num_output_channels not in (1, 3):
+        return None
+    if x._rows[0].node.channels == 1:
+        if num_output_channels == 1 or x.dtype != torch.uint8:
+            return None
+        return views.stepped(x, _spread)
+    if num_output_channels == 1:
+        return _stepped(x, "gray", _gray, lambda v: original(v, 1))
+    return _stepped(x, "gray 3", lambda node: _spread(_gray(node)), lambda v: original(v, 3))
+
+
+def _gray(node: Node) -> Node:
+    return node.then(recipe.TORCH_LUMA, (), channels=1)
+
+
+def _spread(node: Node) -> Node:
+    return node.then(recipe.SPREAD, (), channels=3)
+
+
+def gaussian_blur(original: Original, x: LazyTensor, kernel_size: Any, sigma: Any = None) -> LazyTensor | None:
+    """Of three channels."""
+    from torchvision.transforms.v2.functional import _misc
+
+    node = x._rows[0].node
+    if x.dtype != torch.uint8 or any(views.bytes_of(row) is None for row in x._rows):
+        return None
+    step = blur_step(node.channels, node.size, kernel_size, sigma, _misc._get_gaussian_kernel2d)
+    return None if step is None else views.stepped(x, step)
+
+
+def pad(
+    original: Original, x: LazyTensor, padding: Any, fill: Any = None, padding_mode: str = "constant"
+) -> LazyTensor | None:
+    """Whose edges are mirrored with them; the other modes are functions of torch."""
+    sides = [padding] if isinstance(padding, int) else padding
+    if padding_mode != "symmetric" or len(sides) not in (1, 2, 4) or not all(type(n) is int and n >= 0 for n in sides):
+        return None
+    left, top, right, bottom = (list(sides) * 4)[:4] if len(sides) < 4 else sides
+    width, height = x._rows[0].node.size
+    if max(left, right) > width or max(top, bottom) > height or x.ndim not in (3, 4):
+        return None
+    return views.moved(x, lambda node: views.edges_node(node, (left, top, right, bottom), views.BORDERS["symmetric"]))
+
+
+def blur_step(
+    channels: int, size: tuple[int, int], kernel_size: Any, sigma: Any, bell: Callable[..., torch.Tensor]
+) -> Step | None:
+    """The step of torchvision's ``gaussian_blur``; None if it does not record (or refuse) these arguments."""
+    sizes = [kernel_size, kernel_size] if isinstance(kernel_size, int) else list(kernel_size)
+    if len(sizes) == 1:
+        sizes *= 2
+    if len(sizes) != 2 or not all(type(n) is int and n > 0 and n % 2 for n in sizes):
+        return None
+    if sigma is None:
+        sigma = [n * 0.15 + 0.35 for n in sizes]
+    sigmas = [float(sigma)] * 2 if _is_number(sigma) else list(sigma)
+    sigmas = sigmas * 2 if len(sigmas) == 1 else sigmas
+    if len(sigmas) != 2 or not all(_is_number(s) and s > 0 for s in sigmas) or channels != 3:
+        return None
+    if any(n // 2 >= extent for n, extent in zip(sizes, size, strict=True)):
+        return None  # torch refuses such a reflection
+    weights = bell(sizes, sigmas, torch.float32, torch.device("cpu"))
+    params = (weights.numel() + 2, *weights.shape, *weights.reshape(-1).tolist())
+
+    def original(image: torch.Tensor) -> torch.Tensor:
+        padded = torch_pad(image[None].float(), [sizes[0] // 2] * 2 + [sizes[1] // 2] * 2, mode="reflect")
+        made = conv2d(padded, weights.expand(channels, 1, *weights.shape), groups=channels)
+        return made[0].round_().to(torch.uint8)
+
+    def step(node: Node) -> Node:
+        return node.then(recipe.CORRELATE, params)
+
+    small = all(n // 2 < extent for n, extent in zip(sizes, (47, 37), strict=True))
+    return step if small and is_equal(("blur", *sizes), channels, step, original) else None
+
+
+KERNELS: dict[str, Callable[..., LazyTensor | None]] = {
+    "adjust_contrast": adjust_contrast,
+    "adjust_saturation": adjust_saturation,
+    "adjust_hue": adjust_hue,
+    "adjust_sharpness": adjust_sharpness,
+    "autocontrast": autocontrast,
+    "equalize": equalize,
+    "solarize": solarize,
+    "rgb_to_grayscale": rgb_to_grayscale,
+    "gaussian_blur": gaussian_blur,
+    "pad": pad,
+}
+
+
+def kernel(plain: Original, of_image: Original, record: Callable[..., LazyTensor | None]) -> Original:
+    """What stands in torchvision's registry for tensors that record; its kernels for tensors and for images."""
+
+    def call(x: Any, *args: Any, **kwargs: Any) -> Any:
+        if x._real is None:
+            result = record(plain, x, *args, **kwargs)
+            if result is not None:
+                return result
+        return (plain if type(x) is LazyTensor else of_image)(x, *args, **kwargs)
+
+    return call

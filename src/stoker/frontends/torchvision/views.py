@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What torch's functions do to where the pixels of a lazy tensor are: windows, mirrors, frames, sizes.
+
+A window of a tensor shares the tensor's memory: who changes one changes the other. Windows of lazy tensors know each
+other (:class:`~.tensor.Shares`), and before one of them is changed or made, all that are still in use are made as
+windows of one real tensor.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from . import recipe
+from .recipe import Node
+from .tensor import RECORDED, LazyRow, LazyTensor, first_table, is_lazy, lead_of, of_rows, window_of
+
+# Borders by torch's and torchvision's names; the numbers are native code's (native/border.hpp).
+BORDERS = {"reflect": 0, "symmetric": 1, "replicate": 3, "edge": 3}
+FILTERS = {"bilinear": 0, "bicubic": 1, "lanczos": 2}
+
+
+def bytes_of(row: LazyRow) -> Node | None:
+    """The node whose image is the row's values themselves; None if these are no bytes, or patched."""
+    if row.patches or row.node.op == recipe.RAW:
+        return None
+    if row.table is first_table(row.node.channels):
+        return row.node
+    if row.table.values.dtype != torch.uint8:
+        return None
+    return row.node.then(recipe.MAP, (row.table.values.numpy().reshape(-1),))
+
+
+def stepped(x: LazyTensor, step: Callable[[Node], Node]) -> LazyTensor | None:
+    """All images after a step on their bytes; None if they are no bytes."""
+    nodes = [bytes_of(row) for row in x._rows]
+    if any(node is None for node in nodes):
+        return None
+    made = [step(node) for node in nodes if node is not None]
+    return of_rows(x, [LazyRow(node, first_table(node.channels)) for node in made], lead_of(x))
+
+
+def moved(x: LazyTensor, step: Callable[[Node], Node]) -> LazyTensor | None:
+    """All images after a step that only moves pixels: what their values become may be told before or after."""
+    if any(row.patches or row.node.op == recipe.RAW for row in x._rows):
+        return None
+    return of_rows(x, [row._replace(node=step(row.node)) for row in x._rows], lead_of(x))
+
+
+def _or_real(result: LazyTensor | None) -> Any:
+    return NotImplemented if result is None else result
+
+
+def _get_item(func: Any, args: Any, kwargs: Any) -> Any:
+    x, index = args
+    if not is_lazy(x) or kwargs:
+        return NotImplemented
+    window = _window(index, tuple(x.shape))
+    if window is None or any(row.patches or row.node.op == recipe.RAW for row in x._rows):
+        return NotImplemented
+    left, top, right, bottom = window
+    size = (right - left, bottom - top)
+    if size == x._rows[0].node.size:
+        return window_of(x, x._rows, window, lead_of(x))
+    rows = [row._replace(node=row.node.then(recipe.CROP, window, size)) for row in x._rows]
+    return window_of(x, rows, window, lead_of(x))
+
+
+def _window(index: Any, shape: tuple[int, ...]) -> tuple[int, int, int, int] | None:
+    """(x0, y0, x1, y1) if the index is a window of all images."""
+    parts = list(index) if isinstance(index, tuple) else [index]
+    if not all(part is Ellipsis or isinstance(part, slice) for part in parts) or parts.count(Ellipsis) > 1:
+        return None
+    at = parts.index(Ellipsis) if Ellipsis in parts else len(parts)
+    rest = parts[at + 1 :]
+    if at + len(rest) > len(shape):
+        return None
+    full = [*parts[:at], *[slice(None)] * (len(shape) - at - len(rest)), *rest]
+    if not all(v is None or type(v) is int for part in full for v in (part.start, part.stop, part.step)):
+        return None
+    found = [part.indices(n) for part, n in zip(full, shape, strict=True)]
+    whole = all((a, b) == (0, n) for (a, b, _), n in zip(found[:-2], shape[:-2], strict=True))
+    (top, bottom, _), (left, right, _) = found[-2:]
+    if not whole or any(step != 1 for _, _, step in found) or left >= right or top >= bottom:
+        return None
+    return left, top, right, bottom
+
+
+def _flip(func: Any, args: Any, kwargs: Any) -> Any:
+    x = args[0]
+    dims = kwargs.get("dims", args[1] if len(args) == 2 else args[1:])
+    dims = (dims,) if isinstance(dims, int) else tuple(dims)
+    if not is_lazy(x) or set(kwargs) - {"dims"} or not all(type(d) is int for d in dims):
+        return NotImplemented
+    axes = sorted(d - x.ndim if d >= 0 else d for d in dims)
+    kind = {(-1,): 0, (-2,): 1, (-2, -1): 3}.get(tuple(axes))
+    if kind is None:
+        return NotImplemented
+    return _or_real(moved(x, lambda node: node.then(recipe.TRANSPOSE, (kind,))))
+
+
+def _turn(func: Any, args: Any, kwargs: Any) -> Any:
+    """``rot90`` of the last two axes."""
+    x, k, dims = (*args, *[None] * 3)[:3]
+    k, dims = kwargs.get("k", 1 if k is None else k), kwargs.get("dims", dims)
+    if not is_lazy(x) or set(kwargs) - {"k", "dims"} or type(k) is not int or dims is None:
+        return NotImplemented
+    if [d - x.ndim if d >= 0 else d for d in dims] != [-2, -1]:
+        return NotImplemented
+    kind = {1: 2, 2: 3, 3: 4}.get(k % 4)
+    if kind is None:
+        return NotImplemented
+    return _or_real(moved(x, lambda node: node.then(recipe.TRANSPOSE, (kind,), _turned(node.size, k))))
+
+
+def _turned(size: tuple[int, int], quarters: int) -> tuple[int, int]:
+    return (size[1], size[0]) if quarters % 2 else size
+
+
+def _pad(func: Any, args: Any, kwargs: Any) -> Any:
+    x, pad, mode, value = _arguments(args, kwargs, {"input": None, "pad": None, "mode": "constant", "value": None})
+    if not is_lazy(x) or not isinstance(pad, (list, tuple)) or len(pad) != 4:
+        return NotImplemented
+    if not all(type(n) is int and n >= 0 for n in pad):
+        return NotImplemented
+    left, right, top, bottom = pad
+    if mode == "constant":
+        return _or_real(framed(x, (left, top, right, bottom), 0 if value is None else value))
+    width, height = x._rows[0].node.size
+    inside = max(left, right) < width and max(top, bottom) < height
+    if mode not in ("reflect", "replicate") or (mode == "reflect" and not inside) or x.ndim not in (3, 4):
+        return NotImplemented
+    return _or_real(moved(x, lambda node: edges_node(node, (left, top, right, bottom), BORDERS[mode])))
+
+
+def framed(x: LazyTensor, sides: tuple[int, int, int, int], value: Any) -> LazyTensor | None:
+    """All images in a frame of one value."""
+    if x.dtype != torch.uint8 or not isinstance(value, (int, float)) or not 0 <= value < 256:
+        return None
+    color = (int(value),) * 3
+    left, top = sides[:2]
+
+    def step(node: Node) -> Node:
+        size = _larger(node, sides)
+        return node.then(recipe.PAD, (left, top, size[1], size[0], *color), size)
+
+    return stepped(x, step)
+
+
+def edges_node(node: Node, sides: Sequence[int], border: int) -> Node:
+    """An image whose edges are continued ``(left, top, right, bottom)``."""
+    size = _larger(node, sides)
+    return node.then(recipe.PAD_EDGES, (sides[0], sides[1], size[1], size[0], border), size)
+
+
+def _larger(node: Node, sides: Sequence[int]) -> tuple[int, int]:
+    left, top, right, bottom = sides
+    return (left + node.size[0] + right, top + node.size[1] + bottom)
+
+
+def _arguments(args: Any, kwargs: Any, defaults: dict[str, Any]) -> list[Any]:
+    """A function's arguments in order; [None, ...] if there are others."""
+    if len(args) > len(defaults) or set(kwargs) - set(defaults):
+        return [None] * len(defaults)
+    given = dict(zip(defaults, args, strict=False)) | kwargs
+    return [given.get(name, default) for name, default in defaults.items()]
+
+
+def _interpolate(func: Any, args: Any, kwargs: Any) -> Any:
+    defaults = {
+        "input": None, "size": None, "scale_factor": None, "mode": "nearest", "align_corners": None,
+        "recompute_scale_factor": None, "antialias": False,
+    }  # fmt: skip
+    x, size, factor, mode, corners, recompute, smooth = _arguments(args, kwargs, defaults)
+    if not is_lazy(x) or factor is not None or recompute or corners or x.ndim != 4:
+        return NotImplemented
+    if not isinstance(size, (list, tuple)) or len(size) != 2 or not all(type(n) is int and n > 0 for n in size):
+        return NotImplemented
+    height, width = size
+    if mode in ("nearest", "nearest-exact") and not smooth:
+        pick = (height, width, int(mode == "nearest-exact"))
+        return _or_real(moved(x, lambda node: node.then(recipe.TORCH_PICK, pick, (width, height))))
+    if mode not in FILTERS or not smooth or x.dtype != torch.uint8:
+        return NotImplemented
+    params = (height, width, FILTERS[mode])
+
+    def step(node: Node) -> Node:
+        return node.then(recipe.TORCH_RESIZE, params, (width, height))
+
+    def original(values: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.interpolate(values[None], size=[19, 41], mode=mode, antialias=True)[0]
+
+    def tried(node: Node) -> Node:
+        return node.then(recipe.TORCH_RESIZE, (19, 41, FILTERS[mode]), (41, 19))
+
+    from .trial import is_equal
+
+    if not is_equal(("interpolate", mode), x._rows[0].node.channels, tried, original):
+        return NotImplemented
+    return _or_real(stepped(x, step))
+
+
+def _reshape(func: Any, args: Any, kwargs: Any) -> Any:
+    """Other axes before the images'."""
+    x, *shape = args
+    if not is_lazy(x) or kwargs:
+        return NotImplemented
+    shape = list(shape[0]) if len(shape) == 1 and isinstance(shape[0], (list, tuple)) else list(shape)
+    if not all(type(n) is int for n in shape) or len(shape) < 3 or shape.count(-1) > 1:
+        return NotImplemented
+    known = math.prod(n for n in shape if n != -1)
+    shape = [x.numel() // max(known, 1) if n == -1 else n for n in shape]
+    if tuple(shape[-3:]) != tuple(x.shape[-3:]) or math.prod(shape) != x.numel():
+        return NotImplemented
+    return _relabelled(x, tuple(shape[:-3]))
+
+
+def _unsqueeze(func: Any, args: Any, kwargs: Any) -> Any:
+    x, dim = _arguments(args, kwargs, {"input": None, "dim": None})
+    if not is_lazy(x) or dim not in (0, -x.ndim - 1):
+        return NotImplemented
+    return _relabelled(x, (1, *lead_of(x)))
+
+
+def _squeeze(func: Any, args: Any, kwargs: Any) -> Any:
+    x, dim = _arguments(args, kwargs, {"input": None, "dim": None})
+    if not is_lazy(x) or dim not in (0, -x.ndim) or lead_of(x)[:1] != (1,):
+        return NotImplemented
+    return _relabelled(x, lead_of(x)[1:])
+
+
+def _relabelled(x: LazyTensor, lead: tuple[int, ...]) -> Any:
+    width, height = x._rows[0].node.size
+    return window_of(x, x._rows, (0, 0, width, height), lead)
+
+
+_T = torch.Tensor
+_FUNCTIONS: dict[Any, Callable[[Any, Any, Any], Any]] = {
+    _T.__getitem__: _get_item,
+    **dict.fromkeys([_T.flip, torch.flip], _flip),
+    **dict.fromkeys([_T.rot90, torch.rot90], _turn),
+    **dict.fromkeys([_T.reshape, torch.reshape, _T.view], _reshape),
+    **dict.fromkeys([_T.unsqueeze, torch.unsqueeze], _unsqueeze),
+    **dict.fromkeys([_T.squeeze, torch.squeeze], _squeeze),
+    torch.nn.functional.pad: _pad,
+    torch.nn.functional.interpolate: _interpolate,
+}
+RECORDED.update(_FUNCTIONS)

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "torch_color.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "correlate.hpp"
+#include "xmath.hpp"
+
+namespace stoker::torch_color {
+
+namespace {
+
+// float32's fused multiply-add without the instruction: the product is exact in double. The sum is rounded twice only
+// if it is rounded at all in double, so that a value halfway between two floats is looked at again.
+float fused(float a, float b, float c) {
+  const double product = static_cast<double>(a) * static_cast<double>(b), sum = product + static_cast<double>(c);
+  const double back = sum - product, rest = (product - (sum - back)) + (static_cast<double>(c) - back);
+  uint64_t bits;
+  __builtin_memcpy(&bits, &sum, sizeof bits);
+  if (rest != 0.0 && !(bits & 1)) {  // to odd: then the second rounding sees that something was lost
+    bits += ((rest > 0) == (sum > 0)) ? 1 : uint64_t(-1);
+    double odd;
+    __builtin_memcpy(&odd, &bits, sizeof odd);
+    return static_cast<float>(odd);
+  }
+  return static_cast<float>(sum);
+}
+
+float luma(float r, float g, float b) { return fused(b, 0.114f, fused(g, 0.587f, r * 0.2989f)); }
+
+float luma_of(const uint8_t* p, int64_t step) {
+  return luma(static_cast<float>(p[0]), static_cast<float>(p[step]), static_cast<float>(p[2 * step]));
+}
+
+uint8_t byte(float v) { return static_cast<uint8_t>(std::clamp(v, 0.0f, 255.0f)); }
+
+template <class F>
+void each(const View& src, const View& dst, F&& f) {
+  for (int64_t y = 0; y < src.shape[0]; ++y)
+    for (int64_t x = 0; x < src.shape[1]; ++x)
+      f(src.data + y * src.stride[0] + x * src.stride[1], dst.data + y * dst.stride[0] + x * dst.stride[1]);
+}
+
+// One pixel in torchvision's `adjust_hue`, operation by operation.
+void turned(const uint8_t* p, int64_t step, float shift, uint8_t* to) {
+  const float unit = static_cast<float>(1.0 / 255.0);
+  const float r = static_cast<float>(p[0]) * unit, g = static_cast<float>(p[step]) * unit;
+  const float b = static_cast<float>(p[2 * step]) * unit;
+  const float most = std::max(r, std::max(g, b)), least = std::min(r, std::min(g, b)), range = most - least;
+  const bool flat = most == least;
+  const float s = range / (flat ? 1.0f : most), divisor = flat ? 1.0f : range;
+  const float rc = (most - r) / divisor, gc = (most - g) / divisor, bc = (most - b) / divisor;
+  const bool by_red = most == r, by_green = most == g && !by_red;
+  const float hr = (bc - gc) * (by_red ? 1.0f : 0.0f);
+  const float hg = ((rc + 2.0f) - bc) * (by_green ? 1.0f : 0.0f);
+  const float hb = ((gc + 4.0f) - rc) * (!by_red && !by_green ? 1.0f : 0.0f);
+  float h = (hr + hg) + hb;
+  h = std::fmod(h * static_cast<float>(1.0 / 6.0) + 1.0f, 1.0f);
+  h += shift;
+  h = std::fmod(h, 1.0f);
+  if (h < 0) h += 1.0f;
+  const float h6 = h * 6.0f, whole = std::floor(h6), f = h6 - whole;
+  const auto unit_range = [](float v) { return std::clamp(v, 0.0f, 1.0f); };
+  const float sxf = s * f, rest = 1.0f - s;
+  const float q = unit_range((1.0f - sxf) * most), t = unit_range((sxf + rest) * most), v = most;
+  const float low = unit_range(rest * most);
+  const float of[6][3] = {{v, t, low}, {q, v, low}, {low, v, t}, {low, q, v}, {t, low, v}, {v, low, q}};
+  const float* rgb = of[static_cast<int>(whole) % 6];
+  for (int c = 0; c < 3; ++c) to[c] = static_cast<uint8_t>(rgb[c] * static_cast<float>(255.0 + 1.0 - 1e-3));
+}
+
+}  // namespace
+
+void gray(const View& src, const View& dst) {
+  each(src, dst, [&](const uint8_t* p, uint8_t* to) { *to = static_cast<uint8_t>(luma_of(p, src.stride[2])); });
+}
+
+void saturate(const View& src, double factor, const View& dst) {
+  const float ratio = static_cast<float>(factor), other = static_cast<float>(1.0 - factor);
+  each(src, dst, [&](const uint8_t* p, uint8_t* to) {
+    const float grey = std::floor(luma_of(p, src.stride[2]));
+    for (int c = 0; c < 3; ++c) to[c] = byte(fused(grey, other, static_cast<float>(p[c * src.stride[2]]) * ratio));
+  });
+}
+
+void hue(const View& src, double shift, const View& dst) {
+  const float by = static_cast<float>(shift);
+  each(src, dst, [&](const uint8_t* p, uint8_t* to) { turned(p, src.stride[2], by, to); });
+}
+
+bool sharpen(const View& src, double factor, const View& dst, Scratch& smooth, Scratch& work) {
+  const float edge = static_cast<float>(1.0 / 13.0), middle = static_cast<float>(5.0 / 13.0);
+  const float other = static_cast<float>(1.0 - factor);
+  const float weights[9] = {edge, edge, edge, edge, middle, edge, edge, edge, edge};
+  View inner = dst;
+  inner.dtype = DType::F32;
+  inner.shape[0] -= 2;
+  inner.shape[1] -= 2;
+  inner.set_contiguous_strides();
+  inner.data = smooth.get(static_cast<size_t>(inner.elements()) * sizeof(float));
+  correlate::Window window{weights, 3, 3, 0, 0};
+  window.fused = true;
+  if (!correlate::correlate(src, window, inner, work)) return false;
+  for (int64_t y = 0; y < src.shape[0]; ++y)
+    for (int64_t x = 0; x < src.shape[1]; ++x)
+      for (int64_t c = 0; c < src.shape[2]; ++c) {
+        const uint8_t here = src.data[y * src.stride[0] + x * src.stride[1] + c * src.stride[2]];
+        uint8_t& to = dst.data[y * dst.stride[0] + x * dst.stride[1] + c];
+        to = here;
+        if (y == 0 || x == 0 || y + 1 == src.shape[0] || x + 1 == src.shape[1]) continue;
+        float blurred;
+        __builtin_memcpy(&blurred, inner.data + (y - 1) * inner.stride[0] + (x - 1) * inner.stride[1] + c * 4, 4);
+        const float v = here, round = static_cast<float>(xm::round_even(static_cast<double>(blurred)));
+        to = byte(fused(round - v, other, v));
+      }
+  return true;
+}
+
+void contrast_table(const View& src, double factor, uint8_t table[256]) {
+  int64_t sum = 0;
+  each(src, src, [&](const uint8_t* p, uint8_t*) {
+    sum += src.shape[2] == 3 ? static_cast<int64_t>(luma_of(p, src.stride[2])) : int64_t{*p};
+  });
+  const float mean = static_cast<float>(sum) / static_cast<float>(src.shape[0] * src.shape[1]);
+  const float ratio = static_cast<float>(factor), other = static_cast<float>(1.0 - factor);
+  for (int i = 0; i < 256; ++i) table[i] = byte(fused(mean, other, static_cast<float>(i) * ratio));
+}
+
+void autocontrast_table(const int64_t counts[256], uint8_t table[256]) {
+  int low = 0, high = 255;
+  while (low < 255 && !counts[low]) ++low;
+  while (high > 0 && !counts[high]) --high;
+  const bool flat = high <= low;
+  const float least = flat ? 0.0f : static_cast<float>(low);
+  const float scale = flat ? 1.0f : static_cast<float>(high - low) * static_cast<float>(1.0 / 255.0);
+  for (int i = 0; i < 256; ++i) table[i] = byte((static_cast<float>(i) - least) / scale);
+}
+
+}  // namespace stoker::torch_color

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torchvision's kernels for tensors and Pillow images: equal to untouched ones, and lazy where they are covered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torchvision.transforms as v1
+from PIL import Image
+from torchvision import tv_tensors
+from torchvision.transforms import v2
+from torchvision.transforms.v2 import functional as F
+
+import stoker.torchvision
+from stoker.frontends.torchvision import kernels
+from stoker.frontends.torchvision.image import LazyImage
+from stoker.frontends.torchvision.tensor import LazyTensor
+from tests.takeover.conftest import exactly
+
+Mode = v1.InterpolationMode
+TENSORS: dict[str, Callable[[Any], Any]] = {
+    **{f"contrast {f}": lambda x, f=f: F.adjust_contrast(x, f) for f in (0.0, 0.4, 1.0, 2.3)},
+    **{f"saturation {f}": lambda x, f=f: F.adjust_saturation(x, f) for f in (0.0, 0.4, 1.0, 2.3)},
+    **{f"brightness {f}": lambda x, f=f: F.adjust_brightness(x, f) for f in (0.0, 0.4, 1.0, 2.3)},
+    **{f"hue {f}": lambda x, f=f: F.adjust_hue(x, f) for f in (-0.5, -0.21, 0.0, 0.03, 0.5)},
+    **{f"sharpness {f}": lambda x, f=f: F.adjust_sharpness(x, f) for f in (0.0, 0.4, 1.0, 2.3)},
+    "autocontrast": lambda x: F.autocontrast(F.adjust_brightness(x, 0.4)),
+    "autocontrast of one value": lambda x: F.autocontrast(F.posterize(x, 0)),
+    "equalize": F.equalize,
+    "equalize of few": lambda x: F.equalize(F.resize(x, [9, 9])),
+    "invert": F.invert,
+    "posterize": lambda x: F.posterize(x, 3),
+    "solarize": lambda x: F.solarize(x, 99.5),
+    "gray": lambda x: F.rgb_to_grayscale(x, 1),
+    "gray of three": lambda x: F.rgb_to_grayscale(x, 3),
+    "blur": lambda x: F.gaussian_blur(x, [5, 3], [0.7, 2.0]),
+    "blur by default": lambda x: F.gaussian_blur(x, 7),
+    "mirrored edges": lambda x: F.pad(x, [3, 4, 5, 6], padding_mode="symmetric"),
+    "one edge": lambda x: F.pad(x, [2], padding_mode="edge"),
+    "frame": lambda x: F.pad(x, [3, 4], fill=7.0),
+    "crop beyond": lambda x: F.crop(x, -3, 5, 40, 90),
+    "resize": lambda x: F.resize(x, [30, 50], interpolation=Mode.BICUBIC),
+    "resize a window": lambda x: F.resized_crop(x, 3, 5, 40, 60, [32, 32]),
+    "resize, colours, mirror": lambda x: F.horizontal_flip(F.adjust_hue(F.resize(x, [30, 50]), 0.1)),
+    "turned by 90 degrees": lambda x: F.rotate(x, 90, expand=True),
+    "after a table": lambda x: F.equalize(F.posterize(F.invert(x), 5)),
+}
+NOT_RECORDED: dict[str, Callable[[Any], Any]] = {
+    "resize without antialias": lambda x: F.resize(x, [30, 50], antialias=False),
+    "contrast of floats": lambda x: F.adjust_contrast(F.to_dtype(x, torch.float32, scale=True), 0.5),
+    "blur of gray": lambda x: F.gaussian_blur(F.rgb_to_grayscale(x, 1), 5),
+    "frame of colours": lambda x: F.pad(x, [3, 4], fill=[1, 2, 3]),
+    "crop outside": lambda x: F.crop(x, 500, 500, 10, 10),
+    "contrast of a large image": lambda x: F.adjust_contrast(F.resize(x, [300, 300]), 0.5),
+    "sharpness of gray": lambda x: F.adjust_sharpness(F.rgb_to_grayscale(x, 1), 0.5),
+}
+IMAGES: dict[str, Callable[[Any], Any]] = {
+    "v1 blur": lambda x: v1.functional.gaussian_blur(x, [5, 3], [0.7, 2.0]),
+    "v1 blur by default": lambda x: v1.functional.gaussian_blur(x, 7),
+    "v2 blur": lambda x: F.gaussian_blur(x, 9, [1.5]),
+    "v1 edges": lambda x: v1.functional.pad(x, [3, 4, 5, 6], padding_mode="edge"),
+    "v1 mirrored edges": lambda x: v1.functional.pad(x, (30, 40), padding_mode="symmetric"),
+    "v2 reflected edges": lambda x: F.pad(x, [7], padding_mode="reflect"),
+    "far edges": lambda x: v1.functional.pad(x, 200, padding_mode="reflect"),
+    "perspective": lambda x: v1.functional.perspective(
+        x, [[0, 0], [119, 0], [119, 89], [0, 89]], [[9, 4], [100, 7], [111, 80], [3, 77]], Mode.BICUBIC, [9, 8, 7]
+    ),
+    "rotation": lambda x: F.rotate(x, 33.0, Mode.BICUBIC, expand=True, fill=[1, 2, 3]),
+    "affine": lambda x: F.affine(x, 20, [3, 4], 1.1, [5, 6], Mode.BICUBIC),
+}
+
+
+def tensor_of(path: Path, kind: str) -> Any:
+    image = Image.open(path).convert("RGB")
+    return v2.functional.to_image(image) if kind == "image" else v2.functional.pil_to_tensor(image)
+
+
+@pytest.mark.parametrize("kind", ["image", "tensor"])
+@pytest.mark.parametrize("name", TENSORS)
+def test_what_is_recorded_of_tensors_equals_torchvision(photo: Path, name: str, kind: str) -> None:
+    expected = TENSORS[name](tensor_of(photo, kind))
+    with stoker.torchvision.enabled():
+        x = TENSORS[name](tensor_of(photo, kind))
+        assert isinstance(x, LazyTensor) and x._real is None, "it is still lazy"
+        assert isinstance(x, tv_tensors.Image) == isinstance(expected, tv_tensors.Image)
+        exactly(x, expected)
+
+
+@pytest.mark.parametrize("name", NOT_RECORDED)
+def test_what_is_not_recorded_of_tensors_equals_torchvision(photo: Path, name: str) -> None:
+    expected = NOT_RECORDED[name](tensor_of(photo, "image"))
+    with stoker.torchvision.enabled():
+        exactly(NOT_RECORDED[name](tensor_of(photo, "image")), expected)
+
+
+@pytest.mark.parametrize("name", IMAGES)
+def test_what_is_recorded_of_images_equals_torchvision(photo: Path, name: str) -> None:
+    expected = IMAGES[name](Image.open(photo).convert("RGB"))
+    with stoker.torchvision.enabled():
+        x = IMAGES[name](Image.open(photo).convert("RGB"))
+        assert isinstance(x, LazyImage) and x._node is not None
+        assert (x.size, x.mode, x.info) == (expected.size, expected.mode, expected.info)
+        exactly(x, expected)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda x: F.adjust_contrast(x, -1),
+        lambda x: F.adjust_hue(x, 0.7),
+        lambda x: F.gaussian_blur(x, 4),
+        lambda x: F.gaussian_blur(x, 201),
+        lambda x: F.pad(x, [200], padding_mode="reflect"),
+        lambda x: F.pad(x, [1, 2, 3], padding_mode="symmetric"),
+        lambda x: F.solarize(x, 300),
+    ],
+)
+def test_errors_are_torchvisions(photo: Path, wrong: Callable[[Any], Any]) -> None:
+    with pytest.raises(Exception) as expected:
+        wrong(tensor_of(photo, "image"))
+    with stoker.torchvision.enabled(), pytest.raises(expected.type) as found:
+        wrong(tensor_of(photo, "image"))
+    assert str(found.value) == str(expected.value)
+
+
+def test_what_differs_on_this_machine_is_not_recorded(photo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step whose trial does not come out equal is left to torch."""
+    from stoker.frontends.torchvision import trial
+
+    monkeypatch.setattr(trial, "_found", {})
+    monkeypatch.setattr(kernels.recipe, "TORCH_SATURATE", kernels.recipe.TORCH_CONTRAST)
+    expected = F.adjust_saturation(tensor_of(photo, "image"), 0.3)
+    with stoker.torchvision.enabled():
+        x = F.adjust_saturation(tensor_of(photo, "image"), 0.3)
+        assert not isinstance(x, LazyTensor)
+        exactly(x, expected)
+
+
+@pytest.mark.parametrize("size", [(1, 1), (3, 200), (200, 3), (90, 61), (45, 120), (255, 256)])
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic", "lanczos"])
+def test_every_instruction_set_resizes_as_torch(photo: Path, size: tuple[int, int], mode: str) -> None:
+    from stoker.native import _native
+
+    def made(x: Any) -> Any:
+        x = F.horizontal_flip(x)
+        whole = torch.nn.functional.interpolate(x.unsqueeze(0), size=size, mode=mode, antialias=True)
+        gray = F.rgb_to_grayscale(x, 1).unsqueeze(0)
+        return [
+            np.asarray(whole),
+            np.asarray(torch.nn.functional.interpolate(gray, size=size, mode=mode, antialias=True)),
+        ]
+
+    expected = made(tensor_of(photo, "tensor"))
+    before = _native.get_isa()
+    try:
+        for isa in dict.fromkeys(("plain", _native.best_isa())):
+            _native.set_isa(isa)
+            with stoker.torchvision.enabled():
+                for a, b in zip(made(tensor_of(photo, "tensor")), expected, strict=True):
+                    exactly(a, b)
+    finally:
+        _native.set_isa(before)
