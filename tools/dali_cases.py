@@ -133,6 +133,30 @@ CASES["transforms.combine"] = (
         fn.transforms.rotation(angle=20.0), fn.transforms.scale(scale=[2.0, 3.0]),
         fn.transforms.shear(shear=[0.1, 0.2])),
 )  # fmt: skip
+
+
+def augmented(name: str, **arguments: Any) -> None:
+    """Add a case of an automatic augmentation at one magnitude (of ten bins, the last but two)."""
+
+    def define(fn: Any, types: Any, x: Any) -> Any:
+        one = getattr(importlib.import_module(f"{fn.__name__[:-3]}.auto_aug.augmentations"), name.split(",")[0])
+        if "minus" in name:
+            low, high = one.mag_range
+            one = one.augmentation(mag_range=(-low, -high))
+        one = one.augmentation(randomly_negate=False)
+        return one(x, magnitude_bin=7, num_magnitude_bins=10, **arguments)
+
+    CASES[f"auto_aug {name}"] = ("augmentations", "image", define)
+
+
+for one in ("shear_x", "shear_y", "translate_x_no_shape", "rotate", "brightness", "contrast", "color", "sharpness"):
+    augmented(one)
+    augmented(f"{one}, minus")
+augmented("translate_x", shape=(24, 31))
+augmented("translate_y, minus", shape=(24, 31))
+augmented("shear_x, fill_value=None", fill_value=None)
+for one in ("posterize", "solarize", "solarize_add", "invert", "equalize", "auto_contrast", "identity"):
+    augmented(one)
 CASES["cast to INT32 (halves)"] = ("numbers", "halves", lambda fn, types, x: fn.cast(x, dtype=types.INT32))
 CASES["cast to UINT8 (out of range)"] = ("numbers", "wide", lambda fn, types, x: fn.cast(x, dtype=types.UINT8))
 for text, operation in {

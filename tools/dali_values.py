@@ -2,7 +2,8 @@
 """Compare values with the real NVIDIA DALI and write the tables of docs/migrating_from_dali.md.
 
 ``python tools/dali_values.py PYTHON``: PYTHON is an interpreter that has nvidia-dali (a CPU is enough). Its outputs are
-kept in tests/compat/dali_values.npz, which the tests compare with, so that they do not need DALI.
+kept in tests/compat/dali_values.npz, which the tests compare with, so that they do not need DALI; the tables of its
+automatic augmentations in tests/compat/dali_policies.json.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from dali_cases import CASES
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORD = ROOT / "tests" / "compat" / "dali_values.npz"
+POLICIES = ROOT / "tests" / "compat" / "dali_policies.json"
 PAGE = ROOT / "docs" / "migrating_from_dali.md"
+POLICY_TOOL = ROOT / "tools" / "dali_policies.py"
 TOOL = ROOT / "tools" / "dali_cases.py"
 
 
@@ -143,6 +146,10 @@ def main() -> None:
         theirs = outputs_of(sys.argv[1], "nvidia.dali", source, Path(folder) / "theirs.npz")
         ours = outputs_of(sys.executable, "stoker.dali", source, Path(folder) / "ours.npz")
     RECORD.parent.mkdir(exist_ok=True)
+    policies = subprocess.run(
+        [sys.argv[1], str(POLICY_TOOL), "nvidia.dali"], check=True, capture_output=True, text=True
+    ).stdout
+    POLICIES.write_text(policies, encoding="utf-8")
     compared = {k: v for k, v in theirs.items() if k.split("|")[0] in CASES}
     kept = {**{f"in:{k}": v for k, v in inputs.items()}, **{f"out:{k}": v for k, v in compared.items()}}
     np.savez_compressed(RECORD, **kept)

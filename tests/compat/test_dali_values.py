@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ import numpy as np
 import pytest
 
 import dali_cases
-from dali_values import RECORD, compare, make_inputs
+import dali_policies
+from dali_values import POLICIES, RECORD, compare, make_inputs
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "migrating_from_dali.md"
 
@@ -40,6 +42,15 @@ def test_the_page_tells_the_truth(name: str, recorded: dict[str, Any]) -> None:
         assert cells[1] == "none"
     else:
         assert cells == [found["dtype"], f"{found['share']:.2%}", f"{found['mean']:.3g}", f"{found['largest']:.3g}"]
+
+
+def test_the_tables_of_automatic_augmentations_are_dalis() -> None:
+    recorded = json.loads(POLICIES.read_text(encoding="utf-8"))
+    found = json.loads(json.dumps(dali_policies.tables("stoker.dali")))
+    assert list(found) == list(recorded)
+    assert sum(len(found[name]) for name in found if "policy" in name) == 7 * 25
+    for name, want in recorded.items():
+        assert found[name] == want, name
 
 
 def test_the_comparison_sees_a_difference(recorded: dict[str, Any]) -> None:

@@ -19,7 +19,8 @@ from stoker.frontends.dali.catalogue import ALIASES, NAMES, class_name
 from stoker.ops._index import INDEX
 
 MODULES = [
-    "auto_aug", "auto_aug.augmentations", "auto_aug.auto_augment", "auto_aug.rand_augment", "auto_aug.trivial_augment",
+    "auto_aug", "auto_aug.augmentations", "auto_aug.auto_augment", "auto_aug.core", "auto_aug.rand_augment",
+    "auto_aug.trivial_augment",
     "backend", "data_node", "external_source", "fn", "math", "ops", "pipeline", "plugin", "plugin.base_iterator",
     "plugin.pytorch", "plugin.pytorch.torch_utils", "plugin_manager", "tensors", "types",
 ]  # fmt: skip

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DALI's augmentations of images: uint8 with 3 channels in HWC."""
+"""DALI's augmentations of images: uint8 with 3 channels in HWC, or videos in FHWC."""
 
 from __future__ import annotations
 
@@ -9,18 +9,40 @@ import numpy as np
 
 from ...contract.types import DType
 from ..definition import DataNode
-from .augmenting import Augmentation, augmentation
+from .augmenting import augmentation
+
+_LUMA = np.array([0.299, 0.587, 0.114], np.float32)
+_SMOOTH = np.array([[1, 1, 1], [1, 5, 1], [1, 1, 1]], np.float32) / 13
+_SHARP = np.array([[0, 0, 0], [0, 1, 0], [0, 0, 0]], np.float32)
 
 
-def _factor(magnitude: float) -> Any:
+def _along_x(magnitude: float) -> Any:
+    return [magnitude, 0]
+
+
+def _along_y(magnitude: float) -> Any:
+    return [0, magnitude]
+
+
+def shift_enhance_range(magnitude: float) -> Any:
     """Magnitudes around 0 as factors around 1."""
     return np.float32(1 + magnitude)
 
 
-def _kept_bits(magnitude: float) -> Any:
-    """A mask that clears as many low bits as the magnitude says."""
-    bits = round(magnitude)
-    return np.uint8(256 - (1 << bits) if bits < 8 else 0)
+def sharpness_kernel(magnitude: float) -> Any:
+    """From -1, the smoothed image, over 0, the image, to 1, as far beyond it: float32 ``(3, 3)``."""
+    return ((1 + magnitude) * _SHARP - magnitude * _SMOOTH).astype(np.float32)
+
+
+def sharpness_kernel_shifted(magnitude: float) -> Any:
+    """The same from 0 to 2."""
+    return sharpness_kernel(magnitude - 1)
+
+
+def poster_mask_uint8(magnitude: float) -> Any:
+    """The mask of as many high bits as the magnitude says: at least 1, so that no image becomes black."""
+    bits = min(8, max(1, round(float(magnitude))))
+    return np.uint8(256 - (1 << (8 - bits)))
 
 
 def _call(data: DataNode, name: str, inputs: list[Any], **arguments: Any) -> Any:
@@ -31,6 +53,52 @@ def _as_bytes(data: DataNode, x: Any) -> Any:
     return _call(data, "cast", [x], dtype=DType.UINT8)
 
 
+def _warp(data: DataNode, kind: str, fill_value: Any, interp_type: Any, **numbers: Any) -> Any:
+    matrix = _call(data, f"transforms.{kind}", [], **numbers)
+    return _call(data, "warp_affine", [data], matrix=matrix, fill_value=fill_value, interp_type=interp_type,
+                 inverse_map=False)  # fmt: skip
+
+
+def _over_image(data: DataNode, reduction: str) -> Any:
+    return _call(data, f"reductions.{reduction}", [data], axis_names="HW", keep_dims=True)
+
+
+@augmentation(mag_range=(0, 0.3), randomly_negate=True, mag_to_param=_along_x)
+def shear_x(data: Any, shear: Any, fill_value: Any = 128, interp_type: Any = None) -> Any:
+    """Shear along x."""
+    return _warp(data, "shear", fill_value, interp_type, shear=shear)
+
+
+@augmentation(mag_range=(0, 0.3), randomly_negate=True, mag_to_param=_along_y)
+def shear_y(data: Any, shear: Any, fill_value: Any = 128, interp_type: Any = None) -> Any:
+    """Shear along y."""
+    return _warp(data, "shear", fill_value, interp_type, shear=shear)
+
+
+@augmentation(mag_range=(0.0, 1.0), randomly_negate=True, mag_to_param=_along_x)
+def translate_x(data: Any, rel_offset: Any, shape: Any, fill_value: Any = 128, interp_type: Any = None) -> Any:
+    """Move along x by a share of the width; ``shape`` is (height, width, ...)."""
+    return _warp(data, "translation", fill_value, interp_type, offset=rel_offset * shape[1])
+
+
+@augmentation(mag_range=(0, 250), randomly_negate=True, mag_to_param=_along_x, name="translate_x")
+def translate_x_no_shape(data: Any, offset: Any, fill_value: Any = 128, interp_type: Any = None) -> Any:
+    """Move along x by so many pixels."""
+    return _warp(data, "translation", fill_value, interp_type, offset=offset)
+
+
+@augmentation(mag_range=(0.0, 1.0), randomly_negate=True, mag_to_param=_along_y)
+def translate_y(data: Any, rel_offset: Any, shape: Any, fill_value: Any = 128, interp_type: Any = None) -> Any:
+    """Move along y by a share of the height; ``shape`` is (height, width, ...)."""
+    return _warp(data, "translation", fill_value, interp_type, offset=rel_offset * shape[0])
+
+
+@augmentation(mag_range=(0, 250), randomly_negate=True, mag_to_param=_along_y, name="translate_y")
+def translate_y_no_shape(data: Any, offset: Any, fill_value: Any = 128, interp_type: Any = None) -> Any:
+    """Move along y by so many pixels."""
+    return _warp(data, "translation", fill_value, interp_type, offset=offset)
+
+
 @augmentation(mag_range=(0, 30), randomly_negate=True)
 def rotate(data: Any, angle: Any, fill_value: Any = 128, interp_type: Any = None, rotate_keep_size: bool = True) -> Any:
     """Rotate by ``angle`` degrees."""
@@ -38,38 +106,46 @@ def rotate(data: Any, angle: Any, fill_value: Any = 128, interp_type: Any = None
                  keep_size=rotate_keep_size)  # fmt: skip
 
 
-@augmentation(mag_range=(0, 0.9), randomly_negate=True, mag_to_param=_factor)
+@augmentation(mag_range=(0, 0.9), randomly_negate=True, mag_to_param=shift_enhance_range)
 def brightness(data: Any, parameter: Any) -> Any:
     """Multiply."""
     return _call(data, "brightness", [data], brightness=parameter)
 
 
-@augmentation(mag_range=(0, 0.9), randomly_negate=True, mag_to_param=_factor)
+@augmentation(mag_range=(0, 0.9), randomly_negate=True, mag_to_param=shift_enhance_range)
 def contrast(data: Any, parameter: Any) -> Any:
-    """Scale around the middle of the range (DALI's auto augmentations scale around the image's mean grey)."""
-    return _call(data, "contrast", [data], contrast=parameter)
+    """Scale around the image's mean grey, as Pillow's ``ImageEnhance.Contrast``."""
+    mean = _over_image(data, "mean")
+    center = _call(data, "reductions.sum", [mean * _LUMA], axes=[-1], keep_dims=True)
+    return _as_bytes(data, center + (data - center) * parameter)
 
 
-@augmentation(mag_range=(0, 0.9), randomly_negate=True, mag_to_param=_factor)
+@augmentation(mag_range=(0, 0.9), randomly_negate=True, mag_to_param=shift_enhance_range)
 def color(data: Any, parameter: Any) -> Any:
     """Change the saturation."""
     return _call(data, "saturation", [data], saturation=parameter)
 
 
-@augmentation(mag_range=(0, 4), mag_to_param=_kept_bits)
+@augmentation(mag_range=(0, 0.9), randomly_negate=True, mag_to_param=sharpness_kernel)
+def sharpness(data: Any, kernel: Any) -> Any:
+    """Smooth or sharpen with a filter of 3 x 3, at the edges too."""
+    return _call(data, "filter", [data, kernel])
+
+
+@augmentation(mag_range=(0, 4), mag_to_param=poster_mask_uint8)
 def posterize(data: Any, mask: Any) -> Any:
-    """Clear the low bits."""
+    """Keep the high bits."""
     return data & mask
 
 
-@augmentation(mag_range=(256, 0), mag_to_param=np.int32)
+@augmentation(mag_range=(256, 0))
 def solarize(data: Any, threshold: Any) -> Any:
     """Invert the elements from ``threshold`` on."""
     below = _as_bytes(data, data < threshold)
     return _as_bytes(data, below * data + (1 - below) * (255 - data))
 
 
-@augmentation(mag_range=(0, 110), mag_to_param=np.int32)
+@augmentation(mag_range=(0, 110), mag_to_param=np.uint8)
 def solarize_add(data: Any, shift: Any) -> Any:
     """Add ``shift`` to the elements below 128."""
     return _as_bytes(data, data + _as_bytes(data, data < 128) * shift)
@@ -82,57 +158,21 @@ def invert(data: Any, _: Any) -> Any:
 
 
 @augmentation
+def equalize(data: Any, _: Any) -> Any:
+    """Spread each channel's values evenly, as OpenCV does."""
+    return _call(data, "equalize", [data])
+
+
+@augmentation
+def auto_contrast(data: Any, _: Any) -> Any:
+    """Stretch each channel to 0 to 255; one of a single value stays."""
+    low, high = _over_image(data, "min"), _over_image(data, "max")
+    varies = _as_bytes(data, high > low)
+    span = _as_bytes(data, (high - low) * varies + 255 * (1 - varies))
+    return _as_bytes(data, _as_bytes(data, data - low * varies) * (255 / span))
+
+
+@augmentation
 def identity(data: Any, _: Any) -> Any:
     """Nothing."""
     return data
-
-
-def _missing(name: str, *needs: str) -> Augmentation:
-    def refused(data: Any, parameter: Any) -> Any:
-        raise AssertionError("refused before it is called")
-
-    refused.__doc__ = f"Needs {' and '.join(f'`fn.{n}`' for n in needs)}, which Stoker has not yet."
-    return Augmentation(refused, None, False, None, name, needs)
-
-
-shear_x = _missing("shear_x", "transforms.shear", "warp_affine")
-shear_y = _missing("shear_y", "transforms.shear", "warp_affine")
-translate_x = _missing("translate_x", "transforms.translation", "warp_affine")
-translate_x_no_shape = _missing("translate_x_no_shape", "transforms.translation", "warp_affine")
-translate_y = _missing("translate_y", "transforms.translation", "warp_affine")
-translate_y_no_shape = _missing("translate_y_no_shape", "transforms.translation", "warp_affine")
-sharpness = _missing("sharpness", "filter")
-equalize = _missing("equalize", "equalize")
-auto_contrast = _missing("auto_contrast", "reductions.min", "reductions.max")
-
-
-def get_rand_augment_suite(
-    use_shape: bool = False, max_translate_abs: Any = None, max_translate_rel: Any = None
-) -> Any:
-    """RandAugment's augmentations, each stronger with a larger bin."""
-    return [
-        shear_x, shear_y, translate_x, translate_y, rotate, brightness, contrast, color, sharpness, posterize, solarize,
-        equalize, auto_contrast, identity,
-    ]  # fmt: skip
-
-
-def get_rand_augment_non_monotonic_suite(use_shape: bool = False, max_translate_abs: Any = None,
-                                         max_translate_rel: Any = None) -> Any:  # fmt: skip
-    """RandAugment's augmentations with the magnitudes of the first paper: enhancements from 0.1 to 1.9."""
-    enhance: dict[str, Any] = {"mag_range": (0.1, 1.9), "randomly_negate": False, "mag_to_param": np.float32}
-    return [
-        shear_x, shear_y, translate_x, translate_y, rotate, brightness.augmentation(**enhance),
-        contrast.augmentation(**enhance), color.augmentation(**enhance), sharpness, posterize, solarize, equalize,
-        auto_contrast, identity,
-    ]  # fmt: skip
-
-
-def get_trivial_augment_wide_suite(use_shape: bool = False, max_translate_abs: Any = None,
-                                   max_translate_rel: Any = None) -> Any:  # fmt: skip
-    """TrivialAugment's augmentations with wide magnitudes."""
-    wide = (0.01, 0.99)
-    return [
-        shear_x, shear_y, translate_x, translate_y, rotate.augmentation((0, 135)), brightness.augmentation(wide),
-        contrast.augmentation(wide), color.augmentation(wide), sharpness, posterize.augmentation((0, 6)), solarize,
-        equalize, auto_contrast, identity,
-    ]  # fmt: skip

@@ -9,73 +9,123 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, overload
 
 import numpy as np
+import numpy.typing as npt
 
-from ...contract.errors import ArgumentError, UnsupportedError, message
+from ...contract.errors import ArgumentError, message
 from ..conditionals import Runtime
-from ..definition import DataNode, index_node, user_line
+from ..definition import DataNode, current, index_node, user_line
 
 Function = Callable[..., Any]
 _RUNTIME = Runtime(lambda function: function)
+_KEPT: Any = object()  # stands for what an augmentation has already
+_OPTIONAL = ("fill_value", "interp_type")  # given to all, by suites that may have been shortened
+
+
+class SignedBin:
+    """A magnitude's bin (a number or a node) with a sign per row, for calls whose rows share it."""
+
+    def __init__(self, bin: Any, random_sign: Any) -> None:
+        self.bin = bin
+        self.random_sign = random_sign
+
+    def __getitem__(self, index: int) -> SignedBin:
+        """One of several, where nodes hold several per row."""
+        return SignedBin(self.bin if isinstance(self.bin, int) else self.bin[index], self.random_sign[index])
+
+
+def signed_bin(magnitude_bin: Any, random_sign: Any = None, seed: Any = None, shape: Any = None) -> SignedBin:
+    """``magnitude_bin`` with signs: 0 or 1 (negative) per row, drawn if not given."""
+    if random_sign is None:
+        builder = magnitude_bin.builder if isinstance(magnitude_bin, DataNode) else current()
+        if builder is None:
+            raise ArgumentError("`signed_bin`: expected to be called in a pipeline's definition")
+        drawn = {"probability": 0.5, **({} if shape is None else {"shape": list(shape)})}
+        random_sign = builder.call("random.coin_flip", [], _seeded(drawn, seed))
+    elif seed is not None or shape is not None:
+        raise ArgumentError("`signed_bin`: expected no `seed` or `shape` beside `random_sign`")
+    return SignedBin(magnitude_bin, random_sign)
 
 
 class Augmentation:
     """A function ``(data, parameter, ...)`` and how its parameter follows from a magnitude.
 
     Args:
-        function: takes the data and the parameter (a number per row) and perhaps arguments by name.
-        mag_range: the magnitudes of the first and of the last bin; None: there is no parameter.
+        function: takes the data and the parameter (a number or array per row) and perhaps arguments by name.
+        mag_range: the magnitudes of the first and of the last bin, or an array with one per bin; None: there is no
+            parameter.
         randomly_negate: whether every other magnitude, by chance, is negative.
-        mag_to_param: makes the parameter of a magnitude.
-        needs: operators that are not here; calling it is refused then.
+        mag_to_param: makes the parameter of a magnitude; None: it is the magnitude.
     """
 
     def __init__(
-        self, function: Function, mag_range: tuple[float, float] | None = None, randomly_negate: bool = False,
-        mag_to_param: Callable[[float], Any] | None = None, name: str | None = None, needs: tuple[str, ...] = (),
+        self, function: Function, mag_range: Any = None, randomly_negate: bool | None = None,
+        mag_to_param: Callable[[Any], Any] | None = None, name: str | None = None,
     ) -> None:  # fmt: skip
         self.op = function
         self.name = name or function.__name__
         self.mag_range = mag_range
-        self.randomly_negate = randomly_negate
+        self.randomly_negate = bool(randomly_negate)
         self.mag_to_param = mag_to_param
-        self.needs = needs
-        self._takes = set(list(inspect.signature(function).parameters)[2:])
+        named = list(inspect.signature(function).parameters.values())[2:]
+        self._takes = {p.name for p in named}
+        self._needs = [p.name for p in named if p.default is p.empty]
         self.__doc__ = function.__doc__
 
-    def augmentation(self, mag_range: Any = None, randomly_negate: Any = None, mag_to_param: Any = None,
-                     name: str | None = None) -> Augmentation:  # fmt: skip
-        """The same function with other magnitudes."""
-        return Augmentation(
-            self.op, self.mag_range if mag_range is None else tuple(mag_range),
-            self.randomly_negate if randomly_negate is None else bool(randomly_negate),
-            self.mag_to_param if mag_to_param is None else mag_to_param, name or self.name, self.needs,
-        )  # fmt: skip
+    def augmentation(
+        self, mag_range: Any = _KEPT, randomly_negate: Any = _KEPT, mag_to_param: Any = _KEPT,
+        param_device: Any = _KEPT, name: Any = _KEPT,
+    ) -> Augmentation:  # fmt: skip
+        """The same function with other settings; ``param_device`` has no effect."""
+        given = (mag_range, randomly_negate, mag_to_param, name)
+        own = (self.mag_range, self.randomly_negate, self.mag_to_param, self.name)
+        return Augmentation(self.op, *(o if g is _KEPT else g for g, o in zip(given, own, strict=True)))
 
     def __call__(self, data: Any, *, magnitude_bin: Any = None, num_magnitude_bins: int | None = None, seed: Any = None,
                  **arguments: Any) -> Any:  # fmt: skip
-        """Add it to the pipeline; ``magnitude_bin`` is a number or a node, from 0 to ``num_magnitude_bins`` - 1.
-
-        Raises:
-            UnsupportedError: operators that it needs are not here.
-        """
-        require([self], "augmentation")
+        """Add it to the pipeline; ``magnitude_bin`` is a number or a node, from 0 to ``num_magnitude_bins`` - 1, or a
+        :func:`signed_bin`."""
         if not isinstance(data, DataNode):
             raise ArgumentError(f"`{self.name}`: expected a node of a pipeline as data, got {type(data).__name__}")
+        missing = [name for name in self._needs if name not in arguments]
+        if missing:
+            raise ArgumentError(
+                message(self.name, f"expected the argument `{missing[0]}`, got none", source=user_line())
+            )
         parameter = None if self.mag_range is None else self._parameter(data, magnitude_bin, num_magnitude_bins, seed)
         return self.op(data, parameter, **{k: v for k, v in arguments.items() if k in self._takes})
 
+    def takes(self, name: str) -> bool:
+        """Whether its function has an argument of this name."""
+        return name in self._takes
+
+    def parameters(self, bins: int | None) -> npt.NDArray[Any]:
+        """The parameters of all bins; with random signs, of each both, the positive one first."""
+        if isinstance(self.mag_range, np.ndarray):
+            magnitudes = self.mag_range
+            if bins is not None and len(magnitudes) != bins:
+                raise ArgumentError(f"`{self.name}`: expected {len(magnitudes)} `num_magnitude_bins`, got {bins}")
+        else:
+            if bins is None:
+                raise ArgumentError(f"`{self.name}`: expected `magnitude_bin` and `num_magnitude_bins`, got none")
+            low, high = self.mag_range
+            magnitudes = np.linspace(low, high, bins, dtype=np.float32)
+        signs = (1, -1) if self.randomly_negate else (1,)
+        convert = self.mag_to_param or (lambda magnitude: magnitude)
+        return np.asarray([convert(m if sign > 0 else -m) for m in magnitudes for sign in signs])
+
     def _parameter(self, data: DataNode, magnitude_bin: Any, bins: int | None, seed: Any) -> DataNode:
-        if magnitude_bin is None or bins is None:
+        sign = magnitude_bin.random_sign if isinstance(magnitude_bin, SignedBin) else None
+        place = magnitude_bin.bin if isinstance(magnitude_bin, SignedBin) else magnitude_bin
+        if place is None:
             raise ArgumentError(f"`{self.name}`: expected `magnitude_bin` and `num_magnitude_bins`, got none")
-        assert self.mag_range is not None
-        if isinstance(magnitude_bin, int) and not 0 <= magnitude_bin < bins:
-            raise ArgumentError(f"`{self.name}`: expected a `magnitude_bin` from 0 to {bins - 1}, got {magnitude_bin}")
-        signs = (1.0, -1.0) if self.randomly_negate else (1.0,)
-        convert = self.mag_to_param or (lambda magnitude: np.float32(magnitude))
-        table = np.asarray([convert(s * m) for m in np.linspace(*self.mag_range, bins) for s in signs])
-        place = magnitude_bin * len(signs)
+        table = self.parameters(bins)
+        count = len(table) // 2 if self.randomly_negate else len(table)
+        if isinstance(place, int) and not 0 <= place < count:
+            raise ArgumentError(f"`{self.name}`: expected a `magnitude_bin` from 0 to {count - 1}, got {place}")
         if self.randomly_negate:
-            place = data.builder.call("random.coin_flip", [], _seeded({"probability": 0.5}, seed)) + place
+            if sign is None:
+                sign = data.builder.call("random.coin_flip", [], _seeded({"probability": 0.5}, seed))
+            place = sign + 2 * place
         return index_node(data.builder.constant(table), place)
 
     def __repr__(self) -> str:
@@ -86,14 +136,17 @@ class Augmentation:
 def augmentation(function: Function) -> Augmentation: ...
 @overload
 def augmentation(
-    *, mag_range: Any = None, randomly_negate: bool = False, mag_to_param: Any = None, param_device: str | None = None,
-    name: str | None = None,
+    *, mag_range: Any = None, randomly_negate: bool | None = None, mag_to_param: Any = None,
+    param_device: str | None = None, name: str | None = None,
 ) -> Callable[[Function], Augmentation]: ...  # fmt: skip
 def augmentation(
-    function: Function | None = None, *, mag_range: Any = None, randomly_negate: bool = False, mag_to_param: Any = None,
-    param_device: str | None = None, name: str | None = None,
+    function: Function | None = None, *, mag_range: Any = None, randomly_negate: bool | None = None,
+    mag_to_param: Any = None, param_device: str | None = None, name: str | None = None,
 ) -> Any:  # fmt: skip
-    """Make an :class:`Augmentation` of a function ``(data, parameter, ...)``; works as a decorator."""
+    """Make an :class:`Augmentation` of a function ``(data, parameter, ...)``; works as a decorator.
+
+    ``param_device`` has no effect: parameters go where the data are.
+    """
 
     def decorate(function: Function) -> Augmentation:
         return Augmentation(function, mag_range, randomly_negate, mag_to_param, name)
@@ -101,16 +154,11 @@ def augmentation(
     return decorate if function is None else decorate(function)
 
 
-def require(augmentations: Sequence[Augmentation], subject: str) -> None:
-    """UnsupportedError, by name, for augmentations whose operators are not here."""
-    lacking = [a for a in augmentations if a.needs]
-    if lacking:
-        what = ", ".join(f"`{a.name}` (needs {', '.join(a.needs)})" for a in lacking)
-        names = [a.name for a in lacking]
-        raise UnsupportedError(
-            message(subject, f"expected augmentations whose operators are in Stoker, got {what}", source=user_line(),
-                    hint=f"Leave them out, for instance with excluded={names}")
-        )  # fmt: skip
+def _check(augmentations: Sequence[Augmentation], arguments: Mapping[str, Any], subject: str) -> None:
+    """ArgumentError for an argument that none of them takes."""
+    for name in arguments:
+        if not any(one.takes(name) for one in augmentations) and name not in _OPTIONAL:
+            raise ArgumentError(f"`{subject}`: no augmentation takes `{name}`")
 
 
 def _seeded(arguments: dict[str, Any], seed: Any) -> dict[str, Any]:
@@ -122,13 +170,18 @@ def pick(data: DataNode, count: int, seed: Any) -> DataNode:
     return data.builder.call("random.choice", [count], _seeded({}, seed))  # type: ignore[no-any-return]
 
 
-def select(options: Sequence[Callable[[], Any]], number: DataNode) -> Any:
+def select_one(options: Sequence[Callable[[], Any]], number: DataNode) -> Any:
     """What option ``number`` gives; per row, only that one runs."""
     if len(options) == 1:
         return options[0]()
     half = len(options) // 2  # halves, so that a row passes few conditions
-    return _RUNTIME.choose(number < half, lambda: select(options[:half], number),
-                           lambda: select(options[half:], number - half))  # fmt: skip
+    return _RUNTIME.choose(number < half, lambda: select_one(options[:half], number),
+                           lambda: select_one(options[half:], number - half))  # fmt: skip
+
+
+def select(ops: Sequence[Callable[..., Any]], selected_op_idx: DataNode, *args: Any, **arguments: Any) -> Any:
+    """``ops[selected_op_idx](*args, **arguments)``; per row, only that one runs."""
+    return select_one([functools.partial(op, *args, **arguments) for op in ops], selected_op_idx)
 
 
 def without(augmentations: Sequence[Augmentation], excluded: Sequence[str] | None) -> list[Augmentation]:
@@ -143,9 +196,11 @@ def without(augmentations: Sequence[Augmentation], excluded: Sequence[str] | Non
 def apply_rand_augment(augmentations: Sequence[Augmentation], data: Any, n: int, m: int, num_magnitude_bins: int = 31,
                        seed: Any = None, **arguments: Any) -> Any:  # fmt: skip
     """``n`` times one of the augmentations, chosen per row, at magnitude ``m``."""
-    require(augmentations, "apply_rand_augment")
-    if not augmentations or n < 0:
+    if not augmentations or not isinstance(n, int) or n < 0:
         raise ArgumentError("`apply_rand_augment`: expected augmentations and n >= 0")
+    if not 0 <= m < num_magnitude_bins:
+        raise ArgumentError(f"`apply_rand_augment`: expected m from 0 to {num_magnitude_bins - 1}, got {m}")
+    _check(augmentations, arguments, "apply_rand_augment")
     for step in range(n):
         own = None if seed is None else seed + step
         data = _one_of(augmentations, data, m, num_magnitude_bins, own, arguments)
@@ -155,9 +210,9 @@ def apply_rand_augment(augmentations: Sequence[Augmentation], data: Any, n: int,
 def apply_trivial_augment(augmentations: Sequence[Augmentation], data: Any, num_magnitude_bins: int = 31,
                           seed: Any = None, **arguments: Any) -> Any:  # fmt: skip
     """One of the augmentations at one of the magnitudes, both chosen per row."""
-    require(augmentations, "apply_trivial_augment")
     if not augmentations:
         raise ArgumentError("`apply_trivial_augment`: expected augmentations, got none")
+    _check(augmentations, arguments, "apply_trivial_augment")
     return _one_of(augmentations, data, pick(data, num_magnitude_bins, seed), num_magnitude_bins, seed, arguments)
 
 
@@ -166,7 +221,7 @@ def _one_of(augmentations: Sequence[Augmentation], data: Any, magnitude: Any, bi
     def option(chosen: Augmentation) -> Callable[[], Any]:
         return lambda: chosen(data, magnitude_bin=magnitude, num_magnitude_bins=bins, seed=seed, **arguments)
 
-    return select([option(a) for a in augmentations], pick(data, len(augmentations), seed))
+    return select_one([option(a) for a in augmentations], pick(data, len(augmentations), seed))
 
 
 class Policy:
@@ -193,7 +248,7 @@ def apply_auto_augment(policy: Policy, data: Any, seed: Any = None, **arguments:
     """One of the policy's sub-policies, chosen per row; each of its steps with its probability."""
     if not policy.sub_policies:
         raise ArgumentError("`apply_auto_augment`: expected a policy with sub-policies, got none")
-    require(list({a.name: a for sub in policy.sub_policies for a, _, _ in sub}.values()), policy.name)
+    _check([a for sub in policy.sub_policies for a, _, _ in sub], arguments, policy.name)
 
     def run(steps: Sequence[tuple[Augmentation, float, Any]]) -> Any:
         x = data
@@ -209,4 +264,4 @@ def apply_auto_augment(policy: Policy, data: Any, seed: Any = None, **arguments:
         )
 
     options = [functools.partial(run, steps) for steps in policy.sub_policies]
-    return select(options, pick(data, len(options), seed))
+    return select_one(options, pick(data, len(options), seed))
