@@ -235,6 +235,89 @@ def test_the_old_name_of_the_policy(files: list[str]) -> None:
     pipe.close()
 
 
+# ---- rows that are left out ----
+
+BAD = (1, 3)
+
+
+@dali_pipeline_def(batch_size=2, num_threads=1, seed=3, on_error="skip", error_limit=1.0)
+def skipping(files: list[str], **reader: Any) -> Any:
+    """The size of the file and its number; the files ``BAD`` are missing."""
+    data, label = fn.readers.file(files=files, labels=list(range(len(files))), name="Reader", **reader)
+    return fn.shapes(data), label
+
+
+@pytest.fixture(scope="module")
+def gaps(files: list[str]) -> list[str]:
+    return [f"{name}.gone" if n in BAD else name for n, name in enumerate(files)]
+
+
+@pytest.mark.parametrize(
+    ("policy", "wanted"),
+    [(FILL, [[0], [2], [4, 5], [6, 0]]), (PARTIAL, [[0], [2], [4, 5], [6]]), (DROP, [[0], [2], [4, 5]])],
+)
+def test_left_out_rows_are_not_the_end_of_an_epoch(gaps: list[str], policy: Any, wanted: list[list[int]]) -> None:
+    iterator = DALIClassificationIterator(
+        skipping(gaps), reader_name="Reader", last_batch_policy=policy, auto_reset=True
+    )
+    for _ in range(2):
+        assert labels(iterator) == wanted
+        assert len(iterator) == len(wanted)
+    iterator._pipes[0].close()
+
+
+def test_left_out_rows_count_for_the_size(gaps: list[str]) -> None:
+    for size, wanted in ((3, [[0], [2]]), (4, [[0], [2]]), (5, [[0], [2], [4]])):
+        iterator = DALIClassificationIterator(skipping(gaps), size=size, last_batch_policy=PARTIAL)
+        assert labels(iterator) == wanted
+        iterator._pipes[0].close()
+    first = [f"{gaps[1]}", gaps[0], gaps[2]]  # the first of a batch of three is left out, and the last not wanted
+    iterator = DALIClassificationIterator(skipping(first, batch_size=3), size=2, last_batch_policy=PARTIAL)
+    assert labels(iterator) == [[1]]
+    iterator._pipes[0].close()
+
+
+def test_left_out_rows_of_several_pipelines(gaps: list[str]) -> None:
+    def pipes() -> list[Any]:
+        return [skipping(gaps, num_shards=2, shard_id=k, uneven_ranks=True) for k in range(2)]
+
+    made = pipes()
+    iterator = DALIGenericIterator(made, ["size", "label"], reader_name="Reader", last_batch_policy=DROP)
+    steps = [[step["label"].flatten().tolist() for step in steps] for steps in iterator]
+    assert steps == [[[0, 2], []], [[4, 6], [5, 0]]]
+    for pipe in made:
+        pipe.close()
+
+
+def test_a_batch_without_rows(gaps: list[str]) -> None:
+    @dali_pipeline_def(batch_size=2, num_threads=1, on_error="skip", error_limit=1.0)
+    def whole(files: list[str]) -> Any:
+        data, label = fn.readers.file(files=files, name="Reader")
+        return fn.decoders.image(data), label
+
+    bad = [gaps[n] for n in BAD]
+    for tag in (None, "dense", "sparse_list", "sparse_coo"):
+        pipe = whole(bad)
+        if tag is None:
+            iterator: Any = DALIClassificationIterator(pipe, reader_name="Reader")
+        else:
+            iterator = DALIRaggedIterator(pipe, ["data", "label"], reader_name="Reader", output_types=[tag, "dense"])
+        ((batch,),) = list(iterator)
+        assert len(batch["data"]) == len(batch["label"]) == 0
+        pipe.close()
+
+
+def test_a_state_after_left_out_rows(gaps: list[str]) -> None:
+    iterator = DALIClassificationIterator(skipping(gaps), reader_name="Reader", last_batch_policy=PARTIAL)
+    next(iterator)
+    state = json.loads(json.dumps(iterator.state_dict()))
+    other = DALIClassificationIterator(skipping(gaps, num_threads=2), reader_name="Reader", last_batch_policy=PARTIAL)
+    other.load_state_dict(state)
+    assert labels(other) == labels(iterator) == [[2], [4, 5], [6]]
+    for one in (iterator, other):
+        one._pipes[0].close()
+
+
 # ---- a pipeline as a torch data set ----
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import io
 import os
 import pickle
 import signal
@@ -15,8 +16,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
-from stoker import ArgumentError, DataError, Pipeline, StateError, fn, types
+from stoker import ArgumentError, DataError, Pipeline, StateError, UnsupportedError, fn, types
 from stoker.executor.channel import Channel, Closed, Message, lay_out, read, write
 from tests.run.test_processes import Script
 
@@ -504,3 +506,59 @@ def test_arrays_of_every_kind_go_through_shared_memory() -> None:
     back = read(pickle.loads(pickle.dumps(described)), block)
     assert back[0][0].tolist() == [0, 1, 2, 3, 4] and back[0][1].shape == (0, 3) and back[0][1].dtype == np.float16
     assert back[1] == (2.5, 7, 3) and back[1][2].shape == () and back[2] == "text"
+
+
+# ---- bad rows beside worker processes ----
+
+
+def encoded(info: types.SampleInfo) -> Any:
+    """A file's bytes; every fifth is no image."""
+    if info.idx_in_epoch >= ROWS:
+        raise StopIteration
+    out = io.BytesIO()
+    Image.new("RGB", (5, 4), (info.idx_in_epoch, 0, 0)).save(out, "PNG")
+    data = b"this is no image" if info.idx_in_epoch % 5 == 3 else out.getvalue()
+    return np.frombuffer(data, np.uint8)
+
+
+def decoding(parallel: bool, on_error: str, **settings: Any) -> Pipeline:
+    made = {"num_threads": 2, "seed": 1, "py_num_workers": 2, "error_limit": 1.0, **settings}
+    pipe = Pipeline(batch_size=4, on_error=on_error, **made)
+    with pipe:
+        data = fn.external_source(encoded, batch=False, parallel=parallel)
+    pipe.set_outputs(fn.decoders.image(data))
+    return pipe
+
+
+def colours(pipe: Pipeline) -> list[list[int]]:
+    found = []
+    while (delivered := pipe.next()) is not None:
+        found.append([int(np.asarray(x)[0, 0, 0]) for x in delivered.outputs[0]])
+    return found
+
+
+@pytest.mark.parametrize("settings", [{}, {"num_threads": 1, "prefetch_queue_depth": 1}, {"exec_async": False}])
+def test_bad_rows_are_left_out_as_without_processes(settings: dict[str, Any]) -> None:
+    with decoding(False, "skip") as pipe:
+        want = colours(pipe)
+    assert [x for batch in want for x in batch] == [n for n in range(ROWS) if n % 5 != 3]
+    with decoding(True, "skip", **settings) as pipe:
+        assert colours(pipe) == want
+        assert [e.reason[:30] for e in pipe.errors] == ["expected an image that Pillow "] * 4
+        assert {(e.index, e.path, e.offset, e.action) for e in pipe.errors} == {(None, "", None, "skipped")}
+
+
+def test_bad_rows_of_a_source_cannot_be_replaced() -> None:
+    with pytest.raises(UnsupportedError, match=r'expected "skip" or "raise" for a source .* got "replace" with data'):
+        decoding(True, "replace").build()
+
+
+def test_a_reader_beside_processes_cannot_be_replaced_either(tmp_path: Path) -> None:
+    """A substitute would want the other source's row of another time."""
+    (tmp_path / "a.jpg").write_bytes(b"no image")
+    pipe = Pipeline(batch_size=1, num_threads=1, on_error="replace", py_num_workers=1)
+    with pipe:
+        data, _ = fn.readers.file(files=[str(tmp_path / "a.jpg")])
+        pipe.set_outputs(fn.decoders.image(data), fn.external_source(row, batch=False, parallel=True))
+    with pytest.raises(UnsupportedError, match='got "replace" with data that the caller gives'):
+        pipe.build()

@@ -116,6 +116,16 @@ class Batch:
             )
         return self._dense
 
+    def head(self, rows: int) -> Batch:
+        """The first so many rows, without a copy."""
+        if self._rows is not None:
+            data: Any = self._rows[:rows]
+        else:
+            data = self._dense.first(rows) if self.device == "gpu" else self._dense[:rows]
+        keys = None if self.keys is None else self.keys[:rows]
+        epochs = None if self.epochs is None else self.epochs[:rows]
+        return Batch(data, self.dtype, self.layout, keys, epochs, self.device, self.skipped)
+
     def as_cpu(self) -> Batch:
         """The batch in host memory: itself, or a copy of what is on a GPU."""
         if self.device == "cpu":

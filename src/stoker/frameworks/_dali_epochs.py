@@ -162,7 +162,7 @@ class DaliEpochs:
         delivered = pipe.next(self._at_end)
         if delivered is None:
             return None
-        if self._policy is LastBatchPolicy.DROP and len(delivered.rows) < self.batch_size and self._size < 0:
+        if self._policy is LastBatchPolicy.DROP and delivered.asked < self.batch_size and self._size < 0:
             return None
         return pipe.execution.batches(delivered)[: len(self.output_map)]
 
@@ -180,7 +180,7 @@ class DaliEpochs:
         for batch in batches:
             take = min(rows, self.batch_size)
             if take > 0:
-                kept.append(tuple(b if len(b) == take else _head(b, take) for b in batch))
+                kept.append(tuple(_head(b, take) for b in batch))
             rows -= take
         return kept
 
@@ -228,5 +228,6 @@ class DaliEpochs:
 
 
 def _head(batch: Batch, rows: int) -> Batch:
-    data = batch.as_array()[:rows] if batch.is_dense else list(batch)[:rows]
-    return Batch(data, batch.dtype, batch.layout)
+    """Those of a batch's first so many rows that were not left out."""
+    there = rows - sum(number < rows for number in batch.skipped)
+    return batch if len(batch) == there else batch.head(there)

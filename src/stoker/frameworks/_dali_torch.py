@@ -27,6 +27,9 @@ class DALIGenericIterator(DaliEpochs):
     def _convert(self, outputs: tuple[Batch, ...]) -> list[Any]:
         made = []
         for name, batch in zip(self.output_map, outputs, strict=True):
+            if not len(batch):  # all rows were left out
+                made.append(torch.empty(0, dtype=TORCH_TYPES[batch.dtype]))
+                continue
             if not batch.is_dense:
                 raise DataError(
                     f"`{self._name}`: expected rows of one shape in {name!r}, got {sorted(set(batch.shape()))[:3]}. "
@@ -91,6 +94,8 @@ class DALIRaggedIterator(DaliEpochs):
     def _ragged(self, name: str, tag: str, batch: Batch) -> Any:
         tensor = to_torch(batch)
         if tag == self.DENSE_TAG:
+            if not len(batch) and not batch.is_dense:
+                return torch.empty(0, dtype=TORCH_TYPES[batch.dtype])
             if not batch.is_dense:
                 raise DataError(
                     f"`{self._name}`: expected rows of one shape in {name!r}, got {sorted(set(batch.shape()))[:3]}. "
@@ -98,6 +103,8 @@ class DALIRaggedIterator(DaliEpochs):
                 )
             return tensor
         rows = list(tensor)
+        if not rows and tag == self.SPARSE_COO_TAG:  # all were left out
+            return torch.empty(0, dtype=TORCH_TYPES[batch.dtype]).to_sparse()
         return rows if tag == self.SPARSE_LIST_TAG else _coo(rows)
 
 
@@ -105,8 +112,8 @@ def _coo(rows: list[Any]) -> Any:
     """All elements of all rows as a sparse tensor, row number first."""
     places, values = [], []
     for number, row in enumerate(rows):
-        own = torch.ones(row.shape, dtype=torch.bool).nonzero().T  # every place, in order
-        places.append(torch.cat([torch.full((1, own.shape[1]), number), own]))
+        own = torch.ones(row.shape, dtype=torch.bool, device=row.device).nonzero().T  # every place, in order
+        places.append(torch.cat([torch.full((1, own.shape[1]), number, device=row.device), own]))
         values.append(row.reshape(-1))
     shape = (len(rows), *(max(sizes) for sizes in zip(*(r.shape for r in rows), strict=True)))
     return torch.sparse_coo_tensor(torch.cat(places, 1), torch.cat(values), shape, check_invariants=False)
