@@ -272,6 +272,36 @@ def test_other_names_are_refused_too(owner: Any, name: str) -> None:
         owner.nothing  # noqa: B018
 
 
+def test_outputs_are_held_against_what_was_asked_for() -> None:
+    @pipeline_def(batch_size=2, num_threads=1, device_id=None)
+    def numbers(told: bool = True) -> Any:
+        types_ = {"dtype": types.FLOAT, "ndim": 1} if told else {}
+        return fn.external_source(source=lambda: [np.zeros(3, np.float32)] * 2, **types_), types.Constant(3)
+
+    for told in (True, False):
+        pipe = numbers(told, output_dtype=[types.FLOAT, types.INT32], output_ndim=[1, 0], output_layout="")
+        assert len(pipe.run()) == 2
+        pipe.close()
+        with pytest.raises(ArgumentError, match="expected output 0 with `output_dtype` uint8, got float32"):
+            numbers(told, output_dtype=types.UINT8).run()
+    with pytest.raises(ArgumentError, match="expected output 1 with `output_ndim` 1, got 0"):
+        numbers(output_ndim=[1, 1]).build()
+    with pytest.raises(ArgumentError, match="expected 2 of `output_dtype`, got 1"):
+        numbers(output_dtype=[types.FLOAT]).build()
+
+
+def test_debug_mode_is_refused() -> None:
+    @pipeline_def(batch_size=2, num_threads=1, device_id=None)
+    def numbers() -> Any:
+        return fn.random.uniform()
+
+    with pytest.raises(UnsupportedError, match=r"expected debug=False, got True: .*`stoker\.eager`"):
+        numbers(debug=True)
+    assert len(numbers(debug=False).run()[0]) == 2
+    with pytest.raises(ArgumentError, match="`pipeline_def`: unknown argument `debgu`; did you mean `debug`"):
+        pipeline_def(batch_size=1, debgu=True)
+
+
 def test_new_axes() -> None:
     def run(index: Any, layout: str = "XY") -> tuple[tuple[int, ...], str]:
         pipe = dali.Pipeline(1, 1, None)

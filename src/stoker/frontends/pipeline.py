@@ -463,18 +463,17 @@ def pipeline_def(function: Any = None, *, enable_conditionals: bool = False, **s
 
 def define_as(kind: Any, function: Any, enable_conditionals: bool, settings: Mapping[str, Any]) -> Any:
     """:func:`pipeline_def` for pipelines of class ``kind``."""
+    known = {*_SETTINGS, *inspect.signature(kind.__init__).parameters} - {"self", "settings", "accepted"}
     for key in settings:
-        if key not in _SETTINGS:
-            raise ArgumentError(
-                f"`pipeline_def`: unknown argument `{key}`; {did_you_mean(key, _SETTINGS)}".rstrip("; ")
-            )
+        if key not in known:
+            raise ArgumentError(f"`pipeline_def`: unknown argument `{key}`; {did_you_mean(key, known)}".rstrip("; "))
 
     def decorate(define: Any) -> Any:
         own = set(inspect.signature(define).parameters)
 
         @functools.wraps(define)
         def make(*args: Any, **kwargs: Any) -> Pipeline:
-            overrides = {k: kwargs.pop(k) for k in list(kwargs) if k in _SETTINGS and k not in own}
+            overrides = {k: kwargs.pop(k) for k in list(kwargs) if k in known and k not in own}
             conditional = kwargs.pop("enable_conditionals", enable_conditionals)
             inspect.signature(define).bind(*args, **kwargs)
             pipe: Pipeline = kind(**{**settings, **overrides})

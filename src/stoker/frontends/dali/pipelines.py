@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from ...contract.errors import ArgumentError, StateError, UnsupportedError
+from ...contract.types import DType
 from ..definition import DataNode, current
 from ..pipeline import Pipeline as _Pipeline
 from ..pipeline import define_as
@@ -25,15 +26,21 @@ class Pipeline(_Pipeline):
 
     It is defined by a function under :func:`pipeline_def`, between ``with pipe:`` and ``set_outputs``, or by a subclass
     with ``define_graph``. ``exec_dynamic``, ``set_affinity``, ``bytes_per_sample``, ``stream_policy`` and the like are
-    accepted and change nothing: they choose between ways to run of which there is one here.
+    accepted and change nothing: they choose between ways to run of which there is one here. ``output_dtype``,
+    ``output_ndim`` and ``output_layout`` are held against what the outputs are.
     """
 
     def __init__(
         self, batch_size: int = -1, num_threads: int = -1, device_id: int | None = None, seed: int | None = -1,
         exec_pipelined: bool = True, prefetch_queue_depth: Any = 2, exec_async: bool = True, bytes_per_sample: int = 0,
         set_affinity: bool = False, max_streams: int | None = None, default_cuda_stream_priority: int | None = None, *,
-        checkpoint: Any = None, **settings: Any,
+        checkpoint: Any = None, debug: bool = False, **settings: Any,
     ) -> None:  # fmt: skip
+        if debug:
+            raise UnsupportedError(
+                "`Pipeline`: expected debug=False, got True: operators do not run while the pipeline is defined. To "
+                "see what they make, call them on arrays with `stoker.eager`"
+            )
         if batch_size < 1:
             raise ArgumentError(f"`Pipeline`: expected `batch_size` >= 1, got {batch_size}")
         self._asynchronous, self._pipelined = exec_async, exec_pipelined
@@ -46,6 +53,7 @@ class Pipeline(_Pipeline):
             checkpoint=state, **settings,
         )  # fmt: skip
         self._restored = state is not None
+        self._checked = False
         self._scheduled = 0
         self._shared: deque[tuple[Any, ...]] = deque()
         self._sinks: list[Any] = []
@@ -71,7 +79,30 @@ class Pipeline(_Pipeline):
                 outputs = self.define_graph()
             self.set_outputs(*(outputs if isinstance(outputs, (tuple, list)) else (outputs,)))
         super().build()
+        self._check_outputs()
         return self
+
+    def _check_outputs(self) -> None:
+        """ArgumentError if outputs are not of the types that were asked for; once, when they are known."""
+        plan = self._execution.plan if self._execution is not None else None
+        if self._checked or plan is None:
+            return
+        self._checked = True
+        found: dict[str, tuple[Any, list[Any]]] = {
+            "output_dtype": (DType.of, [o.dtype for o in plan.outputs]),
+            "output_ndim": (int, [o.rank for o in plan.outputs]),
+            "output_layout": (str, [o.layout for o in plan.outputs]),
+        }
+        for key, (convert, facts) in found.items():
+            given = self._settings.get(key)
+            wanted = list(given) if isinstance(given, (list, tuple)) else [given] * self._visible
+            if len(wanted) != self._visible:
+                raise ArgumentError(f"`Pipeline`: expected {self._visible} of `{key}`, got {len(wanted)}")
+            for number, (want, fact) in enumerate(zip(wanted, facts, strict=False)):
+                if want is not None and convert(want) != fact:
+                    raise ArgumentError(
+                        f"`Pipeline`: expected output {number} with `{key}` {convert(want)}, got {fact}"
+                    )
 
     @staticmethod
     def current() -> Pipeline | None:
@@ -127,7 +158,9 @@ class Pipeline(_Pipeline):
         for name, data in pipeline_inputs.items():
             self.feed_input(name, data)
         self.iter_setup()
-        return tuple(tensor_list(x) for x in super().run()[: self._visible])
+        made = super().run()[: self._visible]
+        self._check_outputs()
+        return tuple(tensor_list(x) for x in made)
 
     def outputs(self, cuda_stream: Any = None) -> tuple[TensorList, ...]:  # type: ignore[override]
         """The batch that :meth:`schedule_run` asked for."""
