@@ -48,8 +48,25 @@ TENSORS: dict[str, Callable[[Any], Any]] = {
     "resize a window": lambda x: F.resized_crop(x, 3, 5, 40, 60, [32, 32]),
     "resize, colours, mirror": lambda x: F.horizontal_flip(F.adjust_hue(F.resize(x, [30, 50]), 0.1)),
     "turned by 90 degrees": lambda x: F.rotate(x, 90, expand=True),
+    "rotation": lambda x: F.rotate(x, 33.0, Mode.BILINEAR, expand=True, fill=[1.0, 200.5, 255.0]),
+    "rotation about a point": lambda x: F.rotate(x, -71, Mode.NEAREST, center=[3, 4], fill=9),
+    "affine": lambda x: F.affine(x, 20, [3, 4], 1.1, [5, 6], Mode.BILINEAR),
+    "shear": lambda x: F.affine(x, 0, [0, 0], 1.0, [30.0, 0], Mode.NEAREST, fill=[7.0], center=[0, 0]),
+    "perspective": lambda x: F.perspective(x, CORNERS[0], CORNERS[1], Mode.BILINEAR, [9, 8, 7]),
+    "perspective, nearest": lambda x: F.perspective(x, CORNERS[1], CORNERS[0], Mode.NEAREST),
+    "elastic": lambda x: F.elastic(x, waves(), Mode.BILINEAR, 3.0),
+    "elastic, nearest": lambda x: F.elastic(x, waves(), Mode.NEAREST),
+    "small rotation": lambda x: F.rotate(F.resize(x, [12, 11]), 33.0, Mode.BILINEAR),
     "after a table": lambda x: F.equalize(F.posterize(F.invert(x), 5)),
 }
+CORNERS = [[[0, 0], [119, 0], [119, 89], [0, 89]], [[9, 4], [100, 7], [111, 80], [3, 77]]]
+
+
+def waves() -> torch.Tensor:
+    """A displacement of an image of 120x90."""
+    return torch.rand((1, 90, 120, 2), generator=torch.Generator().manual_seed(3)) * 0.2 - 0.1
+
+
 NOT_RECORDED: dict[str, Callable[[Any], Any]] = {
     "resize without antialias": lambda x: F.resize(x, [30, 50], antialias=False),
     "contrast of floats": lambda x: F.adjust_contrast(F.to_dtype(x, torch.float32, scale=True), 0.5),
@@ -57,6 +74,9 @@ NOT_RECORDED: dict[str, Callable[[Any], Any]] = {
     "frame of colours": lambda x: F.pad(x, [3, 4], fill=[1, 2, 3]),
     "crop outside": lambda x: F.crop(x, 500, 500, 10, 10),
     "contrast of a large image": lambda x: F.adjust_contrast(F.resize(x, [300, 300]), 0.5),
+    "rotation of a few pixels": lambda x: F.rotate(F.resize(x, [9, 8]), 33.0, Mode.BILINEAR),
+    "rotation of floats": lambda x: F.rotate(F.to_dtype(x, torch.float32, scale=True), 33.0, Mode.BILINEAR),
+    "bright fill": lambda x: F.rotate(x, 33.0, fill=300.0),
     "sharpness of gray": lambda x: F.adjust_sharpness(F.rgb_to_grayscale(x, 1), 0.5),
 }
 IMAGES: dict[str, Callable[[Any], Any]] = {
@@ -70,6 +90,9 @@ IMAGES: dict[str, Callable[[Any], Any]] = {
     "perspective": lambda x: v1.functional.perspective(
         x, [[0, 0], [119, 0], [119, 89], [0, 89]], [[9, 4], [100, 7], [111, 80], [3, 77]], Mode.BICUBIC, [9, 8, 7]
     ),
+    "v1 elastic": lambda x: v1.functional.elastic_transform(x, waves()),
+    "v1 elastic, nearest": lambda x: v1.functional.elastic_transform(x, waves(), Mode.NEAREST, [0.0]),
+    "v2 elastic": lambda x: F.elastic(x, waves(), Mode.BILINEAR, [3.0, 4.0, 5.0]),
     "rotation": lambda x: F.rotate(x, 33.0, Mode.BICUBIC, expand=True, fill=[1, 2, 3]),
     "affine": lambda x: F.affine(x, 20, [3, 4], 1.1, [5, 6], Mode.BICUBIC),
 }
@@ -118,6 +141,10 @@ def test_what_is_recorded_of_images_equals_torchvision(photo: Path, name: str) -
         lambda x: F.pad(x, [200], padding_mode="reflect"),
         lambda x: F.pad(x, [1, 2, 3], padding_mode="symmetric"),
         lambda x: F.solarize(x, 300),
+        lambda x: F.rotate(x, 30, Mode.BICUBIC),
+        lambda x: F.affine(x, 30, [1], 1.0, [0, 0]),
+        lambda x: F.elastic(x, torch.zeros(1, 5, 5, 2)),
+        lambda x: F.rotate(x, 30, fill=[1, 2]),
     ],
 )
 def test_errors_are_torchvisions(photo: Path, wrong: Callable[[Any], Any]) -> None:

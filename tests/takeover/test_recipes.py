@@ -77,7 +77,7 @@ def a_step(rng: random.Random, node: Node) -> Node:
     return node.then(recipe.SATURATE, (rng.uniform(-1, 3),)) if node.channels == 3 else node
 
 
-TORCH_KINDS = ["resize", "pick", "gray", "colors", "lut", "sharpen", "blur", "edges", "project"]
+TORCH_KINDS = ["warp", "resize", "pick", "gray", "colors", "lut", "sharpen", "blur", "edges", "project"]
 
 
 def another_step(rng: random.Random, node: Node) -> Node:
@@ -98,6 +98,14 @@ def another_step(rng: random.Random, node: Node) -> Node:
         fill = [rng.randrange(256) for _ in range(3)]
         params = (size[1], size[0], *matrix, rng.randrange(2), rng.randrange(3), *fill)
         return node.then(recipe.PROJECT, params, size)
+    if kind == "warp":
+        size = (rng.randint(12, 70), rng.randint(12, 70))
+        numbers = [rng.uniform(-0.04, 0.04) if i % 3 < 2 else rng.uniform(-0.6, 0.6) for i in range(6)]
+        numbers += [rng.uniform(-0.005, 0.005), rng.uniform(-0.005, 0.005)]
+        numbers = np.array(numbers, np.float32).tolist()
+        fill = [float(rng.randrange(256)) for _ in range(3)]
+        params = (size[1], size[0], *numbers, rng.randrange(2), rng.randrange(2), rng.randrange(2), *fill)
+        return node.then(recipe.TORCH_WARP, params, size)
     if kind == "lut":
         return node.then(rng.choice([recipe.TORCH_AUTOCONTRAST, recipe.TORCH_EQUALIZE]))
     if node.channels == 1:

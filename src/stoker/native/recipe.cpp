@@ -12,6 +12,7 @@
 #include "resample.hpp"
 #include "torch_color.hpp"
 #include "torch_resize.hpp"
+#include "torch_warp.hpp"
 #include "warp.hpp"
 #include "warp_project.hpp"
 
@@ -121,6 +122,8 @@ class Maker {
       case Op::TorchSharpen: return torch_sharpen(source, p[0]);
       case Op::TorchAutocontrast: return by_histogram(source, torch_color::autocontrast_table);
       case Op::TorchEqualize: return by_histogram(source, histogram::equalized_whole);
+      case Op::TorchWarp: return torch_warp(source, p);
+      case Op::TorchGrid: return torch_grid(source, p);
       case Op::Store: store_image(place(source, p), source); return images_.push_back(source);
       default: throw Bad{"an unknown step"};
     }
@@ -473,6 +476,30 @@ class Maker {
       throw Bad{"a region that is not finite"};
     images_.resize(last + 1);  // nobody asks for them
     return last - at + 1;
+  }
+
+  void torch_warp(const View& v, const double* p) {
+    torch_warp::Grid grid{};
+    for (int i = 0; i < 8; ++i) grid.m[i] = static_cast<float>(p[2 + i]);
+    grid.projective = p[10] != 0;
+    sample(v, grid, p[11] != 0, p + 12, fresh(side(p[0]), side(p[1]), v.shape[2]));
+  }
+
+  void torch_grid(const View& v, const double* p) {
+    const View out = fresh(side(p[0]), side(p[1]), v.shape[2]);
+    const Table& bytes = table(p[7]);
+    if (int64_t{bytes.channels} * bytes.item_bytes * 256 < out.shape[0] * out.shape[1] * 8 ||
+        reinterpret_cast<uintptr_t>(bytes.data) % sizeof(float))
+      throw Bad{"a grid of another size"};
+    torch_warp::Grid grid{};
+    grid.given = reinterpret_cast<const float*>(bytes.data);
+    sample(v, grid, p[2] != 0, p + 3, out);
+  }
+
+  static void sample(const View& v, const torch_warp::Grid& grid, bool linear, const double* fill, const View& out) {
+    torch_warp::Fill outside{fill[0] != 0, {}};
+    for (int i = 0; i < 3; ++i) outside.value[i] = static_cast<float>(fill[1 + i]);
+    if (!torch_warp::sample(v, grid, linear, outside, out)) throw Bad{"an image that cannot be sampled"};
   }
 
   Planes place(const View& v, const double* p) {

@@ -52,6 +52,8 @@ namespace stoker::recipe {
   X(TorchSharpen, 1)  /* factor */                                                                          \
   X(TorchAutocontrast, 0)                                                                                   \
   X(TorchEqualize, 0)                                                                                       \
+  X(TorchWarp, 16) /* height width, grid of eight, projective, linear, fills, fill of three (torch_warp.hpp) */ \
+  X(TorchGrid, 8)  /* height width, linear, fills, fill of three, a table: the grid's bytes */               \
   X(Store, 3)      /* output, first byte, table or -1: [C,H,W] of the output's type */
 
 enum class Op : int32_t {

@@ -5,27 +5,14 @@
 #include <cmath>
 
 #include "correlate.hpp"
+#include "fused.hpp"
 #include "xmath.hpp"
 
 namespace stoker::torch_color {
 
 namespace {
 
-// float32's fused multiply-add without the instruction: the product is exact in double. The sum is rounded twice only
-// if it is rounded at all in double, so that a value halfway between two floats is looked at again.
-float fused(float a, float b, float c) {
-  const double product = static_cast<double>(a) * static_cast<double>(b), sum = product + static_cast<double>(c);
-  const double back = sum - product, rest = (product - (sum - back)) + (static_cast<double>(c) - back);
-  uint64_t bits;
-  __builtin_memcpy(&bits, &sum, sizeof bits);
-  if (rest != 0.0 && !(bits & 1)) {  // to odd: then the second rounding sees that something was lost
-    bits += ((rest > 0) == (sum > 0)) ? 1 : uint64_t(-1);
-    double odd;
-    __builtin_memcpy(&odd, &bits, sizeof odd);
-    return static_cast<float>(odd);
-  }
-  return static_cast<float>(sum);
-}
+float fused(float a, float b, float c) { return fused_plain(a, b, c); }
 
 float luma(float r, float g, float b) { return fused(b, 0.114f, fused(g, 0.587f, r * 0.2989f)); }
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from PIL import Image, ImageEnhance
 
-from . import kernels, recipe, views
+from . import grids, kernels, recipe, views
 from .image import _Recording, color_of, map_node, pad_node
 from .images import lazy_image_class
 from .tensor import LazyRow, LazyTensor, first_table, image_tensor, is_lazy, map_rows, mapped
@@ -155,6 +155,52 @@ def gaussian_blur_v2(original: Callable[..., Any], image: Any, kernel_size: Any,
 
     blurred = None if _node(image) is None else blur(image, kernel_size, sigma, _misc)
     return original(image, kernel_size, sigma) if blurred is None else blurred
+
+
+def elastic_v1(
+    original: Callable[..., Any], img: Any, displacement: Any, interpolation: Any = None, fill: Any = None
+) -> Any:
+    """``elastic_transform`` of torchvision's first generation, of a Pillow image; it fills with black at the most."""
+    import torchvision.transforms._functional_tensor as tensors
+    from torchvision.transforms import InterpolationMode
+
+    mode = InterpolationMode.BILINEAR if interpolation is None else interpolation
+    node = _node(img)
+    values = list(fill) if isinstance(fill, (list, tuple)) else [fill]
+    fits = isinstance(displacement, torch.Tensor) and isinstance(mode, InterpolationMode)
+    if node is None or not fits or tuple(displacement.shape) != (1, *node.size[::-1], 2) or any(values):
+        return original(img, displacement, mode, fill)
+    grid = tensors._create_identity_grid(list(node.size[::-1])) + displacement
+    changed = _elastic(img, grid, mode.value, fill, tensors)
+    return original(img, displacement, mode, fill) if changed is None else changed
+
+
+def elastic_v2(
+    original: Callable[..., Any], image: Any, displacement: Any, interpolation: Any = None, fill: Any = None
+) -> Any:
+    """v2's ``elastic`` of a Pillow image."""
+    from torchvision.transforms import InterpolationMode
+    from torchvision.transforms.v2.functional import _geometry
+
+    mode = _geometry._check_interpolation(InterpolationMode.BILINEAR if interpolation is None else interpolation)
+    node = _node(image)
+    fits = isinstance(displacement, torch.Tensor) and displacement.device.type == "cpu"
+    if node is None or not fits or tuple(displacement.shape) != (1, *node.size[::-1], 2):
+        return original(image, displacement, mode, fill)
+    identity = _geometry._create_identity_grid(node.size[::-1], device=torch.device("cpu"), dtype=torch.float32)
+    changed = _elastic(image, identity.add_(displacement.to(torch.float32)), mode.value, fill, _geometry)
+    return original(image, displacement, mode, fill) if changed is None else changed
+
+
+def _elastic(image: Any, grid: torch.Tensor, mode: str, fill: Any, library: Any) -> Any:
+    node = _node(image)
+    apply = getattr(library._apply_grid_transform, "__wrapped__", library._apply_grid_transform)
+    step = grids.elastic_step(apply, node.channels, grid, mode, fill)
+    if step is None:
+        return None
+    changed = image._record(step(node))
+    changed.info = {}
+    return changed
 
 
 def blur(image: Any, kernel_size: Any, sigma: Any, library: Any) -> Any:

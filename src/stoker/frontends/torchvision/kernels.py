@@ -13,7 +13,7 @@ import torch
 from torch.nn.functional import conv2d
 from torch.nn.functional import pad as torch_pad
 
-from . import recipe, views
+from . import grids, recipe, views
 from .recipe import Node
 from .tensor import LazyTensor, lead_of, map_rows, of_rows
 from .trial import is_equal
@@ -179,6 +179,7 @@ KERNELS: dict[str, Callable[..., LazyTensor | None]] = {
     "rgb_to_grayscale": rgb_to_grayscale,
     "gaussian_blur": gaussian_blur,
     "pad": pad,
+    **dict.fromkeys(["affine", "rotate", "perspective", "elastic"], grids.kernel),
 }
 
 

@@ -29,6 +29,7 @@ TORCH_RESIZE, TORCH_PICK, TORCH_LUMA, TORCH_CONTRAST, TORCH_SATURATE, TORCH_HUE,
     _OPS[f"Torch{n}"] for n in ("Resize", "Pick", "Luma", "Contrast", "Saturate", "Hue", "Sharpen")
 )
 TORCH_AUTOCONTRAST, TORCH_EQUALIZE = _OPS["TorchAutocontrast"], _OPS["TorchEqualize"]
+TORCH_WARP, TORCH_GRID = _OPS["TorchWarp"], _OPS["TorchGrid"]
 
 Bytes = npt.NDArray[np.uint8]
 Size = tuple[int, int]  # (width, height), as Pillow's
@@ -260,6 +261,8 @@ class _Recipe:
         params = node.params
         if node.op == MAP:
             params = (self._tables.index(params[0]),)
+        elif node.op == TORCH_GRID:
+            params = (*params[:-1], self._tables.index(params[-1]))
         elif node.op == CROP and parent.parent is None:
             x, y = self._windows[id(parent)][:2]
             params = (params[0] - x, params[1] - y, params[2] - x, params[3] - y)

@@ -122,6 +122,41 @@ def _torch_pick(_: Any, x: torch.Tensor, p: tuple[Any, ...]) -> torch.Tensor:
     return torch.nn.functional.interpolate(x[None], size=list(p[:2]), mode=mode)[0]
 
 
+def points(numbers: Any, projective: bool, width: int, height: int) -> torch.Tensor:
+    """The points of a grid, ``(1, height, width, 2)``, by torch's matrix products, as torchvision makes them."""
+    first = (0.5, 0.5) if projective else ((1.0 - width) * 0.5, (1.0 - height) * 0.5)
+    base = torch.empty(1, height, width, 3)
+    base[..., 0] = torch.arange(width) + first[0]
+    base[..., 1] = (torch.arange(height) + first[1])[:, None]
+    base[..., 2] = 1
+    base = base.view(1, height * width, 3)
+    made = base.bmm(torch.tensor(numbers[:6], dtype=torch.float32).view(1, 2, 3).transpose(1, 2))
+    if projective:
+        below = torch.tensor([*numbers[6:8], 1.0], dtype=torch.float32).expand(1, 2, 3).transpose(1, 2)
+        made = made.div_(base.bmm(below)).sub_(1.0)
+    return made.view(1, height, width, 2)
+
+
+def _torch_warp(_: Any, x: torch.Tensor, p: tuple[Any, ...]) -> torch.Tensor:
+    return _at_points(x, points(p[2:10], bool(p[10]), p[1], p[0]), p[11], p[12:])
+
+
+def _torch_grid(_: Any, x: torch.Tensor, p: tuple[Any, ...]) -> torch.Tensor:
+    height, width = p[:2]
+    grid = torch.from_numpy(p[7][: height * width * 8].copy()).view(torch.float32).view(1, height, width, 2)
+    return _at_points(x, grid, p[2], p[3:7])
+
+
+def _at_points(x: torch.Tensor, grid: torch.Tensor, linear: Any, fill: Any) -> torch.Tensor:
+    from torchvision.transforms.v2.functional import _geometry
+
+    mode = "bilinear" if linear else "nearest"
+    made: torch.Tensor = _geometry._apply_grid_transform(
+        x, grid, mode, fill=list(fill[1 : 1 + x.shape[0]]) if fill[0] else None
+    )
+    return made
+
+
 _STEPS: dict[int, Callable[[Image.Image, tuple[Any, ...], Node], Image.Image]] = {
     recipe.CROP: lambda image, p, node: image.crop(p),
     recipe.RESIZE: _resize,
@@ -141,6 +176,8 @@ _STEPS: dict[int, Callable[[Image.Image, tuple[Any, ...], Node], Image.Image]] =
     recipe.CORRELATE: _by_torch(_correlate),
     recipe.TORCH_RESIZE: _by_torch(_torch_resize),
     recipe.TORCH_PICK: _by_torch(_torch_pick),
+    recipe.TORCH_WARP: _by_torch(_torch_warp),
+    recipe.TORCH_GRID: _by_torch(_torch_grid),
     recipe.TORCH_LUMA: _by_torch(lambda f, x, p: f.rgb_to_grayscale(x)),
     recipe.TORCH_CONTRAST: _by_torch(lambda f, x, p: f.adjust_contrast(x, p[0])),
     recipe.TORCH_SATURATE: _by_torch(lambda f, x, p: f.adjust_saturation(x, p[0])),

@@ -15,7 +15,7 @@ from torch.utils.data import _utils
 from torch.utils.data.dataloader import DataLoader
 
 from ...contract.errors import UnsupportedError
-from . import backend, counts, decoders, files, functional, image, kernels, loader, retry
+from . import backend, counts, decoders, files, functional, grids, image, kernels, loader, retry
 from .images import lazy_image_class
 from .tensor import IMAGES, LazyTensor
 
@@ -61,6 +61,7 @@ def enable_here() -> None:
         (v1.F_pil, "adjust_hue", functional.adjust_hue),
         (v1.F_pil, "pad", functional.pad),
         (v1, "gaussian_blur", functional.gaussian_blur),
+        (v1, "elastic_transform", functional.elastic_v1),
         (ImageOps, "expand", functional.expand),
         (ImageOps, "autocontrast", functional.autocontrast),
         (ImageOps, "equalize", functional.equalize),
@@ -95,7 +96,7 @@ def _take_over_v2() -> None:
     try:
         import torchvision.transforms.v2.functional as v2
         from torchvision import tv_tensors
-        from torchvision.transforms.v2.functional import _type_conversion
+        from torchvision.transforms.v2.functional import _geometry, _type_conversion
         from torchvision.transforms.v2.functional import _utils as _utils_v2
     except ImportError:
         return
@@ -104,6 +105,9 @@ def _take_over_v2() -> None:
         _replace(owner, "pil_to_tensor", functional.pil_to_tensor)
         _replace(owner, "to_image", functional.to_image)
     _replace(tv_tensors, "wrap", functional.wrap)
+    _replace(_geometry, "_affine_grid", grids.affine_grid)
+    _replace(_geometry, "_perspective_grid", grids.perspective_grid)
+    _replace(_geometry, "_apply_grid_transform", grids.apply_grid)
     registry = getattr(_utils_v2, "_KERNEL_REGISTRY", {})
     for name, function in _IMAGE_KERNELS.items():
         known = registry.get(getattr(v2, name, None), {})
@@ -150,6 +154,7 @@ _IMAGE_KERNELS: dict[str, Callable[..., Any]] = {
     "adjust_hue": functional.adjust_hue,
     "pad": functional.pad,
     "gaussian_blur": functional.gaussian_blur_v2,
+    "elastic": functional.elastic_v2,
 }
 
 

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// float32's fused multiply-add on machines without the instruction.
+#pragma once
+#include <cstdint>
+
+namespace stoker {
+
+// a * b + c, rounded once. The product is exact in double; the sum is rounded to odd there, so that the second rounding
+// sees that something was lost (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008).
+inline float fused_plain(float a, float b, float c) {
+  const double product = static_cast<double>(a) * static_cast<double>(b), sum = product + static_cast<double>(c);
+  const double back = sum - product, rest = (product - (sum - back)) + (static_cast<double>(c) - back);
+  uint64_t bits;
+  __builtin_memcpy(&bits, &sum, sizeof bits);
+  if (rest == 0.0 || rest != rest || (bits & 1)) return static_cast<float>(sum);
+  bits += (rest > 0) == (sum > 0) ? 1 : ~uint64_t{0};
+  double odd;
+  __builtin_memcpy(&odd, &bits, sizeof odd);
+  return static_cast<float>(odd);
+}
+
+// For functions that may be compiled with the instruction: there it is one.
+template <bool kHardware>
+[[gnu::always_inline]] inline float fused(float a, float b, float c) {
+  if constexpr (kHardware) return __builtin_fmaf(a, b, c);
+  return fused_plain(a, b, c);
+}
+
+}  // namespace stoker
