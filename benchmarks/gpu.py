@@ -30,6 +30,8 @@ MEAN = [0.485 * 255, 0.456 * 255, 0.406 * 255]
 STD = [0.229 * 255, 0.224 * 255, 0.225 * 255]
 BATCH = 256
 ROUNDS = 5
+DEPTH = 5  # batches made ahead
+INDEX_BYTES = 1 << 28  # what the row of later epochs may keep about files
 TURNS = 2
 FED = ((8, 1.0), (8, "auto"), (14, "auto"))  # threads, and the part of the rows that the GPU decodes
 CHAIN, DECODE = "chain", "decode"
@@ -132,16 +134,20 @@ def make_pipeline(
     threads: int,
     depth: int,
     load: float | str = 1.0,
+    index: int = 0,
     **decoder: Any,
 ) -> Any:
-    """The training chain, or decoding alone. ``load``: the part of the rows that the GPU decodes (Stoker's alone)."""
+    """The training chain, or decoding alone.
+
+    Of Stoker alone, ``load``: the part of the rows that the GPU decodes; ``index``: bytes for what is kept about files.
+    """
     lib = library(name)
     fn, types = lib.fn, lib.types
     on_gpu = device == "gpu"
 
     @lib.pipeline_def(  # type: ignore[untyped-decorator]
         batch_size=BATCH, num_threads=threads, device_id=0 if on_gpu else None, seed=7, prefetch_queue_depth=depth,
-        **({"gpu_decoder_load": load} if name == "stoker" else {}),
+        **({"gpu_decoder_load": load, "gpu_jpeg_index": index} if name == "stoker" else {}),
     )  # fmt: skip
     def define() -> Any:
         data, labels = fn.readers.file(files=files, labels=list(range(len(files))), random_shuffle=True, name="Reader")
@@ -189,7 +195,7 @@ def serve(spec: dict[str, Any]) -> int:
         spec["library"], spec["kind"], files, "gpu", spec["threads"], spec["depth"], **spec["decoder"]
     )
     total = torch.zeros((), dtype=torch.float64, device="cuda")
-    for _ in range(8):
+    for _ in range(2 * len(files) // BATCH if spec["decoder"].get("index") else 8):
         consume(pipeline.run(), total)
     torch.cuda.synchronize()
     print("ready", flush=True)
@@ -218,7 +224,7 @@ class Contender:
         self.cpu_us: list[float] = []
         dali = str(arguments.dali) if arguments.dali and spec["library"] == "dali" else ""
         work = {"work": str(arguments.work), "count": arguments.files}
-        everything = {"decoder": {}, "depth": 3, "cores": 0, "dali": dali, **work, **spec}
+        everything = {"decoder": {}, "depth": DEPTH, "cores": 0, "dali": dali, **work, **spec}
         command = [sys.executable, "-m", "benchmarks.gpu", "--data", ".", "--contender", json.dumps(everything)]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.absent = self._line() != "ready"
@@ -260,6 +266,10 @@ def measure_rates(arguments: argparse.Namespace) -> None:
                 Contender(f"DALI, hardware load {load}", arguments, library="dali", kind=kind, threads=threads,
                           cores=cores, decoder=decoder)
             )  # fmt: skip
+        contenders.append(
+            Contender("stoker, later epochs", arguments, library="stoker", kind=kind, threads=threads, cores=cores,
+                      decoder={"index": INDEX_BYTES})
+        )  # fmt: skip
         for turn in range(ROUNDS):
             for contender in contenders if turn % 2 == 0 else contenders[::-1]:
                 contender.run(arguments.seconds)
@@ -274,7 +284,7 @@ def measure_rates(arguments: argparse.Namespace) -> None:
                 f"  {contender.label:<26} {statistics.median(contender.rates):>9,.0f} ({low:,.0f} .. {high:,.0f})   "
                 f"cpu {statistics.median(contender.cpu_us):.1f} us/image   {counters or ''}"
             )
-        best = max((statistics.median(c.rates) for c in contenders[1:] if not c.absent), default=None)
+        best = max((statistics.median(c.rates) for c in contenders[1:-1] if not c.absent), default=None)
         if best is not None:
             print(f"  > {statistics.median(contenders[0].rates) / best:.2f} x DALI's best", flush=True)
 
@@ -284,17 +294,18 @@ def measure_rates(arguments: argparse.Namespace) -> None:
 
 def check_bits(files: list[str], count: int = 1024) -> None:
     """Compare the chain's and the decoder's output on the GPU with the CPU's, element by element."""
-    for kind in (CHAIN, DECODE):
+    for kind, index in ((CHAIN, 0), (DECODE, 0), (CHAIN, INDEX_BYTES)):
         rows = different = 0
-        gpu = make_pipeline("stoker", kind, files, "gpu", 8, 2)
-        cpu = make_pipeline("stoker", kind, files, "cpu", 16, 2)
-        for _ in range(-(-count // BATCH)):
+        gpu = make_pipeline("stoker", kind, files[:count], "gpu", 8, 2, index=index)
+        cpu = make_pipeline("stoker", kind, files[:count], "cpu", 16, 2)
+        for _ in range((2 if index else 1) * -(-count // BATCH)):
             a, b = gpu.run()[0].as_cpu(), cpu.run()[0]
             rows += len(b)
             different += sum(not np.array_equal(a[i], b[i]) for i in range(len(b)))
         gpu.close()
         cpu.close()
-        print(f"bits        {kind}: {rows} rows on the GPU and the CPU, {different} differ", flush=True)
+        what = f"{kind}, two epochs, files known in the second" if index else kind
+        print(f"bits        {what}: {rows} rows on the GPU and the CPU, {different} differ", flush=True)
 
 
 def measure_gpu_time(files: list[str], batches: int = 40) -> None:

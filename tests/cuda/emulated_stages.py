@@ -27,7 +27,8 @@ HERE = Path(__file__).parent
 NATIVE = HERE.parent.parent / "src" / "stoker" / "native"
 OPS = _native.pixel_ops()
 SAMPLERS = {"": 0, "resample": 1, "affine": 2}
-ENTRIES = ("stoker_stage", "stoker_weights", "stoker_between", "stoker_walk")
+JPEG = tuple(f"stoker_jpeg_{name}" for name in ("unstuff", "clear", "entropy", "transform", "pixels"))
+ENTRIES = ("stoker_stage", "stoker_weights", "stoker_between", "stoker_walk", *JPEG)
 INPUT, OUTPUT = 3, 2  # where a value is (native/plan.hpp)
 ON_CPU, ON_DEVICE = 0, 2  # where a segment runs
 
@@ -96,6 +97,7 @@ class EmulatedGpu(Gpu):
         if not path.exists():
             names = [n for n in ENTRIES if n in entries_of(source)]
             text = "".join(f"#define {n} {n}_body\n" for n in names) + source
+            text += "using namespace stoker::jpeg::gpu;\n" if names == list(JPEG) else ""
             text += "".join(f"#undef {n}\nSTOKER_EMULATED({n}, {n}_body)\n" for n in names)
             path.write_text(text)
             build(path, path.with_suffix(".so"))
@@ -104,6 +106,8 @@ class EmulatedGpu(Gpu):
 
 def entries_of(source: str) -> tuple[str, ...]:
     """The kernels that generated source has."""
+    if "jpeg.cuh" in source:
+        return JPEG
     if "STOKER_STAGE" in source:
         return ("stoker_stage",)
     return ("stoker_walk",) if "STOKER_WARP" in source else ("stoker_weights", "stoker_between")

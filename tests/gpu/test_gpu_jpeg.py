@@ -105,6 +105,22 @@ def test_smaller_scales(device, batches, tmp_path):
     assert "192 rows decoded" in run(device, tmp_path, scaled)
 
 
+def test_progressive_files(device, batches, tmp_path):
+    rows = []
+    for row in batches[1].rows[:64]:
+        out = io.BytesIO()
+        Image.open(io.BytesIO(row.data)).save(out, "JPEG", quality=90, progressive=True)
+        rows.append(Row(out.getvalue(), row.window))
+    assert "64 rows decoded" in run(device, tmp_path, [replace(batches[1], rows=rows)])
+
+
+def test_files_that_come_again(device, batches, tmp_path):
+    known = [replace(b, passes=2, index_bytes=1 << 22) for b in batches]
+    out = run(device, tmp_path, known, "10")
+    print("\nfiles that are known\n" + out)
+    assert f"{4 * ROWS} rows decoded as known" in out and " 0 rows wrong" in out
+
+
 def test_results_do_not_depend_on_how_the_work_is_cut(device, batches, tmp_path):
     cuts = [(32, 32, 32, 32, 30), (128, 1024, 64, 32, 22), (512, 128, 256, 4096, 20), (256, 256, 256, 3200000, 30)]
     names = ("unstuff_threads", "entropy_threads", "pixel_threads", "min_bits", "memory")

@@ -33,12 +33,15 @@ class Batch:
     seed: int = 1
     memory: int = 1 << 30
     scale_log2: int = 0
+    passes: int = 1  # how often all rows are decoded
+    index_bytes: int = 0  # room for what a pass finds out for the next
+    spoil: int = 0  # before the last pass: 1 the entries' checksums, 2 the states in them
 
     def pack(self) -> bytes:
         head = struct.pack(
-            "<10IQ", len(self.rows), FORMATS.index(self.format), self.adjust, self.unstuff_threads,
+            "<12I2Q", len(self.rows), FORMATS.index(self.format), self.adjust, self.unstuff_threads,
             self.entropy_threads, self.pixel_threads, self.min_bits, self.max_rounds, self.seed, self.scale_log2,
-            self.memory,
+            self.passes, self.spoil, self.memory, self.index_bytes,
         )  # fmt: skip
         rows = (struct.pack("<I4i", len(r.data), *(r.window or (0, 0, 0, 0))) + r.data for r in self.rows)
         return head + b"".join(rows)

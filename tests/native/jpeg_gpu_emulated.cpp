@@ -78,10 +78,35 @@ class EmulatedBatch : public TestBatch {
 
 constexpr uint8_t kUntouched = 0xC3;
 
-bool run_case(TestCase& c) {
-  emulation().random.seed(c.head.seed);
-  const auto kernel = make_decode(c.head.adjust != 0, c.format(), functions(), c.settings(),
-                                  static_cast<int>(c.head.scale_log2));
+// The index's memory, whose content tests may spoil.
+struct Entries {
+  std::vector<std::pair<uint8_t*, size_t>> chunks;
+
+  std::shared_ptr<Index> index(size_t limit_bytes) {
+    if (limit_bytes == 0) return nullptr;
+    const auto allocate = [this](size_t bytes) {
+      chunks.emplace_back(new uint8_t[bytes], bytes);
+      return reinterpret_cast<Address>(chunks.back().first);
+    };
+    return std::make_shared<Index>(limit_bytes, allocate, [](Address a) { delete[] reinterpret_cast<uint8_t*>(a); });
+  }
+  void spoil(uint32_t how) {
+    for (const auto& [memory, bytes] : chunks) {
+      IndexEntry* const entries = reinterpret_cast<IndexEntry*>(memory);
+      for (size_t i = 0; i < bytes / IndexEntry::kBytes; ++i) {
+        if (how == 1) ++entries[i].checksum.high;
+        for (Beginning& at : entries[i].at) {
+          if (how != 2) break;
+          at.state = static_cast<uint16_t>(emulation().random());
+          at.blocks ^= static_cast<uint32_t>(emulation().random()) >> (emulation().random() % 32);
+        }
+      }
+    }
+  }
+};
+
+// One pass over a batch. `loud`: says what became of each row.
+bool run_pass(TestCase& c, const stoker::gpu::Kernel& kernel, bool loud) {
   std::vector<std::vector<uint8_t>> files(c.rows.size()), out(c.rows.size());
   std::vector<Homes> homes;
   for (size_t i = 0; i < c.rows.size(); ++i) {
@@ -94,20 +119,21 @@ bool run_case(TestCase& c) {
     homes.push_back({reinterpret_cast<Address>(files[i].data() + offset),
                      reinterpret_cast<Address>(out[i].data() + gap), pitch});
   }
-  EmulatedBatch batch(static_cast<int64_t>(c.rows.size()), kernel->slot_bytes());
-  describe_rows(*kernel, c, homes, batch);
-  kernel->launch(batch);
+  EmulatedBatch batch(static_cast<int64_t>(c.rows.size()), kernel.slot_bytes());
+  describe_rows(kernel, c, homes, batch);
+  kernel.launch(batch);
   bool good = true;
   for (size_t i = 0; i < c.rows.size(); ++i) {
     uint32_t status = 0;
     if (batch.reported()) std::memcpy(&status, batch.reported() + 4 * i, 4);
     const bool active = batch.active(static_cast<int64_t>(i));
-    if (batch.reported()) {
-      const auto verdict = kernel->judge(batch.reported(), static_cast<int64_t>(i), nullptr);
-      good &= (verdict == stoker::gpu::Verdict::Good) == (status == 0);
+    if (batch.reported() && active) {
+      const auto verdict = kernel.judge(batch.reported(), static_cast<int64_t>(i), batch.slot(i), nullptr);
+      good &= (verdict == stoker::gpu::Verdict::Good) == ((status & kFailures) == 0);
     }
     const uint8_t* const pixels = reinterpret_cast<const uint8_t*>(homes[i].out);
-    good &= report_row(c, i, active, status, pixels, homes[i].pitch);
+    const bool known = active && reinterpret_cast<const Row*>(batch.slot(i))->known;
+    good &= report_row(c, i, active, status, known, pixels, homes[i].pitch, !loud);
     const int64_t line = c.rows[i].width * c.rows[i].channels;
     for (size_t k = 0; k < out[i].size(); ++k) {
       const int64_t at = static_cast<int64_t>(k) - (pixels - out[i].data());
@@ -116,6 +142,19 @@ bool run_case(TestCase& c) {
         good = false;
       }
     }
+  }
+  return good;
+}
+
+bool run_case(TestCase& c) {
+  emulation().random.seed(c.head.seed);
+  Entries entries;
+  const auto kernel = make_decode(c.head.adjust != 0, c.format(), functions(), c.settings(),
+                                  static_cast<int>(c.head.scale_log2), entries.index(c.head.index_bytes));
+  bool good = true;
+  for (uint32_t pass = 1; pass <= c.head.passes; ++pass) {
+    if (pass == c.head.passes) entries.spoil(c.head.spoil);
+    good &= run_pass(c, *kernel, pass == c.head.passes);
   }
   return good;
 }

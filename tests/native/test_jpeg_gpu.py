@@ -183,6 +183,49 @@ def test_several_scans(run, scale_log2):
     assert all_equal(run(batch, gray, only))
 
 
+def indexed(rows: list[Row], **options) -> Batch:
+    return Batch(rows, passes=2, index_bytes=1 << 20, **options)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"min_bits": 32, "entropy_threads": 96, "seed": 4}, {"scale_log2": 1}], ids=str
+)
+def test_files_that_come_again(run, options):
+    """The second time nothing is guessed, and rows of MCUs above and below the window are left out."""
+    rng = np.random.default_rng(34)
+    rows = []
+    for size in ((9, 5), (70, 45), (33, 120)):
+        shown = tuple(-(-n >> options.get("scale_log2", 0)) for n in size)
+        for factors in FACTORS:
+            rows += windows(jw.random_file(rng, *size, factors), shown, rng, 3)
+        for subsampling in (0, 2):
+            rows += windows(encode(picture(rng, *size), subsampling=subsampling, quality=96), shown, rng, 4)
+    assert set(run(indexed(rows, **options))) == {"equal, known"}
+    restarts = Row(encode(picture(rng, 70, 45), restart_marker_blocks=2))  # knows its states from the markers
+    progressive = Row(encode(picture(rng, 70, 45), progressive=True))
+    assert all_equal(run(indexed([restarts, progressive])))
+
+
+def test_index_entries_that_are_wrong(run):
+    """Other data's are not read; what does not lead from state to state is found out. Memory has its bound."""
+    rng = np.random.default_rng(35)
+    files = [encode(picture(rng, 90, 70), subsampling=s, quality=q) for s in (0, 2) for q in (30, 95)]
+    rows = [row for data in files for row in windows(data, (90, 70), rng, 2)]
+    assert set(run(indexed(rows, spoil=1))) == {"equal, entry of another"}
+    spoilt = run(indexed(rows, spoil=2, entropy_threads=32, min_bits=32))
+    assert set(spoilt) <= {"left: 16", "equal, known"} and spoilt.count("left: 16") > len(rows) // 2
+    small = run(Batch(rows, passes=3, index_bytes=2 * 6200))
+    assert small.count("equal, known") == 6 and small.count("equal") == 6
+    data = files[0]
+    start = scan_start(data)
+    other = bytearray(data)
+    for at in range(start, len(data) - 2):
+        if other[at] not in (0, 255) and other[at - 1] != 255:
+            other[at] ^= 1
+    lines = run(indexed([Row(data[: (start + len(data)) // 2] + b"\xff\xd9"), Row(bytes(other)), Row(data)]))
+    assert lines[0] == LEFT["truncated"] and lines[2] == "equal, known"
+
+
 CUTS = [(32, 32), (32, 96), (96, 32), (64, 1 << 20), (64, 2048)]
 
 

@@ -23,12 +23,14 @@ class Gpu:
         device: the device, as the run loop uses it.
         memory_limit: the most bytes of its memory that a run may take.
         decoders: those of the plans made for it; they count the rows that each device decoded, and know why.
+        jpeg_index: what JPEG decoders keep about files that may come again; None: nothing. Set before plans are made.
     """
 
     def __init__(self, device: _native.gpu.Device, memory_limit: int) -> None:
         self.device = device
         self.memory_limit = memory_limit
         self.decoders: list[_native.gpu.Either] = []
+        self.jpeg_index: _native.gpu.JpegIndex | None = None
         self._modules: dict[str, _native.gpu.Module] = {}
 
     @staticmethod
@@ -39,6 +41,11 @@ class Gpu:
         except _native.gpu.DeviceFailure as failure:
             raise DeviceError(f"GPU {number} cannot be used: {failure}") from failure
         return Gpu(device, 2**64 - 1 if memory_limit is None else memory_limit)
+
+    def keep_jpeg_index(self, limit_bytes: int) -> None:
+        """Let JPEG decoders keep up to ``limit_bytes``, of the memory that runs may take, about their files."""
+        self.jpeg_index = _native.gpu.jpeg_index(self.device, limit_bytes)
+        self.memory_limit -= limit_bytes
 
     def stage(self, body: Stage, arguments: tuple[Any, ...]) -> Any:
         """The kernel of a stage; ``arguments`` are those of ``kernels.stage``."""
@@ -71,6 +78,6 @@ class Gpu:
         if body.kernel not in _SOURCES:
             raise UnsupportedError(f"this build has no `{body.kernel}` for GPUs")
         module = self.load(_SOURCES[body.kernel])
-        kernel = getattr(_native.gpu, body.kernel)(module, *body.attrs)
+        kernel = getattr(_native.gpu, body.kernel)(module, *body.attrs, self.jpeg_index)
         self.decoders.append(kernel)
         return kernel

@@ -24,7 +24,7 @@ from ..graph.node import Graph, Node
 from ..graph.plan import PASSES, Plan, PlannedOutput, make_plan
 from ..settings import default_threads
 from .failures import Failures, Made, OnError
-from .report import GPU, PYTHON, SOURCE, THREADS, Meter, Report
+from .report import GPU, PYTHON, SOURCE, THREADS, Decoding, KnownFiles, Meter, Report
 from .run import Failure, Feeds, InFlight, OpenGpu, Replay, Run, Supply, specs_of
 from .schedule import AtEnd, Rows, Schedule
 from .split import Decoder, Sharing, Split
@@ -539,8 +539,16 @@ class Execution:
         return self._meter.report(
             times, settings.seed, settings.threads, handed_over, depth=self._depth,
             place=(mark.epoch, mark.position, self.schedule.epoch_size),
-            split=self._sharing.report() if self._sharing is not None else None,
+            split=self._decoding(),
         )  # fmt: skip
+
+    def _decoding(self) -> Decoding | None:
+        if self._sharing is None:
+            return None
+        gpu = self.settings.gpu
+        index = gpu.jpeg_index if gpu else None
+        known = KnownFiles(index.files, index.bytes, index.rows_read, index.rows_wrong) if index else None
+        return replace(self._sharing.report(), known=known)
 
     # ---- state ----
 

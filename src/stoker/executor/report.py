@@ -112,6 +112,27 @@ class HandOver:
 
 
 @dataclass(frozen=True)
+class KnownFiles:
+    """What JPEG decoders on a GPU keep about files (the pipeline's ``gpu_jpeg_index``).
+
+    Attributes:
+        files: of which something is kept.
+        bytes: of the GPU's memory that were taken for it.
+        rows: decoded with its help so far.
+        wrong: rows for which it was of no use, because it was of other data.
+    """
+
+    files: int
+    bytes: int
+    rows: int
+    wrong: int
+
+    def __str__(self) -> str:
+        wrong = f", {self.wrong} rows had changed" if self.wrong else ""
+        return f"{self.rows} rows of known files ({self.files} known, {self.bytes / 1e6:.1f} MB{wrong})"
+
+
+@dataclass(frozen=True)
 class Decoding:
     """Where rows were decoded that the GPU and the CPU can both decode, with the same bits.
 
@@ -120,6 +141,7 @@ class Decoding:
         reasons: why rows were left to the CPU, and how many for each reason.
         cpu_share: the CPU's part of the rows from now on, beside those that only it can decode.
         why: it is that.
+        known: about files that were decoded before, where the GPU keeps such things.
     """
 
     rows_on_gpu: int
@@ -127,11 +149,13 @@ class Decoding:
     reasons: Mapping[str, int]
     cpu_share: float
     why: str
+    known: KnownFiles | None = None
 
     def __str__(self) -> str:
         part = self.rows_on_gpu / max(1, self.rows_on_gpu + self.rows_on_cpu)
         text = f"decoded on the GPU: {self.rows_on_gpu} rows ({part:.1%}), on the CPU: {self.rows_on_cpu}"
         why = ", ".join(f"{rows} {reason}" for reason, rows in sorted(self.reasons.items(), key=lambda r: -r[1]))
+        text += f"; {self.known}" if self.known else ""
         return f"{text}{f' ({why})' if why else ''}; the CPU takes {self.cpu_share:.0%} now: {self.why}"
 
 

@@ -56,6 +56,10 @@ class OpenGpu(KernelsOnGpu, Protocol):
     def decoders(self) -> Sequence[Decoder]:
         """Those of the plans made for it."""
 
+    @property
+    def jpeg_index(self) -> _native.gpu.JpegIndex | None:
+        """What they keep about files that may come again."""
+
 
 class Supply(NamedTuple):
     """Memory of a consumer for an output.

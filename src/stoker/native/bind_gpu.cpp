@@ -102,14 +102,19 @@ nb::bytes host_copy(const DeviceArray& a) {
 
 }  // namespace
 
+std::shared_ptr<jpeg::gpu::Index> make_jpeg_index(std::shared_ptr<gpu::Device> device, size_t limit_bytes) {
+  const auto allocate = [device](size_t bytes) { return device->enter(), device->allocate(bytes); };
+  return std::make_shared<jpeg::gpu::Index>(limit_bytes, allocate, [device](gpu::Address a) { device->free(a); });
+}
+
 // The decoder on a GPU, and the CPU's for what that one leaves.
 std::shared_ptr<gpu::Either> make_decode_on_gpu(std::shared_ptr<gpu::Module> module, bool adjust, int format,
-                                                int scale_log2) {
+                                                int scale_log2, std::shared_ptr<jpeg::gpu::Index> index) {
   jpeg::gpu::Functions functions;
   for (size_t i = 0; i < functions.size(); ++i) functions[i] = module->function(jpeg::gpu::kFunctionNames[i], 0);
   const auto colours = static_cast<jpeg::Format>(format);
-  return std::make_shared<gpu::Either>(jpeg::gpu::make_decode(adjust, colours, std::move(functions), {}, scale_log2),
-                                       make_decode(adjust, colours, scale_log2));
+  auto on_gpu = jpeg::gpu::make_decode(adjust, colours, std::move(functions), {}, scale_log2, std::move(index));
+  return std::make_shared<gpu::Either>(std::move(on_gpu), make_decode(adjust, colours, scale_log2));
 }
 
 void bind_gpu(nb::module_& m) {
@@ -133,7 +138,13 @@ void bind_gpu(nb::module_& m) {
       .def_prop_ro("rows_on_cpu", &gpu::Either::rows_on_cpu)
       .def_prop_ro("cpu_ns", &gpu::Either::cpu_ns)
       .def_prop_ro("reasons", &gpu::Either::reasons);
-  gpu_module.def("decode", &make_decode_on_gpu);
+  nb::class_<jpeg::gpu::Index>(gpu_module, "JpegIndex")
+      .def_prop_ro("files", &jpeg::gpu::Index::files)
+      .def_prop_ro("bytes", &jpeg::gpu::Index::bytes)
+      .def_prop_ro("rows_read", &jpeg::gpu::Index::rows_read)
+      .def_prop_ro("rows_wrong", &jpeg::gpu::Index::rows_wrong);
+  gpu_module.def("jpeg_index", &make_jpeg_index);
+  gpu_module.def("decode", &make_decode_on_gpu, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none());
   gpu_module.def("read_dlpack", &read_dlpack);
   gpu_module.def("open_cuda", &gpu::open_cuda, nb::arg("number"), nb::call_guard<nb::gil_scoped_release>());
   gpu_module.def("open_null", &gpu::open_null);

@@ -79,9 +79,10 @@ class Kernel : public stoker::Kernel {
  public:
   virtual size_t slot_bytes() const = 0;              // a multiple of 16
   virtual void launch(Batch& batch) const = 0;
-  // After the batch has finished, for kernels that asked for a `report`: what the device wrote about a row.
-  virtual Verdict judge(const uint8_t* report, int64_t row, std::string* error) const {
-    return (void)report, (void)row, (void)error, Verdict::Good;
+  // After the batch has finished, for kernels that asked for a `report`: what the device wrote about a row, and how that
+  // row had described itself.
+  virtual Verdict judge(const uint8_t* report, int64_t row, const uint8_t* slot, std::string* error) const {
+    return (void)report, (void)row, (void)slot, (void)error, Verdict::Good;
   }
 };
 

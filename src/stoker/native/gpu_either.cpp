@@ -51,8 +51,8 @@ Outcome Either::run_on_cpu(const Call& call, const std::string& reason) const {
   return outcome == Outcome::Ok ? Outcome::OnHost : outcome;
 }
 
-Verdict Either::judge(const uint8_t* report, int64_t row, std::string* error) const {
-  const Verdict verdict = on_gpu_->judge(report, row, error);
+Verdict Either::judge(const uint8_t* report, int64_t row, const uint8_t* slot, std::string* error) const {
+  const Verdict verdict = on_gpu_->judge(report, row, slot, error);
   if (verdict == Verdict::Redo) rows_on_gpu_.fetch_sub(1, std::memory_order_relaxed);
   return verdict;
 }

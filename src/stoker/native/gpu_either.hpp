@@ -21,7 +21,7 @@ class Either : public Kernel {
   size_t slot_bytes() const override { return on_gpu_->slot_bytes(); }
   Outcome run(const Call& call) const override;
   void launch(Batch& batch) const override { on_gpu_->launch(batch); }
-  Verdict judge(const uint8_t* report, int64_t row, std::string* error) const override;
+  Verdict judge(const uint8_t* report, int64_t row, const uint8_t* slot, std::string* error) const override;
 
   // The CPU's part of the rows that both can do: 0 to 1. Rows are chosen by their keys' hash, so that the choice does
   // not depend on threads or batches; the bits do not depend on it in any case.

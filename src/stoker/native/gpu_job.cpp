@@ -217,7 +217,7 @@ std::vector<JobOnDevice::Finding> JobOnDevice::inspect(const Plan& plan) {
     for (int64_t row = 0; step.report_bytes && row < rows_; ++row) {
       if (!step.active[static_cast<size_t>(row)]) continue;
       Finding finding{row, s, Verdict::Good, {}};
-      finding.verdict = kernel->judge(step.report_host, row, &finding.error);
+      finding.verdict = kernel->judge(step.report_host, row, slot(s, row), &finding.error);
       if (finding.verdict == Verdict::Good) continue;
       if (finding.verdict == Verdict::Redo && redone(row)) {
         finding.verdict = Verdict::Error;

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-#include "cuda/jpeg_row.cuh"
+#include "cuda/jpeg_index.cuh"
 #include "jpeg_bits.hpp"
 #include "jpeg_multiple.hpp"
 #include "jpeg_orientation.hpp"
@@ -125,6 +125,9 @@ Row describe(const Info& info, const Window& window, Format format, int scale_lo
   row.mcu_columns = static_cast<uint32_t>(picture.mcu_columns());
   row.mcu_rows = static_cast<uint32_t>(picture.mcu_rows());
   row.needed_rows = static_cast<uint32_t>(picture.needed_mcu_rows());
+  row.first_row = row.needed_rows;
+  for (int i = 0; i < info.components; ++i)
+    if (const Plane& p = row.plane[i]; p.columns) row.first_row = std::min(row.first_row, uint32_t{p.first_row} / p.v);
   row.restart_interval = info.restart_interval;
   return row;
 }
@@ -166,6 +169,7 @@ void place_entropy(const Row& row, uint32_t threads, Layout& layout, Place& plac
   place.segment_start = layout.take(4 * (size_t{place.segments} + 1));
   place.segment_first = layout.take(4 * (size_t{place.segments} + 1));
   place.state = layout.take(SubsequenceState::kBytes * place.states);
+  place.checksum = layout.take(sizeof(Checksum));
   const size_t blocks = size_t{row.needed_rows} * row.mcu_columns * row.blocks;
   place.homes = layout.take(sizeof(uint32_t) * (blocks + 2));
   place.dc = layout.take(sizeof(int16_t) * blocks);
@@ -194,6 +198,7 @@ void move_by(Place& place, const Row& row, Address memory, Address coefficients)
   place.segment_start += memory;
   place.segment_first += memory;
   place.state += memory;
+  place.checksum += memory;
   place.homes += memory;
   place.dc += memory;
   place.coefficients += coefficients;
@@ -201,8 +206,9 @@ void move_by(Place& place, const Row& row, Address memory, Address coefficients)
 
 class Decode : public stoker::gpu::Kernel {
  public:
-  Decode(bool adjust, Format format, Functions functions, Settings settings, int scale_log2)
-      : adjust_(adjust), format_(format), scale_(scale_log2), functions_(std::move(functions)), set_(settings) {}
+  Decode(bool adjust, Format format, Functions functions, Settings settings, int scale_log2, std::shared_ptr<Index> index)
+      : adjust_(adjust), format_(format), scale_(scale_log2), functions_(std::move(functions)), set_(settings),
+        index_(std::move(index)) {}
 
   size_t slot_bytes() const override { return sizeof(Row); }
 
@@ -235,6 +241,8 @@ class Decode : public stoker::gpu::Kernel {
     if (in_several_scans(info)) {
       const char* const reason = make_coefficients(c, info, {window, format_, scale_, nullptr, 0, nullptr}, row);
       if (reason) return refuse(c, reason);
+    } else {
+      look_up(data, row);
     }
     std::memcpy(c.slot, &row, sizeof row);
     return Outcome::Ok;
@@ -258,16 +266,30 @@ class Decode : public stoker::gpu::Kernel {
     for (Group& g : groups) launch_group(batch, rows, g, memory);
   }
 
-  Verdict judge(const uint8_t* report, int64_t row, std::string*) const override {
+  Verdict judge(const uint8_t* report, int64_t index, const uint8_t* slot, std::string*) const override {
+    const Row& row = *reinterpret_cast<const Row*>(slot);
     uint32_t status = 0;
-    std::memcpy(&status, report + 4 * row, sizeof status);
-    return status ? Verdict::Redo : Verdict::Good;
+    std::memcpy(&status, report + 4 * index, sizeof status);
+    const bool good = !(status & kFailures);
+    if (row.index && row.known) index_->read(row.slot, !(status & (kStrayed | kNotRead)));
+    else if (row.index) index_->written(row.slot, good);
+    return good ? Verdict::Good : Verdict::Redo;
   }
 
  private:
   static Outcome refuse(const Call& c, const char* reason) {
     *c.error = reason;
     return Outcome::Python;
+  }
+
+  // Segments between restart markers begin in known states anyway.
+  void look_up(const uint8_t* data, Row& row) const {
+    if (!index_ || row.restart_interval || set_.entropy_threads > kIndexSubsequences) return;
+    const Index::Found found = index_->find(file_key(data, row.file_bytes, row.scan));
+    row.index = found.entry;
+    row.slot = found.slot;
+    row.known = found.use == Index::Use::Read;
+    if (found.use == Index::Use::Write) row.needed_rows = row.mcu_rows;  // other windows need other rows
   }
 
   // The scans of a file in the memory that the device gets; otherwise why not.
@@ -344,7 +366,7 @@ class Decode : public stoker::gpu::Kernel {
     });
     const auto coded = std::count_if(g.places.begin(), g.places.end(), [&](const Place& p) { return !rows[p.row].made; });
     if (const uint32_t count = static_cast<uint32_t>(coded)) {
-      issue(batch, kUnstuff, count, set_.unstuff_threads, {slots, places, status});
+      issue(batch, kUnstuff, count, set_.unstuff_threads, {slots, places, status, index_ ? index_->seed() : 0});
       const uint64_t clear = g.coefficients / 16;
       issue(batch, kClear, static_cast<uint32_t>(std::clamp<uint64_t>(clear / 2048, 1, 1024)), set_.pixel_threads,
             {memory + g.working, clear});
@@ -367,6 +389,7 @@ class Decode : public stoker::gpu::Kernel {
   int scale_;
   Functions functions_;
   Settings set_;
+  std::shared_ptr<Index> index_;  // null: none is kept
 };
 
 }  // namespace
@@ -383,8 +406,10 @@ const char* refusal(const uint8_t* data, const Info& info) {
 }
 
 std::shared_ptr<const stoker::gpu::Kernel> make_decode(bool adjust_orientation, Format format, Functions functions,
-                                                       Settings settings, int scale_log2) {
-  return std::make_shared<Decode>(adjust_orientation, format, std::move(functions), settings, scale_log2);
+                                                       Settings settings, int scale_log2,
+                                                       std::shared_ptr<Index> index) {
+  return std::make_shared<Decode>(adjust_orientation, format, std::move(functions), settings, scale_log2,
+                                  std::move(index));
 }
 
 }  // namespace stoker::jpeg::gpu

@@ -7,6 +7,7 @@
 
 #include "gpu.hpp"
 #include "jpeg.hpp"
+#include "jpeg_index.hpp"
 
 namespace stoker::jpeg::gpu {
 
@@ -32,8 +33,10 @@ const char* refusal(const uint8_t* data, const Info& info);
 // Parameters, input and output as of stoker::make_decode (kernels.hpp), the latter two on the device; the output's
 // innermost stride is 1. `run` reads the header from the file as the host has it, and answers Outcome::Python, with the
 // reason as `error`, for what only the CPU can do: other formats, four components, impossible headers. Of progressive
-// files, and others with several scans, it decodes the coefficients itself, into memory that the device gets.
+// files, and others with several scans, it decodes the coefficients itself, into memory that the device gets. With an
+// `index`, files that come again are decoded without guessing, and without what lies outside of the window's rows.
 std::shared_ptr<const stoker::gpu::Kernel> make_decode(bool adjust_orientation, Format format, Functions functions,
-                                                       Settings settings = {}, int scale_log2 = 0);
+                                                       Settings settings = {}, int scale_log2 = 0,
+                                                       std::shared_ptr<Index> index = nullptr);
 
 }  // namespace stoker::jpeg::gpu

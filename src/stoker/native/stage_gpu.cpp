@@ -137,7 +137,7 @@ class GpuStage : public gpu::Kernel {
     work.launch(batch, functions_.stage.get(), {rooms, report}, slot_bytes());
   }
 
-  gpu::Verdict judge(const uint8_t* report, int64_t row, std::string* error) const override {
+  gpu::Verdict judge(const uint8_t* report, int64_t row, const uint8_t*, std::string* error) const override {
     uint32_t fault = 0;
     if (divides_) std::memcpy(&fault, report + static_cast<size_t>(row) * sizeof fault, sizeof fault);
     if (fault == 0) return gpu::Verdict::Good;

@@ -5,7 +5,7 @@
 // data are, so what comes out is exact. Then block counts give every subsequence its place, and coefficients are written.
 #pragma once
 #include "block_scan.cuh"
-#include "jpeg_row.cuh"
+#include "jpeg_index.cuh"
 
 namespace stoker::jpeg::gpu {
 
@@ -287,14 +287,22 @@ class Packer {
   bool alone_ = false;
 };
 
+// Where writing ended: at the subsequence's end, in which state and with how many blocks before; or earlier.
+struct End {
+  bool reached;
+  uint16_t state;
+  uint32_t blocks;
+};
+
 // Decodes again and writes: coefficients, and differences of DC. Starts in block `index` of the scan.
-STOKER_DEVICE void write(const EntropyShared& shared, const Row& row, const Place& place, const Subsequence& s,
+STOKER_DEVICE End write(const EntropyShared& shared, const Row& row, const Place& place, const Subsequence& s,
                          uint16_t state, uint32_t index, uint32_t end) {
   const uint32_t* const homes = pointer<const uint32_t>(place.homes);
   int16_t* const differences = pointer<int16_t>(place.dc);
   Packer packer(place.coefficients);
   Reader reader(pointer<const uint32_t>(place.words), s.begin + state_bits(state));
   Pairs pairs(row.pairs, row.period, state_block(state));
+  const uint32_t first_index = index;
   uint32_t position = state_position(state), home = homes[index], next_home = homes[index + 1];
   // Hardly a branch: in most steps some thread of a warp is at any of the cases.
   while (reader.at < s.end && index < end) {
@@ -314,6 +322,9 @@ STOKER_DEVICE void write(const EntropyShared& shared, const Row& row, const Plac
     if (complete) pairs.next();
   }
   packer.finish();
+  const bool reached = reader.at >= s.end;
+  const uint32_t block = (state_block(state) + index - first_index) % row.period;
+  return {reached, reached ? pack(reader.at - s.end, block, position) : uint16_t{0}, index};
 }
 
 // ---- the phases ----
@@ -418,12 +429,14 @@ STOKER_DEVICE void write_all(const EntropyShared& shared, const Row& row, const 
   }
 }
 
-// Differences of DC to their running sums, modulo 2^16. Segments are told apart by who reads them.
-STOKER_DEVICE void sum_differences(EntropyShared& shared, const Row& row, int16_t* dc, uint32_t mcus) {
+// Differences of DC to their running sums, modulo 2^16, of MCUs from `from` on, before which they are `sums`, or 0.
+// Segments are told apart by who reads them.
+STOKER_DEVICE void sum_differences(EntropyShared& shared, const Row& row, int16_t* dc, uint32_t from, uint32_t mcus,
+                                   const int16_t* sums) {
   for (uint32_t c = 0; c < row.components; ++c) {
     const uint32_t first = row.plane[c].first_block, blocks = row.plane[c].h * row.plane[c].v;
-    uint32_t done = 0;
-    for (uint32_t base = 0; base < mcus; base += thread_count()) {
+    uint32_t done = sums ? static_cast<uint32_t>(sums[c]) : 0;
+    for (uint32_t base = from; base < mcus; base += thread_count()) {
       const uint32_t m = base + thread_index();
       int16_t* const own = dc + m * row.blocks + first;
       uint32_t sum = 0, total = 0;
@@ -438,22 +451,91 @@ STOKER_DEVICE void sum_differences(EntropyShared& shared, const Row& row, int16_
   }
 }
 
-STOKER_KERNEL STOKER_LAUNCH_BOUNDS(1024, 1)
-    stoker_jpeg_entropy(uint64_t rows, uint64_t places, uint64_t statuses, uint64_t min_bits, uint64_t max_rounds) {
-  STOKER_SHARED(EntropyShared, shared);
-  const Place& place = pointer<const Place>(places)[block_index()];
-  const Row& row = pointer<const Row>(rows)[place.row];
-  uint32_t* const status = pointer<uint32_t>(statuses) + place.row;
-  if (*status) return;
-  build_tables(row, shared);
-  find_homes(row, place);
-  block_barrier();
+// ---- the index ----
 
+// Keeps what has been found, after all blocks were decoded and their DC coefficients are known.
+STOKER_DEVICE void note(const Row& row, const Place& place, const Sequence& sequence, const SubsequenceState& states) {
+  IndexEntry& entry = *pointer<IndexEntry>(row.index);
+  const int16_t* const dc = pointer<const int16_t>(place.dc);
+  const uint32_t all = row.mcu_rows * row.mcu_columns * row.blocks;
+  block_barrier();
+  for (uint32_t i = thread_index(); i < sequence.count && i < kIndexSubsequences; i += thread_count()) {
+    Beginning& at = entry.at[i];
+    at = {i ? states.blocks[i - 1] : 0, {}, states.entry[i]};
+    const uint32_t begun = at.blocks + (state_position(at.state) ? 1 : 0);
+    uint32_t missing = (1u << row.components) - 1;
+    for (uint32_t b = begun < all ? begun : all; b-- > 0 && missing;) {
+      const uint32_t c = row.component[b % row.blocks];
+      if (missing >> c & 1) at.dc[c] = dc[b];
+      missing &= ~(1u << c);
+    }
+  }
+  if (thread_index() != 0) return;
+  entry.checksum = *pointer<const Checksum>(place.checksum);
+  entry.bytes = pointer<const uint32_t>(place.segment_start)[1];
+  entry.bits = sequence.bits;
+  entry.count = sequence.count;
+}
+
+STOKER_DEVICE bool is_of(const IndexEntry& entry, const Place& place) {
+  const Checksum& checksum = *pointer<const Checksum>(place.checksum);
+  return entry.checksum.low == checksum.low && entry.checksum.high == checksum.high &&
+         entry.bytes == pointer<const uint32_t>(place.segment_start)[1] && entry.bits >= 32 && entry.bits % 32 == 0 &&
+         (8 * entry.bytes + entry.bits - 1) / entry.bits <= entry.count && entry.count <= kIndexSubsequences;
+}
+
+// The last subsequence that begins before, or exactly with, a block of the scan.
+STOKER_DEVICE uint32_t subsequence_before(const IndexEntry& entry, uint32_t count, uint32_t block) {
+  uint32_t found = 0;
+  for (uint32_t after = count; after - found > 1;) {
+    const uint32_t middle = (found + after) / 2;
+    const Beginning& at = entry.at[middle];
+    if (at.blocks < block || (at.blocks == block && state_position(at.state) == 0)) found = middle;
+    else after = middle;
+  }
+  return found;
+}
+
+// Decodes what the window needs of a file whose entry is right; sees to it that it is.
+STOKER_DEVICE void decode_known(EntropyShared& shared, const Row& row, const Place& place, uint32_t* status) {
+  const IndexEntry& entry = *pointer<const IndexEntry>(row.index);
+  const Sequence sequence = {place, pointer<const uint32_t>(place.segment_start),
+                             pointer<const uint32_t>(place.segment_first), entry.bits,
+                             cut(place, entry.bits, shared.sums)};
+  const uint32_t per_row = row.mcu_columns * row.blocks, end = row.needed_rows * per_row;
+  const uint32_t begin = subsequence_before(entry, sequence.count, row.first_row * per_row);
+  const Beginning& first = entry.at[begin];
+  const uint32_t first_mcu = first.blocks / row.blocks;
+  int16_t* const dc = pointer<int16_t>(place.dc);
+  if (thread_index() == 0) {
+    shared.failed = first.blocks >= end ? 1 : 0;  // there would be nothing left for the window
+    for (uint32_t b = first_mcu * row.blocks; b <= first.blocks && b < end; ++b) dc[b] = 0;
+  }
+  block_barrier();
+  for (uint32_t i = begin + thread_index(); i < sequence.count; i += thread_count()) {
+    const Beginning at = entry.at[i];
+    if (at.blocks >= end) break;
+    const End reached = write(shared, row, place, sequence.at(i), at.state, at.blocks, end);
+    if (!reached.reached || reached.blocks >= end) continue;
+    const bool last = i + 1 == sequence.count;  // which should have found all blocks
+    if (last || reached.state != entry.at[i + 1].state || reached.blocks != entry.at[i + 1].blocks)
+      atomic_or(&shared.failed, 1);
+  }
+  block_barrier();
+  if (shared.failed) {
+    if (thread_index() == 0) atomic_or(status, kStrayed);
+    return;
+  }
+  sum_differences(shared, row, dc, first_mcu, row.needed_rows * row.mcu_columns, first.dc);
+}
+
+// Decodes a file that was never decoded before.
+STOKER_DEVICE void decode_unknown(EntropyShared& shared, const Row& row, const Place& place, uint32_t* status,
+                                  uint32_t min_bits, uint32_t max_rounds) {
   const uint32_t* const words = pointer<const uint32_t>(place.words);
   const uint32_t* const start = pointer<const uint32_t>(place.segment_start);
-  const uint32_t all_bits = 8 * start[place.segments];
-  const uint32_t fair = (all_bits / thread_count() / 32 + 1) * 32;
-  const uint32_t bits = fair > min_bits ? fair : static_cast<uint32_t>(min_bits);
+  const uint32_t fair = (8 * start[place.segments] / thread_count() / 32 + 1) * 32;
+  const uint32_t bits = fair > min_bits ? fair : min_bits;
   const Sequence sequence = {place, start, pointer<const uint32_t>(place.segment_first), bits,
                              cut(place, bits, shared.sums)};
   const SubsequenceState states(place);
@@ -463,8 +545,7 @@ STOKER_KERNEL STOKER_LAUNCH_BOUNDS(1024, 1)
   }
   block_barrier();
   const uint32_t affordable = kLeastRounds + kRoundBits / bits;
-  const uint32_t rounds = max_rounds < affordable ? static_cast<uint32_t>(max_rounds) : affordable;
-  const bool in_step = synchronise(shared, row, sequence, states, rounds);
+  const bool in_step = synchronise(shared, row, sequence, states, max_rounds < affordable ? max_rounds : affordable);
   const uint32_t needed_mcus = row.needed_rows * row.mcu_columns;
   const bool complete = in_step && count_blocks(shared, row, sequence, states, needed_mcus);
   if (!complete) {
@@ -473,7 +554,25 @@ STOKER_KERNEL STOKER_LAUNCH_BOUNDS(1024, 1)
   }
   write_all(shared, row, sequence, states, needed_mcus);
   block_barrier();
-  sum_differences(shared, row, pointer<int16_t>(place.dc), needed_mcus);
+  sum_differences(shared, row, pointer<int16_t>(place.dc), 0, needed_mcus, nullptr);
+  if (row.index && !row.known) note(row, place, sequence, states);
+}
+
+STOKER_KERNEL STOKER_LAUNCH_BOUNDS(1024, 1)
+    stoker_jpeg_entropy(uint64_t rows, uint64_t places, uint64_t statuses, uint64_t min_bits, uint64_t max_rounds) {
+  STOKER_SHARED(EntropyShared, shared);
+  const Place& place = pointer<const Place>(places)[block_index()];
+  const Row& row = pointer<const Row>(rows)[place.row];
+  uint32_t* const status = pointer<uint32_t>(statuses) + place.row;
+  if (*status & kFailures) return;
+  build_tables(row, shared);
+  find_homes(row, place);
+  block_barrier();
+  if (row.index && row.known) {
+    if (is_of(*pointer<const IndexEntry>(row.index), place)) return decode_known(shared, row, place, status);
+    if (thread_index() == 0) atomic_or(status, kNotRead);
+  }
+  decode_unknown(shared, row, place, status, static_cast<uint32_t>(min_bits), static_cast<uint32_t>(max_rounds));
 }
 
 }  // namespace stoker::jpeg::gpu

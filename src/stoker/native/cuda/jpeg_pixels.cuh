@@ -151,7 +151,7 @@ STOKER_KERNEL STOKER_LAUNCH_BOUNDS(256, 4)
   const Place& place = pointer<const Place>(places)[item.place_and_plane & 0x3FFFFFFF];
   const Row& row = pointer<const Row>(rows)[place.row];
   const Plane& plane = row.plane[index];
-  if (pointer<const uint32_t>(statuses)[place.row]) return;
+  if (pointer<const uint32_t>(statuses)[place.row] & kFailures) return;
   load_tables(row, plane, shared);
   block_barrier();
 
@@ -301,7 +301,7 @@ STOKER_KERNEL STOKER_LAUNCH_BOUNDS(256, 3)
   const Item item = pointer<const Item>(items)[block_index()];
   const Place& place = pointer<const Place>(places)[item.place_and_plane];
   const Row& row = pointer<const Row>(rows)[place.row];
-  if (pointer<const uint32_t>(statuses)[place.row]) return;
+  if (pointer<const uint32_t>(statuses)[place.row] & kFailures) return;
   const uint32_t second = row.components > 1 ? 1 : 0, third = row.components > 2 ? 2 : 0;
   const Samples samples[] = {{place, row, 0}, {place, row, second}, {place, row, third}};
   const uint32_t per_row = groups_per_row(static_cast<uint32_t>(row.width));

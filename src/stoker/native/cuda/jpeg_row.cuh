@@ -15,6 +15,9 @@ enum Status : uint32_t {
   kFilled = 2,          // several 0xFF in a row inside the data
   kRestartDamage = 4,   // a restart marker is missing or out of order
   kSlow = 8,            // the budget of synchronisation rounds is spent
+  kStrayed = 16,        // decoding did not go as the file's index entry says
+  kFailures = 0xFFFF,
+  kNotRead = 1 << 16,   // the index entry is of other data; the row was decoded without
 };
 
 enum class Spread : uint8_t { None, Width, Height, Both, Repeat };      // jpeg_picture.hpp's Upsample
@@ -48,12 +51,19 @@ struct Row {
   Wanted wanted;
   uint8_t component[kMaxMcuBlocks];         // of each block of the MCU
   uint8_t period;                           // the pairs of tables of the MCU's blocks repeat after so many blocks
-  uint8_t unused;
+  bool known;                               // `index` can be read
   uint32_t pairs;                           // of the blocks, two bits each, the first one lowest
   uint32_t first_made[kMaxPlanes];          // the planes' first ones, in blocks
+  uint64_t index;                           // the file's entry, to be read or to be written; 0: none
+  uint32_t first_row;                       // of MCUs, that the window needs
+  uint32_t slot;                            // the host's, of the entry
   Plane plane[kMaxPlanes];
 };
-static_assert(sizeof(Plane) == 24 && sizeof(Row) == 208);
+static_assert(sizeof(Plane) == 24 && sizeof(Row) == 224);
+
+struct Checksum {
+  uint32_t low, high;
+};
 
 // Device memory of one row. `states` subsequences at most.
 struct Place {
@@ -65,6 +75,7 @@ struct Place {
   uint64_t segment_start;    // segments + 1 byte positions in them
   uint64_t segment_first;    // segments + 1: the first subsequence of each
   uint64_t state;            // see SubsequenceState
+  uint64_t checksum;         // of the words
   uint64_t homes;            // per block in scan order: which of the kept blocks it is, or kNoHome
   uint64_t dc;               // per block in scan order: difference, then prediction
   uint64_t coefficients;     // per needed block 64 in zig-zag order, without the first
