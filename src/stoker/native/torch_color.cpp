@@ -6,24 +6,23 @@
 
 #include "correlate.hpp"
 #include "fused.hpp"
+#include "simd.hpp"
 #include "xmath.hpp"
 
 namespace stoker::torch_color {
 
 namespace {
 
-float fused(float a, float b, float c) { return fused_plain(a, b, c); }
-
-float luma(float r, float g, float b) { return fused(b, 0.114f, fused(g, 0.587f, r * 0.2989f)); }
-
-float luma_of(const uint8_t* p, int64_t step) {
-  return luma(static_cast<float>(p[0]), static_cast<float>(p[step]), static_cast<float>(p[2 * step]));
+template <bool kHardware>
+[[gnu::always_inline]] inline float luma(const uint8_t* p, int64_t step) {
+  const auto at = [&](int c) { return static_cast<float>(p[c * step]); };
+  return fused<kHardware>(at(2), 0.114f, fused<kHardware>(at(1), 0.587f, at(0) * 0.2989f));
 }
 
 uint8_t byte(float v) { return static_cast<uint8_t>(std::clamp(v, 0.0f, 255.0f)); }
 
 template <class F>
-void each(const View& src, const View& dst, F&& f) {
+[[gnu::always_inline]] inline void each(const View& src, const View& dst, F&& f) {
   for (int64_t y = 0; y < src.shape[0]; ++y)
     for (int64_t x = 0; x < src.shape[1]; ++x)
       f(src.data + y * src.stride[0] + x * src.stride[1], dst.data + y * dst.stride[0] + x * dst.stride[1]);
@@ -43,9 +42,11 @@ void turned(const uint8_t* p, int64_t step, float shift, uint8_t* to) {
   const float hg = ((rc + 2.0f) - bc) * (by_green ? 1.0f : 0.0f);
   const float hb = ((gc + 4.0f) - rc) * (!by_red && !by_green ? 1.0f : 0.0f);
   float h = (hr + hg) + hb;
-  h = std::fmod(h * static_cast<float>(1.0 / 6.0) + 1.0f, 1.0f);
+  // Remainders of 1: what is subtracted is whole, and nothing is rounded.
+  h = h * static_cast<float>(1.0 / 6.0) + 1.0f;
+  h -= std::floor(h);
   h += shift;
-  h = std::fmod(h, 1.0f);
+  h -= std::trunc(h);
   if (h < 0) h += 1.0f;
   const float h6 = h * 6.0f, whole = std::floor(h6), f = h6 - whole;
   const auto unit_range = [](float v) { return std::clamp(v, 0.0f, 1.0f); };
@@ -57,18 +58,57 @@ void turned(const uint8_t* p, int64_t step, float shift, uint8_t* to) {
   for (int c = 0; c < 3; ++c) to[c] = static_cast<uint8_t>(rgb[c] * static_cast<float>(255.0 + 1.0 - 1e-3));
 }
 
+template <bool kHardware>
+[[gnu::always_inline]] inline void gray_pixels(const View& src, const View& dst) {
+  each(src, dst, [&](const uint8_t* p, uint8_t* to) __attribute__((always_inline)) {
+    *to = static_cast<uint8_t>(luma<kHardware>(p, src.stride[2]));
+  });
+}
+
+template <bool kHardware>
+[[gnu::always_inline]] inline void saturate_pixels(const View& src, float ratio, float other, const View& dst) {
+  each(src, dst, [&](const uint8_t* p, uint8_t* to) __attribute__((always_inline)) {
+    // Below 255: the conversion rounds down.
+    const float grey = static_cast<float>(static_cast<int>(luma<kHardware>(p, src.stride[2])));
+    for (int c = 0; c < 3; ++c)
+      to[c] = byte(fused<kHardware>(grey, other, static_cast<float>(p[c * src.stride[2]]) * ratio));
+  });
+}
+
+template <bool kHardware>
+[[gnu::always_inline]] inline int64_t sum_grey(const View& src) {
+  int64_t sum = 0;
+  each(src, src, [&](const uint8_t* p, uint8_t*) __attribute__((always_inline)) {
+    sum += src.shape[2] == 3 ? static_cast<int>(luma<kHardware>(p, src.stride[2])) : int{*p};
+  });
+  return sum;
+}
+
+#if defined(__x86_64__)
+#define STOKER_FMA __attribute__((target("avx2,fma")))
+STOKER_FMA void gray_fma(const View& src, const View& dst) { gray_pixels<true>(src, dst); }
+STOKER_FMA void saturate_fma(const View& src, float ratio, float other, const View& dst) {
+  saturate_pixels<true>(src, ratio, other, dst);
+}
+STOKER_FMA int64_t sum_grey_fma(const View& src) { return sum_grey<true>(src); }
+bool has_fma() { return (isa() == Isa::AVX2 || isa() == Isa::AVX512) && __builtin_cpu_supports("fma"); }
+#endif
+
 }  // namespace
 
 void gray(const View& src, const View& dst) {
-  each(src, dst, [&](const uint8_t* p, uint8_t* to) { *to = static_cast<uint8_t>(luma_of(p, src.stride[2])); });
+#if defined(__x86_64__)
+  if (has_fma()) return gray_fma(src, dst);
+#endif
+  gray_pixels<false>(src, dst);
 }
 
 void saturate(const View& src, double factor, const View& dst) {
   const float ratio = static_cast<float>(factor), other = static_cast<float>(1.0 - factor);
-  each(src, dst, [&](const uint8_t* p, uint8_t* to) {
-    const float grey = std::floor(luma_of(p, src.stride[2]));
-    for (int c = 0; c < 3; ++c) to[c] = byte(fused(grey, other, static_cast<float>(p[c * src.stride[2]]) * ratio));
-  });
+#if defined(__x86_64__)
+  if (has_fma()) return saturate_fma(src, ratio, other, dst);
+#endif
+  saturate_pixels<false>(src, ratio, other, dst);
 }
 
 void hue(const View& src, double shift, const View& dst) {
@@ -99,19 +139,20 @@ bool sharpen(const View& src, double factor, const View& dst, Scratch& smooth, S
         float blurred;
         __builtin_memcpy(&blurred, inner.data + (y - 1) * inner.stride[0] + (x - 1) * inner.stride[1] + c * 4, 4);
         const float v = here, round = static_cast<float>(xm::round_even(static_cast<double>(blurred)));
-        to = byte(fused(round - v, other, v));
+        to = byte(fused_plain(round - v, other, v));
       }
   return true;
 }
 
 void contrast_table(const View& src, double factor, uint8_t table[256]) {
-  int64_t sum = 0;
-  each(src, src, [&](const uint8_t* p, uint8_t*) {
-    sum += src.shape[2] == 3 ? static_cast<int64_t>(luma_of(p, src.stride[2])) : int64_t{*p};
-  });
+#if defined(__x86_64__)
+  const int64_t sum = has_fma() ? sum_grey_fma(src) : sum_grey<false>(src);
+#else
+  const int64_t sum = sum_grey<false>(src);
+#endif
   const float mean = static_cast<float>(sum) / static_cast<float>(src.shape[0] * src.shape[1]);
   const float ratio = static_cast<float>(factor), other = static_cast<float>(1.0 - factor);
-  for (int i = 0; i < 256; ++i) table[i] = byte(fused(mean, other, static_cast<float>(i) * ratio));
+  for (int i = 0; i < 256; ++i) table[i] = byte(fused_plain(mean, other, static_cast<float>(i) * ratio));
 }
 
 void autocontrast_table(const int64_t counts[256], uint8_t table[256]) {
