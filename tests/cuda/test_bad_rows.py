@@ -150,6 +150,19 @@ def test_memory_of_the_consumer(gpu: str, policy: str, files: list[str]) -> None
                 np.testing.assert_array_equal(got, np.asarray(rows))
 
 
+def test_the_first_rows_of_a_batch(gpu: str, files: list[str]) -> None:
+    """What an iterator gives of an epoch's last batch."""
+    for make in (dense, ragged):
+        with make(files, "gpu", device_id=0, on_error="skip") as pipe:
+            batch = pipe.run()[0]
+            assert len(batch) < 5 or not batch.skipped
+            head = batch.head(2)
+            assert (len(head), head.device, head.skipped) == (2, "gpu", batch.skipped)
+            for got, want in zip(head.as_cpu(), list(batch.as_cpu())[:2], strict=True):
+                np.testing.assert_array_equal(got, want)
+            assert head.as_cpu().skipped == batch.skipped
+
+
 def test_the_default_still_raises(gpu: str, files: list[str]) -> None:
     with ragged(files, "gpu", device_id=0) as pipe:
         with pytest.raises(DataError, match=r"03\.jpg"):

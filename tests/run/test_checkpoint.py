@@ -89,7 +89,7 @@ def ranks(world: int, folder: Path, files: list[str], steps: int, **more: Any) -
         subprocess.Popen([*command, json.dumps({**told, "rank": r})], stdout=subprocess.PIPE, env=environment())
         for r in range(world)
     ]
-    outputs = [process.communicate(timeout=120)[0] for process in running]
+    outputs = [process.communicate(timeout=300)[0] for process in running]
     assert [process.returncode for process in running] == [0] * world
     return [json.loads(out) for out in outputs]
 

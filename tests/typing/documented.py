@@ -61,6 +61,16 @@ def sampled(data_dir: str, weights: list[float], of: type[samplers.Sampler] = sa
     return fn.decoders.image(jpegs, on_error="raise")
 
 
+@pipeline_def(batch_size=8, num_threads=2, seed=7)
+def mixed(folder: str) -> tuple[DataNode, DataNode]:
+    field = fn.readers.file(file_root=folder, dir_filters="field", random_shuffle=True)
+    rest = fn.readers.file(file_root=folder, file_filters=["*.jpg"])
+    jpegs, labels, part = fn.readers.mix([field, rest], weights=[0.75, 0.25], length="longest", num_shards=2)
+    both = fn.readers.concat([field, rest], random_shuffle=True, label_offsets="disjoint")
+    assert_type(both, tuple[DataNode, DataNode, DataNode])
+    return jpegs, labels + part
+
+
 def bad_samples(pipe: Pipeline) -> list[str]:
     assert_type(pipe.errors, list[BadSample])
     print(pipe.get_state(elastic=True), pipe.run()[0].skipped)

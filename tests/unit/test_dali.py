@@ -39,6 +39,20 @@ def test_modules_are_real(name: str) -> None:
     assert module.__doc__
 
 
+@pytest.mark.parametrize("name", ["readers", "decoders", "random", "experimental.readers", "io.file", "transforms"])
+def test_groups_of_operators_are_modules(name: str) -> None:
+    functions = importlib.import_module(f"stoker.dali.fn.{name}")
+    classes = importlib.import_module(f"stoker.dali.ops.{name}")
+    found: Any = fn
+    for part in name.split("."):
+        found = getattr(found, part)
+    assert functions is found and functions.__doc__ and classes.__doc__
+    code = "from stoker.dali.fn.readers import file; import stoker.dali.ops.io.file as f; f.__name__"
+    subprocess.run([sys.executable, "-c", code], check=True)
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module("stoker.dali.fn.nothing")
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_modules_that_are_not_here_say_so(name: str) -> None:
     with pytest.raises(

@@ -131,7 +131,7 @@ class Batch:
         if self.device == "cpu":
             return self
         data: Any = [self._to_host(r) for r in self._rows] if self._rows is not None else self._to_host(self._dense)
-        return Batch(data, self.dtype, self.layout, self.keys, self.epochs)
+        return Batch(data, self.dtype, self.layout, self.keys, self.epochs, skipped=self.skipped)
 
     def _to_host(self, data: Any) -> npt.NDArray[Any]:
         return np.frombuffer(data.to_host(), self.dtype.numpy).reshape(data.shape).copy()

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from types import ModuleType
 from typing import Any
 
 from ...contract.errors import ArgumentError, UnsupportedError, did_you_mean, message
@@ -62,12 +63,12 @@ def _refusing(name: str) -> Callable[..., Any]:
     return refuse
 
 
-class FunctionGroup:
-    """``fn.readers`` and the like."""
+class FunctionGroup(ModuleType):
+    """``fn.readers`` and the like: a module that finds its members by name."""
 
     def __init__(self, prefix: str) -> None:
+        super().__init__(f"stoker.dali.fn.{prefix}", f"Operators of the group `{prefix}`.")
         self._prefix = prefix
-        self.__name__ = f"stoker.dali.fn.{prefix}"
 
     def __getattr__(self, name: str) -> Any:
         return look_up(f"{self._prefix}.{name}")
@@ -81,8 +82,21 @@ def look_up(name: str) -> Any:
     if name.rsplit(".", 1)[-1].startswith("_"):
         raise AttributeError(name)
     if name not in _KNOWN and is_group(name):
-        return FunctionGroup(name)
+        return _group(FunctionGroup, name)
     return function(name)
+
+
+_groups: dict[tuple[type, str], Any] = {}
+
+
+def _group(kind: type[ModuleType], prefix: str) -> Any:
+    return _groups.setdefault((kind, prefix), kind(prefix))
+
+
+def modules(kind: type[ModuleType]) -> dict[str, Any]:
+    """The groups of DALI's operators as modules, by their names, for ``import stoker.dali.fn.readers``."""
+    prefixes = {name.rpartition(".")[0] for name in _KNOWN} | {"experimental.inputs", "io"}
+    return {f"{one.__name__}": one for one in (_group(kind, prefix) for prefix in sorted(prefixes) if prefix)}
 
 
 # ---- classes ----
@@ -137,7 +151,7 @@ def operator_class(prefix: str, name: str) -> Any:
     if group in _classes:
         return _classes[group]
     if is_group(group):
-        return ClassGroup(group)
+        return _group(ClassGroup, group)
     known = _by_class(prefix, {*_KNOWN, *names()})
     if name not in known:
         hint = did_you_mean(name, known)
@@ -150,12 +164,12 @@ def operator_class(prefix: str, name: str) -> Any:
     return _classes[group]
 
 
-class ClassGroup:
-    """``ops.readers`` and the like."""
+class ClassGroup(ModuleType):
+    """``ops.readers`` and the like: a module that finds its members by name."""
 
     def __init__(self, prefix: str) -> None:
+        super().__init__(f"stoker.dali.ops.{prefix}", f"Operators of the group `{prefix}` as classes.")
         self._prefix = prefix
-        self.__name__ = f"stoker.dali.ops.{prefix}"
 
     def __getattr__(self, name: str) -> Any:
         return operator_class(self._prefix + ".", name)
