@@ -50,7 +50,7 @@ def test_the_gpu_may_do_it_all(gpu, jpegs):
         for _ in range(4):
             pipe.run()
         decoded = pipe.report().decoding
-    assert set(decoded.reasons) <= {"a progressive file"}, "the others cannot be decoded there"
+    assert not decoded.reasons
     assert decoded.rows_on_gpu >= 4 * ROWS
 
 
@@ -59,7 +59,7 @@ def test_shares_follow_what_is_measured(gpu, jpegs):
     with decoding(files_of(jpegs), "mixed", device_id=0, prefetch_queue_depth=2) as pipe:
         report = pipe.build().report()
         assert report.decoding is None
-        for _ in range(6 * WINDOW_BATCHES):
+        for _ in range(8 * WINDOW_BATCHES):
             pipe.run()
         report = pipe.report()
         share = pipe.execution.settings.gpu.decoders[0].cpu_share
