@@ -101,7 +101,7 @@ def run(recipe: Recipe, root: str, workers: int) -> Run:
 
 
 class Outcome(NamedTuple):
-    """Of a recipe that was taken over: its run, the share of images that stayed lazy to the end, all that was counted."""
+    """Of a recipe that was taken over: its run, the share of images that stayed lazy to the end, and all counts."""
 
     run: Run
     lazy: float

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import random
-from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -60,8 +59,8 @@ def detection(root: str, workers: int, backend: str = "pil", policy: str = "ssd"
     if backend == "tensor":
         steps.append(v2.ToImage())
     if policy == "ssd":
-        fill: Any = defaultdict(lambda: MEAN, {tv_tensors.Mask: 0})
-        steps += [v2.RandomPhotometricDistort(), v2.RandomZoomOut(fill=dict(fill) or list(MEAN)), v2.RandomIoUCrop()]
+        fill: Any = {Image.Image: MEAN, tv_tensors.Image: list(MEAN), "others": 0}
+        steps += [v2.RandomPhotometricDistort(), v2.RandomZoomOut(fill=fill), v2.RandomIoUCrop()]
     else:
         steps += [v2.ScaleJitter(target_size=(256, 256), antialias=True), v2.RandomCrop((200, 200), pad_if_needed=True)]
     steps.append(v2.RandomHorizontalFlip(p=0.5))
@@ -72,7 +71,7 @@ def detection(root: str, workers: int, backend: str = "pil", policy: str = "ssd"
     return DataLoader(dataset, batch_size=8, shuffle=True, num_workers=workers, collate_fn=tuples)
 
 
-MEAN = (123.0, 117.0, 104.0)
+MEAN = (123, 117, 104)
 
 
 class FirstGeneration:

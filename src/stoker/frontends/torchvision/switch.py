@@ -7,6 +7,7 @@ import contextlib
 import functools
 from collections.abc import Callable, Iterator
 from multiprocessing.reduction import ForkingPickler
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -15,7 +16,7 @@ from torch.utils.data import _utils
 from torch.utils.data.dataloader import DataLoader
 
 from ...contract.errors import UnsupportedError
-from . import backend, counts, decoders, files, functional, grids, image, kernels, loader, retry
+from . import backend, counts, decoders, files, functional, grids, image, kernels, kinds, loader, retry
 from .images import lazy_image_class
 from .tensor import IMAGES, LazyTensor
 
@@ -122,6 +123,18 @@ def _take_over_v2() -> None:
         if torch.Tensor in known and tv_tensors.Image in known:
             _register(known, LazyTensor, kernels.kernel(known[torch.Tensor], known[tv_tensors.Image], record))
     ForkingPickler.register(lazy, loader.reduce_lazy)
+    _take_over_kinds()
+
+
+def _take_over_kinds() -> None:
+    """Where transforms v2 look something up by an input's exact class."""
+    import torchvision.transforms.v2 as v2
+
+    for module in list(vars(v2).values()):
+        if isinstance(module, ModuleType):
+            _replace(module, "_get_fill", kinds.get_fill)
+    for name in ("transform", "_transform"):  # as it is called now, and was
+        _replace(v2.ToDtype, name, kinds.to_dtype)
 
 
 def _take_over_decoders() -> None:

@@ -450,9 +450,9 @@ class Making:
     def run(self) -> None:
         """Make them on this thread."""
         _native.recipe.make(self.order)
-        self.finish()
+        self.finish(counts.REAL)
 
-    def finish(self) -> None:
+    def finish(self, as_what: int = counts.MADE) -> None:
         """After the order is done: Pillow makes what is left, and the tensors are real.
 
         Raises:
@@ -478,7 +478,7 @@ class Making:
             for at, row in enumerate(tensor._rows):
                 for index, value in row.patches:
                     images[at][index] = value
-            counts.add(counts.MADE, sum(row.node.op != recipe.RAW for row in tensor._rows))
+            counts.add(as_what, sum(row.node.op != recipe.RAW for row in tensor._rows))
 
     def _replay(self, row: Row) -> None:
         root = row.node.root
