@@ -86,6 +86,12 @@ CASES: dict[str, Make] = {
     "RandomApply": lambda t: t.RandomApply([t.RandomRotation(20)], p=0.5),
     "RandomChoice": lambda t: t.RandomChoice([t.Resize(30), t.CenterCrop(30)]),
     "RandomOrder": lambda t: t.RandomOrder([t.Resize(30), t.CenterCrop(30)]),
+    "RandomChannelPermutation": lambda t: t.RandomChannelPermutation(),
+    "RandomPhotometricDistort": lambda t: t.RandomPhotometricDistort(),
+    "RandomZoomOut": lambda t: t.RandomZoomOut(fill=(1, 2, 3)),
+    "ScaleJitter": lambda t: t.ScaleJitter((60, 60)),
+    "RandomShortestSize": lambda t: t.RandomShortestSize((40, 50, 60)),
+    "RandomResize": lambda t: t.RandomResize(30, 60),
     "Lambda": lambda t: t.Lambda(lambda x: x),
 }
 TO_TENSOR: dict[str, Make] = {

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,9 @@ from torchvision.transforms.v2 import functional as F
 
 import stoker.torchvision
 from stoker.frontends.torchvision import kernels
-from stoker.frontends.torchvision.image import LazyImage
+from stoker.frontends.torchvision.image import LazyImage, pixels_of
+from stoker.frontends.torchvision.mixing import LazySum
+from stoker.frontends.torchvision.replay import replay
 from stoker.frontends.torchvision.tensor import LazyTensor
 from tests.takeover.conftest import exactly
 
@@ -57,6 +61,8 @@ TENSORS: dict[str, Callable[[Any], Any]] = {
     "elastic": lambda x: F.elastic(x, waves(), Mode.BILINEAR, 3.0),
     "elastic, nearest": lambda x: F.elastic(x, waves(), Mode.NEAREST),
     "small rotation": lambda x: F.rotate(F.resize(x, [12, 11]), 33.0, Mode.BILINEAR),
+    "frame of colours": lambda x: F.pad(x, [3, 4], fill=[1, 2.5, 3]),
+    "channels": lambda x: F.permute_channels(x, [2, 0, 1]),
     "after a table": lambda x: F.equalize(F.posterize(F.invert(x), 5)),
 }
 CORNERS = [[[0, 0], [119, 0], [119, 89], [0, 89]], [[9, 4], [100, 7], [111, 80], [3, 77]]]
@@ -71,7 +77,6 @@ NOT_RECORDED: dict[str, Callable[[Any], Any]] = {
     "resize without antialias": lambda x: F.resize(x, [30, 50], antialias=False),
     "contrast of floats": lambda x: F.adjust_contrast(F.to_dtype(x, torch.float32, scale=True), 0.5),
     "blur of gray": lambda x: F.gaussian_blur(F.rgb_to_grayscale(x, 1), 5),
-    "frame of colours": lambda x: F.pad(x, [3, 4], fill=[1, 2, 3]),
     "crop outside": lambda x: F.crop(x, 500, 500, 10, 10),
     "contrast of a large image": lambda x: F.adjust_contrast(F.resize(x, [300, 300]), 0.5),
     "rotation of a few pixels": lambda x: F.rotate(F.resize(x, [9, 8]), 33.0, Mode.BILINEAR),
@@ -90,6 +95,8 @@ IMAGES: dict[str, Callable[[Any], Any]] = {
     "perspective": lambda x: v1.functional.perspective(
         x, [[0, 0], [119, 0], [119, 89], [0, 89]], [[9, 4], [100, 7], [111, 80], [3, 77]], Mode.BICUBIC, [9, 8, 7]
     ),
+    "back from a tensor": lambda x: v1.functional.to_pil_image(v1.functional.pil_to_tensor(x)),
+    "back from a gray tensor": lambda x: v2.ToPILImage()(F.rgb_to_grayscale(F.pil_to_tensor(x), 1)),
     "v1 elastic": lambda x: v1.functional.elastic_transform(x, waves()),
     "v1 elastic, nearest": lambda x: v1.functional.elastic_transform(x, waves(), Mode.NEAREST, [0.0]),
     "v2 elastic": lambda x: F.elastic(x, waves(), Mode.BILINEAR, [3.0, 4.0, 5.0]),
@@ -129,6 +136,40 @@ def test_what_is_recorded_of_images_equals_torchvision(photo: Path, name: str) -
         assert isinstance(x, LazyImage) and x._node is not None
         assert (x.size, x.mode, x.info) == (expected.size, expected.mode, expected.info)
         exactly(x, expected)
+
+
+def mixed(x: Any, crop: bool = False) -> Any:
+    """What AugMix does, with weights that are no tensors' of a batch."""
+    batch = x.reshape(1, *x.shape)
+    parts = [F.equalize(batch), F.rotate(batch, 20.0), F.invert(batch)]
+    if crop:
+        batch, parts = batch[..., 3:30, 4:50], [part[..., 3:30, 4:50] for part in parts]
+    total = torch.full((1, 1, 1, 1), 0.4) * batch
+    for weight, part in zip((0.1, 0.2, 0.3), parts, strict=True):
+        total.add_(torch.tensor([weight]).view(1, 1, 1, 1) * part)
+    return total
+
+
+@pytest.mark.parametrize("crop", [False, True])
+def test_weighted_sums(photo: Path, crop: bool) -> None:
+    expected = mixed(tensor_of(photo, "tensor"), crop)
+    with stoker.torchvision.enabled():
+        total = mixed(tensor_of(photo, "tensor"), crop)
+        assert isinstance(total, LazySum) and (total.shape, total.dtype) == (expected.shape, expected.dtype)
+        made = total.reshape(*expected.shape[1:]).to(torch.uint8)
+        assert isinstance(made, LazyTensor) and made._real is None
+        exactly(made, expected.reshape(expected.shape[1:]).to(torch.uint8))
+        assert torch.equal(mixed(tensor_of(photo, "tensor"), crop).mul_(2), expected * 2)
+        assert torch.equal(total, expected), "also after it has become bytes"
+        total.add_(1)
+        assert torch.equal(pickle.loads(pickle.dumps(total)), expected + 1)
+        assert torch.equal(copy.deepcopy(mixed(tensor_of(photo, "tensor"), crop))[0], expected[0])
+
+
+def test_mixtures_on_pillow_equal_native_ones(photo: Path) -> None:
+    with stoker.torchvision.enabled():
+        node = mixed(tensor_of(photo, "tensor")).to(torch.uint8)._rows[0].node
+        exactly(pixels_of(node).transpose(1, 2, 0), replay(node))
 
 
 @pytest.mark.parametrize(

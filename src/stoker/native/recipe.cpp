@@ -68,6 +68,7 @@ class Maker {
       if (count < 0 || at + 2 + count > end) throw Bad{"a step that ends early"};
       const int64_t from = whole(order.numbers[at + 1]);
       if (from >= 0 && from < static_cast<int64_t>(steps_.size())) ++uses_[from];
+      if (static_cast<Op>(op) == Op::Mix) use_mixed(order.numbers.data() + at + 2, count);
       steps_.push_back({static_cast<Op>(op), from, order.numbers.data() + at + 2});
       uses_.push_back(0);
       at += 2 + count;
@@ -124,6 +125,8 @@ class Maker {
       case Op::TorchEqualize: return by_histogram(source, histogram::equalized_whole);
       case Op::TorchWarp: return torch_warp(source, p);
       case Op::TorchGrid: return torch_grid(source, p);
+      case Op::Channels: return channels(source, p);
+      case Op::Mix: return mix(source, p);
       case Op::Store: store_image(place(source, p), source); return images_.push_back(source);
       default: throw Bad{"an unknown step"};
     }
@@ -476,6 +479,51 @@ class Maker {
       throw Bad{"a region that is not finite"};
     images_.resize(last + 1);  // nobody asks for them
     return last - at + 1;
+  }
+
+  void channels(const View& v, const double* p) {
+    const View out = alike(colored(v));
+    int64_t at[3];
+    for (int c = 0; c < 3; ++c) at[c] = whole(p[c]);
+    for (const int64_t c : at)
+      if (c < 0 || c > 2) throw Bad{"a channel that is not there"};
+    each(v, out, [&](const uint8_t* from, uint8_t* to) {
+      for (int64_t c = 0; c < 3; ++c) to[c] = from[at[c] * v.stride[2]];
+    });
+  }
+
+  // The images that a mixture takes are wanted by more than the steps that name them.
+  void use_mixed(const double* p, int64_t count) {
+    for (int64_t i = 2; i + 1 < count; i += 2) {
+      const int64_t image = whole(p[i]);
+      if (image >= 0 && image < static_cast<int64_t>(uses_.size())) uses_[static_cast<size_t>(image)] += 2;
+    }
+  }
+
+  void mix(const View& v, const double* p) {
+    const int64_t count = whole(p[0]);
+    if (count < 1 || count % 2 == 0) throw Bad{"a mixture that ends early"};
+    const View out = alike(v);
+    const size_t n = static_cast<size_t>(out.elements());
+    auto* sums = reinterpret_cast<float*>(bench_.work[1].get(n * sizeof(float)));
+    for (int64_t i = -1; i + 1 < count; i += 2) {
+      const View image_i = i < 0 ? v : image(whole(p[1 + i]));
+      const Table& t = table(p[i < 0 ? 1 : 2 + i]);
+      if (t.item_bytes != 4 || (t.channels != 1 && t.channels != v.shape[2])) throw Bad{"a table of another kind"};
+      for (int d = 0; d < 3; ++d)
+        if (image_i.shape[d] != v.shape[d]) throw Bad{"a mixture of images of different sizes"};
+      add_mapped(image_i, reinterpret_cast<const float*>(t.data), t.channels > 1 ? 256 : 0, i < 0, sums);
+    }
+    for (size_t i = 0; i < n; ++i) out.data[i] = static_cast<uint8_t>(std::clamp(sums[i], 0.0f, 255.0f));
+  }
+
+  static void add_mapped(const View& v, const float* values, int64_t per_channel, bool first, float* sums) {
+    for (int64_t y = 0; y < v.shape[0]; ++y)
+      for (int64_t x = 0; x < v.shape[1]; ++x)
+        for (int64_t c = 0; c < v.shape[2]; ++c, ++sums) {
+          const float term = values[c * per_channel + v.data[y * v.stride[0] + x * v.stride[1] + c * v.stride[2]]];
+          *sums = first ? term : *sums + term;
+        }
   }
 
   void torch_warp(const View& v, const double* p) {

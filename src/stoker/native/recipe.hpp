@@ -54,6 +54,8 @@ namespace stoker::recipe {
   X(TorchEqualize, 0)                                                                                       \
   X(TorchWarp, 16) /* height width, grid of eight, projective, linear, fills, fill of three (torch_warp.hpp) */ \
   X(TorchGrid, 8)  /* height width, linear, fills, fill of three, a table: the grid's bytes */               \
+  X(Channels, 3)   /* which channel comes first, second, third */                                           \
+  X(Mix, -1)       /* how many follow: a table, then image and table of others; sums of floats, truncated */ \
   X(Store, 3)      /* output, first byte, table or -1: [C,H,W] of the output's type */
 
 enum class Op : int32_t {

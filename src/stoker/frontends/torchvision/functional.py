@@ -12,7 +12,7 @@ import torch
 from PIL import Image, ImageEnhance
 
 from . import grids, kernels, recipe, views
-from .image import _Recording, color_of, map_node, pad_node
+from .image import LazyImage, _Recording, color_of, map_node, pad_node
 from .images import lazy_image_class
 from .tensor import LazyRow, LazyTensor, first_table, image_tensor, is_lazy, map_rows, mapped
 
@@ -96,6 +96,25 @@ def to_dtype(original: Callable[..., Any], self: Any, inpt: Any, params: Any) ->
     knowing = copy.copy(self)
     knowing.dtype = {**self.dtype, type(inpt): self.dtype[kind]}
     return original(knowing, inpt, params)
+
+
+def to_pil_image(original: Callable[..., Any], pic: Any, mode: Any = None) -> Any:
+    """torchvision's ``to_pil_image`` of a tensor of bytes that records."""
+    lazy = is_lazy(pic) and pic.ndim == 3 and pic.dtype == torch.uint8
+    node = views.bytes_of(pic._rows[0]) if lazy else None
+    if node is None or mode not in (None, {1: "L", 3: "RGB"}[node.channels]):
+        return original(pic, mode)
+    return LazyImage()._record(node)
+
+
+def permute_channels(original: Callable[..., Any], image: Any, permutation: Any) -> Any:
+    """v2's ``permute_channels`` of a Pillow image of three."""
+    node = _node(image)
+    if node is None or node.channels != 3 or sorted(permutation) != [0, 1, 2]:
+        return original(image, permutation)
+    permuted = image._record(node.then(recipe.CHANNELS, tuple(int(c) for c in permutation)))
+    permuted.info = {}
+    return permuted
 
 
 def call_to_tensor(original: Callable[..., Any], self: Any, pic: Any) -> Any:

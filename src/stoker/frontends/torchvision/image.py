@@ -330,7 +330,7 @@ def pixels_of(node: Node) -> Any:
     """A node's image, ``(channels, height, width)``; None if its file is left to Pillow."""
     width, height = node.size
     memory = np.empty(width * height * node.channels + 8, np.uint8)
-    packed = recipe.pack([recipe.Row(node, None, 0, 0)], [memory], _no_table)
+    packed = recipe.pack([recipe.Row(node, None, 0, 0)], [memory], table_memory)
     _native.recipe.make(packed.order)
     if packed.order.unmade:
         check(packed.order.unmade)
@@ -345,8 +345,9 @@ def check(unmade: list[tuple[int, str]]) -> None:
             raise RuntimeError(f"a recorded image could not be made: {why}; please report this")
 
 
-def _no_table(table: Any) -> Any:
-    raise TypeError(f"expected no table, got {table!r}")
+def table_memory(table: Any) -> Any:
+    """The bytes of a table, and those of a value."""
+    return table.memory()
 
 
 _order_known: list[int] = []

@@ -127,6 +127,8 @@ def pad(
 ) -> LazyTensor | None:
     """Whose edges are mirrored with them; the other modes are functions of torch."""
     sides = [padding] if isinstance(padding, int) else padding
+    if padding_mode == "constant" and isinstance(fill, (list, tuple)) and len(fill) == x._rows[0].node.channels == 3:
+        return _framed(x, sides, fill)
     if padding_mode != "symmetric" or len(sides) not in (1, 2, 4) or not all(type(n) is int and n >= 0 for n in sides):
         return None
     left, top, right, bottom = (list(sides) * 4)[:4] if len(sides) < 4 else sides
@@ -134,6 +136,21 @@ def pad(
     if max(left, right) > width or max(top, bottom) > height or x.ndim not in (3, 4):
         return None
     return views.moved(x, lambda node: views.edges_node(node, (left, top, right, bottom), views.BORDERS["symmetric"]))
+
+
+def _framed(x: LazyTensor, sides: Any, fill: Any) -> LazyTensor | None:
+    if len(sides) not in (1, 2, 4) or not all(type(n) is int and n >= 0 for n in sides):
+        return None
+    left, top, right, bottom = (list(sides) * 4)[:4] if len(sides) < 4 else sides
+    return views.framed(x, (left, top, right, bottom), fill)
+
+
+def permute_channels(original: Original, x: LazyTensor, permutation: Any) -> LazyTensor | None:
+    """Of three channels."""
+    if x.dtype != torch.uint8 or x._rows[0].node.channels != 3 or sorted(permutation) != [0, 1, 2]:
+        return None
+    order = tuple(int(c) for c in permutation)
+    return views.stepped(x, lambda node: node.then(recipe.CHANNELS, order))
 
 
 def blur_step(
@@ -179,6 +196,7 @@ KERNELS: dict[str, Callable[..., LazyTensor | None]] = {
     "rgb_to_grayscale": rgb_to_grayscale,
     "gaussian_blur": gaussian_blur,
     "pad": pad,
+    "permute_channels": permute_channels,
     **dict.fromkeys(["affine", "rotate", "perspective", "elastic"], grids.kernel),
 }
 

@@ -7,7 +7,7 @@ never changed, so that any number of images share what they have in common: ten 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +29,7 @@ TORCH_RESIZE, TORCH_PICK, TORCH_LUMA, TORCH_CONTRAST, TORCH_SATURATE, TORCH_HUE,
     _OPS[f"Torch{n}"] for n in ("Resize", "Pick", "Luma", "Contrast", "Saturate", "Hue", "Sharpen")
 )
 TORCH_AUTOCONTRAST, TORCH_EQUALIZE = _OPS["TorchAutocontrast"], _OPS["TorchEqualize"]
+CHANNELS, MIX = _OPS["Channels"], _OPS["Mix"]
 TORCH_WARP, TORCH_GRID = _OPS["TorchWarp"], _OPS["TorchGrid"]
 
 Bytes = npt.NDArray[np.uint8]
@@ -187,6 +188,17 @@ def pack(rows: Iterable[Row], outputs: Sequence[Bytes], table_bytes: Callable[[A
     return Packed(order, groups, (sources, tables.memory, outputs))
 
 
+def _roots(node: Node) -> Iterator[tuple[Node, Node | None]]:
+    """Where an image begins, with the first step that is done with it; more than one pair for a mixture."""
+    after: Node | None = None
+    while node.parent is not None:
+        if node.op == MIX:
+            for other in node.params[1]:
+                yield from _roots(other)
+        node, after = node.parent, node
+    yield node, after
+
+
 class _Tables:
     """The different tables of an order."""
 
@@ -226,10 +238,7 @@ class _Recipe:
     def _find_windows(self, views: list[Row]) -> None:
         """Of a decoded image of which only crops are wanted, nothing else is decoded."""
         windows = self._windows
-        for row in views:
-            node, after = row.node, None
-            while node.parent is not None:
-                node, after = node.parent, node
+        for node, after in (found for row in views for found in _roots(row.node)):
             wanted = after.params if after is not None and after.op == CROP else node.params[1:5]
             have = windows.get(id(node), wanted)
             windows[id(node)] = (
@@ -261,6 +270,10 @@ class _Recipe:
         params = node.params
         if node.op == MAP:
             params = (self._tables.index(params[0]),)
+        elif node.op == MIX:
+            tables, others = params
+            pairs = [(self._image(n), self._tables.index(t)) for t, n in zip(tables[1:], others, strict=True)]
+            params = (1 + 2 * len(pairs), self._tables.index(tables[0]), *(n for pair in pairs for n in pair))
         elif node.op == TORCH_GRID:
             params = (*params[:-1], self._tables.index(params[-1]))
         elif node.op == CROP and parent.parent is None:

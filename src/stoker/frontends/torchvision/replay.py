@@ -157,6 +157,20 @@ def _at_points(x: torch.Tensor, grid: torch.Tensor, linear: Any, fill: Any) -> t
     return made
 
 
+def _mix(image: Image.Image, p: tuple[Any, ...], node: Node) -> Image.Image:
+    tables, others = p
+    total: Any = None
+    for table, part in zip(tables, [image, *(replay(other) for other in others)], strict=True):
+        planes = np.atleast_3d(np.asarray(part)).transpose(2, 0, 1)
+        values = table.values.view(-1, 256)
+        term = torch.stack(
+            [values[min(c, len(values) - 1)][torch.from_numpy(x.astype(np.int64))] for c, x in enumerate(planes)]
+        )
+        total = term if total is None else total + term
+    made = total.to(torch.uint8).permute(1, 2, 0).numpy()
+    return Image.fromarray(np.ascontiguousarray(made if node.channels > 1 else made[..., 0]))
+
+
 _STEPS: dict[int, Callable[[Image.Image, tuple[Any, ...], Node], Image.Image]] = {
     recipe.CROP: lambda image, p, node: image.crop(p),
     recipe.RESIZE: _resize,
@@ -171,6 +185,8 @@ _STEPS: dict[int, Callable[[Image.Image, tuple[Any, ...], Node], Image.Image]] =
     recipe.AUTOCONTRAST: lambda image, p, node: ImageOps.autocontrast(image),
     recipe.EQUALIZE: lambda image, p, node: ImageOps.equalize(image),
     recipe.SHARPEN: lambda image, p, node: ImageEnhance.Sharpness(image).enhance(p[0]),
+    recipe.MIX: _mix,
+    recipe.CHANNELS: lambda image, p, node: Image.merge("RGB", [image.split()[c] for c in p]),
     recipe.PROJECT: _project,
     recipe.PAD_EDGES: _pad_edges,
     recipe.CORRELATE: _by_torch(_correlate),

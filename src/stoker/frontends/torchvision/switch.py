@@ -18,6 +18,7 @@ from torch.utils.data.dataloader import DataLoader
 from ...contract.errors import UnsupportedError
 from . import backend, counts, decoders, files, functional, grids, image, kernels, kinds, loader, retry
 from .images import lazy_image_class
+from .mixing import LazySum, reduce_sum
 from .tensor import IMAGES, LazyTensor
 
 _undo: list[Callable[[], None]] = []
@@ -61,6 +62,7 @@ def enable_here() -> None:
         (v1.F_pil, "to_grayscale", functional.to_grayscale),
         (v1.F_pil, "adjust_hue", functional.adjust_hue),
         (v1.F_pil, "pad", functional.pad),
+        (v1, "to_pil_image", functional.to_pil_image),
         (v1, "gaussian_blur", functional.gaussian_blur),
         (v1, "elastic_transform", functional.elastic_v1),
         (ImageOps, "expand", functional.expand),
@@ -77,6 +79,7 @@ def enable_here() -> None:
         _put(ImageEnhance, name, functional.enhancer(vars(ImageEnhance)[name]))
     _take_over_collation()
     ForkingPickler.register(LazyTensor, loader.reduce_lazy)
+    ForkingPickler.register(LazySum, reduce_sum)
 
 
 def _take_over_formats() -> None:
@@ -106,6 +109,7 @@ def _take_over_v2() -> None:
     for owner in (v2, _type_conversion):
         _replace(owner, "pil_to_tensor", functional.pil_to_tensor)
         _replace(owner, "to_image", functional.to_image)
+        _replace(owner, "to_pil_image", functional.to_pil_image)
     _replace(tv_tensors, "wrap", functional.wrap)
     for module in (v2_transforms._utils, v2_transforms._geometry, v2_transforms._auto_augment):
         _replace(module, "_get_fill", functional.get_fill)
@@ -172,6 +176,7 @@ _IMAGE_KERNELS: dict[str, Callable[..., Any]] = {
     "pad": functional.pad,
     "gaussian_blur": functional.gaussian_blur_v2,
     "elastic": functional.elastic_v2,
+    "permute_channels": functional.permute_channels,
 }
 
 

@@ -134,12 +134,12 @@ class LazyTensor(torch.Tensor):
             if result is not NotImplemented:
                 return result
         counts.add(counts.TORCH)
-        return _as_real(func, args, kwargs)
+        return as_real(func, args, kwargs)
 
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # type: ignore[override]
         """What comes here went around ``__torch_function__`` (a C++ extension): the tensors are made real."""
-        return _as_real(func, args, kwargs or {})
+        return as_real(func, args, kwargs or {})
 
     def _as_made(self) -> torch.Tensor:
         """The tensor as an operation that is not recorded gets it."""
@@ -163,13 +163,16 @@ class LazyTensor(torch.Tensor):
         return real(self).clone()
 
 
-def _as_real(func: Any, args: Any, kwargs: Any) -> Any:
+def as_real(func: Any, args: Any, kwargs: Any) -> Any:
+    """Run ``func`` on tensors that are made."""
     return func(*map(_made, args), **{k: _made(v) for k, v in kwargs.items()})
 
 
 def _made(x: Any) -> Any:
     if isinstance(x, LazyTensor):
         return x._as_made()
+    if hasattr(x, "as_made"):
+        return x.as_made()
     if type(x) in (list, tuple):
         return type(x)(_made(y) for y in x)
     return x

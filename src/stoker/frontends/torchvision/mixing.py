@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Weighted sums of views of one image, as AugMix makes them: recorded until they are bytes again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from . import counts, recipe
+from .recipe import Node
+from .tensor import (
+    RECORDED,
+    LazyRow,
+    LazyTensor,
+    Table,
+    as_real,
+    first_table,
+    image_tensor,
+    is_lazy,
+    lead_of,
+    map_rows,
+    of_rows,
+    real,
+    settled,
+)
+
+
+class LazySum(torch.Tensor):
+    """A sum of lazy images, float32 ``(..., channels, height, width)``: what each one's values become, added in order.
+
+    A lazy tensor that another one is added to in place becomes one.
+    """
+
+    _terms: list[tuple[Node, Table]]
+    _lead: tuple[int, ...]
+    _sum: torch.Tensor | None
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Record ``func``, or make the sum and run it."""
+        kwargs = kwargs or {}
+        x = args[0] if args else None
+        if isinstance(x, LazySum) and x._sum is None:
+            if func in _QUESTIONS:
+                with torch._C.DisableTorchFunctionSubclass():
+                    return func(*args, **kwargs)
+            if func is torch.Tensor.add_ and len(args) == 2 and not kwargs and x._takes(args[1]):
+                x._terms.append(_term(args[1]))
+                return x
+            if func in (torch.Tensor.reshape, torch.Tensor.view) and not kwargs:
+                lead = x._lead_for(args[1:])
+                if lead is not None:
+                    return _sum_of(x._terms, lead)
+            if func is torch.Tensor.to and (args[1:], kwargs) in _TO_BYTES:
+                return x._bytes()
+        counts.add(counts.TORCH)
+        return as_real(func, args, kwargs)
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # type: ignore[override]
+        """What went around ``__torch_function__``."""
+        return as_real(func, args, kwargs or {})
+
+    def _takes(self, other: Any) -> bool:
+        """Whether ``other`` can be a further term."""
+        return _is_term(other, self._terms[0][0]) and tuple(other.shape[:-3]) == self._lead
+
+    def _lead_for(self, shape: tuple[Any, ...]) -> tuple[int, ...] | None:
+        """The leading axes of another shape of the same images."""
+        wanted = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], (list, tuple)) else tuple(shape)
+        node = self._terms[0][0]
+        fits = wanted[-3:] == (node.channels, node.size[1], node.size[0]) and all(n == 1 for n in wanted[:-3])
+        return wanted[:-3] if fits else None
+
+    def _bytes(self) -> LazyTensor:
+        (node, table), *others = self._terms
+        tables = (table, *(t for _, t in others))
+        mixed = node.then(recipe.MIX, (tables, tuple(n for n, _ in others)))
+        return LazyTensor([LazyRow(mixed, first_table(node.channels))], self._lead)
+
+    def as_made(self) -> torch.Tensor:
+        """The sum itself, made now by torch."""
+        if self._sum is None:
+            total: torch.Tensor | None = None
+            for node, table in self._terms:
+                term = real(image_tensor(node, table))
+                total = term.clone() if total is None else total.add_(term)
+            assert total is not None
+            self._sum = total.view(*self._lead, *total.shape)
+        return self._sum
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return self.as_made().__reduce_ex__(protocol)  # type: ignore[no-untyped-call]
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
+        return repr(self.as_made())
+
+    def __deepcopy__(self, memo: Any) -> torch.Tensor:
+        return self.as_made().clone()
+
+
+def reduce_sum(x: LazySum) -> tuple[Any, ...]:
+    """How a sum travels between processes: made, as a tensor does."""
+    return _itself, (x.as_made(),)
+
+
+def _itself(x: torch.Tensor) -> torch.Tensor:
+    return x
+
+
+_T = torch.Tensor
+_QUESTIONS = {_T.shape.__get__, _T.dtype.__get__, _T.device.__get__, _T.ndim.__get__, _T.size, _T.dim, _T.numel}  # type: ignore[attr-defined]
+_TO_BYTES = [((torch.uint8,), {}), ((), {"dtype": torch.uint8})]
+
+
+def _is_term(x: Any, like: Node) -> bool:
+    """Whether ``x`` is one image of float32, made by a table out of the same file as ``like``."""
+    if not is_lazy(x) or x.dtype != torch.float32 or len(x._rows) != 1:
+        return False
+    node, _, patches = x._rows[0]
+    same = node.source is like.source and node.size == like.size and node.channels == like.channels
+    return same and not patches and node.op != recipe.RAW
+
+
+def _term(x: LazyTensor) -> tuple[Node, Table]:
+    node, table, _ = x._rows[0]
+    return node, table
+
+
+def _sum_of(terms: list[tuple[Node, Table]], lead: tuple[int, ...]) -> LazySum:
+    node = terms[0][0]
+    shape = (*lead, node.channels, node.size[1], node.size[0])
+    made: LazySum = torch.Tensor._make_wrapper_subclass(LazySum, shape, dtype=torch.float32)
+    made._terms, made._lead, made._sum = list(terms), lead, None
+    return made
+
+
+_change = RECORDED[_T.add_]
+_multiply = RECORDED[_T.mul]
+
+
+def _add_in_place(func: Any, args: Any, kwargs: Any) -> Any:
+    """Another lazy image is added: from now on the tensor is a sum."""
+    x = args[0]
+    two = len(args) == 2 and not kwargs and is_lazy(x) and is_lazy(args[1]) and len(x._rows) == 1
+    if not two or not _is_term(x, x._rows[0].node) or not _is_term(args[1], x._rows[0].node):
+        return _change(func, args, kwargs)
+    if x.shape != args[1].shape or settled(x) or args[1] is x:
+        return NotImplemented
+    terms, lead = [_term(x), _term(args[1])], lead_of(x)
+    x.__class__ = LazySum
+    x._terms, x._lead, x._sum = terms, lead, None
+    return x
+
+
+def _multiply_by(func: Any, args: Any, kwargs: Any) -> Any:
+    """A tensor of one number times a lazy one."""
+    if len(args) == 2 and not kwargs and is_lazy(args[1]) and not isinstance(args[0], LazyTensor):
+        factor, x = args
+        plain = type(factor) is torch.Tensor and factor.numel() == 1 and 0 < factor.ndim <= x.ndim
+        if not plain or factor.requires_grad or factor.device.type != "cpu":
+            return NotImplemented
+        number = factor.detach().reshape(1, 1, 1).clone()
+        rows = map_rows(x, ("times", number.dtype, number.item()), lambda values: number * values)
+        return NotImplemented if rows is None else of_rows(x, rows, lead_of(x)).as_subclass(torch.Tensor)
+    return _multiply(func, args, kwargs)
+
+
+RECORDED.update({_T.add_: _add_in_place, **dict.fromkeys([_T.mul, _T.__mul__, torch.mul, _T.__rmul__], _multiply_by)})
