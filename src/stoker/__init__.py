@@ -19,6 +19,7 @@ from .contract.errors import StateError as StateError
 from .contract.errors import StokerError as StokerError
 from .contract.errors import UnsupportedError as UnsupportedError
 from .contract.failure import BadSample as BadSample
+from .contract.launch import Launch as Launch
 from .contract.operator import Operator as Operator
 from .contract.operator import RowContext as RowContext
 from .contract.operator import Spec as Spec

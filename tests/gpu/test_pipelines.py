@@ -93,7 +93,7 @@ def test_rows_that_the_gpu_leaves_to_the_cpu(tmp_path: Path) -> None:
     for name, content in contents.items():
         (tmp_path / name).write_bytes(content)
     files = [str(tmp_path / name) for name in contents]
-    with on_gpu(decoding, files) as gpu, decoding(files, "cpu") as cpu:
+    with on_gpu(decoding, files, gpu_decoder_load=1.0) as gpu, decoding(files, "cpu") as cpu:
         equal(gpu.run()[0], cpu.run()[0])
         (decoder,) = decoders(gpu)
         assert decoder.rows_on_cpu >= 2

@@ -348,3 +348,42 @@ def test_a_loader_after_runs_takes_the_rest(files: list[str]) -> None:
     loader = Loader(pipe)
     assert first + labels(loader)[: 13 - 5] == list(range(13))
     loader.close()
+
+
+# ---- channels last ----
+
+
+@pipeline_def(batch_size=5, num_threads=2, seed=3)
+def normalised(files: list[str], output_layout: str, resized: bool = True) -> Any:
+    data, labels = fn.readers.file(files=files)
+    images = fn.decoders.image(data)
+    images = fn.resize(images, resize_x=12, resize_y=8) if resized else images
+    return fn.crop_mirror_normalize(images, mean=[9.0, 8.0, 7.0], std=[3.0], output_layout=output_layout), labels
+
+
+@pytest.mark.parametrize("resized", [True, False])
+@pytest.mark.parametrize("form", ["channels_last", torch.channels_last])
+def test_channels_last_is_the_same_memory(files: list[str], resized: bool, form: Any) -> None:
+    last = Loader(normalised(files, "HWC", resized), memory_format=form)
+    first = Loader(normalised(files, "CHW", resized))
+    for (x, y), (want, label) in zip(last, first, strict=True):
+        for a, b in zip(x, want, strict=True):
+            assert torch.equal(a, b)
+        if resized:
+            assert x.shape == (len(x), 3, 8, 12)
+            assert x.is_contiguous(memory_format=torch.channels_last)
+            assert x.data_ptr() == x.to(memory_format=torch.channels_last).data_ptr(), "nothing is left to convert"
+        else:
+            assert all(a.stride(0) == 1 for a in x)
+        assert torch.equal(y, label)
+    last.close()
+    first.close()
+
+
+def test_channels_last_needs_them_last(files: list[str]) -> None:
+    loader = Loader(normalised(files, "CHW"), memory_format="channels_last")
+    with pytest.raises(ArgumentError, match=r'layout HWC .*, got CHW.*output_layout="HWC"'):
+        next(iter(loader))
+    loader.close()
+    with pytest.raises(ArgumentError, match='expected `memory_format` "channels_last"'):
+        Loader(normalised(files, "HWC"), memory_format="nhwc")

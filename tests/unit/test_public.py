@@ -19,7 +19,8 @@ from stoker.contract import errors
 
 # Names that users may rely on: a name that goes is a breaking change, a name that comes is added here on purpose.
 PUBLIC = {
-    "ArgumentError", "BadSample", "Batch", "DataError", "DataNode", "DeviceError", "GraphError", "Operator", "Pipeline",
+    "ArgumentError", "BadSample", "Batch", "DataError", "DataNode", "DeviceError", "GraphError", "Launch", "Operator",
+    "Pipeline",
     "RowContext", "Spec", "StateError", "StokerError", "UnsupportedError", "arg", "eager", "fn", "pipeline_def",
     "register", "types",
 }  # fmt: skip

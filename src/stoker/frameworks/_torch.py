@@ -42,6 +42,9 @@ class Loader:
         pin_memory: page-locked tensors, for asynchronous copies to a GPU.
         ragged: what an output becomes whose rows differ in shape: "list" (of tensors), or "nested" (a nested tensor of
             torch: jagged if only the first axis differs, else strided).
+        memory_format: "channels_last" gives images, which must have the layout HWC, as tensors ``(N, C, H, W)`` whose
+            channels lie side by side (``torch.channels_last``): the same memory, with other strides. Models in that
+            format take them without a conversion.
 
     Rows of one shape become one tensor ``(N, ...)``. Integer outputs of one element per row (labels) become int64
     ``(N,)``.
@@ -56,7 +59,14 @@ class Loader:
         size: int | None = None,
         pin_memory: bool = False,
         ragged: str = "list",
+        memory_format: Any = None,
     ) -> None:
+        if memory_format not in (None, "channels_last", torch.channels_last):
+            raise ArgumentError(
+                '`Loader`: expected `memory_format` "channels_last" (or torch.channels_last) or None, '
+                f"got {memory_format!r}"
+            )
+        self._channels_last = memory_format is not None
         if ragged not in ("list", "nested"):
             raise ArgumentError(f'`Loader`: expected `ragged` "list" or "nested", got {ragged!r}')
         self._ragged = ragged
@@ -205,8 +215,12 @@ class Loader:
     def _tensor(self, x: Any, planned: PlannedOutput) -> Any:
         if isinstance(x, list):
             rows = [self._own(row) for row in x]
+            if self._channels_last and planned.layout in ("HWC", "CHW"):
+                rows = [_channels_last(row, planned.layout) for row in rows]
             return rows if self._ragged == "list" else _nested(rows)
         tensor = x if isinstance(x, torch.Tensor) else self._own(x)
+        if self._channels_last and planned.layout in ("HWC", "CHW"):
+            return _channels_last(tensor, planned.layout)
         if planned.dtype in _INTEGERS and tensor.shape[1:] in ((), (1,)):
             return tensor.reshape(-1).to(torch.int64)
         return tensor
@@ -216,6 +230,16 @@ class Loader:
             return torch.utils.dlpack.from_dlpack(array)
         tensor = torch.from_numpy(array)
         return tensor.pin_memory() if self._pin else tensor
+
+
+def _channels_last(tensor: Any, layout: str) -> Any:
+    """Images (one, or a batch) with the channels' axis before the others, in the same memory."""
+    if layout != "HWC":
+        raise ArgumentError(
+            f'`Loader`: expected images of the layout HWC for memory_format="channels_last", got {layout}. Ask for it '
+            'in the pipeline, as in `crop_mirror_normalize(output_layout="HWC")`'
+        )
+    return tensor.movedim(-1, -3)
 
 
 def _nested(rows: list[Any]) -> Any:

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Batches on a GPU in CuPy and JAX, and their arrays as a pipeline's data, where these are installed."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from stoker import fn, pipeline_def, types
+from stoker.torch import Loader
+
+ROWS = 6
+
+
+@pipeline_def(batch_size=ROWS, num_threads=2, device_id=0)
+def scaled(no_copy: bool = True) -> Any:
+    x = fn.external_source(name="x", device="gpu", no_copy=no_copy, layout="HWC")
+    return fn.crop_mirror_normalize(x, mean=[1.0, 2.0, 3.0], std=[2.0], dtype=types.FLOAT16, output_layout="HWC")
+
+
+def images(seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, 256, (ROWS, 20, 30, 3), np.uint8)
+
+
+def want(x: np.ndarray) -> np.ndarray:
+    return ((x.astype(np.float32) - np.float32([1, 2, 3])) * np.float32(0.5)).astype(np.float16)
+
+
+def test_cupy_reads_and_gives_batches() -> None:
+    cupy = pytest.importorskip("cupy")
+    stream = cupy.cuda.Stream(non_blocking=True)
+    with scaled() as pipe, stream:
+        for seed in range(20):
+            given = cupy.asarray(images(seed)) + cupy.uint8(0)  # on the stream, just issued
+            batch = pipe.run(x=given)[0]
+            by_interface, by_dlpack = cupy.asarray(batch), cupy.from_dlpack(batch)
+            assert by_interface.data.ptr == by_dlpack.data.ptr, "the same memory"
+            np.testing.assert_array_equal(cupy.asnumpy(by_dlpack), want(images(seed)))
+
+
+@pytest.mark.leaks("JAX keeps its threads and its files")
+def test_jax_reads_and_gives_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    jax = pytest.importorskip("jax")
+    if jax.default_backend() != "gpu":
+        pytest.skip("JAX has no GPU")
+    add = jax.jit(lambda x: x + np.uint8(0))
+    with scaled() as pipe:
+        for seed in range(20):
+            batch = pipe.run(x=add(jax.numpy.asarray(images(seed))))[0]
+            np.testing.assert_array_equal(np.asarray(jax.dlpack.from_dlpack(batch)), want(images(seed)))
+
+
+@pytest.mark.parametrize("no_copy", [True, False])
+def test_a_slow_producer_is_waited_for(no_copy: bool) -> None:
+    weight = torch.randn(4096, 4096, device="cuda")
+    side = torch.cuda.Stream()
+    buffer = torch.zeros((ROWS, 20, 30, 3), dtype=torch.uint8, device="cuda")
+    hosts = [torch.from_numpy(images(seed)).pin_memory() for seed in range(4)]
+    with scaled(no_copy) as pipe, torch.cuda.stream(side):
+        for seed, host in enumerate(hosts):
+            for _ in range(20):
+                weight = weight @ weight * 1e-4  # what is copied next comes late
+            buffer.copy_(host, non_blocking=True)
+            pipe.feed_input("x", buffer)
+            if not no_copy:
+                buffer.zero_()  # its owner may write it again
+            np.testing.assert_array_equal(pipe.run()[0].as_cpu().as_array(), want(images(seed)))
+
+
+def test_channels_last_tensors_on_the_gpu() -> None:
+    given = iter([torch.from_numpy(images(seed)).cuda() for seed in range(3)])
+
+    @pipeline_def(batch_size=ROWS, num_threads=2, device_id=0)
+    def define() -> Any:
+        x = fn.external_source(source=given, device="gpu", layout="HWC")
+        return fn.crop_mirror_normalize(x, mean=[1.0, 2.0, 3.0], std=[2.0], dtype=types.FLOAT16, output_layout="HWC")
+
+    loader = Loader(define(), memory_format="channels_last")
+    for seed, x in enumerate(loader):
+        assert x.is_cuda
+        assert x.is_contiguous(memory_format=torch.channels_last)
+        np.testing.assert_array_equal(x.permute(0, 2, 3, 1).cpu().numpy(), want(images(seed)))
+    assert seed == 2
+    loader.close()
