@@ -34,7 +34,6 @@ ROUNDS = 5
 DEPTH = 5  # batches made ahead
 INDEX_BYTES = 1 << 28  # what the row of later epochs may keep about files
 TURNS = 2
-FED = ((8, 1.0), (8, "auto"))  # threads, and the part of the rows that the GPU decodes
 WARM, WARM_AUTO = 60, 400  # batches before the time is taken; the split needs some to settle
 CHAIN, DECODE = "chain", "decode"
 
@@ -48,6 +47,8 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=1.5, help="length of a round")
     parser.add_argument("--dali", type=Path, help="folder to import nvidia.dali from, if it is not installed")
     parser.add_argument("--models", nargs="*", default=["resnet18", "resnet50"], help="torchvision models to train")
+    parser.add_argument("--fed", nargs="*", default=["8:1.0", "8:auto"],
+                        help="trainings: threads and the part of the rows that the GPU decodes, or auto")  # fmt: skip
     parser.add_argument("--only", nargs="*", choices=("bits", "rates", "times", "first", "augmentation", "training"),
                         help="only these measurements")  # fmt: skip
     parser.add_argument("--contender", help=argparse.SUPPRESS)
@@ -62,7 +63,7 @@ def main() -> int:
         "times": lambda: measure_gpu_time(files),
         "first": lambda: measure_first_batch(files),
         "augmentation": measure_augmentation,
-        "training": lambda: measure_trainings(arguments.models, files),
+        "training": lambda: measure_trainings(arguments.models, files, arguments.fed),
     }
     for name, measure in measurements.items():
         if not arguments.only or name in arguments.only:
@@ -384,20 +385,21 @@ def measure_augmentation(seconds: float = 1.0) -> None:
     pipeline.close()
 
 
-def measure_trainings(names: Iterable[str], files: list[str]) -> None:
+def measure_trainings(names: Iterable[str], files: list[str], fed: Iterable[str]) -> None:
     """Every model."""
+    contenders = [(int(t), load if load == "auto" else float(load)) for t, load in (one.split(":") for one in fed)]
     for name in names:
-        measure_training(name, files)
+        measure_training(name, files, contenders)
 
 
-def measure_training(name: str, files: list[str]) -> None:
+def measure_training(name: str, files: list[str], fed: Iterable[tuple[int, float | str]]) -> None:
     """Images per second of training on synthetic input and on the pipeline's, by turns."""
     import torch
 
     x = torch.randn(BATCH, 3, 224, 224, device="cuda", dtype=torch.float16)
     y = torch.zeros(BATCH, dtype=torch.int64, device="cuda")
     contenders: dict[str, Callable[[], float]] = {"synthetic": lambda: _train(name, itertools.repeat((x, y)), WARM)}
-    for threads, load in FED:
+    for threads, load in fed:
         warm = WARM if load != "auto" else WARM_AUTO
         contenders[f"{threads} threads, GPU decodes {load}"] = functools.partial(
             lambda t, g, w: _train(name, _loaded(files, t, g), w), threads, load, warm

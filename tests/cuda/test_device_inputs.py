@@ -192,3 +192,16 @@ def test_what_an_interface_must_not_say(tmp_path, monkeypatch, told, text):
     monkeypatch.setattr(Gpu, "open", staticmethod(gpu))
     with augmented("gpu") as pipe, pytest.raises(DataError, match=text):
         pipe.run(x=Interface(images(), **told))
+
+
+def test_the_limit_of_memory_holds_for_batches(tmp_path, monkeypatch):
+    class Small(emulated_stages.EmulatedGpu):
+        memory_limit = 3 << 20
+
+        def __init__(self, folder):
+            super().__init__(folder)
+            self.memory_limit = Small.memory_limit
+
+    monkeypatch.setattr(Gpu, "open", staticmethod(lambda number, memory_limit=None: Small(tmp_path)))
+    with augmented("gpu") as pipe, pytest.raises(DataError, match="there is not enough memory"):
+        pipe.run(x=images())

@@ -51,6 +51,7 @@ def augmented(images, on_gpu):
         normal,
         fn.resize(x, resize_x=31, resize_y=9, interp_type=types.INTERP_LANCZOS3),
         fn.transpose(x, perm=[2, 0, 1]),
+        fn.crop_mirror_normalize(x, mean=[99.0], std=[7.0], dtype=types.BFLOAT16, output_layout="HWC"),
     )
 
 

@@ -87,3 +87,18 @@ def test_channels_last_tensors_on_the_gpu() -> None:
         np.testing.assert_array_equal(x.permute(0, 2, 3, 1).cpu().numpy(), want(images(seed)))
     assert seed == 2
     loader.close()
+
+
+def test_bfloat16_is_torchs() -> None:
+    @pipeline_def(batch_size=ROWS, num_threads=2, device_id=0)
+    def define(dtype: Any) -> Any:
+        x = fn.external_source(name="x", device="gpu", layout="HWC")
+        return fn.crop_mirror_normalize(x, mean=[100.0, 110.0, 120.0], std=[50.0, 60.0, 70.0], dtype=dtype)
+
+    x = torch.from_numpy(images()).cuda()
+    with define(types.BFLOAT16) as bf16, define(types.FLOAT) as f32:
+        (got,), (expected,) = bf16.run(x=x), f32.run(x=x)
+        tensor = torch.from_dlpack(got)
+        assert tensor.dtype == torch.bfloat16
+        assert torch.equal(tensor, torch.from_dlpack(expected).to(torch.bfloat16))
+        assert not hasattr(got, "__cuda_array_interface__"), "which has no bfloat16"

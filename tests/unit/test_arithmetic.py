@@ -18,6 +18,7 @@ from stoker.contract.types import DType, promote
 from stoker.ops.generic._arithmetic_reference import arithmetic_reference, common_type
 from stoker.ops.generic.arithmetic import OPERANDS
 
+COMPUTED = [t for t in DType if t != DType.BFLOAT16]  # nothing computes with the other
 Array = npt.NDArray[Any]
 # Beyond these, functions lose places (the cube root all of them).
 MODEST = {"cbrt": 1e300, "sin": 1e5, "cos": 1e5, "tan": 1e5, "pow": 30.0, "fpow": 30.0}
@@ -77,8 +78,8 @@ def test_types_are_promoted_as_in_dali(a: str, b: str, common: str) -> None:
 
 
 def test_promotion_has_two_implementations_that_agree() -> None:
-    for a in DType:
-        for b in DType:
+    for a in COMPUTED:
+        for b in COMPUTED:
             assert common_type([a.numpy, b.numpy]) == promote(a, b).numpy
 
 
@@ -154,7 +155,7 @@ def has_meaning(op: str, kinds: list[DType]) -> bool:
 @given(data=st.data())
 def test_values_are_those_of_numpy(data: st.DataObject) -> None:
     op = data.draw(st.sampled_from(sorted(OPERANDS)))
-    kinds = [data.draw(st.sampled_from(list(DType))) for _ in range(OPERANDS[op])]
+    kinds = [data.draw(st.sampled_from(COMPUTED)) for _ in range(OPERANDS[op])]
     shapes = data.draw(st.permutations([(2, 3), (3,), (2, 1), ()]))[: len(kinds)]
     inputs = [data.draw(values(op, t, s)) for t, s in zip(kinds, shapes, strict=True)]
     if op in ("idiv", "mod"):

@@ -29,7 +29,8 @@ PACKAGES = {
     "math", "native", "ops", "readers", "samplers", "settings", "testing", "torch", "torchvision",
 }  # fmt: skip
 TYPES = {
-    "ANY_DATA", "BGR", "BOOL", "BatchInfo", "Constant", "DALIDataType", "DALIImageType", "DALIInterpType", "DType",
+    "ANY_DATA", "BFLOAT16", "BGR", "BOOL", "BatchInfo", "Constant", "DALIDataType", "DALIImageType",
+    "DALIInterpType", "DType",
     "FLOAT", "FLOAT16", "FLOAT32", "FLOAT64", "GRAY", "INT", "INT16", "INT32", "INT64", "INT8", "INTERP_BOX",
     "INTERP_CUBIC", "INTERP_GAUSSIAN", "INTERP_HAMMING", "INTERP_LANCZOS3", "INTERP_LINEAR", "INTERP_NN",
     "INTERP_TRIANGULAR", "ImageType", "InterpType", "RGB", "SampleInfo", "UINT", "UINT16", "UINT32", "UINT64", "UINT8",

@@ -12,8 +12,10 @@ import pytest
 from stoker import types
 from stoker.contract.types import DType, promote
 
+COMPUTED = [t for t in DType if t != DType.BFLOAT16]  # see test_bfloat16.py
 
-@pytest.mark.parametrize("dtype", DType)
+
+@pytest.mark.parametrize("dtype", COMPUTED)
 def test_a_type_is_found_under_all_its_names(dtype: DType) -> None:
     assert DType.of(dtype) is dtype
     assert DType.of(dtype.numpy) is dtype
@@ -48,7 +50,7 @@ def test_what_has_no_type_is_refused(value: object) -> None:
         DType.of(value)
 
 
-@pytest.mark.parametrize("dtype", DType)
+@pytest.mark.parametrize("dtype", COMPUTED)
 def test_traits_are_numpys(dtype: DType) -> None:
     assert dtype.is_float == (dtype.numpy.kind == "f")
     assert dtype.is_signed == (dtype.numpy.kind in "if")
@@ -58,7 +60,7 @@ def test_traits_are_numpys(dtype: DType) -> None:
         assert dtype.positive_range == 1.0
 
 
-@pytest.mark.parametrize(("a", "b"), list(itertools.product(DType, DType)))
+@pytest.mark.parametrize(("a", "b"), list(itertools.product(COMPUTED, COMPUTED)))
 def test_promotion_is_symmetric_and_holds_both(a: DType, b: DType) -> None:
     both = promote(a, b)
     assert promote(b, a) == both

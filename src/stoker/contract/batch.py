@@ -86,7 +86,7 @@ class Batch:
         return [tuple(r.shape) for r in self]
 
     def as_array(self) -> npt.NDArray[Any]:
-        """All rows as one array ``[rows, ...]`` in host memory, without a copy.
+        """All rows as one array ``[rows, ...]`` in host memory, without a copy. Of bfloat16, the bits as uint16.
 
         Raises:
             ArgumentError: their shapes differ, or they are on a GPU (see :meth:`as_cpu`).
@@ -140,6 +140,10 @@ class Batch:
         return np.array(self.as_array(), dtype=dtype, copy=copy)
 
     def __dlpack__(self, **kwargs: Any) -> Any:
+        if self.dtype == DType.BFLOAT16 and self.device == "cpu":
+            raise BufferError(
+                "a batch of bfloat16 in host memory has NumPy arrays of its bits; see stoker.torch.to_torch"
+            )
         return self._one().__dlpack__(**kwargs)
 
     def __dlpack_device__(self) -> tuple[int, int]:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from .errors import ArgumentError, did_you_mean
+from .errors import ArgumentError, UnsupportedError, did_you_mean
 from .random import Stream
 from .types import DType, ImageType, InterpType
 
@@ -212,6 +212,8 @@ class Operator:
             :class:`~stoker.contract.reader.Part`.
         incidental: arguments that decide where or when rows are made but not what they are; a state may be restored
             with others.
+        gives_bfloat16: bfloat16 may be asked for as the output's type.
+        takes_bfloat16: inputs may be bfloat16, since nothing is computed from them.
         cases: what tests, documentation and benchmarks run: dictionaries of arguments.
     """
 
@@ -230,6 +232,8 @@ class Operator:
     version: ClassVar[int] = 1
     whole_sources: ClassVar[tuple[str, ...]] = ()
     incidental: ClassVar[tuple[str, ...]] = ()
+    gives_bfloat16: ClassVar[bool] = False
+    takes_bfloat16: ClassVar[bool] = False
     hidden: ClassVar[bool] = False
     _all_arguments: ClassVar[dict[str, Argument]]
     cases: ClassVar[tuple[dict[str, Any], ...]] = ()
@@ -291,6 +295,10 @@ class Operator:
                 values[key] = known[key].convert(value)
             except (TypeError, ValueError, OverflowError) as error:
                 raise ArgumentError(f"`{cls.name}`: argument `{key}`: {error}") from None
+            if known[key].kind == "dtype" and values[key] == DType.BFLOAT16 and not cls.gives_bfloat16:
+                raise UnsupportedError(
+                    f"`{cls.name}`: bfloat16 is a type of outputs, which `cast` and `crop_mirror_normalize` give"
+                )
         return values
 
     @classmethod

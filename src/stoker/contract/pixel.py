@@ -136,7 +136,15 @@ def describe(x: Px) -> str:
     return f"{x.op}{suffix}({', '.join(map(describe, x.args))})"
 
 
-_REGISTER = {DType.UINT32: 1, DType.UINT64: 1, DType.INT64: 1, DType.FLOAT16: 2, DType.FLOAT: 2, DType.FLOAT64: 3}
+_REGISTER = {
+    DType.UINT32: 1,
+    DType.UINT64: 1,
+    DType.INT64: 1,
+    DType.FLOAT16: 2,
+    DType.BFLOAT16: 2,
+    DType.FLOAT: 2,
+    DType.FLOAT64: 3,
+}
 _SMALL = {DType.UINT8, DType.INT8, DType.UINT16, DType.INT16, DType.UINT32, DType.BOOL}
 
 Instruction = tuple[int, int, int, int, int, int, int, int, int, int, int]

@@ -24,9 +24,11 @@ class DType(enum.IntEnum):
     FLOAT16 = 9
     FLOAT = 10
     FLOAT64 = 11
+    BFLOAT16 = 12  # the upper half of a float32; a type of outputs alone: nothing computes with it
 
     @property
     def numpy(self) -> np.dtype[Any]:
+        """Of arrays in host memory. NumPy has no bfloat16: such arrays hold the bits as uint16."""
         return _NUMPY[self]
 
     @property
@@ -49,7 +51,7 @@ class DType(enum.IntEnum):
         return float(2 ** (8 * self.size - self.is_signed) - 1)
 
     def __str__(self) -> str:
-        return _NUMPY[self].name
+        return "bfloat16" if self == DType.BFLOAT16 else _NUMPY[self].name
 
     @staticmethod
     def of(value: Any) -> DType:
@@ -65,6 +67,8 @@ class DType(enum.IntEnum):
         name = str(value)
         if name.startswith("torch."):
             value = name[6:]
+        if str(value) == "bfloat16":  # also the extension types that other libraries register with NumPy
+            return DType.BFLOAT16
         try:
             return _OF_NUMPY[np.dtype(value)]
         except (KeyError, TypeError):
@@ -84,8 +88,9 @@ _NUMPY = {
     DType.FLOAT16: np.dtype(np.float16),
     DType.FLOAT: np.dtype(np.float32),
     DType.FLOAT64: np.dtype(np.float64),
+    DType.BFLOAT16: np.dtype(np.uint16),
 }
-_OF_NUMPY = {v: k for k, v in _NUMPY.items()}
+_OF_NUMPY = {v: k for k, v in _NUMPY.items() if k != DType.BFLOAT16}
 
 
 class ImageType(enum.IntEnum):

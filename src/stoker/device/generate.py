@@ -14,7 +14,7 @@ from ..contract.errors import UnsupportedError
 from ..contract.pixel import Instruction
 
 _REGISTERS = ("int32_t", "int64_t", "float", "double")
-_ELEMENTS = ("Bool", "U8", "U16", "U32", "U64", "I8", "I16", "I32", "I64", "F16", "F32", "F64")
+_ELEMENTS = ("Bool", "U8", "U16", "U32", "U64", "I8", "I16", "I32", "I64", "F16", "F32", "F64", "BF16")
 # What samplers interpolate, as C++ types; by the number of the element type.
 _SAMPLED = {1: "uint8_t", 2: "uint16_t", 6: "int16_t", 7: "int32_t", 10: "float"}
 _SAMPLERS = {"resample": "Resampled", "affine": "Warped"}

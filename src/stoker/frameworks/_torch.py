@@ -25,6 +25,7 @@ TORCH_TYPES = {
     DType.BOOL: torch.bool, DType.UINT8: torch.uint8, DType.UINT16: torch.uint16, DType.UINT32: torch.uint32,
     DType.UINT64: torch.uint64, DType.INT8: torch.int8, DType.INT16: torch.int16, DType.INT32: torch.int32,
     DType.INT64: torch.int64, DType.FLOAT16: torch.float16, DType.FLOAT: torch.float32, DType.FLOAT64: torch.float64,
+    DType.BFLOAT16: torch.bfloat16,
 }  # fmt: skip
 _POLICIES = ("partial", "drop", "fill")
 _INTEGERS = frozenset({DType.UINT8, DType.UINT16, DType.UINT32, DType.INT8, DType.INT16, DType.INT32, DType.INT64})
@@ -214,22 +215,20 @@ class Loader:
 
     def _tensor(self, x: Any, planned: PlannedOutput) -> Any:
         if isinstance(x, list):
-            rows = [self._own(row) for row in x]
+            rows = [self._own(row, planned.dtype) for row in x]
             if self._channels_last and planned.layout in ("HWC", "CHW"):
                 rows = [_channels_last(row, planned.layout) for row in rows]
             return rows if self._ragged == "list" else _nested(rows)
-        tensor = x if isinstance(x, torch.Tensor) else self._own(x)
+        tensor = x if isinstance(x, torch.Tensor) else self._own(x, planned.dtype)
         if self._channels_last and planned.layout in ("HWC", "CHW"):
             return _channels_last(tensor, planned.layout)
         if planned.dtype in _INTEGERS and tensor.shape[1:] in ((), (1,)):
             return tensor.reshape(-1).to(torch.int64)
         return tensor
 
-    def _own(self, array: Any) -> Any:
-        if not isinstance(array, np.ndarray):
-            return torch.utils.dlpack.from_dlpack(array)
-        tensor = torch.from_numpy(array)
-        return tensor.pin_memory() if self._pin else tensor
+    def _own(self, array: Any, dtype: DType) -> Any:
+        tensor = _shared(array, dtype)
+        return tensor.pin_memory() if self._pin and isinstance(array, np.ndarray) else tensor
 
 
 def _channels_last(tensor: Any, layout: str) -> Any:
@@ -353,6 +352,13 @@ class _Loop:
 
 def to_torch(batch: Batch) -> Any:
     """A batch as a tensor (rows of one shape) or a list of tensors, sharing its memory."""
-    if batch.is_dense:
-        return torch.utils.dlpack.from_dlpack(batch) if batch.device == "gpu" else torch.from_numpy(batch.as_array())
-    return [torch.utils.dlpack.from_dlpack(row) if batch.device == "gpu" else torch.from_numpy(row) for row in batch]
+    return _shared(batch.whole, batch.dtype) if batch.is_dense else [_shared(row, batch.dtype) for row in batch]
+
+
+def _shared(array: Any, dtype: DType) -> Any:
+    """An output's array as a tensor in the same memory."""
+    if not isinstance(array, np.ndarray):
+        return torch.utils.dlpack.from_dlpack(array)
+    if dtype == DType.BFLOAT16:  # of which NumPy has the bits
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array)

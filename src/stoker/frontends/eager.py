@@ -102,7 +102,7 @@ if hasattr(os, "register_at_fork"):
     # Another thread of the parent may have been inside of a kept plan's engine: the child makes its own.
     os.register_at_fork(after_in_child=_prepare.cache_clear)
 
-_DTYPES: dict[Any, int] = {t.numpy: int(t) for t in DType}
+_DTYPES: dict[Any, int] = {t.numpy: int(t) for t in DType if t != DType.BFLOAT16}
 
 
 _UNNAMED = {3: "HWC", 4: "FHWC"}

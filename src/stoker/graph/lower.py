@@ -12,6 +12,7 @@ from ..contract.lowering import Lowering, Scope
 from ..contract.operator import Operator, Spec
 from ..contract.pixel import scalars
 from ..contract.step import Native, PyCall, Sampler, Stage, Step, StepList, Value, View
+from ..contract.types import DType
 from .node import Edge, Graph, Node
 
 
@@ -45,7 +46,13 @@ def _lower_node(lowering: Lowering, node: Node, made: Mapping[Edge, Value]) -> t
     guards = tuple((made[e].id, wanted) for e, wanted in node.guards)
     scope = Scope(operator, node.args, edges, node.id, node.draw, guards)
     try:
-        return lowering.lower(scope, [made[e] for e in node.inputs])
+        inputs = [made[e] for e in node.inputs]
+        if not operator.takes_bfloat16 and any(x.dtype == DType.BFLOAT16 for x in (*inputs, *edges.values())):
+            raise UnsupportedError(
+                f"`{operator.name}`: expected numbers to compute with, got bfloat16, which is a type of outputs: "
+                "convert to it last"
+            )
+        return lowering.lower(scope, inputs)
     except (ArgumentError, UnsupportedError) as error:
         text = str(error).removeprefix(f"`{operator.name}`: ")
         if node.source is None or f"made at {node.source}" in text:

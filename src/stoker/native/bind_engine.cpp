@@ -43,6 +43,7 @@ nb::dlpack::dtype dlpack_of(DType t) {
     case DType::I32: return make(C::Int, 32);
     case DType::I64: return make(C::Int, 64);
     case DType::F16: return make(C::Float, 16);
+    case DType::BF16: return make(C::Bfloat, 16);
     case DType::F32: return make(C::Float, 32);
     default: return make(C::Float, 64);
   }
@@ -57,7 +58,7 @@ using KernelRef = std::shared_ptr<Kernel>;
 std::atomic<int64_t> gil_acquired{0};
 
 DType dtype_of(nb::dlpack::dtype d) {
-  for (int t = 0; t <= static_cast<int>(DType::F64); ++t) {
+  for (int t = 0; t <= static_cast<int>(DType::BF16); ++t) {
     const auto have = dlpack_of(static_cast<DType>(t));
     if (have.code == d.code && have.bits == d.bits && d.lanes == 1) return static_cast<DType>(t);
   }
@@ -81,6 +82,9 @@ View view_of(const AnyArray& a) {
   return v;
 }
 
+// NumPy has no bfloat16: its arrays have the bits.
+nb::dlpack::dtype in_numpy(DType t) { return dlpack_of(t == DType::BF16 ? DType::U16 : t); }
+
 // An array over memory that somebody else keeps; `owner` lives as long as the array.
 nb::object array_over(const View& v, nb::handle owner, bool writable) {
   size_t shape[kMaxRank];
@@ -90,8 +94,8 @@ nb::object array_over(const View& v, nb::handle owner, bool writable) {
     stride[i] = v.stride[i] / size_of(v.dtype);
   }
   if (writable)
-    return nb::cast(nb::ndarray<nb::numpy>(v.data, v.rank, shape, owner, stride, dlpack_of(v.dtype)));
-  return nb::cast(nb::ndarray<nb::numpy, nb::ro>(v.data, v.rank, shape, owner, stride, dlpack_of(v.dtype)));
+    return nb::cast(nb::ndarray<nb::numpy>(v.data, v.rank, shape, owner, stride, in_numpy(v.dtype)));
+  return nb::cast(nb::ndarray<nb::numpy, nb::ro>(v.data, v.rank, shape, owner, stride, in_numpy(v.dtype)));
 }
 
 ScalarCode scalar_code(const std::vector<std::tuple<int, int, int, int>>& code, std::vector<double> consts) {

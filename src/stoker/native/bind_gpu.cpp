@@ -55,6 +55,7 @@ nb::object capsule(DeviceArray& a, nb::handle self, nb::object stream) {
 }
 
 nb::dict cuda_interface(DeviceArray& a) {
+  if (a.dtype == DType::BF16) throw nb::attribute_error("CUDA's array interface has no bfloat16; DLPack has");
   a.block->stream = kLegacyStream;
   const NumPyType type = numpy_type(a.dtype);
   nb::list shape;
@@ -76,7 +77,7 @@ nb::tuple read_dlpack(const nb::ndarray<>& array) {
     strides.append(array.stride(i) * static_cast<int64_t>(array.itemsize()));
   }
   int found = -1;
-  for (int t = 0; t <= static_cast<int>(DType::F64); ++t) {
+  for (int t = 0; t <= static_cast<int>(DType::BF16); ++t) {
     const auto have = dlpack_of(static_cast<DType>(t));
     if (have.code == array.dtype().code && have.bits == array.dtype().bits && array.dtype().lanes == 1) found = t;
   }

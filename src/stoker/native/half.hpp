@@ -48,20 +48,40 @@ inline float float_from_half(uint16_t half) {
   return result;
 }
 
-// Rounded once, where a detour through float would round twice.
-inline uint16_t half_from_double(double value) {
+// Rounded to odd: a float that is inexact gets its last bit set, so that a second rounding sees it.
+inline float odd_float(double value) {
   float f = static_cast<float>(value);
-  if (value == static_cast<double>(f) || value != value) return half_from_float(f);
-  // Round to odd: a float that is inexact gets its last bit set, so that the second rounding sees it.
+  if (value == static_cast<double>(f) || value != value) return f;
   uint32_t bits;
   std::memcpy(&bits, &f, sizeof bits);
-  if ((bits & 0x7F800000u) == 0x7F800000u) return half_from_float(f);
+  if ((bits & 0x7F800000u) == 0x7F800000u) return f;
   const bool away = (value < 0 ? -value : value) < static_cast<double>(f < 0 ? -f : f);
   if (away) --bits;  // truncated towards zero
   bits |= 1u;
   std::memcpy(&f, &bits, sizeof f);
-  return half_from_float(f);
+  return f;
 }
+
+// Rounded once, where a detour through float would round twice.
+inline uint16_t half_from_double(double value) { return half_from_float(odd_float(value)); }
+
+// bfloat16 is the upper half of a float. Rounded half to even; NaNs become quiet and keep the upper payload bits.
+inline uint16_t bfloat_from_float(float value) {
+  uint32_t u;
+  std::memcpy(&u, &value, sizeof u);
+  const uint32_t rounded = (u + 0x7FFFu + ((u >> 16) & 1u)) >> 16, quiet = (u >> 16) | 0x40u;
+  return static_cast<uint16_t>((u & 0x7FFFFFFFu) > 0x7F800000u ? quiet : rounded);
+}
+
+inline float float_from_bfloat(uint16_t bits) {
+  const uint32_t u = static_cast<uint32_t>(bits) << 16;
+  float result;
+  std::memcpy(&result, &u, sizeof result);
+  return result;
+}
+
+// Rounded once.
+inline uint16_t bfloat_from_double(double value) { return bfloat_from_float(odd_float(value)); }
 
 void floats_to_halves(uint16_t* dst, const float* src, int64_t n);
 void halves_to_floats(float* dst, const uint16_t* src, int64_t n);

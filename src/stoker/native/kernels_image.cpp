@@ -246,7 +246,7 @@ class Reduce : public Kernel {
       case DType::I64: reduce<int64_t>(op_, in, axes_, mean, c.params[0], out); break;
       case DType::F32: reduce<float>(op_, in, axes_, mean, c.params[0], out); break;
       case DType::F64: reduce<double>(op_, in, axes_, mean, c.params[0], out); break;
-      case DType::F16: *c.error = "float16 cannot be reduced"; return Outcome::Error;
+      case DType::F16: case DType::BF16: *c.error = "16-bit floats cannot be reduced"; return Outcome::Error;
     }
     return Outcome::Ok;
   }

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "engine.hpp"
+#include "half.hpp"
 #include "kernels.hpp"
 
 namespace stoker {
@@ -130,6 +131,7 @@ void store_scalar(uint8_t* p, DType dtype, double x) {
     case DType::I32: put_rounded<int32_t>(p, x); break;
     case DType::I64: put_rounded<int64_t>(p, x); break;
     case DType::F16: put<uint16_t>(p, half_from(x)); break;
+    case DType::BF16: put<uint16_t>(p, bfloat_from_double(x)); break;
     case DType::F32: put<float>(p, static_cast<float>(x)); break;
     case DType::F64: put<double>(p, x); break;
   }

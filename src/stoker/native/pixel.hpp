@@ -23,13 +23,13 @@
 namespace stoker::pixel {
 
 // The types of registers. I32 holds Bool, U8, I8, U16, I16, I32; I64 holds U32, I64 and U64 (as its bits);
-// F32 holds F16 and F32; F64 holds F64.
+// F32 holds F16, BF16 and F32; F64 holds F64.
 enum class Type : uint8_t { I32 = 0, I64, F32, F64 };
 
 constexpr Type type_of(DType t) {
   switch (t) {
     case DType::U32: case DType::U64: case DType::I64: return Type::I64;
-    case DType::F16: case DType::F32: return Type::F32;
+    case DType::F16: case DType::BF16: case DType::F32: return Type::F32;
     case DType::F64: return Type::F64;
     default: return Type::I32;
   }
@@ -41,7 +41,7 @@ constexpr Type type_of(DType t) {
 //
 //   Load        dst = input[port] (channel); type = type_of(dtype); dtype = the port's. Bool bytes must be 0 or 1
 //   Store       output[port] (channel) = a; type = type_of(dtype); the value must be in dtype's range (Cast or
-//               Wrap before), except F16, which is rounded here, half to even
+//               Wrap before), except F16 and BF16, which are rounded here, half to even
 //   Copy        dst = a (also turns a uniform into a register)
 //   Add Sub Mul; Div (floats only)
 //   IDiv IMod   signed, truncating, C's remainder; MIN / -1 wraps (remainder 0). By zero: 0, and the run faults
@@ -59,7 +59,7 @@ constexpr Type type_of(DType t) {
 //   Cvt         from `from` to `type`: int to float rounds to nearest even, float to int truncates (saturating, NaN
 //               gives 0), I64 to I32 wraps.  UCvt: from I64 as unsigned to a float
 //   Cast        from `from` to the range of `dtype`: round half to even, saturate, NaN to 0; dst has
-//               type_of(dtype) = type. F16: rounded to half precision, kept in F32. Bool: != 0.
+//               type_of(dtype) = type. F16, BF16: rounded to that precision, kept in F32. Bool: != 0.
 //   UCast       as Cast, from I64 as unsigned
 //   Wrap        ints: from `from`, modulo 2^bits of `dtype`; dst has type_of(dtype) = type. Bool: & 1
 #define STOKER_PIXEL_OPS(X)                                                                                       \

@@ -149,6 +149,11 @@ void cast_half(const Micro& m, int lanes) {
 }
 
 template <class From>
+void cast_bfloat(const Micro& m, int lanes) {
+  map1<float, From>(m, lanes, in_bfloat<From>);
+}
+
+template <class From>
 void fill_cast(ComputeFn* row) {
   row[at(DType::Bool)] = cast<int32_t, bool, From>;
   row[at(DType::U8)] = cast<int32_t, uint8_t, From>;
@@ -160,6 +165,7 @@ void fill_cast(ComputeFn* row) {
   row[at(DType::I32)] = cast<int32_t, int32_t, From>;
   row[at(DType::I64)] = cast<int64_t, int64_t, From>;
   row[at(DType::F16)] = cast_half<From>;
+  row[at(DType::BF16)] = cast_bfloat<From>;
   row[at(DType::F32)] = cast<float, float, From>;
   row[at(DType::F64)] = cast<double, double, From>;
 }

@@ -41,7 +41,7 @@ constexpr int kPaired = 3;
 constexpr int paired(Op op) { return op == Op::Add ? 0 : op == Op::Sub ? 1 : op == Op::Mul ? 2 : -1; }
 
 constexpr int kTypes = 4;
-constexpr int kDTypes = 12;
+constexpr int kDTypes = 13;
 constexpr int kMaxGroup = 4;
 
 // Null where there is no such operation; validate() reads the plain table to know what is legal.

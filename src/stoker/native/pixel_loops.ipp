@@ -172,6 +172,25 @@ void cast_f32_bool(const Micro& m, int lanes) {
   map1<int32_t, float>(m, lanes, [](V<float> x) -> V<int32_t> { return (V<int32_t>)(x != 0.0f) & 1; });
 }
 
+void load_bf16(void* __restrict dst, const void* __restrict src, int n) {
+  auto* d = static_cast<uint32_t*>(dst);
+  const auto* s = static_cast<const uint8_t*>(src);
+  for (int i = 0; i < n; ++i) {
+    uint16_t bits;
+    std::memcpy(&bits, s + 2 * i, sizeof bits);
+    d[i] = static_cast<uint32_t>(bits) << 16;
+  }
+}
+
+void store_bf16(void* __restrict dst, const void* __restrict src, int n) {
+  const auto* s = static_cast<const float*>(src);
+  auto* d = static_cast<uint8_t*>(dst);
+  for (int i = 0; i < n; ++i) {
+    const uint16_t bits = bfloat_from_float(s[i]);
+    std::memcpy(d + 2 * i, &bits, sizeof bits);
+  }
+}
+
 void cast_f32_f16(const Micro& m, int lanes) {
   alignas(64) uint16_t half[256];
   const auto* a = reinterpret_cast<const float*>(m.arg[0]);
@@ -437,6 +456,8 @@ void fill_accesses(Kernels& k) {
   k.store[at(DType::U32)][at(Type::I64)] = store_as<uint32_t, int64_t>;
   k.load[at(DType::F16)][at(Type::F32)] = load_f16;
   k.store[at(DType::F16)][at(Type::F32)] = store_f16;
+  k.load[at(DType::BF16)][at(Type::F32)] = load_bf16;
+  k.store[at(DType::BF16)][at(Type::F32)] = store_bf16;
   fill_groups<int32_t>(k);
   fill_groups<float>(k);
   fill_interleaved<uint8_t>(k);

@@ -86,6 +86,12 @@ inline float in_half(From x) {
   return float_from_half(half_from_double(static_cast<double>(x)));
 }
 
+// The same for BF16.
+template <class From>
+inline float in_bfloat(From x) {
+  return float_from_bfloat(bfloat_from_double(static_cast<double>(x)));
+}
+
 // Modulo 2^bits of Memory; bool keeps the last bit: Wrap.
 template <class Memory, class From>
 inline Memory wrapped(From x) {

@@ -53,6 +53,7 @@ inline double read_element(const View& v, int64_t flat) {
     case DType::I32: return as(int32_t{});
     case DType::I64: return as(int64_t{});
     case DType::F16: { uint16_t h; __builtin_memcpy(&h, p, 2); return half_to_double(h); }
+    case DType::BF16: { const uint32_t u = static_cast<uint32_t>(as(uint16_t{})) << 16; float f; __builtin_memcpy(&f, &u, 4); return f; }
     case DType::F32: return as(float{});
     case DType::F64: return as(double{});
   }

@@ -10,14 +10,14 @@
 namespace stoker {
 
 // The order is part of the Python side's contract (contract/types.py).
-enum class DType : uint8_t { Bool = 0, U8, U16, U32, U64, I8, I16, I32, I64, F16, F32, F64 };
+enum class DType : uint8_t { Bool = 0, U8, U16, U32, U64, I8, I16, I32, I64, F16, F32, F64, BF16 };
 
 constexpr int kMaxRank = 8;
 
 constexpr int64_t size_of(DType t) {
   switch (t) {
     case DType::Bool: case DType::U8: case DType::I8: return 1;
-    case DType::U16: case DType::I16: case DType::F16: return 2;
+    case DType::U16: case DType::I16: case DType::F16: case DType::BF16: return 2;
     case DType::U32: case DType::I32: case DType::F32: return 4;
     default: return 8;
   }

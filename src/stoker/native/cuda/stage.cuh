@@ -47,6 +47,7 @@ struct Lane {
     const uint8_t* p = at[port] + (c ? c * channel[port] : 0);
     const auto x = *reinterpret_cast<const typename E::Memory*>(p);
     if constexpr (std::is_same_v<E, F16>) return op::half_to_float(x);
+    else if constexpr (std::is_same_v<E, BF16>) return float_from_bfloat(x);
     else return static_cast<typename E::Register>(x);
   }
   template <class E>
@@ -56,6 +57,7 @@ struct Lane {
     const int port = Program::kInputs + output;
     uint8_t* p = at[port] + (c ? c * channel[port] : 0);
     if constexpr (std::is_same_v<E, F16>) *reinterpret_cast<uint16_t*>(p) = op::float_to_half(x);
+    else if constexpr (std::is_same_v<E, BF16>) *reinterpret_cast<uint16_t*>(p) = bfloat_from_float(x);
     else *reinterpret_cast<typename E::Memory*>(p) = static_cast<typename E::Memory>(x);
   }
 };

@@ -24,6 +24,7 @@ using I16 = Element<int16_t, int16_t, int32_t>;
 using I32 = Element<int32_t, int32_t, int32_t>;
 using I64 = Element<int64_t, int64_t, int64_t>;
 struct F16 : Element<uint16_t, void, float> {};
+struct BF16 : Element<uint16_t, void, float> {};
 using F32 = Element<float, float, float>;
 using F64 = Element<double, double, double>;
 
@@ -199,6 +200,9 @@ inline typename E::Register cast(From x) {
   if constexpr (std::is_same_v<E, F16>) {
     if constexpr (std::is_same_v<From, float>) return half_to_float(float_to_half(x));
     else return in_half<From>(x);
+  } else if constexpr (std::is_same_v<E, BF16>) {
+    if constexpr (std::is_same_v<From, float>) return float_from_bfloat(bfloat_from_float(x));
+    else return in_bfloat<From>(x);
   } else {
 #if defined(__CUDA_ARCH__)
     // The instruction rounds half to even and saturates; NaN gives 0.

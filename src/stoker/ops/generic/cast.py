@@ -16,12 +16,15 @@ from ...contract.types import DType
 class Cast(Operator, name="cast"):
     """Change the element type. Input: any shape and type. Output: the same shape in ``dtype``.
 
-    Floats round half to even, values outside of the range saturate, NaN becomes 0; anything but 0 is True.
+    Floats round half to even, values outside of the range saturate, NaN becomes 0; anything but 0 is True. bfloat16 is
+    a type of outputs: nothing computes with it, and NumPy, which has none, gets its bits as uint16.
     """
 
     kind = "pointwise"
+    gives_bfloat16 = True
     dtype = arg("dtype", doc="Element type of the output.")
-    cases = ({"dtype": "uint8"}, {"dtype": "float32"}, {"dtype": "int16"}, {"dtype": "bool"}, {"dtype": "float16"})
+    cases = ({"dtype": "uint8"}, {"dtype": "float32"}, {"dtype": "int16"}, {"dtype": "bool"}, {"dtype": "float16"},
+             {"dtype": "bfloat16"})  # fmt: skip
 
     def lower(self, c: Lowering, x: Value) -> Value:
         return c.cast(x, c.const("dtype"))
@@ -33,6 +36,8 @@ class Cast(Operator, name="cast"):
 def cast_array(x: Any, dtype: DType) -> Any:
     """The conversion rule in NumPy."""
     x = np.asarray(x)
+    if dtype == DType.BFLOAT16:
+        return _bfloat16(x)
     if dtype == DType.BOOL:
         return x != 0
     if dtype.is_float:
@@ -50,3 +55,16 @@ def cast_array(x: Any, dtype: DType) -> Any:
     low = x < info.min if x.dtype.kind == "i" else np.zeros(x.shape, bool)
     high = x > info.max
     return np.where(low, info.min, np.where(high, info.max, x.astype(dtype.numpy))).astype(dtype.numpy)
+
+
+def _bfloat16(x: Any) -> Any:
+    """The bits of the nearest numbers with 8 bits of precision, ties to the even one."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        exact = np.asarray(x, np.float64)
+        below = exact.astype(np.float32)
+        # The float32 towards zero, its last bit set if anything was cut off, decides as the number itself would.
+        below = np.where(np.abs(below) > np.abs(exact), np.nextafter(below, np.float32(0)), below)
+    bits = below.astype(np.float32).view(np.uint32) | (np.isfinite(below) & (below != exact))
+    bits = bits.astype(np.uint64)
+    rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
+    return np.where(np.isnan(exact), bits >> 16 | 0x40, rounded).astype(np.uint16)

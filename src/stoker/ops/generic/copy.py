@@ -14,6 +14,7 @@ class Copy(Operator, name="copy"):
     """The same data. Tensors never change, so nothing is copied before it leaves the pipeline."""
 
     kind = "gather"
+    takes_bfloat16 = True
     cases = ({},)
 
     def lower(self, c: Lowering, x: Value) -> Value:

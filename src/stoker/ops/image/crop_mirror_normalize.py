@@ -31,6 +31,7 @@ class CropMirrorNormalize(CropArguments, BoundsArguments, name="crop_mirror_norm
     """
 
     kind = "composite"
+    gives_bfloat16 = True
     mean = arg("float", (0.0,), many=True, per_row=True, doc="Mean, one or one per channel.")
     std = arg("float", (1.0,), many=True, per_row=True, doc="Standard deviation, one or one per channel.")
     mirror = arg("int", 0, per_row=True, doc="Mirror left and right where not 0.")
@@ -46,6 +47,7 @@ class CropMirrorNormalize(CropArguments, BoundsArguments, name="crop_mirror_norm
         {"mirror": 1, "crop": (5, 6), "output_layout": "HWC"},
         {"mean": (1.5,), "std": (3.0,), "dtype": "float16", "pad_output": True},
         {"scale": 2.0, "shift": 1.0, "dtype": "uint8"},
+        {"mean": (1.5, 2.5, 3.5), "std": (3.0,), "dtype": "bfloat16", "output_layout": "HWC"},
         {"crop": (30, 6), "mirror": 1, "out_of_bounds_policy": "pad", "fill_values": (3.0,), "pad_output": True},
     )
 
@@ -108,8 +110,10 @@ class CropMirrorNormalize(CropArguments, BoundsArguments, name="crop_mirror_norm
         inside, fills = binary("ne", load(DType.UINT8, 1, 0), 0), c.const("fill_values")
 
         def filled(k: int, x: Px) -> Px:
-            fill = cast_array(np.float64(fills[k if len(fills) > 1 else 0]), x.dtype).item()
-            return select(inside, x, uniform(fill, x.dtype))
+            fill = cast_array(np.float64(fills[k if len(fills) > 1 else 0]), x.dtype)
+            if x.dtype == DType.BFLOAT16:  # of which NumPy has the bits
+                fill = (fill.astype(np.uint32) << 16).view(np.float32)
+            return select(inside, x, uniform(fill.item(), x.dtype))
 
         return [x if x.op == "uniform" else filled(k, x) for k, x in enumerate(program)]
 

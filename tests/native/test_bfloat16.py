@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""bfloat16 outputs: torch's bits, from every path."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from stoker import UnsupportedError, eager, fn, pipeline_def, types
+from stoker.ops.generic.cast import cast_array
+from stoker.torch import Loader, to_torch
+from stoker.types import DType
+
+ROWS = 4
+
+
+def floats() -> np.ndarray:
+    """Random bits, ties, the ends of the range, infinities and NaNs."""
+    rng = np.random.default_rng(0)
+    bits = rng.integers(0, 2**32, 60_000, np.uint32)
+    ties = (bits[:10_000] & 0xFFFF0000) | rng.choice(np.uint32([0x7FFF, 0x8000, 0x8001]), 10_000)
+    special = np.uint32([0, 0x80000000, 1, 0x7FFF, 0x8000, 0x7F7FFFFF, 0x7F800000, 0xFF800000, 0x7FC00001, 0x7F800001])
+    return np.concatenate([bits, ties, special]).view(np.float32)
+
+
+def torch_bits(x: np.ndarray) -> np.ndarray:
+    return torch.from_numpy(x).to(torch.bfloat16).view(torch.int16).numpy().view(np.uint16)
+
+
+def same(bits: np.ndarray, want: np.ndarray) -> None:
+    nan = lambda b: (b & 0x7FFF) > 0x7F80  # noqa: E731 - a NaN's payload is not part of a result
+    np.testing.assert_array_equal(nan(bits), nan(want))
+    np.testing.assert_array_equal(bits[~nan(bits)], want[~nan(want)])
+
+
+def test_the_bits_are_those_of_torch(isa: str) -> None:
+    x = floats()
+    same(cast_array(x, DType.BFLOAT16), torch_bits(x))
+    same(np.asarray(eager.cast(x, dtype=types.BFLOAT16)), torch_bits(x))
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.int32, np.uint64, np.float16, np.float64])
+def test_every_type_is_rounded_once(isa: str, kind: Any) -> None:
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal(20_000) * 3.0 ** rng.integers(-20, 20, 20_000)
+    if np.dtype(kind).kind != "f":
+        x = rng.integers(0, np.iinfo(kind).max, 20_000, dtype=kind)
+    with np.errstate(over="ignore"):
+        x = x.astype(kind)
+    if kind is np.float64:  # just above a tie, which a float32 in between would lose
+        x[:1000] = np.float64(1 + 2.0**-8) + 2.0**-40 * np.arange(1, 1001)
+        assert (cast_array(x[:1000], DType.BFLOAT16) == 0x3F81).all()
+    got = np.asarray(eager.cast(x, dtype=types.BFLOAT16))
+    np.testing.assert_array_equal(got, cast_array(x, DType.BFLOAT16))
+
+
+@pipeline_def(batch_size=ROWS, num_threads=2)
+def normalised(dtype: Any) -> Any:
+    rng = np.random.default_rng(2)
+    batches = [[rng.integers(0, 256, (9, 12, 3), np.uint8) for _ in range(ROWS)]] * 3
+    x = fn.external_source(source=batches, layout="HWC")
+    return fn.crop_mirror_normalize(
+        x, dtype=dtype, mean=[100.0, 110.0, 120.0], std=[50.0, 60.0, 70.0], mirror=fn.random.coin_flip(seed=3)
+    )
+
+
+def test_torch_gets_bfloat16() -> None:
+    bf16, f32 = Loader(normalised(types.BFLOAT16)), Loader(normalised(types.FLOAT))
+    for x, want in zip(bf16, f32, strict=True):
+        assert x.dtype == torch.bfloat16
+        assert torch.equal(x, want.to(torch.bfloat16))
+    bf16.close()
+    f32.close()
+
+
+def test_a_batch_of_it() -> None:
+    with normalised(types.BFLOAT16) as pipe, normalised(types.FLOAT) as plain:
+        (batch,), (want,) = pipe.run(), plain.run()
+        assert (batch.dtype, str(batch.dtype), batch.as_array().dtype) == (DType.BFLOAT16, "bfloat16", np.uint16)
+        assert torch.equal(to_torch(batch), to_torch(want).to(torch.bfloat16))
+        assert all(torch.equal(torch.from_numpy(row.view(np.int16)).view(torch.bfloat16), t)
+                   for row, t in zip(batch, to_torch(batch), strict=True))  # fmt: skip
+        with pytest.raises(BufferError, match="to_torch"):
+            torch.from_dlpack(batch)
+
+
+def test_the_type_has_many_names() -> None:
+    for name in ("bfloat16", torch.bfloat16, DType.BFLOAT16, types.BFLOAT16):
+        assert DType.of(name) == DType.BFLOAT16
+    assert DType.of(np.uint16) == DType.UINT16
+    assert DType.BFLOAT16.size == 2
+
+
+def test_nothing_computes_with_it() -> None:
+    @pipeline_def(batch_size=1, num_threads=1)
+    def sum_of_it() -> Any:
+        return fn.cast(fn.random.uniform(), dtype=types.BFLOAT16) + 1
+
+    with pytest.raises(UnsupportedError, match=r"bfloat16, which is a type of outputs: convert to it last"):
+        sum_of_it().build()
+    with pytest.raises(UnsupportedError, match="bfloat16 is a type of outputs, which `cast` and"):
+        eager.resize(np.zeros((4, 4, 3), np.uint8), resize_x=3, dtype=types.BFLOAT16)
