@@ -195,13 +195,12 @@ def test_what_an_interface_must_not_say(tmp_path, monkeypatch, told, text):
 
 
 def test_the_limit_of_memory_holds_for_batches(tmp_path, monkeypatch):
-    class Small(emulated_stages.EmulatedGpu):
-        memory_limit = 3 << 20
+    def opened(number, memory_limit=None):
+        gpu = emulated_stages.EmulatedGpu(tmp_path)
+        gpu.memory_limit = memory_limit
+        return gpu
 
-        def __init__(self, folder):
-            super().__init__(folder)
-            self.memory_limit = Small.memory_limit
-
-    monkeypatch.setattr(Gpu, "open", staticmethod(lambda number, memory_limit=None: Small(tmp_path)))
-    with augmented("gpu") as pipe, pytest.raises(DataError, match="there is not enough memory"):
+    monkeypatch.setattr(Gpu, "open", staticmethod(opened))
+    text = r"at most 3000000 bytes of the GPU's \(`gpu_memory_limit`\), got \d+ in use and \d+ more"
+    with augmented("gpu", gpu_memory_limit=3_000_000) as pipe, pytest.raises(DataError, match=text):
         pipe.run(x=images())

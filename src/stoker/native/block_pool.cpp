@@ -54,7 +54,7 @@ BlockPool::BlockPool(size_t kept, const gpu::Place* place)
 uint8_t* BlockPool::allocate(size_t* bytes) {
   if (!device_) return allocate_block(bytes);
   *bytes = gpu::aligned(*bytes);
-  if (!account_->take(*bytes)) throw std::bad_alloc();
+  account_->take(*bytes);
   try {
     device_->enter();
     return reinterpret_cast<uint8_t*>(device_->allocate(*bytes));

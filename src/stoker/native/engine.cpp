@@ -54,7 +54,10 @@ class UploadRoom final : public Room {
 };
 
 constexpr const char* kTooLarge = "the output would take more than 2**40 bytes";
-constexpr const char* kNoMemory = "there is not enough memory";
+std::string no_memory(const std::bad_alloc& error) {
+  const auto* limit = dynamic_cast<const gpu::LimitReached*>(&error);
+  return limit ? limit->what() : "there is not enough memory";
+}
 
 template <class T>
 void fit(std::vector<T>* v, size_t n) {
@@ -227,6 +230,8 @@ void Engine::open_segment(Job* job) {
   if (segment.runs != Runs::Device) return order_rows(segment, job);
   try {
     job->on_device->open(segment.steps);
+  } catch (const std::bad_alloc& error) {
+    fail_all(job, no_memory(error));
   } catch (const std::exception& error) {
     fail_all(job, error.what());
   }
@@ -238,8 +243,8 @@ void Engine::open_outputs(Job* job, const Segment& segment) {
     const Output& output = plan_->outputs[index];
     try {
       open_output(job, output, &job->outputs[index]);
-    } catch (const std::bad_alloc&) {
-      for (int64_t r = 0; r < job->rows; ++r) add_error(job, {r, maker_of(output.value), kFatal, {}, kNoMemory});
+    } catch (const std::bad_alloc& error) {
+      for (int64_t r = 0; r < job->rows; ++r) add_error(job, {r, maker_of(output.value), kFatal, {}, no_memory(error)});
     }
   }
 }
@@ -438,8 +443,8 @@ Engine::RowEnd Engine::run_row(Job* job, int64_t row, size_t position, std::uniq
     bool going_on = false;
     try {
       going_on = run_step(job, row, segment.steps[i], context->get(), &park, &text);
-    } catch (const std::bad_alloc&) {
-      add_error(job, {row, segment.steps[i], -1, {}, kNoMemory});
+    } catch (const std::bad_alloc& error) {
+      add_error(job, {row, segment.steps[i], -1, {}, no_memory(error)});
     } catch (const gpu::DeviceFailure& failure) {
       add_error(job, {row, segment.steps[i], -1, {}, failure.what()});
     }
@@ -497,8 +502,8 @@ bool Engine::issue(Job* job) {
     std::lock_guard<std::mutex> one_batch_at_a_time(issuing_);
     job->on_device->issue();
     return true;
-  } catch (const std::bad_alloc&) {
-    fail_all(job, kNoMemory);
+  } catch (const std::bad_alloc& error) {
+    fail_all(job, no_memory(error));
   } catch (const gpu::DeviceFailure& failure) {
     fail_all(job, failure.what());
   }

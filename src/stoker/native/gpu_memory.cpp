@@ -24,7 +24,7 @@ Arena::Block Arena::make(size_t bytes) {
   Block block;
   // A quarter more: batches differ in size, and the next one should fit.
   block.size = std::max(kSmallestBlock, aligned(bytes + bytes / 4));
-  if (!account_->take(block.size)) throw std::bad_alloc();
+  account_->take(block.size);
   try {
     block.device = device_->allocate(block.size);
     if (mirrored_) block.host = device_->pin(block.size);

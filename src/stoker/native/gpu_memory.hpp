@@ -4,6 +4,8 @@
 #pragma once
 #include <atomic>
 #include <mutex>
+#include <new>
+#include <string>
 #include <vector>
 
 #include "gpu_device.hpp"
@@ -14,15 +16,30 @@ constexpr size_t kAlignment = 256;
 
 inline size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
+// What a pipeline may take of the device's memory is not enough.
+class LimitReached : public std::bad_alloc {
+ public:
+  LimitReached(uint64_t limit, uint64_t taken, uint64_t bytes)
+      : text_("there is not enough memory: expected at most " + std::to_string(limit) +
+              " bytes of the GPU's (`gpu_memory_limit`), got " + std::to_string(taken) + " in use and " +
+              std::to_string(bytes) + " more") {}
+  const char* what() const noexcept override { return text_.c_str(); }
+
+ private:
+  std::string text_;
+};
+
 // How much device memory a pipeline has taken, and the most it may.
 struct Account {
   std::atomic<uint64_t> taken{0};
   uint64_t limit = ~uint64_t{0};
 
-  bool take(uint64_t bytes) {
-    if (taken.fetch_add(bytes) + bytes <= limit) return true;
+  // Throws LimitReached.
+  void take(uint64_t bytes) {
+    const uint64_t before = taken.fetch_add(bytes);
+    if (before + bytes <= limit) return;
     taken.fetch_sub(bytes);
-    return false;
+    throw LimitReached(limit, before, bytes);
   }
   void give(uint64_t bytes) { taken.fetch_sub(bytes); }
 };
