@@ -37,6 +37,8 @@ SHAPES = {"HWC": (13, 17, 3), "CHW": (3, 11, 19), "FHWC": (2, 13, 16, 3)}
 ELSEWHERE = {
     "external_source": "a source of the user's data",
     "readers.file": "a source: needs a folder",
+    "readers.concat": "a source of sources: needs folders",
+    "readers.mix": "a source of sources: needs folders",
     "python_function": "runs the user's code",
     "_row_number": "depends on the whole batch",
     "permute_batch": "depends on the whole batch",
