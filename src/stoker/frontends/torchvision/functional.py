@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -71,31 +70,6 @@ def wrap(original: Callable[..., Any], wrappee: Any, *, like: Any, **kwargs: Any
     if isinstance(like, lazy_image_class()):
         return wrappee.as_subclass(like.stands_for)
     return original(wrappee, like=like, **kwargs)
-
-
-def shown_type(kind: Any) -> Any:
-    """The class that an object of a lazy class would have without Stoker."""
-    if not isinstance(kind, type) or not issubclass(kind, (LazyTensor, _Recording)):
-        return kind
-    if issubclass(kind, LazyTensor):
-        return getattr(kind, "stands_for", torch.Tensor)
-    own = [base for base in kind.__mro__ if not issubclass(base, _Recording) and issubclass(base, Image.Image)]
-    return own[0]
-
-
-def get_fill(original: Callable[..., Any], fill_dict: Any, inpt_type: Any) -> Any:
-    """v2's ``_get_fill``, which looks a fill up by an image's class."""
-    return original(fill_dict, shown_type(inpt_type))
-
-
-def to_dtype(original: Callable[..., Any], self: Any, inpt: Any, params: Any) -> Any:
-    """``ToDtype.transform``, which looks a type up by an input's class."""
-    kind = shown_type(type(inpt))
-    if kind is type(inpt) or not isinstance(self.dtype, dict) or kind not in self.dtype:
-        return original(self, inpt, params)
-    knowing = copy.copy(self)
-    knowing.dtype = {**self.dtype, type(inpt): self.dtype[kind]}
-    return original(knowing, inpt, params)
 
 
 def to_pil_image(original: Callable[..., Any], pic: Any, mode: Any = None) -> Any:

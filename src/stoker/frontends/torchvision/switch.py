@@ -98,7 +98,6 @@ def _take_over_formats() -> None:
 def _take_over_v2() -> None:
     """The second generation of transforms, where torchvision has it."""
     try:
-        import torchvision.transforms.v2 as v2_transforms
         import torchvision.transforms.v2.functional as v2
         from torchvision import tv_tensors
         from torchvision.transforms.v2.functional import _geometry, _type_conversion
@@ -111,9 +110,6 @@ def _take_over_v2() -> None:
         _replace(owner, "to_image", functional.to_image)
         _replace(owner, "to_pil_image", functional.to_pil_image)
     _replace(tv_tensors, "wrap", functional.wrap)
-    for module in (v2_transforms._utils, v2_transforms._geometry, v2_transforms._auto_augment):
-        _replace(module, "_get_fill", functional.get_fill)
-    _replace(v2_transforms.ToDtype, "transform", functional.to_dtype)
     _replace(_geometry, "_affine_grid", grids.affine_grid)
     _replace(_geometry, "_perspective_grid", grids.perspective_grid)
     _replace(_geometry, "_apply_grid_transform", grids.apply_grid)
