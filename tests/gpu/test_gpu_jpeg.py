@@ -105,12 +105,14 @@ def test_smaller_scales(device, batches, tmp_path):
     assert "192 rows decoded" in run(device, tmp_path, scaled)
 
 
+def progressive(data: bytes) -> bytes:
+    out = io.BytesIO()
+    Image.open(io.BytesIO(data)).save(out, "JPEG", quality=90, progressive=True)
+    return out.getvalue()
+
+
 def test_progressive_files(device, batches, tmp_path):
-    rows = []
-    for row in batches[1].rows[:64]:
-        out = io.BytesIO()
-        Image.open(io.BytesIO(row.data)).save(out, "JPEG", quality=90, progressive=True)
-        rows.append(Row(out.getvalue(), row.window))
+    rows = [replace(row, data=progressive(row.data)) for row in batches[1].rows[:64]]
     assert "64 rows decoded" in run(device, tmp_path, [replace(batches[1], rows=rows)])
 
 
@@ -136,5 +138,7 @@ def test_sanitizer_is_content(device, batches, tmp_path, tool):
     sanitizer = shutil.which("compute-sanitizer")
     if sanitizer is None:
         pytest.skip("compute-sanitizer is not installed")
-    few = replace(batches[0], rows=sorted(batches[0].rows, key=lambda r: len(r.data))[:6])
-    run(device, tmp_path, [few], under=(sanitizer, "--tool", tool, "--error-exitcode", "9"))
+    few = sorted(batches[0].rows, key=lambda r: len(r.data))[:6]
+    rows = [*few, *(replace(row, data=progressive(row.data)) for row in few[:2])]
+    twice = replace(batches[0], rows=rows, passes=2, index_bytes=1 << 20)
+    run(device, tmp_path, [twice], under=(sanitizer, "--tool", tool, "--error-exitcode", "9"))

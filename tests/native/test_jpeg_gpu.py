@@ -307,6 +307,11 @@ def test_damaged_data(run, options):
     lines = run(Batch(rows))
     assert lines.count("equal") > 5
     assert any(line.startswith("left") for line in lines)
+    inside = [replace(row, window=(11, 7, 20, 30)) for row in rows]
+    again = run(Batch(inside, passes=2, index_bytes=1 << 20))
+    assert any(line.startswith("left") for line in again)
+    if "restart_marker_blocks" not in options:
+        assert again.count("equal, known") > 5
 
 
 def test_empty_window_and_empty_batch(run):
