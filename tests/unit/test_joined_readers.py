@@ -232,6 +232,30 @@ def test_a_state_of_other_parts_is_refused(folders: list[str]) -> None:
         joined(folders, "mix", weights=[3, 1]).set_state(state)
 
 
+class Plain:
+    """A sampler that says nothing of itself."""
+
+    def __iter__(self) -> Any:
+        return iter([2, 0])
+
+    def __len__(self) -> int:
+        return 2
+
+    def set_epoch(self, epoch: int) -> None:
+        """The same in every epoch."""
+
+
+def test_a_state_of_parts_with_objects_fits_in_another_process(folders: list[str]) -> None:
+    """What decides is told without addresses of objects."""
+    one, two = (joined(folders, "concat", [{"sampler": Plain()}, {}]).build() for _ in range(2))
+    assert one.graph.fingerprint() == two.graph.fingerprint()
+    assert one.graph.fingerprint() != joined(folders, "concat", [{"sampler": [2, 0]}, {}]).build().graph.fingerprint()
+    with one, two:
+        one.run()
+        two.set_state(one.get_state())
+        assert [bytes(x) for x in two.run()[0]] == [bytes(x) for x in one.run()[0]]
+
+
 def test_the_graph_survives_json(folders: list[str]) -> None:
     pipe = joined(folders, "mix", weights=[3, 1]).build()
     again = Graph.from_json(pipe.graph.to_json(), find)

@@ -85,18 +85,12 @@ class Shards:
         return np.minimum(low + local, max(high - 1, 0)) if self.pads else (low + local) % size
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class Part:
     """A source that is a part of another one: its operator, with the constants of its call."""
 
     operator: Any  # a class of Operator
     args: Mapping[str, Any]
-
-    def __repr__(self) -> str:
-        """What decides its rows, apart from the data; it is a part of the graph's fingerprint."""
-        ignored = {"name", "preserve", "device", "bytes_per_sample_hint", *self.operator.incidental}
-        told = ", ".join(f"{k}={v!r}" for k, v in sorted(self.args.items()) if k not in ignored)
-        return f"{self.operator.name}[{self.operator.version}]({told})"
 
 
 @dataclass(frozen=True)

@@ -139,8 +139,12 @@ class GraphBuilder:
                     f"expected `{key}` to be a list of what readers of this pipeline returned, got {type(one).__name__}"
                 )
             made = self.nodes[node.edge.node]
-            if made.operator.kind != "source" or made.guards:
+            if made.operator.kind != "source":
                 raise ArgumentError(f"expected `{key}` to come from readers, got an output of `{made.operator.name}`")
+            if made.guards:
+                raise ArgumentError(
+                    f"expected `{key}` to come from readers that read always, got one under a condition"
+                )
             parts.append(Part(made.operator, made.args))
         return tuple(parts)
 

@@ -137,7 +137,8 @@ class Graph:
         """Per node what its part of the fingerprint is made of, in little space: name, arguments, all the rest."""
         found: list[Any] = []
         for n in self.nodes:
-            args = {k: _short(_stable(v)) for k, v in _deciding(n).items() if not _is_default(n, k, v)}
+            deciding = _deciding(n.operator, n.args)
+            args = {k: _short(_stable(v)) for k, v in deciding.items() if not _is_default(n, k, v)}
             rest = repr((n.operator.version, n.inputs, n.edges, n.draw, n.guards))
             found.append([n.operator.name, args, str(_digest(rest.encode()).hexdigest())[:8]])
         return found
@@ -166,7 +167,7 @@ class Graph:
             return self._digest[0]
         digest = _digest()
         for n in self.nodes:
-            args = {k: _stable(v) for k, v in _deciding(n).items()}
+            args = {k: _stable(v) for k, v in _deciding(n.operator, n.args).items()}
             digest.update(
                 repr((n.operator.name, n.operator.version, args, n.inputs, n.edges, n.draw, n.guards)).encode()
             )
@@ -175,10 +176,10 @@ class Graph:
         return self._digest[0]
 
 
-def _deciding(node: Node) -> dict[str, Any]:
+def _deciding(operator: type[Operator], args: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments that decide results."""
-    ignored = {"name", "preserve", *node.operator.incidental}
-    return {k: v for k, v in sorted(node.args.items()) if k not in ignored}
+    ignored = {"name", "preserve", *operator.incidental}
+    return {k: v for k, v in sorted(args.items()) if k not in ignored}
 
 
 def _is_default(node: Node, name: str, value: Any) -> bool:
@@ -201,6 +202,9 @@ def _stable(value: Any) -> str:
         return f"array({value.dtype}, {value.shape}, {_digest(value.tobytes()).hexdigest()})"
     if callable(value):
         return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', type(value).__qualname__)}"
+    if isinstance(value, Part):
+        args = {k: _stable(v) for k, v in _deciding(value.operator, value.args).items()}
+        return repr((value.operator.name, value.operator.version, args))
     if isinstance(value, (list, tuple)):  # JSON does not tell them apart
         if len(value) > 1000 and all(type(v) is int for v in value):
             return f"({len(value)} numbers, {_digest(repr(value).encode()).hexdigest()})"
