@@ -321,6 +321,18 @@ def test_what_is_no_reader(parts: Any) -> None:
         wrong().build()
 
 
+def test_outputs_of_one_reader_are_no_list_of_readers(folders: list[str]) -> None:
+    @pipeline_def(batch_size=1, num_threads=1)
+    def told(inner: bool) -> Any:
+        one, two = fn.readers.file(file_root=folders[0]), fn.readers.file(file_root=folders[1])
+        return fn.readers.concat([one[0], two[0]] if inner else one)[2]
+
+    with pytest.raises(ArgumentError, match="got several outputs of one reader — made at"):
+        told(False)
+    with told(True) as pipe:
+        assert pipe.build().reader_meta().popitem()[1]["epoch_size"] == A + B
+
+
 def test_other_sources_are_refused() -> None:
     @pipeline_def(batch_size=1, num_threads=1)
     def wrong(node: Any) -> Any:

@@ -132,6 +132,7 @@ class GraphBuilder:
     def _parts(self, key: str, value: Any) -> tuple[Part, ...]:
         """The sources whose outputs these are."""
         parts = []
+        single: set[int] = set()  # readers of which one output was given
         for one in value if isinstance(value, (list, tuple)) else [value]:
             node = one[0] if isinstance(one, (list, tuple)) and one else one
             if not isinstance(node, DataNode) or node.builder is not self:
@@ -145,6 +146,11 @@ class GraphBuilder:
                 raise ArgumentError(
                     f"expected `{key}` to come from readers that read always, got one under a condition"
                 )
+            if isinstance(one, DataNode) and made.id in single:
+                raise ArgumentError(
+                    f"expected a list with what each reader returned in `{key}`, got several outputs of one reader"
+                )
+            single |= {made.id} if isinstance(one, DataNode) else set()
             parts.append(Part(made.operator, made.args))
         return tuple(parts)
 
