@@ -178,8 +178,8 @@ image comes out equal on this machine, which is tried once per process, and is l
 
 Not recorded, and as before: `ColorJitter`'s contrast of tensors of more than 65,793 pixels (torch's sum depends on
 its order), blurring and sharpening tensors of one channel, `antialias=False`, tensors that are no bytes
-any more (but for crops, mirrors and continued edges), rotations and the like of fewer than 128 pixels, and v1's
-colours, blurring, rotations and resizing of tensors.
+any more (but for crops, mirrors and continued edges), rotations and the like of fewer than 128 pixels, and of v1's
+functions on tensors `resize`, `adjust_hue` and linear rotations with a fill other than black.
 """
 
 

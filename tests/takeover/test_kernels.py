@@ -73,6 +73,37 @@ def waves() -> torch.Tensor:
     return torch.rand((1, 90, 120, 2), generator=torch.Generator().manual_seed(3)) * 0.2 - 0.1
 
 
+V = v1.functional
+FIRST_GENERATION: dict[str, Callable[[Any], Any]] = {
+    **{f"contrast {f}": lambda x, f=f: V.adjust_contrast(x, f) for f in (0.0, 0.4, 1.0, 2.3)},
+    **{f"saturation {f}": lambda x, f=f: V.adjust_saturation(x, f) for f in (0.0, 0.4, 1.0, 2.3)},
+    **{f"brightness {f}": lambda x, f=f: V.adjust_brightness(x, f) for f in (0.0, 0.4, 1.0, 2.3)},
+    **{f"sharpness {f}": lambda x, f=f: V.adjust_sharpness(x, f) for f in (0.0, 0.4, 1.0, 2.3)},
+    "autocontrast": lambda x: V.autocontrast(V.adjust_brightness(x, 0.4)),
+    "equalize": V.equalize,
+    "invert": V.invert,
+    "posterize": lambda x: V.posterize(x, 3),
+    "solarize": lambda x: V.solarize(x, 99.5),
+    "gray": V.rgb_to_grayscale,
+    "gray of three": lambda x: V.rgb_to_grayscale(x, 3),
+    "blur": lambda x: V.gaussian_blur(x, [5, 3], [0.7, 2.0]),
+    "affine": lambda x: V.affine(x, 20.0, [3, 4], 1.1, [5.0, 6.0], Mode.BILINEAR),
+    "rotation": lambda x: V.rotate(x, -71.0, Mode.NEAREST, fill=[9.0, 8.0, 7.0]),
+    "rotation, black": lambda x: V.rotate(x, 33.0, Mode.BILINEAR, expand=True, fill=[0.0]),
+    "perspective": lambda x: V.perspective(x, CORNERS[0], CORNERS[1], Mode.BILINEAR),
+    "elastic": lambda x: V.elastic_transform(x, waves(), Mode.BILINEAR),
+    "batch": lambda x: V.equalize(V.affine(x.view(1, *x.shape), 20.0, [3, 4], 1.1, [5.0, 6.0], Mode.BILINEAR)),
+    "crops": lambda x: torch.stack(v1.TenCrop(30)(x)),
+    "edges": lambda x: V.pad(V.hflip(V.center_crop(x, [60, 70])), [3, 4], padding_mode="reflect"),
+}
+FIRST_NOT_RECORDED: dict[str, Callable[[Any], Any]] = {
+    "hue": lambda x: V.adjust_hue(x, 0.2),
+    "resize": lambda x: V.resize(x, [30, 40], antialias=True),
+    "bright fill": lambda x: V.rotate(x, 33.0, Mode.BILINEAR, fill=[9.0, 8.0, 7.0]),
+    "blur of gray": lambda x: V.gaussian_blur(V.rgb_to_grayscale(x), [5, 3]),
+}
+
+
 NOT_RECORDED: dict[str, Callable[[Any], Any]] = {
     "resize without antialias": lambda x: F.resize(x, [30, 50], antialias=False),
     "contrast of floats": lambda x: F.adjust_contrast(F.to_dtype(x, torch.float32, scale=True), 0.5),
@@ -119,6 +150,22 @@ def test_what_is_recorded_of_tensors_equals_torchvision(photo: Path, name: str, 
         assert isinstance(x, LazyTensor) and x._real is None, "it is still lazy"
         assert isinstance(x, tv_tensors.Image) == isinstance(expected, tv_tensors.Image)
         exactly(x, expected)
+
+
+@pytest.mark.parametrize("name", FIRST_GENERATION)
+def test_the_first_generation_of_tensors(photo: Path, name: str) -> None:
+    expected = FIRST_GENERATION[name](tensor_of(photo, "tensor"))
+    with stoker.torchvision.enabled():
+        x = FIRST_GENERATION[name](tensor_of(photo, "tensor"))
+        assert isinstance(x, LazyTensor) and x._real is None, "it is still lazy"
+        exactly(x, expected)
+
+
+@pytest.mark.parametrize("name", FIRST_NOT_RECORDED)
+def test_what_is_not_recorded_of_the_first_generation(photo: Path, name: str) -> None:
+    expected = FIRST_NOT_RECORDED[name](tensor_of(photo, "tensor"))
+    with stoker.torchvision.enabled():
+        exactly(FIRST_NOT_RECORDED[name](tensor_of(photo, "tensor")), expected)
 
 
 @pytest.mark.parametrize("name", NOT_RECORDED)

@@ -107,13 +107,15 @@ def another_step(rng: random.Random, node: Node) -> Node:
         params = (size[1], size[0], *numbers, rng.randrange(2), rng.randrange(2), rng.randrange(2), *fill)
         return node.then(recipe.TORCH_WARP, params, size)
     if kind == "lut":
-        return node.then(rng.choice([recipe.TORCH_AUTOCONTRAST, recipe.TORCH_EQUALIZE]))
+        if rng.random() < 0.5:
+            return node.then(recipe.TORCH_EQUALIZE)
+        return node.then(recipe.TORCH_AUTOCONTRAST, (rng.randint(1, 2),))
     if node.channels == 1:
         return node.then(recipe.SPREAD, channels=3) if kind == "colors" else node
     if kind == "gray":
-        return node.then(recipe.TORCH_LUMA, (), channels=1)
+        return node.then(recipe.TORCH_LUMA, (rng.randint(1, 2),), channels=1)
     if kind == "sharpen":
-        return node.then(recipe.TORCH_SHARPEN, (rng.uniform(0, 3),)) if min(node.size) > 2 else node
+        return node.then(recipe.TORCH_SHARPEN, (rng.randint(1, 2), rng.uniform(0, 3))) if min(node.size) > 2 else node
     if kind == "blur":
         rows, columns = (rng.randrange(1, min(n, 12) + 1, 2) for n in (height, width))
         weights = np.random.default_rng(rng.randrange(99)).random(rows * columns).astype(np.float32)
@@ -121,7 +123,8 @@ def another_step(rng: random.Random, node: Node) -> Node:
         return node.then(recipe.CORRELATE, (2 + rows * columns, rows, columns, *weights.tolist()))
     if rng.random() < 0.3:
         return node.then(recipe.TORCH_HUE, (rng.uniform(-0.5, 0.5),))
-    return node.then(rng.choice([recipe.TORCH_CONTRAST, recipe.TORCH_SATURATE]), (rng.uniform(0, 3),))
+    op = rng.choice([recipe.TORCH_CONTRAST, recipe.TORCH_SATURATE])
+    return node.then(op, (rng.randint(1, 2), rng.uniform(0, 3)))
 
 
 @given(st.integers(0, 2**32))

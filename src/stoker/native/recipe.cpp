@@ -116,12 +116,15 @@ class Maker {
       case Op::Correlate: return correlate(source, p);
       case Op::TorchResize: return torch_resize(source, p);
       case Op::TorchPick: return torch_pick(source, p);
-      case Op::TorchLuma: return torch_color::gray(colored(source), fresh(source.shape[0], source.shape[1], 1));
-      case Op::TorchContrast: return torch_contrast(source, p[0]);
-      case Op::TorchSaturate: return torch_color::saturate(colored(source), p[0], alike(source));
+      case Op::TorchLuma:
+        return torch_color::gray(generation(p), colored(source), fresh(source.shape[0], source.shape[1], 1));
+      case Op::TorchContrast: return torch_contrast(source, generation(p), p[1]);
+      case Op::TorchSaturate: return torch_color::saturate(generation(p), colored(source), p[1], alike(source));
       case Op::TorchHue: return torch_color::hue(colored(source), p[0], alike(source));
-      case Op::TorchSharpen: return torch_sharpen(source, p[0]);
-      case Op::TorchAutocontrast: return by_histogram(source, torch_color::autocontrast_table);
+      case Op::TorchSharpen: return torch_sharpen(source, generation(p), p[1]);
+      case Op::TorchAutocontrast:
+        return by_histogram(source, generation(p) == torch_color::Generation::First ? torch_color::first_autocontrast_table
+                                                                                    : torch_color::autocontrast_table);
       case Op::TorchEqualize: return by_histogram(source, histogram::equalized_whole);
       case Op::TorchWarp: return torch_warp(source, p);
       case Op::TorchGrid: return torch_grid(source, p);
@@ -436,16 +439,20 @@ class Maker {
       throw Bad{"an image that cannot be resized"};
   }
 
-  void torch_contrast(const View& v, double factor) {
+  static torch_color::Generation generation(const double* p) {
+    return p[0] == 1 ? torch_color::Generation::First : torch_color::Generation::Second;
+  }
+
+  void torch_contrast(const View& v, torch_color::Generation generation, double factor) {
     if (v.shape[0] * v.shape[1] > torch_color::kExactPixels) throw Bad{"a mean that is not exact"};
     uint8_t values[256];
-    torch_color::contrast_table(v, factor, values);
+    torch_color::contrast_table(generation, v, factor, values);
     mapped(v, values, 0);
   }
 
-  void torch_sharpen(const View& v, double factor) {
+  void torch_sharpen(const View& v, torch_color::Generation generation, double factor) {
     if (v.shape[0] < 3 || v.shape[1] < 3) throw Bad{"an image without an inside"};
-    if (!torch_color::sharpen(v, factor, alike(v), bench_.work[0], bench_.work[1])) throw Bad{"an image that cannot be filtered"};
+    if (!torch_color::sharpen(generation, v, factor, alike(v), bench_.work[0], bench_.work[1])) throw Bad{"an image that cannot be filtered"};
   }
 
   // What is stored once, right after it was resized and mirrored, goes there row by row, out of the cache.

@@ -45,12 +45,12 @@ namespace stoker::recipe {
   X(Correlate, -1) /* how many follow: height width, then weights; sums as torch's, edges reflected */      \
   X(TorchResize, 3)  /* height width, filter (torch_resize.hpp) */                                          \
   X(TorchPick, 3)  /* height width, exact */                                                                \
-  X(TorchLuma, 0)  /* three channels to one, as torchvision's rgb_to_grayscale of tensors; also below */    \
-  X(TorchContrast, 1)  /* factor */                                                                         \
-  X(TorchSaturate, 1)  /* factor */                                                                         \
+  X(TorchLuma, 1)  /* generation; three channels to one, as torchvision's rgb_to_grayscale of tensors */    \
+  X(TorchContrast, 2)  /* generation (torch_color.hpp), factor */                                           \
+  X(TorchSaturate, 2)  /* generation, factor */                                                             \
   X(TorchHue, 1)   /* what is added to the hue, -0.5 to 0.5 */                                              \
-  X(TorchSharpen, 1)  /* factor */                                                                          \
-  X(TorchAutocontrast, 0)                                                                                   \
+  X(TorchSharpen, 2)  /* generation, factor */                                                              \
+  X(TorchAutocontrast, 1)  /* generation */                                                                 \
   X(TorchEqualize, 0)                                                                                       \
   X(TorchWarp, 16) /* height width, grid of eight, projective, linear, fills, fill of three (torch_warp.hpp) */ \
   X(TorchGrid, 8)  /* height width, linear, fills, fill of three, a table: the grid's bytes */               \

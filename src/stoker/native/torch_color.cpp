@@ -19,6 +19,12 @@ template <bool kHardware>
   return fused<kHardware>(at(2), 0.114f, fused<kHardware>(at(1), 0.587f, at(0) * 0.2989f));
 }
 
+// The first generation's grey.
+[[gnu::always_inline]] inline int first_luma(const uint8_t* p, int64_t step) {
+  const auto at = [&](int c) { return static_cast<float>(p[c * step]); };
+  return static_cast<int>((0.2989f * at(0) + 0.587f * at(1)) + 0.114f * at(2));
+}
+
 uint8_t byte(float v) { return static_cast<uint8_t>(std::clamp(v, 0.0f, 255.0f)); }
 
 template <class F>
@@ -26,6 +32,11 @@ template <class F>
   for (int64_t y = 0; y < src.shape[0]; ++y)
     for (int64_t x = 0; x < src.shape[1]; ++x)
       f(src.data + y * src.stride[0] + x * src.stride[1], dst.data + y * dst.stride[0] + x * dst.stride[1]);
+}
+
+// The first generation's blend.
+[[gnu::always_inline]] inline uint8_t first_blend(float v, float other, float ratio, float rest) {
+  return byte(ratio * v + rest * other);
 }
 
 // One pixel in torchvision's `adjust_hue`, operation by operation.
@@ -96,15 +107,23 @@ bool has_fma() { return (isa() == Isa::AVX2 || isa() == Isa::AVX512) && __builti
 
 }  // namespace
 
-void gray(const View& src, const View& dst) {
+void gray(Generation generation, const View& src, const View& dst) {
+  if (generation == Generation::First)
+    return each(src, dst,
+                [&](const uint8_t* p, uint8_t* to) { *to = static_cast<uint8_t>(first_luma(p, src.stride[2])); });
 #if defined(__x86_64__)
   if (has_fma()) return gray_fma(src, dst);
 #endif
   gray_pixels<false>(src, dst);
 }
 
-void saturate(const View& src, double factor, const View& dst) {
+void saturate(Generation generation, const View& src, double factor, const View& dst) {
   const float ratio = static_cast<float>(factor), other = static_cast<float>(1.0 - factor);
+  if (generation == Generation::First)
+    return each(src, dst, [&](const uint8_t* p, uint8_t* to) {
+      const auto grey = static_cast<float>(first_luma(p, src.stride[2]));
+      for (int c = 0; c < 3; ++c) to[c] = first_blend(static_cast<float>(p[c * src.stride[2]]), grey, ratio, other);
+    });
 #if defined(__x86_64__)
   if (has_fma()) return saturate_fma(src, ratio, other, dst);
 #endif
@@ -116,7 +135,7 @@ void hue(const View& src, double shift, const View& dst) {
   each(src, dst, [&](const uint8_t* p, uint8_t* to) { turned(p, src.stride[2], by, to); });
 }
 
-bool sharpen(const View& src, double factor, const View& dst, Scratch& smooth, Scratch& work) {
+bool sharpen(Generation generation, const View& src, double factor, const View& dst, Scratch& smooth, Scratch& work) {
   const float edge = static_cast<float>(1.0 / 13.0), middle = static_cast<float>(5.0 / 13.0);
   const float other = static_cast<float>(1.0 - factor);
   const float weights[9] = {edge, edge, edge, edge, middle, edge, edge, edge, edge};
@@ -134,24 +153,38 @@ bool sharpen(const View& src, double factor, const View& dst, Scratch& smooth, S
       for (int64_t c = 0; c < src.shape[2]; ++c) {
         const uint8_t here = src.data[y * src.stride[0] + x * src.stride[1] + c * src.stride[2]];
         uint8_t& to = dst.data[y * dst.stride[0] + x * dst.stride[1] + c];
-        to = here;
-        if (y == 0 || x == 0 || y + 1 == src.shape[0] || x + 1 == src.shape[1]) continue;
+        const float ratio = static_cast<float>(factor);
+        if (y == 0 || x == 0 || y + 1 == src.shape[0] || x + 1 == src.shape[1]) {
+          to = generation == Generation::First ? first_blend(here, here, ratio, other) : here;
+          continue;
+        }
         float blurred;
         __builtin_memcpy(&blurred, inner.data + (y - 1) * inner.stride[0] + (x - 1) * inner.stride[1] + c * 4, 4);
         const float v = here, round = static_cast<float>(xm::round_even(static_cast<double>(blurred)));
-        to = byte(fused_plain(round - v, other, v));
+        to = generation == Generation::First ? first_blend(v, byte(round), ratio, other)
+                                             : byte(fused_plain(round - v, other, v));
       }
   return true;
 }
 
-void contrast_table(const View& src, double factor, uint8_t table[256]) {
+void contrast_table(Generation generation, const View& src, double factor, uint8_t table[256]) {
+  const float ratio = static_cast<float>(factor), other = static_cast<float>(1.0 - factor);
+  const auto pixels = static_cast<float>(src.shape[0] * src.shape[1]);
+  if (generation == Generation::First) {
+    int64_t total = 0;
+    each(src, src, [&](const uint8_t* p, uint8_t*) {
+      total += src.shape[2] == 3 ? first_luma(p, src.stride[2]) : int{*p};
+    });
+    const float mean = static_cast<float>(total) / pixels;
+    for (int i = 0; i < 256; ++i) table[i] = first_blend(static_cast<float>(i), mean, ratio, other);
+    return;
+  }
 #if defined(__x86_64__)
   const int64_t sum = has_fma() ? sum_grey_fma(src) : sum_grey<false>(src);
 #else
   const int64_t sum = sum_grey<false>(src);
 #endif
-  const float mean = static_cast<float>(sum) / static_cast<float>(src.shape[0] * src.shape[1]);
-  const float ratio = static_cast<float>(factor), other = static_cast<float>(1.0 - factor);
+  const float mean = static_cast<float>(sum) / pixels;
   for (int i = 0; i < 256; ++i) table[i] = byte(fused_plain(mean, other, static_cast<float>(i) * ratio));
 }
 
@@ -163,6 +196,16 @@ void autocontrast_table(const int64_t counts[256], uint8_t table[256]) {
   const float least = flat ? 0.0f : static_cast<float>(low);
   const float scale = flat ? 1.0f : static_cast<float>(high - low) * static_cast<float>(1.0 / 255.0);
   for (int i = 0; i < 256; ++i) table[i] = byte((static_cast<float>(i) - least) / scale);
+}
+
+void first_autocontrast_table(const int64_t counts[256], uint8_t table[256]) {
+  int low = 0, high = 255;
+  while (low < 255 && !counts[low]) ++low;
+  while (high > 0 && !counts[high]) --high;
+  const bool flat = high <= low;
+  const float least = flat ? 0.0f : static_cast<float>(low);
+  const float scale = flat ? 1.0f : (1.0f / static_cast<float>(high - low)) * 255.0f;  // as torch divides a number
+  for (int i = 0; i < 256; ++i) table[i] = byte((static_cast<float>(i) - least) * scale);
 }
 
 }  // namespace stoker::torch_color

@@ -7,17 +7,22 @@
 
 namespace stoker::torch_color {
 
+// torchvision's transforms have two generations. The first one rounds every product before it adds it, and takes grey
+// as bytes.
+enum class Generation : uint8_t { First = 1, Second = 2 };
+
 // Images are [H,W,C] of U8: `src` with any strides, `dst` with channels side by side. Three channels where not said.
 
-void gray(const View& src, const View& dst);  // to one channel
-void saturate(const View& src, double factor, const View& dst);
-void hue(const View& src, double shift, const View& dst);
-// dst = src blended with itself smoothed, but for the outermost pixels; one or three channels, at least 3 x 3.
-bool sharpen(const View& src, double factor, const View& dst, Scratch& smooth, Scratch& work);
+void gray(Generation generation, const View& src, const View& dst);  // to one channel
+void saturate(Generation generation, const View& src, double factor, const View& dst);
+void hue(const View& src, double shift, const View& dst);  // of the second
+// dst = src blended with itself smoothed (but for the outermost pixels); one or three channels, at least 3 x 3.
+bool sharpen(Generation generation, const View& src, double factor, const View& dst, Scratch& smooth, Scratch& work);
 
 // Tables for every value. One or three channels.
-void contrast_table(const View& src, double factor, uint8_t table[256]);
+void contrast_table(Generation generation, const View& src, double factor, uint8_t table[256]);
 void autocontrast_table(const int64_t counts[256], uint8_t table[256]);
+void first_autocontrast_table(const int64_t counts[256], uint8_t table[256]);
 
 // Up to so many pixels the sum of a grey image is exact in float32, and so the same in any order.
 constexpr int64_t kExactPixels = (int64_t{1} << 24) / 255;

@@ -78,6 +78,14 @@ def _scaled(theta: torch.Tensor, width: int, height: int) -> list[float]:
     return [float(v) for v in (theta / torch.tensor([[0.5 * width], [0.5 * height]], dtype=theta.dtype)).reshape(-1)]
 
 
+def apply_first_grid(original: Callable[..., Any], img: Any, grid: Any, mode: str, fill: Any) -> Any:
+    """The same of torchvision's first generation, which mixes an interpolated edge with its fill in another way."""
+    values = list(fill) if isinstance(fill, (list, tuple)) else [fill]
+    if mode == "nearest" or not any(values) or not is_lazy(img):
+        return apply_grid(original, img, grid, mode, fill)
+    return original(img, grid.make() if isinstance(grid, Grid) else grid, mode, fill)
+
+
 def apply_grid(original: Callable[..., Any], img: Any, grid: Any, mode: str, fill: Any) -> Any:
     """torchvision's ``_apply_grid_transform``."""
     made = _sampled(original, img, grid, mode, fill) if is_lazy(img) else None

@@ -15,7 +15,7 @@ from torch.nn.functional import pad as torch_pad
 
 from . import grids, recipe, views
 from .recipe import Node
-from .tensor import LazyTensor, lead_of, map_rows, of_rows
+from .tensor import LazyTensor, is_lazy, lead_of, map_rows, of_rows
 from .trial import is_equal
 
 _EXACT_PIXELS = (1 << 24) // 255  # native/torch_color.hpp: larger means depend on the order of torch's sums
@@ -30,67 +30,92 @@ def _stepped(x: LazyTensor, key: Any, step: Step, original: Callable[[torch.Tens
     return views.stepped(x, step)
 
 
-def _one(op: int, factor: float) -> Step:
-    return lambda node: node.then(op, (float(factor),))
+FIRST, SECOND = 1, 2  # torchvision's generations, native/torch_color.hpp
+
+
+def _one(op: int, generation: int, factor: float) -> Step:
+    return lambda node: node.then(op, (generation, float(factor)))
 
 
 def _is_number(x: Any) -> bool:
     return type(x) in (int, float)
 
 
-def adjust_contrast(original: Original, x: LazyTensor, contrast_factor: Any) -> LazyTensor | None:
+def adjust_contrast(
+    original: Original, x: LazyTensor, contrast_factor: Any, generation: int = SECOND
+) -> LazyTensor | None:
     """Of images whose mean is exact."""
     width, height = x._rows[0].node.size
     if not _is_number(contrast_factor) or contrast_factor < 0 or width * height > _EXACT_PIXELS:
         return None
-    step = _one(recipe.TORCH_CONTRAST, contrast_factor)
-    return _stepped(x, "contrast", step, lambda v: original(v, contrast_factor))
+    step = _one(recipe.TORCH_CONTRAST, generation, contrast_factor)
+    return _stepped(x, ("contrast", generation), step, lambda v: original(v, contrast_factor))
 
 
-def adjust_saturation(original: Original, x: LazyTensor, saturation_factor: Any) -> LazyTensor | None:
+def adjust_saturation(
+    original: Original, x: LazyTensor, saturation_factor: Any, generation: int = SECOND
+) -> LazyTensor | None:
     """Of three channels."""
     if not _is_number(saturation_factor) or saturation_factor < 0 or x._rows[0].node.channels != 3:
         return None
-    step = _one(recipe.TORCH_SATURATE, saturation_factor)
-    return _stepped(x, "saturation", step, lambda v: original(v, saturation_factor))
+    step = _one(recipe.TORCH_SATURATE, generation, saturation_factor)
+    return _stepped(x, ("saturation", generation), step, lambda v: original(v, saturation_factor))
 
 
 def adjust_hue(original: Original, x: LazyTensor, hue_factor: Any) -> LazyTensor | None:
     """Of three channels."""
     if not _is_number(hue_factor) or not -0.5 <= hue_factor <= 0.5 or x._rows[0].node.channels != 3:
         return None
-    return _stepped(x, "hue", _one(recipe.TORCH_HUE, hue_factor), lambda v: original(v, hue_factor))
+    return _stepped(
+        x, "hue", lambda node: node.then(recipe.TORCH_HUE, (float(hue_factor),)), lambda v: original(v, hue_factor)
+    )
 
 
-def adjust_sharpness(original: Original, x: LazyTensor, sharpness_factor: Any) -> LazyTensor | None:
+def adjust_sharpness(
+    original: Original, x: LazyTensor, sharpness_factor: Any, generation: int = SECOND
+) -> LazyTensor | None:
     """Of images with an inside."""
     if not _is_number(sharpness_factor) or sharpness_factor < 0 or min(x._rows[0].node.size) <= 2:
         return None
     if x._rows[0].node.channels != 3:  # torch filters a single channel in ways that depend on its size
         return None
-    step = _one(recipe.TORCH_SHARPEN, sharpness_factor)
-    return _stepped(x, "sharpness", step, lambda v: original(v, sharpness_factor))
+    step = _one(recipe.TORCH_SHARPEN, generation, sharpness_factor)
+    return _stepped(x, ("sharpness", generation), step, lambda v: original(v, sharpness_factor))
 
 
-def autocontrast(original: Original, x: LazyTensor) -> LazyTensor | None:
+def autocontrast(original: Original, x: LazyTensor, generation: int = SECOND) -> LazyTensor | None:
     """Of bytes."""
-    return _stepped(x, "autocontrast", lambda node: node.then(recipe.TORCH_AUTOCONTRAST), original)
+    key = ("autocontrast", generation)
+    return _stepped(x, key, lambda node: node.then(recipe.TORCH_AUTOCONTRAST, (generation,)), original)
 
 
-def equalize(original: Original, x: LazyTensor) -> LazyTensor | None:
+def equalize(original: Original, x: LazyTensor, generation: int = SECOND) -> LazyTensor | None:
     """Of bytes."""
-    return _stepped(x, "equalize", lambda node: node.then(recipe.TORCH_EQUALIZE), original)
+    return _stepped(x, ("equalize", generation), lambda node: node.then(recipe.TORCH_EQUALIZE), original)
 
 
-def solarize(original: Original, x: LazyTensor, threshold: Any) -> LazyTensor | None:
+def solarize(original: Original, x: LazyTensor, threshold: Any, generation: int = SECOND) -> LazyTensor | None:
     """By a table."""
-    if not _is_number(threshold):
+    return _mapped(original, x, "solarize", threshold, generation)
+
+
+def adjust_brightness(
+    original: Original, x: LazyTensor, brightness_factor: Any, generation: int = SECOND
+) -> LazyTensor | None:
+    """By a table."""
+    return _mapped(original, x, "brightness", brightness_factor, generation)
+
+
+def _mapped(original: Original, x: LazyTensor, name: str, number: Any, generation: int) -> LazyTensor | None:
+    if not _is_number(number):
         return None
-    rows = map_rows(x, ("solarize", threshold), lambda values: original(values, threshold))
+    rows = map_rows(x, (name, generation, number), lambda values: original(values, number))
     return None if rows is None else of_rows(x, rows, lead_of(x))
 
 
-def rgb_to_grayscale(original: Original, x: LazyTensor, num_output_channels: int = 1) -> LazyTensor | None:
+def rgb_to_grayscale(
+    original: Original, x: LazyTensor, num_output_channels: int = 1, generation: int = SECOND
+) -> LazyTensor | None:
     """To one or three channels."""
     if num_output_channels not in (1, 3):
         return None
@@ -98,13 +123,13 @@ def rgb_to_grayscale(original: Original, x: LazyTensor, num_output_channels: int
         if num_output_channels == 1 or x.dtype != torch.uint8:
             return None
         return views.stepped(x, _spread)
+
+    def gray(node: Node) -> Node:
+        return node.then(recipe.TORCH_LUMA, (generation,), channels=1)
+
     if num_output_channels == 1:
-        return _stepped(x, "gray", _gray, lambda v: original(v, 1))
-    return _stepped(x, "gray 3", lambda node: _spread(_gray(node)), lambda v: original(v, 3))
-
-
-def _gray(node: Node) -> Node:
-    return node.then(recipe.TORCH_LUMA, (), channels=1)
+        return _stepped(x, ("gray", generation), gray, lambda v: original(v, 1))
+    return _stepped(x, ("gray 3", generation), lambda node: _spread(gray(node)), lambda v: original(v, 3))
 
 
 def _spread(node: Node) -> Node:
@@ -115,10 +140,14 @@ def gaussian_blur(original: Original, x: LazyTensor, kernel_size: Any, sigma: An
     """Of three channels."""
     from torchvision.transforms.v2.functional import _misc
 
+    return _blurred(x, kernel_size, sigma, _misc._get_gaussian_kernel2d)
+
+
+def _blurred(x: LazyTensor, kernel_size: Any, sigma: Any, bell: Any) -> LazyTensor | None:
     node = x._rows[0].node
     if x.dtype != torch.uint8 or any(views.bytes_of(row) is None for row in x._rows):
         return None
-    step = blur_step(node.channels, node.size, kernel_size, sigma, _misc._get_gaussian_kernel2d)
+    step = blur_step(node.channels, node.size, kernel_size, sigma, bell)
     return None if step is None else views.stepped(x, step)
 
 
@@ -198,6 +227,42 @@ KERNELS: dict[str, Callable[..., LazyTensor | None]] = {
     "pad": pad,
     "permute_channels": permute_channels,
     **dict.fromkeys(["affine", "rotate", "perspective", "elastic"], grids.kernel),
+}
+
+
+def first_generation(name: str) -> Callable[..., Any]:
+    """What stands in for a function of torchvision's first generation for tensors; it gets the original."""
+    record = FIRST_GENERATION[name]
+    more = {} if record in (grids.kernel, first_blur) else {"generation": FIRST}
+
+    def call(original: Original, x: Any, *args: Any, **kwargs: Any) -> Any:
+        if is_lazy(x):
+            result = record(original, x, *args, **kwargs, **more)
+            if result is not None:
+                return result
+        return original(x, *args, **kwargs)
+
+    return call
+
+
+def first_blur(original: Original, x: LazyTensor, kernel_size: Any, sigma: Any) -> LazyTensor | None:
+    """The first generation's ``gaussian_blur``."""
+    import torchvision.transforms._functional_tensor as tensors
+
+    return _blurred(x, kernel_size, sigma, tensors._get_gaussian_kernel2d)
+
+
+FIRST_GENERATION: dict[str, Callable[..., Any]] = {
+    "adjust_brightness": adjust_brightness,
+    "adjust_contrast": adjust_contrast,
+    "adjust_saturation": adjust_saturation,
+    "adjust_sharpness": adjust_sharpness,
+    "autocontrast": autocontrast,
+    "equalize": equalize,
+    "solarize": solarize,
+    "rgb_to_grayscale": rgb_to_grayscale,
+    "gaussian_blur": first_blur,
+    **dict.fromkeys(["affine", "rotate", "perspective", "elastic_transform"], grids.kernel),
 }
 
 

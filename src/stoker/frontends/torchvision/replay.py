@@ -104,6 +104,13 @@ def _by_torch(function: Callable[[Any, torch.Tensor, tuple[Any, ...]], torch.Ten
     return step
 
 
+def _generation(second: Any, p: tuple[Any, ...]) -> Any:
+    """torchvision's functions for tensors, of the generation that the step is of."""
+    import torchvision.transforms._functional_tensor as first
+
+    return first if p[0] == 1 else second
+
+
 def _correlate(_: Any, x: torch.Tensor, p: tuple[Any, ...]) -> torch.Tensor:
     height, width = p[1:3]
     weights = torch.tensor(p[3:], dtype=torch.float32).view(1, 1, height, width).expand(x.shape[0], 1, height, width)
@@ -194,12 +201,12 @@ _STEPS: dict[int, Callable[[Image.Image, tuple[Any, ...], Node], Image.Image]] =
     recipe.TORCH_PICK: _by_torch(_torch_pick),
     recipe.TORCH_WARP: _by_torch(_torch_warp),
     recipe.TORCH_GRID: _by_torch(_torch_grid),
-    recipe.TORCH_LUMA: _by_torch(lambda f, x, p: f.rgb_to_grayscale(x)),
-    recipe.TORCH_CONTRAST: _by_torch(lambda f, x, p: f.adjust_contrast(x, p[0])),
-    recipe.TORCH_SATURATE: _by_torch(lambda f, x, p: f.adjust_saturation(x, p[0])),
+    recipe.TORCH_LUMA: _by_torch(lambda f, x, p: _generation(f, p).rgb_to_grayscale(x)),
+    recipe.TORCH_CONTRAST: _by_torch(lambda f, x, p: _generation(f, p).adjust_contrast(x, p[1])),
+    recipe.TORCH_SATURATE: _by_torch(lambda f, x, p: _generation(f, p).adjust_saturation(x, p[1])),
     recipe.TORCH_HUE: _by_torch(lambda f, x, p: f.adjust_hue(x, p[0])),
-    recipe.TORCH_SHARPEN: _by_torch(lambda f, x, p: f.adjust_sharpness(x, p[0])),
-    recipe.TORCH_AUTOCONTRAST: _by_torch(lambda f, x, p: f.autocontrast(x)),
+    recipe.TORCH_SHARPEN: _by_torch(lambda f, x, p: _generation(f, p).adjust_sharpness(x, p[1])),
+    recipe.TORCH_AUTOCONTRAST: _by_torch(lambda f, x, p: _generation(f, p).autocontrast(x)),
     recipe.TORCH_EQUALIZE: _by_torch(lambda f, x, p: f.equalize(x)),
     recipe.SATURATE: lambda image, p, node: ImageEnhance.Color(image).enhance(p[0]),
 }

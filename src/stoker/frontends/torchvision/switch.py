@@ -62,6 +62,9 @@ def enable_here() -> None:
         (v1.F_pil, "to_grayscale", functional.to_grayscale),
         (v1.F_pil, "adjust_hue", functional.adjust_hue),
         (v1.F_pil, "pad", functional.pad),
+        (v1.F_t, "_gen_affine_grid", grids.affine_grid),
+        (v1.F_t, "_perspective_grid", grids.perspective_grid),
+        (v1.F_t, "_apply_grid_transform", grids.apply_first_grid),
         (v1, "to_pil_image", functional.to_pil_image),
         (v1, "gaussian_blur", functional.gaussian_blur),
         (v1, "elastic_transform", functional.elastic_v1),
@@ -72,6 +75,8 @@ def enable_here() -> None:
         (_utils.fetch._IterableDatasetFetcher, "fetch", loader.fetch_stream),
     ):
         _replace(owner, name, function)
+    for name in kernels.FIRST_GENERATION:
+        _replace(v1.F_t, name, kernels.first_generation(name))
     _take_over_loaders()
     _take_over_v2()
     _take_over_decoders()

@@ -43,7 +43,7 @@ def is_equal(
 def _trial(channels: int) -> tuple[Any, Any]:
     """A file of noise, and what it decodes to: ``(channels, height, width)``."""
     width, height = _SIZE
-    noise = np.random.Generator(np.random.PCG64(7)).integers(0, 256, (height, width, 3), np.uint8)
+    noise = np.random.Generator(np.random.PCG64(7)).integers(20, 200, (height, width, 3), np.uint8)
     image = Image.fromarray(noise if channels == 3 else noise[..., 0])
     out = io.BytesIO()
     image.save(out, "JPEG", quality=98, subsampling=0)
