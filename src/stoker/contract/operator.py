@@ -355,8 +355,8 @@ class Operator:
         return [self.reference(row, *x) for row, x in zip(rows, inputs, strict=True)]
 
     @classmethod
-    def damage_offset(cls, data: bytes) -> int | None:
-        """Where a file is damaged that a row failed at here; None if that cannot be told."""
+    def damage_offset(cls, read: Callable[[], bytes]) -> int | None:
+        """Where the data are damaged that a row failed at here, and that ``read`` gives; None if that cannot be told."""
         return None
 
     def init(self) -> Any:

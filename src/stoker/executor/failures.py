@@ -17,7 +17,6 @@ from typing import Any
 
 from ..contract.errors import ArgumentError, DataError, UnsupportedError
 from ..contract.failure import Action, BadSample
-from ..contract.operator import Operator
 from ..contract.reader import OpenSource
 from ..graph.node import Graph
 from .outputs import Outputs, rows_of
@@ -182,10 +181,7 @@ class Failures:
         """At which byte of its file a sample is damaged; the file is read once more for it."""
         if not failure.in_data or failure.node < 0 or not path:
             return None
-        operator = self._graph.nodes[failure.node].operator
-        if operator.damage_offset.__func__ is Operator.damage_offset.__func__:  # type: ignore[attr-defined]
-            return None
-        found = operator.damage_offset(_content(path, begin))
+        found = self._graph.nodes[failure.node].operator.damage_offset(lambda: _content(path, begin))
         return None if found is None else begin + found
 
     # ---- substitutes ----

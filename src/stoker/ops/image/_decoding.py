@@ -55,9 +55,9 @@ class ImageDecoder(Operator):
     incidental = ("on_error",)
 
     @classmethod
-    def damage_offset(cls, data: bytes) -> int | None:
+    def damage_offset(cls, read: Callable[[], bytes]) -> int | None:
         """Where a JPEG file is damaged: its first damage, or its end if data are missing there."""
-        found: int | None = _native.jpeg.jpeg_check(data, MAX_PIXELS)["offset"]
+        found: int | None = _native.jpeg.jpeg_check(read(), MAX_PIXELS)["offset"]
         return found
 
 
