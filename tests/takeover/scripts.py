@@ -145,3 +145,16 @@ class Stream(torch.utils.data.IterableDataset[Any]):
         first, step = (info.id, info.num_workers) if info is not None else (0, 1)
         for at, file in list(enumerate(self.files))[first::step]:
             yield self.transform(Image.open(file).convert("RGB")), at
+
+
+class Telling(Tolerant):
+    """A data set that tells which worker met a file that cannot be read."""
+
+    def __getitem__(self, index: int) -> tuple[Any, str]:
+        try:
+            with open(self.files[index], "rb") as file:
+                return self.transform(Image.open(file).convert("RGB")), ""
+        except OSError:
+            info = torch.utils.data.get_worker_info()
+            who = "main" if info is None else f"{info.id} of {info.num_workers}, {info.seed}, {len(info.dataset)}"
+            return torch.zeros(3, 32, 32), who

@@ -157,15 +157,22 @@ The values are those of torchvision's decoder, which is libjpeg-turbo, too. `rea
 
 A file that is damaged in the middle is found when its batch is made. The batch is then fetched again in the
 main process, from the random state of its start, with that file on plain Pillow: a `try` in the data set acts
-as before. Two things may differ from a run without Stoker: `get_worker_info()` is None in that second fetch,
-and if the script's answer to the error draws random numbers, later batches of that worker have other draws. An
-`IterableDataset` cannot be fetched again: the error is raised at the batch.
+as before, and `get_worker_info()` is the worker's. Two things may differ from a run without Stoker: the data set
+is that of the main process, without what its copy in the worker has changed in itself since; and if the script's
+answer to the error draws random numbers, later batches of that worker have other draws. An `IterableDataset`
+cannot be fetched again: the error is raised at the batch.
+
+With `enable("cuda")`, or `python -m stoker.torchvision --device cuda train.py arguments`, batches come out in the
+GPU's memory, and `pin_memory=True` concerns only what is not. Files that are decoded, cut, resized, cut again and
+mirrored, in this order and each if wanted, are decoded and made on the GPU; images with other steps are made by the
+CPU and sent. The bits are the same; the report counts both. A machine without a GPU is refused, or delivers on the
+CPU with `without_gpu="cpu"`.
 
 ## What is covered
 
 Each row was run on the same file with the same random state, untouched and with `stoker.torchvision.enable()`,
 and the results were compared bit for bit, with torchvision 0.28; `make test-older` and `make test-newest` do it with a
-release that is a year old and with the newest. On a GPU the take-over is refused.
+release that is a year old and with the newest.
 
 - **covered**: bit-equal, and recorded: Stoker makes the pixels.
 - **as before**: bit-equal, since Pillow or torch does this step as it does without Stoker; not covered, and no

@@ -16,11 +16,10 @@ import torchvision.transforms as transforms
 from PIL import Image, ImageEnhance, ImageOps
 
 import stoker.torchvision
-from stoker import UnsupportedError
 from stoker.frontends.torchvision import counts
 from stoker.frontends.torchvision.tensor import LazyTensor
 from tests.takeover.conftest import exactly
-from tests.takeover.scripts import Tolerant, Views, classification, erasing, run, second_generation
+from tests.takeover.scripts import Telling, Tolerant, Views, classification, erasing, run, second_generation
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -146,6 +145,28 @@ def test_a_damaged_file_is_met_where_it_was(tmp_path: Path, workers: int, damage
         equal(untouched, run(loader()))
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+def test_who_meets_a_damaged_file(tmp_path: Path, workers: int) -> None:
+    from photographs import photograph
+
+    for i in range(12):
+        Image.fromarray(photograph(i, 80, 100)).save(tmp_path / f"{i:02}.jpg")
+    data = bytearray((tmp_path / "05.jpg").read_bytes())
+    data[data.index(b"\xff\xda") - 186] = 221  # a code that cannot be, found when the picture is decoded
+    (tmp_path / "05.jpg").write_bytes(bytes(data))
+
+    def loader() -> Any:
+        return torch.utils.data.DataLoader(Telling(tmp_path), batch_size=4, num_workers=workers)
+
+    untouched = run(loader())
+    assert any("of 2" in who if workers else who == "main" for _, told in untouched for who in told)
+    counts.reset()
+    with stoker.torchvision.enabled():
+        equal(untouched, run(loader()))
+    assert counts.total()[counts.RETRIED] == 1
+    assert torch.utils.data.get_worker_info() is None
+
+
 @pytest.mark.leaks("a loader whose worker raised takes torch seconds to end, with and without Stoker")
 def test_an_error_of_a_worker_is_raised_as_it_was(tmp_path: Path, files: Path) -> None:
     (tmp_path / "ant").mkdir()
@@ -229,12 +250,6 @@ def test_it_is_undone() -> None:
             pass
         assert stoker.torchvision.is_enabled(), "what was on before stays on"
     assert patched() == before
-
-
-def test_other_devices_are_refused() -> None:
-    with pytest.raises(UnsupportedError, match="expected device 'cpu', got 'cuda'"):
-        stoker.torchvision.enable("cuda")
-    assert not stoker.torchvision.is_enabled()
 
 
 def test_the_report_counts(files: Path, taken_over: None, caplog: pytest.LogCaptureFixture) -> None:

@@ -36,6 +36,8 @@ _STEPS = (
 )
 CONVERT, RESIZE, TRANSFORM, POINT, CROP, PIXELS, TORCH, MODE, SMALL = range(len(NAMES), len(NAMES) + len(_STEPS))
 NAMES += _STEPS
+PLACED, SENT = len(NAMES), len(NAMES) + 1
+NAMES += ["images made on the GPU", "images made by the CPU and sent to the GPU"]  # where batches are delivered there
 
 _own: npt.NDArray[np.int64] = np.zeros(len(NAMES), np.int64)
 _workers: list[Any] = []  # shared memory of the workers of all loaders so far
@@ -87,7 +89,7 @@ def total() -> npt.NDArray[np.int64]:
 def say_once() -> None:
     """Log each kind of step that fell back, once per run."""
     counts = total()
-    for what in range(REAL, len(NAMES)):
+    for what in range(REAL, PLACED):
         if counts[what] and what not in _said:
             _said.add(what)
             _log.warning(

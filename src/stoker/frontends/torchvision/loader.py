@@ -21,6 +21,7 @@ from torch.utils.data.dataloader import DataLoader
 
 from . import counts, retry, segment
 from .maker import Maker, Relay
+from .place import Place, taken
 from .tensor import LazyRow, LazyTensor, join, real, shrink
 
 _MOST_AGAIN = 64  # damaged files in one batch, after which something else is wrong
@@ -120,6 +121,7 @@ class Activation:
         enable_here()
         gc.freeze()  # what came from the parent stays shared: collections neither look at it nor write to it
         counts.use(self._memory.numpy()[worker])
+        segment.in_worker()
         if self._user is not None:
             self._user(worker)
 
@@ -138,8 +140,7 @@ class _Iterator:
     def _next_data(self) -> Any:
         data = super()._next_data()  # type: ignore[misc]
         data = delivered(data, self._stoker_maker, self)
-        if self._stoker_pins:
-            data = _utils.pin_memory.pin_memory(data)  # type: ignore[no-untyped-call]
+        data = taken(data, pins=self._stoker_pins)
         counts.say_once()
         return data
 
@@ -154,7 +155,7 @@ class _Iterator:
 _classes: dict[type, type] = {}
 
 
-def watch(iterator: Any, *, pins: bool = False) -> Any:
+def watch(iterator: Any, *, pins: bool = False, place: Place | None = None) -> Any:
     """Let an iterator of a DataLoader hand out plain tensors, made ahead; with ``pins`` in pinned memory."""
     kind = type(iterator)
     if issubclass(kind, _Iterator) or not hasattr(iterator, "_next_data"):
@@ -162,7 +163,8 @@ def watch(iterator: Any, *, pins: bool = False) -> Any:
     if kind not in _classes:
         _classes[kind] = type(kind.__name__, (_Iterator, kind), {"__module__": kind.__module__})
     workers = getattr(iterator, "_num_workers", 0)
-    iterator._stoker_maker = Maker(workers, in_order=getattr(iterator, "_in_order", True), pinned=pins)
+    in_order = getattr(iterator, "_in_order", True)
+    iterator._stoker_maker = Maker(workers, in_order=in_order, pinned=pins and bool(workers), place=place)
     iterator._stoker_pins = pins
     if workers and getattr(iterator, "_data_queue", None) is getattr(iterator, "_worker_result_queue", _classes):
         iterator._stoker_relay = Relay(iterator._data_queue, iterator._stoker_maker, find)
@@ -171,17 +173,34 @@ def watch(iterator: Any, *, pins: bool = False) -> Any:
     return iterator
 
 
-def get_iterator(original: Callable[[Any], Any], loader: DataLoader[Any]) -> Any:
-    """``DataLoader._get_iterator``: its workers have Stoker switched on, its batches are plain tensors."""
+def get_iterator(placed: Callable[[int], Place | None], original: Callable[[Any], Any], loader: DataLoader[Any]) -> Any:
+    """``DataLoader._get_iterator``: its workers have Stoker switched on, its batches are plain tensors.
+
+    ``placed`` tells where a loader with so many workers has its batches, if not in this machine's memory.
+    """
+    if id(loader) in _within:  # a subclass that calls its base
+        return original(loader)
+    _within.add(id(loader))
+    try:
+        return _get_iterator(placed, original, loader)
+    finally:
+        _within.discard(id(loader))
+
+
+_within: set[int] = set()
+
+
+def _get_iterator(placed: Callable[[int], Place | None], original: Callable[[Any], Any], loader: Any) -> Any:
     workers = loader.num_workers
-    if not workers or isinstance(loader.worker_init_fn, Activation):  # a subclass that calls its base
-        return watch(original(loader))
-    memory = counts.watch(_shared_zeros(workers, len(counts.NAMES)))
-    # The loader's own thread for pinning would make the pixels, by itself: batches are made in pinned memory instead.
+    memory = counts.watch(_shared_zeros(workers, len(counts.NAMES))) if workers else None
+    start = loader.worker_init_fn if memory is None else Activation(loader.worker_init_fn, memory)
+    # The loader's own pinning would make the pixels, on one thread: batches are made in pinned memory instead.
     pins = bool(loader.pin_memory) and torch.accelerator.is_available()
-    with _replaced(loader, "worker_init_fn", Activation(loader.worker_init_fn, memory)):
+    with _replaced(loader, "worker_init_fn", start):
         with _replaced(loader, "pin_memory", loader.pin_memory and not pins):
-            iterator = watch(original(loader), pins=pins)
+            iterator = original(loader)
+        iterator = watch(iterator, pins=pins, place=placed(workers))
+    if memory is not None:
         iterator._stoker_counts = memory
     return iterator
 
@@ -225,7 +244,8 @@ def _again(data: Any, iterator: Any) -> Any:
     after = retry.states() if iterator._num_workers else None
     retry.go_back(origin)
     try:
-        return fetcher.fetch(origin.index)  # type: ignore[no-untyped-call]
+        with retry.as_worker(origin, iterator._dataset):
+            return fetcher.fetch(origin.index)  # type: ignore[no-untyped-call]
     except Exception:  # as a worker does
         if not iterator._num_workers:
             raise

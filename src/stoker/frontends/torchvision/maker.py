@@ -21,7 +21,8 @@ import torch
 from torch.utils.data import _utils
 
 from ...native import _native
-from .tensor import LazyTensor, Making
+from .place import Place, PlacedMaking
+from .tensor import LazyTensor, Making, Take
 
 _LOOK_S = 0.2  # how often a waiting thread looks whether it should end
 _FEW_WORKERS = 2
@@ -34,14 +35,17 @@ class _Batch:
     def __init__(self, number: int, lazies: list[LazyTensor]) -> None:
         self.number = number
         self.lazies = lazies
-        self.making: Making | None = None
+        self.making: Making | PlacedMaking | None = None
 
 
 class Maker:
     """Makes the batches of one iterator: on native threads if it has workers, else on the caller's."""
 
-    def __init__(self, threads: int, *, in_order: bool = True, pinned: bool = False) -> None:
+    def __init__(
+        self, threads: int, *, in_order: bool = True, pinned: bool = False, place: Place | None = None
+    ) -> None:
         self._pinned = pinned
+        self._place = place  # where batches are made, if not in this machine's memory
         self._crew = _native.recipe.Crew(threads) if threads else None
         self._blocks = _native.recipe.blocks(1 if threads else 2)
         self._in_order = in_order
@@ -115,7 +119,7 @@ class Maker:
         return self._lent <= (self._most - 1) * len(batch.lazies)
 
     def _count_released(self) -> None:
-        self._dropped = [b for b in self._dropped if b.making is not None and not b.making.order.done]
+        self._dropped = [b for b in self._dropped if b.making is not None and not b.making.done]
         while self._released:
             self._released.popleft()
             self._lent -= 1
@@ -126,14 +130,27 @@ class Maker:
         self.room.set()
         if not batch.lazies:
             return
-        batch.making = Making(batch.lazies, self._take)
+        batch.making = self._making(batch.lazies, self._take)
         self._started.append(batch)
-        self._crew.submit(batch.making.order)
+        if self._counts_turns:
+            self._lent += len(batch.lazies)
+        if batch.making.order is not None:
+            self._crew.submit(batch.making.order)
+
+    def _making(self, lazies: list[LazyTensor], take: Take) -> Making | PlacedMaking:
+        return Making(lazies, take) if self._place is None else PlacedMaking(lazies, self._place, take)
+
+    @property
+    def _counts_turns(self) -> bool:
+        """Whether torch keeps the memory, so that batches count until they are delivered."""
+        return self._pinned or self._place is not None
 
     def _take(self, size: int) -> torch.Tensor:
-        self._lent += 1
         if self._pinned:
             return torch.empty(size, dtype=torch.uint8, pin_memory=True)  # torch waits for copies before it reuses it
+        if self._place is not None:
+            return torch.empty(size, dtype=torch.uint8)
+        self._lent += 1
         released, wake = self._released, self._wake
 
         def give_back() -> None:
@@ -153,13 +170,14 @@ class Maker:
         if not lazies:
             return
         if self._crew is None:
-            making = Making(lazies, lambda size: torch.from_numpy(self._blocks.take(size)))
-            _native.recipe.make(making.order)
+            making = self._making(lazies, lambda size: torch.from_numpy(self._blocks.take(size)))
+            if making.order is not None:
+                _native.recipe.make(making.order)
         else:
             making = self._made(lazies, self._crew)
         making.finish()
 
-    def _made(self, lazies: list[LazyTensor], crew: Any) -> Making:
+    def _made(self, lazies: list[LazyTensor], crew: Any) -> Making | PlacedMaking:
         with self._lock:
             known = [b for b in self._started + self._waiting if b.lazies and b.lazies[0] is lazies[0]]
             batch = known[0] if known else _Batch(self._next - 1, lazies)  # one that is made again
@@ -170,12 +188,13 @@ class Maker:
                     self._most += not self._has_room(batch)  # the consumer holds more batches than was thought
                 self._begin(batch)
         assert batch.making is not None
-        crew.hasten(batch.making.order)
-        while not crew.wait(batch.making.order, _LOOK_S):
-            pass
+        if batch.making.order is not None:
+            crew.hasten(batch.making.order)
+            while not crew.wait(batch.making.order, _LOOK_S):
+                pass
         with self._lock:  # only now: while threads write into its memory, somebody must hold it
             self._started = [b for b in self._started if b is not batch]
-            if self._pinned:
+            if self._counts_turns:
                 self._lent -= len(lazies)
         self._wake.set()
         return batch.making

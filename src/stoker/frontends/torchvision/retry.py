@@ -8,22 +8,29 @@ transforms, or a retry with another index, acts as it does without Stoker.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import random
 import threading
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from torch.utils.data._utils import worker
 
 from ...contract.errors import DataError
 
 
 class Origin(NamedTuple):
-    """What a batch was fetched for, and the random states when it began."""
+    """What a batch was fetched for, and the random states when it began.
+
+    ``worker`` says by whom: its number, of how many, and its seed.
+    """
 
     index: Any
     states: tuple[Any, Any, Any]
+    worker: tuple[int, int, int] | None = None
 
 
 class Damaged(DataError, OSError):
@@ -45,7 +52,9 @@ def origin() -> Origin | None:
 
 def begin(index: Any) -> Origin:
     """A batch begins."""
-    _now.origin = Origin(index, (random.getstate(), np.random.get_state(), torch.get_rng_state()))
+    info: Any = torch.utils.data.get_worker_info()
+    whose = None if info is None else (info.id, info.num_workers, info.seed)
+    _now.origin = states()._replace(index=index, worker=whose)
     return _now.origin
 
 
@@ -58,12 +67,27 @@ def go_back(origin: Origin) -> None:
     """Draw again what has been drawn since the batch began."""
     random.setstate(origin.states[0])
     np.random.set_state(origin.states[1])
-    torch.set_rng_state(origin.states[2])
+    torch.set_rng_state(torch.from_numpy(origin.states[2].copy()))
+
+
+@contextlib.contextmanager
+def as_worker(origin: Origin, dataset: Any) -> Iterator[None]:
+    """Within, ``get_worker_info()`` is what it was where the batch was fetched first, but for the data set's copy."""
+    was = worker._worker_info
+    if origin.worker is not None:
+        number, count, seed = origin.worker
+        info: Any = worker.WorkerInfo
+        worker._worker_info = info(id=number, num_workers=count, seed=seed, dataset=dataset)
+    try:
+        yield
+    finally:
+        worker._worker_info = was
 
 
 def states() -> Origin:
     """Where the random streams stand, for :func:`go_back`."""
-    return Origin(None, (random.getstate(), np.random.get_state(), torch.get_rng_state()))
+    # Not as a tensor, which would travel in a shared memory file of its own.
+    return Origin(None, (random.getstate(), np.random.get_state(), torch.get_rng_state().numpy()))
 
 
 def is_damaged(data: Any) -> bool:

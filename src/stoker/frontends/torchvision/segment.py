@@ -17,7 +17,6 @@ from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 _EARLIER = 2  # batches that may still be on their way out when another one is fetched
 
@@ -89,11 +88,18 @@ class _Now(threading.local):
 
 
 _now = _Now()
+_in_worker = False
+
+
+def in_worker() -> None:
+    """What this process records goes to another one."""
+    global _in_worker
+    _in_worker = hasattr(os, "memfd_create")
 
 
 def begin() -> None:
     """This thread fetches a batch; a worker's files go into a segment from now on."""
-    if torch.utils.data.get_worker_info() is None or not hasattr(os, "memfd_create"):
+    if not _in_worker:
         return
     try:
         _now.segment = Segment(os.memfd_create("stoker-files", os.MFD_CLOEXEC))

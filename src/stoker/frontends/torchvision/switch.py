@@ -15,8 +15,7 @@ from PIL import Image, ImageEnhance, ImageOps, JpegImagePlugin
 from torch.utils.data import _utils
 from torch.utils.data.dataloader import DataLoader
 
-from ...contract.errors import UnsupportedError
-from . import backend, counts, decoders, files, functional, grids, image, kernels, kinds, loader, retry
+from . import backend, counts, decoders, delivery, files, functional, grids, image, kernels, kinds, loader, retry
 from .images import lazy_image_class
 from .mixing import LazySum, reduce_sum
 from .tensor import IMAGES, LazyTensor
@@ -24,24 +23,25 @@ from .tensor import IMAGES, LazyTensor
 _undo: list[Callable[[], None]] = []
 
 
-def enable(device: str = "cpu") -> None:
+def enable(device: str = "cpu", *, without_gpu: str | None = None) -> None:
     """Let images of torchvision scripts be recorded, and made by Stoker when their batch is put together.
 
     Afterwards the same script gives the same samples, in the same order, with the same augmentation. Calling it twice
-    does no harm.
+    does no harm; the last call says where batches are delivered.
 
     Args:
-        device: where batches are delivered; "cpu".
+        device: where batches are delivered: "cpu", "cuda" (torch's current GPU when a loop begins) or "cuda:1". On a
+            GPU, tensors that are still recorded when their batch is put together come out in its memory, and
+            ``pin_memory=True`` concerns the others alone.
+        without_gpu: "error", or "cpu": on a machine without a GPU batches are delivered on the CPU, and one warning
+            says so. By default what STOKER_WITHOUT_GPU says, else "error".
 
     Raises:
-        UnsupportedError: another device.
+        ArgumentError: another device.
+        DeviceError: there is no such GPU that torch can use.
         ImportError: torchvision is not installed.
     """
-    if device != "cpu":
-        raise UnsupportedError(
-            f"`stoker.torchvision.enable`: expected device 'cpu', got {device!r}; batches cannot be made on a GPU yet. "
-            "Leave `device` out, and move the batches as the script does without Stoker."
-        )
+    delivery.choose(device, without_gpu)
     enable_here()
 
 
@@ -154,18 +154,22 @@ def _take_over_decoders() -> None:
             torch.jit._builtins._register_builtin(function, f"image::{name}")
 
 
+def _get_iterator(original: Callable[[Any], Any], of: DataLoader[Any]) -> Any:
+    return loader.get_iterator(delivery.place, original, of)
+
+
 def _take_over_loaders() -> None:
     """DataLoader and its subclasses with iterators of their own (torchdata's), those defined later too."""
 
     def take_over(kind: Any) -> None:
-        _replace(kind, "_get_iterator", loader.get_iterator)
+        _replace(kind, "_get_iterator", _get_iterator)
         for further in kind.__subclasses__():
             take_over(further)
 
     def init_subclass(kind: Any, /, **options: Any) -> None:
         super(DataLoader, kind).__init_subclass__(**options)
         if _undo:
-            _replace(kind, "_get_iterator", loader.get_iterator)
+            _replace(kind, "_get_iterator", _get_iterator)
 
     take_over(DataLoader)
     DataLoader.__init_subclass__ = classmethod(init_subclass)  # type: ignore[assignment]
@@ -233,6 +237,7 @@ def disable() -> None:
     while _undo:
         _undo.pop()()
     retry.forget()
+    delivery.close()
 
 
 def _by_backend(on: bool) -> None:
@@ -252,14 +257,16 @@ def is_enabled() -> bool:
 
 
 @contextlib.contextmanager
-def enabled(device: str = "cpu") -> Iterator[None]:
-    """``with stoker.torchvision.enabled():`` the take-over is on within."""
-    was = is_enabled()
-    enable(device)
+def enabled(device: str = "cpu", *, without_gpu: str | None = None) -> Iterator[None]:
+    """``with stoker.torchvision.enabled():`` the take-over is on within; the arguments are those of :func:`enable`."""
+    was, before = is_enabled(), delivery.chosen()
+    enable(device, without_gpu=without_gpu)
     try:
         yield
     finally:
-        if not was:
+        if was:
+            delivery.restore(before)
+        else:
             disable()
 
 

@@ -29,7 +29,7 @@ _KEPT_TABLES = 4096
 class Table:
     """What the 256 values of each channel become: a real tensor ``(channels, 1, 256)``."""
 
-    __slots__ = ("values",)
+    __slots__ = ("__weakref__", "values")
 
     def __init__(self, values: torch.Tensor) -> None:
         self.values = values.contiguous()
@@ -449,6 +449,11 @@ class Making:
                 rows.append(Row(node, None if table is _first.get(node.channels) else table, at, i * size))
         self._packed = recipe.pack(rows, [m.numpy() for m in self._memory], lambda table: table.memory())
         self.order = self._packed.order
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing is written any more."""
+        return self.order.done  # type: ignore[no-any-return]
 
     def run(self) -> None:
         """Make them on this thread."""

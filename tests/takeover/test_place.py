@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Batches in a GPU's memory: the untouched script's values. The null device is GPU 0 unless there is one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import emulated_stages
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+import stoker.torchvision
+from stoker import ArgumentError, DeviceError
+from stoker.device.gpu import Gpu
+from stoker.frontends.torchvision import counts, delivery, plans, recipe
+from stoker.frontends.torchvision import place as place_module
+from stoker.frontends.torchvision.place import Place, taken
+from stoker.frontends.torchvision.recipe import Node, Source
+from stoker.native import _native
+from tests.takeover.scripts import Tolerant, Views, classification, erasing, run, second_generation
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class EmulatedStages(emulated_stages.EmulatedGpu):
+    """Compiles a stage once, whoever asks first; its decoder does nothing."""
+
+    lock = threading.Lock()
+
+    def compiled(self, source: str) -> bytes:
+        with self.lock:
+            return b"" if "jpeg" in source else super().compiled(source)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("gpu")
+
+
+STAYS = pytest.mark.leaks("CUDA keeps its thread and files as long as the process")
+
+
+@pytest.fixture(params=["null", pytest.param("cuda", marks=[emulated_stages.NEEDS_GPU, STAYS])])
+def placed(folder: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[Place]:
+    """The take-over is on, with batches on GPU 0."""
+    if request.param == "null":
+        monkeypatch.setattr(Gpu, "open", staticmethod(lambda number, limit=None: EmulatedStages(folder)))
+        monkeypatch.setattr(plans, "GPU_LOAD", 0.0)
+        monkeypatch.setattr(plans, "LINES", 1)  # an emulated kernel runs one launch at a time
+    place = Place(torch.device("cuda:0" if request.param == "cuda" else "cpu"), 0, 1)
+    monkeypatch.setattr(delivery, "place", lambda workers: place)
+    monkeypatch.setattr(place_module, "_FEW", 2)
+    yield place
+    place.close()
+
+
+def equal(a: Any, b: Any, place: Place) -> None:
+    if isinstance(a, torch.Tensor):
+        assert a.dtype == b.dtype and a.shape == b.shape
+        assert torch.equal(a, b.cpu())
+        if a.ndim > 3:
+            assert b.device == place.device and type(b) is type(a)
+    elif isinstance(a, (list, tuple)):
+        for x, y in zip(a, b, strict=True):
+            equal(x, y, place)
+    else:
+        assert a == b
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("script", ["classification", "second_generation", "erasing"])
+def test_the_same_batches(files: Path, placed: Place, script: str, workers: int) -> None:
+    loaders: dict[str, Callable[[], Any]] = {
+        "classification": lambda: classification(str(files), workers),
+        "second_generation": lambda: second_generation(str(files), workers, "pil"),
+        "erasing": lambda: erasing(str(files), workers),
+    }
+    untouched = run(loaders[script](), epochs=2)
+    counts.reset()
+    with stoker.torchvision.enabled():
+        equal(untouched, run(loaders[script](), epochs=2), placed)
+    total = counts.total()
+    assert total[counts.PLACED] + total[counts.SENT] >= 2 * 15
+    if script == "classification":
+        assert total[counts.PLACED] >= 20, "all whole JPEG files, in every batch with some of them"
+
+
+def test_many_views(files: Path, placed: Place) -> None:
+    def loader() -> Any:
+        return torch.utils.data.DataLoader(Views(files), batch_size=5, shuffle=True)
+
+    untouched = run(loader())
+    with stoker.torchvision.enabled():
+        equal(untouched, run(loader()), placed)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_damaged_file_is_met_where_it_was(tmp_path: Path, placed: Place, workers: int) -> None:
+    from photographs import photograph
+
+    for i in range(8):
+        Image.fromarray(photograph(i, 80, 100)).save(tmp_path / f"{i}.jpg")
+    data = bytearray((tmp_path / "5.jpg").read_bytes())
+    at = data.index(b"\xff\xda")
+    (tmp_path / "5.jpg").write_bytes(bytes(data[: at + 14] + b"\xff\xd9"))
+
+    def loader() -> Any:
+        return torch.utils.data.DataLoader(Tolerant(tmp_path), batch_size=8, num_workers=workers)
+
+    untouched = run(loader())
+    with stoker.torchvision.enabled():
+        equal(untouched, run(loader()), placed)
+
+
+def test_forms() -> None:
+    decoded = Node.decode(Source(np.zeros(1, np.uint8)), (60, 40), 1)
+    color = decoded.then(recipe.SPREAD, channels=3)
+    cropped = color.then(recipe.CROP, (2, 3, 32, 33), (30, 30))
+    resized = cropped.then(recipe.RESIZE, (20, 16, 0.0, 30.0, 0.0, 30.0, 2, 0), (16, 20))
+    found = plans.read(resized.then(recipe.TRANSPOSE, (0,)).then(recipe.TRANSPOSE, (3,)))
+    assert found == (plans.Form(3, (20, 16), 2, False), plans.Values((3, 2, 33, 32), (20, 16), (0, 0), (0, 1)))
+    cut = resized.then(recipe.CROP, (1, 2, 11, 12), (10, 10))
+    assert plans.read(cut) == (plans.Form(3, (10, 10), 2, True), plans.Values((3, 2, 33, 32), (20, 16), (2, 1), (0, 0)))
+    assert plans.read(decoded) == (
+        plans.Form(1, (40, 60), None, False),
+        plans.Values((0, 0, 40, 60), (40, 60), (0, 0), (0, 0)),
+    )
+    part = color.then(recipe.RESIZE, (20, 16, 1.0, 30.0, 0.0, 30.0, 2, 0), (16, 20))
+    turned = color.then(recipe.TRANSPOSE, (2,), (40, 60))
+    for other in (part, turned, color.then(recipe.LUMA, channels=1), color.then(recipe.EQUALIZE)):
+        assert plans.read(other) is None
+
+
+def test_plans_are_bounded(placed: Place, files: Path) -> None:
+    data = np.frombuffer((files / "bee" / "3.jpg").read_bytes(), np.uint8)
+    with Image.open(files / "bee" / "3.jpg") as image:
+        whole = image.convert("RGB")
+    width, height = whole.size
+    for side in range(8, 8 + 12):
+        node = Node.decode(Source(data), (width, height), 3)
+        node = node.then(recipe.RESIZE, (side, side, 0.0, float(height), 0.0, float(width), 1, 0), (side, side))
+        found = plans.read(node)
+        assert found is not None
+        pixels, supply = placed.memory((1, 3, side, side))
+        job = plans.Job(found[0], [data], [found[1]], supply)
+        placed.plans.submit(job)
+        assert job.wait() is None
+        want = np.asarray(whole.resize((side, side), Image.Resampling.BILINEAR))
+        assert np.array_equal(pixels.cpu().numpy()[0].transpose(1, 2, 0), want)
+    assert len(placed.plans._known) <= plans._KEPT_FORMS
+
+
+@pytest.mark.parametrize("rows_first", [0, 1])
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_either_order_of_resampling(placed: Place, files: Path, rows_first: int, number: int) -> None:
+    data = np.frombuffer((files / "bee" / "3.jpg").read_bytes(), np.uint8)
+    with Image.open(files / "bee" / "3.jpg") as image:
+        width, height = image.size
+    node = Node.decode(Source(data), (width, height), 3)
+    params = (height // 4, width - 2, 0.0, float(height), 0.0, float(width), number, rows_first)
+    node = node.then(recipe.RESIZE, params, (width - 2, height // 4))
+    found = plans.read(node)
+    assert found is not None
+    pixels, supply = placed.memory((1, 3, height // 4, width - 2))
+    job = plans.Job(found[0], [data], [found[1]], supply)
+    placed.plans.submit(job)
+    assert job.wait() is None
+    out = np.zeros(pixels.numel(), np.uint8)
+    packed = recipe.pack([recipe.Row(node, None, 0, 0)], [out], lambda table: table)
+    _native.recipe.make(packed.order)
+    assert np.array_equal(pixels.cpu().numpy().reshape(-1), out)
+
+
+def test_what_fails_is_told(placed: Place, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*args: Any) -> Any:
+        raise DeviceError("no such GPU")
+
+    monkeypatch.setattr(plans, "_pipeline", refused)
+    with stoker.torchvision.enabled(), pytest.raises(DeviceError, match="no such GPU"):
+        run(classification(str(files), 0))
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_without_a_gpu(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(DeviceError, match=r"expected a GPU for 'cuda'.*without_gpu"):
+        stoker.torchvision.enable("cuda")
+    assert not stoker.torchvision.is_enabled()
+    with pytest.raises(ArgumentError, match="expected `device`"):
+        stoker.torchvision.enable("tpu")
+    with pytest.raises(ArgumentError, match="expected `without_gpu`"):
+        stoker.torchvision.enable("cuda", without_gpu="maybe")
+    untouched = run(classification(str(files), 0))
+    with pytest.warns(RuntimeWarning, match="on the CPU"), stoker.torchvision.enabled("cuda", without_gpu="cpu"):
+        ours = run(classification(str(files), 0))
+    assert all(torch.equal(a[0], b[0]) for a, b in zip(untouched, ours, strict=True))
+    monkeypatch.setenv("STOKER_WITHOUT_GPU", "cpu")
+    with pytest.warns(RuntimeWarning, match="on the CPU"), stoker.torchvision.enabled("cuda"):
+        pass
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_the_module_takes_a_device(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("import sys; print(sys.argv)")
+    launch = (
+        "import tests.takeover.declared, runpy; "
+        "runpy.run_module('stoker.torchvision', run_name='__main__', alter_sys=True)"
+    )
+    command = [sys.executable, "-c", launch, "--device", "cuda", str(script), "--device", "x"]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
+    refused = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
+    assert refused.returncode and "expected a GPU for 'cuda'" in refused.stderr
+    command[command.index("cuda")] = "cpu"
+    ran = subprocess.run(command, capture_output=True, text=True, check=True, env=env)
+    assert "'--device', 'x']" in ran.stdout
+
+
+def test_what_is_there_already_is_pinned_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.Tensor, "pin_memory", lambda self: self + 1)
+    plain, other = torch.zeros(2), torch.empty(2, device="meta")
+    data = {"a": [plain, other], "b": (plain, "text")}
+    pinned = taken(data, pins=True)
+    assert pinned["a"][1] is other and pinned["a"][0].sum() == 2 and pinned["b"][0].sum() == 2
+    assert taken(data, pins=False) is data
