@@ -356,7 +356,7 @@ class Operator:
 
     @classmethod
     def damage_offset(cls, read: Callable[[], bytes]) -> int | None:
-        """Where the data are damaged that a row failed at here, and that ``read`` gives; None if that cannot be told."""
+        """Where the data that ``read`` gives are damaged, at which a row failed here; None if that cannot be told."""
         return None
 
     def init(self) -> Any:
