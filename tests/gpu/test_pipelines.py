@@ -97,7 +97,7 @@ def test_rows_that_the_gpu_leaves_to_the_cpu(tmp_path: Path) -> None:
         equal(gpu.run()[0], cpu.run()[0])
         (decoder,) = decoders(gpu)
         assert decoder.rows_on_cpu >= 2
-        assert any("progressive" in reason for reason in decoder.reasons), decoder.reasons
+        assert {"not a JPEG file", "the GPU gave it up"} <= set(decoder.reasons), decoder.reasons
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
