@@ -8,6 +8,7 @@ import re
 
 import numpy as np
 import pytest
+import simplejpeg
 from PIL import Image
 
 from stoker.native._native.jpeg import jpeg_check, jpeg_decode
@@ -129,6 +130,38 @@ def test_random_damage() -> None:
             assert (offset is None) == (status == "ok" and not kinds)
         silent += not kinds
     assert silent < 240, "single bits that are wrong often leave a trace"
+
+
+def warned_of(data: bytes) -> bool:
+    """Whether libjpeg-turbo has something to say."""
+    try:
+        simplejpeg.decode_jpeg(data, strict=True)
+    except ValueError:
+        return True
+    return False
+
+
+def test_it_agrees_with_libjpeg() -> None:
+    """But for wrong codes, of which its fast loop says nothing, and bytes that its bit buffer had taken already."""
+    rng = np.random.default_rng(6)
+    found, missed = 0, 0
+    for n in range(900):
+        data = bytearray((PLAIN, RESTARTS, PROGRESSIVE)[n % 3])
+        at, count = int(rng.integers(scan_of(bytes(data)), len(data) - 2)), int(rng.integers(1, 20))
+        if n % 2:
+            del data[at : at + count]
+        else:
+            data[at:at] = rng.integers(0, 256, count, np.uint8).tobytes()
+        status, kinds, _ = told(bytes(data))
+        if warned_of(bytes(data)):
+            found += 1
+            missed += status == "ok" and not kinds
+        else:
+            assert set(kinds) <= {"wrong_codes", "extra_bytes"} and status in ("ok", "unsupported")
+            assert kinds.get("extra_bytes", 0) <= 8
+    assert found > 500
+    assert missed <= found // 100
+    assert not warned_of(PLAIN) and warned_of(PLAIN[:-2] + b"\x5a" * 40 + PLAIN[-2:])
 
 
 def test_its_words_are_those_of_the_command() -> None:
