@@ -82,6 +82,11 @@ simple("warp_affine no fill_value", "warp", matrix=MATRIX)
 simple("warp_affine inverse_map=False, NN", "warp", matrix=MATRIX, fill_value=0.0, inverse_map=False,
        interp_type="types.INTERP_NN")  # fmt: skip
 simple("warp_affine size, float32", "warp", "float", matrix=MATRIX, fill_value=0.0, size=(20, 40))
+HOMOGRAPHY = [0.9, 0.2, 1.5, -0.1, 1.1, -0.75, 0.002, 0.004, 1.0]
+simple("experimental.warp_perspective", "warp", matrix=HOMOGRAPHY, fill_value=9.0)
+simple("experimental.warp_perspective NN", "warp", matrix=HOMOGRAPHY, interp_type="types.INTERP_NN")
+simple("experimental.warp_perspective inverse_map=False, center, NN", "warp", matrix=HOMOGRAPHY, inverse_map=False,
+       pixel_origin="center", interp_type="types.INTERP_NN")  # fmt: skip
 simple("equalize", "filters")
 simple("gaussian_blur sigma", "filters", sigma=1.3)
 simple("gaussian_blur window_size", "filters", window_size=5)

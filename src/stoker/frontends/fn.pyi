@@ -1770,6 +1770,46 @@ class decoders:
         """
         ...
 
+class experimental:
+    @staticmethod
+    def warp_perspective(
+        x: Input,
+        matrix_input: Input = ...,
+        /,
+        *,
+        matrix: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+        inverse_map: bool = True,
+        pixel_origin: Literal["corner", "center"] = "corner",
+        border_mode: Literal["constant"] = "constant",
+        fill_value: float | Sequence[float] | npt.NDArray[np.generic] = 0.0,
+        interp_type: InterpType = InterpType.INTERP_LINEAR,
+        size: float | Sequence[float | DataNode] | npt.NDArray[np.generic] | DataNode | None = None,
+        name: str | None = None,
+        device: Literal["cpu", "gpu", "mixed"] | None = None,
+        preserve: bool = False,
+        bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+    ) -> DataNode:
+        """Show images in perspective. Inputs: uint8, HW, HWC, CHW or these with a leading F; a matrix, if not ``matrix``.
+
+        The 3x3 matrix takes a point (x, y, 1) of the output to one of the input, times its third number; the other way
+        round without ``inverse_map``. Output: the same layout, up to four channels. Equals Pillow's
+        ``Image.transform(size, PERSPECTIVE, ...)`` (NEAREST, BILINEAR, BICUBIC) bit for bit: interpolated values are
+        truncated, where DALI rounds them, and a pixel whose point is outside is filled, where DALI mixes it with the edge.
+
+        Args:
+            matrix: Nine numbers, rows first.
+            inverse_map: The matrix takes the output to the input; False: the input to the output.
+            pixel_origin: What of the first pixel is at (0, 0).
+            border_mode: What is outside of the image: `fill_value`.
+            fill_value: Value outside of the image: one, or one per channel.
+            interp_type: INTERP_NN, INTERP_LINEAR or INTERP_CUBIC.
+            size: Size of the output, (height, width).
+            name: Name of the node, shown in errors and by which outputs and readers are found.
+            device: Where the operator runs.
+            preserve: Run the operator also if its output is not used.
+        """
+        ...
+
 class random:
     @staticmethod
     def choice(

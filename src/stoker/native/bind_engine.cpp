@@ -319,6 +319,7 @@ void bind_kernels(nb::module_& m) {
   m.def("equalize", [](int f, int h, int w, int c) { return make_equalize({f, h, w, c}); });
   m.def("filter", [](int f, int h, int w, int c, int border) { return make_filter({f, h, w, c}, border); });
   m.def("blur", [](int f, int h, int w, int c) { return make_blur({f, h, w, c}); });
+  m.def("perspective", [](int f, int h, int w, int c, int s) { return make_perspective({f, h, w, c}, s); });
   m.def("reduce", [](int op, uint32_t axes) { return make_reduce(static_cast<Reduction>(op), axes); });
   m.def("scalars", &make_scalars);
   m.def("constant", [](nb::bytes data, std::vector<int64_t> shape) {

@@ -86,6 +86,8 @@ std::shared_ptr<Kernel> make_equalize(ImageAxes axes);
 std::shared_ptr<Kernel> make_filter(ImageAxes axes, int border);
 // params: sigma and odd size of the window, down and across
 std::shared_ptr<Kernel> make_blur(ImageAxes axes);
+// params: eight numbers of a matrix, four fills; sampling as in warp_project.hpp
+std::shared_ptr<Kernel> make_perspective(ImageAxes axes, int sampling);
 
 // The order is part of the Python side's contract (ops/reductions/_reduction.py).
 enum class Reduction : uint8_t { Min, Max, Sum, Mean, MeanSquare, Rms, Variance, StdDev };

@@ -9,6 +9,7 @@
 #include "half.hpp"
 #include "histogram.hpp"
 #include "kernels.hpp"
+#include "warp_project.hpp"
 
 namespace stoker {
 
@@ -123,6 +124,27 @@ class Blur : public Kernel {
     for (int64_t i = 0; i < size; ++i) weights[i] = static_cast<float>(at(i) / sum);
   }
   ImageAxes axes_;
+};
+
+// Parameters: eight numbers of a matrix, four fills.
+class Perspective : public Kernel {
+ public:
+  Perspective(ImageAxes axes, int sampling) : axes_(axes), sampling_(static_cast<warp::Sampling>(sampling)) {}
+  Outcome run(const Call& c) const override {
+    const View from = framed(*c.in[0], axes_), to = framed(*c.out[0], axes_);
+    uint8_t fill[4];
+    for (int i = 0; i < 4; ++i) fill[i] = static_cast<uint8_t>(c.params[8 + i]);
+    for (int64_t f = 0; f < from.shape[0]; ++f)
+      if (!warp::project(frame(from, f), c.params, true, sampling_, fill, frame(to, f))) {
+        *c.error = "an image of more than four channels, or a matrix that is not finite";
+        return Outcome::Error;
+      }
+    return Outcome::Ok;
+  }
+
+ private:
+  ImageAxes axes_;
+  warp::Sampling sampling_;
 };
 
 // ---- reductions ----
@@ -261,6 +283,9 @@ class Reduce : public Kernel {
 std::shared_ptr<Kernel> make_equalize(ImageAxes axes) { return std::make_shared<Equalize>(axes); }
 std::shared_ptr<Kernel> make_filter(ImageAxes axes, int border) { return std::make_shared<Filter>(axes, border); }
 std::shared_ptr<Kernel> make_blur(ImageAxes axes) { return std::make_shared<Blur>(axes); }
+std::shared_ptr<Kernel> make_perspective(ImageAxes axes, int sampling) {
+  return std::make_shared<Perspective>(axes, sampling);
+}
 std::shared_ptr<Kernel> make_reduce(Reduction op, uint32_t axes) { return std::make_shared<Reduce>(op, axes); }
 
 }  // namespace stoker

@@ -26,6 +26,7 @@ INDEX: dict[str, str] = {
     "decoders.image_slice": "ops.image.decode_slice:DecodeImageSlice",
     "equalize": "ops.image.equalize:Equalize",
     "expand_dims": "ops.geometry.expand_dims:ExpandDims",
+    "experimental.warp_perspective": "ops.geometry.warp_perspective:WarpPerspective",
     "external_source": "readers.external:ExternalSource",
     "filter": "ops.image.filter:Filter",
     "flip": "ops.geometry.flip:Flip",
