@@ -120,7 +120,9 @@ class Maker {
         return torch_color::gray(generation(p), colored(source), fresh(source.shape[0], source.shape[1], 1));
       case Op::TorchContrast: return torch_contrast(source, generation(p), p[1]);
       case Op::TorchSaturate: return torch_color::saturate(generation(p), colored(source), p[1], alike(source));
-      case Op::TorchHue: return torch_color::hue(colored(source), p[0], alike(source));
+      case Op::TorchHue:
+        if (!(std::fabs(p[0]) <= 0.5)) throw Bad{"a hue that turns by more than half a circle"};
+        return torch_color::hue(colored(source), p[0], alike(source));
       case Op::TorchSharpen: return torch_sharpen(source, generation(p), p[1]);
       case Op::TorchAutocontrast:
         return by_histogram(source, generation(p) == torch_color::Generation::First ? torch_color::first_autocontrast_table
@@ -359,29 +361,33 @@ class Maker {
     mapped(v, values, 256);
   }
 
-  // Blended with itself smoothed by (1 1 1, 1 5 1, 1 1 1) / 13; the outermost pixels are not smoothed.
-  void sharpen(const View& v, float factor) {
+  // Blended with itself smoothed; the outermost pixels are not smoothed.
+  void sharpen(const View& source, float factor) {
+    const View v = packed(source);
     const View out = fresh(v.shape[0], v.shape[1], v.shape[2]);
-    const float edge = 1.0f / 13.0f, middle = 5.0f / 13.0f;
-    const int64_t down = v.stride[0], right = v.stride[1];
-    for (int64_t y = 0; y < v.shape[0]; ++y)
-      for (int64_t x = 0; x < v.shape[1]; ++x)
-        for (int64_t c = 0; c < v.shape[2]; ++c) {
-          const uint8_t* p = v.data + y * down + x * right + c * v.stride[2];
-          int smooth = *p;
-          if (y > 0 && x > 0 && y + 1 < v.shape[0] && x + 1 < v.shape[1]) {
-            const auto row = [&](const uint8_t* q, float m) {
-              return static_cast<float>(q[-right]) * edge + static_cast<float>(q[0]) * m +
-                     static_cast<float>(q[right]) * edge;
-            };
-            float sum = 0.5f;
-            sum += row(p + down, edge);
-            sum += row(p, middle);
-            sum += row(p - down, edge);
-            smooth = sum <= 0 ? 0 : sum >= 255 ? 255 : static_cast<int>(sum);
-          }
-          out.data[y * out.stride[0] + x * out.stride[1] + c] = blend(smooth, *p, factor);
-        }
+    const int64_t channels = v.shape[2], count = v.shape[1] * channels;
+    for (int64_t y = 0; y < v.shape[0]; ++y) {
+      const uint8_t* row = v.data + y * v.stride[0];
+      uint8_t* to = out.data + y * out.stride[0];
+      const bool inside = y > 0 && y + 1 < v.shape[0] && v.shape[1] > 2;
+      if (inside) sharpen_row(row, v.stride[0], channels, count, factor, to);
+      for (int64_t i = 0; i < count; ++i) {
+        if (inside && i == channels) i = count - channels;
+        to[i] = blend(row[i], row[i], factor);
+      }
+    }
+  }
+
+  // The image with its pixels side by side in a row; a copy if they are not.
+  View packed(const View& v) {
+    if (v.stride[2] == 1 && v.stride[1] == v.shape[2]) return v;
+    View out = v;
+    out.set_contiguous_strides();
+    out.data = bench_.work[1].get(static_cast<size_t>(out.elements()) + 1);
+    each(v, out, [&](const uint8_t* from, uint8_t* to) {
+      for (int64_t c = 0; c < v.shape[2]; ++c) to[c] = from[c * v.stride[2]];
+    });
+    return out;
   }
 
   View alike(const View& v) { return fresh(v.shape[0], v.shape[1], v.shape[2]); }
@@ -521,7 +527,7 @@ class Maker {
         if (image_i.shape[d] != v.shape[d]) throw Bad{"a mixture of images of different sizes"};
       add_mapped(image_i, reinterpret_cast<const float*>(t.data), t.channels > 1 ? 256 : 0, i < 0, sums);
     }
-    for (size_t i = 0; i < n; ++i) out.data[i] = static_cast<uint8_t>(std::clamp(sums[i], 0.0f, 255.0f));
+    for (size_t i = 0; i < n; ++i) out.data[i] = static_cast<uint8_t>(sums[i] > 0.0f ? (sums[i] < 255.0f ? sums[i] : 255.0f) : 0.0f);
   }
 
   static void add_mapped(const View& v, const float* values, int64_t per_channel, bool first, float* sums) {

@@ -72,6 +72,9 @@ void rgb_of_hsv(const uint8_t hsv[3], uint8_t rgb[3]);
 // Pillow's blend of one value: float, truncating.
 uint8_t blend(int from, int to, float factor);
 
+// ImageEnhance.Sharpness of the inside of a row, `step` bytes between pixels: bytes [step, count - step) of `to`.
+void sharpen_row(const uint8_t* row, int64_t down, int64_t step, int64_t count, float factor, uint8_t* to);
+
 struct Source {
   const uint8_t* data;
   size_t size;

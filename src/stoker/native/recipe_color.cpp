@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "recipe.hpp"
+#include "simd.hpp"
 
 namespace stoker::recipe {
 
@@ -24,6 +25,47 @@ uint8_t blend(int from, int to, float factor) {
   if (factor >= 0 && factor <= 1) return static_cast<uint8_t>(value);
   if (!(value > 0)) return 0;  // NaN, too
   return value >= 255 ? 255 : static_cast<uint8_t>(value);
+}
+
+namespace {
+
+// Smoothed by (1 1 1, 1 5 1, 1 1 1) / 13, then blended with; in the order of Pillow's sums.
+template <bool kClip>
+[[gnu::always_inline]] inline void sharpen_bytes(const uint8_t* __restrict row, int64_t down, int64_t step,
+                                                 int64_t count, float factor, uint8_t* __restrict to) {
+  constexpr float edge = 1.0f / 13.0f, middle = 5.0f / 13.0f;
+  for (int64_t i = step; i < count - step; ++i) {
+    const auto line = [&](const uint8_t* q, float m) __attribute__((always_inline)) {
+      return static_cast<float>(q[-step]) * edge + static_cast<float>(q[0]) * m + static_cast<float>(q[step]) * edge;
+    };
+    const uint8_t* p = row + i;
+    const float sum = ((0.5f + line(p + down, edge)) + line(p, middle)) + line(p - down, edge);
+    const int smooth = static_cast<int>(std::clamp(sum, 0.0f, 255.0f));
+    float value = static_cast<float>(smooth) + factor * static_cast<float>(int{*p} - smooth);
+    if (kClip) value = value > 0.0f ? (value < 255.0f ? value : 255.0f) : 0.0f;  // NaN: 0
+    to[i] = static_cast<uint8_t>(static_cast<int>(value));
+  }
+}
+
+#if defined(__x86_64__)
+template <bool kClip>
+__attribute__((target("avx2"))) void sharpen_avx2(const uint8_t* row, int64_t down, int64_t step, int64_t count,
+                                                  float factor, uint8_t* to) {
+  sharpen_bytes<kClip>(row, down, step, count, factor, to);
+}
+#endif
+
+}  // namespace
+
+void sharpen_row(const uint8_t* row, int64_t down, int64_t step, int64_t count, float factor, uint8_t* to) {
+  const bool within = factor >= 0 && factor <= 1;
+#if defined(__x86_64__)
+  if (isa() == Isa::AVX2 || isa() == Isa::AVX512)
+    return within ? sharpen_avx2<false>(row, down, step, count, factor, to)
+                  : sharpen_avx2<true>(row, down, step, count, factor, to);
+#endif
+  within ? sharpen_bytes<false>(row, down, step, count, factor, to)
+         : sharpen_bytes<true>(row, down, step, count, factor, to);
 }
 
 void hsv_of_rgb(const uint8_t rgb[3], uint8_t hsv[3]) {

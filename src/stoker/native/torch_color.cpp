@@ -25,7 +25,7 @@ template <bool kHardware>
   return static_cast<int>((0.2989f * at(0) + 0.587f * at(1)) + 0.114f * at(2));
 }
 
-uint8_t byte(float v) { return static_cast<uint8_t>(std::clamp(v, 0.0f, 255.0f)); }
+uint8_t byte(float v) { return static_cast<uint8_t>(v > 0.0f ? (v < 255.0f ? v : 255.0f) : 0.0f); }  // NaN: 0
 
 template <class F>
 [[gnu::always_inline]] inline void each(const View& src, const View& dst, F&& f) {

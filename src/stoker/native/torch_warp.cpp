@@ -27,7 +27,8 @@ template <bool kHardware>
 }
 
 [[gnu::always_inline]] inline uint8_t byte(float v) {
-  return static_cast<uint8_t>(std::clamp(std::nearbyint(v), 0.0f, 255.0f));
+  const float whole = std::nearbyint(v);
+  return static_cast<uint8_t>(whole > 0.0f ? (whole < 255.0f ? whole : 255.0f) : 0.0f);  // NaN: 0
 }
 
 // A neighbour: its weight, and its address, or null if it is outside.

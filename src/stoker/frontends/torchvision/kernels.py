@@ -6,6 +6,7 @@ Each returns None where it does not record; then torchvision's own kernel runs, 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -38,7 +39,7 @@ def _one(op: int, generation: int, factor: float) -> Step:
 
 
 def _is_number(x: Any) -> bool:
-    return type(x) in (int, float)
+    return type(x) in (int, float) and math.isfinite(x)
 
 
 def adjust_contrast(
