@@ -9,8 +9,9 @@ iterator's ``_next_data`` waits for the one whose turn it is.
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.reduction import ForkingPickler
 from typing import Any, NamedTuple
 
@@ -19,11 +20,12 @@ from torch._utils import ExceptionWrapper
 from torch.utils.data import _utils
 from torch.utils.data.dataloader import DataLoader
 
-from . import counts, retry, segment
+from . import counts, descriptors, retry, segment
 from .maker import Maker, Relay
 from .place import Place, taken
 from .tensor import LazyRow, LazyTensor, join, real, shrink
 
+_SMALL = 4096  # elements
 _MOST_AGAIN = 64  # damaged files in one batch, after which something else is wrong
 
 
@@ -108,12 +110,23 @@ def _unpacked(value: _Packed) -> torch.Tensor:
     return torch.from_numpy(value.data.copy()).view(value.dtype).view(value.shape)
 
 
+def reduce_small(original: Callable[[Any], Any], tensor: torch.Tensor) -> Any:
+    """How a tensor leaves a worker: a small one (labels) in the message, not in a shared memory file of its own."""
+    plain = type(tensor) is torch.Tensor and tensor.layout == torch.strided and tensor.device.type == "cpu"
+    if not plain or not 0 < tensor.numel() <= _SMALL or tensor.requires_grad or tensor.is_conj() or tensor.is_neg():
+        return original(tensor)
+    if tensor.is_shared():  # type: ignore[no-untyped-call]
+        return original(tensor)
+    return _unpacked, (_packed(tensor.contiguous()),)
+
+
 class Activation:
     """A worker's first call: switches Stoker on there, whatever the start method, then does the user's own."""
 
-    def __init__(self, user: Any, memory: Any) -> None:
+    def __init__(self, user: Any, memory: Any, senders: Sequence[descriptors.Sender]) -> None:
         self._user = user
         self._memory = memory
+        self._senders = senders
 
     def __call__(self, worker: int) -> None:
         from .switch import enable_here
@@ -121,7 +134,12 @@ class Activation:
         enable_here()
         gc.freeze()  # what came from the parent stays shared: collections neither look at it nor write to it
         counts.use(self._memory.numpy()[worker])
-        segment.in_worker()
+        for number, sender in enumerate(self._senders):
+            if number != worker:
+                sender.close()
+        segment.in_worker(self._senders[worker])
+        original = ForkingPickler._extra_reducers[torch.Tensor]  # type: ignore[attr-defined]
+        ForkingPickler.register(torch.Tensor, functools.partial(reduce_small, original))
         if self._user is not None:
             self._user(worker)
 
@@ -135,6 +153,7 @@ class _Iterator:
     _stoker_maker: Maker
     _stoker_relay: Relay | None = None
     _stoker_counts: Any = None  # of the workers, in shared memory
+    _stoker_receivers: Sequence[descriptors.Receiver] = ()
     _stoker_pins = False  # whether what is delivered is pinned here, rather than by a thread of the loader's
 
     def _next_data(self) -> Any:
@@ -149,6 +168,7 @@ class _Iterator:
             self._stoker_relay.close()
         super()._shutdown_workers()  # type: ignore[misc]
         self._stoker_maker.close()
+        descriptors.close(self._stoker_receivers)
         counts.retire(self._stoker_counts)
 
 
@@ -193,15 +213,24 @@ _within: set[int] = set()
 def _get_iterator(placed: Callable[[int], Place | None], original: Callable[[Any], Any], loader: Any) -> Any:
     workers = loader.num_workers
     memory = counts.watch(_shared_zeros(workers, len(counts.NAMES))) if workers else None
-    start = loader.worker_init_fn if memory is None else Activation(loader.worker_init_fn, memory)
+    receivers = [descriptors.Receiver() for _ in range(workers)]
+    senders = [receiver.sender for receiver in receivers]
+    start = loader.worker_init_fn if memory is None else Activation(loader.worker_init_fn, memory, senders)
     # The loader's own pinning would make the pixels, on one thread: batches are made in pinned memory instead.
     pins = bool(loader.pin_memory) and torch.accelerator.is_available()
-    with _replaced(loader, "worker_init_fn", start):
-        with _replaced(loader, "pin_memory", loader.pin_memory and not pins):
-            iterator = original(loader)
-        iterator = watch(iterator, pins=pins, place=placed(workers))
+    try:
+        with _replaced(loader, "worker_init_fn", start):
+            with _replaced(loader, "pin_memory", loader.pin_memory and not pins):
+                iterator = original(loader)
+            iterator = watch(iterator, pins=pins, place=placed(workers))
+    except BaseException:
+        descriptors.close(receivers)
+        raise
+    for sender in senders:  # the workers have theirs
+        sender.close()
     if memory is not None:
         iterator._stoker_counts = memory
+        iterator._stoker_receivers = receivers
     return iterator
 
 

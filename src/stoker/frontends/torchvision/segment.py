@@ -18,6 +18,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from . import descriptors
+
 _EARLIER = 2  # batches that may still be on their way out when another one is fetched
 
 
@@ -37,6 +39,7 @@ class Segment:
         self._mapped: npt.NDArray[np.uint8] | None = None
         self._latest: tuple[int, npt.NDArray[np.uint8]] | None = None  # whose pixels are asked for next, if any are
         self._holders: list[tuple[weakref.ref[Any], int]] = []
+        self.fetched = False  # whether it goes to the process whose loader fetched it
         weakref.finalize(self, os.close, fd).atexit = False
 
     def write(self, holder: Held, data: Any) -> int:
@@ -73,11 +76,20 @@ class Segment:
                 holder.take_back()
 
     def __reduce__(self) -> tuple[Any, ...]:
+        if self.fetched and _sender is not None:
+            try:
+                return _sent, (*_sender.send(self._fd), self._end)
+            except OSError:  # too many are under way: on request then
+                pass
         return _arrived, (DupFd(self._fd), self._end)
 
 
 def _arrived(descriptor: Any, end: int) -> Segment:
     return Segment(descriptor.detach(), end)
+
+
+def _sent(token: int, number: int, end: int) -> Segment:
+    return Segment(descriptors.take(token, number), end)
 
 
 class _Now(threading.local):
@@ -89,12 +101,14 @@ class _Now(threading.local):
 
 _now = _Now()
 _in_worker = False
+_sender: descriptors.Sender | None = None
 
 
-def in_worker() -> None:
+def in_worker(sender: descriptors.Sender | None) -> None:
     """What this process records goes to another one."""
-    global _in_worker
+    global _in_worker, _sender
     _in_worker = hasattr(os, "memfd_create")
+    _sender = sender
 
 
 def begin() -> None:
@@ -111,6 +125,7 @@ def end() -> None:
     """The batch has been fetched."""
     if _now.segment is not None:
         _now.segment._latest = None
+        _now.segment.fetched = True
         _now.earlier.append(_now.segment)
         _now.segment = None
     if len(_now.earlier) > _EARLIER:
