@@ -151,7 +151,7 @@ def _end_in_stores(steps: StepList) -> StepList:
         stores = (
             step is not None
             and isinstance(step.body, (Stage, Native))
-            and not (isinstance(step.body, Native) and (step.body.aliases or step.body.allocates or step.on_gpu))
+            and not (isinstance(step.body, Native) and (step.body.aliases or step.body.allocates))
             and not step.guards
             and v not in outputs
             and not any(isinstance(x, Expr) and x.reads.intersection(step.outputs) for x in values[v].shape)

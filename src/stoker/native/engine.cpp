@@ -391,6 +391,7 @@ bool Engine::run_step(Job* job, int64_t row, int32_t index, RowContext* context,
     call.memory = job->on_device.get();
     call.on_host = job->on_device->redone(row);
   }
+  uint8_t* const given = step.out.empty() ? nullptr : out[0]->data;
   Outcome outcome = Outcome::Ok;
   if (step.frames < 0) {
     outcome = step.kernel->run(call);
@@ -428,6 +429,9 @@ bool Engine::run_step(Job* job, int64_t row, int32_t index, RowContext* context,
     return false;
   }
   if (step.on_device && outcome == Outcome::Ok) job->on_device->described(index, row);
+  const bool made_here = step.on_device && !out[0]->device;  // or is about to be, by Python
+  if (made_here && plan_->values[step.out[0]].where == Where::Output)
+    job->on_device->deliver(*out[0], reinterpret_cast<gpu::Address>(given));
   *park = outcome == Outcome::Python;
   return true;
 }

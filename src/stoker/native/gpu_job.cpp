@@ -99,6 +99,12 @@ void JobOnDevice::rest() noexcept {
   }
 }
 
+void JobOnDevice::deliver(const View& made, Address to) {
+  const size_t bytes = static_cast<size_t>(made.elements() * size_of(made.dtype));
+  std::lock_guard<std::mutex> hold(delivering_);
+  if (bytes) deliveries_.push_back({made.data, to, bytes});
+}
+
 void JobOnDevice::follow(uintptr_t stream) {
   if (std::find(followed_.begin(), followed_.end(), stream) == followed_.end()) followed_.push_back(stream);
 }
@@ -114,6 +120,7 @@ void JobOnDevice::begin(int64_t rows) {
   ends_.clear();
   redo_.clear();
   followed_.clear();
+  deliveries_.clear();
 }
 
 void JobOnDevice::open(const std::vector<int32_t>& steps) {
@@ -172,6 +179,8 @@ void JobOnDevice::issue() {
   for (const uintptr_t stream : followed_) device.follow(lane, stream);
   upload_.send();
   device.join_copies(lane);
+  for (const Delivery& d : deliveries_) device.move(lane, d.to, upload_.behind(d.from), d.bytes);
+  deliveries_.clear();
   const bool measured = place_.times->wanted();
   if (measured) ticks_.push_back(device.tick(lane));
   for (size_t i = 0, l = 0; i < ends_.size(); ++i) {

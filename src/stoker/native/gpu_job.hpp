@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a batch has on a device: its memory, the descriptions of its rows, and the launches that they become.
 #pragma once
+#include <mutex>
+#include <vector>
+
 #include "gpu_memory.hpp"
 
 namespace stoker {
@@ -53,6 +56,9 @@ class JobOnDevice : public RowMemory {
   Address behind(const uint8_t* host) const override { return upload_.behind(host); }
   Address device_room(size_t bytes) override { return work_.take(bytes).device; }
 
+  // A row of an output that the host made, in host_room: it is copied to where the device would have written it.
+  void deliver(const View& made, Address to);
+
   // The work has to follow a consumer's stream: memory that it writes may still be read there.
   void follow(uintptr_t stream);
 
@@ -99,6 +105,13 @@ class JobOnDevice : public RowMemory {
   Event finished_ = nullptr;
   bool issued_ = false;
   std::vector<uintptr_t> followed_;
+  struct Delivery {
+    const uint8_t* from;
+    Address to;
+    size_t bytes;
+  };
+  std::mutex delivering_;
+  std::vector<Delivery> deliveries_;
 };
 
 }  // namespace stoker::gpu
