@@ -65,3 +65,23 @@ def test_an_augmentation_chain(gpu):
                 assert got.device != "cpu"
                 np.testing.assert_array_equal(got.as_cpu().as_array(), expected)
     assert len(gpu) <= 1
+
+
+@pipeline_def(batch_size=3, num_threads=2, seed=12)
+def warped(images, on_gpu):
+    x = fn.external_source(source=lambda info: images[info.idx_in_epoch % len(images)], batch=False)
+    shear = fn.transforms.shear(shear=fn.random.uniform(range=(-0.3, 0.3), shape=[2]))
+    matrix = fn.transforms.combine(shear, fn.transforms.translation(offset=[3.0, -2.0]))
+    x = fn.warp_affine(x, matrix=matrix, fill_value=9, inverse_map=False, device="gpu" if on_gpu else "cpu")
+    return x, fn.warp_affine(x, matrix=matrix, interp_type=types.INTERP_NN, size=(12, 17))
+
+
+def test_matrices_of_transforms(gpu):
+    images = photographs(6)
+    with warped(images, False) as pipe:
+        want = [[np.asarray(row) for row in output] for output in pipe.run()]
+    with warped(images, True, device_id=0) as pipe:
+        for got, expected in zip(pipe.run(), want, strict=True):
+            assert got.device != "cpu"
+            for row, other in zip(got.as_cpu(), expected, strict=True):
+                np.testing.assert_array_equal(np.asarray(row), other)
