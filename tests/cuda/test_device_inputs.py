@@ -45,14 +45,19 @@ class OnCuda(Interface):
         raise AssertionError("another GPU's array is not asked for")
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Where compiled kernels are kept."""
+    return tmp_path_factory.mktemp("kernels")
+
+
 @pytest.fixture(params=["null", pytest.param("cuda", marks=emulated_stages.NEEDS_GPU)])
-def there(request, tmp_path_factory, monkeypatch):
+def there(request, folder, monkeypatch):
     """Puts an array on the device."""
     if request.param == "cuda":
         import torch
 
         return lambda a: torch.as_tensor(np.ascontiguousarray(a)).cuda()
-    folder = tmp_path_factory.mktemp("inputs")
     gpu = lambda number, memory_limit=None: emulated_stages.EmulatedGpu(folder)  # noqa: E731
     monkeypatch.setattr(Gpu, "open", staticmethod(gpu))
     return Interface
@@ -177,8 +182,8 @@ def test_python_cannot_read_them(there):
         pipe.run(x=there(images()))
 
 
-def test_another_gpus_array_is_refused(tmp_path, monkeypatch):
-    gpu = lambda number, memory_limit=None: emulated_stages.EmulatedGpu(tmp_path)  # noqa: E731
+def test_another_gpus_array_is_refused(folder, monkeypatch):
+    gpu = lambda number, memory_limit=None: emulated_stages.EmulatedGpu(folder)  # noqa: E731
     monkeypatch.setattr(Gpu, "open", staticmethod(gpu))
     with augmented("gpu", no_copy=True) as pipe, pytest.raises(DataError, match=r"expected an array on GPU -1 .* on 7"):
         pipe.run(x=OnCuda(images()))
@@ -187,16 +192,16 @@ def test_another_gpus_array_is_refused(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("told", "text"), [({"mask": 1}, "without a mask"), ({"typestr": "<c8"}, "expected an array of numbers")]
 )
-def test_what_an_interface_must_not_say(tmp_path, monkeypatch, told, text):
-    gpu = lambda number, memory_limit=None: emulated_stages.EmulatedGpu(tmp_path)  # noqa: E731
+def test_what_an_interface_must_not_say(folder, monkeypatch, told, text):
+    gpu = lambda number, memory_limit=None: emulated_stages.EmulatedGpu(folder)  # noqa: E731
     monkeypatch.setattr(Gpu, "open", staticmethod(gpu))
     with augmented("gpu") as pipe, pytest.raises(DataError, match=text):
         pipe.run(x=Interface(images(), **told))
 
 
-def test_the_limit_of_memory_holds_for_batches(tmp_path, monkeypatch):
+def test_the_limit_of_memory_holds_for_batches(folder, monkeypatch):
     def opened(number, memory_limit=None):
-        gpu = emulated_stages.EmulatedGpu(tmp_path)
+        gpu = emulated_stages.EmulatedGpu(folder)
         gpu.memory_limit = memory_limit
         return gpu
 

@@ -6,8 +6,9 @@ from __future__ import annotations
 import emulated_stages
 import numpy as np
 import pytest
+from PIL import Image
 
-from stoker import ArgumentError, Pipeline, fn, pipeline_def
+from stoker import ArgumentError, DataError, Pipeline, fn, pipeline_def
 from stoker.device.gpu import Gpu
 from stoker.executor.split import WINDOW_BATCHES
 from tests.run.pipelines import files_of
@@ -20,9 +21,14 @@ class IdleDecoder(emulated_stages.EmulatedGpu):
         return b"" if "jpeg" in source else super().compiled(source)
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Where compiled kernels are kept."""
+    return tmp_path_factory.mktemp("kernels")
+
+
 @pytest.fixture
-def gpu(tmp_path_factory, monkeypatch):
-    folder = tmp_path_factory.mktemp("split")
+def gpu(folder, monkeypatch):
     monkeypatch.setattr(Gpu, "open", staticmethod(lambda number, memory_limit=None: IdleDecoder(folder)))
 
 
@@ -83,3 +89,33 @@ def test_depths_of_both_sides():
         Pipeline(prefetch_queue_depth={"cpu_size": 3})
     with pytest.raises(ArgumentError, match=r"'gpu_size'.*>= 1, got 0"):
         Pipeline(prefetch_queue_depth={"cpu_size": 3, "gpu_size": 0})
+
+
+def test_where_memory_is_short_the_gpu_takes_the_cpus_share(folder, tmp_path, monkeypatch):
+    """Shares are for speed: a pipeline whose memory is used up goes on when the share moves."""
+
+    @pipeline_def(batch_size=ROWS, num_threads=2, exec_async=False, device_id=0)
+    def images():
+        data, _ = fn.readers.file(files=[str(tmp_path / "large.jpg")] * ROWS)
+        return fn.decoders.image(data, device="mixed")
+
+    def opened(number, memory_limit=None):
+        gpu = IdleDecoder(folder)
+        gpu.memory_limit = memory_limit
+        return gpu
+
+    monkeypatch.setattr(Gpu, "open", staticmethod(opened))
+    pixels = np.kron(np.random.default_rng(0).integers(0, 256, (40, 50, 3), np.uint8), np.ones((16, 16, 1), np.uint8))
+    Image.fromarray(pixels).save(tmp_path / "large.jpg")
+    with images(gpu_decoder_load=1.0, gpu_memory_limit=200 << 20) as pipe:
+        held = []
+        with pytest.raises(DataError, match="`gpu_memory_limit`"):  # outputs that are kept take all there is
+            for _ in range(20):
+                held.append(pipe.run())
+        held.pop()
+        (decoder,) = pipe.execution.settings.gpu.decoders
+        for share in (0.5, 1.0, 1.0, 0.0):
+            decoder.cpu_share = share
+            pipe.run()
+        assert decoder.rows_without_room > 0
+        assert decoder.rows_on_cpu > 0, "some rows fit"

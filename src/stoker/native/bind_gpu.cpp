@@ -137,6 +137,7 @@ void bind_gpu(nb::module_& m) {
       .def_prop_rw("cpu_share", &gpu::Either::cpu_share, &gpu::Either::set_cpu_share)
       .def_prop_ro("rows_on_gpu", &gpu::Either::rows_on_gpu)
       .def_prop_ro("rows_on_cpu", &gpu::Either::rows_on_cpu)
+      .def_prop_ro("rows_without_room", &gpu::Either::rows_without_room)
       .def_prop_ro("cpu_ns", &gpu::Either::cpu_ns)
       .def_prop_ro("reasons", &gpu::Either::reasons);
   nb::class_<jpeg::gpu::Index>(gpu_module, "JpegIndex")

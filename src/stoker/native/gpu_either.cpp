@@ -15,19 +15,33 @@ double spread(uint64_t key) { return static_cast<double>((key * 0x9E3779B97F4A7C
 }  // namespace
 
 Outcome Either::run(const Call& call) const {
-  if (call.on_host) return run_on_cpu(call, "the GPU gave it up");
-  if (spread(call.job.keys[static_cast<size_t>(call.row)]) < cpu_share_) return run_on_cpu(call, "the CPU's share");
+  if (call.on_host) return run_on_cpu(call, room_for(call), "the GPU gave it up");
+  if (spread(call.job.keys[static_cast<size_t>(call.row)]) < cpu_share_) {
+    // Shares are for speed: where there is no memory to send pixels in, the GPU makes them.
+    uint8_t* room = nullptr;
+    try {
+      room = room_for(call);
+    } catch (const std::bad_alloc&) {
+      no_room_.fetch_add(1, std::memory_order_relaxed);
+    }
+    if (room) return run_on_cpu(call, room, "the CPU's share");
+  }
   const Outcome outcome = on_gpu_->run(call);
   if (outcome == Outcome::Python) {
     const std::string reason = std::move(*call.error);
     call.error->clear();
-    return run_on_cpu(call, reason);
+    return run_on_cpu(call, room_for(call), reason);
   }
   if (outcome == Outcome::Ok) rows_on_gpu_.fetch_add(1, std::memory_order_relaxed);
   return outcome;
 }
 
-Outcome Either::run_on_cpu(const Call& call, const std::string& reason) const {
+uint8_t* Either::room_for(const Call& call) const {
+  const View& out = *call.out[0];
+  return call.memory->host_room(static_cast<size_t>(out.elements() * size_of(out.dtype)));
+}
+
+Outcome Either::run_on_cpu(const Call& call, uint8_t* room, const std::string& reason) const {
   rows_on_cpu_.fetch_add(1, std::memory_order_relaxed);
   {
     std::lock_guard<std::mutex> hold(mutex_);
@@ -35,7 +49,7 @@ Outcome Either::run_on_cpu(const Call& call, const std::string& reason) const {
   }
   View host = *call.out[0];
   host.device = false;
-  host.data = call.memory->host_room(static_cast<size_t>(host.elements() * size_of(host.dtype)));
+  host.data = room;
   host.set_contiguous_strides();
   View* out[] = {&host};
   Call here = call;

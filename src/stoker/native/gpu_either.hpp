@@ -29,17 +29,20 @@ class Either : public Kernel {
   double cpu_share() const { return cpu_share_; }
   int64_t rows_on_gpu() const { return rows_on_gpu_; }
   int64_t rows_on_cpu() const { return rows_on_cpu_; }
+  // Rows of the CPU's share that the GPU made, since there was no memory for their pixels.
+  int64_t rows_without_room() const { return no_room_; }
   // Time of worker threads in the rows that the CPU made.
   uint64_t cpu_ns() const { return cpu_ns_; }
   // Why rows were left to the CPU, and how many for each reason.
   std::map<std::string, int64_t> reasons() const;
 
  private:
-  Outcome run_on_cpu(const Call& call, const std::string& reason) const;
+  uint8_t* room_for(const Call& call) const;
+  Outcome run_on_cpu(const Call& call, uint8_t* room, const std::string& reason) const;
   const std::shared_ptr<const Kernel> on_gpu_;
   const std::shared_ptr<const stoker::Kernel> on_cpu_;
   std::atomic<double> cpu_share_{0};
-  mutable std::atomic<int64_t> rows_on_gpu_{0}, rows_on_cpu_{0};
+  mutable std::atomic<int64_t> rows_on_gpu_{0}, rows_on_cpu_{0}, no_room_{0};
   mutable std::atomic<uint64_t> cpu_ns_{0};
   mutable std::mutex mutex_;
   mutable std::map<std::string, int64_t> reasons_;

@@ -80,7 +80,11 @@ void Arena::reset() {
     device_->enter();
     for (const Block& block : blocks_) drop(block);
     blocks_.clear();
-    blocks_.push_back(make(used));
+    try {
+      blocks_.push_back(make(used));
+    } catch (const std::bad_alloc&) {
+      // Not all at once: it is taken piece by piece again, or what asks for it is told.
+    }
   }
   for (Block& block : blocks_) block.used = block.sent = 0;
 }
