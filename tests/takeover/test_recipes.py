@@ -96,7 +96,8 @@ def another_step(rng: random.Random, node: Node) -> Node:
         matrix = [rng.uniform(-1.5, 1.5) * (30 if i % 3 == 2 else 1) for i in range(6)]
         matrix += [rng.uniform(-0.01, 0.01), rng.uniform(-0.01, 0.01)]
         fill = [rng.randrange(256) for _ in range(3)]
-        params = (size[1], size[0], *matrix, rng.randrange(2), rng.randrange(3), *fill)
+        projective, sampling = rng.choice([(0, 1), (0, 2), (1, 0), (1, 1), (1, 2)])
+        params = (size[1], size[0], *matrix, projective, sampling, *fill)
         return node.then(recipe.PROJECT, params, size)
     if kind == "warp":
         size = (rng.randint(12, 70), rng.randint(12, 70))

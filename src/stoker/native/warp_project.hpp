@@ -15,7 +15,8 @@ enum class Sampling : int { Nearest = 0, Linear, Cubic };
 // Interpolated values are truncated, as in Pillow. Cubic is its spline with a = -1, whose neighbours outside of the
 // image are the nearest ones inside.
 //
-// Returns false, with dst untouched, for other types, more channels or a matrix that is not finite.
+// Returns false, with dst untouched, for other types, more channels or a matrix that is not finite, and for Nearest if
+// not `projective`: Pillow walks affine images in other ways, see warp.hpp.
 bool project(const View& src, const double m[8], bool projective, Sampling sampling, const uint8_t* fill,
              const View& dst);
 
