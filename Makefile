@@ -10,6 +10,7 @@
 #   make test-gpu                             what needs a GPU; fails where there is none
 #   make kills [TIMES=100]                    kill a training at random moments; no row may differ
 #   make test-older, make test-newest         the take-over beside a year-old torchvision, beside the newest; gigabytes
+#   make recipes                              public scripts untouched and taken over: equal, how fast; docs/recipes.md
 #   make lightning                            resume inside PyTorch Lightning, which only this needs
 #   make setup                                the virtual environment with the package and its test needs
 #   make generate                             write the operator index, type stubs and operator pages
@@ -29,7 +30,7 @@ SOURCES := pyproject.toml CMakeLists.txt README.md LICENSE \
 
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: demo test test-older test-newest test-neon test-gpu check bench fuzz setup generate format docs clean kills lightning
+.PHONY: demo test test-older test-newest recipes test-neon test-gpu check bench fuzz setup generate format docs clean kills lightning
 
 demo: $(VENV)/.photos $(VENV)/.package
 	@$(PY) -m stoker.command demo $${DATA:+--data "$$DATA"} $${OUT:+--out "$$OUT"}
@@ -41,6 +42,11 @@ test-older test-newest: test-%: setup $(VENV)-%/.needs
 	@rm -rf build/wheel && $(PY) -m pip wheel -qq --no-build-isolation --no-deps -w build/wheel .
 	@$(VENV)-$*/bin/python -m pip install -qq --no-deps --force-reinstall build/wheel/stoker-*.whl
 	@$(VENV)-$*/bin/python -m pytest -W ignore::DeprecationWarning tests/takeover $(TESTS)  # other releases announce other ends
+
+recipes: setup $(VENV)-recipes/.made
+	@rm -rf build/wheel && $(PY) -m pip wheel -qq --no-build-isolation --no-deps -w build/wheel .
+	@$(VENV)-recipes/bin/python -m pip install -qq --no-deps --force-reinstall build/wheel/stoker-*.whl
+	@HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(VENV)-recipes/bin/python -m tests.takeover.recipes.measure $(RECIPES)
 
 test-gpu: setup
 	@REQUIRE_GPU=1 $(PY) -m pytest tests/gpu tests/cuda $(TESTS)
@@ -81,7 +87,7 @@ docs: generate $(VENV)/.docs-needs
 	@$(PY) -m mkdocs build --quiet --strict
 
 clean:
-	rm -rf $(VENV) $(VENV)-older $(VENV)-newest .venv-bench build dist stoker-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-older $(VENV)-newest $(VENV)-recipes .venv-bench build dist stoker-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 # ---- set-up: one stamp per step, made when the step has succeeded ----
 
@@ -120,6 +126,14 @@ $(VENV)-%/.needs: pyproject.toml tools/needs.py
 	@$(PYTHON) tools/needs.py $* >$(VENV)-$*/needs.txt
 	@$(VENV)-$*/bin/python -m pip install -qq --disable-pip-version-check -r $(VENV)-$*/needs.txt
 	@$(VENV)-$*/bin/python -m pip install -qq --disable-pip-version-check --no-deps scikit-image
+	@touch $@
+
+$(VENV)-recipes/.made: pyproject.toml tools/needs.py
+	@$(PYTHON) -m venv $(VENV)-recipes
+	@$(PYTHON) tools/needs.py recipes >$(VENV)-recipes/needs.txt
+	@$(VENV)-recipes/bin/python -m pip install -qq --disable-pip-version-check -r $(VENV)-recipes/needs.txt
+	@$(PYTHON) tools/needs.py torchvision recipes-beside >$(VENV)-recipes/beside.txt
+	@$(VENV)-recipes/bin/python -m pip install -qq --disable-pip-version-check --no-deps scikit-image -r $(VENV)-recipes/beside.txt
 	@touch $@
 
 # The wheel asks for the torch that it was built beside, with CUDA; the tests run its Python side beside any torch.

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs all recipes untouched and taken over, and writes ``docs/recipes.md``: ``make recipes``.
+
+``python -m tests.takeover.recipes.measure [--workers 0,2,8] [--times 3] [--files 256] [--only name] [--no-page]``.
+Files are those of ``STOKER_DATA``, or photographs that are made.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).resolve().parents[3]
+sys.path.append(str(ROOT / "tests"))
+
+import torch  # noqa: E402
+from photographs import photograph  # noqa: E402
+from PIL import Image  # noqa: E402
+
+from tests.takeover.recipes.catalogue import RECIPES, Recipe, run, run_taken_over  # noqa: E402
+
+PAGE = ROOT / "docs" / "recipes.md"
+NOISE = 0.1  # of a ratio: what others do on the machine
+SCRIPTS = {
+    "torchrun, DistributedSampler": (["-m", "torch.distributed.run", "--nproc-per-node", "2"], "distributed.py", ()),
+    "Lightning data module, DDP, StatefulDataLoader": ([], "with_lightning.py", ("lightning", "torchdata")),
+}
+
+
+class Line(NamedTuple):
+    """A recipe with so many workers."""
+
+    equal: bool
+    lazy: float
+    cpu: float  # untouched / taken over
+    wall: float
+
+
+def files(folder: Path, count: int) -> str:
+    """Four class folders of photographs."""
+    given = os.environ.get("STOKER_DATA")
+    found = sorted(p for p in Path(given).rglob("*") if p.suffix.lower() in (".jpg", ".jpeg")) if given else []
+    root = folder / "files"
+    for at in range(count):
+        place = root / f"class{at % 4}"
+        place.mkdir(parents=True, exist_ok=True)
+        if found:
+            (place / f"{at}.jpg").symlink_to(found[at % len(found)].resolve())
+        else:
+            Image.fromarray(photograph(at, 375, 500)).save(place / f"{at}.jpg", quality=90)
+    return str(root)
+
+
+def measure(recipe: Recipe, root: str, workers: int, times: int) -> Line:
+    """Both kinds of run by turns; the best of each."""
+    untouched, ours = [], []
+    for _ in range(times):
+        untouched.append(run(recipe, root, workers))
+        ours.append(run_taken_over(recipe, root, workers))
+    digests = {r.digest for r in untouched} | {o.run.digest for o in ours}
+    return Line(
+        len(digests) == 1 and ours[0].run.images > 0,
+        min(o.lazy for o in ours),
+        min(r.cpu_s for r in untouched) / min(o.run.cpu_s for o in ours),
+        min(r.wall_s for r in untouched) / min(o.run.wall_s for o in ours),
+    )
+
+
+def script(command: list[str], name: str, root: str) -> Line:
+    """A script of several processes; only its batches are compared."""
+    path = str(Path(__file__).with_name(name))
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")]), "OMP_NUM_THREADS": "1"}
+    told: list[dict[str, Any]] = []
+    for option in ([], ["--stoker"]):
+        done = subprocess.run(
+            [sys.executable, *command, path, root, *option], env=env, capture_output=True, text=True, timeout=600
+        )
+        lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
+        if done.returncode or not lines:
+            raise RuntimeError(f"{name}: expected one line of results, got {done.stderr[-2000:]}")
+        told.append(json.loads(lines[-1]))
+    equal = told[0]["digests"] == told[1]["digests"] and told[0]["made"] == 0
+    return Line(equal, told[1]["made"] / max(told[1]["counted"], 1), float("nan"), float("nan"))
+
+
+def cell(line: Line) -> str:
+    """What the table says."""
+    if not line.equal:
+        return "**differs**"
+    if line.cpu != line.cpu:
+        return "equal"
+    slower = " **slower**" if line.cpu < 1 - NOISE else ""
+    return f"equal, {line.cpu:.2f} / {line.wall:.2f}{slower}"
+
+
+def page(table: dict[str, dict[int, Line]], workers: list[int], about: str) -> str:
+    """The page's text."""
+    head = "| script | " + " | ".join(f"{n} workers" for n in workers) + " | stayed lazy |"
+    lines = [_HEAD.format(about=about), head, "|---|" + "---|" * (len(workers) + 1)]
+    for name, row in table.items():
+        cells = [cell(row[n]) if n in row else "—" for n in workers]
+        lines.append(f"| {name} | " + " | ".join(cells) + f" | {min(x.lazy for x in row.values()):.0%} |")
+    return "\n".join(lines) + "\n"
+
+
+_HEAD = """<!-- written by tests/takeover/recipes/measure.py -->
+# Public scripts, taken over
+
+Scripts of the shape of public ones (`tests/takeover/recipes`), with the packages that these use, run untouched and with
+`stoker.torchvision.enable()`: `make recipes` (an environment of its own). {about}
+
+**equal**: all batches are the same bytes in the same order. Then how many times the processor time, and the time by
+the clock, the untouched script takes of the taken-over one; the best of several runs by turns. What starts and ends the
+workers is inside, which is most of an epoch this short with 8 workers. **Stayed lazy**: the share of images of which Pillow and torch
+made no step, and no step made a tensor early.
+"""
+
+
+def main() -> None:
+    """Measure."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--workers", default="0,2,8")
+    parser.add_argument("--times", type=int, default=3)
+    parser.add_argument("--files", type=int, default=256)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--no-page", action="store_true")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    workers = [int(n) for n in options.workers.split(",")]
+    table: dict[str, dict[int, Line]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        root = files(Path(folder), options.files)
+        for name, recipe in RECIPES.items():
+            if options.only in name and not _missing(name, recipe.missing):
+                table[name] = {n: measure(recipe, root, n, options.times) for n in workers}
+                print(name, *(cell(line) for line in table[name].values()), sep=" | ", flush=True)
+        for name, (command, file, needs) in SCRIPTS.items():
+            if options.only in name and not _missing(name, Recipe(lambda *_: None, needs).missing):
+                table[name] = {2: script(command, file, root)}
+                print(name, cell(table[name][2]), sep=" | ", flush=True)
+    kind = "photographs of STOKER_DATA" if os.environ.get("STOKER_DATA") else "made photographs of 500x375"
+    about = f"Measured with {options.files} {kind} on {os.cpu_count()} cores."
+    if not options.no_page:
+        PAGE.write_text(page(table, workers, about), encoding="utf-8")
+    bad = [name for name, row in table.items() if any(not line.equal or line.cpu < 1 - NOISE for line in row.values())]
+    sys.exit(f"differs or is slower: {', '.join(bad)}" if bad else 0)
+
+
+def _missing(name: str, missing: list[str]) -> bool:
+    if missing:
+        print(f"{name} | not run: {', '.join(missing)} is not installed", flush=True)
+    return bool(missing)
+
+
+if __name__ == "__main__":
+    main()
