@@ -200,3 +200,38 @@ def test_errors_are_pillows(photo: Path, taken_over: None) -> None:
         image.resize((5, 5), 77)
     with pytest.raises(ValueError, match="box can't exceed"):
         image.resize((5, 5), box=(0, 0, 500, 500))
+
+
+def test_views_that_are_looked_at_early_share_decodings(
+    photo: Path, taken_over: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from stoker.frontends.torchvision import image, recipe
+
+    def views() -> list[Any]:
+        part = image_of(photo).crop((5, 6, 110, 80)).resize((70, 72), R.BICUBIC)
+        seen = [np.asarray(part.point(lambda v, k=k: v // 2 + k)) for k in range(5)]
+        return [*seen, np.asarray(part), np.asarray(part), part.getpixel((3, 4)), part.tobytes()]
+
+    decoded: list[Any] = []
+    made = image.pixels_of
+
+    def counted(node: Any) -> Any:
+        decoded.extend([node] if node.root.op == recipe.DECODE else [])
+        return made(node)
+
+    monkeypatch.setattr(image, "pixels_of", counted)
+    ours = views()
+    assert len(decoded) == 2, "for the first view, and for what it has in common with the second"
+    stoker.torchvision.disable()
+    try:
+        for a, b in zip(views(), ours, strict=True):
+            assert np.array_equal(a, b)
+    finally:
+        stoker.torchvision.enable()
+
+
+def test_what_is_only_looked_at_stays_recorded(photo: Path, taken_over: None) -> None:
+    image = image_of(photo).crop((5, 6, 110, 80))
+    array = np.asarray(image)
+    assert image._node is not None and array.shape == (74, 105, 3)
+    exactly(np.asarray(image.convert("L")), np.asarray(Image.fromarray(array).convert("L")))

@@ -48,6 +48,8 @@ class _Recording(Image.Image):
     """The methods that record. ``_node`` is what the image is; None once its pixels are there."""
 
     _node: Node | None = None
+    _followed = 0  # images that Pillow has made of this one
+    _seen = False  # somebody has had a copy of the pixels
     _touched = False  # somebody has had the pixels, and may change them at any time
 
     # ---- pixels, when they are asked for ----
@@ -61,6 +63,18 @@ class _Recording(Image.Image):
         self._node = None
         self._touched = True
         return super().im
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        """As Pillow's; what is only looked at stays recorded."""
+        node = None if self._seen else self._recorded()
+        data = None if node is None else _bytes_of(node)
+        if node is None or data is None:
+            return super().__array_interface__
+        self._seen = True  # who looks again finds pixels
+        counts.add(counts.PIXELS)
+        shape = (self.height, self.width, node.channels)[: 2 + (node.channels > 1)]
+        return {"version": 3, "shape": shape, "typestr": "|u1", "data": data}
 
     @im.setter
     def im(self, im: Any) -> None:
@@ -80,8 +94,13 @@ class _Recording(Image.Image):
         return self._node
 
     def _new(self, im: Any) -> Image.Image:
-        """What Pillow makes out of this one by a step that is not recorded; what follows is."""
-        return decoded(super()._new(im))
+        """What Pillow makes out of this one by a step that is not recorded; what follows is.
+
+        Only once: a script that goes on making images of these pixels goes from Pillow's steps to recorded ones and
+        back, and each way costs copies.
+        """
+        self._followed += 1
+        return super()._new(im) if self._followed > 1 and isinstance(self, LazyImage) else decoded(super()._new(im))
 
     def _record(self, node: Node) -> LazyImage:
         image = LazyImage.__new__(LazyImage)
@@ -319,11 +338,52 @@ def pixels(node: Node) -> Any:
     Raises:
         OSError: the file cannot be decoded; Pillow's error.
     """
-    planes = pixels_of(node)
-    if planes is None:
-        return replay(node).im
-    array = planes[0] if node.channels == 1 else np.ascontiguousarray(planes.transpose(1, 2, 0))
-    return Image.frombytes(_MODES[node.channels], node.size, array.tobytes()).im
+    data = _bytes_of(node)
+    return replay(node).im if data is None else Image.frombytes(_MODES[node.channels], node.size, data).im
+
+
+def _bytes_of(node: Node) -> bytes | None:
+    """A node's image as Pillow's bytes, ``(height, width, channels)``; None if its file is left to Pillow."""
+    if node.made is None:
+        _keep(node, _from_made(node))
+    if node.made is None:
+        return None
+    return node.made.reshape(node.channels, node.size[1], node.size[0]).transpose(1, 2, 0).tobytes()
+
+
+def _keep(node: Node, same: Node) -> None:
+    planes = pixels_of(same)
+    node.made = None if planes is None else planes.reshape(-1)
+
+
+def _from_made(node: Node) -> Node:
+    """The same image, out of pixels that are there: of an image that was made, or that a second one is made of.
+
+    Scripts that look at several images of one file while they make them would have it decoded for each.
+    """
+    parent = node if node.op == recipe.MIX else node.parent  # the other parts of a mixture begin elsewhere
+    while parent is not None and parent.op not in (recipe.MIX, recipe.PIXELS):
+        parent.asked += 1
+        if parent.made is None and parent.asked > 1:
+            _keep(parent, parent)
+        if parent.made is not None:
+            return _after(parent, node)
+        parent = parent.parent
+    return node
+
+
+def _after(made: Node, node: Node) -> Node:
+    """The steps from one node to another, on the first one's pixels."""
+    steps = []
+    while node is not made:
+        steps.append(node)
+        assert node.parent is not None
+        node = node.parent
+    assert made.made is not None
+    image = Node.pixels(made.made, made.size, made.channels, planar=True)
+    for step in reversed(steps):
+        image = image.then(step.op, step.params, step.size, step.channels)
+    return image
 
 
 def pixels_of(node: Node) -> Any:

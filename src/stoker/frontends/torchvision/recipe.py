@@ -99,7 +99,7 @@ def _placed_source(memory: segment.Segment, first: int, size: int, origin: Any) 
 class Node:
     """One recorded step, and what its image is like."""
 
-    __slots__ = ("channels", "op", "params", "parent", "size", "source")
+    __slots__ = ("asked", "channels", "made", "op", "params", "parent", "size", "source")
 
     def __init__(
         self, op: int, parent: Node | None, params: tuple[Any, ...], size: Size, channels: int, source: Source
@@ -110,6 +110,8 @@ class Node:
         self.size = size
         self.channels = channels
         self.source = source
+        self.asked = 0  # how many images were made early out of this one
+        self.made: Bytes | None = None  # its pixels, planar, if they were made early
 
     @classmethod
     def decode(cls, source: Source, size: Size, channels: int, strict: bool = False) -> Node:
