@@ -118,8 +118,9 @@ Scripts of the shape of public ones (`tests/takeover/recipes`), with the package
 
 **equal**: all batches are the same bytes in the same order. Then how many times the processor time, and the time by
 the clock, the untouched script takes of the taken-over one; the best of several runs by turns. What starts and ends the
-workers is inside, which is most of an epoch this short with 8 workers. **Stayed lazy**: the share of images of which Pillow and torch
-made no step, and no step made a tensor early.
+workers is inside, which is most of an epoch this short with 8 workers. **Stayed lazy**: the share of images of which
+Pillow and torch made no step, and no step made a tensor early. Of scripts of several processes, only batches are
+compared.
 """
 
 

@@ -64,6 +64,11 @@ class _Recording(Image.Image):
         self._touched = True
         return super().im
 
+    @im.setter
+    def im(self, im: Any) -> None:
+        self._im = im
+        self._node = None
+
     @property
     def __array_interface__(self) -> dict[str, Any]:
         """As Pillow's; what is only looked at stays recorded."""
@@ -75,11 +80,6 @@ class _Recording(Image.Image):
         counts.add(counts.PIXELS)
         shape = (self.height, self.width, node.channels)[: 2 + (node.channels > 1)]
         return {"version": 3, "shape": shape, "typestr": "|u1", "data": data}
-
-    @im.setter
-    def im(self, im: Any) -> None:
-        self._im = im
-        self._node = None
 
     def load(self) -> Any:
         """Access to pixels; makes none."""
