@@ -215,6 +215,24 @@ def test_a_token_of_another_format_is_refused(files: list[str]) -> None:
         assert len(pipe.run()[0]) == 5, "a refused state changes nothing"
 
 
+def test_a_damaged_token_is_refused_before_anything_changes(files: list[str]) -> None:
+    token = token_of(training(files))
+    damaged: dict[str, Any] = {
+        "gives as a dict, got bytes": b"{}",
+        "gives as a dict, got str": json.dumps(token),
+        "'epoch' of a state as a whole number, got '1'": {**token, "epoch": "1"},
+        "'consumed' of a state at 0 or above, got -5": {**token, "consumed": -5},
+        "'bad' of a state as an epoch and its rows": {**token, "bad": [1]},
+    }
+    damaged |= {f"without {field!r}": {k: v for k, v in token.items() if k != field} for field in token}
+    del damaged["without 'stoker_state'"]  # another format
+    with training(files).build() as pipe, training(files).build() as untouched:
+        for text, given in damaged.items():
+            with pytest.raises(StateError, match=text):
+                pipe.set_state(given)
+        assert np.array_equal(pipe.run()[0].as_array(), untouched.run()[0].as_array())
+
+
 def test_the_folder_may_have_moved(jpegs: Path, tmp_path: Path) -> None:
     def copied(name: str) -> list[str]:
         folder = tmp_path / name

@@ -13,6 +13,21 @@ from ..graph.node import Graph
 FORMAT = 1
 _WAY_OUT = "Build the same pipeline over the same files with the same seed, or start without the state"
 
+_READ = "Give what `get_state()` returned, or the same read back with `json.loads`"
+_WORDS: dict[Any, str] = {int: "a whole number", str: "a text", (list, tuple): "a list", Mapping: "a dict"}
+_FIELDS: dict[str, Any] = {
+    "graph": str,
+    "nodes": (list, tuple),
+    "data": (list, tuple),
+    "contiguous": (list, tuple),
+    "seed": int,
+    "epoch": int,
+    "consumed": int,
+    "bad": (list, tuple),
+    "sources": Mapping,
+    "states": Mapping,
+}
+
 
 def facts(graph: Graph, sources: Mapping[int, OpenSource], seed: int) -> dict[str, Any]:
     """What must be equal where a state is restored, with what is needed to say what is not."""
@@ -30,10 +45,9 @@ def facts(graph: Graph, sources: Mapping[int, OpenSource], seed: int) -> dict[st
 def require_same(token: Mapping[str, Any], graph: Graph, sources: Mapping[int, OpenSource], seed: int) -> None:
     """StateError if a token is of something else; it says what differs."""
     mine = facts(graph, sources, seed)
-    if token.get("stoker_state") != FORMAT:
-        _refuse(f"another format: expected {FORMAT}, got {token.get('stoker_state')!r}")
-    if token.get("graph") != mine["graph"]:
-        _refuse(f"another graph: {graph.difference(token.get('nodes') or [])}")
+    _require_whole(token)
+    if token["graph"] != mine["graph"]:
+        _refuse(f"another graph: {graph.difference(token['nodes'])}")
     for node, saved, now in zip(sources, token["data"], mine["data"], strict=False):
         if saved != now:
             _refuse(f"another data set: {_data_difference(graph, node, saved, now)}")
@@ -46,6 +60,25 @@ def require_same(token: Mapping[str, Any], graph: Graph, sources: Mapping[int, O
                 f"other shards: `{name}` had {_shards(saved)}, has {_shards(now)}. Contiguous shards cannot be divided "
                 'anew in the middle of an epoch; sharding="strided" can'
             )
+
+
+def _require_whole(token: object) -> None:
+    """StateError if it is no token at all, or one that lost something on its way; nothing has been changed then."""
+    if not isinstance(token, Mapping):
+        raise StateError(f"expected a state, which `get_state()` gives as a dict, got {type(token).__name__}. {_READ}")
+    if token.get("stoker_state") != FORMAT:
+        _refuse(f"another format: expected {FORMAT}, got {token.get('stoker_state')!r}")
+    for field, kind in _FIELDS.items():
+        if field not in token:
+            raise StateError(f"expected a whole state, got one without {field!r}. {_READ}")
+        value = token[field]
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise StateError(f"expected {field!r} of a state as {_WORDS[kind]}, got {value!r:.60}. {_READ}")
+    for field in ("epoch", "consumed"):
+        if token[field] < 0:
+            raise StateError(f"expected {field!r} of a state at 0 or above, got {token[field]}. {_READ}")
+    if len(token["bad"]) != 2:
+        raise StateError(f"expected 'bad' of a state as an epoch and its rows, got {token['bad']!r:.60}. {_READ}")
 
 
 def require_resumable(graph: Graph, sources: Mapping[int, OpenSource], *, elastic: bool) -> None:
