@@ -137,7 +137,8 @@ at the top of a training script, or `python -m stoker.torchvision train.py argum
 the script's images are decoded and transformed by Stoker: the same samples, in the same order, with the same
 augmentation. `torchvision.set_image_backend("stoker")` does the same, once `stoker.torchvision` is imported;
 another backend switches it off again. `disable()` undoes it, `with stoker.torchvision.enabled():` limits it,
-and `stoker.torchvision.report()` counts what fell back and why.
+and `stoker.torchvision.report()` counts what fell back and why. Scripts of public shapes, with and without it:
+[recipes](recipes.md).
 
 Loaders of torch, torchdata's `StatefulDataLoader` and subclasses with iterators of their own are taken over.
 `state_dict()` is that of the batch delivered last, and is the same with Stoker and without.

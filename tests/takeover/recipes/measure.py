@@ -114,10 +114,11 @@ _HEAD = """<!-- written by tests/takeover/recipes/measure.py -->
 # Public scripts, taken over
 
 Scripts of the shape of public ones (`tests/takeover/recipes`), with the packages that these use, run untouched and with
-`stoker.torchvision.enable()`: `make recipes` (an environment of its own). {about}
+`stoker.torchvision.enable()`: `make recipes` (an environment of its own).
+{about}
 
 **equal**: all batches are the same bytes in the same order. Then how many times the processor time, and the time by
-the clock, the untouched script takes of the taken-over one; the best of several runs by turns. What starts and ends the
+the clock, the untouched script takes of the taken-over one; the best of the runs, by turns. What starts and ends the
 workers is inside, which is most of an epoch this short with 8 workers. **Stayed lazy**: the share of images of which
 Pillow and torch made no step, and no step made a tensor early. Of scripts of several processes, only batches are
 compared.
@@ -141,6 +142,7 @@ def main() -> None:
         root = files(Path(folder), options.files)
         for name, recipe in RECIPES.items():
             if options.only in name and not _missing(name, recipe.missing):
+                run(recipe, root, workers[0])  # what it imports is not what is measured
                 table[name] = {n: measure(recipe, root, n, options.times) for n in workers}
                 print(name, *(cell(line) for line in table[name].values()), sep=" | ", flush=True)
         for name, (command, file, needs) in SCRIPTS.items():
@@ -148,7 +150,7 @@ def main() -> None:
                 table[name] = {2: script(command, file, root)}
                 print(name, cell(table[name][2]), sep=" | ", flush=True)
     kind = "photographs of STOKER_DATA" if os.environ.get("STOKER_DATA") else "made photographs of 500x375"
-    about = f"Measured with {options.files} {kind} on {os.cpu_count()} cores."
+    about = f"Measured with {options.files} {kind} on {os.cpu_count()} cores, {options.times} run(s) of each."
     if not options.no_page:
         PAGE.write_text(page(table, workers, about), encoding="utf-8")
     bad = [name for name, row in table.items() if any(not line.equal or line.cpu < 1 - NOISE for line in row.values())]
