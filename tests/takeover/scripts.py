@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import random
+import time
 from pathlib import Path
 from typing import Any
 
@@ -158,3 +159,15 @@ class Telling(Tolerant):
             info = torch.utils.data.get_worker_info()
             who = "main" if info is None else f"{info.id} of {info.num_workers}, {info.seed}, {len(info.dataset)}"
             return torch.zeros(3, 32, 32), who
+
+
+class Slow(torch.utils.data.Dataset[Any]):
+    """The first two samples come at once, the others take their time."""
+
+    def __len__(self) -> int:
+        return 4
+
+    def __getitem__(self, index: int) -> int:
+        if index > 1:
+            time.sleep(2.5)
+        return index

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ import stoker.torchvision
 from stoker.frontends.torchvision import counts
 from stoker.frontends.torchvision.tensor import LazyTensor
 from tests.takeover.conftest import exactly
-from tests.takeover.scripts import Telling, Tolerant, Views, classification, erasing, run, second_generation
+from tests.takeover.scripts import Slow, Telling, Tolerant, Views, classification, erasing, run, second_generation
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -165,6 +167,46 @@ def test_who_meets_a_damaged_file(tmp_path: Path, workers: int) -> None:
         equal(untouched, run(loader()))
     assert counts.total()[counts.RETRIED] == 1
     assert torch.utils.data.get_worker_info() is None
+
+
+@pytest.mark.parametrize("on", [False, True])
+def test_a_loader_that_times_out(on: bool) -> None:
+    def script() -> list[int]:
+        seen: list[int] = []
+        with pytest.raises(RuntimeError, match="timed out after 1"):
+            for x in torch.utils.data.DataLoader(Slow(), num_workers=1, timeout=1):
+                seen += x.tolist()
+        return seen
+
+    if on:
+        with stoker.torchvision.enabled():
+            assert script() == [0, 1]
+    else:
+        assert script() == [0, 1]
+
+
+@pytest.mark.parametrize("on", [False, True])
+def test_ctrl_c_while_the_consumer_waits(on: bool) -> None:
+    def script() -> list[int]:
+        seen: list[int] = []
+        timer = threading.Timer(0.7, os.kill, (os.getpid(), signal.SIGINT))
+        with pytest.raises(KeyboardInterrupt):
+            for x in torch.utils.data.DataLoader(Slow(), num_workers=1):
+                if not seen:
+                    timer.start()
+                seen += x.tolist()
+        timer.join()
+        return seen
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        if on:
+            with stoker.torchvision.enabled():
+                assert script() == [0, 1]
+        else:
+            assert script() == [0, 1]
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.leaks("a loader whose worker raised takes torch seconds to end, with and without Stoker")
