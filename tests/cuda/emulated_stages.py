@@ -20,14 +20,14 @@ from stoker.contract.expr import Compiler, Expr
 from stoker.contract.types import DType
 from stoker.device.compile import compile_kernels
 from stoker.device.generate import StageSource, generate
-from stoker.device.gpu import Gpu
+from stoker.device.gpu import SOURCES, Gpu
 from stoker.native import _native
 
 HERE = Path(__file__).parent
 NATIVE = HERE.parent.parent / "src" / "stoker" / "native"
 OPS = _native.pixel_ops()
 SAMPLERS = {"": 0, "resample": 1, "affine": 2}
-JPEG = tuple(f"stoker_jpeg_{name}" for name in ("unstuff", "clear", "entropy", "transform", "pixels"))
+JPEG = tuple(name for name, _ in SOURCES["decode"])
 ENTRIES = ("stoker_stage", "stoker_weights", "stoker_between", "stoker_walk", *JPEG)
 INPUT, OUTPUT = 3, 2  # where a value is (native/plan.hpp)
 ON_CPU, ON_DEVICE = 0, 2  # where a segment runs
@@ -97,7 +97,7 @@ class EmulatedGpu(Gpu):
         if not path.exists():
             names = [n for n in ENTRIES if n in entries_of(source)]
             text = "".join(f"#define {n} {n}_body\n" for n in names) + source
-            text += "using namespace stoker::jpeg::gpu;\n" if names == list(JPEG) else ""
+            text += "using namespace stoker::jpeg::gpu;\n" if set(names) <= set(JPEG) else ""
             text += "".join(f"#undef {n}\nSTOKER_EMULATED({n}, {n}_body)\n" for n in names)
             path.write_text(text)
             build(path, path.with_suffix(".so"))
@@ -106,11 +106,9 @@ class EmulatedGpu(Gpu):
 
 def entries_of(source: str) -> tuple[str, ...]:
     """The kernels that generated source has."""
-    if "jpeg.cuh" in source:
-        return JPEG
-    if "STOKER_STAGE" in source:
-        return ("stoker_stage",)
-    return ("stoker_walk",) if "STOKER_WARP" in source else ("stoker_weights", "stoker_between")
+    if "jpeg_" in source:
+        return tuple(name for name, text in SOURCES["decode"] if text == source)
+    return tuple(name for name in ENTRIES if f"\n{name.upper()}(" in source or f"\n{name.upper()}\n" in source)
 
 
 class Library:
@@ -119,7 +117,7 @@ class Library:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.text = ""
-        self.samplers: dict[str, int] = {}
+        self.samplers: dict[str, tuple[str, ...]] = {}
         self.functions: list[tuple[Stage, tuple[str, ...], StageSource]] = []
         self.device = _native.gpu.open_null()
 
@@ -134,12 +132,10 @@ class Library:
     def add(self, stage: Stage) -> None:
         source = stage.source()
         names = self._add(source.stage, str(len(self.functions)), ["stoker_stage"])
-        if source.sampler:
-            known = self.samplers.setdefault(source.sampler, len(self.samplers))
-            if known == len(self.samplers) - 1 and f"sampler{known}_" not in self.text:
-                self.text += f"// sampler{known}_\n"
-                self._add(source.sampler, f"sampler{known}", source.sampler_kernels)
-            names += tuple(f"{n}_sampler{known}" for n in source.sampler_kernels)
+        for name, text in source.samplers:
+            if text not in self.samplers:
+                self.samplers[text] = self._add(text, f"sampler{len(self.samplers)}", [name])
+            names += self.samplers[text]
         self.functions.append((stage, names, source))
 
     def compile(self) -> None:
@@ -171,7 +167,7 @@ class CudaLibrary:
 
     def compile(self) -> None:
         """All at once, into the cache of kernels."""
-        sources = {text for _, source in self.stages for text in (source.stage, source.sampler) if text}
+        sources = {text for _, source in self.stages for text in (source.stage, *(t for _, t in source.samplers))}
         with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
             list(pool.map(compile_kernels, sources, [self.device.architecture] * len(sources)))
 
@@ -179,7 +175,7 @@ class CudaLibrary:
         found = []
         for stage, source in self.stages:
             functions = [self.gpu.load(source.stage).function("stoker_stage")]
-            functions += [self.gpu.load(source.sampler).function(n) for n in source.sampler_kernels]
+            functions += [self.gpu.load(text).function(name) for name, text in source.samplers]
             found.append((stage, _native.kernels.gpu_stage(*stage.arguments(), functions, list(source.uniforms))))
         return found
 

@@ -33,13 +33,13 @@ def representative() -> dict[str, str]:
     for sampler in ("", "resample", "affine"):
         made = compiled([normal], [DType.UINT8], 3, sampler=sampler).source()
         sources[f"normalise {sampler}"] = made.stage
-        sources[f"sampler {sampler}"] = made.sampler
+        sources.update(made.samplers)
     mixed = [x[0].cast(DType.FLOAT) * (1.0 + c) + x[1].cast(DType.FLOAT) * (2.0 + c) for c in range(3)]
     twisted = [((m.cast(DType.UINT8).cast(DType.FLOAT) - 1.0) * 0.5).cast(DType.FLOAT16) for m in mixed]
     sources["twist affine"] = compiled([twisted], [DType.UINT8], 3, sampler="affine").source().stage
     sources["flat resample"] = compiled([[px.load(DType.UINT8)]], [DType.UINT8], sampler="resample").source().stage
     sources["functions"] = compiled([[functions]], [DType.FLOAT]).source().stage
-    return {name: text for name, text in sources.items() if text}
+    return sources
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
@@ -48,7 +48,7 @@ def test_kernels_compile_without_spills(architecture):
         report: list[str] = []
         compiling.compile_kernels(source, architecture, report=report)
         spills = [int(n) for n in re.findall(r"(\d+) bytes spill", report[0])]
-        assert len(spills) >= 2 and not any(spills), (name, report[0])
+        assert len(spills) >= 1 and not any(spills), (name, report[0])
         registers = [int(n) for n in re.findall(r"Used (\d+) registers", report[0])]
         assert registers and max(registers) <= 128, (name, report[0])
 

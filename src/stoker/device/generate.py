@@ -68,14 +68,12 @@ class StageSource:
 
     Attributes:
         stage: source of ``stoker_stage``.
-        sampler: source of the sampler's kernels, the same for all stages that sample this type; "" without a sampler.
-        sampler_kernels: the names of these kernels.
+        samplers: (name, source) of each kernel of the sampler, the same for all stages that sample this type.
         uniforms: (uniform, register type) as the stage reads them.
     """
 
     stage: str
-    sampler: str
-    sampler_kernels: tuple[str, ...]
+    samplers: tuple[tuple[str, str], ...]
     uniforms: tuple[tuple[int, int], ...]
 
 
@@ -191,7 +189,7 @@ def generate(
         f"STOKER_STAGE(stoker::stage::Program, {blocks})",
         "",
     ]
-    return StageSource("\n".join(lines), *_sampler_source(sampler, sampled), tuple(text.uniforms))
+    return StageSource("\n".join(lines), _sampler_sources(sampler, sampled), tuple(text.uniforms))
 
 
 def _blocks(ops: Sequence[str], ports: int, channels: int, sampler: str) -> int:
@@ -225,10 +223,13 @@ def _numbers(kinds: Sequence[int]) -> list[str]:
     return ["  struct Numbers {", *members, f"{head}{start} {{}}", *reads, "  };"]
 
 
-def _sampler_source(sampler: str, sampled: str) -> tuple[str, tuple[str, ...]]:
+def _sampler_sources(sampler: str, sampled: str) -> tuple[tuple[str, str], ...]:
+    """A source for each kernel, so that they are compiled beside each other; types share what is the same for them."""
     include = '#include "sampler_kernels.cuh"\n\n'
     if sampler == "resample":
-        return include + f"STOKER_RESAMPLE({sampled})\n", ("stoker_weights", "stoker_between")
+        weight = "int32_t" if sampled == "uint8_t" else "double"
+        weights, between = f"{include}STOKER_WEIGHTS({weight})\n", f"{include}STOKER_BETWEEN({sampled})\n"
+        return ("stoker_weights", weights), ("stoker_between", between)
     if sampler == "affine":
-        return include + "STOKER_WARP\n", ("stoker_walk",)
-    return "", ()
+        return (("stoker_walk", f"{include}STOKER_WALK\n"),)
+    return ()

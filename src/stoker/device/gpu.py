@@ -3,17 +3,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..contract.errors import DeviceError, UnsupportedError
 from ..contract.step import Native, Stage
 from ..native import _native
+from ..settings import default_threads
+from .compilations import Compilations
 from .compile import compile_kernels
 from .generate import generate
 
-# The CUDA C++ of native kernels, by their constructors' names.
-_SOURCES = {"decode": '#include "jpeg.cuh"\n'}
+Kernels = Sequence[tuple[str, str]]  # names, and the sources that have them
+
+# The CUDA C++ of native kernels, by their constructors' names. What takes long to compile comes first.
+SOURCES: dict[str, Kernels] = {
+    "decode": (
+        ("stoker_jpeg_entropy", '#include "jpeg_entropy.cuh"\n'),
+        *((f"stoker_jpeg_{name}", '#include "jpeg_pixels.cuh"\n') for name in ("clear", "transform", "pixels")),
+        ("stoker_jpeg_unstuff", '#include "jpeg_unstuff.cuh"\n'),
+    )
+}
 
 
 class Gpu:
@@ -32,6 +42,7 @@ class Gpu:
         self.decoders: list[_native.gpu.Either] = []
         self.jpeg_index: _native.gpu.JpegIndex | None = None
         self._modules: dict[str, _native.gpu.Module] = {}
+        self._compilations = Compilations(self.compiled, default_threads())
 
     @staticmethod
     def open(number: int, memory_limit: int | None = None) -> Gpu:
@@ -47,37 +58,45 @@ class Gpu:
         self.jpeg_index = _native.gpu.jpeg_index(self.device, limit_bytes)
         self.memory_limit -= limit_bytes
 
-    def stage(self, body: Stage, arguments: tuple[Any, ...]) -> Any:
-        """The kernel of a stage; ``arguments`` are those of ``kernels.stage``."""
+    def stage(self, body: Stage, arguments: tuple[Any, ...]) -> Callable[[], Any]:
+        """Begin to compile a stage; ``arguments`` are those of ``kernels.stage``. What is returned gives its kernel."""
         _, _, code, channels, in_types, out_types, *_ = arguments
         kind = body.sampler.kind if body.sampler else ""
         source = generate(code, _native.pixel_ops(), channels, in_types, out_types, kind)
-        functions = self._functions(source.stage, ("stoker_stage",))
-        if source.sampler:
-            functions += self._functions(source.sampler, source.sampler_kernels)
-        everything: tuple[Any, ...] = (*arguments, functions, list(source.uniforms))
-        return _native.kernels.gpu_stage(*everything)
+        functions = self._functions((*source.samplers, ("stoker_stage", source.stage)))
+
+        def made() -> Any:
+            *sampler, stage = functions()
+            everything: tuple[Any, ...] = (*arguments, [stage, *sampler], list(source.uniforms))
+            return _native.kernels.gpu_stage(*everything)
+
+        return made
 
     def load(self, source: str) -> _native.gpu.Module:
         """The compiled kernels of ``source`` (CUDA C++), loaded once."""
         module = self._modules.get(source)
         if module is None:
-            module = self._modules[source] = self.device.load(self.compiled(source))
+            module = self._modules[source] = self.device.load(self._compilations.result(source))
         return module
 
     def compiled(self, source: str) -> bytes:
-        """What the device loads for ``source``."""
+        """What the device loads for ``source``. Threads call it, each with another source."""
         return compile_kernels(source, self.device.architecture)
 
-    def _functions(self, source: str, names: Sequence[str]) -> list[_native.gpu.Function]:
-        module = self.load(source)
-        return [module.function(name) for name in names]
+    def _functions(self, kernels: Kernels) -> Callable[[], list[_native.gpu.Function]]:
+        for _, source in kernels:
+            self._compilations.begin(source)
+        return lambda: [self.load(source).function(name) for name, source in kernels]
 
-    def native(self, body: Native) -> Any:
-        """The kernel of a step whose ``gpu`` trait is set."""
-        if body.kernel not in _SOURCES:
+    def native(self, body: Native) -> Callable[[], Any]:
+        """Begin to compile a step whose ``gpu`` trait is set. What is returned gives its kernel."""
+        if body.kernel not in SOURCES:
             raise UnsupportedError(f"this build has no `{body.kernel}` for GPUs")
-        module = self.load(_SOURCES[body.kernel])
-        kernel = getattr(_native.gpu, body.kernel)(module, *body.attrs, self.jpeg_index)
-        self.decoders.append(kernel)
-        return kernel
+        functions = self._functions(SOURCES[body.kernel])
+
+        def made() -> Any:
+            kernel = getattr(_native.gpu, body.kernel)(functions(), *body.attrs, self.jpeg_index)
+            self.decoders.append(kernel)
+            return kernel
+
+        return made

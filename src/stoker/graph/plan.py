@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from functools import partial
 from typing import Any, Literal, Protocol
 
 from ..contract.errors import UnsupportedError, message
@@ -45,12 +46,15 @@ class Runs(IntEnum):
 
 
 class KernelsOnGpu(Protocol):
-    """Where a plan's kernels for a GPU come from (``device/``)."""
+    """Where a plan's kernels for a GPU come from (``device/``).
 
-    def stage(self, body: Stage, arguments: tuple[Any, ...]) -> Any:
+    They are begun when they are asked for, beside each other; calling what was returned waits for one and gives it.
+    """
+
+    def stage(self, body: Stage, arguments: tuple[Any, ...]) -> Callable[[], Any]:
         """The kernel of a stage; ``arguments`` are those of ``kernels.stage``."""
 
-    def native(self, body: Native) -> Any:
+    def native(self, body: Native) -> Callable[[], Any]:
         """The kernel of a step whose ``gpu`` trait is set."""
 
 
@@ -203,8 +207,8 @@ class _Emitter:
         for v in used:
             kind, slot = where[v]
             self.native.add_value(int(self.values[v].dtype), self.values[v].rank, _WHERE[kind], slot)
-        for i in order:
-            self._emit_step(self.steps.steps[i], index)
+        for add in [self._emit_step(self.steps.steps[i], index) for i in order]:
+            add()
         opens: dict[int, list[int]] = {}
         planned = []
         for slot, v in enumerate(self.steps.outputs):
@@ -357,7 +361,8 @@ class _Emitter:
 
     # ---- native code ----
 
-    def _emit_step(self, step: Step, index: Mapping[int, int]) -> None:
+    def _emit_step(self, step: Step, index: Mapping[int, int]) -> Callable[[], None]:
+        """Begin to make a step's kernel; what is returned waits for it and adds the step."""
         code = Compiler(lambda v: index[v])
         checks = []
         for check in step.checks:
@@ -366,7 +371,7 @@ class _Emitter:
                 (code.register(check.condition), len(self.messages) - 1, [code.register(v) for v in check.values])
             )
         params = _Params(code)
-        kernel = None if isinstance(step.body, PyCall) else self._kernel(step, params, index)
+        kernel = (lambda: None) if isinstance(step.body, PyCall) else self._kernel(step, params, index)
         extents = [[code.register(e) if not _own_dim(e, v) else -1 for e in self.values[v].shape] for v in step.outputs]
         own = isinstance(step.body, PyCall) or _aliases(step) or (isinstance(step.body, Native) and step.body.allocates)
         if own:
@@ -374,16 +379,17 @@ class _Emitter:
         frames = -1 if step.frames is None else code.register(step.frames)
         guards = [(index[v], wanted) for v, wanted in step.guards]
         ordered = isinstance(step.body, PyCall) and not step.body.pure
-        self.native.add_step(
-            kernel, [index[v] for v in step.inputs], [index[v] for v in step.outputs], code.code, code.consts,
+        told = (
+            [index[v] for v in step.inputs], [index[v] for v in step.outputs], code.code, code.consts,
             params.registers, extents, checks, guards, frames, [int(f) for f in step.framed], ordered,
         )  # fmt: skip
+        return lambda: self.native.add_step(kernel(), *told)
 
-    def _kernel(self, step: Step, params: _Params, index: Mapping[int, int]) -> Any:
+    def _kernel(self, step: Step, params: _Params, index: Mapping[int, int]) -> Callable[[], Any]:
         body = step.body
         kernels = _native.kernels
         if isinstance(body, View):
-            return kernels.view(_chain(body.ops, params), body.may_copy)
+            return partial(kernels.view, _chain(body.ops, params), body.may_copy)
         if isinstance(body, Native):
             for p in body.params:
                 params.add(p)
@@ -391,7 +397,7 @@ class _Emitter:
                 assert self.gpu is not None
                 return self.gpu.native(body)
             attrs = tuple(index[a] for a in body.attrs) if body.kernel == "other_row" else body.attrs
-            return getattr(kernels, body.kernel)(*attrs)
+            return partial(getattr(kernels, body.kernel), *attrs)
         assert isinstance(body, Stage)
         sampler = [params.add(p) for p in body.sampler.params] if body.sampler else []
         compiled = compile_program(body.program, _OP_CODES)
@@ -405,7 +411,7 @@ class _Emitter:
         if step.on_gpu:
             assert self.gpu is not None
             return self.gpu.stage(body, arguments)
-        return kernels.stage(*arguments)
+        return partial(kernels.stage, *arguments)
 
     def _emit_output(self, v: int, index: Mapping[int, int]) -> PlannedOutput:
         value = self.values[v]

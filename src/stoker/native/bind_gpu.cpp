@@ -6,7 +6,10 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <stdexcept>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "bind_gpu.hpp"
 #include "gpu_either.hpp"
@@ -109,10 +112,14 @@ std::shared_ptr<jpeg::gpu::Index> make_jpeg_index(std::shared_ptr<gpu::Device> d
 }
 
 // The decoder on a GPU, and the CPU's for what that one leaves.
-std::shared_ptr<gpu::Either> make_decode_on_gpu(std::shared_ptr<gpu::Module> module, bool adjust, int format,
-                                                int scale_log2, std::shared_ptr<jpeg::gpu::Index> index) {
+std::shared_ptr<gpu::Either> make_decode_on_gpu(const std::vector<std::shared_ptr<gpu::Function>>& kernels, bool adjust,
+                                                int format, int scale_log2, std::shared_ptr<jpeg::gpu::Index> index) {
   jpeg::gpu::Functions functions;
-  for (size_t i = 0; i < functions.size(); ++i) functions[i] = module->function(jpeg::gpu::kFunctionNames[i], 0);
+  for (const auto& kernel : kernels)
+    for (size_t i = 0; i < functions.size(); ++i)
+      if (kernel->name == jpeg::gpu::kFunctionNames[i]) functions[i] = kernel;
+  for (size_t i = 0; i < functions.size(); ++i)
+    if (!functions[i]) throw std::invalid_argument(std::string("the decoder lacks ") + jpeg::gpu::kFunctionNames[i]);
   const auto colours = static_cast<jpeg::Format>(format);
   auto on_gpu = jpeg::gpu::make_decode(adjust, colours, std::move(functions), {}, scale_log2, std::move(index));
   return std::make_shared<gpu::Either>(std::move(on_gpu), make_decode(adjust, colours, scale_log2));

@@ -11,7 +11,7 @@
 
 namespace stoker::jpeg::gpu {
 
-// Kernels of cuda/jpeg.cuh, in the order of `Functions`.
+// Kernels of cuda/jpeg*.cuh, in the order of `Functions`.
 constexpr std::array<const char*, 5> kFunctionNames = {"stoker_jpeg_unstuff", "stoker_jpeg_clear",
                                                        "stoker_jpeg_entropy", "stoker_jpeg_transform",
                                                        "stoker_jpeg_pixels"};

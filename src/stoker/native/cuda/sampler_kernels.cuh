@@ -78,11 +78,11 @@ inline void find_weights(uint64_t slots, uint64_t slot_bytes, uint64_t work, uin
   const auto& s = *reinterpret_cast<const ResampleSlot*>(place.slot + sizeof(Slot));
   const auto& room = reinterpret_cast<const ResampleRoom*>(rooms)[place.row];
   each_lane(place, s.vertical.out + s.horizontal.out, [&](int64_t i) {
-    if (i < s.vertical.out)
-      find_output<Weight>(s.vertical, i, room.vertical_taps, room.vertical_weights, room.vertical_pitch);
-    else
-      find_output<Weight>(s.horizontal, i - s.vertical.out, room.horizontal_taps, room.horizontal_weights,
-                          room.horizontal_pitch);
+    const bool down = i < s.vertical.out;  // one call for both axes: all filters are compiled into it
+    find_output<Weight>(down ? s.vertical : s.horizontal, down ? i : i - s.vertical.out,
+                        down ? room.vertical_taps : room.horizontal_taps,
+                        down ? room.vertical_weights : room.horizontal_weights,
+                        down ? room.vertical_pitch : room.horizontal_pitch);
   });
 }
 
@@ -140,8 +140,7 @@ inline void find_walk(uint64_t slots, uint64_t slot_bytes, uint64_t work, uint64
       name(uint64_t slots, uint64_t slot_bytes, uint64_t work, uint64_t rooms) {                                  \
     stoker::stage::function(slots, slot_bytes, work, rooms);                                                      \
   }
-// The kernels of one element type, or of all.
-#define STOKER_RESAMPLE(T)                                                                \
-  STOKER_SAMPLER_KERNEL(stoker_weights, find_weights<stoker::stage::Sum<T>::Weight>)      \
-  STOKER_SAMPLER_KERNEL(stoker_between, make_between<T>)
-#define STOKER_WARP STOKER_SAMPLER_KERNEL(stoker_walk, find_walk)
+// The kernels of one type of weights, of one element type, and of all. `Weight` is Sum<T>::Weight of the element type.
+#define STOKER_WEIGHTS(Weight) STOKER_SAMPLER_KERNEL(stoker_weights, find_weights<Weight>)
+#define STOKER_BETWEEN(T) STOKER_SAMPLER_KERNEL(stoker_between, make_between<T>)
+#define STOKER_WALK STOKER_SAMPLER_KERNEL(stoker_walk, find_walk)
