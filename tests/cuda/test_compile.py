@@ -37,6 +37,8 @@ def representative() -> dict[str, str]:
     mixed = [x[0].cast(DType.FLOAT) * (1.0 + c) + x[1].cast(DType.FLOAT) * (2.0 + c) for c in range(3)]
     twisted = [((m.cast(DType.UINT8).cast(DType.FLOAT) - 1.0) * 0.5).cast(DType.FLOAT16) for m in mixed]
     sources["twist affine"] = compiled([twisted], [DType.UINT8], 3, sampler="affine").source().stage
+    whole = compiled([[px.load(DType.INT16)]], [DType.INT16], sampler="resample")
+    sources.update((f"{name} in double", text) for name, text in whole.source().samplers)
     sources["flat resample"] = compiled([[px.load(DType.UINT8)]], [DType.UINT8], sampler="resample").source().stage
     sources["functions"] = compiled([[functions]], [DType.FLOAT]).source().stage
     return sources
