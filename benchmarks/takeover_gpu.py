@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks.gpu import BATCH, _train, describe, make_files
+from benchmarks.gpu import BATCH, WARM, _train, describe, make_files
 from benchmarks.torchvision_peer import declare_operators
 
 EPOCH = 131_072  # at an epoch's end all workers end, and new ones start
@@ -108,12 +108,12 @@ def serve(spec: dict[str, Any]) -> dict[str, Any]:
     torch.manual_seed(3)
     if spec["what"] == "training" and spec["mode"] == "synthetic":
         batch = (torch.randn(BATCH, 3, 224, 224, device="cuda"), torch.zeros(BATCH, dtype=torch.int64, device="cuda"))
-        return {"rate": _train(spec["model"], itertools.repeat(batch))}
+        return {"rate": _train(spec["model"], itertools.repeat(batch), WARM)}
     loader = make_loader(spec)
     if spec["what"] == "bits":
         return {"batches": [_digest(x, y) for x, y in itertools.islice(loader, _COMPARED)]}
     if spec["what"] == "training":
-        return {"rate": _train(spec["model"], _on_gpu(loader)), **_counts(spec)}
+        return {"rate": _train(spec["model"], _on_gpu(loader), WARM), **_counts(spec)}
     return {**_rate(loader, spec["seconds"], spec["workers"]), **_counts(spec)}
 
 
