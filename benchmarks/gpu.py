@@ -38,20 +38,25 @@ WARM, WARM_AUTO = 60, 400  # batches before the time is taken; the split needs s
 CHAIN, DECODE = "chain", "decode"
 
 
-def main() -> int:
-    """Parse the command line and measure, or be one contender's process."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=__doc__.split("\n")[0])
+def add_arguments(parser: argparse.ArgumentParser, seconds: float) -> None:
+    """What benchmarks on a GPU are told alike: the data set, the length of a round, and which contender to be."""
     parser.add_argument("--data", type=Path, required=True, help="folder of JPEG files to make the data set from")
     parser.add_argument("--files", type=int, default=4096, help="how many files to make")
     parser.add_argument("--work", type=Path, default=Path("/dev/shm/stoker-bench-gpu"), help="where to make them")
-    parser.add_argument("--seconds", type=float, default=1.5, help="length of a round")
+    parser.add_argument("--seconds", type=float, default=seconds, help="length of a round")
+    parser.add_argument("--contender", help=argparse.SUPPRESS)
+
+
+def main() -> int:
+    """Parse the command line and measure, or be one contender's process."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=__doc__.split("\n")[0])
+    add_arguments(parser, seconds=1.5)
     parser.add_argument("--dali", type=Path, help="folder to import nvidia.dali from, if it is not installed")
     parser.add_argument("--models", nargs="*", default=["resnet18", "resnet50"], help="torchvision models to train")
     parser.add_argument("--fed", nargs="*", default=["8:1.0", "8:auto"],
                         help="trainings: threads and the part of the rows that the GPU decodes, or auto")  # fmt: skip
     parser.add_argument("--only", nargs="*", choices=("bits", "rates", "times", "first", "augmentation", "training"),
                         help="only these measurements")  # fmt: skip
-    parser.add_argument("--contender", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.contender:
         return serve(json.loads(arguments.contender))

@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks.gpu import BATCH, WARM, _train, describe, make_files
+from benchmarks.gpu import BATCH, WARM, _train, add_arguments, describe, make_files
 from benchmarks.torchvision_peer import declare_operators
 
 EPOCH = 131_072  # at an epoch's end all workers end, and new ones start
@@ -36,10 +36,7 @@ _CHILD_SECONDS = os.sysconf("SC_CLK_TCK")
 def main() -> int:
     """Parse the command line and measure, or be one contender's process."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.takeover_gpu", description=__doc__.split("\n")[0])
-    parser.add_argument("--data", type=Path, required=True, help="folder of JPEG files to make the data set from")
-    parser.add_argument("--files", type=int, default=4096, help="how many files to make")
-    parser.add_argument("--work", type=Path, default=Path("/dev/shm/stoker-bench-gpu"), help="where to make them")
-    parser.add_argument("--seconds", type=float, default=5, help="length of a round")
+    add_arguments(parser, seconds=5)
     parser.add_argument("--workers", type=int, nargs="*", default=[16], help="workers of the script")
     parser.add_argument("--models", nargs="*", default=["resnet18", "shufflenet_v2_x1_0"], help="models to train")
     parser.add_argument("--only", nargs="*", choices=("bits", "rates", "training"), help="only these measurements")
@@ -47,7 +44,6 @@ def main() -> int:
         "--modes", nargs="*", default=list(MODES), choices=MODES, help="only these contenders, where rates are measured"
     )
     parser.add_argument("--turns", type=int, default=TURNS, help="how often each contender is measured")
-    parser.add_argument("--contender", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.contender:
         print(json.dumps(serve(json.loads(arguments.contender))))

@@ -34,7 +34,10 @@ ON_CPU, ON_DEVICE = 0, 2  # where a segment runs
 
 
 # `make test-gpu` must not pass without one.
-NEEDS_GPU = pytest.mark.skipif(not _native.gpu.count_cuda() and "REQUIRE_GPU" not in os.environ, reason="no GPU")
+NEEDS_GPU = pytest.mark.skipif(
+    not _native.gpu.count_cuda() and "REQUIRE_GPU" not in os.environ,
+    reason="runs kernels on a GPU, and there is none: `make test-gpu`",
+)
 
 
 @dataclass

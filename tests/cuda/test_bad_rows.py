@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from stoker import DataError, fn, pipeline_def
-from stoker.device.gpu import Gpu
 from stoker.executor.run import Supply
 from stoker.native import _native
 from tests.run.pipelines import files_of
@@ -19,18 +18,11 @@ from tests.run.pipelines import files_of
 COUNT, BAD = 22, (3, 4, 17)
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("gpu")
-
-
 @pytest.fixture(params=["null", pytest.param("cuda", marks=emulated_stages.NEEDS_GPU)])
-def gpu(folder, monkeypatch, request):
+def gpu(request):
     """GPU 0 is the null device, unless there is one."""
     if request.param == "null":
-        monkeypatch.setattr(
-            Gpu, "open", staticmethod(lambda number, memory_limit=None: emulated_stages.EmulatedGpu(folder))
-        )
+        request.getfixturevalue("emulated_gpu")
     return request.param
 
 
@@ -129,9 +121,8 @@ def test_rows_that_depend_on_each_other(gpu: str, files: list[str]) -> None:
 
 
 @pytest.mark.parametrize("policy", ["replace", "skip"])
-def test_memory_of_the_consumer(gpu: str, policy: str, files: list[str]) -> None:
-    if gpu == "cuda":
-        pytest.skip("tests/gpu does this with torch's memory")
+def test_memory_of_the_consumer(emulated_gpu: None, policy: str, files: list[str]) -> None:
+    """The null device's; `tests/gpu/test_bad_rows.py` does this with torch's."""
     want = batches(dense(files, "cpu", on_error=policy))
     pipe = dense(files, "gpu", device_id=0, on_error=policy)
     kept = []

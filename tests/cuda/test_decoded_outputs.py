@@ -3,27 +3,13 @@
 
 from __future__ import annotations
 
-import emulated_stages
 import numpy as np
 import pytest
 from PIL import Image
 
 from stoker import fn, pipeline_def
-from stoker.device.gpu import Gpu
 
 OPTIONS = ({"quality": 90}, {"progressive": True}, {"format": "PNG"}, {"quality": 50, "subsampling": 2})
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("gpu")
-
-
-@pytest.fixture
-def gpu(folder, monkeypatch):
-    monkeypatch.setattr(
-        Gpu, "open", staticmethod(lambda number, memory_limit=None: emulated_stages.EmulatedGpu(folder))
-    )
 
 
 def files_in(place, sizes):
@@ -47,7 +33,7 @@ def decoding(files, device, read_as_well):
 @pytest.mark.parametrize("load", [1.0, 0.5, 0.0])
 @pytest.mark.parametrize("read_as_well", [False, True])
 @pytest.mark.parametrize("sizes", [[(17, 23)] * 8, [(9 + 5 * i, 33 - 3 * i) for i in range(8)]], ids=["even", "ragged"])
-def test_rows_of_all_decoders_are_handed_over(gpu, tmp_path, sizes, read_as_well, load):
+def test_rows_of_all_decoders_are_handed_over(emulated_gpu, tmp_path, sizes, read_as_well, load):
     files = files_in(tmp_path, sizes)
     with (
         decoding(files, "mixed", read_as_well, device_id=0, gpu_decoder_load=load) as pipe,

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from stoker import DataError, UnsupportedError, fn, pipeline_def, types
-from stoker.device.gpu import Gpu
 
 ROWS = 5
 
@@ -45,21 +44,14 @@ class OnCuda(Interface):
         raise AssertionError("another GPU's array is not asked for")
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """Where compiled kernels are kept."""
-    return tmp_path_factory.mktemp("kernels")
-
-
 @pytest.fixture(params=["null", pytest.param("cuda", marks=emulated_stages.NEEDS_GPU)])
-def there(request, folder, monkeypatch):
+def there(request):
     """Puts an array on the device."""
     if request.param == "cuda":
         import torch
 
         return lambda a: torch.as_tensor(np.ascontiguousarray(a)).cuda()
-    gpu = lambda number, memory_limit=None: emulated_stages.EmulatedGpu(folder)  # noqa: E731
-    monkeypatch.setattr(Gpu, "open", staticmethod(gpu))
+    request.getfixturevalue("emulated_gpu")
     return Interface
 
 
@@ -182,9 +174,7 @@ def test_python_cannot_read_them(there):
         pipe.run(x=there(images()))
 
 
-def test_another_gpus_array_is_refused(folder, monkeypatch):
-    gpu = lambda number, memory_limit=None: emulated_stages.EmulatedGpu(folder)  # noqa: E731
-    monkeypatch.setattr(Gpu, "open", staticmethod(gpu))
+def test_another_gpus_array_is_refused(emulated_gpu):
     with augmented("gpu", no_copy=True) as pipe, pytest.raises(DataError, match=r"expected an array on GPU -1 .* on 7"):
         pipe.run(x=OnCuda(images()))
 
@@ -192,20 +182,12 @@ def test_another_gpus_array_is_refused(folder, monkeypatch):
 @pytest.mark.parametrize(
     ("told", "text"), [({"mask": 1}, "without a mask"), ({"typestr": "<c8"}, "expected an array of numbers")]
 )
-def test_what_an_interface_must_not_say(folder, monkeypatch, told, text):
-    gpu = lambda number, memory_limit=None: emulated_stages.EmulatedGpu(folder)  # noqa: E731
-    monkeypatch.setattr(Gpu, "open", staticmethod(gpu))
+def test_what_an_interface_must_not_say(emulated_gpu, told, text):
     with augmented("gpu") as pipe, pytest.raises(DataError, match=text):
         pipe.run(x=Interface(images(), **told))
 
 
-def test_the_limit_of_memory_holds_for_batches(folder, monkeypatch):
-    def opened(number, memory_limit=None):
-        gpu = emulated_stages.EmulatedGpu(folder)
-        gpu.memory_limit = memory_limit
-        return gpu
-
-    monkeypatch.setattr(Gpu, "open", staticmethod(opened))
+def test_the_limit_of_memory_holds_for_batches(emulated_gpu):
     text = r"at most 3000000 bytes of the GPU's \(`gpu_memory_limit`\), got \d+ in use and \d+ more"
     with augmented("gpu", gpu_memory_limit=3_000_000) as pipe, pytest.raises(DataError, match=text):
         pipe.run(x=images())

@@ -6,28 +6,14 @@ from __future__ import annotations
 
 import io
 
-import emulated_stages
 import numpy as np
 import pytest
 from PIL import Image
 
 from stoker import ArgumentError, Pipeline, fn, pipeline_def
-from stoker.device.gpu import Gpu
 
 FILES = 4
 ENTRY_BYTES = 6176
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("gpu")
-
-
-@pytest.fixture
-def gpu(folder, monkeypatch):
-    monkeypatch.setattr(
-        Gpu, "open", staticmethod(lambda number, memory_limit=None: emulated_stages.EmulatedGpu(folder))
-    )
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +44,7 @@ def same(pipe, plain, batches):
     return pipe.report().decoding
 
 
-def test_later_epochs_know_the_files(gpu, files):
+def test_later_epochs_know_the_files(emulated_gpu, files):
     options = {"device_id": 0, "gpu_jpeg_index": 64 * ENTRY_BYTES, "gpu_memory_limit": 1 << 29}
     with cropping(files, "mixed", **options) as pipe, cropping(files, "cpu") as plain:
         decoded = same(pipe, plain, 3 * FILES // 2)
@@ -69,7 +55,7 @@ def test_later_epochs_know_the_files(gpu, files):
     assert f"rows of known files ({FILES - 1} known" in str(decoded)
 
 
-def test_nothing_is_kept_unless_asked_for(gpu, files):
+def test_nothing_is_kept_unless_asked_for(emulated_gpu, files):
     with cropping(files[:2], "mixed", device_id=0) as pipe, cropping(files[:2], "cpu") as plain:
         assert same(pipe, plain, 2).known is None
 

@@ -11,11 +11,6 @@ from stoker import fn, pipeline_def, types
 from stoker.device.gpu import Gpu
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("gpu")
-
-
 @pytest.fixture(
     params=["null", pytest.param("cuda", marks=emulated_stages.NEEDS_GPU)],
 )

@@ -21,12 +21,6 @@ class IdleDecoder(emulated_stages.EmulatedGpu):
         return b"" if "jpeg" in source else super().compiled(source)
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """Where compiled kernels are kept."""
-    return tmp_path_factory.mktemp("kernels")
-
-
 @pytest.fixture
 def gpu(folder, monkeypatch):
     monkeypatch.setattr(Gpu, "open", staticmethod(lambda number, memory_limit=None: IdleDecoder(folder)))

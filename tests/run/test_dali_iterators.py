@@ -13,7 +13,7 @@ import pytest
 
 torch = pytest.importorskip("torch", exc_type=ModuleNotFoundError)
 
-from stoker import ArgumentError, DataError, Pipeline, fn, pipeline_def  # noqa: E402
+from stoker import ArgumentError, DataError, Pipeline, StateError, fn, pipeline_def  # noqa: E402
 from stoker.dali import pipeline_def as dali_pipeline_def  # noqa: E402
 from stoker.dali.plugin.base_iterator import LastBatchPolicy  # noqa: E402
 from stoker.dali.plugin.pytorch import (  # noqa: E402
@@ -364,3 +364,17 @@ def test_a_dataset_of_a_pipeline_that_ends_by_its_source() -> None:
     data = Dataset(pipe)
     assert [x.tolist() for x in data] == [[0, 1], [2]]
     data.close()
+
+
+@pytest.mark.parametrize(
+    "state", [None, [], {}, {"pipelines": []}, {"pipelines": 1, "rows": 0}, {"pipelines": [{}], "rows": 0}]
+)
+@pytest.mark.parametrize("dali", [True, False])
+def test_what_is_no_state_is_refused(state: Any, dali: bool) -> None:
+    @pipeline_def(batch_size=2, num_threads=1)
+    def numbers() -> Any:
+        return fn.random.uniform(shape=[2])
+
+    iterator: Any = DALIGenericIterator([numbers()], ["x"], size=4) if dali else Loader(numbers())
+    with pytest.raises(StateError, match="state"):
+        iterator.load_state_dict(state)

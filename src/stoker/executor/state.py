@@ -62,6 +62,18 @@ def require_same(token: Mapping[str, Any], graph: Graph, sources: Mapping[int, O
             )
 
 
+def require_entries(state: object, **kinds: type | tuple[type, ...]) -> None:
+    """StateError if an iterator's state is not a dict with these entries, each of its kind."""
+    names = " and ".join(repr(name) for name in kinds)
+    if not isinstance(state, Mapping):
+        raise StateError(f"expected what `state_dict` gave, with the entries {names}, got {type(state).__name__}")
+    if any(name not in state for name in kinds):
+        raise StateError(f"expected what `state_dict` gave, with the entries {names}, got {sorted(map(str, state))}")
+    for name, kind in kinds.items():
+        if not isinstance(state[name], kind):
+            raise StateError(f"expected the entry {name!r} as `state_dict` gave it, got {state[name]!r:.60}")
+
+
 def _require_whole(token: object) -> None:
     """StateError if it is no token at all, or one that lost something on its way; nothing has been changed then."""
     if not isinstance(token, Mapping):

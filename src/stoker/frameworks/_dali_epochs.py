@@ -12,6 +12,7 @@ from typing import Any
 from ..contract.batch import Batch
 from ..contract.errors import ArgumentError, DataError
 from ..executor.schedule import AtEnd
+from ..executor.state import require_entries
 from ..frontends.pipeline import Pipeline
 
 
@@ -216,6 +217,7 @@ class DaliEpochs:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from :meth:`state_dict`."""
+        require_entries(state, pipelines=(list, tuple), rows=int)
         states = state["pipelines"]
         if len(states) != len(self._pipes):
             raise ArgumentError(f"`{self._name}`: expected states of {len(self._pipes)} pipelines, got {len(states)}")

@@ -18,6 +18,7 @@ from ..contract.types import DType
 from ..executor.execution import Delivered
 from ..executor.run import Supply
 from ..executor.schedule import AtEnd
+from ..executor.state import require_entries
 from ..frontends.pipeline import Pipeline
 from ..graph.plan import PlannedOutput
 
@@ -175,10 +176,7 @@ class Loader:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from :meth:`state_dict`; the next loop runs the rest of that epoch."""
-        if self._entry not in state or "batches" not in state:
-            raise StateError(
-                f"expected what `state_dict` gave, with the entries {self._entry!r} and 'batches', got {sorted(state)}"
-            )
+        require_entries(state, **{self._entry: str, "batches": int})
         self.pipeline.set_state(json.loads(state[self._entry]))
         self._done = int(state["batches"])
         self._fresh = True

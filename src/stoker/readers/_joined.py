@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -100,7 +101,7 @@ class Woven(Repeating):
         return found
 
 
-class Joined(Operator):
+class Joined(Operator, ABC):
     """What readers of several readers share. A subclass says the order."""
 
     inputs = (0, 0)
@@ -139,16 +140,16 @@ class Joined(Operator):
                 )
 
     @classmethod
+    @abstractmethod
     def shards(cls, args: Mapping[str, Any]) -> Shards:
         """How epochs are divided."""
-        raise NotImplementedError
 
     @classmethod
+    @abstractmethod
     def join(
         cls, args: Mapping[str, Any], parts: Orders, total: tuple[int, Any], shards: Shards
     ) -> tuple[BoundSampler, str]:
         """The order of the parts, and its name; ``total`` are the number of all samples and their labels."""
-        raise NotImplementedError
 
     @classmethod
     def open(cls, args: Mapping[str, Any]) -> OpenSource:

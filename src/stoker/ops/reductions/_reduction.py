@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,7 +20,7 @@ from ..generic.cast import cast_array
 _NUMBERS = ("min", "max", "sum", "mean", "mean_square", "rms", "variance", "std_dev")  # native/kernels.hpp
 
 
-class Reduction(Operator):
+class Reduction(Operator, ABC):
     """Over some axes, or all of them."""
 
     kind = "reduce"
@@ -60,9 +61,9 @@ class Reduction(Operator):
         made = self.reduce(row, values, None if mean is None else np.asarray(mean, np.float64))
         return made.reshape([1 if i in gone else n for i, n in enumerate(x.shape)]) if row["keep_dims"] else made
 
+    @abstractmethod
     def reduce(self, row: RowContext, values: Any, mean: Any) -> Any:
         """The last axis, reduced in NumPy."""
-        raise NotImplementedError
 
 
 class FloatReduction(Reduction):

@@ -7,19 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from ._reduction import FloatReduction
+from .mean_square import MeanSquare
 
 
-class Rms(FloatReduction, name="reductions.rms"):
+class Rms(MeanSquare, name="reductions.rms"):
     """The root of the mean of the squares along some axes. Input: any shape, any type but float16. Output: float32.
 
     The sum is double's, in the order of the elements."""
 
     what = "rms"
-    cases = ({}, {"axis_names": "HW", "keep_dims": True})
-
-    def term(self, values: Any) -> Any:
-        return values * values
 
     def finish(self, mean: Any) -> Any:
         return np.sqrt(mean)

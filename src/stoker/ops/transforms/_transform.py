@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -19,15 +20,15 @@ from ...contract.types import DType
 Rows = list[list[Any]]  # of numbers, or of expressions
 
 
-class Transform(Operator):
+class Transform(Operator, ABC):
     """A transform, by itself or after one that is given."""
 
     inputs = (0, 1)
     reverse_order = arg("bool", False, doc="Apply this transform before the input's, not after it.")
 
+    @abstractmethod
     def matrix(self, take: Take) -> Rows:
         """The transform's own matrix."""
-        raise NotImplementedError
 
     def lower(self, c: Lowering, previous: Value | None = None) -> Value:
         own = self.matrix(Take(c, None))

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""GPU 0 without a GPU: the null device, with kernels on the emulation of threads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import emulated_stages
+import pytest
+
+from stoker.device.gpu import Gpu
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where compiled kernels are kept."""
+    return tmp_path_factory.mktemp("kernels")
+
+
+@pytest.fixture
+def emulated_gpu(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What pipelines open as a GPU."""
+
+    def opened(number: int, memory_limit: int | None = None) -> emulated_stages.EmulatedGpu:
+        gpu = emulated_stages.EmulatedGpu(folder)
+        if memory_limit is not None:
+            gpu.memory_limit = memory_limit
+        return gpu
+
+    monkeypatch.setattr(Gpu, "open", staticmethod(opened))
