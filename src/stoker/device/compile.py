@@ -3,7 +3,8 @@
 
 A kernel is found again by what can change its code: the source, all headers that it includes, the options, the
 architecture and the compiler's version. Files are written whole or not at all, so that processes may share the cache;
-one that was damaged is compiled again. See ``settings.py`` for the folder and its size.
+one that was damaged is compiled again. Of processes that want the same kernel at the same time one compiles it and the
+others wait (``turns.py``). See ``settings.py`` for the folder and its size.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any
 
 from ..contract.errors import UnsupportedError
 from ..settings import kernel_cache
+from .turns import turn
 
 NATIVE = Path(__file__).resolve().parent.parent / "native"
 # The compiler comes without a standard library; cuda/std has what the shared headers use of it.
@@ -55,9 +57,13 @@ def compile_kernels(source: str, architecture: int, *, report: list[str] | None 
     folder, limit_bytes = place
     path = folder / f"{key_of(source, architecture, version)}.cubin"
     code = _read(path)
-    if code is None:
-        code = _compile(source, architecture, None)
-        _write(path, code, limit_bytes)
+    if code is not None:
+        return code
+    with turn(path):
+        code = _read(path)  # by now another process may have made it
+        if code is None:
+            code = _compile(source, architecture, None)
+            _write(path, code, limit_bytes)
     return code
 
 
