@@ -396,33 +396,7 @@ bool Engine::run_step(Job* job, int64_t row, int32_t index, RowContext* context,
   if (step.frames < 0) {
     outcome = step.kernel->run(call);
   } else {
-    // One call per frame: inputs marked so, and all outputs, are sliced along their first axis; the parameters are
-    // computed again, since an argument may differ from frame to frame. Draws do not: frames share them.
-    const int64_t frames = extent_of(registers[step.frames]);
-    View sliced_in[64], sliced_out[8];
-    const auto slice = [](const View& whole, int64_t f) {
-      View v = whole;
-      v.rank = whole.rank - 1;
-      v.data = whole.data + f * whole.stride[0];
-      std::copy(whole.shape + 1, whole.shape + whole.rank, v.shape);
-      std::copy(whole.stride + 1, whole.stride + whole.rank, v.stride);
-      return v;
-    };
-    View* whole_out[8];
-    const View* whole_in[64];
-    std::copy(out, out + step.out.size(), whole_out);
-    std::copy(in, in + step.in.size(), whole_in);
-    for (int64_t f = 0; f < frames && outcome == Outcome::Ok; ++f) {
-      if (evaluate(step.scalars, values, f, registers) >= 0) {
-        add_error(job, {row, index, -1, {}, "a per-frame argument has fewer elements than there are frames"});
-        return false;
-      }
-      for (size_t i = 0; i < nparams; ++i) params[i] = registers[step.params[i]];
-      for (size_t i = 0; i < step.in.size(); ++i)
-        if (step.framed_in[i]) sliced_in[i] = slice(*whole_in[i], f), in[i] = &sliced_in[i];
-      for (size_t o = 0; o < step.out.size(); ++o) sliced_out[o] = slice(*whole_out[o], f), out[o] = &sliced_out[o];
-      outcome = step.kernel->run(call);
-    }
+    outcome = run_frames(call, index, extent_of(registers[step.frames]), context);
   }
   if (outcome == Outcome::Error) {
     add_error(job, {row, index, -1, {}, std::move(*text)});

@@ -174,6 +174,8 @@ class Engine {
   void fail_all(Job* job, const std::string& text);
   RowEnd run_row(Job* job, int64_t row, size_t position, std::unique_ptr<RowContext>* context);
   bool run_step(Job* job, int64_t row, int32_t index, RowContext* context, bool* park, std::string* text);
+  // One call of the step's kernel per frame of a video (engine_frames.cpp).
+  Outcome run_frames(const Call& video, int32_t index, int64_t frames, RowContext* context) const;
   void row_done(Job* job);
   void add_error(Job* job, RowError error);
   std::unique_ptr<RowContext> take_context();

@@ -52,8 +52,8 @@ std::pair<int64_t, std::vector<double>> StepTimes::total(size_t steps) const {
 class JobOnDevice::StepBatch : public Batch {
  public:
   StepBatch(JobOnDevice& job, OnStep& step) : job_(job), step_(step) {}
-  int64_t rows() const override { return job_.rows_; }
-  bool active(int64_t row) const override { return step_.active[static_cast<size_t>(row)] != 0; }
+  int64_t rows() const override { return step_.entries(job_.rows_); }
+  bool active(int64_t row) const override { return step_.described(row); }
   const uint8_t* slots() const override { return step_.slots; }
   Address device_slots() const override { return step_.device_slots; }
   Address scratch(size_t bytes) override { return job_.work_.take(bytes).device; }
@@ -83,7 +83,10 @@ JobOnDevice::JobOnDevice(const Place& place, const Plan& plan)
     : place_(place), upload_(place.device, place.account, true), work_(place.device, place.account, false),
       steps_(plan.steps.size()) {
   for (size_t s = 0; s < steps_.size(); ++s)
-    if (plan.steps[s].on_device) steps_[s].slot_bytes = plan.steps[s].on_device->slot_bytes();
+    if (plan.steps[s].on_device) {
+      steps_[s].slot_bytes = plan.steps[s].on_device->slot_bytes();
+      steps_[s].by_frame = plan.steps[s].frames >= 0;
+    }
 }
 
 JobOnDevice::~JobOnDevice() {
@@ -129,10 +132,12 @@ void JobOnDevice::open(const std::vector<int32_t>& steps) {
     step.active.assign(static_cast<size_t>(rows_), 0);
     step.report_bytes = 0;
     step.report_host = nullptr;
+    step.slots = nullptr;
+    step.frames.resize(step.by_frame ? static_cast<size_t>(rows_) : 0);
   }
   for (const int32_t s : steps) {
     OnStep& step = on(s);
-    if (step.slot_bytes == 0) continue;
+    if (step.slot_bytes == 0 || step.by_frame) continue;
     const size_t bytes = step.slot_bytes * static_cast<size_t>(rows_);
     const Arena::Piece piece = upload_.take(bytes);
     std::memset(piece.host, 0, bytes);
@@ -143,7 +148,37 @@ void JobOnDevice::open(const std::vector<int32_t>& steps) {
 
 uint8_t* JobOnDevice::slot(int32_t step, int64_t row) {
   OnStep& s = on(step);
-  return s.slots + s.slot_bytes * static_cast<size_t>(row);
+  return s.by_frame ? nullptr : s.slots + s.slot_bytes * static_cast<size_t>(row);
+}
+
+uint8_t* JobOnDevice::frame_slots(int32_t step, int64_t row, int64_t frames) {
+  OnStep& s = on(step);
+  std::vector<uint8_t>& own = s.frames[static_cast<size_t>(row)];
+  own.assign(s.slot_bytes * static_cast<size_t>(frames), 0);
+  return own.data();
+}
+
+// To the kernel, every frame is a row of the batch.
+void JobOnDevice::join_frames(OnStep& step) {
+  step.row_of.clear();
+  size_t bytes = 0;
+  for (int64_t row = 0; row < rows_; ++row) {
+    if (!step.active[static_cast<size_t>(row)]) continue;
+    const size_t own = step.frames[static_cast<size_t>(row)].size();
+    step.row_of.insert(step.row_of.end(), own / step.slot_bytes, row);
+    bytes += own;
+  }
+  if (bytes == 0) return;
+  const Arena::Piece piece = upload_.take(bytes);
+  step.slots = piece.host;
+  step.device_slots = piece.device;
+  uint8_t* to = piece.host;
+  for (int64_t row = 0; row < rows_; ++row) {
+    if (!step.active[static_cast<size_t>(row)]) continue;
+    const std::vector<uint8_t>& own = step.frames[static_cast<size_t>(row)];
+    std::memcpy(to, own.data(), own.size());
+    to += own.size();
+  }
 }
 
 View JobOnDevice::on_device(const View& view) {
@@ -165,8 +200,10 @@ void JobOnDevice::plan_launches(const Plan& plan, const std::vector<int32_t>& st
   for (const int32_t s : steps) {
     const auto* kernel = plan.steps[static_cast<size_t>(s)].on_device;
     if (!kernel) continue;
-    StepBatch batch(*this, on(s));
-    kernel->launch(batch);
+    OnStep& step = on(s);
+    if (step.by_frame) join_frames(step);
+    StepBatch batch(*this, step);
+    if (batch.rows() > 0) kernel->launch(batch);
     planned_.push_back(s);
     ends_.push_back(launches_.size());
   }
@@ -223,11 +260,16 @@ std::vector<JobOnDevice::Finding> JobOnDevice::inspect(const Plan& plan) {
   for (const int32_t s : planned_) {
     const OnStep& step = on(s);
     const Kernel* kernel = plan.steps[static_cast<size_t>(s)].on_device;
-    for (int64_t row = 0; step.report_bytes && row < rows_; ++row) {
-      if (!step.active[static_cast<size_t>(row)]) continue;
+    int64_t failed = -1;  // one error per row, whichever of its frames came first
+    for (int64_t entry = 0; step.report_bytes && entry < step.entries(rows_); ++entry) {
+      if (!step.described(entry)) continue;
+      const int64_t row = step.by_frame ? step.row_of[static_cast<size_t>(entry)] : entry;
+      if (row == failed) continue;
       Finding finding{row, s, Verdict::Good, {}};
-      finding.verdict = kernel->judge(step.report_host, row, slot(s, row), &finding.error);
+      const uint8_t* slot = step.slots + step.slot_bytes * static_cast<size_t>(entry);
+      finding.verdict = kernel->judge(step.report_host, entry, slot, &finding.error);
       if (finding.verdict == Verdict::Good) continue;
+      failed = row;
       if (finding.verdict == Verdict::Redo && redone(row)) {
         finding.verdict = Verdict::Error;
         finding.error = "the device could not make this row, and the CPU left it to the device again";

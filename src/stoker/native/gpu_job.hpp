@@ -47,6 +47,9 @@ class JobOnDevice : public RowMemory {
   // Room for the descriptions of a segment's rows, zeroed.
   void open(const std::vector<int32_t>& steps);
   uint8_t* slot(int32_t step, int64_t row);
+  // Zeroed descriptions of all frames of a row, one after the other, of a step that runs frame by frame.
+  uint8_t* frame_slots(int32_t step, int64_t row, int64_t frames);
+  size_t slot_bytes(int32_t step) { return on(step).slot_bytes; }
   void described(int32_t step, int64_t row) { on(step).active[static_cast<size_t>(row)] = 1; }
 
   // Where the device finds a value: `view` with its device address. Host values that are not in the mirrored arena are
@@ -87,7 +90,15 @@ class JobOnDevice : public RowMemory {
     Address report = 0;
     size_t report_bytes = 0;
     uint8_t* report_host = nullptr;
+    // Of a step that runs frame by frame: what its rows' frames said, until all are there and their number is known.
+    bool by_frame = false;
+    std::vector<std::vector<uint8_t>> frames;
+    std::vector<int64_t> row_of;  // per frame
+
+    int64_t entries(int64_t rows) const { return by_frame ? static_cast<int64_t>(row_of.size()) : rows; }
+    bool described(int64_t entry) const { return by_frame || active[static_cast<size_t>(entry)] != 0; }
   };
+  void join_frames(OnStep& step);
   class StepBatch;
   void read_ticks();
   void drop_ticks() noexcept;

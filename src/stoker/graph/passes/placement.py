@@ -82,8 +82,6 @@ class _Placing:
     def _check_form(self, step: Step) -> None:
         if not self._on_host.isdisjoint(step.outputs):
             raise self._problem(step, "a shape or parameter is computed from it, and it is in the GPU's memory")
-        if step.frames is not None:
-            raise self._problem(step, "operations frame by frame run on the CPU only")
 
     def _append_on_gpu(self, step: Step) -> None:
         body = step.body
