@@ -20,7 +20,7 @@ sys.path.append(str(ROOT / "tests"))  # where `photographs` is, when this runs b
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 from photographs import photograph  # noqa: E402
-from PIL import Image  # noqa: E402
+from PIL import Image, ImageFilter  # noqa: E402
 
 import tests.takeover.declared  # noqa: E402, F401
 
@@ -93,6 +93,8 @@ CASES: dict[str, Make] = {
     "RandomShortestSize": lambda t: t.RandomShortestSize((40, 50, 60)),
     "RandomResize": lambda t: t.RandomResize(30, 60),
     "Lambda": lambda t: t.Lambda(lambda x: x),
+    "Lambda, Pillow's GaussianBlur": lambda t: t.Lambda(lambda x: x.filter(ImageFilter.GaussianBlur(1.5))),
+    "Lambda, Pillow's BoxBlur": lambda t: t.Lambda(lambda x: x.filter(ImageFilter.BoxBlur(2))),
 }
 TO_TENSOR: dict[str, Make] = {
     "ToTensor": lambda t: t.ToTensor(),

@@ -64,11 +64,12 @@ RECORDED: dict[str, Callable[[Any], Any]] = {
     "equalize few": lambda x: ImageOps.equalize(x.resize((9, 9))),
     "autocontrast": lambda x: ImageOps.autocontrast(x.point(lambda v: v // 2 + 20)),
     "gray contrast": lambda x: ImageEnhance.Contrast(x.convert("L")).enhance(0.3),
+    "blur": lambda x: x.filter(ImageFilter.GaussianBlur(2)),
     "copy": lambda x: x.copy(),
     "thumbnail": lambda x: x.resize((8, 8)).convert("L").resize((20, 20)),
 }
 OTHERWISE: dict[str, Callable[[Any], Any]] = {
-    "blur": lambda x: x.filter(ImageFilter.GaussianBlur(2)),
+    "median": lambda x: x.filter(ImageFilter.MedianFilter(3)),
     "hsv": lambda x: x.convert("HSV"),
     "extent": lambda x: x.transform((50, 40), Image.Transform.EXTENT, (3, 4, 60, 70)),
     "infinite": lambda x: x.transform((5, 4), Image.Transform.PERSPECTIVE, (1, 0, 0, 0, float("inf"), 0, 0, 0)),

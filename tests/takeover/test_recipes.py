@@ -35,7 +35,21 @@ def jpeg(gray: bool) -> bytes:
 FILES = {1: jpeg(True), 3: jpeg(False)}
 
 
-KINDS = ["crop", "resize", "transpose", "affine", "pad", "map", "mode", "contrast", "saturate", "sharpen", "lut", "hue"]
+KINDS = [
+    "crop",
+    "resize",
+    "transpose",
+    "affine",
+    "pad",
+    "map",
+    "mode",
+    "contrast",
+    "saturate",
+    "sharpen",
+    "lut",
+    "hue",
+    "boxes",
+]
 
 
 def a_step(rng: random.Random, node: Node) -> Node:
@@ -68,6 +82,8 @@ def a_step(rng: random.Random, node: Node) -> Node:
         return node.then(recipe.LUMA, (), channels=1) if node.channels == 3 else node.then(recipe.SPREAD, channels=3)
     if kind == "sharpen":
         return node.then(recipe.SHARPEN, (rng.uniform(-1, 3),))
+    if kind == "boxes":
+        return node.then(recipe.BLUR, (rng.uniform(0, 4), rng.uniform(0, 4), *rng.choice([(1, 0), (3, 1)])))
     if kind == "lut":
         return node.then(rng.choice([recipe.AUTOCONTRAST, recipe.EQUALIZE]))
     if kind == "hue":

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "box_blur.hpp"
 #include "correlate.hpp"
 #include "histogram.hpp"
 #include "jpeg.hpp"
@@ -29,6 +30,7 @@ constexpr int64_t kMaxSide = 1 << 24;
 constexpr int64_t kMaxBytes = int64_t{1} << 34;
 constexpr size_t kKeptBytes = 64u << 20;  // a larger image's memory is given back after it
 constexpr int kTransposes = 7;
+constexpr int kMostPasses = 16;
 
 struct Bad {
   const char* why;
@@ -131,6 +133,7 @@ class Maker {
       case Op::TorchWarp: return torch_warp(source, p);
       case Op::TorchGrid: return torch_grid(source, p);
       case Op::Channels: return channels(source, p);
+      case Op::Blur: return blur(source, p);
       case Op::Mix: return mix(source, p);
       case Op::Store: store_image(place(source, p), source); return images_.push_back(source);
       default: throw Bad{"an unknown step"};
@@ -430,6 +433,19 @@ class Maker {
     correlate::Window window{weights, height, width, height / 2, width / 2};
     window.fused = true;
     if (!correlate::correlate(v, window, alike(v), bench_.work[0])) throw Bad{"an image that cannot be filtered"};
+  }
+
+  void blur(const View& v, const double* p) {
+    const int64_t passes = whole(p[2]);
+    if (passes < 1 || passes > kMostPasses) throw Bad{"a blur without passes, or with too many"};
+    float radii[2];
+    for (int i = 0; i < 2; ++i) {
+      radii[i] = static_cast<float>(p[i]);
+      if (p[3] != 0) radii[i] = box_blur::radius_of_bell(radii[i], static_cast<int>(passes));
+    }
+    const View from = packed(v), out = alike(v);
+    if (!box_blur::blur(from, radii[0], radii[1], static_cast<int>(passes), out, bench_.work[0]))
+      throw Bad{"a blur of that radius"};
   }
 
   void torch_resize(const View& v, const double* p) {

@@ -55,6 +55,7 @@ namespace stoker::recipe {
   X(TorchWarp, 16) /* height width, grid of eight, projective, linear, fills, fill of three (torch_warp.hpp) */ \
   X(TorchGrid, 8)  /* height width, linear, fills, fill of three, a table: the grid's bytes */               \
   X(Channels, 3)   /* which channel comes first, second, third */                                           \
+  X(Blur, 4)       /* radii across and down, passes, 1 if the radii are deviations of bells (box_blur.hpp) */ \
   X(Mix, -1)       /* how many follow: a table, then image and table of others; sums of floats, truncated */ \
   X(Store, 3)      /* output, first byte, table or -1: [C,H,W] of the output's type */
 

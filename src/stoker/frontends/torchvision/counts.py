@@ -29,12 +29,15 @@ _STEPS = (
     "Image.transform other than affine or of perspective",
     "Image.point with a mode or function",
     "Image.crop outside",
-    "an operation on pixels (np.array(image), a filter, drawing, ...)",
+    "Image.filter other than GaussianBlur and BoxBlur",
+    "an operation on pixels (np.array(image), drawing, ...)",
     "another operation of torch",
     "a step on a file's image before it is converted to L or RGB (palette, transparency, 16 bits, ...)",
     "a decoded image of fewer than 4096 pixels, which Pillow transforms sooner than it is recorded",
 )
-CONVERT, RESIZE, TRANSFORM, POINT, CROP, PIXELS, TORCH, MODE, SMALL = range(len(NAMES), len(NAMES) + len(_STEPS))
+CONVERT, RESIZE, TRANSFORM, POINT, CROP, FILTER, PIXELS, TORCH, MODE, SMALL = range(
+    len(NAMES), len(NAMES) + len(_STEPS)
+)
 NAMES += _STEPS
 PLACED, SENT = len(NAMES), len(NAMES) + 1
 NAMES += ["images made on the GPU", "images made by the CPU and sent to the GPU"]  # where batches are delivered there

@@ -16,7 +16,7 @@ from PIL import Image, ImageFile
 from PIL.JpegImagePlugin import JpegImageFile
 
 from ...native import _native
-from . import counts, recipe, retry
+from . import counts, filters, recipe, retry
 from .recipe import Node, Source
 from .replay import replay
 
@@ -219,6 +219,16 @@ class _Recording(Image.Image):
         ramp = Image.fromarray(values.reshape(1, 256, -1) if node.channels > 1 else values.reshape(1, 256))
         table = np.asarray(ramp.point(lut, mode)).reshape(256, node.channels).T
         return self._record(map_node(node, table))
+
+    def filter(self, filter: Any) -> Image.Image:
+        """As Pillow's; ``GaussianBlur`` and ``BoxBlur`` are recorded."""
+        node = self._recorded()
+        after = None if node is None else filters.step_of(filter, node)
+        if after is not None:
+            return self._record(after)
+        if node is not None:
+            counts.add(counts.FILTER)
+        return super().filter(filter)
 
 
 def map_node(node: Node, table: Any) -> Node:

@@ -29,7 +29,7 @@ TORCH_RESIZE, TORCH_PICK, TORCH_LUMA, TORCH_CONTRAST, TORCH_SATURATE, TORCH_HUE,
     _OPS[f"Torch{n}"] for n in ("Resize", "Pick", "Luma", "Contrast", "Saturate", "Hue", "Sharpen")
 )
 TORCH_AUTOCONTRAST, TORCH_EQUALIZE = _OPS["TorchAutocontrast"], _OPS["TorchEqualize"]
-CHANNELS, MIX = _OPS["Channels"], _OPS["Mix"]
+CHANNELS, BLUR, MIX = _OPS["Channels"], _OPS["Blur"], _OPS["Mix"]
 TORCH_WARP, TORCH_GRID = _OPS["TorchWarp"], _OPS["TorchGrid"]
 
 Bytes = npt.NDArray[np.uint8]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from PIL import Image, ImageEnhance, ImageOps
+from PIL import Image, ImageEnhance, ImageFilter, ImageOps
 from PIL.JpegImagePlugin import JpegImageFile
 
 from . import recipe
@@ -178,6 +178,10 @@ def _mix(image: Image.Image, p: tuple[Any, ...], node: Node) -> Image.Image:
     return Image.fromarray(np.ascontiguousarray(made if node.channels > 1 else made[..., 0]))
 
 
+def _blur(image: Image.Image, p: tuple[Any, ...], node: Node) -> Image.Image:
+    return image.filter(ImageFilter.GaussianBlur(p[:2]) if p[3] else ImageFilter.BoxBlur(p[:2]))
+
+
 _STEPS: dict[int, Callable[[Image.Image, tuple[Any, ...], Node], Image.Image]] = {
     recipe.CROP: lambda image, p, node: image.crop(p),
     recipe.RESIZE: _resize,
@@ -192,6 +196,7 @@ _STEPS: dict[int, Callable[[Image.Image, tuple[Any, ...], Node], Image.Image]] =
     recipe.AUTOCONTRAST: lambda image, p, node: ImageOps.autocontrast(image),
     recipe.EQUALIZE: lambda image, p, node: ImageOps.equalize(image),
     recipe.SHARPEN: lambda image, p, node: ImageEnhance.Sharpness(image).enhance(p[0]),
+    recipe.BLUR: _blur,
     recipe.MIX: _mix,
     recipe.CHANNELS: lambda image, p, node: Image.merge("RGB", [image.split()[c] for c in p]),
     recipe.PROJECT: _project,

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pillow's blurs: the native form has its bits, whatever the radius, and scripts that use them stay recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image, ImageFilter
+
+from stoker.frontends.torchvision import counts, recipe
+from stoker.frontends.torchvision.image import LazyImage, pixels_of
+from stoker.frontends.torchvision.recipe import Node
+from stoker.frontends.torchvision.replay import replay
+from stoker.native import _native
+from tests.takeover.conftest import exactly
+
+
+@pytest.fixture(params=["plain", "avx2", "avx512", "neon"])
+def isa(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Every instruction set of this machine in turn."""
+    before = _native.get_isa()
+    try:
+        _native.set_isa(request.param)
+    except ValueError as error:
+        pytest.skip(f"another processor's: {error}")
+    yield request.param
+    _native.set_isa(before)
+
+
+def _blurred(array: Any, radii: tuple[float, float], passes: int, bell: bool) -> Any:
+    height, width, channels = array.shape
+    node = Node.pixels(array.reshape(-1), (width, height), channels)
+    node = node.then(recipe.BLUR, (*radii, passes, int(bell)))
+    made = pixels_of(node)
+    expected = np.asarray(replay(node))
+    return made.transpose(1, 2, 0).reshape(expected.shape), expected
+
+
+def test_blurs_have_the_bits_of_pillow(isa: str) -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(400):
+        shape = (int(rng.integers(1, 50)), int(rng.integers(1, 50)), int(rng.choice([1, 3])))
+        array = rng.integers(0, 256, shape, np.uint8)
+        radii = [float(r) for r in rng.choice([0.2, 1.5, 4, 60]) * rng.random(2)]
+        if rng.random() < 0.2:
+            radii[int(rng.integers(2))] = 0.0
+        bell = bool(rng.random() < 0.6)
+        made, expected = _blurred(array, (radii[0], radii[1]), 3 if bell else 1, bell)
+        assert np.array_equal(made, expected), (shape, radii, bell)
+
+
+@pytest.mark.parametrize("shape", [(1, 1500, 3), (700, 2, 1), (5, 5, 3)])
+def test_blurs_of_extreme_shapes(shape: tuple[int, int, int], isa: str) -> None:
+    """Rows longer than what is summed at a time, and windows larger than the image."""
+    array = np.random.default_rng(6).integers(0, 256, shape, np.uint8)
+    for radius in (0.01, 0.5, 1.0, 2.99, 3.0, 3.5, 4.0, 900.0):
+        for bell in (False, True):
+            made, expected = _blurred(array, (radius, radius), 3 if bell else 1, bell)
+            assert np.array_equal(made, expected), (shape, radius, bell)
+
+
+@pytest.mark.parametrize("numbers", [(-1.0, 1.0, 1, 0), (1.0, float("nan"), 3, 1), (1e30, 1.0, 1, 0), (1.0, 1.0, 0, 0)])
+def test_a_radius_that_is_none_is_refused(numbers: tuple[Any, ...]) -> None:
+    node = Node.pixels(np.zeros(12, np.uint8), (2, 2), 3).then(recipe.BLUR, numbers)
+    with pytest.raises(RuntimeError, match="could not be made: a blur"):
+        pixels_of(node)
+
+
+BLURS = {
+    "gaussian": ImageFilter.GaussianBlur(1.7),
+    "of a class": ImageFilter.GaussianBlur,
+    "across alone": ImageFilter.GaussianBlur((2.5, 0)),
+    "down alone": ImageFilter.BoxBlur((0, 1.25)),
+    "box": ImageFilter.BoxBlur(3.3),
+    "none": ImageFilter.BoxBlur(0),
+    "of a negative radius": ImageFilter.GaussianBlur(-2),
+}
+
+
+@pytest.mark.parametrize("name", BLURS)
+def test_blurs_are_recorded(photo: Path, taken_over: None, name: str) -> None:
+    import stoker.torchvision
+
+    for mode in ("RGB", "L"):
+        for turned in (False, True):
+
+            def made(mode: str = mode, turned: bool = turned) -> Image.Image:
+                image = Image.open(photo).convert(mode).crop((3, 5, 110, 80))
+                if turned:
+                    image = image.transpose(Image.Transpose.ROTATE_90)
+                return image.filter(BLURS[name]).transpose(Image.Transpose.FLIP_LEFT_RIGHT)
+
+            ours = made()
+            assert isinstance(ours, LazyImage) and ours._node is not None
+            stoker.torchvision.disable()
+            expected = made()
+            stoker.torchvision.enable()
+            assert (ours.mode, ours.size, ours.info) == (expected.mode, expected.size, expected.info)
+            exactly(ours, expected)
+    assert not counts.total()[counts.FILTER]
+
+
+class Own(ImageFilter.GaussianBlur):
+    """A blur of the script's own."""
+
+    def filter(self, image: Any) -> Any:
+        return super().filter(image).copy()
+
+
+OTHERS = [
+    ImageFilter.SHARPEN,
+    ImageFilter.MedianFilter(3),
+    ImageFilter.UnsharpMask(2),
+    Own(1),
+    ImageFilter.GaussianBlur(1e5),
+]
+
+
+@pytest.mark.parametrize("other", OTHERS, ids=lambda f: f.name)
+def test_other_filters_are_pillow_s_and_counted(photo: Path, taken_over: None, other: Any) -> None:
+    expected = Image.open(photo)
+    expected.load()[0, 0]  # pixels, from here on nothing is recorded
+    exactly(Image.open(photo).filter(other), expected.filter(other))
+    assert counts.total()[counts.FILTER] == 1
+
+
+@pytest.mark.parametrize("wrong", [3, ImageFilter.GaussianBlur("wide"), ImageFilter.GaussianBlur((1, 2, 3))])
+def test_what_is_no_filter_is_refused_as_by_pillow(photo: Path, taken_over: None, wrong: Any) -> None:
+    plain = Image.new("RGB", (9, 9))
+    with pytest.raises((TypeError, ValueError)) as expected:
+        plain.filter(wrong)
+    with pytest.raises(expected.type) as ours:
+        Image.open(photo).filter(wrong)
+    assert str(ours.value) == str(expected.value)
