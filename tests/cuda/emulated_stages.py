@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import subprocess
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -98,7 +99,7 @@ class EmulatedGpu(Gpu):
     def compiled(self, source: str) -> bytes:
         path = self.folder / f"{hashlib.sha256(source.encode()).hexdigest()[:20]}.cpp"
         if not path.exists():
-            names = [n for n in ENTRIES if n in entries_of(source)]
+            names = entries_of(source)
             text = "".join(f"#define {n} {n}_body\n" for n in names) + source
             text += "using namespace stoker::jpeg::gpu;\n" if set(names) <= set(JPEG) else ""
             text += "".join(f"#undef {n}\nSTOKER_EMULATED({n}, {n}_body)\n" for n in names)
@@ -109,6 +110,9 @@ class EmulatedGpu(Gpu):
 
 def entries_of(source: str) -> tuple[str, ...]:
     """The kernels that generated source has."""
+    passes = re.findall(r"STOKER_PASS\((\w+),", source)
+    if passes:
+        return tuple(passes)
     if "jpeg_" in source:
         return tuple(name for name, text in SOURCES["decode"] if text == source)
     return tuple(name for name in ENTRIES if f"\n{name.upper()}(" in source or f"\n{name.upper()}\n" in source)

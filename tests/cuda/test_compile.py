@@ -15,11 +15,18 @@ from test_stages import compiled
 
 from stoker import settings
 from stoker.contract import pixel as px
+from stoker.contract.step import OwnKernel
 from stoker.contract.types import DType
 from stoker.device import compile as compiling
+from stoker.device.own import own_sources
 
 ARCHITECTURES = (80, 90, 100)
 SMALL = '#include "device.cuh"\nSTOKER_KERNEL f(double* p) { p[0] = p[1] * p[2] + p[0]; }\n'
+
+U8, F32 = DType.UINT8, DType.FLOAT
+HWC = (-1, 0, 1, 2)
+# Operators with kernels of their own: the passes, constants and types that photographs need, and some others.
+OWN = ((OwnKernel("Equalize", ("count", "tabulate", "apply"), HWC), [U8], [U8]),)
 
 
 def representative() -> dict[str, str]:
@@ -41,6 +48,8 @@ def representative() -> dict[str, str]:
     sources.update((f"{name} in double", text) for name, text in whole.source().samplers)
     sources["flat resample"] = compiled([[px.load(DType.UINT8)]], [DType.UINT8], sampler="resample").source().stage
     sources["functions"] = compiled([[functions]], [DType.FLOAT]).source().stage
+    for kernel, *types in OWN:
+        sources.update((f"{kernel} {types} {name}", text) for name, text in own_sources(kernel, *types))
     return sources
 
 

@@ -88,6 +88,6 @@ def test_a_frame_that_fails_fails_its_row(on_gpu: bool) -> None:
     divisors = [np.array(d, np.int32) for d in ([1, 2], [4, 0, 0], [5, 8])]
     more = {"device_id": 0} if on_gpu else {}
     with scaled(numbers, divisors, on_gpu, **more) as pipe:
-        with pytest.raises(DataError, match="non-zero divisor.*row 1") as error:
+        with pytest.raises(DataError, match=r"non-zero divisor.*row 1") as error:
             pipe.run()
         assert str(error.value).count("non-zero divisor") == 1

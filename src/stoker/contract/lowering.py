@@ -15,7 +15,7 @@ from .errors import ArgumentError, UnsupportedError
 from .expr import Expr, Scalar
 from .operator import Operator, Spec
 from .pixel import Px, channel_count, load, scalars
-from .step import Check, Native, PyCall, Sampler, Stage, Step, StepList, Value, View, ViewOp
+from .step import Check, Launches, Native, PyCall, Sampler, Stage, Step, StepList, Value, View, ViewOp
 from .types import DType
 
 MAX_RANK = 7  # the batch adds one axis, the native side takes eight
@@ -406,8 +406,13 @@ class Lowering:
         return outs
 
     def emit(self, kernel: str, inputs: Sequence[Value], outputs: Sequence[Value], *, attrs: tuple[Any, ...] = (),
-             params: Sequence[Scalar] = (), **traits: Any) -> None:  # fmt: skip
-        """Emit a native kernel that makes values that are declared already (of sizes that only it tells)."""
+             params: Sequence[Scalar] = (), own: Launches | None = None, **traits: Any) -> None:  # fmt: skip
+        """Emit a native kernel that makes values that are declared already (of sizes that only it tells).
+
+        ``own`` is its form for GPUs.
+        """
+        if own is not None:
+            params, traits = (*params, *own.numbers()), {**traits, "gpu": own.kernel()}
         if any(self.differs_by_frame(p) for p in params):
             raise ArgumentError(
                 f"`{self.scope.operator.name}`: expected arguments for the whole row, got one per frame"

@@ -10,7 +10,7 @@ name of an operator that anything but a person reads.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -104,6 +104,44 @@ class Stage:
         return f"stage[{' -> '.join(parts + views)}]"
 
 
+@dataclass(frozen=True, slots=True)
+class OwnKernel:
+    """An operator's own kernel on a GPU: ``stoker::own::Name`` in ``native/cuda/own_name.cuh``, compiled at run time.
+
+    It is a class template: ``Name<Types<inputs..., outputs...>, constants...>``. Each pass is a static function of it,
+    ``void pass(const Row&, uint32_t block)``, and one launch for the whole batch, in this order. How many blocks of 256
+    threads a pass has for a row, and how many bytes of memory the row needs between them, are the step's last numbers.
+    """
+
+    name: str
+    passes: tuple[str, ...]
+    constants: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Launches:
+    """What an operator says of its own kernel while it is lowered.
+
+    Attributes:
+        name: the class.
+        blocks: the passes in order, and the blocks of each for a row.
+        scratch_bytes: memory of a row that passes leave results in for the next ones. It is not cleared.
+        constants: numbers that the code is compiled with. Few different ones: each is a kernel of its own.
+    """
+
+    name: str
+    blocks: Mapping[str, Scalar]
+    scratch_bytes: Scalar = 0
+    constants: tuple[int, ...] = ()
+
+    def kernel(self) -> OwnKernel:
+        return OwnKernel(self.name, tuple(self.blocks), self.constants)
+
+    def numbers(self) -> tuple[Scalar, ...]:
+        """What follows the step's own numbers."""
+        return (*self.blocks.values(), self.scratch_bytes)
+
+
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
 class Native:
     """A native kernel by its constructor's name and constants.
@@ -114,7 +152,7 @@ class Native:
             row and column. The output's first two extents are the window's.
         twin: the same in Python, for rows that the kernel hands over: ``twin(inputs, params, outputs)`` fills
             ``outputs``.
-        gpu: whether there is a kernel of this name and these constants for GPUs.
+        gpu: whether there is a kernel of this name and these constants for GPUs, or which one that is.
     """
 
     kernel: str
@@ -126,7 +164,7 @@ class Native:
     batch_scope: bool = False
     aliases: bool = False
     allocates: bool = False
-    gpu: bool = False
+    gpu: bool | OwnKernel = False
 
     def __repr__(self) -> str:
         attrs = [a if isinstance(a, (int, float, str)) else f"<{type(a).__name__} {id(a)}>" for a in self.attrs]

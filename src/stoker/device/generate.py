@@ -14,7 +14,7 @@ from ..contract.errors import UnsupportedError
 from ..contract.pixel import Instruction
 
 _REGISTERS = ("int32_t", "int64_t", "float", "double")
-_ELEMENTS = ("Bool", "U8", "U16", "U32", "U64", "I8", "I16", "I32", "I64", "F16", "F32", "F64", "BF16")
+ELEMENTS = ("Bool", "U8", "U16", "U32", "U64", "I8", "I16", "I32", "I64", "F16", "F32", "F64", "BF16")
 # What samplers interpolate, as C++ types; by the number of the element type.
 _SAMPLED = {1: "uint8_t", 2: "uint16_t", 6: "int16_t", 7: "int32_t", 10: "float"}
 _SAMPLERS = {"resample": "Resampled", "affine": "Warped"}
@@ -105,7 +105,7 @@ class _Text:
 
     def add(self, instruction: Instruction) -> None:
         number, kind, source, dtype, dst, a, b, c, flags, port, channel = instruction
-        op, element = self.names[number], _ELEMENTS[dtype]
+        op, element = self.names[number], ELEMENTS[dtype]
         if op == "Load":
             how = "sample" if self.sampled and port == 0 else "load"
             place = f"{channel}" if how == "sample" else f"{port}, {channel}"
@@ -154,7 +154,7 @@ def generate(
         text.add(instruction)
     if sampler and in_types[0] not in _SAMPLED:
         known = ", ".join(sorted(_SAMPLED.values()))
-        raise UnsupportedError(f"{sampler}: expected one of {known}, got {_ELEMENTS[in_types[0]]}")
+        raise UnsupportedError(f"{sampler}: expected one of {known}, got {ELEMENTS[in_types[0]]}")
     sampled = _SAMPLED[in_types[0]] if sampler else ""
     loaded = [i[10] for i in code if names[i[0]] == "Load" and i[9] == 0]
     divides = any(names[i[0]] in _DIVISIONS for i in code)
@@ -164,7 +164,7 @@ def generate(
         "kSampled": max(loaded, default=0) + 1 if channels else 1,
     }
     blocks = _blocks([names[i[0]] for i in code], constants["kPorts"], channels, sampler)
-    title = f"// {', '.join(_ELEMENTS[t] for t in in_types)} -> {', '.join(_ELEMENTS[t] for t in out_types)}; "
+    title = f"// {', '.join(ELEMENTS[t] for t in in_types)} -> {', '.join(ELEMENTS[t] for t in out_types)}; "
     title += f"{channels} channels" if channels else "flat"
     lines = [
         title + (f"; {sampler}" if sampler else ""),

@@ -7,12 +7,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..contract.errors import DeviceError, UnsupportedError
-from ..contract.step import Native, Stage
+from ..contract.step import Native, OwnKernel, Stage
+from ..contract.types import DType
 from ..native import _native
 from ..settings import default_threads
 from .compilations import Compilations
 from .compile import compile_kernels
 from .generate import generate
+from .own import own_sources
 
 Kernels = Sequence[tuple[str, str]]  # names, and the sources that have them
 
@@ -88,8 +90,12 @@ class Gpu:
             self._compilations.begin(source)
         return lambda: [self.load(source).function(name) for name, source in kernels]
 
-    def native(self, body: Native) -> Callable[[], Any]:
+    def native(self, body: Native, in_types: Sequence[DType], out_types: Sequence[DType]) -> Callable[[], Any]:
         """Begin to compile a step whose ``gpu`` trait is set. What is returned gives its kernel."""
+        if isinstance(body.gpu, OwnKernel):
+            passes = self._functions(own_sources(body.gpu, in_types, out_types))
+            numbers = len(in_types), len(out_types), len(body.params)
+            return lambda: _native.gpu.own(passes(), *numbers)
         if body.kernel not in SOURCES:
             raise UnsupportedError(f"this build has no `{body.kernel}` for GPUs")
         functions = self._functions(SOURCES[body.kernel])

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import partial
@@ -54,7 +54,7 @@ class KernelsOnGpu(Protocol):
     def stage(self, body: Stage, arguments: tuple[Any, ...]) -> Callable[[], Any]:
         """The kernel of a stage; ``arguments`` are those of ``kernels.stage``."""
 
-    def native(self, body: Native) -> Callable[[], Any]:
+    def native(self, body: Native, in_types: Sequence[DType], out_types: Sequence[DType]) -> Callable[[], Any]:
         """The kernel of a step whose ``gpu`` trait is set."""
 
 
@@ -395,7 +395,8 @@ class _Emitter:
                 params.add(p)
             if step.on_gpu and not body.aliases:
                 assert self.gpu is not None
-                return self.gpu.native(body)
+                types = ([self.values[v].dtype for v in some] for some in (step.inputs, step.outputs))
+                return self.gpu.native(body, *types)
             attrs = tuple(index[a] for a in body.attrs) if body.kernel == "other_row" else body.attrs
             return partial(getattr(kernels, body.kernel), *attrs)
         assert isinstance(body, Stage)

@@ -16,6 +16,7 @@
 #include "gpu_job.hpp"
 #include "jpeg_gpu.hpp"
 #include "kernels.hpp"
+#include "own_gpu.hpp"
 
 namespace nb = nanobind;
 
@@ -154,6 +155,9 @@ void bind_gpu(nb::module_& m) {
       .def_prop_ro("rows_wrong", &jpeg::gpu::Index::rows_wrong);
   gpu_module.def("jpeg_index", &make_jpeg_index);
   gpu_module.def("decode", &make_decode_on_gpu, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none());
+  gpu_module.def("own", [](const std::vector<std::shared_ptr<gpu::Function>>& passes, int inputs, int outputs, int numbers) {
+    return std::shared_ptr<stoker::Kernel>(gpu::make_own({passes.begin(), passes.end()}, inputs, outputs, numbers));
+  });
   gpu_module.def("read_dlpack", &read_dlpack);
   gpu_module.def("open_cuda", &gpu::open_cuda, nb::arg("number"), nb::call_guard<nb::gil_scoped_release>());
   gpu_module.def("open_null", &gpu::open_null);

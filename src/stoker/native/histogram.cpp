@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "xmath.hpp"
+#include "histogram_table.hpp"
 
 namespace stoker::histogram {
 
@@ -65,12 +65,11 @@ void apply(const View& from, const uint8_t table[256], const View& to) {
 void equalized(const int64_t counts[256], uint8_t table[256]) {
   const Used u = used(counts);
   if (u.values <= 1) return identity(table);
-  const float scale = 255.0f / static_cast<float>(u.total - counts[u.first]);
+  const float scale = equalizing_scale(u.total, counts[u.first]);
   int64_t sum = 0;
   for (int i = 0; i < 256; ++i) {
     if (i > u.first) sum += counts[i];
-    const float value = static_cast<float>(sum) * scale;
-    table[i] = clipped(xm::round_even(static_cast<double>(value)));
+    table[i] = equalized_value(sum, scale);
   }
 }
 

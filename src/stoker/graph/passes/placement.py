@@ -77,7 +77,7 @@ class _Placing:
         wanted = step.node >= 0 and self._placed[step.node] and self._on_host.isdisjoint(step.outputs)
         if isinstance(body, Stage):
             return from_gpu or wanted
-        return body.gpu and (from_gpu or wanted)
+        return bool(body.gpu) and (from_gpu or wanted)
 
     def _check_form(self, step: Step) -> None:
         if not self._on_host.isdisjoint(step.outputs):

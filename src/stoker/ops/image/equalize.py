@@ -10,9 +10,11 @@ import numpy as np
 from ...contract.errors import UnsupportedError
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
-from ...contract.step import Value
+from ...contract.step import Launches, Value
 from ...contract.types import DType
 from ._axes import each_frame, image_axes
+
+_VALUES, _CHUNK = 256, 16384  # of a histogram; pixels of a block on a GPU (native/cuda/own_equalize.cuh)
 
 
 class Equalize(Operator, name="equalize"):
@@ -29,7 +31,14 @@ class Equalize(Operator, name="equalize"):
     def lower(self, c: Lowering, x: Value) -> Value:
         if x.dtype != DType.UINT8:
             raise UnsupportedError(f"`equalize`: expected uint8, got {x.dtype}. Cast it first")
-        return c.native("equalize", [x], [(x.dtype, x.shape, x.layout)], attrs=image_axes(c, x))[0]
+        axes = image_axes(c, x)
+        frames, height, width, channels = (1 if axis < 0 else x.shape[axis] for axis in axes)
+        planes, chunks = frames * channels, (height * width + _CHUNK - 1) // _CHUNK
+        own = Launches(
+            "Equalize", {"count": planes * chunks, "tabulate": planes, "apply": planes * chunks},
+            planes * (chunks * _VALUES * 4 + _VALUES), axes,
+        )  # fmt: skip
+        return c.native("equalize", [x], [(x.dtype, x.shape, x.layout)], attrs=axes, own=own)[0]
 
     def reference(self, row: RowContext, x: Any) -> Any:
         return each_frame(
