@@ -12,7 +12,8 @@ import pytest
 from PIL import Image, ImageFilter
 
 from stoker.frontends.torchvision import counts, recipe
-from stoker.frontends.torchvision.image import LazyImage, pixels_of
+from stoker.frontends.torchvision.early import pixels_of
+from stoker.frontends.torchvision.image import LazyImage
 from stoker.frontends.torchvision.recipe import Node
 from stoker.frontends.torchvision.replay import replay
 from stoker.native import _native

@@ -206,7 +206,7 @@ def test_errors_are_pillows(photo: Path, taken_over: None) -> None:
 def test_views_that_are_looked_at_early_share_decodings(
     photo: Path, taken_over: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from stoker.frontends.torchvision import image, recipe
+    from stoker.frontends.torchvision import early, recipe
 
     def views() -> list[Any]:
         part = image_of(photo).crop((5, 6, 110, 80)).resize((70, 72), R.BICUBIC)
@@ -214,13 +214,13 @@ def test_views_that_are_looked_at_early_share_decodings(
         return [*seen, np.asarray(part), np.asarray(part), part.getpixel((3, 4)), part.tobytes()]
 
     decoded: list[Any] = []
-    made = image.pixels_of
+    made = early.interleaved
 
     def counted(node: Any) -> Any:
         decoded.extend([node] if node.root.op == recipe.DECODE else [])
         return made(node)
 
-    monkeypatch.setattr(image, "pixels_of", counted)
+    monkeypatch.setattr(early, "interleaved", counted)
     ours = views()
     assert len(decoded) == 2, "for the first view, and for what it has in common with the second"
     stoker.torchvision.disable()

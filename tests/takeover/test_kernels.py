@@ -20,7 +20,8 @@ from torchvision.transforms.v2 import functional as F
 
 import stoker.torchvision
 from stoker.frontends.torchvision import kernels
-from stoker.frontends.torchvision.image import LazyImage, pixels_of
+from stoker.frontends.torchvision.early import pixels_of
+from stoker.frontends.torchvision.image import LazyImage
 from stoker.frontends.torchvision.mixing import LazySum
 from stoker.frontends.torchvision.replay import replay
 from stoker.frontends.torchvision.tensor import LazyTensor

@@ -15,7 +15,8 @@ from photographs import photograph
 from PIL import Image
 
 from stoker.frontends.torchvision import recipe
-from stoker.frontends.torchvision.image import map_node, pad_node, pixels
+from stoker.frontends.torchvision.early import core
+from stoker.frontends.torchvision.image import map_node, pad_node
 from stoker.frontends.torchvision.recipe import Node, Source
 from stoker.frontends.torchvision.replay import FILTERS, replay
 from stoker.frontends.torchvision.tensor import Table
@@ -153,7 +154,7 @@ def test_random_recipes_equal_torch_and_pillow(seed: int) -> None:
     for _ in range(rng.randint(1, 4)):
         node = rng.choice([a_step, another_step, another_step])(rng, node)
     expected = replay(node)
-    made = Image.Image()._new(pixels(node))
+    made = Image.Image()._new(core(node))
     assert (made.mode, made.size) == (expected.mode, expected.size)
     assert made.tobytes() == expected.tobytes()
 
@@ -167,7 +168,7 @@ def test_random_recipes_equal_pillow(seed: int) -> None:
     for _ in range(rng.randint(0, 5)):
         node = a_step(rng, node)
     expected = replay(node)
-    made = Image.Image()._new(pixels(node))
+    made = Image.Image()._new(core(node))
     assert (made.mode, made.size) == (expected.mode, expected.size)
     assert made.tobytes() == expected.tobytes()
 

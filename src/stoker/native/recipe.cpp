@@ -135,6 +135,7 @@ class Maker {
       case Op::Channels: return channels(source, p);
       case Op::Blur: return blur(source, p);
       case Op::Mix: return mix(source, p);
+      case Op::StorePixels: return store_pixels(source, p);
       case Op::Store: store_image(place(source, p), source); return images_.push_back(source);
       default: throw Bad{"an unknown step"};
     }
@@ -387,9 +388,7 @@ class Maker {
     View out = v;
     out.set_contiguous_strides();
     out.data = bench_.work[1].get(static_cast<size_t>(out.elements()) + 1);
-    each(v, out, [&](const uint8_t* from, uint8_t* to) {
-      for (int64_t c = 0; c < v.shape[2]; ++c) to[c] = from[c * v.stride[2]];
-    });
+    each_row(v, out);
     return out;
   }
 
@@ -579,17 +578,41 @@ class Maker {
     if (!torch_warp::sample(v, grid, linear, outside, out)) throw Bad{"an image that cannot be sampled"};
   }
 
-  Planes place(const View& v, const double* p) {
-    const int64_t output = whole(p[0]), first = whole(p[1]), index = whole(p[2]);
+  void store_pixels(const View& v, const double* p) {
+    View out = v;
+    out.data = place_bytes(p, v.elements(), 1);
+    out.set_contiguous_strides();
+    each_row(v, out);
+    images_.push_back(v);
+  }
+
+  void each_row(const View& v, const View& out) {
+    if (v.stride[2] == 1 && v.stride[1] == v.shape[2]) {
+      for (int64_t y = 0; y < v.shape[0]; ++y)
+        std::memcpy(out.data + y * out.stride[0], v.data + y * v.stride[0], static_cast<size_t>(v.shape[1] * v.shape[2]));
+      return;
+    }
+    each(v, out, [&](const uint8_t* from, uint8_t* to) {
+      for (int64_t c = 0; c < v.shape[2]; ++c) to[c] = from[c * v.stride[2]];
+    });
+  }
+
+  // Where `count` elements of `item` bytes go.
+  uint8_t* place_bytes(const double* p, int64_t count, int64_t item) const {
+    const int64_t output = whole(p[0]), first = whole(p[1]);
     if (output < 0 || output >= static_cast<int64_t>(order_.outputs.size())) throw Bad{"an output that is not there"};
     const Output& out = order_.outputs[output];
-    const Table* t = index < 0 ? nullptr : &table(p[2]);
-    if (t && t->channels != 1 && t->channels != v.shape[2]) throw Bad{"a table of another kind"};
-    const int64_t item = t ? t->item_bytes : 1, bytes = v.elements() * item;
-    if (first < 0 || first % item || bytes > static_cast<int64_t>(out.size) - first)
+    if (first < 0 || first % item || count * item > static_cast<int64_t>(out.size) - first)
       throw Bad{"an image that does not fit into its output"};
-    return {out.data + first, v.shape[0], v.shape[1], v.shape[2], t ? t->data : nullptr, item, t && t->channels > 1, false,
-            false};
+    return out.data + first;
+  }
+
+  Planes place(const View& v, const double* p) {
+    const Table* t = whole(p[2]) < 0 ? nullptr : &table(p[2]);
+    if (t && t->channels != 1 && t->channels != v.shape[2]) throw Bad{"a table of another kind"};
+    const int64_t item = t ? t->item_bytes : 1;
+    return {place_bytes(p, v.elements(), item), v.shape[0], v.shape[1], v.shape[2], t ? t->data : nullptr, item,
+            t && t->channels > 1, false, false};
   }
 
   Order& order_;

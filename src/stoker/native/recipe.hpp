@@ -57,6 +57,7 @@ namespace stoker::recipe {
   X(Channels, 3)   /* which channel comes first, second, third */                                           \
   X(Blur, 4)       /* radii across and down, passes, 1 if the radii are deviations of bells (box_blur.hpp) */ \
   X(Mix, -1)       /* how many follow: a table, then image and table of others; sums of floats, truncated */ \
+  X(StorePixels, 2)  /* output, first byte: [H,W,C] as they are */                                          \
   X(Store, 3)      /* output, first byte, table or -1: [C,H,W] of the output's type */
 
 enum class Op : int32_t {

@@ -16,12 +16,10 @@ from PIL import Image, ImageFile
 from PIL.JpegImagePlugin import JpegImageFile
 
 from ...native import _native
-from . import counts, filters, recipe, retry
+from . import counts, early, filters, recipe, retry
 from .recipe import Node, Source
-from .replay import replay
 
 _FILTER_NUMBERS = {0: 0, 1: 3, 2: 1, 3: 2, 4: 6, 5: 7}  # Pillow's Resampling → native/resample.hpp
-_MODES = {1: "L", 3: "RGB"}
 CHANNELS = {"L": 1, "RGB": 3}
 _SAMPLING = {Image.Resampling.NEAREST: 0, Image.Resampling.BILINEAR: 1, Image.Resampling.BICUBIC: 2}
 _MATRIX = {Image.Transform.AFFINE: 6, Image.Transform.PERSPECTIVE: 8}
@@ -59,7 +57,7 @@ class _Recording(Image.Image):
         """Pillow's own image: made now."""
         if self._im is None and self._node is not None:
             counts.add(counts.PIXELS)
-            self._im = pixels(self._node)
+            self._im = early.core(self._node)
         self._node = None
         self._touched = True
         return super().im
@@ -73,13 +71,14 @@ class _Recording(Image.Image):
     def __array_interface__(self) -> dict[str, Any]:
         """As Pillow's; what is only looked at stays recorded."""
         node = None if self._seen else self._recorded()
-        data = None if node is None else _bytes_of(node)
-        if node is None or data is None:
+        made = None if node is None else early.made(node)
+        if node is None or made is None:
             return super().__array_interface__
         self._seen = True  # who looks again finds pixels
         counts.add(counts.PIXELS)
         shape = (self.height, self.width, node.channels)[: 2 + (node.channels > 1)]
-        return {"version": 3, "shape": shape, "typestr": "|u1", "data": data}
+        # Read-only, as Pillow's is: the pixels are kept, for who makes other images of them.
+        return {"version": 3, "shape": shape, "typestr": "|u1", "data": made.source.data.data.toreadonly()}
 
     def load(self) -> Any:
         """Access to pixels; makes none."""
@@ -107,7 +106,7 @@ class _Recording(Image.Image):
         attributes = image.__dict__
         attributes.update(_blank())
         attributes["_node"] = node
-        attributes["_mode"] = _MODES[node.channels]
+        attributes["_mode"] = early.MODES[node.channels]
         attributes["_size"] = node.size
         attributes["info"] = self.info.copy()
         return image
@@ -340,84 +339,6 @@ def is_whole(data: bytes) -> bool:
 
 
 _MARKER_ROOM = 64  # some writers pad a file after its end marker
-
-
-def pixels(node: Node) -> Any:
-    """The core image of a node, made on this thread.
-
-    Raises:
-        OSError: the file cannot be decoded; Pillow's error.
-    """
-    data = _bytes_of(node)
-    return replay(node).im if data is None else Image.frombytes(_MODES[node.channels], node.size, data).im
-
-
-def _bytes_of(node: Node) -> bytes | None:
-    """A node's image as Pillow's bytes, ``(height, width, channels)``; None if its file is left to Pillow."""
-    if node.made is None:
-        _keep(node, _from_made(node))
-    if node.made is None:
-        return None
-    return node.made.reshape(node.channels, node.size[1], node.size[0]).transpose(1, 2, 0).tobytes()
-
-
-def _keep(node: Node, same: Node) -> None:
-    planes = pixels_of(same)
-    node.made = None if planes is None else planes.reshape(-1)
-
-
-def _from_made(node: Node) -> Node:
-    """The same image, out of pixels that are there: of an image that was made, or that a second one is made of.
-
-    Scripts that look at several images of one file while they make them would have it decoded for each.
-    """
-    parent = node if node.op == recipe.MIX else node.parent  # the other parts of a mixture begin elsewhere
-    while parent is not None and parent.op not in (recipe.MIX, recipe.PIXELS):
-        parent.asked += 1
-        if parent.made is None and parent.asked > 1:
-            _keep(parent, parent)
-        if parent.made is not None:
-            return _after(parent, node)
-        parent = parent.parent
-    return node
-
-
-def _after(made: Node, node: Node) -> Node:
-    """The steps from one node to another, on the first one's pixels."""
-    steps = []
-    while node is not made:
-        steps.append(node)
-        assert node.parent is not None
-        node = node.parent
-    assert made.made is not None
-    image = Node.pixels(made.made, made.size, made.channels, planar=True)
-    for step in reversed(steps):
-        image = image.then(step.op, step.params, step.size, step.channels)
-    return image
-
-
-def pixels_of(node: Node) -> Any:
-    """A node's image, ``(channels, height, width)``; None if its file is left to Pillow."""
-    width, height = node.size
-    memory = np.empty(width * height * node.channels + 8, np.uint8)
-    packed = recipe.pack([recipe.Row(node, None, 0, 0)], [memory], table_memory)
-    _native.recipe.make(packed.order)
-    if packed.order.unmade:
-        check(packed.order.unmade)
-        return None
-    return memory[: width * height * node.channels].reshape(node.channels, height, width)
-
-
-def check(unmade: list[tuple[int, str]]) -> None:
-    """A recipe that native code refuses is a mistake in the recording, not of the data."""
-    for _, why in unmade:
-        if why:
-            raise RuntimeError(f"a recorded image could not be made: {why}; please report this")
-
-
-def table_memory(table: Any) -> Any:
-    """The bytes of a table, and those of a value."""
-    return table.memory()
 
 
 _order_known: list[int] = []

@@ -21,7 +21,8 @@ PIXELS = _OPS["Pixels"]
 DECODE, CROP, RESIZE, TRANSPOSE, AFFINE = (_OPS[n] for n in ("Decode", "Crop", "Resize", "Transpose", "Affine"))
 PAD, MAP, LUMA, SPREAD = (_OPS[n] for n in ("Pad", "Map", "Luma", "Spread"))
 RAW = -1  # no step of native code: the source's bytes are the values themselves, of an image that was not recorded
-CONTRAST, SATURATE, SHARPEN, STORE = (_OPS[n] for n in ("Contrast", "Saturate", "Sharpen", "Store"))
+CONTRAST, SATURATE, SHARPEN = (_OPS[n] for n in ("Contrast", "Saturate", "Sharpen"))
+STORE, STORE_PIXELS = _OPS["Store"], _OPS["StorePixels"]
 HUE, AUTOCONTRAST, EQUALIZE = (_OPS[n] for n in ("Hue", "Autocontrast", "Equalize"))
 PROJECT, PAD_EDGES, CORRELATE = (_OPS[n] for n in ("Project", "PadEdges", "Correlate"))
 # As torch does them with tensors.
@@ -111,7 +112,7 @@ class Node:
         self.channels = channels
         self.source = source
         self.asked = 0  # how many images were made early out of this one
-        self.made: Bytes | None = None  # its pixels, planar, if they were made early
+        self.made: Node | None = None  # its pixels, if they were made early; see `early.py`
 
     @classmethod
     def decode(cls, source: Source, size: Size, channels: int, strict: bool = False) -> Node:
@@ -151,6 +152,7 @@ class Row(NamedTuple):
     table: Any
     output: int
     first_byte: int
+    interleaved: bool = False  # stored as bytes, (height, width, channels), rather than as planes through the table
 
 
 class Packed(NamedTuple):
@@ -235,7 +237,10 @@ class _Recipe:
         self._find_windows(views)
         for row in views:
             image = self._image(row.node)
-            self._step(STORE, image, (row.output, row.first_byte, self._tables.index(row.table)))
+            if row.interleaved:
+                self._step(STORE_PIXELS, image, (row.output, row.first_byte))
+            else:
+                self._step(STORE, image, (row.output, row.first_byte, self._tables.index(row.table)))
 
     def _find_windows(self, views: list[Row]) -> None:
         """Of a decoded image of which only crops are wanted, nothing else is decoded."""

@@ -17,8 +17,7 @@ import numpy as np
 import torch
 
 from ...native import _native
-from . import counts, recipe, retry
-from .image import check
+from . import counts, early, recipe, retry
 from .recipe import Node, Row
 from .replay import replay
 
@@ -427,7 +426,8 @@ def real(x: LazyTensor) -> torch.Tensor:
         OSError: a file cannot be decoded.
     """
     if x._real is None and not settled(x):
-        Making([x]).run()
+        counted = len(x._rows) == 1
+        Making([x], begin=lambda node: early.from_made(node, counted=counted)).run()
     assert x._real is not None
     return x._real
 
@@ -438,7 +438,9 @@ Take = Callable[[int], torch.Tensor]  # memory of so many bytes
 class Making:
     """Lazy tensors that are made together, with their memory."""
 
-    def __init__(self, tensors: Sequence[LazyTensor], take: Take | None = None) -> None:
+    def __init__(
+        self, tensors: Sequence[LazyTensor], take: Take | None = None, begin: Callable[[Node], Node] | None = None
+    ) -> None:
         self.tensors = [t for t in {id(t): t for t in tensors}.values() if t._real is None]
         self._memory: list[torch.Tensor] = []
         rows: list[Row] = []
@@ -446,6 +448,8 @@ class Making:
             size = tensor.element_size() * math.prod(tensor._rows[0][0].size) * tensor._rows[0][0].channels
             self._memory.append(_memory(size * len(tensor._rows), take))
             for i, (node, table, _) in enumerate(tensor._rows):
+                if begin is not None and node.op != recipe.RAW:
+                    node = begin(node)
                 rows.append(Row(node, None if table is _first.get(node.channels) else table, at, i * size))
         self._packed = recipe.pack(rows, [m.numpy() for m in self._memory], lambda table: table.memory())
         self.order = self._packed.order
@@ -467,7 +471,7 @@ class Making:
             Damaged: Pillow cannot decode a file either. All such files are remembered.
         """
         unmade = self.order.unmade
-        check(unmade)
+        early.check(unmade)
         failed: OSError | None = None
         for at, _ in unmade:
             rows = self._packed.rows[at]
@@ -528,7 +532,7 @@ def _make_views(rows: list[Row], places: list[tuple[LazyTensor, int]]) -> None:
     outputs = [np.empty(_bytes(row.node), np.uint8) for row in rows]
     packed = recipe.pack(rows, outputs, lambda table: table.memory())
     _native.recipe.make(packed.order)
-    check(packed.order.unmade)
+    early.check(packed.order.unmade)
     for (tensor, at), made, data in zip(places, rows, outputs, strict=True):
         node = Node.pixels(data, made.node.size, made.node.channels, planar=True)
         node.source.place()

@@ -29,7 +29,7 @@ def is_equal(
     """Whether ``step`` of an image is ``function`` of its tensor ``(channels, height, width)``; ``key`` names both."""
     key = (key, channels)
     if key not in _found:
-        from .image import pixels_of
+        from .early import pixels_of
 
         data, image = _trial(channels)
         node = step(Node.decode(Source(data), _SIZE, channels))
