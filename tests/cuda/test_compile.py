@@ -24,9 +24,13 @@ ARCHITECTURES = (80, 90, 100)
 SMALL = '#include "device.cuh"\nSTOKER_KERNEL f(double* p) { p[0] = p[1] * p[2] + p[0]; }\n'
 
 U8, F32 = DType.UINT8, DType.FLOAT
-HWC = (-1, 0, 1, 2)
 # Operators with kernels of their own: the passes, constants and types that photographs need, and some others.
-OWN = ((OwnKernel("Equalize", ("count", "tabulate", "apply"), HWC), [U8], [U8]),)
+OWN = (
+    (OwnKernel("Equalize", ("count", "tabulate", "apply")), [U8], [U8]),
+    *((OwnKernel("Perspective", ("show",), (sampling,)), [U8], [U8]) for sampling in range(3)),
+    *((OwnKernel("Blur", ("weigh", "across", "down")), [t], [t]) for t in (U8, DType.FLOAT16)),
+    (OwnKernel("Filter", ("correlate",)), [DType.INT16, F32], [F32]),
+)
 
 
 def representative() -> dict[str, str]:

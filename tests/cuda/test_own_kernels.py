@@ -10,7 +10,7 @@ import emulated_stages
 import numpy as np
 import pytest
 
-from stoker import fn, pipeline_def
+from stoker import DataError, fn, pipeline_def
 from stoker.device.gpu import Gpu
 
 Source = Callable[[Any], Any]
@@ -27,20 +27,8 @@ def rows_of(output: Any) -> list[np.ndarray]:
     return [np.array(row) for row in output.as_cpu()]
 
 
-def same(columns: Sequence[Sequence[np.ndarray]], make: Callable[..., Any], *layouts: str) -> list[list[np.ndarray]]:
-    """What the CPU gives for ``make(*inputs)`` over rows of inputs. A GPU gives the same bits, NaNs aside."""
-
-    @pipeline_def(batch_size=len(columns[0]), num_threads=2, seed=5)
-    def pipe(on_gpu: bool) -> Any:
-        inputs = []
-        for i, column in enumerate(columns):
-            layout = layouts[i] if i < len(layouts) else ""
-            x = fn.external_source(
-                source=lambda info, column=column: column[info.idx_in_batch], batch=False, layout=layout or None
-            )
-            inputs.append(x.gpu() if on_gpu else x)
-        return make(*inputs)
-
+def compare(pipe: Callable[..., Any]) -> list[list[np.ndarray]]:
+    """What ``pipe(on_gpu)`` gives on the CPU. A GPU gives the same bits, NaNs aside."""
     with pipe(False) as cpu, pipe(True, device_id=0) as gpu:
         want, outputs = [rows_of(o) for o in cpu.run()], gpu.run()
     for got, expected in zip(outputs, want, strict=True):
@@ -52,6 +40,24 @@ def same(columns: Sequence[Sequence[np.ndarray]], make: Callable[..., Any], *lay
                 different &= ~(np.isnan(a) & np.isnan(b))
             assert not different.any(), (row, np.argwhere(different)[:3], a[different][:3], b[different][:3])
     return want
+
+
+def compare_rows(
+    columns: Sequence[Sequence[Any]], layouts: Sequence[str], make: Callable[..., Any]
+) -> list[list[np.ndarray]]:
+    """As :func:`compare`, for ``make(*inputs)`` over rows of inputs; the first is on the GPU."""
+
+    @pipeline_def(batch_size=len(columns[0]), num_threads=2, seed=5)
+    def pipe(on_gpu: bool) -> Any:
+        inputs = [
+            fn.external_source(
+                source=lambda info, column=column: column[info.idx_in_batch], batch=False, layout=layout or None
+            )
+            for column, layout in zip(columns, layouts, strict=True)
+        ]
+        return make(inputs[0].gpu() if on_gpu else inputs[0], *inputs[1:])
+
+    return compare(pipe)
 
 
 def shaped(layout: str, height: int, width: int, channels: int = 3, frames: int = 2) -> list[int]:
@@ -68,5 +74,110 @@ def test_equalize(layout: str) -> None:
     rows = [rng.integers(0, 256, shaped(layout, h, w), np.uint8) for h, w in ((9, 7), (1, 1), (0, 4), (30, 21))]
     rows += [np.full(shaped(layout, 5, 6), 77, np.uint8), rng.integers(3, 6, shaped(layout, 8, 8), np.uint8)]
     rows.append(np.clip(rng.normal(90, 20, shaped(layout, 150, 131)), 0, 255).astype(np.uint8))
-    same([rows], fn.equalize, layout)
-    same([rows], lambda x: fn.equalize(fn.flip(x, horizontal=1, vertical=1)), layout)
+    compare_rows([rows], [layout], fn.equalize)
+    compare_rows([rows], [layout], lambda x: fn.equalize(fn.flip(x, horizontal=1, vertical=1)))
+
+
+def noise(rng: np.random.Generator, dtype: str, shape: Sequence[int]) -> np.ndarray:
+    if dtype.startswith("float"):
+        x = rng.normal(20, 90, shape).astype(dtype)
+        x[rng.random(shape) < 0.02] = rng.choice([np.nan, np.inf, -np.inf, -0.0])
+        return x
+    info = np.iinfo(dtype)
+    return rng.integers(info.min, info.max, shape, dtype, endpoint=True)
+
+
+PERSPECTIVES = (
+    (0.9, 0.2, 1.5, -0.1, 1.1, -0.75, 0.002, 0.004, 1.0),
+    (0.5, 0.1, 3.0, -0.1, 0.6, -4.0, -0.03, 0.01, 1.4),
+)
+
+
+@pytest.mark.parametrize("interp_type", ["INTERP_NN", "INTERP_LINEAR", "INTERP_CUBIC"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_warp_perspective(layout: str, interp_type: str) -> None:
+    """A matrix for every row, one of them with a horizon; other sizes than the image's; one to four channels."""
+    rng = np.random.default_rng(2)
+    sizes = ((9, 7), (1, 1), (40, 33), (2, 50))
+    channels = (1, 3, 4, 2) if "C" in layout else (1,) * 4
+    rows = [rng.integers(0, 256, shaped(layout, *s, c), np.uint8) for s, c in zip(sizes, channels, strict=True)]
+    matrices = [np.array(PERSPECTIVES[i % 2], np.float32).reshape(3, 3) for i in range(4)]
+
+    def shown(x: Any, m: Any) -> Any:
+        first = fn.experimental.warp_perspective(x, m, interp_type=interp_type, fill_value=9.0)
+        mirrored = fn.flip(x, horizontal=1)
+        second = fn.experimental.warp_perspective(
+            mirrored, m, interp_type=interp_type, size=(21, 60), inverse_map=False, pixel_origin="center"
+        )
+        return first, second
+
+    compare_rows([rows, matrices], [layout, ""], shown)
+
+
+def test_fills_of_channels() -> None:
+    rows = [np.full((6, 5, 3), 200, np.uint8)]
+    make = lambda x: fn.experimental.warp_perspective(x, matrix=PERSPECTIVES[0], fill_value=(1.0, 2.0, 300.0))  # noqa: E731
+    (made,) = compare_rows([rows], ["HWC"], make)
+    assert {tuple(p) for p in made[0].reshape(-1, 3)} == {(200, 200, 200), (1, 2, 255)}
+
+
+@pytest.mark.parametrize("on_gpu", [False, True])
+def test_a_matrix_that_overflows_is_refused(on_gpu: bool) -> None:
+    @pipeline_def(batch_size=1, num_threads=1)
+    def pipe() -> Any:
+        x = fn.external_source(source=lambda info: np.zeros((4, 4, 3), np.uint8), batch=False, layout="HWC")
+        m = fn.external_source(source=lambda info: np.array([1e30] * 8 + [1e-300]), batch=False)
+        return fn.experimental.warp_perspective(x.gpu() if on_gpu else x, m)
+
+    with pipe(**({"device_id": 0} if on_gpu else {})) as made, pytest.raises(DataError, match="finite when divided"):
+        made.run()
+
+
+FILTERED = ("uint8", "int8", "uint16", "int16", "float16", "float32")
+
+
+@pytest.mark.parametrize("dtype", FILTERED)
+def test_gaussian_blur(dtype: str) -> None:
+    """All layouts; windows from one pixel to more than the image has, and one that no tile in shared memory takes."""
+    rng = np.random.default_rng(3)
+    sigmas = [np.array(s, np.float32) for s in ((0.4, 1.7), (3.0, 0.3), (0.8, 0.8))]
+
+    def blurred(x: Any, sigma: Any) -> Any:
+        own = fn.gaussian_blur(fn.flip(x, vertical=1), sigma=sigma)
+        large = fn.gaussian_blur(x, window_size=(81, 1)) if dtype == "uint8" else own
+        return own, fn.gaussian_blur(x, window_size=(3, 5), dtype="float32"), large
+
+    for layout in LAYOUTS if dtype == "uint8" else ("FCHW",):
+        rows = [noise(rng, dtype, shaped(layout, h, w)) for h, w in ((9, 7), (1, 1), (20, 61))]
+        compare_rows([rows, sigmas], [layout, ""], blurred)
+
+
+BORDERS = ("reflect_101", "reflect_1001", "wrap", "clamp", "constant")
+
+
+@pytest.mark.parametrize("border", BORDERS)
+@pytest.mark.parametrize("dtype", FILTERED)
+def test_filter(dtype: str, border: str) -> None:
+    """A window for every row, up to one larger than the image; an anchor of every row; a value for the border."""
+    rng = np.random.default_rng(4)
+    layout = LAYOUTS[BORDERS.index(border) + 1]
+    rows = [noise(rng, dtype, shaped(layout, h, w)) for h, w in ((9, 7), (3, 2), (20, 50))]
+    windows = [rng.normal(0, 0.4, s).astype(np.float32) for s in ((3, 3), (4, 5), (2, 1))]
+    fills = [np.float32(f) for f in (3.5, -20.0, 7.0)]
+
+    def filtered(x: Any, window: Any, fill: Any) -> Any:
+        more = (fill,) if border == "constant" else ()
+        anchor = fn.random.uniform(range=[0, 1], shape=[2], dtype="int32")
+        own = fn.filter(fn.flip(x, horizontal=1), window, *more, border=border, anchor=anchor * 0)
+        return own, fn.filter(x, window, *more, border=border, dtype="float32")
+
+    compare_rows([rows, windows, fills], [layout, "", ""], filtered)
+
+
+def test_filters_that_no_tile_takes() -> None:
+    rng = np.random.default_rng(5)
+    rows = [rng.integers(0, 256, (30, 20, 3), np.uint8)] * 2
+    windows = [rng.normal(0, 0.1, s).astype(np.float32) for s in ((60, 70), (25, 25))]
+    compare_rows([rows, windows], ["HWC", ""], lambda x, w: (fn.filter(x, w),))
+    small = [np.ones((2, 2), np.float32)] * 2
+    compare_rows([rows, small], ["HWC", ""], lambda x, w: (fn.filter(x, w, mode="valid"),))

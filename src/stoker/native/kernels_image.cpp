@@ -4,6 +4,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "bell.hpp"
 #include "correlate.hpp"
 #include "engine.hpp"
 #include "half.hpp"
@@ -115,13 +116,9 @@ class Blur : public Kernel {
 
  private:
   static void bell(double sigma, int64_t size, float* weights) {
-    const auto at = [&](int64_t i) {
-      const auto x = static_cast<double>(i - size / 2);
-      return xm::exp(-(x * x) / (2 * sigma * sigma));
-    };
     double sum = 0;
-    for (int64_t i = 0; i < size; ++i) sum += at(i);
-    for (int64_t i = 0; i < size; ++i) weights[i] = static_cast<float>(at(i) / sum);
+    for (int64_t i = 0; i < size; ++i) sum += correlate::bell_at(i, size, sigma);
+    for (int64_t i = 0; i < size; ++i) weights[i] = static_cast<float>(correlate::bell_at(i, size, sigma) / sum);
   }
   ImageAxes axes_;
 };

@@ -78,15 +78,21 @@ struct Image {
   int64_t frames, height, width, channels;
   int64_t frame, row, column, channel;  // strides in bytes
 
-  Image(const Port& port, int f, int h, int w, int c) : data(reinterpret_cast<uint8_t*>(port.data)) {
-    const auto take = [&](int axis, int64_t& extent, int64_t& stride) {
+  bool inner;  // whether a pixel's channels lie beside each other
+
+  // Which axes are F, H, W and C (-1: none) are four of the row's numbers, from `axes` on.
+  Image(const Row& r, int number, int axes) : data(reinterpret_cast<uint8_t*>(r.port(number).data)) {
+    const Port& port = r.port(number);
+    const auto take = [&](int i, int64_t& extent, int64_t& stride) {
+      const auto axis = static_cast<int>(r.number(axes + i));
       extent = axis < 0 ? 1 : port.shape[axis];
       stride = axis < 0 ? 0 : port.stride[axis];
     };
-    take(f, frames, frame);
-    take(h, height, row);
-    take(w, width, column);
-    take(c, channels, channel);
+    take(0, frames, frame);
+    take(1, height, row);
+    take(2, width, column);
+    take(3, channels, channel);
+    inner = r.number(axes + 3) < 0 || r.number(axes + 3) > r.number(axes + 2);
   }
 };
 

@@ -6,8 +6,8 @@
 
 namespace stoker::own {
 
-// Axes F, H, W and C of the image; -1: there is none. A row's memory: [plane][chunk][256] counts, then [plane][256] bytes.
-template <class Ports, int F, int H, int W, int C>
+// Numbers: the image's axes. A row's memory: [plane][chunk][256] counts, then [plane][256] bytes.
+template <class Ports>
 struct Equalize {
   static constexpr int kValues = 256;
   using Counts = Array<uint32_t, kValues>;
@@ -21,7 +21,7 @@ struct Equalize {
     uint32_t* counts;
     uint8_t* table;
 
-    Place(const Row& row, int port, int64_t block, bool by_chunk) : image(row.port(port), F, H, W, C) {
+    Place(const Row& row, int port, int64_t block, bool by_chunk) : image(row, port, 0) {
       pixels = image.height * image.width;
       chunks = (pixels + kChunk - 1) / kChunk;
       plane = by_chunk ? block / chunks : block;

@@ -12,7 +12,7 @@ from ...contract.errors import ArgumentError, UnsupportedError
 from ...contract.expr import Expr, Scalar
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext, arg
-from ...contract.step import Value
+from ...contract.step import Launches, Value
 from ...contract.types import DType, InterpType
 from ..image._axes import each_frame, image_axes
 from ._warp import asked_size
@@ -20,6 +20,7 @@ from ._warp import asked_size
 _ELEMENTS = 9
 _SAMPLING = {InterpType.INTERP_NN: 0, InterpType.INTERP_LINEAR: 1, InterpType.INTERP_CUBIC: 2}  # warp_project.hpp
 _MOST_CHANNELS = 4
+_PIXELS = 1024  # of a block on a GPU (native/cuda/own_perspective.cuh)
 
 
 class WarpPerspective(Operator, name="experimental.warp_perspective"):
@@ -69,9 +70,13 @@ class WarpPerspective(Operator, name="experimental.warp_perspective"):
         numbers = _normalised(c, self._numbers(c, matrix), c.const("inverse_map"), c.const("pixel_origin") == "center")
         shape = list(x.shape)
         shape[axes[1]], shape[axes[2]] = asked_size(c) if c.given("size") else (height, width)
+        attrs = (*axes, _SAMPLING[c.const("interp_type")])
+        blocks = (shape[axes[1]] * shape[axes[2]] + _PIXELS - 1) // _PIXELS
+        if axes[0] >= 0:
+            blocks = blocks * shape[axes[0]]
         return c.native(
-            "perspective", [x], [(x.dtype, shape, x.layout)], attrs=(*axes, _SAMPLING[c.const("interp_type")]),
-            params=(*numbers, *fills),
+            "perspective", [x], [(x.dtype, shape, x.layout)], attrs=attrs, params=(*numbers, *fills, *axes),
+            own=Launches("Perspective", {"show": blocks}, constants=attrs[-1:]),
         )[0]  # fmt: skip
 
     def _numbers(self, c: Lowering, matrix: Value | None) -> list[Scalar]:
@@ -128,7 +133,12 @@ def _normalised(c: Lowering, m: list[Any], inverse_map: bool, centers: bool) -> 
             m[column] = m[column] + 0.5 * m[6 + column]
             m[3 + column] = m[3 + column] + 0.5 * m[6 + column]
     c.require(ex.absolute(m[8]) > 0, "expected a matrix whose last number is not zero")
-    return [number / m[8] for number in m[:8]]
+    numbers = [number / m[8] for number in m[:8]]
+    for number in numbers:
+        c.require(
+            ex.isfinite(number), "expected a matrix that is finite when divided by its last number, got {0}", number
+        )
+    return numbers
 
 
 def _adjugate(m: list[Any]) -> list[Any]:

@@ -6,9 +6,12 @@ Sums are float32's, in the order of the filter's elements; every product is roun
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+
+from ...contract.expr import Scalar
 
 # DALI's names of borders, by the numbers that native code has for them (native/correlate.hpp), and NumPy's.
 BORDERS = {
@@ -18,6 +21,16 @@ BORDERS = {
     "clamp": "edge",
     "constant": "constant",
 }
+
+_TILE = (16, 128)  # rows and values of a block on a GPU (native/cuda/own_correlate.cuh)
+
+
+def tiles(shape: Sequence[Scalar], axes: tuple[int, int, int, int]) -> Scalar:
+    """How many blocks of a GPU make an image; channels that lie beside each other are taken together."""
+    frames, height, width, channels = (1 if axis < 0 else shape[axis] for axis in axes)
+    planes, inner = (frames, channels) if axes[3] < 0 or axes[3] > axes[2] else (frames * channels, 1)
+    down = (height + _TILE[0] - 1) // _TILE[0]
+    return planes * down * ((width * inner + _TILE[1] - 1) // _TILE[1])
 
 
 def correlate_array(

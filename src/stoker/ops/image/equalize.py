@@ -36,9 +36,9 @@ class Equalize(Operator, name="equalize"):
         planes, chunks = frames * channels, (height * width + _CHUNK - 1) // _CHUNK
         own = Launches(
             "Equalize", {"count": planes * chunks, "tabulate": planes, "apply": planes * chunks},
-            planes * (chunks * _VALUES * 4 + _VALUES), axes,
+            planes * (chunks * _VALUES * 4 + _VALUES),
         )  # fmt: skip
-        return c.native("equalize", [x], [(x.dtype, x.shape, x.layout)], attrs=axes, own=own)[0]
+        return c.native("equalize", [x], [(x.dtype, x.shape, x.layout)], attrs=axes, params=axes, own=own)[0]
 
     def reference(self, row: RowContext, x: Any) -> Any:
         return each_frame(

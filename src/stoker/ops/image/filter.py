@@ -11,11 +11,11 @@ from ...contract import expr as ex
 from ...contract.errors import UnsupportedError
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext, arg
-from ...contract.step import Value
+from ...contract.step import Launches, Value
 from ...contract.types import DType
 from ..generic.cast import cast_array
 from ._axes import each_frame, image_axes
-from ._correlation import BORDERS, correlate_array
+from ._correlation import BORDERS, correlate_array, tiles
 
 FILTERED = (DType.UINT8, DType.INT8, DType.UINT16, DType.INT16, DType.FLOAT16, DType.FLOAT)
 
@@ -79,9 +79,10 @@ class Filter(Operator, name="filter"):
             c.require(ex.both(asked >= -1, asked < size), "expected an `anchor` inside of the filter, got {0}", asked)
             starts.append(ex.where(asked < 0, size // 2, asked))
         value = 0.0 if fill is None else c.element(fill)
+        attrs = (*axes, tuple(BORDERS).index(border))
         return c.native(
-            "filter", [x, weights], [(dtype, shape, x.layout)], attrs=(*axes, tuple(BORDERS).index(border)),
-            params=(*starts, value),
+            "filter", [x, weights], [(dtype, shape, x.layout)], attrs=attrs, params=(*starts, value, *attrs),
+            own=Launches("Filter", {"correlate": tiles(shape, axes)}),
         )[0]  # fmt: skip
 
     def reference(self, row: RowContext, x: Any, weights: Any, fill: Any = 0.0) -> Any:

@@ -13,11 +13,11 @@ from ...contract.errors import UnsupportedError
 from ...contract.expr import Scalar
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext, arg
-from ...contract.step import Value
+from ...contract.step import Launches, Value
 from ...contract.types import DType
 from ..generic.cast import cast_array
 from ._axes import each_frame, image_axes
-from ._correlation import correlate_array
+from ._correlation import correlate_array, tiles
 from .filter import FILTERED
 
 _LARGEST = 1 << 14
@@ -48,7 +48,11 @@ class GaussianBlur(Operator, name="gaussian_blur"):
         for axis in axes[1:3]:
             c.require(x.shape[axis] >= 1, "expected an image with pixels")
         params = [n for i in (0, 1) for n in self._bell(c, i)]
-        return c.native("blur", [x], [(dtype, x.shape, x.layout)], attrs=axes, params=params)[0]
+        blocks, scratch_bytes = tiles(x.shape, axes), (params[1] + params[3]) * (8 + 4)
+        own = Launches(
+            "Blur", {"weigh": 2, "across": blocks, "down": blocks}, scratch_bytes + 4 * math.prod(x.shape)
+        )  # fmt: skip
+        return c.native("blur", [x], [(dtype, x.shape, x.layout)], attrs=axes, params=(*params, *axes), own=own)[0]
 
     def _bell(self, c: Lowering, i: int) -> tuple[Scalar, Scalar]:
         """(sigma, size) of an axis."""
