@@ -110,11 +110,12 @@ class EmulatedGpu(Gpu):
 
 def entries_of(source: str) -> tuple[str, ...]:
     """The kernels that generated source has."""
+    for kernels in SOURCES.values():
+        if any(text == source for _, text in kernels):
+            return tuple(name for name, text in kernels if text == source)
     passes = re.findall(r"STOKER_PASS\((\w+),", source)
     if passes:
         return tuple(passes)
-    if "jpeg_" in source:
-        return tuple(name for name, text in SOURCES["decode"] if text == source)
     return tuple(name for name in ENTRIES if f"\n{name.upper()}(" in source or f"\n{name.upper()}\n" in source)
 
 

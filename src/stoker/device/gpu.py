@@ -24,7 +24,8 @@ SOURCES: dict[str, Kernels] = {
         ("stoker_jpeg_entropy", '#include "jpeg_entropy.cuh"\n'),
         *((f"stoker_jpeg_{name}", '#include "jpeg_pixels.cuh"\n') for name in ("clear", "transform", "pixels")),
         ("stoker_jpeg_unstuff", '#include "jpeg_unstuff.cuh"\n'),
-    )
+    ),
+    "recipe": (("stoker_recipe", '#include "recipe.cuh"\n'),),
 }
 
 
@@ -101,8 +102,10 @@ class Gpu:
         functions = self._functions(SOURCES[body.kernel])
 
         def made() -> Any:
-            kernel = getattr(_native.gpu, body.kernel)(functions(), *body.attrs, self.jpeg_index)
-            self.decoders.append(kernel)
-            return kernel
+            if body.kernel != "decode":
+                return getattr(_native.gpu, body.kernel)(functions(), *body.attrs)
+            decoder = _native.gpu.decode(functions(), *body.attrs, self.jpeg_index)
+            self.decoders.append(decoder)
+            return decoder
 
         return made

@@ -12,6 +12,7 @@
 
 #include "block_pool.hpp"
 #include "recipe.hpp"
+#include "recipe_gpu.hpp"
 
 namespace nb = nanobind;
 
@@ -123,6 +124,13 @@ void bind_recipe(nb::module_& m) {
       .def("hasten", &Crew::hasten)
       .def("wait", &Crew::wait, nb::call_guard<nb::gil_scoped_release>())
       .def("close", &Crew::close, nb::call_guard<nb::gil_scoped_release>());
+  nb::module_(nb::borrow<nb::module_>(m.attr("kernels"))).def("recipe", &stoker::recipe::make_kernel, nb::arg("outputs"));
+  nb::module_(nb::borrow<nb::module_>(m.attr("gpu")))
+      .def("recipe", [](const std::vector<std::shared_ptr<stoker::gpu::Function>>& functions,
+                        int outputs) -> std::shared_ptr<stoker::Kernel> {
+        if (functions.size() != 1) throw std::invalid_argument("expected one function");
+        return stoker::recipe::make_gpu_kernel(functions[0], outputs);
+      }, nb::arg("functions"), nb::arg("outputs"));
   nb::class_<BlockPool>(recipe, "Blocks")
       .def("__init__", [](BlockPool*) { throw std::invalid_argument("use blocks()"); })
       .def("take", &take, nb::arg("bytes"), nb::arg("released") = nb::none());

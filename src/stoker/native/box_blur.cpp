@@ -14,19 +14,6 @@ namespace {
 constexpr int kDirect = 3;      // up to this radius every window is summed anew, many at a time
 constexpr int64_t kLane = 512;  // values at a time, whose sums stay in the first-level cache
 
-// A window: `radius` whole pixels to either side and a part of one more, in units of 2^-24.
-struct Box {
-  explicit Box(float size) : radius(static_cast<int>(size)) {
-    whole = static_cast<uint32_t>(static_cast<float>(1u << 24) / (size * 2 + 1));
-    part = ((1u << 24) - static_cast<uint32_t>(radius * 2 + 1) * whole) / 2;
-  }
-  uint8_t mean(uint32_t inside, uint32_t ends) const {
-    return static_cast<uint8_t>((inside * whole + ends * part + (1u << 23)) >> 24);
-  }
-  int radius;
-  uint32_t whole, part;
-};
-
 // Means of `n` windows; window i is at i of all 2 * kRadius + 3 lines, from the first end to the last.
 template <int kRadius>
 [[gnu::always_inline]] inline void means_of(const uint8_t* const* lines, int64_t n, const Box& box,

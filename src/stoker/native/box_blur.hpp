@@ -7,6 +7,19 @@ namespace stoker::box_blur {
 
 constexpr float kMostRadius = 1 << 10;  // of a box: more than any photograph is blurred by
 
+// A window: `radius` whole pixels to either side and a part of one more, in units of 2^-24.
+struct Box {
+  explicit Box(float size) : radius(static_cast<int>(size)) {
+    whole = static_cast<uint32_t>(static_cast<float>(1u << 24) / (size * 2 + 1));
+    part = ((1u << 24) - static_cast<uint32_t>(radius * 2 + 1) * whole) / 2;
+  }
+  uint8_t mean(uint32_t inside, uint32_t ends) const {
+    return static_cast<uint8_t>((inside * whole + ends * part + (1u << 23)) >> 24);
+  }
+  int radius;
+  uint32_t whole, part;
+};
+
 // The radius of the box that, taken `passes` times, is nearest to a bell of this deviation (Gwosdek et al., 2011), in
 // Pillow's arithmetic.
 float radius_of_bell(float deviation, int passes);

@@ -2,6 +2,16 @@
 // float32's fused multiply-add on machines without the instruction.
 #pragma once
 #include <cstdint>
+#include <cstring>
+
+// For functions that are compiled for several instruction sets: their inner ones must be part of them.
+#if defined(__CUDACC_RTC__)
+#define STOKER_INLINED
+#define STOKER_INLINED_LAMBDA
+#else
+#define STOKER_INLINED [[gnu::always_inline]]
+#define STOKER_INLINED_LAMBDA __attribute__((always_inline))
+#endif
 
 namespace stoker {
 
@@ -11,19 +21,23 @@ inline float fused_plain(float a, float b, float c) {
   const double product = static_cast<double>(a) * static_cast<double>(b), sum = product + static_cast<double>(c);
   const double back = sum - product, rest = (product - (sum - back)) + (static_cast<double>(c) - back);
   uint64_t bits;
-  __builtin_memcpy(&bits, &sum, sizeof bits);
+  std::memcpy(&bits, &sum, sizeof bits);
   if (rest == 0.0 || rest != rest || (bits & 1)) return static_cast<float>(sum);
   bits += (rest > 0) == (sum > 0) ? 1 : ~uint64_t{0};
   double odd;
-  __builtin_memcpy(&odd, &bits, sizeof odd);
+  std::memcpy(&odd, &bits, sizeof odd);
   return static_cast<float>(odd);
 }
 
-// For functions that may be compiled with the instruction: there it is one.
+// For functions that may be compiled with the instruction: there it is one. A GPU has it.
 template <bool kHardware>
-[[gnu::always_inline]] inline float fused(float a, float b, float c) {
+STOKER_INLINED inline float fused(float a, float b, float c) {
+#if defined(__CUDACC_RTC__)
+  return __fmaf_rn(a, b, c);
+#else
   if constexpr (kHardware) return __builtin_fmaf(a, b, c);
   return fused_plain(a, b, c);
+#endif
 }
 
 }  // namespace stoker

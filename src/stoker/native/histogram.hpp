@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables that follow from a histogram of 8-bit values: equalisation, contrast.
+// How often the values of 8-bit planes occur; the tables that follow from it are in histogram_table.hpp.
 #pragma once
+#include "histogram_table.hpp"
 #include "tensor.hpp"
 
 namespace stoker::histogram {
@@ -10,17 +11,5 @@ void count(const View& plane, int64_t* counts);
 
 // Writes to[y,x] = table[from[y,x]]; both are 8-bit planes of one shape, and may be the same.
 void apply(const View& from, const uint8_t table[256], const View& to);
-
-// OpenCV's equalizeHist, which DALI's `equalize` equals: the lowest value becomes 0; a single value stays.
-void equalized(const int64_t counts[256], uint8_t table[256]);
-
-// Pillow's ImageOps.equalize, which leaves small steps out and keeps images of few values as they are.
-void equalized_in_steps(const int64_t counts[256], uint8_t table[256]);
-
-// torch's equalisation in torchvision's tensor kernels: rounded down, the lowest value becomes 0.
-void equalized_whole(const int64_t counts[256], uint8_t table[256]);
-
-// Pillow's ImageOps.autocontrast without cutoff: from the lowest to the highest value, truncated.
-void stretched(const int64_t counts[256], uint8_t table[256]);
 
 }  // namespace stoker::histogram

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of an equalised histogram, as plain C++ that compiles for the CPU and for a GPU.
+// Tables for 8-bit values that follow from how often each value occurs, as plain C++ that compiles for the CPU and for a
+// GPU. `counts` and `table` have 256 elements.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 
 #include "xmath.hpp"
@@ -15,6 +17,78 @@ inline uint8_t equalized_value(int64_t sum, float scale) {
   const float value = static_cast<float>(sum) * scale;
   const auto rounded = static_cast<int32_t>(xm::round_even(static_cast<double>(value)));
   return static_cast<uint8_t>(rounded < 0 ? 0 : rounded > 255 ? 255 : rounded);
+}
+
+inline uint8_t clipped(double x) { return static_cast<uint8_t>(std::clamp(static_cast<int>(x), 0, 255)); }
+
+inline void identity(uint8_t* table) {
+  for (int i = 0; i < 256; ++i) table[i] = static_cast<uint8_t>(i);
+}
+
+struct Used {
+  int64_t total = 0;
+  int first = 255, last = 0, values = 0;
+};
+
+template <class Count>
+inline Used used(const Count* counts) {
+  Used u;
+  for (int i = 0; i < 256; ++i) {
+    if (!counts[i]) continue;
+    u.total += counts[i];
+    u.first = std::min(u.first, i);
+    u.last = i;
+    ++u.values;
+  }
+  return u;
+}
+
+// OpenCV's equalizeHist, which DALI's `equalize` equals: the lowest value becomes 0; a single value stays.
+template <class Count>
+inline void equalized(const Count* counts, uint8_t* table) {
+  const Used u = used(counts);
+  if (u.values <= 1) return identity(table);
+  const float scale = equalizing_scale(u.total, counts[u.first]);
+  int64_t sum = 0;
+  for (int i = 0; i < 256; ++i) {
+    if (i > u.first) sum += counts[i];
+    table[i] = equalized_value(sum, scale);
+  }
+}
+
+// Pillow's ImageOps.equalize, which leaves small steps out and keeps images of few values as they are.
+template <class Count>
+inline void equalized_in_steps(const Count* counts, uint8_t* table) {
+  const Used u = used(counts);
+  const int64_t step = u.values ? (u.total - counts[u.last]) / 255 : 0;
+  if (u.values <= 1 || step == 0) return identity(table);
+  int64_t n = step / 2;
+  for (int i = 0; i < 256; ++i) {
+    table[i] = static_cast<uint8_t>(std::min<int64_t>(n / step, 255));
+    n += counts[i];
+  }
+}
+
+// torch's equalisation in torchvision's tensor kernels: rounded down, the lowest value becomes 0.
+template <class Count>
+inline void equalized_whole(const Count* counts, uint8_t* table) {
+  const Used u = used(counts);
+  const int64_t step = u.values ? (u.total - counts[u.last]) / 255 : 0;
+  if (step == 0) return identity(table);
+  int64_t sum = 0;
+  for (int i = 0; i < 256; ++i) {
+    table[i] = i ? static_cast<uint8_t>(std::min<int64_t>((sum + step / 2) / step, 255)) : 0;
+    sum += counts[i];
+  }
+}
+
+// Pillow's ImageOps.autocontrast without cutoff: from the lowest to the highest value, truncated.
+template <class Count>
+inline void stretched(const Count* counts, uint8_t* table) {
+  const Used u = used(counts);
+  if (u.values <= 1) return identity(table);
+  const double scale = 255.0 / (u.last - u.first), offset = -u.first * scale;
+  for (int i = 0; i < 256; ++i) table[i] = clipped(i * scale + offset);
 }
 
 }  // namespace stoker::histogram

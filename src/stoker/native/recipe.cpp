@@ -9,6 +9,7 @@
 #include "correlate.hpp"
 #include "histogram.hpp"
 #include "jpeg.hpp"
+#include "recipe_numbers.hpp"
 #include "recipe_store.hpp"
 #include "resample.hpp"
 #include "torch_color.hpp"
@@ -21,59 +22,23 @@ namespace stoker::recipe {
 
 namespace {
 
-constexpr int kParameters[] = {
-#define STOKER_RECIPE_COUNT(name, count) count,
-    STOKER_RECIPE_OPS(STOKER_RECIPE_COUNT)
-#undef STOKER_RECIPE_COUNT
-};
-constexpr int64_t kMaxSide = 1 << 24;
 constexpr int64_t kMaxBytes = int64_t{1} << 34;
 constexpr size_t kKeptBytes = 64u << 20;  // a larger image's memory is given back after it
 constexpr int kTransposes = 7;
 constexpr int kMostPasses = 16;
 
-struct Bad {
-  const char* why;
-};
 struct Leave {};
-
-int64_t whole(double x) {
-  if (!(std::fabs(x) < 0x1p40) || x != std::floor(x)) throw Bad{"a number that should be whole and is not"};
-  return static_cast<int64_t>(x);
-}
-
-int64_t side(double x) {
-  const int64_t n = whole(x);
-  if (n < 1 || n > kMaxSide) throw Bad{"an image without pixels, or larger than can be addressed"};
-  return n;
-}
-
-uint8_t byte(double x) {
-  const int64_t n = whole(x);
-  if (n < 0 || n > 255) throw Bad{"a colour outside of 0 to 255"};
-  return static_cast<uint8_t>(n);
-}
-
-uint8_t luma(const uint8_t* p, int64_t stride) {
-  return static_cast<uint8_t>((p[0] * 19595 + p[stride] * 38470 + p[2 * stride] * 7471 + 0x8000) >> 16);
-}
 
 class Maker {
  public:
   Maker(Order& order, int64_t index, Bench& bench) : order_(order), source_(order.sources[index]), bench_(bench) {
-    const int64_t begin = order.starts[index], end = order.starts[index + 1];
-    for (int64_t at = begin; at < end;) {
-      const int64_t op = whole(order.numbers[at]);
-      if (op < 0 || op >= static_cast<int64_t>(Op::kCount)) throw Bad{"an unknown step"};
-      int64_t count = kParameters[op];
-      if (count < 0 && at + 2 < end) count = 1 + std::max<int64_t>(whole(order.numbers[at + 2]), 0);
-      if (count < 0 || at + 2 + count > end) throw Bad{"a step that ends early"};
-      const int64_t from = whole(order.numbers[at + 1]);
-      if (from >= 0 && from < static_cast<int64_t>(steps_.size())) ++uses_[from];
-      if (static_cast<Op>(op) == Op::Mix) use_mixed(order.numbers.data() + at + 2, count);
-      steps_.push_back({static_cast<Op>(op), from, order.numbers.data() + at + 2});
-      uses_.push_back(0);
-      at += 2 + count;
+    const double* numbers = order.numbers.data();
+    steps_ = read_steps(numbers + order.starts[index], numbers + order.starts[index + 1]);
+    uses_.assign(steps_.size(), 0);
+    for (size_t at = 0; at < steps_.size(); ++at) {
+      const Written& step = steps_[at];
+      if (step.from >= 0 && step.from < static_cast<int64_t>(at)) ++uses_[static_cast<size_t>(step.from)];
+      if (step.op == Op::Mix) use_mixed(step.p, step.count);
     }
     for (size_t at = 0; at < steps_.size();) {
       const size_t done = steps_[at].op == Op::Resize ? resize_and_store(at) : 0;
@@ -83,12 +48,6 @@ class Maker {
   }
 
  private:
-  struct Step {
-    Op op;
-    int64_t from;
-    const double* p;
-  };
-
   View image(int64_t index) const {
     if (index < 0 || index >= static_cast<int64_t>(images_.size())) throw Bad{"a step from an image that is not there"};
     return images_[index];  // a copy: the list grows
@@ -110,8 +69,8 @@ class Maker {
       case Op::Contrast: return contrast(source, static_cast<float>(p[0]));
       case Op::Saturate: return saturate(source, static_cast<float>(p[0]));
       case Op::Hue: return hue(source, byte(p[0]));
-      case Op::Autocontrast: return by_histogram(source, histogram::stretched);
-      case Op::Equalize: return by_histogram(source, histogram::equalized_in_steps);
+      case Op::Autocontrast: return by_histogram(source, histogram::stretched<int64_t>);
+      case Op::Equalize: return by_histogram(source, histogram::equalized_in_steps<int64_t>);
       case Op::Sharpen: return sharpen(source, static_cast<float>(p[0]));
       case Op::Project: return project(source, p);
       case Op::PadEdges: return pad_edges(source, p);
@@ -127,9 +86,10 @@ class Maker {
         return torch_color::hue(colored(source), p[0], alike(source));
       case Op::TorchSharpen: return torch_sharpen(source, generation(p), p[1]);
       case Op::TorchAutocontrast:
-        return by_histogram(source, generation(p) == torch_color::Generation::First ? torch_color::first_autocontrast_table
-                                                                                    : torch_color::autocontrast_table);
-      case Op::TorchEqualize: return by_histogram(source, histogram::equalized_whole);
+        return by_histogram(source, generation(p) == torch_color::Generation::First
+                                        ? torch_color::first_autocontrast_table<int64_t>
+                                        : torch_color::autocontrast_table<int64_t>);
+      case Op::TorchEqualize: return by_histogram(source, histogram::equalized_whole<int64_t>);
       case Op::TorchWarp: return torch_warp(source, p);
       case Op::TorchGrid: return torch_grid(source, p);
       case Op::Channels: return channels(source, p);
@@ -137,6 +97,7 @@ class Maker {
       case Op::Mix: return mix(source, p);
       case Op::StorePixels: return store_pixels(source, p);
       case Op::Store: store_image(place(source, p), source); return images_.push_back(source);
+      case Op::Patch: patch(p); return images_.push_back(source);
       default: throw Bad{"an unknown step"};
     }
   }
@@ -326,7 +287,7 @@ class Maker {
     int64_t sum = 0;
     const View none = v;
     each(v, none, [&](const uint8_t* from, uint8_t*) { sum += v.shape[2] == 3 ? luma(from, v.stride[2]) : *from; });
-    const int mean = static_cast<int>(static_cast<double>(sum) / static_cast<double>(v.shape[0] * v.shape[1]) + 0.5);
+    const int mean = mean_of(sum, v.shape[0] * v.shape[1]);
     uint8_t values[256];
     for (int i = 0; i < 256; ++i) values[i] = blend(mean, i, factor);
     mapped(v, values, 0);
@@ -482,7 +443,7 @@ class Maker {
     bool mirror[2] = {false, false};
     size_t last = at + 1;
     for (; last < steps_.size() && uses_[last - 1] == 1 && steps_[last].from == static_cast<int64_t>(last) - 1; ++last) {
-      const Step& s = steps_[last];
+      const Written& s = steps_[last];
       const double kind = s.op == Op::Transpose ? s.p[0] : -1;
       if (kind != 0 && kind != 1 && kind != 3) break;  // rows, columns, both
       mirror[0] ^= kind != 1;
@@ -615,10 +576,26 @@ class Maker {
             t && t->channels > 1, false, false};
   }
 
+  void patch(const double* p) {
+    const Patch patch = patch_of(p);
+    const int64_t output = whole(p[0]), first = whole(p[1]), item = patch.item;
+    const Table& values = table(p[12]);
+    if (output < 0 || output >= static_cast<int64_t>(order_.outputs.size())) throw Bad{"an output that is not there"};
+    const Output& out = order_.outputs[output];
+    if (first < 0 || patch.bytes() > static_cast<int64_t>(out.size) - first) throw Bad{"a patch outside of its output"};
+    if (int64_t{values.channels} * values.item_bytes * 256 < patch.values() * item) throw Bad{"a patch of another size"};
+    fence();  // the pixels below it may still be on their way past the caches
+    const uint8_t* from = values.data;
+    for (int64_t c = patch.c0; c < patch.c1; ++c)
+      for (int64_t y = patch.y0; y < patch.y1; ++y)
+        for (int64_t x = patch.x0; x < patch.x1; ++x, from += patch.one ? 0 : item)
+          std::memcpy(out.data + first + ((c * patch.height + y) * patch.width + x) * item, from, static_cast<size_t>(item));
+  }
+
   Order& order_;
   const Source source_;
   Bench& bench_;
-  std::vector<Step> steps_;
+  std::vector<Written> steps_;
   std::vector<int> uses_;  // how many steps take each one's image
   std::vector<View> images_;
 };

@@ -7,6 +7,8 @@
 #include <memory>
 #include <new>
 
+#include "bitmap.hpp"
+
 namespace stoker {
 
 // The order is part of the Python side's contract (contract/types.py).
@@ -51,6 +53,11 @@ struct View {
     return true;
   }
 };
+
+// An image [H,W,C] of 8 bits.
+inline Bitmap bitmap_of(const View& v) {
+  return {v.data, v.shape[0], v.shape[1], v.shape[2], v.stride[0], v.stride[1], v.stride[2]};
+}
 
 // How often memory of 4 KiB or more was taken from the system, for tests of the steady state.
 inline std::atomic<int64_t> large_allocations{0};

@@ -4,6 +4,7 @@
 // Sums are float32's; where torch adds a product (`add` with alpha, convolutions) it is a fused multiply-add.
 #pragma once
 #include "tensor.hpp"
+#include "torch_color_point.hpp"
 
 namespace stoker::torch_color {
 
@@ -19,10 +20,8 @@ void hue(const View& src, double shift, const View& dst);  // of the second
 // dst = src blended with itself smoothed (but for the outermost pixels); one or three channels, at least 3 x 3.
 bool sharpen(Generation generation, const View& src, double factor, const View& dst, Scratch& smooth, Scratch& work);
 
-// Tables for every value. One or three channels.
+// A table for every value (others follow from histograms, torch_color_point.hpp). One or three channels.
 void contrast_table(Generation generation, const View& src, double factor, uint8_t table[256]);
-void autocontrast_table(const int64_t counts[256], uint8_t table[256]);
-void first_autocontrast_table(const int64_t counts[256], uint8_t table[256]);
 
 // Up to so many pixels the sum of a grey image is exact in float32, and so the same in any order.
 constexpr int64_t kExactPixels = (int64_t{1} << 24) / 255;

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from ...contract.types import DType, ImageType, InterpType
 from ...executor.run import Supply
+from ...native import _native
 from .. import fn
 from ..pipeline import Pipeline
 from . import recipe
@@ -28,6 +29,9 @@ _KEPT_FORMS = 8
 LINES = 2  # batches of a form at a time: one is read and described while the GPU works on the other
 GPU_LOAD = 1.0  # the part of the rows that the GPU decodes: the cores are the recording workers'
 _MIRRORS = {0: (1, 0), 1: (0, 1), 3: (1, 1)}  # Pillow's Transpose → mirror columns, rows
+
+# What the GPU's form of recipes knows (native/recipe_described.cpp).
+FORMS = frozenset(range(len(_native.recipe.OPS)))
 
 Integers = npt.NDArray[np.int32]
 

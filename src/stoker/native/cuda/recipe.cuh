@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recipes on a GPU: a block makes one row, step by step. A row's images are small, so that what one step writes is still
+// in the cache for the next, and rows of other recipes run beside it: nothing has to be alike.
+#pragma once
+#include "recipe_color.cuh"
+#include "recipe_frame.cuh"
+#include "recipe_move.cuh"
+#include "recipe_sample.cuh"
+
+namespace stoker::recipe::gpu {
+
+inline void make_step(const Step& s, Shared& shared) {
+  const bool first = s.kind == 1;  // torchvision's first generation
+  switch (s.op) {
+    case Op::Resize: return resize(s);
+    case Op::Affine: return affine(s);
+    case Op::Pad: case Op::PadEdges: return pad(s);
+    case Op::Map: return map(s, array_at<uint8_t>(s.extra), s.number[0] != 0 ? 256 : 0);
+    case Op::Luma: return to_luma(s);
+    case Op::Contrast: return contrast(s, shared);
+    case Op::Saturate: return saturate(s);
+    case Op::Hue: return hue(s);
+    case Op::Sharpen: return sharpen(s);
+    case Op::Autocontrast: case Op::Equalize: case Op::TorchAutocontrast: case Op::TorchEqualize:
+      return by_histogram(s, shared, first);
+    case Op::Project: return project(s);
+    case Op::Correlate: return correlate(s);
+    case Op::TorchResize: return torch_resize(s);
+    case Op::TorchPick: return torch_pick(s);
+    case Op::TorchLuma: return torch_luma(s, first);
+    case Op::TorchContrast: return torch_contrast(s, shared, first);
+    case Op::TorchSaturate: return torch_saturate(s, first);
+    case Op::TorchHue: return torch_hue(s);
+    case Op::TorchSharpen: return torch_sharpen(s, first);
+    case Op::TorchWarp: case Op::TorchGrid: return torch_warp(s);
+    case Op::Channels: return channels(s);
+    case Op::Blur: return blur(s);
+    case Op::Mix: return mix(s);
+    case Op::Store: return store(s);
+    case Op::Patch: return patch(s);
+    default: return;  // what only looks at another image is no step here
+  }
+}
+
+inline void make_row(uint64_t slots, uint64_t slot_bytes, uint64_t order, Shared& shared) {
+  const uint32_t at = array_at<uint32_t>(order)[stoker::gpu::block_index()];
+  const Row& row = *array_at<Row>(slots + at * slot_bytes);
+  const Step* steps = array_at<Step>(row.steps);
+  for (int64_t i = 0; i < row.count; ++i) {
+    if (i) block_barrier();
+    make_step(steps[i], shared);
+  }
+}
+
+}  // namespace stoker::recipe::gpu
+
+STOKER_KERNEL STOKER_LAUNCH_BOUNDS(stoker::recipe::gpu::kThreads, 2)
+    stoker_recipe(uint64_t slots, uint64_t slot_bytes, uint64_t order) {
+  STOKER_SHARED(stoker::recipe::gpu::Shared, shared);
+  stoker::recipe::gpu::make_row(slots, slot_bytes, order, shared);
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps of recipes that change colours. The arithmetic is that of the CPU's interpreter, from the same headers.
+#pragma once
+#include "../histogram_table.hpp"
+#include "../pillow_color.hpp"
+#include "../torch_color_point.hpp"
+#include "../xmath.hpp"
+#include "recipe_frame.cuh"
+
+namespace stoker::recipe::gpu {
+
+// ---- what follows from a histogram ----
+
+// Counts values(pixel, c) of `channels` histograms; all threads have passed a barrier when it returns.
+template <class Value>
+inline void count(const Bitmap& image, int channels, Shared& shared, Value&& value) {
+  for (uint32_t i = thread_index(); i < 3 * 256; i += thread_count()) shared.count[i / 256][i % 256] = 0;
+  block_barrier();
+  each(image, [&](int64_t y, int64_t x) {
+    const uint8_t* p = image.at(y, x);
+    for (int c = 0; c < channels; ++c) stoker::gpu::atomic_add(&shared.count[c][value(p, c)], 1);
+  });
+  block_barrier();
+}
+
+inline int64_t sum_of(const uint32_t* counts) {
+  int64_t sum = 0;
+  for (int i = 0; i < 256; ++i) sum += int64_t{i} * counts[i];
+  return sum;
+}
+
+// A table for every channel, by one thread each.
+STOKER_STEP void by_histogram(const Step& s, Shared& shared, bool first) {
+  count(s.in, static_cast<int>(s.in.channels), shared, [&](const uint8_t* p, int c) { return p[c * s.in.channel]; });
+  if (thread_index() < static_cast<uint32_t>(s.in.channels)) {
+    const uint32_t* counts = shared.count[thread_index()];
+    uint8_t* table = shared.table[thread_index()];
+    switch (s.op) {
+      case Op::Autocontrast: histogram::stretched(counts, table); break;
+      case Op::Equalize: histogram::equalized_in_steps(counts, table); break;
+      case Op::TorchEqualize: histogram::equalized_whole(counts, table); break;
+      default:
+        if (first) torch_color::first_autocontrast_table(counts, table);
+        else torch_color::autocontrast_table(counts, table);
+    }
+  }
+  block_barrier();
+  map(s, shared.table[0], 256);
+}
+
+// Blended with the mean of its grey: a table for all channels, by one thread.
+template <class Grey, class Fill>
+inline void by_mean(const Step& s, Shared& shared, Grey&& grey, Fill&& fill) {
+  count(s.in, 1, shared, [&](const uint8_t* p, int) { return s.in.channels == 3 ? grey(p) : int{*p}; });
+  if (thread_index() == 0) fill(sum_of(shared.count[0]), s.in.height * s.in.width, shared.table[0]);
+  block_barrier();
+  map(s, shared.table[0], 0);
+}
+
+STOKER_STEP void contrast(const Step& s, Shared& shared) {
+  const float factor = static_cast<float>(s.number[0]);
+  by_mean(s, shared, [&](const uint8_t* p) { return int{luma(p, s.in.channel)}; },
+          [&](int64_t sum, int64_t pixels, uint8_t* table) {
+            const int mean = mean_of(sum, pixels);
+            for (int i = 0; i < 256; ++i) table[i] = blend(mean, i, factor);
+          });
+}
+
+STOKER_STEP void torch_contrast(const Step& s, Shared& shared, bool first) {
+  const float ratio = static_cast<float>(s.number[1]), rest = static_cast<float>(1.0 - s.number[1]);
+  by_mean(s, shared,
+          [&](const uint8_t* p) {
+            return first ? torch_color::first_luma(p, s.in.channel)
+                         : static_cast<int>(torch_color::luma<true>(p, s.in.channel));
+          },
+          [&](int64_t sum, int64_t pixels, uint8_t* table) {
+            if (first) torch_color::first_contrast_table(sum, pixels, ratio, rest, table);
+            else torch_color::contrast_table<true>(sum, pixels, ratio, rest, table);
+          });
+}
+
+// ---- pixel by pixel ----
+
+STOKER_STEP void saturate(const Step& s) {
+  const float factor = static_cast<float>(s.number[0]);
+  each_pair(s, [&](const uint8_t* from, uint8_t* to) {
+    const uint8_t gray = luma(from, s.in.channel);
+    for (int64_t c = 0; c < 3; ++c) to[c] = blend(gray, from[c * s.in.channel], factor);
+  });
+}
+
+STOKER_STEP void hue(const Step& s) {
+  const auto shift = static_cast<uint8_t>(s.number[0]);
+  each_pair(s, [&](const uint8_t* from, uint8_t* to) {
+    const uint8_t rgb[3] = {from[0], from[s.in.channel], from[2 * s.in.channel]};
+    uint8_t hsv[3];
+    hsv_of_rgb(rgb, hsv);
+    hsv[0] = static_cast<uint8_t>(hsv[0] + shift);
+    rgb_of_hsv(hsv, to);
+  });
+}
+
+inline bool at_edge(const Bitmap& image, int64_t y, int64_t x) {
+  return y == 0 || x == 0 || y + 1 == image.height || x + 1 == image.width;
+}
+
+STOKER_STEP void sharpen(const Step& s) {
+  const float factor = static_cast<float>(s.number[0]);
+  each(s.out, [&](int64_t y, int64_t x) {
+    const uint8_t* from = s.in.at(y, x);
+    uint8_t* to = s.out.at(y, x);
+    for (int64_t c = 0; c < s.in.channels; ++c) {
+      const uint8_t* p = from + c * s.in.channel;
+      to[c] = blend(at_edge(s.in, y, x) ? *p : smoothed(p, s.in.row, s.in.pixel), *p, factor);
+    }
+  });
+}
+
+STOKER_STEP void torch_luma(const Step& s, bool first) {
+  each_pair(s, [&](const uint8_t* from, uint8_t* to) {
+    *to = first ? static_cast<uint8_t>(torch_color::first_luma(from, s.in.channel))
+                : static_cast<uint8_t>(torch_color::luma<true>(from, s.in.channel));
+  });
+}
+
+STOKER_STEP void torch_saturate(const Step& s, bool first) {
+  const float ratio = static_cast<float>(s.number[1]), rest = static_cast<float>(1.0 - s.number[1]);
+  each_pair(s, [&](const uint8_t* from, uint8_t* to) {
+    const float grey = static_cast<float>(first ? torch_color::first_luma(from, s.in.channel)
+                                                : static_cast<int>(torch_color::luma<true>(from, s.in.channel)));
+    for (int64_t c = 0; c < 3; ++c) {
+      const float v = static_cast<float>(from[c * s.in.channel]);
+      to[c] = first ? torch_color::first_blend(v, grey, ratio, rest) : torch_color::blend<true>(v, grey, ratio, rest);
+    }
+  });
+}
+
+STOKER_STEP void torch_hue(const Step& s) {
+  const float shift = static_cast<float>(s.number[0]);
+  each_pair(s, [&](const uint8_t* from, uint8_t* to) { torch_color::turned(from, s.in.channel, shift, to); });
+}
+
+// The window's sums are taken from 0 on, in its order, as correlate.hpp does.
+STOKER_STEP void torch_sharpen(const Step& s, bool first) {
+  const float edge = static_cast<float>(1.0 / 13.0), middle = static_cast<float>(5.0 / 13.0);
+  const float ratio = static_cast<float>(s.number[1]), rest = static_cast<float>(1.0 - s.number[1]);
+  each(s.out, [&](int64_t y, int64_t x) {
+    for (int64_t c = 0; c < s.in.channels; ++c) {
+      const uint8_t here = s.in.at(y, x)[c * s.in.channel];
+      const float v = static_cast<float>(here);
+      uint8_t& to = s.out.at(y, x)[c];
+      if (at_edge(s.in, y, x)) {
+        to = first ? torch_color::first_blend(v, v, ratio, rest) : here;
+        continue;
+      }
+      float sum = 0.0f;
+      for (int64_t i = -1; i < 2; ++i)
+        for (int64_t j = -1; j < 2; ++j)
+          sum = fused<true>(static_cast<float>(s.in.at(y + i, x + j)[c * s.in.channel]), i || j ? edge : middle, sum);
+      const float round = static_cast<float>(xm::round_even(static_cast<double>(sum)));
+      to = first ? torch_color::first_blend(v, torch_color::byte(round), ratio, rest)
+                 : torch_color::byte(fused<true>(round - v, rest, v));
+    }
+  });
+}
+
+STOKER_STEP void to_luma(const Step& s) {
+  each_pair(s, [&](const uint8_t* from, uint8_t* to) { *to = luma(from, s.in.channel); });
+}
+
+STOKER_STEP void channels(const Step& s) {
+  each_pair(s, [&](const uint8_t* from, uint8_t* to) {
+    for (int64_t c = 0; c < 3; ++c) to[c] = from[static_cast<int64_t>(s.number[c]) * s.in.channel];
+  });
+}
+
+// Sums of floats, truncated.
+STOKER_STEP void mix(const Step& s) {
+  const auto* terms = array_at<Term>(s.extra);
+  const auto count = static_cast<int>(s.number[0]);
+  each(s.out, [&](int64_t y, int64_t x) {
+    for (int64_t c = 0; c < s.out.channels; ++c) {
+      float sum = 0.0f;
+      for (int i = 0; i < count; ++i) {
+        const Term& t = terms[i];
+        const float term = array_at<float>(t.table)[(t.per_channel ? 256 * c : 0) + t.image.at(y, x)[c * t.image.channel]];
+        sum = i == 0 ? term : sum + term;
+      }
+      s.out.at(y, x)[c] = torch_color::byte(sum);
+    }
+  });
+}
+
+}  // namespace stoker::recipe::gpu

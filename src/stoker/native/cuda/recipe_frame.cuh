@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the steps of a recipe share on a GPU: one block makes one row, its threads take the pixels by turns.
+#pragma once
+#include "device.cuh"
+#include "recipe_slot.hpp"
+
+// Steps are calls: in one function of all of them none would have the registers that it wants.
+#if defined(__CUDACC_RTC__)
+#define STOKER_STEP static __noinline__
+#else
+#define STOKER_STEP inline
+#endif
+
+namespace stoker::recipe::gpu {
+
+using stoker::gpu::block_barrier;
+using stoker::gpu::thread_count;
+using stoker::gpu::thread_index;
+
+// Of a block, between barriers.
+struct Shared {
+  uint32_t count[3][256];
+  uint8_t table[3][256];
+};
+
+template <class T>
+inline const T* array_at(uint64_t address) { return reinterpret_cast<const T*>(address); }
+
+// f(y, x) for all pixels of an image.
+template <class F>
+inline void each(const Bitmap& image, F&& f) {
+  const uint32_t width = static_cast<uint32_t>(image.width), total = static_cast<uint32_t>(image.height) * width;
+  for (uint32_t i = thread_index(); i < total; i += thread_count()) {
+    const uint32_t y = i / width;
+    f(int64_t{y}, int64_t{i - y * width});
+  }
+}
+
+// f(from, to) for the addresses of all pixels of the input and the output, of one size.
+template <class F>
+inline void each_pair(const Step& s, F&& f) {
+  each(s.out, [&](int64_t y, int64_t x) { f(s.in.at(y, x), s.out.at(y, x)); });
+}
+
+// to = table[from]; 256 values, or for each channel.
+STOKER_STEP void map(const Step& s, const uint8_t* table, int64_t per_channel) {
+  each_pair(s, [&](const uint8_t* from, uint8_t* to) {
+    for (int64_t c = 0; c < s.in.channels; ++c) to[c] = table[c * per_channel + from[c * s.in.channel]];
+  });
+}
+
+}  // namespace stoker::recipe::gpu

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps of recipes that resize and warp.
+#pragma once
+#include "../torch_warp_point.hpp"
+#include "../warp_point.hpp"
+#include "../warp_project_point.hpp"
+#include "recipe_frame.cuh"
+#include "sampler_kernels.cuh"
+
+namespace stoker::recipe::gpu {
+
+// ---- Pillow's resampling ----
+
+// The taps and weights of one axis.
+struct Line {
+  const resample::Taps* taps;
+  const int32_t* weights;
+  int64_t pitch;
+  bool filters;  // else it picks pixels
+};
+
+// Weighted pixels from p on, `step` bytes apart.
+inline void filter(const Line& line, int64_t i, const uint8_t* p, int64_t step, int64_t channels, int64_t channel,
+                   uint8_t* to) {
+  const int32_t count = line.taps[i].count;
+  const int32_t* weight = line.weights + i * line.pitch;
+  stage::Sum<uint8_t> sum[3];
+  for (int32_t t = 0; t < count; ++t, p += step)
+    for (int c = 0; c < 3; ++c)
+      if (c < channels) sum[c].add(p[c * channel], weight[t]);
+  for (int c = 0; c < 3; ++c)
+    if (c < channels) to[c] = sum[c].result();
+}
+
+STOKER_STEP void pass(const Line& line, bool down, const Bitmap& in, const Bitmap& out) {
+  each(out, [&](int64_t y, int64_t x) {
+    const int64_t i = down ? y : x, start = line.taps[i].start;
+    filter(line, i, down ? in.at(start, x) : in.at(y, start), down ? in.row : in.pixel, in.channels, in.channel,
+           out.at(y, x));
+  });
+}
+
+// At most one axis filters; the other one picks.
+inline void pick_or_filter(const Step& s, const Line& down, const Line& across) {
+  each(s.out, [&](int64_t y, int64_t x) {
+    const resample::Taps v = down.taps[y], h = across.taps[x];
+    const uint8_t* p = s.in.at(v.start, h.start);
+    uint8_t* to = s.out.at(y, x);
+    if ((!down.filters && v.count == 0) || (!across.filters && h.count == 0)) {
+      for (int64_t c = 0; c < s.in.channels; ++c) to[c] = 0;  // behind the last pixel
+    } else if (down.filters) {
+      filter(down, y, p, s.in.row, s.in.channels, s.in.channel, to);
+    } else if (across.filters) {
+      filter(across, x, p, s.in.pixel, s.in.channels, s.in.channel, to);
+    } else {
+      for (int64_t c = 0; c < s.in.channels; ++c) to[c] = p[c * s.in.channel];
+    }
+  });
+}
+
+STOKER_STEP void resize(const Step& s) {
+  const Axes& a = *array_at<Axes>(s.extra);
+  const resample::Window &v = a.vertical, &h = a.horizontal;
+  for (int64_t i = thread_index(); i < v.out + h.out; i += thread_count()) {
+    const bool is_down = i < v.out;  // one call for both axes: all filters are compiled into it
+    stage::find_output<int32_t>(is_down ? v : h, is_down ? i : i - v.out, is_down ? s.room[0] : s.room[1],
+                                is_down ? s.room[2] : s.room[3], is_down ? v.max_taps : h.max_taps);
+  }
+  block_barrier();
+  using resample::Filter;
+  const Line down{array_at<resample::Taps>(s.room[0]), array_at<int32_t>(s.room[2]), v.max_taps, v.filter != Filter::Nearest};
+  const Line across{array_at<resample::Taps>(s.room[1]), array_at<int32_t>(s.room[3]), h.max_taps,
+                    h.filter != Filter::Nearest};
+  if (!down.filters || !across.filters) return pick_or_filter(s, down, across);
+  Bitmap between{reinterpret_cast<uint8_t*>(s.room[4]), s.in.height, h.out, s.in.channels, 0, s.in.channels, 1};
+  if (a.vertical_first) between.height = v.out, between.width = s.in.width;
+  between.row = between.width * between.pixel;
+  pass(a.vertical_first ? down : across, a.vertical_first != 0, s.in, between);
+  block_barrier();
+  pass(a.vertical_first ? across : down, a.vertical_first == 0, between, s.out);
+}
+
+// ---- torch's resampling ----
+
+STOKER_STEP void pair_pass(const PairAxis& a, bool down, const Bitmap& in, const Bitmap& out) {
+  const auto* start = array_at<int32_t>(a.start);
+  const auto* pairs = array_at<int32_t>(a.pairs);
+  const int64_t step = down ? in.row : in.pixel;
+  const int32_t half = a.precision ? 1 << (a.precision - 1) : 0;
+  each(out, [&](int64_t y, int64_t x) {
+    const int64_t i = down ? y : x;
+    const uint8_t* from = down ? in.at(start[i], x) : in.at(y, start[i]);
+    const int32_t* pair = pairs + i * a.most;
+    for (int64_t c = 0; c < in.channels; ++c) {
+      const uint8_t* p = from + c * in.channel;
+      int32_t sum = half;
+      for (int64_t k = 0; k < a.most; ++k, p += 2 * step) {
+        const int32_t low = static_cast<int16_t>(pair[k] & 0xffff), high = pair[k] >> 16;
+        if (low) sum += p[0] * low;  // behind the last pixel weights are zero
+        if (high) sum += p[step] * high;
+      }
+      out.at(y, x)[c] = static_cast<uint8_t>(std::clamp(sum >> a.precision, 0, 255));
+    }
+  });
+}
+
+inline void copy(const Bitmap& in, const Bitmap& out) {
+  each(out, [&](int64_t y, int64_t x) {
+    for (int64_t c = 0; c < in.channels; ++c) out.at(y, x)[c] = in.at(y, x)[c * in.channel];
+  });
+}
+
+STOKER_STEP void torch_resize(const Step& s) {
+  const PairAxes& a = *array_at<PairAxes>(s.extra);
+  const bool wide = a.horizontal.pairs != 0, tall = a.vertical.pairs != 0;
+  if (!wide && !tall) return copy(s.in, s.out);
+  if (!tall) return pair_pass(a.horizontal, false, s.in, s.out);
+  if (!wide) return pair_pass(a.vertical, true, s.in, s.out);
+  Bitmap between = s.out;
+  between.data = reinterpret_cast<uint8_t*>(s.room[0]);
+  between.height = s.in.height;
+  pair_pass(a.horizontal, false, s.in, between);
+  block_barrier();
+  pair_pass(a.vertical, true, between, s.out);
+}
+
+inline int64_t picked(int64_t i, int64_t in, int64_t out, bool exact) {
+  const float scale = static_cast<float>(in) / static_cast<float>(out);
+  if (exact) return std::min<int64_t>(static_cast<int64_t>(std::floor((static_cast<float>(i) + 0.5f) * scale)), in - 1);
+  if (in == out) return i;
+  if (out == 2 * in) return i >> 1;
+  return std::min<int64_t>(static_cast<int64_t>(std::floor(static_cast<float>(i) * scale)), in - 1);
+}
+
+STOKER_STEP void torch_pick(const Step& s) {
+  const bool exact = s.kind != 0;
+  each(s.out, [&](int64_t y, int64_t x) {
+    const uint8_t* from =
+        s.in.at(picked(y, s.in.height, s.out.height, exact), picked(x, s.in.width, s.out.width, exact));
+    for (int64_t c = 0; c < s.in.channels; ++c) s.out.at(y, x)[c] = from[c * s.in.channel];
+  });
+}
+
+// ---- warps ----
+
+inline void put(const Step& s, int64_t y, int64_t x, int32_t from_y, int32_t from_x) {
+  uint8_t* to = s.out.at(y, x);
+  if ((from_y | from_x) < 0) {
+    for (int64_t c = 0; c < s.out.channels; ++c) to[c] = static_cast<uint8_t>(s.number[6 + c]);
+    return;
+  }
+  const uint8_t* from = s.in.at(from_y, from_x);
+  for (int64_t c = 0; c < s.out.channels; ++c) to[c] = from[c * s.in.channel];
+}
+
+STOKER_STEP void affine_linear(const Step& s) {
+  const double* m = s.number;
+  const double width = static_cast<double>(s.in.width), height = static_cast<double>(s.in.height);
+  each(s.out, [&](int64_t y, int64_t x) {
+    const double yin = static_cast<double>(y) + 0.5;
+    const warp::Line xs{m[0], m[1] * yin, m[2], width}, ys{m[3], m[4] * yin, m[5], height};
+    const double vx = xs.at(x), vy = ys.at(x);
+    if (!(vx >= 0.0 && vx < width && vy >= 0.0 && vy < height)) return put(s, y, x, -1, -1);
+    const warp::Neighbours h = warp::neighbours(vx, width, s.in.width - 1, s.in.pixel);
+    const warp::Neighbours v = warp::neighbours(vy, height, s.in.height - 1, s.in.row);
+    for (int64_t c = 0; c < s.in.channels; ++c) {
+      const uint8_t* top = s.in.data + v.a + c * s.in.channel;
+      const uint8_t* bottom = s.in.data + v.b + c * s.in.channel;
+      const double upper = warp::lerp(top[h.a], top[h.b], h.weight);
+      const double lower = warp::lerp(bottom[h.a], bottom[h.b], h.weight);
+      s.out.at(y, x)[c] = warp::from_interpolated<uint8_t>(warp::lerp(upper, lower, v.weight));
+    }
+  });
+}
+
+// Adding up steps, as Pillow does, hence a thread for every line.
+STOKER_STEP void affine_steps(const Step& s) {
+  const double* m = s.number;
+  for (int64_t y = thread_index(); y < s.out.height; y += thread_count()) {
+    double xx = m[2] + m[1] * 0.5 + m[0] * 0.5, yy = m[5] + m[4] * 0.5 + m[3] * 0.5;
+    for (int64_t k = 0; k < y; ++k) {
+      xx += m[1];
+      yy += m[4];
+    }
+    for (int64_t x = 0; x < s.out.width; ++x, xx += m[0], yy += m[3])
+      put(s, y, x, warp::index_of(yy, s.in.height, false), warp::index_of(xx, s.in.width, false));
+  }
+}
+
+STOKER_STEP void affine_fixed(const Step& s) {
+  const double* m = s.number;
+  const uint32_t a0 = warp::to_fixed(m[0]), a1 = warp::to_fixed(m[1]), a3 = warp::to_fixed(m[3]), a4 = warp::to_fixed(m[4]);
+  const uint32_t x0 = warp::to_fixed(m[2] + m[0] * 0.5 + m[1] * 0.5), y0 = warp::to_fixed(m[5] + m[3] * 0.5 + m[4] * 0.5);
+  each(s.out, [&](int64_t y, int64_t x) {
+    const auto row = static_cast<uint32_t>(y), column = static_cast<uint32_t>(x);
+    const uint32_t fx = x0 + row * a1 + column * a0, fy = y0 + row * a4 + column * a3;
+    put(s, y, x, warp::index_of(static_cast<int32_t>(fy), s.in.height, false),
+        warp::index_of(static_cast<int32_t>(fx), s.in.width, false));
+  });
+}
+
+STOKER_STEP void affine(const Step& s) {
+  switch (static_cast<Walk>(s.kind)) {
+    case Walk::Linear: return affine_linear(s);
+    case Walk::Fixed: return affine_fixed(s);
+    default: return affine_steps(s);
+  }
+}
+
+// Numbers: matrix of eight, fill of three. kind: sampling, and 4 if projective.
+template <bool kProjective, class At>
+inline void project_as(const Step& s) {
+  const warp::Bytes from{s.in.data, s.in.height, s.in.width, s.in.row, s.in.pixel, s.in.channel};
+  each(s.out, [&](int64_t y, int64_t x) {
+    uint8_t* to = s.out.at(y, x);
+    const warp::Point point = warp::point_of<kProjective>(s.number, x, y);
+    if (!point.inside(from)) {
+      for (int64_t c = 0; c < s.out.channels; ++c) to[c] = static_cast<uint8_t>(s.number[8 + c]);
+      return;
+    }
+    const At shown(from, point);
+    for (int64_t c = 0; c < s.out.channels; ++c) to[c] = shown.at(c);
+  });
+}
+
+STOKER_STEP void project(const Step& s) {
+  switch (s.kind) {
+    case 1: return project_as<false, warp::LinearAt>(s);
+    case 2: return project_as<false, warp::CubicAt>(s);
+    case 4: return project_as<true, warp::NearestAt>(s);
+    case 5: return project_as<true, warp::LinearAt>(s);
+    default: return project_as<true, warp::CubicAt>(s);
+  }
+}
+
+// Numbers: grid of eight, whether there is a fill, fill of three. kind: linear, and 2 if projective. extra: points, or 0.
+STOKER_STEP void torch_warp(const Step& s) {
+  stoker::torch_warp::Grid grid{};
+  for (int i = 0; i < 8; ++i) grid.m[i] = static_cast<float>(s.number[i]);
+  grid.projective = (s.kind & 2) != 0;
+  grid.given = array_at<float>(s.extra);
+  stoker::torch_warp::Fill fill{s.number[8] != 0, {}};
+  for (int i = 0; i < 3; ++i) fill.value[i] = static_cast<float>(s.number[9 + i]);
+  const stoker::torch_warp::Middle middle(s.in, grid.projective, s.out.height, s.out.width);
+  each(s.out, [&](int64_t y, int64_t x) {
+    const float* given = grid.given ? grid.given + 2 * y * s.out.width : nullptr;
+    if (s.kind & 1) stoker::torch_warp::sample_pixel<true, true>(s.in, grid, middle, fill, given, x, y, s.out.at(y, x));
+    else stoker::torch_warp::sample_pixel<true, false>(s.in, grid, middle, fill, given, x, y, s.out.at(y, x));
+  });
+}
+
+}  // namespace stoker::recipe::gpu

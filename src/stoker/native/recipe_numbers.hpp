@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading the numbers of a recipe, whoever wrote them: what the CPU's interpreter and the GPU's description share.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "recipe_ops.hpp"
+
+namespace stoker::recipe {
+
+// What is wrong with a recipe.
+struct Bad {
+  const char* why;
+};
+
+constexpr int kParameters[] = {
+#define STOKER_RECIPE_COUNT(name, count) count,
+    STOKER_RECIPE_OPS(STOKER_RECIPE_COUNT)
+#undef STOKER_RECIPE_COUNT
+};
+constexpr int64_t kMaxSide = 1 << 24;
+
+inline int64_t whole(double x) {
+  if (!(std::fabs(x) < 0x1p40) || x != std::floor(x)) throw Bad{"a number that should be whole and is not"};
+  return static_cast<int64_t>(x);
+}
+
+inline int64_t side(double x) {
+  const int64_t n = whole(x);
+  if (n < 1 || n > kMaxSide) throw Bad{"an image without pixels, or larger than can be addressed"};
+  return n;
+}
+
+inline uint8_t byte(double x) {
+  const int64_t n = whole(x);
+  if (n < 0 || n > 255) throw Bad{"a colour outside of 0 to 255"};
+  return static_cast<uint8_t>(n);
+}
+
+// One step as it is written; `from` is the number of the image that it takes, or -1.
+struct Written {
+  Op op;
+  int64_t from;
+  const double* p;
+  int64_t count;  // of p
+};
+
+inline std::vector<Written> read_steps(const double* at, const double* end) {
+  std::vector<Written> steps;
+  while (at < end) {
+    const int64_t op = whole(at[0]);
+    if (op < 0 || op >= static_cast<int64_t>(Op::kCount)) throw Bad{"an unknown step"};
+    int64_t count = kParameters[op];
+    if (count < 0 && end - at > 2) count = 1 + std::max<int64_t>(whole(at[2]), 0);
+    if (count < 0 || end - at < 2 + count) throw Bad{"a step that ends early"};
+    steps.push_back({static_cast<Op>(op), whole(at[1]), at + 2, count});
+    at += 2 + count;
+  }
+  return steps;
+}
+
+// A window of stored values, and what is put there.
+struct Patch {
+  int64_t item, height, width, c0, c1, y0, y1, x0, x1;
+  bool one;  // a single value
+  int64_t bytes() const { return c1 * height * width * item; }  // of the image, up to its end
+  int64_t values() const { return one ? 1 : (c1 - c0) * (y1 - y0) * (x1 - x0); }
+};
+
+inline Patch patch_of(const double* p) {
+  const Patch q{whole(p[2]), side(p[3]), side(p[4]), whole(p[5]), whole(p[6]), whole(p[7]), whole(p[8]), whole(p[9]),
+                whole(p[10]), p[11] != 0};
+  if (q.item != 1 && q.item != 2 && q.item != 4 && q.item != 8) throw Bad{"values of other than 1, 2, 4 or 8 bytes"};
+  if (q.c0 < 0 || q.c0 > q.c1 || q.c1 > 3 || q.y0 < 0 || q.y0 > q.y1 || q.y1 > q.height || q.x0 < 0 ||
+      q.x0 > q.x1 || q.x1 > q.width)
+    throw Bad{"a patch that leaves the image"};
+  return q;
+}
+
+}  // namespace stoker::recipe

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// One pixel's colours as torchvision's tensor kernels change them (torch_color.hpp): plain C++ that compiles for the CPU
+// and for a GPU. `kHardware`: see fused.hpp.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "fused.hpp"
+
+namespace stoker::torch_color {
+
+template <bool kHardware>
+STOKER_INLINED inline float luma(const uint8_t* p, int64_t step) {
+  const auto at = [&](int c) { return static_cast<float>(p[c * step]); };
+  return fused<kHardware>(at(2), 0.114f, fused<kHardware>(at(1), 0.587f, at(0) * 0.2989f));
+}
+
+// The first generation's grey.
+STOKER_INLINED inline int first_luma(const uint8_t* p, int64_t step) {
+  const auto at = [&](int c) { return static_cast<float>(p[c * step]); };
+  return static_cast<int>((0.2989f * at(0) + 0.587f * at(1)) + 0.114f * at(2));
+}
+
+STOKER_INLINED inline uint8_t byte(float v) {
+  return static_cast<uint8_t>(v > 0.0f ? (v < 255.0f ? v : 255.0f) : 0.0f);  // NaN: 0
+}
+
+// The first generation's blend.
+STOKER_INLINED inline uint8_t first_blend(float v, float other, float ratio, float rest) {
+  return byte(ratio * v + rest * other);
+}
+
+// The second one's, of a value that `ratio` is still to be multiplied with.
+template <bool kHardware>
+STOKER_INLINED inline uint8_t blend(float v, float grey, float ratio, float rest) {
+  return byte(fused<kHardware>(grey, rest, v * ratio));
+}
+
+// One pixel in torchvision's `adjust_hue`, operation by operation.
+inline void turned(const uint8_t* p, int64_t step, float shift, uint8_t* to) {
+  const float unit = static_cast<float>(1.0 / 255.0);
+  const float r = static_cast<float>(p[0]) * unit, g = static_cast<float>(p[step]) * unit;
+  const float b = static_cast<float>(p[2 * step]) * unit;
+  const float most = std::max(r, std::max(g, b)), least = std::min(r, std::min(g, b)), range = most - least;
+  const bool flat = most == least;
+  const float s = range / (flat ? 1.0f : most), divisor = flat ? 1.0f : range;
+  const float rc = (most - r) / divisor, gc = (most - g) / divisor, bc = (most - b) / divisor;
+  const bool by_red = most == r, by_green = most == g && !by_red;
+  const float hr = (bc - gc) * (by_red ? 1.0f : 0.0f);
+  const float hg = ((rc + 2.0f) - bc) * (by_green ? 1.0f : 0.0f);
+  const float hb = ((gc + 4.0f) - rc) * (!by_red && !by_green ? 1.0f : 0.0f);
+  float h = (hr + hg) + hb;
+  // Remainders of 1: what is subtracted is whole, and nothing is rounded.
+  h = h * static_cast<float>(1.0 / 6.0) + 1.0f;
+  h -= std::floor(h);
+  h += shift;
+  h -= std::trunc(h);
+  if (h < 0) h += 1.0f;
+  const float h6 = h * 6.0f, whole = std::floor(h6), f = h6 - whole;
+  const auto unit_range = [](float v) { return std::clamp(v, 0.0f, 1.0f); };
+  const float sxf = s * f, rest = 1.0f - s;
+  const float q = unit_range((1.0f - sxf) * most), t = unit_range((sxf + rest) * most), v = most;
+  const float low = unit_range(rest * most);
+  const float of[6][3] = {{v, t, low}, {q, v, low}, {low, v, t}, {low, q, v}, {t, low, v}, {v, low, q}};
+  const float* rgb = of[static_cast<int>(whole) % 6];
+  for (int c = 0; c < 3; ++c) to[c] = static_cast<uint8_t>(rgb[c] * static_cast<float>(255.0 + 1.0 - 1e-3));
+}
+
+template <class Count>
+inline void autocontrast_table(const Count* counts, uint8_t* table) {
+  int low = 0, high = 255;
+  while (low < 255 && !counts[low]) ++low;
+  while (high > 0 && !counts[high]) --high;
+  const bool flat = high <= low;
+  const float least = flat ? 0.0f : static_cast<float>(low);
+  const float scale = flat ? 1.0f : static_cast<float>(high - low) * static_cast<float>(1.0 / 255.0);
+  for (int i = 0; i < 256; ++i) table[i] = byte((static_cast<float>(i) - least) / scale);
+}
+
+template <class Count>
+inline void first_autocontrast_table(const Count* counts, uint8_t* table) {
+  int low = 0, high = 255;
+  while (low < 255 && !counts[low]) ++low;
+  while (high > 0 && !counts[high]) --high;
+  const bool flat = high <= low;
+  const float least = flat ? 0.0f : static_cast<float>(low);
+  const float scale = flat ? 1.0f : (1.0f / static_cast<float>(high - low)) * 255.0f;  // as torch divides a number
+  for (int i = 0; i < 256; ++i) table[i] = byte((static_cast<float>(i) - least) * scale);
+}
+
+// From the sum of the grey values.
+inline void first_contrast_table(int64_t sum, int64_t pixels, float ratio, float rest, uint8_t* table) {
+  const float mean = static_cast<float>(sum) / static_cast<float>(pixels);
+  for (int i = 0; i < 256; ++i) table[i] = first_blend(static_cast<float>(i), mean, ratio, rest);
+}
+
+template <bool kHardware>
+inline void contrast_table(int64_t sum, int64_t pixels, float ratio, float rest, uint8_t* table) {
+  const float mean = static_cast<float>(sum) / static_cast<float>(pixels);
+  for (int i = 0; i < 256; ++i) table[i] = blend<kHardware>(static_cast<float>(i), mean, ratio, rest);
+}
+
+}  // namespace stoker::torch_color

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// One pixel as torch's grid_sample finds it (torch_warp.hpp): plain C++ that compiles for the CPU and for a GPU.
+// `kHardware`: see fused.hpp.
+#pragma once
+#include <cmath>
+#include <cstdint>
+
+#include "bitmap.hpp"
+#include "fused.hpp"
+
+namespace stoker::torch_warp {
+
+// Where an output pixel looks: -1 and 1 are the image's edges. Products are added by fused multiply-adds, as in torch's
+// matrix products. With X, Y the pixel's centre from the middle of the output, or from its corner if `projective`:
+//   x = X m[0] + Y m[1] + m[2], y = X m[3] + Y m[4] + m[5]; if projective, over (X m[6] + Y m[7] + 1), less 1.
+struct Grid {
+  float m[8];
+  bool projective;
+  const float* given = nullptr;  // instead: [height,width,2] of (x, y)
+};
+
+struct Fill {
+  bool has;  // else what is outside counts as zeros
+  float value[3];
+};
+
+struct Point {
+  float x, y;
+};
+
+template <bool kHardware>
+STOKER_INLINED inline Point look(const Grid& g, float x, float y) {
+  const float* m = g.m;
+  const float u = fused<kHardware>(y, m[1], x * m[0]) + m[2], v = fused<kHardware>(y, m[4], x * m[3]) + m[5];
+  if (!g.projective) return {u, v};
+  const float w = fused<kHardware>(y, m[7], x * m[6]) + 1.0f;
+  return {u / w - 1.0f, v / w - 1.0f};
+}
+
+STOKER_INLINED inline uint8_t byte(float v) {
+  const float whole = std::nearbyint(v);
+  return static_cast<uint8_t>(whole > 0.0f ? (whole < 255.0f ? whole : 255.0f) : 0.0f);  // NaN: 0
+}
+
+// A neighbour: its weight, and its address, or null if it is outside.
+struct Neighbour {
+  const uint8_t* p;
+  float weight;
+};
+
+STOKER_INLINED inline const uint8_t* at(const Bitmap& src, float x, float y) {
+  if (!(x > -1.0f && x < static_cast<float>(src.width) && y > -1.0f && y < static_cast<float>(src.height)))
+    return nullptr;
+  return src.at(static_cast<int64_t>(y), static_cast<int64_t>(x));
+}
+
+template <bool kHardware>
+STOKER_INLINED inline void linear(const Bitmap& src, float x, float y, const Fill& fill, uint8_t* to) {
+  const float left = std::floor(x), top = std::floor(y);
+  const float w = x - left, e = 1.0f - w, n = y - top, s = 1.0f - n;
+  const Neighbour near[4] = {{at(src, left, top), e * s},
+                             {at(src, left + 1.0f, top), w * s},
+                             {at(src, left, top + 1.0f), e * n},
+                             {at(src, left + 1.0f, top + 1.0f), w * n}};
+  const auto sum = [&](auto&& value) STOKER_INLINED_LAMBDA {
+    float total = value(near[0].p) * near[0].weight;
+    for (int i = 1; i < 4; ++i) total = fused<kHardware>(value(near[i].p), near[i].weight, total);
+    return total;
+  };
+  const float mask = fill.has ? sum([](const uint8_t* p) { return p ? 1.0f : 0.0f; }) : 1.0f;
+  for (int64_t c = 0; c < src.channels; ++c) {
+    const int64_t channel = c * src.channel;
+    const float v = sum([&](const uint8_t* p) { return p ? static_cast<float>(p[channel]) : 0.0f; });
+    to[c] = byte(fill.has ? (v - fill.value[c]) * mask + fill.value[c] : v);
+  }
+}
+
+STOKER_INLINED inline void nearest(const Bitmap& src, float x, float y, const Fill& fill, uint8_t* to) {
+  const uint8_t* p = at(src, std::nearbyint(x), std::nearbyint(y));
+  for (int64_t c = 0; c < src.channels; ++c) to[c] = p ? p[c * src.channel] : fill.has ? byte(fill.value[c]) : 0;
+}
+
+// What all pixels of an output share.
+struct Middle {
+  float x0, y0, half_width, half_height;
+  Middle(const Bitmap& src, bool projective, int64_t height, int64_t width)
+      : x0(centre(projective, width)), y0(centre(projective, height)), half_width(static_cast<float>(src.width) / 2),
+        half_height(static_cast<float>(src.height) / 2) {}
+  static float centre(bool projective, int64_t size) {
+    return static_cast<float>(projective ? 0.5 : (1.0 - static_cast<double>(size)) * 0.5);
+  }
+};
+
+// Output pixel (i, j), whose channels lie side by side.
+template <bool kHardware, bool kLinear>
+STOKER_INLINED inline void sample_pixel(const Bitmap& src, const Grid& g, const Middle& m, const Fill& fill,
+                                        const float* given, int64_t i, int64_t j, uint8_t* to) {
+  const Point p = given ? Point{given[2 * i], given[2 * i + 1]}
+                        : look<kHardware>(g, static_cast<float>(i) + m.x0, static_cast<float>(j) + m.y0);
+  const float x = fused<kHardware>(p.x + 1.0f, m.half_width, -0.5f);
+  const float y = fused<kHardware>(p.y + 1.0f, m.half_height, -0.5f);
+  if constexpr (kLinear) linear<kHardware>(src, x, y, fill, to);
+  else nearest(src, x, y, fill, to);
+}
+
+}  // namespace stoker::torch_warp

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The kernel of recipes compiles for every architecture, within what its launch allows."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from stoker.device import compile as compiling
+from stoker.device.gpu import SOURCES
+
+MOST_REGISTERS = 64  # two blocks of 512 threads on a multiprocessor
+MOST_SPILLS = 160  # bytes of a step: those with most numbers, in double
+
+
+@pytest.mark.parametrize("architecture", [80, 90, 100])
+def test_the_kernel_of_recipes_compiles(architecture):
+    report: list[str] = []
+    ((_, source),) = SOURCES["recipe"]
+    assert compiling.compile_kernels(source, architecture, report=report)
+    (registers,) = re.findall(r"Used (\d+) registers", report[0])
+    spills = [int(n) for n in re.findall(r"(\d+) bytes spill stores", report[0])]
+    assert int(registers) <= MOST_REGISTERS
+    assert max(spills) <= MOST_SPILLS
