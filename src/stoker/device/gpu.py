@@ -102,10 +102,10 @@ class Gpu:
         functions = self._functions(SOURCES[body.kernel])
 
         def made() -> Any:
-            if body.kernel != "decode":
-                return getattr(_native.gpu, body.kernel)(functions(), *body.attrs)
-            decoder = _native.gpu.decode(functions(), *body.attrs, self.jpeg_index)
-            self.decoders.append(decoder)
-            return decoder
+            index = (self.jpeg_index,) if body.kernel == "decode" else ()
+            kernel = getattr(_native.gpu, body.kernel)(functions(), *body.attrs, *index)
+            if isinstance(kernel, _native.gpu.Either):
+                self.decoders.append(kernel)
+            return kernel
 
         return made

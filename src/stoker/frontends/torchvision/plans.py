@@ -31,7 +31,12 @@ GPU_LOAD = 1.0  # the part of the rows that the GPU decodes: the cores are the r
 _MIRRORS = {0: (1, 0), 1: (0, 1), 3: (1, 1)}  # Pillow's Transpose → mirror columns, rows
 
 # What the GPU's form of recipes knows (native/recipe_described.cpp).
-FORMS = frozenset(range(len(_native.recipe.OPS)))
+_NAMES = (
+    "Decode Pixels Crop Resize Transpose Affine Pad Map Luma Spread Contrast Saturate Hue Autocontrast Equalize "
+    "Sharpen Project PadEdges Correlate TorchResize TorchPick TorchLuma TorchContrast TorchSaturate TorchHue "
+    "TorchSharpen TorchAutocontrast TorchEqualize TorchWarp TorchGrid Channels Blur Mix Store Patch"
+)
+FORMS = frozenset(number for number, (name, _) in enumerate(_native.recipe.OPS) if name in _NAMES.split())
 
 Integers = npt.NDArray[np.int32]
 
