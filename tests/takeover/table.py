@@ -151,8 +151,12 @@ at most as many as there are workers. JPEG files are recorded, gray and colour. 
 AVIF and JPEG 2000 files, JPEG files with inks and MPO are decoded by Pillow where the script converts them, in
 the worker; what follows on 8 bits, L or RGB, is recorded, and what travels is the smaller of the decoded image
 and what is made of it. Steps on other modes (palettes, transparency, 16 bits) are Pillow's until the image is
-converted. Images of fewer than 4096 pixels are left to Pillow, which is sooner done with them. EXIF orientation
-is ignored, as torchvision ignores it.
+converted. EXIF orientation is ignored, as torchvision ignores it.
+
+Images of arrays and tensors (`Image.fromarray`, `ToPILImage`: data sets in memory) are recorded from there. Images of
+fewer than 4096 pixels (CIFAR, MNIST) are left to Pillow: a step on 32x32 pixels takes it about as long as it takes to
+write the step down (see [Experiments](experiments.md)). Images that a script makes to draw on or paste into
+(`Image.new`) are Pillow's.
 
 `torchvision.io.decode_image` and `decode_jpeg` are recorded for JPEG files (modes unchanged, gray, RGB; EXIF
 orientation as asked for), or decoded by Stoker at once outside of a loader; other files are torchvision's.

@@ -34,6 +34,8 @@ def core(node: Node) -> Any:
 
 def made(node: Node) -> Node | None:
     """A node's image as pixels that are there, made on this thread; None if its file is left to Pillow."""
+    if node.op == recipe.PIXELS and not node.params[5]:
+        return node
     if node.made is None:
         _keep(node, from_made(node))
     return node.made

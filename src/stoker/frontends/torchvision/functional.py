@@ -8,16 +8,22 @@ from typing import Any
 
 import numpy as np
 import torch
-from PIL import Image, ImageEnhance
+from PIL import ImageEnhance
 
 from . import grids, kernels, recipe, views
-from .image import LazyImage, _Recording, color_of, map_node, pad_node
+from .image import LazyImage, _Recording, color_of, decoded, map_node, pad_node
 from .images import lazy_image_class
+from .replay import image_of
 from .tensor import LazyRow, LazyTensor, first_table, image_tensor, is_lazy, map_rows, mapped
 
 
 def _node(image: Any) -> Any:
     return image._recorded() if isinstance(image, _Recording) else None
+
+
+def fromarray(original: Callable[..., Any], obj: Any, *args: Any, **kwargs: Any) -> Any:
+    """``Image.fromarray``: what follows is recorded."""
+    return decoded(original(obj, *args, **kwargs))
 
 
 def pil_to_tensor(original: Callable[[Any], Any], pic: Any) -> Any:
@@ -73,11 +79,11 @@ def wrap(original: Callable[..., Any], wrappee: Any, *, like: Any, **kwargs: Any
 
 
 def to_pil_image(original: Callable[..., Any], pic: Any, mode: Any = None) -> Any:
-    """torchvision's ``to_pil_image`` of a tensor of bytes that records."""
+    """torchvision's ``to_pil_image``, of a tensor of bytes that records or one that is there."""
     lazy = is_lazy(pic) and pic.ndim == 3 and pic.dtype == torch.uint8
     node = views.bytes_of(pic._rows[0]) if lazy else None
     if node is None or mode not in (None, {1: "L", 3: "RGB"}[node.channels]):
-        return original(pic, mode)
+        return decoded(original(pic, mode))
     return LazyImage()._record(node)
 
 
@@ -266,7 +272,7 @@ def enhancer(base: type) -> type:
 
 
 def _brightness(node: recipe.Node, factor: float) -> recipe.Node:
-    ramp = Image.fromarray(np.arange(256, dtype=np.uint8).reshape(1, 256))
+    ramp = image_of(np.arange(256, dtype=np.uint8).reshape(1, 256))
     return map_node(node, np.asarray(ImageEnhance.Brightness(ramp).enhance(factor)))
 
 

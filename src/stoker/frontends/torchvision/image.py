@@ -18,6 +18,7 @@ from PIL.JpegImagePlugin import JpegImageFile
 from ...native import _native
 from . import counts, early, filters, recipe, retry
 from .recipe import Node, Source
+from .replay import image_of
 
 _FILTER_NUMBERS = {0: 0, 1: 3, 2: 1, 3: 2, 4: 6, 5: 7}  # Pillow's Resampling → native/resample.hpp
 CHANNELS = {"L": 1, "RGB": 3}
@@ -215,7 +216,7 @@ class _Recording(Image.Image):
             return super().point(lut, mode)
         # Pillow's own table: what it does to an image of all values.
         values = np.repeat(np.arange(256, dtype=np.uint8)[:, None], node.channels, 1)
-        ramp = Image.fromarray(values.reshape(1, 256, -1) if node.channels > 1 else values.reshape(1, 256))
+        ramp = image_of(values.reshape(1, 256, -1) if node.channels > 1 else values.reshape(1, 256))
         table = np.asarray(ramp.point(lut, mode)).reshape(256, node.channels).T
         return self._record(map_node(node, table))
 
@@ -259,7 +260,7 @@ def _blank() -> dict[str, Any]:
 
 
 class DecodedImage(LazyImage):
-    """Pixels that Pillow has made, from which on steps are recorded."""
+    """Pixels that Pillow has made, or an array, from which on steps are recorded."""
 
     def load(self) -> Any:
         """Access to pixels; copies none."""
@@ -267,7 +268,10 @@ class DecodedImage(LazyImage):
 
     def _recorded(self) -> Node | None:
         if self._node is None and self._im is not None and not self._touched:
-            self._node = leaf(self._im)
+            node = leaf(self._im)
+            if self.readonly:  # an array's memory, which may be different when the next step is recorded
+                return node
+            self._node = node
         return self._node
 
 
@@ -349,6 +353,6 @@ def _horizontal_first() -> int:
     if not _order_known:
         tall = np.random.Generator(np.random.PCG64(0)).integers(0, 256, (200, 16), np.uint8)
         ours = _native.resample(tall[..., None], 20, 12, None, 1, 1, True, True)[..., 0]
-        theirs = np.asarray(Image.fromarray(tall).resize((12, 20), Image.Resampling.BILINEAR))
+        theirs = np.asarray(image_of(tall).resize((12, 20), Image.Resampling.BILINEAR))
         _order_known.append(int(np.array_equal(ours, theirs)))
     return _order_known[0]

@@ -26,6 +26,12 @@ FILTERS = {
 }
 
 
+def image_of(array: Any) -> Image.Image:
+    """A Pillow image of ``(height, width)`` or ``(height, width, 3)`` bytes, that records nothing."""
+    size = (array.shape[1], array.shape[0])
+    return Image.frombytes("L" if array.ndim == 2 else "RGB", size, np.ascontiguousarray(array).tobytes())
+
+
 def replay(node: Node) -> Image.Image:
     """The image of a node, made by Pillow alone.
 
@@ -36,7 +42,7 @@ def replay(node: Node) -> Image.Image:
         shape = (node.channels, node.size[1], node.size[0])
         data = node.source.data
         array = data.reshape(shape).transpose(1, 2, 0) if node.params[5] else data.reshape(*shape[1:], shape[0])
-        return Image.fromarray(np.ascontiguousarray(array if node.channels > 1 else array[..., 0]))
+        return image_of(array if node.channels > 1 else array[..., 0])
     if node.parent is None:
         image = JpegImageFile(io.BytesIO(node.source.data.tobytes()))
         if node.channels == 1:
@@ -65,7 +71,7 @@ def _pad(image: Image.Image, p: tuple[Any, ...], node: Node) -> Image.Image:
 
 def _hue(image: Image.Image, p: tuple[Any, ...], node: Node) -> Image.Image:
     hue, saturation, value = image.convert("HSV").split()
-    turned = Image.fromarray(np.asarray(hue) + np.uint8(p[0]))
+    turned = image_of(np.asarray(hue) + np.uint8(p[0]))
     return Image.merge("HSV", (turned, saturation, value)).convert("RGB")
 
 
@@ -87,7 +93,7 @@ def _pad_edges(image: Image.Image, p: tuple[Any, ...], node: Node) -> Image.Imag
     array = np.asarray(image)
     sides = [(top, height - array.shape[0] - top), (left, width - array.shape[1] - left), (0, 0)]
     modes: dict[int, Any] = {0: "reflect", 1: "symmetric", 2: "wrap", 3: "edge"}
-    return Image.fromarray(np.pad(array, sides[: array.ndim], mode=modes[border]))
+    return image_of(np.pad(array, sides[: array.ndim], mode=modes[border]))
 
 
 def _by_torch(function: Callable[[Any, torch.Tensor, tuple[Any, ...]], torch.Tensor]) -> Any:
@@ -99,7 +105,7 @@ def _by_torch(function: Callable[[Any, torch.Tensor, tuple[Any, ...]], torch.Ten
         array = np.array(image)
         tensor = torch.from_numpy(np.atleast_3d(array)).permute(2, 0, 1)
         made = function(functional, tensor, p).permute(1, 2, 0).numpy()
-        return Image.fromarray(np.ascontiguousarray(made if node.channels > 1 else made[..., 0]))
+        return image_of(made if node.channels > 1 else made[..., 0])
 
     return step
 
@@ -175,7 +181,7 @@ def _mix(image: Image.Image, p: tuple[Any, ...], node: Node) -> Image.Image:
         )
         total = term if total is None else total + term
     made = total.to(torch.uint8).permute(1, 2, 0).numpy()
-    return Image.fromarray(np.ascontiguousarray(made if node.channels > 1 else made[..., 0]))
+    return image_of(made if node.channels > 1 else made[..., 0])
 
 
 def _blur(image: Image.Image, p: tuple[Any, ...], node: Node) -> Image.Image:

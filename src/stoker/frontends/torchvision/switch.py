@@ -68,6 +68,7 @@ def enable_here() -> None:
         (v1, "to_pil_image", functional.to_pil_image),
         (v1, "gaussian_blur", functional.gaussian_blur),
         (v1, "elastic_transform", functional.elastic_v1),
+        (Image, "fromarray", functional.fromarray),
         (ImageOps, "expand", functional.expand),
         (ImageOps, "autocontrast", functional.autocontrast),
         (ImageOps, "equalize", functional.equalize),

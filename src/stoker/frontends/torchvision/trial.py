@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from PIL import Image
 from PIL.JpegImagePlugin import JpegImageFile
 
 from .recipe import Node, Source
+from .replay import image_of
 
 _SIZE = (47, 37)
 _found: dict[Any, bool] = {}
@@ -44,7 +44,7 @@ def _trial(channels: int) -> tuple[Any, Any]:
     """A file of noise, and what it decodes to: ``(channels, height, width)``."""
     width, height = _SIZE
     noise = np.random.Generator(np.random.PCG64(7)).integers(20, 200, (height, width, 3), np.uint8)
-    image = Image.fromarray(noise if channels == 3 else noise[..., 0])
+    image = image_of(noise if channels == 3 else noise[..., 0])
     out = io.BytesIO()
     image.save(out, "JPEG", quality=98, subsampling=0)
     data = out.getvalue()
