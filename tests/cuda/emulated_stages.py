@@ -20,6 +20,7 @@ import pytest
 from stoker.contract.expr import Compiler, Expr
 from stoker.contract.types import DType
 from stoker.device.compile import compile_kernels
+from stoker.device.engines import SOURCES as ENGINE_SOURCES
 from stoker.device.generate import StageSource, generate
 from stoker.device.gpu import SOURCES, Gpu
 from stoker.native import _native
@@ -29,6 +30,8 @@ NATIVE = HERE.parent.parent / "src" / "stoker" / "native"
 OPS = _native.pixel_ops()
 SAMPLERS = {"": 0, "resample": 1, "affine": 2}
 JPEG = tuple(name for name, _ in SOURCES["decode"])
+ENGINES = tuple(name for name, _ in ENGINE_SOURCES)
+NAMESPACES = {"stoker::jpeg::gpu": JPEG, "stoker::nvjpeg": ENGINES}
 ENTRIES = ("stoker_stage", "stoker_weights", "stoker_between", "stoker_walk", *JPEG)
 INPUT, OUTPUT = 3, 2  # where a value is (native/plan.hpp)
 ON_CPU, ON_DEVICE = 0, 2  # where a segment runs
@@ -101,7 +104,7 @@ class EmulatedGpu(Gpu):
         if not path.exists():
             names = entries_of(source)
             text = "".join(f"#define {n} {n}_body\n" for n in names) + source
-            text += "using namespace stoker::jpeg::gpu;\n" if set(names) <= set(JPEG) else ""
+            text += "".join(f"using namespace {n};\n" for n, known in NAMESPACES.items() if set(names) <= set(known))
             text += "".join(f"#undef {n}\nSTOKER_EMULATED({n}, {n}_body)\n" for n in names)
             path.write_text(text)
             build(path, path.with_suffix(".so"))
@@ -110,7 +113,7 @@ class EmulatedGpu(Gpu):
 
 def entries_of(source: str) -> tuple[str, ...]:
     """The kernels that generated source has."""
-    for kernels in SOURCES.values():
+    for kernels in (*SOURCES.values(), ENGINE_SOURCES):
         if any(text == source for _, text in kernels):
             return tuple(name for name, text in kernels if text == source)
     passes = re.findall(r"STOKER_PASS\((\w+),", source)

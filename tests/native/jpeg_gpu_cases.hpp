@@ -119,7 +119,8 @@ class TestBatch : public stoker::gpu::Batch, public stoker::gpu::RowMemory {
   bool active(int64_t row) const override { return active_[static_cast<size_t>(row)]; }
   const uint8_t* slots() const override { return slots_.data(); }
 
-  uint8_t* slot(size_t row) { return slots_.data() + row * slot_bytes_; }
+  uint8_t* slot(int64_t row) override { return slots_.data() + static_cast<size_t>(row) * slot_bytes_; }
+  void call(std::function<uintptr_t()>) override { std::abort(); }  // the decoder's kernels are its own
   void set_active(size_t row, bool v) { active_[row] = v; }
   size_t all_slot_bytes() const { return slots_.size(); }
 
@@ -157,7 +158,7 @@ inline void describe_rows(const stoker::gpu::Kernel& kernel, TestCase& c, const 
     host.data = row.file.data();
     const View *in[] = {&file}, *host_in[] = {&host};
     View* to[] = {&out};
-    const Call call{params, in, to, job, static_cast<int64_t>(i), work, nullptr, &row.error, batch.slot(i), host_in,
+    const Call call{params, in, to, job, static_cast<int64_t>(i), work, nullptr, &row.error, batch.slot(static_cast<int64_t>(i)), host_in,
                     &batch};
     batch.set_active(i, kernel.run(call) == Outcome::Ok);
   }

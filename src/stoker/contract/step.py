@@ -142,6 +142,19 @@ class Launches:
         return (*self.blocks.values(), self.scratch_bytes)
 
 
+@dataclass(frozen=True, slots=True)
+class OnEngines:
+    """The kernel for GPUs, beside engines of fixed function, whose results differ.
+
+    Attributes:
+        part: of the rows, chosen by their keys, that are the engines' where they can do them: 0 to 1.
+        smooth: their better and slower form.
+    """
+
+    part: float
+    smooth: bool
+
+
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
 class Native:
     """A native kernel by its constructor's name and constants.
@@ -152,7 +165,7 @@ class Native:
             row and column. The output's first two extents are the window's.
         twin: the same in Python, for rows that the kernel hands over: ``twin(inputs, params, outputs)`` fills
             ``outputs``.
-        gpu: whether there is a kernel of this name and these constants for GPUs, or which one that is.
+        gpu: whether there is a kernel of this name and these constants for GPUs, or which one, or what besides.
     """
 
     kernel: str
@@ -164,11 +177,12 @@ class Native:
     batch_scope: bool = False
     aliases: bool = False
     allocates: bool = False
-    gpu: bool | OwnKernel = False
+    gpu: bool | OwnKernel | OnEngines = False
 
     def __repr__(self) -> str:
         attrs = [a if isinstance(a, (int, float, str)) else f"<{type(a).__name__} {id(a)}>" for a in self.attrs]
-        return f"{self.kernel}({', '.join(map(str, attrs))}; {', '.join(map(repr, self.params))})"
+        made = f"{self.kernel}({', '.join(map(str, attrs))}; {', '.join(map(repr, self.params))})"
+        return f"{made} with {self.gpu}" if isinstance(self.gpu, OnEngines) else made
 
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)

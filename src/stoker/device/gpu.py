@@ -7,12 +7,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..contract.errors import DeviceError, UnsupportedError
-from ..contract.step import Native, OwnKernel, Stage
+from ..contract.step import Native, OnEngines, OwnKernel, Stage
 from ..contract.types import DType
 from ..native import _native
 from ..settings import default_threads
 from .compilations import Compilations
 from .compile import compile_kernels
+from .engines import SOURCES as ENGINE_SOURCES
+from .engines import open_engines
 from .generate import generate
 from .own import own_sources
 
@@ -36,6 +38,7 @@ class Gpu:
         device: the device, as the run loop uses it.
         memory_limit: the most bytes of its memory that a run may take.
         decoders: those of the plans made for it; they count the rows that each device decoded, and know why.
+        on_engines: decoders of theirs that give rows to the GPU's JPEG engines.
         jpeg_index: what JPEG decoders keep about files that may come again; None: nothing. Set before plans are made.
     """
 
@@ -43,8 +46,10 @@ class Gpu:
         self.device = device
         self.memory_limit = memory_limit
         self.decoders: list[_native.gpu.Either] = []
+        self.on_engines: list[_native.gpu.OnEngines] = []
         self.jpeg_index: _native.gpu.JpegIndex | None = None
         self._modules: dict[str, _native.gpu.Module] = {}
+        self._engines: dict[bool, _native.gpu.JpegEngines] = {}
         self._compilations = Compilations(self.compiled, default_threads())
 
     @staticmethod
@@ -100,12 +105,28 @@ class Gpu:
         if body.kernel not in SOURCES:
             raise UnsupportedError(f"this build has no `{body.kernel}` for GPUs")
         functions = self._functions(SOURCES[body.kernel])
+        beside = self._with_engines(body, body.gpu) if isinstance(body.gpu, OnEngines) else None
 
         def made() -> Any:
             index = (self.jpeg_index,) if body.kernel == "decode" else ()
             kernel = getattr(_native.gpu, body.kernel)(functions(), *body.attrs, *index)
             if isinstance(kernel, _native.gpu.Either):
                 self.decoders.append(kernel)
+            return kernel if beside is None else beside(kernel)
+
+        return made
+
+    def _with_engines(self, body: Native, wanted: OnEngines) -> Callable[[_native.gpu.Either], _native.gpu.OnEngines]:
+        """Begin to compile what the engines' pictures need; DeviceError without engines. Gives the kernel with both."""
+        if wanted.smooth not in self._engines:
+            self._engines[wanted.smooth] = open_engines(self.device, wanted.smooth)
+        functions = self._functions(ENGINE_SOURCES)
+        adjust, output_type, _ = body.attrs
+
+        def made(exact: _native.gpu.Either) -> _native.gpu.OnEngines:
+            engines = self._engines[wanted.smooth]
+            kernel = _native.gpu.on_engines(exact, engines, functions(), wanted.part, adjust, output_type)
+            self.on_engines.append(kernel)
             return kernel
 
         return made

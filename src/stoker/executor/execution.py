@@ -24,7 +24,7 @@ from ..graph.node import Graph, Node
 from ..graph.plan import PASSES, Plan, PlannedOutput, make_plan
 from ..settings import default_threads
 from .failures import Failures, Made, OnError
-from .report import GPU, PYTHON, SOURCE, THREADS, Decoding, KnownFiles, Meter, Report
+from .report import GPU, PYTHON, SOURCE, THREADS, Decoding, Engines, KnownFiles, Meter, OnEngines, Report
 from .run import Failure, Feeds, InFlight, OpenGpu, Replay, Run, Supply, specs_of
 from .schedule import AtEnd, Rows, Schedule
 from .split import Decoder, Sharing, Split
@@ -144,6 +144,7 @@ class Execution:
         self._busy = False
         self._meter = Meter()
         self._decoders: Sequence[Decoder] = ()
+        self._on_engines: Sequence[OnEngines] = ()
         self._sharing: Sharing | None = None
         self._source_ns: dict[int, int] = {}
         self._tiny = False
@@ -181,9 +182,10 @@ class Execution:
 
     def _make_plan(self, graph: Graph, discovered: Mapping[int, tuple[Spec, ...]]) -> Plan:
         gpu = self.settings.gpu
-        known = len(gpu.decoders) if gpu else 0
+        known, engines = (len(gpu.decoders), len(gpu.on_engines)) if gpu else (0, 0)
         plan = make_plan(graph, self._find, discovered, self.settings.passes, self.sources, gpu)
         self._decoders = gpu.decoders[known:] if gpu else ()
+        self._on_engines = gpu.on_engines[engines:] if gpu else ()
         return plan
 
     def _discover(self, rows: Rows, feeds: Feeds) -> None:
@@ -548,7 +550,8 @@ class Execution:
         gpu = self.settings.gpu
         index = gpu.jpeg_index if gpu else None
         known = KnownFiles(index.files, index.bytes, index.rows_read, index.rows_wrong) if index else None
-        return replace(self._sharing.report(), known=known)
+        engines = Engines.of(self._on_engines) if self._on_engines else None
+        return replace(self._sharing.report(), known=known, engines=engines)
 
     # ---- state ----
 

@@ -28,7 +28,7 @@ from ..contract.types import DType
 from ..graph.node import Graph
 from ..graph.plan import KernelsOnGpu, Plan
 from ..native import _native
-from .report import HandOver
+from .report import HandOver, OnEngines
 from .schedule import Rows
 from .split import Decoder
 
@@ -55,6 +55,10 @@ class OpenGpu(KernelsOnGpu, Protocol):
     @property
     def decoders(self) -> Sequence[Decoder]:
         """Those of the plans made for it."""
+
+    @property
+    def on_engines(self) -> Sequence[OnEngines]:
+        """Those that give rows to its JPEG engines."""
 
     @property
     def jpeg_index(self) -> _native.gpu.JpegIndex | None:

@@ -158,6 +158,7 @@ void bind_gpu(nb::module_& m) {
   gpu_module.def("own", [](const std::vector<std::shared_ptr<gpu::Function>>& passes, int inputs, int outputs, int numbers) {
     return std::shared_ptr<stoker::Kernel>(gpu::make_own({passes.begin(), passes.end()}, inputs, outputs, numbers));
   });
+  bind_nvjpeg(gpu_module);
   gpu_module.def("read_dlpack", &read_dlpack);
   gpu_module.def("open_cuda", &gpu::open_cuda, nb::arg("number"), nb::call_guard<nb::gil_scoped_release>());
   gpu_module.def("open_null", &gpu::open_null);

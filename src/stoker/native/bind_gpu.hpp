@@ -25,5 +25,6 @@ DeviceArray stack_on_device(Engine& engine, const std::vector<DeviceArray>& rows
 nanobind::object device_output(Job* job, const Value& value, OutputMemory& memory,
                                const std::shared_ptr<gpu::Device>& device);
 void bind_gpu(nanobind::module_& m);
+void bind_nvjpeg(nanobind::module_& gpu_module);
 
 }  // namespace stoker

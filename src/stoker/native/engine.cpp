@@ -477,6 +477,7 @@ bool Engine::issue(Job* job) {
   try {
     for (size_t i = plan_->device_begin; i < plan_->segments.size(); ++i)
       job->on_device->plan_launches(*plan_, plan_->segments[i].steps);
+    job->on_device->call_libraries();
     std::lock_guard<std::mutex> one_batch_at_a_time(issuing_);
     job->on_device->issue();
     return true;

@@ -9,6 +9,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <string>
@@ -49,6 +50,9 @@ class Batch {
   virtual int64_t rows() const = 0;
   virtual bool active(int64_t row) const = 0;         // false: failed, or the step does not run for this row
   virtual const uint8_t* slots() const = 0;           // rows() descriptions, `slot_bytes` apart; zero where not active
+  // One of them, for what is to be known of the row when it is judged. The device sees what is written before `launch`
+  // returns.
+  virtual uint8_t* slot(int64_t row) = 0;
   virtual Address device_slots() const = 0;           // where the device finds them
   // Device memory until the batch is finished, 256-byte aligned, uninitialised.
   virtual Address scratch(size_t bytes) = 0;
@@ -57,6 +61,9 @@ class Batch {
   // Device memory, zeroed, that the host can read once the batch is finished; the same address for all calls.
   virtual Address report(size_t bytes) = 0;
   virtual void launch(const Launch& launch) = 0;      // in order
+  // Work that a library issues by itself: called once, before the batch's own work is issued and beside that of other
+  // batches; it gives the stream that the batch's launches follow. It may throw DeviceFailure, which fails the batch.
+  virtual void call(std::function<uintptr_t()> work) = 0;
 };
 
 enum class Verdict : uint8_t {

@@ -129,8 +129,9 @@ class CudaDevice : public Device, public std::enable_shared_from_this<CudaDevice
     d_.check(d_.device_get(&device_, number), "the CUDA device cannot be opened");
     d_.check(d_.context_retain(&context_, device_), "the CUDA device cannot be used");
     enter();
-    int least = 0, greatest = 0;
-    d_.check(d_.priority_range(&least, &greatest), "stream priorities");
+    int greatest = 0;
+    d_.check(d_.priority_range(&least_priority_, &greatest), "stream priorities");
+    const int least = least_priority_;
     for (Handle& work : work_) d_.check(d_.stream_create(&work, kStreamNonBlocking, least), "a stream cannot be made");
     d_.check(d_.stream_create(&copies_, kStreamNonBlocking, least), "a stream cannot be made");
     d_.check(d_.stream_create(&order_, kStreamNonBlocking, least), "a stream cannot be made");
@@ -229,6 +230,16 @@ class CudaDevice : public Device, public std::enable_shared_from_this<CudaDevice
     d_.check(d_.stream_wait(work_[lane], followed_, 0), "waiting for the consumer's stream");
   }
 
+  uintptr_t make_stream() override {
+    Handle stream = nullptr;
+    d_.check(d_.stream_create(&stream, kStreamNonBlocking, least_priority_), "a stream cannot be made");
+    return reinterpret_cast<uintptr_t>(stream);
+  }
+  void finish(uintptr_t stream) override {
+    d_.check(d_.stream_synchronize(reinterpret_cast<Handle>(stream)), "work on the device");
+  }
+  void drop_stream(uintptr_t stream) noexcept override { d_.stream_destroy(reinterpret_cast<Handle>(stream)); }
+
   uintptr_t order_stream() override { return reinterpret_cast<uintptr_t>(order_); }
   std::shared_ptr<Module> load(const void* image, size_t bytes) override;
   uint64_t free_bytes() override {
@@ -255,7 +266,7 @@ class CudaDevice : public Device, public std::enable_shared_from_this<CudaDevice
 
   const Driver& d_;
   const int number_;
-  int device_ = 0;
+  int device_ = 0, least_priority_ = 0;
   Handle context_ = nullptr, work_[kLanes] = {}, copies_ = nullptr, copied_ = nullptr, followed_ = nullptr;
   Handle order_ = nullptr;
   std::mutex mutex_;

@@ -73,6 +73,11 @@ class Device {
   // The lane's work from now on waits for what a consumer has issued to its stream so far.
   virtual void follow(Lane lane, uintptr_t stream) = 0;
 
+  // A stream for work that a library issues by itself. `finish` waits on the host for what it has to do.
+  virtual uintptr_t make_stream() = 0;
+  virtual void finish(uintptr_t stream) = 0;
+  virtual void drop_stream(uintptr_t stream) noexcept = 0;
+
   // A stream that does no work, for producers: what they make its future wait for, `follow` makes work wait for.
   virtual uintptr_t order_stream() = 0;
 

@@ -23,6 +23,8 @@ class Either : public Kernel {
   void launch(Batch& batch) const override { on_gpu_->launch(batch); }
   Verdict judge(const uint8_t* report, int64_t row, const uint8_t* slot, std::string* error) const override;
 
+  const Kernel& on_gpu() const { return *on_gpu_; }
+
   // The CPU's part of the rows that both can do: 0 to 1. Rows are chosen by their keys' hash, so that the choice does
   // not depend on threads or batches; the bits do not depend on it in any case.
   void set_cpu_share(double share) { cpu_share_ = share; }

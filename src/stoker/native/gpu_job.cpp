@@ -55,6 +55,7 @@ class JobOnDevice::StepBatch : public Batch {
   int64_t rows() const override { return step_.entries(job_.rows_); }
   bool active(int64_t row) const override { return step_.described(row); }
   const uint8_t* slots() const override { return step_.slots; }
+  uint8_t* slot(int64_t row) override { return step_.slots + step_.slot_bytes * static_cast<size_t>(row); }
   Address device_slots() const override { return step_.device_slots; }
   Address scratch(size_t bytes) override { return job_.work_.take(bytes).device; }
   uint8_t* upload(size_t bytes, Address* device) override {
@@ -73,6 +74,7 @@ class JobOnDevice::StepBatch : public Batch {
     return step_.report;
   }
   void launch(const Launch& launch) override { job_.launches_.push_back(launch); }
+  void call(std::function<uintptr_t()> work) override { job_.calls_.push_back(std::move(work)); }
 
  private:
   JobOnDevice& job_;
@@ -124,6 +126,7 @@ void JobOnDevice::begin(int64_t rows) {
   redo_.clear();
   followed_.clear();
   deliveries_.clear();
+  calls_.clear();
 }
 
 void JobOnDevice::open(const std::vector<int32_t>& steps) {
@@ -207,6 +210,20 @@ void JobOnDevice::plan_launches(const Plan& plan, const std::vector<int32_t>& st
     planned_.push_back(s);
     ends_.push_back(launches_.size());
   }
+}
+
+void JobOnDevice::call_libraries() {
+  if (calls_.empty()) return;
+  place_.device->enter();
+  std::vector<uintptr_t> streams;
+  try {
+    for (const auto& call : calls_) streams.push_back(call());
+  } catch (const std::exception&) {
+    for (const uintptr_t stream : streams) place_.device->finish(stream);  // the batch's memory is free after this
+    throw;
+  }
+  for (const uintptr_t stream : streams) follow(stream);
+  calls_.clear();
 }
 
 void JobOnDevice::issue() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a batch has on a device: its memory, the descriptions of its rows, and the launches that they become.
 #pragma once
+#include <functional>
 #include <mutex>
 #include <vector>
 
@@ -67,6 +68,8 @@ class JobOnDevice : public RowMemory {
 
   // Turns the described steps of a segment into launches. They are issued by `issue`, with those of other segments.
   void plan_launches(const Plan& plan, const std::vector<int32_t>& steps);
+  // Has libraries issue what is theirs; before `issue`.
+  void call_libraries();
   // Issues all copies and launches so far; `finished` will be passed after them.
   void issue();
   void await();
@@ -109,6 +112,7 @@ class JobOnDevice : public RowMemory {
   std::vector<OnStep> steps_;
   std::vector<int32_t> planned_;  // steps with launches, in order
   std::vector<Launch> launches_;
+  std::vector<std::function<uintptr_t()>> calls_;
   std::vector<size_t> ends_;      // where each planned step's launches end
   std::vector<Event> ticks_;      // of a batch that is measured: before its launches, and after each step's
   std::vector<uint8_t> redo_;

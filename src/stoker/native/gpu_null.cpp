@@ -71,6 +71,9 @@ class NullDevice : public Device {
     return static_cast<double>(spent.count());
   }
   void forget_tick(Event event) noexcept override { delete static_cast<Clock::time_point*>(event); }
+  uintptr_t make_stream() override { return 0; }
+  void finish(uintptr_t) override {}
+  void drop_stream(uintptr_t) noexcept override {}
   uintptr_t order_stream() override { return 0; }
   void follow(Lane, uintptr_t) override {}
   std::shared_ptr<Module> load(const void* image, size_t bytes) override {

@@ -57,7 +57,7 @@ class _Keys:
         if isinstance(body, View):
             return self._chain(body.ops), body.may_copy
         if isinstance(body, Native):
-            return body.kernel, tuple(map(_attribute, body.attrs)), tuple(map(identity, body.params))
+            return body.kernel, body.gpu, tuple(map(_attribute, body.attrs)), tuple(map(identity, body.params))
         assert isinstance(body, Stage)
         program = tuple(tuple(map(self._pixel, port)) for port in body.program)
         chains = tuple(map(self._chain, body.pre)), tuple(map(self._chain, body.post))
