@@ -15,7 +15,8 @@ import pytest
 from PIL import Image, ImageDraw, ImageEnhance, ImageFilter, ImageOps
 
 import stoker.torchvision
-from stoker.frontends.torchvision.image import LazyImage, LazyJpeg
+from stoker.frontends.torchvision.image import LazyImage
+from stoker.frontends.torchvision.jpeg_file import LazyJpeg
 from tests.takeover.conftest import exactly
 
 R, T = Image.Resampling, Image.Transpose

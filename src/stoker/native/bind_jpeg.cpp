@@ -15,6 +15,7 @@
 #include "block_pool.hpp"
 #include "jpeg.hpp"
 #include "jpeg_damage.hpp"
+#include "jpeg_plain_header.hpp"
 #include "jpeg_ticks.hpp"
 
 namespace nb = nanobind;
@@ -47,6 +48,13 @@ nb::dict jpeg_info(const nb::bytes& data) {
   Info info;
   stoker::jpeg::parse(bytes_of(data), data.size(), info);
   return as_dict(info);
+}
+
+// (width, height, components, where the header ends), or None.
+nb::object plain_header(const nb::bytes& head) {
+  stoker::jpeg::PlainHeader found;
+  if (!stoker::jpeg::read_plain_header(bytes_of(head), head.size(), found)) return nb::none();
+  return nb::make_tuple(found.width, found.height, found.components, found.end);
 }
 
 Format format_of(const std::string& name) {
@@ -197,6 +205,9 @@ void bind_jpeg(nb::module_& m) {
   nb::module_ jpeg = m.def_submodule("jpeg", "JPEG decoding.");
   jpeg.def("jpeg_info", &jpeg_info, nb::arg("data"),
            "Read a JPEG header: size as stored, components, EXIF orientation and whether this decoder does the file.");
+  jpeg.def("plain_header", &plain_header, nb::arg("head"),
+           "(width, height, components, end) of a header that is complete in these first bytes of a file and in which Pillow "
+           "finds nothing out of the ordinary; None of any other.");
   jpeg.def("jpeg_decode", &jpeg_decode, nb::arg("data"), nb::arg("window") = nb::none(), nb::arg("format") = "RGB",
            nb::arg("scale") = 1,
            "Decode a window (x0, y0, x1, y1) of a JPEG, 1 / scale as large (1, 2, 4 or 8), to an array (height, width, "

@@ -7,6 +7,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <unistd.h>
+
 #include <stdexcept>
 #include <utility>
 
@@ -102,6 +104,45 @@ nb::ndarray<nb::numpy, uint8_t, nb::ndim<1>> take(const std::shared_ptr<BlockPoo
   return {lent->block.data, {bytes}, owner};
 }
 
+// The first `size` bytes of an open file; None if it has fewer. Small files take the pool's memory, large ones give theirs
+// back to the system: what is kept is bounded, and they are decoded long enough for a few cleared pages not to matter.
+nb::object read_file(const std::shared_ptr<BlockPool>& pool, int fd, size_t size) {
+  constexpr size_t kPooled = size_t{256} << 10;
+  uint8_t* data = nullptr;
+  nb::capsule owner;
+  if (size <= kPooled) {
+    auto* block = new BlockPool::Block(pool->take(size ? size : 1));
+    data = block->data;
+    owner = nb::capsule(block, [](void* p) noexcept { delete static_cast<BlockPool::Block*>(p); });
+  } else {
+    data = new uint8_t[size];
+    owner = nb::capsule(data, [](void* p) noexcept { delete[] static_cast<uint8_t*>(p); });
+  }
+  size_t done = 0;
+  ssize_t count = 1;
+  {
+    const nb::gil_scoped_release release;
+    while (done < size && (count = ::pread(fd, data + done, size - done, static_cast<off_t>(done))) > 0)
+      done += static_cast<size_t>(count);
+  }
+  if (count < 0) {
+    PyErr_SetFromErrno(PyExc_OSError);
+    throw nb::python_error();
+  }
+  if (done < size) return nb::none();
+  return nb::cast(nb::ndarray<nb::numpy, const uint8_t, nb::ndim<1>>(data, {size}, owner));
+}
+
+// Takes an object, and the members of a list, out of what Python's collector of cycles looks at.
+void untrack(nb::handle object) {
+  const auto forget = [](PyObject* o) {
+    if (PyObject_IS_GC(o) && PyObject_GC_IsTracked(o)) PyObject_GC_UnTrack(o);
+  };
+  forget(object.ptr());
+  if (!PyList_CheckExact(object.ptr())) return;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(object.ptr()); ++i) forget(PyList_GET_ITEM(object.ptr(), i));
+}
+
 }  // namespace
 
 void bind_recipe(nb::module_& m) {
@@ -133,6 +174,8 @@ void bind_recipe(nb::module_& m) {
       }, nb::arg("functions"), nb::arg("outputs"));
   nb::class_<BlockPool>(recipe, "Blocks")
       .def("__init__", [](BlockPool*) { throw std::invalid_argument("use blocks()"); })
-      .def("take", &take, nb::arg("bytes"), nb::arg("released") = nb::none());
+      .def("take", &take, nb::arg("bytes"), nb::arg("released") = nb::none())
+      .def("read", &read_file);
+  recipe.def("untrack", &untrack);
   recipe.def("blocks", [](size_t kept) { return std::make_shared<BlockPool>(kept); });
 }

@@ -185,9 +185,23 @@ class Maker {
 
   void resize(const View& v, const double* p) {
     const Resizing r(v, p);
-    const View out = fresh(r.vertical.out_size, r.horizontal.out_size, v.shape[2]);
-    if (!resample::resample_into(v, r.vertical, r.horizontal, out, bench_.work[0], r.order))
+    const View one = once(v);
+    const View out = fresh(r.vertical.out_size, r.horizontal.out_size, one.shape[2]);
+    if (!resample::resample_into(one, r.vertical, r.horizontal, out, bench_.work[0], r.order))
       throw Bad{"a region that is not finite"};
+    if (one.shape[2] != v.shape[2]) images_.back() = thrice(out);
+  }
+
+  // A gray image in three channels: the same bytes three times.
+  static bool is_spread(const View& v) { return v.shape[2] == 3 && v.stride[2] == 0; }
+  static View once(View v) {
+    if (is_spread(v)) v.shape[2] = 1;
+    return v;
+  }
+  static View thrice(View v) {
+    v.shape[2] = 3;
+    v.stride[2] = 0;
+    return v;
   }
 
   void transpose(View v, const double* p) {
@@ -276,11 +290,9 @@ class Maker {
     each(v, out, [&](const uint8_t* from, uint8_t* to) { *to = luma(from, v.stride[2]); });
   }
 
-  void spread(View v) {
+  void spread(const View& v) {
     if (v.shape[2] != 1) throw Bad{"other than one channel to spread"};
-    v.shape[2] = 3;
-    v.stride[2] = 0;
-    images_.push_back(v);
+    images_.push_back(thrice(v));
   }
 
   void contrast(const View& v, float factor) {
@@ -459,12 +471,13 @@ class Maker {
     Planes planes = place(out, steps_[last].p);
     planes.mirror_x = mirror[0];
     planes.mirror_y = mirror[1];
+    planes.spread = is_spread(source);
     const resample::Sink sink{[](void* to, int64_t y0, int64_t y1, const uint8_t* pixels, int64_t pitch) {
                                 store_rows(*static_cast<const Planes*>(to), y0, y1, pixels, pitch);
                               },
                               &planes};
     const Resizing r(source, steps_[at].p);
-    if (!resample::resample(source, r.vertical, r.horizontal, sink, bench_.work[0], r.order))
+    if (!resample::resample(once(source), r.vertical, r.horizontal, sink, bench_.work[0], r.order))
       throw Bad{"a region that is not finite"};
     images_.resize(last + 1);  // nobody asks for them
     return last - at + 1;
@@ -573,7 +586,7 @@ class Maker {
     if (t && t->channels != 1 && t->channels != v.shape[2]) throw Bad{"a table of another kind"};
     const int64_t item = t ? t->item_bytes : 1;
     return {place_bytes(p, v.elements(), item), v.shape[0], v.shape[1], v.shape[2], t ? t->data : nullptr, item,
-            t && t->channels > 1, false, false};
+            t && t->channels > 1, false, false, false};
   }
 
   void patch(const double* p) {

@@ -29,13 +29,14 @@ void store_bytes(const pixel::Kernels& k, const Planes& p, int64_t channel, cons
 void store_row(const pixel::Kernels& k, const Planes& p, int64_t y, const uint8_t* pixels) {
   alignas(64) uint8_t dealt[3][kLanes + 64], turned[kLanes + 64];
   uint8_t* planes[3] = {dealt[0], dealt[1], dealt[2]};
+  const bool together = p.channels == 3 && !p.spread;
   for (int64_t x = 0; x < p.width; x += kLanes) {
     const int n = static_cast<int>(std::min(kLanes, p.width - x));
-    const uint8_t* from = pixels + x * p.channels;
+    const uint8_t* from = pixels + x * (p.spread ? 1 : p.channels);
     const int64_t first = p.mirror_x ? p.width - x - n : x;
-    if (p.channels == 3) k.deal[1][3](planes, from, n);
+    if (together) k.deal[1][3](planes, from, n);
     for (int64_t c = 0; c < p.channels; ++c) {
-      const uint8_t* bytes = p.channels == 3 ? planes[c] : from;
+      const uint8_t* bytes = together ? planes[c] : from;
       if (p.mirror_x) {
         k.reverse[1](turned, bytes, n);
         bytes = turned;
@@ -73,7 +74,12 @@ void store_rows(const Planes& p, int64_t y0, int64_t y1, const uint8_t* pixels, 
 void store_image(const Planes& planes, const View& v) {
   const pixel::Kernels& k = pixel::kernels();
   const bool together = planes.channels == 1 || v.stride[2] == 1;
-  if (together && v.stride[1] == planes.channels) {
+  if (v.stride[2] == 0 && planes.channels == 3 && (v.stride[1] == 1 || v.stride[1] == -1)) {
+    Planes spread = planes;
+    spread.spread = true;
+    spread.mirror_x = v.stride[1] < 0;
+    store_rows(spread, 0, planes.height, v.data + (spread.mirror_x ? 1 - planes.width : 0), v.stride[0]);
+  } else if (together && v.stride[1] == planes.channels) {
     store_rows(planes, 0, planes.height, v.data, v.stride[0]);
   } else if (together && v.stride[1] == -planes.channels) {
     Planes mirrored = planes;

@@ -15,6 +15,7 @@ struct Planes {
   const uint8_t* table;
   int64_t item;
   bool per_channel, mirror_x, mirror_y;
+  bool spread;  // rows come with one channel, which is stored in all planes
 };
 
 // Rows [y0, y1) of the image before it is mirrored, its pixels one after the other, `pitch` bytes from row to row.

@@ -15,7 +15,7 @@ import torch
 
 from ...native import _native
 from . import counts, recipe, retry
-from .image import is_whole
+from .jpeg_file import is_whole
 from .recipe import Node, Source
 from .tensor import LazyTensor, Making, image_tensor
 

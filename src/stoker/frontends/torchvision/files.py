@@ -15,7 +15,8 @@ from typing import Any
 from PIL import Image, ImageFile, JpegImagePlugin
 
 from . import counts
-from .image import CHANNELS, LazyJpeg, _PixelsLater, _Recording, is_small, leaf
+from .image import CHANNELS, _PixelsLater, _Recording, is_small, leaf
+from .jpeg_file import LazyJpeg
 from .recipe import Node
 
 # Pillow's modules with the formats that files of photographs have. What is not here is left as it is.
@@ -87,7 +88,7 @@ def opened(image: ImageFile.ImageFile) -> ImageFile.ImageFile:
 def open_jpeg(file: Any, filename: str | bytes | None = None) -> ImageFile.ImageFile:
     """Pillow's factory for JPEG files, lazily. Files with several pictures are decoded by Pillow."""
     image = LazyJpeg(file, filename)
-    if "mp" in image.info:
+    if image._header is None and "mp" in image.info:
         file.seek(0)
         return opened(JpegImagePlugin.jpeg_factory(file, filename))
     return image

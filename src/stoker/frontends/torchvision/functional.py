@@ -14,7 +14,7 @@ from . import grids, kernels, recipe, views
 from .image import LazyImage, _Recording, color_of, decoded, map_node, pad_node
 from .images import lazy_image_class
 from .replay import image_of
-from .tensor import LazyRow, LazyTensor, first_table, image_tensor, is_lazy, map_rows, mapped
+from .tensor import LazyRow, LazyTensor, first_table, image_tensor, is_lazy, lead_of, map_rows, mapped
 
 
 def _node(image: Any) -> Any:
@@ -51,7 +51,7 @@ def normalize(original: Callable[..., Any], tensor: Any, mean: Any, std: Any, in
     if rows is None:
         return original(tensor, mean, std, inplace)
     if not inplace:
-        return LazyTensor(rows, tuple(tensor.shape[:-3]))
+        return LazyTensor(rows, lead_of(tensor))
     tensor._rows = rows
     return tensor
 

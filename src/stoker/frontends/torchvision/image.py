@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from PIL import Image, ImageFile
-from PIL.JpegImagePlugin import JpegImageFile
+from PIL import Image
 
 from ...native import _native
-from . import counts, early, filters, recipe, retry
-from .recipe import Node, Source
+from . import counts, early, filters, recipe
+from .recipe import Node
 from .replay import image_of
 
 _FILTER_NUMBERS = {0: 0, 1: 3, 2: 1, 3: 2, 4: 6, 5: 7}  # Pillow's Resampling → native/resample.hpp
@@ -41,6 +41,24 @@ class _PixelsLater:
 
     def __setitem__(self, xy: tuple[int, int], color: Any) -> None:
         self._access()[xy] = color
+
+
+class InfoLater:
+    """Stands for the ``info`` of a JPEG file, and of images made of it, until somebody asks for it."""
+
+    def __init__(self, find: Callable[[], dict[Any, Any]]) -> None:
+        self._find = find
+
+    def read(self) -> dict[Any, Any]:
+        """A dictionary of the asker's own."""
+        return self._find()
+
+    def copy(self) -> InfoLater:
+        """For another image."""
+        return self
+
+    def __contains__(self, key: Any) -> bool:
+        return key != "transparency" and key in self._find()  # JPEG files have none
 
 
 class _Recording(Image.Image):
@@ -109,8 +127,20 @@ class _Recording(Image.Image):
         attributes["_node"] = node
         attributes["_mode"] = early.MODES[node.channels]
         attributes["_size"] = node.size
-        attributes["info"] = self.info.copy()
+        attributes["info"] = vars(self)["info"].copy()  # what is still to be read is read of neither
         return image
+
+    @property
+    def info(self) -> Any:
+        """What the file says beside its pixels, as Pillow's; found when somebody asks."""
+        info = vars(self)["info"]
+        if isinstance(info, InfoLater):
+            info = vars(self)["info"] = info.read()
+        return info
+
+    @info.setter
+    def info(self, info: Any) -> None:
+        vars(self)["info"] = info
 
     # ---- what torchvision calls ----
 
@@ -124,7 +154,7 @@ class _Recording(Image.Image):
     def convert(self, mode: str | None = None, matrix: Any = None, *args: Any, **kwargs: Any) -> Image.Image:
         """As Pillow's; between L and RGB it is recorded."""
         node = self._recorded()
-        if node is None or matrix is not None or "transparency" in self.info:
+        if node is None or matrix is not None or "transparency" in vars(self)["info"]:
             return super().convert(mode, matrix, *args, **kwargs)
         if mode in (None, "", self.mode):
             return self._record(node)
@@ -294,55 +324,6 @@ def leaf(core: Any) -> Node:
     """What pixels are now; Pillow's ``core`` may be changed afterwards."""
     data = np.frombuffer(Image.Image()._new(core).tobytes(), np.uint8)
     return Node.pixels(data, core.size, CHANNELS[core.mode])
-
-
-class LazyJpeg(_Recording, JpegImageFile):
-    """A JPEG file that is open. Its bytes are read when something is done with it, and not decoded then."""
-
-    _foreign = False
-
-    def _recorded(self) -> Node | None:
-        if self._node is None and self._im is None and not self._foreign:
-            self._capture()
-        return self._node
-
-    def _capture(self) -> None:
-        """Read the file, as Pillow would in ``load``: if it is one that native code surely decodes, that is all."""
-        file = self.fp
-        plain = self.mode in ("L", "RGB") and len(self.tile) == 1 and not self.decoderconfig
-        if file is None or not plain or ImageFile.LOAD_TRUNCATED_IMAGES:
-            counts.add(counts.FOREIGN)
-            self._foreign = True
-            return
-        file.seek(0)
-        data = file.read()
-        if not _is_native(data, self) or retry.is_damaged(data):
-            counts.add(counts.FOREIGN)
-            self._foreign = True
-            return
-        source = Source.keep(data)
-        source.origin = retry.origin()
-        self._node = Node.decode(source, self.size, len(self.getbands()))
-        self.tile = []
-        if self._exclusive_fp and getattr(self, "_close_exclusive_fp_after_loading", True):
-            file.close()
-        self.fp = None
-
-
-def _is_native(data: bytes, image: JpegImageFile) -> bool:
-    """Whether the decoder does this file and the file is whole, as far as can be told without decoding it."""
-    info = _native.jpeg.jpeg_info(data)
-    size = (info["width"], info["height"])
-    fits = size == image.size and info["components"] == len(image.getbands())
-    return info["support"] == "native" and fits and is_whole(data)
-
-
-def is_whole(data: bytes) -> bool:
-    """Whether a JPEG file has its end marker."""
-    return data.rfind(b"\xff\xd9", -_MARKER_ROOM) >= 0
-
-
-_MARKER_ROOM = 64  # some writers pad a file after its end marker
 
 
 _order_known: list[int] = []

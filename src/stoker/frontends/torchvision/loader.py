@@ -74,7 +74,7 @@ def reduce_lazy(tensor: LazyTensor) -> tuple[Any, ...]:
     """How a lazy tensor travels to another process: as recipes."""
     if tensor._real is not None:
         return ForkingPickler._extra_reducers[torch.Tensor](tensor._real)  # type: ignore[attr-defined, no-any-return]
-    return _rebuild, (_portable(tensor._rows), tuple(tensor.shape[:-3]))
+    return _rebuild, (_portable(tensor._rows), tensor._lead)
 
 
 def _portable(rows: list[LazyRow]) -> list[LazyRow]:

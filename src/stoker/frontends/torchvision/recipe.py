@@ -7,6 +7,7 @@ never changed, so that any number of images share what they have in common: ten 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -33,8 +34,31 @@ TORCH_AUTOCONTRAST, TORCH_EQUALIZE = _OPS["TorchAutocontrast"], _OPS["TorchEqual
 CHANNELS, BLUR, MIX = _OPS["Channels"], _OPS["Blur"], _OPS["Mix"]
 TORCH_WARP, TORCH_GRID = _OPS["TorchWarp"], _OPS["TorchGrid"]
 
+# What is recorded leads nowhere back to itself, and lives for a batch in great numbers: Python's collector of cycles,
+# which would look for some in it, and in all else whenever there is much of it, need not know of it.
+untrack = _native.recipe.untrack
+
 Bytes = npt.NDArray[np.uint8]
 Size = tuple[int, int]  # (width, height), as Pillow's
+
+
+class _Files:
+    """Memory of files in this process, used again for other files: the system clears what it gives anew."""
+
+    def __init__(self) -> None:
+        self.blocks = _native.recipe.blocks(_KEPT_FILES)
+        self._inherited: list[
+            Any
+        ] = []  # whose memory a forked process shares with its parent as long as it is left alone
+
+    def after_fork(self) -> None:
+        self._inherited.append(self.blocks)
+        self.blocks = _native.recipe.blocks(_KEPT_FILES)
+
+
+_KEPT_FILES = 256
+_files = _Files()
+os.register_at_fork(after_in_child=_files.after_fork)
 
 
 class Source:
@@ -46,6 +70,7 @@ class Source:
         self._data = data
         self._place: tuple[segment.Segment, int, int] | None = None
         self.origin: Any = None  # the sample that opened it; see `retry.py`
+        untrack(self)
 
     @classmethod
     def keep(cls, data: Any) -> Source:
@@ -55,6 +80,15 @@ class Source:
         if source._place is None:
             source._data = np.frombuffer(data if isinstance(data, bytes) else bytes(data), np.uint8)
         return source
+
+    @classmethod
+    def of_file(cls, fd: int, size: int) -> Source | None:
+        """A source of the first ``size`` bytes of an open file; None if it has fewer."""
+        source = cls(None)
+        source._place = segment.place_file(source, fd, size)
+        if source._place is None:
+            source._data = _files.blocks.read(fd, size)
+        return source if source._place is not None or source._data is not None else None
 
     def place(self) -> None:
         """Put bytes that are held privately to where another process can read them, if a worker is fetching a batch."""
@@ -113,6 +147,7 @@ class Node:
         self.source = source
         self.asked = 0  # how many images were made early out of this one
         self.made: Node | None = None  # its pixels, if they were made early; see `early.py`
+        untrack(self)
 
     @classmethod
     def decode(cls, source: Source, size: Size, channels: int, strict: bool = False) -> Node:

@@ -90,9 +90,14 @@ def states() -> Origin:
     return Origin(None, (random.getstate(), np.random.get_state(), torch.get_rng_state().numpy()))
 
 
+def is_any_damaged() -> bool:
+    """Whether any file could not be decoded before."""
+    return bool(_damaged)
+
+
 def is_damaged(data: Any) -> bool:
     """Whether a file of these bytes could not be decoded before."""
-    return bool(_damaged) and _name(data) in _damaged
+    return is_any_damaged() and _name(data) in _damaged
 
 
 def remember(data: Any) -> bool:

@@ -48,17 +48,43 @@ class Segment:
         Raises:
             OSError: there is no more memory.
         """
-        while self._holders and self._holders[-1][0]() is None:
-            self._end = self._holders.pop()[1]
-        first, rest = self._end, memoryview(data)
+        first, rest = self._begin(), memoryview(data)
         at = first
         while rest:
             done = os.pwrite(self._fd, rest, at)
             rest, at = rest[done:], at + done
-        self._holders.append((weakref.ref(holder), first))
-        self._end, self._mapped = at, None
+        self._keep(holder, first, at)
         self._latest = (first, np.frombuffer(data, np.uint8)) if isinstance(data, bytes) else None
         return first
+
+    def copy(self, holder: Held, fd: int, size: int) -> int | None:
+        """Append the first ``size`` bytes of an open file, which no process maps meanwhile; where they begin.
+
+        None if the file has fewer.
+
+        Raises:
+            OSError: there is no more memory, or the file is of a kind that cannot be copied so.
+        """
+        first = self._begin()
+        os.lseek(self._fd, first, os.SEEK_SET)
+        done = 0
+        while done < size:
+            count = os.sendfile(self._fd, fd, done, size - done)
+            if count == 0:
+                return None
+            done += count
+        self._keep(holder, first, first + size)
+        self._latest = None
+        return first
+
+    def _begin(self) -> int:
+        while self._holders and self._holders[-1][0]() is None:
+            self._end = self._holders.pop()[1]
+        return self._end
+
+    def _keep(self, holder: Held, first: int, end: int) -> None:
+        self._holders.append((weakref.ref(holder), first))
+        self._end, self._mapped = end, None
 
     def read(self, first: int, size: int) -> npt.NDArray[np.uint8]:
         """Bytes that were written; they cannot be changed."""
@@ -141,3 +167,15 @@ def place(holder: Held, data: Any) -> tuple[Segment, int, int] | None:
         return segment, segment.write(holder, data), memoryview(data).nbytes
     except OSError:  # as above; not the data set's error
         return None
+
+
+def place_file(holder: Held, fd: int, size: int) -> tuple[Segment, int, int] | None:
+    """As :func:`place`, of an open file's first ``size`` bytes."""
+    segment = _now.segment
+    if segment is None:
+        return None
+    try:
+        first = segment.copy(holder, fd, size)
+    except OSError:  # as above
+        return None
+    return None if first is None else (segment, first, size)

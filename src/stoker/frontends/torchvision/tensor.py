@@ -101,10 +101,12 @@ class LazyRow(NamedTuple):
 class LazyTensor(torch.Tensor):
     """Images that are not made yet, ``(..., channels, height, width)``; torch's tensor in all that can be asked of it.
 
-    ``_rows`` are the images in order, ``_real`` the tensor once it has been made.
+    ``_rows`` are the images in order, ``_lead`` the axes before those of the images, ``_real`` the tensor once it has
+    been made.
     """
 
     _rows: list[LazyRow]
+    _lead: tuple[int, ...]
     _real: torch.Tensor | None
     _shares: Shares | None
     _is_cut: bool  # torch's would not be contiguous
@@ -114,7 +116,9 @@ class LazyTensor(torch.Tensor):
         node, table, _ = rows[0]
         shape = (*lead, node.channels, node.size[1], node.size[0])
         self: LazyTensor = torch.Tensor._make_wrapper_subclass(cls, shape, dtype=table.values.dtype)
+        recipe.untrack(rows)
         self._rows = rows
+        self._lead = lead
         self._real = None
         self._shares = None
         self._is_cut = False
@@ -300,16 +304,25 @@ def join(tensors: Any) -> LazyTensor | None:
     if first is None:
         return None
     rows: list[LazyRow] = []
+    like = _kind(first)
     for tensor in tensors:
-        if not isinstance(tensor, torch.Tensor) or tensor.shape != first.shape or tensor.dtype != first.dtype:
-            return None
-        if isinstance(tensor, LazyTensor) and tensor._real is None:
+        if is_lazy(tensor):
+            if _kind(tensor) != like:
+                return None
             rows += tensor._rows
+        elif not isinstance(tensor, torch.Tensor) or tensor.shape != first.shape or tensor.dtype != first.dtype:
+            return None
         elif tensor.device.type == "cpu" and tensor.layout == torch.strided and not tensor.requires_grad:
             rows += _raw_rows(_made(tensor), first._rows[0])
         else:
             return None
     return LazyTensor(rows, (len(tensors), *lead_of(first)))
+
+
+def _kind(x: LazyTensor) -> tuple[Any, ...]:
+    """Shape and type, without torch."""
+    node, table, _ = x._rows[0]
+    return x._lead, node.size, node.channels, table.values.dtype
 
 
 def _raw_rows(tensor: torch.Tensor, like: LazyRow) -> list[LazyRow]:
@@ -323,8 +336,7 @@ def _raw_rows(tensor: torch.Tensor, like: LazyRow) -> list[LazyRow]:
 
 def lead_of(x: LazyTensor) -> tuple[int, ...]:
     """The axes before those of the images."""
-    with torch._C.DisableTorchFunctionSubclass():
-        return tuple(x.shape[:-3])
+    return x._lead
 
 
 def _functions(owner: Any, names: str) -> list[Any]:

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 def jpeg_info(data: bytes) -> dict[str, Any]: ...
+def plain_header(head: bytes) -> tuple[int, int, int, int] | None: ...
 def jpeg_decode(
     data: bytes,
     window: tuple[int, int, int, int] | None = None,

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""JPEG files that are open: their headers are read natively where nothing is unusual, their bytes in one piece.
+
+Pillow reads a header in dozens of small steps, for what few scripts ask. Where native code knows what Pillow would
+find, Pillow reads it when somebody asks: for ``info``, ``quantization`` and the like.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import os
+from typing import Any
+
+from PIL import Image, ImageFile
+from PIL.JpegImagePlugin import JpegImageFile
+
+from ...native import _native
+from . import counts, retry
+from .early import MODES
+from .image import InfoLater, _Recording
+from .recipe import Node, Source
+
+_HEAD_BYTES = 4096  # what is looked at: a file's first buffer; few headers without EXIF data are longer
+_MARKER_ROOM = 64  # some writers pad a file after its end marker
+
+
+class LazyJpeg(_Recording, JpegImageFile):
+    """A JPEG file that is open. Its bytes are read when something is done with it, and not decoded then."""
+
+    _foreign = False
+    _header: bytes | None = None  # if Pillow has not read it
+
+    def _open(self) -> None:
+        """Read the header, as Pillow."""
+        file: Any = self.fp
+        head = file.read(_HEAD_BYTES)
+        found = _native.jpeg.plain_header(head) if type(head) is bytes else None
+        if found is None:
+            file.seek(0)
+            super()._open()
+            return
+        width, height, components, end = found
+        file.seek(end)
+        self._size = (width, height)
+        self._mode = MODES[components]
+        self.tile = [ImageFile._Tile("jpeg", (0, 0, width, height), 0, (self._mode, ""))]
+        self._header = head[:end]
+        vars(self)["info"] = InfoLater(functools.partial(_info, self._header))
+
+    def __getattr__(self, name: str) -> Any:
+        """What Pillow finds in a header, when somebody asks for it."""
+        header = vars(self).get("_header")
+        if header is None or name not in _names():
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        for key, value in vars(_read(header)).items():
+            vars(self).setdefault(key, value)
+        return vars(self)[name]
+
+    def _recorded(self) -> Node | None:
+        if self._node is None and self._im is None and not self._foreign:
+            self._capture()
+        return self._node
+
+    def _capture(self) -> None:
+        """Read the file, as Pillow would in ``load``: if it is one that native code surely decodes, that is all."""
+        file = self.fp
+        plain = self.mode in ("L", "RGB") and len(self.tile) == 1 and not self.decoderconfig
+        source = None if file is None or not plain or ImageFile.LOAD_TRUNCATED_IMAGES else self._whole(file)
+        if file is None or source is None:
+            counts.add(counts.FOREIGN)
+            self._foreign = True
+            return
+        source.origin = retry.origin()
+        self._node = Node.decode(source, self.size, 1 if self.mode == "L" else 3)
+        self.tile = []
+        if self._exclusive_fp and getattr(self, "_close_exclusive_fp_after_loading", True):
+            file.close()
+        self.fp = None
+
+    def _whole(self, file: Any) -> Source | None:
+        """All of the file; None if native code may not decode it."""
+        if self._header is not None and not retry.is_any_damaged():
+            source = _of_regular(file)
+            if source is not None:
+                return source
+        file.seek(0)
+        data = file.read()
+        return Source.keep(data) if _is_native(data, self) and not retry.is_damaged(data) else None
+
+
+def _of_regular(file: Any) -> Source | None:
+    """All of a regular file, if it has its end marker."""
+    if type(file) is not io.BufferedReader or type(file.raw) is not io.FileIO:
+        return None
+    fd = file.fileno()
+    size = os.fstat(fd).st_size
+    if size < _MARKER_ROOM or not is_whole(os.pread(fd, _MARKER_ROOM, size - _MARKER_ROOM)):
+        return None
+    return Source.of_file(fd, size)
+
+
+def _is_native(data: bytes, image: JpegImageFile) -> bool:
+    """Whether the decoder does this file and the file is whole, as far as can be told without decoding it."""
+    info = _native.jpeg.jpeg_info(data)
+    size = (info["width"], info["height"])
+    fits = size == image.size and info["components"] == len(image.getbands())
+    return info["support"] == "native" and fits and is_whole(data)
+
+
+def is_whole(data: bytes) -> bool:
+    """Whether a JPEG file has its end marker."""
+    return data.rfind(b"\xff\xd9", -_MARKER_ROOM) >= 0
+
+
+def _read(header: bytes) -> JpegImageFile:
+    return JpegImageFile(io.BytesIO(header))
+
+
+def _info(header: bytes) -> dict[Any, Any]:
+    return _read(header).info
+
+
+@functools.cache
+def _names() -> frozenset[str]:
+    """Of what Pillow sets in an image while it reads the file."""
+    smallest = io.BytesIO()
+    Image.new("L", (1, 1)).save(smallest, "JPEG")
+    return frozenset(vars(_read(smallest.getvalue())))
