@@ -21,3 +21,5 @@ if not hasattr(torch.ops.image, "decode_jpeg"):  # the wheel's native library as
 
     IMAGE_OPERATORS = define()
     _image._has_image_ops = lambda: True
+
+LANCZOS = "lanczos" in str(torch.nn.functional.interpolate.__doc__)  # newer releases of torch have that filter

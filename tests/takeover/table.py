@@ -160,7 +160,10 @@ write the step down (see [Experiments](experiments.md)). Images that a script ma
 
 `torchvision.io.decode_image` and `decode_jpeg` are recorded for JPEG files (modes unchanged, gray, RGB; EXIF
 orientation as asked for), or decoded by Stoker at once outside of a loader; other files are torchvision's.
-The values are those of torchvision's decoder, which is libjpeg-turbo, too. `read_file` stays torchvision's.
+The values are those of torchvision's decoder, which is libjpeg-turbo, too. Files of a kind that the installed release
+decodes otherwise stay its own, which is found with a small file of each kind, once per process: 4:4:0 up to
+torchvision 0.24 (its libjpeg-turbo 2.0.0 repeats their colours, Pillow's interpolates). Pillow's decoder is tried in
+the same way. `read_file` stays torchvision's.
 
 A file that is damaged in the middle is found when its batch is made. The batch is then fetched again in the
 main process, from the random state of its start, with that file on plain Pillow: a `try` in the data set acts

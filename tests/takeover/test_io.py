@@ -7,16 +7,19 @@ import io
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import torchvision.io as tvio
 from photographs import photograph
 from PIL import Image
+from PIL.JpegImagePlugin import JpegImageFile
 from torchvision.io import decode_image, decode_jpeg, read_file
 from torchvision.transforms import v2
 
 import stoker.torchvision
-from stoker.frontends.torchvision import counts
+from stoker.frontends.torchvision import counts, decoders, recipe, trial
+from stoker.frontends.torchvision.image import LazyImage
 from tests.takeover.conftest import exactly
 from tests.takeover.scripts import run
 from tests.takeover.test_script import equal
@@ -33,6 +36,7 @@ def jpeg(kind: str, orientation: int = 0) -> torch.Tensor:
         "gray": {},
         "4:4:4": {"subsampling": 0},
         "4:2:2": {"subsampling": 1},
+        "4:4:0": {"subsampling": 1},
         "4:2:0": {"subsampling": 2},
         "progressive": {"progressive": True},
         "RGB": {"keep_rgb": True, "subsampling": 0},
@@ -41,11 +45,12 @@ def jpeg(kind: str, orientation: int = 0) -> torch.Tensor:
     image = image.convert({"gray": "L", "inks": "CMYK"}.get(kind, "RGB"))
     file = io.BytesIO()
     image.save(file, "JPEG", exif=exif, **options)
-    return torch.frombuffer(bytearray(file.getvalue()), dtype=torch.uint8)
+    data = trial._turned(file.getvalue()) if kind == "4:4:0" else file.getvalue()
+    return torch.frombuffer(bytearray(data), dtype=torch.uint8)
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("kind", ["gray", "4:4:4", "4:2:2", "4:2:0", "progressive", "RGB", "inks"])
+@pytest.mark.parametrize("kind", ["gray", "4:4:4", "4:2:2", "4:4:0", "4:2:0", "progressive", "RGB", "inks"])
 def test_modes(kind: str, mode: str) -> None:
     data, number = jpeg(kind), tvio.ImageReadMode[mode]
     expected = decode_jpeg(data, number), decode_image(data, number)
@@ -56,6 +61,8 @@ def test_modes(kind: str, mode: str) -> None:
         assert type(b) is torch.Tensor
         exactly(a, b)
     recorded = kind != "inks" and (kind, mode) != ("RGB", "GRAY")
+    if kind == "4:4:0" and mode != "GRAY":  # an older torchvision's libjpeg decodes these otherwise
+        recorded = trial._found["torchvision", (1, 2)]
     assert counts.total()[counts.MADE] == 2 * recorded
 
 
@@ -155,3 +162,45 @@ def test_it_is_undone() -> None:
     with stoker.torchvision.enabled():
         assert torch.ops.image.decode_jpeg is not before
     assert torch.ops.image.decode_jpeg is before
+
+
+def test_a_decoder_with_another_upsampling_keeps_its_files(monkeypatch: pytest.MonkeyPatch, taken_over: None) -> None:
+    """As libjpeg-turbo before 2.0.4, which torchvision brought along for years, does with 4:4:0."""
+    monkeypatch.setattr(trial, "_found", {})
+
+    def older(data: torch.Tensor, mode: int, apply_exif_orientation: bool = False) -> torch.Tensor:
+        tall = Image.open(io.BytesIO(data.numpy().tobytes())).layer  # type: ignore[attr-defined]
+        pixels = _as_pillow(data, mode)
+        return pixels.roll(1, 1) if mode != 1 and tall[0][1:3] == (1, 2) else pixels
+
+    def _as_pillow(data: torch.Tensor, mode: int) -> torch.Tensor:
+        image = JpegImageFile(io.BytesIO(data.numpy().tobytes()))
+        if mode == 1:
+            image.draft("L", image.size)
+        pixels = np.asarray(image.convert("RGB") if mode == 3 else image)
+        return torch.from_numpy(np.atleast_3d(pixels).transpose(2, 0, 1).copy())
+
+    for kind in ("gray", "4:4:4", "4:2:2", "4:4:0", "4:2:0"):
+        data = jpeg(kind)
+        for mode in (0, 1, 3):
+            counts.reset()
+            exactly(decoders.decode(older, data, mode), older(data, mode))
+            theirs = kind == "4:4:0" and mode != 1
+            assert (counts.total()[counts.MADE], counts.total()[counts.FOREIGN]) == (int(not theirs), int(theirs))
+
+
+def test_pillow_with_another_libjpeg_keeps_its_files(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, taken_over: None
+) -> None:
+    """What Pillow decodes otherwise is decoded by it, and what follows is recorded."""
+    path = tmp_path / "photo.jpg"
+    path.write_bytes(jpeg("4:2:0").numpy().tobytes())
+    for alike in (False, True):
+        monkeypatch.setattr(trial, "_found", {("Pillow", (2, 2)): alike})
+        trial.pillow_decodes_alike.cache_clear()
+        counts.reset()
+        image = Image.open(path).convert("RGB").resize((20, 20))
+        assert isinstance(image, LazyImage) and image._node is not None
+        assert image._node.root.op == (recipe.DECODE if alike else recipe.PIXELS)
+        assert counts.total()[counts.FOREIGN] == (not alike)
+    trial.pillow_decodes_alike.cache_clear()

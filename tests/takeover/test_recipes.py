@@ -22,6 +22,7 @@ from stoker.frontends.torchvision.replay import FILTERS, replay
 from stoker.frontends.torchvision.tensor import Table
 from stoker.frontends.torchvision.views import edges_node
 from stoker.native import _native
+from tests.takeover.declared import LANCZOS
 
 WIDTH, HEIGHT = 60, 44
 
@@ -103,7 +104,7 @@ def another_step(rng: random.Random, node: Node) -> Node:
     kind = rng.choice(TORCH_KINDS)
     size = (rng.randint(1, 70), rng.randint(1, 70))
     if kind == "resize":
-        return node.then(recipe.TORCH_RESIZE, (size[1], size[0], rng.randrange(3)), size)
+        return node.then(recipe.TORCH_RESIZE, (size[1], size[0], rng.randrange(2 + LANCZOS)), size)
     if kind == "pick":
         return node.then(recipe.TORCH_PICK, (size[1], size[0], rng.randrange(2)), size)
     if kind == "edges":

@@ -39,6 +39,7 @@ nb::dict as_dict(const Info& info) {
   out["height"] = info.height;
   out["components"] = info.components;
   out["orientation"] = static_cast<int>(info.orientation);
+  out["sampling"] = nb::make_tuple(static_cast<int>(info.h_max), static_cast<int>(info.v_max));
   out["support"] = kSupport[static_cast<int>(info.support)];
   out["reason"] = info.reason;
   return out;

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from ...native import _native
-from . import counts, recipe, retry
+from . import counts, recipe, retry, trial
 from .jpeg_file import is_whole
 from .recipe import Node, Source
 from .tensor import LazyTensor, Making, image_tensor
@@ -29,7 +29,7 @@ _EXCHANGES_SIDES = (5, 6, 7, 8)
 
 def decode(original: Callable[..., Any], data: Any, mode: int = 0, apply_exif_orientation: bool = False) -> Any:
     """An operator of torchvision: the image as uint8 ``(channels, height, width)``."""
-    node = _node(data, mode, apply_exif_orientation)
+    node = _node(original, data, mode, apply_exif_orientation)
     if node is None:
         return original(data, mode, apply_exif_orientation)
     lazy = image_tensor(node)
@@ -39,14 +39,15 @@ def decode(original: Callable[..., Any], data: Any, mode: int = 0, apply_exif_or
     return original(data, mode, apply_exif_orientation) if made is None else made
 
 
-def _node(data: Any, mode: int, turned: bool) -> Node | None:
-    """What is recorded for a file, if it is one that native code surely decodes."""
+def _node(original: Callable[..., Any], data: Any, mode: int, turned: bool) -> Node | None:
+    """What is recorded for a file, if it is one that native code surely decodes, as torchvision does."""
     plain = type(data) is torch.Tensor and data.dtype == torch.uint8 and data.ndim == 1 and data.device.type == "cpu"
     if not plain or mode not in (_UNCHANGED, _GRAY, _RGB) or tuple(data[:3].tolist()) != _SIGNATURE:
         return None
     file = data.numpy().tobytes()
     info = _native.jpeg.jpeg_info(file)
-    if info["support"] != "native" or info["components"] not in (1, 3) or not is_whole(file) or retry.is_damaged(file):
+    whole = info["support"] == "native" and info["components"] in (1, 3) and is_whole(file)
+    if not whole or retry.is_damaged(file) or not _is_alike(original, info, mode):
         counts.add(counts.FOREIGN)
         return None
     source = Source.keep(file)
@@ -60,6 +61,16 @@ def _node(data: Any, mode: int, turned: bool) -> Node | None:
         size = node.size[::-1] if orientation in _EXCHANGES_SIDES else node.size
         node = node.then(recipe.TRANSPOSE, (_TURNS[orientation],), size)
     return node
+
+
+def _is_alike(original: Callable[..., Any], info: dict[str, Any], mode: int) -> bool:
+    """Whether torchvision's decoder, which may be older than Pillow's, makes the same of files with such colours."""
+
+    def decode(data: bytes) -> Any:
+        return original(torch.frombuffer(bytearray(data), dtype=torch.uint8), _UNCHANGED).permute(1, 2, 0).numpy()
+
+    colours = info["sampling"] if info["components"] == 3 and mode != _GRAY else None
+    return trial.decodes_alike("torchvision", colours, decode)
 
 
 def _made_now(lazy: LazyTensor) -> torch.Tensor | None:

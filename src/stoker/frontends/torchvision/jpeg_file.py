@@ -16,7 +16,7 @@ from PIL import Image, ImageFile
 from PIL.JpegImagePlugin import JpegImageFile
 
 from ...native import _native
-from . import counts, retry
+from . import counts, retry, trial
 from .early import MODES
 from .image import InfoLater, _Recording
 from .recipe import Node, Source
@@ -66,7 +66,8 @@ class LazyJpeg(_Recording, JpegImageFile):
         """Read the file, as Pillow would in ``load``: if it is one that native code surely decodes, that is all."""
         file = self.fp
         plain = self.mode in ("L", "RGB") and len(self.tile) == 1 and not self.decoderconfig
-        source = None if file is None or not plain or ImageFile.LOAD_TRUNCATED_IMAGES else self._whole(file)
+        plain = plain and not ImageFile.LOAD_TRUNCATED_IMAGES and trial.pillow_decodes_alike()
+        source = self._whole(file) if plain and file is not None else None
         if file is None or source is None:
             counts.add(counts.FOREIGN)
             self._foreign = True

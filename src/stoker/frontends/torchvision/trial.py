@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a recorded step makes the bits that torch makes on this machine: found by trying, once per process.
+"""Whether a recorded step makes the bits that another library makes on this machine: found by trying, once per process.
 
 torch's sums depend on the processor and on how torch was built. Steps that repeat them are recorded only where a small
-image comes out equal.
+image comes out equal. Pillow and torchvision bring a libjpeg each, and those before libjpeg-turbo 2.0.4 repeat the
+colours of files that sample them at every pixel of every other line, where later ones interpolate.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ from typing import Any
 
 import numpy as np
 import torch
+from PIL import Image
 from PIL.JpegImagePlugin import JpegImageFile
 
+from ...native import _native
 from .recipe import Node, Source
 from .replay import image_of
 
@@ -37,6 +40,62 @@ def is_equal(
         expected = function(torch.from_numpy(image)).numpy()
         _found[key] = made is not None and made.shape == expected.shape and np.array_equal(made, expected)
     return _found[key]
+
+
+def decodes_alike(who: str, sampling: tuple[int, int] | None, decode: Callable[[bytes], Any]) -> bool:
+    """Whether ``decode``, which ``who`` names, makes the pixels that native code makes.
+
+    Args:
+        who: whose decoder it is.
+        sampling: pixels across and down for each value of the colours; None: of files without colours.
+        decode: from a file's bytes to ``(height, width, channels)``.
+    """
+    key = (who, sampling)
+    if key not in _found:
+        data = _file_of(sampling)
+        _found[key] = data is None or np.array_equal(
+            np.atleast_3d(decode(data)), _native.jpeg.jpeg_decode(data, None, "ANY")[0]
+        )
+    return _found[key]
+
+
+@functools.cache
+def pillow_decodes_alike() -> bool:
+    """Whether Pillow's JPEG decoder makes the pixels that native code makes, of files of all usual kinds."""
+
+    def decode(data: bytes) -> Any:
+        return np.asarray(JpegImageFile(io.BytesIO(data)))
+
+    return all(decodes_alike("Pillow", kind, decode) for kind in (None, *_SUBSAMPLING, _TALL))
+
+
+_SUBSAMPLING = {(1, 1): 0, (2, 1): 1, (2, 2): 2}  # what Pillow writes
+_TALL = (1, 2)
+
+
+def _file_of(sampling: tuple[int, int] | None) -> bytes | None:
+    """A file of noise; None of a kind that is not known, and of which no library interpolates the colours."""
+    noise = np.random.Generator(np.random.PCG64(8)).integers(0, 256, (32, 48, 3), np.uint8)
+    image = image_of(noise if sampling else noise[..., 0])
+    if sampling == _TALL:
+        return _turned(_encoded(image, _SUBSAMPLING[2, 1]))
+    if sampling is None:
+        return _encoded(image)
+    return _encoded(image, _SUBSAMPLING[sampling]) if sampling in _SUBSAMPLING else None
+
+
+def _encoded(image: Image.Image, subsampling: int = 0) -> bytes:
+    out = io.BytesIO()
+    image.save(out, "JPEG", quality=90, subsampling=subsampling)
+    return out.getvalue()
+
+
+def _turned(data: bytes) -> bytes:
+    """A file with two blocks of luma beside each other for one of each colour, with those two on each other instead."""
+    at = data.index(b"\xff\xc0") + 5
+    height, width = int.from_bytes(data[at : at + 2]), int.from_bytes(data[at + 2 : at + 4])
+    size = (2 * height).to_bytes(2) + (width // 2).to_bytes(2)
+    return data[:at] + size + data[at + 4 : at + 6] + b"\x12" + data[at + 7 :]
 
 
 @functools.cache
