@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import emulated_stages
@@ -12,9 +13,12 @@ from stoker.device.gpu import Gpu
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Where compiled kernels are kept."""
-    return tmp_path_factory.mktemp("kernels")
+    made = tmp_path_factory.mktemp("kernels")
+    yield made
+    for path in made.glob("*.gch"):  # large
+        path.unlink()
 
 
 @pytest.fixture

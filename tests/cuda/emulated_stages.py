@@ -7,6 +7,7 @@ import hashlib
 import os
 import re
 import subprocess
+import threading
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
@@ -83,13 +84,23 @@ class Stage:
         )  # fmt: skip
 
 
-def build(path: Path, library: Path) -> None:
-    """Compile kernels for the CPU."""
+_PREPARED = threading.Lock()
+
+
+def build(path: Path, library: Path, prepared: str = "") -> None:
+    """Compile kernels for the CPU; what they include first, ``prepared``, only once per folder."""
     # Every library has an emulation of its own: one that they share would be gone with the first that is unloaded.
-    options = ["-std=c++20", "-O1", "-ffp-contract=off", "-w", "-shared", "-fPIC", "-fno-gnu-unique"]
-    folders = [f"-I{NATIVE}", f"-I{NATIVE}/cuda", f"-I{HERE}", f"-I{HERE.parent}/native"]
-    command = ["g++", *options, *folders, '-DSTOKER_EMULATION="emulated_launch.hpp"', str(path), "-o", str(library)]
-    subprocess.run(command, check=True)
+    options = ["g++", "-std=c++20", "-O1", "-ffp-contract=off", "-w", "-fPIC", "-fno-gnu-unique"]
+    options += [f"-I{NATIVE}", f"-I{NATIVE}/cuda", f"-I{HERE}", f"-I{HERE.parent}/native"]
+    options.append('-DSTOKER_EMULATION="emulated_launch.hpp"')
+    if prepared:
+        header = path.parent / f"{prepared}.gch"
+        with _PREPARED:
+            if not header.exists():
+                source = str(NATIVE / "cuda" / prepared)
+                subprocess.run([*options, "-x", "c++-header", source, "-o", str(header)], check=True)
+        options += [f"-I{path.parent}", "-include", prepared]
+    subprocess.run([*options, "-shared", str(path), "-o", str(library)], check=True)
 
 
 class EmulatedGpu(Gpu):
@@ -107,7 +118,7 @@ class EmulatedGpu(Gpu):
             text += "".join(f"using namespace {n};\n" for n, known in NAMESPACES.items() if set(names) <= set(known))
             text += "".join(f"#undef {n}\nSTOKER_EMULATED({n}, {n}_body)\n" for n in names)
             path.write_text(text)
-            build(path, path.with_suffix(".so"))
+            build(path, path.with_suffix(".so"), "own.cuh" if "STOKER_PASS" in source else "")
         return str(path.with_suffix(".so")).encode()
 
 

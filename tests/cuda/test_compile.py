@@ -30,6 +30,10 @@ OWN = (
     *((OwnKernel("Perspective", ("show",), (sampling,)), [U8], [U8]) for sampling in range(3)),
     *((OwnKernel("Blur", ("weigh", "across", "down")), [t], [t]) for t in (U8, DType.FLOAT16)),
     (OwnKernel("Filter", ("correlate",)), [DType.INT16, F32], [F32]),
+    (OwnKernel("Reduce", ("partial", "finish"), (3, 3, 3)), [U8], [F32]),
+    (OwnKernel("Reduce", ("partial", "finish"), (6, 7, 3)), [F32, F32], [F32]),
+    (OwnKernel("Reduce", ("partial", "finish"), (1, 1, 7)), [DType.FLOAT64], [DType.FLOAT64]),
+    (OwnKernel("Reduce", ("partial", "finish"), (2, 3, 2)), [DType.UINT64], [DType.UINT64]),
 )
 
 

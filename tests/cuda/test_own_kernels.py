@@ -181,3 +181,54 @@ def test_filters_that_no_tile_takes() -> None:
     compare_rows([rows, windows], ["HWC", ""], lambda x, w: (fn.filter(x, w),))
     small = [np.ones((2, 2), np.float32)] * 2
     compare_rows([rows, small], ["HWC", ""], lambda x, w: (fn.filter(x, w, mode="valid"),))
+
+
+NUMBERS = ("bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float32", "float64")
+FOLDED = ("min", "max", "sum", "mean")
+
+
+def numbers(rng: np.random.Generator, dtype: str, shape: Sequence[int]) -> np.ndarray:
+    if dtype == "bool":
+        return rng.random(shape) < 0.5
+    return noise(rng, dtype, shape) if dtype.startswith("float") else noise(rng, dtype, shape) // 3
+
+
+@pytest.mark.parametrize("dtype", NUMBERS)
+def test_reductions_of_types(dtype: str) -> None:
+    """Every operation, over one number, over several chunks, to whole numbers, with zeros of both signs and NaNs."""
+    rng = np.random.default_rng(6)
+    rows = [numbers(rng, dtype, s) for s in ((5, 7), (1, 1), (70, 130))]
+    rows += [np.zeros((4, 9), dtype), np.ones((64, 65), dtype)]
+    if dtype.startswith("float"):
+        rows += [np.where(rng.random((3, 40)) < 0.5, 0.0, -0.0).astype(dtype), np.full((2, 2), np.nan, dtype)]
+
+    def reduced(x: Any) -> Any:
+        made = [getattr(fn.reductions, name)(x) for name in FOLDED]
+        if dtype in ("uint64", "float32"):
+            made += [fn.reductions.sum(x, dtype="uint8"), fn.reductions.mean(x, dtype="int64")]
+            made += [fn.reductions.mean_square(x), fn.reductions.rms(x, dtype="float16")]
+            made.append(fn.reductions.std_dev(x, fn.reductions.mean(x) * 0.25, ddof=1))
+        return tuple(made)
+
+    compare_rows([rows], [""], reduced)
+
+
+@pytest.mark.parametrize("axes", [(0,), (1,), (2,), (0, 2), (1, 2), (0, 1, 2)])
+def test_reductions_of_axes(axes: tuple[int, ...]) -> None:
+    """Over views, for ragged rows, some of them empty; a mean for every output."""
+    rng = np.random.default_rng(7)
+    rows = [rng.normal(0, 9, s).astype(np.float32) for s in ((4, 6, 3), (40, 7, 33), (1, 1, 1), (3, 2, 70))]
+    empty = [*rows, np.zeros((0, 4, 2), np.float32), np.zeros((3, 0, 2), np.float32)]
+
+    def reduced(x: Any) -> Any:
+        turned = fn.transpose(x, perm=[2, 0, 1])
+        mean = fn.reductions.mean(turned, axes=axes)
+        return mean, fn.reductions.variance(turned, mean, axes=axes), fn.reductions.sum(x, axes=axes, keep_dims=True)
+
+    compare_rows([empty], [""], reduced)
+    compare_rows([rows], [""], lambda x: (fn.reductions.max(fn.flip(x, horizontal=1), axes=axes),))
+
+
+def test_an_argument_is_computed_where_it_is_read() -> None:
+    rows = [noise(np.random.default_rng(8), "uint8", (5, 6, 3)) for _ in range(3)]
+    compare_rows([rows], ["HWC"], lambda x: (fn.brightness(x, brightness=fn.reductions.mean(x) * 0.01),))

@@ -11,6 +11,7 @@ import pytest
 from stoker import eager
 from stoker.contract.errors import ArgumentError, DataError, UnsupportedError
 from stoker.native import _native
+from stoker.ops.reductions._reduction import summed
 
 
 def picture(shape: tuple[int, ...] = (19, 23, 3)) -> Any:
@@ -92,6 +93,22 @@ def test_reductions_of_types(dtype: str) -> None:
     kind = np.dtype(dtype).kind
     assert total.dtype == {"u": np.uint64, "b": np.uint64, "i": np.int64}.get(kind, np.dtype(dtype))
     assert total == x.sum()
+
+
+@pytest.mark.parametrize("count", [1, 31, 33, 4096, 4097, 40_000])
+def test_sums_of_floats_are_taken_in_lanes(count: int) -> None:
+    """The native order, over views and rows of any length, is that of the definition, which is written otherwise."""
+    x = np.random.default_rng(count).normal(0, 1e6, (count, 3)).astype(np.float64)
+    want = summed(np.ascontiguousarray(x.T))
+    np.testing.assert_array_equal(eager.reductions.sum(x, axes=(0,)), want)
+    np.testing.assert_array_equal(eager.reductions.sum(x[:, 1]), want[1])
+    assert count < 4096 or not np.array_equal(want, np.add.accumulate(x, 0)[-1]), "the numbers tell orders apart"
+
+
+def test_zeros_keep_their_sign_and_halves_are_zero() -> None:
+    x = np.array([0.0, -0.0, 0.0], np.float32)
+    assert np.signbit(eager.reductions.min(x)) and not np.signbit(eager.reductions.max(-x))
+    assert eager.reductions.mean(x, dtype="float16") == 0.0
 
 
 def test_sums_of_64_bits_are_whole() -> None:

@@ -2149,7 +2149,9 @@ class reductions:
         preserve: bool = False,
         bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
     ) -> DataNode:
-        """The largest element along some axes. Input: any shape, any type but float16. Output: the same type. Exact.
+        """The largest element along some axes. Input: any shape, any type but float16. Output: the same type.
+
+        Exact; -0 is below 0, and where there is a NaN, it is the result.
 
         Args:
             axes: Axes that are reduced, negative ones from the last; by default all.
@@ -2178,7 +2180,7 @@ class reductions:
     ) -> DataNode:
         """The mean along some axes. Input: any shape, any type but float16. Output: float32, or ``dtype``.
 
-        The sum is double's, in the order of the elements.
+        The sum is double's, in a fixed order (in 32 lanes).
 
         Args:
             axes: Axes that are reduced, negative ones from the last; by default all.
@@ -2208,7 +2210,7 @@ class reductions:
     ) -> DataNode:
         """The mean of the squares along some axes. Input: any shape, any type but float16. Output: float32, or ``dtype``.
 
-        The sum is double's, in the order of the elements.
+        The sum is double's, in a fixed order (in 32 lanes).
 
         Args:
             axes: Axes that are reduced, negative ones from the last; by default all.
@@ -2235,7 +2237,9 @@ class reductions:
         preserve: bool = False,
         bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
     ) -> DataNode:
-        """The smallest element along some axes. Input: any shape, any type but float16. Output: the same type. Exact.
+        """The smallest element along some axes. Input: any shape, any type but float16. Output: the same type.
+
+        Exact; -0 is below 0, and where there is a NaN, it is the result.
 
         Args:
             axes: Axes that are reduced, negative ones from the last; by default all.
@@ -2264,7 +2268,7 @@ class reductions:
     ) -> DataNode:
         """The root of the mean of the squares along some axes. Input: any shape, any type but float16. Output: float32.
 
-        The sum is double's, in the order of the elements.
+        The sum is double's, in a fixed order (in 32 lanes).
 
         Args:
             axes: Axes that are reduced, negative ones from the last; by default all.
@@ -2294,8 +2298,8 @@ class reductions:
     ) -> DataNode:
         """The root of the mean square distance from a mean along some axes. Inputs: data, not float16; the mean.
 
-        The mean is one number, or one per element of the output. Output: float32. The sum is double's, in the order of the
-        elements.
+        The mean is one number, or one per element of the output. Output: float32. The sum is double's, in a fixed order
+        (in 32 lanes).
 
         Args:
             axes: Axes that are reduced, negative ones from the last; by default all.
@@ -2325,7 +2329,7 @@ class reductions:
     ) -> DataNode:
         """The sum along some axes. Input: any shape, any type but float16. Output: uint64, int64 or float32, or ``dtype``.
 
-        Integers are summed exactly, modulo 2**64; floats in double, in the order of the elements.
+        Integers are summed exactly, modulo 2**64; floats in double, in a fixed order (in 32 lanes).
 
         Args:
             axes: Axes that are reduced, negative ones from the last; by default all.
@@ -2355,8 +2359,8 @@ class reductions:
     ) -> DataNode:
         """The mean square distance from a mean along some axes. Inputs: data, not float16; the mean.
 
-        The mean is one number, or one per element of the output. Output: float32. The sum is double's, in the order of the
-        elements.
+        The mean is one number, or one per element of the output. Output: float32. The sum is double's, in a fixed order
+        (in 32 lanes).
 
         Args:
             axes: Axes that are reduced, negative ones from the last; by default all.

@@ -320,7 +320,7 @@ void bind_kernels(nb::module_& m) {
   m.def("filter", [](int f, int h, int w, int c, int border) { return make_filter({f, h, w, c}, border); });
   m.def("blur", [](int f, int h, int w, int c) { return make_blur({f, h, w, c}); });
   m.def("perspective", [](int f, int h, int w, int c, int s) { return make_perspective({f, h, w, c}, s); });
-  m.def("reduce", [](int op, uint32_t axes) { return make_reduce(static_cast<Reduction>(op), axes); });
+  m.def("reduce", &make_reduce);
   m.def("scalars", &make_scalars);
   m.def("constant", [](nb::bytes data, std::vector<int64_t> shape) {
     return make_constant(std::string(data.c_str(), data.size()), std::move(shape));

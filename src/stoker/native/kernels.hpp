@@ -75,7 +75,7 @@ std::shared_ptr<Kernel> make_choice(DrawSpec spec, bool has_weights);
 // params: height width area0 area1 ratio0 ratio1; outputs: anchor and shape, int64 (y, x)
 std::shared_ptr<Kernel> make_crop_window(DrawSpec spec, int attempts);
 
-// ---- images: histograms, filters, reductions ----
+// ---- images: histograms, filters; reductions ----
 
 // Which axes of a tensor are an image's; -1: there is none.
 struct ImageAxes {
@@ -89,10 +89,8 @@ std::shared_ptr<Kernel> make_blur(ImageAxes axes);
 // params: eight numbers of a matrix, four fills; sampling as in warp_project.hpp
 std::shared_ptr<Kernel> make_perspective(ImageAxes axes, int sampling);
 
-// The order is part of the Python side's contract (ops/reductions/_reduction.py).
-enum class Reduction : uint8_t { Min, Max, Sum, Mean, MeanSquare, Rms, Variance, StdDev };
-// Over the axes whose bits are set, in the order of the elements, floats in double; params: ddof.
-std::shared_ptr<Kernel> make_reduce(Reduction op, uint32_t axes);
+// Over the axes whose bits are set; `op` and the order of sums as in reduce_fold.hpp, floats in double; params: ddof.
+std::shared_ptr<Kernel> make_reduce(int op, uint32_t axes);
 
 // ---- rows, small values ----
 

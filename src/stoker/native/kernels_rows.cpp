@@ -101,24 +101,6 @@ double half_to_double(uint16_t h) {
   return h & 0x8000 ? -x : x;
 }
 
-namespace {
-
-uint16_t half_from(double x) {
-  if (std::isnan(x)) return 0x7e00;
-  const uint16_t sign = std::signbit(x) ? 0x8000 : 0;
-  const double a = std::fabs(x);
-  if (a >= 65520) return sign | 0x7c00;
-  int exponent;
-  std::frexp(a, &exponent);
-  const int unit = std::max(exponent - 11, -24);  // weight of the last bit
-  const double q = round_even(std::ldexp(a, -unit));
-  if (unit == -24) return sign | static_cast<uint16_t>(q);
-  // q is in [1024, 2048]; 2048 carries into the exponent by the addition
-  return sign | static_cast<uint16_t>(((unit + 24) << 10) + static_cast<int>(q));
-}
-
-}  // namespace
-
 void store_scalar(uint8_t* p, DType dtype, double x) {
   switch (dtype) {
     case DType::Bool: put<uint8_t>(p, x != 0); break;
@@ -130,7 +112,7 @@ void store_scalar(uint8_t* p, DType dtype, double x) {
     case DType::I16: put_rounded<int16_t>(p, x); break;
     case DType::I32: put_rounded<int32_t>(p, x); break;
     case DType::I64: put_rounded<int64_t>(p, x); break;
-    case DType::F16: put<uint16_t>(p, half_from(x)); break;
+    case DType::F16: put<uint16_t>(p, std::isnan(x) ? 0x7e00 : half_from_double(x)); break;
     case DType::BF16: put<uint16_t>(p, bfloat_from_double(x)); break;
     case DType::F32: put<float>(p, static_cast<float>(x)); break;
     case DType::F64: put<double>(p, x); break;

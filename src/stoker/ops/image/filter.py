@@ -87,12 +87,16 @@ class Filter(Operator, name="filter"):
 
     def reference(self, row: RowContext, x: Any, weights: Any, fill: Any = 0.0) -> Any:
         starts = [int(row.number("anchor", i)) for i in (0, 1)]
+        if row["mode"] == "same" and any(not -1 <= at < n for at, n in zip(starts, weights.shape, strict=True)):
+            raise ValueError("the anchor is outside of the filter")
         starts = [n // 2 if at < 0 else at for at, n in zip(starts, weights.shape, strict=True)]
         dtype = DType.of(x.dtype) if row["dtype"] is None else row["dtype"]
 
         def filtered(frame: Any) -> Any:
             shape, begin = frame.shape[:2], starts
             if row["mode"] == "valid":
+                if any(n < w for n, w in zip(shape, weights.shape, strict=False)):
+                    raise ValueError("the filter is larger than the image")
                 begin, shape = [0, 0], tuple(n - w + 1 for n, w in zip(shape, weights.shape, strict=True))
             value = float(np.asarray(fill).reshape(-1)[0])
             made = correlate_array(frame, weights, begin[0], begin[1], shape, row["border"], value)

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What reductions share: which axes go, and the order of sums."""
+"""What reductions share: which axes go, and the order of sums.
+
+Sums of floats, and of what is computed from numbers, are double's in one fixed order (:func:`summed`), which threads of
+a GPU and vectors of a CPU can both keep: the same bits everywhere, and a smaller error than from first to last.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +17,20 @@ from ...contract import expr as ex
 from ...contract.errors import ArgumentError, UnsupportedError
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext, arg
-from ...contract.step import Value
+from ...contract.step import Launches, Value
 from ...contract.types import DType
 from ..generic.cast import cast_array
 
-_NUMBERS = ("min", "max", "sum", "mean", "mean_square", "rms", "variance", "std_dev")  # native/kernels.hpp
+_NUMBERS = ("min", "max", "sum", "mean", "mean_square", "rms", "variance", "std_dev")  # native/reduce_fold.hpp
+_LANES, _CHUNK = 32, 4096  # of a sum's order (native/reduce_fold.hpp)
+_TASKS = 8  # chunks that a block of a GPU takes (native/cuda/own_reduce.cuh)
 
 
 class Reduction(Operator, ABC):
     """Over some axes, or all of them."""
 
     kind = "reduce"
+    version = 2  # sums were taken from first to last before
     what: ClassVar[str]
     axes = arg("int", None, many=True, doc="Axes that are reduced, negative ones from the last; by default all.")
     axis_names = arg("str", None, doc="Their names instead, such as HW.")
@@ -47,10 +54,10 @@ class Reduction(Operator, ABC):
         if mean is not None:
             _require_like(c, mean, [n for i, n in enumerate(x.shape) if i not in gone])
         ddof = c.const("ddof") if "ddof" in self.all_arguments() else 0
-        bits = sum(1 << axis for axis in gone)
+        attrs = (_NUMBERS.index(self.what), sum(1 << axis for axis in gone))
         return c.native(
             "reduce", [x] if mean is None else [x, mean], [(self.result_type(c, x), shape, layout)],
-            attrs=(_NUMBERS.index(self.what), bits), params=(ddof,),
+            attrs=attrs, params=(ddof,), own=_launches(x, gone, attrs),
         )[0]  # fmt: skip
 
     def reference(self, row: RowContext, x: Any, mean: Any = None) -> Any:
@@ -67,7 +74,7 @@ class Reduction(Operator, ABC):
 
 
 class FloatReduction(Reduction):
-    """One whose result is a float: a mean in double, in the order of the elements."""
+    """One whose result is a float: a mean in double."""
 
     dtype = arg("dtype", None, doc="Element type of the output; by default float32.")
 
@@ -103,10 +110,45 @@ class Deviation(Reduction):
 
 
 def averaged(values: Any, ddof: int = 0) -> Any:
-    """The mean over the last axis, summed from first to last."""
-    count = values.shape[-1] - ddof
-    total = np.add.accumulate(values, -1)[..., -1] if values.shape[-1] else np.zeros(values.shape[:-1])
+    """The mean over the last axis."""
+    count, total = values.shape[-1] - ddof, summed(values)
     return total / count if count > 0 else np.zeros_like(total)
+
+
+def summed(values: Any) -> Any:
+    """The sum of doubles over the last axis, in the order that the native forms keep.
+
+    Of each chunk of 4096 numbers, number i is added to lane i % 32, and then the upper half of the lanes to the lower
+    one until one is left. The chunks' sums are added up as if they were one more chunk, of any length.
+    """
+    chunks = _in_lanes(_padded(values, _CHUNK).reshape(*values.shape[:-1], -1, _CHUNK))
+    return _in_lanes(_padded(chunks, _LANES))
+
+
+def _padded(values: Any, unit: int) -> Any:
+    missing = -values.shape[-1] % unit if values.shape[-1] else unit
+    return np.concatenate([values, np.zeros((*values.shape[:-1], missing))], -1)
+
+
+def _in_lanes(values: Any) -> Any:
+    lanes = np.add.accumulate(values.reshape(*values.shape[:-1], -1, _LANES), -2)[..., -1, :] + 0.0  # no sum is -0
+    while lanes.shape[-1] > 1:
+        half = lanes.shape[-1] // 2
+        lanes = lanes[..., :half] + lanes[..., half:]
+    return lanes[..., 0]
+
+
+def _launches(x: Value, gone: list[int], attrs: tuple[int, int]) -> Launches:
+    """The form for GPUs: a warp per chunk of every output, then one per output of several chunks."""
+    each = math.prod(x.shape[i] for i in gone)
+    outputs = math.prod(n for i, n in enumerate(x.shape) if i not in gone)
+    chunks = ex.maximum((each + _CHUNK - 1) // _CHUNK, 1)
+    several = chunks > 1
+    blocks = {
+        "partial": (outputs * chunks + _TASKS - 1) // _TASKS,
+        "finish": ex.where(several, (outputs + _TASKS - 1) // _TASKS, 0),
+    }
+    return Launches("Reduce", blocks, ex.where(several, outputs * chunks * 8, 0), (*attrs, x.rank))
 
 
 def _axes(axes: Any, names: Any, layout: str, rank: int, operator: str) -> list[int]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ...contract.lowering import Lowering
 from ...contract.operator import RowContext
 from ...contract.step import Value
@@ -13,7 +15,9 @@ from ._reduction import Reduction
 
 
 class Min(Reduction, name="reductions.min"):
-    """The smallest element along some axes. Input: any shape, any type but float16. Output: the same type. Exact."""
+    """The smallest element along some axes. Input: any shape, any type but float16. Output: the same type.
+
+    Exact; -0 is below 0, and where there is a NaN, it is the result."""
 
     what = "min"
     cases = ({}, {"axis_names": "HW"}, {"axes": (0, 1), "keep_dims": True}, {"axes": -1})
@@ -22,4 +26,8 @@ class Min(Reduction, name="reductions.min"):
         return x.dtype
 
     def reduce(self, row: RowContext, values: Any, mean: Any) -> Any:
-        return values.min(-1)
+        made = values.min(-1)
+        if DType.of(values.dtype).is_float:  # NumPy takes either zero
+            there = ((values == 0) & np.signbit(values)).any(-1)
+            made = np.where((made == 0) & there, values.dtype.type(-0.0), made)
+        return made

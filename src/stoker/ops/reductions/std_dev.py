@@ -13,8 +13,8 @@ from ._reduction import Deviation
 class StdDev(Deviation, name="reductions.std_dev"):
     """The root of the mean square distance from a mean along some axes. Inputs: data, not float16; the mean.
 
-    The mean is one number, or one per element of the output. Output: float32. The sum is double's, in the order of the
-    elements."""
+    The mean is one number, or one per element of the output. Output: float32. The sum is double's, in a fixed order
+    (in 32 lanes)."""
 
     what = "std_dev"
     cases = ({}, {"ddof": 1})

@@ -12,13 +12,13 @@ from ...contract.operator import RowContext, arg
 from ...contract.step import Value
 from ...contract.types import DType
 from ..generic.cast import cast_array
-from ._reduction import Reduction
+from ._reduction import Reduction, summed
 
 
 class Sum(Reduction, name="reductions.sum"):
     """The sum along some axes. Input: any shape, any type but float16. Output: uint64, int64 or float32, or ``dtype``.
 
-    Integers are summed exactly, modulo 2**64; floats in double, in the order of the elements.
+    Integers are summed exactly, modulo 2**64; floats in double, in a fixed order (in 32 lanes).
     """
 
     what = "sum"
@@ -35,9 +35,7 @@ class Sum(Reduction, name="reductions.sum"):
         own = DType.of(values.dtype)
         asked = _total(own) if row["dtype"] is None else row["dtype"]
         if own.is_float:
-            wide = values.astype(np.float64)
-            total = np.add.accumulate(wide, -1)[..., -1] if wide.shape[-1] else np.zeros(wide.shape[:-1])
-            return cast_array(total, asked)
+            return cast_array(summed(values.astype(np.float64)), asked)
         return cast_array(values.sum(-1, dtype=_total(own).numpy), asked)
 
 

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reductions over some axes of a tensor.
+#include <algorithm>
+
+#include "engine.hpp"
+#include "kernels.hpp"
+#include "reduce_fold.hpp"
+
+namespace stoker {
+
+namespace {
+
+using fold::kChunk;
+using fold::kLanes;
+using fold::Reduction;
+
+template <class T>
+T load(const uint8_t* p) {
+  T x;
+  __builtin_memcpy(&x, p, sizeof x);
+  return x;
+}
+
+// Some axes of a tensor.
+struct Axes {
+  int64_t shape[kMaxRank], stride[kMaxRank];
+  int rank = 0;
+
+  void add(int64_t extent, int64_t step) {
+    shape[rank] = extent;
+    stride[rank++] = step;
+  }
+};
+
+// Calls visit(first, count, stride) for runs of elements, in the order of the axes.
+template <class Visit>
+void walk(const uint8_t* data, const Axes& axes, Visit&& visit) {
+  const int last = axes.rank - 1;
+  for (int i = 0; i < axes.rank; ++i)
+    if (axes.shape[i] == 0) return;
+  if (axes.rank == 0) return visit(data, int64_t{1}, int64_t{0});
+  int64_t at[kMaxRank] = {};
+  for (;;) {
+    visit(data, axes.shape[last], axes.stride[last]);
+    int d = last - 1;
+    for (; d >= 0; --d) {
+      data += axes.stride[d];
+      if (++at[d] < axes.shape[d]) break;
+      data -= axes.stride[d] * axes.shape[d];
+      at[d] = 0;
+    }
+    if (d < 0) return;
+  }
+}
+
+template <Reduction kOp, class T>
+class Reducer {
+ public:
+  using Fold = fold::Fold<kOp, T>;
+  using Result = typename Fold::Result;
+
+  explicit Reducer(double about) : about_(about) {
+    std::fill_n(lanes_, kLanes, Fold::neutral());
+    std::fill_n(chunks_, kLanes, Fold::neutral());
+  }
+
+  void take(const uint8_t* p, int64_t count, int64_t stride) {
+    count_ += count;
+    while (count > 0) {
+      const int64_t steps = std::min(count, kChunk - at_) / kLanes;
+      if (at_ % kLanes == 0 && steps > 0) {
+        if (stride == static_cast<int64_t>(sizeof(T))) whole<true>(p, steps, stride);
+        else whole<false>(p, steps, stride);
+        p += steps * kLanes * stride;
+        count -= steps * kLanes;
+        at_ += steps * kLanes;
+      } else {
+        add(&lanes_[at_ % kLanes], p);
+        p += stride;
+        --count;
+        ++at_;
+      }
+      if (at_ == kChunk) end_chunk();
+    }
+  }
+
+  Result result() {
+    if (at_ > 0) end_chunk();
+    return joined(chunks_, std::min<int64_t>(ended_, kLanes));
+  }
+  int64_t count() const { return count_; }
+
+ private:
+  void add(Result* lane, const uint8_t* p) { *lane = Fold::join(*lane, Fold::term(load<T>(p), about_)); }
+
+  template <bool kDense>
+  void whole(const uint8_t* p, int64_t steps, int64_t stride) {
+    Result lanes[kLanes];
+    std::copy_n(lanes_, kLanes, lanes);
+    const int64_t step = kDense ? static_cast<int64_t>(sizeof(T)) : stride;
+    for (int64_t s = 0; s < steps; ++s, p += kLanes * step)
+      for (int i = 0; i < kLanes; ++i) add(&lanes[i], p + i * step);
+    std::copy_n(lanes, kLanes, lanes_);
+  }
+
+  // Of lanes of which only the first `used` have a number.
+  static Result joined(Result* lanes, int64_t used) {
+    int64_t half = 1;
+    while (half < used) half *= 2;
+    for (half /= 2; half > 0; half /= 2)
+      for (int64_t i = 0; i < half; ++i) lanes[i] = Fold::join(lanes[i], lanes[i + half]);
+    return lanes[0];
+  }
+
+  void end_chunk() {
+    const int64_t used = std::min<int64_t>(at_, kLanes);
+    Result* lane = &chunks_[ended_++ % kLanes];
+    *lane = Fold::join(*lane, joined(lanes_, used));
+    std::fill_n(lanes_, used, Fold::neutral());
+    at_ = 0;
+  }
+
+  double about_;
+  int64_t count_ = 0, at_ = 0, ended_ = 0;  // numbers, in this chunk; chunks
+  Result lanes_[kLanes], chunks_[kLanes];
+};
+
+// 64 bits do not fit into a double.
+template <class N>
+void put_whole(uint8_t* to, DType dtype, N value) {
+  if (sizeof(N) == 8 && std::is_integral_v<N> && size_of(dtype) == 8 && dtype != DType::F64)
+    __builtin_memcpy(to, &value, sizeof value);
+  else
+    store_scalar(to, dtype, static_cast<double>(value));
+}
+
+template <Reduction kOp, class T>
+void reduce(const View& in, uint32_t axes, const View* mean, double ddof, const View& out) {
+  Axes stay, gone;
+  for (int i = 0; i < in.rank; ++i) (axes >> i & 1 ? gone : stay).add(in.shape[i], in.stride[i]);
+  int64_t at = 0;
+  uint8_t* to = out.data;
+  walk(in.data, stay, [&](const uint8_t* p, int64_t count, int64_t stride) {
+    for (int64_t i = 0; i < count; ++i, p += stride, to += size_of(out.dtype), ++at) {
+      Reducer<kOp, T> one(mean ? read_element(*mean, mean->elements() == 1 ? 0 : at) : 0.0);
+      walk(p, gone, [&](const uint8_t* q, int64_t n, int64_t step) { one.take(q, n, step); });
+      const auto result = one.result();
+      if constexpr (fold::Fold<kOp, T>::kExtreme || kOp == Reduction::Sum) put_whole(to, out.dtype, result);
+      else store_scalar(to, out.dtype, fold::averaged<kOp>(result, one.count(), ddof));
+    }
+  });
+}
+
+// Inputs: data, for variance and deviation their mean. Parameter: ddof.
+class Reduce : public Kernel {
+ public:
+  Reduce(Reduction op, uint32_t axes) : op_(op), axes_(axes) {}
+  Outcome run(const Call& c) const override {
+    switch (op_) {
+      case Reduction::Min: return of_type<Reduction::Min>(c);
+      case Reduction::Max: return of_type<Reduction::Max>(c);
+      case Reduction::Sum: return of_type<Reduction::Sum>(c);
+      case Reduction::Mean: return of_type<Reduction::Mean>(c);
+      case Reduction::MeanSquare: return of_type<Reduction::MeanSquare>(c);
+      case Reduction::Rms: return of_type<Reduction::Rms>(c);
+      case Reduction::Variance: return of_type<Reduction::Variance>(c);
+      case Reduction::StdDev: return of_type<Reduction::StdDev>(c);
+    }
+    return Outcome::Ok;
+  }
+
+ private:
+  template <Reduction kOp>
+  Outcome of_type(const Call& c) const {
+    const View& in = *c.in[0];
+    const bool about = kOp == Reduction::Variance || kOp == Reduction::StdDev;
+    const View* mean = about ? c.in[1] : nullptr;
+    const auto reduced = [&]<class T>(T) {
+      reduce<kOp, T>(in, axes_, mean, c.params[0], *c.out[0]);
+      return Outcome::Ok;
+    };
+    switch (in.dtype) {
+      case DType::Bool: case DType::U8: return reduced(uint8_t{});
+      case DType::U16: return reduced(uint16_t{});
+      case DType::U32: return reduced(uint32_t{});
+      case DType::U64: return reduced(uint64_t{});
+      case DType::I8: return reduced(int8_t{});
+      case DType::I16: return reduced(int16_t{});
+      case DType::I32: return reduced(int32_t{});
+      case DType::I64: return reduced(int64_t{});
+      case DType::F32: return reduced(float{});
+      case DType::F64: return reduced(double{});
+      case DType::F16: case DType::BF16: break;
+    }
+    *c.error = "16-bit floats cannot be reduced";
+    return Outcome::Error;
+  }
+  Reduction op_;
+  uint32_t axes_;
+};
+
+}  // namespace
+
+std::shared_ptr<Kernel> make_reduce(int op, uint32_t axes) {
+  return std::make_shared<Reduce>(static_cast<Reduction>(op), axes);
+}
+
+}  // namespace stoker
