@@ -18,7 +18,7 @@ import torch
 from PIL import Image
 
 import stoker.torchvision
-from stoker import ArgumentError, DeviceError
+from stoker import ArgumentError, DataError, DeviceError
 from stoker.device.gpu import Gpu
 from stoker.frontends.torchvision import counts, delivery, plans, recipe
 from stoker.frontends.torchvision import place as place_module
@@ -120,23 +120,36 @@ def test_a_damaged_file_is_met_where_it_was(tmp_path: Path, placed: Place, worke
         equal(untouched, run(loader()), placed)
 
 
-def test_forms() -> None:
-    decoded = Node.decode(Source(np.zeros(1, np.uint8)), (60, 40), 1)
-    color = decoded.then(recipe.SPREAD, channels=3)
-    cropped = color.then(recipe.CROP, (2, 3, 32, 33), (30, 30))
-    resized = cropped.then(recipe.RESIZE, (20, 16, 0.0, 30.0, 0.0, 30.0, 2, 0), (16, 20))
-    found = plans.read(resized.then(recipe.TRANSPOSE, (0,)).then(recipe.TRANSPOSE, (3,)))
-    assert found == (plans.Form(3, (20, 16), 2, False), plans.Values((3, 2, 33, 32), (20, 16), (0, 0), (0, 1)))
-    cut = resized.then(recipe.CROP, (1, 2, 11, 12), (10, 10))
-    assert plans.read(cut) == (plans.Form(3, (10, 10), 2, True), plans.Values((3, 2, 33, 32), (20, 16), (2, 1), (0, 0)))
-    assert plans.read(decoded) == (
-        plans.Form(1, (40, 60), None, False),
-        plans.Values((0, 0, 40, 60), (40, 60), (0, 0), (0, 0)),
-    )
+def decoded(channels: int = 3) -> Node:
+    return Node.decode(Source(np.zeros(1, np.uint8)), (60, 40), channels)
+
+
+def test_what_has_a_form() -> None:
+    root = decoded(1)
+    color = root.then(recipe.SPREAD, channels=3)
     part = color.then(recipe.RESIZE, (20, 16, 1.0, 30.0, 0.0, 30.0, 2, 0), (16, 20))
-    turned = color.then(recipe.TRANSPOSE, (2,), (40, 60))
-    for other in (part, turned, color.then(recipe.LUMA, channels=1), color.then(recipe.EQUALIZE)):
-        assert plans.read(other) is None
+    assert plans.root_of(root) is root
+    for node in (part, color.then(recipe.TRANSPOSE, (2,), (40, 60)), color.then(recipe.EQUALIZE)):
+        assert plans.root_of(node) is root
+    tables = (None, None)
+    assert plans.root_of(color.then(recipe.MIX, (tables, (part.then(recipe.HUE, (3,)),)))) is root
+    assert plans.root_of(color.then(recipe.MIX, (tables, (decoded(),)))) is None, "of another image"
+    assert plans.root_of(color.then(recipe.STORE_PIXELS, (0, 0))) is None, "a step that the GPU does not know"
+    assert plans.root_of(Node.raw(np.zeros(12, np.uint8), (2, 2), 3)) is None
+
+
+def made_alone(place: Place, node: Node) -> np.ndarray[Any, Any]:
+    """One image, by a plan."""
+    width, height = node.size
+    images, supply = place.memory((1, node.channels, height, width), torch.uint8)
+    packed = recipe.pack_alone([recipe.Row(node, None, 0, 0)], lambda table: table)
+    form = plans.Form(int(node.root.params[0]), (images.numel(),))
+    job = plans.Job(form, [node.root.source.data], [packed], [supply])
+    place.plans.submit(job)
+    error = job.wait()
+    if error is not None:
+        raise error
+    return images.cpu().numpy()[0]
 
 
 def test_plans_are_bounded(placed: Place, files: Path) -> None:
@@ -147,36 +160,128 @@ def test_plans_are_bounded(placed: Place, files: Path) -> None:
     for side in range(8, 8 + 12):
         node = Node.decode(Source(data), (width, height), 3)
         node = node.then(recipe.RESIZE, (side, side, 0.0, float(height), 0.0, float(width), 1, 0), (side, side))
-        found = plans.read(node)
-        assert found is not None
-        pixels, supply = placed.memory((1, 3, side, side))
-        job = plans.Job(found[0], [data], [found[1]], supply)
-        placed.plans.submit(job)
-        assert job.wait() is None
         want = np.asarray(whole.resize((side, side), Image.Resampling.BILINEAR))
-        assert np.array_equal(pixels.cpu().numpy()[0].transpose(1, 2, 0), want)
+        assert np.array_equal(made_alone(placed, node).transpose(1, 2, 0), want)
     assert len(placed.plans._known) <= plans._KEPT_FORMS
 
 
 @pytest.mark.parametrize("rows_first", [0, 1])
-@pytest.mark.parametrize("number", [1, 2, 3])
-def test_either_order_of_resampling(placed: Place, files: Path, rows_first: int, number: int) -> None:
+def test_either_order_of_resampling(placed: Place, files: Path, rows_first: int) -> None:
     data = np.frombuffer((files / "bee" / "3.jpg").read_bytes(), np.uint8)
     with Image.open(files / "bee" / "3.jpg") as image:
         width, height = image.size
-    node = Node.decode(Source(data), (width, height), 3)
-    params = (height // 4, width - 2, 0.0, float(height), 0.0, float(width), number, rows_first)
-    node = node.then(recipe.RESIZE, params, (width - 2, height // 4))
-    found = plans.read(node)
-    assert found is not None
-    pixels, supply = placed.memory((1, 3, height // 4, width - 2))
-    job = plans.Job(found[0], [data], [found[1]], supply)
-    placed.plans.submit(job)
-    assert job.wait() is None
-    out = np.zeros(pixels.numel(), np.uint8)
-    packed = recipe.pack([recipe.Row(node, None, 0, 0)], [out], lambda table: table)
-    _native.recipe.make(packed.order)
-    assert np.array_equal(pixels.cpu().numpy().reshape(-1), out)
+    for number in (1, 2, 3):
+        node = Node.decode(Source(data), (width, height), 3)
+        params = (height // 4, width - 2, 0.0, float(height), 0.0, float(width), number, rows_first)
+        node = node.then(recipe.RESIZE, params, (width - 2, height // 4))
+        out = np.zeros(3 * (height // 4) * (width - 2), np.uint8)
+        packed = recipe.pack([recipe.Row(node, None, 0, 0)], [out], lambda table: table)
+        _native.recipe.make(packed.order)
+        assert np.array_equal(made_alone(placed, node).reshape(-1), out)
+
+
+def test_what_is_no_recipe_is_an_error_of_its_row(placed: Place, files: Path) -> None:
+    data = np.frombuffer((files / "bee" / "3.jpg").read_bytes(), np.uint8)
+    with Image.open(files / "bee" / "3.jpg") as image:
+        size = image.size
+    node = Node.decode(Source(data), size, 3)
+    with pytest.raises(DataError, match="a crop that leaves the image"):
+        made_alone(
+            placed, node.then(recipe.TRANSPOSE, (0,)).then(recipe.CROP, (0, 0, size[0] + 1, 4), (size[0] + 1, 4))
+        )
+
+
+SCRIPTS: dict[str, Callable[..., Any]] = {
+    "every kind of step": lambda t: [t.RandomResizedCrop(48), t.RandAugment(4), t.ColorJitter(0.4, 0.4, 0.4, 0.1)],
+    "drawn policies": lambda t: [
+        t.Resize(60),
+        t.CenterCrop(56),
+        t.RandomChoice([t.AutoAugment(), t.TrivialAugmentWide()]),
+    ],
+    "warps": lambda t: [t.RandomAffine(20, (0.1, 0.1), (0.8, 1.2), 9), t.RandomPerspective(p=1.0), t.Resize((40, 44))],
+    "edges": lambda t: [t.CenterCrop(150), t.Pad(3, padding_mode="reflect"), t.GaussianBlur(5), t.RandomGrayscale(0.5)],
+}
+
+
+class Augmented(torch.utils.data.Dataset[Any]):
+    """All files of a folder with a script's steps."""
+
+    def __init__(self, folder: Path, transform: Any) -> None:
+        self.paths = sorted(folder.iterdir())
+        self.transform = transform
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __getitem__(self, i: int) -> Any:
+        torch.manual_seed(i)
+        with Image.open(self.paths[i]) as image:
+            return self.transform(image.convert("RGB"))
+
+
+@pytest.fixture(scope="module")
+def photographs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Colour, gray, decoded by Pillow, and one of few pixels, which stays Pillow's."""
+    from photographs import photograph
+
+    folder = tmp_path_factory.mktemp("steps")
+    for i in range(8):
+        image = Image.fromarray(photograph(i, 70 + i, 90))
+        if i < 6:
+            (image.convert("L") if i in (1, 3) else image).save(folder / f"{i}.jpg", quality=90)
+        else:
+            image.save(folder / f"{i}.png")
+    Image.fromarray(photograph(9, 40, 50)).save(folder / "small.png")
+    return folder
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+@pytest.mark.parametrize("after", [False, True], ids=["Pillow", "tensor"])
+def test_all_steps_are_done_there(photographs: Path, placed: Place, script: str, after: bool) -> None:
+    import torchvision.transforms as v1
+    from torchvision.transforms import v2
+
+    library = v2 if after else v1
+    steps = SCRIPTS[script](library)
+    end = [v2.ToDtype(torch.float32, scale=True)] if after else [v1.ToTensor()]
+    normal = library.Normalize([0.4, 0.5, 0.6], [0.2, 0.3, 0.4])
+    start = [v2.ToImage()] if after else []
+    transform = library.Compose([*start, *steps, *end, normal, library.RandomErasing(p=0.5, value="random")])
+
+    def loader() -> Any:
+        return torch.utils.data.DataLoader(Augmented(photographs, transform), batch_size=9)
+
+    untouched = run(loader())
+    counts.reset()
+    with stoker.torchvision.enabled():
+        equal(untouched, run(loader()), placed)
+    total = counts.total()
+    assert total[counts.PLACED] == 8 and total[counts.SENT] == 1, "of few pixels: Pillow's"
+
+
+def test_a_damaged_file_beside_all_kinds_of_steps(photographs: Path, tmp_path: Path, placed: Place) -> None:
+    import torchvision.transforms as v1
+
+    for path in photographs.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    data = bytearray((tmp_path / "4.jpg").read_bytes())
+    at = len(data) // 2
+    data[at : at + 6] = b"\xff\xd9\xff\xd9\xff\xd9"
+    (tmp_path / "4.jpg").write_bytes(data)
+    transform = v1.Compose([v1.RandomResizedCrop(48), v1.RandAugment(), v1.ToTensor()])
+
+    def loader() -> Any:
+        return torch.utils.data.DataLoader(Augmented(tmp_path, transform), batch_size=4)
+
+    def outcome() -> Any:
+        try:
+            return run(loader())
+        except OSError as error:
+            return str(error)
+
+    untouched = outcome()
+    with stoker.torchvision.enabled():
+        equal(untouched, outcome(), placed)
 
 
 def test_what_fails_is_told(placed: Place, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:

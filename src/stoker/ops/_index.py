@@ -7,6 +7,7 @@ INDEX: dict[str, str] = {
     "_constant": "ops.generic.constant:Constant",
     "_index": "ops.generic.index:Index",
     "_merge": "ops.generic.merge:Merge",
+    "_recipe": "ops.image.recipe:Recipe",
     "_row_number": "ops.generic.row_number:RowNumber",
     "_scale_pixels": "ops.generic.scale_pixels:ScalePixels",
     "batch_permutation": "ops.random.batch_permutation:BatchPermutation",

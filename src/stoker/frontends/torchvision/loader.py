@@ -23,7 +23,7 @@ from torch.utils.data.dataloader import DataLoader
 from . import counts, descriptors, retry, segment
 from .maker import Maker, Relay
 from .place import Place, taken
-from .tensor import LazyRow, LazyTensor, join, real, shrink
+from .tensor import LazyTensor, join, real, shrink
 
 _SMALL = 4096  # elements
 _MOST_AGAIN = 64  # damaged files in one batch, after which something else is wrong
@@ -74,18 +74,7 @@ def reduce_lazy(tensor: LazyTensor) -> tuple[Any, ...]:
     """How a lazy tensor travels to another process: as recipes."""
     if tensor._real is not None:
         return ForkingPickler._extra_reducers[torch.Tensor](tensor._real)  # type: ignore[attr-defined, no-any-return]
-    return _rebuild, (_portable(tensor._rows), tensor._lead)
-
-
-def _portable(rows: list[LazyRow]) -> list[LazyRow]:
-    """Values of patches as arrays: each tensor would travel in a shared memory file of its own."""
-    if not any(row.patches for row in rows):
-        return rows
-    packed = []
-    for row in rows:
-        patches = tuple((i, _packed(v) if isinstance(v, torch.Tensor) else v) for i, v in row.patches)
-        packed.append(row._replace(patches=patches))
-    return packed
+    return LazyTensor, (tensor._rows, tensor._lead)
 
 
 class _Packed(NamedTuple):
@@ -96,14 +85,6 @@ class _Packed(NamedTuple):
 
 def _packed(value: torch.Tensor) -> _Packed:
     return _Packed(value.reshape(-1).view(torch.uint8).numpy(), value.dtype, tuple(value.shape))
-
-
-def _rebuild(rows: list[LazyRow], lead: tuple[int, ...]) -> LazyTensor:
-    for at, row in enumerate(rows):
-        if row.patches:
-            patches = tuple((i, _unpacked(v) if isinstance(v, _Packed) else v) for i, v in row.patches)
-            rows[at] = row._replace(patches=patches)
-    return LazyTensor(rows, lead)
 
 
 def _unpacked(value: _Packed) -> torch.Tensor:

@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches that are delivered in a GPU's memory: rows with a form are made there, the others by the CPU, and sent.
-
-Pixels come from the plan as 8 bits per channel; what they become is looked up in the table that torch made
-(`tensor.py`), on the stream of who takes the batch. So bits are those of the CPU.
+"""Batches that are delivered in a GPU's memory: rows whose steps have a form there are made there, the others by the
+CPU, and sent. The bits are those of the CPU.
 """
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -16,11 +13,12 @@ import torch
 from ...contract.errors import DataError
 from ...executor.run import Supply
 from . import counts, plans, recipe
-from .plans import Form, Job, Plans, Values
-from .tensor import LazyRow, LazyTensor, Making, Table, Take, first_table
+from .plans import Form, Job, Plans
+from .recipe import Row
+from .tensor import LazyTensor, Making, Table, Take, stored_table
 
-_BATCH = 256  # rows of a job
-_FEW = 4  # rows of a form in a batch, below which no plan is made for them
+_BATCH = 256  # files of a job
+_FEW = 4  # files of a form in a batch, below which no plan is made for them
 
 
 class Place:
@@ -35,11 +33,10 @@ class Place:
     def __init__(self, device: torch.device, gpu: int | None, threads: int) -> None:
         self.device = device
         self.plans = Plans(gpu, threads, _BATCH)
-        self._tables: weakref.WeakKeyDictionary[Table, torch.Tensor] = weakref.WeakKeyDictionary()
 
-    def memory(self, shape: tuple[int, ...]) -> tuple[torch.Tensor, Supply]:
-        """Memory for 8-bit pixels, and how a run writes there."""
-        tensor = torch.empty(shape, dtype=torch.uint8, device=self.device)
+    def memory(self, shape: tuple[int, ...], dtype: torch.dtype) -> tuple[torch.Tensor, Supply]:
+        """Memory for images, and how a run writes there."""
+        tensor = torch.empty(shape, dtype=dtype, device=self.device)
         stream = torch.cuda.current_stream(self.device).cuda_stream if tensor.is_cuda else None
         return tensor, Supply(tensor.data_ptr(), tensor, stream)
 
@@ -48,18 +45,6 @@ class Place:
         if tensor.is_cuda:
             tensor.record_stream(torch.cuda.current_stream(self.device))
         return tensor
-
-    def look_up(self, pixels: torch.Tensor, table: Table) -> torch.Tensor:
-        """``pixels``, uint8 ``(N, channels, height, width)``, through a table."""
-        if table is first_table(pixels.shape[1]):
-            return pixels
-        values = self._tables.get(table)
-        if values is None:
-            values = self._tables[table] = table.values.reshape(-1).to(self.device)
-        index = pixels.to(torch.int32)
-        if values.numel() > 256:
-            index += torch.arange(0, values.numel(), 256, dtype=torch.int32, device=self.device).view(-1, 1, 1)
-        return values.index_select(0, index.view(-1)).view(pixels.shape)
 
     def close(self) -> None:
         """End its threads and plans."""
@@ -72,7 +57,14 @@ class _Part(NamedTuple):
     tensor: int
     rows: list[int]
     job: Job | None
-    pixels: torch.Tensor | None
+    images: torch.Tensor | None
+
+
+class _View(NamedTuple):
+    """An image of a file: its tensor's number, and its own there."""
+
+    tensor: int
+    row: int
 
 
 class PlacedMaking:
@@ -83,39 +75,71 @@ class PlacedMaking:
         self._place = place
         self._parts: list[_Part] = []
         others: list[LazyTensor] = []
-        for at, tensor in enumerate(self.tensors):
-            rest = self._begin(at, tensor)
-            if rest:
-                self._parts.append(_Part(at, rest, None, None))
-                others.append(LazyTensor([tensor._rows[i] for i in rest], (len(rest),)))
+        for at, rows in enumerate(self._begin()):
+            if rows:
+                self._parts.append(_Part(at, sorted(rows), None, None))
+                others.append(LazyTensor([self.tensors[at]._rows[i] for i in sorted(rows)], (len(rows),)))
         self._others = iter(others)
         self._rest = Making(others, take) if others else None
         self.order = self._rest.order if self._rest else None
 
-    def _begin(self, at: int, tensor: LazyTensor) -> list[int]:
-        """Begin the rows that have a form; the others' numbers."""
-        groups: dict[Form, list[tuple[int, Values]]] = {}
-        rest: list[int] = []
-        for number, row in enumerate(tensor._rows):
-            found = plans.read(row.node) if row.node.op != recipe.RAW else None
-            if found is None:
-                rest.append(number)
-            else:
-                groups.setdefault(found[0], []).append((number, found[1]))
-        for form, members in groups.items():
-            if len(members) < min(_FEW, len(tensor._rows)):
-                rest += [number for number, _ in members]
+    def _begin(self) -> list[list[int]]:
+        """Begin the files that have a form; of each tensor, the numbers of the other rows."""
+        rest: list[list[int]] = [[] for _ in self.tensors]
+        files: dict[int, list[_View]] = {}
+        for at, tensor in enumerate(self.tensors):
+            for number, row in enumerate(tensor._rows):
+                if row.node.op == recipe.RAW:
+                    rest[at].append(number)
+                else:
+                    files.setdefault(id(row.node.source), []).append(_View(at, number))
+        groups: dict[tuple[int, tuple[int, ...]], list[list[_View]]] = {}
+        for views in files.values():
+            channels = self._channels(views)
+            groups.setdefault((channels, tuple(v.tensor for v in views)), []).append(views)
+        for (channels, where), members in groups.items():
+            if channels < 0 or len(members) < min(_FEW, len(files)):
+                for view in (view for views in members for view in views):
+                    rest[view.tensor].append(view.row)
                 continue
             for first in range(0, len(members), _BATCH):
-                self._submit(at, tensor, form, members[first : first + _BATCH])
-        return sorted(rest)
+                self._submit(channels, where, members[first : first + _BATCH])
+        return rest
 
-    def _submit(self, at: int, tensor: LazyTensor, form: Form, members: list[tuple[int, Values]]) -> None:
-        pixels, supply = self._place.memory((len(members), form.channels, *form.size))
-        files = [tensor._rows[number].node.source.data for number, _ in members]
-        job = Job(form, files, [values for _, values in members], supply)
-        self._parts.append(_Part(at, [number for number, _ in members], job, pixels))
+    def _channels(self, views: list[_View]) -> int:
+        """:attr:`Form.channels` of a file; -1: there is no form for all of its views."""
+        roots = [plans.root_of(self.tensors[at]._rows[number].node) for at, number in views]
+        root = roots[0]
+        if root is None or any(other is not root for other in roots):
+            return -1
+        return int(root.params[0]) if root.op == recipe.DECODE else 0
+
+    def _submit(self, channels: int, where: tuple[int, ...], members: list[list[_View]]) -> None:
+        slots = {at: slot for slot, at in enumerate(dict.fromkeys(where))}
+        counts_of = [where.count(at) for at in slots]
+        memories = []
+        sizes = []
+        for at, views in zip(slots, counts_of, strict=True):
+            tensor = self.tensors[at]
+            memories.append(self._place.memory((len(members) * views, *tensor.shape[-3:]), tensor.dtype))
+            sizes.append(_image_bytes(tensor) * views)
+        recipes = [recipe.pack_alone(self._rows(views, slots), _memory_of) for views in members]
+        sources = [self.tensors[views[0].tensor]._rows[views[0].row].node.source.data for views in members]
+        job = Job(Form(channels, tuple(sizes)), sources, recipes, [supply for _, supply in memories])
+        for at, (images, _) in zip(slots, memories, strict=True):
+            rows = [view.row for views in members for view in views if view.tensor == at]
+            self._parts.append(_Part(at, rows, job, images))
         self._place.plans.submit(job)
+
+    def _rows(self, views: list[_View], slots: dict[int, int]) -> list[Row]:
+        rows = []
+        used = [0] * len(slots)
+        for at, number in views:
+            tensor, slot = self.tensors[at], slots[at]
+            node, table, patches = tensor._rows[number]
+            rows.append(Row(node, stored_table(node, table), slot, used[slot], patches=patches))
+            used[slot] += _image_bytes(tensor)
+        return rows
 
     @property
     def done(self) -> bool:
@@ -133,45 +157,29 @@ class PlacedMaking:
             self._rest.finish()
         outputs: list[list[tuple[list[int], torch.Tensor]]] = [[] for _ in self.tensors]
         for part in self._parts:
-            outputs[part.tensor] += self._finished(part)
+            outputs[part.tensor].append((part.rows, self._finished(part)))
         for tensor, pieces in zip(self.tensors, outputs, strict=True):
             tensor._real = self._joined(tensor, pieces)
 
-    def _finished(self, part: _Part) -> list[tuple[list[int], torch.Tensor]]:
+    def _finished(self, part: _Part) -> torch.Tensor:
         tensor = self.tensors[part.tensor]
-        if part.job is None or part.pixels is None:
+        if part.job is None or part.images is None:
             made = next(self._others)._real
             assert made is not None
             counts.add(counts.SENT, len(part.rows))
-            return [(part.rows, made.to(self._place.device, non_blocking=True))]
+            return made.to(self._place.device, non_blocking=True)
         error = part.job.wait()
         if isinstance(error, DataError):  # a file is damaged: which, and what is done about it, the CPU knows
             again = LazyTensor([tensor._rows[i] for i in part.rows], (len(part.rows),))
             Making([again]).run()
             assert again._real is not None
             counts.add(counts.SENT, len(part.rows))
-            return [(part.rows, again._real.to(self._place.device))]
+            return again._real.to(self._place.device)
         if error is not None:
             raise error
         counts.add(counts.PLACED, len(part.rows))
         counts.add(counts.MADE, len(part.rows))
-        return self._looked_up([tensor._rows[i] for i in part.rows], part.rows, self._place.take(part.pixels))
-
-    def _looked_up(
-        self, rows: list[LazyRow], numbers: list[int], pixels: torch.Tensor
-    ) -> list[tuple[list[int], torch.Tensor]]:
-        tables: dict[int, list[int]] = {}
-        for at, row in enumerate(rows):
-            tables.setdefault(id(row.table), []).append(at)
-        pieces = []
-        for members in tables.values():
-            some = pixels if len(members) == len(rows) else pixels[members]
-            made = self._place.look_up(some, rows[members[0]].table)
-            for at, image in zip(members, made, strict=True):
-                for index, value in rows[at].patches:
-                    image[index] = value
-            pieces.append(([numbers[at] for at in members], made))
-        return pieces
+        return self._place.take(part.images)
 
     def _joined(self, tensor: LazyTensor, pieces: list[tuple[list[int], torch.Tensor]]) -> torch.Tensor:
         shape = tuple(tensor.shape)
@@ -181,6 +189,15 @@ class PlacedMaking:
         for numbers, made in pieces:
             out[torch.tensor(numbers, device=self._place.device)] = made
         return out.view(shape)
+
+
+def _image_bytes(tensor: LazyTensor) -> int:
+    node = tensor._rows[0].node
+    return tensor.element_size() * node.size[0] * node.size[1] * node.channels
+
+
+def _memory_of(table: Table) -> tuple[Any, int]:
+    return table.memory()
 
 
 def taken(data: Any, *, pins: bool) -> Any:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recipes as plans: rows whose steps are of the same kinds run together, as one pipeline of Stoker's own operators.
+"""Recipes as plans: files are decoded on a GPU, and everything that is recorded about their images is done there.
 
-A recipe's *form* is what it does but for its numbers: whether it resizes, by which filter, and the size that comes out.
-What a form's rows differ in (windows, sizes, mirroring) is fed beside their files. Decoding and all further steps are
-done on a GPU, with the same bits as the interpreter of recipes, which does all rows that have no form.
+All recipes go the same way, whatever they say: the window that is wanted of a file is decoded, then the recipe is done
+(by the operator `_recipe`, where every row has steps of its own). A *form* is what the rows of a pipeline must
+have in common all the same: channels of what is decoded, and how many bytes come out.
 """
 
 from __future__ import annotations
@@ -15,20 +15,18 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from ...contract.types import DType, ImageType, InterpType
+from ...contract.types import DType, ImageType
 from ...executor.run import Supply
 from ...native import _native
 from .. import fn
 from ..pipeline import Pipeline
 from . import recipe
-from .recipe import Node
+from .recipe import Alone, Bytes, Node
 
 _KEPT_FORMS = 8
 LINES = 2  # batches of a form at a time: one is read and described while the GPU works on the other
 GPU_LOAD = 1.0  # the part of the rows that the GPU decodes: the cores are the recording workers'
-_MIRRORS = {0: (1, 0), 1: (0, 1), 3: (1, 1)}  # Pillow's Transpose → mirror columns, rows
 
 # What the GPU's form of recipes knows (native/recipe_described.cpp).
 _NAMES = (
@@ -38,85 +36,51 @@ _NAMES = (
 )
 FORMS = frozenset(number for number, (name, _) in enumerate(_native.recipe.OPS) if name in _NAMES.split())
 
-Integers = npt.NDArray[np.int32]
-
 
 class Form(NamedTuple):
-    """What the rows of a pipeline have in common. Sizes are (height, width)."""
+    """What the rows of a pipeline have in common."""
 
-    channels: int
-    size: tuple[int, int]
-    filter: int | None  # resampling, or none
-    cut: bool  # whether a window is cut out of the resized image
-    rows_first: bool = False  # an older Pillow resamples rows before columns, whatever the shape
+    channels: int  # of what is decoded; 0: pixels that are there already
+    sizes: tuple[int, ...]  # bytes of a row's outputs
 
 
-class Values(NamedTuple):
-    """What a row of a form has for itself."""
-
-    window: tuple[int, int, int, int]  # y0, x0, y1, x1 of the decoded image
-    resized: tuple[int, int]
-    corner: tuple[int, int]  # of the window of the resized image
-    mirror: tuple[int, int]
-
-
-def read(node: Node) -> tuple[Form, Values] | None:
-    """The form of a recipe, and its values; None if it does something else."""
-    chain = []
-    step: Node | None = node
-    while step is not None:
-        chain.append(step)
-        step = step.parent
-    root = chain.pop()
-    if root.op != recipe.DECODE or (root.channels == 1 and root.params[5]):  # the luma alone of a colour file
-        return None
-    channels = root.channels
-    if chain and chain[-1].op == recipe.SPREAD:
-        channels = chain.pop().channels
-    x0, y0, x1, y1 = (0, 0, *root.size)
-    if chain and chain[-1].op == recipe.CROP:
-        x0, y0, x1, y1 = chain.pop().params
-    height, width, number, corner, cut, rows_first = y1 - y0, x1 - x0, None, (0, 0), False, False
-    if chain and chain[-1].op == recipe.RESIZE:
-        p = chain.pop().params
-        if p[2:6] != (0.0, height, 0.0, width):
-            return None  # a region
-        height, width, number, rows_first = p[0], p[1], p[6], bool(p[7])
-        if chain and chain[-1].op == recipe.CROP:
-            q = chain.pop().params
-            corner, cut = (q[1], q[0]), True
-    columns = rows = 0
-    while chain and chain[-1].op == recipe.TRANSPOSE and chain[-1].params[0] in _MIRRORS:
-        mirror = _MIRRORS[chain.pop().params[0]]
-        columns, rows = columns ^ mirror[0], rows ^ mirror[1]
-    if chain:
-        return None
-    form = Form(channels, node.size[::-1], number, cut, rows_first)
-    return form, Values((y0, x0, y1, x1), (height, width), corner, (columns, rows))
-
-
-def _numbers(v: Values) -> tuple[int, ...]:
-    """As they are fed; at last the size after only the rows have been resampled."""
-    return (*v.window, *v.resized, *v.corner, *v.mirror, v.window[2] - v.window[0], v.resized[1])
+def root_of(node: Node) -> Node | None:
+    """What an image begins with, if the GPU has a form for everything that is recorded about it."""
+    while node.parent is not None:
+        if node.op not in FORMS:
+            return None
+        if node.op == recipe.MIX:
+            first = root_of(node.parent)
+            return first if all(root_of(other) is first for other in node.params[1]) else None
+        node = node.parent
+    return node if node.op in FORMS else None
 
 
 class Job:
-    """Rows of one form on their way; :meth:`wait` gives what has become of them."""
+    """Files of one form on their way; :meth:`wait` gives what has become of them.
 
-    def __init__(self, form: Form, files: list[Any], values: Sequence[Values], memory: Supply) -> None:
+    Args:
+        files: their bytes, or their pixels.
+        recipes: what is done with each.
+        outputs: memory for each of the form's outputs.
+    """
+
+    def __init__(self, form: Form, files: list[Bytes], recipes: Sequence[Alone], outputs: Sequence[Supply]) -> None:
         self.form = form
-        self.files = files
-        self.values: Integers = np.array([_numbers(v) for v in values], np.int32)
-        self.memory = memory
         self.error: Exception | None = None
+        self._fed: dict[str, Any] = {"files": files, "recipes": [r.numbers for r in recipes]}
+        self._fed["tables"] = [r.tables for r in recipes]
+        if form.channels:
+            self._fed["windows"] = np.array([r.window for r in recipes], np.int32)
+        self._outputs = outputs
         self._done = threading.Event()
 
     def run(self, pipeline: Pipeline) -> None:
         """Make the rows."""
         try:
-            pipeline.feed_input("files", self.files)
-            pipeline.feed_input("values", self.values)
-            pipeline.next("go_on", lambda output, planned, rows: self.memory)
+            for name, data in self._fed.items():
+                pipeline.feed_input(name, data)
+            pipeline.next("go_on", lambda output, planned, rows: self._outputs[output])
         except Exception as error:  # noqa: BLE001 - told to who waits
             self.error = error
         finally:
@@ -211,23 +175,19 @@ class Plans:
 
 
 def _pipeline(form: Form, device: int | None, threads: int, batch_size: int) -> Pipeline:
-    """Files and values in, uint8 ``(channels, height, width)`` out."""
+    """Files, windows, recipes and their tables in, the bytes that the recipes store out."""
     settings: dict[str, Any] = {"without_gpu": "cpu"} if device is None else {"device_id": device}
     pipeline = Pipeline(batch_size, threads, seed=0, prefetch_queue_depth=1, gpu_decoder_load=GPU_LOAD, **settings)
-    model = ImageType.RGB if form.channels == 3 else ImageType.GRAY
     with pipeline:
-        files = fn.external_source(name="files", dtype=DType.UINT8, ndim=1, no_copy=True)
-        values = fn.external_source(name="values", dtype=DType.INT32, ndim=1, no_copy=True)
-        x = fn.decoders.image(files, device="mixed", output_type=model, adjust_orientation=False)
-        x = fn.slice(x, start=values[0:2], end=values[2:4], axes=(0, 1))
-        if form.filter is not None:
-            interpolation = InterpType(form.filter)
-            if form.rows_first:  # two steps, rounded between, as such a Pillow's
-                x = fn.resize(x, size=values[10:12], interp_type=interpolation)
-            size: Any = values[4:6] if form.cut else form.size
-            x = fn.resize(x, size=size, interp_type=interpolation)
-        if form.cut or form.filter is None:
-            x = fn.slice(x, start=values[6:8], shape=form.size, axes=(0, 1))
-        x = fn.flip(x, horizontal=values[8], vertical=values[9])
-        pipeline.set_outputs(fn.transpose(x, perm=[2, 0, 1]))
+        x = fn.external_source(
+            name="files", dtype=DType.UINT8, ndim=1, no_copy=True, device="cpu" if form.channels else "gpu"
+        )
+        if form.channels:
+            window = fn.external_source(name="windows", dtype=DType.INT32, ndim=1, no_copy=True)
+            model = ImageType.RGB if form.channels == 3 else ImageType.GRAY
+            x = fn.decoders.image(x, device="mixed", output_type=model, adjust_orientation=False)
+            x = fn.slice(x, start=window[0:2], end=window[2:4], axes=(0, 1))
+        recipes = fn.external_source(name="recipes", dtype=DType.FLOAT64, ndim=1, no_copy=True)
+        tables = fn.external_source(name="tables", dtype=DType.UINT8, ndim=1, no_copy=True)
+        pipeline.set_outputs(*x.builder.call("_recipe", [x, recipes, tables], {"sizes": form.sizes}))
     return pipeline

@@ -32,7 +32,7 @@ TORCH_RESIZE, TORCH_PICK, TORCH_LUMA, TORCH_CONTRAST, TORCH_SATURATE, TORCH_HUE,
 )
 TORCH_AUTOCONTRAST, TORCH_EQUALIZE = _OPS["TorchAutocontrast"], _OPS["TorchEqualize"]
 CHANNELS, BLUR, MIX = _OPS["Channels"], _OPS["Blur"], _OPS["Mix"]
-TORCH_WARP, TORCH_GRID = _OPS["TorchWarp"], _OPS["TorchGrid"]
+TORCH_WARP, TORCH_GRID, PATCH = _OPS["TorchWarp"], _OPS["TorchGrid"], _OPS["Patch"]
 
 # What is recorded leads nowhere back to itself, and lives for a batch in great numbers: Python's collector of cycles,
 # which would look for some in it, and in all else whenever there is much of it, need not know of it.
@@ -180,6 +180,14 @@ class Node:
         return Node, (self.op, self.parent, self.params, self.size, self.channels, self.source)
 
 
+class Patch(NamedTuple):
+    """Values that are put over a window of a stored image."""
+
+    window: tuple[int, int, int, int, int, int]  # c0 c1 y0 y1 x0 x1
+    single: bool  # all get the one value
+    values: Bytes  # ``(channels, height, width)`` of the window, as bytes; with some behind them, as tables are
+
+
 class Row(NamedTuple):
     """An image of a batch: what it is, its table (None: the 8 bits themselves), and where it is to be stored."""
 
@@ -188,6 +196,7 @@ class Row(NamedTuple):
     output: int
     first_byte: int
     interleaved: bool = False  # stored as bytes, (height, width, channels), rather than as planes through the table
+    patches: tuple[Patch, ...] = ()
 
 
 class Packed(NamedTuple):
@@ -225,6 +234,43 @@ def pack(rows: Iterable[Row], outputs: Sequence[Bytes], table_bytes: Callable[[A
         np.array(numbers, np.float64), np.array(starts, np.int64), sources, tables.memory, list(outputs)
     )
     return Packed(order, groups, (sources, tables.memory, outputs))
+
+
+class Alone(NamedTuple):
+    """A recipe for itself, as the operator `_recipe` takes it."""
+
+    numbers: npt.NDArray[np.float64]
+    tables: Bytes
+    window: tuple[int, int, int, int]  # y0, x0, y1, x1 of the decoded image that it takes
+
+
+_NO_TABLES = np.zeros(16, np.uint8)
+_ALIGNMENT = 16  # of tables
+
+
+def pack_alone(views: list[Row], table_bytes: Callable[[Any], tuple[Bytes, int]]) -> Alone:
+    """The recipe of one file's views. ``output`` and ``first_byte`` are those of its own outputs."""
+    tables = _Tables(table_bytes)
+    steps: list[float] = []
+    _Recipe(steps, tables).add(views)
+    numbers: list[float] = [len(tables.memory)]
+    first = 0
+    for data, item in tables.memory:
+        numbers += (first, item, data.size // (256 * item))
+        first += -(-data.size // _ALIGNMENT) * _ALIGNMENT
+    x0, y0, x1, y1 = (int(n) for n in steps[3:7]) if steps[0] == DECODE else (0, 0, 0, 0)
+    return Alone(np.array(numbers + steps, np.float64), _joined(tables.memory, first), (y0, x0, y1, x1))
+
+
+def _joined(tables: list[tuple[Bytes, int]], size: int) -> Bytes:
+    if len(tables) < 2:
+        return tables[0][0] if tables else _NO_TABLES
+    memory = np.zeros(size, np.uint8)
+    first = 0
+    for data, _ in tables:
+        memory[first : first + data.size] = data
+        first += -(-data.size // _ALIGNMENT) * _ALIGNMENT
+    return memory
 
 
 def _roots(node: Node) -> Iterator[tuple[Node, Node | None]]:
@@ -275,7 +321,16 @@ class _Recipe:
             if row.interleaved:
                 self._step(STORE_PIXELS, image, (row.output, row.first_byte))
             else:
-                self._step(STORE, image, (row.output, row.first_byte, self._tables.index(row.table)))
+                self._store(image, row)
+
+    def _store(self, image: int, row: Row) -> None:
+        table = self._tables.index(row.table)
+        stored = self._step(STORE, image, (row.output, row.first_byte, table))
+        item = 1 if table < 0 else self._tables.memory[table][1]
+        width, height = row.node.size
+        for patch in row.patches:
+            place = (row.output, row.first_byte, item, height, width, *patch.window, int(patch.single))
+            self._step(PATCH, stored, (*place, self._tables.index(patch.values)))
 
     def _find_windows(self, views: list[Row]) -> None:
         """Of a decoded image of which only crops are wanted, nothing else is decoded."""

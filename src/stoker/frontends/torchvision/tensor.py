@@ -18,7 +18,7 @@ import torch
 
 from ...native import _native
 from . import counts, early, recipe, retry
-from .recipe import Node, Row
+from .recipe import Node, Patch, Row
 from .replay import replay
 
 _VALUES = 256
@@ -55,6 +55,11 @@ def first_table(channels: int) -> Table:
     if channels not in _first:
         _first[channels] = Table(torch.arange(_VALUES, dtype=torch.uint8).expand(channels, 1, _VALUES))
     return _first[channels]
+
+
+def stored_table(node: Node, table: Table) -> Table | None:
+    """The table that an image is stored through; None: the 8 bits themselves."""
+    return None if table is _first.get(node.channels) else table
 
 
 def mapped(table: Table, key: Any, function: Callable[[torch.Tensor], Any]) -> Table | None:
@@ -95,7 +100,7 @@ class LazyRow(NamedTuple):
 
     node: Node
     table: Table
-    patches: tuple[tuple[Any, Any], ...] = ()  # (index, value), in order
+    patches: tuple[Patch, ...] = ()  # in order
 
 
 class LazyTensor(torch.Tensor):
@@ -254,18 +259,58 @@ def _set_item(func: Any, args: Any, kwargs: Any) -> Any:
     x, index, value = args
     if not isinstance(x, LazyTensor) or x._real is not None or len(x._rows) != 1 or lead_of(x):
         return NotImplemented
-    parts = index if isinstance(index, tuple) else (index,)
-    window = all(p is Ellipsis or (isinstance(p, slice) and _is_plain_slice(p)) for p in parts)
-    if not window or not (isinstance(value, (int, float)) or (type(value) is torch.Tensor and not value.requires_grad)):
+    window = _window(index, tuple(x.shape))
+    if window is None or not (
+        isinstance(value, (int, float)) or (type(value) is torch.Tensor and not value.requires_grad)
+    ):
         return NotImplemented
     room = torch.empty((), dtype=x.dtype).expand(tuple(x.shape))[index]  # raises what torch raises
-    if isinstance(value, torch.Tensor):
-        value = value.detach().to(x.dtype).expand(room.shape).contiguous()
+    patch = _patch(window, value, room)
     if settled(x):
         return NotImplemented
     row = x._rows[0]
-    x._rows = [row._replace(patches=(*row.patches, (index, value)))]
+    x._rows = [row._replace(patches=(*row.patches, patch))]
     return None
+
+
+def _window(index: Any, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+    """First and end along each axis of what slices cut out; None if that is no window."""
+    parts = list(index) if isinstance(index, tuple) else [index]
+    if not all(p is Ellipsis or (isinstance(p, slice) and _is_plain_slice(p)) for p in parts):
+        return None
+    if parts.count(Ellipsis) == 1:
+        at = parts.index(Ellipsis)
+        parts[at : at + 1] = [slice(None)] * (len(shape) - len(parts) + 1)
+    parts += [slice(None)] * (len(shape) - len(parts))
+    if Ellipsis in parts or len(parts) != len(shape):
+        return None
+    window: list[int] = []
+    for part, size in zip(parts, shape, strict=True):
+        first, end, step = part.indices(size)
+        if step != 1:
+            return None
+        window += (first, max(first, end))
+    return tuple(window)
+
+
+def _patch(window: Any, value: Any, room: torch.Tensor) -> Patch:
+    """``value`` over a window like ``room``, as torch sets it."""
+    single = not isinstance(value, torch.Tensor) or value.numel() == 1
+    values = torch.empty((1,) if single else tuple(room.shape), dtype=room.dtype)
+    values[...] = value.detach().reshape(()) if single and isinstance(value, torch.Tensor) else value
+    data = values.reshape(-1).view(torch.uint8).numpy()
+    memory = np.zeros(-(-max(data.size, 1) // _VALUES) * _VALUES, np.uint8)  # as tables are
+    memory[: data.size] = data
+    return Patch(window, single, memory)
+
+
+def put(image: torch.Tensor, patches: Sequence[Patch]) -> None:
+    """Patches on an image that is made, ``(channels, height, width)``."""
+    for (c0, c1, y0, y1, x0, x1), single, memory in patches:
+        window = image[c0:c1, y0:y1, x0:x1]
+        count = 1 if single else window.numel()
+        values = torch.from_numpy(memory[: count * image.element_size()].copy()).view(image.dtype)
+        window[...] = values.reshape(()) if single else values.view(window.shape)
 
 
 def _is_plain_slice(part: slice) -> bool:
@@ -459,10 +504,10 @@ class Making:
         for at, tensor in enumerate(self.tensors):
             size = tensor.element_size() * math.prod(tensor._rows[0][0].size) * tensor._rows[0][0].channels
             self._memory.append(_memory(size * len(tensor._rows), take))
-            for i, (node, table, _) in enumerate(tensor._rows):
+            for i, (node, table, patches) in enumerate(tensor._rows):
                 if begin is not None and node.op != recipe.RAW:
                     node = begin(node)
-                rows.append(Row(node, None if table is _first.get(node.channels) else table, at, i * size))
+                rows.append(Row(node, stored_table(node, table), at, i * size, patches=patches))
         self._packed = recipe.pack(rows, [m.numpy() for m in self._memory], lambda table: table.memory())
         self.order = self._packed.order
 
@@ -498,10 +543,6 @@ class Making:
             raise retry.Damaged(str(failed)) from failed
         for tensor, memory in zip(self.tensors, self._memory, strict=True):
             tensor._real = memory.view(tensor.dtype).view(tensor.shape)
-            images = tensor._real.view(-1, *tensor.shape[-3:])
-            for at, row in enumerate(tensor._rows):
-                for index, value in row.patches:
-                    images[at][index] = value
             counts.add(as_what, sum(row.node.op != recipe.RAW for row in tensor._rows))
 
     def _replay(self, row: Row) -> None:
@@ -513,7 +554,9 @@ class Making:
         if row.table is not None:
             values = row.table.values.view(-1, _VALUES)
             image = torch.stack([values[min(c, len(values) - 1)][x.long()] for c, x in enumerate(image)])
-        data = image.contiguous().view(torch.uint8).reshape(-1)
+        image = image.contiguous()
+        put(image, row.patches)
+        data = image.view(torch.uint8).reshape(-1)
         self._memory[row.output][row.first_byte : row.first_byte + data.numel()] = data
 
 
