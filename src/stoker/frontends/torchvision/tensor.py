@@ -28,14 +28,17 @@ _KEPT_TABLES = 4096
 class Table:
     """What the 256 values of each channel become: a real tensor ``(channels, 1, 256)``."""
 
-    __slots__ = ("__weakref__", "values")
+    __slots__ = ("__weakref__", "_memory", "values")
 
     def __init__(self, values: torch.Tensor) -> None:
         self.values = values.contiguous()
+        self._memory: tuple[Any, int] | None = None
 
     def memory(self) -> tuple[Any, int]:
         """Its bytes, and the bytes of a value."""
-        return self.values.view(torch.uint8).numpy().reshape(-1), self.values.element_size()
+        if self._memory is None:
+            self._memory = self.values.view(torch.uint8).numpy().reshape(-1), self.values.element_size()
+        return self._memory
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Through NumPy: a tensor would travel in a shared memory file of its own.
