@@ -173,10 +173,11 @@ answer to the error draws random numbers, later batches of that worker have othe
 cannot be fetched again: the error is raised at the batch.
 
 With `enable("cuda")`, or `python -m stoker.torchvision --device cuda train.py arguments`, batches come out in the
-GPU's memory, and `pin_memory=True` concerns only what is not. Files that are decoded, cut, resized, cut again and
-mirrored, in this order and each if wanted, are decoded and made on the GPU; images with other steps are made by the
-CPU and sent. The bits are the same; the report counts both. A machine without a GPU is refused, or delivers on the
-CPU with `without_gpu="cpu"`.
+GPU's memory, and `pin_memory=True` concerns only what is not. Files are decoded there, and all that is recorded
+about their images is done there, each with its own steps, up to the tensor's values and to what erasing puts over
+them. The CPU makes and sends what is not recorded, images of fewer than 4096 pixels that Pillow has decoded, and
+files of which a batch has few (gray ones among colour, say). The bits are the same; the report counts both. A
+machine without a GPU is refused, or delivers on the CPU with `without_gpu="cpu"`.
 
 ## What is covered
 
