@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import copy
+import random
 import subprocess
 import sys
 import warnings
@@ -14,7 +15,8 @@ from typing import Any
 import pytest
 import torch
 import torchvision
-from PIL import Image
+import torchvision.transforms as transforms
+from PIL import Image, ImageFilter
 from torch.utils.data import DataLoader
 from torchdata.stateful_dataloader import StatefulDataLoader
 
@@ -70,6 +72,70 @@ def test_a_stateful_loader_resumes_after_any_batch(files: Path, workers: int, ev
     for at, (labels, following) in zip(stops, resumed, strict=True):
         equal(labels, [batch[1] for batch, _ in ours[at + 1 :]])
         equal((labels, following), rest(without[at][1]))
+
+
+class Resumable(torch.utils.data.IterableDataset[Any]):
+    """A stream whose state says where it is and what it will draw, so that it goes on with the same pixels."""
+
+    def __init__(self, root: Path) -> None:
+        self.files = sorted(root.rglob("*.jpg"))
+        self.position = 0
+        self.drawn: Any = None
+
+    def state_dict(self) -> Any:
+        return {"position": self.position, "drawn": self.drawn}
+
+    def load_state_dict(self, state: Any) -> None:
+        self.position, self.drawn = state["position"], state["drawn"]
+
+    def __iter__(self) -> Any:
+        info = torch.utils.data.get_worker_info()
+        first, step = (info.id, info.num_workers) if info is not None else (0, 1)
+        rng = random.Random(first)
+        if self.drawn is not None:
+            rng.setstate(self.drawn)
+        mine = self.files[first::step]
+        while self.position < len(mine):
+            image = Image.open(mine[self.position]).convert("RGB").rotate(rng.uniform(-30, 30))
+            left, top = rng.randrange(20), rng.randrange(20)
+            image = image.crop((left, top, left + 40, top + 30)).filter(ImageFilter.GaussianBlur(rng.uniform(0.1, 2)))
+            self.position, self.drawn = self.position + 1, rng.getstate()
+            yield transforms.functional.to_tensor(image)
+
+
+def resumable(files: Path, workers: int) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return StatefulDataLoader(Resumable(files), batch_size=2, num_workers=workers)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("at", [0, 3])
+def test_a_stateful_loader_goes_on_with_the_same_pixels(files: Path, workers: int, at: int) -> None:
+    """From a state of a run with Stoker or without, to a run with it or without."""
+
+    def begun() -> tuple[list[Any], Any]:
+        loader = resumable(files, workers)
+        iterator = iter(loader)
+        first = [next(iterator) for _ in range(at + 1)]
+        state = copy.deepcopy(loader.state_dict())
+        return [*first, *iterator], state
+
+    def rest(state: Any) -> list[Any]:
+        loader = resumable(files, workers)
+        loader.load_state_dict(copy.deepcopy(state))
+        return list(loader)
+
+    whole, state = begun()
+    counts.reset()
+    with stoker.torchvision.enabled():
+        ours, our_state = begun()
+        assert counts.total()[counts.MADE] == sum(len(batch) for batch in ours)
+        goes_on = [rest(state), rest(our_state)]
+    equal(whole, ours)
+    assert len(whole) > at + 2
+    for batches in (*goes_on, rest(our_state), rest(state)):
+        equal(whole[at + 1 :], batches)
 
 
 def test_a_state_asked_for_before_the_first_batch(files: Path) -> None:
