@@ -53,6 +53,21 @@ def soon(condition: Callable[[], bool]) -> bool:
     return condition()
 
 
+def test_batches_without_pixels_of_ours_hold_nothing_up(files: Path, crew: Maker) -> None:
+    """As those that a collation has made early: the consumer never asks for them here."""
+    batches = [a_batch(files / "bee" / "3.jpg") for _ in range(3)]
+    crew.arrive(0, [batches[0]])
+    crew.arrive(1, [])
+    crew.arrive(2, [batches[1]])
+    assert soon(lambda: [b.number for b in crew._started] == [0, 2])
+    crew.finish([batches[0]])
+    crew.finish([batches[1]])
+    crew.arrive(3, [])
+    crew.arrive(4, [batches[2]])
+    crew.finish([batches[2]])  # by the consumer, who may be faster than the thread that begins batches
+    assert soon(lambda: not crew._waiting)
+
+
 def test_memory_is_reused_when_the_consumer_lets_go(files: Path, crew: Maker) -> None:
     batches = [a_batch(files / "bee" / "3.jpg") for _ in range(6)]
     for number, batch in enumerate(batches):

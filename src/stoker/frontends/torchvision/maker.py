@@ -110,13 +110,16 @@ class Maker:
         self._count_released()
         while self._waiting and not self._closed:
             batch = self._waiting[0]
+            if batch.number < self._next and not batch.lazies:  # nobody waits for what needs no making
+                self._waiting.pop(0)
+                continue
             if batch.number != self._next or not self._has_room(batch):
                 return
             self._waiting.pop(0)
             self._begin(batch)
 
     def _has_room(self, batch: _Batch) -> bool:
-        return self._lent <= (self._most - 1) * len(batch.lazies)
+        return not batch.lazies or self._lent <= (self._most - 1) * len(batch.lazies)
 
     def _count_released(self) -> None:
         self._dropped = [b for b in self._dropped if b.making is not None and not b.making.done]
