@@ -22,6 +22,7 @@ from stoker.contract.errors import ArgumentError, UnsupportedError
 from stoker.contract.operator import Operator, RowContext
 from stoker.contract.types import DType
 from stoker.frontends.registry import find
+from stoker.native import _native
 from stoker.ops._index import INDEX
 from stoker.ops.generic.arithmetic import OPERANDS
 from stoker.testing.laws import check_operator
@@ -121,9 +122,22 @@ def _matrices() -> Rows:
     return [tuple(rng.normal(size=(2, 3)).astype(np.float32) for _ in range(3)) for _ in range(2)]
 
 
+def _recipes() -> Rows:
+    """Images of several sizes turned in hue, cut to 8 x 9, stored as planes and through a table of floats."""
+    ops = {name: number for number, (name, _) in enumerate(_native.recipe.OPS)}
+    table = np.random.default_rng(7).normal(size=256).astype(np.float32).view(np.uint8)
+    rows = []
+    for i, (x,) in enumerate(images()):
+        steps = [ops["Decode"], -1, 3, 0, 0, x.shape[1], x.shape[0], ops["Hue"], 0, 40 * i]
+        steps += [ops["Crop"], 1, i, 1, i + 9, 9, ops["Store"], 2, 0, 0, -1, ops["Store"], 2, 1, 0, 0]
+        rows.append((x, np.array([1, 0, 4, 1, *steps], np.float64), table))
+    return rows
+
+
 INPUTS: dict[str, Callable[[dict[str, Any]], Rows]] = {
     "_arithmetic": operands,
     "_condition": lambda case: _each(np.int32(0), np.int32(-3), np.float32(0.5).astype(np.int32)),
+    "_recipe": lambda case: _recipes(),
     "_merge": lambda case: [(np.asarray(i == 0), *row) for i, row in enumerate(images(copies=2))],
     "cat": lambda case: images(copies=2),
     "stack": lambda case: images(copies=2),

@@ -32,6 +32,7 @@ class Recipe(Operator, name="_recipe"):
     kind = "general"
     hidden = True
     sizes = arg("int", many=True, doc="Bytes of each output.")
+    cases = ({"sizes": (8 * 9 * 3, 4 * 8 * 9 * 3)},)
 
     def count_outputs(self, args: Mapping[str, Any]) -> int:
         return len(args["sizes"])
