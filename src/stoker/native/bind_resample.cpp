@@ -102,7 +102,7 @@ Output affine(const Input& a, const std::array<double, 6>& matrix, int64_t out_h
   {
     nb::gil_scoped_release release;
     static thread_local Scratch scratch;
-    done = stoker::warp::affine(src, matrix.data(), linear, fill.has_value(), fill.value_or(0.0), out.view, scratch);
+    done = stoker::warp::affine(src, matrix.data(), linear, fill ? &*fill : nullptr, 0, out.view, scratch);
   }
   if (!done) throw nb::value_error("this transformation cannot be done: the matrix is not finite or too large");
   return out.array;

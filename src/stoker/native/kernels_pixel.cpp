@@ -164,7 +164,7 @@ class Stage : public Kernel {
     image.shape[2] = in[0].shape[2];
     image.set_contiguous_strides();
     image.data = c.work[2].get(static_cast<size_t>(image.elements() * size_of(image.dtype)));
-    if (in[0].elements() == 0 || !warp::affine(in[0], p, p[6] != 0, p[7] != 0, p[8], image, c.work[1])) {
+    if (in[0].elements() == 0 || !warp::affine(in[0], p, p[6] != 0, p[7] != 0 ? p + 8 : nullptr, 0, image, c.work[1])) {
       *c.error = stage::kCannotWarp;
       return Outcome::Error;
     }

@@ -10,6 +10,7 @@
 #include "histogram.hpp"
 #include "jpeg.hpp"
 #include "recipe_numbers.hpp"
+#include "recipe_pixels.hpp"
 #include "recipe_store.hpp"
 #include "resample.hpp"
 #include "torch_color.hpp"
@@ -228,17 +229,7 @@ class Maker {
   void affine(const View& v, const double* p) {
     const View out = fresh(side(p[0]), side(p[1]), v.shape[2]);
     for (int64_t c = 0; c < v.shape[2]; ++c) byte(p[9 + c]);
-    const bool same = v.shape[2] == 1 || (p[9] == p[10] && p[10] == p[11]);
-    for (int64_t c = 0; c < (same ? 1 : v.shape[2]); ++c) {
-      View from = v, to = out;
-      if (!same) {
-        from.shape[2] = to.shape[2] = 1;
-        from.data += c * v.stride[2];
-        to.data += c * out.stride[2];
-      }
-      if (!warp::affine(from, p + 2, p[8] != 0, true, p[9 + c], to, bench_.work[0]))
-        throw Bad{"a matrix that is not finite"};
-    }
+    if (!warp::affine(v, p + 2, p[8] != 0, p + 9, 1, out, bench_.work[0])) throw Bad{"a matrix that is not finite"};
   }
 
   void pad(const View& v, const double* p) {
@@ -247,15 +238,7 @@ class Maker {
       throw Bad{"an image that does not fit into its frame"};
     uint8_t fill[3];
     for (int i = 0; i < 3; ++i) fill[i] = byte(p[4 + i]);
-    const View out = fresh(height, width, v.shape[2]);
-    const int64_t channels = v.shape[2];
-    for (int64_t i = 0; i < height * width; ++i)
-      for (int64_t c = 0; c < channels; ++c) out.data[i * channels + c] = fill[c];
-    for (int64_t y = 0; y < v.shape[0]; ++y)
-      for (int64_t x = 0; x < v.shape[1]; ++x)
-        for (int64_t c = 0; c < channels; ++c)
-          out.data[(top + y) * out.stride[0] + (left + x) * channels + c] =
-              v.data[y * v.stride[0] + x * v.stride[1] + c * v.stride[2]];
+    recipe::pad(v, left, top, fill, fresh(height, width, v.shape[2]));
   }
 
   template <class F>
@@ -278,10 +261,7 @@ class Maker {
   }
 
   void mapped(const View& v, const uint8_t* values, int64_t per_channel) {
-    const View out = fresh(v.shape[0], v.shape[1], v.shape[2]);
-    each(v, out, [&](const uint8_t* from, uint8_t* to) {
-      for (int64_t c = 0; c < v.shape[2]; ++c) to[c] = values[c * per_channel + from[c * v.stride[2]]];
-    });
+    recipe::map(v, values, per_channel, alike(v));
   }
 
   void to_luma(const View& v) {
@@ -307,11 +287,7 @@ class Maker {
 
   void saturate(const View& v, float factor) {
     if (v.shape[2] != 3) throw Bad{"a saturation of other than three channels"};
-    const View out = fresh(v.shape[0], v.shape[1], 3);
-    each(v, out, [&](const uint8_t* from, uint8_t* to) {
-      const uint8_t gray = luma(from, v.stride[2]);
-      for (int64_t c = 0; c < 3; ++c) to[c] = blend(gray, from[c * v.stride[2]], factor);
-    });
+    recipe::saturate(v, factor, alike(v));
   }
 
   void hue(const View& v, uint8_t shift) {
@@ -328,13 +304,9 @@ class Maker {
 
   void by_histogram(const View& v, void (*table_of)(const int64_t*, uint8_t*)) {
     uint8_t values[3 * 256];
-    for (int64_t c = 0; c < v.shape[2]; ++c) {
-      View plane = v;
-      plane.data += c * v.stride[2];
-      int64_t counts[256] = {};
-      histogram::count(plane, counts);
-      table_of(counts, values + 256 * c);
-    }
+    int64_t counts[3 * 256] = {};
+    count_values(v, counts);
+    for (int64_t c = 0; c < v.shape[2]; ++c) table_of(counts + 256 * c, values + 256 * c);
     mapped(v, values, 256);
   }
 
@@ -361,7 +333,7 @@ class Maker {
     View out = v;
     out.set_contiguous_strides();
     out.data = bench_.work[1].get(static_cast<size_t>(out.elements()) + 1);
-    each_row(v, out);
+    recipe::copy(v, out);
     return out;
   }
 
@@ -386,14 +358,7 @@ class Maker {
     if (kind < 0 || kind >= static_cast<int64_t>(Border::Constant)) throw Bad{"an unknown border"};
     const auto border = static_cast<Border>(kind);
     const View out = fresh(side(p[2]), side(p[3]), v.shape[2]);
-    for (int64_t y = 0; y < out.shape[0]; ++y) {
-      const uint8_t* row = v.data + border_position(y - top, v.shape[0], border) * v.stride[0];
-      uint8_t* to = out.data + y * out.stride[0];
-      for (int64_t x = 0; x < out.shape[1]; ++x) {
-        const uint8_t* from = row + border_position(x - left, v.shape[1], border) * v.stride[1];
-        for (int64_t c = 0; c < v.shape[2]; ++c) *to++ = from[c * v.stride[2]];
-      }
-    }
+    recipe::pad_edges(v, left, top, border, out);
   }
 
   void correlate(const View& v, const double* p) {
@@ -556,19 +521,8 @@ class Maker {
     View out = v;
     out.data = place_bytes(p, v.elements(), 1);
     out.set_contiguous_strides();
-    each_row(v, out);
+    recipe::copy(v, out);
     images_.push_back(v);
-  }
-
-  void each_row(const View& v, const View& out) {
-    if (v.stride[2] == 1 && v.stride[1] == v.shape[2]) {
-      for (int64_t y = 0; y < v.shape[0]; ++y)
-        std::memcpy(out.data + y * out.stride[0], v.data + y * v.stride[0], static_cast<size_t>(v.shape[1] * v.shape[2]));
-      return;
-    }
-    each(v, out, [&](const uint8_t* from, uint8_t* to) {
-      for (int64_t c = 0; c < v.shape[2]; ++c) to[c] = from[c * v.stride[2]];
-    });
   }
 
   // Where `count` elements of `item` bytes go.

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "correlate.hpp"
+#include "pixel_rows.hpp"
 #include "simd.hpp"
 #include "xmath.hpp"
 
@@ -19,21 +20,28 @@ template <class F>
       f(src.data + y * src.stride[0] + x * src.stride[1], dst.data + y * dst.stride[0] + x * dst.stride[1]);
 }
 
-template <bool kHardware>
-[[gnu::always_inline]] inline void gray_pixels(const View& src, const View& dst) {
-  each(src, dst, [&](const uint8_t* p, uint8_t* to) __attribute__((always_inline)) {
-    *to = static_cast<uint8_t>(luma<kHardware>(p, src.stride[2]));
-  });
+// Grey values of either generation.
+template <bool kHardware, bool kFirst>
+[[gnu::always_inline]] inline int grey_of(const uint8_t* p) {
+  if constexpr (kFirst) return first_luma(p, Planes3::kPitch);
+  return static_cast<int>(luma<kHardware>(p, Planes3::kPitch));  // below 255: the conversion rounds down
 }
 
-template <bool kHardware>
-[[gnu::always_inline]] inline void saturate_pixels(const View& src, float ratio, float other, const View& dst) {
-  each(src, dst, [&](const uint8_t* p, uint8_t* to) __attribute__((always_inline)) {
-    // Below 255: the conversion rounds down.
-    const float grey = static_cast<float>(static_cast<int>(luma<kHardware>(p, src.stride[2])));
-    for (int c = 0; c < 3; ++c)
-      to[c] = blend<kHardware>(static_cast<float>(p[c * src.stride[2]]), grey, ratio, other);
-  });
+template <bool kHardware, bool kFirst>
+[[gnu::always_inline]] inline void gray_planes(const uint8_t* p, int n, uint8_t* __restrict to) {
+  for (int i = 0; i < n; ++i) to[i] = static_cast<uint8_t>(grey_of<kHardware, kFirst>(p + i));
+}
+
+template <bool kHardware, bool kFirst>
+[[gnu::always_inline]] inline void saturate_planes(uint8_t* p, int n, float ratio, float other) {
+  for (int i = 0; i < n; ++i) {
+    const auto grey = static_cast<float>(grey_of<kHardware, kFirst>(p + i));
+    for (int c = 0; c < 3; ++c) {
+      uint8_t& value = p[i + c * Planes3::kPitch];
+      const auto v = static_cast<float>(value);
+      value = kFirst ? first_blend(v, grey, ratio, other) : blend<kHardware>(v, grey, ratio, other);
+    }
+  }
 }
 
 template <bool kHardware>
@@ -47,37 +55,74 @@ template <bool kHardware>
 
 #if defined(__x86_64__)
 #define STOKER_FMA __attribute__((target("avx2,fma")))
-STOKER_FMA void gray_fma(const View& src, const View& dst) { gray_pixels<true>(src, dst); }
-STOKER_FMA void saturate_fma(const View& src, float ratio, float other, const View& dst) {
-  saturate_pixels<true>(src, ratio, other, dst);
+template <bool kFirst>
+STOKER_FMA void gray_fma(const uint8_t* p, int n, uint8_t* to) {
+  gray_planes<true, kFirst>(p, n, to);
+}
+template <bool kFirst>
+STOKER_FMA void saturate_fma(uint8_t* p, int n, float ratio, float other) {
+  saturate_planes<true, kFirst>(p, n, ratio, other);
 }
 STOKER_FMA int64_t sum_grey_fma(const View& src) { return sum_grey<true>(src); }
-bool has_fma() { return (isa() == Isa::AVX2 || isa() == Isa::AVX512) && __builtin_cpu_supports("fma"); }
 #endif
+
+bool has_fma() {
+#if defined(__x86_64__)
+  return (isa() == Isa::AVX2 || isa() == Isa::AVX512) && __builtin_cpu_supports("fma");
+#else
+  return false;
+#endif
+}
+
+template <bool kFirst>
+void gray_plain(const uint8_t* p, int n, uint8_t* to) {
+  gray_planes<false, kFirst>(p, n, to);
+}
+template <bool kFirst>
+void saturate_plain(uint8_t* p, int n, float ratio, float other) {
+  saturate_planes<false, kFirst>(p, n, ratio, other);
+}
+
+template <bool kFirst>
+auto choose_gray() {
+#if defined(__x86_64__)
+  if (has_fma()) return gray_fma<kFirst>;
+#endif
+  return gray_plain<kFirst>;
+}
+template <bool kFirst>
+auto choose_saturate() {
+#if defined(__x86_64__)
+  if (has_fma()) return saturate_fma<kFirst>;
+#endif
+  return saturate_plain<kFirst>;
+}
 
 }  // namespace
 
 void gray(Generation generation, const View& src, const View& dst) {
-  if (generation == Generation::First)
-    return each(src, dst,
-                [&](const uint8_t* p, uint8_t* to) { *to = static_cast<uint8_t>(first_luma(p, src.stride[2])); });
-#if defined(__x86_64__)
-  if (has_fma()) return gray_fma(src, dst);
-#endif
-  gray_pixels<false>(src, dst);
+  const auto run = generation == Generation::First ? choose_gray<true>() : choose_gray<false>();
+  Rows rows(src);
+  Planes3 planes;
+  uint8_t grey[Planes3::kPitch];
+  for (int64_t y = 0; y < src.shape[0]; ++y)
+    planes.each(rows.row(y), src.shape[1], [&](int64_t x, int n) {
+      run(planes.at[0], n, grey);
+      uint8_t* to = dst.data + y * dst.stride[0] + x * dst.stride[1];
+      for (int i = 0; i < n; ++i) to[i * dst.stride[1]] = grey[i];
+    });
 }
 
 void saturate(Generation generation, const View& src, double factor, const View& dst) {
   const float ratio = static_cast<float>(factor), other = static_cast<float>(1.0 - factor);
-  if (generation == Generation::First)
-    return each(src, dst, [&](const uint8_t* p, uint8_t* to) {
-      const auto grey = static_cast<float>(first_luma(p, src.stride[2]));
-      for (int c = 0; c < 3; ++c) to[c] = first_blend(static_cast<float>(p[c * src.stride[2]]), grey, ratio, other);
+  const auto run = generation == Generation::First ? choose_saturate<true>() : choose_saturate<false>();
+  Rows rows(src);
+  Planes3 planes;
+  for (int64_t y = 0; y < src.shape[0]; ++y)
+    planes.each(rows.row(y), src.shape[1], [&](int64_t x, int n) {
+      run(planes.at[0], n, ratio, other);
+      planes.put(dst.data + y * dst.stride[0], x, n);
     });
-#if defined(__x86_64__)
-  if (has_fma()) return saturate_fma(src, ratio, other, dst);
-#endif
-  saturate_pixels<false>(src, ratio, other, dst);
 }
 
 void hue(const View& src, double shift, const View& dst) {

@@ -57,15 +57,17 @@ void down_plain(const Taps& taps, int64_t y, const uint8_t* rows, int64_t pitch,
 
 #define STOKER_AVX2 __attribute__((target("avx2")))
 
-// Three channels: two pixels' bytes as pairs (r r g g b b), one multiplication for both.
+// Three channels: two pixels' bytes as pairs (r r g g b b), one multiplication for both. `kMost` pairs, or any number (0).
+template <int kMost>
 STOKER_AVX2 void across3_avx2(const Taps& taps, const uint8_t* row, int64_t out, uint8_t* to) {
+  const int64_t most = kMost ? kMost : taps.most;
   const __m128i spread = _mm_setr_epi8(0, -1, 3, -1, 1, -1, 4, -1, 2, -1, 5, -1, -1, -1, -1, -1);
   const __m128i shift = _mm_cvtsi32_si128(taps.precision);
   for (int64_t x = 0; x < out; ++x, to += 3) {
     const uint8_t* from = row + taps.start[static_cast<size_t>(x)] * 3;
-    const int32_t* pair = taps.pairs.data() + x * taps.most;
+    const int32_t* pair = taps.pairs.data() + x * most;
     __m128i sum = _mm_set1_epi32(taps.half());
-    for (int64_t k = 0; k < taps.most; ++k, from += 6) {
+    for (int64_t k = 0; k < most; ++k, from += 6) {
       const __m128i pixels = _mm_shuffle_epi8(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from)), spread);
       sum = _mm_add_epi32(sum, _mm_madd_epi16(pixels, _mm_set1_epi32(pair[k])));
     }
@@ -73,6 +75,16 @@ STOKER_AVX2 void across3_avx2(const Taps& taps, const uint8_t* row, int64_t out,
     sum = _mm_packs_epi32(sum, sum);
     const int bytes = _mm_cvtsi128_si32(_mm_packus_epi16(sum, sum));
     std::memcpy(to, &bytes, 3);
+  }
+}
+
+void across3_any(const Taps& taps, const uint8_t* row, int64_t out, uint8_t* to) {
+  switch (taps.most) {
+    case 1: return across3_avx2<1>(taps, row, out, to);
+    case 2: return across3_avx2<2>(taps, row, out, to);
+    case 3: return across3_avx2<3>(taps, row, out, to);
+    case 4: return across3_avx2<4>(taps, row, out, to);
+    default: return across3_avx2<0>(taps, row, out, to);
   }
 }
 
@@ -109,7 +121,7 @@ STOKER_AVX2 void down_avx2(const Taps& taps, int64_t y, const uint8_t* rows, int
 
 void across(const Taps& taps, const uint8_t* row, int64_t channels, int64_t out, uint8_t* to) {
 #if defined(__x86_64__)
-  if (channels == 3 && (isa() == Isa::AVX2 || isa() == Isa::AVX512)) return across3_avx2(taps, row, out, to);
+  if (channels == 3 && (isa() == Isa::AVX2 || isa() == Isa::AVX512)) return across3_any(taps, row, out, to);
 #endif
   across_plain(taps, row, channels, out, to);
 }
@@ -173,9 +185,14 @@ bool pick(const View& src, bool exact, const View& dst, Scratch& scratch) {
   auto* columns = reinterpret_cast<int64_t*>(scratch.get(static_cast<size_t>(dst.shape[1]) * sizeof(int64_t)));
   for (int64_t x = 0; x < dst.shape[1]; ++x) columns[x] = index(x, src.shape[1], dst.shape[1]) * src.stride[1];
   const auto size = static_cast<size_t>(size_of(src.dtype));
+  const bool together = size == 1 && src.shape[2] == 3 && src.stride[2] == 1 && dst.stride[2] == 1 && dst.stride[1] == 3;
   for (int64_t y = 0; y < dst.shape[0]; ++y) {
     const uint8_t* row = src.data + index(y, src.shape[0], dst.shape[0]) * src.stride[0];
     uint8_t* to = dst.data + y * dst.stride[0];
+    if (together) {
+      for (int64_t x = 0; x < dst.shape[1]; ++x) std::memcpy(to + 3 * x, row + columns[x], 3);
+      continue;
+    }
     for (int64_t x = 0; x < dst.shape[1]; ++x)
       for (int64_t c = 0; c < dst.shape[2]; ++c)
         std::memcpy(to + x * dst.stride[1] + c * dst.stride[2], row + columns[x] + c * src.stride[2], size);

@@ -45,6 +45,7 @@ void store(uint8_t* p, T v) {
 struct Picks {
   int32_t* x;
   int32_t* y;
+  int32_t* offset;  // room for as many
 };
 
 // Walks the output and calls row(y, picks) for each of its rows.
@@ -59,17 +60,54 @@ void walk_scale(const Image& src, const double m[6], bool clamp, int64_t width, 
   }
 }
 
+// index_of() of `from`, `from` + `step`, ..., in 16.16 fixed point.
+template <bool kClamp>
+[[gnu::always_inline]] inline void fixed_indices(uint32_t from, uint32_t step, int32_t size, int64_t n, int32_t* to) {
+  for (int64_t x = 0; x < n; ++x) {
+    const int32_t i = static_cast<int32_t>(from + static_cast<uint32_t>(x) * step) >> 16;
+    to[x] = kClamp ? std::clamp(i, 0, size - 1) : (static_cast<uint32_t>(i) < static_cast<uint32_t>(size) ? i : -1);
+  }
+}
+
+// Where picked pixels begin, from the image's first byte; -1: outside.
+[[gnu::always_inline]] inline void find_offsets(const int32_t* x, const int32_t* y, int32_t row, int32_t pixel,
+                                                int64_t n, int32_t* to) {
+  for (int64_t i = 0; i < n; ++i) to[i] = (x[i] | y[i]) < 0 ? -1 : y[i] * row + x[i] * pixel;
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx2"))) void fixed_indices_avx2(uint32_t from, uint32_t step, int32_t size, bool clamp,
+                                                        int64_t n, int32_t* to) {
+  clamp ? fixed_indices<true>(from, step, size, n, to) : fixed_indices<false>(from, step, size, n, to);
+}
+__attribute__((target("avx2"))) void offsets_avx2(const int32_t* x, const int32_t* y, int32_t row, int32_t pixel,
+                                                  int64_t n, int32_t* to) {
+  find_offsets(x, y, row, pixel, n, to);
+}
+#endif
+
+void along_fixed(uint32_t from, uint32_t step, int32_t size, bool clamp, int64_t n, int32_t* to) {
+#if defined(__x86_64__)
+  if (isa() == Isa::AVX2 || isa() == Isa::AVX512) return fixed_indices_avx2(from, step, size, clamp, n, to);
+#endif
+  clamp ? fixed_indices<true>(from, step, size, n, to) : fixed_indices<false>(from, step, size, n, to);
+}
+
+void offsets(const int32_t* x, const int32_t* y, int32_t row, int32_t pixel, int64_t n, int32_t* to) {
+#if defined(__x86_64__)
+  if (isa() == Isa::AVX2 || isa() == Isa::AVX512) return offsets_avx2(x, y, row, pixel, n, to);
+#endif
+  find_offsets(x, y, row, pixel, n, to);
+}
+
 template <class Row>
 void walk_fixed(const Image& src, const double m[6], bool clamp, int64_t width, int64_t height, Picks p, Row&& row) {
   // Unsigned, so that a wrap-around is defined; within the bound there is none.
   const uint32_t a0 = to_fixed(m[0]), a1 = to_fixed(m[1]), a3 = to_fixed(m[3]), a4 = to_fixed(m[4]);
   uint32_t x_row = to_fixed(m[2] + m[0] * 0.5 + m[1] * 0.5), y_row = to_fixed(m[5] + m[3] * 0.5 + m[4] * 0.5);
   for (int64_t y = 0; y < height; ++y, x_row += a1, y_row += a4) {
-    uint32_t xx = x_row, yy = y_row;
-    for (int64_t x = 0; x < width; ++x, xx += a0, yy += a3) {
-      p.x[x] = index_of(static_cast<int32_t>(xx), src.width, clamp);
-      p.y[x] = index_of(static_cast<int32_t>(yy), src.height, clamp);
-    }
+    along_fixed(x_row, a0, static_cast<int32_t>(src.width), clamp, width, p.x);
+    along_fixed(y_row, a3, static_cast<int32_t>(src.height), clamp, width, p.y);
     row(y);
   }
 }
@@ -87,20 +125,25 @@ void walk_steps(const Image& src, const double m[6], bool clamp, int64_t width, 
   }
 }
 
-// kBytes: size of a pixel whose channels are side by side in both images, or 0 to copy channel by channel.
+// kBytes: size of a pixel whose channels are side by side in both images.
 template <int kBytes>
 void pick_row(const Image& src, Picks p, const uint8_t* fill, const View& dst, int64_t y) {
+  const int64_t width = dst.shape[1], step = dst.stride[1];
+  uint8_t* out = dst.data + y * dst.stride[0];
+  offsets(p.x, p.y, static_cast<int32_t>(src.row), static_cast<int32_t>(src.pixel), width, p.offset);
+  for (int64_t x = 0; x < width; ++x, out += step)
+    std::memcpy(out, p.offset[x] < 0 ? fill : src.data + p.offset[x], kBytes);
+}
+
+// The same channel by channel, of images of any size.
+void pick_row_apart(const Image& src, Picks p, const uint8_t* fill, const View& dst, int64_t y) {
   const int64_t size = size_of(dst.dtype);
   uint8_t* out = dst.data + y * dst.stride[0];
   for (int64_t x = 0; x < dst.shape[1]; ++x, out += dst.stride[1]) {
     const bool outside = (p.x[x] | p.y[x]) < 0;
     const uint8_t* in = outside ? fill : src.data + p.y[x] * src.row + p.x[x] * src.pixel;
-    if constexpr (kBytes > 0) {
-      std::memcpy(out, in, kBytes);
-    } else {
-      const int64_t step = outside ? size : src.channel;
-      for (int64_t c = 0; c < src.channels; ++c) std::memcpy(out + c * dst.stride[2], in + c * step, size);
-    }
+    const int64_t step = outside ? size : src.channel;
+    for (int64_t c = 0; c < src.channels; ++c) std::memcpy(out + c * dst.stride[2], in + c * step, size);
   }
 }
 
@@ -109,20 +152,22 @@ using PickRow = void (*)(const Image&, Picks, const uint8_t*, const View&, int64
 PickRow choose_pick_row(const Image& src, const View& dst) {
   const int64_t size = size_of(dst.dtype);
   const bool together = src.channels == 1 || (src.channel == size && dst.stride[2] == size);
-  switch (together ? src.channels * size : 0) {
+  const bool forward = src.row >= 0 && src.pixel >= 0;
+  const bool near = forward && src.height * src.row + src.width * src.pixel <= std::numeric_limits<int32_t>::max();
+  switch (together && near ? src.channels * size : 0) {
     case 1: return pick_row<1>;
     case 2: return pick_row<2>;
     case 3: return pick_row<3>;
     case 4: return pick_row<4>;
     case 12: return pick_row<12>;
     case 16: return pick_row<16>;
-    default: return pick_row<0>;
+    default: return pick_row_apart;
   }
 }
 
 void nearest(const Image& src, const double m[6], bool clamp, const uint8_t* fill, const View& dst, int32_t* room) {
   const int64_t height = dst.shape[0], width = dst.shape[1];
-  const Picks picks{room, room + width};
+  const Picks picks{room, room + width, room + 2 * width};
   const PickRow pick = choose_pick_row(src, dst);
   const auto row = [&](int64_t y) { pick(src, picks, fill, dst, y); };
   if (m[1] == 0 && m[3] == 0) return walk_scale(src, m, clamp, width, height, picks, row);
@@ -245,13 +290,13 @@ void sample(const Image& src, const Line& xs, const Line& ys, int64_t x0, int64_
 }
 
 template <class T>
-void fill_span(uint8_t* out, int64_t x0, int64_t x1, T fill, const View& dst) {
+void fill_span(uint8_t* out, int64_t x0, int64_t x1, const T* fill, const View& dst) {
   for (int64_t x = x0; x < x1; ++x)
-    for (int64_t c = 0; c < dst.shape[2]; ++c) store(out + x * dst.stride[1] + c * dst.stride[2], fill);
+    for (int64_t c = 0; c < dst.shape[2]; ++c) store(out + x * dst.stride[1] + c * dst.stride[2], fill[c]);
 }
 
 template <class T>
-void linear_rows(const Image& src, const double m[6], bool clamp, T fill, const View& dst) {
+void linear_rows(const Image& src, const double m[6], bool clamp, const T* fill, const View& dst) {
   const auto width = static_cast<double>(src.width), height = static_cast<double>(src.height);
   for (int64_t y = 0; y < dst.shape[0]; ++y) {
     const double yin = static_cast<double>(y) + 0.5;
@@ -269,20 +314,20 @@ void linear_rows(const Image& src, const double m[6], bool clamp, T fill, const 
 }
 
 template <class T>
-void run(const View& src, const double m[6], bool linear, bool has_fill, double fill, const View& dst,
+void run(const View& src, const double m[6], bool linear, const double* fill, int64_t fill_step, const View& dst,
          Scratch& scratch) {
   const Image image = image_of(src);
-  const T value = to_type<T>(has_fill ? fill : 0.0);
+  const int64_t indices = linear ? 0 : 3 * dst.shape[1] * int64_t{sizeof(int32_t)};
+  uint8_t* room = scratch.get(static_cast<size_t>(indices + dst.shape[2] * int64_t{sizeof(T)}));
+  auto* values = reinterpret_cast<T*>(room + indices);
+  for (int64_t c = 0; c < dst.shape[2]; ++c) values[c] = to_type<T>(fill ? fill[c * fill_step] : 0.0);
   if (image.width <= 0 || image.height <= 0) {
     for (int64_t y = 0; y < dst.shape[0]; ++y)
-      fill_span(dst.data + y * dst.stride[0], 0, dst.shape[1], value, dst);
+      fill_span(dst.data + y * dst.stride[0], 0, dst.shape[1], values, dst);
     return;
   }
-  if (linear) return linear_rows<T>(image, m, !has_fill, value, dst);
-  const int64_t indices = 2 * dst.shape[1] * int64_t{sizeof(int32_t)};
-  uint8_t* room = scratch.get(static_cast<size_t>(indices + src.shape[2] * int64_t{sizeof(T)}));
-  for (int64_t c = 0; c < src.shape[2]; ++c) store(room + indices + c * int64_t{sizeof(T)}, value);
-  nearest(image, m, !has_fill, room + indices, dst, reinterpret_cast<int32_t*>(room));
+  if (linear) return linear_rows<T>(image, m, !fill, values, dst);
+  nearest(image, m, !fill, room + indices, dst, reinterpret_cast<int32_t*>(room));
 }
 
 }  // namespace
@@ -309,16 +354,16 @@ bool can_sample(const View& src, const double m[6], const View& dst) {
   }
 }
 
-bool affine(const View& src, const double m[6], bool linear, bool has_fill, double fill, const View& dst,
+bool affine(const View& src, const double m[6], bool linear, const double* fill, int64_t fill_step, const View& dst,
             Scratch& scratch) {
   if (!can_sample(src, m, dst)) return false;
   if (dst.shape[0] <= 0 || dst.shape[1] <= 0 || dst.shape[2] <= 0) return true;
   switch (src.dtype) {
-    case DType::U8: run<uint8_t>(src, m, linear, has_fill, fill, dst, scratch); return true;
-    case DType::U16: run<uint16_t>(src, m, linear, has_fill, fill, dst, scratch); return true;
-    case DType::I16: run<int16_t>(src, m, linear, has_fill, fill, dst, scratch); return true;
-    case DType::I32: run<int32_t>(src, m, linear, has_fill, fill, dst, scratch); return true;
-    case DType::F32: run<float>(src, m, linear, has_fill, fill, dst, scratch); return true;
+    case DType::U8: run<uint8_t>(src, m, linear, fill, fill_step, dst, scratch); return true;
+    case DType::U16: run<uint16_t>(src, m, linear, fill, fill_step, dst, scratch); return true;
+    case DType::I16: run<int16_t>(src, m, linear, fill, fill_step, dst, scratch); return true;
+    case DType::I32: run<int32_t>(src, m, linear, fill, fill_step, dst, scratch); return true;
+    case DType::F32: run<float>(src, m, linear, fill, fill_step, dst, scratch); return true;
     default: return false;  // can_sample() has looked
   }
 }
