@@ -8,6 +8,7 @@
 #   make fuzz [SECONDS=60]                    hostile bytes into the JPEG decoder, under sanitizers
 #   make test-neon [SECONDS=30]               the JPEG decoder's Arm code on an emulated machine, if there is one
 #   make test-gpu                             what needs a GPU; fails where there is none
+#   make test-gpu-sanitizer                   generated kernels under compute-sanitizer, on a GPU; minutes
 #   make kills [TIMES=100]                    kill a training at random moments; no row may differ
 #   make test-older, make test-newest         the take-over beside a year-old torchvision, beside the newest; gigabytes
 #   make recipes                              public scripts untouched and taken over: equal, how fast; docs/recipes.md
@@ -30,7 +31,7 @@ SOURCES := pyproject.toml CMakeLists.txt README.md LICENSE \
 
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: demo test test-older test-newest recipes test-neon test-gpu check bench fuzz setup generate format docs clean kills lightning
+.PHONY: demo test test-older test-newest recipes test-neon test-gpu test-gpu-sanitizer check bench fuzz setup generate format docs clean kills lightning
 
 demo: $(VENV)/.photos $(VENV)/.package
 	@$(PY) -m stoker.command demo $${DATA:+--data "$$DATA"} $${OUT:+--out "$$OUT"}
@@ -50,6 +51,9 @@ recipes: setup $(VENV)-recipes/.made
 
 test-gpu: setup
 	@REQUIRE_GPU=1 $(PY) -m pytest tests/gpu tests/cuda $(TESTS)
+
+test-gpu-sanitizer: setup
+	@REQUIRE_GPU=1 STOKER_SANITIZER=1 $(PY) -m pytest tests/gpu/test_sanitizer.py tests/gpu/test_gpu_jpeg.py $(TESTS)
 
 check: setup
 	@$(PY) -m ruff check --quiet .

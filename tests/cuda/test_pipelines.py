@@ -62,6 +62,20 @@ def test_an_augmentation_chain(gpu):
     assert len(gpu) <= 1
 
 
+def test_memory_in_pieces_changes_nothing(folder, monkeypatch):
+    """As tools that watch memory want it: an allocation for each piece."""
+    plain, apart = emulated_stages.EmulatedGpu(folder), emulated_stages.EmulatedGpu(folder)
+    apart.device.apart = True
+    images = photographs(17)
+    got = []
+    for gpu in (plain, apart):
+        monkeypatch.setattr(Gpu, "open", staticmethod(lambda number, memory_limit=None, gpu=gpu: gpu))
+        with augmented(images, True, device_id=0) as pipe:
+            got.append([[np.asarray(o.as_cpu().as_array()) for o in pipe.run()] for _ in range(3)])
+    for one, other in zip(*got, strict=True):
+        assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+
+
 @pipeline_def(batch_size=3, num_threads=2, seed=12)
 def warped(images, on_gpu):
     x = fn.external_source(source=lambda info: images[info.idx_in_epoch % len(images)], batch=False)

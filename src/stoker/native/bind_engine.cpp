@@ -468,6 +468,7 @@ nb::object run_rows(std::shared_ptr<Engine> e, Keys keys, Longs epochs, uint64_t
 
 void put_value(JobBox& box, int64_t row, int value, const AnyArray& array) {
   const View from = view_of(array);
+  const gpu::Visit here = box.engine->visit();
   View* to = box.engine->place(box.job, row, value, nullptr, from.shape);
   const Value& info = box.job->plan->values[static_cast<size_t>(value)];
   if (from.dtype != info.dtype || from.rank != info.rank || (info.where != Where::Batch && info.where != Where::Upload))

@@ -95,7 +95,7 @@ nb::bytes host_copy(const DeviceArray& a) {
   for (const int64_t n : a.shape) bytes *= static_cast<size_t>(n);
   std::string content(bytes, '\0');
   if (bytes) {
-    a.device->enter();
+    const gpu::Visit visit(a.device.get());
     const gpu::Lane lane = a.device->next_lane();
     a.device->copy_out(lane, reinterpret_cast<uint8_t*>(content.data()), reinterpret_cast<gpu::Address>(a.data), bytes);
     const gpu::Event done = a.device->record(lane);
@@ -108,7 +108,10 @@ nb::bytes host_copy(const DeviceArray& a) {
 }  // namespace
 
 std::shared_ptr<jpeg::gpu::Index> make_jpeg_index(std::shared_ptr<gpu::Device> device, size_t limit_bytes) {
-  const auto allocate = [device](size_t bytes) { return device->enter(), device->allocate(bytes); };
+  const auto allocate = [device](size_t bytes) {
+    const gpu::Visit visit(device.get());
+    return device->allocate(bytes);
+  };
   return std::make_shared<jpeg::gpu::Index>(limit_bytes, allocate, [device](gpu::Address a) { device->free(a); });
 }
 
@@ -137,9 +140,13 @@ void bind_gpu(nb::module_& m) {
   nb::class_<gpu::Device>(gpu_module, "Device")
       .def_prop_ro("number", &gpu::Device::number)
       .def_prop_ro("name", &gpu::Device::name)
+      .def_rw("apart", &gpu::Device::apart)
       .def_prop_ro("architecture", &gpu::Device::architecture)
       .def_prop_ro("order_stream", &gpu::Device::order_stream)
-      .def_prop_ro("free_bytes", [](gpu::Device& d) { return d.enter(), d.free_bytes(); })
+      .def_prop_ro("free_bytes", [](gpu::Device& d) {
+        const gpu::Visit visit(&d);
+        return d.free_bytes();
+      })
       .def("load", [](gpu::Device& d, nb::bytes image) { return d.load(image.c_str(), image.size()); });
   nb::class_<gpu::Either, stoker::Kernel>(gpu_module, "Either")
       .def_prop_rw("cpu_share", &gpu::Either::cpu_share, &gpu::Either::set_cpu_share)
@@ -162,6 +169,7 @@ void bind_gpu(nb::module_& m) {
   gpu_module.def("read_dlpack", &read_dlpack);
   gpu_module.def("open_cuda", &gpu::open_cuda, nb::arg("number"), nb::call_guard<nb::gil_scoped_release>());
   gpu_module.def("open_null", &gpu::open_null);
+  gpu_module.def("uses_null", &gpu::uses_null);
   gpu_module.def("count_cuda", &gpu::count_cuda, nb::call_guard<nb::gil_scoped_release>());
   nb::class_<DeviceArray>(gpu_module, "DeviceArray")
       .def_prop_ro("shape", [](const DeviceArray& a) {

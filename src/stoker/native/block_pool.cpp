@@ -53,7 +53,7 @@ BlockPool::BlockPool(size_t kept, const gpu::Place* place)
 
 uint8_t* BlockPool::allocate(size_t* bytes) {
   if (!device_) return allocate_block(bytes);
-  *bytes = gpu::aligned(*bytes);
+  if (!device_->apart) *bytes = gpu::aligned(*bytes);
   account_->take(*bytes);
   try {
     device_->enter();
@@ -73,7 +73,8 @@ void BlockPool::release(const Free& block) noexcept {
 BlockPool::Block BlockPool::take(size_t bytes) {
   Block b;
   b.pool = shared_from_this();
-  {
+  const bool apart = device_ && device_->apart;
+  if (!apart) {
     std::lock_guard<std::mutex> hold(mutex_);
     for (auto it = free_.begin(); it != free_.end(); ++it) {
       if (it->capacity < bytes || it->capacity > 4 * bytes + 65536) continue;
@@ -85,7 +86,7 @@ BlockPool::Block BlockPool::take(size_t bytes) {
     }
   }
   // Ragged batches differ in size from run to run; the slack lets a block serve the next one.
-  b.capacity = bytes + bytes / 8 + 64;
+  b.capacity = apart ? std::max<size_t>(bytes, 1) : bytes + bytes / 8 + 64;
   b.data = allocate(&b.capacity);
   count_allocation(b.capacity);
   return b;

@@ -75,9 +75,14 @@ Engine::Engine(std::shared_ptr<const Plan> plan, int threads, std::unique_ptr<gp
       device_pool_(place_ ? std::make_shared<BlockPool>(2 * plan_->outputs.size() + 1, place_.get()) : nullptr),
       most_parked_(std::max(kMinParked, 2 * threads)) {}
 
-Engine::~Engine() { close(); }
+Engine::~Engine() {
+  const gpu::Visit here = visit();
+  close();
+  jobs_.clear();
+}
 
 Job* Engine::acquire(int64_t rows) {
+  const gpu::Visit here = visit();
   Job* job = nullptr;
   {
     std::lock_guard<std::mutex> hold(mutex_);
@@ -134,6 +139,7 @@ void Engine::prepare(Job* job) {
 
 void Engine::submit(Job* job) {
   if (job->state != JobState::Idle) return;
+  const gpu::Visit here = visit();
   std::unique_lock<std::mutex> lock(mutex_);
   if (workers_.empty() && !closed_) {
     for (int i = 0; i < thread_count_; ++i) workers_.emplace_back([this] { work(); });
@@ -146,6 +152,7 @@ void Engine::submit(Job* job) {
 }
 
 void Engine::begin(Job* job) {
+  const gpu::Visit here = visit();
   prepare(job);
   job->inlined = true;
   open_segment(job);
@@ -153,6 +160,7 @@ void Engine::begin(Job* job) {
 
 bool Engine::advance(Job* job, PythonWork* work) {
   const FloatMode mode;
+  const gpu::Visit here = visit();
   while (job->segment < plan_->segments.size()) {
     if (plan_->segments[job->segment].runs == Runs::Python) {
       work->job = job;
@@ -521,7 +529,7 @@ void Engine::wait_for_device() {
 
 void Engine::move_on_device(const std::vector<Move>& moves, uintptr_t after) {
   gpu::Device& device = *place_->device;
-  device.enter();
+  const gpu::Visit here(&device);
   const gpu::Lane lane = device.next_lane();
   if (after != BlockPool::kNoStream) device.follow(lane, after);
   for (const Move& m : moves)
@@ -646,6 +654,7 @@ bool Engine::next_python(PythonWork* work, double timeout_s, bool* closed) {
 }
 
 void Engine::finish_python(PythonWork work) {
+  const gpu::Visit here = visit();
   Job* job = work.job;
   if (work.parked) {
     ++work.parked->position;
@@ -672,6 +681,7 @@ void Engine::finish_python(PythonWork work) {
 }
 
 void Engine::close() {
+  const gpu::Visit here = visit();
   {
     std::lock_guard<std::mutex> hold(mutex_);
     closed_ = true;

@@ -135,6 +135,7 @@ class Engine {
   bool closed() const { return closed_.load(); }
   const Plan& plan() const { return *plan_; }
   std::shared_ptr<gpu::Device> device() const { return place_ ? place_->device : nullptr; }
+  gpu::Visit visit() const { return gpu::Visit(place_ ? place_->device.get() : nullptr); }  // for threads of others
   int threads() const { return thread_count_; }
   size_t scratch_bytes();
   void give_context(std::unique_ptr<RowContext> context);
@@ -153,7 +154,10 @@ class Engine {
     size_t bytes;
   };
   void move_on_device(const std::vector<Move>& moves, uintptr_t after = BlockPool::kNoStream);
-  BlockPool::Block room_on_device(size_t bytes) { return device_pool_->take(bytes); }
+  BlockPool::Block room_on_device(size_t bytes) {
+    const gpu::Visit here = visit();
+    return device_pool_->take(bytes);
+  }
   // Memory for a value that a Python segment makes, or that crosses segments.
   View* place(Job* job, int64_t row, int32_t value, RowContext* context, const int64_t* shape);
 

@@ -32,6 +32,7 @@ struct Driver {
   Result (*context_retain)(Handle*, int);
   Result (*context_release)(int);
   Result (*context_set)(Handle);
+  Result (*context_get)(Handle*);
   Result (*priority_range)(int*, int*);
   Result (*memory_info)(size_t*, size_t*);
   Result (*memory_allocate)(Address*, size_t);
@@ -85,6 +86,7 @@ Driver load_driver() {
   d.find(d.context_retain, "cuDevicePrimaryCtxRetain");
   d.find(d.context_release, "cuDevicePrimaryCtxRelease_v2");
   d.find(d.context_set, "cuCtxSetCurrent");
+  d.find(d.context_get, "cuCtxGetCurrent");
   d.find(d.priority_range, "cuCtxGetStreamPriorityRange");
   d.find(d.memory_info, "cuMemGetInfo_v2");
   d.find(d.memory_allocate, "cuMemAlloc_v2");
@@ -128,7 +130,7 @@ class CudaDevice : public Device, public std::enable_shared_from_this<CudaDevice
                           std::to_string(number));
     d_.check(d_.device_get(&device_, number), "the CUDA device cannot be opened");
     d_.check(d_.context_retain(&context_, device_), "the CUDA device cannot be used");
-    enter();
+    const Visit visit(this);
     int greatest = 0;
     d_.check(d_.priority_range(&least_priority_, &greatest), "stream priorities");
     const int least = least_priority_;
@@ -140,6 +142,7 @@ class CudaDevice : public Device, public std::enable_shared_from_this<CudaDevice
   }
   ~CudaDevice() override {
     // A process that ends may have taken the driver down before; failures here have nobody to tell.
+    void* const before = current();
     d_.context_set(context_);
     for (const Handle event : spare_events_) d_.event_destroy(event);
     for (const Handle event : spare_ticks_) d_.event_destroy(event);
@@ -148,6 +151,7 @@ class CudaDevice : public Device, public std::enable_shared_from_this<CudaDevice
     for (const Handle work : work_) d_.stream_destroy(work);
     d_.stream_destroy(copies_);
     d_.stream_destroy(order_);
+    leave(before);
     d_.context_release(device_);
   }
 
@@ -164,6 +168,13 @@ class CudaDevice : public Device, public std::enable_shared_from_this<CudaDevice
     return 10 * major + minor;
   }
   void enter() override { d_.check(d_.context_set(context_), "the device's context"); }
+  void* current() noexcept override {
+    Handle context = nullptr;
+    return d_.context_get(&context) == kSuccess ? context : nullptr;
+  }
+  void leave(void* before) noexcept override {
+    if (before != context_) d_.context_set(before);
+  }
 
   uint8_t* pin(size_t bytes) override {
     void* memory = nullptr;
@@ -176,7 +187,13 @@ class CudaDevice : public Device, public std::enable_shared_from_this<CudaDevice
     d_.check(d_.memory_allocate(&memory, bytes), "device memory");
     return memory;
   }
-  void free(Address memory) noexcept override { d_.memory_free(memory); }
+  void free(Address memory) noexcept override {
+    // From any thread: what lets go of memory may be a garbage collector.
+    void* const before = current();
+    d_.context_set(context_);
+    d_.memory_free(memory);
+    leave(before);
+  }
 
   void copy_in(Address to, const uint8_t* from, size_t bytes) override {
     d_.check(d_.copy_in(to, from, bytes, copies_), "a copy to the device");
@@ -277,16 +294,18 @@ class CudaDevice : public Device, public std::enable_shared_from_this<CudaDevice
 class CudaModule : public Module {
  public:
   CudaModule(std::shared_ptr<CudaDevice> device, const void* image) : device_(std::move(device)) {
-    device_->enter();
+    const Visit visit(device_.get());
     device_->d_.check(device_->d_.module_load(&handle_, image), "a compiled kernel cannot be loaded");
   }
   ~CudaModule() override {
+    void* const before = device_->current();
     device_->d_.context_set(device_->context_);
     device_->d_.module_unload(handle_);
+    device_->leave(before);
   }
   std::shared_ptr<const Function> function(const std::string& name, uint32_t dynamic_shared_bytes) override {
     Handle found = nullptr;
-    device_->enter();
+    const Visit visit(device_.get());
     device_->d_.check(device_->d_.module_function(&found, handle_, name.c_str()), name.c_str());
     if (dynamic_shared_bytes > kPlainSharedBytes)
       device_->d_.check(device_->d_.function_attribute(found, kMaxDynamicShared, static_cast<int>(dynamic_shared_bytes)),

@@ -45,10 +45,17 @@ class Module : public std::enable_shared_from_this<Module> {
 class Device {
  public:
   virtual ~Device() = default;
+  // For tools that watch memory: every piece of it is an allocation of its own, as long as was asked for, and none is
+  // used again. Slow. Set before anything runs.
+  bool apart = false;
   virtual int number() const = 0;
   virtual std::string name() const = 0;
   virtual int architecture() const = 0;  // 90 for compute capability 9.0; 0 for none
   virtual void enter() = 0;              // prepare the calling thread
+  // For threads that are not ours: what they have in use now, for libraries that ask the thread which device that is;
+  // and how it was before `enter`. See Visit.
+  virtual void* current() noexcept = 0;
+  virtual void leave(void* before) noexcept = 0;
 
   virtual uint8_t* pin(size_t bytes) = 0;  // host memory that copies read and write; throws std::bad_alloc
   virtual void unpin(uint8_t* memory) noexcept = 0;
@@ -85,6 +92,23 @@ class Device {
   virtual uint64_t free_bytes() = 0;  // of its memory, at this moment
 };
 
+// Prepares a consumer's thread, which may be using another device, and leaves it as it was.
+class Visit {
+ public:
+  explicit Visit(Device* device) : device_(device), before_(device ? device->current() : nullptr) {
+    if (device_) device_->enter();
+  }
+  ~Visit() {
+    if (device_) device_->leave(before_);
+  }
+  Visit(const Visit&) = delete;
+  Visit& operator=(const Visit&) = delete;
+
+ private:
+  Device* const device_;
+  void* const before_;
+};
+
 // Device `number` of CUDA. Throws DeviceFailure that says what is missing: the driver, the device, its age.
 std::shared_ptr<Device> open_cuda(int number);
 // How many CUDA devices there are; 0 without a driver.
@@ -93,5 +117,7 @@ int count_cuda();
 // Host memory in place of a device. A module's image is the path of a shared library whose functions
 // `void name(const Launch*)` run a launch; with an empty path every function exists and does nothing.
 std::shared_ptr<Device> open_null();
+// Whether the calling thread was left with one in use.
+bool uses_null();
 
 }  // namespace stoker::gpu

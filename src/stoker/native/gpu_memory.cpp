@@ -23,7 +23,7 @@ Arena::Block Arena::make(size_t bytes) {
   device_->enter();
   Block block;
   // A quarter more: batches differ in size, and the next one should fit.
-  block.size = std::max(kSmallestBlock, aligned(bytes + bytes / 4));
+  block.size = device_->apart ? bytes : std::max(kSmallestBlock, aligned(bytes + bytes / 4));
   account_->take(block.size);
   try {
     block.device = device_->allocate(block.size);
@@ -45,8 +45,11 @@ void Arena::drop(const Block& block) noexcept {
 
 Arena::Piece Arena::take(size_t bytes) {
   std::lock_guard<std::mutex> hold(mutex_);
-  bytes = aligned(std::max<size_t>(bytes, 1));
-  if (blocks_.empty() || blocks_.back().size - blocks_.back().used < bytes) {
+  bytes = std::max<size_t>(bytes, 1);
+  if (!device_->apart) bytes = aligned(bytes);
+  if (device_->apart) {
+    blocks_.push_back(make(bytes));
+  } else if (blocks_.empty() || blocks_.back().size - blocks_.back().used < bytes) {
     size_t total = bytes;
     for (const Block& block : blocks_) total += block.size;  // so that the number of blocks stays small
     blocks_.push_back(make(blocks_.empty() ? bytes : total));
@@ -74,12 +77,13 @@ void Arena::send() {
 
 void Arena::reset() {
   std::lock_guard<std::mutex> hold(mutex_);
-  if (blocks_.size() > 1) {
+  if (blocks_.size() > 1 || device_->apart) {
     size_t used = 0;
     for (const Block& block : blocks_) used += block.used;
     device_->enter();
     for (const Block& block : blocks_) drop(block);
     blocks_.clear();
+    if (device_->apart) return;
     try {
       blocks_.push_back(make(used));
     } catch (const std::bad_alloc&) {

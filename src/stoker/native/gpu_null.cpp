@@ -19,6 +19,8 @@ using Clock = std::chrono::steady_clock;
 using Emulation = void (*)(const Launch*);
 void do_nothing(const Launch*) {}
 
+thread_local void* in_use = nullptr;  // by this thread: a null device
+
 class NullModule : public Module {
  public:
   explicit NullModule(const std::string& path) {
@@ -44,7 +46,9 @@ class NullDevice : public Device {
   int number() const override { return -1; }
   std::string name() const override { return "null"; }
   int architecture() const override { return 0; }
-  void enter() override {}
+  void enter() override { in_use = this; }
+  void* current() noexcept override { return in_use; }
+  void leave(void* before) noexcept override { in_use = before; }
   uint8_t* pin(size_t bytes) override { return static_cast<uint8_t*>(::operator new(bytes, kAlign)); }
   void unpin(uint8_t* memory) noexcept override { ::operator delete(memory, kAlign); }
   Address allocate(size_t bytes) override { return reinterpret_cast<Address>(pin(bytes)); }
@@ -83,6 +87,8 @@ class NullDevice : public Device {
 };
 
 }  // namespace
+
+bool uses_null() { return in_use != nullptr; }
 
 std::shared_ptr<Device> open_null() { return std::make_shared<NullDevice>(); }
 

@@ -95,7 +95,7 @@ struct Engines::State {
 
 Engines::Engines(std::shared_ptr<gpu::Device> device, const std::string& library, bool smooth)
     : device_(std::move(device)), api_(std::make_shared<Api>(library)) {
-  device_->enter();
+  const gpu::Visit visit(device_.get());
   for (int part = 0; part < 3; ++part) {
     int number = 0;
     check(api_->property(part, &number), "nvJPEG's version");
@@ -116,17 +116,17 @@ Engines::Engines(std::shared_ptr<gpu::Device> device, const std::string& library
 Engines::~Engines() {
   // Failures here have nobody to tell.
   try {
-    device_->enter();
+    const gpu::Visit visit(device_.get());
     for (const auto& state : free_) {
       device_->finish(state->stream);
       api_->state_destroy(state->handle);
       device_->drop_stream(state->stream);
     }
+    for (const Handle header : headers_) api_->header_destroy(header);
+    api_->destroy(handle_);
   } catch (const DeviceFailure&) {
     return;  // rather a leak than memory that a broken device still works in
   }
-  for (const Handle header : headers_) api_->header_destroy(header);
-  api_->destroy(handle_);
 }
 
 bool Engines::support(const uint8_t* file, size_t bytes) const {

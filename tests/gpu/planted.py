@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A stage with a fault that a tool must report: ``python -m tests.gpu.planted memcheck``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from stoker.contract import pixel as px
+from stoker.contract.types import DType
+from stoker.native import _native
+
+FAULTS = {
+    "memcheck": "reinterpret_cast<volatile int*>(slots)[1 << 12] = 1;",  # behind the rows' descriptions
+    "racecheck": "__shared__ volatile int x[64]; x[threadIdx.x % 64] = x[(threadIdx.x + 33) % 64] + threadIdx.x;",
+    "synccheck": "if (threadIdx.x % 32 < 7) __syncthreads();",
+}
+
+
+def main(fault: str) -> None:
+    sys.path[:0] = [str(Path(__file__).parents[1] / name) for name in ("cuda", "native")]
+    import emulated_stages as st
+    from test_stages import compiled
+
+    source = f'#include "device.cuh"\nSTOKER_KERNEL stoker_stage(unsigned long long slots) {{ {FAULTS[fault]} }}\n'
+    library = st.CudaLibrary()
+    library.device.apart = True
+    stage = compiled([[px.load(DType.UINT8)]], [DType.UINT8])
+    function = library.gpu.load(source).function("stoker_stage")
+    kernel = _native.kernels.gpu_stage(*stage.arguments(), [function], list(stage.source().uniforms))
+    x = np.ones((64, 64), np.uint8)
+    st.run(stage, kernel, [st.Row([], [x], [x.shape])], library.device)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The JPEG engines of a real GPU: near the exact pixels, whose they are, damaged data, and a long run."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from stoker import DeviceError, fn, pipeline_def
+from tests.run.pipelines import files_of
+
+
+@pipeline_def(batch_size=32, num_threads=4, device_id=0, seed=7, prefetch_queue_depth=4)
+def cropping(files: list[str], backend: str = "nvjpeg_hardware", load: float = 1.0, smooth: bool = False) -> Any:
+    data, _ = fn.readers.file(files=files)
+    return fn.decoders.image_random_crop(
+        data, device="mixed", gpu_backend=backend, hw_decoder_load=load, jpeg_fancy_upsampling=smooth
+    )
+
+
+@pytest.fixture
+def files(images: Path) -> list[str]:
+    found = [f for f in files_of(images) if f.lower().endswith((".jpg", ".jpeg"))]
+    try:
+        cropping(found).build()
+    except DeviceError as error:
+        if os.environ.get("REQUIRE_ENGINES") == "1":
+            raise
+        pytest.skip(str(error))
+    return found
+
+
+def rows_of(pipe: Any, count: int) -> tuple[list[np.ndarray], Any]:
+    with pipe:
+        rows: list[np.ndarray] = []
+        while len(rows) < count:
+            rows += [np.asarray(row) for row in pipe.run()[0].as_cpu()]
+        return rows[:count], pipe.report().decoding
+
+
+@pytest.mark.parametrize(("smooth", "most", "mean"), [(False, 255, 3.0), (True, 2, 0.01)])
+def test_pixels_are_near_the_exact_ones(files: list[str], smooth: bool, most: int, mean: float) -> None:
+    count = 4 * len(files)
+    exact, _ = rows_of(cropping(files, "exact"), count)
+    made, told = rows_of(cropping(files, smooth=smooth), count)
+    apart = [np.abs(a.astype(int) - b) for a, b in zip(made, exact, strict=True)]
+    assert max(d.max() for d in apart) <= most and np.mean([d.mean() for d in apart]) < mean
+    assert told.engines.rows > count / 2, told.engines.reasons
+    if told.engines.compared:  # of windows that are among those above
+        assert told.engines.max_error <= max(d.max() for d in apart)
+    print(f"\nengines, {smooth=}: {told.engines}; all rows: {max(d.max() for d in apart)} at most")
+
+
+def test_a_part_is_theirs(files: list[str]) -> None:
+    exact, _ = rows_of(cropping(files, "exact"), len(files))
+    all_theirs, _ = rows_of(cropping(files), len(files))
+    mixed, told = rows_of(cropping(files, load=0.5, batch_size=7, num_threads=2), len(files))
+    for row, one, other in zip(mixed, exact, all_theirs, strict=True):
+        assert np.array_equal(row, one) or np.array_equal(row, other)
+    assert told.engines.rows and told.rows_on_gpu + told.rows_on_cpu
+
+
+def test_damaged_data_disturb_no_others(files: list[str], tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    mixed = []
+    for i, path in enumerate(files[:32]):
+        data = bytearray(Path(path).read_bytes())
+        if i % 2:
+            for at in rng.integers(len(data) // 2, len(data) - 2, 9):
+                data[at] = int(rng.integers(0, 256))
+        mixed.append(tmp_path / f"{i:02}.jpg")
+        mixed[-1].write_bytes(data)
+    good, _ = rows_of(cropping(files[:32]), 32)
+    made, told = rows_of(cropping(list(map(str, mixed)), on_error="replace", error_limit=1.0), 32)
+    for i in range(0, 32, 2):
+        np.testing.assert_array_equal(made[i], good[i])
+    print(f"\ndamaged: {told.engines}")
+
+
+def test_many_batches(files: list[str]) -> None:
+    with cropping(files, load=0.65) as pipe:
+        for _ in range(200):
+            pipe.run()
+        print(f"\n{pipe.report()}")
