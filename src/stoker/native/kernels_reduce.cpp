@@ -26,7 +26,14 @@ struct Axes {
   int64_t shape[kMaxRank], stride[kMaxRank];
   int rank = 0;
 
+  // The next one, which is one with the last where their elements follow each other alike.
   void add(int64_t extent, int64_t step) {
+    if (extent == 1) return;
+    if (rank > 0 && stride[rank - 1] == extent * step) {
+      shape[rank - 1] *= extent;
+      stride[rank - 1] = step;
+      return;
+    }
     shape[rank] = extent;
     stride[rank++] = step;
   }
@@ -65,7 +72,6 @@ class Reducer {
   }
 
   void take(const uint8_t* p, int64_t count, int64_t stride) {
-    count_ += count;
     while (count > 0) {
       const int64_t steps = std::min(count, kChunk - at_) / kLanes;
       if (at_ % kLanes == 0 && steps > 0) {
@@ -88,21 +94,24 @@ class Reducer {
     if (at_ > 0) end_chunk();
     return joined(chunks_, std::min<int64_t>(ended_, kLanes));
   }
-  int64_t count() const { return count_; }
 
  private:
   void add(Result* lane, const uint8_t* p) { *lane = Fold::join(*lane, Fold::term(load<T>(p), about_)); }
 
   template <bool kDense>
   void whole(const uint8_t* p, int64_t steps, int64_t stride) {
-    Result lanes[kLanes];
-    std::copy_n(lanes_, kLanes, lanes);
     const int64_t step = kDense ? static_cast<int64_t>(sizeof(T)) : stride;
-    for (int64_t s = 0; s < steps; ++s, p += kLanes * step)
-      for (int i = 0; i < kLanes; ++i) add(&lanes[i], p + i * step);
-    std::copy_n(lanes, kLanes, lanes_);
+    for (int first = 0; first < kLanes; first += kAtOnce) {  // as many as stay in registers; a chunk stays in cache
+      Result lanes[kAtOnce];
+      std::copy_n(lanes_ + first, kAtOnce, lanes);
+      const uint8_t* q = p + first * step;
+      for (int64_t s = 0; s < steps; ++s, q += kLanes * step)
+        for (int i = 0; i < kAtOnce; ++i) add(&lanes[i], q + i * step);
+      std::copy_n(lanes, kAtOnce, lanes_ + first);
+    }
   }
 
+  static constexpr int kAtOnce = 8;
   // Of lanes of which only the first `used` have a number.
   static Result joined(Result* lanes, int64_t used) {
     int64_t half = 1;
@@ -121,9 +130,16 @@ class Reducer {
   }
 
   double about_;
-  int64_t count_ = 0, at_ = 0, ended_ = 0;  // numbers, in this chunk; chunks
+  int64_t at_ = 0, ended_ = 0;  // numbers of this chunk; chunks
   Result lanes_[kLanes], chunks_[kLanes];
 };
+
+template <Reduction kOp, class T>
+typename fold::Fold<kOp, T>::Result reduce_many(const uint8_t* data, const Axes& axes, double about) {
+  Reducer<kOp, T> one(about);
+  walk(data, axes, [&](const uint8_t* p, int64_t n, int64_t stride) { one.take(p, n, stride); });
+  return one.result();
+}
 
 // 64 bits do not fit into a double.
 template <class N>
@@ -134,19 +150,42 @@ void put_whole(uint8_t* to, DType dtype, N value) {
     store_scalar(to, dtype, static_cast<double>(value));
 }
 
+// Few numbers, of which each is a lane's only one.
+template <Reduction kOp, class T>
+typename fold::Fold<kOp, T>::Result reduce_few(const uint8_t* data, const Axes& axes, int64_t count, double about) {
+  using Fold = fold::Fold<kOp, T>;
+  const auto lane = [&](const uint8_t* p) { return Fold::join(Fold::neutral(), Fold::term(load<T>(p), about)); };
+  if (count <= 4 && axes.rank <= 1) {  // a pixel's channels: lanes that are not there change nothing
+    typename Fold::Result four[4];
+    const int64_t stride = axes.rank ? axes.stride[0] : 0;
+    for (int64_t i = 0; i < 4; ++i) four[i] = i < count ? lane(data + i * stride) : Fold::neutral();
+    return Fold::join(Fold::join(four[0], four[2]), Fold::join(four[1], four[3]));
+  }
+  typename Fold::Result lanes[kLanes];
+  int64_t at = 0, half = 1;
+  walk(data, axes, [&](const uint8_t* p, int64_t n, int64_t stride) {
+    for (int64_t i = 0; i < n; ++i, p += stride) lanes[at++] = lane(p);
+  });
+  while (half < count) half *= 2;
+  std::fill(lanes + at, lanes + half, Fold::neutral());
+  for (half /= 2; half > 0; half /= 2)
+    for (int64_t i = 0; i < half; ++i) lanes[i] = Fold::join(lanes[i], lanes[i + half]);
+  return lanes[0];
+}
+
 template <Reduction kOp, class T>
 void reduce(const View& in, uint32_t axes, const View* mean, double ddof, const View& out) {
   Axes stay, gone;
   for (int i = 0; i < in.rank; ++i) (axes >> i & 1 ? gone : stay).add(in.shape[i], in.stride[i]);
-  int64_t at = 0;
+  int64_t at = 0, each = 1;
+  for (int i = 0; i < gone.rank; ++i) each *= gone.shape[i];
   uint8_t* to = out.data;
   walk(in.data, stay, [&](const uint8_t* p, int64_t count, int64_t stride) {
     for (int64_t i = 0; i < count; ++i, p += stride, to += size_of(out.dtype), ++at) {
-      Reducer<kOp, T> one(mean ? read_element(*mean, mean->elements() == 1 ? 0 : at) : 0.0);
-      walk(p, gone, [&](const uint8_t* q, int64_t n, int64_t step) { one.take(q, n, step); });
-      const auto result = one.result();
+      const double about = mean ? read_element(*mean, mean->elements() == 1 ? 0 : at) : 0.0;
+      const auto result = each <= kLanes ? reduce_few<kOp, T>(p, gone, each, about) : reduce_many<kOp, T>(p, gone, about);
       if constexpr (fold::Fold<kOp, T>::kExtreme || kOp == Reduction::Sum) put_whole(to, out.dtype, result);
-      else store_scalar(to, out.dtype, fold::averaged<kOp>(result, one.count(), ddof));
+      else store_scalar(to, out.dtype, fold::averaged<kOp>(result, each, ddof));
     }
   });
 }

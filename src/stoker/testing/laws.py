@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..contract.batch import Batch
-from ..contract.errors import DataError, UnsupportedError
+from ..contract.errors import ArgumentError, DataError, UnsupportedError
 from ..contract.operator import Operator, Spec
 from ..contract.step import Value
 from ..contract.types import DType
@@ -91,13 +91,15 @@ def on_gpu(graph: Graph, rng: np.random.Generator) -> Graph:
 
 
 def check_failure(graph: Graph, row: int, count: int, seed: int, find: Find = find_public) -> None:
-    """A graph fails at ``row`` of a batch of ``count``, with one message whether it is rewritten by passes or not."""
+    """A graph fails at ``row`` of a batch of ``count``, or is refused before, with one message whatever its passes."""
     messages = set()
     for setting in (Settings(count, 1, seed, 0, frozenset()), Settings(count, 2, seed, 1, ALL_PASSES)):
         try:
             run_graph(graph, setting, count, find)
         except DataError as error:
             assert error.row == row, f"row {row} fails by its reference, the pipeline says: {error}"
+            messages.add(str(error))
+        except (ArgumentError, UnsupportedError) as error:  # when it is built: for what follows in a composite
             messages.add(str(error))
         else:
             raise AssertionError(f"row {row} fails by its reference, but not with {setting}")

@@ -202,6 +202,74 @@ def color_space(g: Garden) -> Any:
     return fn.color_space_conversion(x, image_type=g.pick(kinds), output_type=g.pick(kinds))
 
 
+# ---- neighbourhoods, reductions ----
+
+_FILTERED = (DType.UINT8, DType.INT8, DType.UINT16, DType.INT16, DType.FLOAT16, DType.FLOAT)
+_IMAGES = ("HW", "HWC", "CHW", "FHW", "FHWC", "FCHW")
+
+
+def _image_of(g: Garden, types: Sequence[DType]) -> DataNode:
+    return g.choose(lambda v: g.layout(v) in _IMAGES and g.dtype(v) in types and all(a.size for a in g.arrays(v)))
+
+
+@move(0.8)
+def filtered(g: Garden) -> Any:
+    x = _image_of(g, _FILTERED)
+    window = g.rng.normal(0, 0.4, (g.whole(1, 4), g.whole(1, 4))).astype(np.float32)
+    args: dict[str, Any] = {"border": g.pick(("reflect_101", "reflect_1001", "wrap", "clamp", "constant"))}
+    if g.chance(0.3):
+        args["dtype"] = DType.FLOAT
+    if g.chance(0.3):
+        args["mode"] = "valid"
+    else:
+        args["anchor"] = g.number(-1, min(window.shape) - 1, whole=True)
+    return fn.filter(x, g.builder.call("_constant", (), {"value": window}), **args)
+
+
+@move(0.5)
+def equalized(g: Garden) -> Any:
+    return fn.equalize(_image_of(g, (DType.UINT8,)))
+
+
+@move(0.5)
+def perspective(g: Garden) -> Any:
+    x = _image_of(g, (DType.UINT8,))
+    matrix = g.rng.normal(0, 1, 9) * (0.3, 0.3, 2.0, 0.3, 0.3, 2.0, 0.02, 0.02, 0.1) + (1, 0, 0, 0, 1, 0, 0, 0, 1)
+    args: dict[str, Any] = {"matrix": [float(np.float32(n)) for n in matrix], "fill_value": g.pick((0.0, 99.0))}
+    if g.chance(0.4):
+        args["size"] = (g.pick(_SIZES), g.pick(_SIZES))
+    args["interp_type"] = g.pick((InterpType.INTERP_NN, InterpType.INTERP_LINEAR, InterpType.INTERP_CUBIC))
+    return fn.experimental.warp_perspective(
+        x, inverse_map=g.chance(0.7), pixel_origin=g.pick(("corner", "center")), **args
+    )
+
+
+@move(0.8)
+def reduced(g: Garden) -> Any:
+    x = g.choose(lambda v: g.dtype(v) != DType.FLOAT16)
+    rank = g.arrays(x)[0].ndim
+    args: dict[str, Any] = {"keep_dims": g.chance(0.5)}
+    if rank and g.chance(0.7):
+        args["axes"] = tuple(int(i) for i in g.rng.permutation(rank)[: g.whole(1, rank)])
+    form = g.pick(("min", "max", "sum", "mean", "mean_square", "rms", "variance", "std_dev"))
+    if form in ("variance", "std_dev"):
+        mean = (
+            fn.reductions.mean(x, **args)
+            if g.chance(0.6)
+            else g.choose(lambda v: all(a.size == 1 for a in g.arrays(v)))
+        )
+        return getattr(fn.reductions, form)(x, mean, ddof=g.whole(0, 1), **args)
+    if form in ("sum", "mean") and g.chance(0.4):
+        args["dtype"] = g.pick((DType.FLOAT, DType.UINT8, DType.INT64, DType.FLOAT64))
+    return getattr(fn.reductions, form)(x, **args)
+
+
+@move(0.5)
+def blurred(g: Garden) -> Any:
+    args: dict[str, Any] = {"sigma": g.number(0.3, 2)} if g.chance(0.6) else {"window_size": g.pick((1, 3, 5, (3, 7)))}
+    return fn.gaussian_blur(_image_of(g, _FILTERED), **args)
+
+
 # ---- arithmetic ----
 
 _OPERATORS: Sequence[Callable[[Any, Any], Any]] = (
@@ -270,7 +338,7 @@ def reshape(g: Garden) -> Any:
         rank = len(g.arrays(x)[0].shape)
         layout = g.pick(("HWC", "CHW")) if rank == 3 else "ABDEIJK"[:rank]
         return fn.reshape(x, layout=layout)
-    if form == 2:
+    if form == 2 and all(a.size for a in g.arrays(x)):
         return fn.reshape(x, rel_shape=[1.0, -1.0])
     return fn.reshape(x, src_dims=[1, 0] if g.chance(0.5) else [0, 1, -1, 2])
 

@@ -121,17 +121,19 @@ def summed(values: Any) -> Any:
     Of each chunk of 4096 numbers, number i is added to lane i % 32, and then the upper half of the lanes to the lower
     one until one is left. The chunks' sums are added up as if they were one more chunk, of any length.
     """
-    chunks = _in_lanes(_padded(values, _CHUNK).reshape(*values.shape[:-1], -1, _CHUNK))
-    return _in_lanes(_padded(chunks, _LANES))
+    chunks = _in_lanes(_in_rows(values, _CHUNK))
+    return _in_lanes(chunks)
 
 
-def _padded(values: Any, unit: int) -> Any:
-    missing = -values.shape[-1] % unit if values.shape[-1] else unit
-    return np.concatenate([values, np.zeros((*values.shape[:-1], missing))], -1)
+def _in_rows(values: Any, unit: int) -> Any:
+    """The last axis cut into at least one row of ``unit``; the last one is filled up with zeros."""
+    rows = max(-(-values.shape[-1] // unit), 1)
+    missing = np.zeros((*values.shape[:-1], rows * unit - values.shape[-1]))
+    return np.concatenate([values, missing], -1).reshape(*values.shape[:-1], rows, unit)
 
 
 def _in_lanes(values: Any) -> Any:
-    lanes = np.add.accumulate(values.reshape(*values.shape[:-1], -1, _LANES), -2)[..., -1, :] + 0.0  # no sum is -0
+    lanes = np.add.accumulate(_in_rows(values, _LANES), -2)[..., -1, :] + 0.0  # no sum is -0
     while lanes.shape[-1] > 1:
         half = lanes.shape[-1] // 2
         lanes = lanes[..., :half] + lanes[..., half:]
