@@ -198,6 +198,11 @@ Not recorded, and as before: `ColorJitter`'s contrast of tensors of more than 65
 its order), blurring and sharpening tensors of one channel, `antialias=False`, tensors that are no bytes
 any more (but for crops, mirrors and continued edges), rotations and the like of fewer than 128 pixels, and of v1's
 functions on tensors `resize`, `adjust_hue` and linear rotations with a fill other than black.
+Of Pillow's filters `GaussianBlur` and `BoxBlur` are recorded, the others are its own.
+
+Made early, but by native code, and delivered as without Stoker: batches of which a collation of the script's own
+looks at or changes values (MixUp and CutMix, padding to the largest, timm's `fast_collate`), and images that meet in
+numpy on the way (timm's AugMix, albumentations). Their pixels are made once in the worker, and travel as they did.
 """
 
 

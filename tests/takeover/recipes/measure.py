@@ -63,12 +63,12 @@ class Runs:
 
     def add(self, recipe: Recipe, root: str, workers: int) -> None:
         """A run of each kind; which comes first changes from round to round."""
-        kinds = [
-            lambda: self.untouched.append(run(recipe, root, workers)),
-            lambda: self.ours.append(run_taken_over(recipe, root, workers)),
-        ]
-        for kind in kinds[:: 1 if len(self.ours) % 2 == 0 else -1]:
-            kind()
+        first = len(self.ours) % 2 == 0
+        if first:
+            self.untouched.append(run(recipe, root, workers))
+        self.ours.append(run_taken_over(recipe, root, workers))
+        if not first:
+            self.untouched.append(run(recipe, root, workers))
 
     def line(self) -> Line:
         """The best of each kind."""
