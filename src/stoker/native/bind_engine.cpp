@@ -185,7 +185,7 @@ void bind_plan(nb::module_& m) {
               std::vector<double> consts, Ints params, std::vector<Ints> extents,
               std::vector<std::tuple<int, int, Ints>> checks, std::vector<std::pair<int, bool>> guards, int frames,
               std::vector<uint8_t> framed_in, bool ordered) {
-             if (in.size() > 64 || out.size() > 8) throw nb::value_error("a step takes at most 64 inputs, 8 outputs");
+             if (in.size() > 64 || out.size() > kMaxStepOutputs) throw nb::value_error("a step takes at most 64 inputs, 64 outputs");
              Step s;
              s.kernel = std::move(kernel);
              s.in = std::move(in);
