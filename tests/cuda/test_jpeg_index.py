@@ -5,15 +5,17 @@ files, with and without what is kept about them."""
 from __future__ import annotations
 
 import io
+import os
+from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from stoker import ArgumentError, Pipeline, fn, pipeline_def
+from stoker import ArgumentError, DataError, Pipeline, fn, pipeline_def
 
 FILES = 4
-ENTRY_BYTES = 6176
+ENTRY_BYTES = 6688
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +39,9 @@ def cropping(files, device):
     return fn.cast(x, dtype=np.int16)
 
 
+INDEX = {"device_id": 0, "gpu_jpeg_index": 64 * ENTRY_BYTES, "gpu_memory_limit": 1 << 29}
+
+
 def same(pipe, plain, batches):
     for _ in range(batches):
         for got, want in zip(pipe.run()[0].as_cpu(), plain.run()[0], strict=True):
@@ -44,15 +49,114 @@ def same(pipe, plain, batches):
     return pipe.report().decoding
 
 
+def photograph(rng, width, height, **options):
+    out = io.BytesIO()
+    pixels = rng.integers(0, 256, (-(-height // 4), -(-width // 4), 3), np.uint8).repeat(4, 0).repeat(4, 1)
+    Image.fromarray(pixels[:height, :width]).save(out, "JPEG", **{"quality": 90, "optimize": False, **options})
+    return out.getvalue()
+
+
+@pytest.fixture
+def changing(tmp_path):
+    """Two files, and what writes another picture in place of one."""
+    rng, paths = np.random.default_rng(4), [str(tmp_path / f"{i}.jpg") for i in range(2)]
+
+    def write(i, data):
+        with open(paths[i], "wb") as file:
+            file.write(data)
+
+    for i in range(2):
+        write(i, photograph(rng, 48, 64))
+    return paths, write
+
+
+def epochs(pipe, files, first, count):
+    """Epochs from ``first`` on, of all files in one batch each; all must have the CPU's pixels."""
+    with cropping(files, "cpu", exec_pipelined=False) as plain:
+        for _ in range(first):
+            plain.run()
+        return same(pipe, plain, count)
+
+
 def test_later_epochs_know_the_files(emulated_gpu, files):
-    options = {"device_id": 0, "gpu_jpeg_index": 64 * ENTRY_BYTES, "gpu_memory_limit": 1 << 29}
-    with cropping(files, "mixed", **options) as pipe, cropping(files, "cpu") as plain:
+    with cropping(files, "mixed", **INDEX) as pipe, cropping(files, "cpu") as plain:
         decoded = same(pipe, plain, 3 * FILES // 2)
     assert decoded.rows_on_cpu == 0
     # One is progressive. Batches that are made ahead do not know yet what those before them find.
     assert decoded.known.files == FILES - 1 and decoded.known.wrong == 0
     assert decoded.known.rows >= FILES - 1 and decoded.known.bytes == 64 * ENTRY_BYTES
-    assert f"rows of known files ({FILES - 1} known" in str(decoded)
+    assert 0 < decoded.known.parts <= decoded.known.rows
+    assert f"rows of known files ({FILES - 1} known" in str(decoded) and "read in part" in str(decoded)
+
+
+def data_changed(data):
+    """The same size and header, other pixels."""
+    changed = bytearray(data)
+    for at in range(len(data) * 3 // 4, len(data) - 4):
+        if 0 < data[at] < 254 and 0 < data[at - 1] < 254:
+            changed[at] ^= 1
+            break
+    return bytes(changed)
+
+
+CHANGES = {
+    "other data": lambda data, rng: data_changed(data),
+    "another size": lambda data, rng: photograph(rng, 48, 64),
+    "another shape": lambda data, rng: photograph(rng, 64, 40),
+    "progressive": lambda data, rng: photograph(rng, 48, 64, progressive=True),
+    "restart markers": lambda data, rng: photograph(rng, 48, 64, restart_marker_blocks=2),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_files_that_change_between_epochs(emulated_gpu, changing, change):
+    """Whatever the change, also one that size and time do not tell: the pixels are those of the file as it is now."""
+    paths, write = changing
+    with cropping(paths, "mixed", exec_pipelined=False, **INDEX) as pipe:
+        known = epochs(pipe, paths, 0, 3).known
+        assert known.files == 2 and known.parts >= 2
+        before, stat = Path(paths[1]).read_bytes(), os.stat(paths[1])
+        write(1, CHANGES[change](before, np.random.default_rng(9)))
+        os.utime(paths[1], ns=(stat.st_atime_ns, stat.st_mtime_ns))
+        after = epochs(pipe, paths, 3, 4).known
+        assert after.wrong == (change in ("other data", "another size"))  # the others are seen from the header
+        assert after.rows - known.rows >= (4 if change == "progressive" else 6)  # the new one is known in the end
+
+
+def test_files_that_are_cut_short_between_epochs(emulated_gpu, changing):
+    paths, write = changing
+    with cropping(paths, "mixed", exec_pipelined=False, **INDEX) as pipe:
+        epochs(pipe, paths, 0, 3)
+        write(1, Path(paths[1]).read_bytes()[:-200])
+        with pytest.raises(DataError, match=r"1\.jpg"):
+            for _ in range(6):  # until its window needs what is missing
+                pipe.run()
+
+
+def test_the_cpu_takes_rows_of_known_files(emulated_gpu, changing):
+    """Of which only a part had been read."""
+    paths, _ = changing
+    with cropping(paths, "mixed", exec_pipelined=False, **INDEX) as pipe:
+        assert epochs(pipe, paths, 0, 3).rows_on_cpu == 0
+        for decoder in pipe.execution.settings.gpu.decoders:
+            decoder.cpu_share = 1.0
+        assert epochs(pipe, paths, 3, 2).rows_on_cpu == 4
+
+
+def test_bytes_that_others_want_are_read_whole(emulated_gpu, changing):
+    @pipeline_def(batch_size=2, num_threads=2, seed=3, gpu_decoder_load=1.0, exec_pipelined=False, **INDEX)
+    def with_bytes():
+        data, _ = fn.readers.file(files=changing[0])
+        return data, fn.decoders.image(data, device="mixed")
+
+    with with_bytes() as pipe:
+        for _ in range(3):
+            data, images = pipe.run()
+            for i, path in enumerate(changing[0]):
+                assert bytes(data[i]) == Path(path).read_bytes()
+                np.testing.assert_array_equal(images.as_cpu()[i], np.asarray(Image.open(path)))
+        known = pipe.report().decoding.known
+    assert known.rows >= 2 and known.parts == 0
 
 
 def test_nothing_is_kept_unless_asked_for(emulated_gpu, files):

@@ -159,12 +159,12 @@ class DeviceBatch : public TestBatch {
 // A batch whose files are on the device.
 struct Loaded {
   TestCase& c;
+  std::shared_ptr<Index> index;
   std::shared_ptr<const stoker::gpu::Kernel> kernel;
   std::vector<Homes> homes;
   std::unique_ptr<DeviceBatch> batch;
 
   Loaded(Device& d, TestCase& from) : c(from) {
-    std::shared_ptr<Index> index;
     if (c.head.index_bytes)
       index = std::make_shared<Index>(
           c.head.index_bytes, [&d](size_t bytes) {
@@ -174,7 +174,7 @@ struct Loaded {
           },
           [&d](Address at) { d.cu.release(at); });
     kernel = make_decode(c.head.adjust != 0, c.format(), d.functions, c.settings(),
-                         static_cast<int>(c.head.scale_log2), std::move(index));
+                         static_cast<int>(c.head.scale_log2), index, c.head.parts != 0);
     batch = std::make_unique<DeviceBatch>(d, static_cast<int64_t>(c.rows.size()), kernel->slot_bytes());
     for (const TestRow& row : c.rows) {
       Homes h{0, 0, row.width * row.channels};
@@ -189,6 +189,7 @@ struct Loaded {
   // With an index, what a pass found out is known in the next.
   void describe() {
     batch->forget_rows();
+    for (TestRow& row : c.rows) read_in_part(row, c, index.get());
     describe_rows(*kernel, c, homes, *batch);
   }
 
@@ -212,6 +213,7 @@ struct Loaded {
       const bool known = active && reinterpret_cast<const Row*>(batch->slot(i))->known;
       ++outcomes[!active            ? "refused: " + row.error
                  : status & kFailures ? "left: " + std::to_string(status)
+                 : !row.part.empty() ? "decoded in part"
                  : known            ? "decoded as known"
                                     : "decoded"];
       wrong += !report_row(c, i, active, status, known, pixels.data(), homes[i].pitch, quiet);

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "cuda/jpeg_index.cuh"
 #include "jpeg_gpu.hpp"
 #include "jpeg_orientation.hpp"
+#include "jpeg_parts.hpp"
 
 namespace stoker::jpeg::gpu {
 
@@ -20,6 +20,7 @@ namespace stoker::jpeg::gpu {
 struct BatchCase {
   uint32_t rows, format, adjust;
   uint32_t unstuff_threads, entropy_threads, pixel_threads, min_bits, max_rounds, seed, scale_log2, passes, spoil;
+  uint32_t parts, unused;
   uint64_t memory, index_bytes;
 };
 struct RowCase {
@@ -33,6 +34,8 @@ struct TestRow {
   int32_t y0, x0, height, width;
   int32_t channels;
   std::string error;
+  std::vector<uint8_t> part = {};  // what is read of the file if it is known: its header and chunks of its data
+  PartRead read = {};
 };
 
 struct TestCase {
@@ -136,6 +139,27 @@ struct Homes {
   int64_t pitch;
 };
 
+// Of a file that the index knows by now, only what its window needs is read.
+inline void read_in_part(TestRow& row, const TestCase& c, Index* index) {
+  row.part.clear();
+  row.read = {};
+  Info info;
+  if (!c.head.parts || !index || index->files() == 0 || !parse(row.file.data(), row.file.size(), info)) return;
+  const std::string_view header(reinterpret_cast<const char*>(row.file.data()), info.scan.data);
+  const Index::Found found =
+      index->find(file_key(row.file.data(), row.file.size(), header.size()), header, row.file.size(), 0);
+  const int scale = static_cast<int>(c.head.scale_log2);
+  const Turn turn = turn_of(c.head.adjust ? info.orientation : 1);
+  const Window window = stored_window(scaled_extent(info, scale), turn, row.y0, row.x0, row.height, row.width);
+  if (found.use != Index::Use::Read || found.file->outline.chunks == 0 || row.height == 0) return;
+  const Part part = part_of(*found.file, info, window, c.format(), scale);
+  row.part.assign(header.begin(), header.end());
+  const auto from = row.file.begin() + static_cast<std::ptrdiff_t>(part.offset);
+  row.part.insert(row.part.end(), from, from + static_cast<std::ptrdiff_t>(part.bytes));
+  row.read = {found.file, part.begin, part.end};
+  if (c.head.parts == 2) row.part[header.size() + part.bytes / 2] ^= 1;  // the file has changed since
+}
+
 inline void describe_rows(const stoker::gpu::Kernel& kernel, TestCase& c, const std::vector<Homes>& homes,
                           TestBatch& batch) {
   alignas(64) static char nothing[64];  // there is no job; nobody looks
@@ -154,12 +178,19 @@ inline void describe_rows(const stoker::gpu::Kernel& kernel, TestCase& c, const 
     out.stride[0] = homes[i].pitch;
     out.data = reinterpret_cast<uint8_t*>(homes[i].out);
     const double params[] = {double(row.y0), double(row.x0)};
-    View host = file;
+    View host = file, read;
     host.data = row.file.data();
-    const View *in[] = {&file}, *host_in[] = {&host};
-    View* to[] = {&out};
-    const Call call{params, in, to, job, static_cast<int64_t>(i), work, nullptr, &row.error, batch.slot(static_cast<int64_t>(i)), host_in,
-                    &batch};
+    if (!row.part.empty()) {
+      host.data = batch.host_room(row.part.size());
+      host.shape[0] = file.shape[0] = static_cast<int64_t>(row.part.size());
+      std::memcpy(host.data, row.part.data(), row.part.size());
+      file.data = reinterpret_cast<uint8_t*>(batch.behind(host.data));
+    }
+    read.data = reinterpret_cast<uint8_t*>(&row.read);
+    const View* in[] = {&file, &read};
+    View *host_in[] = {&host, &read}, *to[] = {&out};
+    const Call call{params, in,           to,           job,     static_cast<int64_t>(i), work, nullptr,
+                    &row.error, nullptr, batch.slot(static_cast<int64_t>(i)), host_in, &batch};
     batch.set_active(i, kernel.run(call) == Outcome::Ok);
   }
 }
@@ -179,7 +210,7 @@ inline bool report_row(const TestCase& c, size_t i, bool active, uint32_t status
   for (size_t y = static_cast<size_t>(row.height); y-- > 0;)
     for (size_t x = line; x-- > 0;)
       if (pixels[y * static_cast<size_t>(pitch) + x] != expected[y * line + x]) ++wrong, first = y * line + x;
-  const char* const how = status & kNotRead ? "equal, entry of another" : known ? "equal, known" : "equal";
+  const char* const how = status & kNotRead ? "equal, entry of another" : !known ? "equal" : row.part.empty() ? "equal, known" : "equal, in part";
   if (expected.empty() || (wrong == 0 && cpu == jpeg::Status::Ok)) return say(how);
   std::printf("row %zu differs: %zu of %zu bytes, first %zu, CPU status %d\n", i, wrong, expected.size(), first,
               static_cast<int>(cpu));

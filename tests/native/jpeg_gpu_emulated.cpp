@@ -55,6 +55,7 @@ class EmulatedBatch : public TestBatch {
   }
   Address report(size_t bytes) override {
     if (report_.empty()) report_.resize(bytes / 4);
+    if (report_.size() != bytes / 4) std::abort();
     return reinterpret_cast<Address>(report_.data());
   }
   void launch(const stoker::gpu::Launch& l) override {
@@ -95,6 +96,7 @@ struct Entries {
       IndexEntry* const entries = reinterpret_cast<IndexEntry*>(memory);
       for (size_t i = 0; i < bytes / IndexEntry::kBytes; ++i) {
         if (how == 1) ++entries[i].checksum.high;
+        for (Checksum& sum : entries[i].chunk) sum.low += how == 1;
         for (Beginning& at : entries[i].at) {
           if (how != 2) break;
           at.state = static_cast<uint16_t>(emulation().random());
@@ -106,11 +108,12 @@ struct Entries {
 };
 
 // One pass over a batch. `loud`: says what became of each row.
-bool run_pass(TestCase& c, const stoker::gpu::Kernel& kernel, bool loud) {
+bool run_pass(TestCase& c, const stoker::gpu::Kernel& kernel, Index* index, bool loud) {
   std::vector<std::vector<uint8_t>> files(c.rows.size()), out(c.rows.size());
   std::vector<Homes> homes;
   for (size_t i = 0; i < c.rows.size(); ++i) {
-    const TestRow& row = c.rows[i];
+    TestRow& row = c.rows[i];
+    read_in_part(row, c, index);
     const size_t offset = emulation().random() % 16, gap = emulation().random() % 8;
     files[i].resize(offset + row.file.size());
     std::copy(row.file.begin(), row.file.end(), files[i].begin() + static_cast<std::ptrdiff_t>(offset));
@@ -149,12 +152,13 @@ bool run_pass(TestCase& c, const stoker::gpu::Kernel& kernel, bool loud) {
 bool run_case(TestCase& c) {
   emulation().random.seed(c.head.seed);
   Entries entries;
+  const std::shared_ptr<Index> index = entries.index(c.head.index_bytes);
   const auto kernel = make_decode(c.head.adjust != 0, c.format(), functions(), c.settings(),
-                                  static_cast<int>(c.head.scale_log2), entries.index(c.head.index_bytes));
+                                  static_cast<int>(c.head.scale_log2), index, c.head.parts != 0);
   bool good = true;
   for (uint32_t pass = 1; pass <= c.head.passes; ++pass) {
     if (pass == c.head.passes) entries.spoil(c.head.spoil);
-    good &= run_pass(c, *kernel, pass == c.head.passes);
+    good &= run_pass(c, *kernel, index.get(), pass == c.head.passes);
   }
   return good;
 }

@@ -166,6 +166,12 @@ class Native:
         twin: the same in Python, for rows that the kernel hands over: ``twin(inputs, params, outputs)`` fills
             ``outputs``.
         gpu: whether there is a kernel of this name and these constants for GPUs, or which one, or what besides.
+        header_only: of its input, a file, it looks at the header alone.
+        in_parts: its kernel for GPUs can do with the part of its input, a file, that its window needs.
+        partial: the kernels by which a file can be read in two steps instead: one that gives the header where the GPU
+            knows the file, with what it is known as, and one that gives what a window needs.
+        beside_gpu: it runs on the CPU, and shares what the GPU's kernels know.
+        passes_on: its first output may be its first input.
     """
 
     kernel: str
@@ -178,6 +184,11 @@ class Native:
     aliases: bool = False
     allocates: bool = False
     gpu: bool | OwnKernel | OnEngines = False
+    header_only: bool = False
+    in_parts: bool = False
+    partial: tuple[str, str] | None = None
+    beside_gpu: bool = False
+    passes_on: bool = False
 
     def __repr__(self) -> str:
         attrs = [a if isinstance(a, (int, float, str)) else f"<{type(a).__name__} {id(a)}>" for a in self.attrs]

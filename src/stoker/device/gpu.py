@@ -96,6 +96,15 @@ class Gpu:
             self._compilations.begin(source)
         return lambda: [self.load(source).function(name) for name, source in kernels]
 
+    @property
+    def knows_files(self) -> bool:
+        """Whether JPEG decoders keep what they find out about their files."""
+        return self.jpeg_index is not None
+
+    def beside(self, body: Native) -> Callable[[], Any]:
+        """A step on the CPU that uses what the decoders know."""
+        return lambda: getattr(_native.gpu, body.kernel)(*body.attrs, self.jpeg_index)
+
     def native(self, body: Native, in_types: Sequence[DType], out_types: Sequence[DType]) -> Callable[[], Any]:
         """Begin to compile a step whose ``gpu`` trait is set. What is returned gives its kernel."""
         if isinstance(body.gpu, OwnKernel):

@@ -549,7 +549,8 @@ class Execution:
             return None
         gpu = self.settings.gpu
         index = gpu.jpeg_index if gpu else None
-        known = KnownFiles(index.files, index.bytes, index.rows_read, index.rows_wrong) if index else None
+        numbers = (index.files, index.bytes, index.rows_read, index.rows_wrong, index.rows_in_part) if index else None
+        known = KnownFiles(*numbers) if numbers else None
         engines = Engines.of(self._on_engines) if self._on_engines else None
         return replace(self._sharing.report(), known=known, engines=engines)
 

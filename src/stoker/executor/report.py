@@ -120,6 +120,7 @@ class KnownFiles:
         files: of which something is kept.
         bytes: of the GPU's memory that were taken for it.
         rows: decoded with its help so far.
+        parts: of them, rows of whose files only what the window needs was read.
         wrong: rows for which it was of no use, because it was of other data.
     """
 
@@ -127,10 +128,12 @@ class KnownFiles:
     bytes: int
     rows: int
     wrong: int
+    parts: int = 0
 
     def __str__(self) -> str:
         wrong = f", {self.wrong} rows had changed" if self.wrong else ""
-        return f"{self.rows} rows of known files ({self.files} known, {self.bytes / 1e6:.1f} MB{wrong})"
+        parts = f", {self.parts} rows read in part" if self.parts else ""
+        return f"{self.rows} rows of known files ({self.files} known, {self.bytes / 1e6:.1f} MB{parts}{wrong})"
 
 
 class OnEngines(Protocol):

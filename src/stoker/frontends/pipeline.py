@@ -50,9 +50,9 @@ class Pipeline:
         gpu_memory_limit: the most bytes of the GPU's memory to take; by default what is there. Outputs in memory of the
             consumer's framework do not count.
         gpu_jpeg_index: bytes of the GPU's memory, within `gpu_memory_limit`, in which JPEG decoders keep where in a
-            file decoding can begin (6176 bytes per file, from its first decoding on). Files that come again are
-            decoded faster, without what lies above and below the window. Those for which no room is left are decoded
-            as without. What is kept is checked against the data, never believed. 0: nothing is kept.
+            file decoding can begin (6688 bytes per file, from its first decoding on). Of files that come again, no more
+            is read and decoded than the rows that the window needs. Those for which no room is left are decoded as
+            without. What is kept is checked against the file's header and data, never believed. 0: nothing is kept.
         gpu_decoder_load: the part of the images that the GPU decodes where the CPU can do it as well, 0 to 1, or
             "auto": by measured speed, as many on the CPU's threads as make the whole faster, be it a training that the
             GPU is left to, or the pipeline where that is the limit. The results are the same bits in any case;

@@ -22,6 +22,7 @@ from .passes.common import merge_common
 from .passes.decode_window import push_windows
 from .passes.fusion import fuse
 from .passes.memory import last_uses, share_buffers
+from .passes.partial_reads import read_parts
 from .passes.placement import place, place_steps, read_by_the_loop
 from .verify import verify_graph, verify_steps
 
@@ -30,7 +31,8 @@ STEP_PASSES: tuple[tuple[str, Callable[[StepList], StepList]], ...] = (
     ("decode_window", push_windows),
     ("fusion", fuse),
 )
-PASSES = (*(name for name, _ in STEP_PASSES), "memory")
+PARTS = "partial_reads"
+PASSES = (*(name for name, _ in STEP_PASSES), PARTS, "memory")
 _WHERE = {"scratch": 0, "batch": 1, "output": 2, "input": 3, "alias": 4, "upload": 5, "device": 6}
 _SAMPLERS = {"resample": 1, "affine": 2}
 _OP_CODES: dict[str, int] = {}
@@ -49,13 +51,22 @@ class KernelsOnGpu(Protocol):
     """Where a plan's kernels for a GPU come from (``device/``).
 
     They are begun when they are asked for, beside each other; calling what was returned waits for one and gives it.
+
+    Attributes:
+        knows_files: whether its decoders keep what they find out about files, which then can be read in parts.
     """
+
+    @property
+    def knows_files(self) -> bool: ...
 
     def stage(self, body: Stage, arguments: tuple[Any, ...]) -> Callable[[], Any]:
         """The kernel of a stage; ``arguments`` are those of ``kernels.stage``."""
 
     def native(self, body: Native, in_types: Sequence[DType], out_types: Sequence[DType]) -> Callable[[], Any]:
         """The kernel of a step whose ``gpu`` trait is set."""
+
+    def beside(self, body: Native) -> Callable[[], Any]:
+        """The kernel of a step whose ``beside_gpu`` trait is set."""
 
 
 @dataclass(frozen=True)
@@ -95,8 +106,13 @@ class Plan:
 
 
 def transform(graph: Graph, find: Callable[[str], type[Operator]], discovered: Mapping[int, tuple[Spec, ...]],
-              passes: frozenset[str], sources: Mapping[int, Any], *, gpu: bool = True) -> StepList:  # fmt: skip
-    """The steps after all passes named in ``passes``; without ``gpu`` all of them on the CPU."""
+              passes: frozenset[str], sources: Mapping[int, Any], *, gpu: bool = True, parts: bool = False,
+              ) -> StepList:  # fmt: skip
+    """The steps after all passes named in ``passes``; without ``gpu`` all of them on the CPU.
+
+    Args:
+        parts: the GPU's decoders know files, and can do with parts of them.
+    """
     verify_graph(graph)
     steps = lower(graph, find, discovered, sources)
     if gpu:
@@ -105,6 +121,9 @@ def transform(graph: Graph, find: Callable[[str], type[Operator]], discovered: M
         if name in passes:
             verify_steps(steps)
             steps = prune(step_pass(steps))
+    if parts and PARTS in passes:
+        verify_steps(steps)
+        steps = read_parts(steps)
     verify_steps(steps)
     return steps
 
@@ -126,7 +145,8 @@ def make_plan(
         Undeclared: a Python node's types must be found first.
         ArgumentError, UnsupportedError: what lowering raises, or for a GPU where there is none.
     """
-    steps = transform(graph, find, discovered or {}, passes, sources or {}, gpu=gpu is not False)
+    knows = gpu.knows_files if gpu else False
+    steps = transform(graph, find, discovered or {}, passes, sources or {}, gpu=gpu is not False, parts=knows)
     placed = next((s for s in steps.steps if s.on_gpu), None)
     if placed is not None and gpu is None:
         raise _without_gpu(graph, placed)
@@ -325,6 +345,8 @@ class _Emitter:
             if _aliases(step):
                 for v in step.outputs:
                     roots[v] = step.inputs + _other_rows(step)
+            elif isinstance(step.body, Native) and step.body.passes_on:
+                roots[step.outputs[0]] = step.inputs[:1]
         return roots
 
     def _sent(self, roots: Mapping[int, tuple[int, ...]]) -> set[int]:
@@ -373,9 +395,10 @@ class _Emitter:
         params = _Params(code)
         kernel = (lambda: None) if isinstance(step.body, PyCall) else self._kernel(step, params, index)
         extents = [[code.register(e) if not _own_dim(e, v) else -1 for e in self.values[v].shape] for v in step.outputs]
-        own = isinstance(step.body, PyCall) or _aliases(step) or (isinstance(step.body, Native) and step.body.allocates)
-        if own:
+        if isinstance(step.body, PyCall) or _aliases(step):
             extents = [[] for _ in step.outputs]
+        elif isinstance(step.body, Native) and step.body.allocates:
+            extents[0] = []  # as it turns out
         frames = -1 if step.frames is None else code.register(step.frames)
         guards = [(index[v], wanted) for v, wanted in step.guards]
         ordered = isinstance(step.body, PyCall) and not step.body.pure
@@ -397,6 +420,9 @@ class _Emitter:
                 assert self.gpu is not None
                 types = ([self.values[v].dtype for v in some] for some in (step.inputs, step.outputs))
                 return self.gpu.native(body, *types)
+            if body.beside_gpu:
+                assert self.gpu is not None
+                return self.gpu.beside(body)
             attrs = tuple(index[a] for a in body.attrs) if body.kernel == "other_row" else body.attrs
             return partial(getattr(kernels, body.kernel), *attrs)
         assert isinstance(body, Stage)

@@ -15,6 +15,7 @@
 #include "gpu_either.hpp"
 #include "gpu_job.hpp"
 #include "jpeg_gpu.hpp"
+#include "jpeg_parts.hpp"
 #include "kernels.hpp"
 #include "own_gpu.hpp"
 
@@ -115,9 +116,13 @@ std::shared_ptr<jpeg::gpu::Index> make_jpeg_index(std::shared_ptr<gpu::Device> d
   return std::make_shared<jpeg::gpu::Index>(limit_bytes, allocate, [device](gpu::Address a) { device->free(a); });
 }
 
+using Functions = std::vector<std::shared_ptr<gpu::Function>>;
+using SharedIndex = std::shared_ptr<jpeg::gpu::Index>;
+using SharedTable = std::shared_ptr<FileTable>;
+
 // The decoder on a GPU, and the CPU's for what that one leaves.
-std::shared_ptr<gpu::Either> make_decode_on_gpu(const std::vector<std::shared_ptr<gpu::Function>>& kernels, bool adjust,
-                                                int format, int scale_log2, std::shared_ptr<jpeg::gpu::Index> index) {
+std::shared_ptr<gpu::Either> make_decode_on_gpu(const Functions& kernels, bool adjust, int format, int scale_log2,
+                                                SharedIndex index, std::shared_ptr<const jpeg::gpu::Source> source) {
   jpeg::gpu::Functions functions;
   for (const auto& kernel : kernels)
     for (size_t i = 0; i < functions.size(); ++i)
@@ -125,7 +130,8 @@ std::shared_ptr<gpu::Either> make_decode_on_gpu(const std::vector<std::shared_pt
   for (size_t i = 0; i < functions.size(); ++i)
     if (!functions[i]) throw std::invalid_argument(std::string("the decoder lacks ") + jpeg::gpu::kFunctionNames[i]);
   const auto colours = static_cast<jpeg::Format>(format);
-  auto on_gpu = jpeg::gpu::make_decode(adjust, colours, std::move(functions), {}, scale_log2, std::move(index));
+  auto on_gpu = jpeg::gpu::make_decode(adjust, colours, std::move(functions), {}, scale_log2, std::move(index),
+                                       source != nullptr, source);
   return std::make_shared<gpu::Either>(std::move(on_gpu), make_decode(adjust, colours, scale_log2));
 }
 
@@ -159,9 +165,25 @@ void bind_gpu(nb::module_& m) {
       .def_prop_ro("files", &jpeg::gpu::Index::files)
       .def_prop_ro("bytes", &jpeg::gpu::Index::bytes)
       .def_prop_ro("rows_read", &jpeg::gpu::Index::rows_read)
+      .def_prop_ro("rows_in_part", &jpeg::gpu::Index::rows_in_part)
       .def_prop_ro("rows_wrong", &jpeg::gpu::Index::rows_wrong);
   gpu_module.def("jpeg_index", &make_jpeg_index);
-  gpu_module.def("decode", &make_decode_on_gpu, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none());
+  gpu_module.def("decode", [](const Functions& kernels, bool adjust, int format, int scale_log2, SharedIndex index) {
+    return make_decode_on_gpu(kernels, adjust, format, scale_log2, std::move(index), nullptr);
+  }, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none());
+  gpu_module.def("decode", [](const Functions& kernels, bool adjust, int format, int scale_log2, SharedTable table,
+                              int reader, SharedIndex index) {
+    return make_decode_on_gpu(kernels, adjust, format, scale_log2, std::move(index),
+                              jpeg::gpu::make_source(std::move(table), reader));
+  });
+  gpu_module.def("read_header", [](SharedTable table, int reader, SharedIndex index) {
+    return jpeg::gpu::make_read_header(std::move(table), reader, std::move(index));
+  });
+  gpu_module.def("read_window", [](SharedTable table, int reader, bool adjust, int format, int scale_log2,
+                                   SharedIndex index) {
+    return jpeg::gpu::make_read_window(std::move(table), reader, adjust, static_cast<jpeg::Format>(format), scale_log2,
+                                       std::move(index));
+  });
   gpu_module.def("own", [](const std::vector<std::shared_ptr<gpu::Function>>& passes, int inputs, int outputs, int numbers) {
     return std::shared_ptr<stoker::Kernel>(gpu::make_own({passes.begin(), passes.end()}, inputs, outputs, numbers));
   });

@@ -355,8 +355,8 @@ bool Engine::run_step(Job* job, int64_t row, int32_t index, RowContext* context,
     return false;
   }
 
-  View* out[kMaxStepOutputs];
-  const View* in[64];
+  View* out[8];
+  View* in[64];
   const bool aliases = step.kernel->aliases(), allocates = step.kernel->allocates();
   for (size_t o = 0; o < step.out.size(); ++o) {
     out[o] = &values[step.out[o]];
@@ -385,7 +385,7 @@ bool Engine::run_step(Job* job, int64_t row, int32_t index, RowContext* context,
     if (info.where == Where::Upload) own = &upload;
     else own = info.where == Where::Batch ? &job->batch_memory[step.out[0]][row] : &context->buffers[info.slot];
   }
-  Call call{params, in, out, *job, row, context->work, own, text};
+  Call call{params, in, out, *job, row, context->work, own, text, &context->held};
   View there[64];
   const View* in_there[64];
   if (step.on_device) {
@@ -445,6 +445,7 @@ Engine::RowEnd Engine::run_row(Job* job, int64_t row, size_t position, std::uniq
       parked->reason = std::move(text);
       const auto& params = (*context)->params;
       parked->params.assign(params.begin(), params.begin() + static_cast<int64_t>(step.params.size()));
+      (*context)->held.file.close();
       parked->context = std::move(*context);
       job->inlined ? void(job->resumed = std::move(parked)) : [&] {
         std::lock_guard<std::mutex> hold(mutex_);
@@ -456,6 +457,7 @@ Engine::RowEnd Engine::run_row(Job* job, int64_t row, size_t position, std::uniq
       return RowEnd::Parked;
     }
   }
+  (*context)->held.file.close();
   return RowEnd::Finished;
 }
 

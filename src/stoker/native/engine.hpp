@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "block_pool.hpp"
+#include "files.hpp"
 #include "gpu_job.hpp"
 #include "plan.hpp"
 
@@ -30,6 +31,7 @@ namespace stoker {
 struct RowContext {
   std::vector<Scratch> buffers;
   Scratch work[kWorkAreas];
+  HeldFile held;
   std::vector<double> registers, params;
   std::shared_ptr<std::atomic<uint64_t>[]> step_ns;  // time in each step; read by the report while it grows
 };

@@ -22,9 +22,9 @@ View frame_of(const View& whole, int64_t f) {
 
 Outcome Engine::run_frames(const Call& video, int32_t index, int64_t frames, RowContext* context) const {
   const Step& step = plan_->steps[index];
-  View frame_in[64], frame_host_in[64], frame_out[kMaxStepOutputs];
-  const View *in[64], *host_in[64];
-  View* out[kMaxStepOutputs];
+  View frame_in[64], frame_host_in[64], frame_out[8];
+  const View* in[64];
+  View *host_in[64], *out[8];
   Call call = video;
   call.in = in;
   call.host_in = video.host_in ? host_in : nullptr;
@@ -37,12 +37,10 @@ Outcome Engine::run_frames(const Call& video, int32_t index, int64_t frames, Row
       return Outcome::Error;
     }
     for (size_t i = 0; i < step.params.size(); ++i) context->params[i] = context->registers[step.params[i]];
-    const auto take = [&](const View& whole, bool framed, View* own) {
-      return framed ? &(*own = frame_of(whole, f)) : &whole;
-    };
+    const auto take = [&](auto* whole, bool framed, View* own) { return framed ? &(*own = frame_of(*whole, f)) : whole; };
     for (size_t i = 0; i < step.in.size(); ++i) {
-      in[i] = take(*video.in[i], step.framed_in[i] != 0, &frame_in[i]);
-      if (video.host_in) host_in[i] = take(*video.host_in[i], step.framed_in[i] != 0, &frame_host_in[i]);
+      in[i] = take(video.in[i], step.framed_in[i] != 0, &frame_in[i]);
+      if (video.host_in) host_in[i] = take(video.host_in[i], step.framed_in[i] != 0, &frame_host_in[i]);
     }
     for (size_t o = 0; o < step.out.size(); ++o) out[o] = &(frame_out[o] = frame_of(*video.out[o], f));
     if (slots) call.slot = slots + video.job.on_device->slot_bytes(index) * static_cast<size_t>(f);

@@ -91,6 +91,9 @@ class Kernel : public stoker::Kernel {
   virtual Verdict judge(const uint8_t* report, int64_t row, const uint8_t* slot, std::string* error) const {
     return (void)report, (void)row, (void)slot, (void)error, Verdict::Good;
   }
+  // Before another kernel makes a row on the CPU: inputs of which only the device's part is there are made whole, in
+  // `host_in`. False: `error` says why they cannot be.
+  virtual bool complete(const Call&) const { return true; }
 };
 
 }  // namespace stoker::gpu

@@ -47,6 +47,7 @@ Outcome Either::run_on_cpu(const Call& call, uint8_t* room, const std::string& r
     std::lock_guard<std::mutex> hold(mutex_);
     ++reasons_[reason];
   }
+  if (!on_gpu_->complete(call)) return Outcome::Error;
   View host = *call.out[0];
   host.device = false;
   host.data = room;

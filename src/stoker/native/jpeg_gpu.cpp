@@ -9,6 +9,7 @@
 #include "jpeg_bits.hpp"
 #include "jpeg_multiple.hpp"
 #include "jpeg_orientation.hpp"
+#include "jpeg_parts.hpp"
 #include "jpeg_picture.hpp"
 
 namespace stoker::jpeg::gpu {
@@ -125,9 +126,7 @@ Row describe(const Info& info, const Window& window, Format format, int scale_lo
   row.mcu_columns = static_cast<uint32_t>(picture.mcu_columns());
   row.mcu_rows = static_cast<uint32_t>(picture.mcu_rows());
   row.needed_rows = static_cast<uint32_t>(picture.needed_mcu_rows());
-  row.first_row = row.needed_rows;
-  for (int i = 0; i < info.components; ++i)
-    if (const Plane& p = row.plane[i]; p.columns) row.first_row = std::min(row.first_row, uint32_t{p.first_row} / p.v);
+  row.first_row = first_needed_row(info, picture);
   row.restart_interval = info.restart_interval;
   return row;
 }
@@ -206,9 +205,10 @@ void move_by(Place& place, const Row& row, Address memory, Address coefficients)
 
 class Decode : public stoker::gpu::Kernel {
  public:
-  Decode(bool adjust, Format format, Functions functions, Settings settings, int scale_log2, std::shared_ptr<Index> index)
+  Decode(bool adjust, Format format, Functions functions, Settings settings, int scale_log2, std::shared_ptr<Index> index,
+         bool in_parts, std::shared_ptr<const Source> source)
       : adjust_(adjust), format_(format), scale_(scale_log2), functions_(std::move(functions)), set_(settings),
-        index_(std::move(index)) {}
+        index_(std::move(index)), in_parts_(in_parts), source_(std::move(source)) {}
 
   size_t slot_bytes() const override { return sizeof(Row); }
 
@@ -242,7 +242,8 @@ class Decode : public stoker::gpu::Kernel {
       const char* const reason = make_coefficients(c, info, {window, format_, scale_, nullptr, 0, nullptr}, row);
       if (reason) return refuse(c, reason);
     } else {
-      look_up(data, row);
+      const char* const reason = look_up(c, row);
+      if (reason) return refuse(c, reason);
     }
     std::memcpy(c.slot, &row, sizeof row);
     return Outcome::Ok;
@@ -263,7 +264,15 @@ class Decode : public stoker::gpu::Kernel {
     size_t bytes = 0;
     for (const Group& g : groups) bytes = std::max(bytes, g.working + g.coefficients);
     const Address memory = batch.scratch(bytes);
-    for (Group& g : groups) launch_group(batch, rows, g, memory);
+    // A report has a word per row; then an outline for each row whose entry is to be written.
+    size_t reported = sizeof(uint32_t) * static_cast<size_t>(batch.rows());
+    for (const uint32_t i : order) {
+      if (!rows[i].index || rows[i].known) continue;
+      reinterpret_cast<Row*>(batch.slot(i))->outline = static_cast<uint32_t>(reported);
+      reported += sizeof(Outline);
+    }
+    const Address report = batch.report(reported);
+    for (Group& g : groups) launch_group(batch, rows, g, memory, report);
   }
 
   Verdict judge(const uint8_t* report, int64_t index, const uint8_t* slot, std::string*) const override {
@@ -271,9 +280,25 @@ class Decode : public stoker::gpu::Kernel {
     uint32_t status = 0;
     std::memcpy(&status, report + 4 * index, sizeof status);
     const bool good = !(status & kFailures);
-    if (row.index && row.known) index_->read(row.slot, !(status & (kStrayed | kNotRead)));
-    else if (row.index) index_->written(row.slot, good);
+    if (row.index && row.known) {
+      index_->read(row.slot, !(status & (kStrayed | kNotRead)), row.part_end != 0);
+    } else if (row.index) {
+      Outline outline;
+      std::memcpy(&outline, report + row.outline, sizeof outline);
+      index_->written(row.slot, good ? &outline : nullptr);
+    }
     return good ? Verdict::Good : Verdict::Redo;
+  }
+
+  bool complete(const Call& c) const override {
+    const PartRead part = part_read(c);
+    if (!part.of) return true;
+    if (!source_) return *c.error = "the file is not there as a whole", false;
+    UploadRoom room(c.memory);
+    if (!source_->whole(c, part.of->header, room, *c.host_in[0])) return false;
+    const PartRead whole;
+    std::memcpy(c.host_in[1]->data, &whole, sizeof whole);  // from now on
+    return true;
   }
 
  private:
@@ -282,14 +307,54 @@ class Decode : public stoker::gpu::Kernel {
     return Outcome::Python;
   }
 
-  // Segments between restart markers begin in known states anyway.
-  void look_up(const uint8_t* data, Row& row) const {
-    if (!index_ || row.restart_interval || set_.entropy_threads > kIndexSubsequences) return;
-    const Index::Found found = index_->find(file_key(data, row.file_bytes, row.scan));
-    row.index = found.entry;
-    row.slot = found.slot;
+  // Memory of the batch for a file that is read after all.
+  class UploadRoom final : public Room {
+   public:
+    explicit UploadRoom(stoker::gpu::RowMemory* memory) : memory_(memory) {}
+    uint8_t* get(size_t bytes) override { return memory_->host_room(bytes); }
+
+   private:
+    stoker::gpu::RowMemory* memory_;
+  };
+
+  PartRead part_read(const Call& c) const {
+    PartRead part;
+    if (in_parts_) std::memcpy(&part, c.host_in[1]->data, sizeof part);
+    return part;
+  }
+
+  // What is known of the file; or why it is left to the CPU.
+  const char* look_up(const Call& c, Row& row) const {
+    const PartRead part = part_read(c);
+    if (part.of) return take_part(part, row);
+    const int64_t segments = segments_of(int64_t{row.mcu_columns} * row.mcu_rows, row.restart_interval);
+    if (!index_ || segments > kIndexSegments || set_.entropy_threads > kIndexSubsequences) return nullptr;
+    const uint8_t* const data = c.host_in[0]->data;
+    const std::string_view header(reinterpret_cast<const char*>(data), row.scan);
+    const Index::Found found = index_->find(file_key(data, row.file_bytes, row.scan), header, row.file_bytes,
+                                            source_ ? source_->name(c) : 0);
+    if (found.use == Index::Use::None) return nullptr;
+    take_entry(*found.file, row);
     row.known = found.use == Index::Use::Read;
     if (found.use == Index::Use::Write) row.needed_rows = row.mcu_rows;  // other windows need other rows
+    return nullptr;
+  }
+
+  static void take_entry(const KnownFile& known, Row& row) {
+    row.index = known.entry;
+    row.slot = known.slot;
+    row.seed = known.seed;
+  }
+
+  const char* take_part(const PartRead& part, Row& row) const {
+    const KnownFile& known = *part.of;
+    if (row.scan != known.header.size()) return "a part of another file";
+    take_entry(known, row);
+    row.known = true;
+    row.part_begin = static_cast<uint32_t>(part.begin);
+    row.part_end = static_cast<uint32_t>(part.end);
+    row.part_word = row.part_begin * kChunkSubsequences * (known.outline.bits / 32);
+    return nullptr;
   }
 
   // The scans of a file in the memory that the device gets; otherwise why not.
@@ -351,10 +416,9 @@ class Decode : public stoker::gpu::Kernel {
     return {at, static_cast<uint32_t>(list.size())};
   }
 
-  void launch_group(Batch& batch, const Row* rows, Group& g, Address memory) const {
+  void launch_group(Batch& batch, const Row* rows, Group& g, Address memory, Address status) const {
     for (Place& p : g.places) move_by(p, rows[p.row], memory, memory + g.working);
     const Address slots = batch.device_slots();
-    const Address status = batch.report(sizeof(uint32_t) * static_cast<size_t>(batch.rows()));
     Address places = 0;
     std::memcpy(batch.upload(g.places.size() * sizeof(Place), &places), g.places.data(),
                 g.places.size() * sizeof(Place));
@@ -366,7 +430,7 @@ class Decode : public stoker::gpu::Kernel {
     });
     const auto coded = std::count_if(g.places.begin(), g.places.end(), [&](const Place& p) { return !rows[p.row].made; });
     if (const uint32_t count = static_cast<uint32_t>(coded)) {
-      issue(batch, kUnstuff, count, set_.unstuff_threads, {slots, places, status, index_ ? index_->seed() : 0});
+      issue(batch, kUnstuff, count, set_.unstuff_threads, {slots, places, status});
       const uint64_t clear = g.coefficients / 16;
       issue(batch, kClear, static_cast<uint32_t>(std::clamp<uint64_t>(clear / 2048, 1, 1024)), set_.pixel_threads,
             {memory + g.working, clear});
@@ -390,9 +454,37 @@ class Decode : public stoker::gpu::Kernel {
   Functions functions_;
   Settings set_;
   std::shared_ptr<Index> index_;  // null: none is kept
+  const bool in_parts_;
+  const std::shared_ptr<const Source> source_;
 };
 
 }  // namespace
+
+uint32_t first_needed_row(const Info& info, const Picture& picture) {
+  int first = picture.needed_mcu_rows();
+  for (int i = 0; i < info.components; ++i)
+    if (const jpeg::Plane& p = picture.plane[i]; p.needed()) first = std::min(first, p.rows.begin / p.v);
+  return static_cast<uint32_t>(first);
+}
+
+Part part_of(const KnownFile& file, const Info& info, const Window& window, Format format, int scale_log2) {
+  const Picture picture(info, {window, format, scale_log2, nullptr, 0, nullptr});
+  uint32_t blocks = 0;
+  for (int i = 0; i < info.components; ++i) blocks += static_cast<uint32_t>(info.component[i].h * info.component[i].v);
+  const uint32_t per_row = static_cast<uint32_t>(picture.mcu_columns()) * blocks;
+  const uint32_t first = first_needed_row(info, picture) * per_row;
+  const uint32_t behind = static_cast<uint32_t>(picture.needed_mcu_rows()) * per_row;
+  const Outline& outline = file.outline;
+  Part part = {0, 1, 0, 0};
+  while (part.begin + 1 < outline.chunks && outline.chunk[part.begin + 1].blocks < first) ++part.begin;
+  for (part.end = part.begin + 1; part.end < outline.chunks && outline.chunk[part.end].blocks < behind;) ++part.end;
+  // The last symbol may end behind the chunk in which it begins.
+  if (part.end < outline.chunks) ++part.end;
+  const uint64_t data = file.header.size();
+  part.offset = data + outline.chunk[part.begin].offset;
+  part.bytes = (part.end < outline.chunks ? data + outline.chunk[part.end].offset : file.size) - part.offset;
+  return part;
+}
 
 const char* refusal(const uint8_t* data, const Info& info) {
   if (info.support != Support::Native) return info.reason;
@@ -407,9 +499,10 @@ const char* refusal(const uint8_t* data, const Info& info) {
 
 std::shared_ptr<const stoker::gpu::Kernel> make_decode(bool adjust_orientation, Format format, Functions functions,
                                                        Settings settings, int scale_log2,
-                                                       std::shared_ptr<Index> index) {
+                                                       std::shared_ptr<Index> index, bool in_parts,
+                                                       std::shared_ptr<const Source> source) {
   return std::make_shared<Decode>(adjust_orientation, format, std::move(functions), settings, scale_log2,
-                                  std::move(index));
+                                  std::move(index), in_parts, std::move(source));
 }
 
 }  // namespace stoker::jpeg::gpu

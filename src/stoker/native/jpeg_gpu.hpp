@@ -9,6 +9,10 @@
 #include "jpeg.hpp"
 #include "jpeg_index.hpp"
 
+namespace stoker::jpeg {
+class Picture;
+}
+
 namespace stoker::jpeg::gpu {
 
 // Kernels of cuda/jpeg*.cuh, in the order of `Functions`.
@@ -27,6 +31,18 @@ struct Settings {
   size_t memory = size_t{1} << 30;   // rows are taken in groups that need about as much, or are one row
 };
 
+// Where rows' files come from (kernels_parts.cpp).
+class Source {
+ public:
+  virtual ~Source() = default;
+  virtual uint64_t name(const Call& call) const = 0;  // name_key of the file's path
+  // The whole file, which still has to begin with `header`. False: `call.error` says why not.
+  virtual bool whole(const Call& call, std::string_view header, Room& room, View& out) const = 0;
+};
+
+// The first row of MCUs that a window needs. `Picture::needed_mcu_rows` says where they end.
+uint32_t first_needed_row(const Info& info, const jpeg::Picture& picture);
+
 // Why this decoder leaves a file to the CPU, though that one may do it; null: it does not.
 const char* refusal(const uint8_t* data, const Info& info);
 
@@ -35,8 +51,11 @@ const char* refusal(const uint8_t* data, const Info& info);
 // reason as `error`, for what only the CPU can do: other formats, four components, impossible headers. Of progressive
 // files, and others with several scans, it decodes the coefficients itself, into memory that the device gets. With an
 // `index`, files that come again are decoded without guessing, and without what lies outside of the window's rows.
+// `in_parts`: a second input says which part of the file is there (PartRead, jpeg_parts.hpp); the `source` has all of it,
+// for rows that the CPU is to make.
 std::shared_ptr<const stoker::gpu::Kernel> make_decode(bool adjust_orientation, Format format, Functions functions,
                                                        Settings settings = {}, int scale_log2 = 0,
-                                                       std::shared_ptr<Index> index = nullptr);
+                                                       std::shared_ptr<Index> index = nullptr, bool in_parts = false,
+                                                       std::shared_ptr<const Source> source = nullptr);
 
 }  // namespace stoker::jpeg::gpu

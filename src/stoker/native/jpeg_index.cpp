@@ -6,8 +6,6 @@
 #include <new>
 #include <random>
 
-#include "cuda/jpeg_index.cuh"
-
 namespace stoker::jpeg::gpu {
 
 namespace {
@@ -30,10 +28,6 @@ Index::~Index() {
   for (const stoker::gpu::Address chunk : chunks_) release_(chunk);
 }
 
-stoker::gpu::Address Index::address(uint32_t slot) const {
-  return chunks_[slot / kSlotsPerChunk] + slot % kSlotsPerChunk * IndexEntry::kBytes;
-}
-
 bool Index::make_room() {
   if (states_.size() < kSlotsPerChunk * chunks_.size()) return states_.size() < most_slots_;
   if (full_ || states_.size() >= most_slots_) return false;
@@ -45,51 +39,78 @@ bool Index::make_room() {
   return !full_;
 }
 
-Index::Found Index::find(uint64_t key) {
-  std::lock_guard<std::mutex> hold(mutex_);
+Index::Found Index::readable(uint32_t slot) const {
+  if (states_[slot].state != State::Complete) return {};
+  return {Use::Read, states_[slot].file.get()};
+}
+
+Index::Found Index::find(uint64_t key, std::string_view header, size_t size, uint64_t name) {
+  {
+    std::shared_lock<std::shared_mutex> hold(mutex_);
+    const auto known = slots_.find(key);
+    if (known != slots_.end()) {
+      const auto named = names_.find(name);
+      const Found found = readable(known->second);
+      if (found.use == Use::None || !name || (named != names_.end() && named->second == known->second)) return found;
+    }
+  }
+  std::lock_guard<std::shared_mutex> hold(mutex_);
   const auto known = slots_.find(key);
   if (known != slots_.end()) {
-    if (states_[known->second] != State::Complete) return {};
-    return {Use::Read, known->second, address(known->second)};
+    if (name) names_[name] = known->second;
+    return readable(known->second);
   }
   if (!make_room()) return {};
   const uint32_t slot = static_cast<uint32_t>(states_.size());
-  states_.push_back(State::Writing);
+  auto file = std::make_unique<KnownFile>();
+  file->key = key;
+  file->slot = slot;
+  file->entry = chunks_[slot / kSlotsPerChunk] + slot % kSlotsPerChunk * IndexEntry::kBytes;
+  file->header = header;
+  file->size = static_cast<uint32_t>(size);
+  file->seed = seed_;
+  states_.push_back({State::Writing, std::move(file)});
   slots_.emplace(key, slot);
-  return {Use::Write, slot, address(slot)};
+  if (name) names_[name] = slot;
+  return {Use::Write, states_[slot].file.get()};
 }
 
-void Index::written(uint32_t slot, bool complete) {
-  std::lock_guard<std::mutex> hold(mutex_);
-  if (states_[slot] != State::Writing) return;
-  states_[slot] = complete ? State::Complete : State::Dropped;
+const KnownFile* Index::named(uint64_t name) const {
+  std::shared_lock<std::shared_mutex> hold(mutex_);
+  const auto known = names_.find(name);
+  if (known == names_.end()) return nullptr;
+  const KnownFile* const file = readable(known->second).file;
+  return file && file->outline.chunks > 0 ? file : nullptr;
+}
+
+void Index::written(uint32_t slot, const Outline* outline) {
+  std::lock_guard<std::shared_mutex> hold(mutex_);
+  Slot& s = states_[slot];
+  if (s.state != State::Writing) return;
+  const bool complete = outline && outline->bits && outline->chunks <= kIndexChunks;
+  if (complete) s.file->outline = *outline;
+  s.state = complete ? State::Complete : State::Dropped;
   complete_ += complete;
 }
 
 // A dropped entry's memory is not used again: other batches may still read it.
-void Index::read(uint32_t slot, bool right) {
-  std::lock_guard<std::mutex> hold(mutex_);
+void Index::read(uint32_t slot, bool right, bool part) {
   ++(right ? rows_read_ : rows_wrong_);
-  if (right || states_[slot] != State::Complete) return;
-  states_[slot] = State::Dropped;
+  rows_in_part_ += right && part;
+  if (right) return;
+  std::lock_guard<std::shared_mutex> hold(mutex_);
+  if (states_[slot].state != State::Complete) return;
+  states_[slot].state = State::Dropped;
   --complete_;
 }
 
 size_t Index::files() const {
-  std::lock_guard<std::mutex> hold(mutex_);
+  std::shared_lock<std::shared_mutex> hold(mutex_);
   return complete_;
 }
 size_t Index::bytes() const {
-  std::lock_guard<std::mutex> hold(mutex_);
+  std::shared_lock<std::shared_mutex> hold(mutex_);
   return std::min(kSlotsPerChunk * chunks_.size(), most_slots_) * IndexEntry::kBytes;
-}
-int64_t Index::rows_read() const {
-  std::lock_guard<std::mutex> hold(mutex_);
-  return rows_read_;
-}
-int64_t Index::rows_wrong() const {
-  std::lock_guard<std::mutex> hold(mutex_);
-  return rows_wrong_;
 }
 
 uint64_t file_key(const uint8_t* data, size_t size, size_t header_bytes) {
@@ -104,6 +125,15 @@ uint64_t file_key(const uint8_t* data, size_t size, size_t header_bytes) {
     h = mixed(h, v);
   }
   return h;
+}
+
+uint64_t name_key(std::string_view path) {
+  uint64_t h = mixed(1, path.size()), v = 0;
+  for (size_t at = 0; at < path.size(); at += 8, v = 0) {
+    std::memcpy(&v, path.data() + at, std::min<size_t>(8, path.size() - at));
+    h = mixed(h, v);
+  }
+  return h ? h : 1;
 }
 
 }  // namespace stoker::jpeg::gpu

@@ -3,18 +3,38 @@
 // begins, with how many blocks before it and which DC predictions. Entries are written and read on the device alone;
 // the host knows files by a hash of their headers and of parts of their data, and which entries are complete.
 //
-// An entry is only believed where the data have the checksum that it was written for, and what is decoded with it must
-// pass through the states that it names; else the file is decoded without one. So one that is wrong costs time.
+// Of a file that is asked for by name again, the host also knows where in it each part of the picture is, so that no
+// more than a window's part has to be read.
+//
+// An entry is only believed where the data, or the part that was read, have the checksum that it was written for, and
+// what is decoded with it must pass through the states that it names; else the file is decoded without one. So one that
+// is wrong costs time.
 #pragma once
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <shared_mutex>
+#include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "cuda/jpeg_index.cuh"
 #include "gpu.hpp"
 
 namespace stoker::jpeg::gpu {
+
+// What the host keeps of a file with a complete entry.
+struct KnownFile {
+  uint64_t key = 0;
+  uint32_t slot = 0;
+  stoker::gpu::Address entry = 0;
+  std::string header;  // all before the entropy-coded data
+  uint32_t size = 0;   // of the file
+  uint32_t seed = 0;   // of the entry's checksums
+  Outline outline = {};
+};
 
 class Index {
  public:
@@ -31,41 +51,50 @@ class Index {
   enum class Use : uint8_t { None, Write, Read };
   struct Found {
     Use use = Use::None;
-    uint32_t slot = 0;
-    stoker::gpu::Address entry = 0;
+    const KnownFile* file = nullptr;  // lives as long as the index; of Write without an outline
   };
-  Found find(uint64_t key);
-  // The batch with an entry to be written has finished: it was, or it was not.
-  void written(uint32_t slot, bool complete);
+  // Of a file of `size` bytes that begins with `header`. `name`: its hash, for `named`; 0: it has none.
+  Found find(uint64_t key, std::string_view header, size_t size, uint64_t name);
+  // The file that had this name when it was last decoded, if it is known and can be read in parts; else null. Whether it
+  // still is that file is to be seen from its header, and from checksums.
+  const KnownFile* named(uint64_t name) const;
+
+  // The batch with an entry to be written has finished: it was, or (null) it was not.
+  void written(uint32_t slot, const Outline* outline);
   // An entry was read, and was of use or was not.
-  void read(uint32_t slot, bool right);
+  void read(uint32_t slot, bool right, bool part);
 
-  uint32_t seed() const { return seed_; }  // of checksums
-
-  size_t files() const;       // with complete entries
-  size_t bytes() const;       // of the device's memory
-  int64_t rows_read() const;  // that were decoded with an entry
-  int64_t rows_wrong() const; // that had one that was of no use
+  size_t files() const;         // with complete entries
+  size_t bytes() const;         // of the device's memory
+  int64_t rows_read() const { return rows_read_; }        // that were decoded with an entry
+  int64_t rows_in_part() const { return rows_in_part_; }  // of them, rows whose files were read in part
+  int64_t rows_wrong() const { return rows_wrong_; }      // that had one that was of no use
 
  private:
   enum class State : uint8_t { Writing, Complete, Dropped };
-  stoker::gpu::Address address(uint32_t slot) const;
+  struct Slot {
+    State state;
+    std::unique_ptr<KnownFile> file;
+  };
+  Found readable(uint32_t slot) const;
   bool make_room();
 
   const size_t most_slots_;
   const uint32_t seed_;
   const Allocate allocate_;
   const Release release_;
-  mutable std::mutex mutex_;
-  std::unordered_map<uint64_t, uint32_t> slots_;
-  std::vector<State> states_;
+  mutable std::shared_mutex mutex_;  // threads that find what is known do not wait for each other
+  std::unordered_map<uint64_t, uint32_t> slots_;  // by key
+  std::unordered_map<uint64_t, uint32_t> names_;
+  std::vector<Slot> states_;
   std::vector<stoker::gpu::Address> chunks_;
   bool full_ = false;
   size_t complete_ = 0;
-  int64_t rows_read_ = 0, rows_wrong_ = 0;
+  std::atomic<int64_t> rows_read_{0}, rows_in_part_{0}, rows_wrong_{0};
 };
 
 // What a file is known by: its size, header and some of its data.
 uint64_t file_key(const uint8_t* data, size_t size, size_t header_bytes);
+uint64_t name_key(std::string_view path);  // never 0
 
 }  // namespace stoker::jpeg::gpu

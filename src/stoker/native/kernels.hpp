@@ -53,6 +53,7 @@ struct FileTable {
   size_t size() const { return offsets.size() - 1; }
   std::string path(size_t i) const { return root + (names.data() + offsets[i]); }
 };
+Outcome outside(const Call& call, uint64_t index, size_t size);  // the error of an index that is not below `size`
 std::shared_ptr<Kernel> make_read(std::shared_ptr<const FileTable> table, int reader);
 std::shared_ptr<Kernel> make_lookup(std::vector<int32_t> table, int reader);
 std::shared_ptr<Kernel> make_index(int reader);

@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <atomic>
-#include <cerrno>
 #include <cstring>
 
 #include "engine.hpp"
+#include "files.hpp"
 #include "jpeg_orientation.hpp"
 #include "kernels.hpp"
 
@@ -16,81 +11,29 @@ namespace stoker {
 
 namespace {
 
-struct OpenFile {
-  // Without waiting: a pipe that nobody writes to must not hold a worker for ever.
-  explicit OpenFile(const std::string& path) : fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
-  ~OpenFile() {
-    if (fd >= 0) ::close(fd);
-  }
-  OpenFile(const OpenFile&) = delete;
-  OpenFile& operator=(const OpenFile&) = delete;
-  const int fd;
-};
-
-// A user's own sampler may give any number.
-Outcome outside(const Call& c, uint64_t index, size_t size) {
-  *c.error = "expected a sample below " + std::to_string(size) + " from the sampler, got " +
-             std::to_string(static_cast<int64_t>(index));
-  return Outcome::Error;
-}
-
 class Read : public Kernel {
  public:
   Read(std::shared_ptr<const FileTable> table, int reader)
-      : table_(std::move(table)), reader_(reader), sizes_(new std::atomic<uint32_t>[table_->size()]()) {}
+      : table_(std::move(table)), reader_(reader), sizes_(table_->size()) {}
   bool allocates() const override { return true; }
   // Known once the file has been read: asking the file system for it would cost more than the order gains.
   bool tells_cost() const override { return true; }
   double cost(const Job& job, int64_t row) const override {
-    const uint64_t index = static_cast<uint64_t>(job.indices[reader_][row]);
-    return index < table_->size() ? sizes_[index].load(std::memory_order_relaxed) : 0.0;
+    return sizes_.of(static_cast<uint64_t>(job.indices[reader_][row]));
   }
   Outcome run(const Call& c) const override {
     const uint64_t index = static_cast<uint64_t>(c.job.indices[reader_][c.row]);
     if (index >= table_->size()) return outside(c, index, table_->size());
     const std::string path = table_->path(index);
-    const OpenFile file(path);
-    if (file.fd < 0) return failed(c, path, errno);
-    const Outcome outcome = read_all(c, path, file.fd);
-    if (outcome == Outcome::Ok)
-      sizes_[index].store(static_cast<uint32_t>(std::min<int64_t>(c.out[0]->shape[0], UINT32_MAX)),
-                          std::memory_order_relaxed);
-    return outcome;
+    if (!read_whole(OpenFile(path), path, *c.own, *c.out[0], *c.error)) return Outcome::Error;
+    sizes_.saw(index, c.out[0]->shape[0]);
+    return Outcome::Ok;
   }
 
  private:
-  static Outcome failed(const Call& c, const std::string& path, int code) {
-    *c.error = "cannot read '" + path + "': " + std::strerror(code);
-    return Outcome::Error;
-  }
-  // Read, not mapped: a file that shrinks while it is mapped would end the process.
-  static Outcome read_all(const Call& c, const std::string& path, int fd) {
-    struct stat info;
-    if (::fstat(fd, &info) != 0) return failed(c, path, errno);
-    if (S_ISDIR(info.st_mode)) return failed(c, path, EISDIR);
-    if (!S_ISREG(info.st_mode)) {
-      *c.error = "expected a regular file, got the pipe, socket or device '" + path + "'";
-      return Outcome::Error;
-    }
-    const size_t size = static_cast<size_t>(info.st_size);
-    uint8_t* to = c.own->get(size + 1);
-    size_t have = 0;
-    while (have < size) {
-      const ssize_t got = ::read(fd, to + have, size - have);
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0) return failed(c, path, errno);
-      if (got == 0) break;
-      have += static_cast<size_t>(got);
-    }
-    View& out = *c.out[0];
-    out.data = to;
-    out.shape[0] = static_cast<int64_t>(have);
-    out.stride[0] = 1;
-    return Outcome::Ok;
-  }
   std::shared_ptr<const FileTable> table_;
   int reader_;
-  const std::unique_ptr<std::atomic<uint32_t>[]> sizes_;  // in bytes; 0: not read yet
+  const SeenSizes sizes_;
 };
 
 class Lookup : public Kernel {
@@ -205,6 +148,13 @@ class Decode : public Kernel {
 };
 
 }  // namespace
+
+// A user's own sampler may give any number.
+Outcome outside(const Call& c, uint64_t index, size_t size) {
+  *c.error = "expected a sample below " + std::to_string(size) + " from the sampler, got " +
+             std::to_string(static_cast<int64_t>(index));
+  return Outcome::Error;
+}
 
 std::shared_ptr<Kernel> make_read(std::shared_ptr<const FileTable> table, int reader) {
   return std::make_shared<Read>(std::move(table), reader);

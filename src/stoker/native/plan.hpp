@@ -12,6 +12,7 @@
 namespace stoker {
 
 struct Job;
+struct HeldFile;
 namespace gpu {
 class Kernel;
 class RowMemory;
@@ -34,9 +35,10 @@ struct Call {
   Scratch* work;              // kWorkAreas areas, the thread's own
   Room* own;                  // the memory of output 0, for kernels that allocate
   std::string* error;
+  HeldFile* held = nullptr;   // the thread's own, until it leaves the row's segment
   // For kernels on a GPU (gpu.hpp):
   uint8_t* slot = nullptr;                // where the row describes itself
-  const View* const* host_in = nullptr;   // the inputs as the host has them; `in` are as the device finds them
+  View* const* host_in = nullptr;         // the inputs as the host has them; `in` are as the device finds them
   gpu::RowMemory* memory = nullptr;
   bool on_host = false;                   // the device could not do this row
 };
@@ -84,8 +86,6 @@ struct Guard {
   int32_t value;
   bool wanted;
 };
-
-constexpr int kMaxStepOutputs = 64;
 
 struct Step {
   std::shared_ptr<const Kernel> kernel;  // null in a Python segment

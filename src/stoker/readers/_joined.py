@@ -17,7 +17,7 @@ from ..contract.reader import BoundSampler, Ints, OpenSource, Part, Shards
 from ..contract.step import Value
 from ..contract.types import DType
 from ..native import _native
-from ._listing import Listing
+from ._listing import PARTIAL, Listing
 from ._sharding import NAMES, NUM_SHARDS, PAD_LAST_BATCH, SHARD_ID, SHARDING, STICK_TO_SHARD, check_shards
 from .order import Interleaved, Keys, Ordered, Repeating
 
@@ -179,7 +179,7 @@ class Joined(Operator, ABC):
     def lower(self, c: Lowering) -> tuple[Value, ...]:
         reader, source = c.reader(), c.source
         data = c.opaque(DType.UINT8, 1)
-        c.emit("read", [], [data], attrs=(source.storage, reader), allocates=True)
+        c.emit("read", [], [data], attrs=(source.storage, reader), allocates=True, partial=PARTIAL)
         label, part = (
             c.native("lookup", [], [(DType.INT32, (1,), "")], attrs=(numbers, reader))[0]
             for numbers in (source.labels, source.parts)

@@ -22,6 +22,7 @@ IMAGES = (
     "*.jpg", "*.jpeg", "*.png", "*.bmp", "*.tif", "*.tiff", "*.pnm", "*.ppm", "*.pgm", "*.pbm", "*.jp2", "*.webp",
     "*.gif", "*.flac", "*.ogg", "*.wav",
 )  # fmt: skip
+PARTIAL = ("read_header", "read_window")  # what reads files in two steps; see `contract.step.Native`
 
 
 class Listing:

@@ -12,7 +12,7 @@ from ..contract.operator import ON_ERROR, Operator, arg
 from ..contract.reader import OpenSource
 from ..contract.step import Value
 from ..contract.types import DType
-from ._listing import Listing, list_files
+from ._listing import PARTIAL, Listing, list_files
 from ._samplers import Sampler, Sequential, Shuffled, as_sampler
 from ._sharding import NUM_SHARDS, PAD_LAST_BATCH, SHARD_ID, SHARDING, STICK_TO_SHARD, check_shards, shards_of
 
@@ -92,7 +92,7 @@ class FileReader(Operator, name="readers.file"):
     def lower(self, c: Lowering) -> tuple[Value, Value]:
         reader, source = c.reader(), c.source
         data = c.opaque(DType.UINT8, 1)
-        c.emit("read", [], [data], attrs=(source.storage, reader), allocates=True)
+        c.emit("read", [], [data], attrs=(source.storage, reader), allocates=True, partial=PARTIAL)
         label = c.native("lookup", [], [(DType.INT32, (1,), "")], attrs=(source.labels, reader))[0]
         return data, label
 

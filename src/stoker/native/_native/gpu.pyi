@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, overload
 
-from stoker.native._native import Kernel
+from stoker.native._native import FileTable, Kernel
 
 class DeviceFailure(RuntimeError): ...
 
@@ -62,12 +62,30 @@ class JpegIndex:
     @property
     def rows_read(self) -> int: ...
     @property
+    def rows_in_part(self) -> int: ...
+    @property
     def rows_wrong(self) -> int: ...
 
 def jpeg_index(device: Device, limit_bytes: int, /) -> JpegIndex: ...
+@overload
 def decode(
     kernels: Sequence[Function], adjust: bool, format: int, scale_log2: int, index: JpegIndex | None, /
 ) -> Either: ...
+@overload
+def decode(
+    kernels: Sequence[Function],
+    adjust: bool,
+    format: int,
+    scale_log2: int,
+    table: FileTable,
+    reader: int,
+    index: JpegIndex,
+    /,
+) -> Either: ...
+def read_header(table: FileTable, reader: int, index: JpegIndex, /) -> Kernel: ...
+def read_window(
+    table: FileTable, reader: int, adjust: bool, format: int, scale_log2: int, index: JpegIndex, /
+) -> Kernel: ...
 def recipe(functions: Sequence[Function], outputs: int) -> Kernel: ...
 def own(passes: Sequence[Function], inputs: int, outputs: int, numbers: int, /) -> Any: ...
 def open_engines(device: Device, library: str, smooth: bool, /) -> JpegEngines: ...

@@ -15,7 +15,7 @@ enum Status : uint32_t {
   kFilled = 2,          // several 0xFF in a row inside the data
   kRestartDamage = 4,   // a restart marker is missing or out of order
   kSlow = 8,            // the budget of synchronisation rounds is spent
-  kStrayed = 16,        // decoding did not go as the file's index entry says
+  kStrayed = 16,        // decoding did not go as the file's index entry says, or of a part the data are others
   kFailures = 0xFFFF,
   kNotRead = 1 << 16,   // the index entry is of other data; the row was decoded without
 };
@@ -57,13 +57,26 @@ struct Row {
   uint64_t index;                           // the file's entry, to be read or to be written; 0: none
   uint32_t first_row;                       // of MCUs, that the window needs
   uint32_t slot;                            // the host's, of the entry
+  // Where `file` is its header and some chunks of its data (jpeg_index.cuh): which, and how many words of unstuffed
+  // data are before them. part_end 0: it is all there.
+  uint32_t part_begin, part_end, part_word;
+  uint32_t seed;                            // of checksums
+  uint32_t outline;                         // where in the report the host looks for the new entry's
+  uint32_t unused[3];
   Plane plane[kMaxPlanes];
 };
-static_assert(sizeof(Plane) == 24 && sizeof(Row) == 224);
+static_assert(sizeof(Plane) == 24 && sizeof(Row) == 256);
 
 struct Checksum {
   uint32_t low, high;
 };
+
+// Sums that tell data apart by every word and its place. `seed` keeps them from being foreseen.
+STOKER_DEVICE void add_to(Checksum& sum, uint32_t word, uint32_t at, uint32_t seed) {
+  const uint64_t product = static_cast<uint64_t>(word ^ (at * 0x9E3779B1u + seed)) * ((at * 0x85EBCA77u + seed) | 1);
+  sum.low += static_cast<uint32_t>(product);
+  sum.high += static_cast<uint32_t>(product >> 32);
+}
 
 // Device memory of one row. `states` subsequences at most.
 struct Place {

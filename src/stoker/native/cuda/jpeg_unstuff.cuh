@@ -84,13 +84,6 @@ STOKER_DEVICE Finding examine(const Extent& data, uint64_t at, const Chunk& chun
   return found;
 }
 
-// Sums that tell data apart by every word and its place. `seed` keeps them from being foreseen.
-STOKER_DEVICE void add_to(Checksum& sum, uint32_t word, uint32_t at, uint32_t seed) {
-  const uint64_t product = static_cast<uint64_t>(word ^ (at * 0x9E3779B1u + seed)) * (at * 0x85EBCA77u + seed | 1);
-  sum.low += static_cast<uint32_t>(product);
-  sum.high += static_cast<uint32_t>(product >> 32);
-}
-
 struct UnstuffShared {
   alignas(16) uint8_t bytes[kUnstuffThreads * kChunkBytes + 16];
   uint32_t sums[kMaxWarps];
@@ -129,7 +122,7 @@ STOKER_DEVICE void scatter(const Chunk& chunk, const Finding& found, uint32_t at
 }
 
 STOKER_KERNEL STOKER_LAUNCH_BOUNDS(512, 2)
-    stoker_jpeg_unstuff(uint64_t rows, uint64_t places, uint64_t statuses, uint64_t seed) {
+    stoker_jpeg_unstuff(uint64_t rows, uint64_t places, uint64_t statuses) {
   STOKER_SHARED(UnstuffShared, shared);
   const Place& place = pointer<const Place>(places)[block_index()];
   const Row& row = pointer<const Row>(rows)[place.row];
@@ -178,9 +171,9 @@ STOKER_KERNEL STOKER_LAUNCH_BOUNDS(512, 2)
     }
     const uint32_t whole = have / 4;
     for (uint32_t i = thread; i < whole; i += threads) {
-      const uint32_t word = *reinterpret_cast<const uint32_t*>(shared.bytes + 4 * i);
-      words[written + i] = swap_bytes(word);
-      add_to(checksum, word, written + i, static_cast<uint32_t>(seed));
+      const uint32_t word = swap_bytes(*reinterpret_cast<const uint32_t*>(shared.bytes + 4 * i));
+      words[written + i] = word;
+      add_to(checksum, word, row.part_word + written + i, row.seed);
     }
     uint8_t rest[3] = {};
     carry = have % 4;
@@ -195,7 +188,7 @@ STOKER_KERNEL STOKER_LAUNCH_BOUNDS(512, 2)
   block_barrier();
   if (thread < kPaddingWords) words[written + thread] = 0;
   const uint32_t last = carry ? shared.bytes[0] << 24 | shared.bytes[1] << 16 | shared.bytes[2] << 8 : 0;
-  if (thread == 0) add_to(checksum, last, written, static_cast<uint32_t>(seed));
+  if (thread == 0 && carry) add_to(checksum, last, row.part_word + written, row.seed);
   Checksum whole = {};
   inclusive_sum(checksum.low, shared.sums, whole.low);
   inclusive_sum(checksum.high, shared.sums, whole.high);
@@ -203,7 +196,7 @@ STOKER_KERNEL STOKER_LAUNCH_BOUNDS(512, 2)
   *pointer<Checksum>(place.checksum) = whole;
   if (carry) words[written] = last;
   pointer<uint32_t>(place.segment_start)[place.segments] = 4 * written + carry;
-  if (!ended) atomic_or(status, kTruncated);
+  if (!ended && !row.part_end) atomic_or(status, kTruncated);
   if (restarts + 1 < place.segments) atomic_or(status, kRestartDamage);
 }
 

@@ -79,7 +79,7 @@ class ImageDecoder(Operator):
 def peek(c: Lowering, data: Value, output_type: ImageType, adjust: bool, scale: int = 1) -> Value:
     """The decoded image's (height, width, channels), int64, from the file's header."""
     twin, attrs = _twin_peek(output_type, adjust, scale), (adjust, int(output_type), scale.bit_length() - 1)
-    return c.native("peek", [data], [(DType.INT64, (3,), "")], attrs=attrs, twin=twin)[0]
+    return c.native("peek", [data], [(DType.INT64, (3,), "")], attrs=attrs, twin=twin, header_only=True)[0]
 
 
 def decode(c: Lowering, data: Value) -> Value:
@@ -99,9 +99,10 @@ def decode(c: Lowering, data: Value) -> Value:
         width,
     )
     twin, attrs = _twin_decode(output_type, adjust, scale), (adjust, int(output_type), scale.bit_length() - 1)
+    on_gpu = _on_gpu(c, scale)  # engines want files whole
     return c.native(
         "decode", [data], [(DType.UINT8, (height, width, channels), "HWC")], attrs=attrs, params=(0, 0),
-        window=(0, 1), twin=twin, gpu=_on_gpu(c, scale),
+        window=(0, 1), twin=twin, gpu=on_gpu, in_parts=on_gpu is True,
     )[0]  # fmt: skip
 
 
