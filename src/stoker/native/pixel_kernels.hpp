@@ -72,6 +72,7 @@ void fill_plain(Kernels& k);
 #if defined(__x86_64__)
 void fill_avx2(Kernels& k);
 void fill_avx512(Kernels& k);
+void fill_vbmi(Kernels& k);  // on top of AVX-512
 #endif
 
 const Kernels& kernels();        // of the current isa()
