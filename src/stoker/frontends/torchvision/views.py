@@ -139,7 +139,7 @@ def _pad(func: Any, args: Any, kwargs: Any) -> Any:
 def framed(x: LazyTensor, sides: tuple[int, int, int, int], value: Any) -> LazyTensor | None:
     """All images in a frame of one value, or of one per channel."""
     values = list(value) if isinstance(value, (list, tuple)) else [value] * 3
-    if x.dtype != torch.uint8 or not all(type(v) in (int, float) and 0 <= v < 256 for v in values):
+    if x.dtype != torch.uint8 or not all(type(v) in (int, float) and 0 <= v <= 255 for v in values):
         return None
     color = tuple(int(v) for v in values)
     left, top = sides[:2]
