@@ -143,6 +143,88 @@ def test_the_cpu_takes_rows_of_known_files(emulated_gpu, changing):
         assert epochs(pipe, paths, 3, 2).rows_on_cpu == 4
 
 
+def parts_of(folder):
+    return sorted(Path(folder).glob("*.stoker-jpeg-index"))
+
+
+def test_a_new_pipeline_knows_what_the_last_one_found_out(emulated_gpu, changing, tmp_path):
+    """From its first epoch on, and reads in part."""
+    paths, write = changing
+    folder = tmp_path / "not yet" / "index"
+    kept = {**INDEX, "gpu_jpeg_index_path": folder, "exec_pipelined": False}
+    with cropping(paths, "mixed", **kept) as pipe:
+        epochs(pipe, paths, 0, 1)
+        assert not folder.exists()
+    assert len(parts_of(folder)) == 1 == len(list(folder.iterdir()))
+    with cropping(paths, "mixed", **kept) as pipe:
+        known = epochs(pipe, paths, 0, 1).known
+        assert known.files == known.rows == known.parts == 2 and known.wrong == 0
+    assert len(parts_of(folder)) == 1  # nothing was new
+    write(1, data_changed(Path(paths[1]).read_bytes()))
+    with cropping(paths, "mixed", **kept) as pipe:
+        known = epochs(pipe, paths, 0, 3).known
+        assert known.files == 2 and known.wrong == 1
+    assert len(parts_of(folder)) == 2
+    with cropping(paths, "mixed", **{**kept, "gpu_jpeg_index": ENTRY_BYTES}) as pipe:
+        assert epochs(pipe, paths, 0, 1).known.files == 1  # as many as there is room for
+
+
+def damaged(part, at):
+    data = bytearray(part.read_bytes())
+    data[at] ^= 4
+    part.write_bytes(data)
+
+
+DAMAGE = {  # and how many parts there are in the end: what is whole of one is used
+    "foreign": (lambda part: damaged(part, 1), 2),
+    "version": (lambda part: damaged(part, 16), 2),
+    "size": (lambda part: damaged(part, 30), 2),
+    "data": (lambda part: damaged(part, 5000), 2),
+    "cut": (lambda part: part.write_bytes(part.read_bytes()[:5000]), 2),
+    "no end": (lambda part: part.write_bytes(part.read_bytes()[:-24]), 1),
+    "empty": (lambda part: part.write_bytes(b""), 2),
+}
+
+
+@pytest.mark.parametrize(("damage", "parts"), DAMAGE.values(), ids=DAMAGE)
+def test_damaged_parts_are_left_out(emulated_gpu, changing, tmp_path, damage, parts):
+    paths, _ = changing
+    kept = {**INDEX, "gpu_jpeg_index_path": tmp_path / "index", "exec_pipelined": False}
+    with cropping(paths, "mixed", **kept) as pipe:
+        pipe.run()
+    damage(parts_of(tmp_path / "index")[0])
+    with (
+        pytest.warns(RuntimeWarning, match="index of JPEG files .* found out anew"),
+        cropping(paths, "mixed", **kept) as pipe,
+    ):
+        assert epochs(pipe, paths, 0, 2).known.files == 2
+    assert len(parts_of(tmp_path / "index")) == parts
+
+
+def test_a_disk_that_takes_nothing(emulated_gpu, changing, tmp_path, monkeypatch):
+    kept = {**INDEX, "gpu_jpeg_index_path": tmp_path / "index", "exec_pipelined": False}
+
+    def full(handle):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with cropping(changing[0], "mixed", **kept) as pipe:
+        pipe.run()
+        with pytest.warns(RuntimeWarning, match="not kept in .*No space left"):
+            pipe.close()
+    assert list((tmp_path / "index").iterdir()) == []
+
+
+def test_impossible_places_for_an_index_are_refused(emulated_gpu, changing, tmp_path):
+    with pytest.raises(ArgumentError, match="gpu_jpeg_index_path"):
+        Pipeline(gpu_jpeg_index_path=tmp_path)
+    with (
+        pytest.raises(ArgumentError, match="expected a folder as `gpu_jpeg_index_path`"),
+        cropping(changing[0], "mixed", **{**INDEX, "gpu_jpeg_index_path": changing[0][0]}) as pipe,
+    ):
+        pipe.run()
+
+
 def test_bytes_that_others_want_are_read_whole(emulated_gpu, changing):
     @pipeline_def(batch_size=2, num_threads=2, seed=3, gpu_decoder_load=1.0, exec_pipelined=False, **INDEX)
     def with_bytes():

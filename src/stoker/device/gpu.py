@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from .compile import compile_kernels
 from .engines import SOURCES as ENGINE_SOURCES
 from .engines import open_engines
 from .generate import generate
+from .index_folder import IndexFolder
 from .own import own_sources
 
 Kernels = Sequence[tuple[str, str]]  # names, and the sources that have them
@@ -48,6 +50,7 @@ class Gpu:
         self.decoders: list[_native.gpu.Either] = []
         self.on_engines: list[_native.gpu.OnEngines] = []
         self.jpeg_index: _native.gpu.JpegIndex | None = None
+        self._index_folder: IndexFolder | None = None
         self._modules: dict[str, _native.gpu.Module] = {}
         self._engines: dict[bool, _native.gpu.JpegEngines] = {}
         self._compilations = Compilations(self.compiled, default_threads())
@@ -61,10 +64,21 @@ class Gpu:
             raise DeviceError(f"GPU {number} cannot be used: {failure}") from failure
         return Gpu(device, 2**64 - 1 if memory_limit is None else memory_limit)
 
-    def keep_jpeg_index(self, limit_bytes: int) -> None:
-        """Let JPEG decoders keep up to ``limit_bytes``, of the memory that runs may take, about their files."""
+    def keep_jpeg_index(self, limit_bytes: int, path: str | os.PathLike[str] | None = None) -> None:
+        """Let JPEG decoders keep up to ``limit_bytes``, of the memory that runs may take, about their files.
+
+        What is in the folder ``path`` is known from the beginning; :meth:`save_jpeg_index` adds what is new.
+        """
         self.jpeg_index = _native.gpu.jpeg_index(self.device, limit_bytes)
         self.memory_limit -= limit_bytes
+        if path is not None:
+            self._index_folder = IndexFolder(path, self.jpeg_index, self.device)
+            self._index_folder.load()
+
+    def save_jpeg_index(self) -> None:
+        """Write what is known of files to its folder, if there is one; after the runs have ended."""
+        if self._index_folder is not None:
+            self._index_folder.save()
 
     def stage(self, body: Stage, arguments: tuple[Any, ...]) -> Callable[[], Any]:
         """Begin to compile a stage; ``arguments`` are those of ``kernels.stage``. What is returned gives its kernel."""

@@ -629,11 +629,13 @@ class Execution:
 
     def close(self) -> None:
         """Stop; idempotent. May be called from any thread, also from the user's code that a pipeline runs."""
-        self._closed = True
+        first, self._closed = not self._closed, True
         if self._workers is not None:
             self._workers.close()
         if self._run is not None:
             self._run.close()
+            if first and self.settings.gpu:
+                self.settings.gpu.save_jpeg_index()
         # After the threads that write into its memory have ended. A thread that is in `next` does it when it leaves.
         if self._lock.acquire(blocking=False):
             try:

@@ -64,6 +64,9 @@ class OpenGpu(KernelsOnGpu, Protocol):
     def jpeg_index(self) -> _native.gpu.JpegIndex | None:
         """What they keep about files that may come again."""
 
+    def save_jpeg_index(self) -> None:
+        """Write that to its folder, if it has one."""
+
 
 class Supply(NamedTuple):
     """Memory of a consumer for an output.

@@ -53,6 +53,9 @@ class Pipeline:
             file decoding can begin (6688 bytes per file, from its first decoding on). Of files that come again, no more
             is read and decoded than the rows that the window needs. Those for which no room is left are decoded as
             without. What is kept is checked against the file's header and data, never believed. 0: nothing is kept.
+        gpu_jpeg_index_path: a folder in which that is kept when the pipeline is closed, 7.9 KB per file, and from which
+            it is taken when one is built, so that the first epoch of a new process knows the files. Processes may share
+            it. Damaged parts are left out, with a warning. None: nothing outlives the pipeline.
         gpu_decoder_load: the part of the images that the GPU decodes where the CPU can do it as well, 0 to 1, or
             "auto": by measured speed, as many on the CPU's threads as make the whole faster, be it a training that the
             GPU is left to, or the pipeline where that is the limit. The results are the same bits in any case;
@@ -93,6 +96,7 @@ class Pipeline:
         passes: frozenset[str] | None = None,
         gpu_memory_limit: int | None = None,
         gpu_jpeg_index: int = 0,
+        gpu_jpeg_index_path: str | os.PathLike[str] | None = None,
         gpu_decoder_load: float | str = "auto",
         gpu_utilization: float = 1.0,
         without_gpu: str | None = None,
@@ -107,6 +111,9 @@ class Pipeline:
         self._device_id = device_id
         self._memory_limit = None if gpu_memory_limit is None else _positive("gpu_memory_limit", gpu_memory_limit)
         self._jpeg_index = _room(gpu_jpeg_index, self._memory_limit)
+        self._jpeg_index_path = gpu_jpeg_index_path
+        if gpu_jpeg_index_path is not None and not self._jpeg_index:
+            raise ArgumentError("`Pipeline`: expected `gpu_jpeg_index` (bytes) beside `gpu_jpeg_index_path`, got 0")
         self._without_gpu = settings.without_gpu() if without_gpu is None else without_gpu
         if self._without_gpu not in ("error", "cpu"):
             raise ArgumentError(f'`Pipeline`: expected `without_gpu` "error" or "cpu", got {without_gpu!r}')
@@ -198,7 +205,7 @@ class Pipeline:
             warnings.warn(f"no GPU is used: {error}. The results on the CPU are the same", RuntimeWarning, stacklevel=5)
             return False
         if self._jpeg_index:
-            gpu.keep_jpeg_index(self._jpeg_index)
+            gpu.keep_jpeg_index(self._jpeg_index, self._jpeg_index_path)
         return gpu
 
     def start_py_workers(self) -> None:

@@ -120,6 +120,30 @@ using Functions = std::vector<std::shared_ptr<gpu::Function>>;
 using SharedIndex = std::shared_ptr<jpeg::gpu::Index>;
 using SharedTable = std::shared_ptr<FileTable>;
 
+nb::bytes pack_index(const jpeg::gpu::Index& index, gpu::Device& device, size_t begin, size_t end) {
+  std::string packed;
+  {
+    nb::gil_scoped_release others_run;
+    device.enter();
+    const gpu::Lane lane = device.next_lane();
+    packed = index.packed(begin, end, [&](uint8_t* to, gpu::Address from, size_t bytes) {
+      device.copy_out(lane, to, from, bytes);
+      const gpu::Event done = device.record(lane);
+      device.await(done);
+      device.forget(done);
+    });
+  }
+  return nb::bytes(packed.data(), packed.size());
+}
+
+size_t unpack_index(jpeg::gpu::Index& index, gpu::Device& device, const nb::bytes& packed) {
+  const std::string_view bytes(packed.c_str(), packed.size());
+  nb::gil_scoped_release others_run;
+  device.enter();
+  // Such memory is not page-locked: it has been read when the call returns.
+  return index.unpack(bytes, [&](gpu::Address to, const uint8_t* from, size_t count) { device.copy_in(to, from, count); });
+}
+
 // The decoder on a GPU, and the CPU's for what that one leaves.
 std::shared_ptr<gpu::Either> make_decode_on_gpu(const Functions& kernels, bool adjust, int format, int scale_log2,
                                                 SharedIndex index, std::shared_ptr<const jpeg::gpu::Source> source) {
@@ -163,6 +187,10 @@ void bind_gpu(nb::module_& m) {
       .def_prop_ro("reasons", &gpu::Either::reasons);
   nb::class_<jpeg::gpu::Index>(gpu_module, "JpegIndex")
       .def_prop_ro("files", &jpeg::gpu::Index::files)
+      .def_prop_ro("slots", &jpeg::gpu::Index::slots)
+      .def_prop_ro_static("record_bytes", [](nb::handle) { return jpeg::gpu::Index::record_bytes(); })
+      .def("packed", &pack_index)
+      .def("unpack", &unpack_index)
       .def_prop_ro("bytes", &jpeg::gpu::Index::bytes)
       .def_prop_ro("rows_read", &jpeg::gpu::Index::rows_read)
       .def_prop_ro("rows_in_part", &jpeg::gpu::Index::rows_in_part)

@@ -44,6 +44,22 @@ Index::Found Index::readable(uint32_t slot) const {
   return {Use::Read, states_[slot].file.get()};
 }
 
+KnownFile& Index::add(uint64_t key, std::string_view header, size_t size, uint32_t seed, uint64_t name) {
+  const uint32_t slot = static_cast<uint32_t>(states_.size());
+  auto file = std::make_unique<KnownFile>();
+  file->key = key;
+  file->name = name;
+  file->slot = slot;
+  file->entry = chunks_[slot / kSlotsPerChunk] + slot % kSlotsPerChunk * IndexEntry::kBytes;
+  file->header = header;
+  file->size = static_cast<uint32_t>(size);
+  file->seed = seed;
+  states_.push_back({State::Writing, std::move(file)});
+  slots_.emplace(key, slot);
+  if (name) names_[name] = slot;
+  return *states_[slot].file;
+}
+
 Index::Found Index::find(uint64_t key, std::string_view header, size_t size, uint64_t name) {
   {
     std::shared_lock<std::shared_mutex> hold(mutex_);
@@ -61,18 +77,7 @@ Index::Found Index::find(uint64_t key, std::string_view header, size_t size, uin
     return readable(known->second);
   }
   if (!make_room()) return {};
-  const uint32_t slot = static_cast<uint32_t>(states_.size());
-  auto file = std::make_unique<KnownFile>();
-  file->key = key;
-  file->slot = slot;
-  file->entry = chunks_[slot / kSlotsPerChunk] + slot % kSlotsPerChunk * IndexEntry::kBytes;
-  file->header = header;
-  file->size = static_cast<uint32_t>(size);
-  file->seed = seed_;
-  states_.push_back({State::Writing, std::move(file)});
-  slots_.emplace(key, slot);
-  if (name) names_[name] = slot;
-  return {Use::Write, states_[slot].file.get()};
+  return {Use::Write, &add(key, header, size, seed_, name)};
 }
 
 const KnownFile* Index::named(uint64_t name) const {
@@ -104,6 +109,10 @@ void Index::read(uint32_t slot, bool right, bool part) {
   --complete_;
 }
 
+size_t Index::slots() const {
+  std::shared_lock<std::shared_mutex> hold(mutex_);
+  return states_.size();
+}
 size_t Index::files() const {
   std::shared_lock<std::shared_mutex> hold(mutex_);
   return complete_;

@@ -27,7 +27,7 @@ namespace stoker::jpeg::gpu {
 
 // What the host keeps of a file with a complete entry.
 struct KnownFile {
-  uint64_t key = 0;
+  uint64_t key = 0, name = 0;
   uint32_t slot = 0;
   stoker::gpu::Address entry = 0;
   std::string header;  // all before the entropy-coded data
@@ -64,6 +64,15 @@ class Index {
   // An entry was read, and was of use or was not.
   void read(uint32_t slot, bool right, bool part);
 
+  // Complete entries of the slots from `begin` to `end`, as bytes; and such bytes as entries, of files that are not known,
+  // while there is room: how many. Throws std::invalid_argument for bytes that cannot be entries.
+  using FromDevice = std::function<void(uint8_t*, stoker::gpu::Address, size_t)>;
+  using ToDevice = std::function<void(stoker::gpu::Address, const uint8_t*, size_t)>;
+  std::string packed(size_t begin, size_t end, const FromDevice& from_device) const;
+  size_t unpack(std::string_view bytes, const ToDevice& to_device);
+  static size_t record_bytes();  // of an entry in them, without its header
+  size_t slots() const;          // that are in use
+
   size_t files() const;         // with complete entries
   size_t bytes() const;         // of the device's memory
   int64_t rows_read() const { return rows_read_; }        // that were decoded with an entry
@@ -78,6 +87,7 @@ class Index {
   };
   Found readable(uint32_t slot) const;
   bool make_room();
+  KnownFile& add(uint64_t key, std::string_view header, size_t size, uint32_t seed, uint64_t name);
 
   const size_t most_slots_;
   const uint32_t seed_;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 from collections.abc import Sequence
-from typing import Any, overload
+from typing import Any, ClassVar, overload
 
 from stoker.native._native import FileTable, Kernel
 
@@ -55,8 +55,13 @@ class OnEngines(Kernel):
     def error(self) -> tuple[int, int, int, int]: ...  # rows, values, the sum and the most of their differences
 
 class JpegIndex:
+    record_bytes: ClassVar[int]
     @property
     def files(self) -> int: ...
+    @property
+    def slots(self) -> int: ...
+    def packed(self, device: Device, begin: int, end: int, /) -> bytes: ...
+    def unpack(self, device: Device, packed: bytes, /) -> int: ...
     @property
     def bytes(self) -> int: ...
     @property
