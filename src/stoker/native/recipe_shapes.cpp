@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps of recipes that say where pixels go: windows, frames, sizes, turns and warps.
+#include <utility>
+
+#include "recipe_images.hpp"
+#include "recipe_pixels.hpp"
+#include "torch_resize.hpp"
+#include "torch_warp.hpp"
+#include "warp.hpp"
+#include "warp_project.hpp"
+
+namespace stoker::recipe {
+
+namespace {
+
+constexpr int kTransposes = 7;
+
+void crop(Images& images, View v, const double* p) {
+  const int64_t x0 = whole(p[0]), y0 = whole(p[1]), x1 = whole(p[2]), y1 = whole(p[3]);
+  if (x0 < 0 || y0 < 0 || x0 >= x1 || y0 >= y1 || x1 > v.shape[1] || y1 > v.shape[0])
+    throw Bad{"a crop that leaves the image"};
+  v.data += y0 * v.stride[0] + x0 * v.stride[1];
+  v.shape[0] = y1 - y0;
+  v.shape[1] = x1 - x0;
+  images.push(v);
+}
+
+void resize(Images& images, const View& v, const double* p) {
+  const Resizing r(v, p);
+  const View one = once(v);
+  const View out = images.fresh(r.vertical.out_size, r.horizontal.out_size, one.shape[2]);
+  if (!resample::resample_into(one, r.vertical, r.horizontal, out, images.work(0), r.order))
+    throw Bad{"a region that is not finite"};
+  if (one.shape[2] != v.shape[2]) images.replace_last(thrice(out));
+}
+
+void transpose(Images& images, View v, const double* p) {
+  const int64_t kind = whole(p[0]);
+  if (kind < 0 || kind >= kTransposes) throw Bad{"an unknown transposition"};
+  // Of Pillow's methods: mirrored rows, mirrored columns, both axes exchanged at last.
+  static constexpr bool kFlipX[] = {true, false, true, true, false, false, true};
+  static constexpr bool kFlipY[] = {false, true, false, true, true, false, true};
+  if (kFlipX[kind]) {
+    v.data += (v.shape[1] - 1) * v.stride[1];
+    v.stride[1] = -v.stride[1];
+  }
+  if (kFlipY[kind]) {
+    v.data += (v.shape[0] - 1) * v.stride[0];
+    v.stride[0] = -v.stride[0];
+  }
+  if (kind == 2 || kind > 3) {
+    std::swap(v.shape[0], v.shape[1]);
+    std::swap(v.stride[0], v.stride[1]);
+  }
+  images.push(v);
+}
+
+void affine(Images& images, const View& v, const double* p) {
+  const View out = images.fresh(side(p[0]), side(p[1]), v.shape[2]);
+  for (int64_t c = 0; c < v.shape[2]; ++c) byte(p[9 + c]);
+  if (!warp::affine(v, p + 2, p[8] != 0, p + 9, 1, out, images.work(0))) throw Bad{"a matrix that is not finite"};
+}
+
+void pad(Images& images, const View& v, const double* p) {
+  const int64_t left = whole(p[0]), top = whole(p[1]), height = side(p[2]), width = side(p[3]);
+  if (left < 0 || top < 0 || left + v.shape[1] > width || top + v.shape[0] > height)
+    throw Bad{"an image that does not fit into its frame"};
+  uint8_t fill[3];
+  for (int i = 0; i < 3; ++i) fill[i] = byte(p[4 + i]);
+  recipe::pad(v, left, top, fill, images.fresh(height, width, v.shape[2]));
+}
+
+void project(Images& images, const View& v, const double* p) {
+  const View out = images.fresh(side(p[0]), side(p[1]), v.shape[2]);
+  const int64_t sampling = whole(p[11]);
+  if (sampling < 0 || sampling > 2) throw Bad{"an unknown interpolation"};
+  const uint8_t fill[3] = {byte(p[12]), byte(p[13]), byte(p[14])};
+  if (!warp::project(v, p + 2, p[10] != 0, static_cast<warp::Sampling>(sampling), fill, out))
+    throw Bad{"a matrix that is not finite"};
+}
+
+void pad_edges(Images& images, const View& v, const double* p) {
+  const int64_t left = whole(p[0]), top = whole(p[1]), kind = whole(p[4]);
+  if (kind < 0 || kind >= static_cast<int64_t>(Border::Constant)) throw Bad{"an unknown border"};
+  const auto border = static_cast<Border>(kind);
+  const View out = images.fresh(side(p[2]), side(p[3]), v.shape[2]);
+  recipe::pad_edges(v, left, top, border, out);
+}
+
+void torch_resize(Images& images, const View& v, const double* p) {
+  const int64_t filter = whole(p[2]);
+  if (filter < 0 || filter > 2) throw Bad{"an unknown filter"};
+  const View out = images.fresh(side(p[0]), side(p[1]), v.shape[2]);
+  if (!torch_resize::resize(v, static_cast<torch_resize::Filter>(filter), out, images.work(0)))
+    throw Bad{"an image that cannot be resized"};
+}
+
+void torch_pick(Images& images, const View& v, const double* p) {
+  if (!torch_resize::pick(v, p[2] != 0, images.fresh(side(p[0]), side(p[1]), v.shape[2]), images.work(0)))
+    throw Bad{"an image that cannot be resized"};
+}
+
+void sample(const View& v, const torch_warp::Grid& grid, bool linear, const double* fill, const View& out) {
+  torch_warp::Fill outside{fill[0] != 0, {}};
+  for (int i = 0; i < 3; ++i) outside.value[i] = static_cast<float>(fill[1 + i]);
+  if (!torch_warp::sample(v, grid, linear, outside, out)) throw Bad{"an image that cannot be sampled"};
+}
+
+void torch_warp(Images& images, const View& v, const double* p) {
+  torch_warp::Grid grid{};
+  for (int i = 0; i < 8; ++i) grid.m[i] = static_cast<float>(p[2 + i]);
+  grid.projective = p[10] != 0;
+  sample(v, grid, p[11] != 0, p + 12, images.fresh(side(p[0]), side(p[1]), v.shape[2]));
+}
+
+void torch_grid(Images& images, const View& v, const double* p) {
+  const View out = images.fresh(side(p[0]), side(p[1]), v.shape[2]);
+  const Table& bytes = images.table(p[7]);
+  if (int64_t{bytes.channels} * bytes.item_bytes * 256 < out.shape[0] * out.shape[1] * 8 ||
+      reinterpret_cast<uintptr_t>(bytes.data) % sizeof(float))
+    throw Bad{"a grid of another size"};
+  torch_warp::Grid grid{};
+  grid.given = reinterpret_cast<const float*>(bytes.data);
+  sample(v, grid, p[2] != 0, p + 3, out);
+}
+
+}  // namespace
+
+bool make_shape(Images& images, Op op, const View& v, const double* p) {
+  switch (op) {
+    case Op::Crop: crop(images, v, p); return true;
+    case Op::Resize: resize(images, v, p); return true;
+    case Op::Transpose: transpose(images, v, p); return true;
+    case Op::Affine: affine(images, v, p); return true;
+    case Op::Pad: pad(images, v, p); return true;
+    case Op::Project: project(images, v, p); return true;
+    case Op::PadEdges: pad_edges(images, v, p); return true;
+    case Op::TorchResize: torch_resize(images, v, p); return true;
+    case Op::TorchPick: torch_pick(images, v, p); return true;
+    case Op::TorchWarp: torch_warp(images, v, p); return true;
+    case Op::TorchGrid: torch_grid(images, v, p); return true;
+    default: return false;
+  }
+}
+
+}  // namespace stoker::recipe
