@@ -287,7 +287,7 @@ def test_the_bits_of_the_cpu(gpu: Gpu) -> None:
 
 
 def test_all_steps_are_compared() -> None:
-    from stoker.frontends.torchvision.plans import FORMS
+    from stoker.frontends.torchvision.grouping import FORMS
 
     assert {OPS[name] for case in CASES for name, *_ in case.steps} | {OPS[n] for n in LEFT_OUT} == FORMS
 

@@ -20,10 +20,10 @@ from PIL import Image, ImageFilter
 import stoker.torchvision
 from stoker import ArgumentError, DataError, DeviceError
 from stoker.device.gpu import Gpu
-from stoker.frontends.torchvision import counts, delivery, plans, recipe
-from stoker.frontends.torchvision import place as place_module
+from stoker.frontends.torchvision import counts, delivery, grouping, plans, recipe
 from stoker.frontends.torchvision.place import Place, taken
 from stoker.frontends.torchvision.recipe import Node, Source
+from stoker.frontends.torchvision.tensor import LazyTensor, image_tensor
 from stoker.native import _native
 from tests.takeover.scripts import Tolerant, Views, classification, erasing, run, second_generation
 
@@ -57,7 +57,8 @@ def placed(folder: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixtur
         monkeypatch.setattr(plans, "LINES", 1)  # an emulated kernel runs one launch at a time
     place = Place(torch.device("cuda:0" if request.param == "cuda" else "cpu"), 0, 1)
     monkeypatch.setattr(delivery, "place", lambda workers: place)
-    monkeypatch.setattr(place_module, "_FEW", 2)
+    monkeypatch.setattr(delivery, "is_elsewhere", lambda: True)
+    monkeypatch.setattr(grouping, "_FEW", 2)
     yield place
     place.close()
 
@@ -128,14 +129,35 @@ def test_what_has_a_form() -> None:
     root = decoded(1)
     color = root.then(recipe.SPREAD, channels=3)
     part = color.then(recipe.RESIZE, (20, 16, 1.0, 30.0, 0.0, 30.0, 2, 0), (16, 20))
-    assert plans.root_of(root) is root
+    assert grouping.root_of(root) is root
     for node in (part, color.then(recipe.TRANSPOSE, (2,), (40, 60)), color.then(recipe.EQUALIZE)):
-        assert plans.root_of(node) is root
+        assert grouping.root_of(node) is root
     tables = (None, None)
-    assert plans.root_of(color.then(recipe.MIX, (tables, (part.then(recipe.HUE, (3,)),)))) is root
-    assert plans.root_of(color.then(recipe.MIX, (tables, (decoded(),)))) is None, "of another image"
-    assert plans.root_of(color.then(recipe.STORE_PIXELS, (0, 0))) is None, "a step that the GPU does not know"
-    assert plans.root_of(Node.raw(np.zeros(12, np.uint8), (2, 2), 3)) is None
+    assert grouping.root_of(color.then(recipe.MIX, (tables, (part.then(recipe.HUE, (3,)),)))) is root
+    assert grouping.root_of(color.then(recipe.MIX, (tables, (decoded(),)))) is None, "of another image"
+    assert grouping.root_of(color.then(recipe.STORE_PIXELS, (0, 0))) is None, "a step that the GPU does not know"
+    assert grouping.root_of(Node.raw(np.zeros(12, np.uint8), (2, 2), 3)) is None
+
+
+def test_groups_of_a_worker_are_used_while_they_hold() -> None:
+    first = image_tensor(decoded())
+    tensors = [LazyTensor([first._rows[0], *image_tensor(decoded())._rows], (2,)), image_tensor(decoded())]
+    grouping.send(tensors)
+    groups = grouping.known(tensors)
+    assert groups is not None and len(groups.rest) == 2
+
+    def arrived() -> list[LazyTensor]:
+        return [grouping.arrive(t._rows, t._lead, groups, n) for n, t in enumerate(tensors)]
+
+    assert grouping.known(arrived()) is groups
+    assert grouping.known(arrived()[::-1]) is None and grouping.known(arrived()[:1]) is None
+    assert grouping.known([arrived()[0], image_tensor(decoded())]) is None
+    changed = arrived()
+    changed[1]._rows = list(changed[1]._rows)
+    assert grouping.known(changed) is None
+    again = arrived()
+    grouping.send(again)
+    assert grouping.known([again[0], arrived()[1]]) is None, "of two batches"
 
 
 def made_alone(place: Place, node: Node) -> np.ndarray[Any, Any]:
@@ -144,7 +166,7 @@ def made_alone(place: Place, node: Node) -> np.ndarray[Any, Any]:
     images, supply = place.memory((1, node.channels, height, width), torch.uint8)
     packed = recipe.pack_alone([recipe.Row(node, None, 0, 0)], lambda table: table)
     form = plans.Form(int(node.root.params[0]), (images.numel(),))
-    job = plans.Job(form, [node.root.source.data], [packed], [supply])
+    job = plans.Job(form, [node.root.source.data], grouping.Recipes.of([packed]), [supply])
     place.plans.submit(job)
     error = job.wait()
     if error is not None:

@@ -70,6 +70,11 @@ def place(workers: int) -> Place | None:
     return _places[key]
 
 
+def is_elsewhere() -> bool:
+    """Whether batches are delivered in other memory than this machine's."""
+    return _device is not None
+
+
 def chosen() -> torch.device | None:
     """What was chosen, for :func:`restore`."""
     return _device

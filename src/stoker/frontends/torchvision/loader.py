@@ -20,7 +20,7 @@ from torch._utils import ExceptionWrapper
 from torch.utils.data import _utils
 from torch.utils.data.dataloader import DataLoader
 
-from . import counts, descriptors, retry, segment
+from . import counts, delivery, descriptors, grouping, retry, segment
 from .maker import Maker, Relay
 from .place import Place, taken
 from .tensor import LazyTensor, join, real, shrink
@@ -60,8 +60,14 @@ def fetch_stream(original: Callable[[Any, Any], Any], fetcher: Any, index: Any) 
 def _to_travel(data: Any) -> Any:
     """In a worker: a batch as it is sent."""
     if torch.utils.data.get_worker_info() is not None:
-        shrink(find(data))
+        lazies = find(data)
+        shrink(lazies)
+        if _groups:
+            grouping.send(lazies)
     return data
+
+
+_groups = False  # in a worker: whether batches are delivered on a GPU
 
 
 def collate(original: Callable[..., Any], batch: Any, *, collate_fn_map: Any = None) -> Any:
@@ -74,6 +80,9 @@ def reduce_lazy(tensor: LazyTensor) -> tuple[Any, ...]:
     """How a lazy tensor travels to another process: as recipes."""
     if tensor._real is not None:
         return ForkingPickler._extra_reducers[torch.Tensor](tensor._real)  # type: ignore[attr-defined, no-any-return]
+    arrived = tensor._arrived
+    if arrived is not None and arrived.rows is tensor._rows:
+        return grouping.arrive, (tensor._rows, tensor._lead, arrived.groups, arrived.number)
     return LazyTensor, (tensor._rows, tensor._lead)
 
 
@@ -104,15 +113,18 @@ def reduce_small(original: Callable[[Any], Any], tensor: torch.Tensor) -> Any:
 class Activation:
     """A worker's first call: switches Stoker on there, whatever the start method, then does the user's own."""
 
-    def __init__(self, user: Any, memory: Any, senders: Sequence[descriptors.Sender]) -> None:
+    def __init__(self, user: Any, memory: Any, senders: Sequence[descriptors.Sender], *, groups: bool = False) -> None:
         self._user = user
+        self._groups = groups
         self._memory = memory
         self._senders = senders
 
     def __call__(self, worker: int) -> None:
+        global _groups
         from .switch import enable_here
 
         enable_here()
+        _groups = self._groups
         gc.freeze()  # what came from the parent stays shared: collections neither look at it nor write to it
         counts.use(self._memory.numpy()[worker])
         for number, sender in enumerate(self._senders):
@@ -196,7 +208,9 @@ def _get_iterator(placed: Callable[[int], Place | None], original: Callable[[Any
     memory = counts.watch(_shared_zeros(workers, len(counts.NAMES))) if workers else None
     receivers = [descriptors.Receiver() for _ in range(workers)]
     senders = [receiver.sender for receiver in receivers]
-    start = loader.worker_init_fn if memory is None else Activation(loader.worker_init_fn, memory, senders)
+    start = loader.worker_init_fn
+    if memory is not None:
+        start = Activation(start, memory, senders, groups=delivery.is_elsewhere())
     # The loader's own pinning would make the pixels, on one thread: batches are made in pinned memory instead.
     pins = bool(loader.pin_memory) and torch.accelerator.is_available()
     try:

@@ -12,13 +12,10 @@ import torch
 
 from ...contract.errors import DataError
 from ...executor.run import Supply
-from . import counts, plans, recipe
+from . import counts, grouping
+from .grouping import Group
 from .plans import Form, Job, Plans
-from .recipe import Row
-from .tensor import LazyTensor, Making, Table, Take, stored_table
-
-_BATCH = 256  # files of a job
-_FEW = 4  # files of a form in a batch, below which no plan is made for them
+from .tensor import LazyTensor, Making, Take
 
 
 class Place:
@@ -32,7 +29,7 @@ class Place:
 
     def __init__(self, device: torch.device, gpu: int | None, threads: int) -> None:
         self.device = device
-        self.plans = Plans(gpu, threads, _BATCH)
+        self.plans = Plans(gpu, threads, grouping.MOST)
 
     def memory(self, shape: tuple[int, ...], dtype: torch.dtype) -> tuple[torch.Tensor, Supply]:
         """Memory for images, and how a run writes there."""
@@ -60,13 +57,6 @@ class _Part(NamedTuple):
     images: torch.Tensor | None
 
 
-class _View(NamedTuple):
-    """An image of a file: its tensor's number, and its own there."""
-
-    tensor: int
-    row: int
-
-
 class PlacedMaking:
     """As :class:`~.tensor.Making`, in a GPU's memory."""
 
@@ -75,7 +65,10 @@ class PlacedMaking:
         self._place = place
         self._parts: list[_Part] = []
         others: list[LazyTensor] = []
-        for at, rows in enumerate(self._begin()):
+        grouped = grouping.known(self.tensors) or grouping.group(self.tensors)
+        for group in grouped.groups:
+            self._submit(group)
+        for at, rows in enumerate(grouped.rest):
             if rows:
                 self._parts.append(_Part(at, sorted(rows), None, None))
                 others.append(LazyTensor([self.tensors[at]._rows[i] for i in sorted(rows)], (len(rows),)))
@@ -83,63 +76,18 @@ class PlacedMaking:
         self._rest = Making(others, take) if others else None
         self.order = self._rest.order if self._rest else None
 
-    def _begin(self) -> list[list[int]]:
-        """Begin the files that have a form; of each tensor, the numbers of the other rows."""
-        rest: list[list[int]] = [[] for _ in self.tensors]
-        files: dict[int, list[_View]] = {}
-        for at, tensor in enumerate(self.tensors):
-            for number, row in enumerate(tensor._rows):
-                if row.node.op == recipe.RAW:
-                    rest[at].append(number)
-                else:
-                    files.setdefault(id(row.node.source), []).append(_View(at, number))
-        groups: dict[tuple[int, tuple[int, ...]], list[list[_View]]] = {}
-        for views in files.values():
-            channels = self._channels(views)
-            groups.setdefault((channels, tuple(v.tensor for v in views)), []).append(views)
-        for (channels, where), members in groups.items():
-            if channels < 0 or len(members) < min(_FEW, len(files)):
-                for view in (view for views in members for view in views):
-                    rest[view.tensor].append(view.row)
-                continue
-            for first in range(0, len(members), _BATCH):
-                self._submit(channels, where, members[first : first + _BATCH])
-        return rest
-
-    def _channels(self, views: list[_View]) -> int:
-        """:attr:`Form.channels` of a file; -1: there is no form for all of its views."""
-        roots = [plans.root_of(self.tensors[at]._rows[number].node) for at, number in views]
-        root = roots[0]
-        if root is None or any(other is not root for other in roots):
-            return -1
-        return int(root.params[0]) if root.op == recipe.DECODE else 0
-
-    def _submit(self, channels: int, where: tuple[int, ...], members: list[list[_View]]) -> None:
-        slots = {at: slot for slot, at in enumerate(dict.fromkeys(where))}
-        counts_of = [where.count(at) for at in slots]
+    def _submit(self, group: Group) -> None:
+        count = len(group.sources)
         memories = []
-        sizes = []
-        for at, views in zip(slots, counts_of, strict=True):
+        for at, views in zip(group.where, group.rows, strict=True):
             tensor = self.tensors[at]
-            memories.append(self._place.memory((len(members) * views, *tensor.shape[-3:]), tensor.dtype))
-            sizes.append(_image_bytes(tensor) * views)
-        recipes = [recipe.pack_alone(self._rows(views, slots), _memory_of) for views in members]
-        sources = [self.tensors[views[0].tensor]._rows[views[0].row].node.source.data for views in members]
-        job = Job(Form(channels, tuple(sizes)), sources, recipes, [supply for _, supply in memories])
-        for at, (images, _) in zip(slots, memories, strict=True):
-            rows = [view.row for views in members for view in views if view.tensor == at]
+            memories.append(self._place.memory((len(views), *tensor.shape[-3:]), tensor.dtype))
+        files = [source.data for source in group.sources]
+        form = Form(group.channels, tuple(m.nbytes // count for m, _ in memories))
+        job = Job(form, files, group.recipes, [supply for _, supply in memories])
+        for at, rows, (images, _) in zip(group.where, group.rows, memories, strict=True):
             self._parts.append(_Part(at, rows, job, images))
         self._place.plans.submit(job)
-
-    def _rows(self, views: list[_View], slots: dict[int, int]) -> list[Row]:
-        rows = []
-        used = [0] * len(slots)
-        for at, number in views:
-            tensor, slot = self.tensors[at], slots[at]
-            node, table, patches = tensor._rows[number]
-            rows.append(Row(node, stored_table(node, table), slot, used[slot], patches=patches))
-            used[slot] += _image_bytes(tensor)
-        return rows
 
     @property
     def done(self) -> bool:
@@ -189,15 +137,6 @@ class PlacedMaking:
         for numbers, made in pieces:
             out[torch.tensor(numbers, device=self._place.device)] = made
         return out.view(shape)
-
-
-def _image_bytes(tensor: LazyTensor) -> int:
-    node = tensor._rows[0].node
-    return tensor.element_size() * node.size[0] * node.size[1] * node.channels
-
-
-def _memory_of(table: Table) -> tuple[Any, int]:
-    return table.memory()
 
 
 def taken(data: Any, *, pins: bool) -> Any:

@@ -14,27 +14,16 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ...contract.types import DType, ImageType
 from ...executor.run import Supply
-from ...native import _native
 from .. import fn
 from ..pipeline import Pipeline
-from . import recipe
-from .recipe import Alone, Bytes, Node
+from .grouping import Recipes
+from .recipe import Bytes
 
 _KEPT_FORMS = 8
 LINES = 2  # batches of a form at a time: one is read and described while the GPU works on the other
 GPU_LOAD = 1.0  # the part of the rows that the GPU decodes: the cores are the recording workers'
-
-# What the GPU's form of recipes knows (native/recipe_described.cpp).
-_NAMES = (
-    "Decode Pixels Crop Resize Transpose Affine Pad Map Luma Spread Contrast Saturate Hue Autocontrast Equalize "
-    "Sharpen Project PadEdges Correlate TorchResize TorchPick TorchLuma TorchContrast TorchSaturate TorchHue "
-    "TorchSharpen TorchAutocontrast TorchEqualize TorchWarp TorchGrid Channels Blur Mix Store Patch"
-)
-FORMS = frozenset(number for number, (name, _) in enumerate(_native.recipe.OPS) if name in _NAMES.split())
 
 
 class Form(NamedTuple):
@@ -42,18 +31,6 @@ class Form(NamedTuple):
 
     channels: int  # of what is decoded; 0: pixels that are there already
     sizes: tuple[int, ...]  # bytes of a row's outputs
-
-
-def root_of(node: Node) -> Node | None:
-    """What an image begins with, if the GPU has a form for everything that is recorded about it."""
-    while node.parent is not None:
-        if node.op not in FORMS:
-            return None
-        if node.op == recipe.MIX:
-            first = root_of(node.parent)
-            return first if all(root_of(other) is first for other in node.params[1]) else None
-        node = node.parent
-    return node if node.op in FORMS else None
 
 
 class Job:
@@ -65,13 +42,12 @@ class Job:
         outputs: memory for each of the form's outputs.
     """
 
-    def __init__(self, form: Form, files: list[Bytes], recipes: Sequence[Alone], outputs: Sequence[Supply]) -> None:
+    def __init__(self, form: Form, files: list[Bytes], recipes: Recipes, outputs: Sequence[Supply]) -> None:
         self.form = form
         self.error: Exception | None = None
-        self._fed: dict[str, Any] = {"files": files, "recipes": [r.numbers for r in recipes]}
-        self._fed["tables"] = [r.tables for r in recipes]
+        self._fed: dict[str, Any] = {"files": files, "recipes": recipes.each(), "tables": recipes.tables()}
         if form.channels:
-            self._fed["windows"] = np.array([r.window for r in recipes], np.int32)
+            self._fed["windows"] = recipes.windows
         self._outputs = outputs
         self._done = threading.Event()
 

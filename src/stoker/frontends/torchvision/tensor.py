@@ -118,6 +118,7 @@ class LazyTensor(torch.Tensor):
     _real: torch.Tensor | None
     _shares: Shares | None
     _is_cut: bool  # torch's would not be contiguous
+    _arrived: Any = None  # what a worker has found out for the GPU; see `grouping.py`
 
     @staticmethod
     def __new__(cls, rows: list[LazyRow], lead: tuple[int, ...]) -> LazyTensor:
