@@ -9,8 +9,9 @@ import functools
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence, Sized
+from collections.abc import Callable, Collection, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 
 from ..contract.batch import Batch
@@ -39,7 +40,11 @@ Allocate = Callable[[int, PlannedOutput, int], Supply | None]
 
 @dataclass(frozen=True)
 class Settings:
-    """How a graph runs. ``depth`` 0 runs every batch on the caller's thread when it is asked for."""
+    """How a graph runs.
+
+    ``depth`` batches are made ahead; with 0 every one runs on the caller's thread when it is asked for. Of those made
+    ahead, ``gpu_depth`` at most are on the GPU or have memory there for it; None: all may.
+    """
 
     batch_size: int
     threads: int
@@ -51,6 +56,7 @@ class Settings:
     gpu_utilization: float = 1.0
     on_error: OnError = field(default_factory=OnError)
     workers: WorkerSettings = field(default_factory=WorkerSettings)
+    gpu_depth: int | None = None
 
 
 @dataclass(slots=True)  # made for every batch: freezing would triple its cost
@@ -273,6 +279,7 @@ class Execution:
         self._fill(max(1, self._depth), at_end, allocate)
         if not self._queue:
             return None
+        self._admit(allocate)
         item = self._queue[0]
         item.mark.states = self.mark.states
         try:
@@ -291,6 +298,7 @@ class Execution:
         if self._depth:
             self._fill(self._depth + 1, at_end, allocate)
         self._pass(item)
+        self._admit(allocate)
         self._meter.inside_s += time.perf_counter() - asked
         return Delivered(made.outputs, made.rows, self.mark, len(item.rows), made.skipped)
 
@@ -327,6 +335,21 @@ class Execution:
         if self._queue:  # a thread that closes the pipeline may have been here
             self._queue.popleft()
 
+    def _admit(self, allocate: Allocate | None) -> None:
+        """Let the next batches go to the GPU, as many as may be there."""
+        run = self._run
+        if run is None or self.settings.gpu_depth is None:
+            return
+        for item in islice(self._queue, self.settings.gpu_depth):
+            if item.flight is None or item.rows is None or not item.flight.held:
+                continue
+            try:
+                supply = self._supply(item.rows, allocate, on_gpu=(True,))
+            except Exception as error:  # noqa: BLE001 - a framework may have no memory: that batch's error
+                item.error = error
+                supply = {}
+            run.admit(item.flight, supply)
+
     def _check_usable(self) -> None:
         if self._closed:
             raise StateError("the pipeline is closed")
@@ -335,9 +358,12 @@ class Execution:
 
     def _finish(self, item: _Queued) -> Made:
         """The batch, its bad rows dealt with. Stateful operators have seen it also if a row of it fails."""
-        if item.error is not None:
-            raise item.error
         run = self._run
+        if item.error is not None:
+            if item.flight is not None and run is not None:
+                with contextlib.suppress(DataError):
+                    run.collect(item.flight)
+            raise item.error
         assert run is not None and item.rows is not None
         failed: list[Failure] = []
         outputs = self._collect(run, item, item.rows, failed)
@@ -421,7 +447,10 @@ class Execution:
         if not self._depth:
             return _Queued(mark, rows, feeds=feeds)
         replay, self._replay = self._replay, None
-        return _Queued(mark, rows, run.prepare(rows, feeds, self._supply(rows, allocate), replay))
+        most = self.settings.gpu_depth
+        held = most is not None and len(self._queue) >= most
+        supply = self._supply(rows, allocate, on_gpu=(False,) if held else (False, True))
+        return _Queued(mark, rows, run.prepare(rows, feeds, supply, replay, held=held))
 
     def _pull(self, at_end: AtEnd) -> tuple[Rows | None, dict[tuple[int, int], Any]]:
         """Rows and what the caller's sources give for them."""
@@ -491,11 +520,12 @@ class Execution:
         """Give a batch to a source that is fed by hand."""
         self._feeders[node].feed(data, self.settings.batch_size, layout)
 
-    def _supply(self, rows: Rows, allocate: Allocate | None) -> dict[int, Supply]:
+    def _supply(self, rows: Rows, allocate: Allocate | None, on_gpu: Collection[bool]) -> dict[int, Supply]:
         assert self.plan is not None
         if allocate is None:
             return {}
-        found = ((i, allocate(i, o, len(rows))) for i, o in enumerate(self.plan.outputs) if o.shape is not None)
+        wanted = ((i, o) for i, o in enumerate(self.plan.outputs) if o.shape is not None and o.on_gpu in on_gpu)
+        found = ((i, allocate(i, o, len(rows))) for i, o in wanted)
         return {i: memory for i, memory in found if memory is not None}
 
     def run_rows(self, rows: Rows, feeds: Feeds) -> list[Any]:

@@ -129,6 +129,7 @@ class InFlight:
     addresses: dict[int, int] = field(default_factory=dict)
     started: bool = False
     done: bool = False
+    held: bool = False
 
 
 _live: weakref.WeakSet[Run] = weakref.WeakSet()
@@ -177,14 +178,25 @@ class Run:
     # ---- batches ----
 
     def prepare(self, rows: Rows, feeds: Feeds, supply: Mapping[int, Supply],
-                replay: Replay | None = None) -> InFlight:  # fmt: skip
+                replay: Replay | None = None, *, held: bool = False) -> InFlight:  # fmt: skip
         """A batch for the worker threads, which :meth:`start` gives them.
 
         Args:
             supply: memory for outputs, by number.
+            held: whether it waits for :meth:`admit` before it takes memory of the GPU and goes there.
         """
         self.check_usable()
-        return self._prepare(rows, feeds, supply, replay, self.seed)
+        flight = self._prepare(rows, feeds, supply, replay, self.seed)
+        if held:
+            flight.held = True
+            flight.job.hold()
+        return flight
+
+    def admit(self, flight: InFlight, supply: Mapping[int, Supply]) -> None:
+        """Let a batch that is held go to the GPU. ``supply``: memory for outputs that are there."""
+        self._supply(flight, supply)
+        flight.held = False
+        self._engine.admit(flight.job)
 
     def start(self, flight: InFlight) -> None:
         """Queue a batch for the worker threads. After Ctrl-C it may be called again."""
@@ -206,11 +218,14 @@ class Run:
         except BaseException:
             self._forget(flight)
             raise
+        self._supply(flight, supply)
+        return flight
+
+    def _supply(self, flight: InFlight, supply: Mapping[int, Supply]) -> None:
         for output, memory in supply.items():
-            job.supply(output, memory.address, memory.stream)
+            flight.job.supply(output, memory.address, memory.stream)
             flight.addresses[output] = memory.address
             flight.supplied[output] = memory.owner
-        return flight
 
     def _feed(self, flight: InFlight, feeds: Feeds) -> None:
         job = flight.job
@@ -244,6 +259,8 @@ class Run:
         """
         self._check_process()
         self.start(flight)
+        if flight.held:
+            self.admit(flight, {})
         while not flight.done:
             state = self._engine.wait(flight.job, _POLL_S)
             if state == _DONE:
@@ -588,6 +605,11 @@ class Run:
         """Nanoseconds of the GPU per native step in the batches that were measured, and how many rows these had."""
         rows, times = self._engine.device_times()
         return rows, list(times)
+
+    @property
+    def device_bytes(self) -> int:
+        """Of the GPU's memory, taken at this moment."""
+        return self._engine.device_bytes
 
     @property
     def scratch_bytes(self) -> int:

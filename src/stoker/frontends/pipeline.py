@@ -43,8 +43,9 @@ class Pipeline:
         num_threads: worker threads; by default as many as the process may use.
         device_id: the GPU for what is placed on one (`device="gpu"` or "mixed"); None: everything runs on the CPU.
         seed: decides all random numbers, together with epoch and sample; drawn if not given (see :attr:`seed`).
-        prefetch_queue_depth: batches that are made ahead. DALI's form with a depth for each side, {"cpu_size": c,
-            "gpu_size": g}, means c + g for a pipeline with a GPU, whose batches pass through both, else c.
+        prefetch_queue_depth: batches that are made ahead. In DALI's form with a depth for each side, {"cpu_size": c,
+            "gpu_size": g}, a pipeline with a GPU makes c + g ahead, of which g at most are on the GPU or have memory
+            for their results there: the others wait with their files read. Without a GPU it is c.
         exec_async, exec_pipelined: False (either) runs every batch on the caller's thread, when it is asked for.
         checkpoint: a state (see :meth:`get_state`) to go on from.
         gpu_memory_limit: the most bytes of the GPU's memory to take; by default what is there. Outputs in memory of the
@@ -122,7 +123,7 @@ class Pipeline:
         self._seed = int.from_bytes(os.urandom(8), "little") >> 1 if seed is None or seed < 0 else int(seed)
         self._gpu_load = None if gpu_decoder_load == "auto" else _part("gpu_decoder_load", gpu_decoder_load)
         self._gpu_utilization = _part("gpu_utilization", gpu_utilization)
-        depth = _depth(prefetch_queue_depth, on_gpu=device_id is not None)
+        depth, self._gpu_depth = _depths(prefetch_queue_depth, on_gpu=device_id is not None)
         self._depth = depth if exec_async and exec_pipelined else 0
         self._passes = passes
         self._checkpoint = checkpoint
@@ -180,7 +181,7 @@ class Pipeline:
         gpu = self._open_gpu(graph)
         run = Settings(
             self._batch_size, self._threads, self._seed, self._depth, passes, gpu, self._gpu_load,
-            self._gpu_utilization, on_error, workers,
+            self._gpu_utilization, on_error, workers, self._gpu_depth if gpu else None,
         )  # fmt: skip
         execution = Execution(graph, find, run)
         if self._checkpoint is not None:
@@ -419,16 +420,16 @@ def _part(name: str, value: Any) -> float:
     return float(value)
 
 
-def _depth(value: Any, *, on_gpu: bool) -> int:
-    """Batches made ahead, from a number or DALI's pair."""
+def _depths(value: Any, *, on_gpu: bool) -> tuple[int, int | None]:
+    """Batches made ahead, and how many of them may be on the GPU (None: all), from a number or DALI's pair."""
     if not isinstance(value, Mapping):
-        return _positive("prefetch_queue_depth", value)
+        return _positive("prefetch_queue_depth", value), None
     if set(value) != {"cpu_size", "gpu_size"}:
         raise ArgumentError(
             f"`Pipeline`: expected `prefetch_queue_depth` with `cpu_size` and `gpu_size`, got {sorted(value)}"
         )
     cpu, gpu = (_positive(f"prefetch_queue_depth[{side!r}]", value[side]) for side in ("cpu_size", "gpu_size"))
-    return cpu + gpu if on_gpu else cpu
+    return (cpu + gpu, gpu) if on_gpu else (cpu, None)
 
 
 def _action(value: Any) -> Any:

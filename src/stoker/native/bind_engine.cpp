@@ -533,6 +533,7 @@ void bind_jobs(nb::module_& m) {
              for (int64_t r = 0; r < b.job->rows; ++r, v.data += whole.stride[0]) b.job->row(r)[value] = v;
            })
       .def("feed_at", &feed_at, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none())
+      .def("hold", [](JobBox& b) { b.job->held = true; })
       .def("feed_scalar", [](JobBox& b, int value, int64_t row, double x) { feed_scalar(b, value, row, x); })
       .def("supply",
            [](JobBox& b, int output, uintptr_t pointer, nb::object stream) {
@@ -627,6 +628,8 @@ void bind_run(nb::module_& m) {
            })
       .def("release", [](Engine& e, JobBox& b) { e.release(b.job); })
       .def("submit", [](Engine& e, JobBox& b) { e.submit(b.job); })
+      .def("admit", [](Engine& e, JobBox& b) { e.admit(b.job); })
+      .def_prop_ro("device_bytes", &Engine::device_bytes)
       .def("wait",
            [](Engine& e, JobBox& b, double timeout_s) {
              if (b.job->state == JobState::Done) return static_cast<int>(Wait::Done);

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
+#include <utility>
 
 #include "float_mode.hpp"
 #include "philox.hpp"
@@ -73,7 +74,9 @@ Engine::Engine(std::shared_ptr<const Plan> plan, int threads, std::unique_ptr<gp
     : plan_(std::move(plan)), thread_count_(threads), place_(std::move(place)),
       pool_(std::make_shared<BlockPool>(2 * plan_->outputs.size() + 1)),
       device_pool_(place_ ? std::make_shared<BlockPool>(2 * plan_->outputs.size() + 1, place_.get()) : nullptr),
-      most_parked_(std::max(kMinParked, 2 * threads)) {}
+      most_parked_(std::max(kMinParked, 2 * threads)) {
+  if (place_) place_->works = std::make_shared<gpu::ArenaPool>(place_->device, place_->account);
+}
 
 Engine::~Engine() {
   const gpu::Visit here = visit();
@@ -110,6 +113,7 @@ Job* Engine::acquire(int64_t rows) {
   job->failing.assign(n, 0);
   job->errors.clear();
   job->segment = 0;
+  job->held = job->waiting = false;
   job->resumed.reset();
   if (place_) {
     if (!job->on_device) job->on_device = std::make_unique<gpu::JobOnDevice>(*place_, *plan_);
@@ -148,6 +152,14 @@ void Engine::submit(Job* job) {
   prepare(job);
   job->inlined = false;
   job->sequence = ++sequence_;
+  start_segment(job, &lock);
+}
+
+void Engine::admit(Job* job) {
+  const gpu::Visit here = visit();
+  std::unique_lock<std::mutex> lock(mutex_);
+  job->held = false;
+  if (!std::exchange(job->waiting, false) || closed_) return;
   start_segment(job, &lock);
 }
 
@@ -203,6 +215,10 @@ void Engine::start_segment(Job* job, std::unique_lock<std::mutex>* lock) {
     if (job->segment == plan_->segments.size()) {
       job->state = JobState::Done;
       job_done_.notify_all();
+      return;
+    }
+    if (job->held && plan_->segments[job->segment].runs == Runs::Device) {
+      job->waiting = true;
       return;
     }
     lock->unlock();
@@ -511,6 +527,7 @@ bool Engine::settle(Job* job) {
     again |= finding.verdict == gpu::Verdict::Redo;
     if (finding.verdict == gpu::Verdict::Error) add_error(job, {finding.row, finding.step, -1, {}, finding.error});
   }
+  if (!again) job->on_device->finish();
   return !again;
 }
 

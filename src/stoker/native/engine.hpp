@@ -93,6 +93,8 @@ struct Job {
   std::vector<double> costs;
   int64_t remaining = 0;  // rows of the segment that are not finished
   bool inlined = false;   // runs on the caller's thread
+  bool held = false;      // it may not begin with its device segments yet,
+  bool waiting = false;   // and has come to them
   std::unique_ptr<Parked> resumed;  // inlined only: the row to go on with
   std::unique_ptr<gpu::JobOnDevice> on_device;  // null without a GPU
 
@@ -123,6 +125,9 @@ class Engine {
   Job* acquire(int64_t rows);   // an idle job with room for `rows`
   void release(Job* job);       // after its outputs have been taken
   void submit(Job* job);        // queue it, once; starts the threads when called first
+  // Lets a job that was held go on to the device. What it needs there is taken only then.
+  void admit(Job* job);
+  uint64_t device_bytes() const { return place_ ? place_->account->taken.load() : 0; }
   void begin(Job* job);         // run it on the caller's thread instead (then `advance`)
   bool advance(Job* job, PythonWork* work);  // true: done; false: `work` is to be run, then `finish_python`
 

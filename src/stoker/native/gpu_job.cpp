@@ -57,7 +57,7 @@ class JobOnDevice::StepBatch : public Batch {
   const uint8_t* slots() const override { return step_.slots; }
   uint8_t* slot(int64_t row) override { return step_.slots + step_.slot_bytes * static_cast<size_t>(row); }
   Address device_slots() const override { return step_.device_slots; }
-  Address scratch(size_t bytes) override { return job_.work_.take(bytes).device; }
+  Address scratch(size_t bytes) override { return job_.work_->take(bytes).device; }
   uint8_t* upload(size_t bytes, Address* device) override {
     const Arena::Piece piece = job_.upload_.take(bytes);
     *device = piece.device;
@@ -82,7 +82,7 @@ class JobOnDevice::StepBatch : public Batch {
 };
 
 JobOnDevice::JobOnDevice(const Place& place, const Plan& plan)
-    : place_(place), upload_(place.device, place.account, true), work_(place.device, place.account, false),
+    : place_(place), upload_(place.device, place.account, true),
       steps_(plan.steps.size()) {
   for (size_t s = 0; s < steps_.size(); ++s)
     if (plan.steps[s].on_device) {
@@ -119,7 +119,7 @@ void JobOnDevice::begin(int64_t rows) {
   drop_ticks();  // of a batch that was not issued whole
   rows_ = rows;
   upload_.reset();
-  work_.reset();
+  finish();
   planned_.clear();
   launches_.clear();
   ends_.clear();
@@ -129,7 +129,12 @@ void JobOnDevice::begin(int64_t rows) {
   calls_.clear();
 }
 
+void JobOnDevice::finish() {
+  if (work_) place_.works->give(std::move(work_));
+}
+
 void JobOnDevice::open(const std::vector<int32_t>& steps) {
+  if (!work_) work_ = place_.works->take();
   for (const int32_t s : steps) {  // first, so that all steps are as they must be if there is no memory
     OnStep& step = on(s);
     step.active.assign(static_cast<size_t>(rows_), 0);

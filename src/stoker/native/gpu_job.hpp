@@ -36,6 +36,7 @@ struct Place {
   std::shared_ptr<Device> device;
   std::shared_ptr<Account> account = std::make_shared<Account>();
   std::shared_ptr<StepTimes> times = std::make_shared<StepTimes>();
+  std::shared_ptr<ArenaPool> works;  // what batches work in; the engine's
 };
 
 class JobOnDevice : public RowMemory {
@@ -58,7 +59,7 @@ class JobOnDevice : public RowMemory {
   View on_device(const View& view);
   uint8_t* host_room(size_t bytes) override { return upload_.take(bytes).host; }
   Address behind(const uint8_t* host) const override { return upload_.behind(host); }
-  Address device_room(size_t bytes) override { return work_.take(bytes).device; }
+  Address device_room(size_t bytes) override { return work_->take(bytes).device; }
 
   // A row of an output that the host made, in host_room: it is copied to where the device would have written it.
   void deliver(const View& made, Address to);
@@ -82,6 +83,7 @@ class JobOnDevice : public RowMemory {
   };
   // After `await`: what is not as it should be. Rows to be made again are marked for the CPU.
   std::vector<Finding> inspect(const Plan& plan);
+  void finish();  // the device has nothing more to do for the batch
   bool redone(int64_t row) const { return !redo_.empty() && redo_[static_cast<size_t>(row)]; }
 
  private:
@@ -108,7 +110,8 @@ class JobOnDevice : public RowMemory {
   OnStep& on(int32_t step) { return steps_[static_cast<size_t>(step)]; }
 
   Place place_;
-  Arena upload_, work_;
+  Arena upload_;
+  std::unique_ptr<Arena> work_;  // from the first device segment to the end
   std::vector<OnStep> steps_;
   std::vector<int32_t> planned_;  // steps with launches, in order
   std::vector<Launch> launches_;

@@ -15,7 +15,7 @@ Arena::Arena(std::shared_ptr<Device> device, std::shared_ptr<Account> account, b
     : device_(std::move(device)), account_(std::move(account)), mirrored_(mirrored) {}
 
 Arena::~Arena() {
-  device_->enter();
+  const Visit visit(device_.get());
   for (const Block& block : blocks_) drop(block);
 }
 
@@ -91,6 +91,24 @@ void Arena::reset() {
     }
   }
   for (Block& block : blocks_) block.used = block.sent = 0;
+}
+
+std::unique_ptr<Arena> ArenaPool::take() {
+  {
+    std::lock_guard<std::mutex> hold(mutex_);
+    if (!free_.empty()) {
+      auto arena = std::move(free_.back());
+      free_.pop_back();
+      return arena;
+    }
+  }
+  return std::make_unique<Arena>(device_, account_, false);
+}
+
+void ArenaPool::give(std::unique_ptr<Arena> arena) {
+  arena->reset();
+  std::lock_guard<std::mutex> hold(mutex_);
+  free_.push_back(std::move(arena));
 }
 
 size_t Arena::capacity() const {

@@ -3,6 +3,7 @@
 // batch to batch, so that the steady state allocates nothing.
 #pragma once
 #include <atomic>
+#include <memory>
 #include <mutex>
 #include <new>
 #include <string>
@@ -80,6 +81,21 @@ class Arena {
   const bool mirrored_;
   mutable std::mutex mutex_;
   std::vector<Block> blocks_;
+};
+
+// Arenas without host memory that batches take in turns: there are as many as batches have used at the same time.
+class ArenaPool {
+ public:
+  ArenaPool(std::shared_ptr<Device> device, std::shared_ptr<Account> account)
+      : device_(std::move(device)), account_(std::move(account)) {}
+  std::unique_ptr<Arena> take();
+  void give(std::unique_ptr<Arena> arena);  // the device has finished with what is in it
+
+ private:
+  const std::shared_ptr<Device> device_;
+  const std::shared_ptr<Account> account_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Arena>> free_;  // the last one used on top
 };
 
 }  // namespace stoker::gpu

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A prefetch depth for each side: how many batches are on the GPU (a null device), and the memory that they take."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import emulated_stages
+import numpy as np
+import pytest
+
+from stoker import ArgumentError, DataError, StateError, fn, pipeline_def
+from stoker.device.gpu import Gpu
+from stoker.executor.run import Supply
+
+BATCH, INPUT = 4, 20
+BLOCK = 4 << 20  # the least that is taken at once for a batch's inputs, or for what it works in
+
+
+class IdleGpu(emulated_stages.EmulatedGpu):
+    """Its kernels do nothing: memory and order are what counts."""
+
+    def compiled(self, source: str) -> bytes:
+        return b""
+
+
+@pytest.fixture
+def idle(emulated_gpu: None, folder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Gpu, "open", staticmethod(lambda number, memory_limit=None: IdleGpu(folder)))
+
+
+@pytest.fixture
+def asked() -> list[int]:
+    """The samples that the source was asked for."""
+    return []
+
+
+@pytest.fixture
+def make(asked: list[int]) -> Any:
+    """Makes pipelines whose rows are (side, side, 1), one more than the sample's number."""
+
+    def rows(info: Any) -> np.ndarray:
+        asked.append(info.idx_in_epoch)
+        return np.full((INPUT, INPUT, 1), info.idx_in_epoch % 200, np.uint8)
+
+    @pipeline_def(batch_size=BATCH, num_threads=2, seed=1, device_id=0)
+    def scaling(side: int) -> Any:
+        x = fn.external_source(source=rows, batch=False, dtype=np.uint8, ndim=3, layout="HWC").gpu()
+        return fn.reshape(fn.cast(fn.resize(x, size=(side, side)), dtype=np.float32) + 1.0, shape=[side, side, 1])
+
+    return scaling
+
+
+def settled(execution: Any, count: int) -> int:
+    """How many batches are finished, once that many are, or stay so."""
+    until = time.monotonic() + (5 if count else 0.5)
+    while execution._finished() < count and time.monotonic() < until:
+        time.sleep(0.01)
+    time.sleep(0.3)
+    return execution._finished()
+
+
+@pytest.mark.parametrize(
+    ("depth", "ahead", "on_gpu"),
+    [
+        ({"cpu_size": 3, "gpu_size": 1}, 4, 1),
+        ({"cpu_size": 1, "gpu_size": 3}, 4, 3),
+        ({"cpu_size": 2, "gpu_size": 2}, 4, 2),
+        (4, 4, 4),
+    ],
+)
+def test_so_many_are_on_the_gpu(idle: None, make: Any, asked: list[int], depth: Any, ahead: int, on_gpu: int) -> None:
+    with make(30, prefetch_queue_depth=depth) as pipe:
+        for _ in range(3):
+            pipe.run()
+            execution = pipe.execution
+            assert len(execution._queue) == ahead
+            assert settled(execution, on_gpu) == on_gpu
+        assert len(asked) == BATCH * (3 + ahead)
+
+
+def bytes_of(pipe: Any) -> int:
+    """The GPU's memory that is taken after some batches, when nothing more moves."""
+    with pipe:
+        for _ in range(4):
+            pipe.run()
+        settled(pipe.execution, 0)
+        return pipe.execution.run.device_bytes
+
+
+def test_memory_is_that_of_each_side(idle: None, make: Any) -> None:
+    """More batches ahead on the CPU's side take memory for their inputs alone."""
+    side = 1000
+    few, many, all_there = (
+        bytes_of(make(side, prefetch_queue_depth=depth))
+        for depth in ({"cpu_size": 1, "gpu_size": 1}, {"cpu_size": 5, "gpu_size": 1}, 6)
+    )
+    output = BATCH * side * side * 4
+    assert many - few <= 4 * BLOCK, (few, many)
+    assert all_there - many > 3 * output, (many, all_there)
+
+
+def test_a_consumers_memory_is_asked_for_late(emulated_gpu: None, make: Any) -> None:
+    given = []
+
+    def allocate(output: int, planned: Any, rows: int) -> Supply:
+        given.append(np.full((rows, 24, 24, 1), -1, np.float32))
+        return Supply(given[-1].ctypes.data, given[-1])
+
+    with make(24, prefetch_queue_depth={"cpu_size": 4, "gpu_size": 2}) as pipe:
+        for k in range(3):
+            made = pipe.next("go_on", allocate).outputs[0]
+            assert made is given[k] and (made[:, 5, 7, 0] == np.arange(BATCH * k, BATCH * k + BATCH) + 1).all()
+            assert len(given) == k + 1 + 2 and len(pipe.execution._queue) == 6
+        pipe.start_epoch(1)  # what is held is dropped
+        assert not pipe.execution._queue
+        made = pipe.next("go_on", allocate).outputs[0]
+        assert any(made is one for one in given[5:]) and (made > 0).all()
+
+
+def test_memory_that_cannot_be_had(emulated_gpu: None, make: Any) -> None:
+    """It is its batch's error, and the others go on."""
+    calls = 0
+
+    def allocate(output: int, planned: Any, rows: int) -> Supply | None:
+        nonlocal calls
+        calls += 1
+        if calls == 2:
+            raise MemoryError("no memory there")
+        return None
+
+    with make(24, prefetch_queue_depth={"cpu_size": 2, "gpu_size": 1}) as pipe:
+        assert pipe.next("go_on", allocate) is not None
+        with pytest.raises(MemoryError, match="no memory there"):
+            pipe.next("go_on", allocate)
+        batch = pipe.next("go_on", allocate)
+        assert np.frombuffer(batch.outputs[0].to_host(), np.float32)[0] == 2 * BATCH + 1
+
+
+@pytest.mark.parametrize("settings", [{}, {"batch_size": 3, "num_threads": 1}, {"exec_async": False}])
+def test_the_results_are_the_same(emulated_gpu: None, make: Any, settings: dict[str, Any]) -> None:
+    depth = {"cpu_size": 3, "gpu_size": 1}
+    with make(24, prefetch_queue_depth=depth, **settings) as pipe:
+        rows = [np.asarray(row) for _ in range(8) for row in pipe.run()[0].as_cpu()]
+        assert [row[3, 3, 0] for row in rows] == [n + 1.0 for n in range(len(rows))]
+
+
+def test_stopping_with_batches_held(idle: None, make: Any) -> None:
+    pipe = make(30, prefetch_queue_depth={"cpu_size": 6, "gpu_size": 1})
+    pipe.run()
+    pipe.close()
+    with pytest.raises(StateError):
+        pipe.run()
+
+
+def test_bad_rows(emulated_gpu: None, make: Any) -> None:
+    """A batch with a row that fails on the GPU is its turn's error, and leaves its place."""
+
+    @pipeline_def(
+        batch_size=BATCH, num_threads=2, seed=1, device_id=0, prefetch_queue_depth={"cpu_size": 3, "gpu_size": 1}
+    )
+    def dividing() -> Any:
+        x = fn.external_source(source=lambda info: np.int32(info.idx_in_epoch - 9), batch=False)
+        return 100 // x.gpu()
+
+    with dividing() as pipe:
+        for k in range(6):
+            if k == 9 // BATCH:
+                with pytest.raises(DataError, match="divisor"):
+                    pipe.run()
+                continue
+            found = pipe.run()[0].as_cpu().as_array().ravel()
+            assert found.tolist() == [int(100 / (n - 9)) for n in range(BATCH * k, BATCH * k + BATCH)]
+
+
+@pytest.mark.parametrize("depth", [{"cpu_size": 0, "gpu_size": 1}, {"cpu_size": 1}])
+def test_depths_are_checked(make: Any, depth: Any) -> None:
+    with pytest.raises(ArgumentError, match="prefetch_queue_depth"):
+        make(24, prefetch_queue_depth=depth)
