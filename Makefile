@@ -50,7 +50,7 @@ recipes: setup $(VENV)-recipes/.made
 	@HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(VENV)-recipes/bin/python -m tests.takeover.recipes.measure $(RECIPES)
 
 test-gpu: setup
-	@REQUIRE_GPU=1 $(PY) -m pytest tests/gpu tests/cuda $(TESTS)
+	@REQUIRE_GPU=1 $(PY) -m pytest tests/gpu tests/cuda tests/takeover/test_place.py tests/takeover/test_table.py $(TESTS)
 
 test-gpu-sanitizer: setup
 	@REQUIRE_GPU=1 STOKER_SANITIZER=1 $(PY) -m pytest tests/gpu/test_sanitizer.py tests/gpu/test_gpu_jpeg.py $(TESTS)
