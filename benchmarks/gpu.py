@@ -27,6 +27,8 @@ from typing import Any
 
 import numpy as np
 
+from .gpu_kinds import measure_kinds
+
 MEAN = [0.485 * 255, 0.456 * 255, 0.406 * 255]
 STD = [0.229 * 255, 0.224 * 255, 0.225 * 255]
 BATCH = 256
@@ -55,7 +57,8 @@ def main() -> int:
     parser.add_argument("--models", nargs="*", default=["resnet18", "resnet50"], help="torchvision models to train")
     parser.add_argument("--fed", nargs="*", default=["8:1.0", "8:auto"],
                         help="trainings: threads and the part of the rows that the GPU decodes, or auto")  # fmt: skip
-    parser.add_argument("--only", nargs="*", choices=("bits", "rates", "times", "first", "augmentation", "training"),
+    parser.add_argument("--only", nargs="*", choices=("bits", "rates", "times", "first", "augmentation", "kinds",
+                                                        "training"),
                         help="only these measurements")  # fmt: skip
     arguments = parser.parse_args()
     if arguments.contender:
@@ -68,6 +71,7 @@ def main() -> int:
         "times": lambda: measure_gpu_time(files),
         "first": lambda: measure_first_batch(files),
         "augmentation": measure_augmentation,
+        "kinds": lambda: measure_kinds(files, arguments.work, arguments.seconds, make_pipeline, consume, INDEX_BYTES),
         "training": lambda: measure_trainings(arguments.models, files, arguments.fed),
     }
     for name, measure in measurements.items():
@@ -143,19 +147,23 @@ def make_pipeline(
     depth: int,
     load: float | str = 1.0,
     index: int = 0,
+    index_path: str | None = None,
     **decoder: Any,
 ) -> Any:
     """The training chain, or decoding alone.
 
-    Of Stoker alone, ``load``: the part of the rows that the GPU decodes; ``index``: bytes for what is kept about files.
+    Of Stoker alone, ``load``: the part of the rows that the GPU decodes; ``index``: bytes for what is kept about files,
+    ``index_path``: where it is on disk.
     """
     lib = library(name)
     fn, types = lib.fn, lib.types
     on_gpu = device == "gpu"
 
+    own = {"gpu_decoder_load": load, "gpu_jpeg_index": index, "gpu_jpeg_index_path": index_path}
+
     @lib.pipeline_def(  # type: ignore[untyped-decorator]
         batch_size=BATCH, num_threads=threads, device_id=0 if on_gpu else None, seed=7, prefetch_queue_depth=depth,
-        **({"gpu_decoder_load": load, "gpu_jpeg_index": index} if name == "stoker" else {}),
+        **(own if name == "stoker" else {}),
     )  # fmt: skip
     def define() -> Any:
         data, labels = fn.readers.file(files=files, labels=list(range(len(files))), random_shuffle=True, name="Reader")

@@ -13,6 +13,7 @@ import pytest
 from PIL import Image
 
 from stoker import ArgumentError, DataError, Pipeline, fn, pipeline_def
+from stoker.device.index_folder import save_all
 
 FILES = 4
 ENTRY_BYTES = 6688
@@ -164,6 +165,8 @@ def test_a_new_pipeline_knows_what_the_last_one_found_out(emulated_gpu, changing
     with cropping(paths, "mixed", **kept) as pipe:
         known = epochs(pipe, paths, 0, 3).known
         assert known.files == 2 and known.wrong == 1
+        save_all()  # as at the process's end, should nobody close it
+        assert len(parts_of(folder)) == 2
     assert len(parts_of(folder)) == 2
     with cropping(paths, "mixed", **{**kept, "gpu_jpeg_index": ENTRY_BYTES}) as pipe:
         assert epochs(pipe, paths, 0, 1).known.files == 1  # as many as there is room for

@@ -123,6 +123,15 @@ def test_files_that_come_again(device, batches, tmp_path):
     assert f"{4 * ROWS} rows decoded as known" in out and " 0 rows wrong" in out
 
 
+def test_files_that_are_read_in_part(device, batches, tmp_path):
+    known = [replace(b, passes=2, index_bytes=1 << 22, parts=1) for b in batches]
+    out = run(device, tmp_path, known, "10")
+    print("\nfiles that are known, read in part\n" + out)
+    assert f"{4 * ROWS} rows decoded in part" in out and " 0 rows wrong" in out
+    out = run(device, tmp_path, [replace(batches[0], passes=2, index_bytes=1 << 22, parts=2)])
+    assert "rows decoded" not in out and " 0 rows wrong" in out  # a byte of each has changed: all are left
+
+
 def test_results_do_not_depend_on_how_the_work_is_cut(device, batches, tmp_path):
     cuts = [(32, 32, 32, 32, 30), (128, 1024, 64, 32, 22), (512, 128, 256, 4096, 20), (256, 256, 256, 3200000, 30)]
     names = ("unstuff_threads", "entropy_threads", "pixel_threads", "min_bits", "memory")
@@ -141,4 +150,5 @@ def test_sanitizer_is_content(device, batches, tmp_path, tool):
     few = sorted(batches[0].rows, key=lambda r: len(r.data))[:6]
     rows = [*few, *(replace(row, data=progressive(row.data)) for row in few[:2])]
     twice = replace(batches[0], rows=rows, passes=2, index_bytes=1 << 20)
-    run(device, tmp_path, [twice], under=(sanitizer, "--tool", tool, "--error-exitcode", "9"))
+    parts = replace(twice, parts=1)
+    run(device, tmp_path, [twice, parts], under=(sanitizer, "--tool", tool, "--error-exitcode", "9"))

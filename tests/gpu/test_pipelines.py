@@ -154,6 +154,30 @@ def test_an_error_is_that_of_the_cpu(images: Path, tmp_path: Path) -> None:
 # ---- frameworks ----
 
 
+INDEX = {"gpu_jpeg_index": 1 << 24, "gpu_decoder_load": 1.0, "exec_pipelined": False}
+
+
+def test_later_epochs_read_in_part(images: Path, tmp_path: Path) -> None:
+    """Also of files that change meanwhile, and in the first epoch of a pipeline that finds the index on disk."""
+    paths = []
+    for i, file in enumerate(f for f in files_of(images)[:64] if f.lower().endswith((".jpg", ".jpeg"))):
+        paths.append(str(tmp_path / f"{i}.jpg"))
+        Path(paths[-1]).write_bytes(Path(file).read_bytes())
+    epoch = -(-len(paths) // 16)
+    kept = {**INDEX, "gpu_jpeg_index_path": tmp_path / "index"}
+    with on_gpu(training, paths, **kept) as gpu, training(paths, "cpu", exec_pipelined=False) as cpu:
+        for n in range(4 * epoch):
+            if n == 2 * epoch:
+                Path(paths[0]).write_bytes(Path(paths[1]).read_bytes())
+            equal(gpu.run()[0], cpu.run()[0])
+        known = gpu.report().decoding.known
+    assert known.parts > len(paths) and known.wrong <= 1
+    with on_gpu(training, paths, **kept) as gpu, training(paths, "cpu", exec_pipelined=False) as cpu:
+        for _ in range(epoch):
+            equal(gpu.run()[0], cpu.run()[0])
+        assert gpu.report().decoding.known.parts > len(paths) // 2
+
+
 def test_torch_gets_tensors_on_the_gpu(images: Path) -> None:
     files = [f for f in files_of(images) if f.lower().endswith((".jpg", ".jpeg"))]
     gpu, cpu = Loader(on_gpu(training, files)), Loader(training(files, "cpu"))

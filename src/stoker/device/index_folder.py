@@ -9,12 +9,14 @@ another version, is left out with a warning; its files are found out about anew.
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import os
 import struct
 import tempfile
 import time
 import warnings
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -31,6 +33,16 @@ _SLOTS = 2048  # of a piece
 _MOST = 1 << 28  # bytes of a piece that can be right
 
 
+_OPEN: weakref.WeakSet[IndexFolder] = weakref.WeakSet()
+
+
+@atexit.register
+def save_all() -> None:
+    """What pipelines know that nobody has closed; before the interpreter takes apart what that needs."""
+    for folder in list(_OPEN):
+        folder.save()
+
+
 class IndexFolder:
     """The parts in ``path`` as an index's beginning, and a new part for what it has learnt.
 
@@ -44,6 +56,8 @@ class IndexFolder:
             raise ArgumentError(f"`Pipeline`: expected a folder as `gpu_jpeg_index_path`, got the file '{self.path}'")
         self._index, self._device = index, device
         self._written = 0
+        self._process = os.getpid()
+        _OPEN.add(self)
 
     def load(self) -> None:
         """Take over what is known of files, as far as there is room. One warning tells of parts that are left out."""
@@ -68,7 +82,7 @@ class IndexFolder:
     def save(self) -> None:
         """Write what is new. A warning, and no part, if the disk has no room or does not let it."""
         count = self._index.slots
-        if count == self._written:
+        if count == self._written or os.getpid() != self._process:  # a child process has no device
             return
         try:
             self.path.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What ``python -m benchmarks.gpu --only kinds`` measures: the index's cost and gain, progressive files, scales.
+
+Pipelines run one after the other in one process, by turns, and nothing else does; rates are medians of rounds.
+"""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+BATCH = 256
+ROUNDS = 5
+PROGRESSIVE = 1024  # files
+
+Make = Callable[..., Any]  # benchmarks.gpu.make_pipeline
+Consume = Callable[[Any, Any], None]
+
+
+def measure_kinds(files: list[str], folder: Path, seconds: float, make: Make, consume: Consume, index: int) -> None:
+    """Print all of it. ``index``: bytes for what is kept about files."""
+    run = _Runs(make, consume, seconds)
+    _first_sight(run, files, index)
+    _index_on_disk(run, files, index)
+    run.compare("chain, 16 threads", {
+        "files at first sight": ("chain", files, {}),
+        "files known, read in part": ("chain", files, {"index": index}),
+    })  # fmt: skip
+    known = _progressive(files[:PROGRESSIVE], folder)
+    run.compare("progressive files, chain", {
+        "baseline": ("chain", files[:PROGRESSIVE], {}),
+        "progressive, coefficients by the CPU": ("chain", known, {}),
+    })  # fmt: skip
+    scales = {f"1/{s}": ("decode", files, {"scale_denom": s}) for s in (1, 2, 4, 8)}
+    run.compare("decoding to RGB at smaller scales", scales)
+
+
+class _Runs:
+    def __init__(self, make: Make, consume: Consume, seconds: float) -> None:
+        import torch
+
+        self._make, self._consume, self.seconds = make, consume, seconds
+        self.torch = torch
+        self._total = torch.zeros((), dtype=torch.float64, device="cuda")
+
+    def make(self, kind: str, files: list[str], **settings: Any) -> Any:
+        """A pipeline on the GPU."""
+        return self._make("stoker", kind, files, "gpu", 16, 5, **settings)
+
+    def batches(self, pipeline: Any, count: int) -> None:
+        """Take batches, and wait until the device has none."""
+        for _ in range(count):
+            self._consume(pipeline.run(), self._total)
+        self.torch.cuda.synchronize()
+
+    def compare(self, title: str, what: dict[str, tuple[str, list[str], dict[str, Any]]]) -> None:
+        """Rates of pipelines, by turns."""
+        pipelines = {label: self.make(kind, files, **settings) for label, (kind, files, settings) in what.items()}
+        rates: dict[str, list[float]] = {label: [] for label in what}
+        for label, pipeline in pipelines.items():
+            self.batches(pipeline, 2 * len(what[label][1]) // BATCH + 8)
+        for _ in range(ROUNDS):
+            for label, pipeline in pipelines.items():
+                self.batches(pipeline, 8)
+                rows, start = 0, time.perf_counter()
+                while time.perf_counter() - start < self.seconds:
+                    self._consume(pipeline.run(), self._total)
+                    rows += BATCH
+                self.torch.cuda.synchronize()
+                rates[label].append(rows / (time.perf_counter() - start))
+        print(f"\n{title} [images/s]")
+        first = statistics.median(next(iter(rates.values())))
+        for label, measured in rates.items():
+            middle = statistics.median(measured)
+            low, high = min(measured), max(measured)
+            print(f"  {label:<40} {middle:>9,.0f} ({low:,.0f} .. {high:,.0f})  {middle / first:.2f}x", flush=True)
+            pipelines[label].close()
+
+
+def _first_sight(run: _Runs, files: list[str], index: int) -> None:
+    """What making the index costs: the rest of an epoch whose files were never seen, with and without it."""
+    times: dict[str, list[float]] = {"without the index": [], "while it is made": []}
+    warm, rest = 6, len(files) // BATCH - 6
+    for _ in range(ROUNDS):
+        for label, settings in zip(times, ({}, {"index": index}), strict=True):
+            pipeline = run.make("chain", files, **settings)
+            run.batches(pipeline, warm)
+            start = time.perf_counter()
+            run.batches(pipeline, rest)
+            times[label].append(1e6 * (time.perf_counter() - start) / (rest * BATCH))
+            pipeline.close()
+    print(f"\nfirst epoch, its last {rest} batches [us per image]")
+    for label, measured in times.items():
+        print(
+            f"  {label:<40} {statistics.median(measured):.2f} ({min(measured):.2f} .. {max(measured):.2f})", flush=True
+        )
+
+
+def _index_on_disk(run: _Runs, files: list[str], index: int) -> None:
+    """Writing it, its size, and building a pipeline that reads it."""
+    with tempfile.TemporaryDirectory() as folder:
+        pipeline = run.make("chain", files, index=index, index_path=folder)
+        run.batches(pipeline, 2 * len(files) // BATCH)
+        start = time.perf_counter()
+        pipeline.close()
+        wrote = time.perf_counter() - start
+        size = sum(path.stat().st_size for path in Path(folder).iterdir())
+        start = time.perf_counter()
+        pipeline = run.make("chain", files, index=index, index_path=folder)
+        built = time.perf_counter() - start
+        run.batches(pipeline, len(files) // BATCH)
+        each = size / len(files)
+        print(f"\nindex on disk: {each:.0f} bytes per file, written in {wrote:.2f} s, built with it in {built:.2f} s")
+        print(f"  {pipeline.report().decoding.known}", flush=True)
+        pipeline.close()
+
+
+def _progressive(files: list[str], folder: Path) -> list[str]:
+    made = folder.with_name(folder.name + "-progressive")
+    made.mkdir(parents=True, exist_ok=True)
+    jobs = [(path, str(made / Path(path).name)) for path in files]
+    with ProcessPoolExecutor() as pool:
+        list(pool.map(_make_progressive, [job for job in jobs if not Path(job[1]).exists()], chunksize=32))
+    return [path for _, path in jobs]
+
+
+def _make_progressive(job: tuple[str, str]) -> None:
+    from PIL import Image
+
+    with Image.open(job[0]) as image:
+        image.save(job[1], "JPEG", quality="keep", progressive=True)
