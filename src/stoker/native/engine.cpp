@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
-#include <cmath>
-#include <cstdlib>
 #include <utility>
 
+#include "engine_sizes.hpp"
 #include "float_mode.hpp"
 #include "philox.hpp"
 #if defined(__x86_64__)
@@ -19,9 +16,6 @@ namespace stoker {
 
 namespace {
 
-constexpr int64_t kRowAlign = 64;
-
-constexpr double kMaxBytes = 1ull << 40;  // a declared size above this is a mistake, not a request
 constexpr int kMinParked = 8;
 
 // A short look before sleeping: waking a thread costs more than a small batch takes.
@@ -33,37 +27,6 @@ void spin_until(F done) {
     _mm_pause();
 #endif
   }
-}
-
-// NaN is no extent; what no memory can hold stays a number that can be multiplied without overflow as a double.
-int64_t extent_of(double x) { return x > 0 ? static_cast<int64_t>(std::fmin(x, 0x1p62)) : 0; }
-
-double bytes_of(DType dtype, const int64_t* shape, int64_t rank) {
-  double bytes = static_cast<double>(size_of(dtype));
-  for (int64_t i = 0; i < rank; ++i) bytes *= static_cast<double>(shape[i]);
-  return bytes;
-}
-
-// Memory that the device gets, for kernels that learn its size while they run.
-class UploadRoom final : public Room {
- public:
-  explicit UploadRoom(gpu::JobOnDevice* job) : job_(job) {}
-  uint8_t* get(size_t bytes) override { return job_->host_room(bytes); }
-
- private:
-  gpu::JobOnDevice* job_;
-};
-
-constexpr const char* kTooLarge = "the output would take more than 2**40 bytes";
-std::string no_memory(const std::bad_alloc& error) {
-  const auto* limit = dynamic_cast<const gpu::LimitReached*>(&error);
-  return limit ? limit->what() : "there is not enough memory";
-}
-
-template <class T>
-void fit(std::vector<T>* v, size_t n) {
-  if (n > v->capacity()) count_allocation(n * sizeof(T));
-  v->resize(n);
 }
 
 }  // namespace
@@ -207,7 +170,7 @@ bool Engine::advance(Job* job, PythonWork* work) {
   return true;
 }
 
-// ---- Engine: segments and rows ----
+// ---- Engine: segments ----
 
 // Called with the lock; drops it while memory is allocated.
 void Engine::start_segment(Job* job, std::unique_lock<std::mutex>* lock) {
@@ -261,222 +224,6 @@ void Engine::open_segment(Job* job) {
   }
 }
 
-void Engine::open_outputs(Job* job, const Segment& segment) {
-  fit(&job->registers, plan_->registers + 1);
-  for (const int32_t index : segment.opens) {
-    const Output& output = plan_->outputs[index];
-    try {
-      open_output(job, output, &job->outputs[index]);
-    } catch (const std::bad_alloc& error) {
-      for (int64_t r = 0; r < job->rows; ++r) add_error(job, {r, maker_of(output.value), kFatal, {}, no_memory(error)});
-    }
-  }
-}
-
-void Engine::open_output(Job* job, const Output& output, OutputMemory* memory) {
-  const Value& value = plan_->values[output.value];
-  const int64_t rank = value.rank;
-  fit(&memory->shapes, static_cast<size_t>(job->rows * rank));
-  fit(&memory->offsets, static_cast<size_t>(job->rows));
-  memory->dense = true;
-  double total = 0;
-  for (int64_t r = 0; r < job->rows; ++r) {
-    int64_t* shape = memory->shapes.data() + r * rank;
-    if (output.fixed) {
-      std::copy(output.shape.begin(), output.shape.end(), shape);
-    } else if (job->failed[r] || evaluate(output.scalars, job->row(r), 0, job->registers.data()) >= 0) {
-      std::fill(shape, shape + rank, 0);
-    } else {
-      for (int64_t i = 0; i < rank; ++i) shape[i] = extent_of(job->registers[output.extents[i]]);
-    }
-    const double bytes = bytes_of(value.dtype, shape, rank);
-    if (bytes > kMaxBytes) {
-      add_error(job, {r, maker_of(output.value), -1, {}, kTooLarge});
-      std::fill(shape, shape + rank, 0);
-    } else {
-      total += bytes + kRowAlign;
-    }
-    if (r && !std::equal(shape, shape + rank, memory->shapes.data())) memory->dense = false;
-  }
-  if (total > 0x1p62) throw std::bad_alloc();
-  int64_t used = 0;
-  for (int64_t r = 0; r < job->rows; ++r) {
-    const int64_t bytes = static_cast<int64_t>(bytes_of(value.dtype, memory->shapes.data() + r * rank, rank));
-    memory->offsets[r] = used;
-    used += memory->dense ? bytes : (bytes + kRowAlign - 1) / kRowAlign * kRowAlign;
-  }
-  memory->device = output.device;
-  if (memory->supplied) return;
-  memory->block = (output.device ? device_pool_ : pool_)->take(static_cast<size_t>(used));
-  memory->data = memory->block.data;
-  if (output.device && memory->block.stream != BlockPool::kNoStream) job->on_device->follow(memory->block.stream);
-  memory->block.stream = BlockPool::kNoStream;
-}
-
-// The step that makes a value, for messages.
-int32_t Engine::maker_of(int32_t value) const {
-  for (size_t s = 0; s < plan_->steps.size(); ++s)
-    for (const int32_t out : plan_->steps[s].out)
-      if (out == value) return static_cast<int32_t>(s);
-  return -1;
-}
-
-bool Engine::active(Job* job, int64_t row, const Step& step) const {
-  const View* values = job->row(row);
-  for (const Guard& g : step.guards)
-    if ((read_element(values[g.value], 0) != 0) != g.wanted) return false;
-  return true;
-}
-
-View* Engine::place(Job* job, int64_t row, int32_t value, RowContext* context, const int64_t* shape) {
-  const Value& info = plan_->values[value];
-  View& v = job->row(row)[value];
-  v.dtype = info.dtype;
-  v.rank = info.rank;
-  int64_t bytes = size_of(info.dtype);
-  for (int i = 0; i < info.rank; ++i) {
-    v.shape[i] = shape[i];
-    bytes *= shape[i];
-  }
-  v.set_contiguous_strides();
-  v.device = info.where == Where::Device;
-  switch (info.where) {
-    case Where::Scratch: v.data = context->buffers[info.slot].get(bytes); break;
-    case Where::Batch: v.data = job->batch_memory[value][row].get(bytes); break;
-    case Where::Output:
-      v.data = job->outputs[info.slot].data + job->outputs[info.slot].offsets[row];
-      v.device = job->outputs[info.slot].device;
-      break;
-    case Where::Upload: v.data = job->on_device->host_room(static_cast<size_t>(bytes)); break;
-    case Where::Device: v.data = reinterpret_cast<uint8_t*>(job->on_device->device_room(static_cast<size_t>(bytes))); break;
-    default: break;
-  }
-  return &v;
-}
-
-// Returns false when the row cannot go on (failed), sets `park` when Python must run, for the reason in `text`.
-bool Engine::run_step(Job* job, int64_t row, int32_t index, RowContext* context, bool* park, std::string* text) {
-  const Step& step = plan_->steps[index];
-  View* values = job->row(row);
-  double* registers = context->registers.data();
-  if (evaluate(step.scalars, values, 0, registers) >= 0) {
-    add_error(job, {row, index, -1, {}, "an argument has fewer elements than are used"});
-    return false;
-  }
-  for (const Check& check : step.checks) {
-    if (registers[check.condition] != 0) continue;
-    RowError error{row, index, check.message, {}, {}};
-    for (const int32_t r : check.values) error.values.push_back(registers[r]);
-    add_error(job, std::move(error));
-    return false;
-  }
-
-  View* out[8];
-  View* in[64];
-  const bool aliases = step.kernel->aliases(), allocates = step.kernel->allocates();
-  for (size_t o = 0; o < step.out.size(); ++o) {
-    out[o] = &values[step.out[o]];
-    const Value& info = plan_->values[step.out[o]];
-    out[o]->dtype = info.dtype;
-    out[o]->rank = info.rank;
-    out[o]->device = false;
-    if (aliases || (allocates && o == 0)) continue;
-    int64_t shape[kMaxRank];
-    for (int i = 0; i < info.rank; ++i) shape[i] = extent_of(registers[step.extents[o][i]]);
-    if (bytes_of(info.dtype, shape, info.rank) > kMaxBytes) {
-      add_error(job, {row, index, -1, {}, kTooLarge});
-      return false;
-    }
-    place(job, row, step.out[o], context, shape);
-  }
-  for (size_t i = 0; i < step.in.size(); ++i) in[i] = &values[step.in[i]];
-
-  const size_t nparams = step.params.size();
-  double* params = context->params.data();
-  for (size_t i = 0; i < nparams; ++i) params[i] = registers[step.params[i]];
-  Room* own = nullptr;
-  UploadRoom upload(job->on_device.get());
-  if (allocates) {
-    const Value& info = plan_->values[step.out[0]];
-    if (info.where == Where::Upload) own = &upload;
-    else own = info.where == Where::Batch ? &job->batch_memory[step.out[0]][row] : &context->buffers[info.slot];
-  }
-  Call call{params, in, out, *job, row, context->work, own, text, &context->held};
-  View there[64];
-  const View* in_there[64];
-  if (step.on_device) {
-    for (size_t i = 0; i < step.in.size(); ++i) {
-      there[i] = job->on_device->on_device(*in[i]);
-      in_there[i] = &there[i];
-    }
-    call.in = in_there;
-    call.host_in = in;
-    call.slot = job->on_device->slot(index, row);
-    call.memory = job->on_device.get();
-    call.on_host = job->on_device->redone(row);
-  }
-  uint8_t* const given = step.out.empty() ? nullptr : out[0]->data;
-  Outcome outcome = Outcome::Ok;
-  if (step.frames < 0) {
-    outcome = step.kernel->run(call);
-  } else {
-    outcome = run_frames(call, index, extent_of(registers[step.frames]), context);
-  }
-  if (outcome == Outcome::Error) {
-    add_error(job, {row, index, -1, {}, std::move(*text)});
-    return false;
-  }
-  if (step.on_device && outcome == Outcome::Ok) job->on_device->described(index, row);
-  const bool made_here = step.on_device && !out[0]->device;  // or is about to be, by Python
-  if (made_here && plan_->values[step.out[0]].where == Where::Output)
-    job->on_device->deliver(*out[0], reinterpret_cast<gpu::Address>(given));
-  *park = outcome == Outcome::Python;
-  return true;
-}
-
-Engine::RowEnd Engine::run_row(Job* job, int64_t row, size_t position, std::unique_ptr<RowContext>* context) {
-  const Segment& segment = plan_->segments[job->segment];
-  for (size_t i = position; i < segment.steps.size() && !job->failing[row]; ++i) {
-    const Step& step = plan_->steps[segment.steps[i]];
-    if (!step.guards.empty() && !active(job, row, step)) continue;
-    bool park = false;
-    std::string text;
-    const auto start = std::chrono::steady_clock::now();
-    bool going_on = false;
-    try {
-      going_on = run_step(job, row, segment.steps[i], context->get(), &park, &text);
-    } catch (const std::bad_alloc& error) {
-      add_error(job, {row, segment.steps[i], -1, {}, no_memory(error)});
-    } catch (const gpu::DeviceFailure& failure) {
-      add_error(job, {row, segment.steps[i], -1, {}, failure.what()});
-    }
-    const std::chrono::nanoseconds spent = std::chrono::steady_clock::now() - start;
-    (*context)->step_ns[segment.steps[i]].fetch_add(static_cast<uint64_t>(spent.count()), std::memory_order_relaxed);
-    if (!going_on) break;
-    if (park) {
-      auto parked = std::make_unique<Parked>();
-      parked->job = job;
-      parked->row = row;
-      parked->position = i;
-      parked->reason = std::move(text);
-      const auto& params = (*context)->params;
-      parked->params.assign(params.begin(), params.begin() + static_cast<int64_t>(step.params.size()));
-      (*context)->held.file.close();
-      parked->context = std::move(*context);
-      job->inlined ? void(job->resumed = std::move(parked)) : [&] {
-        std::lock_guard<std::mutex> hold(mutex_);
-        ++parked_;
-        python_.push_back(PythonWork{job, std::move(parked)});
-        python_ready_.notify_one();
-        job_done_.notify_all();
-      }();
-      return RowEnd::Parked;
-    }
-  }
-  (*context)->held.file.close();
-  return RowEnd::Finished;
-}
-
 void Engine::row_done(Job* job) {
   std::unique_lock<std::mutex> lock(mutex_);
   if (--job->remaining == 0) segment_done(job, &lock);
@@ -495,73 +242,6 @@ void Engine::segment_done(Job* job, std::unique_lock<std::mutex>* lock) {
     }
   }
   start_segment(job, lock);
-}
-
-// ---- Engine: the device ----
-
-bool Engine::issue(Job* job) {
-  try {
-    for (size_t i = plan_->device_begin; i < plan_->segments.size(); ++i)
-      job->on_device->plan_launches(*plan_, plan_->segments[i].steps);
-    job->on_device->call_libraries();
-    std::lock_guard<std::mutex> one_batch_at_a_time(issuing_);
-    job->on_device->issue();
-    return true;
-  } catch (const std::bad_alloc& error) {
-    fail_all(job, no_memory(error));
-  } catch (const gpu::DeviceFailure& failure) {
-    fail_all(job, failure.what());
-  }
-  return false;
-}
-
-bool Engine::settle(Job* job) {
-  try {
-    job->on_device->await();
-  } catch (const gpu::DeviceFailure& failure) {
-    fail_all(job, failure.what());
-    return true;
-  }
-  bool again = false;
-  for (const gpu::JobOnDevice::Finding& finding : job->on_device->inspect(*plan_)) {
-    again |= finding.verdict == gpu::Verdict::Redo;
-    if (finding.verdict == gpu::Verdict::Error) add_error(job, {finding.row, finding.step, -1, {}, finding.error});
-  }
-  if (!again) job->on_device->finish();
-  return !again;
-}
-
-void Engine::wait_for_device() {
-  std::unique_lock<std::mutex> lock(mutex_);
-  for (;;) {
-    device_ready_.wait(lock, [this] { return closed_ || !issued_.empty(); });
-    if (closed_) return;
-    Job* job = issued_.front();
-    issued_.pop_front();
-    lock.unlock();
-    const bool done = settle(job);
-    lock.lock();
-    if (!done) job->segment = plan_->device_begin;
-    start_segment(job, &lock);
-  }
-}
-
-void Engine::move_on_device(const std::vector<Move>& moves, uintptr_t after) {
-  gpu::Device& device = *place_->device;
-  const gpu::Visit here(&device);
-  const gpu::Lane lane = device.next_lane();
-  if (after != BlockPool::kNoStream) device.follow(lane, after);
-  for (const Move& m : moves)
-    if (m.bytes) device.move(lane, m.to, m.from, m.bytes);
-  const gpu::Event done = device.record(lane);
-  device.await(done);
-  device.forget(done);
-}
-
-void Engine::fail_all(Job* job, const std::string& text) {
-  const int32_t step = plan_->segments[plan_->device_begin].steps.front();
-  for (int64_t r = 0; r < job->rows; ++r)
-    if (!job->failing[r]) add_error(job, {r, step, kFatal, {}, text});
 }
 
 void Engine::add_error(Job* job, RowError error) {

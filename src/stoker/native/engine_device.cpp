@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// A batch on a device: issued as a whole when its last segment has been described, awaited by one thread, judged.
+#include "engine.hpp"
+#include "engine_sizes.hpp"
+
+namespace stoker {
+
+bool Engine::issue(Job* job) {
+  try {
+    for (size_t i = plan_->device_begin; i < plan_->segments.size(); ++i)
+      job->on_device->plan_launches(*plan_, plan_->segments[i].steps);
+    job->on_device->call_libraries();
+    std::lock_guard<std::mutex> one_batch_at_a_time(issuing_);
+    job->on_device->issue();
+    return true;
+  } catch (const std::bad_alloc& error) {
+    fail_all(job, no_memory(error));
+  } catch (const gpu::DeviceFailure& failure) {
+    fail_all(job, failure.what());
+  }
+  return false;
+}
+
+bool Engine::settle(Job* job) {
+  try {
+    job->on_device->await();
+  } catch (const gpu::DeviceFailure& failure) {
+    fail_all(job, failure.what());
+    return true;
+  }
+  bool again = false;
+  for (const gpu::JobOnDevice::Finding& finding : job->on_device->inspect(*plan_)) {
+    again |= finding.verdict == gpu::Verdict::Redo;
+    if (finding.verdict == gpu::Verdict::Error) add_error(job, {finding.row, finding.step, -1, {}, finding.error});
+  }
+  if (!again) job->on_device->finish();
+  return !again;
+}
+
+void Engine::wait_for_device() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  for (;;) {
+    device_ready_.wait(lock, [this] { return closed_ || !issued_.empty(); });
+    if (closed_) return;
+    Job* job = issued_.front();
+    issued_.pop_front();
+    lock.unlock();
+    const bool done = settle(job);
+    lock.lock();
+    if (!done) job->segment = plan_->device_begin;
+    start_segment(job, &lock);
+  }
+}
+
+void Engine::move_on_device(const std::vector<Move>& moves, uintptr_t after) {
+  gpu::Device& device = *place_->device;
+  const gpu::Visit here(&device);
+  const gpu::Lane lane = device.next_lane();
+  if (after != BlockPool::kNoStream) device.follow(lane, after);
+  for (const Move& m : moves)
+    if (m.bytes) device.move(lane, m.to, m.from, m.bytes);
+  const gpu::Event done = device.record(lane);
+  device.await(done);
+  device.forget(done);
+}
+
+void Engine::fail_all(Job* job, const std::string& text) {
+  const int32_t step = plan_->segments[plan_->device_begin].steps.front();
+  for (int64_t r = 0; r < job->rows; ++r)
+    if (!job->failing[r]) add_error(job, {r, step, kFatal, {}, text});
+}
+
+}  // namespace stoker

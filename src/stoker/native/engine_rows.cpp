@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// One row on its way through a segment: conditions, shapes, parameters, checks, memory, and the kernel's call.
+#include <algorithm>
+#include <chrono>
+
+#include "engine.hpp"
+#include "engine_sizes.hpp"
+
+namespace stoker {
+
+namespace {
+
+// Memory that the device gets, for kernels that learn its size while they run.
+class UploadRoom final : public Room {
+ public:
+  explicit UploadRoom(gpu::JobOnDevice* job) : job_(job) {}
+  uint8_t* get(size_t bytes) override { return job_->host_room(bytes); }
+
+ private:
+  gpu::JobOnDevice* job_;
+};
+
+}  // namespace
+
+bool Engine::active(Job* job, int64_t row, const Step& step) const {
+  const View* values = job->row(row);
+  for (const Guard& g : step.guards)
+    if ((read_element(values[g.value], 0) != 0) != g.wanted) return false;
+  return true;
+}
+
+View* Engine::place(Job* job, int64_t row, int32_t value, RowContext* context, const int64_t* shape) {
+  const Value& info = plan_->values[value];
+  View& v = job->row(row)[value];
+  v.dtype = info.dtype;
+  v.rank = info.rank;
+  int64_t bytes = size_of(info.dtype);
+  for (int i = 0; i < info.rank; ++i) {
+    v.shape[i] = shape[i];
+    bytes *= shape[i];
+  }
+  v.set_contiguous_strides();
+  v.device = info.where == Where::Device;
+  switch (info.where) {
+    case Where::Scratch: v.data = context->buffers[info.slot].get(bytes); break;
+    case Where::Batch: v.data = job->batch_memory[value][row].get(bytes); break;
+    case Where::Output:
+      v.data = job->outputs[info.slot].data + job->outputs[info.slot].offsets[row];
+      v.device = job->outputs[info.slot].device;
+      break;
+    case Where::Upload: v.data = job->on_device->host_room(static_cast<size_t>(bytes)); break;
+    case Where::Device: v.data = reinterpret_cast<uint8_t*>(job->on_device->device_room(static_cast<size_t>(bytes))); break;
+    default: break;
+  }
+  return &v;
+}
+
+// Returns false when the row cannot go on (failed), sets `park` when Python must run, for the reason in `text`.
+bool Engine::run_step(Job* job, int64_t row, int32_t index, RowContext* context, bool* park, std::string* text) {
+  const Step& step = plan_->steps[index];
+  View* values = job->row(row);
+  double* registers = context->registers.data();
+  if (evaluate(step.scalars, values, 0, registers) >= 0) {
+    add_error(job, {row, index, -1, {}, "an argument has fewer elements than are used"});
+    return false;
+  }
+  for (const Check& check : step.checks) {
+    if (registers[check.condition] != 0) continue;
+    RowError error{row, index, check.message, {}, {}};
+    for (const int32_t r : check.values) error.values.push_back(registers[r]);
+    add_error(job, std::move(error));
+    return false;
+  }
+
+  View* out[8];
+  View* in[64];
+  const bool aliases = step.kernel->aliases(), allocates = step.kernel->allocates();
+  for (size_t o = 0; o < step.out.size(); ++o) {
+    out[o] = &values[step.out[o]];
+    const Value& info = plan_->values[step.out[o]];
+    out[o]->dtype = info.dtype;
+    out[o]->rank = info.rank;
+    out[o]->device = false;
+    if (aliases || (allocates && o == 0)) continue;
+    int64_t shape[kMaxRank];
+    for (int i = 0; i < info.rank; ++i) shape[i] = extent_of(registers[step.extents[o][i]]);
+    if (bytes_of(info.dtype, shape, info.rank) > kMaxBytes) {
+      add_error(job, {row, index, -1, {}, kTooLarge});
+      return false;
+    }
+    place(job, row, step.out[o], context, shape);
+  }
+  for (size_t i = 0; i < step.in.size(); ++i) in[i] = &values[step.in[i]];
+
+  const size_t nparams = step.params.size();
+  double* params = context->params.data();
+  for (size_t i = 0; i < nparams; ++i) params[i] = registers[step.params[i]];
+  Room* own = nullptr;
+  UploadRoom upload(job->on_device.get());
+  if (allocates) {
+    const Value& info = plan_->values[step.out[0]];
+    if (info.where == Where::Upload) own = &upload;
+    else own = info.where == Where::Batch ? &job->batch_memory[step.out[0]][row] : &context->buffers[info.slot];
+  }
+  Call call{params, in, out, *job, row, context->work, own, text, &context->held};
+  View there[64];
+  const View* in_there[64];
+  if (step.on_device) {
+    for (size_t i = 0; i < step.in.size(); ++i) {
+      there[i] = job->on_device->on_device(*in[i]);
+      in_there[i] = &there[i];
+    }
+    call.in = in_there;
+    call.host_in = in;
+    call.slot = job->on_device->slot(index, row);
+    call.memory = job->on_device.get();
+    call.on_host = job->on_device->redone(row);
+  }
+  uint8_t* const given = step.out.empty() ? nullptr : out[0]->data;
+  Outcome outcome = Outcome::Ok;
+  if (step.frames < 0) {
+    outcome = step.kernel->run(call);
+  } else {
+    outcome = run_frames(call, index, extent_of(registers[step.frames]), context);
+  }
+  if (outcome == Outcome::Error) {
+    add_error(job, {row, index, -1, {}, std::move(*text)});
+    return false;
+  }
+  if (step.on_device && outcome == Outcome::Ok) job->on_device->described(index, row);
+  const bool made_here = step.on_device && !out[0]->device;  // or is about to be, by Python
+  if (made_here && plan_->values[step.out[0]].where == Where::Output)
+    job->on_device->deliver(*out[0], reinterpret_cast<gpu::Address>(given));
+  *park = outcome == Outcome::Python;
+  return true;
+}
+
+Engine::RowEnd Engine::run_row(Job* job, int64_t row, size_t position, std::unique_ptr<RowContext>* context) {
+  const Segment& segment = plan_->segments[job->segment];
+  for (size_t i = position; i < segment.steps.size() && !job->failing[row]; ++i) {
+    const Step& step = plan_->steps[segment.steps[i]];
+    if (!step.guards.empty() && !active(job, row, step)) continue;
+    bool park = false;
+    std::string text;
+    const auto start = std::chrono::steady_clock::now();
+    bool going_on = false;
+    try {
+      going_on = run_step(job, row, segment.steps[i], context->get(), &park, &text);
+    } catch (const std::bad_alloc& error) {
+      add_error(job, {row, segment.steps[i], -1, {}, no_memory(error)});
+    } catch (const gpu::DeviceFailure& failure) {
+      add_error(job, {row, segment.steps[i], -1, {}, failure.what()});
+    }
+    const std::chrono::nanoseconds spent = std::chrono::steady_clock::now() - start;
+    (*context)->step_ns[segment.steps[i]].fetch_add(static_cast<uint64_t>(spent.count()), std::memory_order_relaxed);
+    if (!going_on) break;
+    if (park) {
+      auto parked = std::make_unique<Parked>();
+      parked->job = job;
+      parked->row = row;
+      parked->position = i;
+      parked->reason = std::move(text);
+      const auto& params = (*context)->params;
+      parked->params.assign(params.begin(), params.begin() + static_cast<int64_t>(step.params.size()));
+      (*context)->held.file.close();
+      parked->context = std::move(*context);
+      job->inlined ? void(job->resumed = std::move(parked)) : [&] {
+        std::lock_guard<std::mutex> hold(mutex_);
+        ++parked_;
+        python_.push_back(PythonWork{job, std::move(parked)});
+        python_ready_.notify_one();
+        job_done_.notify_all();
+      }();
+      return RowEnd::Parked;
+    }
+  }
+  (*context)->held.file.close();
+  return RowEnd::Finished;
+}
+
+}  // namespace stoker
