@@ -20,8 +20,9 @@ from PIL import Image, ImageDraw, ImageFilter, features
 import stoker.torchvision
 from stoker.frontends.torchvision import counts
 from stoker.frontends.torchvision.image import DecodedImage, LazyImage, _Recording
+from stoker.frontends.torchvision.making import shrink
 from stoker.frontends.torchvision.recipe import PIXELS, RAW
-from stoker.frontends.torchvision.tensor import LazyTensor, shrink
+from stoker.frontends.torchvision.tensor import LazyTensor
 from tests.takeover.conftest import exactly
 from tests.takeover.scripts import run
 from tests.takeover.test_script import equal

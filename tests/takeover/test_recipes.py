@@ -19,7 +19,7 @@ from stoker.frontends.torchvision.early import core
 from stoker.frontends.torchvision.image import map_node, pad_node
 from stoker.frontends.torchvision.recipe import Node, Source
 from stoker.frontends.torchvision.replay import FILTERS, replay
-from stoker.frontends.torchvision.tensor import Table
+from stoker.frontends.torchvision.tables import Table
 from stoker.frontends.torchvision.views import edges_node
 from stoker.native import _native
 from tests.takeover.declared import LANCZOS

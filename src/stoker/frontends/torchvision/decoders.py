@@ -16,8 +16,9 @@ import torch
 from ...native import _native
 from . import counts, recipe, retry, trial
 from .jpeg_file import is_whole
+from .making import Making
 from .recipe import Node, Source
-from .tensor import LazyTensor, Making, image_tensor
+from .tensor import LazyTensor, image_tensor
 
 OPERATORS = ("decode_jpeg", "decode_image")
 _UNCHANGED, _GRAY, _RGB = 0, 1, 3  # of torchvision's ImageReadMode; the others are not for JPEG files

@@ -14,7 +14,8 @@ from . import grids, kernels, recipe, views
 from .image import LazyImage, _Recording, color_of, decoded, map_node, pad_node
 from .images import lazy_image_class
 from .replay import image_of
-from .tensor import LazyRow, LazyTensor, first_table, image_tensor, is_lazy, lead_of, map_rows, mapped
+from .tables import first_table, mapped
+from .tensor import LazyRow, LazyTensor, image_tensor, is_lazy, lead_of, map_rows
 
 
 def _node(image: Any) -> Any:

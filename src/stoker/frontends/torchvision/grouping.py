@@ -15,7 +15,8 @@ import numpy.typing as npt
 from ...native import _native
 from . import recipe
 from .recipe import Alone, Bytes, Node, Row, Source
-from .tensor import LazyTensor, Table, stored_table
+from .tables import Table, stored_table
+from .tensor import LazyTensor
 
 MOST = 256  # files of a group
 _FEW = 4  # files that are alike in a batch, below which no group is made of them

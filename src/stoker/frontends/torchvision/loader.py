@@ -22,8 +22,9 @@ from torch.utils.data.dataloader import DataLoader
 
 from . import counts, delivery, descriptors, grouping, retry, segment
 from .maker import Maker, Relay
+from .making import shrink
 from .place import Place, taken
-from .tensor import LazyTensor, join, real, shrink
+from .tensor import LazyTensor, join, real
 
 _SMALL = 4096  # elements
 _MOST_AGAIN = 64  # damaged files in one batch, after which something else is wrong

@@ -21,8 +21,9 @@ import torch
 from torch.utils.data import _utils
 
 from ...native import _native
+from .making import Making, Take
 from .place import Place, PlacedMaking
-from .tensor import LazyTensor, Making, Take
+from .tensor import LazyTensor
 
 _LOOK_S = 0.2  # how often a waiting thread looks whether it should end
 _FEW_WORKERS = 2

@@ -9,13 +9,12 @@ import torch
 
 from . import counts, recipe
 from .recipe import Node
+from .tables import Table, first_table
 from .tensor import (
     RECORDED,
     LazyRow,
     LazyTensor,
-    Table,
     as_real,
-    first_table,
     image_tensor,
     is_lazy,
     lead_of,

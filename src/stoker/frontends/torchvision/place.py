@@ -14,8 +14,9 @@ from ...contract.errors import DataError
 from ...executor.run import Supply
 from . import counts, grouping
 from .grouping import Group
+from .making import Making, Take
 from .plans import Form, Job, Plans
-from .tensor import LazyTensor, Making, Take
+from .tensor import LazyTensor
 
 
 class Place:
@@ -58,7 +59,7 @@ class _Part(NamedTuple):
 
 
 class PlacedMaking:
-    """As :class:`~.tensor.Making`, in a GPU's memory."""
+    """As :class:`~.making.Making`, in a GPU's memory."""
 
     def __init__(self, tensors: Sequence[LazyTensor], place: Place, take: Take | None = None) -> None:
         self.tensors = [t for t in {id(t): t for t in tensors}.values() if t._real is None]

@@ -1,85 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tensors that record: an image on its way into a batch, with the pointwise operations that are still to be done.
 
-A recorded chain of operations on 8-bit values is a table of 256 values per channel. It is made by running torch's own
-operations on ``arange(256)``, so that its values are torch's. Anything that is not recorded makes the tensor real, and
-from then on it is.
+A recorded chain of pointwise operations is a table (`tables.py`). Anything that is not recorded makes the tensor real
+(`making.py`), and from then on it is.
 """
 
 from __future__ import annotations
 
-import math
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
-from ...native import _native
-from . import counts, early, recipe, retry
-from .recipe import Node, Patch, Row
-from .replay import replay
-
-_VALUES = 256
-_KEPT_TABLES = 4096
-
-
-class Table:
-    """What the 256 values of each channel become: a real tensor ``(channels, 1, 256)``."""
-
-    __slots__ = ("__weakref__", "_memory", "values")
-
-    def __init__(self, values: torch.Tensor) -> None:
-        self.values = values.contiguous()
-        self._memory: tuple[Any, int] | None = None
-
-    def memory(self) -> tuple[Any, int]:
-        """Its bytes, and the bytes of a value."""
-        if self._memory is None:
-            self._memory = self.values.view(torch.uint8).numpy().reshape(-1), self.values.element_size()
-        return self._memory
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # Through NumPy: a tensor would travel in a shared memory file of its own.
-        return _table, (self.values.view(torch.uint8).numpy(), self.values.dtype)
-
-
-def _table(array: Any, dtype: torch.dtype) -> Table:
-    return Table(torch.from_numpy(array.copy()).view(dtype))
-
-
-_first: dict[int, Table] = {}
-_tables: dict[Any, Table | None] = {}
-
-
-def first_table(channels: int) -> Table:
-    """Every value as it is."""
-    if channels not in _first:
-        _first[channels] = Table(torch.arange(_VALUES, dtype=torch.uint8).expand(channels, 1, _VALUES))
-    return _first[channels]
-
-
-def stored_table(node: Node, table: Table) -> Table | None:
-    """The table that an image is stored through; None: the 8 bits themselves."""
-    return None if table is _first.get(node.channels) else table
-
-
-def mapped(table: Table, key: Any, function: Callable[[torch.Tensor], Any]) -> Table | None:
-    """The table after ``function``, which ``key`` names; None if that is not the same for all pixels of a channel."""
-    key = (id(table), key)
-    if key not in _tables:
-        if len(_tables) >= _KEPT_TABLES:
-            _tables.clear()
-            _kept.clear()
-        values = function(table.values.clone())
-        fits = isinstance(values, torch.Tensor) and values.shape == table.values.shape
-        _tables[key] = Table(values) if fits else None
-        _kept.append(table)
-    return _tables[key]
-
-
-_kept: list[Table] = []  # a table's id is its own only while it lives
+from . import counts, early, recipe
+from .making import Making
+from .recipe import Node, Patch
+from .tables import VALUES, Table, first_table, mapped
 
 
 def _key(args: tuple[Any, ...]) -> Any:
@@ -303,18 +241,9 @@ def _patch(window: Any, value: Any, room: torch.Tensor) -> Patch:
     values = torch.empty((1,) if single else tuple(room.shape), dtype=room.dtype)
     values[...] = value.detach().reshape(()) if single and isinstance(value, torch.Tensor) else value
     data = values.reshape(-1).view(torch.uint8).numpy()
-    memory = np.zeros(-(-max(data.size, 1) // _VALUES) * _VALUES, np.uint8)  # as tables are
+    memory = np.zeros(-(-max(data.size, 1) // VALUES) * VALUES, np.uint8)  # as tables are
     memory[: data.size] = data
     return Patch(window, single, memory)
-
-
-def put(image: torch.Tensor, patches: Sequence[Patch]) -> None:
-    """Patches on an image that is made, ``(channels, height, width)``."""
-    for (c0, c1, y0, y1, x0, x1), single, memory in patches:
-        window = image[c0:c1, y0:y1, x0:x1]
-        count = 1 if single else window.numel()
-        values = torch.from_numpy(memory[: count * image.element_size()].copy()).view(image.dtype)
-        window[...] = values.reshape(()) if single else values.view(window.shape)
 
 
 def _is_plain_slice(part: slice) -> bool:
@@ -491,116 +420,3 @@ def real(x: LazyTensor) -> torch.Tensor:
         Making([x], begin=lambda node: early.from_made(node, counted=counted)).run()
     assert x._real is not None
     return x._real
-
-
-Take = Callable[[int], torch.Tensor]  # memory of so many bytes
-
-
-class Making:
-    """Lazy tensors that are made together, with their memory."""
-
-    def __init__(
-        self, tensors: Sequence[LazyTensor], take: Take | None = None, begin: Callable[[Node], Node] | None = None
-    ) -> None:
-        self.tensors = [t for t in {id(t): t for t in tensors}.values() if t._real is None]
-        self._memory: list[torch.Tensor] = []
-        rows: list[Row] = []
-        for at, tensor in enumerate(self.tensors):
-            size = tensor.element_size() * math.prod(tensor._rows[0][0].size) * tensor._rows[0][0].channels
-            self._memory.append(_memory(size * len(tensor._rows), take))
-            for i, (node, table, patches) in enumerate(tensor._rows):
-                if begin is not None and node.op != recipe.RAW:
-                    node = begin(node)
-                rows.append(Row(node, stored_table(node, table), at, i * size, patches=patches))
-        self._packed = recipe.pack(rows, [m.numpy() for m in self._memory], lambda table: table.memory())
-        self.order = self._packed.order
-
-    @property
-    def done(self) -> bool:
-        """Whether nothing is written any more."""
-        return self.order.done  # type: ignore[no-any-return]
-
-    def run(self) -> None:
-        """Make them on this thread."""
-        _native.recipe.make(self.order)
-        self.finish(counts.REAL)
-
-    def finish(self, as_what: int = counts.MADE) -> None:
-        """After the order is done: Pillow makes what is left, and the tensors are real.
-
-        Raises:
-            Damaged: Pillow cannot decode a file either. All such files are remembered.
-        """
-        unmade = self.order.unmade
-        early.check(unmade)
-        failed: OSError | None = None
-        for at, _ in unmade:
-            rows = self._packed.rows[at]
-            counts.add(counts.FOREIGN)
-            try:
-                for row in rows:
-                    self._replay(row)
-            except OSError as error:
-                failed = error
-                retry.remember(rows[0].node.source.data)
-        if failed is not None:
-            raise retry.Damaged(str(failed)) from failed
-        for tensor, memory in zip(self.tensors, self._memory, strict=True):
-            tensor._real = memory.view(tensor.dtype).view(tensor.shape)
-            counts.add(as_what, sum(row.node.op != recipe.RAW for row in tensor._rows))
-
-    def _replay(self, row: Row) -> None:
-        root = row.node.root
-        if root.op == recipe.DECODE and root.params[5]:
-            raise OSError("a file that torchvision is to decode")
-        array = np.asarray(replay(row.node))
-        image = torch.from_numpy(np.ascontiguousarray(np.atleast_3d(array).transpose(2, 0, 1)))
-        if row.table is not None:
-            values = row.table.values.view(-1, _VALUES)
-            image = torch.stack([values[min(c, len(values) - 1)][x.long()] for c, x in enumerate(image)])
-        image = image.contiguous()
-        put(image, row.patches)
-        data = image.view(torch.uint8).reshape(-1)
-        self._memory[row.output][row.first_byte : row.first_byte + data.numel()] = data
-
-
-def shrink(tensors: Sequence[LazyTensor]) -> None:
-    """Before tensors travel: of decoded pixels that are more than what is made of them, the latter is kept.
-
-    A file's bytes are few, and its pixels are made where it arrives. Pixels that Pillow has decoded may be many.
-    """
-    views: dict[int, list[tuple[LazyTensor, int]]] = {}
-    for tensor in tensors:
-        for at, row in enumerate(tensor._rows):
-            if row.node.op != recipe.RAW and row.node.root.op == recipe.PIXELS:
-                views.setdefault(id(row.node.source), []).append((tensor, at))
-    rows: list[Row] = []
-    places: list[tuple[LazyTensor, int]] = []
-    for group in views.values():
-        nodes = [tensor._rows[at].node for tensor, at in group]
-        if sum(_bytes(node) for node in nodes) < nodes[0].source.data.size:
-            rows += [Row(node, None, len(rows) + i, 0) for i, node in enumerate(nodes)]
-            places += group
-        else:
-            nodes[0].source.place()
-    if rows:
-        _make_views(rows, places)
-
-
-def _make_views(rows: list[Row], places: list[tuple[LazyTensor, int]]) -> None:
-    outputs = [np.empty(_bytes(row.node), np.uint8) for row in rows]
-    packed = recipe.pack(rows, outputs, lambda table: table.memory())
-    _native.recipe.make(packed.order)
-    early.check(packed.order.unmade)
-    for (tensor, at), made, data in zip(places, rows, outputs, strict=True):
-        node = Node.pixels(data, made.node.size, made.node.channels, planar=True)
-        node.source.place()
-        tensor._rows[at] = tensor._rows[at]._replace(node=node)
-
-
-def _bytes(node: Node) -> int:
-    return node.size[0] * node.size[1] * node.channels
-
-
-def _memory(size: int, take: Take | None) -> torch.Tensor:
-    return torch.empty(size, dtype=torch.uint8) if take is None else take(size)

@@ -16,7 +16,8 @@ import torch
 
 from . import recipe
 from .recipe import Node
-from .tensor import RECORDED, LazyRow, LazyTensor, first_table, is_lazy, lead_of, of_rows, window_of
+from .tables import first_table
+from .tensor import RECORDED, LazyRow, LazyTensor, is_lazy, lead_of, of_rows, window_of
 
 # Borders by torch's and torchvision's names; the numbers are native code's (native/border.hpp).
 BORDERS = {"reflect": 0, "symmetric": 1, "replicate": 3, "edge": 3}
