@@ -357,8 +357,8 @@ def measure_first_batch(files: list[str]) -> None:
     pipeline.close()
 
 
-def measure_augmentation(seconds: float = 1.0) -> None:
-    """Augmentation of one tensor of images that is on the GPU already, as a pipeline, and as kernels alone."""
+def make_augmentation(depth: int) -> Any:
+    """Augmentation of one tensor of images that is on the GPU already."""
     import torch
 
     from stoker import fn, pipeline_def, types
@@ -366,7 +366,7 @@ def measure_augmentation(seconds: float = 1.0) -> None:
     images = torch.randint(0, 256, (BATCH, 375, 500, 3), dtype=torch.uint8, device="cuda")
 
     @pipeline_def(
-        batch_size=BATCH, num_threads=len(os.sched_getaffinity(0)), device_id=0, seed=7, prefetch_queue_depth=4
+        batch_size=BATCH, num_threads=len(os.sched_getaffinity(0)), device_id=0, seed=7, prefetch_queue_depth=depth
     )
     def define() -> Any:
         x = fn.external_source(source=lambda i: images, device="gpu", no_copy=True, layout="HWC")
@@ -380,7 +380,14 @@ def measure_augmentation(seconds: float = 1.0) -> None:
             x, mirror=fn.random.coin_flip(), mean=MEAN, std=STD, dtype=types.FLOAT16, output_layout="CHW"
         )
 
-    pipeline, total = define(), torch.zeros((), dtype=torch.float64, device="cuda")
+    return define()
+
+
+def measure_augmentation(seconds: float = 1.0) -> None:
+    """The rate of the augmentation as a pipeline; ``benchmarks.stages_gpu`` measures its kernels."""
+    import torch
+
+    pipeline, total = make_augmentation(4), torch.zeros((), dtype=torch.float64, device="cuda")
     rates = []
     for _ in range(ROUNDS):
         for _ in range(16):
