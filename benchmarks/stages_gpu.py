@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """``python -m benchmarks.stages_gpu``: what the kernels of stages take per image, from the driver's own trace of them.
 
-Three pipelines on images that are random bytes: ``resize`` (250 to 300 pixels a side to 224, flipped, normalised to float16
-CHW; uploaded), ``normalise`` (a window of 224 without resizing; uploaded) and ``augmentation``, that of
+Three pipelines on images that are random bytes: ``resize`` (250 to 300 pixels a side to 224, flipped, normalised to
+float16 CHW; uploaded), ``normalise`` (a window of 224 without resizing; uploaded) and ``augmentation``, that of
 ``benchmarks.gpu``. ``docs/gpu.md`` has the table that this fills.
 """
 

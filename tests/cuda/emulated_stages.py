@@ -33,7 +33,8 @@ SAMPLERS = {"": 0, "resample": 1, "affine": 2}
 JPEG = tuple(name for name, _ in SOURCES["decode"])
 ENGINES = tuple(name for name, _ in ENGINE_SOURCES)
 NAMESPACES = {"stoker::jpeg::gpu": JPEG, "stoker::nvjpeg": ENGINES}
-ENTRIES = ("stoker_stage", "stoker_weights", "stoker_between", "stoker_walk", *JPEG)
+RESAMPLED = ("stoker_resampled", "stoker_resampled_down", "stoker_words")  # of 8-bit images, both passes in one kernel
+ENTRIES = ("stoker_stage", "stoker_weights", "stoker_between", *RESAMPLED, "stoker_walk", *JPEG)
 INPUT, OUTPUT = 3, 2  # where a value is (native/plan.hpp)
 ON_CPU, ON_DEVICE = 0, 2  # where a segment runs
 
@@ -172,8 +173,14 @@ class Library:
         found = []
         for stage, names, source in self.functions:
             functions = [self.module.function(n) for n in names]
-            found.append((stage, _native.kernels.gpu_stage(*stage.arguments(), functions, list(source.uniforms))))
+            found += forms(stage, functions, source)
         return found
+
+
+def forms(stage: Stage, functions: Sequence[Any], source: StageSource) -> list[tuple[Stage, Any]]:
+    """A stage's kernel, and without the one that makes both passes of a resampling, if there is one."""
+    made = [functions, functions[: -len(RESAMPLED)]] if len(functions) > len(RESAMPLED) else [functions]
+    return [(stage, _native.kernels.gpu_stage(*stage.arguments(), f, list(source.uniforms))) for f in made]
 
 
 class CudaLibrary:
@@ -198,7 +205,7 @@ class CudaLibrary:
         for stage, source in self.stages:
             functions = [self.gpu.load(source.stage).function("stoker_stage")]
             functions += [self.gpu.load(text).function(name) for name, text in source.samplers]
-            found.append((stage, _native.kernels.gpu_stage(*stage.arguments(), functions, list(source.uniforms))))
+            found += forms(stage, functions, source)
         return found
 
 

@@ -216,6 +216,42 @@ def test_resample(library):
         st.assert_same(stage, kernel, resample_rows(rng, stage, 120), library.device)
 
 
+LARGE = [
+    (130, 70, 75, 70),
+    (60, 200, 70, 33),
+    (90, 330, 40, 35),
+    (300, 60, 270, 20),
+    (700, 41, 20, 31),
+    (37, 40, 150, 66),
+]
+
+
+def large_rows(rng, stage):
+    """Several tiles, either pass first, at all alignments; also what no tile has room for."""
+    rows = []
+    for k, (height, width, out_h, out_w) in enumerate(LARGE):
+        for filter_kind in (1, 3, 2 + k % 6):
+            base = rng.integers(0, 256, (height, width + 1, 3), dtype=np.uint8)
+            x = [base[:, k % 2 : width + k % 2]]  # rows that are not side by side
+            x0, x1 = (0.0, float(width)) if k % 3 else (width - 0.5, 2.25)
+            numbers = [0.25 * k, height - 0.5, x0, x1, float(filter_kind), float(filter_kind), 1.0]
+            shape = (out_h, out_w, 3)
+            if len(stage.in_types) > 1:
+                x.append(images(rng, DType.FLOAT, (out_h, 1, 1)))
+                shape = (3, out_h, out_w)
+            rows.append(st.Row([*numbers, *stage.numbers], x, [shape]))
+    return rows
+
+
+def test_resample_of_large_images(library):
+    """Of 8 bits, in one kernel and in two; see resample_tile.cuh."""
+    rng = np.random.default_rng(7)
+    stages = [(s, k) for s, k in kernels(library, "resample") if s.in_types[0] == DType.UINT8]
+    assert len(stages) == 6
+    for stage, kernel in stages:
+        st.assert_same(stage, kernel, large_rows(rng, stage), library.device)
+
+
 def test_resample_refuses_what_the_cpu_refuses(library):
     stage, kernel = kernels(library, "resample")[0]
     good = [0.0, 4.0, 0.0, 4.0, 1.0, 1.0, 1.0]
@@ -260,6 +296,33 @@ def affine_rows(rng, stage, count):
             shape = (c, out_h, out_w)
         rows.append(st.Row([*numbers, *stage.numbers], x, [shape]))
     return rows
+
+
+def smooth_rows(rng, stage):
+    """Images with equal neighbours, at angles and steps whose results are whole numbers or nearly so, and far away."""
+    rows = []
+    for k in range(24):
+        height, width, out_h, out_w = (int(v) for v in rng.integers(20, 60, 4))
+        angle = (0.0, np.pi / 2, 0.3, -0.7)[k % 4]
+        step = (1.0, 0.5, 2.0, 0.37)[k // 4 % 4]
+        m = [np.cos(angle) * step, -np.sin(angle) * step, (0.0, 0.25, 7.3)[k % 3]]
+        m += [np.sin(angle) * step, np.cos(angle) * step, (0.0, -0.5, 3.1)[k // 3 % 3]]
+        if k % 8 == 7:
+            m[2] += (300_000.0, 200_000.0)[k // 8 % 2]
+        image = rng.integers(0, 256, (height // 5 + 1, width // 5 + 1, 3), dtype=np.uint8).repeat(5, 0).repeat(5, 1)
+        image[:: 1 + k % 3, :, k % 3] = 255
+        x = image if k % 5 else image[:, :, ::-1]  # channels that are not side by side
+        rows.append(st.Row([*map(float, m), 1.0, float(k % 2), 12.0, *stage.numbers], [x], [(out_h, out_w, 3)]))
+    return rows
+
+
+def test_affine_of_smooth_images(library):
+    """What float cannot decide is decided in double; see stage_warp.cuh."""
+    rng = np.random.default_rng(9)
+    stages = [(s, k) for s, k in kernels(library, "affine") if s.in_types == [DType.UINT8] and s.channels == 3]
+    assert len(stages) == 1
+    for stage, kernel in stages:
+        st.assert_same(stage, kernel, smooth_rows(rng, stage), library.device)
 
 
 def test_affine(library):

@@ -6,6 +6,7 @@
 #include <ucontext.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -59,6 +60,7 @@ class Emulation {
   void wait_block() { wait(State::AtBlock); }
   void wait_warp() { wait(State::AtWarp); }
   uint32_t& exchange(uint32_t t) { return exchange_[t]; }
+  std::array<uint32_t, 6>& operands(uint32_t t) { return operands_[t]; }
 
  private:
   enum class State : uint8_t { Ready, AtBlock, AtWarp, Done };
@@ -95,6 +97,7 @@ class Emulation {
   void run_block() {
     if (fibers_.size() < threads) fibers_.resize(threads);
     exchange_.assign(threads, 0);
+    operands_.assign(threads, {});
     for (const Memory& m : shared_) make_noise(m);
     for (uint32_t t = 0; t < threads; ++t) {
       Fiber& f = fibers_[t];
@@ -159,6 +162,7 @@ class Emulation {
   std::vector<Memory> shared_;
   std::vector<Fiber> fibers_;
   std::vector<uint32_t> exchange_;
+  std::vector<std::array<uint32_t, 6>> operands_;
   ucontext_t main_;
 };
 
@@ -201,6 +205,35 @@ inline void atomic_min(uint32_t* p, uint32_t v) { *p = v < *p ? v : *p; }
 inline void atomic_or(uint32_t* p, uint32_t v) { *p |= v; }
 inline uint32_t funnel_left(uint32_t hi, uint32_t lo, uint32_t shift) {
   return shift % 32 ? hi << shift % 32 | lo >> (32 - shift % 32) : hi;
+}
+inline uint32_t funnel_right(uint32_t hi, uint32_t lo, uint32_t shift) {
+  return shift % 32 ? lo >> shift % 32 | hi << (32 - shift % 32) : lo;
+}
+inline uint32_t choose_bytes(uint32_t a, uint32_t b, uint32_t selector) {
+  uint32_t result = 0;
+  for (uint32_t i = 0; i < 4; ++i) {
+    const uint32_t from = selector >> 4 * i & 7;
+    result |= ((from < 4 ? a >> 8 * from : b >> 8 * (from - 4)) & 0xFF) << 8 * i;
+  }
+  return result;
+}
+inline uint32_t saturated_pair(int32_t first, int32_t second) {
+  return static_cast<uint32_t>(std::clamp(first, 0, 255)) | static_cast<uint32_t>(std::clamp(second, 0, 255)) << 8;
+}
+template <bool kSigned>
+inline void multiply_bytes(int32_t (&sum)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+  Emulation& e = emulation();
+  const uint32_t self = e.thread, first = self / kWarp * kWarp, lane = self % kWarp;
+  e.operands(self) = {a[0], a[1], a[2], a[3], b[0], b[1]};
+  e.wait_warp();
+  for (uint32_t i = 0; i < 4; ++i)
+    for (uint32_t k = 0; k < 32; ++k) {
+      const uint32_t t = k / 4 % 4, column = 2 * (lane % 4) + i % 2;
+      const uint32_t w = e.operands(first + lane / 4 * 4 + t)[i / 2 + k / 16 * 2] >> 8 * (k % 4) & 0xFF;
+      const uint32_t x = e.operands(first + column * 4 + t)[4 + k / 16] >> 8 * (k % 4) & 0xFF;
+      sum[i] += (kSigned ? static_cast<int8_t>(w) : static_cast<int32_t>(w)) * static_cast<int32_t>(x);
+    }
+  e.wait_warp();
 }
 inline uint32_t swap_bytes(uint32_t v) { return __builtin_bswap32(v); }
 inline uint32_t bits_set(uint32_t v) { return static_cast<uint32_t>(__builtin_popcount(v)); }

@@ -88,6 +88,7 @@ class _Text:
         self.computes: list[str] = []
         self.stores: list[str] = []
         self.register: dict[int, str] = {}
+        self.rounded: dict[int, tuple[str, str]] = {}  # floats that were rounded to an element type, and from what
         self.count = 0
 
     def operand(self, index: int, is_uniform: bool, kind: int) -> str:
@@ -100,6 +101,7 @@ class _Text:
     def define(self, lines: list[str], register: int, kind: int, value: str) -> None:
         name = f"r{self.count}"
         self.count += 1
+        self.rounded.pop(register, None)
         lines.append(f"const {_REGISTERS[kind]} {name} = {value};")
         self.register[register] = name
 
@@ -112,9 +114,16 @@ class _Text:
             return self.define(self.loads, dst, kind, f"lane.template {how}<{element}>({place})")
         first = self.operand(a, bool(flags & 1), source if op in _CONVERSIONS else kind)
         if op == "Store":
+            # Storing rounds once more, which changes nothing: what was rounded before can be stored instead.
+            if not flags & 1 and self.rounded.get(a, ("", ""))[0] == element:
+                first = self.rounded[a][1]
             return self.stores.append(f"lane.template store<{element}>({port}, {channel}, {first});")
         if op in _CONVERSIONS:
             to = _REGISTERS[kind] if op in ("Cvt", "UCvt") else element
+            if op == "Cast" and element in ("F16", "BF16") and _REGISTERS[source] == "float":
+                self.define(self.computes, dst, kind, f"op::{op.lower()}<{to}>({first})")
+                self.rounded[dst] = element, first
+                return None
             return self.define(self.computes, dst, kind, f"op::{op.lower()}<{to}>({first})")
         if op == "Copy":
             return self.define(self.computes, dst, kind, first)
@@ -163,9 +172,11 @@ def generate(
         "kPorts": len(in_types) + len(out_types),
         "kSampled": max(loaded, default=0) + 1 if channels else 1,
     }
-    blocks = _blocks([names[i[0]] for i in code], constants["kPorts"], channels, sampler)
+    blocks = _blocks([names[i[0]] for i in code], constants["kPorts"])
     title = f"// {', '.join(ELEMENTS[t] for t in in_types)} -> {', '.join(ELEMENTS[t] for t in out_types)}; "
     title += f"{channels} channels" if channels else "flat"
+    # With channels, 80 registers spill on sm_100.
+    sampled_blocks = min(blocks, 2 if channels else 3) if sampler == "resample" else blocks
     lines = [
         title + (f"; {sampler}" if sampler else ""),
         '#include "stage.cuh"',
@@ -176,6 +187,7 @@ def generate(
         f"  using Sampler = {f'{_SAMPLERS[sampler]}<{sampled}>' if sampler else 'Unsampled'};",
         "  static constexpr int " + ", ".join(f"{name} = {value}" for name, value in constants.items()) + ";",
         f"  static constexpr bool kFlat = {str(not channels).lower()}, kDivides = {str(divides).lower()};",
+        f"  static constexpr bool kShort = {str(blocks > 2).lower()};  // so that it may be there several times",
         *_numbers([kind for _, kind in text.uniforms]),
         "  template <class Lane>",
         "  static STOKER_DEVICE void run(const Lane& lane, [[maybe_unused]] const Numbers& n,",
@@ -186,18 +198,24 @@ def generate(
         "",
         "}  // namespace stoker::stage",
         "",
-        f"STOKER_STAGE(stoker::stage::Program, {blocks})",
         "",
     ]
-    return StageSource("\n".join(lines), _sampler_sources(sampler, sampled), tuple(text.uniforms))
+    frame = "\n".join(lines)
+    samplers = _sampler_sources(sampler, sampled)
+    if sampler == "resample" and sampled == "uint8_t" and constants["kSampled"] <= 3:
+        both = '#include "resample_tile.cuh"\n\nSTOKER_RESAMPLED\n'
+        down = '#include "resample_down.cuh"\n\nSTOKER_RESAMPLED_DOWN\n'
+        words = f"{frame}STOKER_WORDS(stoker::stage::Program, {blocks})\n"
+        samplers += ("stoker_resampled", both), ("stoker_resampled_down", down), ("stoker_words", words)
+    return StageSource(
+        f"{frame}STOKER_STAGE(stoker::stage::Program, {sampled_blocks})\n", samplers, tuple(text.uniforms)
+    )
 
 
-def _blocks(ops: Sequence[str], ports: int, channels: int, sampler: str) -> int:
+def _blocks(ops: Sequence[str], ports: int) -> int:
     """How many blocks of 256 threads share a multiprocessor: 2 leave 128 registers to a thread, 3 80, and 4 64."""
     if ports > _FEW_PORTS or len(ops) > _SHORT or not _LONG.isdisjoint(ops):
         return 2
-    if sampler == "resample":
-        return 2 if channels else 3  # with channels, 80 registers spill on sm_100
     return 4
 
 

@@ -269,10 +269,15 @@ StageSpec stage_spec(int sampler, Ints sampler_params, const nb::list& code, int
 StageFunctions stage_functions(Sampler sampler, const std::vector<std::shared_ptr<gpu::Function>>& functions,
                                std::vector<std::pair<int32_t, int32_t>> uniforms) {
   const size_t wanted = sampler == Sampler::None ? 1 : sampler == Sampler::Affine ? 2 : 3;
-  if (functions.size() != wanted) throw nb::value_error("a stage takes its kernel and those of its sampler");
+  const size_t more = sampler == Sampler::Resample ? 3 : 0;  // both passes in one, of some types
+  if (functions.size() != wanted && functions.size() != wanted + more)
+    throw nb::value_error("a stage takes its kernel and those of its sampler");
   StageFunctions f;
   f.stage = functions[0];
-  if (sampler == Sampler::Resample) f.weights = functions[1], f.between = functions[2];
+  if (sampler == Sampler::Resample) {
+    f.weights = functions[1], f.between = functions[2];
+    if (functions.size() > 3) f.tiles = functions[3], f.tiles_down = functions[4], f.words = functions[5];
+  }
   if (sampler == Sampler::Affine) f.walk = functions[1];
   f.uniforms = std::move(uniforms);
   return f;

@@ -2,6 +2,8 @@
 #include "stage_gpu.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstring>
 #include <stdexcept>
 
@@ -9,6 +11,7 @@
 #include "resample_weights.hpp"
 #include "stage_views.hpp"
 #include "warp.hpp"
+#include "warp_point.hpp"
 
 namespace stoker {
 
@@ -89,6 +92,7 @@ class GpuStage : public gpu::Kernel {
   GpuStage(StageSpec spec, StageFunctions functions)
       : spec_(std::move(spec)), functions_(std::move(functions)), channels_(spec_.program) {
     for (const pixel::Instr& in : spec_.program.code) divides_ |= in.op >= pixel::Op::IDiv && in.op <= pixel::Op::UMod;
+    copies_ = copies(spec_);
     sampler_bytes_ = spec_.sampler == Sampler::Resample ? sizeof(ResampleSlot)
                      : spec_.sampler == Sampler::Affine ? sizeof(AffineSlot) : 0;
     ports_ = static_cast<int>(spec_.inputs.size() + spec_.outputs.size());
@@ -123,18 +127,24 @@ class GpuStage : public gpu::Kernel {
   }
 
   void launch(gpu::Batch& batch) const override {
-    WorkList work;
-    for (int64_t r = 0; r < batch.rows(); ++r)
-      if (const Slot* slot = slot_of(batch, r)) {
-        if (spec_.sampler == Sampler::None) work.add(r, slot->lanes);
-        else work.add_tiles(r, slot->extent[0], slot->extent[1]);
-      }
+    WorkList work, words;
     gpu::Address rooms = 0;
     const gpu::Address report = divides_ ? batch.report(static_cast<size_t>(batch.rows()) * sizeof(uint32_t)) : 0;
-    work.upload(batch);
     if (spec_.sampler == Sampler::Resample) rooms = prepare_resample(batch);
     if (spec_.sampler == Sampler::Affine) rooms = prepare_affine(batch);
+    for (int64_t r = 0; r < batch.rows(); ++r) {
+      const Slot* slot = slot_of(batch, r);
+      if (!slot) continue;
+      const int64_t width = slot->extent[0], height = slot->extent[1];
+      const bool resampled = spec_.sampler == Sampler::Resample && tile_rows(sampler_of<ResampleSlot>(slot)) > 0;
+      if (spec_.sampler == Sampler::None) work.add(r, slot->lanes);
+      else if (!resampled) work.add_tiles(r, width, height);
+      else if (!direct(*slot)) words.add_tiles(r, width, height);
+    }
+    work.upload(batch);
+    words.upload(batch);
     work.launch(batch, functions_.stage.get(), {rooms, report}, slot_bytes());
+    words.launch(batch, functions_.words.get(), {rooms, report}, slot_bytes());
   }
 
   gpu::Verdict judge(const uint8_t* report, int64_t row, const uint8_t*, std::string* error) const override {
@@ -211,14 +221,42 @@ class GpuStage : public gpu::Kernel {
     s.height = image.shape[0];
     s.width = image.shape[1];
     const bool linear = p[6] != 0, has_fill = p[7] != 0;
-    s.fill = has_fill ? p[8] : 0.0;
+    s.fill = has_fill ? in_type(p[8], v->in[0].dtype) : 0.0;
     s.clamp = !has_fill;
     s.walk = linear                       ? Walk::Linear
              : p[1] == 0 && p[3] == 0     ? Walk::Scale
              : warp::fits_fixed(p, s.width, s.height) ? Walk::Fixed : Walk::Steps;
+    s.quick = linear && v->in[0].dtype == DType::U8 && s.source.row > 0 && near(s);
     std::memcpy(c.slot + sizeof(Slot), &s, sizeof s);
     return true;
   }
+
+  // What outside is in the image's type.
+  static double in_type(double fill, DType type) {
+    switch (type) {
+      case DType::U8: return warp::to_type<uint8_t>(fill);
+      case DType::U16: return warp::to_type<uint16_t>(fill);
+      case DType::I16: return warp::to_type<int16_t>(fill);
+      case DType::I32: return warp::to_type<int32_t>(fill);
+      default: return warp::to_type<float>(fill);
+    }
+  }
+
+  // See AffineSlot::quick. Coordinates are largest at a corner.
+  static bool near(const AffineSlot& s) {
+    const Source& i = s.source;
+    constexpr int64_t kCoordinate = 1 << 18, kOffset = int64_t{1} << 31;
+    if (!packed_rgb(i) || i.width >= kCoordinate || i.height >= kCoordinate) return false;
+    if (std::abs(i.row) >= kOffset / std::max<int64_t>(i.height, 1)) return false;
+    const double* m = s.matrix;
+    for (const double y : {0.0, static_cast<double>(s.height)})
+      for (const double x : {0.0, static_cast<double>(s.width)}) {
+        const double vx = m[0] * x + m[1] * y + m[2], vy = m[3] * x + m[4] * y + m[5];
+        if (!(std::abs(vx) < kCoordinate && std::abs(vy) < kCoordinate)) return false;
+      }
+    return true;
+  }
+  static bool packed_rgb(const Source& i) { return i.channels == 3 && i.pixel == 3 && i.channel == 1; }
 
   // What the device would read or write beyond a tensor is refused here.
   bool check(const Call& c, const Views& v) const {
@@ -282,29 +320,90 @@ class GpuStage : public gpu::Kernel {
     }
   }
 
+  static int64_t blocks_of(int64_t count, int64_t each) { return (count + each - 1) / each; }
+  // Of an output's weights, wherever the first of them lies in its group.
+  static int64_t groups_of(const resample::Window& w) { return blocks_of(w.max_taps + 3, 4); }
+
+  // Whether 16 outputs read no more than the two blocks of 32 positions whose weights a warp keeps; the first may begin
+  // three positions early, and the last end as late.
+  static bool few_positions(const resample::Window& w) {
+    return 15 * w.scale + static_cast<double>(w.max_taps) + 1 <= 64 - 6;
+  }
+
+  // Whether a tile's part of the source has room where the vertical pass is first.
+  static bool fits_first(const ResampleSlot& s) {
+    const auto most = [](const resample::Window& w, int outputs) {
+      return static_cast<int32_t>((outputs - 1) * w.scale) + static_cast<int32_t>(w.max_taps) + 2 + 3;
+    };
+    return FirstLayout(most(s.vertical, kFirstRows), most(s.horizontal, kColumns)).bytes() <= kFirstBytes;
+  }
+
+  // The rows of a tile whose both passes one kernel makes: so many that their source's rows have room, in tiles of one
+  // height. 0: this is no image for that kernel.
+  int64_t tile_rows(const ResampleSlot& s) const {
+    if (!functions_.tiles || !s.two_passes() || !packed_rgb(s.source)) return 0;
+    if (s.source.width < kLeastWidth || !few_positions(s.vertical) || !few_positions(s.horizontal)) return 0;
+    if (s.vertical_first) return fits_first(s) ? kFirstRows : 0;
+    const int64_t lines = blocks_of(s.vertical.out, 16);
+    for (int64_t tiles = blocks_of(lines, kThreads / 32); tiles <= lines; ++tiles) {
+      const int64_t rows = 16 * blocks_of(lines, tiles);
+      const double source = static_cast<double>(rows) * s.vertical.scale + static_cast<double>(s.vertical.max_taps);
+      if (source <= kColumnRows - kRowsBeyond) return rows;
+    }
+    return 0;
+  }
+
+  // A resampled row is the stage's output as it is, and the kernel of both passes writes it there.
+  bool direct(const Slot& slot) const {
+    return copies_ && slot.extent[2] == 3 && tile_rows(sampler_of<ResampleSlot>(&slot)) > 0;
+  }
+
+  // The program stores what is sampled.
+  static bool copies(const StageSpec& spec) {
+    const pixel::Program& program = spec.program;
+    if (spec.inputs.size() != 1 || spec.outputs.size() != 1 || program.input_dtype[0] != program.output_dtype[0])
+      return false;
+    std::array<int, pixel::kMaxChannels> loaded;  // the register that a channel was loaded into
+    loaded.fill(-1);
+    for (const pixel::Instr& in : program.code) {
+      if (in.op == pixel::Op::Load) loaded[in.channel] = in.dst;
+      else if (in.op != pixel::Op::Store || (in.uniform & pixel::kUniformA) || loaded[in.channel] != in.a) return false;
+    }
+    return true;
+  }
+
   gpu::Address prepare_resample(gpu::Batch& batch) const {
     const bool fixed = spec_.program.input_dtype[0] == DType::U8;
     const int64_t weight = fixed ? 4 : 8;
     gpu::Address rooms = 0;
     auto* room = reinterpret_cast<ResampleRoom*>(
         batch.upload(static_cast<size_t>(batch.rows()) * sizeof(ResampleRoom), &rooms));
-    WorkList weights, between;
+    WorkList weights, between, tiles, down;
     Layout memory;
     for (int64_t r = 0; r < batch.rows(); ++r) {
       room[r] = ResampleRoom{};
       const Slot* slot = slot_of(batch, r);
       if (!slot) continue;
       const auto& s = sampler_of<ResampleSlot>(slot);
-      room[r].vertical_pitch = s.vertical.max_taps;
-      room[r].horizontal_pitch = s.horizontal.max_taps;
-      const auto tables = [&](const resample::Window& w, uint64_t* taps, uint64_t* at) {
+      room[r].tile_rows = tile_rows(s);
+      room[r].direct = direct(*slot);
+      const bool grouped = room[r].tile_rows > 0;
+      const int64_t bytes = grouped ? static_cast<int64_t>(sizeof(WeightGroup)) : weight;
+      room[r].vertical_pitch = grouped ? groups_of(s.vertical) : s.vertical.max_taps;
+      room[r].horizontal_pitch = grouped ? groups_of(s.horizontal) : s.horizontal.max_taps;
+      const auto tables = [&](const resample::Window& w, int64_t pitch, uint64_t* taps, uint64_t* at) {
         *taps = memory.take(w.out * static_cast<int64_t>(sizeof(resample::Taps)));
-        *at = memory.take(w.filter == resample::Filter::Nearest ? 0 : w.out * w.max_taps * weight);
+        *at = memory.take(w.filter == resample::Filter::Nearest ? 0 : w.out * pitch * bytes);
       };
-      tables(s.vertical, &room[r].vertical_taps, &room[r].vertical_weights);
-      tables(s.horizontal, &room[r].horizontal_taps, &room[r].horizontal_weights);
+      tables(s.vertical, room[r].vertical_pitch, &room[r].vertical_taps, &room[r].vertical_weights);
+      tables(s.horizontal, room[r].horizontal_pitch, &room[r].horizontal_taps, &room[r].horizontal_weights);
       weights.add(r, s.vertical.out + s.horizontal.out);
       if (!s.two_passes()) continue;
+      if (grouped) {
+        if (!room[r].direct) room[r].between = memory.take(s.vertical.out * s.resampled_pitch() * int64_t{4});
+        (s.vertical_first ? down : tiles).add_blocks(r, blocks_of(s.vertical.out, room[r].tile_rows) * blocks_of(s.horizontal.out, kColumns));
+        continue;
+      }
       const int64_t pixels = s.between_height() * s.between_width();
       room[r].between = memory.take(pixels * s.between_pixel(size_of(spec_.program.input_dtype[0])));
       between.add_tiles(r, s.between_width(), s.between_height());
@@ -317,7 +416,11 @@ class GpuStage : public gpu::Kernel {
         *at += base;
     weights.upload(batch);
     between.upload(batch);
+    tiles.upload(batch);
+    down.upload(batch);
     weights.launch(batch, functions_.weights.get(), {rooms}, slot_bytes());
+    tiles.launch(batch, functions_.tiles.get(), {rooms}, slot_bytes());
+    down.launch(batch, functions_.tiles_down.get(), {rooms}, slot_bytes());
     between.launch(batch, functions_.between.get(), {rooms}, slot_bytes());
     return rooms;
   }
@@ -350,7 +453,7 @@ class GpuStage : public gpu::Kernel {
   StageSpec spec_;
   StageFunctions functions_;
   stage::Channels channels_;
-  bool divides_ = false;
+  bool divides_ = false, copies_ = false;
   size_t sampler_bytes_ = 0;
   int ports_ = 0;
 };

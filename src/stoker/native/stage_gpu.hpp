@@ -15,6 +15,9 @@ struct StageFunctions {
   std::shared_ptr<const gpu::Function> stage;    // stoker_stage
   std::shared_ptr<const gpu::Function> weights;  // Resample: stoker_weights of the image's type
   std::shared_ptr<const gpu::Function> between;  // Resample: stoker_between
+  // Resample of 8-bit images: stoker_resampled, stoker_resampled_down, where the vertical pass is first, and stoker_words,
+  // which takes what they make. None: in two kernels.
+  std::shared_ptr<const gpu::Function> tiles, tiles_down, words;
   std::shared_ptr<const gpu::Function> walk;     // Affine: stoker_walk
   std::vector<std::pair<int32_t, int32_t>> uniforms;  // (uniform, pixel::Type) in the order of the generated code
 };

@@ -7,6 +7,7 @@ struct Program {
   using Sampler = Unsampled;
   static constexpr int kInputs = 2, kPorts = 4, kSampled = 1;
   static constexpr bool kFlat = true, kDivides = true;
+  static constexpr bool kShort = true;  // so that it may be there several times
   struct Numbers {
     const int32_t v0;
     STOKER_DEVICE explicit Numbers([[maybe_unused]] const Row<Program>& row) : v0(row.template uniform<int32_t>(0)) {}

@@ -46,6 +46,29 @@ STOKER_DEVICE void atomic_min(uint32_t* p, uint32_t v) { atomicMin(p, v); }
 STOKER_DEVICE void atomic_or(uint32_t* p, uint32_t v) { atomicOr(p, v); }
 // The upper 32 of the 64 bits hi:lo after a shift to the left by shift % 32.
 STOKER_DEVICE uint32_t funnel_left(uint32_t hi, uint32_t lo, uint32_t shift) { return __funnelshift_l(lo, hi, shift); }
+// The lower 32 of them after a shift to the right.
+STOKER_DEVICE uint32_t funnel_right(uint32_t hi, uint32_t lo, uint32_t shift) { return __funnelshift_r(lo, hi, shift); }
+// Byte i of the result is byte (selector >> 4 i) % 8 of a, with 0 to 3, or b, with 4 to 7.
+STOKER_DEVICE uint32_t choose_bytes(uint32_t a, uint32_t b, uint32_t selector) { return __byte_perm(a, b, selector); }
+// first | second << 8, each within [0, 255].
+STOKER_DEVICE uint32_t saturated_pair(int32_t first, int32_t second) {
+  uint32_t pair;
+  asm("cvt.pack.sat.u8.s32.b32 %0, %1, %2, 0;" : "=r"(pair) : "r"(second), "r"(first));
+  return pair;
+}
+// sum += a b, a product of matrices of bytes that lie in the warp's registers as mma.m16n8k32 wants them; all lanes
+// take part. The bytes of b are unsigned, and so are those of a but for kSigned.
+template <bool kSigned>
+STOKER_DEVICE void multiply_bytes(int32_t (&sum)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+  if constexpr (kSigned)
+    asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.u8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+r"(sum[0]), "+r"(sum[1]), "+r"(sum[2]), "+r"(sum[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+  else
+    asm("mma.sync.aligned.m16n8k32.row.col.s32.u8.u8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+r"(sum[0]), "+r"(sum[1]), "+r"(sum[2]), "+r"(sum[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
 STOKER_DEVICE uint32_t swap_bytes(uint32_t v) { return __byte_perm(v, 0, 0x0123); }
 STOKER_DEVICE uint32_t bits_set(uint32_t v) { return static_cast<uint32_t>(__popc(static_cast<int>(v))); }
 // As `if (wanted) to = *from;` for global memory. Written out, because compilers load into another register and copy it

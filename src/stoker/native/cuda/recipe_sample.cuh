@@ -64,7 +64,7 @@ STOKER_STEP void resize(const Step& s) {
   for (int64_t i = thread_index(); i < v.out + h.out; i += thread_count()) {
     const bool is_down = i < v.out;  // one call for both axes: all filters are compiled into it
     stage::find_output<int32_t>(is_down ? v : h, is_down ? i : i - v.out, is_down ? s.room[0] : s.room[1],
-                                is_down ? s.room[2] : s.room[3], is_down ? v.max_taps : h.max_taps);
+                                is_down ? s.room[2] : s.room[3], is_down ? v.max_taps : h.max_taps, false);
   }
   block_barrier();
   using resample::Filter;

@@ -5,6 +5,7 @@
 #include "device.cuh"
 #include "stage_sample.cuh"
 #include "stage_slot.hpp"
+#include "stage_warp.cuh"
 
 namespace stoker::stage {
 
@@ -29,23 +30,72 @@ inline void each_lane(const Place& place, int64_t lanes, Visit&& visit) {
   }
 }
 
-inline int32_t weight_as(double w, int32_t*) { return resample::to_fixed(w); }
-inline double weight_as(double w, double*) { return w; }
+inline int32_t weight_as(double w, const int32_t*) { return resample::to_fixed(w); }
+inline double weight_as(double w, const double*) { return w; }
 
-// weigh() without room for doubles: every weight is computed twice.
-template <class Kernel, class Weight>
-inline void store_weights(const resample::Window& w, int64_t i, resample::Taps taps, Weight* out) {
-  const resample::Weigher<Kernel> weigher(w, i);
+// Where the weights of an output go: side by side, or, in fixed point, as groups of four.
+template <class Weight>
+class Weights {
+ public:
+  Weights(uint64_t at, bool grouped, int32_t start) : at_(at), grouped_(grouped), position_(start) {}
+
+  // The next weight; `last` if it is the last.
+  void put(double w, bool last) {
+    const Weight weight = weight_as(w, static_cast<const Weight*>(nullptr));
+    if constexpr (std::is_same_v<Weight, int32_t>) {
+      if (grouped_) return group(static_cast<uint32_t>(weight), last);
+    }
+    *reinterpret_cast<Weight*>(at_) = weight;
+    at_ += sizeof(Weight);
+  }
+
+ private:
+  void group(uint32_t weight, bool last) {
+    const uint32_t shift = 8 * (static_cast<uint32_t>(position_) % 4);
+    group_.low |= (weight & 0xFF) << shift;
+    group_.middle |= (weight >> 8 & 0xFF) << shift;
+    group_.high |= (weight >> 16 & 0xFF) << shift;
+    if (++position_ % 4 != 0 && !last) return;
+    *reinterpret_cast<WeightGroup*>(at_) = group_;
+    at_ += sizeof(WeightGroup);
+    group_ = {};
+  }
+
+  uint64_t at_;
+  bool grouped_;
+  int32_t position_;
+  WeightGroup group_{};
+};
+
+inline double filter_at(resample::Filter filter, double x) {
+  using resample::Filter;
+  switch (filter) {
+    case Filter::Linear: case Filter::Triangular: return resample::filters::Linear::at(x);
+    case Filter::Cubic: return resample::filters::Cubic::at(x);
+    case Filter::Lanczos3: return resample::filters::Lanczos3::at(x);
+    case Filter::Gaussian: return resample::filters::Gaussian::at(x);
+    case Filter::Box: return resample::filters::Box::at(x);
+    default: return resample::filters::Hamming::at(x);
+  }
+}
+
+// weigh() without room for doubles: every weight is computed twice, by one loop, so that all filters are compiled once.
+template <class Weight>
+inline void store_weights(const resample::Window& w, int64_t i, resample::Taps taps, Weights<Weight> out) {
+  const double inverse = 1.0 / w.stretch, center = resample::center_of(w, i);
   double sum = 0.0;
-  for (int32_t t = 0; t < taps.count; ++t) sum += weigher.at(t + taps.start);
-  for (int32_t t = 0; t < taps.count; ++t) {
-    const double weight = weigher.at(t + taps.start);
-    out[t] = weight_as(sum != 0.0 ? weight / sum : weight, out);
+#pragma unroll 1
+  for (int32_t k = 0; k < 2 * taps.count; ++k) {
+    const int32_t t = k < taps.count ? k : k - taps.count;
+    const double weight = filter_at(w.filter, (static_cast<double>(t + taps.start) - center + 0.5) * inverse);
+    if (k < taps.count) sum += weight;
+    else out.put(sum != 0.0 ? weight / sum : weight, t + 1 == taps.count);
   }
 }
 
 template <class Weight>
-inline void find_output(const resample::Window& w, int64_t i, uint64_t taps_at, uint64_t weights_at, int64_t pitch) {
+inline void find_output(const resample::Window& w, int64_t i, uint64_t taps_at, uint64_t weights_at, int64_t pitch,
+                        bool grouped) {
   using resample::Filter;
   auto* taps = reinterpret_cast<resample::Taps*>(taps_at);
   const auto place = [&](int64_t k) { return w.mirrored ? w.out - 1 - k : k; };
@@ -60,15 +110,8 @@ inline void find_output(const resample::Window& w, int64_t i, uint64_t taps_at, 
   }
   const resample::Taps found = resample::taps_of(w, i);
   taps[place(i)] = found;
-  Weight* out = reinterpret_cast<Weight*>(weights_at) + place(i) * pitch;
-  switch (w.filter) {
-    case Filter::Linear: case Filter::Triangular: return store_weights<resample::filters::Linear>(w, i, found, out);
-    case Filter::Cubic: return store_weights<resample::filters::Cubic>(w, i, found, out);
-    case Filter::Lanczos3: return store_weights<resample::filters::Lanczos3>(w, i, found, out);
-    case Filter::Gaussian: return store_weights<resample::filters::Gaussian>(w, i, found, out);
-    case Filter::Box: return store_weights<resample::filters::Box>(w, i, found, out);
-    default: return store_weights<resample::filters::Hamming>(w, i, found, out);
-  }
+  const int64_t bytes = grouped ? sizeof(WeightGroup) : sizeof(Weight);
+  store_weights<Weight>(w, i, found, {weights_at + static_cast<uint64_t>(place(i) * pitch * bytes), grouped, found.start});
 }
 
 // Lanes: the outputs of the vertical, then those of the horizontal axis.
@@ -82,7 +125,7 @@ inline void find_weights(uint64_t slots, uint64_t slot_bytes, uint64_t work, uin
     find_output<Weight>(down ? s.vertical : s.horizontal, down ? i : i - s.vertical.out,
                         down ? room.vertical_taps : room.horizontal_taps,
                         down ? room.vertical_weights : room.horizontal_weights,
-                        down ? room.vertical_pitch : room.horizontal_pitch);
+                        down ? room.vertical_pitch : room.horizontal_pitch, room.tile_rows != 0);
   });
 }
 
@@ -93,7 +136,7 @@ inline void make_between(uint64_t slots, uint64_t slot_bytes, uint64_t work, uin
   const auto* slot = reinterpret_cast<const uint8_t*>(slots) + item.row * slot_bytes;
   const auto& s = *reinterpret_cast<const ResampleSlot*>(slot + sizeof(Slot));
   const auto& room = reinterpret_cast<const ResampleRoom*>(rooms)[item.row];
-  const TilePlace place(item.tile, s.between_width(), s.between_height());
+  const TilePlace<1> place(item.tile, s.between_width(), s.between_height());
   if (place.y0 >= place.y1) return;
   switch (s.source.channels) {
     case 1: return between_column<T, 1>(s, room, place.x, place.y0, place.y1, 0);

@@ -5,6 +5,7 @@
 #include "stage_ops.cuh"
 #include "stage_sample.cuh"
 #include "stage_slot.hpp"
+#include "stage_warp.cuh"
 
 namespace stoker::stage {
 
@@ -35,7 +36,7 @@ struct Lane {
   };
   template <class S>
   struct Sampled<S, true> {
-    typename S::Type value[Program::kSampled];
+    std::conditional_t<std::is_same_v<typename S::Type, uint8_t>, int32_t, typename S::Type> value[Program::kSampled];
   };
 
   uint8_t* at[Program::kPorts];
@@ -129,31 +130,30 @@ inline void run_lanes(const Row<Program>& row, uint32_t tile, bool& fault) {
   }
 }
 
-// One sampled pixel: N channels from c on, which a flat program takes one by one.
+// One sampled pixel: N channels from c on, which a flat program takes one by one. `at`: where its channel 0 lies.
 template <int N, class Program>
 inline void run_channels(const Held<Program>& held, const typename Program::Numbers& numbers,
                          const typename Program::Sampler::Reader& reader, int64_t y, int64_t x, int64_t c,
-                         Lane<Program>& lane, bool& fault) {
+                         uint8_t* const (&at)[Program::kPorts], Lane<Program>& lane, bool& fault) {
   typename Program::Sampler::Type value[N];
   reader.template sample<N>(y, x, reader.single ? 0 : c, value);
 #pragma unroll
+  for (int p = 1; p < Program::kPorts; ++p) lane.at[p] = at[p] + c * held.channel[p];
+#pragma unroll
   for (int k = 0; k < N; ++k) {
     lane.sampled.value[0] = value[k];
-#pragma unroll
-    for (int p = 1; p < Program::kPorts; ++p)
-      lane.at[p] = held.data[p] + x * held.stride[p][0] + y * held.stride[p][1] + (c + k) * held.channel[p];
     Program::run(lane, numbers, fault);
+#pragma unroll
+    for (int p = 1; p < Program::kPorts; ++p) lane.at[p] += held.channel[p];
   }
 }
 
 template <class Program>
-inline void run_pixel(const Held<Program>& held, const typename Program::Numbers& numbers,
-                      const typename Program::Sampler::Reader& reader, int64_t y, int64_t x, Lane<Program>& lane,
-                      bool& fault) {
+inline void run_pixel(const typename Program::Numbers& numbers, const typename Program::Sampler::Reader& reader,
+                      int64_t y, int64_t x, uint8_t* const (&at)[Program::kPorts], Lane<Program>& lane, bool& fault) {
 #pragma unroll
-  for (int p = 1; p < Program::kPorts; ++p)
-    lane.at[p] = held.data[p] + x * held.stride[p][0] + y * held.stride[p][1];
-  auto* value = lane.sampled.value;
+  for (int p = 1; p < Program::kPorts; ++p) lane.at[p] = at[p];
+  typename Program::Sampler::Type value[Program::kSampled];
   if (Program::kSampled > 1 && reader.single) {  // one channel is shown to all
     reader.template sample<1>(y, x, 0, value);
 #pragma unroll
@@ -161,7 +161,52 @@ inline void run_pixel(const Held<Program>& held, const typename Program::Numbers
   } else {
     reader.template sample<Program::kSampled>(y, x, 0, value);
   }
+#pragma unroll
+  for (int c = 0; c < Program::kSampled; ++c) lane.sampled.value[c] = value[c];
   Program::run(lane, numbers, fault);
+}
+
+// The rows of a thread's column of RGB pixels, of which two are loaded before the first is used, unless the program is long.
+template <class Program, class Column>
+inline void run_column(const Held<Program>& held, const typename Program::Numbers& numbers, const Column& column,
+                       const TilePlace<Program::Sampler::kStep>& place, Lane<Program>& lane, bool& fault) {
+  using Pixel = typename Column::Pixel;
+  constexpr int kStep = Program::Sampler::kStep;
+  uint8_t* at[Program::kPorts];
+#pragma unroll
+  for (int p = 1; p < Program::kPorts; ++p)
+    at[p] = held.data[p] + place.x * held.stride[p][0] + place.y0 * held.stride[p][1];
+  const auto finish = [&](const Pixel& pixel) {
+    int32_t value[3];
+    pixel.take(column, value);
+#pragma unroll
+    for (int p = 1; p < Program::kPorts; ++p) lane.at[p] = at[p];
+    if constexpr (!Program::kFlat) {
+#pragma unroll
+      for (int c = 0; c < Program::kSampled; ++c) lane.sampled.value[c] = value[c];
+      Program::run(lane, numbers, fault);
+    } else {
+#pragma unroll
+      for (int c = 0; c < 3; ++c) {
+        lane.sampled.value[0] = value[c];
+        Program::run(lane, numbers, fault);
+#pragma unroll
+        for (int p = 1; p < Program::kPorts; ++p) lane.at[p] += held.channel[p];
+      }
+    }
+#pragma unroll
+    for (int p = 1; p < Program::kPorts; ++p) at[p] += kStep * held.stride[p][1];
+  };
+  if constexpr (!Program::kShort) {
+    for (int64_t y = place.y0; y < place.y1; y += kStep) finish(Pixel(column, y));
+    return;
+  }
+  for (int64_t y = place.y0; y < place.y1; y += 2 * kStep) {
+    const bool two = y + kStep < place.y1;
+    const Pixel first(column, y), second(column, two ? y + kStep : y);
+    finish(first);
+    if (two) finish(second);
+  }
 }
 
 // One block: a tile of a sampled row.
@@ -169,22 +214,49 @@ template <class Program>
 inline void run_tile(const Row<Program>& row, const typename Program::Sampler::Room& room, uint32_t tile,
                      bool& fault) {
   const Slot& slot = row.slot();
-  const TilePlace place(tile, slot.extent[0], slot.extent[1]);
+  constexpr int kStep = Program::Sampler::kStep;
+  const TilePlace<kStep> place(tile, slot.extent[0], slot.extent[1]);
   const int64_t channels = slot.extent[2];
   const Held<Program> held(row);
   const typename Program::Numbers numbers(row);
   const typename Program::Sampler::Reader reader(row.sampler(), room);
   Lane<Program> lane;
   lane.channel = held.channel;
-  for (int64_t y = place.y0; y < place.y1; ++y) {
-    if constexpr (!Program::kFlat) {
-      run_pixel(held, numbers, reader, y, place.x, lane, fault);
-    } else if (channels == 3 && !reader.single) {
-      run_channels<3>(held, numbers, reader, y, place.x, 0, lane, fault);
-    } else {
-      for (int64_t c = 0; c < channels; ++c) run_channels<1>(held, numbers, reader, y, place.x, c, lane, fault);
-    }
+  if constexpr (Program::Sampler::kQuick && Program::kSampled <= 3 && Program::kShort) {
+    if (reader.quick() && (!Program::kFlat || channels == 3))
+      return run_column(held, numbers, QuickColumn(reader, place.x), place, lane, fault);
   }
+  uint8_t* at[Program::kPorts];
+#pragma unroll
+  for (int p = 1; p < Program::kPorts; ++p)
+    at[p] = held.data[p] + place.x * held.stride[p][0] + place.y0 * held.stride[p][1];
+  for (int64_t y = place.y0; y < place.y1; y += kStep) {
+    if constexpr (!Program::kFlat) {
+      run_pixel(numbers, reader, y, place.x, at, lane, fault);
+    } else if (channels == 3 && !reader.single) {
+      run_channels<3>(held, numbers, reader, y, place.x, 0, at, lane, fault);
+    } else {
+      for (int64_t c = 0; c < channels; ++c) run_channels<1>(held, numbers, reader, y, place.x, c, at, lane, fault);
+    }
+#pragma unroll
+    for (int p = 1; p < Program::kPorts; ++p) at[p] += kStep * held.stride[p][1];
+  }
+}
+
+// One block: a tile of a row that has been resampled.
+template <class Program>
+inline void run_words(const uint8_t* slots, uint64_t slot_bytes, const Work* work, const ResampleRoom* rooms,
+                      uint32_t* report) {
+  const Work item = work[gpu::block_index()];
+  const Row<Program> row{slots + item.row * slot_bytes};
+  const TilePlace<1> place(item.tile, row.slot().extent[0], row.slot().extent[1]);
+  const Held<Program> held(row);
+  const typename Program::Numbers numbers(row);
+  Lane<Program> lane;
+  lane.channel = held.channel;
+  bool fault = false;
+  run_column(held, numbers, WordColumn(row.sampler(), rooms[item.row], place.x), place, lane, fault);
+  if (Program::kDivides && fault) report[item.row] = 1;
 }
 
 // One block: one piece of work.
@@ -210,4 +282,14 @@ inline void run_block(const uint8_t* slots, uint64_t slot_bytes, const Work* wor
     stoker::stage::run_block<Program>(reinterpret_cast<const uint8_t*>(slots), slot_bytes,                          \
                                       reinterpret_cast<const stoker::stage::Work*>(work),                           \
                                       reinterpret_cast<const void*>(rooms), reinterpret_cast<uint32_t*>(report));   \
+  }
+
+// The same stage for rows that have been resampled.
+#define STOKER_WORDS(Program, blocks)                                                                               \
+  STOKER_KERNEL STOKER_LAUNCH_BOUNDS(stoker::stage::kThreads, blocks)                                               \
+      stoker_words(uint64_t slots, uint64_t slot_bytes, uint64_t work, uint64_t rooms, uint64_t report) {           \
+    stoker::stage::run_words<Program>(reinterpret_cast<const uint8_t*>(slots), slot_bytes,                          \
+                                      reinterpret_cast<const stoker::stage::Work*>(work),                           \
+                                      reinterpret_cast<const stoker::stage::ResampleRoom*>(rooms),                  \
+                                      reinterpret_cast<uint32_t*>(report));                                         \
   }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The samplers of stages: one resampled or warped pixel, from the tables that sampler_kernels.cuh has made.
+// The samplers of stages: one resampled pixel, from the tables that sampler_kernels.cuh has made.
 #pragma once
 #include "device.cuh"
 #include "../resample_taps.hpp"
-#include "../warp_point.hpp"
 #include "stage_slot.hpp"
 
 namespace stoker::stage {
@@ -226,124 +225,19 @@ inline void between_column(const ResampleSlot& s, const ResampleRoom& room, int6
   }
 }
 
-// The pixel that a sampler without interpolation picks; negative: outside.
-inline void warp_pick(const AffineSlot& s, const AffineRoom& room, int64_t y, int64_t x, int32_t& py, int32_t& px) {
-  const double* m = s.matrix;
-  if (s.walk == Walk::Scale) {
-    px = array_at<int32_t>(room.columns)[x];
-    py = array_at<int32_t>(room.rows)[y];
-  } else if (s.walk == Walk::Fixed) {
-    const auto row = static_cast<uint32_t>(y), column = static_cast<uint32_t>(x);
-    const uint32_t fx = warp::to_fixed(m[2] + m[0] * 0.5 + m[1] * 0.5) + row * warp::to_fixed(m[1]) +
-                        column * warp::to_fixed(m[0]);
-    const uint32_t fy = warp::to_fixed(m[5] + m[3] * 0.5 + m[4] * 0.5) + row * warp::to_fixed(m[4]) +
-                        column * warp::to_fixed(m[3]);
-    px = warp::index_of(static_cast<int32_t>(fx), s.source.width, s.clamp != 0);
-    py = warp::index_of(static_cast<int32_t>(fy), s.source.height, s.clamp != 0);
-  } else {
-    px = array_at<int32_t>(room.columns)[y * s.width + x];
-    py = array_at<int32_t>(room.rows)[y * s.width + x];
-  }
-}
-
-// Conversions of whole numbers below 2^31 that avoid the GPU's slow instructions: 2^52 leaves no room for a fraction.
-#if defined(__CUDA_ARCH__)
-inline double as_double(int32_t v) { return __hiloint2double(0x43300000, v ^ 0x80000000) - 4503601774854144.0; }
-inline int32_t truncate(double v, double& whole) {  // v >= 0
-  const double sum = __dadd_rz(v, 4503599627370496.0);
-  whole = sum - 4503599627370496.0;
-  return __double2loint(sum);
-}
-#else
-inline double as_double(int32_t v) { return static_cast<double>(v); }
-inline int32_t truncate(double v, double& whole) {
-  const auto i = static_cast<int32_t>(v);
-  whole = static_cast<double>(i);
-  return i;
-}
-#endif
-
-// warp::neighbours().
-inline warp::Neighbours neighbours(double v, double limit, int32_t last, int64_t stride) {
-  v = v > 0.0 ? (v < limit ? v : limit) : 0.0;
-  v -= 0.5;
-  double whole = -1.0;
-  const int32_t i = v < 0.0 ? -1 : truncate(v, whole);
-  return {(i < 0 ? 0 : i) * stride, (i < last ? i + 1 : last) * stride, v - whole};
-}
-
-template <class T>
-inline double lerp(T a, T b, double t) {
-  if constexpr (sizeof(T) < 4) return as_double(a) + as_double(b - a) * t;
-  else return warp::lerp(a, b, t);
-}
-
-template <class T>
-inline T from_interpolated(double v) {
-  double whole;
-  if constexpr (std::is_same_v<T, uint8_t>) return static_cast<uint8_t>(truncate(v, whole));
-  else return warp::from_interpolated<T>(v);
-}
-
-// What an affine sampler reads, held by a thread.
-template <class T>
-struct WarpReader {
-  const AffineSlot s;
-  const AffineRoom room;
-  const T fill;
-  bool single;
-
-  WarpReader(const AffineSlot& slot, const AffineRoom& at)
-      : s(slot), room(at), fill(warp::to_type<T>(slot.fill)), single(slot.source.channels == 1) {}
-
-  template <int N>
-  void sample(int64_t y, int64_t x, int64_t c, T* out) const {
-    if (s.walk == Walk::Linear) return linear<N>(y, x, c, out);
-    int32_t py, px;
-    warp_pick(s, room, y, x, py, px);
-    if ((px | py) < 0) return outside<N>(out);
-    const Source& i = s.source;
-    pick<T, N>(array_at<uint8_t>(i.data) + py * i.row + px * i.pixel + c * i.channel, i.channel, out);
-  }
-
- private:
-  template <int N>
-  void outside(T* out) const {
-#pragma unroll
-    for (int k = 0; k < N; ++k) out[k] = fill;
-  }
-
-  template <int N>
-  void linear(int64_t y, int64_t x, int64_t c, T* out) const {
-    const double* m = s.matrix;
-    const Source& i = s.source;
-    const double xin = as_double(static_cast<int32_t>(x)) + 0.5, yin = as_double(static_cast<int32_t>(y)) + 0.5;
-    const double width = as_double(static_cast<int32_t>(i.width)), height = as_double(static_cast<int32_t>(i.height));
-    const double vx = m[0] * xin + m[1] * yin + m[2], vy = m[3] * xin + m[4] * yin + m[5];  // as warp::Line
-    if (!s.clamp && !(vx >= 0.0 && vx < width && vy >= 0.0 && vy < height)) return outside<N>(out);
-    const warp::Neighbours h = neighbours(vx, width, static_cast<int32_t>(i.width) - 1, i.pixel);
-    const warp::Neighbours v = neighbours(vy, height, static_cast<int32_t>(i.height) - 1, i.row);
-    const uint8_t* top = array_at<uint8_t>(i.data) + v.a + c * i.channel;
-    const uint8_t* bottom = array_at<uint8_t>(i.data) + v.b + c * i.channel;
-#pragma unroll
-    for (int k = 0; k < N; ++k) {
-      const int64_t at = k * i.channel;
-      const double upper = lerp<T>(load_at<T>(top + h.a + at), load_at<T>(top + h.b + at), h.weight);
-      const double lower = lerp<T>(load_at<T>(bottom + h.a + at), load_at<T>(bottom + h.b + at), h.weight);
-      out[k] = from_interpolated<T>(warp::lerp(upper, lower, v.weight));
-    }
-  }
-};
-
-// The pixels of a thread: column x, rows [y0, y1) of an image of width by height.
+// The pixels of a thread: column x, every kStep-th row from y0 to y1 of an image of width by height. A warp goes through
+// kStep rows at a time.
+template <int kStep>
 struct TilePlace {
   int64_t x, y0, y1;
   TilePlace(uint32_t tile, int64_t width, int64_t height) {
+    constexpr uint32_t kAcross = kTileWidth / kStep;  // columns of a warp
     const auto across = (static_cast<uint32_t>(width) + kTileWidth - 1) / kTileWidth;
-    const uint32_t down = tile / across;
-    x = int64_t{tile - down * across} * kTileWidth + gpu::thread_index() % kTileWidth;
-    y0 = int64_t{down} * kTileHeight + gpu::thread_index() / kTileWidth * kTileRows;
-    y1 = x < width ? (y0 + kTileRows < height ? y0 + kTileRows : height) : y0;
+    const uint32_t down = tile / across, thread = gpu::thread_index(), warp = thread / gpu::kWarp;
+    x = int64_t{tile - down * across} * kTileWidth + warp % kStep * kAcross + thread % kAcross;
+    const int64_t first = int64_t{down} * kTileHeight + warp / kStep * (kTileRows * kStep);
+    y0 = first + thread % gpu::kWarp / kAcross;
+    y1 = x < width ? (first + kTileRows * kStep < height ? first + kTileRows * kStep : height) : y0;
   }
 };
 
@@ -353,21 +247,37 @@ struct Unsampled {
   struct Room {};
   static constexpr bool kSamples = false;
 };
+// A column of an image that has been resampled already, a word per pixel.
+class WordColumn {
+ public:
+  WordColumn(const ResampleSlot& s, const ResampleRoom& room, int64_t x)
+      : data_(array_at<uint8_t>(room.between) + 4 * x), row_(4 * s.resampled_pitch()) {}
+
+  class Pixel {
+   public:
+    Pixel(const WordColumn& column, int64_t y) : word_(load_at<uint32_t>(column.data_ + y * column.row_)) {}
+    template <class Value>
+    void take(const WordColumn&, Value* out) const {
+#pragma unroll
+      for (int c = 0; c < 3; ++c) out[c] = static_cast<Value>(word_ >> (8 * c) & 0xFF);
+    }
+
+   private:
+    uint32_t word_;
+  };
+
+ private:
+  const uint8_t* data_;
+  const int64_t row_;
+};
+
 template <class T>
 struct Resampled {
   using Slot = ResampleSlot;
   using Room = ResampleRoom;
   using Reader = ResampleReader<T>;
   using Type = T;
-  static constexpr bool kSamples = true;
+  static constexpr bool kSamples = true, kQuick = false;
+  static constexpr int kStep = 1;
 };
-template <class T>
-struct Warped {
-  using Slot = AffineSlot;
-  using Room = AffineRoom;
-  using Reader = WarpReader<T>;
-  using Type = T;
-  static constexpr bool kSamples = true;
-};
-
 }  // namespace stoker::stage

@@ -17,6 +17,35 @@ constexpr int kTileWidth = 32;
 constexpr int kTileRows = 8;
 constexpr int kTileHeight = kThreads / kTileWidth * kTileRows;
 
+// A block that makes both passes of a resampling: so many columns, and rows that ResampleRoom says. Its image between the
+// passes has room for the source's rows, and for what the weights' last positions reach beyond them; the pitch lets the
+// 32 lanes of a warp read from as many banks.
+constexpr int kColumns = 32;
+constexpr int kColumnRows = 336;
+constexpr int kRowsBeyond = 40;
+constexpr int kLeastWidth = 8;  // of its source, whose rows then have four words
+
+// A block that makes the vertical pass first: kColumns columns and kFirstRows rows. It holds its part of the source, turned,
+// and its image between the passes, in pitches that let a warp read from as many banks.
+constexpr int kFirstRows = 32;
+constexpr int kFirstBytes = 3 * kColumns * kColumnRows;
+struct FirstLayout {
+  int32_t columns;                      // in sets of 16
+  int32_t source_pitch, between_pitch;  // of a column, and of a row
+  // Of so many source rows and columns, the first of which is a multiple of four.
+  FirstLayout(int32_t rows, int32_t columns_wanted)
+      : columns((columns_wanted + 15) & ~15), source_pitch(spread(rows + 8 + kRowsBeyond)),
+        between_pitch(spread(columns + kRowsBeyond)) {}
+  int32_t bytes() const { return 3 * (columns * source_pitch + kFirstRows * between_pitch); }
+
+ private:
+  static int32_t spread(int32_t bytes) { return ((bytes + 15) & ~31) + 16; }
+};
+
+struct alignas(16) FirstMemory {
+  uint8_t at[kFirstBytes];
+};
+
 struct Slot {
   int64_t lanes;          // 0: nothing is to be done
   int32_t axes, unused;
@@ -50,6 +79,8 @@ struct ResampleSlot {
   // Of the image between two passes.
   int64_t between_height() const { return vertical_first ? vertical.out : end_row - first_row; }
   int64_t between_width() const { return vertical_first ? end_column - first_column : horizontal.out; }
+  // Of the resampled image that one kernel makes, in pixels of four bytes, which are stored in pairs.
+  int64_t resampled_pitch() const { return (horizontal.out + 1) & ~int64_t{1}; }
   // Three bytes get room for four, so that one access moves them.
   int64_t between_pixel(int64_t element_bytes) const {
     return element_bytes == 1 && source.channels == 3 ? 4 : element_bytes * source.channels;
@@ -61,18 +92,28 @@ enum class Walk : int64_t { Linear, Scale, Fixed, Steps };  // how an affine sam
 struct AffineSlot {
   Source source;
   double matrix[6];
-  double fill;
+  double fill;             // in the image's type
   Walk walk;
   int64_t clamp;           // outside: the nearest pixel of the edge; else `fill`
   int64_t height, width;   // of what is sampled
+  int64_t quick;           // linear sampling of packed 8-bit RGB whose coordinates are below 2^18 and offsets below 2^31
 };
 
 // Where a row's tables and its image between two passes lie; made when the batch is launched.
 struct ResampleRoom {
   uint64_t vertical_taps, vertical_weights, horizontal_taps, horizontal_weights;
-  uint64_t between;
-  int64_t vertical_pitch, horizontal_pitch;  // weights per output
-  int64_t unused;
+  uint64_t between;                          // or the resampled image
+  int64_t vertical_pitch, horizontal_pitch;  // weights per output, or groups of them
+  int64_t tile_rows;                         // of a tile if one kernel makes both passes; 0: each by itself
+  int64_t direct, unused;                    // that kernel writes to the stage's only output: there is no more to do
+};
+// The three bytes of each of four neighbours' weights: what tiles are made with. The first group of an output begins at the
+// multiple of four at or before its first position.
+struct alignas(16) WeightGroup {
+  uint32_t low, middle, high, unused;
+};
+struct alignas(8) PixelPair {
+  uint32_t first, second;
 };
 struct AffineRoom {
   uint64_t columns, rows;  // Scale: the source column and row, int32, per output column and row. Steps: per pixel

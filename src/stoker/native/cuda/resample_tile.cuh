@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+// Both passes of a resampling of 8-bit RGB images in one kernel: the image between them stays in shared memory.
+//
+// A weighted sum of bytes with weights of 22 bits and a sign is a product of matrices of bytes: the weights' three
+// bytes, of which the highest has the sign, give three products, which are put together as whole numbers. So the sums
+// are exact, and the matrix units make them: 16 outputs by 8 lines from 32 positions at once (mma.m16n8k32). Its operands lie
+// in a warp's registers as follows, with g = lane / 4 and t = lane % 4:
+//   weights    rows g and g + 8 (outputs), columns 4t + [0, 4) and 16 + 4t + [0, 4) (positions)
+//   bytes      rows 4t + [0, 4) and 16 + 4t + [0, 4) (positions), column g (lines)
+//   products   rows g and g + 8, columns 2t and 2t + 1
+// In the first pass outputs are columns, and lines the source's rows, so that positions are neighbouring pixels, which are
+// loaded as they lie; products are stored with the source's rows side by side. In the second pass outputs are rows, and
+// lines columns; positions are those rows. Where no weight is, zeros are multiplied with whatever is there.
+#pragma once
+#include "device.cuh"
+#include "stage_sample.cuh"
+#include "stage_slot.hpp"
+
+namespace stoker::stage {
+
+// Between the passes: column by column.
+struct Between {
+  uint8_t at[3][kColumns][kColumnRows];
+};
+
+// A thread's part of the weights of 16 outputs.
+class Bands {
+ public:
+  struct Band {
+    uint32_t low[4], middle[4], high[4];
+  };
+
+  // Of the axis whose last output is `last`.
+  Bands(int32_t last_output, uint64_t taps_at, uint64_t weights_at, int64_t pitch, int32_t output)
+      : pitch_(static_cast<uint32_t>(pitch)) {
+    const auto* taps = array_at<resample::Taps>(taps_at);
+    const auto last = static_cast<uint32_t>(last_output), first = static_cast<uint32_t>(output);
+    const resample::Taps a = taps[first], b = taps[first + 15 < last ? first + 15 : last];
+    begin_ = (a.start < b.start ? a.start : b.start) >> 2;  // one of them if the axis is mirrored
+    const int32_t end = a.start + a.count > b.start + b.count ? a.start + a.count : b.start + b.count;
+    groups_ = ((end + 3) >> 2) - begin_;
+    const uint32_t lane = gpu::thread_index() % gpu::kWarp;
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const uint32_t o = first + lane / 4 + 8 * r;
+      const resample::Taps t = taps[o < last ? o : last];
+      start_[r] = (t.start >> 2) - static_cast<int32_t>(lane % 4);
+      count_[r] = o <= last && t.count > 0 ? static_cast<uint32_t>((t.start + t.count + 3) >> 2) - (t.start >> 2) : 0;
+      weights_[r] = array_at<WeightGroup>(weights_at) + (o < last ? o : last) * pitch_;
+    }
+  }
+  int32_t begin() const { return begin_; }    // the first group of four positions that has a weight
+  int32_t groups() const { return groups_; }  // up to the last one
+
+  // Positions [32 block, 32 block + 32) from begin() on.
+  void load(int32_t block, Band& band) const {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int r = i % 2;
+      const auto group = static_cast<uint32_t>(begin_ + 8 * block + 4 * (i / 2) - start_[r]);
+      WeightGroup w{};
+      if (group < count_[r]) w = weights_[r][group];
+      band.low[i] = w.low;
+      band.middle[i] = w.middle;
+      band.high[i] = w.high;
+    }
+  }
+
+ private:
+  uint32_t pitch_, count_[2];
+  int32_t begin_, groups_, start_[2];
+  const WeightGroup* weights_[2];
+};
+
+// Weighted sums of one channel: two outputs of each of the thread's two rows.
+struct Sums {
+  uint32_t value[4];
+
+  Sums() {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) value[i] = resample::kFixedHalf;
+  }
+  // Over one or two blocks of positions.
+  void add(const Bands::Band& w, const uint32_t (&bytes)[2], bool more, const Bands::Band& w2,
+           const uint32_t (&bytes2)[2]) {
+    int32_t low[4] = {}, middle[4] = {}, high[4] = {};
+    gpu::multiply_bytes<false>(low, w.low, bytes);
+    gpu::multiply_bytes<false>(middle, w.middle, bytes);
+    gpu::multiply_bytes<true>(high, w.high, bytes);
+    if (more) {
+      gpu::multiply_bytes<false>(low, w2.low, bytes2);
+      gpu::multiply_bytes<false>(middle, w2.middle, bytes2);
+      gpu::multiply_bytes<true>(high, w2.high, bytes2);
+    }
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      value[i] += (static_cast<uint32_t>(high[i]) << 16) + (static_cast<uint32_t>(middle[i]) << 8) +
+                  static_cast<uint32_t>(low[i]);
+  }
+  // Both outputs of row g + 8 r as bytes.
+  uint32_t pair(int r) const { return gpu::saturated_pair(pixel(2 * r), pixel(2 * r + 1)); }
+
+ private:
+  int32_t pixel(int i) const { return static_cast<int32_t>(value[i]) >> resample::kWeightBits; }
+};
+
+// A thread's row of the source, whose pixels are loaded four at a time as the words that they lie in.
+class SourceRow {
+ public:
+  // `group`: the first four pixels; `width`: of the image, in pixels, behind which no word is read; `inside`: none of the
+  // groups that will be loaded, nor the word behind, is. A row has four words at least.
+  SourceRow(const uint8_t* row, int32_t group, int32_t width, bool inside) : inside_(inside) {
+    const auto address = reinterpret_cast<uintptr_t>(row);
+    words_ = reinterpret_cast<const uint32_t*>(address & ~uintptr_t{3}) + 3 * group;
+    skip_ = 8 * static_cast<uint32_t>(address & 3);
+    last_ = (static_cast<int32_t>(address & 3) + 3 * width - 1) / 4 - 3 * group - 3;
+  }
+
+  // The channels of the four pixels of a group, counted from the first.
+  void load(int32_t group, uint32_t (&channel)[3]) const {
+    const int32_t wanted = 3 * group, at = inside_ || wanted < last_ ? wanted : last_;
+    uint32_t word[4], bytes[3];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) word[i] = words_[at + i];
+    if (!inside_) {  // what is behind the last word has no weight, whatever it is
+      if ((wanted - at) & 1) word[0] = word[1], word[1] = word[2], word[2] = word[3];
+      if ((wanted - at) & 2) word[0] = word[2], word[1] = word[3];
+    }
+#pragma unroll
+    for (int i = 0; i < 3; ++i) bytes[i] = gpu::funnel_right(word[i + 1], word[i], skip_);
+    channel[0] = gpu::choose_bytes(gpu::choose_bytes(bytes[0], bytes[1], 0x0630), bytes[2], 0x5210);
+    channel[1] = gpu::choose_bytes(gpu::choose_bytes(bytes[0], bytes[1], 0x0741), bytes[2], 0x6210);
+    channel[2] = gpu::choose_bytes(gpu::choose_bytes(bytes[0], bytes[1], 0x0052), bytes[2], 0x7410);
+  }
+
+ private:
+  const uint32_t* words_;
+  int32_t last_;
+  uint32_t skip_;
+  bool inside_;
+};
+
+// A warp's weighted sums over sets of eight lines, numbered from `set` up to `sets` by `step`: load(set, block, bytes) gives
+// the lines' channels at a block's positions, and take(set, c, sums) gets a channel's sums. The weights, of one block or two,
+// are kept in registers.
+template <class Load, class Take>
+inline void multiply_lines(const Bands& bands, int32_t set, int32_t sets, int32_t step, Load&& load, Take&& take) {
+  const bool two = bands.groups() > 8;
+  Bands::Band first, second;
+  bands.load(0, first);
+  if (two) bands.load(1, second);
+  for (; set < sets; set += step) {
+    uint32_t near[3][2], far[3][2];
+    load(set, 0, near);
+    if (two) load(set, 1, far);
+#pragma unroll
+    for (int c = 0; c < 3; ++c) {
+      Sums sums;
+      sums.add(first, near[c], two, second, far[c]);
+      take(set, c, sums);
+    }
+  }
+}
+
+// The tile of a block: kColumns columns from `x` on, rows [y, y_end), of source rows [row, row_end); and what is read of
+// its row's description, once, since the compiler must take it that stores might change it.
+struct ResampleTile {
+  const ResampleRoom room;
+  int32_t width, x, x_end, y, y_end;  // x_end: of the image
+  int32_t row, row_end;
+  int32_t last_column, last_row;
+
+  ResampleTile(uint32_t tile, const ResampleSlot& s, const ResampleRoom& at)
+      : room(at), width(static_cast<int32_t>(s.source.width)), x_end(static_cast<int32_t>(s.horizontal.out)),
+        last_column(x_end - 1), last_row(static_cast<int32_t>(s.vertical.out) - 1) {
+    const uint32_t across = (static_cast<uint32_t>(x_end) + kColumns - 1) / kColumns, down = tile / across;
+    x = static_cast<int32_t>(tile - down * across) * kColumns;
+    const auto rows = static_cast<int32_t>(room.tile_rows);
+    y = static_cast<int32_t>(down) * rows;
+    y_end = y + rows <= last_row ? y + rows : last_row + 1;
+    const auto* taps = array_at<resample::Taps>(room.vertical_taps);
+    const resample::Taps a = taps[y], b = taps[y_end - 1];
+    row = (a.start < b.start ? a.start : b.start) & ~3;
+    row_end = a.start + a.count > b.start + b.count ? a.start + a.count : b.start + b.count;
+    if (row_end <= row) row_end = row + 1;
+  }
+};
+
+// Two groups of warps: one for each 16 columns.
+inline void first_pass(const Source& source, const ResampleTile& tile, Between& between) {
+  const uint32_t lane = gpu::thread_index() % gpu::kWarp, warp = gpu::thread_index() / gpu::kWarp;
+  const uint32_t column = 16 * (warp % 2);
+  const int32_t x = tile.x + static_cast<int32_t>(column);
+  if (x >= tile.x_end) return;
+  const Bands bands(tile.last_column, tile.room.horizontal_taps, tile.room.horizontal_weights,
+                    tile.room.horizontal_pitch, x);
+  const auto* data = array_at<uint8_t>(source.data);
+  const int64_t row_bytes = source.row;
+  const bool inside = 3 * (bands.begin() + (bands.groups() > 8 ? 16 : 8)) <= (3 * tile.width - 1) / 4;
+  uint8_t* to = &between.at[0][column + lane / 4][2 * (lane % 4)];
+  multiply_lines(
+      bands, static_cast<int32_t>(warp / 2), (tile.row_end - tile.row + 7) / 8, kThreads / gpu::kWarp / 2,
+      [&](int32_t set, int32_t block, uint32_t (&bytes)[3][2]) {
+        const int32_t wanted = tile.row + 8 * set + static_cast<int32_t>(lane / 4);
+        const SourceRow row(data + (wanted < tile.row_end ? wanted : tile.row_end - 1) * row_bytes,
+                            bands.begin() + static_cast<int32_t>(lane % 4), tile.width, inside);
+        uint32_t channel[3];
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          const int32_t group = 8 * block + 4 * half;
+          if (half == 0 || group < bands.groups()) row.load(group, channel);
+#pragma unroll
+          for (int c = 0; c < 3; ++c) bytes[c][half] = channel[c];
+        }
+      },
+      [&](int32_t set, int c, const Sums& sums) {
+#pragma unroll
+        for (int r = 0; r < 2; ++r)
+          *reinterpret_cast<uint16_t*>(to + (c * kColumns + 8 * r) * kColumnRows + 8 * set) =
+              static_cast<uint16_t>(sums.pair(r));
+      });
+}
+
+// Where pairs of neighbours of resampled rows go: to an image of four bytes to a pixel, or to the stage's output, where
+// that is all that the stage does.
+class PairStore {
+ public:
+  PairStore(const ResampleRoom& room, const Port& output, int32_t width) {
+    if (!room.direct) {
+      pixel_ = 4;
+      row_ = 4 * ((int64_t{width} + 1) & ~int64_t{1});
+      to_ = reinterpret_cast<uint8_t*>(room.between);
+      form_ = Form::Words;
+      return;
+    }
+    pixel_ = output.stride[0];
+    row_ = output.stride[1];
+    channel_ = output.channel;
+    to_ = reinterpret_cast<uint8_t*>(output.data);
+    const bool even = ((reinterpret_cast<uintptr_t>(to_) | static_cast<uint64_t>(row_)) & 1) == 0;
+    form_ = pixel_ == 3 && channel_ == 1 && even ? Form::Packed : Form::Any;
+  }
+  uint8_t* at(int64_t y, int64_t x) const { return to_ + y * row_ + x * pixel_; }
+  int64_t row() const { return row_; }
+  int64_t pixel() const { return pixel_; }
+
+  // Red, green and blue of two pixels, of which the second may not be there.
+  void put(uint8_t* to, uint32_t red, uint32_t green, uint32_t blue, bool second) const {
+    const uint32_t both = gpu::choose_bytes(red, green, 0x5140);
+    const PixelPair pair{gpu::choose_bytes(both, blue, 0x6410), gpu::choose_bytes(both, blue, 0x6532)};
+    if (form_ == Form::Words) {
+      *reinterpret_cast<PixelPair*>(to) = pair;
+    } else if (form_ == Form::Packed && second) {
+      auto* halves = reinterpret_cast<uint16_t*>(to);
+      halves[0] = static_cast<uint16_t>(pair.first);
+      halves[1] = static_cast<uint16_t>(gpu::choose_bytes(pair.first, pair.second, 0x4442));
+      halves[2] = static_cast<uint16_t>(pair.second >> 8);
+    } else {
+      put_pixel(to, pair.first);
+      if (second) put_pixel(to + pixel_, pair.second);
+    }
+  }
+  // The same of two pixels of which the second is below the first.
+  void put_below(uint8_t* to, uint32_t red, uint32_t green, uint32_t blue, bool second) const {
+    const uint32_t both = gpu::choose_bytes(red, green, 0x5140);
+    const uint32_t upper = gpu::choose_bytes(both, blue, 0x6410), lower = gpu::choose_bytes(both, blue, 0x6532);
+    if (form_ == Form::Words) {
+      *reinterpret_cast<uint32_t*>(to) = upper;
+      if (second) *reinterpret_cast<uint32_t*>(to + row_) = lower;
+    } else {
+      put_pixel(to, upper);
+      if (second) put_pixel(to + row_, lower);
+    }
+  }
+
+ private:
+  enum class Form : uint8_t { Words, Packed, Any };
+  void put_pixel(uint8_t* to, uint32_t pixel) const {
+#pragma unroll
+    for (int c = 0; c < 3; ++c) to[c * channel_] = static_cast<uint8_t>(pixel >> (8 * c));
+  }
+
+  Form form_;
+  int64_t pixel_, row_, channel_ = 1;
+  uint8_t* to_;
+};
+
+// Each warp makes 16 rows at a time.
+inline void second_pass(const PairStore& store, const ResampleTile& tile, const Between& between) {
+  const uint32_t lane = gpu::thread_index() % gpu::kWarp, warp = gpu::thread_index() / gpu::kWarp;
+  const int32_t x = tile.x + static_cast<int32_t>(2 * (lane % 4));
+  const int32_t sets = tile.x_end - tile.x < kColumns ? (tile.x_end - tile.x + 7) / 8 : kColumns / 8;
+  for (int32_t y = tile.y + 16 * static_cast<int32_t>(warp); y < tile.y_end; y += 16 * (kThreads / gpu::kWarp)) {
+    const Bands bands(tile.last_row, tile.room.vertical_taps, tile.room.vertical_weights, tile.room.vertical_pitch, y);
+    const uint8_t* from = &between.at[0][lane / 4][4 * (bands.begin() + static_cast<int32_t>(lane % 4)) - tile.row];
+    const int32_t top = y + static_cast<int32_t>(lane / 4);
+    uint8_t* to = store.at(top, x);
+    uint32_t pair[3][2];
+    multiply_lines(
+        bands, 0, sets, 1,
+        [&](int32_t set, int32_t block, uint32_t (&bytes)[3][2]) {
+#pragma unroll
+          for (int c = 0; c < 3; ++c) {
+            const auto* words =
+                reinterpret_cast<const uint32_t*>(from + (c * kColumns + 8 * set) * kColumnRows + 32 * block);
+            bytes[c][0] = words[0];
+            bytes[c][1] = words[4];
+          }
+        },
+        [&](int32_t set, int c, const Sums& sums) {
+          pair[c][0] = sums.pair(0);
+          pair[c][1] = sums.pair(1);
+          if (c < 2 || x + 8 * set >= tile.x_end) return;
+          const bool second = x + 8 * set + 1 < tile.x_end;
+          uint8_t* here = to + 8 * set * store.pixel();
+          if (top < tile.y_end) store.put(here, pair[0][0], pair[1][0], pair[2][0], second);
+          if (top + 8 < tile.y_end) store.put(here + 8 * store.row(), pair[0][1], pair[1][1], pair[2][1], second);
+        });
+  }
+}
+
+// One block: a tile of a row's image.
+inline void resample_tile(uint64_t slots, uint64_t slot_bytes, uint64_t work, uint64_t rooms) {
+  STOKER_SHARED(Between, between);
+  const auto row = [&] { return reinterpret_cast<const Work*>(work)[gpu::block_index()].row; };  // not held in between
+  const auto slot = [&] { return reinterpret_cast<const uint8_t*>(slots) + row() * slot_bytes + sizeof(Slot); };
+  const auto& s = *reinterpret_cast<const ResampleSlot*>(slot());
+  const ResampleTile tile(reinterpret_cast<const Work*>(work)[gpu::block_index()].tile, s,
+                          reinterpret_cast<const ResampleRoom*>(rooms)[row()]);
+  first_pass(s.source, tile, between);
+  gpu::block_barrier();
+  const auto& output = *reinterpret_cast<const Port*>(slot() + sizeof(ResampleSlot) + sizeof(Port));
+  second_pass(PairStore(tile.room, output, tile.x_end), tile, between);
+}
+
+}  // namespace stoker::stage
+
+#define STOKER_RESAMPLED                                                                                            \
+  STOKER_KERNEL STOKER_LAUNCH_BOUNDS(stoker::stage::kThreads, 3)                                                    \
+      stoker_resampled(uint64_t slots, uint64_t slot_bytes, uint64_t work, uint64_t rooms) {                        \
+    stoker::stage::resample_tile(slots, slot_bytes, work, rooms);                                                   \
+  }
