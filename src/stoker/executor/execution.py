@@ -9,7 +9,7 @@ import functools
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence, Sized
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
@@ -25,6 +25,7 @@ from ..graph.node import Graph, Node
 from ..graph.plan import PASSES, Plan, PlannedOutput, make_plan
 from ..settings import default_threads
 from .failures import Failures, Made, OnError
+from .pulling import Pulling
 from .report import GPU, PYTHON, SOURCE, THREADS, Decoding, Engines, KnownFiles, Meter, OnEngines, Report
 from .run import Failure, Feeds, InFlight, OpenGpu, Replay, Run, Supply, specs_of
 from .schedule import AtEnd, Rows, Schedule
@@ -139,6 +140,7 @@ class Execution:
         self._workers = self._open_workers()
         self.sources: dict[int, OpenSource] = {k: v for k, v in opened.items() if isinstance(v, OpenSource)}
         self.schedule = Schedule(self.sources, tuple(self.sources), settings.seed)
+        self._pulling = Pulling(graph, self._feeders, self.schedule, bool(self.sources))
         self._failures = Failures(graph, settings.on_error, self.schedule, self.sources, bool(self._feeders))
         self.plan: Plan | None = None
         self._run: Run | None = None
@@ -152,7 +154,6 @@ class Execution:
         self._decoders: Sequence[Decoder] = ()
         self._on_engines: Sequence[OnEngines] = ()
         self._sharing: Sharing | None = None
-        self._source_ns: dict[int, int] = {}
         self._tiny = False
         self._long_batches = 0
         self._judged_ns = 0
@@ -452,69 +453,11 @@ class Execution:
         supply = self._supply(rows, allocate, on_gpu=(False,) if held else (False, True))
         return _Queued(mark, rows, run.prepare(rows, feeds, supply, replay, held=held))
 
-    def _pull(self, at_end: AtEnd) -> tuple[Rows | None, dict[tuple[int, int], Any]]:
-        """Rows and what the caller's sources give for them."""
-        count = self.settings.batch_size
-        rows = None
-        if not self._ready():
+    def _pull(self, at_end: AtEnd) -> tuple[Rows | None, Feeds]:
+        """Rows and what the caller's sources give for them; without a batch under way, waiting is the only choice."""
+        if not self._pulling.ready(wait=not self._queue, closed=lambda: self._closed):
             return None, {}
-        if self.sources:
-            rows = self.schedule.next(count, at_end)
-            if rows is None:
-                return None, {}
-            count = len(rows)
-        feeds: dict[tuple[int, int], Any] = {}
-        for node, data in self._pull_all(count).items():
-            if data is None:
-                return None, {}
-            if rows is None and node == next(iter(self._feeders)):
-                count = len(data[0])
-            self._require_rows(node, data, count)
-            feeds.update({(node, output): column for output, column in enumerate(data)})
-        if rows is None:
-            rows = self.schedule.next(count, "go_on")
-        return rows, feeds
-
-    def _require_rows(self, number: int, data: Sequence[Sized], count: int) -> None:
-        wrong = next((len(column) for column in data if len(column) != count), None)
-        if wrong is not None:
-            node = self.graph.nodes[number]
-            text = f"expected {count} rows as in the rest of the batch, got {wrong}"
-            raise DataError(message(node.operator.name, text, source=node.source))
-
-    def _pull_all(self, count: int) -> dict[int, Any]:
-        """A batch from every source; None from one that has ended.
-
-        All are asked also if one fails, so that what they give next belongs together again.
-        """
-        pulled: dict[int, Any] = {}
-        failed: Exception | None = None
-        for node, feeder in self._feeders.items():
-            began = time.perf_counter_ns()
-            try:
-                pulled[node] = feeder.pull(count, self.schedule.epoch)
-            except StopIteration:
-                pulled[node] = None
-            except Exception as error:  # noqa: BLE001 - a user's source may raise anything
-                failed = failed or _at_source(error, self.graph.nodes[node])
-            self._source_ns[node] = self._source_ns.get(node, 0) + time.perf_counter_ns() - began
-            first = pulled.get(node)
-            if not self.sources and first and len(pulled) == 1:
-                count = len(first[0])
-        if failed is not None:
-            raise failed
-        return pulled
-
-    def _ready(self) -> bool:
-        """Whether all sources have data; without a batch under way, waiting (or failing) is the only choice."""
-        for node, feeder in self._feeders.items():
-            while not feeder.ready:
-                if self._queue:
-                    return False
-                if self._closed:
-                    raise StateError("the pipeline was closed while a source waited for data")
-                feeder.wait(self.graph.nodes[node].source)
-        return True
+        return self._pulling.next(self.settings.batch_size, at_end)
 
     def feed(self, node: int, data: Any, layout: str | None = None) -> None:
         """Give a batch to a source that is fed by hand."""
@@ -564,7 +507,7 @@ class Execution:
                     add(GPU, step.node, round(gpu_ns / measured * self._meter.rows))
             for number, ns in self._run.python_ns.copy().items():
                 add(PYTHON, number, ns)
-        for number, ns in self._source_ns.items():
+        for number, ns in self._pulling.source_ns.items():
             add(SOURCE, number, ns)
         handed_over = self._run.handed_over() if self._run is not None else ()
         settings, mark = self.settings, self.mark
@@ -692,17 +635,6 @@ def _holds(node: Node, parents: list[Any]) -> bool:
     """Whether the node runs for a row; its conditions come last among its parents."""
     guards = parents[len(parents) - len(node.guards) :]
     return all(bool(g) == wanted for g, (_, wanted) in zip(guards, node.guards, strict=True))
-
-
-def _at_source(error: Exception, node: Node) -> Exception:
-    """A source's error with the line that made the source; what the user's code raised keeps its type."""
-    subject = node.operator.subject(node.args)
-    if isinstance(error, DataError):
-        placed = DataError(message(subject, str(error), source=node.source), row=error.row)
-        placed.__cause__ = error.__cause__
-        return placed
-    error.add_note(f"in the source of `{subject}`" + (f", made at {node.source}" if node.source else ""))
-    return error
 
 
 def _open(node: Node) -> Any:
