@@ -124,7 +124,7 @@ nb::bytes pack_index(const jpeg::gpu::Index& index, gpu::Device& device, size_t 
   std::string packed;
   {
     nb::gil_scoped_release others_run;
-    device.enter();
+    const gpu::Visit visit(&device);
     const gpu::Lane lane = device.next_lane();
     packed = index.packed(begin, end, [&](uint8_t* to, gpu::Address from, size_t bytes) {
       device.copy_out(lane, to, from, bytes);
@@ -139,7 +139,7 @@ nb::bytes pack_index(const jpeg::gpu::Index& index, gpu::Device& device, size_t 
 size_t unpack_index(jpeg::gpu::Index& index, gpu::Device& device, const nb::bytes& packed) {
   const std::string_view bytes(packed.c_str(), packed.size());
   nb::gil_scoped_release others_run;
-  device.enter();
+  const gpu::Visit visit(&device);
   // Such memory is not page-locked: it has been read when the call returns.
   return index.unpack(bytes, [&](gpu::Address to, const uint8_t* from, size_t count) { device.copy_in(to, from, count); });
 }
