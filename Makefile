@@ -11,7 +11,7 @@
 #   make test-gpu-sanitizer                   generated kernels under compute-sanitizer, on a GPU; minutes
 #   make kills [TIMES=100]                    kill a training at random moments; no row may differ
 #   make test-older, make test-newest         the take-over beside a year-old torchvision, beside the newest; gigabytes
-#   make recipes                              public scripts untouched and taken over: equal, how fast; docs/recipes.md
+#   make recipes [RECIPES="--minutes 12"]     public scripts untouched and taken over: equal, how fast; docs/recipes.md
 #   make lightning                            resume inside PyTorch Lightning, which only this needs
 #   make setup                                the virtual environment with the package and its test needs
 #   make generate                             write the operator index, type stubs and operator pages

@@ -94,3 +94,27 @@ def test_matrices_of_transforms(gpu):
             assert got.device != "cpu"
             for row, other in zip(got.as_cpu(), expected, strict=True):
                 np.testing.assert_array_equal(np.asarray(row), other)
+
+
+@pipeline_def(batch_size=3, num_threads=2)
+def halves(rows, on_gpu):
+    x = fn.external_source(
+        source=lambda info: rows[info.idx_in_batch], batch=False, dtype=types.BFLOAT16, layout="HWC",
+        device="gpu" if on_gpu else "cpu",
+    )  # fmt: skip
+    normal = fn.crop_mirror_normalize(x, mean=[1.5, 0.5, 2.0], std=[3.0], mirror=1, crop=(4, 5), dtype=types.FLOAT16)
+    return fn.cast(x, dtype=types.FLOAT), fn.cast(x, dtype="int16"), normal, fn.flip(x, horizontal=1)
+
+
+def test_inputs_of_bfloat16(gpu):
+    """NumPy's arrays have its bits; all of them are tried."""
+    bits = np.random.default_rng(5).permutation(1 << 16)[: 3 * 9 * 7 * 3 * 50].astype(np.uint16)
+    rows = list(bits.reshape(3, 9 * 50, 7, 3))
+    with halves(rows, False) as cpu, halves(rows, True, device_id=0) as pipe:
+        for want, got in zip(cpu.run(), pipe.run(), strict=True):
+            assert got.device != "cpu"
+            for row, other in zip(got.as_cpu(), want, strict=True):
+                a, b = np.array(row), np.array(other)
+                if a.dtype == np.uint16:  # of a NaN, only that it is one is part of a result
+                    a[(a & 0x7FFF) > 0x7F80] = b[(b & 0x7FFF) > 0x7F80] = 0x7FC0
+                np.testing.assert_array_equal(a, b)

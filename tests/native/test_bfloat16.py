@@ -99,7 +99,38 @@ def test_nothing_computes_with_it() -> None:
     def sum_of_it() -> Any:
         return fn.cast(fn.random.uniform(), dtype=types.BFLOAT16) + 1
 
-    with pytest.raises(UnsupportedError, match=r"bfloat16, which is a type of outputs: convert to it last"):
+    with pytest.raises(UnsupportedError, match=r"bfloat16, in which nothing is computed: cast it first \(`fn.cast"):
         sum_of_it().build()
-    with pytest.raises(UnsupportedError, match="bfloat16 is a type of outputs, which `cast` and"):
+    with pytest.raises(UnsupportedError, match="nothing is computed in bfloat16; `cast` and"):
         eager.resize(np.zeros((4, 4, 3), np.uint8), resize_x=3, dtype=types.BFLOAT16)
+
+
+@pipeline_def(batch_size=3, num_threads=2)
+def taken(rows: list[np.ndarray], device: str) -> Any:
+    x = fn.external_source(
+        source=lambda info: rows[info.idx_in_batch], batch=False, dtype=types.BFLOAT16, layout="HWC", device=device
+    )
+    normal = fn.crop_mirror_normalize(x, mean=[1.5, 0.5, 2.0], std=[3.0], mirror=1, crop=(4, 5), dtype=types.FLOAT16)
+    moved = fn.transpose(fn.flip(x, horizontal=0, vertical=1), perm=[2, 0, 1])
+    return fn.cast(x, dtype=types.FLOAT), fn.cast(x, dtype="uint8"), normal, moved, fn.reshape(moved, shape=[-1])
+
+
+def torch_rows() -> list[torch.Tensor]:
+    x = torch.from_numpy(floats()[: 9 * 7 * 3 * 3].copy()).to(torch.bfloat16)
+    return list(x.reshape(3, 9, 7, 3))
+
+
+def test_inputs_of_it(isa: str) -> None:
+    """NumPy's arrays have its bits, where the source says so."""
+    rows = torch_rows()
+    with taken([x.view(torch.int16).numpy().view(np.uint16) for x in rows], "cpu") as pipe:
+        wide, small, normal, moved, flat = ([np.array(row) for row in output] for output in pipe.run())
+    for r, x in enumerate(rows):
+        want = x.float().numpy()
+        np.testing.assert_array_equal(wide[r], want)
+        np.testing.assert_array_equal(small[r], cast_array(want, DType.UINT8))
+        more = {"mean": [1.5, 0.5, 2.0], "std": [3.0], "mirror": 1, "crop": (4, 5), "dtype": types.FLOAT16}
+        np.testing.assert_array_equal(normal[r], np.asarray(eager.crop_mirror_normalize(want, **more)))
+        bits = x.view(torch.int16).numpy().view(np.uint16)
+        same(moved[r], bits[::-1].transpose(2, 0, 1))
+        same(flat[r], moved[r].reshape(-1))

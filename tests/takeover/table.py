@@ -2,21 +2,28 @@
 """Writes ``docs/torchvision.md``: for each of torchvision's transforms, whether the take-over covers it, by trying it.
 
 Run as ``.venv/bin/python -m tests.takeover.table``; a test compares. Every row is measured: the transform runs on
-the same file with the same random state, untouched and taken over, and the results are compared bit for bit.
+the same file with the same random state, untouched and taken over, and the results are compared bit for bit. What the
+GPU makes is made by its kernels on an emulation of threads, so that the page can be written anywhere; on a GPU, a test
+compares the same.
 """
 
 from __future__ import annotations
 
+import contextlib
 import io
 import sys
+import tempfile
+import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.append(str(ROOT / "tests"))  # where `photographs` is, when this runs by itself
+# Where `photographs` and what emulates a GPU are, when this runs by itself.
+sys.path += [str(ROOT / "tests"), str(ROOT / "tests" / "cuda"), str(ROOT / "tests" / "native")]
 
+import emulated_stages  # noqa: E402
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 from photographs import photograph  # noqa: E402
@@ -30,9 +37,12 @@ import torchvision  # noqa: E402  # isort: skip
 import torchvision.transforms as v1  # noqa: E402  # isort: skip
 
 import stoker.torchvision  # noqa: E402
-from stoker.frontends.torchvision import counts  # noqa: E402
+from stoker.device.gpu import Gpu  # noqa: E402
+from stoker.frontends.torchvision import counts, grouping, plans  # noqa: E402
 from stoker.frontends.torchvision.image import LazyImage  # noqa: E402
-from stoker.frontends.torchvision.tensor import LazyTensor, real  # noqa: E402
+from stoker.frontends.torchvision.place import Place, PlacedMaking  # noqa: E402
+from stoker.frontends.torchvision.tensor import LazyTensor, image_tensor, real  # noqa: E402
+from stoker.native import _native  # noqa: E402
 
 PAGE = ROOT / "docs" / "torchvision.md"
 RELEASE = "torchvision " + ".".join(torchvision.__version__.split(".")[:2]) + ";"
@@ -112,21 +122,56 @@ TO_TENSOR: dict[str, Make] = {
 }
 
 
-def page() -> str:
-    """The page's text."""
+def page(place: Place) -> str:
+    """The page's text. ``place``: what makes the GPU's columns."""
     lines = [
         _HEAD,
         "### Images\n",
-        "| transform | v1, Pillow image | v2, Pillow image | v2, after ToImage |",
-        "|---|---|---|---|",
+        "| transform | v1, Pillow image | GPU | v2, Pillow image | GPU | v2, after ToImage | GPU |",
+        "|---|---|---|---|---|---|---|",
     ]
     for name, make in CASES.items():
-        after = cell(lambda t, make=make: t.Compose([t.ToImage(), make(t)]), v2)
-        lines.append(f"| {name} | {cell(make, v1)} | {cell(make, v2)} | {after} |")
-    lines += ["\n### From images to tensors\n", "| transform | v1 | v2 |", "|---|---|---|"]
+        after = cells(lambda t, make=make: t.Compose([t.ToImage(), make(t)]), v2, place)
+        lines.append(f"| {name} | {' | '.join((*cells(make, v1, place), *cells(make, v2, place), *after))} |")
+    lines += ["\n### From images to tensors\n", "| transform | v1 | GPU | v2 | GPU |", "|---|---|---|---|---|"]
     for name, make in TO_TENSOR.items():
-        lines.append(f"| {name} | {cell(make, v1)} | {cell(make, v2)} |")
+        lines.append(f"| {name} | {' | '.join((*cells(make, v1, place), *cells(make, v2, place)))} |")
     return "\n".join(lines) + "\n"
+
+
+class _Emulated(emulated_stages.EmulatedGpu):
+    """Compiles a kernel once, whoever asks first; its decoder does nothing: the CPU decodes."""
+
+    lock = threading.Lock()
+
+    def compiled(self, source: str) -> bytes:
+        with self.lock:
+            return b"" if "jpeg" in source else super().compiled(source)
+
+
+@contextlib.contextmanager
+def emulated_place() -> Iterator[Place]:
+    """A GPU's kernels on an emulation of threads."""
+    kept = Gpu.open, plans.GPU_LOAD, plans.LINES
+    with tempfile.TemporaryDirectory() as folder, few_rows():
+        try:
+            Gpu.open = staticmethod(lambda number, limit=None: _Emulated(Path(folder)))  # type: ignore[assignment, method-assign]
+            plans.GPU_LOAD, plans.LINES = 0.0, 1  # an emulated kernel runs one launch at a time
+            place = Place(torch.device("cpu"), 0, 1)
+            yield place
+            place.close()
+        finally:
+            Gpu.open, plans.GPU_LOAD, plans.LINES = kept  # type: ignore[method-assign]
+
+
+@contextlib.contextmanager
+def few_rows() -> Iterator[None]:
+    """Plans for single rows."""
+    few, grouping._FEW = grouping._FEW, 1
+    try:
+        yield
+    finally:
+        grouping._FEW = few
 
 
 _HEAD = """<!-- written by tests/takeover/table.py -->
@@ -189,6 +234,11 @@ release that is a year old and with the newest.
 - **as before**: bit-equal, since Pillow or torch does this step as it does without Stoker; not covered, and no
   faster. What comes before it is Stoker's. For random transforms this is so if any of their draws is.
 - **differs by N**: the largest difference.
+- **GPU**: what `enable("cuda")` makes of what is covered, against the untouched script. **equal**: made on the GPU,
+  every bit equal, since the arithmetic is in headers that both machines compile, without contraction, and fused
+  multiply-adds stand where torch has them; **by the CPU**: made there and sent. These columns are written with the
+  GPU's kernels on an emulation of threads; `make test-gpu` compares every one of them on a GPU, and
+  [Reliability](reliability.md) says when it ran.
 
 torchvision itself uses Pillow's kernels while it holds a Pillow image, and torch's once it holds a tensor. What
 torch's own kernels for bytes do depends on the processor and on torch's build: such a step is recorded if a small
@@ -198,29 +248,65 @@ Not recorded, and as before: `ColorJitter`'s contrast of tensors of more than 65
 its order), blurring and sharpening tensors of one channel, `antialias=False`, tensors that are no bytes
 any more (but for crops, mirrors and continued edges), rotations and the like of fewer than 128 pixels, and of v1's
 functions on tensors `resize`, `adjust_hue` and linear rotations with a fill other than black.
+Of Pillow's filters `GaussianBlur` and `BoxBlur` are recorded, the others are its own.
+
+Made early, but by native code, and delivered as without Stoker: batches of which a collation of the script's own
+looks at or changes values (MixUp and CutMix, padding to the largest, timm's `fast_collate`), and images that meet in
+numpy on the way (timm's AugMix, albumentations). Their pixels are made once in the worker, and travel as they did.
 """
 
 
 def cell(make: Make, library: Any) -> str:
-    """What the table says about a transform."""
+    """What the table says about a transform on the CPU."""
+    return cells(make, library, None)[0]
+
+
+def cells(make: Make, library: Any, place: Place | None) -> tuple[str, str]:
+    """What the table says about a transform, on the CPU and by ``place``."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             transform = make(library)
             _outputs(transform, 0)
         except (AttributeError, NotImplementedError, TypeError, ValueError):
-            return "—"
+            return "—", "—"
         expected = [_outputs(transform, seed) for seed in range(_DRAWS)]
         counts.reset()
         with stoker.torchvision.enabled():
-            ours = [_outputs(transform, seed) for seed in range(_DRAWS)]
-            recorded = all(_is_lazy(x) for outputs in ours for x in outputs)
-            found = [[_array(x) for x in outputs] for outputs in ours]
-    wanted = [[_array(x) for x in outputs] for outputs in expected]
-    difference = max(_difference(a, b) for w, f in zip(wanted, found, strict=True) for a, b in zip(w, f, strict=True))
+            ours = [x for seed in range(_DRAWS) for x in _outputs(transform, seed)]
+            recorded = all(_is_lazy(x) for x in ours)
+            there = _placed(ours, place) if recorded and place is not None else None
+            found = [_array(x) for x in ours]
+    wanted = [_array(x) for outputs in expected for x in outputs]
+    difference = max(_difference(a, b) for a, b in zip(wanted, found, strict=True))
+    on_gpu = "—" if there is None else _on_gpu(wanted, *there)
+    if difference:
+        return f"differs by {difference:g}", on_gpu
+    return "covered" if recorded else "as before", on_gpu
+
+
+def _placed(lazies: list[Any], place: Place) -> tuple[list[Any], int]:
+    """What the GPU makes of lazy images and tensors, and how many it made itself."""
+    tensors = [LazyTensor(x._rows, x._lead) if isinstance(x, LazyTensor) else image_tensor(x._node) for x in lazies]
+    before = counts.total()[counts.PLACED]
+    making = PlacedMaking(tensors, place)
+    if making.order is not None:
+        _native.recipe.make(making.order)
+    making.finish()
+    made = []
+    for x, tensor in zip(lazies, tensors, strict=True):
+        array = tensor._real.cpu().numpy()
+        if isinstance(x, LazyImage):
+            array = array.transpose(1, 2, 0) if array.shape[0] > 1 else array[0]
+        made.append(np.ascontiguousarray(array))
+    return made, int(counts.total()[counts.PLACED] - before)
+
+
+def _on_gpu(wanted: list[Any], made: list[Any], by_itself: int) -> str:
+    difference = max(_difference(a, b) for a, b in zip(wanted, made, strict=True))
     if difference:
         return f"differs by {difference:g}"
-    return "covered" if recorded else "as before"
+    return "equal" if by_itself == len(made) else "by the CPU"
 
 
 def _file() -> bytes:
@@ -259,4 +345,5 @@ def _difference(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> float:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
+    with emulated_place() as emulated:
+        PAGE.write_text(page(emulated), encoding="utf-8")

@@ -288,6 +288,39 @@ def test_all_steps_are_done_there(photographs: Path, placed: Place, script: str,
     assert total[counts.PLACED] >= 8, "all but the one of few pixels"
 
 
+class Crops:
+    """Two large crops and eight small ones of an image, each with colours of its own."""
+
+    def __init__(self, library: Any) -> None:
+        end = [library.ColorJitter(0.4, 0.4, 0.4, 0.1), library.RandomGrayscale(0.2), library.ToTensor()]
+        self.transforms = [library.Compose([library.RandomResizedCrop(n), *end]) for n in [48] * 2 + [24] * 8]
+
+    def __call__(self, image: Any) -> Any:
+        return [transform(image) for transform in self.transforms]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_ten_crops_of_a_file_are_one_row(
+    photographs: Path, placed: Place, workers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torchvision.transforms as v1
+
+    jobs: list[plans.Job] = []
+    submit = placed.plans.submit
+    monkeypatch.setattr(placed.plans, "submit", lambda job: (jobs.append(job), submit(job)))
+
+    def loader() -> Any:
+        return torch.utils.data.DataLoader(Augmented(photographs, Crops(v1)), batch_size=9, num_workers=workers)
+
+    untouched = run(loader())
+    counts.reset()
+    with stoker.torchvision.enabled():
+        equal(untouched, run(loader()), placed)
+    assert counts.total()[counts.PLACED] >= 8 * 10
+    assert all(len(job.form.sizes) == 10 for job in jobs)
+    assert sum(len(job._fed["files"]) for job in jobs) in (8, 9), "every file once"
+
+
 def test_a_damaged_file_beside_all_kinds_of_steps(photographs: Path, tmp_path: Path, placed: Place) -> None:
     import torchvision.transforms as v1
 

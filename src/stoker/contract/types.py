@@ -24,7 +24,7 @@ class DType(enum.IntEnum):
     FLOAT16 = 9
     FLOAT = 10
     FLOAT64 = 11
-    BFLOAT16 = 12  # the upper half of a float32; a type of outputs alone: nothing computes with it
+    BFLOAT16 = 12  # the upper half of a float32; nothing computes in it
 
     @property
     def numpy(self) -> np.dtype[Any]:

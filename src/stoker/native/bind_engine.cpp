@@ -185,7 +185,7 @@ void bind_plan(nb::module_& m) {
               std::vector<double> consts, Ints params, std::vector<Ints> extents,
               std::vector<std::tuple<int, int, Ints>> checks, std::vector<std::pair<int, bool>> guards, int frames,
               std::vector<uint8_t> framed_in, bool ordered) {
-             if (in.size() > 64 || out.size() > 8) throw nb::value_error("a step takes at most 64 inputs, 8 outputs");
+             if (in.size() > 64 || out.size() > kMaxStepOutputs) throw nb::value_error("a step takes at most 64 inputs, 64 outputs");
              Step s;
              s.kernel = std::move(kernel);
              s.in = std::move(in);
@@ -483,8 +483,9 @@ void put_value(JobBox& box, int64_t row, int value, const AnyArray& array) {
 }
 
 // A plan's code fits one element type and rank; data of another would be read past their end.
-void check_fed(const JobBox& box, int value, const View& v) {
+void check_fed(const JobBox& box, int value, View& v) {
   const Value& planned = box.job->plan->values[static_cast<size_t>(value)];
+  if (planned.dtype == DType::BF16 && v.dtype == DType::U16) v.dtype = DType::BF16;  // NumPy's arrays have its bits
   if (v.dtype != planned.dtype || v.rank != planned.rank)
     throw nb::value_error("the data do not have the planned element type and number of axes");
 }
@@ -521,7 +522,7 @@ void bind_jobs(nb::module_& m) {
       .def_prop_ro("id", [](const JobBox& b) { return reinterpret_cast<uintptr_t>(b.job); })
       .def("feed",
            [](JobBox& b, int value, int64_t row, const AnyArray& a) {
-             const View v = view_of(a);
+             View v = view_of(a);
              check_fed(b, value, v);
              if (row < 0 || row >= b.job->rows) throw nb::index_error();
              b.job->row(row)[value] = v;

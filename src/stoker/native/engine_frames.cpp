@@ -22,9 +22,9 @@ View frame_of(const View& whole, int64_t f) {
 
 Outcome Engine::run_frames(const Call& video, int32_t index, int64_t frames, RowContext* context) const {
   const Step& step = plan_->steps[index];
-  View frame_in[64], frame_host_in[64], frame_out[8];
+  View frame_in[64], frame_host_in[64], frame_out[kMaxStepOutputs];
   const View* in[64];
-  View *host_in[64], *out[8];
+  View *host_in[64], *out[kMaxStepOutputs];
   Call call = video;
   call.in = in;
   call.host_in = video.host_in ? host_in : nullptr;

@@ -72,7 +72,7 @@ bool Engine::run_step(Job* job, int64_t row, int32_t index, RowContext* context,
     return false;
   }
 
-  View* out[8];
+  View* out[kMaxStepOutputs];
   View* in[64];
   const bool aliases = step.kernel->aliases(), allocates = step.kernel->allocates();
   for (size_t o = 0; o < step.out.size(); ++o) {

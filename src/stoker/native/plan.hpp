@@ -87,6 +87,8 @@ struct Guard {
   bool wanted;
 };
 
+constexpr int kMaxStepOutputs = 64;
+
 struct Step {
   std::shared_ptr<const Kernel> kernel;  // null in a Python segment
   std::vector<int32_t> in, out;

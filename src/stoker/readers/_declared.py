@@ -49,6 +49,8 @@ class Declared:
             raise DataError(f"expected numbers, got an array of {array.dtype}{where}") from None
         rank = array.ndim - axes
         wanted = self.outputs[output]
+        if wanted[0] == DType.BFLOAT16 and dtype == DType.UINT16:
+            dtype = DType.BFLOAT16  # NumPy's arrays have its bits
         if wanted[0] is None:
             wanted[0] = dtype
         if wanted[1] is None:

@@ -16,12 +16,12 @@ from ...contract.types import DType
 class Cast(Operator, name="cast"):
     """Change the element type. Input: any shape and type. Output: the same shape in ``dtype``.
 
-    Floats round half to even, values outside of the range saturate, NaN becomes 0; anything but 0 is True. bfloat16 is
-    a type of outputs: nothing computes with it, and NumPy, which has none, gets its bits as uint16.
+    Floats round half to even, values outside of the range saturate, NaN becomes 0; anything but 0 is True. Nothing
+    computes in bfloat16: it is cast to and from. NumPy has none: arrays have its bits as uint16.
     """
 
     kind = "pointwise"
-    gives_bfloat16 = True
+    gives_bfloat16 = takes_bfloat16 = True
     dtype = arg("dtype", doc="Element type of the output.")
     cases = ({"dtype": "uint8"}, {"dtype": "float32"}, {"dtype": "int16"}, {"dtype": "bool"}, {"dtype": "float16"},
              {"dtype": "bfloat16"})  # fmt: skip

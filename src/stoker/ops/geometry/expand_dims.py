@@ -17,6 +17,7 @@ class ExpandDims(Operator, name="expand_dims"):
     """Insert axes of extent 1. Input: any shape and type. Output: the same data with the new axes; moves none."""
 
     kind = "gather"
+    takes_bfloat16 = True
     axes = arg("int", many=True, doc="Where the new axes stand in the output; negative ones count from its end.")
     new_axis_names = arg("str", "", doc="Names of the new axes, one per element of `axes`.")
     cases = ({"axes": (0,)}, {"axes": (0, 2)}, {"axes": (3, 0)}, {"axes": (-1,)})

@@ -17,6 +17,7 @@ class Flip(Operator, name="flip"):
     """
 
     kind = "gather"
+    takes_bfloat16 = True
     horizontal = arg("int", 1, per_row=True, doc="Mirror left and right where not 0.")
     vertical = arg("int", 0, per_row=True, doc="Mirror top and bottom where not 0.")
     depthwise = arg("int", 0, per_row=True, doc="Mirror front and back where not 0.")

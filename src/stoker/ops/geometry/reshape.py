@@ -26,6 +26,7 @@ class Reshape(Operator, name="reshape"):
 
     inputs = (1, 2)
     kind = "gather"
+    takes_bfloat16 = True
     shape = arg("int", None, many=True, per_row=True, doc="Extents; one may be -1.")
     rel_shape = arg(
         "float", None, many=True, per_row=True, doc="Extents as shares of the input's; one may be negative."

@@ -31,7 +31,7 @@ class CropMirrorNormalize(CropArguments, BoundsArguments, name="crop_mirror_norm
     """
 
     kind = "composite"
-    gives_bfloat16 = True
+    gives_bfloat16 = takes_bfloat16 = True
     mean = arg("float", (0.0,), many=True, per_row=True, doc="Mean, one or one per channel.")
     std = arg("float", (1.0,), many=True, per_row=True, doc="Standard deviation, one or one per channel.")
     mirror = arg("int", 0, per_row=True, doc="Mirror left and right where not 0.")
@@ -52,6 +52,8 @@ class CropMirrorNormalize(CropArguments, BoundsArguments, name="crop_mirror_norm
     )
 
     def lower(self, c: Lowering, x: Value) -> Value:
+        if x.dtype == DType.BFLOAT16:
+            x = c.cast(x, DType.FLOAT)
         windows, layout, at = crop_windows(c, x), c.layout(x), c.axis(x, "C")
         count = self._channels(c, x)
         program = self._program(c, x, count)
