@@ -232,3 +232,21 @@ def test_what_goes_around_torch_function_finds_values(photo: Path) -> None:
         torch.save(transforms.ToTensor()(image_of(photo)), out)
         out.seek(0)
         assert torch.equal(torch.load(out).sum(), expected)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("count", [0, 1, 2, 3])
+def test_normalizing_by_another_number_of_channels(photo: Path, channels: int, count: int) -> None:
+    """The pixels, or the error, that there are without Stoker."""
+
+    def made() -> Any:
+        image = Image.open(photo).convert("L" if channels == 1 else "RGB")
+        try:
+            made = transforms.Normalize([0.5] * count, [0.25] * count)(transforms.ToTensor()(image))
+        except (RuntimeError, ValueError) as error:
+            return type(error), str(error)
+        return made.shape, made.clone().numpy().tobytes()
+
+    expected = made()
+    with stoker.torchvision.enabled():
+        assert made() == expected

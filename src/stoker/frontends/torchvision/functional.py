@@ -45,7 +45,8 @@ def to_tensor(original: Callable[[Any], Any], pic: Any) -> Any:
 
 def normalize(original: Callable[..., Any], tensor: Any, mean: Any, std: Any, inplace: bool = False) -> Any:
     """torchvision's ``normalize``: its own arithmetic, on 256 values instead of all pixels, once."""
-    if not (is_lazy(tensor) and _is_numbers(mean) and _is_numbers(std)):
+    fits = is_lazy(tensor) and _is_numbers(mean) and _is_numbers(std)
+    if not fits or not {len(mean), len(std)} <= {1, tensor._rows[0].node.channels}:  # torch refuses
         return original(tensor, mean, std, inplace)
     key = ("normalize", tuple(mean), tuple(std))
     rows = map_rows(tensor, key, lambda values: original(values, mean, std, True))
