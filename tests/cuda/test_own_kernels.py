@@ -144,8 +144,9 @@ def test_gaussian_blur(dtype: str) -> None:
 
     def blurred(x: Any, sigma: Any) -> Any:
         own = fn.gaussian_blur(fn.flip(x, vertical=1), sigma=sigma)
-        large = fn.gaussian_blur(x, window_size=(81, 1)) if dtype == "uint8" else own
-        return own, fn.gaussian_blur(x, window_size=(3, 5), dtype="float32"), large
+        if dtype != "uint8":
+            return (own,)
+        return own, fn.gaussian_blur(x, window_size=(3, 5), dtype="float32"), fn.gaussian_blur(x, window_size=(81, 1))
 
     for layout in LAYOUTS if dtype == "uint8" else ("FCHW",):
         rows = [noise(rng, dtype, shaped(layout, h, w)) for h, w in ((9, 7), (1, 1), (20, 61))]
@@ -155,8 +156,8 @@ def test_gaussian_blur(dtype: str) -> None:
 BORDERS = ("reflect_101", "reflect_1001", "wrap", "clamp", "constant")
 
 
-@pytest.mark.parametrize("border", BORDERS)
-@pytest.mark.parametrize("dtype", FILTERED)
+# Every type, every border.
+@pytest.mark.parametrize(("dtype", "border"), [*zip(FILTERED, (*BORDERS, "wrap"), strict=True), ("uint8", "constant")])
 def test_filter(dtype: str, border: str) -> None:
     """A window for every row, up to one larger than the image; an anchor of every row; a value for the border."""
     rng = np.random.default_rng(4)
@@ -165,13 +166,14 @@ def test_filter(dtype: str, border: str) -> None:
     windows = [rng.normal(0, 0.4, s).astype(np.float32) for s in ((3, 3), (4, 5), (2, 1))]
     fills = [np.float32(f) for f in (3.5, -20.0, 7.0)]
 
-    def filtered(x: Any, window: Any, fill: Any) -> Any:
+    anchors = [np.array(a, np.int32) for a in ((2, 0), (0, 3), (1, -1))]
+
+    def filtered(x: Any, window: Any, fill: Any, anchor: Any) -> Any:
         more = (fill,) if border == "constant" else ()
-        anchor = fn.random.uniform(range=[0, 1], shape=[2], dtype="int32")
-        own = fn.filter(fn.flip(x, horizontal=1), window, *more, border=border, anchor=anchor * 0)
+        own = fn.filter(fn.flip(x, horizontal=1), window, *more, border=border, anchor=anchor)
         return own, fn.filter(x, window, *more, border=border, dtype="float32")
 
-    compare_rows([rows, windows, fills], [layout, "", ""], filtered)
+    compare_rows([rows, windows, fills, anchors], [layout, "", "", ""], filtered)
 
 
 def test_filters_that_no_tile_takes() -> None:
@@ -183,8 +185,8 @@ def test_filters_that_no_tile_takes() -> None:
     compare_rows([rows, small], ["HWC", ""], lambda x, w: (fn.filter(x, w, mode="valid"),))
 
 
-NUMBERS = ("bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float32", "float64")
-FOLDED = ("min", "max", "sum", "mean")
+NUMBERS = ("bool", "uint8", "uint64", "int16", "float32")
+MORE = ("uint16", "uint32", "int8", "int32", "int64", "float64")  # the same code again, which takes a while to compile
 
 
 def numbers(rng: np.random.Generator, dtype: str, shape: Sequence[int]) -> np.ndarray:
@@ -193,18 +195,19 @@ def numbers(rng: np.random.Generator, dtype: str, shape: Sequence[int]) -> np.nd
     return noise(rng, dtype, shape) if dtype.startswith("float") else noise(rng, dtype, shape) // 3
 
 
-@pytest.mark.parametrize("dtype", NUMBERS)
+@pytest.mark.parametrize("dtype", [*NUMBERS, *(pytest.param(t, marks=emulated_stages.NEEDS_GPU) for t in MORE)])
 def test_reductions_of_types(dtype: str) -> None:
-    """Every operation, over one number, over several chunks, to whole numbers, with zeros of both signs and NaNs."""
+    """Over one number, over several chunks, to whole numbers, with zeros of both signs and NaNs."""
     rng = np.random.default_rng(6)
-    rows = [numbers(rng, dtype, s) for s in ((5, 7), (1, 1), (70, 130))]
+    rows = [numbers(rng, dtype, s) for s in ((5, 7), (1, 1), (40, 210))]
     rows += [np.zeros((4, 9), dtype), np.ones((64, 65), dtype)]
     if dtype.startswith("float"):
         rows += [np.where(rng.random((3, 40)) < 0.5, 0.0, -0.0).astype(dtype), np.full((2, 2), np.nan, dtype)]
 
     def reduced(x: Any) -> Any:
-        made = [getattr(fn.reductions, name)(x) for name in FOLDED]
-        if dtype in ("uint64", "float32"):
+        made = [fn.reductions.min(x), fn.reductions.sum(x), fn.reductions.mean(x)]
+        if dtype in ("uint64", "float32"):  # what is special to 64 bits, and to floats
+            made.append(fn.reductions.max(x))
             made += [fn.reductions.sum(x, dtype="uint8"), fn.reductions.mean(x, dtype="int64")]
             made += [fn.reductions.mean_square(x), fn.reductions.rms(x, dtype="float16")]
             made.append(fn.reductions.std_dev(x, fn.reductions.mean(x) * 0.25, ddof=1))
@@ -213,7 +216,7 @@ def test_reductions_of_types(dtype: str) -> None:
     compare_rows([rows], [""], reduced)
 
 
-@pytest.mark.parametrize("axes", [(0,), (1,), (2,), (0, 2), (1, 2), (0, 1, 2)])
+@pytest.mark.parametrize("axes", [(0,), (0, 2), (1, 2), (0, 1, 2)])
 def test_reductions_of_axes(axes: tuple[int, ...]) -> None:
     """Over views, for ragged rows, some of them empty; a mean for every output."""
     rng = np.random.default_rng(7)
