@@ -11,7 +11,7 @@ from stoker.device import compile as compiling
 from stoker.device.gpu import SOURCES
 
 MOST_REGISTERS = 64  # two blocks of 512 threads on a multiprocessor
-MOST_SPILLS = 160  # bytes of a step: those with most numbers, in double
+MOST_SPILLS = 192  # bytes of a step: those with most numbers, in double; 184 with NVRTC 13.0 for sm_100
 
 
 @pytest.mark.parametrize("architecture", [80, 90, 100])

@@ -18,15 +18,17 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def launch(count: int, files: list[str], folder: Path, *more: str) -> list[Any]:
-    """What each of ``count`` processes saved."""
+    """What each of ``count`` processes saved; with a folder of emulated kernels, of processes that see no GPU."""
     (folder / "files").write_text("\n".join(files))
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={count}"]
     command += ["-m", "tests.gpu.ranks", str(folder / "files"), str(folder), *more]
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    env = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
+    if more:
+        env["CUDA_VISIBLE_DEVICES"] = ""
     done = subprocess.run(
-        command, cwd=ROOT, env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}, text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300,
-    )  # fmt: skip
+        command, cwd=ROOT, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300
+    )
     assert done.returncode == 0, done.stdout
     return [np.load(folder / f"rank{rank}.npz") for rank in range(count)]
 

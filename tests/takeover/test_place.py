@@ -381,7 +381,8 @@ def test_the_module_takes_a_device(tmp_path: Path) -> None:
         "runpy.run_module('stoker.torchvision', run_name='__main__', alter_sys=True)"
     )
     command = [sys.executable, "-c", launch, "--device", "cuda", str(script), "--device", "x"]
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")]), "CUDA_VISIBLE_DEVICES": ""}
+    path = os.pathsep.join(filter(None, [str(ROOT), str(ROOT / "tests"), os.environ.get("PYTHONPATH")]))
+    env = {**os.environ, "PYTHONPATH": path, "CUDA_VISIBLE_DEVICES": ""}
     refused = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
     assert refused.returncode and "expected a GPU for 'cuda'" in refused.stderr
     command[command.index("cuda")] = "cpu"
