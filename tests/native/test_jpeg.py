@@ -229,6 +229,7 @@ def test_info_and_refusals():
     image = picture(np.random.default_rng(9), 30, 20)
     assert info(encode(image)) | {"reason": ""} == {
         "width": 30, "height": 20, "components": 3, "orientation": 1, "support": "native", "reason": "",
+        "sampling": (2, 2),
     }  # fmt: skip
     assert info(encode(image, progressive=True))["support"] == "native"
     assert info(encode(image.convert("CMYK")))["components"] == 4
