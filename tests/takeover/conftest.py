@@ -13,8 +13,19 @@ from photographs import photograph
 from PIL import Image
 
 import tests.takeover.declared  # noqa: F401
+from stoker.native import _native
 
 torch.set_num_threads(1)
+_BEST = _native.best_isa()
+
+
+@pytest.fixture(params=dict.fromkeys(("plain", "avx2" if _BEST == "avx512" else _BEST, _BEST)))
+def isa(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Every instruction set of this machine in turn."""
+    before = _native.get_isa()
+    _native.set_isa(request.param)
+    yield request.param
+    _native.set_isa(before)
 
 
 def write_files(root: Path) -> Path:

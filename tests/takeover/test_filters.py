@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,20 +15,7 @@ from stoker.frontends.torchvision.early import pixels_of
 from stoker.frontends.torchvision.image import LazyImage
 from stoker.frontends.torchvision.recipe import Node
 from stoker.frontends.torchvision.replay import replay
-from stoker.native import _native
 from tests.takeover.conftest import exactly
-
-
-@pytest.fixture(params=["plain", "avx2", "avx512", "neon"])
-def isa(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Every instruction set of this machine in turn."""
-    before = _native.get_isa()
-    try:
-        _native.set_isa(request.param)
-    except ValueError as error:
-        pytest.skip(f"another processor's: {error}")
-    yield request.param
-    _native.set_isa(before)
 
 
 def _blurred(array: Any, radii: tuple[float, float], passes: int, bell: bool) -> Any:

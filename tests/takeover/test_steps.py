@@ -19,18 +19,6 @@ from stoker.native import _native
 Numbers = np.random.Generator
 
 
-@pytest.fixture(params=["plain", "avx2", "avx512", "neon"])
-def isa(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Every instruction set of this machine in turn."""
-    before = _native.get_isa()
-    try:
-        _native.set_isa(request.param)
-    except ValueError as error:
-        pytest.skip(f"another processor's: {error}")
-    yield request.param
-    _native.set_isa(before)
-
-
 def _image(rng: Numbers, channels: int) -> Node:
     """Pixels side by side, mirrored, turned, cut, or one channel three times."""
     height, width = (int(n) for n in rng.integers(3, 60, 2))
