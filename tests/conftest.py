@@ -37,6 +37,22 @@ def images(jpegs: Path) -> Path:
     return Path(given) if given else jpegs
 
 
+@pytest.fixture(scope="session")
+def gpu_in_use() -> bool:
+    """Whether there is a GPU. It is open then, for torch too: the driver's threads and files are no leak of a test."""
+    from stoker.native import _native
+
+    if not _native.gpu.count_cuda():
+        return False
+    import torch
+
+    from stoker.device.gpu import Gpu
+
+    torch.ones(8, device="cuda").sum().item()
+    Gpu.open(0)
+    return True
+
+
 def _threads() -> set[str]:
     return set(os.listdir("/proc/self/task"))
 

@@ -12,6 +12,11 @@ import pytest
 from stoker.device.gpu import Gpu
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _in_use(gpu_in_use: bool) -> None:
+    """Where there is a GPU, some of these tests use it beside the null device."""
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Where compiled kernels are kept."""

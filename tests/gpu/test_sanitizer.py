@@ -34,8 +34,10 @@ def watch(tool: str, *program: str) -> subprocess.CompletedProcess[str]:
         pytest.skip("compute-sanitizer is not installed")
     command = [sanitizer, "--tool", tool, "--error-exitcode", "9", sys.executable, *program]
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    # without pytest's word to its workers, of which this test's process may be one
+    own = {name: told for name, told in os.environ.items() if not name.startswith("PYTEST_")}
     return subprocess.run(
-        command, cwd=ROOT, env={**os.environ, "PYTHONPATH": path}, text=True, stdout=subprocess.PIPE,
+        command, cwd=ROOT, env={**own, "PYTHONPATH": path}, text=True, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, timeout=600,
     )  # fmt: skip
 
