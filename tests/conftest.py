@@ -39,18 +39,18 @@ def images(jpegs: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def gpu_in_use() -> bool:
-    """Whether there is a GPU. It is open then, for torch too: the driver's threads and files are no leak of a test."""
+    """Whether there is a GPU. All are open then, by torch too: the driver's threads and files are no leak of a test."""
     from stoker.native import _native
 
-    if not _native.gpu.count_cuda():
-        return False
-    import torch
+    count = _native.gpu.count_cuda()
+    for number in range(count):
+        import torch
 
-    from stoker.device.gpu import Gpu
+        from stoker.device.gpu import Gpu
 
-    torch.ones(8, device="cuda").sum().item()
-    Gpu.open(0)
-    return True
+        torch.ones(8, device=f"cuda:{number}").sum().item()
+        Gpu.open(number)
+    return count > 0
 
 
 def _threads() -> set[str]:
