@@ -13,9 +13,10 @@ from PIL import ImageEnhance
 from . import grids, kernels, recipe, views
 from .image import LazyImage, _Recording, color_of, decoded, map_node, pad_node
 from .images import lazy_image_class
+from .pointwise import map_rows
 from .replay import image_of
 from .tables import first_table, mapped
-from .tensor import LazyRow, LazyTensor, image_tensor, is_lazy, lead_of, map_rows
+from .tensor import LazyRow, LazyTensor, image_tensor, is_lazy, lead_of
 
 
 def _node(image: Any) -> Any:

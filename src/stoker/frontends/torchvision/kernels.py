@@ -15,8 +15,9 @@ from torch.nn.functional import conv2d
 from torch.nn.functional import pad as torch_pad
 
 from . import grids, recipe, views
+from .pointwise import map_rows
 from .recipe import Node
-from .tensor import LazyTensor, is_lazy, lead_of, map_rows, of_rows
+from .tensor import LazyTensor, is_lazy, lead_of, of_rows
 from .trial import is_equal
 
 _EXACT_PIXELS = (1 << 24) // 255  # native/torch_color.hpp: larger means depend on the order of torch's sums

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from . import counts, recipe
+from .pointwise import map_rows
 from .recipe import Node
 from .tables import Table, first_table
 from .tensor import (
@@ -18,7 +19,6 @@ from .tensor import (
     image_tensor,
     is_lazy,
     lead_of,
-    map_rows,
     of_rows,
     real,
     settled,

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors that record: an image on its way into a batch, with the pointwise operations that are still to be done.
+"""Tensors that record: an image on its way into a batch, with the operations that are still to be done.
 
-A recorded chain of pointwise operations is a table (`tables.py`). Anything that is not recorded makes the tensor real
-(`making.py`), and from then on it is.
+What is done to values is recorded in `pointwise.py`, what moves pixels in `views.py`. Anything that is not recorded
+makes the tensor real (`making.py`), and from then on it is.
 """
 
 from __future__ import annotations
@@ -11,29 +11,12 @@ import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 
 from . import counts, early, recipe
 from .making import Making
 from .recipe import Node, Patch
-from .tables import VALUES, Table, first_table, mapped
-
-
-def _key(args: tuple[Any, ...]) -> Any:
-    return tuple(
-        (tuple(x.shape), x.dtype, x.numpy().tobytes()) if isinstance(x, torch.Tensor) else (type(x), x) for x in args
-    )
-
-
-def _is_constant(x: Any, channels: int) -> bool:
-    """Whether an operand is the same for all pixels of a channel."""
-    if not isinstance(x, torch.Tensor):
-        return isinstance(x, (int, float, torch.dtype))
-    if isinstance(x, LazyTensor) or x.device.type != "cpu" or x.requires_grad or x.ndim > 3:
-        return False
-    shape = (1,) * (3 - x.ndim) + tuple(x.shape)
-    return shape[1:] == (1, 1) and shape[0] in (1, channels)
+from .tables import Table, first_table
 
 
 class LazyRow(NamedTuple):
@@ -136,44 +119,6 @@ def image_tensor(node: Node, table: Table | None = None) -> LazyTensor:
 # ---- what is recorded ----
 
 
-def _pointwise(func: Any, args: Any, kwargs: Any) -> Any:
-    x = args[0]
-    if not isinstance(x, LazyTensor) or x._real is not None:
-        return NotImplemented
-    rows = _map_rows(x, func, args[1:], kwargs)
-    return NotImplemented if rows is None else LazyTensor(rows, lead_of(x))
-
-
-def _in_place(func: Any, args: Any, kwargs: Any) -> Any:
-    x = args[0]
-    if not isinstance(x, LazyTensor) or x._real is not None:
-        return NotImplemented
-    rows = _map_rows(x, func, args[1:], kwargs)
-    if rows is None or settled(x):
-        return NotImplemented
-    x._rows = rows
-    return x
-
-
-def _map_rows(x: LazyTensor, func: Any, args: Any, kwargs: Any) -> list[LazyRow] | None:
-    channels = x._rows[0][0].channels
-    if not all(_is_constant(c, channels) for c in (*args, *kwargs.values())):
-        return None
-    key = (func.__name__, _key(args), _key(tuple(kwargs.values())), *kwargs)
-    return map_rows(x, key, lambda values: func(values, *args, **kwargs))
-
-
-def map_rows(x: LazyTensor, key: Any, function: Callable[[torch.Tensor], Any]) -> list[LazyRow] | None:
-    """The images of ``x``, their tables mapped; None if that cannot be recorded."""
-    rows = []
-    for node, table, patches in x._rows:
-        after = None if patches or node.op == recipe.RAW else mapped(table, key, function)
-        if after is None:
-            return None
-        rows.append(LazyRow(node, after))
-    return rows
-
-
 def is_lazy(x: Any) -> bool:
     """Whether ``x`` is a tensor that records."""
     return isinstance(x, LazyTensor) and x._real is None
@@ -196,73 +141,8 @@ def _clone(func: Any, args: Any, kwargs: Any) -> Any:
     return type(x)(x._rows, lead_of(x))
 
 
-def _set_item(func: Any, args: Any, kwargs: Any) -> Any:
-    """A window that is set to a value, as erasing does."""
-    x, index, value = args
-    if not isinstance(x, LazyTensor) or x._real is not None or len(x._rows) != 1 or lead_of(x):
-        return NotImplemented
-    window = _window(index, tuple(x.shape))
-    if window is None or not (
-        isinstance(value, (int, float)) or (type(value) is torch.Tensor and not value.requires_grad)
-    ):
-        return NotImplemented
-    room = torch.empty((), dtype=x.dtype).expand(tuple(x.shape))[index]  # raises what torch raises
-    patch = _patch(window, value, room)
-    if settled(x):
-        return NotImplemented
-    row = x._rows[0]
-    x._rows = [row._replace(patches=(*row.patches, patch))]
-    return None
-
-
-def _window(index: Any, shape: tuple[int, ...]) -> tuple[int, ...] | None:
-    """First and end along each axis of what slices cut out; None if that is no window."""
-    parts = list(index) if isinstance(index, tuple) else [index]
-    if not all(p is Ellipsis or (isinstance(p, slice) and _is_plain_slice(p)) for p in parts):
-        return None
-    if parts.count(Ellipsis) == 1:
-        at = parts.index(Ellipsis)
-        parts[at : at + 1] = [slice(None)] * (len(shape) - len(parts) + 1)
-    parts += [slice(None)] * (len(shape) - len(parts))
-    if Ellipsis in parts or len(parts) != len(shape):
-        return None
-    window: list[int] = []
-    for part, size in zip(parts, shape, strict=True):
-        first, end, step = part.indices(size)
-        if step != 1:
-            return None
-        window += (first, max(first, end))
-    return tuple(window)
-
-
-def _patch(window: Any, value: Any, room: torch.Tensor) -> Patch:
-    """``value`` over a window like ``room``, as torch sets it."""
-    single = not isinstance(value, torch.Tensor) or value.numel() == 1
-    values = torch.empty((1,) if single else tuple(room.shape), dtype=room.dtype)
-    values[...] = value.detach().reshape(()) if single and isinstance(value, torch.Tensor) else value
-    data = values.reshape(-1).view(torch.uint8).numpy()
-    memory = np.zeros(-(-max(data.size, 1) // VALUES) * VALUES, np.uint8)  # as tables are
-    memory[: data.size] = data
-    return Patch(window, single, memory)
-
-
-def _is_plain_slice(part: slice) -> bool:
-    return all(x is None or type(x) is int for x in (part.start, part.stop, part.step))
-
-
 # Lazy classes of torchvision's images, by what they stand for and by themselves; see `images.py`.
 IMAGES: dict[Any, Any] = {}
-
-
-def _to(func: Any, args: Any, kwargs: Any) -> Any:
-    x = args[0]
-    dtype = args[1] if len(args) == 2 else kwargs.get("dtype")
-    if set(kwargs) - {"dtype"} or len(args) + len(kwargs) != 2 or not isinstance(dtype, torch.dtype):
-        return NotImplemented
-    if dtype == x.dtype and x._real is None:
-        return x
-    result = _pointwise(torch.Tensor.to, (x, dtype), {})
-    return result if result is NotImplemented else type(x)(result._rows, lead_of(x))
 
 
 def _stack(func: Any, args: Any, kwargs: Any) -> Any:
@@ -317,8 +197,8 @@ def lead_of(x: LazyTensor) -> tuple[int, ...]:
     return x._lead
 
 
-def _functions(owner: Any, names: str) -> list[Any]:
-    """Those that this torch has."""
+def functions(owner: Any, names: str) -> list[Any]:
+    """Those of these names that this torch has."""
     return [getattr(owner, name) for name in names.split() if hasattr(owner, name)]
 
 
@@ -327,22 +207,16 @@ _PROPERTIES = "shape dtype device ndim layout requires_grad is_cuda is_sparse is
 _QUESTIONS = (
     "size dim numel nelement ndimension is_floating_point is_complex element_size stride is_contiguous __len__ __hash__"
 )
-_OPERATORS = "add sub subtract mul multiply div divide true_divide neg clamp bitwise_not bitwise_and floor round"
-_METHODS = "float half double __add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __neg__ __and__ __invert__"
-_CHANGES = "add_ sub_ mul_ div_ neg_ clamp_ floor_ round_ __iadd__ __isub__ __imul__ __itruediv__"
 _ASKS = {
-    *(p.__get__ for p in _functions(_T, _PROPERTIES)),
-    *_functions(_T, _QUESTIONS),
-    *_functions(torch, _QUESTIONS),
+    *(p.__get__ for p in functions(_T, _PROPERTIES)),
+    *functions(_T, _QUESTIONS),
+    *functions(torch, _QUESTIONS),
 }
+# By function; `pointwise.py`, `views.py` and `mixing.py` add theirs.
 RECORDED: dict[Any, Callable[[Any, Any, Any], Any]] = {
-    **dict.fromkeys(_functions(_T, f"{_OPERATORS} {_METHODS}") + _functions(torch, _OPERATORS), _pointwise),
-    **dict.fromkeys(_functions(_T, _CHANGES), _in_place),
     _T.cpu: _same,
     _T.contiguous: _contiguous,
     **dict.fromkeys([_T.clone, torch.clone], _clone),
-    _T.to: _to,
-    _T.__setitem__: _set_item,
     torch.stack: _stack,
 }
 

@@ -12,12 +12,13 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 
 from . import recipe
-from .recipe import Node
-from .tables import first_table
-from .tensor import RECORDED, LazyRow, LazyTensor, is_lazy, lead_of, of_rows, window_of
+from .recipe import Node, Patch
+from .tables import VALUES, first_table
+from .tensor import RECORDED, LazyRow, LazyTensor, is_lazy, lead_of, of_rows, settled, window_of
 
 # Borders by torch's and torchvision's names; the numbers are native code's (native/border.hpp).
 BORDERS = {"reflect": 0, "symmetric": 1, "replicate": 3, "edge": 3}
@@ -88,6 +89,60 @@ def _window(index: Any, shape: tuple[int, ...]) -> tuple[int, int, int, int] | N
     if not whole or any(step != 1 for _, _, step in found) or left >= right or top >= bottom:
         return None
     return left, top, right, bottom
+
+
+def _set_item(func: Any, args: Any, kwargs: Any) -> Any:
+    """A window that is set to a value, as erasing does."""
+    x, index, value = args
+    if not isinstance(x, LazyTensor) or x._real is not None or len(x._rows) != 1 or lead_of(x):
+        return NotImplemented
+    window = _window_to_set(index, tuple(x.shape))
+    if window is None or not (
+        isinstance(value, (int, float)) or (type(value) is torch.Tensor and not value.requires_grad)
+    ):
+        return NotImplemented
+    room = torch.empty((), dtype=x.dtype).expand(tuple(x.shape))[index]  # raises what torch raises
+    patch = _patch(window, value, room)
+    if settled(x):
+        return NotImplemented
+    row = x._rows[0]
+    x._rows = [row._replace(patches=(*row.patches, patch))]
+    return None
+
+
+def _window_to_set(index: Any, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+    """First and end along each axis of what slices cut out; None if that is no window."""
+    parts = list(index) if isinstance(index, tuple) else [index]
+    if not all(p is Ellipsis or (isinstance(p, slice) and _is_plain_slice(p)) for p in parts):
+        return None
+    if parts.count(Ellipsis) == 1:
+        at = parts.index(Ellipsis)
+        parts[at : at + 1] = [slice(None)] * (len(shape) - len(parts) + 1)
+    parts += [slice(None)] * (len(shape) - len(parts))
+    if Ellipsis in parts or len(parts) != len(shape):
+        return None
+    window: list[int] = []
+    for part, size in zip(parts, shape, strict=True):
+        first, end, step = part.indices(size)
+        if step != 1:
+            return None
+        window += (first, max(first, end))
+    return tuple(window)
+
+
+def _patch(window: Any, value: Any, room: torch.Tensor) -> Patch:
+    """``value`` over a window like ``room``, as torch sets it."""
+    single = not isinstance(value, torch.Tensor) or value.numel() == 1
+    values = torch.empty((1,) if single else tuple(room.shape), dtype=room.dtype)
+    values[...] = value.detach().reshape(()) if single and isinstance(value, torch.Tensor) else value
+    data = values.reshape(-1).view(torch.uint8).numpy()
+    memory = np.zeros(-(-max(data.size, 1) // VALUES) * VALUES, np.uint8)  # as tables are
+    memory[: data.size] = data
+    return Patch(window, single, memory)
+
+
+def _is_plain_slice(part: slice) -> bool:
+    return all(x is None or type(x) is int for x in (part.start, part.stop, part.step))
 
 
 def _flip(func: Any, args: Any, kwargs: Any) -> Any:
@@ -242,6 +297,7 @@ def _relabelled(x: LazyTensor, lead: tuple[int, ...]) -> Any:
 _T = torch.Tensor
 _FUNCTIONS: dict[Any, Callable[[Any, Any, Any], Any]] = {
     _T.__getitem__: _get_item,
+    _T.__setitem__: _set_item,
     **dict.fromkeys([_T.flip, torch.flip], _flip),
     **dict.fromkeys([_T.rot90, torch.rot90], _turn),
     **dict.fromkeys([_T.reshape, torch.reshape, _T.view], _reshape),

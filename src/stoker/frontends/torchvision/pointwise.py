@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pointwise operations on lazy tensors: a recorded chain of them is a table (`tables.py`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from . import recipe
+from .tables import mapped
+from .tensor import RECORDED, LazyRow, LazyTensor, functions, lead_of, settled
+
+
+def _key(args: tuple[Any, ...]) -> Any:
+    return tuple(
+        (tuple(x.shape), x.dtype, x.numpy().tobytes()) if isinstance(x, torch.Tensor) else (type(x), x) for x in args
+    )
+
+
+def _is_constant(x: Any, channels: int) -> bool:
+    """Whether an operand is the same for all pixels of a channel."""
+    if not isinstance(x, torch.Tensor):
+        return isinstance(x, (int, float, torch.dtype))
+    if isinstance(x, LazyTensor) or x.device.type != "cpu" or x.requires_grad or x.ndim > 3:
+        return False
+    shape = (1,) * (3 - x.ndim) + tuple(x.shape)
+    return shape[1:] == (1, 1) and shape[0] in (1, channels)
+
+
+def _pointwise(func: Any, args: Any, kwargs: Any) -> Any:
+    x = args[0]
+    if not isinstance(x, LazyTensor) or x._real is not None:
+        return NotImplemented
+    rows = _map_rows(x, func, args[1:], kwargs)
+    return NotImplemented if rows is None else LazyTensor(rows, lead_of(x))
+
+
+def _in_place(func: Any, args: Any, kwargs: Any) -> Any:
+    x = args[0]
+    if not isinstance(x, LazyTensor) or x._real is not None:
+        return NotImplemented
+    rows = _map_rows(x, func, args[1:], kwargs)
+    if rows is None or settled(x):
+        return NotImplemented
+    x._rows = rows
+    return x
+
+
+def _map_rows(x: LazyTensor, func: Any, args: Any, kwargs: Any) -> list[LazyRow] | None:
+    channels = x._rows[0][0].channels
+    if not all(_is_constant(c, channels) for c in (*args, *kwargs.values())):
+        return None
+    key = (func.__name__, _key(args), _key(tuple(kwargs.values())), *kwargs)
+    return map_rows(x, key, lambda values: func(values, *args, **kwargs))
+
+
+def map_rows(x: LazyTensor, key: Any, function: Callable[[torch.Tensor], Any]) -> list[LazyRow] | None:
+    """The images of ``x``, their tables mapped; None if that cannot be recorded."""
+    rows = []
+    for node, table, patches in x._rows:
+        after = None if patches or node.op == recipe.RAW else mapped(table, key, function)
+        if after is None:
+            return None
+        rows.append(LazyRow(node, after))
+    return rows
+
+
+def _to(func: Any, args: Any, kwargs: Any) -> Any:
+    x = args[0]
+    dtype = args[1] if len(args) == 2 else kwargs.get("dtype")
+    if set(kwargs) - {"dtype"} or len(args) + len(kwargs) != 2 or not isinstance(dtype, torch.dtype):
+        return NotImplemented
+    if dtype == x.dtype and x._real is None:
+        return x
+    result = _pointwise(torch.Tensor.to, (x, dtype), {})
+    return result if result is NotImplemented else type(x)(result._rows, lead_of(x))
+
+
+_T = torch.Tensor
+_OPERATORS = "add sub subtract mul multiply div divide true_divide neg clamp bitwise_not bitwise_and floor round"
+_METHODS = "float half double __add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __neg__ __and__ __invert__"
+_CHANGES = "add_ sub_ mul_ div_ neg_ clamp_ floor_ round_ __iadd__ __isub__ __imul__ __itruediv__"
+RECORDED.update(
+    {
+        **dict.fromkeys(functions(_T, f"{_OPERATORS} {_METHODS}") + functions(torch, _OPERATORS), _pointwise),
+        **dict.fromkeys(functions(_T, _CHANGES), _in_place),
+        _T.to: _to,
+    }
+)
