@@ -17,6 +17,7 @@ namespace stoker {
 namespace {
 
 constexpr int kMinParked = 8;
+constexpr int64_t kShareNs = 20'000;  // a lock that all threads want costs a microsecond
 
 // A short look before sleeping: waking a thread costs more than a small batch takes.
 template <class F>
@@ -37,7 +38,7 @@ Engine::Engine(std::shared_ptr<const Plan> plan, int threads, std::unique_ptr<gp
     : plan_(std::move(plan)), thread_count_(threads), place_(std::move(place)),
       pool_(std::make_shared<BlockPool>(2 * plan_->outputs.size() + 1)),
       device_pool_(place_ ? std::make_shared<BlockPool>(2 * plan_->outputs.size() + 1, place_.get()) : nullptr),
-      most_parked_(std::max(kMinParked, 2 * threads)) {
+      row_ns_(plan_->segments.size()), most_parked_(std::max(kMinParked, 2 * threads)) {
   if (place_) place_->works = std::make_shared<gpu::ArenaPool>(place_->device, place_->account);
 }
 
@@ -199,8 +200,9 @@ void Engine::start_segment(Job* job, std::unique_lock<std::mutex>* lock) {
                                       [job](const Job* other) { return other->sequence > job->sequence; });
       runnable_.insert(later, job);
       ++pending_;
-      if (job->rows == 1) work_ready_.notify_one();
-      else work_ready_.notify_all();
+      const int64_t share = share_of(*job), shares = (job->rows + share - 1) / share;
+      if (shares >= thread_count_) work_ready_.notify_all();
+      else for (int64_t i = 0; i < shares; ++i) work_ready_.notify_one();
       return;
     }
     ++job->segment;
@@ -222,11 +224,6 @@ void Engine::open_segment(Job* job) {
   } catch (const std::exception& error) {
     fail_all(job, error.what());
   }
-}
-
-void Engine::row_done(Job* job) {
-  std::unique_lock<std::mutex> lock(mutex_);
-  if (--job->remaining == 0) segment_done(job, &lock);
 }
 
 // Called with the lock.
@@ -279,6 +276,36 @@ void Engine::give_context(std::unique_ptr<RowContext> context) {
   contexts_.push_back(std::move(context));
 }
 
+// Rows that take long are taken one by one. Of others, so many that the lock is not what threads wait for, and so few
+// that they end together.
+int64_t Engine::share_of(const Job& job) const {
+  const int64_t row_ns = row_ns_[job.segment].load(std::memory_order_relaxed);
+  if (row_ns == 0) return 1;
+  return std::max<int64_t>(1, std::min(kShareNs / row_ns, job.rows / (2 * thread_count_)));
+}
+
+int64_t Engine::run_share(Job* job, int64_t first, int64_t count, std::unique_ptr<RowContext>* context) {
+  std::atomic<int64_t>& row_ns = row_ns_[job->segment];
+  const auto start = std::chrono::steady_clock::now();
+  int64_t finished = 0;
+  for (int64_t i = first; i < first + count; ++i) {
+    if (!*context) *context = take_context();
+    finished += run_row(job, job->row_at(i), 0, context) == RowEnd::Finished;
+  }
+  const std::chrono::nanoseconds spent = std::chrono::steady_clock::now() - start;
+  // Rows that were parked are to stay few. Rows that turn out to take long are taken one by one at once.
+  const int64_t each = finished < count ? kShareNs : std::max<int64_t>(1, spent.count() / count);
+  const int64_t before = row_ns.load(std::memory_order_relaxed);
+  row_ns.store(each > before ? each : (7 * before + each) / 8, std::memory_order_relaxed);
+  return finished;
+}
+
+int64_t Engine::run_resumed(std::unique_ptr<Parked> parked, std::unique_ptr<RowContext>* context) {
+  if (*context) give_context(std::move(*context));
+  *context = std::move(parked->context);
+  return run_row(parked->job, parked->row, parked->position, context) == RowEnd::Finished;
+}
+
 void Engine::work() {
   const FloatMode mode;
   std::unique_ptr<RowContext> context;
@@ -294,29 +321,27 @@ void Engine::work() {
     });
     if (closed_) break;
     Job* job;
-    int64_t row;
-    size_t position = 0;
+    int64_t finished;
     if (!resumed_.empty()) {
       auto parked = std::move(resumed_.front());
       resumed_.pop_front();
       --pending_;
       job = parked->job;
-      row = parked->row;
-      position = parked->position;
-      if (context) contexts_.push_back(std::move(context));
-      context = std::move(parked->context);
+      lock.unlock();
+      finished = run_resumed(std::move(parked), &context);
     } else {
       job = runnable_.front();
-      row = job->claim_row();
+      const int64_t first = job->next_row, count = std::min(share_of(*job), job->rows - first);
+      job->next_row += count;
       if (job->next_row == job->rows) {
         runnable_.pop_front();
         --pending_;
       }
+      lock.unlock();
+      finished = run_share(job, first, count, &context);
     }
-    lock.unlock();
-    if (!context) context = take_context();
-    if (run_row(job, row, position, &context) == RowEnd::Finished) row_done(job);
     lock.lock();
+    if (finished && (job->remaining -= finished) == 0) segment_done(job, &lock);
   }
 }
 

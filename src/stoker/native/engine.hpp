@@ -31,6 +31,7 @@ namespace stoker {
 struct RowContext {
   std::vector<Scratch> buffers;
   Scratch work[kWorkAreas];
+  View there[kMaxStepInputs];  // a step's inputs as a device finds them
   HeldFile held;
   std::vector<double> registers, params;
   std::shared_ptr<std::atomic<uint64_t>[]> step_ns;  // time in each step; read by the report while it grows
@@ -99,10 +100,8 @@ struct Job {
   std::unique_ptr<gpu::JobOnDevice> on_device;  // null without a GPU
 
   View* row(int64_t r) { return values.data() + r * static_cast<int64_t>(plan->values.size()); }
-  int64_t claim_row() {
-    const int64_t next = next_row++;
-    return order.empty() ? next : order[static_cast<size_t>(next)];
-  }
+  // Of the segment's rows in the order in which threads take them.
+  int64_t row_at(int64_t place) const { return order.empty() ? place : order[static_cast<size_t>(place)]; }
 };
 
 // Puts a segment's rows in the order in which threads take them, by what is known of their cost (row_order.cpp).
@@ -171,6 +170,11 @@ class Engine {
  private:
   enum class RowEnd { Finished, Parked };
   void work();
+  // How many rows of its segment a thread takes at a time.
+  int64_t share_of(const Job& job) const;
+  // Runs rows that a thread has taken; how many of them are finished. The others are parked.
+  int64_t run_share(Job* job, int64_t first, int64_t count, std::unique_ptr<RowContext>* context);
+  int64_t run_resumed(std::unique_ptr<Parked> parked, std::unique_ptr<RowContext>* context);
   void prepare(Job* job);
   void start_segment(Job* job, std::unique_lock<std::mutex>* lock);
   void open_segment(Job* job);
@@ -187,7 +191,6 @@ class Engine {
   bool run_step(Job* job, int64_t row, int32_t index, RowContext* context, bool* park, std::string* text);
   // One call of the step's kernel per frame of a video (engine_frames.cpp).
   Outcome run_frames(const Call& video, int32_t index, int64_t frames, RowContext* context) const;
-  void row_done(Job* job);
   void add_error(Job* job, RowError error);
   std::unique_ptr<RowContext> take_context();
 
@@ -200,6 +203,7 @@ class Engine {
   std::deque<Job*> issued_;                         // batches that the device works on, oldest first
   std::atomic<int64_t> pending_{0};                 // runnable jobs and resumed rows, readable without the lock
   std::deque<Job*> runnable_;                       // native segments with unclaimed rows, oldest first
+  std::vector<std::atomic<int64_t>> row_ns_;        // what a row takes lately, per segment; 0: not known
   std::deque<std::unique_ptr<Parked>> resumed_;
   std::deque<PythonWork> python_;
   std::vector<std::unique_ptr<RowContext>> contexts_;

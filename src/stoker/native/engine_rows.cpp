@@ -73,7 +73,7 @@ bool Engine::run_step(Job* job, int64_t row, int32_t index, RowContext* context,
   }
 
   View* out[kMaxStepOutputs];
-  View* in[64];
+  View* in[kMaxStepInputs];
   const bool aliases = step.kernel->aliases(), allocates = step.kernel->allocates();
   for (size_t o = 0; o < step.out.size(); ++o) {
     out[o] = &values[step.out[o]];
@@ -103,12 +103,11 @@ bool Engine::run_step(Job* job, int64_t row, int32_t index, RowContext* context,
     else own = info.where == Where::Batch ? &job->batch_memory[step.out[0]][row] : &context->buffers[info.slot];
   }
   Call call{params, in, out, *job, row, context->work, own, text, &context->held};
-  View there[64];
-  const View* in_there[64];
+  const View* in_there[kMaxStepInputs];
   if (step.on_device) {
     for (size_t i = 0; i < step.in.size(); ++i) {
-      there[i] = job->on_device->on_device(*in[i]);
-      in_there[i] = &there[i];
+      context->there[i] = job->on_device->on_device(*in[i]);
+      in_there[i] = &context->there[i];
     }
     call.in = in_there;
     call.host_in = in;
@@ -137,12 +136,12 @@ bool Engine::run_step(Job* job, int64_t row, int32_t index, RowContext* context,
 
 Engine::RowEnd Engine::run_row(Job* job, int64_t row, size_t position, std::unique_ptr<RowContext>* context) {
   const Segment& segment = plan_->segments[job->segment];
+  auto start = std::chrono::steady_clock::now();
   for (size_t i = position; i < segment.steps.size() && !job->failing[row]; ++i) {
     const Step& step = plan_->steps[segment.steps[i]];
     if (!step.guards.empty() && !active(job, row, step)) continue;
     bool park = false;
     std::string text;
-    const auto start = std::chrono::steady_clock::now();
     bool going_on = false;
     try {
       going_on = run_step(job, row, segment.steps[i], context->get(), &park, &text);
@@ -151,8 +150,11 @@ Engine::RowEnd Engine::run_row(Job* job, int64_t row, size_t position, std::uniq
     } catch (const gpu::DeviceFailure& failure) {
       add_error(job, {row, segment.steps[i], -1, {}, failure.what()});
     }
-    const std::chrono::nanoseconds spent = std::chrono::steady_clock::now() - start;
-    (*context)->step_ns[segment.steps[i]].fetch_add(static_cast<uint64_t>(spent.count()), std::memory_order_relaxed);
+    const auto now = std::chrono::steady_clock::now();
+    const std::chrono::nanoseconds spent = now - start;
+    start = now;
+    std::atomic<uint64_t>& clock = (*context)->step_ns[segment.steps[i]];  // no other thread writes it
+    clock.store(clock.load(std::memory_order_relaxed) + static_cast<uint64_t>(spent.count()), std::memory_order_relaxed);
     if (!going_on) break;
     if (park) {
       auto parked = std::make_unique<Parked>();

@@ -87,7 +87,7 @@ struct Guard {
   bool wanted;
 };
 
-constexpr int kMaxStepOutputs = 64;
+constexpr int kMaxStepInputs = 64, kMaxStepOutputs = 64;
 
 struct Step {
   std::shared_ptr<const Kernel> kernel;  // null in a Python segment
