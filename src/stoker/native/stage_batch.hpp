@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the parts of a stage say of their rows in a batch on a GPU, and what its launches are made of.
+#pragma once
+#include <cstring>
+#include <initializer_list>
+#include <vector>
+
+#include "cuda/stage_slot.hpp"
+#include "gpu.hpp"
+#include "kernels.hpp"
+
+namespace stoker::stage {
+
+inline uint64_t address_of(const View& v) { return reinterpret_cast<uintptr_t>(v.data); }
+
+inline Source source_of(const View& v) {
+  return {address_of(v), v.shape[0], v.shape[1], v.shape[2], v.stride[0], v.stride[1], v.stride[2]};
+}
+
+inline bool packed_rgb(const Source& i) { return i.channels == 3 && i.pixel == 3 && i.channel == 1; }
+
+// The row's description if there is something to do.
+inline const Slot* slot_of(const gpu::Batch& batch, int64_t row, size_t slot_bytes) {
+  if (!batch.active(row)) return nullptr;
+  const auto* slot = reinterpret_cast<const Slot*>(batch.slots() + static_cast<size_t>(row) * slot_bytes);
+  return slot->lanes > 0 ? slot : nullptr;
+}
+
+// The sampler's part of it.
+template <class S>
+const S& sampler_of(const Slot* slot) { return *reinterpret_cast<const S*>(slot + 1); }
+
+// Pieces of one block of device memory.
+class Layout {
+ public:
+  size_t take(int64_t bytes) {
+    const size_t at = used_;
+    used_ += (static_cast<size_t>(bytes) + 255) & ~size_t{255};
+    return at;
+  }
+  size_t used() const { return used_; }
+
+ private:
+  size_t used_ = 0;
+};
+
+// The blocks of one launch.
+class WorkList {
+ public:
+  void add(int64_t row, int64_t lanes) { add_blocks(row, (lanes + kTileLanes - 1) / kTileLanes); }
+  void add_tiles(int64_t row, int64_t width, int64_t height) {
+    add_blocks(row, ((width + kTileWidth - 1) / kTileWidth) * ((height + kTileHeight - 1) / kTileHeight));
+  }
+  void add_blocks(int64_t row, int64_t tiles) {
+    for (int64_t t = 0; t < tiles; ++t) work_.push_back({static_cast<uint32_t>(row), static_cast<uint32_t>(t)});
+  }
+  // Copies the list to where the device will find it.
+  void upload(gpu::Batch& batch) {
+    if (work_.empty()) return;
+    std::memcpy(batch.upload(work_.size() * sizeof(Work), &at_), work_.data(), work_.size() * sizeof(Work));
+  }
+  void launch(gpu::Batch& batch, const gpu::Function* function, std::initializer_list<uint64_t> more,
+              size_t slot_bytes) const {
+    if (work_.empty()) return;
+    gpu::Launch launch;
+    launch.function = function;
+    launch.grid[0] = static_cast<uint32_t>(work_.size());
+    launch.block[0] = kThreads;
+    launch.with({batch.device_slots(), slot_bytes, at_});
+    for (const uint64_t argument : more) launch.argument[launch.arguments++] = argument;
+    batch.launch(launch);
+  }
+
+ private:
+  std::vector<Work> work_;
+  gpu::Address at_ = 0;
+};
+
+}  // namespace stoker::stage

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stage_gpu_resample.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "resample_weights.hpp"
+#include "stage_batch.hpp"
+
+namespace stoker::stage {
+
+namespace {
+
+// The source positions that a filter reads at all; starts and ends are monotone.
+void range(const resample::Window& w, int64_t* first, int64_t* end) {
+  *first = w.in;
+  *end = 0;
+  for (const int64_t i : {int64_t{0}, w.out - 1}) {
+    const resample::Taps taps = resample::taps_of(w, i);
+    *first = std::min<int64_t>(*first, taps.start);
+    *end = std::max<int64_t>(*end, taps.start + std::max(taps.count, 1));
+  }
+}
+
+int64_t blocks_of(int64_t count, int64_t each) { return (count + each - 1) / each; }
+// Of an output's weights, wherever the first of them lies in its group.
+int64_t groups_of(const resample::Window& w) { return blocks_of(w.max_taps + 3, 4); }
+
+// Whether 16 outputs read no more than the two blocks of 32 positions whose weights a warp keeps; the first may begin
+// three positions early, and the last end as late.
+bool few_positions(const resample::Window& w) {
+  return 15 * w.scale + static_cast<double>(w.max_taps) + 1 <= 64 - 6;
+}
+
+// Whether a tile's part of the source has room where the vertical pass is first.
+bool fits_first(const ResampleSlot& s) {
+  const auto most = [](const resample::Window& w, int outputs) {
+    return static_cast<int32_t>((outputs - 1) * w.scale) + static_cast<int32_t>(w.max_taps) + 2 + 3;
+  };
+  return FirstLayout(most(s.vertical, kFirstRows), most(s.horizontal, kColumns)).bytes() <= kFirstBytes;
+}
+
+// The program stores what is sampled.
+bool copies(const StageSpec& spec) {
+  const pixel::Program& program = spec.program;
+  if (spec.inputs.size() != 1 || spec.outputs.size() != 1 || program.input_dtype[0] != program.output_dtype[0])
+    return false;
+  std::array<int, pixel::kMaxChannels> loaded;  // the register that a channel was loaded into
+  loaded.fill(-1);
+  for (const pixel::Instr& in : program.code) {
+    if (in.op == pixel::Op::Load) loaded[in.channel] = in.dst;
+    else if (in.op != pixel::Op::Store || (in.uniform & pixel::kUniformA) || loaded[in.channel] != in.a) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+GpuResampling::GpuResampling(const StageSpec& spec, const StageFunctions& functions)
+    : spec_(spec), functions_(functions), copies_(copies(spec)) {}
+
+bool GpuResampling::describe(const Call& c, Views* v) const {
+  ResampleSlot s{};
+  resample::Axis vertical, horizontal;
+  if (!resample_axes(spec_, c.params, v->in[0], v->out[0], &vertical, &horizontal, c.error)) return false;
+  resample::Passes passes;
+  if (!resample::make_passes(v->in[0], vertical, horizontal, resample::Order::Pillow, passes)) {
+    // The CPU looks at the operands' extents first.
+    if (spread(spec_, v->out[0], 1, v->in, c.error)) *c.error = kCannotResample;
+    return false;
+  }
+  s.source = source_of(v->in[0]);
+  s.vertical = passes.vertical;
+  s.horizontal = passes.horizontal;
+  s.vertical_first = passes.vertical_first;
+  if (s.two_passes()) {
+    range(s.vertical, &s.first_row, &s.end_row);
+    range(s.horizontal, &s.first_column, &s.end_column);
+  }
+  std::memcpy(c.slot + sizeof(Slot), &s, sizeof s);
+  return true;
+}
+
+int64_t GpuResampling::tile_rows(const ResampleSlot& s) const {
+  if (!functions_.tiles || !s.two_passes() || !packed_rgb(s.source)) return 0;
+  if (s.source.width < kLeastWidth || !few_positions(s.vertical) || !few_positions(s.horizontal)) return 0;
+  if (s.vertical_first) return fits_first(s) ? kFirstRows : 0;
+  const int64_t lines = blocks_of(s.vertical.out, 16);
+  for (int64_t tiles = blocks_of(lines, kThreads / 32); tiles <= lines; ++tiles) {
+    const int64_t rows = 16 * blocks_of(lines, tiles);
+    const double source = static_cast<double>(rows) * s.vertical.scale + static_cast<double>(s.vertical.max_taps);
+    if (source <= kColumnRows - kRowsBeyond) return rows;
+  }
+  return 0;
+}
+
+bool GpuResampling::direct(const Slot& slot) const {
+  return copies_ && slot.extent[2] == 3 && tile_rows(sampler_of<ResampleSlot>(&slot)) > 0;
+}
+
+gpu::Address GpuResampling::prepare(gpu::Batch& batch, size_t slot_bytes) const {
+  const bool fixed = spec_.program.input_dtype[0] == DType::U8;
+  const int64_t weight = fixed ? 4 : 8;
+  gpu::Address rooms = 0;
+  auto* room = reinterpret_cast<ResampleRoom*>(
+      batch.upload(static_cast<size_t>(batch.rows()) * sizeof(ResampleRoom), &rooms));
+  WorkList weights, between, tiles, down;
+  Layout memory;
+  for (int64_t r = 0; r < batch.rows(); ++r) {
+    room[r] = ResampleRoom{};
+    const Slot* slot = slot_of(batch, r, slot_bytes);
+    if (!slot) continue;
+    const auto& s = sampler_of<ResampleSlot>(slot);
+    room[r].tile_rows = tile_rows(s);
+    room[r].direct = direct(*slot);
+    const bool grouped = room[r].tile_rows > 0;
+    const int64_t bytes = grouped ? static_cast<int64_t>(sizeof(WeightGroup)) : weight;
+    room[r].vertical_pitch = grouped ? groups_of(s.vertical) : s.vertical.max_taps;
+    room[r].horizontal_pitch = grouped ? groups_of(s.horizontal) : s.horizontal.max_taps;
+    const auto tables = [&](const resample::Window& w, int64_t pitch, uint64_t* taps, uint64_t* at) {
+      *taps = memory.take(w.out * static_cast<int64_t>(sizeof(resample::Taps)));
+      *at = memory.take(w.filter == resample::Filter::Nearest ? 0 : w.out * pitch * bytes);
+    };
+    tables(s.vertical, room[r].vertical_pitch, &room[r].vertical_taps, &room[r].vertical_weights);
+    tables(s.horizontal, room[r].horizontal_pitch, &room[r].horizontal_taps, &room[r].horizontal_weights);
+    weights.add(r, s.vertical.out + s.horizontal.out);
+    if (!s.two_passes()) continue;
+    if (grouped) {
+      if (!room[r].direct) room[r].between = memory.take(s.vertical.out * s.resampled_pitch() * int64_t{4});
+      (s.vertical_first ? down : tiles).add_blocks(r, blocks_of(s.vertical.out, room[r].tile_rows) * blocks_of(s.horizontal.out, kColumns));
+      continue;
+    }
+    const int64_t pixels = s.between_height() * s.between_width();
+    room[r].between = memory.take(pixels * s.between_pixel(size_of(spec_.program.input_dtype[0])));
+    between.add_tiles(r, s.between_width(), s.between_height());
+  }
+  if (memory.used() == 0) return rooms;
+  const gpu::Address base = batch.scratch(memory.used());
+  for (int64_t r = 0; r < batch.rows(); ++r)
+    for (uint64_t* at : {&room[r].vertical_taps, &room[r].vertical_weights, &room[r].horizontal_taps,
+                         &room[r].horizontal_weights, &room[r].between})
+      *at += base;
+  weights.upload(batch);
+  between.upload(batch);
+  tiles.upload(batch);
+  down.upload(batch);
+  weights.launch(batch, functions_.weights.get(), {rooms}, slot_bytes);
+  tiles.launch(batch, functions_.tiles.get(), {rooms}, slot_bytes);
+  down.launch(batch, functions_.tiles_down.get(), {rooms}, slot_bytes);
+  between.launch(batch, functions_.between.get(), {rooms}, slot_bytes);
+  return rooms;
+}
+
+}  // namespace stoker::stage

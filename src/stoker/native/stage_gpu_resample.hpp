@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// The resampling in a stage on a GPU: by two kernels, or by one that makes both passes tile by tile.
+#pragma once
+#include "cuda/stage_slot.hpp"
+#include "gpu.hpp"
+#include "stage_gpu.hpp"
+#include "stage_views.hpp"
+
+namespace stoker::stage {
+
+// Keeps references to a stage's own.
+class GpuResampling {
+ public:
+  GpuResampling(const StageSpec& spec, const StageFunctions& functions);
+
+  // Writes a row's ResampleSlot behind its Slot. False: *c.error says why.
+  bool describe(const Call& c, Views* v) const;
+  // Adds what comes before the stage's own launches; where the rows' ResampleRooms are.
+  gpu::Address prepare(gpu::Batch& batch, size_t slot_bytes) const;
+
+  // The rows of a tile whose both passes one kernel makes: so many that their source's rows have room, in tiles of one
+  // height. 0: this is no image for that kernel.
+  int64_t tile_rows(const ResampleSlot& s) const;
+  // A resampled row is the stage's output as it is, and the kernel of both passes writes it there.
+  bool direct(const Slot& slot) const;
+
+ private:
+  const StageSpec& spec_;
+  const StageFunctions& functions_;
+  const bool copies_;
+};
+
+}  // namespace stoker::stage
