@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "bind_arrays.hpp"
 #include "bind_gpu.hpp"
 #include "gpu_either.hpp"
 #include "gpu_job.hpp"

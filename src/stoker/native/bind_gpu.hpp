@@ -18,7 +18,6 @@ struct DeviceArray {
   std::vector<int64_t> shape;
 };
 
-nanobind::dlpack::dtype dlpack_of(DType t);
 // One array out of several of one shape and type.
 DeviceArray stack_on_device(Engine& engine, const std::vector<DeviceArray>& rows);
 // One array for rows of one shape, else a list.
