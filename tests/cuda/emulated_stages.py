@@ -29,7 +29,8 @@ from stoker.native import _native
 HERE = Path(__file__).parent
 NATIVE = HERE.parent.parent / "src" / "stoker" / "native"
 OPS = _native.pixel_ops()
-SAMPLERS = {"": 0, "resample": 1, "affine": 2}
+PROJECTED = ("project_nearest", "project_linear", "project_cubic")
+SAMPLERS = {"": 0, "resample": 1, "affine": 2, **{name: 3 + i for i, name in enumerate(PROJECTED)}}
 JPEG = tuple(name for name, _ in SOURCES["decode"])
 ENGINES = tuple(name for name, _ in ENGINE_SOURCES)
 NAMESPACES = {"stoker::jpeg::gpu": JPEG, "stoker::nvjpeg": ENGINES}
@@ -70,7 +71,7 @@ class Stage:
 
     @property
     def sampler_numbers(self) -> int:
-        return {"": 0, "resample": 7, "affine": 9}[self.sampler]
+        return {"": 0, "resample": 7, "affine": 9}.get(self.sampler, 12)
 
     def source(self) -> StageSource:
         types = [int(t) for t in self.in_types], [int(t) for t in self.out_types]

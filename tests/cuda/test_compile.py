@@ -27,7 +27,6 @@ U8, F32 = DType.UINT8, DType.FLOAT
 # Operators with kernels of their own: the passes, constants and types that photographs need, and some others.
 OWN = (
     (OwnKernel("Equalize", ("count", "tabulate", "apply")), [U8], [U8]),
-    *((OwnKernel("Perspective", ("show",), (sampling,)), [U8], [U8]) for sampling in range(3)),
     *((OwnKernel("Blur", ("weigh", "across", "down")), [t], [t]) for t in (U8, DType.FLOAT16)),
     (OwnKernel("Filter", ("correlate",)), [DType.INT16, F32], [F32]),
     (OwnKernel("Reduce", ("partial", "finish"), (3, 3, 3)), [U8], [F32]),
@@ -45,7 +44,7 @@ def representative() -> dict[str, str]:
     for name in ("exp", "sin", "log", "tanh", "atan", "cbrt"):
         functions = px.unary(name, functions)
     sources = {}
-    for sampler in ("", "resample", "affine"):
+    for sampler in ("", "resample", "affine", *st.PROJECTED):
         made = compiled([normal], [DType.UINT8], 3, sampler=sampler).source()
         sources[f"normalise {sampler}"] = made.stage
         sources.update(made.samplers)

@@ -10,7 +10,7 @@ import emulated_stages
 import numpy as np
 import pytest
 
-from stoker import DataError, fn, pipeline_def
+from stoker import fn, pipeline_def
 from stoker.device.gpu import Gpu
 
 Source = Callable[[Any], Any]
@@ -85,52 +85,6 @@ def noise(rng: np.random.Generator, dtype: str, shape: Sequence[int]) -> np.ndar
         return x
     info = np.iinfo(dtype)
     return rng.integers(info.min, info.max, shape, dtype, endpoint=True)
-
-
-PERSPECTIVES = (
-    (0.9, 0.2, 1.5, -0.1, 1.1, -0.75, 0.002, 0.004, 1.0),
-    (0.5, 0.1, 3.0, -0.1, 0.6, -4.0, -0.03, 0.01, 1.4),
-)
-
-
-@pytest.mark.parametrize("interp_type", ["INTERP_NN", "INTERP_LINEAR", "INTERP_CUBIC"])
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_warp_perspective(layout: str, interp_type: str) -> None:
-    """A matrix for every row, one of them with a horizon; other sizes than the image's; one to four channels."""
-    rng = np.random.default_rng(2)
-    sizes = ((9, 7), (1, 1), (40, 33), (2, 50))
-    channels = (1, 3, 4, 2) if "C" in layout else (1,) * 4
-    rows = [rng.integers(0, 256, shaped(layout, *s, c), np.uint8) for s, c in zip(sizes, channels, strict=True)]
-    matrices = [np.array(PERSPECTIVES[i % 2], np.float32).reshape(3, 3) for i in range(4)]
-
-    def shown(x: Any, m: Any) -> Any:
-        first = fn.experimental.warp_perspective(x, m, interp_type=interp_type, fill_value=9.0)
-        mirrored = fn.flip(x, horizontal=1)
-        second = fn.experimental.warp_perspective(
-            mirrored, m, interp_type=interp_type, size=(21, 60), inverse_map=False, pixel_origin="center"
-        )
-        return first, second
-
-    compare_rows([rows, matrices], [layout, ""], shown)
-
-
-def test_fills_of_channels() -> None:
-    rows = [np.full((6, 5, 3), 200, np.uint8)]
-    make = lambda x: fn.experimental.warp_perspective(x, matrix=PERSPECTIVES[0], fill_value=(1.0, 2.0, 300.0))  # noqa: E731
-    (made,) = compare_rows([rows], ["HWC"], make)
-    assert {tuple(p) for p in made[0].reshape(-1, 3)} == {(200, 200, 200), (1, 2, 255)}
-
-
-@pytest.mark.parametrize("on_gpu", [False, True])
-def test_a_matrix_that_overflows_is_refused(on_gpu: bool) -> None:
-    @pipeline_def(batch_size=1, num_threads=1)
-    def pipe() -> Any:
-        x = fn.external_source(source=lambda info: np.zeros((4, 4, 3), np.uint8), batch=False, layout="HWC")
-        m = fn.external_source(source=lambda info: np.array([1e30] * 8 + [1e-300]), batch=False)
-        return fn.experimental.warp_perspective(x.gpu() if on_gpu else x, m)
-
-    with pipe(**({"device_id": 0} if on_gpu else {})) as made, pytest.raises(DataError, match="finite when divided"):
-        made.run()
 
 
 FILTERED = ("uint8", "int8", "uint16", "int16", "float16", "float32")

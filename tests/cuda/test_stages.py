@@ -72,7 +72,8 @@ def chains() -> list[st.Stage]:
 
 def sampled(sampler: str) -> list[st.Stage]:
     stages = []
-    for dtype in (DType.UINT8, DType.UINT16, DType.INT16, DType.INT32, DType.FLOAT):
+    types = (DType.UINT8, DType.UINT16, DType.INT16, DType.INT32, DType.FLOAT)
+    for dtype in types[:1] if sampler in st.PROJECTED else types:
         x = [px.load(dtype, 0, c) for c in range(3)]
         stages.append(compiled([x], [dtype], 3, sampler=sampler))
         stages.append(compiled([[px.load(dtype, 0)]], [dtype], 0, sampler=sampler))
@@ -117,6 +118,7 @@ STAGES = {
     "views": viewed(),
     "resample": sampled("resample"),
     "affine": sampled("affine"),
+    **{sampler: sampled(sampler) for sampler in st.PROJECTED},
 }
 
 
@@ -330,3 +332,45 @@ def test_affine(library):
     rng = np.random.default_rng(3)
     for stage, kernel in kernels(library, "affine"):
         st.assert_same(stage, kernel, affine_rows(rng, stage, 120), library.device)
+
+
+def projected_rows(rng, stage, count):
+    """Horizons in and beside the image, images of a pixel, several tiles, channels that are not side by side."""
+    rows = []
+    for k in range(count):
+        height, width, out_h, out_w = (int(rng.integers(1, 60 if k % 5 else 3)) for _ in range(4))
+        m = np.eye(3) + rng.normal(0, 0.3, (3, 3)) * ((1, 1, 9), (1, 1, 9), (0.2, 0.2, 0))
+        if k % 4 == 3:
+            m[2, :2] = rng.choice([0.0, -0.5, 0.25, 3.0], 2)
+        fills = rng.integers(0, 256, 4).astype(float)
+        have = 1 if k % 10 == 9 else (3, 2, 4, 1)[k % 4] if not stage.channels else 3
+        x = [images(rng, stage.in_types[0], (height, width, have))]
+        if k % 6 == 1:
+            x = [x[0][:, ::-1, ::-1]]
+        shape = (out_h, out_w, 3 if stage.channels else have)
+        if len(stage.in_types) > 1:
+            x.append(images(rng, DType.FLOAT, (out_h, 1, 1)))
+            shape = (3, out_h, out_w)
+        rows.append(st.Row([*m.reshape(-1)[:8], *fills, *stage.numbers], x, [shape]))
+    return rows
+
+
+@pytest.mark.parametrize("sampler", st.PROJECTED)
+def test_projections(library, sampler):
+    rng = np.random.default_rng(11)
+    for stage, kernel in kernels(library, sampler):
+        rows = projected_rows(rng, stage, 60)
+        st.assert_same(stage, kernel, rows, library.device)
+        seen = np.concatenate([made[0].reshape(-1) for made in st.reference(stage, rows)[0]])
+        assert len(np.unique(seen)) > 100, "and not fills alone"
+
+
+def test_a_projection_refuses_what_the_cpu_refuses(library):
+    stage, kernel = kernels(library, "project_linear")[1]
+    m = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 9.0, 9.0, 9.0, 9.0]
+    shapes = ((4, 4, 3), (4, 4, 5), (0, 4, 3), (4, 4, 3))
+    rows = [st.Row([*m, *stage.numbers], [np.ones(s, np.uint8)], [(2, 2, s[2])]) for s in shapes]
+    rows[3] = st.Row([np.inf, *m[1:], *stage.numbers], [np.ones((4, 4, 3), np.uint8)], [(2, 2, 3)])
+    st.assert_same(stage, kernel, rows, library.device)
+    errors = st.reference(stage, rows)[1]
+    assert [bool(e) for e in errors] == [False, True, True, True] and "up to four channels" in errors[1]

@@ -74,7 +74,9 @@ class View:
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
 class Sampler:
-    """``resample``: y0 y1 x0 x1 filter_y filter_x antialias; ``affine``: m0..m5 linear has_fill fill."""
+    """``resample``: y0 y1 x0 x1 filter_y filter_x antialias; ``affine``: m0..m5 linear has_fill fill;
+    ``project_nearest``, ``project_linear``, ``project_cubic``: m0..m7, a fill for each of four channels.
+    """
 
     kind: str
     params: tuple[Scalar, ...]

@@ -18,6 +18,8 @@ ELEMENTS = ("Bool", "U8", "U16", "U32", "U64", "I8", "I16", "I32", "I64", "F16",
 # What samplers interpolate, as C++ types; by the number of the element type.
 _SAMPLED = {1: "uint8_t", 2: "uint16_t", 6: "int16_t", 7: "int32_t", 10: "float"}
 _SAMPLERS = {"resample": "Resampled", "affine": "Warped"}
+_PROJECTED = {"project_nearest": "NearestAt", "project_linear": "LinearAt", "project_cubic": "CubicAt"}  # of bytes
+_BYTES = 1
 _COMPARISONS = frozenset(["Eq", "Ne", "Lt", "Le", "Gt", "Ge", "ULt", "ULe", "UGt", "UGe"])
 _CONVERSIONS = frozenset(["Cvt", "UCvt", "Cast", "UCast", "Wrap"])
 _DIVISIONS = frozenset(["IDiv", "IMod", "UDiv", "UMod"])
@@ -152,7 +154,7 @@ def generate(
         code: what ``compile_program`` gives, compiled with ``op_codes``.
         channels: 0: flat, every element is a lane; else how many the program has along the last axis.
         in_types: element types of the inputs, as numbers; ``out_types`` likewise.
-        sampler: "", "resample" or "affine": how input 0 is sampled.
+        sampler: how input 0 is sampled: "" or the kind of a ``contract.step.Sampler``.
 
     Raises:
         UnsupportedError: the sampler does not interpolate the type of input 0.
@@ -161,10 +163,7 @@ def generate(
     text = _Text(names, bool(sampler))
     for instruction in code:
         text.add(instruction)
-    if sampler and in_types[0] not in _SAMPLED:
-        known = ", ".join(sorted(_SAMPLED.values()))
-        raise UnsupportedError(f"{sampler}: expected one of {known}, got {ELEMENTS[in_types[0]]}")
-    sampled = _SAMPLED[in_types[0]] if sampler else ""
+    sampled = _sampled_type(sampler, in_types[0]) if sampler else ""
     loaded = [i[10] for i in code if names[i[0]] == "Load" and i[9] == 0]
     divides = any(names[i[0]] in _DIVISIONS for i in code)
     constants = {
@@ -175,16 +174,18 @@ def generate(
     blocks = _blocks([names[i[0]] for i in code], constants["kPorts"])
     title = f"// {', '.join(ELEMENTS[t] for t in in_types)} -> {', '.join(ELEMENTS[t] for t in out_types)}; "
     title += f"{channels} channels" if channels else "flat"
-    # With channels, 80 registers spill on sm_100.
-    sampled_blocks = min(blocks, 2 if channels else 3) if sampler == "resample" else blocks
+    # With channels, 80 registers spill on sm_100, and so does cubic sampling.
+    long = sampler in ("resample", "project_cubic")
+    sampled_blocks = min(blocks, 2 if channels else 3) if long else blocks
     lines = [
         title + (f"; {sampler}" if sampler else ""),
         '#include "stage.cuh"',
+        *(['#include "stage_project.cuh"'] if sampler in _PROJECTED else []),
         "",
         "namespace stoker::stage {",
         "",
         "struct Program {",
-        f"  using Sampler = {f'{_SAMPLERS[sampler]}<{sampled}>' if sampler else 'Unsampled'};",
+        f"  using Sampler = {_sampler_class(sampler, sampled)};",
         "  static constexpr int " + ", ".join(f"{name} = {value}" for name, value in constants.items()) + ";",
         f"  static constexpr bool kFlat = {str(not channels).lower()}, kDivides = {str(divides).lower()};",
         f"  static constexpr bool kShort = {str(blocks > 2).lower()};  // so that it may be there several times",
@@ -210,6 +211,21 @@ def generate(
     return StageSource(
         f"{frame}STOKER_STAGE(stoker::stage::Program, {sampled_blocks})\n", samplers, tuple(text.uniforms)
     )
+
+
+def _sampled_type(sampler: str, dtype: int) -> str:
+    """The C++ type of what is interpolated."""
+    types = {_BYTES: _SAMPLED[_BYTES]} if sampler in _PROJECTED else _SAMPLED
+    if dtype not in types:
+        known = ", ".join(sorted(types.values()))
+        raise UnsupportedError(f"{sampler}: expected one of {known}, got {ELEMENTS[dtype]}")
+    return types[dtype]
+
+
+def _sampler_class(sampler: str, sampled: str) -> str:
+    if sampler in _PROJECTED:
+        return f"Projected<warp::{_PROJECTED[sampler]}>"
+    return f"{_SAMPLERS[sampler]}<{sampled}>" if sampler else "Unsampled"
 
 
 def _blocks(ops: Sequence[str], ports: int) -> int:

@@ -1833,7 +1833,7 @@ class experimental:
         truncated, where DALI rounds them, and a pixel whose point is outside is filled, where DALI mixes it with the edge.
 
         Args:
-            matrix: Nine numbers, rows first.
+            matrix: Nine numbers, rows first; per frame for videos, too.
             inverse_map: The matrix takes the output to the input; False: the input to the output.
             pixel_origin: What of the first pixel is at (0, 0).
             border_mode: What is outside of the image: `fill_value`.

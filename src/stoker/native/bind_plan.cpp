@@ -86,7 +86,7 @@ StageSpec stage_spec(int sampler, Ints sampler_params, const nb::list& code, int
 // The stage's own kernel comes first, then the sampler's.
 StageFunctions stage_functions(Sampler sampler, const std::vector<std::shared_ptr<gpu::Function>>& functions,
                                std::vector<std::pair<int32_t, int32_t>> uniforms) {
-  const size_t wanted = sampler == Sampler::None ? 1 : sampler == Sampler::Affine ? 2 : 3;
+  const size_t wanted = sampler == Sampler::Resample ? 3 : sampler == Sampler::Affine ? 2 : 1;
   const size_t more = sampler == Sampler::Resample ? 3 : 0;  // both passes in one, of some types
   if (functions.size() != wanted && functions.size() != wanted + more)
     throw nb::value_error("a stage takes its kernel and those of its sampler");
@@ -211,7 +211,6 @@ void bind_kernels(nb::module_& m) {
   m.def("equalize", [](int f, int h, int w, int c) { return make_equalize({f, h, w, c}); });
   m.def("filter", [](int f, int h, int w, int c, int border) { return make_filter({f, h, w, c}, border); });
   m.def("blur", [](int f, int h, int w, int c) { return make_blur({f, h, w, c}); });
-  m.def("perspective", [](int f, int h, int w, int c, int s) { return make_perspective({f, h, w, c}, s); });
   m.def("reduce", &make_reduce);
   m.def("scalars", &make_scalars);
   m.def("constant", [](nb::bytes data, std::vector<int64_t> shape) {

@@ -30,11 +30,13 @@ std::shared_ptr<Kernel> make_view(std::vector<ViewOp> ops, bool may_copy);
 
 // ---- stages: views -> at most one interpolating sample -> pixel program -> store through a view ----
 
-enum class Sampler : uint8_t { None, Resample, Affine };
+enum class Sampler : uint8_t { None, Resample, Affine, ProjectNearest, ProjectLinear, ProjectCubic };
+constexpr bool projects(Sampler s) { return s >= Sampler::ProjectNearest; }
 
 struct StageSpec {
   Sampler sampler = Sampler::None;
-  // Resample: y0 y1 x0 x1 filter_y filter_x antialias. Affine: m0..m5 linear has_fill fill. Parameter indices.
+  // Resample: y0 y1 x0 x1 filter_y filter_x antialias. Affine: m0..m5 linear has_fill fill.
+  // Project...: m0..m7, a fill for each of four channels. Parameter indices.
   std::vector<int32_t> sampler_params;
   pixel::Program program;
   bool identity = false;                        // the program only copies: the sampler may store by itself
@@ -87,8 +89,6 @@ std::shared_ptr<Kernel> make_equalize(ImageAxes axes);
 std::shared_ptr<Kernel> make_filter(ImageAxes axes, int border);
 // params: sigma and odd size of the window, down and across
 std::shared_ptr<Kernel> make_blur(ImageAxes axes);
-// params: eight numbers of a matrix, four fills; sampling as in warp_project.hpp
-std::shared_ptr<Kernel> make_perspective(ImageAxes axes, int sampling);
 
 // Over the axes whose bits are set; `op` and the order of sums as in reduce_fold.hpp, floats in double; params: ddof.
 std::shared_ptr<Kernel> make_reduce(int op, uint32_t axes);

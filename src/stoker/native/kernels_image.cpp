@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels that look at more than one pixel: histograms, filters, perspective.
+// Kernels that look at more than one pixel: histograms, filters.
 #include <cmath>
 #include <limits>
 #include <type_traits>
@@ -10,7 +10,6 @@
 #include "half.hpp"
 #include "histogram.hpp"
 #include "kernels.hpp"
-#include "warp_project.hpp"
 
 namespace stoker {
 
@@ -123,34 +122,10 @@ class Blur : public Kernel {
   ImageAxes axes_;
 };
 
-// Parameters: eight numbers of a matrix, four fills.
-class Perspective : public Kernel {
- public:
-  Perspective(ImageAxes axes, int sampling) : axes_(axes), sampling_(static_cast<warp::Sampling>(sampling)) {}
-  Outcome run(const Call& c) const override {
-    const View from = framed(*c.in[0], axes_), to = framed(*c.out[0], axes_);
-    uint8_t fill[4];
-    for (int i = 0; i < 4; ++i) fill[i] = static_cast<uint8_t>(c.params[8 + i]);
-    for (int64_t f = 0; f < from.shape[0]; ++f)
-      if (!warp::project(frame(from, f), c.params, true, sampling_, fill, frame(to, f))) {
-        *c.error = "an image of more than four channels, or a matrix that is not finite";
-        return Outcome::Error;
-      }
-    return Outcome::Ok;
-  }
-
- private:
-  ImageAxes axes_;
-  warp::Sampling sampling_;
-};
-
 }  // namespace
 
 std::shared_ptr<Kernel> make_equalize(ImageAxes axes) { return std::make_shared<Equalize>(axes); }
 std::shared_ptr<Kernel> make_filter(ImageAxes axes, int border) { return std::make_shared<Filter>(axes, border); }
 std::shared_ptr<Kernel> make_blur(ImageAxes axes) { return std::make_shared<Blur>(axes); }
-std::shared_ptr<Kernel> make_perspective(ImageAxes axes, int sampling) {
-  return std::make_shared<Perspective>(axes, sampling);
-}
 
 }  // namespace stoker

@@ -4,6 +4,7 @@
 #include "resample.hpp"
 #include "stage_views.hpp"
 #include "warp.hpp"
+#include "warp_project.hpp"
 
 namespace stoker {
 
@@ -109,6 +110,9 @@ class Stage : public Kernel {
       case Sampler::None: return plain(c, views, uniforms);
       case Sampler::Resample: return resampled(c, views, uniforms);
       case Sampler::Affine: return warped(c, views, uniforms);
+      case Sampler::ProjectNearest: return projected(c, views, uniforms, warp::Sampling::Nearest);
+      case Sampler::ProjectLinear: return projected(c, views, uniforms, warp::Sampling::Linear);
+      case Sampler::ProjectCubic: return projected(c, views, uniforms, warp::Sampling::Cubic);
     }
     return Outcome::Ok;
   }
@@ -155,20 +159,40 @@ class Stage : public Kernel {
     return band.ok ? Outcome::Ok : divided(c);
   }
 
-  Outcome warped(const Call& c, stage::Views& v, const double* uniforms) const {
-    View *const in = v.in, *const out = v.out;
-    double p[9];
-    for (int i = 0; i < 9; ++i) p[i] = c.params[spec_.sampler_params[i]];
-    View image = out[0];
-    image.dtype = in[0].dtype;
-    image.shape[2] = in[0].shape[2];
+  // Room for the whole sampled image.
+  static View image_of(const Call& c, const stage::Views& v) {
+    View image = v.out[0];
+    image.dtype = v.in[0].dtype;
+    image.shape[2] = v.in[0].shape[2];
     image.set_contiguous_strides();
     image.data = c.work[2].get(static_cast<size_t>(image.elements() * size_of(image.dtype)));
+    return image;
+  }
+
+  Outcome warped(const Call& c, stage::Views& v, const double* uniforms) const {
+    View* const in = v.in;
+    double p[9];
+    for (int i = 0; i < 9; ++i) p[i] = c.params[spec_.sampler_params[i]];
+    const View image = image_of(c, v);
     if (in[0].elements() == 0 || !warp::affine(in[0], p, p[6] != 0, p[7] != 0 ? p + 8 : nullptr, 0, image, c.work[1])) {
       *c.error = stage::kCannotWarp;
       return Outcome::Error;
     }
     in[0] = image;
+    return plain(c, v, uniforms);
+  }
+
+  Outcome projected(const Call& c, stage::Views& v, const double* uniforms, warp::Sampling sampling) const {
+    double m[8];
+    uint8_t fill[4];
+    for (int i = 0; i < 8; ++i) m[i] = c.params[spec_.sampler_params[i]];
+    for (int i = 0; i < 4; ++i) fill[i] = static_cast<uint8_t>(c.params[spec_.sampler_params[8 + i]]);
+    const View image = image_of(c, v);
+    if (v.in[0].elements() == 0 || !warp::project(v.in[0], m, true, sampling, fill, image)) {
+      *c.error = stage::kCannotProject;
+      return Outcome::Error;
+    }
+    v.in[0] = image;
     return plain(c, v, uniforms);
   }
   StageSpec spec_;

@@ -7,6 +7,7 @@
 
 #include "stage_batch.hpp"
 #include "stage_gpu_affine.hpp"
+#include "stage_gpu_project.hpp"
 #include "stage_gpu_resample.hpp"
 #include "stage_views.hpp"
 
@@ -38,7 +39,8 @@ class GpuStage : public gpu::Kernel {
       : spec_(std::move(spec)), functions_(std::move(functions)), channels_(spec_.program) {
     for (const pixel::Instr& in : spec_.program.code) divides_ |= in.op >= pixel::Op::IDiv && in.op <= pixel::Op::UMod;
     sampler_bytes_ = spec_.sampler == Sampler::Resample ? sizeof(ResampleSlot)
-                     : spec_.sampler == Sampler::Affine ? sizeof(AffineSlot) : 0;
+                     : spec_.sampler == Sampler::Affine ? sizeof(AffineSlot)
+                     : projects(spec_.sampler)          ? sizeof(ProjectSlot) : 0;
     ports_ = static_cast<int>(spec_.inputs.size() + spec_.outputs.size());
     const auto need = [](const std::shared_ptr<const gpu::Function>& f) {
       if (!f) throw std::invalid_argument("a stage on a GPU lacks one of its kernels");
@@ -104,6 +106,7 @@ class GpuStage : public gpu::Kernel {
   bool describe(const Call& c, Views* v) const {
     if (spec_.sampler == Sampler::Resample && !resampling_.describe(c, v)) return false;
     if (spec_.sampler == Sampler::Affine && !affine_.describe(c, *v)) return false;
+    if (projects(spec_.sampler) && !describe_projection(spec_, c, *v)) return false;
     return spread(spec_, v->out[0], spec_.sampler == Sampler::None ? 0 : 1, v->in, c.error);
   }
 

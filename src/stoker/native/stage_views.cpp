@@ -7,6 +7,7 @@ namespace stoker::stage {
 
 const char* const kCannotResample = "expected a finite region and a type that can be interpolated";
 const char* const kCannotWarp = "expected a non-empty image, a finite matrix and a type that can be interpolated";
+const char* const kCannotProject = "expected a non-empty image of bytes with up to four channels, and a finite matrix";
 const char* const kDivided = "expected a non-zero divisor in an integer division, got 0";
 
 namespace {
@@ -77,7 +78,8 @@ bool Channels::fit(const StageSpec& spec, const Views& v, std::string* error) co
   };
   for (size_t i = 0; i < spec.inputs.size(); ++i) {
     const bool sampled = i == 0 && spec.sampler != Sampler::None;
-    const bool single = spec.sampler == Sampler::Affine && i == 0 && v.in[0].shape[2] == 1;  // shown to all channels
+    const bool single = i == 0 && (spec.sampler == Sampler::Affine || projects(spec.sampler)) &&
+                        v.in[0].shape[2] == 1;  // shown to all channels
     if (!single && !has(v.in[i], loaded[i])) return false;
     if (!sampled || channels || single || v.in[0].shape[2] == v.out[0].shape[2]) continue;
     *error = "expected " + std::to_string(v.out[0].shape[2]) + " channels, got " + std::to_string(v.in[0].shape[2]);

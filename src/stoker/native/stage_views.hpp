@@ -35,6 +35,7 @@ bool resample_axes(const StageSpec& spec, const double* params, const View& in, 
 
 extern const char* const kCannotResample;
 extern const char* const kCannotWarp;
+extern const char* const kCannotProject;
 extern const char* const kDivided;
 
 }  // namespace stoker::stage

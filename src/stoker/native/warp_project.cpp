@@ -43,13 +43,18 @@ Run choose(Sampling sampling) {
 
 }  // namespace
 
-bool project(const View& src, const double m[8], bool projective, Sampling sampling, const uint8_t* fill,
-             const View& dst) {
+bool can_project(const View& src, const double m[8], bool projective, Sampling sampling, const View& dst) {
   if (src.rank != 3 || dst.rank != 3 || src.dtype != DType::U8 || dst.dtype != DType::U8) return false;
   if (src.shape[2] != dst.shape[2] || src.shape[2] > kMaxChannels) return false;
   if (!projective && sampling == Sampling::Nearest) return false;
   for (int i = 0; i < (projective ? 8 : 6); ++i)
     if (!std::isfinite(m[i])) return false;
+  return true;
+}
+
+bool project(const View& src, const double m[8], bool projective, Sampling sampling, const uint8_t* fill,
+             const View& dst) {
+  if (!can_project(src, m, projective, sampling, dst)) return false;
   (projective ? choose<true>(sampling) : choose<false>(sampling))(src, m, fill, dst);
   return true;
 }

@@ -20,4 +20,7 @@ enum class Sampling : int { Nearest = 0, Linear, Cubic };
 bool project(const View& src, const double m[8], bool projective, Sampling sampling, const uint8_t* fill,
              const View& dst);
 
+// Whether project() takes these; only shapes and types of the views are read.
+bool can_project(const View& src, const double m[8], bool projective, Sampling sampling, const View& dst);
+
 }  // namespace stoker::warp

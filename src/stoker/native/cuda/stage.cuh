@@ -267,7 +267,8 @@ inline void run_block(const uint8_t* slots, uint64_t slot_bytes, const Work* wor
   const Work item = work[gpu::block_index()];
   const Row<Program> row{slots + item.row * slot_bytes};
   bool fault = false;
-  if constexpr (Program::Sampler::kSamples) run_tile(row, static_cast<const Room*>(rooms)[item.row], item.tile, fault);
+  if constexpr (Program::Sampler::kRooms) run_tile(row, static_cast<const Room*>(rooms)[item.row], item.tile, fault);
+  else if constexpr (Program::Sampler::kSamples) run_tile(row, Room{}, item.tile, fault);
   else run_lanes(row, item.tile, fault);
   if (Program::kDivides && fault) report[item.row] = 1;
 }

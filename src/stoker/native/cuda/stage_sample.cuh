@@ -245,7 +245,7 @@ struct TilePlace {
 struct Unsampled {
   struct Slot {};
   struct Room {};
-  static constexpr bool kSamples = false;
+  static constexpr bool kSamples = false, kRooms = false;
 };
 // A column of an image that has been resampled already, a word per pixel.
 class WordColumn {
@@ -277,7 +277,7 @@ struct Resampled {
   using Room = ResampleRoom;
   using Reader = ResampleReader<T>;
   using Type = T;
-  static constexpr bool kSamples = true, kQuick = false;
+  static constexpr bool kSamples = true, kRooms = true, kQuick = false;
   static constexpr int kStep = 1;
 };
 }  // namespace stoker::stage

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a row of a stage describes itself to the GPU: written by stage_gpu.cpp, read by stage.cuh. One row's slot is
-//   Slot, then the sampler's slot (none, ResampleSlot or AffineSlot), then a Port per input and output, then the
+//   Slot, then the sampler's slot (none, ResampleSlot, AffineSlot or ProjectSlot), then a Port per input and output, then the
 //   uniforms, 8 bytes each, converted to the type they are used in.
 #pragma once
 #include <cstdint>
@@ -97,6 +97,13 @@ struct AffineSlot {
   int64_t clamp;           // outside: the nearest pixel of the edge; else `fill`
   int64_t height, width;   // of what is sampled
   int64_t quick;           // linear sampling of packed 8-bit RGB whose coordinates are below 2^18 and offsets below 2^31
+};
+
+// An image of bytes, of up to four channels.
+struct ProjectSlot {
+  Source source;
+  double matrix[8];
+  uint8_t fill[8];         // outside, by channel; four are used
 };
 
 // Where a row's tables and its image between two passes lie; made when the batch is launched.

@@ -242,7 +242,7 @@ struct Warped {
   using Room = AffineRoom;
   using Reader = WarpReader<T>;
   using Type = T;
-  static constexpr bool kSamples = true, kQuick = std::is_same_v<T, uint8_t>;
+  static constexpr bool kSamples = true, kRooms = true, kQuick = std::is_same_v<T, uint8_t>;
   static constexpr int kStep = 2;  // where the image is turned, fewer of its rows are under a warp
 };
 

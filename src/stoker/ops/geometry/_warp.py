@@ -9,7 +9,7 @@ import numpy as np
 
 from ...contract import expr as ex
 from ...contract.errors import ArgumentError, UnsupportedError
-from ...contract.expr import Scalar
+from ...contract.expr import Expr, Scalar
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext, arg
 from ...contract.pixel import load
@@ -21,6 +21,7 @@ from ._window import MOVED, output_type
 
 _CARRIER = {DType.BOOL: DType.UINT8, DType.INT8: DType.INT16, DType.FLOAT16: DType.FLOAT}
 _LARGEST = 1 << 24
+_COUNTED = {6: "six", 9: "nine"}
 
 
 class WarpArguments(Operator):
@@ -53,6 +54,23 @@ def asked_size(c: Lowering) -> tuple[Scalar, Scalar]:
     for n in asked:
         c.require((n >= 0.5) & (n <= _LARGEST), "expected a `size` of 1 to 2**24 pixels, got {0}", n)
     return ex.round_away(asked[0]), ex.round_away(asked[1])
+
+
+def matrix_numbers(c: Lowering, matrix: Value | None, count: int) -> list[Scalar]:
+    """The numbers of the matrix, which is the second input or the argument `matrix`; of one per frame, the frame's."""
+    if (matrix is None) == (not c.given("matrix")):
+        raise ArgumentError(f"`{c.scope.operator.name}`: expected a matrix, as second input or as `matrix`")
+    edge = c.scope.edges.get("matrix") if matrix is None else matrix
+    if edge is None:
+        given = c.length("matrix") or 0
+        c.expect(given == count, f"expected {_COUNTED[count]} numbers as `matrix`, got {{0}}", given)
+        return [c.scalar("matrix", i) for i in range(count)]
+    known, text = c.count(edge), f"expected a matrix of {_COUNTED[count]} numbers, got {{0}}"
+    if known is not None:
+        c.expect(known == count, text, known)
+    else:
+        c.require(ex.equal(Expr("count", edge.id), count), text, Expr("count", edge.id))
+    return [c.element(edge, i) for i in range(count)]
 
 
 def warped(c: Lowering, x: Value, matrix: tuple[Any, ...], height: Scalar, width: Scalar) -> Value:

@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 
 from ...contract import expr as ex
-from ...contract.errors import ArgumentError
-from ...contract.expr import Expr, Scalar
 from ...contract.lowering import Lowering
 from ...contract.operator import RowContext, arg
 from ...contract.step import Value
-from ._warp import WarpArguments, asked_size, carrier_type, warped, warped_array
+from ._warp import WarpArguments, asked_size, carrier_type, matrix_numbers, warped, warped_array
 
 _ELEMENTS = 6
 
@@ -42,7 +40,7 @@ class WarpAffine(WarpArguments, name="warp_affine"):
         carrier_type(c, x)
         height, width = c.extent(x, "H"), c.extent(x, "W")
         c.require(ex.both(height > 0, width > 0), "expected an image with pixels, got {0} x {1}", height, width)
-        m = self._numbers(c, matrix)
+        m = matrix_numbers(c, matrix, _ELEMENTS)
         for number in m:
             c.require(ex.isfinite(number), "expected a finite matrix, got {0}", number)
         if not c.const("inverse_map"):
@@ -51,23 +49,6 @@ class WarpAffine(WarpArguments, name="warp_affine"):
             m = inverse(m)
         out_height, out_width = asked_size(c) if c.given("size") else (height, width)
         return warped(c, x, tuple(m), out_height, out_width)
-
-    def _numbers(self, c: Lowering, matrix: Value | None) -> list[Scalar]:
-        if (matrix is None) == (not c.given("matrix")):
-            raise ArgumentError("`warp_affine`: expected a matrix, as second input or as `matrix`")
-        edge = c.scope.edges.get("matrix") if matrix is None else matrix
-        if edge is None:
-            c.expect(
-                c.length("matrix") == _ELEMENTS, "expected six numbers as `matrix`, got {0}", c.length("matrix") or 0
-            )
-            return [c.scalar("matrix", i) for i in range(_ELEMENTS)]
-        count = c.count(edge)
-        if count is not None:
-            c.expect(count == _ELEMENTS, "expected a matrix of six numbers, got {0}", count)
-        else:
-            number = Expr("count", edge.id)
-            c.require(ex.equal(number, _ELEMENTS), "expected a matrix of six numbers, got {0}", number)
-        return [c.element(edge, i) for i in range(_ELEMENTS)]
 
     def reference(self, row: RowContext, x: Any, matrix: Any = None) -> Any:
         layout = row.layout or {2: "HW", 3: "HWC", 4: "FHWC"}[x.ndim]

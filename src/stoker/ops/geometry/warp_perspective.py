@@ -3,24 +3,27 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
 
 from ...contract import expr as ex
-from ...contract.errors import ArgumentError, UnsupportedError
-from ...contract.expr import Expr, Scalar
+from ...contract.errors import UnsupportedError
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext, arg
-from ...contract.step import Launches, Value
+from ...contract.step import Sampler, Value
 from ...contract.types import DType, InterpType
-from ..image._axes import each_frame, image_axes
-from ._warp import asked_size
+from ..image._axes import each_frame
+from ._warp import asked_size, matrix_numbers
 
 _ELEMENTS = 9
-_SAMPLING = {InterpType.INTERP_NN: 0, InterpType.INTERP_LINEAR: 1, InterpType.INTERP_CUBIC: 2}  # warp_project.hpp
+_SAMPLERS = {
+    InterpType.INTERP_NN: "project_nearest",
+    InterpType.INTERP_LINEAR: "project_linear",
+    InterpType.INTERP_CUBIC: "project_cubic",
+}
 _MOST_CHANNELS = 4
-_PIXELS = 1024  # of a block on a GPU (native/cuda/own_perspective.cuh)
 
 
 class WarpPerspective(Operator, name="experimental.warp_perspective"):
@@ -34,13 +37,13 @@ class WarpPerspective(Operator, name="experimental.warp_perspective"):
 
     kind = "gather"
     inputs = (1, 2)
-    matrix = arg("float", None, many=True, per_row=True, doc="Nine numbers, rows first.")
+    matrix = arg("float", None, many=True, per_row=True, doc="Nine numbers, rows first; per frame for videos, too.")
     inverse_map = arg("bool", True, doc="The matrix takes the output to the input; False: the input to the output.")
     pixel_origin = arg("str", "corner", choices=("corner", "center"), doc="What of the first pixel is at (0, 0).")
     border_mode = arg("str", "constant", choices=("constant",), doc="What is outside of the image: `fill_value`.")
     fill_value = arg("float", (0.0,), many=True, doc="Value outside of the image: one, or one per channel.")
     interp_type = arg(
-        "interp", InterpType.INTERP_LINEAR, choices=tuple(_SAMPLING), doc="INTERP_NN, INTERP_LINEAR or INTERP_CUBIC."
+        "interp", InterpType.INTERP_LINEAR, choices=tuple(_SAMPLERS), doc="INTERP_NN, INTERP_LINEAR or INTERP_CUBIC."
     )
     size = arg("float", None, many=True, per_row=True, doc="Size of the output, (height, width).")
     cases = (
@@ -56,59 +59,43 @@ class WarpPerspective(Operator, name="experimental.warp_perspective"):
     def lower(self, c: Lowering, x: Value, matrix: Value | None = None) -> Value:
         if x.dtype != DType.UINT8:
             raise UnsupportedError(f"`{self.name}`: expected uint8, got {x.dtype}. Cast it first")
-        axes = image_axes(c, x)
-        height, width = x.shape[axes[1]], x.shape[axes[2]]
+        height, width = c.extent(x, "H"), c.extent(x, "W")
         c.require(ex.both(height > 0, width > 0), "expected an image with pixels, got {0} x {1}", height, width)
         fills = _fills(c.const("fill_value"))
-        if axes[3] >= 0:
-            channels = x.shape[axes[3]]
+        if "C" in c.layout(x):
+            channels = c.extent(x, "C")
             text = "expected one `fill_value`, or one per channel of at most 4, got {0} channels"
             fits = channels <= _MOST_CHANNELS
             if len(c.const("fill_value")) > 1:
                 fits = ex.equal(channels, len(c.const("fill_value")))
             c.require(fits, text, channels)
-        numbers = _normalised(c, self._numbers(c, matrix), c.const("inverse_map"), c.const("pixel_origin") == "center")
-        shape = list(x.shape)
-        shape[axes[1]], shape[axes[2]] = asked_size(c) if c.given("size") else (height, width)
-        attrs = (*axes, _SAMPLING[c.const("interp_type")])
-        blocks = (shape[axes[1]] * shape[axes[2]] + _PIXELS - 1) // _PIXELS
-        if axes[0] >= 0:
-            blocks = blocks * shape[axes[0]]
-        return c.native(
-            "perspective", [x], [(x.dtype, shape, x.layout)], attrs=attrs, params=(*numbers, *fills, *axes),
-            own=Launches("Perspective", {"show": blocks}, constants=attrs[-1:]),
-        )[0]  # fmt: skip
-
-    def _numbers(self, c: Lowering, matrix: Value | None) -> list[Scalar]:
-        if (matrix is None) == (not c.given("matrix")):
-            raise ArgumentError(f"`{self.name}`: expected a matrix, as second input or as `matrix`")
-        edge = c.scope.edges.get("matrix") if matrix is None else matrix
-        if edge is None:
-            count = c.length("matrix") or 0
-            c.expect(count == _ELEMENTS, "expected nine numbers as `matrix`, got {0}", count)
-            return [c.scalar("matrix", i) for i in range(_ELEMENTS)]
-        if edge.per_frame:
-            raise UnsupportedError(f"`{self.name}`: expected one matrix for all frames, got one per frame")
-        known = c.count(edge)
-        number = Expr("count", edge.id) if known is None else known
-        c.require(ex.equal(number, _ELEMENTS), "expected a matrix of nine numbers, got {0}", number)
-        return [c.element(edge, i) for i in range(_ELEMENTS)]
+        m = matrix_numbers(c, matrix, _ELEMENTS)
+        numbers = _normalised(c, m, c.const("inverse_map"), c.const("pixel_origin") == "center")
+        if c.given("size"):
+            height, width = asked_size(c)
+        return c.sample(x, Sampler(_SAMPLERS[c.const("interp_type")], (*numbers, *fills)), height, width)
 
     def reference(self, row: RowContext, x: Any, matrix: Any = None) -> Any:
-        m = np.asarray(row["matrix"] if matrix is None else matrix, np.float64).reshape(3, 3)
-        if not row["inverse_map"]:
-            m = np.asarray(_adjugate(list(m.reshape(-1)))).reshape(3, 3)
-        if row["pixel_origin"] == "center":
-            there = np.array([[1, 0, 0.5], [0, 1, 0.5], [0, 0, 1]])
-            m = there @ m @ np.linalg.inv(there)
-        m = m / m[2, 2]
+        given = np.asarray(row["matrix"] if matrix is None else matrix, np.float64).reshape(-1, 3, 3)
         size = None if row["size"] is None else tuple(int(row.number("size", i) + 0.5) for i in (0, 1))
         fills = np.array(_fills(row["fill_value"]), np.uint8)
+        sampling = tuple(_SAMPLERS).index(row["interp_type"])
+        matrices = itertools.cycle([_inverse_map(row, m) for m in given])  # one for all frames, or one each
 
         def shown(frame: Any) -> Any:
-            return _shown(frame, m, size or frame.shape[:2], _SAMPLING[row["interp_type"]], fills[: frame.shape[2]])
+            return _shown(frame, next(matrices), size or frame.shape[:2], sampling, fills[: frame.shape[2]])
 
         return each_frame(x, row.layout, shown)
+
+
+def _inverse_map(row: RowContext, m: Any) -> Any:
+    """The matrix from the output to the input, from corners, whose last number is 1."""
+    if not row["inverse_map"]:
+        m = np.asarray(_adjugate(list(m.reshape(-1)))).reshape(3, 3)
+    if row["pixel_origin"] == "center":
+        there = np.array([[1, 0, 0.5], [0, 1, 0.5], [0, 0, 1]])
+        m = there @ m @ np.linalg.inv(there)
+    return m / m[2, 2]
 
 
 def _fills(values: Any) -> list[float]:
