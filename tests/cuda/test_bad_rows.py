@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from stoker import DataError, fn, pipeline_def
-from stoker.executor.run import Supply
+from stoker.executor.flight import Supply
 from stoker.native import _native
 from tests.run.pipelines import files_of
 

@@ -12,7 +12,7 @@ import pytest
 
 from stoker import ArgumentError, DataError, StateError, fn, pipeline_def
 from stoker.device.gpu import Gpu
-from stoker.executor.run import Supply
+from stoker.executor.flight import Supply
 
 BATCH, INPUT = 4, 20
 BLOCK = 4 << 20  # the least that is taken at once for a batch's inputs, or for what it works in

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from stoker import ArgumentError, DataError, Pipeline, UnsupportedError, fn, pipeline_def, samplers
-from stoker.executor.run import Supply
+from stoker.executor.flight import Supply
 from stoker.torch import Loader
 from tests.run.pipelines import files_of, labels_of, rows_of, stream
 

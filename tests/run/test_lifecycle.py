@@ -271,9 +271,9 @@ def test_close_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     with within(QUICK_S), pytest.warns(RuntimeWarning, match="has not returned for 0.2 s after `close`"):
         pipe.close()
     go_on.set()
-    server = pipe.execution.run._server  # type: ignore[union-attr]
-    assert server is not None
-    server.join(60)
+    run = pipe.execution.run
+    assert run is not None
+    assert run.python.join(60)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         pipe.close()

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from stoker import ArgumentError, DataError, Pipeline, StateError, fn, pipeline_def
-from stoker.executor.run import Supply
+from stoker.executor.flight import Supply
 from stoker.torch import Loader, to_torch
 from tests.run.pipelines import decoding, files_of, labels_of, training
 

@@ -25,9 +25,11 @@ from ..graph.node import Graph, Node
 from ..graph.plan import PASSES, Plan, PlannedOutput, make_plan
 from ..settings import default_threads
 from .failures import Failures, Made, OnError
+from .flight import Failure, Feeds, InFlight, Replay, Supply
 from .pulling import Pulling
+from .python_work import specs_of
 from .report import GPU, PYTHON, SOURCE, THREADS, Decoding, Engines, KnownFiles, Meter, OnEngines, Report
-from .run import Failure, Feeds, InFlight, OpenGpu, Replay, Run, Supply, specs_of
+from .run import OpenGpu, Run
 from .schedule import AtEnd, Rows, Schedule
 from .split import Decoder, Sharing, Split
 from .state import facts, require_resumable, require_same
@@ -218,8 +220,8 @@ class Execution:
         run = Run(plan, part, 1, self.settings.seed, self.sources, self.settings.gpu or None)
         operator = node.operator()
         if operator.stateful:
-            run.states[node.id] = operator.init()
-        run.states.update(self._states)
+            run.python.states[node.id] = operator.init()
+        run.python.states.update(self._states)
         layouts = tuple(o.layout for o in plan.outputs[: len(node.inputs)])
         edges = tuple(name for name, _ in node.edges)
         body = PyCall(operator, node.args, edges, layouts, node.draw, node.id, False)
@@ -231,10 +233,10 @@ class Execution:
             values = [[p[r] for p in parents] for r in range(len(rows))]
             active = [r for r, v in enumerate(values) if r not in bad and _holds(node, v)]
             given = [values[r][: len(node.inputs) + len(edges)] for r in active]
-            made = run.call(body, active, given, rows, self.settings.seed)
+            made = run.python.call(body, active, given, rows, self.settings.seed)
             replay[node.id] = dict(zip(active, made, strict=True))
         finally:
-            self._states.update(run.states)
+            self._states.update(run.python.states)
             run.close()
         good = next((m for m in made if not isinstance(m, BaseException)), None)
         if good is None:
@@ -257,7 +259,7 @@ class Execution:
         assert self.plan is not None
         settings = self.settings
         self._run = Run(self.plan, self.graph, settings.threads, settings.seed, self.sources, settings.gpu or None)
-        self._run.states.update(self._states)
+        self._run.python.states.update(self._states)
         if self._decoders:
             # One core is the consumer's, whose launches the GPU waits for.
             threads = min(settings.threads, max(1, default_threads() - 1))
@@ -390,17 +392,19 @@ class Execution:
         try:
             return run.run_here(rows, item.feeds or {}, replay, failed=failed)
         finally:
-            if run.states:
+            if run.python.states:
                 item.mark.states = self._current_states()
 
     def _current_states(self) -> dict[int, Any]:
         if self._run is None:
             return {}
-        return {k: copy.deepcopy(self.graph.nodes[k].operator().get_state(v)) for k, v in self._run.states.items()}
+        return {
+            k: copy.deepcopy(self.graph.nodes[k].operator().get_state(v)) for k, v in self._run.python.states.items()
+        }
 
     def _restore(self, states: Mapping[int, Any]) -> None:
         """Give every stateful operator its saved state, or the one it starts with."""
-        kept = self._run.states if self._run is not None else self._states
+        kept = self._run.python.states if self._run is not None else self._states
         for k in {*self._states, *kept, *states}:
             operator = self.graph.nodes[k].operator()
             kept[k] = operator.set_state(copy.deepcopy(states[k])) if k in states else operator.init()
@@ -505,11 +509,11 @@ class Execution:
             for step, gpu_ns in zip(self.plan.steps, device, strict=True):
                 if step.on_gpu and measured and gpu_ns:
                     add(GPU, step.node, round(gpu_ns / measured * self._meter.rows))
-            for number, ns in self._run.python_ns.copy().items():
+            for number, ns in self._run.python.ns.copy().items():
                 add(PYTHON, number, ns)
         for number, ns in self._pulling.source_ns.items():
             add(SOURCE, number, ns)
-        handed_over = self._run.handed_over() if self._run is not None else ()
+        handed_over = self._run.python.handed_over() if self._run is not None else ()
         settings, mark = self.settings, self.mark
         return self._meter.report(
             times, settings.seed, settings.threads, handed_over, depth=self._depth,

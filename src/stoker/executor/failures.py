@@ -19,8 +19,9 @@ from ..contract.errors import ArgumentError, DataError, UnsupportedError
 from ..contract.failure import Action, BadSample
 from ..contract.reader import OpenSource
 from ..graph.node import Graph
+from .flight import Failure, InFlight
 from .outputs import Outputs, rows_of
-from .run import Failure, InFlight, Run
+from .run import Run
 from .schedule import Rows, Schedule
 
 _ATTEMPTS = 16

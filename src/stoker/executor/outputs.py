@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from ..graph.plan import PlannedOutput
-from .run import InFlight, Run
+from .flight import InFlight
+from .run import Run
 
 
 class Outputs:

@@ -16,7 +16,7 @@ from ..contract.batch import Batch
 from ..contract.errors import ArgumentError, StateError
 from ..contract.types import DType
 from ..executor.execution import Delivered
-from ..executor.run import Supply
+from ..executor.flight import Supply
 from ..executor.schedule import AtEnd
 from ..executor.state import require_entries
 from ..frontends.pipeline import Pipeline

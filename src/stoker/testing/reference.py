@@ -19,7 +19,8 @@ from ..contract.lowering import Lowering, Scope, Undeclared
 from ..contract.operator import Operator, RowContext, Spec, arg
 from ..contract.random import Stream
 from ..contract.step import Value
-from ..executor.run import Run, specs_of
+from ..executor.python_work import specs_of
+from ..executor.run import Run
 from ..executor.schedule import Rows
 from ..frontends.registry import find as find_public
 from ..graph.node import Edge, Graph, Node

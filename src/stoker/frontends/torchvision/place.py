@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import torch
 
 from ...contract.errors import DataError
-from ...executor.run import Supply
+from ...executor.flight import Supply
 from . import counts, grouping
 from .grouping import Group
 from .making import Making, Take

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ...contract.types import DType, ImageType
-from ...executor.run import Supply
+from ...executor.flight import Supply
 from .. import fn
 from ..pipeline import Pipeline
 from .grouping import Recipes

@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Python code in a run: whole segments of it, and rows that native kernels hand over to their twins in Python."""
+
+from __future__ import annotations
+
+import copy
+import threading
+import time
+import weakref
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..contract.errors import StateError
+from ..contract.expr import is_static
+from ..contract.feed import to_array
+from ..contract.lowering import show_number
+from ..contract.operator import RowContext, Spec
+from ..contract.random import Stream
+from ..contract.step import Native, PyCall
+from ..contract.types import DType
+from ..graph.node import Graph
+from ..graph.plan import Plan
+from ..native import _native
+from .flight import InFlight
+from .report import HandOver
+from .row_errors import Samples
+from .schedule import Rows
+
+if TYPE_CHECKING:
+    from .run import Run
+
+
+class PythonWork:
+    """What a run does in Python.
+
+    It is done on the thread of whoever runs a batch there, else on one that starts when a batch first needs it.
+
+    Args:
+        flights: the run's batches under way, by the number of their job.
+    """
+
+    def __init__(
+        self, plan: Plan, graph: Graph, engine: _native.Engine, samples: Samples, flights: dict[int, InFlight]
+    ) -> None:
+        self._plan = plan
+        self._graph = graph
+        self._engine = engine
+        self._samples = samples
+        self._flights = flights
+        self.states: dict[int, Any] = {}  # of stateful operators, by node
+        self.ns: dict[int, int] = {}  # time taken, by node
+        self._handed_over: dict[tuple[int, str], HandOver] = {}  # by node and reason
+        self._lock = threading.RLock()  # one piece of the user's code at a time
+        self._thread: threading.Thread | None = None
+        self._place = threading.Lock()  # held by that thread for as long as it lives
+        self._served = threading.Event()
+        for step in plan.steps:
+            if isinstance(step.body, PyCall) and step.body.operator.stateful:
+                self.states[step.node] = step.body.operator.init()
+
+    def serve(self, owner: weakref.ref[Run], wait_s: float) -> None:
+        """Have a thread for it, as long as the run lives; wait that long for it to begin."""
+        if not self._served.is_set():
+            # Ctrl-C may leave a thread here that starts nevertheless: the first to take the place serves.
+            place = (self._engine, owner)
+            threading.Thread(target=_serve, args=place, name="stoker-python", daemon=True).start()
+            self._served.wait(wait_s)
+
+    def begin(self) -> bool:
+        """Take the place of the serving thread; False if there is one."""
+        if not self._place.acquire(blocking=False):
+            return False
+        self._thread = threading.current_thread()
+        self._served.set()
+        return True
+
+    def join(self, wait_s: float) -> bool:
+        """After the engine was closed: wait for the thread to end. False if the user's code still runs."""
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(wait_s)
+            if thread.is_alive():
+                return False
+        self._thread = None
+        return True
+
+    def do(self, work: Any) -> None:
+        """One piece of Python work. Whatever happens, the batch goes on."""
+        try:
+            with self._lock:  # a substitute may be made here while the serving thread is at a later batch
+                if work.row >= 0:
+                    self._hand_over(work)
+                else:
+                    self._python_segment(work.job)
+        except BaseException as error:
+            # Rows that nothing was made for must not go on. Only the caller's own thread is interrupted.
+            self._fail_work(work, error)
+            if threading.current_thread() is not self._thread:
+                raise
+        finally:
+            self._engine.finish_python(work)
+
+    def _fail_work(self, work: Any, error: BaseException) -> None:
+        job = work.job
+        if work.row >= 0:
+            self._fail(job, work.row, work.step, error)
+            return
+        number = self._plan.segments[job.segment][1][0]
+        for row in range(job.rows):
+            self._fail(job, row, number, error)
+
+    def _hand_over(self, work: Any) -> None:
+        step = self._plan.steps[work.step]
+        assert isinstance(step.body, Native) and step.body.twin is not None
+        job, row, reason = work.job, work.row, work.reason
+        if reason:
+            self._note(self._flights[job.id], row, step.node, reason)
+        inputs = [job.array(row, v) for v in step.inputs]
+        began = time.perf_counter_ns()
+        try:
+            step.body.twin(inputs, work.params, work.outputs())
+        except Exception as error:  # noqa: BLE001 - whatever a codec raises fails its row alone
+            self._fail(job, row, work.step, error, f" (handed over by the native kernel: {reason})" if reason else "")
+        self._count_python(step.node, began)
+
+    def _count_python(self, node: int, began: int) -> None:
+        self.ns[node] = self.ns.get(node, 0) + time.perf_counter_ns() - began
+
+    def _note(self, flight: InFlight, row: int, node: int, reason: str) -> None:
+        """Record that a row was handed over; once, even if several steps of the node do it."""
+        if (row, node, reason) in flight.handed_over:
+            return
+        flight.handed_over.add((row, node, reason))
+        one = self._handed_over.get((node, reason))
+        if one is None:
+            made = self._graph.nodes[node]
+            one = HandOver(made.operator.name, f"{made.source}" if made.source else "", reason)
+            self._handed_over[node, reason] = one
+        one.count(self._samples.of(flight.rows, row)[1])
+
+    def handed_over(self) -> tuple[HandOver, ...]:
+        """What native kernels left to their Python twins so far, the most frequent first."""
+        return tuple(sorted(map(copy.copy, list(self._handed_over.values())), key=lambda one: -one.rows))
+
+    def _python_segment(self, job: Any) -> None:
+        _, members = self._plan.segments[job.segment]
+        flight = self._flights[job.id]
+        for number in members:
+            step = self._plan.steps[number]
+            assert isinstance(step.body, PyCall)
+            began = time.perf_counter_ns()
+            rows = [r for r in range(job.rows) if job.active(r, number)]
+            # Copies: the user's code may keep what it is given, or change it.
+            inputs = [[job.array(r, v).copy() for v in step.inputs] for r in rows]
+            made = flight.replay.get(step.node)
+            if made is None:
+                made = dict(zip(rows, self.call(step.body, rows, inputs, flight.rows, flight.seed), strict=True))
+                if flight.record:
+                    flight.replay[step.node] = made
+            # Of what was made while types were found, rows that have failed meanwhile are not wanted any more.
+            for r in rows:
+                result = made[r]
+                if isinstance(result, BaseException):
+                    self._fail(job, r, number, result)
+                else:
+                    self._put(job, r, number, result)
+            if step.body.operator.stateful:
+                # A copy: the next batch may change the state before this one is delivered.
+                flight.states[step.node] = copy.deepcopy(step.body.operator.get_state(self.states[step.node]))
+            self._count_python(step.node, began)
+
+    def _context(self, body: PyCall, row: int, inputs: Sequence[Any], rows: Rows, run_seed: int) -> RowContext:
+        edges = dict(zip(body.edges, inputs[len(inputs) - len(body.edges) :], strict=True))
+        seed = body.args.get("seed")
+        stream = None
+        if body.operator.draws:
+            own = seed if seed is not None and seed >= 0 else run_seed
+            stream = Stream(own, int(rows.epochs[row]), int(rows.keys[row]), body.draw)
+        return RowContext(
+            {**body.args, **edges}, layouts=body.layouts, stream=stream, state=self.states.get(body.node),
+            place=(row, len(rows)),
+        )  # fmt: skip
+
+    def call(self, body: PyCall, active: list[int], values: list[list[Any]], rows: Rows, seed: int) -> list[Any]:
+        """Run Python code for the active rows of a batch.
+
+        Args:
+            values: per active row, the inputs and then the per-row arguments.
+
+        Returns:
+            Per active row a tuple of outputs, or the exception that it raised.
+        """
+        operator = body.operator
+        contexts = [self._context(body, r, x, rows, seed) for r, x in zip(active, values, strict=True)]
+        inputs = [tuple(x[: len(x) - len(body.edges)]) for x in values]
+        if operator.runs_batches(body.args):
+            try:
+                made = [x if isinstance(x, Exception) else _as_tuple(x) for x in operator.run_rows(contexts, inputs)]
+                if len(made) != len(active):
+                    raise ValueError(f"expected one result for each of {len(active)} rows, got {len(made)}")
+                return made
+            except Exception as error:  # noqa: BLE001 - a user's code may raise anything; its rows carry it
+                return [error] * len(active)
+        results: list[Any] = []
+        for row, x in zip(contexts, inputs, strict=True):
+            if self._engine.closed:
+                results.append(StateError("the pipeline is closed"))
+                continue
+            try:
+                results.append(_as_tuple(operator.reference(row, *x)))
+            except Exception as error:  # noqa: BLE001 - a user's code may raise anything; its row carries it
+                results.append(error)
+        return results
+
+    def _put(self, job: Any, row: int, number: int, outputs: tuple[Any, ...]) -> None:
+        step = self._plan.steps[number]
+        try:
+            if len(outputs) != len(step.outputs):
+                raise ValueError(f"expected {len(step.outputs)} outputs, got {len(outputs)}")
+            for v, data in zip(step.outputs, outputs, strict=True):
+                planned = self._plan.values[v]
+                array = to_array(data)
+                if array.dtype != planned.dtype.numpy or array.ndim != planned.rank:
+                    raise ValueError(
+                        f"expected {planned.dtype} with {planned.rank} axes as for the first row, "
+                        f"got {array.dtype} with {array.ndim}"
+                    )
+                if any(is_static(e) and e != n for e, n in zip(planned.shape, array.shape, strict=True)):
+                    wanted = ", ".join("any" if not is_static(e) else show_number(e) for e in planned.shape)
+                    raise ValueError(f"expected the shape ({wanted}) that is declared, got {array.shape}")
+                job.put(row, v, array)
+        except Exception as error:  # noqa: BLE001 - what a user's code gave may fail anywhere; its row carries it
+            self._fail(job, row, number, error)
+
+    def _fail(self, job: Any, row: int, number: int, error: BaseException, hint: str = "") -> None:
+        flight = self._flights.get(job.id)
+        if flight is not None:
+            flight.failures[row] = error
+        job.fail(row, number, (str(error) or type(error).__name__) + hint)
+
+
+def _serve(engine: Any, owner: weakref.ref[Run]) -> None:
+    """The Python thread: it must not keep the run alive, so that a forgotten pipeline still ends."""
+    run = owner()
+    if run is None or not run.python.begin():
+        return
+    del run
+    while True:
+        work = engine.next_python(1.0)
+        if work is False:
+            return
+        if work is True:
+            if owner() is None:
+                return
+            continue
+        run = owner()
+        if run is None:  # nobody will ask for the batch, which must not go on without what Python would have made
+            return
+        run.python.do(work)
+        del run, work
+
+
+def _as_tuple(x: Any) -> tuple[Any, ...]:
+    return tuple(x) if isinstance(x, (tuple, list)) else (x,)
+
+
+def specs_of(outputs: tuple[Any, ...], layouts: Sequence[str]) -> tuple[Spec, ...]:
+    """Types of a Python node's outputs, from one row of them."""
+    arrays = [to_array(x) for x in outputs]
+    names = list(layouts) + [""] * len(arrays)
+    return tuple(
+        Spec(DType.of(a.dtype), (None,) * a.ndim, n if len(n) == a.ndim else "")
+        for a, n in zip(arrays, names, strict=False)
+    )
