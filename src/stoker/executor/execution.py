@@ -9,35 +9,34 @@ import functools
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 
 from ..contract.batch import Batch
-from ..contract.errors import ArgumentError, DataError, StateError, UnsupportedError, message
+from ..contract.errors import DataError, StateError
 from ..contract.failure import BadSample
-from ..contract.lowering import Undeclared
-from ..contract.operator import Operator, Spec
+from ..contract.operator import Operator
 from ..contract.reader import OpenSource
-from ..contract.step import PyCall
-from ..graph.node import Graph, Node
-from ..graph.plan import PASSES, Plan, PlannedOutput, make_plan
+from ..graph.node import Graph
+from ..graph.plan import PASSES, Plan, PlannedOutput
 from ..settings import default_threads
+from .delivery import Delivered, Mark, Queued
 from .failures import Failures, Made, OnError
-from .flight import Failure, Feeds, InFlight, Replay, Supply
+from .flight import Failure, Feeds, Supply
+from .opening import open_sources, open_workers
+from .planning import Planning
 from .pulling import Pulling
-from .python_work import specs_of
-from .report import GPU, PYTHON, SOURCE, THREADS, Decoding, Engines, KnownFiles, Meter, OnEngines, Report
+from .report import Decoding, Engines, KnownFiles, Meter, Report
 from .run import OpenGpu, Run
 from .schedule import AtEnd, Rows, Schedule
-from .split import Decoder, Sharing, Split
-from .state import facts, require_resumable, require_same
-from .workers import Workers, WorkerSettings
+from .split import Sharing, Split
+from .stage_times import stage_times
+from .state import facts, own_shard, require_resumable, require_same
+from .tiny import Tiny
+from .workers import WorkerSettings
 
-_TRIAL = 4  # batches that pay for what is only done once
-_TINY_NS = 15_000
-_LONG_S = 100e-6
 Allocate = Callable[[int, PlannedOutput, int], Supply | None]
 
 
@@ -60,43 +59,6 @@ class Settings:
     on_error: OnError = field(default_factory=OnError)
     workers: WorkerSettings = field(default_factory=WorkerSettings)
     gpu_depth: int | None = None
-
-
-@dataclass(slots=True)  # made for every batch: freezing would triple its cost
-class Mark:
-    """Where the stream stands after a batch; :meth:`Execution.get_state` writes it out."""
-
-    epoch: int
-    position: int
-    consumed: int  # by all shards together
-    sources: tuple[Any, ...] = ()
-    states: Mapping[int, Any] = field(default_factory=dict)
-    bad: tuple[int, int] = (0, 0)  # epoch, and how many rows of it were replaced or left out
-
-
-@dataclass(slots=True)
-class Delivered:
-    """One batch: an array, list of arrays or supplied tensor per output, and where the stream stands after it.
-
-    ``asked`` is how many rows it would have without those left out, whose numbers then are ``skipped``.
-    """
-
-    outputs: list[Any]
-    rows: Rows
-    mark: Mark
-    asked: int = 0
-    skipped: tuple[int, ...] = ()
-
-
-@dataclass(slots=True)
-class _Queued:
-    """A batch under way, or the error that stands in its place; ``mark`` is the state after it."""
-
-    mark: Mark
-    rows: Rows | None = None
-    flight: InFlight | None = None
-    feeds: Feeds | None = None
-    error: BaseException | None = None
 
 
 P = ParamSpec("P")
@@ -133,49 +95,25 @@ class Execution:
     def __init__(self, graph: Graph, find: Callable[[str], type[Operator]], settings: Settings) -> None:
         self.graph = graph
         self.settings = settings
-        self._find = find
-        needed = graph.needed()
-        opened = {n.id: _open(n) for n in graph.nodes if n.id in needed and n.operator.kind == "source"}
+        opened = open_sources(graph)
         self._feeders = {k: v for k, v in opened.items() if hasattr(v, "pull")}
         for feeder in self._feeders.values():
             feeder.device = settings.gpu.device if settings.gpu else None
-        self._workers = self._open_workers()
+        self._workers = open_workers(graph, self._feeders, settings.workers)
         self.sources: dict[int, OpenSource] = {k: v for k, v in opened.items() if isinstance(v, OpenSource)}
         self.schedule = Schedule(self.sources, tuple(self.sources), settings.seed)
         self._pulling = Pulling(graph, self._feeders, self.schedule, bool(self.sources))
         self._failures = Failures(graph, settings.on_error, self.schedule, self.sources, bool(self._feeders))
-        self.plan: Plan | None = None
+        self._planning = Planning(graph, find, settings, self.sources, self._feeders, self._failures)
         self._run: Run | None = None
-        self._replay: Replay | None = None
-        self._states: dict[int, Any] = {}
-        self._queue: deque[_Queued] = deque()
+        self._queue: deque[Queued] = deque()
         self._closed = False
         self._lock = threading.RLock()
         self._busy = False
         self._meter = Meter()
-        self._decoders: Sequence[Decoder] = ()
-        self._on_engines: Sequence[OnEngines] = ()
         self._sharing: Sharing | None = None
-        self._tiny = False
-        self._long_batches = 0
-        self._judged_ns = 0
+        self._tiny = Tiny()
         self.mark = self._mark()
-        with contextlib.suppress(Undeclared):
-            self.plan = self._make_plan(graph, {})
-
-    def _open_workers(self) -> Workers | None:
-        """Processes for the sources that want them; they start with the first batch, before the run's threads."""
-        wanting = {node: feeder for node, feeder in self._feeders.items() if feeder.parallel}
-        if not wanting:
-            return None
-        workers = Workers(self.settings.workers)
-        for number, feeder in wanting.items():
-            try:
-                feeder.use(workers)
-            except ArgumentError as error:
-                node = self.graph.nodes[number]
-                raise ArgumentError(message(node.operator.name, str(error), source=node.source)) from error
-        return workers
 
     def worker_memory(self) -> list[int]:
         """Bytes of every block of memory that is shared with worker processes."""
@@ -187,85 +125,24 @@ class Execution:
         if self._workers is not None:
             self._workers.start()
 
-    # ---- planning ----
-
-    def _make_plan(self, graph: Graph, discovered: Mapping[int, tuple[Spec, ...]]) -> Plan:
-        gpu = self.settings.gpu
-        known, engines = (len(gpu.decoders), len(gpu.on_engines)) if gpu else (0, 0)
-        plan = make_plan(graph, self._find, discovered, self.settings.passes, self.sources, gpu)
-        self._decoders = gpu.decoders[known:] if gpu else ()
-        self._on_engines = gpu.on_engines[engines:] if gpu else ()
-        return plan
-
-    def _discover(self, rows: Rows, feeds: Feeds) -> None:
-        """Find the types that only the first batch tells; Python nodes still see every row once."""
-        discovered: dict[int, tuple[Spec, ...]] = {node: feeder.specs for node, feeder in self._feeders.items()}
-        replay: Replay = {}
-        while self.plan is None:
-            try:
-                self.plan = self._make_plan(self.graph, discovered)
-            except Undeclared as undeclared:
-                untold = self.graph.nodes[undeclared.node]
-                discovered[untold.id] = self._try_out(untold, rows, feeds, discovered, replay)
-        self._replay = replay
-
-    def _try_out(
-        self, node: Node, rows: Rows, feeds: Feeds, discovered: Mapping[int, tuple[Spec, ...]], replay: Replay
-    ) -> tuple[Spec, ...]:
-        part = self.graph.before(node.id)
-        plan = self._make_plan(part, discovered)
-        if any(o.on_gpu for o in plan.outputs):
-            text = "it runs in Python, and what it reads is in a GPU's memory"
-            raise UnsupportedError(message(node.operator.name, text, source=node.source))
-        run = Run(plan, part, 1, self.settings.seed, self.sources, self.settings.gpu or None)
-        operator = node.operator()
-        if operator.stateful:
-            run.python.states[node.id] = operator.init()
-        run.python.states.update(self._states)
-        layouts = tuple(o.layout for o in plan.outputs[: len(node.inputs)])
-        edges = tuple(name for name, _ in node.edges)
-        body = PyCall(operator, node.args, edges, layouts, node.draw, node.id, False)
-        try:
-            lost: list[Failure] = []
-            parents = run.run_here(rows, feeds, replay, record=True, failed=lost)
-            self._failures.require_tolerable(lost)
-            bad = {f.row for f in lost}  # they fail again when the batch is run, and are dealt with then
-            values = [[p[r] for p in parents] for r in range(len(rows))]
-            active = [r for r, v in enumerate(values) if r not in bad and _holds(node, v)]
-            given = [values[r][: len(node.inputs) + len(edges)] for r in active]
-            made = run.python.call(body, active, given, rows, self.settings.seed)
-            replay[node.id] = dict(zip(active, made, strict=True))
-        finally:
-            self._states.update(run.python.states)
-            run.close()
-        good = next((m for m in made if not isinstance(m, BaseException)), None)
-        if good is None:
-            failed = next((m for m in made if isinstance(m, BaseException)), None)
-            text = f"{type(failed).__name__}: {failed}" if failed else "it ran for no row of the first batch"
-            hint = (
-                "Its outputs' types are taken from the first batch, so at least one row of it must succeed, unless "
-                "they are declared"
-            )
-            subject = node.operator.subject(node.args)
-            raise DataError(message(subject, text, source=node.source, hint=hint)) from failed
-        try:
-            return specs_of(good, node.args.get("output_layouts") or ())
-        except (TypeError, ArgumentError) as error:
-            raise DataError(message(node.operator.subject(node.args), str(error), source=node.source)) from error
-
     def _start(self, rows: Rows, feeds: Feeds) -> Run:
         if self.plan is None:
-            self._discover(rows, feeds)
+            self._planning.discover(rows, feeds)
         assert self.plan is not None
         settings = self.settings
         self._run = Run(self.plan, self.graph, settings.threads, settings.seed, self.sources, settings.gpu or None)
-        self._run.python.states.update(self._states)
-        if self._decoders:
+        self._run.python.states.update(self._planning.states)
+        if self._planning.decoders:
             # One core is the consumer's, whose launches the GPU waits for.
             threads = min(settings.threads, max(1, default_threads() - 1))
             split = Split(threads, settings.gpu_load, settings.gpu_utilization)
-            self._sharing = Sharing(split, self._decoders, self.plan.steps, settings.depth)
+            self._sharing = Sharing(split, self._planning.decoders, self.plan.steps, settings.depth)
         return self._run
+
+    @property
+    def plan(self) -> Plan | None:
+        """None until the first batch where only that tells a Python node's types."""
+        return self._planning.plan
 
     # ---- batches ----
 
@@ -297,7 +174,7 @@ class Execution:
         if self._sharing is not None and self._run is not None:
             self._sharing.delivered(self._run, self._meter, under_way, finished)
         if self.settings.depth:
-            self._settle(given - asked)
+            self._tiny.settle(given - asked, self._run, self._meter.batches, reads_files=bool(self.sources))
         if self._depth:
             self._fill(self._depth + 1, at_end, allocate)
         self._pass(item)
@@ -313,25 +190,9 @@ class Execution:
     @property
     def _depth(self) -> int:
         """How many batches are made ahead now."""
-        return 0 if self._tiny else self.settings.depth
+        return 0 if self._tiny.found else self.settings.depth
 
-    def _settle(self, seconds: float) -> None:
-        """Batches that take less than handing them to another thread are made where they are asked for.
-
-        Only a plan of native steps without files is eligible: its time does not depend on a disk or on Python. It is
-        judged after 8 batches, 16, 32 and so on, by the latest half of them, since a first batch pays for more. Two
-        batches in a row that take long end it; one may have been stretched by another program.
-        """
-        run, count = self._run, self._meter.batches
-        if self._tiny:
-            self._long_batches = self._long_batches + 1 if seconds > _LONG_S else 0
-            self._tiny = self._long_batches < 2
-        elif count >= _TRIAL and not count & (count - 1) and run is not None and not self.sources and run.is_light:
-            before, self._judged_ns = self._judged_ns, sum(run.step_times())
-            self._tiny = count > _TRIAL and self._judged_ns - before < count // 2 * _TINY_NS
-            self._long_batches = 0
-
-    def _pass(self, item: _Queued) -> None:
+    def _pass(self, item: Queued) -> None:
         """The batch at the head of the queue has had its turn."""
         self.mark = item.mark
         item.flight = None
@@ -359,7 +220,7 @@ class Execution:
         if self._run is not None:
             self._run.check_usable()
 
-    def _finish(self, item: _Queued) -> Made:
+    def _finish(self, item: Queued) -> Made:
         """The batch, its bad rows dealt with. Stateful operators have seen it also if a row of it fails."""
         run = self._run
         if item.error is not None:
@@ -381,14 +242,14 @@ class Execution:
         finally:
             del error, failed, outputs  # the error's traceback must not keep the batch
 
-    def _collect(self, run: Run, item: _Queued, rows: Rows, failed: list[Failure]) -> list[Any]:
+    def _collect(self, run: Run, item: Queued, rows: Rows, failed: list[Failure]) -> list[Any]:
         item.mark.bad = self._failures.count
         if item.flight is not None:
             try:
                 return run.collect(item.flight, failed)
             finally:
                 item.mark.states = item.flight.states or item.mark.states
-        replay, self._replay = self._replay, None
+        replay = self._planning.take_replay()
         try:
             return run.run_here(rows, item.feeds or {}, replay, failed=failed)
         finally:
@@ -404,8 +265,8 @@ class Execution:
 
     def _restore(self, states: Mapping[int, Any]) -> None:
         """Give every stateful operator its saved state, or the one it starts with."""
-        kept = self._run.python.states if self._run is not None else self._states
-        for k in {*self._states, *kept, *states}:
+        kept = self._run.python.states if self._run is not None else self._planning.states
+        for k in {*self._planning.states, *kept, *states}:
             operator = self.graph.nodes[k].operator()
             kept[k] = operator.set_state(copy.deepcopy(states[k])) if k in states else operator.init()
 
@@ -415,7 +276,7 @@ class Execution:
             if self._queue and self._queue[-1].error is not None:
                 return
             before = self._queue[-1].mark if self._queue else self.mark
-            item: _Queued | None = None
+            item: Queued | None = None
             try:
                 item = self._prepare_next(at_end, allocate)
                 if item is None:
@@ -423,7 +284,7 @@ class Execution:
                 self._queue.append(item)
             except Exception as error:  # noqa: BLE001 - a user's source may raise anything; its batch does
                 # In order: batches before it are delivered first.
-                self._queue.append(_Queued(self._mark(), error=error))
+                self._queue.append(Queued(self._mark(), error=error))
             except BaseException:
                 if not (item and self._queue and self._queue[-1] is item):  # Ctrl-C came before it was queued
                     self._take_back(before)
@@ -443,19 +304,19 @@ class Execution:
             with contextlib.suppress(StateError):
                 feeder.seek(position)
 
-    def _prepare_next(self, at_end: AtEnd, allocate: Allocate | None) -> _Queued | None:
+    def _prepare_next(self, at_end: AtEnd, allocate: Allocate | None) -> Queued | None:
         rows, feeds = self._pull(at_end)
         if rows is None:
             return None
         run = self._run or self._start(rows, feeds)
         mark = self._mark()
         if not self._depth:
-            return _Queued(mark, rows, feeds=feeds)
-        replay, self._replay = self._replay, None
+            return Queued(mark, rows, feeds=feeds)
+        replay = self._planning.take_replay()
         most = self.settings.gpu_depth
         held = most is not None and len(self._queue) >= most
         supply = self._supply(rows, allocate, on_gpu=(False,) if held else (False, True))
-        return _Queued(mark, rows, run.prepare(rows, feeds, supply, replay, held=held))
+        return Queued(mark, rows, run.prepare(rows, feeds, supply, replay, held=held))
 
     def _pull(self, at_end: AtEnd) -> tuple[Rows | None, Feeds]:
         """Rows and what the caller's sources give for them; without a batch under way, waiting is the only choice."""
@@ -479,7 +340,7 @@ class Execution:
         """Run given rows at once, on the caller's thread, beside the queue (inference, eager, substitutes)."""
         self._check_usable()
         run = self._run or self._start(rows, feeds)
-        replay, self._replay = self._replay, None
+        replay = self._planning.take_replay()
         return run.run_here(rows, feeds, replay)
 
     def batches(self, delivered: Delivered) -> tuple[Batch, ...]:
@@ -493,26 +354,7 @@ class Execution:
 
     def report(self) -> Report:
         """What has run and what limits it."""
-        times: dict[tuple[str, str, str], int] = {}
-
-        def add(where: str, number: int, ns: int) -> None:
-            node = self.graph.nodes[number] if number >= 0 else None
-            line = f"{node.source}" if node is not None and node.source else ""
-            key = (where, node.operator.subject(node.args) if node else "output", line)
-            times[key] = times.get(key, 0) + ns
-
-        if self._run is not None and self.plan is not None:
-            for step, ns in zip(self.plan.steps, self._run.step_times(), strict=True):
-                if not isinstance(step.body, PyCall):
-                    add(THREADS, step.node, ns)
-            measured, device = self._run.device_times()
-            for step, gpu_ns in zip(self.plan.steps, device, strict=True):
-                if step.on_gpu and measured and gpu_ns:
-                    add(GPU, step.node, round(gpu_ns / measured * self._meter.rows))
-            for number, ns in self._run.python.ns.copy().items():
-                add(PYTHON, number, ns)
-        for number, ns in self._pulling.source_ns.items():
-            add(SOURCE, number, ns)
+        times = stage_times(self.graph, self.plan, self._run, self._meter.rows, self._pulling.source_ns)
         handed_over = self._run.python.handed_over() if self._run is not None else ()
         settings, mark = self.settings, self.mark
         return self._meter.report(
@@ -528,7 +370,7 @@ class Execution:
         index = gpu.jpeg_index if gpu else None
         numbers = (index.files, index.bytes, index.rows_read, index.rows_wrong, index.rows_in_part) if index else None
         known = KnownFiles(*numbers) if numbers else None
-        engines = Engines.of(self._on_engines) if self._on_engines else None
+        engines = Engines.of(self._planning.on_engines) if self._planning.on_engines else None
         return replace(self._sharing.report(), known=known, engines=engines)
 
     # ---- state ----
@@ -564,12 +406,7 @@ class Execution:
     @property
     def own_shard(self) -> tuple[int, int] | None:
         """The shard (number, of how many) that the state serves alone; None if it serves any."""
-        shards = next((s.shards for s in self.sources.values() if s.shards.number > 1), None)
-        if shards is None:
-            return None
-        contiguous = any(s.shards.contiguous for s in self.sources.values())
-        stateful = any(self.graph.nodes[n].operator.stateful for n in self.graph.needed())
-        return (shards.id, shards.number) if contiguous or stateful else None
+        return own_shard(self.graph, self.sources)
 
     @_alone
     def set_state(self, token: Mapping[str, Any]) -> None:
@@ -633,22 +470,3 @@ class Execution:
 
 def _place(output: PlannedOutput) -> str:
     return "gpu" if output.on_gpu else "cpu"
-
-
-def _holds(node: Node, parents: list[Any]) -> bool:
-    """Whether the node runs for a row; its conditions come last among its parents."""
-    guards = parents[len(parents) - len(node.guards) :]
-    return all(bool(g) == wanted for g, (_, wanted) in zip(guards, node.guards, strict=True))
-
-
-def _open(node: Node) -> Any:
-    opener = getattr(node.operator, "open", None)
-    if opener is None:
-        raise UnsupportedError(f"`{node.operator.name}` cannot be opened")
-    try:
-        return opener(node.args)
-    except (ValueError, OSError) as error:
-        text = str(error).removeprefix(f"`{node.operator.name}`: ")
-        if not isinstance(error, ValueError):
-            text = f"{type(error).__name__}: {text}"
-        raise ArgumentError(message(node.operator.name, text, source=node.source)) from error

@@ -109,6 +109,16 @@ def require_resumable(graph: Graph, sources: Mapping[int, OpenSource], *, elasti
             raise StateError(message(node.operator.name, text, source=node.source))
 
 
+def own_shard(graph: Graph, sources: Mapping[int, OpenSource]) -> tuple[int, int] | None:
+    """The shard (number, of how many) that a state serves alone; None if it serves any."""
+    shards = next((s.shards for s in sources.values() if s.shards.number > 1), None)
+    if shards is None:
+        return None
+    contiguous = any(s.shards.contiguous for s in sources.values())
+    stateful = any(graph.nodes[n].operator.stateful for n in graph.needed())
+    return (shards.id, shards.number) if contiguous or stateful else None
+
+
 def _refuse(what: str) -> None:
     raise StateError(f"the state was saved with {what}. {_WAY_OUT}")
 

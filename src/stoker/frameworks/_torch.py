@@ -15,7 +15,7 @@ import torch.utils.dlpack
 from ..contract.batch import Batch
 from ..contract.errors import ArgumentError, StateError
 from ..contract.types import DType
-from ..executor.execution import Delivered
+from ..executor.delivery import Delivered
 from ..executor.flight import Supply
 from ..executor.schedule import AtEnd
 from ..executor.state import require_entries

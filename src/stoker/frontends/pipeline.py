@@ -22,7 +22,8 @@ from .registry import find
 
 if TYPE_CHECKING:  # what plans and runs is imported when the first pipeline is built: `import stoker` stays light
     from ..contract.failure import BadSample
-    from ..executor.execution import Allocate, Delivered, Execution
+    from ..executor.delivery import Delivered
+    from ..executor.execution import Allocate, Execution
     from ..executor.report import Report
     from ..executor.run import OpenGpu
     from ..executor.schedule import AtEnd
