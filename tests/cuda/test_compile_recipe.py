@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernel of recipes compiles for every architecture, within what its launch allows."""
+"""The kernel of recipes compiles for every architecture, within what its launch allows, and without spills."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from stoker.device import compile as compiling
 from stoker.device.gpu import SOURCES
 
 MOST_REGISTERS = 64  # two blocks of 512 threads on a multiprocessor
-MOST_SPILLS = 192  # bytes of a step: those with most numbers, in double; 184 with NVRTC 13.0 for sm_100
 
 
 @pytest.mark.parametrize("architecture", [80, 90, 100])
@@ -22,4 +21,4 @@ def test_the_kernel_of_recipes_compiles(architecture):
     (registers,) = re.findall(r"Used (\d+) registers", report[0])
     spills = [int(n) for n in re.findall(r"(\d+) bytes spill stores", report[0])]
     assert int(registers) <= MOST_REGISTERS
-    assert max(spills) <= MOST_SPILLS
+    assert len(spills) > 20 and not any(spills)  # of the kernel, and of every phase that it calls

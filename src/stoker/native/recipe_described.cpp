@@ -61,6 +61,9 @@ void Description::moved(Image& image, int64_t bytes) {
 void Description::begin(const View& v) {
   if (v.dtype != DType::U8 || v.elements() == 0 || (v.shape[2] != 1 && v.shape[2] != 3) || v.elements() >= kMaxImageBytes)
     throw Bad{"neither one nor three channels of bytes"};
+  int64_t span = 0;
+  for (int i = 0; i < 3; ++i) span += (v.shape[i] - 1) * std::abs(v.stride[i]);
+  if (span >= kMaxImageBytes) throw Bad{"an image that is spread over 2 GiB or more"};
   images_.push_back({bitmap_of(v), kElsewhere});
 }
 

@@ -78,39 +78,48 @@ struct LinearAt {
   bool below;
 };
 
-struct CubicAt {
-  CubicAt(const Bytes& src, Point p) : step(src.channel) {
+// Offset: of bytes in an image; int32_t holds those of images below 2 GiB.
+template <class Offset>
+struct CubicOf {
+  CubicOf(const Bytes& src, Point p) : data(src.data), step(static_cast<Offset>(src.channel)) {
     const int64_t left = whole(p.x - 0.5), top = whole(p.y - 0.5);
     dx = p.x - 0.5 - static_cast<double>(left);
     dy = p.y - 0.5 - static_cast<double>(top);
     for (int i = 0; i < 4; ++i) {
-      column[i] = src.across(left - 1 + i);
-      line[i] = src.line(top - 1 + i);
+      column[i] = static_cast<Offset>(src.across(left - 1 + i));
+      line[i] = static_cast<Offset>(src.line(top - 1 + i) - src.data);
       outside[i] = top - 1 + i < 0 || top - 1 + i >= src.height;
     }
   }
   uint8_t at(int64_t c) const {
     double v[4];
+    const uint8_t* p = data + static_cast<Offset>(c) * step;
     for (int i = 0; i < 4; ++i) {
+      Offset row = line[i];
+#if defined(__CUDACC_RTC__)
+      // Else the sums of all rows and columns are made ahead of the channels, and there are no registers for them.
+      if constexpr (sizeof(Offset) == 4) asm volatile("" : "+r"(row));
+#endif
       // The value of the line above, not of the nearest one.
       if (i > 0 && outside[i]) v[i] = v[i - 1];
-      else v[i] = spline(value(i, 0, c), value(i, 1, c), value(i, 2, c), value(i, 3, c), dx);
+      else v[i] = spline(value(p, row, 0), value(p, row, 1), value(p, row, 2), value(p, row, 3), dx);
     }
     const double y = spline(v[0], v[1], v[2], v[3], dy);
     return y <= 0 ? 0 : y >= 255 ? 255 : static_cast<uint8_t>(static_cast<int32_t>(y));
   }
 
  private:
-  int value(int i, int k, int64_t c) const { return line[i][column[k] + c * step]; }
+  int value(const uint8_t* p, Offset row, int k) const { return p[row + column[k]]; }
   template <class T>
   static double spline(T a, T b, T c, T e, double d) {
     const double p1 = b, p2 = -a + c, p3 = 2 * (a - b) + c - e, p4 = -a + b - c + e;
     return p1 + d * (p2 + d * (p3 + d * p4));
   }
-  const uint8_t* line[4];
-  int64_t column[4], step;
+  const uint8_t* data;
+  Offset line[4], column[4], step;
   double dx, dy;
   bool outside[4];
 };
+using CubicAt = CubicOf<int64_t>;
 
 }  // namespace stoker::warp

@@ -26,6 +26,7 @@ using uint64_t = unsigned long long;
 #define STOKER_CONSTANT __constant__
 #define STOKER_LAUNCH_BOUNDS(threads, blocks) __launch_bounds__(threads, blocks)
 #define STOKER_UNROLL _Pragma("unroll")
+#define STOKER_NO_UNROLL _Pragma("unroll 1")
 
 namespace stoker::gpu {
 
@@ -86,6 +87,7 @@ STOKER_DEVICE void load_if(bool wanted, const uint32_t* from, uint32_t& to) {
 #define STOKER_DEVICE inline
 #define STOKER_LAUNCH_BOUNDS(threads, blocks)
 #define STOKER_UNROLL
+#define STOKER_NO_UNROLL
 
 #if defined(STOKER_EMULATION)  // a header that defines what is left: kernels, shared memory, collectives
 #include STOKER_EMULATION

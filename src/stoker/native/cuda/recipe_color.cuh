@@ -11,7 +11,7 @@ namespace stoker::recipe::gpu {
 
 // ---- what follows from a histogram ----
 
-// Counts values(pixel, c) of `channels` histograms; all threads have passed a barrier when it returns.
+// Phases: the counts, a table, the pixels. Counting is begun anew and ended by a barrier.
 template <class Value>
 inline void count(const Bitmap& image, int channels, Shared& shared, Value&& value) {
   for (uint32_t i = thread_index(); i < 3 * 256; i += thread_count()) shared.count[i / 256][i % 256] = 0;
@@ -20,63 +20,79 @@ inline void count(const Bitmap& image, int channels, Shared& shared, Value&& val
     const uint8_t* p = image.at(y, x);
     for (int c = 0; c < channels; ++c) stoker::gpu::atomic_add(&shared.count[c][value(p, c)], 1);
   });
-  block_barrier();
 }
 
 inline int64_t sum_of(const uint32_t* counts) {
   int64_t sum = 0;
+  STOKER_NO_UNROLL
   for (int i = 0; i < 256; ++i) sum += int64_t{i} * counts[i];
   return sum;
 }
 
-// A table for every channel, by one thread each.
-STOKER_STEP void by_histogram(const Step& s, Shared& shared, bool first) {
+STOKER_STEP void count_all(const Step& s, Shared& shared) {
   count(s.in, static_cast<int>(s.in.channels), shared, [&](const uint8_t* p, int c) { return p[c * s.in.channel]; });
-  if (thread_index() < static_cast<uint32_t>(s.in.channels)) {
-    const uint32_t* counts = shared.count[thread_index()];
-    uint8_t* table = shared.table[thread_index()];
-    switch (s.op) {
-      case Op::Autocontrast: histogram::stretched(counts, table); break;
-      case Op::Equalize: histogram::equalized_in_steps(counts, table); break;
-      case Op::TorchEqualize: histogram::equalized_whole(counts, table); break;
-      default:
-        if (first) torch_color::first_autocontrast_table(counts, table);
-        else torch_color::autocontrast_table(counts, table);
-    }
+}
+
+// A table for every channel, by one thread each.
+STOKER_STEP void tabulate(const Step& s, Shared& shared, bool first) {
+  if (thread_index() >= static_cast<uint32_t>(s.in.channels)) return;
+  const uint32_t* counts = shared.count[thread_index()];
+  uint8_t* table = shared.table[thread_index()];
+  switch (s.op) {
+    case Op::Autocontrast: return histogram::stretched(counts, table);
+    case Op::Equalize: return histogram::equalized_in_steps(counts, table);
+    case Op::TorchEqualize: return histogram::equalized_whole(counts, table);
+    default:
+      if (first) torch_color::first_autocontrast_table(counts, table);
+      else torch_color::autocontrast_table(counts, table);
   }
-  block_barrier();
-  map(s, shared.table[0], 256);
+}
+
+inline void by_histogram(const Step& s, int32_t phase, Shared& shared, bool first) {
+  if (phase == 0) return count_all(s, shared);
+  if (phase == 1) return tabulate(s, shared, first);
+  return map(s, shared.table[0], 256);
 }
 
 // Blended with the mean of its grey: a table for all channels, by one thread.
-template <class Grey, class Fill>
-inline void by_mean(const Step& s, Shared& shared, Grey&& grey, Fill&& fill) {
-  count(s.in, 1, shared, [&](const uint8_t* p, int) { return s.in.channels == 3 ? grey(p) : int{*p}; });
-  if (thread_index() == 0) fill(sum_of(shared.count[0]), s.in.height * s.in.width, shared.table[0]);
-  block_barrier();
-  map(s, shared.table[0], 0);
+STOKER_STEP void count_grey(const Step& s, Shared& shared) {
+  count(s.in, 1, shared, [&](const uint8_t* p, int) { return s.in.channels == 3 ? int{luma(p, s.in.channel)} : int{*p}; });
 }
 
-STOKER_STEP void contrast(const Step& s, Shared& shared) {
+STOKER_STEP void count_torch_grey(const Step& s, Shared& shared, bool first) {
+  count(s.in, 1, shared, [&](const uint8_t* p, int) {
+    if (s.in.channels != 3) return int{*p};
+    return first ? torch_color::first_luma(p, s.in.channel)
+                 : static_cast<int>(torch_color::luma<true>(p, s.in.channel));
+  });
+}
+
+STOKER_STEP void tabulate_contrast(const Step& s, Shared& shared) {
+  if (thread_index() != 0) return;
   const float factor = static_cast<float>(s.number[0]);
-  by_mean(s, shared, [&](const uint8_t* p) { return int{luma(p, s.in.channel)}; },
-          [&](int64_t sum, int64_t pixels, uint8_t* table) {
-            const int mean = mean_of(sum, pixels);
-            for (int i = 0; i < 256; ++i) table[i] = blend(mean, i, factor);
-          });
+  const int mean = mean_of(sum_of(shared.count[0]), s.in.height * s.in.width);
+  STOKER_NO_UNROLL
+  for (int i = 0; i < 256; ++i) shared.table[0][i] = blend(mean, i, factor);
 }
 
-STOKER_STEP void torch_contrast(const Step& s, Shared& shared, bool first) {
+STOKER_STEP void tabulate_torch_contrast(const Step& s, Shared& shared, bool first) {
+  if (thread_index() != 0) return;
   const float ratio = static_cast<float>(s.number[1]), rest = static_cast<float>(1.0 - s.number[1]);
-  by_mean(s, shared,
-          [&](const uint8_t* p) {
-            return first ? torch_color::first_luma(p, s.in.channel)
-                         : static_cast<int>(torch_color::luma<true>(p, s.in.channel));
-          },
-          [&](int64_t sum, int64_t pixels, uint8_t* table) {
-            if (first) torch_color::first_contrast_table(sum, pixels, ratio, rest, table);
-            else torch_color::contrast_table<true>(sum, pixels, ratio, rest, table);
-          });
+  const int64_t sum = sum_of(shared.count[0]), pixels = s.in.height * s.in.width;
+  if (first) torch_color::first_contrast_table(sum, pixels, ratio, rest, shared.table[0]);
+  else torch_color::contrast_table<true>(sum, pixels, ratio, rest, shared.table[0]);
+}
+
+inline void contrast(const Step& s, int32_t phase, Shared& shared) {
+  if (phase == 0) return count_grey(s, shared);
+  if (phase == 1) return tabulate_contrast(s, shared);
+  return map(s, shared.table[0], 0);
+}
+
+inline void torch_contrast(const Step& s, int32_t phase, Shared& shared, bool first) {
+  if (phase == 0) return count_torch_grey(s, shared, first);
+  if (phase == 1) return tabulate_torch_contrast(s, shared, first);
+  return map(s, shared.table[0], 0);
 }
 
 // ---- pixel by pixel ----

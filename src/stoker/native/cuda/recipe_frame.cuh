@@ -21,25 +21,50 @@ using stoker::gpu::thread_index;
 struct Shared {
   uint32_t count[3][256];
   uint8_t table[3][256];
+  const Step *steps, *end;  // of the row, those that are left
+  int32_t phase;            // of the first of them
 };
 
 template <class T>
 inline const T* array_at(uint64_t address) { return reinterpret_cast<const T*>(address); }
 
+// A bitmap in numbers that fit registers: those of a recipe have less than 2 GiB.
+struct Picture {
+  explicit Picture(const Bitmap& b)
+      : data(b.data), row(static_cast<int32_t>(b.row)), pixel(static_cast<int32_t>(b.pixel)),
+        channel(static_cast<int32_t>(b.channel)) {}
+  uint8_t* at(int32_t y, int32_t x) const { return data + (y * row + x * pixel); }
+
+  uint8_t* data;
+  int32_t row, pixel, channel;
+};
+
 // f(y, x) for all pixels of an image.
 template <class F>
-inline void each(const Bitmap& image, F&& f) {
-  const uint32_t width = static_cast<uint32_t>(image.width), total = static_cast<uint32_t>(image.height) * width;
+inline void each(int64_t height, int64_t columns, F&& f) {
+  const uint32_t width = static_cast<uint32_t>(columns), total = static_cast<uint32_t>(height) * width;
+  STOKER_NO_UNROLL
   for (uint32_t i = thread_index(); i < total; i += thread_count()) {
     const uint32_t y = i / width;
-    f(int64_t{y}, int64_t{i - y * width});
+    f(static_cast<int32_t>(y), static_cast<int32_t>(i - y * width));
   }
+}
+
+template <class F>
+inline void each(const Bitmap& image, F&& f) {
+  each(image.height, image.width, [&](int32_t y, int32_t x) { f(int64_t{y}, int64_t{x}); });
 }
 
 // f(from, to) for the addresses of all pixels of the input and the output, of one size.
 template <class F>
 inline void each_pair(const Step& s, F&& f) {
   each(s.out, [&](int64_t y, int64_t x) { f(s.in.at(y, x), s.out.at(y, x)); });
+}
+
+STOKER_STEP void copy(const Step& s) {
+  each_pair(s, [&](const uint8_t* from, uint8_t* to) {
+    for (int64_t c = 0; c < s.in.channels; ++c) to[c] = from[c * s.in.channel];
+  });
 }
 
 // to = table[from]; 256 values, or for each channel.

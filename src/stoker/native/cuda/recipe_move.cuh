@@ -28,59 +28,65 @@ STOKER_STEP void pad(const Step& s) {
 // ---- filters ----
 
 STOKER_STEP void correlate(const Step& s) {
-  const auto height = static_cast<int64_t>(s.number[0]), width = static_cast<int64_t>(s.number[1]);
-  const int64_t top = height / 2, left = width / 2;
+  const auto height = static_cast<int32_t>(s.number[0]), width = static_cast<int32_t>(s.number[1]);
   const auto* weights = array_at<float>(s.extra);
-  each(s.out, [&](int64_t y, int64_t x) {
+  const Picture in(s.in), out(s.out);
+  const auto channels = static_cast<int32_t>(s.in.channels);
+  each(s.out.height, s.out.width, [&](int32_t y, int32_t x) {
     float sum[3] = {};
     const float* weight = weights;
-    for (int64_t i = 0; i < height; ++i) {
-      const uint8_t* row = s.in.data + border_position(y - top + i, s.in.height, Border::Reflect101) * s.in.row;
-      for (int64_t j = 0; j < width; ++j, ++weight) {
-        const uint8_t* p = row + border_position(x - left + j, s.in.width, Border::Reflect101) * s.in.pixel;
-        for (int64_t c = 0; c < s.in.channels; ++c)
-          sum[c] = fused<true>(static_cast<float>(p[c * s.in.channel]), *weight, sum[c]);
+    for (int32_t i = 0; i < height; ++i) {
+      const auto row = static_cast<int32_t>(border_position(int64_t{y} - height / 2 + i, s.in.height, Border::Reflect101));
+      STOKER_NO_UNROLL
+      for (int32_t j = 0; j < width; ++j, ++weight) {
+        const int64_t column = border_position(int64_t{x} - width / 2 + j, s.in.width, Border::Reflect101);
+        const uint8_t* p = in.at(row, static_cast<int32_t>(column));
+        for (int32_t c = 0; c < 3; ++c)
+          if (c < channels) sum[c] = fused<true>(static_cast<float>(p[c * in.channel]), *weight, sum[c]);
       }
     }
-    for (int64_t c = 0; c < s.in.channels; ++c)
-      s.out.at(y, x)[c] = warp::to_type<uint8_t>(static_cast<double>(sum[c]));
+    uint8_t* to = out.at(y, x);
+    for (int32_t c = 0; c < 3; ++c)
+      if (c < channels) to[c] = warp::to_type<uint8_t>(static_cast<double>(sum[c]));
   });
 }
 
-// Means of windows along one axis, which is `step` bytes from pixel to pixel; what is outside is the nearest pixel.
-STOKER_STEP void box(const Bitmap& in, const Bitmap& out, bool across, int64_t radius, uint32_t whole, uint32_t part) {
-  const int64_t last = (across ? in.width : in.height) - 1, step = across ? in.pixel : in.row;
-  each(out, [&](int64_t y, int64_t x) {
+inline int32_t passes_across(const Boxes& b) { return b.radius[0] >= 0 ? static_cast<int32_t>(b.passes) : 0; }
+inline int32_t passes_of(const Boxes& b) {
+  return passes_across(b) + (b.radius[1] >= 0 ? static_cast<int32_t>(b.passes) : 0);
+}
+
+// Means of windows along one axis; what is outside is the nearest pixel. Every pass is a phase, and all but the last
+// one write to a room.
+STOKER_STEP void box(const Step& s, int32_t pass) {
+  const Boxes& b = *array_at<Boxes>(s.extra);
+  const bool across = pass < passes_across(b);
+  const int32_t left = passes_of(b) - pass;
+  Picture in(s.in), out(s.out);
+  if (pass > 0) in = out, in.data = reinterpret_cast<uint8_t*>(s.room[left % 2]);
+  if (left > 1) out.data = reinterpret_cast<uint8_t*>(s.room[(left - 1) % 2]);
+  const int32_t last = static_cast<int32_t>(across ? s.in.width : s.in.height) - 1, step = across ? in.pixel : in.row;
+  const int32_t channels = static_cast<int32_t>(s.in.channels), axis = across ? 0 : 1;
+  const auto radius = static_cast<int32_t>(b.radius[axis]);
+  const uint32_t whole = b.whole[axis], part = b.part[axis];
+  each(s.out.height, s.out.width, [&](int32_t y, int32_t x) {
     const uint8_t* line = across ? in.at(y, 0) : in.at(0, x);
-    const int64_t at = across ? x : y;
-    for (int64_t c = 0; c < in.channels; ++c) {
-      const auto pixel = [&](int64_t i) {
-        return uint32_t{line[std::clamp<int64_t>(i, 0, last) * step + c * in.channel]};
-      };
+    const int32_t at = across ? x : y;
+    for (int32_t c = 0; c < channels; ++c) {
+      const auto pixel = [&](int32_t i) { return uint32_t{line[std::clamp(i, 0, last) * step + c * in.channel]}; };
       uint32_t sum = 0;
-      for (int64_t i = at - radius; i <= at + radius; ++i) sum += pixel(i);
+      for (int32_t i = at - radius; i <= at + radius; ++i) sum += pixel(i);
       const uint32_t ends = pixel(at - radius - 1) + pixel(at + radius + 1);
       out.at(y, x)[c] = static_cast<uint8_t>((sum * whole + ends * part + (1u << 23)) >> 24);
     }
   });
 }
 
-STOKER_STEP void blur(const Step& s) {
-  const Boxes& b = *array_at<Boxes>(s.extra);
-  Bitmap from = s.in;
-  int64_t left = b.passes * ((b.radius[0] >= 0) + (b.radius[1] >= 0));
-  for (int axis = 0; axis < 2; ++axis)
-    for (int64_t pass = 0; pass < b.passes && b.radius[axis] >= 0; ++pass) {
-      Bitmap to = s.out;
-      if (--left > 0) to.data = reinterpret_cast<uint8_t*>(s.room[left % 2]);
-      box(from, to, axis == 0, b.radius[axis], b.whole[axis], b.part[axis]);
-      block_barrier();
-      from = to;
-    }
-  if (from.data == s.in.data)
-    each_pair(s, [&](const uint8_t* p, uint8_t* to) {
-      for (int64_t c = 0; c < s.in.channels; ++c) to[c] = p[c * s.in.channel];
-    });
+inline int32_t phases_of_blur(const Step& s) { return std::max(passes_of(*array_at<Boxes>(s.extra)), 1); }
+
+inline void blur(const Step& s, int32_t phase) {
+  if (passes_of(*array_at<Boxes>(s.extra)) == 0) return copy(s);
+  return box(s, phase);
 }
 
 // ---- outputs ----
@@ -100,7 +106,7 @@ STOKER_STEP void store_as(const Step& s) {
   });
 }
 
-STOKER_STEP void store(const Step& s) {
+inline void store(const Step& s) {
   switch (s.kind) {
     case 1: return store_as<uint8_t>(s);
     case 2: return store_as<uint16_t>(s);
@@ -125,7 +131,7 @@ STOKER_STEP void patch_as(const Step& s) {
   });
 }
 
-STOKER_STEP void patch(const Step& s) {
+inline void patch(const Step& s) {
   switch (s.kind) {
     case 1: return patch_as<uint8_t>(s);
     case 2: return patch_as<uint16_t>(s);

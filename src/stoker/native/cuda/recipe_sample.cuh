@@ -15,50 +15,76 @@ namespace stoker::recipe::gpu {
 struct Line {
   const resample::Taps* taps;
   const int32_t* weights;
-  int64_t pitch;
-  bool filters;  // else it picks pixels
+  int32_t pitch;
 };
 
-// Weighted pixels from p on, `step` bytes apart.
-inline void filter(const Line& line, int64_t i, const uint8_t* p, int64_t step, int64_t channels, int64_t channel,
+inline Line line_of(const Step& s, const Axes& a, bool down) {
+  const resample::Window& w = down ? a.vertical : a.horizontal;
+  return {array_at<resample::Taps>(s.room[down ? 0 : 1]), array_at<int32_t>(s.room[down ? 2 : 3]),
+          static_cast<int32_t>(w.max_taps)};
+}
+
+// Weighted pixels from p on, `step` bytes apart, kTaps of them at a time.
+template <int kTaps>
+inline void filter(const Line& line, int32_t i, const uint8_t* p, int32_t step, int32_t channels, int32_t channel,
                    uint8_t* to) {
   const int32_t count = line.taps[i].count;
   const int32_t* weight = line.weights + i * line.pitch;
   stage::Sum<uint8_t> sum[3];
+#pragma unroll kTaps
   for (int32_t t = 0; t < count; ++t, p += step)
-    for (int c = 0; c < 3; ++c)
+    for (int32_t c = 0; c < 3; ++c)
       if (c < channels) sum[c].add(p[c * channel], weight[t]);
-  for (int c = 0; c < 3; ++c)
+  for (int32_t c = 0; c < 3; ++c)
     if (c < channels) to[c] = sum[c].result();
 }
 
-STOKER_STEP void pass(const Line& line, bool down, const Bitmap& in, const Bitmap& out) {
-  each(out, [&](int64_t y, int64_t x) {
-    const int64_t i = down ? y : x, start = line.taps[i].start;
-    filter(line, i, down ? in.at(start, x) : in.at(y, start), down ? in.row : in.pixel, in.channels, in.channel,
+// One of the two passes. The image between them is dense.
+STOKER_STEP void resize_pass(const Step& s, bool second) {
+  const Axes& a = *array_at<Axes>(s.extra);
+  const bool down = (a.vertical_first != 0) != second;
+  const auto channels = static_cast<int32_t>(s.in.channels);
+  const int64_t width = second || !down ? s.out.width : s.in.width;
+  Picture in(s.in), out(s.out), between(s.out);
+  between.data = reinterpret_cast<uint8_t*>(s.room[4]);
+  between.row = static_cast<int32_t>(a.vertical_first ? s.in.width : s.out.width) * channels;
+  between.pixel = channels;
+  between.channel = 1;
+  if (second) in = between;
+  else out = between;
+  const Line line = line_of(s, a, down);
+  each(second || down ? s.out.height : s.in.height, width, [&](int32_t y, int32_t x) {
+    const int32_t i = down ? y : x, start = line.taps[i].start;
+    filter<4>(line, i, down ? in.at(start, x) : in.at(y, start), down ? in.row : in.pixel, channels, in.channel,
            out.at(y, x));
   });
 }
 
 // At most one axis filters; the other one picks.
-inline void pick_or_filter(const Step& s, const Line& down, const Line& across) {
-  each(s.out, [&](int64_t y, int64_t x) {
-    const resample::Taps v = down.taps[y], h = across.taps[x];
-    const uint8_t* p = s.in.at(v.start, h.start);
-    uint8_t* to = s.out.at(y, x);
-    if ((!down.filters && v.count == 0) || (!across.filters && h.count == 0)) {
-      for (int64_t c = 0; c < s.in.channels; ++c) to[c] = 0;  // behind the last pixel
-    } else if (down.filters) {
-      filter(down, y, p, s.in.row, s.in.channels, s.in.channel, to);
-    } else if (across.filters) {
-      filter(across, x, p, s.in.pixel, s.in.channels, s.in.channel, to);
+STOKER_STEP void pick_or_filter(const Step& s) {
+  const Axes& a = *array_at<Axes>(s.extra);
+  const auto* rows = array_at<resample::Taps>(s.room[0]);
+  const auto* columns = array_at<resample::Taps>(s.room[1]);
+  const bool picks_rows = a.vertical.filter == resample::Filter::Nearest;
+  const bool picks_columns = a.horizontal.filter == resample::Filter::Nearest;
+  const Line line = line_of(s, a, !picks_rows);  // the filter, if there is one
+  const Picture in(s.in), out(s.out);
+  const auto channels = static_cast<int32_t>(s.in.channels);
+  each(s.out.height, s.out.width, [&](int32_t y, int32_t x) {
+    const resample::Taps v = rows[y], h = columns[x];
+    const uint8_t* p = in.at(v.start, h.start);
+    uint8_t* to = out.at(y, x);
+    if ((picks_rows && v.count == 0) || (picks_columns && h.count == 0)) {
+      for (int32_t c = 0; c < channels; ++c) to[c] = 0;  // behind the last pixel
+    } else if (!picks_rows || !picks_columns) {
+      filter<1>(line, picks_rows ? x : y, p, picks_rows ? in.pixel : in.row, channels, in.channel, to);
     } else {
-      for (int64_t c = 0; c < s.in.channels; ++c) to[c] = p[c * s.in.channel];
+      for (int32_t c = 0; c < channels; ++c) to[c] = p[c * in.channel];
     }
   });
 }
 
-STOKER_STEP void resize(const Step& s) {
+STOKER_STEP void find_taps(const Step& s) {
   const Axes& a = *array_at<Axes>(s.extra);
   const resample::Window &v = a.vertical, &h = a.horizontal;
   for (int64_t i = thread_index(); i < v.out + h.out; i += thread_count()) {
@@ -66,62 +92,66 @@ STOKER_STEP void resize(const Step& s) {
     stage::find_output<int32_t>(is_down ? v : h, is_down ? i : i - v.out, is_down ? s.room[0] : s.room[1],
                                 is_down ? s.room[2] : s.room[3], is_down ? v.max_taps : h.max_taps, false);
   }
-  block_barrier();
-  using resample::Filter;
-  const Line down{array_at<resample::Taps>(s.room[0]), array_at<int32_t>(s.room[2]), v.max_taps, v.filter != Filter::Nearest};
-  const Line across{array_at<resample::Taps>(s.room[1]), array_at<int32_t>(s.room[3]), h.max_taps,
-                    h.filter != Filter::Nearest};
-  if (!down.filters || !across.filters) return pick_or_filter(s, down, across);
-  Bitmap between{reinterpret_cast<uint8_t*>(s.room[4]), s.in.height, h.out, s.in.channels, 0, s.in.channels, 1};
-  if (a.vertical_first) between.height = v.out, between.width = s.in.width;
-  between.row = between.width * between.pixel;
-  pass(a.vertical_first ? down : across, a.vertical_first != 0, s.in, between);
-  block_barrier();
-  pass(a.vertical_first ? across : down, a.vertical_first == 0, between, s.out);
+}
+
+inline bool picks(const Axes& a) {
+  return a.vertical.filter == resample::Filter::Nearest || a.horizontal.filter == resample::Filter::Nearest;
+}
+
+inline int32_t phases_of_resize(const Step& s) { return picks(*array_at<Axes>(s.extra)) ? 2 : 3; }
+
+inline void resize(const Step& s, int32_t phase) {
+  if (phase == 0) return find_taps(s);
+  if (picks(*array_at<Axes>(s.extra))) return pick_or_filter(s);
+  return resize_pass(s, phase == 2);
 }
 
 // ---- torch's resampling ----
 
-STOKER_STEP void pair_pass(const PairAxis& a, bool down, const Bitmap& in, const Bitmap& out) {
-  const auto* start = array_at<int32_t>(a.start);
+// Across from the input, or down to the output; in between is an image as wide as the output, if both are wanted.
+STOKER_STEP void pair_pass(const Step& s, bool down) {
+  const PairAxes& axes = *array_at<PairAxes>(s.extra);
+  const PairAxis& a = down ? axes.vertical : axes.horizontal;
+  const auto* starts = array_at<int32_t>(a.start);
   const auto* pairs = array_at<int32_t>(a.pairs);
-  const int64_t step = down ? in.row : in.pixel;
-  const int32_t half = a.precision ? 1 << (a.precision - 1) : 0;
-  each(out, [&](int64_t y, int64_t x) {
-    const int64_t i = down ? y : x;
-    const uint8_t* from = down ? in.at(start[i], x) : in.at(y, start[i]);
-    const int32_t* pair = pairs + i * a.most;
-    for (int64_t c = 0; c < in.channels; ++c) {
-      const uint8_t* p = from + c * in.channel;
-      int32_t sum = half;
-      for (int64_t k = 0; k < a.most; ++k, p += 2 * step) {
-        const int32_t low = static_cast<int16_t>(pair[k] & 0xffff), high = pair[k] >> 16;
-        if (low) sum += p[0] * low;  // behind the last pixel weights are zero
-        if (high) sum += p[step] * high;
-      }
-      out.at(y, x)[c] = static_cast<uint8_t>(std::clamp(sum >> a.precision, 0, 255));
-    }
-  });
-}
-
-inline void copy(const Bitmap& in, const Bitmap& out) {
-  each(out, [&](int64_t y, int64_t x) {
-    for (int64_t c = 0; c < in.channels; ++c) out.at(y, x)[c] = in.at(y, x)[c * in.channel];
-  });
-}
-
-STOKER_STEP void torch_resize(const Step& s) {
-  const PairAxes& a = *array_at<PairAxes>(s.extra);
-  const bool wide = a.horizontal.pairs != 0, tall = a.vertical.pairs != 0;
-  if (!wide && !tall) return copy(s.in, s.out);
-  if (!tall) return pair_pass(a.horizontal, false, s.in, s.out);
-  if (!wide) return pair_pass(a.vertical, true, s.in, s.out);
-  Bitmap between = s.out;
+  const auto most = static_cast<int32_t>(a.most), precision = static_cast<int32_t>(a.precision);
+  const int32_t half = precision ? 1 << (precision - 1) : 0;
+  Picture in(s.in), out(s.out), between(s.out);
   between.data = reinterpret_cast<uint8_t*>(s.room[0]);
-  between.height = s.in.height;
-  pair_pass(a.horizontal, false, s.in, between);
-  block_barrier();
-  pair_pass(a.vertical, true, between, s.out);
+  if (axes.horizontal.pairs != 0 && axes.vertical.pairs != 0) {
+    if (down) in = between;
+    else out = between;
+  }
+  const int32_t step = down ? in.row : in.pixel, channels = static_cast<int32_t>(s.in.channels);
+  each(down ? s.out.height : s.in.height, s.out.width, [&](int32_t y, int32_t x) {
+    const int32_t i = down ? y : x, start = starts[i];
+    const uint8_t* from = down ? in.at(start, x) : in.at(y, start);
+    const int32_t* pair = pairs + i * most;
+    int32_t sum[3] = {half, half, half};
+    STOKER_NO_UNROLL
+    for (int32_t k = 0; k < most; ++k, from += 2 * step) {
+      const int32_t low = static_cast<int16_t>(pair[k] & 0xffff), high = pair[k] >> 16;
+      for (int32_t c = 0; c < 3; ++c) {
+        if (c >= channels) continue;
+        if (low) sum[c] += from[c * in.channel] * low;  // behind the last pixel weights are zero
+        if (high) sum[c] += from[c * in.channel + step] * high;
+      }
+    }
+    uint8_t* to = out.at(y, x);
+    for (int32_t c = 0; c < 3; ++c)
+      if (c < channels) to[c] = static_cast<uint8_t>(std::clamp(sum[c] >> precision, 0, 255));
+  });
+}
+
+inline int32_t phases_of_torch_resize(const Step& s) {
+  const PairAxes& a = *array_at<PairAxes>(s.extra);
+  return a.horizontal.pairs != 0 && a.vertical.pairs != 0 ? 2 : 1;
+}
+
+inline void torch_resize(const Step& s, int32_t phase) {
+  const PairAxes& a = *array_at<PairAxes>(s.extra);
+  if (a.horizontal.pairs == 0 && a.vertical.pairs == 0) return copy(s);
+  return pair_pass(s, a.horizontal.pairs == 0 || phase == 1);
 }
 
 inline int64_t picked(int64_t i, int64_t in, int64_t out, bool exact) {
@@ -199,7 +229,7 @@ STOKER_STEP void affine_fixed(const Step& s) {
   });
 }
 
-STOKER_STEP void affine(const Step& s) {
+inline void affine(const Step& s) {
   switch (static_cast<Walk>(s.kind)) {
     case Walk::Linear: return affine_linear(s);
     case Walk::Fixed: return affine_fixed(s);
@@ -209,27 +239,31 @@ STOKER_STEP void affine(const Step& s) {
 
 // Numbers: matrix of eight, fill of three. kind: sampling, and 4 if projective.
 template <bool kProjective, class At>
-inline void project_as(const Step& s) {
-  const warp::Bytes from{s.in.data, s.in.height, s.in.width, s.in.row, s.in.pixel, s.in.channel};
-  each(s.out, [&](int64_t y, int64_t x) {
-    uint8_t* to = s.out.at(y, x);
+STOKER_STEP void project_as(const Step& s) {
+  const Picture out(s.out);
+  const auto channels = static_cast<int32_t>(s.out.channels);
+  each(s.out.height, s.out.width, [&](int32_t y, int32_t x) {
+    uint8_t* to = out.at(y, x);
+    // Made for each pixel: it does not take registers in between.
+    const warp::Bytes from{s.in.data, s.in.height, s.in.width, s.in.row, s.in.pixel, s.in.channel};
     const warp::Point point = warp::point_of<kProjective>(s.number, x, y);
     if (!point.inside(from)) {
-      for (int64_t c = 0; c < s.out.channels; ++c) to[c] = static_cast<uint8_t>(s.number[8 + c]);
+      for (int32_t c = 0; c < channels; ++c) to[c] = static_cast<uint8_t>(s.number[8 + c]);
       return;
     }
     const At shown(from, point);
-    for (int64_t c = 0; c < s.out.channels; ++c) to[c] = shown.at(c);
+    STOKER_NO_UNROLL
+    for (int32_t c = 0; c < channels; ++c) to[c] = shown.at(c);
   });
 }
 
-STOKER_STEP void project(const Step& s) {
+inline void project(const Step& s) {
   switch (s.kind) {
     case 1: return project_as<false, warp::LinearAt>(s);
-    case 2: return project_as<false, warp::CubicAt>(s);
+    case 2: return project_as<false, warp::CubicOf<int32_t>>(s);
     case 4: return project_as<true, warp::NearestAt>(s);
     case 5: return project_as<true, warp::LinearAt>(s);
-    default: return project_as<true, warp::CubicAt>(s);
+    default: return project_as<true, warp::CubicOf<int32_t>>(s);
   }
 }
 
