@@ -51,6 +51,17 @@ def test_every_token_restores_the_rest(files: list[str], shape: dict[str, Any]) 
         assert stream(pipe, count)[:count] == rows[taken : taken + count]
 
 
+def test_a_token_is_the_callers_own(files: list[str]) -> None:
+    with training(files) as pipe:
+        token = pipe.get_state()
+        whole = json.dumps(token)
+        for name, arguments, _ in token["nodes"]:
+            arguments[name] = "changed"
+        token["nodes"].reverse()
+        token["data"][0].clear()
+        assert json.dumps(pipe.get_state()) == whole
+
+
 def test_a_checkpoint_is_an_argument_as_well(files: list[str]) -> None:
     with training(files) as pipe:
         pipe.run()

@@ -68,7 +68,7 @@ class Graph:
     outputs: tuple[Edge, ...]
     names: tuple[str | None, ...] = field(default=())
     partial: bool = False  # a part of another graph: only what its outputs need
-    _digest: list[str] = field(default_factory=list, repr=False)
+    _told: dict[str, Any] = field(default_factory=dict, repr=False)  # fingerprint and outline, which every token has
 
     def before(self, node: int) -> Graph:
         """The part of the graph that feeds ``node``: its inputs, per-row arguments and conditions."""
@@ -135,13 +135,9 @@ class Graph:
 
     def outline(self) -> list[Any]:
         """Per node what its part of the fingerprint is made of, in little space: name, arguments, all the rest."""
-        found: list[Any] = []
-        for n in self.nodes:
-            deciding = _deciding(n.operator, n.args)
-            args = {k: _short(_stable(v)) for k, v in deciding.items() if not _is_default(n, k, v)}
-            rest = repr((n.operator.version, n.inputs, n.edges, n.draw, n.guards))
-            found.append([n.operator.name, args, str(_digest(rest.encode()).hexdigest())[:8]])
-        return found
+        if "outline" not in self._told:
+            self._told["outline"] = [_outlined(n) for n in self.nodes]
+        return [[name, {**args}, rest] for name, args, rest in self._told["outline"]]  # the caller's own
 
     def difference(self, outline: Sequence[Any]) -> str:
         """In which way another graph, of which this is the :meth:`outline`, was another than this one."""
@@ -163,8 +159,8 @@ class Graph:
 
     def fingerprint(self) -> str:
         """A short digest of what decides the results: operators, versions, constants, edges, draws."""
-        if self._digest:
-            return self._digest[0]
+        if "fingerprint" in self._told:
+            return str(self._told["fingerprint"])
         digest = _digest()
         for n in self.nodes:
             args = {k: _stable(v) for k, v in _deciding(n.operator, n.args).items()}
@@ -172,8 +168,15 @@ class Graph:
                 repr((n.operator.name, n.operator.version, args, n.inputs, n.edges, n.draw, n.guards)).encode()
             )
         digest.update(repr(self.outputs).encode())
-        self._digest.append(digest.hexdigest())
-        return self._digest[0]
+        self._told["fingerprint"] = digest.hexdigest()
+        return str(self._told["fingerprint"])
+
+
+def _outlined(node: Node) -> tuple[str, dict[str, str], str]:
+    deciding = _deciding(node.operator, node.args)
+    args = {k: _short(_stable(v)) for k, v in deciding.items() if not _is_default(node, k, v)}
+    rest = repr((node.operator.version, node.inputs, node.edges, node.draw, node.guards))
+    return node.operator.name, args, str(_digest(rest.encode()).hexdigest())[:8]
 
 
 def _deciding(operator: type[Operator], args: Mapping[str, Any]) -> dict[str, Any]:
