@@ -7,7 +7,7 @@ import emulated_stages
 import numpy as np
 import pytest
 
-from stoker import fn, pipeline_def, types
+from stoker import fn, math, pipeline_def, types
 from stoker.device.gpu import Gpu
 
 
@@ -110,11 +110,57 @@ def test_inputs_of_bfloat16(gpu):
     """NumPy's arrays have its bits; all of them are tried."""
     bits = np.random.default_rng(5).permutation(1 << 16)[: 3 * 9 * 7 * 3 * 50].astype(np.uint16)
     rows = list(bits.reshape(3, 9 * 50, 7, 3))
-    with halves(rows, False) as cpu, halves(rows, True, device_id=0) as pipe:
+    compare_bits(halves, rows)
+
+
+def compare_bits(define, rows):
+    """What ``define`` gives of bfloat16 is the same on the GPU; of a NaN, only that it is one is part of a result."""
+    with define(rows, False) as cpu, define(rows, True, device_id=0) as pipe:
         for want, got in zip(cpu.run(), pipe.run(), strict=True):
             assert got.device != "cpu"
             for row, other in zip(got.as_cpu(), want, strict=True):
                 a, b = np.array(row), np.array(other)
-                if a.dtype == np.uint16:  # of a NaN, only that it is one is part of a result
+                if a.dtype == np.uint16:
                     a[(a & 0x7FFF) > 0x7F80] = b[(b & 0x7FFF) > 0x7F80] = 0x7FC0
                 np.testing.assert_array_equal(a, b)
+
+
+def bfloat16_rows(seed):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(0, 60, (3, 23, 7, 3)).astype(np.float32)
+    x[rng.random(x.shape) < 0.03] = np.inf
+    return list((x.view(np.uint32) >> 16).astype(np.uint16))
+
+
+def of_bfloat16(rows, on_gpu):
+    return fn.external_source(
+        source=lambda info: rows[info.idx_in_batch], batch=False, dtype=types.BFLOAT16, layout="HWC",
+        device="gpu" if on_gpu else "cpu",
+    )  # fmt: skip
+
+
+@pipeline_def(batch_size=3, num_threads=2)
+def computed(rows, on_gpu):
+    x = of_bfloat16(rows, on_gpu)
+    turned = fn.rotate(x, angle=30.0, fill_value=0.1, keep_size=True)
+    return fn.brightness(turned, brightness=1.3) * 3 - fn.cast(3, dtype="int16"), math.sqrt(x * x + 1) / (x - 2)
+
+
+def test_arithmetic_of_bfloat16(gpu):
+    compare_bits(computed, bfloat16_rows(6))
+
+
+@pipeline_def(batch_size=3, num_threads=2)
+def images_of_bfloat16(rows, on_gpu):
+    x = of_bfloat16(rows, on_gpu)
+    small, mirrored = fn.resize(x, size=(11, 14)), fn.flip(x, horizontal=1)
+    padded = fn.crop(x, crop=(30, 9), out_of_bounds_policy="pad", fill_values=0.3)
+    twisted = fn.color_twist(fn.reshape(x, shape=[23, 7, 3], layout="HWC"), hue=30.0, contrast=0.5)
+    blurred = fn.gaussian_blur(small, sigma=0.9)
+    return small, blurred, padded, twisted, fn.stack(x, mirrored, axis=1), x < mirrored, x // 3 + math.sin(x) % x
+
+
+@emulated_stages.NEEDS_GPU
+def test_images_of_bfloat16():
+    """What takes long to compile for the emulation, which knows these kernels from other types."""
+    compare_bits(images_of_bfloat16, bfloat16_rows(7))

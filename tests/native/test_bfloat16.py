@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""bfloat16 outputs: torch's bits, from every path."""
+"""bfloat16 in and out: torch's bits, from every path. What is computed in it: see test_bfloat16_operators.py."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from stoker import UnsupportedError, eager, fn, pipeline_def, types
+from stoker import eager, fn, pipeline_def, types
 from stoker.ops.generic.cast import cast_array
 from stoker.torch import Loader, to_torch
 from stoker.types import DType
@@ -92,17 +92,6 @@ def test_the_type_has_many_names() -> None:
         assert DType.of(name) == DType.BFLOAT16
     assert DType.of(np.uint16) == DType.UINT16
     assert DType.BFLOAT16.size == 2
-
-
-def test_nothing_computes_with_it() -> None:
-    @pipeline_def(batch_size=1, num_threads=1)
-    def sum_of_it() -> Any:
-        return fn.cast(fn.random.uniform(), dtype=types.BFLOAT16) + 1
-
-    with pytest.raises(UnsupportedError, match=r"bfloat16, in which nothing is computed: cast it first \(`fn.cast"):
-        sum_of_it().build()
-    with pytest.raises(UnsupportedError, match="nothing is computed in bfloat16; `cast` and"):
-        eager.resize(np.zeros((4, 4, 3), np.uint8), resize_x=3, dtype=types.BFLOAT16)
 
 
 @pipeline_def(batch_size=3, num_threads=2)

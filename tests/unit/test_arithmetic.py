@@ -18,7 +18,7 @@ from stoker.contract.types import DType, promote
 from stoker.ops.generic._arithmetic_reference import arithmetic_reference, common_type
 from stoker.ops.generic.arithmetic import OPERANDS
 
-COMPUTED = [t for t in DType if t != DType.BFLOAT16]  # nothing computes with the other
+COMPUTED = [t for t in DType if t != DType.BFLOAT16]  # NumPy has no such arrays: see tests/native
 Array = npt.NDArray[Any]
 # Beyond these, functions lose places (the cube root all of them).
 MODEST = {"cbrt": 1e300, "sin": 1e5, "cos": 1e5, "tan": 1e5, "pow": 30.0, "fpow": 30.0}

@@ -213,7 +213,7 @@ class Operator:
         incidental: arguments that decide where or when rows are made but not what they are; a state may be restored
             with others.
         gives_bfloat16: bfloat16 may be asked for as the output's type.
-        takes_bfloat16: inputs may be bfloat16: nothing is computed from them, or in another type.
+        takes_bfloat16: inputs may be bfloat16. What is computed from them is computed in float32 and rounded once.
         cases: what tests, documentation and benchmarks run: dictionaries of arguments.
     """
 
@@ -297,7 +297,7 @@ class Operator:
                 raise ArgumentError(f"`{cls.name}`: argument `{key}`: {error}") from None
             if known[key].kind == "dtype" and values[key] == DType.BFLOAT16 and not cls.gives_bfloat16:
                 raise UnsupportedError(
-                    f"`{cls.name}`: nothing is computed in bfloat16; `cast` and `crop_mirror_normalize` give it"
+                    f"`{cls.name}`: it does not give bfloat16. Cast what it gives (`fn.cast(x, dtype=types.BFLOAT16)`)"
                 )
         return values
 

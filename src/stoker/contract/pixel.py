@@ -3,7 +3,8 @@
 
 An operator builds a tree of :class:`Px` out of loads, uniforms (per-row numbers) and typed operations. Fusion joins
 trees; :func:`compile_program` turns them into the register program that ``native/pixel.cpp`` runs. Types are semantic
-(:class:`DType`): integers wrap in their own width, FLOAT16 is rounded after every operation.
+(:class:`DType`): integers wrap in their own width, FLOAT16 and BFLOAT16 are computed in float32 and
+rounded after every operation.
 """
 
 from __future__ import annotations
@@ -145,6 +146,7 @@ _REGISTER = {
     DType.FLOAT: 2,
     DType.FLOAT64: 3,
 }
+_ROUNDED = {DType.FLOAT16, DType.BFLOAT16}
 _SMALL = {DType.UINT8, DType.INT8, DType.UINT16, DType.INT16, DType.UINT32, DType.BOOL}
 
 Instruction = tuple[int, int, int, int, int, int, int, int, int, int, int]
@@ -216,7 +218,7 @@ class _Program:
             return dst
         if x.dtype in _SMALL:
             return self.emit("Wrap", x.dtype, from_=kind, operands=[(dst, False)])
-        if x.dtype == DType.FLOAT16:
+        if x.dtype in _ROUNDED:
             return self.emit("Cast", x.dtype, from_=kind, operands=[(dst, False)])
         return dst
 

@@ -24,7 +24,7 @@ class DType(enum.IntEnum):
     FLOAT16 = 9
     FLOAT = 10
     FLOAT64 = 11
-    BFLOAT16 = 12  # the upper half of a float32; nothing computes in it
+    BFLOAT16 = 12  # the upper half of a float32
 
     @property
     def numpy(self) -> np.dtype[Any]:
@@ -121,6 +121,8 @@ class InterpType(enum.IntEnum):
 def promote(a: DType, b: DType) -> DType:
     """DALI's type promotion: a float wins; ints widen so that both fit, mixed signs go one size up (at most int64).
 
+    bfloat16, which DALI has not: as in torch, float32 holds it and float16.
+
     >>> promote(DType.UINT8, DType.INT32).name, promote(DType.UINT32, DType.INT8).name
     ('INT32', 'INT64')
     """
@@ -128,6 +130,8 @@ def promote(a: DType, b: DType) -> DType:
         return a
     if a.is_float or b.is_float:
         floats = [t for t in (a, b) if t.is_float]
+        if DType.BFLOAT16 in floats and len(floats) == 2:
+            return max(DType.FLOAT, min(floats))
         return max(floats)
     if DType.BOOL in (a, b):
         return b if a == DType.BOOL else a

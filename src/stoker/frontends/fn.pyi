@@ -109,8 +109,8 @@ def cast(
 ) -> DataNode:
     """Change the element type. Input: any shape and type. Output: the same shape in ``dtype``.
 
-    Floats round half to even, values outside of the range saturate, NaN becomes 0; anything but 0 is True. Nothing
-    computes in bfloat16: it is cast to and from. NumPy has none: arrays have its bits as uint16.
+    Floats round half to even, values outside of the range saturate, NaN becomes 0; anything but 0 is True. NumPy
+    has no bfloat16: such arrays have its bits as uint16.
 
     Args:
         dtype: Element type of the output.

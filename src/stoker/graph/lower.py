@@ -49,8 +49,8 @@ def _lower_node(lowering: Lowering, node: Node, made: Mapping[Edge, Value]) -> t
         inputs = [made[e] for e in node.inputs]
         if not operator.takes_bfloat16 and any(x.dtype == DType.BFLOAT16 for x in (*inputs, *edges.values())):
             raise UnsupportedError(
-                f"`{operator.name}`: expected numbers to compute with, got bfloat16, in which nothing is computed: "
-                'cast it first (`fn.cast(x, dtype="float32")` keeps every value), and convert to it last'
+                f"`{operator.name}`: it does not take bfloat16. Cast it first "
+                '(`fn.cast(x, dtype="float32")` keeps every value)'
             )
         return lowering.lower(scope, inputs)
     except (ArgumentError, UnsupportedError) as error:

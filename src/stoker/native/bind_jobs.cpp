@@ -30,11 +30,17 @@ void drop_failed(const Job& job, int64_t rank, OutputMemory* memory) {
   }
 }
 
+// NumPy has the bits of bfloat16.
+void take_bits(const Value& planned, View& v) {
+  if (planned.dtype == DType::BF16 && v.dtype == DType::U16) v.dtype = DType::BF16;
+}
+
 void put_value(JobBox& box, int64_t row, int value, const AnyArray& array) {
-  const View from = view_of(array);
+  View from = view_of(array);
   const gpu::Visit here = box.engine->visit();
   View* to = box.engine->place(box.job, row, value, nullptr, from.shape);
   const Value& info = box.job->plan->values[static_cast<size_t>(value)];
+  take_bits(info, from);
   if (from.dtype != info.dtype || from.rank != info.rank || (info.where != Where::Batch && info.where != Where::Upload))
     throw nb::value_error("the array does not have the planned type and rank");
   if (!from.contiguous()) throw nb::value_error("expected a contiguous array");
@@ -44,7 +50,7 @@ void put_value(JobBox& box, int64_t row, int value, const AnyArray& array) {
 // A plan's code fits one element type and rank; data of another would be read past their end.
 void check_fed(const JobBox& box, int value, View& v) {
   const Value& planned = box.job->plan->values[static_cast<size_t>(value)];
-  if (planned.dtype == DType::BF16 && v.dtype == DType::U16) v.dtype = DType::BF16;  // NumPy's arrays have its bits
+  take_bits(planned, v);
   if (v.dtype != planned.dtype || v.rank != planned.rank)
     throw nb::value_error("the data do not have the planned element type and number of axes");
 }

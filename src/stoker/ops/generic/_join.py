@@ -21,6 +21,12 @@ def joined_type(inputs: Sequence[Value]) -> DType:
     return functools.reduce(promote, [x.dtype for x in inputs])
 
 
+def in_numpy(c: Lowering, inputs: Sequence[Value], dtype: DType) -> Sequence[Value]:
+    """Inputs as Python joins them: NumPy has the bits of bfloat16, so such ones become ``dtype`` before."""
+    mixed = any(x.dtype == DType.BFLOAT16 for x in inputs)
+    return [c.cast(x, dtype) for x in inputs] if mixed else inputs
+
+
 def same_extents(c: Lowering, inputs: Sequence[Value], but: int | None = None) -> None:
     """Require equal shapes, except for the axis ``but``."""
     first = inputs[0]

@@ -43,6 +43,8 @@ class Arithmetic(Operator, name="_arithmetic"):
     float32 for whole numbers; ``//`` truncates toward zero and ``%`` has the dividend's sign, on floats they are a true
     division and C's ``fmod``. Whole numbers wrap; a negative power of one is 0; a division by zero is an error of the
     row. Shift counts are taken modulo 32 (64 for 64-bit types). Comparisons of mixed signs are right for all values.
+    float16 and bfloat16 are computed in float32, and rounded once by every operation; whole numbers beside them are
+    rounded to the type first, and float32 holds both. These are torch's rules.
 
     Exact; functions other than ``sqrt``, ``floor`` and ``ceil`` within one unit in the last place, and the same bits
     on every machine.
@@ -50,6 +52,7 @@ class Arithmetic(Operator, name="_arithmetic"):
 
     inputs = (1, 3)
     kind = "pointwise"
+    takes_bfloat16 = True
     hidden = True
     exactness = "functions within one unit in the last place"
     op = arg("str", choices=tuple(OPERANDS), doc="The operation.")
@@ -198,7 +201,7 @@ def _operand(c: Lowering, x: Value, inputs: list[Value], rank: int) -> Px:
 
 def _to(x: Px, dtype: DType) -> Px:
     """In a common type, which holds every value of its own (int64 for mixed signs wraps, as in C)."""
-    if x.op == "uniform" and (dtype != DType.FLOAT16 or x.dtype == dtype):
+    if x.op == "uniform" and (dtype not in (DType.FLOAT16, DType.BFLOAT16) or x.dtype == dtype):
         return uniform(x.value, dtype)
     return x.convert(dtype)
 

@@ -16,8 +16,8 @@ from ...contract.types import DType
 class Cast(Operator, name="cast"):
     """Change the element type. Input: any shape and type. Output: the same shape in ``dtype``.
 
-    Floats round half to even, values outside of the range saturate, NaN becomes 0; anything but 0 is True. Nothing
-    computes in bfloat16: it is cast to and from. NumPy has none: arrays have its bits as uint16.
+    Floats round half to even, values outside of the range saturate, NaN becomes 0; anything but 0 is True. NumPy
+    has no bfloat16: such arrays have its bits as uint16.
     """
 
     kind = "pointwise"
@@ -55,6 +55,14 @@ def cast_array(x: Any, dtype: DType) -> Any:
     low = x < info.min if x.dtype.kind == "i" else np.zeros(x.shape, bool)
     high = x > info.max
     return np.where(low, info.min, np.where(high, info.max, x.astype(dtype.numpy))).astype(dtype.numpy)
+
+
+def number_in(value: float, dtype: DType) -> float:
+    """The number that ``value`` becomes in ``dtype``."""
+    array = cast_array(np.float64(value), dtype)
+    if dtype == DType.BFLOAT16:
+        array = (array.astype(np.uint32) << 16).view(np.float32)
+    return array.item()  # type: ignore[no-any-return]
 
 
 def _bfloat16(x: Any) -> Any:

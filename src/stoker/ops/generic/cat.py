@@ -15,7 +15,7 @@ from ...contract.pixel import load
 from ...contract.step import Value, ViewOp
 from ...contract.types import DType
 from ._arithmetic_reference import common_type
-from ._join import MAX_CHANNELS, MAX_INPUTS, axis_of, channelled, joined_type, same_extents
+from ._join import MAX_CHANNELS, MAX_INPUTS, axis_of, channelled, in_numpy, joined_type, same_extents
 
 
 class Cat(Operator, name="cat"):
@@ -26,6 +26,7 @@ class Cat(Operator, name="cat"):
     """
 
     inputs = (1, 999)
+    takes_bfloat16 = True
     axis = arg("int", 0, doc="The axis to join along.")
     axis_name = arg("str", None, doc="The axis by name; wins over `axis`.")
     cases = ({}, {"axis": 1}, {"axis": -1})
@@ -50,7 +51,7 @@ class Cat(Operator, name="cat"):
         shape[axis] = sum(x.shape[axis] for x in inputs)
         small = ex.is_static(shape[axis]) and 0 < shape[axis] <= MAX_CHANNELS
         if not small or len(inputs) > MAX_INPUTS:
-            return c.python([Spec(dtype, tuple(shape), layout)], inputs)[0]
+            return c.python([Spec(dtype, tuple(shape), layout)], in_numpy(c, inputs, dtype))[0]
         order = (*(i for i in range(rank) if i != axis), axis)
         pre = [] if axis == rank - 1 else [ViewOp("permute", list=order)]
         counts = [int(n) for n in (x.shape[axis] for x in inputs) if ex.is_static(n)]

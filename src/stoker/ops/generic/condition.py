@@ -27,6 +27,7 @@ class Condition(Operator, name="_condition"):
     """Whether a number is not 0, as a boolean scalar. Input: one element, of any type."""
 
     hidden = True
+    takes_bfloat16 = True
     negate = arg("bool", False, doc="Whether it is 0 instead.")
     cases = ({}, {"negate": True})
 

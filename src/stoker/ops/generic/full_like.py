@@ -20,6 +20,7 @@ class FullLike(Operator, name="full_like"):
     """Fill a tensor of the first input's shape, type and layout with the second input, which is broadcast."""
 
     inputs = (2, 2)
+    takes_bfloat16 = True
     cases = ({},)
 
     def lower(self, c: Lowering, like: Value, value: Value) -> Value:

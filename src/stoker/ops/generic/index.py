@@ -23,6 +23,7 @@ class Index(Operator, name="_index"):
 
     inputs = (1, 24)
     kind = "gather"
+    takes_bfloat16 = True
     hidden = True
     spec = arg("str", doc='Per axis "i", or "<start><stop>:<step>" with "v" (a value) or "n" (none) for both.')
     cases = ({"spec": "nn:2"}, {"spec": "nn:1,nn:-1"}, {"spec": "nn:-3"})

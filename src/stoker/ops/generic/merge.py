@@ -13,6 +13,7 @@ from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext, arg
 from ...contract.step import Value
 from ...contract.types import DType
+from .cast import number_in
 
 
 class Merge(Operator, name="_merge"):
@@ -24,6 +25,7 @@ class Merge(Operator, name="_merge"):
 
     inputs = (3, 3)
     kind = "gather"
+    takes_bfloat16 = True
     hidden = True
     variable = arg("str", "", doc="What the variable is called in the user's code.")
     cases = ({},)
@@ -60,6 +62,8 @@ def _adapted(c: Lowering, x: Value, dtype: DType) -> Value:
     number = c.element(x)
     if not ex.is_static(number):
         return x
+    if dtype == DType.BFLOAT16:
+        return c.numbers([number], dtype, ()) if number_in(number, dtype) == number else x
     with np.errstate(over="ignore"):
         try:
             array = np.asarray(number, dtype.numpy)

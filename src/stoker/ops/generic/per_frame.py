@@ -16,6 +16,7 @@ class PerFrame(Operator, name="per_frame"):
     ``fn.rotate(video, angle=fn.per_frame(angles))`` turns every frame by an angle of its own. Moves no data.
     """
 
+    takes_bfloat16 = True
     replace = arg("bool", False, doc="Take also a tensor whose first axis has another name than F.")
     cases = ({}, {"replace": True})
 

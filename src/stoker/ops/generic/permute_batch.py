@@ -23,6 +23,7 @@ class PermuteBatch(Operator, name="permute_batch"):
     """
 
     kind = "gather"
+    takes_bfloat16 = True
     scope = "batch"
     indices = arg("int", many=True, per_row=True, doc="Number of the row to take, counted in the batch from 0.")
 

@@ -14,7 +14,7 @@ from ...contract.pixel import load
 from ...contract.step import Value, ViewOp
 from ...contract.types import DType
 from ._arithmetic_reference import common_type
-from ._join import MAX_INPUTS, channelled, joined_type, same_extents
+from ._join import MAX_INPUTS, channelled, in_numpy, joined_type, same_extents
 
 
 class Stack(Operator, name="stack"):
@@ -24,6 +24,7 @@ class Stack(Operator, name="stack"):
     """
 
     inputs = (1, 999)
+    takes_bfloat16 = True
     axis = arg("int", 0, doc="The new axis.")
     axis_name = arg("str", None, doc="Name of the new axis; without it the output's axes have no names.")
     cases = ({}, {"axis": 1}, {"axis": -1})
@@ -49,7 +50,7 @@ class Stack(Operator, name="stack"):
             pre = [[ViewOp("insert", rank)]] * len(inputs)
             program = [load(x.dtype, i, 0).convert(dtype) for i, x in enumerate(inputs)]
             return channelled(c, inputs, pre, program, shape, axis, layout)
-        return c.python([Spec(dtype, tuple(shape), layout)], inputs)[0]
+        return c.python([Spec(dtype, tuple(shape), layout)], in_numpy(c, inputs, dtype))[0]
 
     @staticmethod
     def _layout(c: Lowering, inputs: Sequence[Value], axis: int) -> str:

@@ -19,6 +19,7 @@ class Zeros(Operator, name="zeros"):
     """A tensor of zeros. Output: ``shape``, a scalar if it is not given."""
 
     inputs = (0, 0)
+    gives_bfloat16 = True
     shape = arg("int", None, many=True, per_row=True, doc="Shape of the output; a scalar if not given.")
     dtype = arg("dtype", DType.INT32, doc="Element type of the output.")
     layout = arg("str", None, doc="Names of the output's axes.")

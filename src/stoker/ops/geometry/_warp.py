@@ -19,7 +19,7 @@ from ..generic.cast import cast_array
 from ._warp_reference import affine_array
 from ._window import MOVED, output_type
 
-_CARRIER = {DType.BOOL: DType.UINT8, DType.INT8: DType.INT16, DType.FLOAT16: DType.FLOAT}
+_CARRIER = {DType.BOOL: DType.UINT8, DType.INT8: DType.INT16, DType.FLOAT16: DType.FLOAT, DType.BFLOAT16: DType.FLOAT}
 _LARGEST = 1 << 24
 _COUNTED = {6: "six", 9: "nine"}
 
@@ -27,6 +27,7 @@ _COUNTED = {6: "six", 9: "nine"}
 class WarpArguments(Operator):
     """How pixels are found and made."""
 
+    gives_bfloat16 = takes_bfloat16 = True
     fill_value = arg("float", None, doc="Value outside of the image; by default that of the nearest edge pixel.")
     interp_type = arg(
         "interp", InterpType.INTERP_LINEAR, choices=(InterpType.INTERP_NN, InterpType.INTERP_LINEAR),
@@ -42,7 +43,9 @@ def carrier_type(c: Lowering, x: Value) -> DType:
     carrier = x.dtype if x.dtype in MOVED else _CARRIER.get(x.dtype)
     if carrier is None:
         name = c.scope.operator.name
-        raise UnsupportedError(f"`{name}`: expected uint8 to int32, float16 or float32, got {x.dtype}. Cast it first")
+        raise UnsupportedError(
+            f"`{name}`: expected uint8 to int32, float16, bfloat16 or float32, got {x.dtype}. Cast it first"
+        )
     return carrier
 
 

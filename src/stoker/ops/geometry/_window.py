@@ -17,13 +17,16 @@ from ...contract.operator import Operator, RowContext, arg
 from ...contract.pixel import Px, binary, channel_count, load, select, uniform
 from ...contract.step import Sampler, Value, ViewOp
 from ...contract.types import DType
-from ..generic.cast import cast_array
+from ..generic.cast import cast_array, number_in
 
 Windows = Mapping[int, tuple[Scalar, Scalar]]  # axis -> (start, extent)
 
 # The types that the sampler moves. The others travel in one that holds all of their values.
 MOVED = (DType.UINT8, DType.UINT16, DType.INT16, DType.INT32, DType.FLOAT)
-_CARRIER = {DType.BOOL: DType.UINT8, DType.INT8: DType.INT16, DType.UINT32: DType.INT32, DType.FLOAT16: DType.FLOAT}
+_CARRIER = {
+    DType.BOOL: DType.UINT8, DType.INT8: DType.INT16, DType.UINT32: DType.INT32,
+    DType.FLOAT16: DType.FLOAT, DType.BFLOAT16: DType.FLOAT,
+}  # fmt: skip
 
 
 class BoundsArguments(Operator):
@@ -39,6 +42,7 @@ class BoundsArguments(Operator):
 class OutputTypeArguments(Operator):
     """The output's element type, and DALI's former names."""
 
+    gives_bfloat16 = takes_bfloat16 = True
     dtype = arg("dtype", None, doc="Element type of the output; by default the input's.")
     output_dtype = arg("dtype", None, doc="Former name of `dtype`.")
     image_type = arg("image_type", None, doc="Accepted; has no effect.")
@@ -64,7 +68,7 @@ def take(c: Lowering, x: Value, windows: Windows) -> Value:
     inside = binary("ne", load(DType.UINT8, 1, 0), 0)
     # Pixels outside carry no value of their own: the mask says which they are.
     program = [
-        select(inside, load(x.dtype, 0, k), uniform(cast_array(fill, x.dtype).item(), x.dtype))
+        select(inside, load(x.dtype, 0, k), uniform(number_in(fill, x.dtype), x.dtype))
         for k, fill in enumerate(fills[:count])
     ]
     return masked(c, pad(c, x, windows, 0.0), pad_mask(c, x, windows), program, at)
@@ -121,7 +125,7 @@ def pad(c: Lowering, x: Value, windows: Windows, fill: float) -> Value:
             f'`{c.scope.operator.name}`: out_of_bounds_policy="pad" takes types of up to 32 bits, got {own}. '
             "Cast the input first"
         )
-    fill = float(_converted(cast_array(np.float64(fill), own), carrier).item())
+    fill = float(_wrapped(number_in(fill, own), carrier))
     x, placed = _cut(c, x, windows)
     x = _as_type(c, x, carrier)
     layout = c.layout(x)
@@ -183,8 +187,11 @@ def _as_type(c: Lowering, x: Value, dtype: DType) -> Value:
     return x if x.dtype == dtype else c.pointwise([x], load(x.dtype).convert(dtype))
 
 
-def _converted(value: Any, dtype: DType) -> Any:
-    return value.astype(dtype.numpy)
+def _wrapped(value: float, dtype: DType) -> float:
+    """A number in another type, modulo its width."""
+    if dtype.is_float:
+        return value
+    return np.asarray(int(value)).astype(dtype.numpy).item()  # type: ignore[no-any-return]
 
 
 def round_away(x: float) -> int:

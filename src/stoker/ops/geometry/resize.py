@@ -22,6 +22,7 @@ RESAMPLED = (DType.UINT8, DType.UINT16, DType.INT16, DType.INT32, DType.FLOAT)
 class FilterArguments(Operator):
     """How an image is interpolated."""
 
+    gives_bfloat16 = takes_bfloat16 = True
     interp_type = arg("interp", InterpType.INTERP_LINEAR, per_row=True, doc="Filter, for shrinking and enlarging.")
     min_filter = arg("interp", None, per_row=True, doc="Filter for shrinking.")
     mag_filter = arg("interp", None, per_row=True, doc="Filter for enlarging.")

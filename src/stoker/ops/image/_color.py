@@ -34,6 +34,7 @@ _TURNED = np.outer(_FROM_YIQ[:, 1], _TO_YIQ[2]) - np.outer(_FROM_YIQ[:, 2], _TO_
 class OutputDtype(Operator):
     """The output's element type."""
 
+    gives_bfloat16 = takes_bfloat16 = True
     dtype = arg("dtype", None, doc="Element type of the output; by default the input's.")
 
 

@@ -15,7 +15,7 @@ from ...contract.operator import RowContext, arg
 from ...contract.pixel import Px, binary, load, select, uniform
 from ...contract.step import Value
 from ...contract.types import DType
-from ..generic.cast import cast_array
+from ..generic.cast import cast_array, number_in
 from ..geometry._window import BoundsArguments, masked, output_type, pad, pad_mask, pad_reference, take
 from ..geometry.crop import CropArguments, crop_windows, crop_windows_reference
 
@@ -112,10 +112,8 @@ class CropMirrorNormalize(CropArguments, BoundsArguments, name="crop_mirror_norm
         inside, fills = binary("ne", load(DType.UINT8, 1, 0), 0), c.const("fill_values")
 
         def filled(k: int, x: Px) -> Px:
-            fill = cast_array(np.float64(fills[k if len(fills) > 1 else 0]), x.dtype)
-            if x.dtype == DType.BFLOAT16:  # of which NumPy has the bits
-                fill = (fill.astype(np.uint32) << 16).view(np.float32)
-            return select(inside, x, uniform(fill.item(), x.dtype))
+            fill = number_in(fills[k if len(fills) > 1 else 0], x.dtype)
+            return select(inside, x, uniform(fill, x.dtype))
 
         return [x if x.op == "uniform" else filled(k, x) for k, x in enumerate(program)]
 

@@ -20,6 +20,19 @@ from ._correlation import BORDERS, correlate_array, tiles
 FILTERED = (DType.UINT8, DType.INT8, DType.UINT16, DType.INT16, DType.FLOAT16, DType.FLOAT)
 
 
+def filtered_type(c: Lowering, x: Value) -> tuple[Value, DType]:
+    """The image in a type that the kernels read (bfloat16 as float32), and the output's type."""
+    own, asked = x.dtype, c.const("dtype")
+    if own == DType.BFLOAT16:
+        x = c.cast(x, DType.FLOAT)
+    if x.dtype not in FILTERED:
+        known = ", ".join(map(str, (*FILTERED, DType.BFLOAT16)))
+        raise UnsupportedError(f"`{c.scope.operator.name}`: expected {known}, got {own}. Cast it first")
+    dtype = own if asked is None else asked
+    c.expect(dtype in (own, DType.FLOAT), f"expected {own} or float32 as `dtype`, got {dtype}")
+    return x, dtype
+
+
 class Filter(Operator, name="filter"):
     """Correlate images with a filter. Inputs: an image, a filter ``(rows, columns)`` of float32, and a border's value.
 
@@ -30,6 +43,7 @@ class Filter(Operator, name="filter"):
     """
 
     kind = "gather"
+    gives_bfloat16 = takes_bfloat16 = True
     inputs = (2, 3)
     anchor = arg(
         "int", (-1,), many=True, per_row=True,
@@ -51,13 +65,10 @@ class Filter(Operator, name="filter"):
     )
 
     def lower(self, c: Lowering, x: Value, weights: Value, fill: Value | None = None) -> Value:
-        if x.dtype not in FILTERED:
-            raise UnsupportedError(f"`filter`: expected {', '.join(map(str, FILTERED))}, got {x.dtype}. Cast it first")
+        x, dtype = filtered_type(c, x)
         if weights.per_frame or weights.rank != 2:
             raise UnsupportedError(f"`filter`: expected one filter (rows, columns), got {weights.rank} axes")
         c.expect(weights.dtype == DType.FLOAT, f"expected a filter of float32, got {weights.dtype}")
-        dtype = x.dtype if c.const("dtype") is None else c.const("dtype")
-        c.expect(dtype in (x.dtype, DType.FLOAT), f"expected {x.dtype} or float32 as `dtype`, got {dtype}")
         border, valid = c.const("border"), c.const("mode") == "valid"
         c.expect(fill is None or border == "constant", "expected a fill value only with `border` 'constant'")
         axes = image_axes(c, x)
@@ -80,10 +91,12 @@ class Filter(Operator, name="filter"):
             starts.append(ex.where(asked < 0, size // 2, asked))
         value = 0.0 if fill is None else c.element(fill)
         attrs = (*axes, tuple(BORDERS).index(border))
-        return c.native(
-            "filter", [x, weights], [(dtype, shape, x.layout)], attrs=attrs, params=(*starts, value, *attrs),
+        made = (x.dtype if dtype == DType.BFLOAT16 else dtype, shape, x.layout)
+        out = c.native(
+            "filter", [x, weights], [made], attrs=attrs, params=(*starts, value, *attrs),
             own=Launches("Filter", {"correlate": tiles(shape, axes)}),
         )[0]  # fmt: skip
+        return c.cast(out, dtype)
 
     def reference(self, row: RowContext, x: Any, weights: Any, fill: Any = 0.0) -> Any:
         starts = [int(row.number("anchor", i)) for i in (0, 1)]

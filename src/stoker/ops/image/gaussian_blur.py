@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from ...contract import expr as ex
-from ...contract.errors import UnsupportedError
 from ...contract.expr import Scalar
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext, arg
@@ -18,7 +17,7 @@ from ...contract.types import DType
 from ..generic.cast import cast_array
 from ._axes import each_frame, image_axes
 from ._correlation import correlate_array, tiles
-from .filter import FILTERED
+from .filter import filtered_type
 
 _LARGEST = 1 << 14
 
@@ -32,6 +31,7 @@ class GaussianBlur(Operator, name="gaussian_blur"):
     """
 
     kind = "gather"
+    gives_bfloat16 = takes_bfloat16 = True
     exactness = "within float32 rounding"
     sigma = arg("float", (0.0,), many=True, per_row=True, doc="Width of the bell in pixels: one, or (down, across).")
     window_size = arg("int", (0,), many=True, per_row=True, doc="Odd size of the window: one, or (down, across).")
@@ -39,11 +39,7 @@ class GaussianBlur(Operator, name="gaussian_blur"):
     cases = ({"sigma": 1.3}, {"window_size": 5}, {"sigma": (0.5, 2.0), "window_size": (3, 7), "dtype": "float32"})
 
     def lower(self, c: Lowering, x: Value) -> Value:
-        if x.dtype not in FILTERED:
-            known = ", ".join(map(str, FILTERED))
-            raise UnsupportedError(f"`gaussian_blur`: expected {known}, got {x.dtype}. Cast it first")
-        dtype = x.dtype if c.const("dtype") is None else c.const("dtype")
-        c.expect(dtype in (x.dtype, DType.FLOAT), f"expected {x.dtype} or float32 as `dtype`, got {dtype}")
+        x, dtype = filtered_type(c, x)
         axes = image_axes(c, x)
         for axis in axes[1:3]:
             c.require(x.shape[axis] >= 1, "expected an image with pixels")
@@ -52,7 +48,8 @@ class GaussianBlur(Operator, name="gaussian_blur"):
         own = Launches(
             "Blur", {"weigh": 2, "across": blocks, "down": blocks}, scratch_bytes + 4 * math.prod(x.shape)
         )  # fmt: skip
-        return c.native("blur", [x], [(dtype, x.shape, x.layout)], attrs=axes, params=(*params, *axes), own=own)[0]
+        made = (x.dtype if dtype == DType.BFLOAT16 else dtype, x.shape, x.layout)
+        return c.cast(c.native("blur", [x], [made], attrs=axes, params=(*params, *axes), own=own)[0], dtype)
 
     def _bell(self, c: Lowering, i: int) -> tuple[Scalar, Scalar]:
         """(sigma, size) of an axis."""

@@ -19,6 +19,7 @@ class Hsv(Operator, name="hsv"):
     """
 
     kind = "pointwise"
+    gives_bfloat16 = takes_bfloat16 = True
     exactness = "within float32 rounding"
     hue = arg("float", 0.0, per_row=True, doc="Change of the hue in degrees.")
     saturation = arg("float", 1.0, per_row=True, doc="Factor of the saturation.")
