@@ -5,25 +5,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import IntEnum
 from functools import partial
 from typing import Any, Literal, Protocol
 
 from ..contract.errors import UnsupportedError, message
-from ..contract.expr import Compiler, Expr, is_static, leaves
+from ..contract.expr import Compiler, Expr, is_static
 from ..contract.operator import Operator, Spec
 from ..contract.pixel import compile_program, load
 from ..contract.step import VIEW_KINDS, Native, PyCall, Stage, Step, StepList, Value, View, ViewOp
 from ..contract.types import DType
 from ..native import _native
-from .lower import lower, prune, reads
+from .lower import lower, prune
 from .node import Graph
 from .passes.common import merge_common
 from .passes.decode_window import push_windows
 from .passes.fusion import fuse
-from .passes.memory import last_uses, share_buffers
 from .passes.partial_reads import read_parts
 from .passes.placement import place, place_steps, read_by_the_loop
+from .segments import Runs, cut
+from .storage import aliases, place_values
 from .verify import verify_graph, verify_steps
 
 STEP_PASSES: tuple[tuple[str, Callable[[StepList], StepList]], ...] = (
@@ -36,15 +36,6 @@ PASSES = (*(name for name, _ in STEP_PASSES), PARTS, "memory")
 _WHERE = {"scratch": 0, "batch": 1, "output": 2, "input": 3, "alias": 4, "upload": 5, "device": 6}
 _SAMPLERS = {"resample": 1, "affine": 2, "project_nearest": 3, "project_linear": 4, "project_cubic": 5}
 _OP_CODES: dict[str, int] = {}
-_GPU_LEVEL = 1 << 30  # levels from here on are the GPU's: its segments come last
-
-
-class Runs(IntEnum):
-    """What runs a segment, as in native/plan.hpp."""
-
-    NATIVE = 0
-    PYTHON = 1
-    GPU = 2
 
 
 class KernelsOnGpu(Protocol):
@@ -195,15 +186,6 @@ def _end_in_stores(steps: StepList) -> StepList:
     return StepList(result, values, outputs, steps.fed, steps.readers)
 
 
-def _aliases(step: Step) -> bool:
-    return isinstance(step.body, View) or (isinstance(step.body, Native) and step.body.aliases)
-
-
-def _other_rows(step: Step) -> tuple[int, ...]:
-    """The value that a row selection takes from other rows."""
-    return (step.body.attrs[0],) if isinstance(step.body, Native) and step.body.kernel == "other_row" else ()
-
-
 class _Emitter:
     def __init__(self, steps: StepList, share: bool, gpu: KernelsOnGpu | None) -> None:
         self.steps = steps
@@ -212,18 +194,17 @@ class _Emitter:
         self.on_gpu = {v for s in steps.steps if s.on_gpu for v in s.outputs}
         self.values = steps.values
         self.messages: list[tuple[str, int]] = []
-        self.segment_of: dict[int, int] = {}  # value -> segment
         self.native = _native.Plan()
         if not _OP_CODES:
             _OP_CODES.update(_native.pixel_ops())
 
     def plan(self) -> Plan:
-        segments = self._segments()
-        order = [i for _, members in segments for i in members]
+        segments = cut(self.steps)
+        order = [i for _, members in segments.members for i in members]
         number = {i: n for n, i in enumerate(order)}
         used = self._used_values()
         index = {v: n for n, v in enumerate(used)}
-        buffers, where = self._memory(segments)
+        buffers, where = place_values(self.steps, segments, share=self.share)
         for v in used:
             kind, slot = where[v]
             self.native.add_value(int(self.values[v].dtype), self.values[v].rank, _WHERE[kind], slot)
@@ -232,14 +213,14 @@ class _Emitter:
         opens: dict[int, list[int]] = {}
         planned = []
         for slot, v in enumerate(self.steps.outputs):
-            opens.setdefault(self.segment_of[v], []).append(slot)
+            opens.setdefault(segments.of[v], []).append(slot)
             planned.append(self._emit_output(v, index))
-        for n, (runs, members) in enumerate(segments):
+        for n, (runs, members) in enumerate(segments.members):
             self.native.add_segment(int(runs), [number[i] for i in members], opens.get(n, []))
         self.native.finish(buffers, len(self.steps.readers))
         kept = tuple(self._renumber(self.steps.steps[i], index) for i in order)
         return Plan(
-            self.native, kept, tuple((r, tuple(number[i] for i in m)) for r, m in segments),
+            self.native, kept, tuple((r, tuple(number[i] for i in m)) for r, m in segments.members),
             {index[v]: self.values[v] for v in used}, tuple(self.messages), tuple(planned),
             {key: index[v] for key, v in self.steps.fed.items() if v in index}, tuple(self.steps.readers),
             frozenset(index[v] for v in self._fed_on_gpu() if v in index),
@@ -256,131 +237,6 @@ class _Emitter:
     def _renumber(step: Step, index: Mapping[int, int]) -> Step:
         return replace(step, inputs=tuple(index[v] for v in step.inputs), outputs=tuple(index[v] for v in step.outputs))
 
-    # ---- segments ----
-
-    def _segments(self) -> list[tuple[Runs, list[int]]]:
-        """Runs of rows without a barrier. Even levels are native, odd ones Python's; fed values come before all.
-
-        The GPU's come last; steps on the CPU that read sizes of what it makes stand among its own.
-        """
-        level: dict[int, int] = dict.fromkeys(self.steps.fed.values(), -1)
-        members: dict[int, list[int]] = {}
-        last_impure = 1
-        for i, step in enumerate(self.steps.steps):
-            inputs = [level[v] for v in reads(step, self.steps) if v in level]
-            if step.on_gpu or max(inputs, default=0) >= _GPU_LEVEL:
-                at = max([_GPU_LEVEL, *inputs])
-                at += isinstance(step.body, Native) and step.body.batch_scope
-            elif isinstance(step.body, PyCall):
-                at = _above(max(inputs, default=-1), parity=1)
-                if not step.body.pure:  # effects happen in the order of definition
-                    at = last_impure = max(at, last_impure)
-            elif isinstance(step.body, Native) and step.body.batch_scope:
-                at = _above(max(inputs, default=-1), parity=0)
-            else:
-                at = max(inputs, default=0)
-                at = max(0, at + at % 2)
-            at = max(at, self._output_level(step, level))
-            members.setdefault(at, []).append(i)
-            level.update(dict.fromkeys(step.outputs, at))
-        compact = {lv: n for n, lv in enumerate(sorted(members))}
-        self.segment_of = {v: compact.get(lv, -1) for v, lv in level.items()}
-        return [(_runs(lv), members[lv]) for lv in sorted(members)]
-
-    def _output_level(self, step: Step, level: Mapping[int, int]) -> int:
-        """The sizes of outputs must be known when their segment starts, so what they depend on comes before."""
-        needs: set[int] = set()
-        for v in set(self.steps.outputs).intersection(step.outputs):
-            for extent in self.values[v].shape:
-                leaves(extent, needs)
-        if not needs:
-            return 0
-        highest = max(level[n] for n in needs)
-        return highest + 1 if highest >= _GPU_LEVEL else _above(highest, parity=0)
-
-    # ---- memory ----
-
-    def _used_values(self) -> list[int]:
-        used = set(self.steps.fed.values()) | set(self.steps.outputs)
-        for step in self.steps.steps:
-            used |= {*step.inputs, *step.outputs, *reads(step, self.steps)}
-        return sorted(used)
-
-    def _memory(self, segments: list[tuple[Runs, list[int]]]) -> tuple[int, dict[int, tuple[str, int]]]:
-        where: dict[int, tuple[str, int]] = dict.fromkeys(self.steps.fed.values(), ("input", 0))
-        roots = self._alias_roots()
-        crossing = self._crossing(segments, roots)
-        sent = self._sent(roots)
-        slots = {v: slot for slot, v in enumerate(self.steps.outputs)}
-        most = 0
-        for runs, members in segments:
-            order = [(tuple(reads(self.steps.steps[i], self.steps)), self.steps.steps[i].outputs) for i in members]
-            lives = last_uses(order, roots)
-            scratch = {}
-            for i in members:
-                step = self.steps.steps[i]
-                for v in step.outputs:
-                    copies = isinstance(step.body, View) and step.body.may_copy
-                    if v in slots:
-                        where[v] = ("output", slots[v])
-                    elif _aliases(step) and not copies:
-                        where[v] = ("alias", 0)
-                    elif v in self.on_gpu:
-                        where[v] = ("device", 0)
-                    elif v in sent:
-                        where[v] = ("upload", 0)
-                    elif runs is Runs.PYTHON or v in crossing:
-                        where[v] = ("batch", 0)
-                    else:
-                        scratch[v] = lives[v]
-            buffers, count = share_buffers(scratch, self.share)
-            where.update({v: ("scratch", b) for v, b in buffers.items()})
-            most = max(most, count)
-        return most, where
-
-    def _alias_roots(self) -> dict[int, tuple[int, ...]]:
-        """What each view (or row selection) shows."""
-        roots: dict[int, tuple[int, ...]] = {}
-        for step in self.steps.steps:
-            if _aliases(step):
-                for v in step.outputs:
-                    roots[v] = step.inputs + _other_rows(step)
-            elif isinstance(step.body, Native) and step.body.passes_on:
-                roots[step.outputs[0]] = step.inputs[:1]
-        return roots
-
-    def _sent(self, roots: Mapping[int, tuple[int, ...]]) -> set[int]:
-        """Values of the CPU that steps on the GPU read, directly or through a view."""
-        todo = [v for s in self.steps.steps if s.on_gpu for v in s.inputs]
-        found: set[int] = set()
-        while todo:
-            v = todo.pop()
-            if v not in found:
-                found.add(v)
-                todo += roots.get(v, ())
-        return found - self.on_gpu
-
-    def _crossing(self, segments: list[tuple[Runs, list[int]]], roots: Mapping[int, tuple[int, ...]]) -> set[int]:
-        """Values that a later segment reads, directly or through a view."""
-        todo: list[int] = []
-        for n, (_, members) in enumerate(segments):
-            for i in members:
-                step = self.steps.steps[i]
-                todo += [v for v in reads(step, self.steps) if self.segment_of.get(v, n) < n]
-                todo += _other_rows(step)
-        for v in self.steps.outputs:
-            needs: set[int] = set()
-            for extent in self.values[v].shape:
-                leaves(extent, needs)
-            todo += [need for need in needs if self.segment_of.get(need, 0) < self.segment_of[v]]
-        found: set[int] = set()
-        while todo:
-            v = todo.pop()
-            if v not in found:
-                found.add(v)
-                todo += roots.get(v, ())
-        return found
-
     # ---- native code ----
 
     def _emit_step(self, step: Step, index: Mapping[int, int]) -> Callable[[], None]:
@@ -395,7 +251,7 @@ class _Emitter:
         params = _Params(code)
         kernel = (lambda: None) if isinstance(step.body, PyCall) else self._kernel(step, params, index)
         extents = [[code.register(e) if not _own_dim(e, v) else -1 for e in self.values[v].shape] for v in step.outputs]
-        if isinstance(step.body, PyCall) or _aliases(step):
+        if isinstance(step.body, PyCall) or aliases(step):
             extents = [[] for _ in step.outputs]
         elif isinstance(step.body, Native) and step.body.allocates:
             extents[0] = []  # as it turns out
@@ -449,15 +305,6 @@ class _Emitter:
         on_gpu = v in self.on_gpu
         self.native.add_output(index[v], fixed, on_gpu, shape, code.code, code.consts, extents)
         return PlannedOutput(value.dtype, value.layout, tuple(shape) if fixed else None, value.rank, on_gpu)
-
-
-def _runs(level: int) -> Runs:
-    return Runs.GPU if level >= _GPU_LEVEL else Runs.PYTHON if level % 2 else Runs.NATIVE
-
-
-def _above(level: int, parity: int) -> int:
-    """The smallest level of a parity that is above ``level``."""
-    return level + 1 if (level + 1) % 2 == parity else level + 2
 
 
 class _Params:

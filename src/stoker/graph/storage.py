@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the values of a plan are: a thread's scratch memory, the batch, an output, a device, or inside of others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..contract.expr import leaves
+from ..contract.step import Native, Step, StepList, View
+from .lower import reads
+from .passes.memory import last_uses, share_buffers
+from .segments import Runs, Segments
+
+
+def aliases(step: Step) -> bool:
+    """Whether its outputs show memory of its inputs."""
+    return isinstance(step.body, View) or (isinstance(step.body, Native) and step.body.aliases)
+
+
+def other_rows(step: Step) -> tuple[int, ...]:
+    """The value that a row selection takes from other rows."""
+    return (step.body.attrs[0],) if isinstance(step.body, Native) and step.body.kernel == "other_row" else ()
+
+
+def place_values(steps: StepList, segments: Segments, *, share: bool) -> tuple[int, dict[int, tuple[str, int]]]:
+    """How many scratch buffers a thread needs, and by value what kind of memory it is in, with the buffer or output.
+
+    Args:
+        share: whether values take the buffers of those that nobody needs any more.
+    """
+    where: dict[int, tuple[str, int]] = dict.fromkeys(steps.fed.values(), ("input", 0))
+    on_gpu = {v for s in steps.steps if s.on_gpu for v in s.outputs}
+    roots = _alias_roots(steps)
+    crossing = _crossing(steps, segments, roots)
+    sent = _sent(steps, roots) - on_gpu
+    slots = {v: slot for slot, v in enumerate(steps.outputs)}
+    most = 0
+    for runs, members in segments.members:
+        order = [(tuple(reads(steps.steps[i], steps)), steps.steps[i].outputs) for i in members]
+        lives = last_uses(order, roots)
+        scratch = {}
+        for i in members:
+            step = steps.steps[i]
+            for v in step.outputs:
+                copies = isinstance(step.body, View) and step.body.may_copy
+                if v in slots:
+                    where[v] = ("output", slots[v])
+                elif aliases(step) and not copies:
+                    where[v] = ("alias", 0)
+                elif v in on_gpu:
+                    where[v] = ("device", 0)
+                elif v in sent:
+                    where[v] = ("upload", 0)
+                elif runs is Runs.PYTHON or v in crossing:
+                    where[v] = ("batch", 0)
+                else:
+                    scratch[v] = lives[v]
+        buffers, count = share_buffers(scratch, share)
+        where.update({v: ("scratch", b) for v, b in buffers.items()})
+        most = max(most, count)
+    return most, where
+
+
+def _alias_roots(steps: StepList) -> dict[int, tuple[int, ...]]:
+    """What each view (or row selection) shows."""
+    roots: dict[int, tuple[int, ...]] = {}
+    for step in steps.steps:
+        if aliases(step):
+            for v in step.outputs:
+                roots[v] = step.inputs + other_rows(step)
+        elif isinstance(step.body, Native) and step.body.passes_on:
+            roots[step.outputs[0]] = step.inputs[:1]
+    return roots
+
+
+def _sent(steps: StepList, roots: Mapping[int, tuple[int, ...]]) -> set[int]:
+    """Values that steps on the GPU read, directly or through a view."""
+    todo = [v for s in steps.steps if s.on_gpu for v in s.inputs]
+    found: set[int] = set()
+    while todo:
+        v = todo.pop()
+        if v not in found:
+            found.add(v)
+            todo += roots.get(v, ())
+    return found
+
+
+def _crossing(steps: StepList, segments: Segments, roots: Mapping[int, tuple[int, ...]]) -> set[int]:
+    """Values that a later segment reads, directly or through a view."""
+    todo: list[int] = []
+    for n, (_, members) in enumerate(segments.members):
+        for i in members:
+            step = steps.steps[i]
+            todo += [v for v in reads(step, steps) if segments.of.get(v, n) < n]
+            todo += other_rows(step)
+    for v in steps.outputs:
+        needs: set[int] = set()
+        for extent in steps.values[v].shape:
+            leaves(extent, needs)
+        todo += [need for need in needs if segments.of.get(need, 0) < segments.of[v]]
+    found: set[int] = set()
+    while todo:
+        v = todo.pop()
+        if v not in found:
+            found.add(v)
+            todo += roots.get(v, ())
+    return found
