@@ -174,6 +174,7 @@ class Native:
             knows the file, with what it is known as, and one that gives what a window needs.
         beside_gpu: it runs on the CPU, and shares what the GPU's kernels know.
         passes_on: its first output may be its first input.
+        rows_of: which of its inputs it takes other rows of; the kernel is told that value's number after its constants.
     """
 
     kernel: str
@@ -191,6 +192,7 @@ class Native:
     partial: tuple[str, str] | None = None
     beside_gpu: bool = False
     passes_on: bool = False
+    rows_of: int | None = None
 
     def __repr__(self) -> str:
         attrs = [a if isinstance(a, (int, float, str)) else f"<{type(a).__name__} {id(a)}>" for a in self.attrs]

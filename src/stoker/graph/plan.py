@@ -23,7 +23,7 @@ from .passes.fusion import fuse
 from .passes.partial_reads import read_parts
 from .passes.placement import place, place_steps, read_by_the_loop
 from .segments import Runs, cut
-from .storage import aliases, place_values
+from .storage import aliases, place_values, used_values
 from .verify import verify_graph, verify_steps
 
 STEP_PASSES: tuple[tuple[str, Callable[[StepList], StepList]], ...] = (
@@ -202,7 +202,7 @@ class _Emitter:
         segments = cut(self.steps)
         order = [i for _, members in segments.members for i in members]
         number = {i: n for n, i in enumerate(order)}
-        used = self._used_values()
+        used = used_values(self.steps)
         index = {v: n for n, v in enumerate(used)}
         buffers, where = place_values(self.steps, segments, share=self.share)
         for v in used:
@@ -279,8 +279,8 @@ class _Emitter:
             if body.beside_gpu:
                 assert self.gpu is not None
                 return self.gpu.beside(body)
-            attrs = tuple(index[a] for a in body.attrs) if body.kernel == "other_row" else body.attrs
-            return partial(getattr(kernels, body.kernel), *attrs)
+            rows_of = () if body.rows_of is None else (index[step.inputs[body.rows_of]],)
+            return partial(getattr(kernels, body.kernel), *body.attrs, *rows_of)
         assert isinstance(body, Stage)
         sampler = [params.add(p) for p in body.sampler.params] if body.sampler else []
         compiled = compile_program(body.program, _OP_CODES)

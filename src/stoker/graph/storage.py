@@ -17,11 +17,6 @@ def aliases(step: Step) -> bool:
     return isinstance(step.body, View) or (isinstance(step.body, Native) and step.body.aliases)
 
 
-def other_rows(step: Step) -> tuple[int, ...]:
-    """The value that a row selection takes from other rows."""
-    return (step.body.attrs[0],) if isinstance(step.body, Native) and step.body.kernel == "other_row" else ()
-
-
 def place_values(steps: StepList, segments: Segments, *, share: bool) -> tuple[int, dict[int, tuple[str, int]]]:
     """How many scratch buffers a thread needs, and by value what kind of memory it is in, with the buffer or output.
 
@@ -61,13 +56,21 @@ def place_values(steps: StepList, segments: Segments, *, share: bool) -> tuple[i
     return most, where
 
 
+def used_values(steps: StepList) -> list[int]:
+    """What a plan has values for, in order."""
+    used = set(steps.fed.values()) | set(steps.outputs)
+    for step in steps.steps:
+        used |= {*step.inputs, *step.outputs, *reads(step, steps)}
+    return sorted(used)
+
+
 def _alias_roots(steps: StepList) -> dict[int, tuple[int, ...]]:
     """What each view (or row selection) shows."""
     roots: dict[int, tuple[int, ...]] = {}
     for step in steps.steps:
         if aliases(step):
             for v in step.outputs:
-                roots[v] = step.inputs + other_rows(step)
+                roots[v] = step.inputs
         elif isinstance(step.body, Native) and step.body.passes_on:
             roots[step.outputs[0]] = step.inputs[:1]
     return roots
@@ -75,14 +78,7 @@ def _alias_roots(steps: StepList) -> dict[int, tuple[int, ...]]:
 
 def _sent(steps: StepList, roots: Mapping[int, tuple[int, ...]]) -> set[int]:
     """Values that steps on the GPU read, directly or through a view."""
-    todo = [v for s in steps.steps if s.on_gpu for v in s.inputs]
-    found: set[int] = set()
-    while todo:
-        v = todo.pop()
-        if v not in found:
-            found.add(v)
-            todo += roots.get(v, ())
-    return found
+    return _shown([v for s in steps.steps if s.on_gpu for v in s.inputs], roots)
 
 
 def _crossing(steps: StepList, segments: Segments, roots: Mapping[int, tuple[int, ...]]) -> set[int]:
@@ -92,12 +88,18 @@ def _crossing(steps: StepList, segments: Segments, roots: Mapping[int, tuple[int
         for i in members:
             step = steps.steps[i]
             todo += [v for v in reads(step, steps) if segments.of.get(v, n) < n]
-            todo += other_rows(step)
+            if isinstance(step.body, Native) and step.body.rows_of is not None:
+                todo.append(step.inputs[step.body.rows_of])
     for v in steps.outputs:
         needs: set[int] = set()
         for extent in steps.values[v].shape:
             leaves(extent, needs)
         todo += [need for need in needs if segments.of.get(need, 0) < segments.of[v]]
+    return _shown(todo, roots)
+
+
+def _shown(todo: list[int], roots: Mapping[int, tuple[int, ...]]) -> set[int]:
+    """Values, and all that they show."""
     found: set[int] = set()
     while todo:
         v = todo.pop()

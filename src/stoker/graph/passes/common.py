@@ -99,8 +99,6 @@ def rename(step: Step, renamed: dict[int, int]) -> Step:
         body = replace(body, ops=chain(body.ops))
     elif isinstance(body, Native):
         body = replace(body, params=tuple(map(number, body.params)))
-        if body.kernel == "other_row":
-            body = replace(body, attrs=(renamed.get(body.attrs[0], body.attrs[0]),))
     elif isinstance(body, Stage):
 
         def px(x: Px) -> Px:

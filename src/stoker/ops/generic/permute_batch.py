@@ -38,7 +38,7 @@ class PermuteBatch(Operator, name="permute_batch"):
         known = [e if ex.is_static(e) else None for e in x.shape]
         out = c.opaque(x.dtype, x.rank, x.layout, known)
         # The value is an input as well, so that the plan makes it for all rows before any row takes it.
-        c.emit("other_row", [index, x], [out], attrs=(x.id,), batch_scope=True, aliases=True)
+        c.emit("other_row", [index, x], [out], rows_of=1, batch_scope=True, aliases=True)
         return c.mark(out, per_frame=True) if x.per_frame else out
 
     def run_rows(self, rows: list[RowContext], inputs: list[tuple[Any, ...]]) -> list[Any]:
