@@ -3,20 +3,19 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import os
 import threading
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal
 
 from .. import settings
 from ..contract.batch import Batch
 from ..contract.errors import ArgumentError, DeviceError, StateError, did_you_mean
-from ..contract.failure import ACTIONS
 from ..graph.node import Graph
+from .checks import ACCEPTED, action, depths, part, positive, room, share
 from .definition import DataNode, GraphBuilder
 from .registry import find
 
@@ -27,13 +26,6 @@ if TYPE_CHECKING:  # what plans and runs is imported when the first pipeline is 
     from ..executor.report import Report
     from ..executor.run import OpenGpu
     from ..executor.schedule import AtEnd
-
-# Arguments of DALI's Pipeline that choose between its executors: accepted, there is one way to run here.
-_ACCEPTED = frozenset({
-    "exec_dynamic", "experimental_exec_dynamic", "bytes_per_sample", "set_affinity", "max_streams",
-    "default_cuda_stream_priority", "enable_memory_stats", "enable_checkpointing", "output_dtype", "output_ndim",
-    "output_layout", "stream_policy", "concurrency",
-})  # fmt: skip
 
 
 class Pipeline:
@@ -106,30 +98,30 @@ class Pipeline:
         **accepted: Any,
     ) -> None:
         for key in accepted:
-            if key not in _ACCEPTED:
-                known = [*inspect.signature(Pipeline.__init__).parameters, *_ACCEPTED]
+            if key not in ACCEPTED:
+                known = [*inspect.signature(Pipeline.__init__).parameters, *ACCEPTED]
                 raise ArgumentError(f"`Pipeline`: unknown argument `{key}`; {did_you_mean(key, known)}".rstrip("; "))
         if device_id is not None and (isinstance(device_id, bool) or not isinstance(device_id, int) or device_id < 0):
             raise ArgumentError(f"`Pipeline`: expected the number of a GPU as `device_id`, or None, got {device_id!r}")
         self._device_id = device_id
-        self._memory_limit = None if gpu_memory_limit is None else _positive("gpu_memory_limit", gpu_memory_limit)
-        self._jpeg_index = _room(gpu_jpeg_index, self._memory_limit)
+        self._memory_limit = None if gpu_memory_limit is None else positive("gpu_memory_limit", gpu_memory_limit)
+        self._jpeg_index = room(gpu_jpeg_index, self._memory_limit)
         self._jpeg_index_path = gpu_jpeg_index_path
         if gpu_jpeg_index_path is not None and not self._jpeg_index:
             raise ArgumentError("`Pipeline`: expected `gpu_jpeg_index` (bytes) beside `gpu_jpeg_index_path`, got 0")
         self._without_gpu = settings.without_gpu() if without_gpu is None else without_gpu
         if self._without_gpu not in ("error", "cpu"):
             raise ArgumentError(f'`Pipeline`: expected `without_gpu` "error" or "cpu", got {without_gpu!r}')
-        self._batch_size = _positive("batch_size", batch_size)
-        self._threads = settings.default_threads() if num_threads is None else _positive("num_threads", num_threads)
+        self._batch_size = positive("batch_size", batch_size)
+        self._threads = settings.default_threads() if num_threads is None else positive("num_threads", num_threads)
         self._seed = int.from_bytes(os.urandom(8), "little") >> 1 if seed is None or seed < 0 else int(seed)
-        self._gpu_load = None if gpu_decoder_load == "auto" else _part("gpu_decoder_load", gpu_decoder_load)
-        self._gpu_utilization = _part("gpu_utilization", gpu_utilization)
-        depth, self._gpu_depth = _depths(prefetch_queue_depth, on_gpu=device_id is not None)
+        self._gpu_load = None if gpu_decoder_load == "auto" else part("gpu_decoder_load", gpu_decoder_load)
+        self._gpu_utilization = part("gpu_utilization", gpu_utilization)
+        depth, self._gpu_depth = depths(prefetch_queue_depth, on_gpu=device_id is not None)
         self._depth = depth if exec_async and exec_pipelined else 0
         self._passes = passes
         self._checkpoint = checkpoint
-        self._on_error = (_action(on_error), _share(error_limit), bool(uneven_ranks))
+        self._on_error = (action(on_error), share(error_limit), bool(uneven_ranks))
         self._workers = (py_num_workers, py_start_method, py_callback_pickler)
         self._builder = GraphBuilder()
         self._outputs: tuple[Any, ...] | None = None
@@ -400,54 +392,6 @@ class Pipeline:
             execution.close()
 
 
-def _room(index: int, limit: int | None) -> int:
-    if isinstance(index, bool) or not isinstance(index, int) or index < 0:
-        raise ArgumentError(f"`Pipeline`: expected a number of bytes as `gpu_jpeg_index`, 0 for none, got {index!r}")
-    if limit is not None and index >= limit:
-        raise ArgumentError(
-            f"`Pipeline`: expected `gpu_jpeg_index` below `gpu_memory_limit` ({limit}), a part of it, got {index}"
-        )
-    return index
-
-
-def _positive(name: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ArgumentError(f"`Pipeline`: expected `{name}` >= 1, got {value!r}")
-    return value
-
-
-def _part(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
-        raise ArgumentError(f"`Pipeline`: expected a number from 0 to 1 as `{name}`, got {value!r}")
-    return float(value)
-
-
-def _depths(value: Any, *, on_gpu: bool) -> tuple[int, int | None]:
-    """Batches made ahead, and how many of them may be on the GPU (None: all), from a number or DALI's pair."""
-    if not isinstance(value, Mapping):
-        return _positive("prefetch_queue_depth", value), None
-    if set(value) != {"cpu_size", "gpu_size"}:
-        raise ArgumentError(
-            f"`Pipeline`: expected `prefetch_queue_depth` with `cpu_size` and `gpu_size`, got {sorted(value)}"
-        )
-    cpu, gpu = (_positive(f"prefetch_queue_depth[{side!r}]", value[side]) for side in ("cpu_size", "gpu_size"))
-    return (cpu + gpu, gpu) if on_gpu else (cpu, None)
-
-
-def _action(value: Any) -> Any:
-    if value not in ACTIONS:
-        raise ArgumentError(f"`Pipeline`: expected `on_error` to be one of {', '.join(ACTIONS)}, got {value!r}")
-    return value
-
-
-def _share(value: Any) -> float | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
-        raise ArgumentError(f"`Pipeline`: expected `error_limit` to be a share from 0 to 1, got {value!r}")
-    return float(value)
-
-
 def _named(values: dict[str, Any], name: str | None) -> Any:
     if name is None:
         return values
@@ -465,60 +409,3 @@ def _flatten(outputs: tuple[Any, ...]) -> tuple[Any, ...]:
     for o in outputs:
         flat += list(o) if isinstance(o, (list, tuple)) else [o]
     return tuple(flat)
-
-
-F = TypeVar("F", bound=Callable[..., Any])
-_SETTINGS = frozenset(
-    {p for p in inspect.signature(Pipeline.__init__).parameters if p not in ("self", "accepted")} | _ACCEPTED
-)
-
-
-@overload
-def pipeline_def(function: F) -> Callable[..., Pipeline]: ...
-@overload
-def pipeline_def(*, enable_conditionals: bool = False, **settings: Any) -> Callable[[F], Callable[..., Pipeline]]: ...
-def pipeline_def(function: Any = None, *, enable_conditionals: bool = False, **settings: Any) -> Any:
-    """Turn a function that builds a graph into a function that makes pipelines.
-
-    Every argument of :class:`Pipeline` may be given here or in the call, where it wins. With
-    ``enable_conditionals=True``, ``if``, ``and``, ``or`` and ``not`` in the function work on nodes, row by row.
-
-    >>> @pipeline_def(batch_size=8, num_threads=2)
-    ... def numbers():
-    ...     return fn.random.uniform(range=[0, 1])
-    """
-    return define_as(Pipeline, function, enable_conditionals, settings)
-
-
-def define_as(kind: Any, function: Any, enable_conditionals: bool, settings: Mapping[str, Any]) -> Any:
-    """:func:`pipeline_def` for pipelines of class ``kind``."""
-    known = {*_SETTINGS, *inspect.signature(kind.__init__).parameters} - {"self", "settings", "accepted"}
-    for key in settings:
-        if key not in known:
-            raise ArgumentError(f"`pipeline_def`: unknown argument `{key}`; {did_you_mean(key, known)}".rstrip("; "))
-
-    def decorate(define: Any) -> Any:
-        own = set(inspect.signature(define).parameters)
-
-        @functools.wraps(define)
-        def make(*args: Any, **kwargs: Any) -> Pipeline:
-            overrides = {k: kwargs.pop(k) for k in list(kwargs) if k in known and k not in own}
-            conditional = kwargs.pop("enable_conditionals", enable_conditionals)
-            inspect.signature(define).bind(*args, **kwargs)
-            pipe: Pipeline = kind(**{**settings, **overrides})
-            body = define
-            if conditional:
-                from .conditionals import convert
-
-                body = convert(define)
-            with pipe:
-                outputs = body(*args, **kwargs)
-            if outputs is None:
-                raise ArgumentError(f"`{define.__name__}`: expected the pipeline's outputs to be returned, got None")
-            pipe.set_outputs(outputs)
-            return pipe
-
-        make.is_pipeline_def = True  # type: ignore[attr-defined]
-        return make
-
-    return decorate if function is None else decorate(function)

@@ -10,9 +10,9 @@ from typing import Any, NoReturn
 
 from ...contract.errors import ArgumentError, StateError, UnsupportedError
 from ...contract.types import DType
+from ..decorator import define_as
 from ..definition import DataNode, current
 from ..pipeline import Pipeline as _Pipeline
-from ..pipeline import define_as
 from .catalogue import refuse
 from .tensors import TensorListCPU, TensorListGPU, tensor_list
 

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The arguments of a pipeline, each checked: ArgumentError says what was expected."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..contract.errors import ArgumentError
+from ..contract.failure import ACTIONS
+
+# Arguments of DALI's Pipeline that choose between its executors: accepted, there is one way to run here.
+ACCEPTED = frozenset({
+    "exec_dynamic", "experimental_exec_dynamic", "bytes_per_sample", "set_affinity", "max_streams",
+    "default_cuda_stream_priority", "enable_memory_stats", "enable_checkpointing", "output_dtype", "output_ndim",
+    "output_layout", "stream_policy", "concurrency",
+})  # fmt: skip
+
+
+def room(index: int, limit: int | None) -> int:
+    """Bytes for an index of files, a part of the memory that may be taken at most."""
+    if isinstance(index, bool) or not isinstance(index, int) or index < 0:
+        raise ArgumentError(f"`Pipeline`: expected a number of bytes as `gpu_jpeg_index`, 0 for none, got {index!r}")
+    if limit is not None and index >= limit:
+        raise ArgumentError(
+            f"`Pipeline`: expected `gpu_jpeg_index` below `gpu_memory_limit` ({limit}), a part of it, got {index}"
+        )
+    return index
+
+
+def positive(name: str, value: Any) -> int:
+    """A whole number of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ArgumentError(f"`Pipeline`: expected `{name}` >= 1, got {value!r}")
+    return value
+
+
+def part(name: str, value: Any) -> float:
+    """A number from 0 to 1."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
+        raise ArgumentError(f"`Pipeline`: expected a number from 0 to 1 as `{name}`, got {value!r}")
+    return float(value)
+
+
+def depths(value: Any, *, on_gpu: bool) -> tuple[int, int | None]:
+    """Batches made ahead, and how many of them may be on the GPU (None: all), from a number or DALI's pair."""
+    if not isinstance(value, Mapping):
+        return positive("prefetch_queue_depth", value), None
+    if set(value) != {"cpu_size", "gpu_size"}:
+        raise ArgumentError(
+            f"`Pipeline`: expected `prefetch_queue_depth` with `cpu_size` and `gpu_size`, got {sorted(value)}"
+        )
+    cpu, gpu = (positive(f"prefetch_queue_depth[{side!r}]", value[side]) for side in ("cpu_size", "gpu_size"))
+    return (cpu + gpu, gpu) if on_gpu else (cpu, None)
+
+
+def action(value: Any) -> Any:
+    """What becomes of a row that fails."""
+    if value not in ACTIONS:
+        raise ArgumentError(f"`Pipeline`: expected `on_error` to be one of {', '.join(ACTIONS)}, got {value!r}")
+    return value
+
+
+def share(value: Any) -> float | None:
+    """The share of an epoch's rows that may fail; None: the action's own."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
+        raise ArgumentError(f"`Pipeline`: expected `error_limit` to be a share from 0 to 1, got {value!r}")
+    return float(value)

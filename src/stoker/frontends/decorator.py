@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``pipeline_def``: a function that builds a graph becomes one that makes pipelines."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar, overload
+
+from ..contract.errors import ArgumentError, did_you_mean
+from .checks import ACCEPTED
+from .pipeline import Pipeline
+
+F = TypeVar("F", bound=Callable[..., Any])
+_SETTINGS = frozenset(
+    {p for p in inspect.signature(Pipeline.__init__).parameters if p not in ("self", "accepted")} | ACCEPTED
+)
+
+
+@overload
+def pipeline_def(function: F) -> Callable[..., Pipeline]: ...
+@overload
+def pipeline_def(*, enable_conditionals: bool = False, **settings: Any) -> Callable[[F], Callable[..., Pipeline]]: ...
+def pipeline_def(function: Any = None, *, enable_conditionals: bool = False, **settings: Any) -> Any:
+    """Turn a function that builds a graph into a function that makes pipelines.
+
+    Every argument of :class:`Pipeline` may be given here or in the call, where it wins. With
+    ``enable_conditionals=True``, ``if``, ``and``, ``or`` and ``not`` in the function work on nodes, row by row.
+
+    >>> @pipeline_def(batch_size=8, num_threads=2)
+    ... def numbers():
+    ...     return fn.random.uniform(range=[0, 1])
+    """
+    return define_as(Pipeline, function, enable_conditionals, settings)
+
+
+def define_as(kind: Any, function: Any, enable_conditionals: bool, settings: Mapping[str, Any]) -> Any:
+    """:func:`pipeline_def` for pipelines of class ``kind``."""
+    known = {*_SETTINGS, *inspect.signature(kind.__init__).parameters} - {"self", "settings", "accepted"}
+    for key in settings:
+        if key not in known:
+            raise ArgumentError(f"`pipeline_def`: unknown argument `{key}`; {did_you_mean(key, known)}".rstrip("; "))
+
+    def decorate(define: Any) -> Any:
+        own = set(inspect.signature(define).parameters)
+
+        @functools.wraps(define)
+        def make(*args: Any, **kwargs: Any) -> Pipeline:
+            overrides = {k: kwargs.pop(k) for k in list(kwargs) if k in known and k not in own}
+            conditional = kwargs.pop("enable_conditionals", enable_conditionals)
+            inspect.signature(define).bind(*args, **kwargs)
+            pipe: Pipeline = kind(**{**settings, **overrides})
+            body = define
+            if conditional:
+                from .conditionals import convert
+
+                body = convert(define)
+            with pipe:
+                outputs = body(*args, **kwargs)
+            if outputs is None:
+                raise ArgumentError(f"`{define.__name__}`: expected the pipeline's outputs to be returned, got None")
+            pipe.set_outputs(outputs)
+            return pipe
+
+        make.is_pipeline_def = True  # type: ignore[attr-defined]
+        return make
+
+    return decorate if function is None else decorate(function)
