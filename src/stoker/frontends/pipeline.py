@@ -162,8 +162,9 @@ class Pipeline:
         return self
 
     def _make_execution(self) -> Execution:
-        from ..executor.execution import Execution, Settings
+        from ..executor.execution import Execution
         from ..executor.failures import OnError
+        from ..executor.settings import Settings
         from ..executor.workers import WorkerSettings
         from ..graph.plan import PASSES
 
