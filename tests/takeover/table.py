@@ -250,9 +250,14 @@ any more (but for crops, mirrors and continued edges), rotations and the like of
 functions on tensors `resize`, `adjust_hue` and linear rotations with a fill other than black.
 Of Pillow's filters `GaussianBlur` and `BoxBlur` are recorded, the others are its own.
 
-Made early, but by native code, and delivered as without Stoker: batches of which a collation of the script's own
-looks at or changes values (MixUp and CutMix, padding to the largest, timm's `fast_collate`), and images that meet in
-numpy on the way (timm's AugMix, albumentations). Their pixels are made once in the worker, and travel as they did.
+A collation of the script's own is recorded as well: images that it copies into a batch one by one (padding to the
+largest, timm's `fast_collate`) are that batch, and what it does with a batch (`roll`, `flip`, sums and products,
+windows that are set, views, `stack`, `cat`: MixUp, CutMix, timm's `FastCollateMixup` but for its CutMix) is done by
+torch's own functions where the batch is made. A function that is not recorded, or that looks at values, makes the
+tensors early.
+
+Made early, but by native code, and delivered as without Stoker: images that meet in numpy on the way (timm's AugMix,
+albumentations). Their pixels are made once in the worker, and travel as they did.
 """
 
 

@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import emulated_stages
@@ -26,6 +27,7 @@ from stoker.frontends.torchvision.recipe import Node, Source
 from stoker.frontends.torchvision.tensor import LazyTensor, image_tensor
 from stoker.native import _native
 from tests.takeover.scripts import Tolerant, Views, classification, erasing, run, second_generation
+from tests.takeover.test_collations import loader_of
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -101,6 +103,20 @@ def test_many_views(files: Path, placed: Place) -> None:
     untouched = run(loader())
     with stoker.torchvision.enabled():
         equal(untouched, run(loader()), placed)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("name", ["mixed_up", "padded_and_mixed", "bytes_added", "bytes_mixed"])
+def test_collations(files: Path, placed: Place, name: str, workers: int) -> None:
+    """What a collation does with images is done where they are; what rounds them to bytes, by the CPU."""
+    untouched = run(loader_of(files, workers, name))
+    counts.reset()
+    with stoker.torchvision.enabled():
+        equal(untouched, run(loader_of(files, workers, name)), placed if name != "bytes_mixed" else _HERE)
+    assert (counts.total()[counts.REAL] == 0) == (name != "bytes_mixed")
+
+
+_HERE: Any = SimpleNamespace(device=torch.device("cpu"))
 
 
 @pytest.mark.parametrize("workers", [0, 2])

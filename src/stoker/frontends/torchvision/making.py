@@ -51,8 +51,8 @@ class Making:
         _native.recipe.make(self.order)
         self.finish(counts.REAL)
 
-    def finish(self, as_what: int = counts.MADE) -> None:
-        """After the order is done: Pillow makes what is left, and the tensors are real.
+    def finish(self, as_what: int | None = counts.MADE) -> None:
+        """After the order is done: Pillow makes what is left, and the tensors are real. None: they are counted later.
 
         Raises:
             Damaged: Pillow cannot decode a file either. All such files are remembered.
@@ -73,7 +73,8 @@ class Making:
             raise retry.Damaged(str(failed)) from failed
         for tensor, memory in zip(self.tensors, self._memory, strict=True):
             tensor._real = memory.view(tensor.dtype).view(tensor.shape)
-            counts.add(as_what, sum(row.node.op != recipe.RAW for row in tensor._rows))
+        if as_what is not None:
+            counts.add(as_what, recorded(self.tensors))
 
     def _replay(self, row: Row) -> None:
         root = row.node.root
@@ -88,6 +89,11 @@ class Making:
         _put(image, row.patches)
         data = image.view(torch.uint8).reshape(-1)
         self._memory[row.output][row.first_byte : row.first_byte + data.numel()] = data
+
+
+def recorded(tensors: Sequence[LazyTensor]) -> int:
+    """How many of their images were recorded."""
+    return sum(row.node.op != recipe.RAW for tensor in tensors for row in tensor._rows)
 
 
 def shrink(tensors: Sequence[LazyTensor]) -> None:

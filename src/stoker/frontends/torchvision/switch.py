@@ -17,6 +17,7 @@ from torch.utils.data.dataloader import DataLoader
 
 from . import backend, counts, decoders, delivery, files, functional, grids, image, kernels, kinds, loader, retry
 from .images import lazy_image_class
+from .later import Later, reduce_later
 from .mixing import LazySum, reduce_sum
 from .tensor import IMAGES, LazyTensor
 
@@ -86,6 +87,7 @@ def enable_here() -> None:
     _take_over_collation()
     ForkingPickler.register(LazyTensor, loader.reduce_lazy)
     ForkingPickler.register(LazySum, reduce_sum)
+    ForkingPickler.register(Later, reduce_later)
 
 
 def _take_over_formats() -> None:
