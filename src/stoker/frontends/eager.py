@@ -221,7 +221,11 @@ def _argument(value: Any, argument: Any, rows: int | None, name: str, key: str) 
         return float(value), _FLOAT64
     if isinstance(value, Batch):
         arrays = [np.ascontiguousarray(v) for v in value]
-        return arrays, (int(value.dtype), arrays[0].ndim, "", arrays[0].shape)
+        if not arrays:
+            raise ArgumentError(f"`eager.{name}`: argument `{key}`: expected a value per row, got a batch without rows")
+        known = {a.shape for a in arrays}
+        spec = (int(value.dtype), arrays[0].ndim, "")
+        return arrays, (*spec, known.pop()) if len(known) == 1 else spec
     if argument.kind not in ("int", "float"):
         return None, None
     array = np.asarray(value)
