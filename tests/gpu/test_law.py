@@ -12,7 +12,7 @@ import pytest
 
 from stoker import DataError, UnsupportedError
 from stoker.device.gpu import Gpu
-from stoker.executor.execution import Settings
+from stoker.executor.settings import Settings
 from stoker.testing.graphs import find, random_graph
 from stoker.testing.laws import on_gpu, run_graph
 from stoker.testing.tolerances import assert_rows

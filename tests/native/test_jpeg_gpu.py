@@ -118,13 +118,19 @@ def test_wide_quantisers_and_overflow(run):
     assert all_equal(run(Batch(rows)))
 
 
-def test_restart_intervals(run):
-    rng = np.random.default_rng(24)
+def with_restarts(rng, height, width):
+    """Windows of pictures with restart markers."""
     rows = []
     for restart in RESTARTS:
         for subsampling in (0, 2):
-            data = encode(picture(rng, 130, 70), subsampling=subsampling, **restart)
-            rows += windows(data, (130, 70), rng, 2)
+            data = encode(picture(rng, height, width), subsampling=subsampling, **restart)
+            rows += windows(data, (height, width), rng, 2)
+    return rows
+
+
+def test_restart_intervals(run):
+    rng = np.random.default_rng(24)
+    rows = with_restarts(rng, 130, 70)
     for interval in (1, 7, 8, 30, 1000):  # 30 MCUs: the last two are as good as none
         rows += windows(jw.random_file(rng, 41, 37, FACTORS[-1], restart=interval), (41, 37), rng, 1)
     batch = Batch(rows)
@@ -233,11 +239,7 @@ def test_parts_of_turned_pictures_and_of_files_that_have_none(run):
 
 def test_files_with_restart_markers_that_come_again(run):
     rng = np.random.default_rng(37)
-    rows = []
-    for restart in RESTARTS:
-        for subsampling in (0, 2):
-            data = encode(picture(rng, 90, 110), subsampling=subsampling, **restart)
-            rows += windows(data, (90, 110), rng, 2)
+    rows = with_restarts(rng, 90, 110)
     for interval in (1, 7, 30, 1000):
         rows += windows(jw.random_file(rng, 41, 97, FACTORS[-1], restart=interval), (41, 97), rng, 2)
     assert set(run(indexed(rows), indexed(rows, entropy_threads=32, min_bits=32))) == {"equal, known"}

@@ -11,8 +11,9 @@ import PIL
 import pytest
 from PIL import Image
 
-from stoker import Pipeline, eager, fn, types
+from stoker import Batch, DataError, Pipeline, eager, fn, types
 from stoker.contract.errors import ArgumentError, UnsupportedError
+from stoker.contract.types import DType
 from stoker.testing.tolerances import assert_exact
 
 FILTERS = {
@@ -209,3 +210,16 @@ def test_one_wrong_value_would_be_seen() -> None:
     planted[7, 3, 2] ^= 1
     with pytest.raises(AssertionError, match="1 of 1200 elements differ"):
         assert_exact(eager.resize(x, size=(20, 20)), planted)
+
+
+def test_an_argument_per_row_has_as_many_numbers_in_every_row():
+    """A plan that is made for the first row's count must not be used for rows of another."""
+    images = [np.full((8, 8, 3), 7, np.uint8)] * 2
+    equal = Batch([np.asarray([3, 5], np.float32), np.asarray([6, 2], np.float32)], DType.FLOAT)
+    assert [x.shape for x in eager.resize(images, size=equal)] == [(3, 5, 3), (6, 2, 3)]
+    for sizes in ([[3], [6, 2]], [[3, 5], [6]]):
+        ragged = Batch([np.asarray(s, np.float32) for s in sizes], DType.FLOAT)
+        with pytest.raises(DataError, match="an argument has fewer elements than are used"):
+            eager.resize(images, size=ragged)
+    with pytest.raises(ArgumentError, match="argument `range`: expected a value per row, got a batch without rows"):
+        eager.random.uniform(range=Batch([], DType.FLOAT))

@@ -210,11 +210,6 @@ decodes otherwise stay its own, which is found with a small file of each kind, o
 torchvision 0.24 (its libjpeg-turbo 2.0.0 repeats their colours, Pillow's interpolates). Pillow's decoder is tried in
 the same way. `read_file` stays torchvision's.
 
-Files are read when their images are made, not by the worker, which tells which files they were. If one has been
-deleted or changed in between, which is checked, its batch is fetched again in the same way as for damaged files (below),
-and from then on workers copy what they open. Files younger than two seconds and those of an `IterableDataset` are
-copied at once.
-
 A file that is damaged in the middle is found when its batch is made. The batch is then fetched again in the
 main process, from the random state of its start, with that file on plain Pillow: a `try` in the data set acts
 as before, and `get_worker_info()` is the worker's. Two things may differ from a run without Stoker: the data set
@@ -255,9 +250,14 @@ any more (but for crops, mirrors and continued edges), rotations and the like of
 functions on tensors `resize`, `adjust_hue` and linear rotations with a fill other than black.
 Of Pillow's filters `GaussianBlur` and `BoxBlur` are recorded, the others are its own.
 
-Made early, but by native code, and delivered as without Stoker: batches of which a collation of the script's own
-looks at or changes values (MixUp and CutMix, padding to the largest, timm's `fast_collate`), and images that meet in
-numpy on the way (timm's AugMix, albumentations). Their pixels are made once in the worker, and travel as they did.
+A collation of the script's own is recorded as well: images that it copies into a batch one by one (padding to the
+largest, timm's `fast_collate`) are that batch, and what it does with a batch (`roll`, `flip`, sums and products,
+windows that are set, views, `stack`, `cat`: MixUp, CutMix, timm's `FastCollateMixup` but for its CutMix) is done by
+torch's own functions where the batch is made. A function that is not recorded, or that looks at values, makes the
+tensors early.
+
+Made early, but by native code, and delivered as without Stoker: images that meet in numpy on the way (timm's AugMix,
+albumentations). Their pixels are made once in the worker, and travel as they did.
 """
 
 

@@ -148,7 +148,7 @@ def test_the_relay_leaves_in_the_queue_what_there_is_no_room_for(files: Path) ->
             return self.taken - 1, a_batch(files / "bee" / "3.jpg")
 
     source, crew = Endless(), Maker(2)
-    relay = maker.Relay(source, crew, lambda item: [item[1]])
+    relay = maker.Relay(source, crew, lambda item: ([item[1]], []))
     try:
         time.sleep(0.6)
         assert 2 <= source.taken <= 6

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from stoker import Operator, Spec, UnsupportedError, arg, eager, register
 from stoker.contract.pixel import load, uniform
 from stoker.contract.types import DType
-from stoker.executor.execution import Settings
+from stoker.executor.settings import Settings
 from stoker.frontends import registry
 from stoker.frontends.registry import find
 from stoker.testing import check_operator

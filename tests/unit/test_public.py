@@ -10,12 +10,15 @@ import subprocess
 import sys
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 import stoker
 from stoker import types
 from stoker.contract import errors
+from stoker.frontends import registry
 
 # Names that users may rely on: a name that goes is a breaking change, a name that comes is added here on purpose.
 PUBLIC = {
@@ -88,3 +91,42 @@ def test_the_package_is_typed() -> None:
     root = resources.files("stoker")
     for name in ("py.typed", "frontends/fn.pyi", "native/_native/__init__.pyi"):
         assert root.joinpath(name).is_file(), name
+
+
+def test_an_operator_registered_again_takes_the_place_of_the_one_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(registry, "_registered", dict(registry._registered))
+
+    def define(amount: int) -> None:
+        @stoker.register
+        class Add(stoker.Operator, name="test.add_amount"):
+            """Adds a number."""
+
+            cases = ({},)
+
+            def infer(self, c: Any, x: Any) -> stoker.Spec:
+                return stoker.Spec(x.dtype, x.shape)
+
+            def reference(self, row: stoker.RowContext, x: Any) -> Any:
+                return x + amount
+
+    @stoker.pipeline_def(batch_size=1, num_threads=1)
+    def pipe() -> Any:
+        return stoker.fn.test.add_amount(np.zeros(1, np.int32))
+
+    for amount in (1, 2):
+        define(amount)
+        assert stoker.eager.test.add_amount(np.zeros(1, np.int32)).tolist() == [amount]
+        with pipe() as built:
+            assert np.asarray(built.run()[0][0]).tolist() == [amount]
+
+
+@pytest.mark.parametrize("face", [stoker.fn, stoker.eager], ids=["fn", "eager"])
+def test_groups_list_what_they_have(face: Any) -> None:
+    assert {"image", "image_crop"} <= set(dir(face.decoders))
+    assert "decoders" in dir(face) and not any("." in name for name in dir(face))
+    assert all(getattr(face.decoders, name) for name in dir(face.decoders))
+    assert repr(face.decoders).startswith(f"<{face.__name__.replace('frontends.', '')}.decoders: image, ")
+    with pytest.raises(AttributeError, match=r"no operator `decoders\.imag`; did you mean `decoders\.image`"):
+        _ = face.decoders.imag

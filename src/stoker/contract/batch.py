@@ -23,10 +23,9 @@ class Batch:
         epochs: int64, one per row.
         skipped: numbers of the rows that the batch would have with those that failed and were left out.
         device: "cpu" or "gpu".
-        read_only: whether the memory may be written by whoever takes it.
     """
 
-    __slots__ = ("_dense", "_rows", "device", "dtype", "epochs", "keys", "layout", "read_only", "skipped")
+    __slots__ = ("_dense", "_rows", "device", "dtype", "epochs", "keys", "layout", "skipped")
 
     def __init__(
         self,
@@ -46,7 +45,6 @@ class Batch:
         self.epochs = epochs
         self.device = device
         self.skipped = skipped
-        self.read_only = False
 
     def __len__(self) -> int:
         return len(self._rows) if self._rows is not None else int(self._dense.shape[0])

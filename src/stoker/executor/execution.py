@@ -10,9 +10,9 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import islice
-from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from ..contract.batch import Batch
 from ..contract.errors import DataError, StateError
@@ -20,45 +20,24 @@ from ..contract.failure import BadSample
 from ..contract.operator import Operator
 from ..contract.reader import OpenSource
 from ..graph.node import Graph
-from ..graph.plan import PASSES, Plan, PlannedOutput
+from ..graph.plan import Plan, PlannedOutput
 from ..settings import default_threads
 from .delivery import Delivered, Mark, Queued
-from .failures import Failures, Made, OnError
+from .failures import Failures, Made
 from .flight import Failure, Feeds, Supply
 from .opening import open_sources, open_workers
 from .planning import Planning
 from .pulling import Pulling
 from .report import Decoding, Engines, KnownFiles, Meter, Report
-from .run import OpenGpu, Run
+from .run import Run
 from .schedule import AtEnd, Rows, Schedule
+from .settings import Settings
 from .split import Sharing, Split
 from .stage_times import stage_times
 from .state import facts, own_shard, require_resumable, require_same
 from .tiny import Tiny
-from .workers import WorkerSettings
 
 Allocate = Callable[[int, PlannedOutput, int], Supply | None]
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How a graph runs.
-
-    ``depth`` batches are made ahead; with 0 every one runs on the caller's thread when it is asked for. Of those made
-    ahead, ``gpu_depth`` at most are on the GPU or have memory there for it; None: all may.
-    """
-
-    batch_size: int
-    threads: int
-    seed: int
-    depth: int = 2
-    passes: frozenset[str] = frozenset(PASSES)
-    gpu: OpenGpu | Literal[False] | None = None  # False: what is placed on a GPU runs on the CPU
-    gpu_load: float | None = None  # the part of the rows that the GPU decodes; None: by measured speed
-    gpu_utilization: float = 1.0
-    on_error: OnError = field(default_factory=OnError)
-    workers: WorkerSettings = field(default_factory=WorkerSettings)
-    gpu_depth: int | None = None
 
 
 P = ParamSpec("P")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..contract.errors import ArgumentError, DataError, UnsupportedError, message
 from ..contract.lowering import Undeclared
@@ -20,10 +20,8 @@ from .python_work import specs_of
 from .report import OnEngines
 from .run import Run
 from .schedule import Rows
+from .settings import Settings
 from .split import Decoder
-
-if TYPE_CHECKING:
-    from .execution import Settings
 
 
 class Planning:

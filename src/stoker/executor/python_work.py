@@ -8,7 +8,7 @@ import threading
 import time
 import weakref
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from ..contract.errors import StateError
 from ..contract.expr import is_static
@@ -25,9 +25,6 @@ from .flight import InFlight
 from .report import HandOver
 from .row_errors import Samples
 from .schedule import Rows
-
-if TYPE_CHECKING:
-    from .run import Run
 
 
 class PythonWork:
@@ -58,7 +55,7 @@ class PythonWork:
             if isinstance(step.body, PyCall) and step.body.operator.stateful:
                 self.states[step.node] = step.body.operator.init()
 
-    def serve(self, owner: weakref.ref[Run], wait_s: float) -> None:
+    def serve(self, owner: weakref.ref[Working], wait_s: float) -> None:
         """Have a thread for it, as long as the run lives; wait that long for it to begin."""
         if not self._served.is_set():
             # Ctrl-C may leave a thread here that starts nevertheless: the first to take the place serves.
@@ -239,7 +236,13 @@ class PythonWork:
         job.fail(row, number, (str(error) or type(error).__name__) + hint)
 
 
-def _serve(engine: Any, owner: weakref.ref[Run]) -> None:
+class Working(Protocol):
+    """What has Python work: a run."""
+
+    python: PythonWork
+
+
+def _serve(engine: Any, owner: weakref.ref[Working]) -> None:
     """The Python thread: it must not keep the run alive, so that a forgotten pipeline still ends."""
     run = owner()
     if run is None or not run.python.begin():

@@ -77,13 +77,13 @@ class Run:
         self.seed = seed
         self._samples = Samples(plan, sources)
         on_gpu = any(s.on_gpu for s in plan.steps)
-        self._engine = (
+        self.engine = (
             _native.Engine(plan.native, threads, gpu.device, gpu.memory_limit)
             if on_gpu and gpu is not None
             else _native.Engine(plan.native, threads)
         )
         self._flying: dict[int, InFlight] = {}
-        self.python = PythonWork(plan, graph, self._engine, self._samples, self._flying)
+        self.python = PythonWork(plan, graph, self.engine, self._samples, self._flying)
         self._pid = os.getpid()
         self.is_native = not any(  # no row can need Python
             isinstance(s.body, PyCall) or (isinstance(s.body, Native) and s.body.twin is not None) for s in plan.steps
@@ -112,18 +112,18 @@ class Run:
         """Let a batch that is held go to the GPU. ``supply``: memory for outputs that are there."""
         self._supply(flight, supply)
         flight.held = False
-        self._engine.admit(flight.job)
+        self.engine.admit(flight.job)
 
     def start(self, flight: InFlight) -> None:
         """Queue a batch for the worker threads. After Ctrl-C it may be called again."""
         if not flight.started:
-            self._engine.submit(flight.job)
+            self.engine.submit(flight.job)
             flight.started = True
 
     def _prepare(
         self, rows: Rows, feeds: Feeds, supply: Mapping[int, Supply], replay: Replay | None, seed: int
     ) -> InFlight:
-        job = self._engine.acquire(rows.keys, rows.epochs, seed, self._samples.indices(rows))
+        job = self.engine.acquire(rows.keys, rows.epochs, seed, self._samples.indices(rows))
         flight = InFlight(job, rows, [], {}, {} if replay is None else replay, seed)
         self._flying[job.id] = flight
         try:
@@ -175,7 +175,7 @@ class Run:
         if flight.held:
             self.admit(flight, {})
         while not flight.done:
-            state = self._engine.wait(flight.job, _POLL_S)
+            state = self.engine.wait(flight.job, _POLL_S)
             if state == _DONE:
                 self._take(flight)
             elif state == _CLOSED:
@@ -209,15 +209,15 @@ class Run:
         self._check_process()
         if self.is_native and not feeds:
             own = self.seed if seed is None else seed
-            outputs = self._engine.run_rows(rows.keys, rows.epochs, own, self._samples.indices(rows))
+            outputs = self.engine.run_rows(rows.keys, rows.epochs, own, self._samples.indices(rows))
             if outputs is not None:
                 return outputs
             # A row failed; done once more, the long way tells which and why.
         flight = self._prepare(rows, feeds, {}, replay, self.seed if seed is None else seed)
         flight.record = record
         try:
-            self._engine.begin(flight.job)
-            while (work := self._engine.advance(flight.job)) is not None:
+            self.engine.begin(flight.job)
+            while (work := self.engine.advance(flight.job)) is not None:
                 self.python.do(work)
             self._take(flight)
         finally:
@@ -240,11 +240,11 @@ class Run:
     def _forget(self, flight: InFlight) -> None:
         if self._flying.get(flight.job.id) is flight:  # the job may serve another batch by now
             del self._flying[flight.job.id]
-            self._engine.release(flight.job)
+            self.engine.release(flight.job)
 
     def is_finished(self, flight: InFlight) -> bool:
         """Whether a batch waits to be collected."""
-        return flight.started and bool(self._engine.done(flight.job))
+        return flight.started and bool(self.engine.done(flight.job))
 
     # ---- outputs on a GPU ----
 
@@ -255,14 +255,14 @@ class Run:
             DeviceError: the GPU does not.
         """
         try:
-            self._engine.move_on_device(moves)
+            self.engine.move_on_device(moves)
         except _native.gpu.DeviceFailure as failure:
             raise DeviceError(f"rows cannot be moved in the GPU's memory: {failure}") from failure
 
     def stack_on_gpu(self, rows: list[Any]) -> Any:
         """One array out of rows of one shape in the GPU's memory; raises as :meth:`move_on_gpu`."""
         try:
-            return self._engine.stack_on_device(rows)
+            return self.engine.stack_on_device(rows)
         except (_native.gpu.DeviceFailure, MemoryError) as failure:
             raise DeviceError(f"rows cannot be put together in the GPU's memory: {failure}") from failure
 
@@ -270,7 +270,7 @@ class Run:
 
     def check_usable(self) -> None:
         """StateError if the run is closed or belongs to another process."""
-        if self._engine.closed:
+        if self.engine.closed:
             _rest_at_exit()
             raise StateError("the pipeline is closed")
         self._check_process()
@@ -297,7 +297,7 @@ class Run:
         """Stop all threads. False if the user's code still runs after ``wait_s``."""
         if os.getpid() != self._pid:
             return True
-        self._engine.close()
+        self.engine.close()
         if not self.python.join(wait_s):
             return False
         self._flying.clear()
@@ -306,25 +306,25 @@ class Run:
 
     @property
     def closed(self) -> bool:
-        return bool(self._engine.closed)
+        return bool(self.engine.closed)
 
     def step_times(self) -> list[int]:
         """Nanoseconds per native step, over all threads."""
-        return list(self._engine.step_times())
+        return list(self.engine.step_times())
 
     def device_times(self) -> tuple[int, list[float]]:
         """Nanoseconds of the GPU per native step in the batches that were measured, and how many rows these had."""
-        rows, times = self._engine.device_times()
+        rows, times = self.engine.device_times()
         return rows, list(times)
 
     @property
     def device_bytes(self) -> int:
         """Of the GPU's memory, taken at this moment."""
-        return self._engine.device_bytes
+        return self.engine.device_bytes
 
     @property
     def scratch_bytes(self) -> int:
-        return int(self._engine.scratch_bytes)
+        return int(self.engine.scratch_bytes)
 
 
 _exiting = threading.Event()

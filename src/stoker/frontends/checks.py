@@ -8,12 +8,14 @@ from typing import Any
 
 from ..contract.errors import ArgumentError
 from ..contract.failure import ACTIONS
+from .expected import Expected
 
-# Arguments of DALI's Pipeline that choose between its executors: accepted, there is one way to run here.
+# Arguments of DALI's Pipeline besides those that have a meaning here: what outputs are to be (see `expected.py`), and
+# those that choose between its executors, of which there is one here.
 ACCEPTED = frozenset({
     "exec_dynamic", "experimental_exec_dynamic", "bytes_per_sample", "set_affinity", "max_streams",
-    "default_cuda_stream_priority", "enable_memory_stats", "enable_checkpointing", "output_dtype", "output_ndim",
-    "output_layout", "stream_policy", "concurrency",
+    "default_cuda_stream_priority", "enable_memory_stats", "enable_checkpointing", "stream_policy", "concurrency",
+    *Expected.KEYS,
 })  # fmt: skip
 
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from ..contract.batch import Batch
-from ..contract.errors import ArgumentError, UnsupportedError, did_you_mean
+from ..contract.errors import ArgumentError, UnsupportedError
 from ..contract.feed import to_array
 from ..contract.lowering import Undeclared
 from ..contract.operator import Operator, Spec
@@ -28,10 +28,12 @@ from ..contract.types import DType
 from ..executor.run import Run
 from ..executor.schedule import Rows
 from ..graph.plan import make_plan
+from ..ops._index import INDEX
 from ..settings import default_threads
+from . import registry
 from .constants import Constant
 from .definition import GraphBuilder
-from .registry import find, is_group, names
+from .registry import attribute, find, members
 
 _KEPT_PLANS = 256
 _FLOAT64 = (int(DType.FLOAT64), 0, "")
@@ -63,7 +65,7 @@ class _Prepared:
         except Undeclared:
             raise UnsupportedError(f"`eager.{name}`: call the function itself; there is nothing to plan") from None
         self.run = Run(plan, self.graph, default_threads(), 0, {})
-        self.engine = self.run._engine
+        self.engine = self.run.engine
         self.values = [plan.fed.get((n.edge.node, 0), -1) for n in (*nodes, *edges.values())]
         self.plan = plan
 
@@ -93,8 +95,9 @@ def _fed_node(builder: GraphBuilder, spec: tuple[Any, ...]) -> Any:
 
 @lru_cache(maxsize=_KEPT_PLANS)
 def _prepare(
-    name: str, inputs: tuple[Any, ...], fed: tuple[Any, ...], consts: tuple[tuple[str, Any], ...]
+    name: str, inputs: tuple[Any, ...], fed: tuple[Any, ...], consts: tuple[tuple[str, Any], ...], revision: int
 ) -> _Prepared:
+    """Kept by what it is made of, and by what was registered then."""
     return _Prepared(name, inputs, fed, consts)
 
 
@@ -154,7 +157,7 @@ def _call(name: str, inputs: Sequence[Any], arguments: dict[str, Any]) -> Any:
     if seed is None:
         seed = int.from_bytes(os.urandom(8), "little") >> 1 if operator.draws else 0
     try:
-        prepared = _prepare(name, tuple(specs), fed, consts)
+        prepared = _prepare(name, tuple(specs), fed, consts, registry.revision)
     except TypeError as error:
         if "unhashable" not in str(error):
             raise
@@ -218,7 +221,11 @@ def _argument(value: Any, argument: Any, rows: int | None, name: str, key: str) 
         return float(value), _FLOAT64
     if isinstance(value, Batch):
         arrays = [np.ascontiguousarray(v) for v in value]
-        return arrays, (int(value.dtype), arrays[0].ndim, "", arrays[0].shape)
+        if not arrays:
+            raise ArgumentError(f"`eager.{name}`: argument `{key}`: expected a value per row, got a batch without rows")
+        known = {a.shape for a in arrays}
+        spec = (int(value.dtype), arrays[0].ndim, "")
+        return arrays, (*spec, known.pop()) if len(known) == 1 else spec
     if argument.kind not in ("int", "float"):
         return None, None
     array = np.asarray(value)
@@ -228,33 +235,17 @@ def _argument(value: Any, argument: Any, rows: int | None, name: str, key: str) 
     return array, (int(DType.FLOAT64), array.ndim, "", array.shape)
 
 
-class Group:
-    """A group of operators, such as ``eager.decoders``."""
-
-    def __init__(self, prefix: str) -> None:
-        self._prefix = prefix
-
-    def __getattr__(self, name: str) -> Any:
-        return _get(f"{self._prefix}.{name}")
-
-    def __dir__(self) -> list[str]:
-        return [n for n in names() if n.startswith(self._prefix + ".")]
-
-
 def _get(name: str) -> Any:
-    if name.startswith("_"):
-        raise AttributeError(name)
-    if name not in names():
-        if is_group(name):
-            return Group(name)
-        hint = did_you_mean(name, [n for n in names() if not n.startswith("_")])
-        raise AttributeError(f"there is no operator `{name}`" + (f"; {hint}" if hint else ""))
+    return attribute("eager", name, _get, _make_function)
 
+
+def _make_function(name: str) -> Any:
     def function(*inputs: Any, **arguments: Any) -> Any:
         return _call(name, inputs, arguments)
 
     function.__name__ = function.__qualname__ = name.rsplit(".", 1)[-1]
     function.__doc__ = find(name).__doc__
+    function.__module__ = "stoker.eager"
     return function
 
 
@@ -268,17 +259,17 @@ def imread(path: str | os.PathLike[str], **arguments: Any) -> Any:
     return _call("decoders.image", [np.fromfile(path, np.uint8)], arguments)
 
 
-_functions: dict[str, Any] = {}
+_functions: dict[str, Any] = {}  # of built-in operators: a user's may be registered anew
 
 
 def __getattr__(name: str) -> Any:
     found = _functions.get(name)
     if found is None:
         found = _get(name)
-        if not isinstance(found, Group):
+        if name in INDEX:
             _functions[name] = found
     return found
 
 
 def __dir__() -> list[str]:
-    return sorted({n.split(".")[0] for n in names() if not n.startswith("_")} | {"imread"})
+    return sorted({*members(), "imread"})

@@ -9,54 +9,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..contract.errors import ArgumentError, StateError, did_you_mean
+from ..contract.errors import ArgumentError, StateError
 from ..contract.operator import Operator
+from ..ops._index import INDEX
 from .definition import DataNode, current
-from .registry import find, is_group, names
+from .registry import attribute, find, members
 
-
-class Group:
-    """A group of operators, such as ``fn.readers``."""
-
-    def __init__(self, prefix: str) -> None:
-        self._prefix = prefix
-        self.__name__ = f"fn.{prefix}"
-
-    def __getattr__(self, name: str) -> Any:
-        return _get(f"{self._prefix}.{name}")
-
-    def __dir__(self) -> list[str]:
-        return _members(self._prefix + ".")
-
-    def __repr__(self) -> str:
-        return f"<stoker.fn.{self._prefix}: {', '.join(dir(self))}>"
-
-
-def _members(prefix: str) -> list[str]:
-    return sorted(
-        {
-            n[len(prefix) :].split(".")[0]
-            for n in names()
-            if n.startswith(prefix) and not n[len(prefix) :].startswith("_")
-        }
-    )
-
-
-_functions: dict[str, Any] = {}
+_functions: dict[str, Any] = {}  # of built-in operators: a user's may be registered anew
 
 
 def _get(name: str) -> Any:
     found = _functions.get(name)
     if found is None:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        if name not in names():
-            if is_group(name):
-                return Group(name)
-            hint = did_you_mean(name, [n for n in names() if not n.startswith("_")])
-            raise AttributeError(f"there is no operator `{name}`" + (f"; {hint}" if hint else ""))
-        found = _make_function(name)
-        _functions[name] = found
+        found = attribute("fn", name, _get, _make_function)
+        if name in INDEX:
+            _functions[name] = found
     return found
 
 
@@ -110,4 +77,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return _members("")
+    return members()

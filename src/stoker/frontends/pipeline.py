@@ -17,6 +17,7 @@ from ..contract.errors import ArgumentError, DeviceError, StateError, did_you_me
 from ..graph.node import Graph
 from .checks import ACCEPTED, action, depths, part, positive, room, share
 from .definition import DataNode, GraphBuilder
+from .expected import Expected
 from .registry import find
 
 if TYPE_CHECKING:  # what plans and runs is imported when the first pipeline is built: `import stoker` stays light
@@ -69,6 +70,10 @@ class Pipeline:
         py_start_method: "fork" or "spawn": how they start.
         py_callback_pickler: what sends a source to spawned processes: an object with ``dumps`` and ``loads`` (such as
             the module cloudpickle), or a tuple of it and keyword arguments for each. By default pickle.
+        passes: names of the passes over the plan (`graph.plan.PASSES`); by default all. Results do not depend on them.
+        accepted: ``output_dtype``, ``output_ndim`` and ``output_layout`` (one, or one per output) are held against what
+            the outputs are. Other arguments of DALI's that choose between its ways to run (``exec_dynamic``,
+            ``set_affinity``, ``max_streams`` and the like) change nothing: there is one here.
     """
 
     def __init__(
@@ -123,6 +128,7 @@ class Pipeline:
         self._checkpoint = checkpoint
         self._on_error = (action(on_error), share(error_limit), bool(uneven_ranks))
         self._workers = (py_num_workers, py_start_method, py_callback_pickler)
+        self._expected = Expected(accepted)
         self._builder = GraphBuilder()
         self._outputs: tuple[Any, ...] | None = None
         self._defining = False
@@ -159,11 +165,22 @@ class Pipeline:
         if self._execution is None:
             with self._building:
                 self._execution = self._execution or self._make_execution()
+        self._require_outputs()
         return self
 
+    def _require_outputs(self) -> None:
+        """ArgumentError if outputs are not of the types that were asked for, once these are known."""
+        if not self._expected.met and self._execution is not None:
+            self._expected.require(self._execution.plan, self._count_outputs(self._execution))
+
+    def _count_outputs(self, execution: Execution) -> int:
+        """How many outputs the user sees."""
+        return len(execution.graph.outputs)
+
     def _make_execution(self) -> Execution:
-        from ..executor.execution import Execution, Settings
+        from ..executor.execution import Execution
         from ..executor.failures import OnError
+        from ..executor.settings import Settings
         from ..executor.workers import WorkerSettings
         from ..graph.plan import PASSES
 
@@ -232,6 +249,7 @@ class Pipeline:
         for name, data in inputs.items():
             self.feed_input(name, data)
         delivered = execution.next("go_on")
+        self._require_outputs()
         if delivered is None:
             raise StopIteration("the pipeline's data have ended")
         return execution.batches(delivered)
@@ -264,7 +282,9 @@ class Pipeline:
         ``at_end``: whether an epoch's last batch is what is left ("stop"), completed with the next epoch's first rows
         ("fill"), or whether the next epoch follows without a seam ("go_on").
         """
-        return self.execution.next(at_end, allocate)
+        delivered = self.execution.next(at_end, allocate)
+        self._require_outputs()
+        return delivered
 
     def start_epoch(self, epoch: int) -> None:
         """Begin an epoch; batches that were made ahead are dropped."""

@@ -67,25 +67,32 @@ inline void turned(const uint8_t* p, int64_t step, float shift, uint8_t* to) {
   for (int c = 0; c < 3; ++c) to[c] = static_cast<uint8_t>(rgb[c] * static_cast<float>(255.0 + 1.0 - 1e-3));
 }
 
+// The lowest and the highest of a channel's values; a flat channel stays as it is.
+template <class Count>
+struct Extremes {
+  explicit Extremes(const Count* counts) {
+    while (low < 255 && !counts[low]) ++low;
+    while (high > 0 && !counts[high]) --high;
+  }
+  bool flat() const { return high <= low; }
+  float least() const { return flat() ? 0.0f : static_cast<float>(low); }
+  float range() const { return static_cast<float>(high - low); }
+
+  int low = 0, high = 255;
+};
+
 template <class Count>
 inline void autocontrast_table(const Count* counts, uint8_t* table) {
-  int low = 0, high = 255;
-  while (low < 255 && !counts[low]) ++low;
-  while (high > 0 && !counts[high]) --high;
-  const bool flat = high <= low;
-  const float least = flat ? 0.0f : static_cast<float>(low);
-  const float scale = flat ? 1.0f : static_cast<float>(high - low) * static_cast<float>(1.0 / 255.0);
+  const Extremes<Count> of(counts);
+  const float least = of.least(), scale = of.flat() ? 1.0f : of.range() * static_cast<float>(1.0 / 255.0);
   for (int i = 0; i < 256; ++i) table[i] = byte((static_cast<float>(i) - least) / scale);
 }
 
+// The first generation's multiplies, and so rounds otherwise.
 template <class Count>
 inline void first_autocontrast_table(const Count* counts, uint8_t* table) {
-  int low = 0, high = 255;
-  while (low < 255 && !counts[low]) ++low;
-  while (high > 0 && !counts[high]) --high;
-  const bool flat = high <= low;
-  const float least = flat ? 0.0f : static_cast<float>(low);
-  const float scale = flat ? 1.0f : (1.0f / static_cast<float>(high - low)) * 255.0f;  // as torch divides a number
+  const Extremes<Count> of(counts);
+  const float least = of.least(), scale = of.flat() ? 1.0f : (1.0f / of.range()) * 255.0f;  // as torch divides a number
   for (int i = 0; i < 256; ++i) table[i] = byte((static_cast<float>(i) - least) * scale);
 }
 

@@ -19,9 +19,10 @@ from ..contract.errors import ArgumentError, DataError, UnsupportedError
 from ..contract.operator import Operator, Spec
 from ..contract.step import Value
 from ..contract.types import DType
-from ..executor.execution import Execution, Settings
+from ..executor.execution import Execution
 from ..executor.run import Run
 from ..executor.schedule import Rows
+from ..executor.settings import Settings
 from ..frontends import eager
 from ..frontends.constants import Constant
 from ..frontends.definition import DataNode, GraphBuilder

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from ...contract.errors import ArgumentError, StateError, UnsupportedError
-from ...contract.types import DType
 from ..decorator import define_as
 from ..definition import DataNode, current
 from ..pipeline import Pipeline as _Pipeline
@@ -44,7 +43,6 @@ class Pipeline(_Pipeline):
         if batch_size < 1:
             raise ArgumentError(f"`Pipeline`: expected `batch_size` >= 1, got {batch_size}")
         self._asynchronous, self._pipelined = exec_async, exec_pipelined
-        self._settings = settings
         state = json.loads(checkpoint) if isinstance(checkpoint, str) else checkpoint
         super().__init__(
             batch_size, None if num_threads is None or num_threads < 1 else num_threads,
@@ -53,7 +51,6 @@ class Pipeline(_Pipeline):
             checkpoint=state, **settings,
         )  # fmt: skip
         self._restored = state is not None
-        self._checked = False
         self._scheduled = 0
         self._shared: deque[tuple[Any, ...]] = deque()
         self._sinks: list[Any] = []
@@ -79,30 +76,7 @@ class Pipeline(_Pipeline):
                 outputs = self.define_graph()
             self.set_outputs(*(outputs if isinstance(outputs, (tuple, list)) else (outputs,)))
         super().build()
-        self._check_outputs()
         return self
-
-    def _check_outputs(self) -> None:
-        """ArgumentError if outputs are not of the types that were asked for; once, when they are known."""
-        plan = self._execution.plan if self._execution is not None else None
-        if self._checked or plan is None:
-            return
-        self._checked = True
-        found: dict[str, tuple[Any, list[Any]]] = {
-            "output_dtype": (DType.of, [o.dtype for o in plan.outputs]),
-            "output_ndim": (int, [o.rank for o in plan.outputs]),
-            "output_layout": (str, [o.layout for o in plan.outputs]),
-        }
-        for key, (convert, facts) in found.items():
-            given = self._settings.get(key)
-            wanted = list(given) if isinstance(given, (list, tuple)) else [given] * self._visible
-            if len(wanted) != self._visible:
-                raise ArgumentError(f"`Pipeline`: expected {self._visible} of `{key}`, got {len(wanted)}")
-            for number, (want, fact) in enumerate(zip(wanted, facts, strict=False)):
-                if want is not None and convert(want) != fact:
-                    raise ArgumentError(
-                        f"`Pipeline`: expected output {number} with `{key}` {convert(want)}, got {fact}"
-                    )
 
     @staticmethod
     def current() -> Pipeline | None:
@@ -159,7 +133,6 @@ class Pipeline(_Pipeline):
             self.feed_input(name, data)
         self.iter_setup()
         made = super().run()[: self._visible]
-        self._check_outputs()
         return tuple(tensor_list(x) for x in made)
 
     def outputs(self, cuda_stream: Any = None) -> tuple[TensorList, ...]:  # type: ignore[override]
@@ -221,6 +194,9 @@ class Pipeline(_Pipeline):
     stream_policy = concurrency = max_streams = default_cuda_stream_priority = property(lambda self: None)
     is_restored_from_checkpoint = property(lambda self: self._restored)
 
+    def _count_outputs(self, execution: Any) -> int:
+        return self._visible  # behind them are those that only run for their effects
+
     @property
     def num_outputs(self) -> int:
         self.build()
@@ -228,15 +204,11 @@ class Pipeline(_Pipeline):
 
     def output_dtype(self) -> list[Any]:
         """The element types that were asked for, one per output, or None."""
-        return self._per_output("output_dtype")
+        return self._expected.of("output_dtype", self.num_outputs)
 
     def output_ndim(self) -> list[Any]:
         """The numbers of axes that were asked for, one per output, or None."""
-        return self._per_output("output_ndim")
-
-    def _per_output(self, key: str) -> list[Any]:
-        given = self._settings.get(key)
-        return list(given) if isinstance(given, (list, tuple)) else [given] * self.num_outputs
+        return self._expected.of("output_ndim", self.num_outputs)
 
     def output_stream(self) -> None:
         """None: batches are in the host's memory."""

@@ -17,13 +17,15 @@ from typing import Any, NamedTuple
 
 import torch
 from torch._utils import ExceptionWrapper
-from torch.utils.data import _utils
-from torch.utils.data.dataloader import DataLoader
+from torch.utils.data import _utils, default_convert
+from torch.utils.data.dataloader import DataLoader, default_collate
 
-from . import counts, delivery, descriptors, grouping, retry, segment, told
+from . import counts, delivery, descriptors, grouping, padded, retry, segment
+from .later import Collation, Later
 from .maker import Maker, Relay
 from .making import shrink
 from .place import Place, taken
+from .program import Program
 from .tensor import LazyTensor, join, real
 
 _SMALL = 4096  # elements
@@ -34,24 +36,17 @@ _MOST_AGAIN = 64  # damaged files in one batch, after which something else is wr
 
 
 def fetch(original: Callable[[Any, Any], Any], fetcher: Any, index: Any) -> Any:
-    """Fetch a batch; again, if a file is found out to be damaged, or to have gone, while it is collated or before."""
+    """Fetch a batch; one with a damaged file that is found while it is collated, again."""
     origin = retry.begin(index)
     segment.begin()
-    told.begin()
     try:
         for _ in range(_MOST_AGAIN):
             try:
-                made = _to_travel(original(fetcher, index))
-                if not told.has_missed():
-                    return made
-            except Exception as error:
-                if not told.has_missed() and not isinstance(error, retry.Damaged):
-                    raise
-            told.begin()
-            retry.go_back(origin)
-        return _to_travel(original(fetcher, index))
+                return _fetched(original, fetcher, index)
+            except retry.Damaged:
+                retry.go_back(origin)
+        return _fetched(original, fetcher, index)
     finally:
-        told.end()
         segment.end()
         retry.end()
 
@@ -60,13 +55,26 @@ def fetch_stream(original: Callable[[Any, Any], Any], fetcher: Any, index: Any) 
     """Fetch a batch of a stream, which cannot be fetched again."""
     segment.begin()
     try:
-        return _to_travel(original(fetcher, index))
+        return _fetched(original, fetcher, index)
     finally:
         segment.end()
 
 
+def _fetched(original: Callable[[Any, Any], Any], fetcher: Any, index: Any) -> Any:
+    """A batch, of which a collation of the script's own has recorded what it does."""
+    if fetcher.collate_fn in (default_collate, default_convert):
+        return _to_travel(original(fetcher, index))
+    elsewhere = _groups or delivery.is_elsewhere()
+    with _replaced(fetcher, "collate_fn", Collation(fetcher.collate_fn, find, elsewhere=elsewhere)):
+        return _to_travel(original(fetcher, index))
+
+
 def _to_travel(data: Any) -> Any:
     """In a worker: a batch as it is sent."""
+    for program in programs(data):
+        padded.simplify(program)
+        if not program.leaves:  # what a collation has made without images
+            program.run()
     if torch.utils.data.get_worker_info() is not None:
         lazies = find(data)
         shrink(lazies)
@@ -90,7 +98,7 @@ def reduce_lazy(tensor: LazyTensor) -> tuple[Any, ...]:
         return ForkingPickler._extra_reducers[torch.Tensor](tensor._real)  # type: ignore[attr-defined, no-any-return]
     arrived = tensor._arrived
     if arrived is not None and arrived.rows is tensor._rows:
-        return grouping.reduce(tensor, arrived)
+        return grouping.arrive, (tensor._rows, tensor._lead, arrived.groups, arrived.number)
     return LazyTensor, (tensor._rows, tensor._lead)
 
 
@@ -135,7 +143,6 @@ class Activation:
         _groups = self._groups
         gc.freeze()  # what came from the parent stays shared: collections neither look at it nor write to it
         counts.use(self._memory.numpy()[worker])
-        told.use(self._memory[-1])
         for number, sender in enumerate(self._senders):
             if number != worker:
                 sender.close()
@@ -155,7 +162,6 @@ class _Iterator:
     _stoker_maker: Maker
     _stoker_relay: Relay | None = None
     _stoker_counts: Any = None  # of the workers, in shared memory
-    _stoker_told: Any = None  # there too: whether they still tell of files
     _stoker_receivers: Sequence[descriptors.Receiver] = ()
     _stoker_pins = False  # whether what is delivered is pinned here, rather than by a thread of the loader's
 
@@ -173,7 +179,6 @@ class _Iterator:
         self._stoker_maker.close()
         descriptors.close(self._stoker_receivers)
         counts.retire(self._stoker_counts)
-        told.retire(self._stoker_told)
 
 
 _classes: dict[type, type] = {}
@@ -191,7 +196,7 @@ def watch(iterator: Any, *, pins: bool = False, place: Place | None = None) -> A
     iterator._stoker_maker = Maker(workers, in_order=in_order, pinned=pins and bool(workers), place=place)
     iterator._stoker_pins = pins
     if workers and getattr(iterator, "_data_queue", None) is getattr(iterator, "_worker_result_queue", _classes):
-        iterator._stoker_relay = Relay(iterator._data_queue, iterator._stoker_maker, find)
+        iterator._stoker_relay = Relay(iterator._data_queue, iterator._stoker_maker, arrived)
         iterator._data_queue = iterator._stoker_relay
     iterator.__class__ = _classes[kind]
     return iterator
@@ -216,12 +221,11 @@ _within: set[int] = set()
 
 def _get_iterator(placed: Callable[[int], Place | None], original: Callable[[Any], Any], loader: Any) -> Any:
     workers = loader.num_workers
-    memory = _shared_zeros(workers + 1, len(counts.NAMES)) if workers else None  # one for each, and one for all
+    memory = counts.watch(_shared_zeros(workers, len(counts.NAMES))) if workers else None
     receivers = [descriptors.Receiver() for _ in range(workers)]
     senders = [receiver.sender for receiver in receivers]
     start = loader.worker_init_fn
     if memory is not None:
-        rows, flag = counts.watch(memory[:-1]), told.watch(memory[-1])
         start = Activation(start, memory, senders, groups=delivery.is_elsewhere())
     # The loader's own pinning would make the pixels, on one thread: batches are made in pinned memory instead.
     pins = bool(loader.pin_memory) and torch.accelerator.is_available()
@@ -236,7 +240,7 @@ def _get_iterator(placed: Callable[[int], Place | None], original: Callable[[Any
     for sender in senders:  # the workers have theirs
         sender.close()
     if memory is not None:
-        iterator._stoker_counts, iterator._stoker_told = rows, flag
+        iterator._stoker_counts = memory
         iterator._stoker_receivers = receivers
     return iterator
 
@@ -260,7 +264,7 @@ def delivered(data: Any, maker: Maker, iterator: Any) -> Any:
     """A batch with plain tensors; if one of its files is damaged, the batch as it is without Stoker."""
     for _ in range(_MOST_AGAIN):
         try:
-            maker.finish(find(data))
+            maker.finish(find(data), programs(data))
             break
         except retry.Damaged:
             data = _again(data, iterator)
@@ -295,20 +299,47 @@ def _again(data: Any, iterator: Any) -> Any:
 
 
 def find(data: Any) -> list[LazyTensor]:
-    """All lazy tensors in a batch."""
-    if isinstance(data, LazyTensor):
-        return [data] if data._real is None else []
-    if isinstance(data, dict):
-        return [x for value in data.values() for x in find(value)]
-    if isinstance(data, (list, tuple)):
-        return [x for value in data for x in find(value)]
-    return []
+    """All lazy tensors in a batch, and those that its programs work on."""
+    found: dict[int, LazyTensor] = {}
+    for x in _parts(data):
+        if isinstance(x, LazyTensor):
+            if x._real is None:
+                found[id(x)] = x
+        else:
+            found |= {id(leaf): leaf for leaf in x._program.leaves.values()}
+    return list(found.values())
+
+
+def programs(data: Any) -> list[Program]:
+    """The programs of a batch that are still to be run."""
+    waiting = (x for x in _parts(data) if isinstance(x, Later) and x._real is None and x.as_lazy() is None)
+    return list({id(x._program): x._program for x in waiting}.values())
+
+
+def arrived(data: Any) -> tuple[list[LazyTensor], list[Program]]:
+    """:func:`find` and :func:`programs` of a batch that has come from a worker."""
+    own = {id(x) for x in _parts(data) if isinstance(x, LazyTensor)}
+    for program in programs(data):
+        program.only_here = {slot for slot, leaf in program.leaves.items() if id(leaf) not in own}
+    return find(data), programs(data)
+
+
+def _parts(data: Any) -> Iterator[Any]:
+    """The tensors of a batch that are not torch's own."""
+    if isinstance(data, (LazyTensor, Later)):
+        yield data
+    elif isinstance(data, (dict, list, tuple)):
+        for value in data.values() if isinstance(data, dict) else data:
+            yield from _parts(value)
 
 
 def plain(data: Any) -> Any:
     """The batch with real tensors for its lazy ones; containers keep their types."""
     if isinstance(data, LazyTensor):
         return real(data)
+    if isinstance(data, Later):
+        lazy = data.as_lazy()
+        return data.as_made() if lazy is None else real(lazy)
     if isinstance(data, dict):
         for key, value in data.items():
             made = plain(value)

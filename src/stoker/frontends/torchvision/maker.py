@@ -13,7 +13,7 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from multiprocessing import connection
 from typing import Any
 
@@ -21,8 +21,10 @@ import torch
 from torch.utils.data import _utils
 
 from ...native import _native
-from .making import Making, Take
+from . import counts
+from .making import Making, Take, recorded
 from .place import Place, PlacedMaking
+from .program import Program
 from .tensor import LazyTensor
 
 _LOOK_S = 0.2  # how often a waiting thread looks whether it should end
@@ -30,13 +32,19 @@ _FEW_WORKERS = 2
 _TAKEN = 2  # batches that are taken from the queue before there is room for their pixels
 
 
+Arrived = Callable[[Any], tuple[list[LazyTensor], list[Program]]]  # what a batch waits for
+
+
 class _Batch:
     """A batch that has come; ``number`` says when it is its turn."""
 
-    def __init__(self, number: int, lazies: list[LazyTensor]) -> None:
+    def __init__(self, number: int, lazies: list[LazyTensor], programs: Sequence[Program] = ()) -> None:
         self.number = number
         self.lazies = lazies
+        self.programs = programs
         self.making: Making | PlacedMaking | None = None
+        self.is_run = threading.Event()  # its programs
+        self.error: BaseException | None = None  # of doing that
 
 
 class Maker:
@@ -52,8 +60,7 @@ class Maker:
         self._in_order = in_order
         # Batches with pixels: the consumer's and the one that is made meanwhile; with more workers a third one, for
         # consumers that do not always take the same time. It grows by what the consumer turns out to hold.
-        # On a GPU two more: between a batch's beginning and its end lie several threads' turns and the GPU's own time.
-        self._most = (2 if threads <= _FEW_WORKERS else 3) + 2 * (place is not None)
+        self._most = 2 if threads <= _FEW_WORKERS else 3
         self._lock = threading.Lock()
         self._waiting: list[_Batch] = []
         self._started: list[_Batch] = []
@@ -66,10 +73,12 @@ class Maker:
         self.room = threading.Event()  # something may be taken from the queue
         self._closed = False
         self._thread: threading.Thread | None = None
+        self._to_run: queue.Queue[_Batch | None] = queue.Queue()
+        self._runner: threading.Thread | None = None
 
     # ---- the relay's side ----
 
-    def arrive(self, number: int | None, lazies: list[LazyTensor]) -> None:
+    def arrive(self, number: int | None, lazies: list[LazyTensor], programs: Sequence[Program] = ()) -> None:
         """A batch has come; it is begun when it is its turn and there is room. Without a number: in this order."""
         if self._crew is None:
             return
@@ -79,7 +88,7 @@ class Maker:
             self._arrived += 1
             if number < self._next:  # numbers begin anew
                 self._next = number
-            self._waiting.append(_Batch(number, lazies))
+            self._waiting.append(_Batch(number, lazies, programs))
             self._waiting.sort(key=lambda batch: batch.number)
             if self._thread is None and not self._closed:
                 self._thread = threading.Thread(target=self._run, name="stoker-maker", daemon=True)
@@ -141,6 +150,39 @@ class Maker:
             self._lent += len(batch.lazies)
         if batch.making.order is not None:
             self._crew.submit(batch.making.order)
+        if self._runs(batch):
+            self._run_later(batch)
+
+    def _runs(self, batch: _Batch) -> bool:
+        """Whether a thread runs the batch's programs ahead; where a GPU does it, the consumer has it begin."""
+        return bool(batch.programs) and self._place is None
+
+    def _run_later(self, batch: _Batch) -> None:
+        if self._runner is None:
+            torch.get_num_threads()  # which settles how many this thread has, before another one is told otherwise
+            self._runner = threading.Thread(target=self._run_programs, name="stoker-programs", daemon=True)
+            self._runner.start()
+        self._to_run.put(batch)
+
+    def _run_programs(self) -> None:
+        """A thread's work: what collations have recorded, as soon as the images are there."""
+        torch.set_num_threads(1)  # this thread's own
+        while (batch := self._to_run.get()) is not None and not self._closed:
+            try:
+                self._run_batch(batch)
+            except BaseException as error:  # noqa: BLE001 - the consumer raises it
+                batch.error = error
+            batch.is_run.set()
+
+    def _run_batch(self, batch: _Batch) -> None:
+        assert self._crew is not None and isinstance(batch.making, Making)
+        while not self._crew.wait(batch.making.order, _LOOK_S):
+            if self._closed:
+                return
+        batch.making.finish(None)
+        batch.making = None  # and with it the memory of images that are only worked on
+        for program in batch.programs:
+            program.run(self._take, keep=True)
 
     def _making(self, lazies: list[LazyTensor], take: Take) -> Making | PlacedMaking:
         return Making(lazies, take) if self._place is None else PlacedMaking(lazies, self._place, take)
@@ -166,8 +208,8 @@ class Maker:
 
     # ---- the consumer's side ----
 
-    def finish(self, lazies: list[LazyTensor]) -> None:
-        """Wait until all lazy tensors of a batch are real.
+    def finish(self, lazies: list[LazyTensor], programs: Sequence[Program] = ()) -> None:
+        """Wait until all lazy tensors of a batch are real, and its programs have run.
 
         Raises:
             Damaged: a file of it cannot be decoded.
@@ -178,31 +220,46 @@ class Maker:
             making = self._making(lazies, lambda size: torch.from_numpy(self._blocks.take(size)))
             if making.order is not None:
                 _native.recipe.make(making.order)
+            making.finish()
         else:
-            making = self._made(lazies, self._crew)
-        making.finish()
+            self._finish_made(lazies, programs, self._crew)
+        for program in programs:
+            program.run(keep=True)
 
-    def _made(self, lazies: list[LazyTensor], crew: Any) -> Making | PlacedMaking:
-        with self._lock:
-            known = [b for b in self._started + self._waiting if b.lazies and b.lazies[0] is lazies[0]]
-            batch = known[0] if known else _Batch(self._next - 1, lazies)  # one that is made again
-            if batch.making is None:
-                if known:
-                    self._waiting.remove(batch)
-                    self._count_released()
-                    self._most += not self._has_room(batch)  # the consumer holds more batches than was thought
-                self._begin(batch)
-        assert batch.making is not None
-        if batch.making.order is not None:
-            crew.hasten(batch.making.order)
-            while not crew.wait(batch.making.order, _LOOK_S):
+    def _finish_made(self, lazies: list[LazyTensor], programs: Sequence[Program], crew: Any) -> None:
+        batch = self._begun(lazies, programs)
+        making = batch.making
+        if making is not None and making.order is not None:
+            crew.hasten(making.order)
+        if self._runs(batch):
+            batch.is_run.wait()
+        elif making is not None and making.order is not None:
+            while not crew.wait(making.order, _LOOK_S):
                 pass
         with self._lock:  # only now: while threads write into its memory, somebody must hold it
             self._started = [b for b in self._started if b is not batch]
             if self._counts_turns:
                 self._lent -= len(lazies)
         self._wake.set()
-        return batch.making
+        if batch.error is not None:
+            raise batch.error
+        if self._runs(batch):
+            counts.add(counts.MADE, recorded(lazies))
+        elif making is not None:
+            making.finish()
+
+    def _begun(self, lazies: list[LazyTensor], programs: Sequence[Program]) -> _Batch:
+        """The batch of these tensors, which is begun at once if it was not before."""
+        with self._lock:
+            known = [b for b in self._started + self._waiting if b.lazies and b.lazies[0] is lazies[0]]
+            batch = known[0] if known else _Batch(self._next - 1, lazies, programs)  # one that is made again
+            if batch not in self._started:
+                if known:
+                    self._waiting.remove(batch)
+                    self._count_released()
+                    self._most += not self._has_room(batch)  # the consumer holds more batches than was thought
+                self._begin(batch)
+        return batch
 
     def close(self) -> None:
         """End the threads."""
@@ -211,6 +268,9 @@ class Maker:
         thread = self._thread
         if thread is not None and thread is not threading.current_thread():
             thread.join()
+        if self._runner is not None:
+            self._to_run.put(None)
+            self._runner.join()
         if self._crew is not None:
             self._crew.close()
         for batches in (self._waiting, self._started, self._dropped):
@@ -223,12 +283,12 @@ class Maker:
 class Relay:
     """Stands where a loader's result queue stood: a thread takes what comes, so that its pixels are begun."""
 
-    def __init__(self, source: Any, maker: Maker, find: Callable[[Any], list[LazyTensor]]) -> None:
+    def __init__(self, source: Any, maker: Maker, arrived: Arrived) -> None:
         self._ready: queue.Queue[tuple[Any, BaseException | None]] = queue.Queue()
         self._stop = threading.Event()
         self._maker = maker
         self._bell = os.pipe()  # rung to end the thread at once, rather than when it next looks
-        arguments = (source, maker, find, self._ready, self._stop, self._bell[0])
+        arguments = (source, maker, arrived, self._ready, self._stop, self._bell[0])
         self._thread = threading.Thread(target=_relay, args=arguments, name="stoker-relay", daemon=True)
         self._thread.start()
 
@@ -254,7 +314,12 @@ class Relay:
 
 
 def _relay(
-    source: Any, maker: Maker, find: Callable[[Any], list[LazyTensor]], ready: Any, stop: Any, bell: int
+    source: Any,
+    maker: Maker,
+    arrived: Arrived,
+    ready: Any,
+    stop: Any,
+    bell: int,
 ) -> None:
     reader = getattr(source, "_reader", None)  # a multiprocessing queue's; a thread's queue has none
     while not stop.is_set():
@@ -266,7 +331,7 @@ def _relay(
             if reader is not None and bell in connection.wait([reader, bell]):
                 return
             item = source.get(timeout=_LOOK_S)
-            _arrive(maker, item, find)
+            _arrive(maker, item, arrived)
         except queue.Empty:
             continue
         except Exception as error:  # noqa: BLE001 - it is raised where the queue is read, as it would have been
@@ -278,10 +343,10 @@ def _relay(
         ready.put((item, None))
 
 
-def _arrive(maker: Maker, item: Any, find: Callable[[Any], list[LazyTensor]]) -> None:
+def _arrive(maker: Maker, item: Any, arrived: Arrived) -> None:
     """What came out of a loader's queue: (number, data), or a worker's word that another epoch may begin."""
     number = item[0] if isinstance(item, tuple) and item else None
     if isinstance(number, _utils.worker._ResumeIteration):
         maker.forget()
     else:
-        maker.arrive(number if type(number) is int else None, find(item))
+        maker.arrive(number if type(number) is int else None, *arrived(item))

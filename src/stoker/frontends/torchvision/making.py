@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from ...native import _native
-from . import counts, early, recipe, retry, told
+from . import counts, early, recipe, retry
 from .recipe import Node, Patch, Row
 from .replay import replay
 from .tables import VALUES, stored_table
@@ -51,8 +51,8 @@ class Making:
         _native.recipe.make(self.order)
         self.finish(counts.REAL)
 
-    def finish(self, as_what: int = counts.MADE) -> None:
-        """After the order is done: Pillow makes what is left, and the tensors are real.
+    def finish(self, as_what: int | None = counts.MADE) -> None:
+        """After the order is done: Pillow makes what is left, and the tensors are real. None: they are counted later.
 
         Raises:
             Damaged: Pillow cannot decode a file either. All such files are remembered.
@@ -66,8 +66,6 @@ class Making:
             try:
                 for row in rows:
                     self._replay(row)
-            except told.Moved as error:  # the file need not be damaged: it is read when the batch is fetched again
-                failed = error
             except OSError as error:
                 failed = error
                 retry.remember(rows[0].node.source.data)
@@ -75,7 +73,8 @@ class Making:
             raise retry.Damaged(str(failed)) from failed
         for tensor, memory in zip(self.tensors, self._memory, strict=True):
             tensor._real = memory.view(tensor.dtype).view(tensor.shape)
-            counts.add(as_what, sum(row.node.op != recipe.RAW for row in tensor._rows))
+        if as_what is not None:
+            counts.add(as_what, recorded(self.tensors))
 
     def _replay(self, row: Row) -> None:
         root = row.node.root
@@ -90,6 +89,11 @@ class Making:
         _put(image, row.patches)
         data = image.view(torch.uint8).reshape(-1)
         self._memory[row.output][row.first_byte : row.first_byte + data.numel()] = data
+
+
+def recorded(tensors: Sequence[LazyTensor]) -> int:
+    """How many of their images were recorded."""
+    return sum(row.node.op != recipe.RAW for tensor in tensors for row in tensor._rows)
 
 
 def shrink(tensors: Sequence[LazyTensor]) -> None:
@@ -123,7 +127,6 @@ def _make_views(rows: list[Row], places: list[tuple[LazyTensor, int]]) -> None:
     for (tensor, at), made, data in zip(places, rows, outputs, strict=True):
         node = Node.pixels(data, made.node.size, made.node.channels, planar=True)
         node.source.place()
-        assert isinstance(tensor._rows, list), "only what has arrived here from another process is none"
         tensor._rows[at] = tensor._rows[at]._replace(node=node)
 
 

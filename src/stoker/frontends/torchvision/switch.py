@@ -15,8 +15,9 @@ from PIL import Image, ImageEnhance, ImageOps, JpegImagePlugin
 from torch.utils.data import _utils
 from torch.utils.data.dataloader import DataLoader
 
-from . import backend, counts, decoders, delivery, files, functional, grids, image, kernels, kinds, loader, retry, told
+from . import backend, counts, decoders, delivery, files, functional, grids, image, kernels, kinds, loader, retry
 from .images import lazy_image_class
+from .later import Later, reduce_later
 from .mixing import LazySum, reduce_sum
 from .tensor import IMAGES, LazyTensor
 
@@ -86,6 +87,7 @@ def enable_here() -> None:
     _take_over_collation()
     ForkingPickler.register(LazyTensor, loader.reduce_lazy)
     ForkingPickler.register(LazySum, reduce_sum)
+    ForkingPickler.register(Later, reduce_later)
 
 
 def _take_over_formats() -> None:
@@ -238,7 +240,6 @@ def disable() -> None:
     while _undo:
         _undo.pop()()
     retry.forget()
-    told.resume()
     delivery.close()
 
 

@@ -8,7 +8,7 @@ makes the tensor real (`making.py`), and from then on it is.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
@@ -27,9 +27,6 @@ class LazyRow(NamedTuple):
     patches: tuple[Patch, ...] = ()  # in order
 
 
-Like = tuple[int, tuple[int, int], torch.dtype]  # channels, (width, height), type of the values
-
-
 class LazyTensor(torch.Tensor):
     """Images that are not made yet, ``(..., channels, height, width)``; torch's tensor in all that can be asked of it.
 
@@ -37,21 +34,19 @@ class LazyTensor(torch.Tensor):
     been made.
     """
 
-    _rows: Sequence[LazyRow]
+    _rows: list[LazyRow]
     _lead: tuple[int, ...]
     _real: torch.Tensor | None
     _shares: Shares | None
     _is_cut: bool  # torch's would not be contiguous
+    _later: Any = None  # the program that it is a leaf of, while a collation runs; see `later.py`
     _arrived: Any = None  # what a worker has found out for the GPU; see `grouping.py`
 
     @staticmethod
-    def __new__(cls, rows: Sequence[LazyRow], lead: tuple[int, ...], like: Like | None = None) -> LazyTensor:
-        if like is None:  # told where the rows are not to be looked at
-            node, table, _ = rows[0]
-            like = node.channels, node.size, table.values.dtype
-        channels, (width, height), dtype = like
-        shape = (*lead, channels, height, width)
-        self: LazyTensor = torch.Tensor._make_wrapper_subclass(cls, shape, dtype=dtype)
+    def __new__(cls, rows: list[LazyRow], lead: tuple[int, ...]) -> LazyTensor:
+        node, table, _ = rows[0]
+        shape = (*lead, node.channels, node.size[1], node.size[0])
+        self: LazyTensor = torch.Tensor._make_wrapper_subclass(cls, shape, dtype=table.values.dtype)
         recipe.untrack(rows)
         self._rows = rows
         self._lead = lead
@@ -64,14 +59,17 @@ class LazyTensor(torch.Tensor):
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Record ``func``, or make its tensors real and run it."""
         kwargs = kwargs or {}
-        if func in _ASKS:
+        if func in ASKS:
             with torch._C.DisableTorchFunctionSubclass():
                 return func(*args, **kwargs)
         record = RECORDED.get(func)
-        if record is not None:
+        if record is not None and not _is_awaited(args):
             result = record(func, args, kwargs)
             if result is not NotImplemented:
                 return result
+        result = _defer(func, args, kwargs)
+        if result is not NotImplemented:
+            return result
         counts.add(counts.TORCH)
         return as_real(func, args, kwargs)
 
@@ -100,6 +98,25 @@ class LazyTensor(torch.Tensor):
 
     def __deepcopy__(self, memo: Any) -> torch.Tensor:
         return real(self).clone()
+
+
+def _not_deferred(func: Any, args: Any, kwargs: Any) -> Any:
+    return NotImplemented
+
+
+_defer: Callable[[Any, Any, Any], Any] = _not_deferred
+
+
+def defer(record: Callable[[Any, Any, Any], Any]) -> None:
+    """``record`` is asked about functions that are not recorded here; see `later.py`."""
+    global _defer
+    _defer = record
+
+
+def _is_awaited(args: Any) -> bool:
+    """Whether calls that are written down are to find the first argument as it is now."""
+    x = args[0] if args else None
+    return isinstance(x, LazyTensor) and x._later is not None and x._later.program() is not None
 
 
 def as_real(func: Any, args: Any, kwargs: Any) -> Any:
@@ -213,7 +230,7 @@ _PROPERTIES = "shape dtype device ndim layout requires_grad is_cuda is_sparse is
 _QUESTIONS = (
     "size dim numel nelement ndimension is_floating_point is_complex element_size stride is_contiguous __len__ __hash__"
 )
-_ASKS = {
+ASKS = {
     *(p.__get__ for p in functions(_T, _PROPERTIES)),
     *functions(_T, _QUESTIONS),
     *functions(torch, _QUESTIONS),
@@ -250,6 +267,10 @@ class Shares:
         """Where a member's pixels are."""
         return next(window for member, window in self._members if member() is tensor)
 
+    def is_alone(self, tensor: LazyTensor) -> bool:
+        """Whether no other member is in use any more."""
+        return all(m is None or m is tensor for m in (member() for member, _ in self._members))
+
     def settle(self, tensor: LazyTensor) -> bool:
         """Make all members real if there are others than ``tensor``; else there is nothing to share any more."""
         alive = [(m, window) for member, window in self._members if (m := member()) is not None]
@@ -271,7 +292,7 @@ def settled(x: LazyTensor) -> bool:
     return x._shares is not None and x._shares.settle(x)
 
 
-def window_of(x: LazyTensor, rows: Sequence[LazyRow], window: Window, lead: tuple[int, ...], kind: Any = None) -> Any:
+def window_of(x: LazyTensor, rows: list[LazyRow], window: Window, lead: tuple[int, ...], kind: Any = None) -> Any:
     """A tensor of ``rows`` that shows a window of the memory of ``x``."""
     shares = x._shares or Shares(x)
     left, top = shares.window(x)[:2]
@@ -295,6 +316,10 @@ def real(x: LazyTensor) -> torch.Tensor:
     Raises:
         OSError: a file cannot be decoded.
     """
+    if x._later is not None:
+        program, x._later = x._later.program(), None
+        if program is not None:
+            program.run()
     if x._real is None and not settled(x):
         counted = len(x._rows) == 1
         Making([x], begin=lambda node: early.from_made(node, counted=counted)).run()

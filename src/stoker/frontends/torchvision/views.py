@@ -102,7 +102,7 @@ def _set_item(func: Any, args: Any, kwargs: Any) -> Any:
     ):
         return NotImplemented
     room = torch.empty((), dtype=x.dtype).expand(tuple(x.shape))[index]  # raises what torch raises
-    patch = _patch(window, value, room)
+    patch = patch_of(window, value, room)
     if settled(x):
         return NotImplemented
     row = x._rows[0]
@@ -130,7 +130,7 @@ def _window_to_set(index: Any, shape: tuple[int, ...]) -> tuple[int, ...] | None
     return tuple(window)
 
 
-def _patch(window: Any, value: Any, room: torch.Tensor) -> Patch:
+def patch_of(window: Any, value: Any, room: torch.Tensor) -> Patch:
     """``value`` over a window like ``room``, as torch sets it."""
     single = not isinstance(value, torch.Tensor) or value.numel() == 1
     values = torch.empty((1,) if single else tuple(room.shape), dtype=room.dtype)

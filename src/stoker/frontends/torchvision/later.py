@@ -1,0 +1,304 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensors that a collation makes of lazy ones: recorded as calls of torch's functions, done where the batch is made.
+
+While a collation function of a script's own runs, what it asks of lazy tensors, and of the large tensors that it makes
+to put them into, becomes a :class:`~.program.Program`. Shapes, types and errors are those of torch's own functions,
+which run on tensors without values. What is not recorded makes the tensors real at once, as everywhere.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from . import counts, padded, tensor
+from .program import FACTORIES, FUNCTIONS, IN_PLACE, NAMES, ROUNDED, Call, Program, Slot, a_slot
+from .tensor import ASKS, LazyTensor, as_real, is_lazy
+
+_LARGE = 4096  # elements; smaller tensors that a collation makes (labels) are torch's
+_META = torch.device("meta")
+_PLAIN = frozenset({int, float, bool, type(None), slice, torch.dtype, type(Ellipsis)})
+
+
+class _Now(threading.local):
+    collating = False
+    elsewhere = False
+
+
+_now = _Now()
+
+
+class Later(torch.Tensor):
+    """What a program will have put into a slot when all its calls are done."""
+
+    _program: Program
+    _slot: Slot
+    _meta: torch.Tensor
+    _real: torch.Tensor | None
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Record ``func``, or run the program and then ``func``."""
+        kwargs = kwargs or {}
+        if func in ASKS:
+            with torch._C.DisableTorchFunctionSubclass():
+                return func(*args, **kwargs)
+        result = record(func, args, kwargs)
+        if result is not NotImplemented:
+            return result
+        counts.add(counts.TORCH)
+        return as_real(func, args, kwargs)
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # type: ignore[override]
+        """What went around ``__torch_function__``."""
+        return as_real(func, args, kwargs or {})
+
+    def as_made(self) -> torch.Tensor:
+        """The tensor itself; the program is run now if it was not before."""
+        if self._real is None:
+            self._program.run()
+        assert self._real is not None
+        return self._real
+
+    def as_lazy(self) -> LazyTensor | None:
+        """The lazy tensor that it turned out to be, if it did."""
+        return self._program.leaves.get(self._slot) if self._real is None else None
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return self.as_made().__reduce_ex__(protocol)  # type: ignore[no-untyped-call]
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
+        return repr(self.as_made())
+
+    def __deepcopy__(self, memo: Any) -> torch.Tensor:
+        return self.as_made().clone()
+
+
+def _later(of: Program, slot: Slot, meta: torch.Tensor) -> Later:
+    made: Later = torch.Tensor._make_wrapper_subclass(
+        Later, meta.shape, strides=meta.stride(), storage_offset=meta.storage_offset(), dtype=meta.dtype
+    )
+    made._program, made._slot, made._meta, made._real = of, slot, meta, None
+    of.await_by(made)
+    return made
+
+
+def _travelled(of: Program, slot: int, shape: Any, strides: Any, dtype: torch.dtype) -> Later:
+    return _later(of, Slot(slot), torch.empty_strided(shape, strides, dtype=dtype, device=_META))
+
+
+def reduce_later(x: Later) -> Any:
+    """How it travels between processes: with its program, or as the lazy tensor that it is."""
+    if x._real is None:
+        padded.simplify(x._program)
+    lazy = x.as_lazy()
+    if x._real is not None or lazy is not None:
+        return _itself, (x._real if lazy is None else lazy,)
+    return _travelled, (x._program, int(x._slot), tuple(x.shape), x.stride(), x.dtype)
+
+
+def _itself(x: Any) -> Any:
+    return x
+
+
+# ---- recording ----
+
+
+class _Leaf:
+    """What a lazy tensor knows of the program that it is a leaf of."""
+
+    def __init__(self, x: LazyTensor, program: Program) -> None:
+        self.slot = a_slot()
+        self.meta = torch.empty(tuple(x.shape), dtype=x.dtype, device=_META)
+        self.program = weakref.ref(program)  # which those keep that wait for it
+        program.leaves[self.slot] = x
+
+
+class _NotRecorded(Exception):
+    """Something cannot be written down."""
+
+
+class _Noting:
+    """The tensors of one call."""
+
+    def __init__(self) -> None:
+        self.program: Program | None = None
+        self._metas: dict[int, torch.Tensor] = {}
+
+    def noted(self, x: Any) -> Any:
+        """An argument as it is written down."""
+        if isinstance(x, torch.Tensor):
+            return self._tensor(x)
+        if isinstance(x, (tuple, list)):
+            return (list if type(x) is list else tuple)(self.noted(y) for y in x)
+        if type(x) is slice:
+            return slice(*(self.noted(y) for y in (x.start, x.stop, x.step)))
+        if type(x) not in _PLAIN:
+            raise _NotRecorded
+        return x
+
+    def _tensor(self, x: Any) -> Any:
+        if type(x) is Later and x._real is None and not x._program.is_closed:
+            self._join(x._program)
+            self._metas[id(x)] = x._meta
+            return x._slot
+        if is_lazy(x):
+            return self._leaf(x)
+        if type(x) is not torch.Tensor or x.device.type != "cpu" or x.layout != torch.strided or x.requires_grad:
+            raise _NotRecorded
+        if x.numel() > _LARGE and (self.program is None or not self.program.leaves):
+            raise _NotRecorded  # of what has no image in it yet, nothing is gained
+        self._metas[id(x)] = torch.empty_like(x, device=_META)
+        return x.clone()  # its owner may change it later
+
+    def _leaf(self, x: Any) -> Slot:
+        known: _Leaf | None = x._later
+        program = known.program() if known is not None else None
+        if known is None or program is None:
+            if x._shares is not None and not x._shares.is_alone(x):  # others may change it
+                raise _NotRecorded
+            program = self.program or Program()
+            known = x._later = _Leaf(x, program)
+        self._join(program)
+        self._metas[id(x)] = known.meta
+        return known.slot
+
+    def _join(self, other: Program) -> None:
+        if self.program is None:
+            self.program = other
+        elif other is not self.program:
+            self.program.join(other)
+
+    def meta(self, x: Any) -> Any:
+        """An argument for finding out shapes."""
+        if isinstance(x, torch.Tensor):
+            return self._metas[id(x)]
+        if isinstance(x, (tuple, list)):
+            return type(x)(self.meta(y) for y in x) if type(x) in (tuple, list) else tuple(x)
+        return x
+
+    def may_change(self, x: Any) -> bool:
+        """Whether ``x`` is recorded, and its memory is no lazy tensor's."""
+        if type(x) is not Later or self.program is None:
+            return False
+        mine = _memory_of(x._meta)
+        return all(_memory_of(leaf._later.meta) != mine for leaf in self.program.leaves.values())
+
+
+def _memory_of(meta: torch.Tensor) -> int:
+    return int(meta.untyped_storage()._cdata)
+
+
+def record(func: Any, args: Any, kwargs: Any) -> Any:
+    """Write a call down, if a collation runs and it can be."""
+    if not _now.collating:
+        return NotImplemented
+    if func in _LIKE:
+        return _made_like(func, args, kwargs)
+    name = NAMES.get(func)
+    if name is None or (_now.elsewhere and name in ROUNDED):
+        return NotImplemented
+    noting = _Noting()
+    try:
+        noted = noting.noted(args), {key: noting.noted(value) for key, value in kwargs.items()}
+    except _NotRecorded:
+        return NotImplemented
+    changed = kwargs.get("out", args[0] if name in IN_PLACE else None)
+    try:
+        if changed is not None and not (noting.may_change(changed) and _fits(name, args)):
+            return NotImplemented
+        result = FUNCTIONS[name](*noting.meta(args), **{key: noting.meta(value) for key, value in kwargs.items()})
+    except Exception:  # noqa: BLE001 - torch raises it once more, with values
+        return NotImplemented
+    assert noting.program is not None
+    if changed is not None:
+        noting.program.calls.append(Call(name, *noted, ()))
+        return None if name == "__setitem__" else changed
+    return _given(noting.program, name, noted, result)
+
+
+def _fits(name: str, args: Any) -> bool:
+    """Whether torch lets the result into the tensor that is changed, which it does not look at without values."""
+    if name in ("copy_", "fill_", "zero_", "__setitem__") or name not in IN_PLACE:
+        return True
+    with torch._C.DisableTorchFunctionSubclass():
+        return torch.can_cast(torch.result_type(args[0], args[1]), args[0].dtype)
+
+
+def _given(into: Program, name: str, noted: tuple[Any, Any], result: Any) -> Any:
+    metas = list(result) if isinstance(result, (tuple, list)) else [result]
+    slots = tuple(a_slot() for _ in metas)
+    into.calls.append(Call(name, *noted, slots))
+    made = [_later(into, slot, meta) for slot, meta in zip(slots, metas, strict=True)]
+    return made[0] if result is metas[0] else tuple(made)
+
+
+# ---- tensors that a collation makes ----
+
+_LIKE: dict[Any, str] = {
+    torch.Tensor.new: "empty", torch.Tensor.new_empty: "empty", torch.Tensor.new_zeros: "zeros",
+    torch.Tensor.new_ones: "ones", torch.Tensor.new_full: "full",
+}  # fmt: skip
+_MAKES: dict[Any, str] = {function: name for name, function in FACTORIES.items()}
+
+
+def _made_like(func: Any, args: Any, kwargs: Any) -> Any:
+    """``x.new_zeros(...)`` and the like."""
+    x, *shape = args
+    if not all(type(n) in (int, float, bool, tuple, list, torch.Size) for n in shape) or not shape:
+        return NotImplemented
+    return _make(_LIKE[func], tuple(shape), {"dtype": x.dtype, **kwargs})
+
+
+def _make(name: str, args: Any, kwargs: Any) -> Any:
+    if set(kwargs) - {"dtype", "size", "fill_value"}:
+        return NotImplemented
+    noting = _Noting()
+    try:
+        noted = noting.noted(args), {key: noting.noted(value) for key, value in kwargs.items()}
+        result = FACTORIES[name](*args, **kwargs, device=_META)
+    except Exception:  # noqa: BLE001 - as above
+        return NotImplemented
+    if result.numel() <= _LARGE:
+        return FACTORIES[name](*args, **kwargs)
+    return _given(Program(), name, (noted[0], {**noted[1], "dtype": result.dtype}), result)
+
+
+class _Making(TorchFunctionMode):
+    """Within, large tensors that are made of nothing are recorded."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = _MAKES.get(func)
+        if name is not None:
+            made = _make(name, args, kwargs or {})
+            if made is not NotImplemented:
+                return made
+        return func(*args, **(kwargs or {}))
+
+
+class Collation:
+    """A script's own collation, that records."""
+
+    def __init__(self, function: Callable[[Any], Any], find: Callable[[Any], list[Any]], *, elsewhere: bool) -> None:
+        self._function = function
+        self._find = find
+        self._elsewhere = elsewhere
+
+    def __call__(self, batch: Any) -> Any:
+        if _now.collating or not self._find(batch):
+            return self._function(batch)
+        _now.collating, _now.elsewhere = True, self._elsewhere
+        try:
+            with _Making():
+                return self._function(batch)
+        finally:
+            _now.collating = False
+
+
+tensor.defer(record)

@@ -1,0 +1,332 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What collation functions of scripts do with images is recorded, and gives what it gives without Stoker."""
+
+from __future__ import annotations
+
+import pickle
+import random
+from collections.abc import Callable
+from multiprocessing.reduction import ForkingPickler
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torchvision.transforms as transforms
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.utils.data import DataLoader, default_collate
+from torchvision.transforms import v2
+
+import stoker.torchvision
+from stoker.frontends.torchvision import counts, loader, padded
+from stoker.frontends.torchvision.later import Collation, Later
+from stoker.frontends.torchvision.loader import find, programs
+from stoker.frontends.torchvision.recipe import Node, Source
+from stoker.frontends.torchvision.tensor import LazyTensor, image_tensor, join, real
+from tests.takeover.conftest import exactly
+from tests.takeover.scripts import Folder, Tolerant, run
+from tests.takeover.test_script import equal
+
+Batch = list[Any]
+
+
+def pair(images: Any, labels: Any) -> Any:
+    return torch.stack(list(images)), torch.tensor(labels)
+
+
+def mixed_up(batch: Batch) -> Any:
+    """As torchvision's references."""
+    choice = v2.RandomChoice([v2.MixUp(alpha=0.2, num_classes=2), v2.CutMix(alpha=1.0, num_classes=2)])
+    return choice(*default_collate(batch))
+
+
+def by_hand(batch: Batch) -> Any:
+    """MixUp with a permutation, as many scripts write it."""
+    images, labels = default_collate(batch)
+    part = random.random()
+    order = torch.randperm(len(images))
+    return part * images + (1 - part) * images[order], labels, labels[order]
+
+
+def padded_to_largest(batch: Batch) -> Any:
+    """As the references' segmentation, with ``new`` and ``fill_``."""
+    images, labels = zip(*batch, strict=True)
+    size = tuple(max(s) for s in zip(*[image.shape for image in images], strict=True))
+    together = images[0].new(len(images), *size).fill_(0.5)
+    for image, room in zip(images, together, strict=True):
+        room[..., : image.shape[-2], : image.shape[-1]].copy_(image)
+    return together, labels
+
+
+def padded_in_the_middle(batch: Batch) -> Any:
+    """Assignments into windows, with an index and with slices, into a batch that was made beforehand."""
+    images, labels = zip(*batch, strict=True)
+    height, width = (max(image.shape[d] for image in images) + 3 for d in (1, 2))
+    together = torch.full((len(images), 3, height, width), -1.0)
+    mask = torch.ones((len(images), height, width), dtype=torch.bool)
+    for at, image in enumerate(images):
+        h, w = image.shape[1:]
+        if at % 2:
+            together[at, :, 1 : 1 + h, 2 : 2 + w] = image
+        else:
+            together[at][:, 1 : 1 + h, 2 : 2 + w] = image
+        mask[at, 1 : 1 + h, 2 : 2 + w] = False
+    return together, mask, labels
+
+
+def bytes_added(batch: Batch) -> Any:
+    """As timm's ``fast_collate``."""
+    together = torch.zeros((len(batch), *batch[0][0].shape), dtype=torch.uint8)
+    for at, (image, _) in enumerate(batch):
+        together[at] += image
+    return together, torch.tensor([label for _, label in batch])
+
+
+def bytes_copied(batch: Batch) -> Any:
+    """The same, with another function."""
+    together = torch.zeros((len(batch), *batch[0][0].shape), dtype=torch.uint8)
+    for at, (image, _) in enumerate(batch):
+        together[at].copy_(image)
+    return together, torch.tensor([label for _, label in batch])
+
+
+def bytes_mixed(batch: Batch) -> Any:
+    """As timm's ``FastCollateMixup``."""
+    together = torch.zeros((len(batch), *batch[0][0].shape), dtype=torch.uint8)
+    for at, (image, _) in enumerate(batch):
+        both = image.float() * 0.3 + batch[-1 - at][0].float() * 0.7
+        torch.round(both, out=both)
+        together[at] += both.byte()
+    return together, [label for _, label in batch]
+
+
+def both_ways(batch: Batch) -> Any:
+    """A batch and what is made of it are delivered, in containers."""
+    images, labels = default_collate(batch)
+    return [images, (images.roll(1, 0).mul_(0.25), images.flip(0) - images)], labels
+
+
+def padded_and_mixed(batch: Batch) -> Any:
+    together, labels = padded_to_largest(batch)
+    return together.roll(1, 0).mul_(0.75).add_(together.mul(0.25)), labels
+
+
+def looked_at(batch: Batch) -> Any:
+    """A value decides."""
+    images, labels = default_collate(batch)
+    rolled = images.roll(1, 0)
+    return (rolled if rolled.mean() > 0 else images), labels
+
+
+LAZY: dict[str, Callable[[Batch], Any]] = {
+    f.__name__: f
+    for f in (
+        mixed_up, by_hand, padded_to_largest, padded_in_the_middle, bytes_added, bytes_copied, bytes_mixed, both_ways,
+        padded_and_mixed,
+    )
+}  # fmt: skip
+EARLY = {"looked_at": looked_at}
+
+
+def loader_of(files: Path, workers: int, name: str) -> Any:
+    collate = (LAZY | EARLY)[name]
+    steps: list[Any] = [transforms.RandomResizedCrop(56)]
+    if name.startswith("padded"):
+        steps = [transforms.RandomRotation(30, expand=True)]
+    if name.startswith("bytes"):
+        steps.append(transforms.PILToTensor())
+    else:
+        steps += [transforms.ToTensor(), transforms.Normalize([0.5] * 3, [0.25] * 3)]
+        steps.append(transforms.RandomErasing(0.5))
+    dataset = Folder(str(files), transforms.Compose(steps))
+    return DataLoader(dataset, batch_size=4, shuffle=True, num_workers=workers, collate_fn=collate)
+
+
+@pytest.mark.filterwarnings("ignore:This DataLoader will create 8 worker processes")
+@pytest.mark.parametrize("workers", [0, 2, 8])
+@pytest.mark.parametrize("name", [*LAZY, *EARLY])
+def test_the_same_batches(files: Path, name: str, workers: int) -> None:
+    untouched = run(loader_of(files, workers, name))
+    counts.reset()
+    with stoker.torchvision.enabled():
+        ours = run(loader_of(files, workers, name))
+        equal(untouched, ours)
+    total = counts.total()
+    assert (total[counts.TORCH] == 0) == (name in LAZY)
+    assert (total[counts.REAL] == 0) == (name in LAZY)
+    assert total[counts.MADE] >= 17 if name in LAZY else total[counts.MADE] == 0
+    assert all(type(x) is torch.Tensor for batch in ours for x in batch if isinstance(x, torch.Tensor))
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_damaged_file_is_met_where_it_was(tmp_path: Path, workers: int) -> None:
+    from photographs import photograph
+    from PIL import Image
+
+    for i in range(8):
+        Image.fromarray(photograph(i, 60, 80)).save(tmp_path / f"{i}.jpg")
+    damaged = bytearray((tmp_path / "5.jpg").read_bytes())
+    damaged[400:-200] = bytes(len(damaged) - 600)
+    (tmp_path / "5.jpg").write_bytes(damaged)
+
+    def rolled(batch: Batch) -> Any:
+        images, names = default_collate(batch)
+        return images.roll(1, 0), names
+
+    def made() -> Any:
+        return DataLoader(Tolerant(tmp_path), batch_size=4, num_workers=workers, collate_fn=rolled)
+
+    untouched = run(made())
+    with stoker.torchvision.enabled():
+        equal(untouched, run(made()))
+
+
+# ---- single collations, in this process ----
+
+
+def lazy_images(count: int, size: tuple[int, int] = (12, 9)) -> list[LazyTensor]:
+    """Images of which nobody has made the pixels; another one for every number."""
+    import io
+
+    from photographs import photograph
+    from PIL import Image
+
+    made = []
+    for at in range(count):
+        out = io.BytesIO()
+        Image.fromarray(photograph(at, 70, 80)).save(out, "JPEG")
+        whole = Node.decode(Source.keep(out.getvalue()), (80, 70), 3)
+        x, y = 5 * at, 3 * at
+        from stoker.frontends.torchvision import recipe
+
+        made.append(image_tensor(whole.then(recipe.CROP, (x, y, x + size[0], y + size[1]), size)))
+    return made
+
+
+def collated(function: Callable[[Any], Any], batch: Any) -> Any:
+    return Collation(function, find, elsewhere=False)(batch)
+
+
+def plain(data: Any) -> Any:
+    for program in programs(data):
+        padded.simplify(program)
+    return loader.plain(data)
+
+
+STEPS: dict[str, Callable[[Any, Any, random.Random], Any]] = {
+    "roll": lambda a, b, rng: a.roll(rng.randrange(3), 0),
+    "roll one": lambda a, b, rng: a.roll(1, 0),
+    "mul": lambda a, b, rng: a.mul(rng.random()),
+    "mul in place": lambda a, b, rng: a.mul_(rng.random()),
+    "add": lambda a, b, rng: a + b,
+    "add in place": lambda a, b, rng: a.add_(b),
+    "subtract": lambda a, b, rng: b - a,
+    "window": lambda a, b, rng: a[..., 2:7, 3:9].fill_(rng.random()),
+    "cut": lambda a, b, rng: a.__setitem__((..., slice(1, 5), slice(2, 6)), b[..., 2:6, 1:5]),
+    "one row": lambda a, b, rng: a[rng.randrange(4)].copy_(b[rng.randrange(4)]),
+    "clone": lambda a, b, rng: a.clone(),
+    "view": lambda a, b, rng: a[:],
+    "not recorded": lambda a, b, rng: a.clamp_(0.1, 0.8),
+    "looked at": lambda a, b, rng: a * float(b.sum() > 1),
+    "flip": lambda a, b, rng: a.flip(0),
+    "made": lambda a, b, rng: torch.zeros(a.shape).add_(a) if a.numel() > 1000 else a,
+    "stacked": lambda a, b, rng: torch.stack([a[0], b[1], a[2], b[3]]),
+}
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.sampled_from(sorted(STEPS)), min_size=1, max_size=12), st.integers(0, 1 << 20))
+def test_random_collations(names: list[str], seed: int) -> None:
+    """Whatever is done in whatever order: what is recorded gives what torch gives, with all that shares memory."""
+
+    def work(batch: Any) -> Any:
+        rng = random.Random(seed)
+        kept = [batch.float().div(255), batch * 0.5]
+        for name in names:
+            a, b = rng.choice(kept), rng.choice(kept)
+            result = STEPS[name](a, b, rng)
+            if result is not None and tuple(result.shape) == tuple(batch.shape):
+                kept.append(result)
+        return kept
+
+    images = lazy_images(4, (48, 40))
+    batch = join(images)
+    assert batch is not None
+    expected = work(torch.stack([real(image) for image in lazy_images(4, (48, 40))]))
+    got = plain(collated(work, batch))
+    for a, b in zip(expected, got, strict=True):
+        exactly(a, b)
+
+
+def test_programs_travel() -> None:
+    """Recorded calls go to another process with the images that they work on, which travel once."""
+    batch = join(lazy_images(3))
+    assert batch is not None
+    counts.reset()
+    with stoker.torchvision.enabled():
+        data = collated(lambda x: (x.roll(1, 0), x.roll(1, 0).float().mul_(0.5)), batch)
+        assert all(isinstance(x, Later) for x in data)
+        came = pickle.loads(ForkingPickler.dumps(data))
+    assert counts.total()[counts.REAL] == 0
+    assert len(find(came)) == 1 and len(programs(came)) == 1
+    made = real(batch)
+    equal([made.roll(1, 0), made.roll(1, 0) * 0.5], list(plain(came)))
+
+
+def test_what_a_caller_changes_later_was_copied() -> None:
+    def work(batch: Any) -> Any:
+        added = torch.ones(1, 3, 1, 1)
+        result = batch + added
+        added.fill_(7)
+        return result
+
+    batch = join(lazy_images(3))
+    assert batch is not None
+    exactly(plain(collated(work, batch)), real(batch) + 1.0)
+
+
+def test_torch_s_errors_stay() -> None:
+    batch = join(lazy_images(3))
+    assert batch is not None
+    with pytest.raises(RuntimeError, match="must match the size"):
+        collated(lambda x: x.roll(1, 0).add_(torch.zeros(3, 3, 4, 4)), batch)
+    with pytest.raises(IndexError):
+        collated(lambda x: x.roll(1, 0)[7], batch)
+
+
+def test_rows_of_a_batch_are_no_program() -> None:
+    """Images that are copied into a batch are recorded as a batch; what is else done with it, as calls."""
+    images = lazy_images(3, (40, 36))
+    data = collated(lambda x: bytes_copied([(image, 0) for image in x])[0], images)
+    padded.simplify(data._program)
+    assert data.as_lazy() is not None and data._program.calls == []
+    partly = collated(lambda x: torch.zeros(3, 3, 36, 40, dtype=torch.uint8).__setitem__(0, x[0]), images)
+    assert partly is None
+    half = collated(_first_row, images)
+    padded.simplify(half._program)
+    assert half.as_lazy() is None
+    expected = torch.zeros(3, 3, 36, 40, dtype=torch.uint8)
+    expected[0] = real(images[0])
+    exactly(plain(half), expected)
+
+
+def _first_row(images: Any) -> Any:
+    together = torch.zeros(3, 3, 36, 40, dtype=torch.uint8)
+    together[0] = images[0]
+    return together
+
+
+def test_a_part_that_is_wanted_by_itself() -> None:
+    """A view of a batch that images are copied into shows what is changed in the batch afterwards."""
+
+    def work(images: Any) -> Any:
+        together = torch.zeros(3, 3, 36, 40)
+        row = together[1]
+        for at, image in enumerate(images):
+            together[at] = image.float()
+        together.mul_(2)
+        return together, row
+
+    images = lazy_images(3, (40, 36))
+    equal(list(work([real(x) for x in lazy_images(3, (40, 36))])), list(plain(collated(work, images))))
