@@ -20,6 +20,7 @@ from PIL import Image
 
 from stoker import ArgumentError, DataError, Pipeline, StateError, UnsupportedError, fn, types
 from stoker.executor.channel import Channel, Closed, Message, lay_out, read, write
+from stoker.executor.workers import Workers
 from tests.run.test_processes import Script
 
 ROWS = 23
@@ -192,6 +193,36 @@ def raising(info: types.SampleInfo) -> Any:
     return np.int64(info.idx_in_epoch)
 
 
+def only_in(process: int) -> Exception:
+    if os.getpid() != process:
+        raise RuntimeError("another process")
+    return Elsewhere("bad row")
+
+
+class Elsewhere(Exception):
+    """Cannot be made again outside of the process that raised it."""
+
+    def __reduce__(self) -> Any:
+        return only_in, (os.getpid(),)
+
+
+def raising_elsewhere(info: types.SampleInfo) -> Any:
+    raise Elsewhere("bad row")
+
+
+def test_an_exception_that_only_its_process_can_make_is_told_by_name_and_text() -> None:
+    with (
+        pipeline(1, source=raising, batch=False) as pipe,
+        pytest.raises(DataError, match="Elsewhere: bad row") as caught,
+    ):
+        pipe.run()
+    chain, error = [], caught.value.__cause__
+    while error is not None:
+        chain.append(str(error))
+        error = error.__cause__
+    assert any("in raising_elsewhere" in text for text in chain), chain
+
+
 def test_what_a_source_raises_is_raised_at_its_batch_with_its_traceback() -> None:
     with pipeline(2, batch_size=2, source=raising, batch=False) as pipe:
         seen: list[Any] = []
@@ -324,6 +355,26 @@ def test_a_pickler_of_the_users_choice() -> None:
     choice = {"py_callback_pickler": (Pickler, {"mark": b"ab"}, {"skip": 2})}
     with pipeline(1, "spawn", source=lambda i: np.int64([i, i * i]), settings=choice) as pipe:
         assert take(pipe, 3) == [[[0, 0]], [[1, 1]], [[2, 4]]]
+
+
+def test_processes_start_all_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    launched: list[Any] = []
+    launch = Workers._launch
+
+    def limited(self: Workers, number: int) -> Any:
+        if number == 2:
+            raise OSError("no more processes")
+        launched.append(launch(self, number))
+        return launched[-1]
+
+    with pipeline(3, source=row, batch=False) as pipe:
+        with monkeypatch.context() as patch:
+            patch.setattr(Workers, "_launch", limited)
+            for _ in range(2):
+                with pytest.raises(OSError, match="no more processes"):
+                    pipe.start_py_workers()
+        assert len(launched) == 4 and all(worker.process._closed for worker in launched)
+        assert len(take(pipe)) == 6
 
 
 def test_a_closed_pipeline_has_no_processes() -> None:

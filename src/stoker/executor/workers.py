@@ -242,8 +242,14 @@ class Workers:
                 "(such as a worker of a DataLoader). Use parallel=False there, or num_workers=0 in the DataLoader"
             )
         self._pid = os.getpid()
-        for number in range(self.count):
-            self._workers.append(self._launch(number))
+        try:
+            for number in range(self.count):
+                self._workers.append(self._launch(number))
+        except BaseException:  # no more processes or memory, or Ctrl-C: all or none
+            started, self._workers = self._workers, []
+            for worker in started:
+                worker.release()
+            raise
 
     def _launch(self, number: int) -> _Worker:
         context: Any = multiprocessing.get_context(self.settings.start_method)
@@ -381,7 +387,8 @@ def _as_error(made: Any) -> BaseException:
         return made  # type: ignore[no-any-return]
     error: Any = None
     if made.pickled is not None:
-        error = pickle.loads(made.pickled)
+        with contextlib.suppress(Exception):  # a class that only the worker can make again: its name and text are there
+            error = pickle.loads(made.pickled)
     if not isinstance(error, Exception):  # SystemExit ends the worker's work, not this process
         error = DataError(f"{made.name}: {made.text}")
     error.__cause__ = WorkerTraceback(made.traceback)
