@@ -13,6 +13,7 @@ import pytest
 from stoker import ArgumentError, DataError, StateError, fn, pipeline_def
 from stoker.device.gpu import Gpu
 from stoker.executor.flight import Supply
+from stoker.native import _native
 
 BATCH, INPUT = 4, 20
 BLOCK = 4 << 20  # the least that is taken at once for a batch's inputs, or for what it works in
@@ -178,3 +179,23 @@ def test_bad_rows(emulated_gpu: None, make: Any) -> None:
 def test_depths_are_checked(make: Any, depth: Any) -> None:
     with pytest.raises(ArgumentError, match="prefetch_queue_depth"):
         make(24, prefetch_queue_depth=depth)
+
+
+def test_batches_take_at_once_what_the_first_one_needed(idle: None) -> None:
+    """Memory for a batch's inputs is found out piece by piece once, not by each batch that is on its way."""
+    image = np.zeros((1 << 21, 1, 1), np.uint8)  # a batch of 8 is four times as large as the first block
+
+    @pipeline_def(batch_size=8, num_threads=1, device_id=0, prefetch_queue_depth=4)
+    def sending() -> Any:
+        return (
+            fn.external_source(source=lambda info: image, batch=False, dtype=np.uint8, ndim=3, layout="HWC").gpu() + 1
+        )
+
+    before = _native.allocations()
+    with sending() as pipe:
+        for _ in range(12):
+            pipe.run()
+        made = _native.allocations() - before
+    # Five batches: of the first one several blocks for its inputs, then one in place of them; of others one. And what
+    # batches work in, and outputs.
+    assert made <= 16, made

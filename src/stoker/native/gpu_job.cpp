@@ -82,7 +82,7 @@ class JobOnDevice::StepBatch : public Batch {
 };
 
 JobOnDevice::JobOnDevice(const Place& place, const Plan& plan)
-    : place_(place), upload_(place.device, place.account, true),
+    : place_(place), upload_(place.device, place.account, place.uploads, true),
       steps_(plan.steps.size()) {
   for (size_t s = 0; s < steps_.size(); ++s)
     if (plan.steps[s].on_device) {

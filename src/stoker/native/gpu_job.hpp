@@ -37,6 +37,7 @@ struct Place {
   std::shared_ptr<Account> account = std::make_shared<Account>();
   std::shared_ptr<StepTimes> times = std::make_shared<StepTimes>();
   std::shared_ptr<ArenaPool> works;  // what batches work in; the engine's
+  std::shared_ptr<Needed> uploads = std::make_shared<Needed>();
 };
 
 class JobOnDevice : public RowMemory {

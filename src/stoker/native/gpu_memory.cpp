@@ -11,8 +11,9 @@ namespace {
 constexpr size_t kSmallestBlock = size_t{4} << 20;
 }
 
-Arena::Arena(std::shared_ptr<Device> device, std::shared_ptr<Account> account, bool mirrored)
-    : device_(std::move(device)), account_(std::move(account)), mirrored_(mirrored) {}
+Arena::Arena(std::shared_ptr<Device> device, std::shared_ptr<Account> account, std::shared_ptr<Needed> needed,
+             bool mirrored)
+    : device_(std::move(device)), account_(std::move(account)), needed_(std::move(needed)), mirrored_(mirrored) {}
 
 Arena::~Arena() {
   const Visit visit(device_.get());
@@ -43,6 +44,17 @@ void Arena::drop(const Block& block) noexcept {
   account_->give(block.size);
 }
 
+// As large as other batches needed; where there is no memory for that, as this one does.
+Arena::Block Arena::make_first(size_t bytes) {
+  if (needed_->bytes() > bytes) {
+    try {
+      return make(needed_->bytes());
+    } catch (const std::bad_alloc&) {
+    }
+  }
+  return make(bytes);
+}
+
 Arena::Piece Arena::take(size_t bytes) {
   std::lock_guard<std::mutex> hold(mutex_);
   bytes = std::max<size_t>(bytes, 1);
@@ -52,11 +64,13 @@ Arena::Piece Arena::take(size_t bytes) {
   } else if (blocks_.empty() || blocks_.back().size - blocks_.back().used < bytes) {
     size_t total = bytes;
     for (const Block& block : blocks_) total += block.size;  // so that the number of blocks stays small
-    blocks_.push_back(make(blocks_.empty() ? bytes : total));
+    blocks_.push_back(blocks_.empty() ? make_first(bytes) : make(total));
   }
   Block& block = blocks_.back();
   const Piece piece{block.host ? block.host + block.used : nullptr, block.device + block.used};
   block.used += bytes;
+  used_ += bytes;
+  needed_->saw(used_);
   return piece;
 }
 
@@ -78,19 +92,21 @@ void Arena::send() {
 void Arena::reset() {
   std::lock_guard<std::mutex> hold(mutex_);
   if (blocks_.size() > 1 || device_->apart) {
-    size_t used = 0;
-    for (const Block& block : blocks_) used += block.used;
     device_->enter();
     for (const Block& block : blocks_) drop(block);
     blocks_.clear();
-    if (device_->apart) return;
+    if (device_->apart) {
+      used_ = 0;
+      return;
+    }
     try {
-      blocks_.push_back(make(used));
+      blocks_.push_back(make(used_));
     } catch (const std::bad_alloc&) {
       // Not all at once: it is taken piece by piece again, or what asks for it is told.
     }
   }
   for (Block& block : blocks_) block.used = block.sent = 0;
+  used_ = 0;
 }
 
 std::unique_ptr<Arena> ArenaPool::take() {
@@ -102,7 +118,7 @@ std::unique_ptr<Arena> ArenaPool::take() {
       return arena;
     }
   }
-  return std::make_unique<Arena>(device_, account_, false);
+  return std::make_unique<Arena>(device_, account_, needed_, false);
 }
 
 void ArenaPool::give(std::unique_ptr<Arena> arena) {

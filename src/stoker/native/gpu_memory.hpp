@@ -45,11 +45,27 @@ struct Account {
   void give(uint64_t bytes) { taken.fetch_sub(bytes); }
 };
 
+// The most that a batch has needed of one kind of memory so far. What the first batch found out piece by piece, the next
+// ones take at once: allocating page-locked memory, and giving any back, holds up the device.
+class Needed {
+ public:
+  size_t bytes() const { return most_.load(std::memory_order_relaxed); }
+  void saw(size_t bytes) {
+    size_t most = this->bytes();
+    while (bytes > most && !most_.compare_exchange_weak(most, bytes, std::memory_order_relaxed)) {
+    }
+  }
+
+ private:
+  std::atomic<size_t> most_{0};
+};
+
 // Pieces of a few large blocks. Where `mirrored`, every block is page-locked host memory with device memory of the same
 // size behind it: what is written into a piece on the host is at the piece's device address after `send`.
 class Arena {
  public:
-  Arena(std::shared_ptr<Device> device, std::shared_ptr<Account> account, bool mirrored);
+  Arena(std::shared_ptr<Device> device, std::shared_ptr<Account> account, std::shared_ptr<Needed> needed,
+        bool mirrored);
   ~Arena();
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
@@ -74,13 +90,16 @@ class Arena {
     size_t size = 0, used = 0, sent = 0;
   };
   Block make(size_t bytes);
+  Block make_first(size_t bytes);
   void drop(const Block& block) noexcept;
 
   std::shared_ptr<Device> device_;
   std::shared_ptr<Account> account_;
+  const std::shared_ptr<Needed> needed_;
   const bool mirrored_;
   mutable std::mutex mutex_;
   std::vector<Block> blocks_;
+  size_t used_ = 0;  // of all blocks
 };
 
 // Arenas without host memory that batches take in turns: there are as many as batches have used at the same time.
@@ -94,6 +113,7 @@ class ArenaPool {
  private:
   const std::shared_ptr<Device> device_;
   const std::shared_ptr<Account> account_;
+  const std::shared_ptr<Needed> needed_ = std::make_shared<Needed>();
   std::mutex mutex_;
   std::vector<std::unique_ptr<Arena>> free_;  // the last one used on top
 };

@@ -29,73 +29,113 @@ Index::~Index() {
 }
 
 bool Index::make_room() {
-  if (states_.size() < kSlotsPerChunk * chunks_.size()) return states_.size() < most_slots_;
-  if (full_ || states_.size() >= most_slots_) return false;
+  if (slots_.size() < kSlotsPerChunk * chunks_.size()) return slots_.size() < most_slots_;
+  if (full_ || slots_.size() >= most_slots_) return false;
   try {
-    chunks_.push_back(allocate_(std::min(kSlotsPerChunk, most_slots_ - states_.size()) * IndexEntry::kBytes));
+    chunks_.push_back(allocate_(std::min(kSlotsPerChunk, most_slots_ - slots_.size()) * IndexEntry::kBytes));
+    return true;
   } catch (const std::bad_alloc&) {
-    full_ = true;  // of no consequence but for speed; `bytes` tells
+    return false;  // of no consequence but for speed; `bytes` tells
   }
-  return !full_;
 }
 
-Index::Found Index::readable(uint32_t slot) const {
-  if (states_[slot].state != State::Complete) return {};
-  return {Use::Read, states_[slot].file.get()};
+Index::Found Index::usable(const Entry& entry) {
+  if (entry.state.load(std::memory_order_acquire) != State::Complete) return {};
+  return {Use::Read, &entry.file};
 }
 
-KnownFile& Index::add(uint64_t key, std::string_view header, size_t size, uint32_t seed, uint64_t name) {
-  const uint32_t slot = static_cast<uint32_t>(states_.size());
-  auto file = std::make_unique<KnownFile>();
-  file->key = key;
-  file->name = name;
-  file->slot = slot;
-  file->entry = chunks_[slot / kSlotsPerChunk] + slot % kSlotsPerChunk * IndexEntry::kBytes;
-  file->header = header;
-  file->size = static_cast<uint32_t>(size);
-  file->seed = seed;
-  states_.push_back({State::Writing, std::move(file)});
-  slots_.emplace(key, slot);
-  if (name) names_[name] = slot;
-  return *states_[slot].file;
+// Before any lock is taken.
+std::unique_ptr<Index::Entry> Index::described(uint64_t key, std::string_view header, size_t size, uint32_t seed,
+                                               uint64_t name) {
+  auto entry = std::make_unique<Entry>();
+  entry->file.key = key;
+  entry->file.name = name;
+  entry->file.header = header;
+  entry->file.size = static_cast<uint32_t>(size);
+  entry->file.seed = seed;
+  return entry;
+}
+
+Index::Entry* Index::take_slot(std::unique_ptr<Entry> entry) {
+  std::lock_guard<std::mutex> hold(slots_mutex_);
+  if (!make_room()) {
+    full_ = true;
+    return nullptr;
+  }
+  const size_t slot = slots_.size();
+  entry->file.slot = static_cast<uint32_t>(slot);
+  entry->file.entry = chunks_[slot / kSlotsPerChunk] + slot % kSlotsPerChunk * IndexEntry::kBytes;
+  return slots_.emplace_back(std::move(entry)).get();
+}
+
+std::pair<Index::Entry*, bool> Index::insert(std::unique_ptr<Entry> entry) {
+  const uint64_t key = entry->file.key, name = entry->file.name;
+  Entry* added = nullptr;
+  {
+    Table::Part& part = keys_.of(key);
+    std::lock_guard<std::mutex> hold(part.mutex);
+    const auto known = part.entries.find(key);
+    if (known != part.entries.end()) return {known->second, false};
+    if (!(added = take_slot(std::move(entry)))) return {nullptr, false};
+    part.entries.emplace(key, added);
+  }
+  give_name(name, added);
+  return {added, true};
+}
+
+void Index::give_name(uint64_t name, Entry* entry) {
+  if (!name) return;
+  Table::Part& part = names_.of(name);
+  std::lock_guard<std::mutex> hold(part.mutex);
+  part.entries[name] = entry;
 }
 
 Index::Found Index::find(uint64_t key, std::string_view header, size_t size, uint64_t name) {
+  Entry* known = nullptr;
   {
-    std::shared_lock<std::shared_mutex> hold(mutex_);
-    const auto known = slots_.find(key);
-    if (known != slots_.end()) {
-      const auto named = names_.find(name);
-      const Found found = readable(known->second);
-      if (found.use == Use::None || !name || (named != names_.end() && named->second == known->second)) return found;
-    }
+    const Table::Part& part = keys_.of(key);
+    std::lock_guard<std::mutex> hold(part.mutex);
+    const auto found = part.entries.find(key);
+    if (found != part.entries.end()) known = found->second;
   }
-  std::lock_guard<std::shared_mutex> hold(mutex_);
-  const auto known = slots_.find(key);
-  if (known != slots_.end()) {
-    if (name) names_[name] = known->second;
-    return readable(known->second);
+  if (!known) {
+    if (full_) return {};
+    const auto [entry, added] = insert(described(key, header, size, seed_, name));
+    if (added) return {Use::Write, &entry->file};
+    if (!entry) return {};
+    known = entry;
   }
-  if (!make_room()) return {};
-  return {Use::Write, &add(key, header, size, seed_, name)};
+  const Found found = usable(*known);
+  if (found.use != Use::None) give_name(name, known);
+  return found;
 }
 
 const KnownFile* Index::named(uint64_t name) const {
-  std::shared_lock<std::shared_mutex> hold(mutex_);
-  const auto known = names_.find(name);
-  if (known == names_.end()) return nullptr;
-  const KnownFile* const file = readable(known->second).file;
+  const Table::Part& part = names_.of(name);
+  const Entry* known = nullptr;
+  {
+    std::lock_guard<std::mutex> hold(part.mutex);
+    const auto found = part.entries.find(name);
+    if (found == part.entries.end()) return nullptr;
+    known = found->second;
+  }
+  const KnownFile* const file = usable(*known).file;
   return file && file->outline.chunks > 0 ? file : nullptr;
 }
 
+Index::Entry& Index::at(uint32_t slot) const {
+  std::lock_guard<std::mutex> hold(slots_mutex_);
+  return *slots_[slot];
+}
+
+// Whoever is to write an entry is the only one, and nobody reads it before.
 void Index::written(uint32_t slot, const Outline* outline) {
-  std::lock_guard<std::shared_mutex> hold(mutex_);
-  Slot& s = states_[slot];
-  if (s.state != State::Writing) return;
+  Entry& entry = at(slot);
+  if (entry.state != State::Writing) return;
   const bool complete = outline && outline->bits && outline->chunks <= kIndexChunks;
-  if (complete) s.file->outline = *outline;
-  s.state = complete ? State::Complete : State::Dropped;
+  if (complete) entry.file.outline = *outline;
   complete_ += complete;
+  entry.state.store(complete ? State::Complete : State::Dropped, std::memory_order_release);
 }
 
 // A dropped entry's memory is not used again: other batches may still read it.
@@ -103,22 +143,24 @@ void Index::read(uint32_t slot, bool right, bool part) {
   ++(right ? rows_read_ : rows_wrong_);
   rows_in_part_ += right && part;
   if (right) return;
-  std::lock_guard<std::shared_mutex> hold(mutex_);
-  if (states_[slot].state != State::Complete) return;
-  states_[slot].state = State::Dropped;
-  --complete_;
+  State before = State::Complete;
+  if (at(slot).state.compare_exchange_strong(before, State::Dropped)) --complete_;
+}
+
+std::vector<Index::Entry*> Index::entries(size_t begin, size_t end) const {
+  std::lock_guard<std::mutex> hold(slots_mutex_);
+  std::vector<Entry*> found;
+  for (size_t slot = begin; slot < std::min(end, slots_.size()); ++slot) found.push_back(slots_[slot].get());
+  return found;
 }
 
 size_t Index::slots() const {
-  std::shared_lock<std::shared_mutex> hold(mutex_);
-  return states_.size();
+  std::lock_guard<std::mutex> hold(slots_mutex_);
+  return slots_.size();
 }
-size_t Index::files() const {
-  std::shared_lock<std::shared_mutex> hold(mutex_);
-  return complete_;
-}
+size_t Index::files() const { return complete_; }
 size_t Index::bytes() const {
-  std::shared_lock<std::shared_mutex> hold(mutex_);
+  std::lock_guard<std::mutex> hold(slots_mutex_);
   return std::min(kSlotsPerChunk * chunks_.size(), most_slots_) * IndexEntry::kBytes;
 }
 

@@ -10,11 +10,11 @@
 // what is decoded with it must pass through the states that it names; else the file is decoded without one. So one that
 // is wrong costs time.
 #pragma once
+#include <array>
 #include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <shared_mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -81,25 +81,40 @@ class Index {
 
  private:
   enum class State : uint8_t { Writing, Complete, Dropped };
-  struct Slot {
-    State state;
-    std::unique_ptr<KnownFile> file;
+  struct Entry {
+    KnownFile file;  // `outline` is not read before the entry is complete, nothing of it changes afterwards
+    std::atomic<State> state{State::Writing};
   };
-  Found readable(uint32_t slot) const;
-  bool make_room();
-  KnownFile& add(uint64_t key, std::string_view header, size_t size, uint32_t seed, uint64_t name);
+  // Worker threads that meet files at the same time seldom want the same part of a table.
+  struct Table {
+    struct alignas(64) Part {
+      mutable std::mutex mutex;
+      std::unordered_map<uint64_t, Entry*> entries;
+    };
+    std::array<Part, 64> parts;
+    Part& of(uint64_t hash) { return parts[hash >> 58]; }
+    const Part& of(uint64_t hash) const { return parts[hash >> 58]; }
+  };
+  static Found usable(const Entry& entry);
+  static std::unique_ptr<Entry> described(uint64_t key, std::string_view header, size_t size, uint32_t seed, uint64_t name);
+  Entry* take_slot(std::unique_ptr<Entry> entry);  // null: there is no room
+  bool make_room();                                // with `slots_mutex_` held
+  // The entry of a key, which is the given one if there was none; null if there is no room.
+  std::pair<Entry*, bool> insert(std::unique_ptr<Entry> entry);
+  void give_name(uint64_t name, Entry* entry);
+  Entry& at(uint32_t slot) const;
+  std::vector<Entry*> entries(size_t begin, size_t end) const;
 
   const size_t most_slots_;
   const uint32_t seed_;
   const Allocate allocate_;
   const Release release_;
-  mutable std::shared_mutex mutex_;  // threads that find what is known do not wait for each other
-  std::unordered_map<uint64_t, uint32_t> slots_;  // by key
-  std::unordered_map<uint64_t, uint32_t> names_;
-  std::vector<Slot> states_;
+  Table keys_, names_;
+  mutable std::mutex slots_mutex_;  // taken after one of a table's
+  std::vector<std::unique_ptr<Entry>> slots_;
   std::vector<stoker::gpu::Address> chunks_;
-  bool full_ = false;
-  size_t complete_ = 0;
+  std::atomic<bool> full_{false};
+  std::atomic<size_t> complete_{0};
   std::atomic<int64_t> rows_read_{0}, rows_in_part_{0}, rows_wrong_{0};
 };
 

@@ -63,25 +63,26 @@ std::vector<Packed> taken_apart(std::string_view bytes) {
 size_t Index::record_bytes() { return sizeof(Record) + IndexEntry::kBytes; }
 
 std::string Index::packed(size_t begin, size_t end, const FromDevice& from_device) const {
-  std::shared_lock<std::shared_mutex> hold(mutex_);
   std::string out;
-  std::vector<IndexEntry> entries;  // of slots that follow each other in memory
-  end = std::min(end, states_.size());
-  for (size_t slot = begin, first = begin; slot < end; ++slot) {
-    if (slot >= first + entries.size()) {
-      first = slot;
-      const stoker::gpu::Address at = states_[slot].file->entry;
+  const std::vector<Entry*> all = entries(begin, end);
+  std::vector<uint8_t> complete(all.size());  // before their memory is looked at
+  for (size_t i = 0; i < all.size(); ++i) complete[i] = usable(*all[i]).use == Use::Read;
+  std::vector<IndexEntry> held;  // of slots that follow each other in memory
+  for (size_t i = 0, first = 0; i < all.size(); ++i) {
+    if (i >= first + held.size()) {
+      first = i;
+      const stoker::gpu::Address at = all[i]->file.entry;
       size_t count = 1;
-      while (slot + count < end && states_[slot + count].file->entry == at + count * IndexEntry::kBytes) ++count;
-      entries.resize(count);
-      from_device(reinterpret_cast<uint8_t*>(entries.data()), at, count * IndexEntry::kBytes);
+      while (i + count < all.size() && all[i + count]->file.entry == at + count * IndexEntry::kBytes) ++count;
+      held.resize(count);
+      from_device(reinterpret_cast<uint8_t*>(held.data()), at, count * IndexEntry::kBytes);
     }
-    if (states_[slot].state != State::Complete) continue;
-    const KnownFile& file = *states_[slot].file;
+    if (!complete[i]) continue;
+    const KnownFile& file = all[i]->file;
     const Record record = {file.key,  file.name, file.size, file.seed, static_cast<uint32_t>(file.header.size()), 0,
                            file.outline};
     append(out, &record, sizeof record);
-    append(out, &entries[slot - first], sizeof(IndexEntry));
+    append(out, &held[i - first], sizeof(IndexEntry));
     append(out, file.header.data(), file.header.size());
   }
   return out;
@@ -89,27 +90,27 @@ std::string Index::packed(size_t begin, size_t end, const FromDevice& from_devic
 
 size_t Index::unpack(std::string_view bytes, const ToDevice& to_device) {
   const std::vector<Packed> all = taken_apart(bytes);  // before anything of it is believed
-  std::lock_guard<std::shared_mutex> hold(mutex_);
-  std::vector<IndexEntry> entries;  // that follow each other in memory, on their way
-  stoker::gpu::Address first = 0;
-  const auto send = [&] {
-    if (!entries.empty()) to_device(first, reinterpret_cast<const uint8_t*>(entries.data()), entries.size() * IndexEntry::kBytes);
-    entries.clear();
-  };
+  std::vector<IndexEntry> held;  // that follow each other in memory, on their way
+  std::vector<Entry*> sent;      // whose they are
   size_t added = 0;
+  const auto send = [&] {
+    if (held.empty()) return;
+    to_device(sent.front()->file.entry, reinterpret_cast<const uint8_t*>(held.data()),
+              held.size() * IndexEntry::kBytes);
+    for (Entry* entry : sent) entry->state.store(State::Complete, std::memory_order_release);
+    complete_ += sent.size();
+    added += sent.size();
+    held.clear();
+    sent.clear();
+  };
   for (const auto& [record, entry, header] : all) {
-    if (slots_.count(record.key)) continue;
-    if (!make_room()) break;
-    KnownFile& file = add(record.key, header, record.size, record.seed, record.name);
-    if (entries.empty() || file.entry != first + entries.size() * IndexEntry::kBytes) {
-      send();
-      first = file.entry;
-    }
-    entries.push_back(entry);
-    file.outline = record.outline;
-    states_[file.slot].state = State::Complete;
-    ++complete_;
-    ++added;
+    if (full_) break;
+    const auto [known, is_new] = insert(described(record.key, header, record.size, record.seed, record.name));
+    if (!is_new) continue;
+    known->file.outline = record.outline;
+    if (!sent.empty() && known->file.entry != sent.front()->file.entry + held.size() * IndexEntry::kBytes) send();
+    held.push_back(entry);
+    sent.push_back(known);
   }
   send();
   return added;
