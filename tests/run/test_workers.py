@@ -211,10 +211,8 @@ def raising_elsewhere(info: types.SampleInfo) -> Any:
 
 
 def test_an_exception_that_only_its_process_can_make_is_told_by_name_and_text() -> None:
-    with (
-        pipeline(1, source=raising, batch=False) as pipe,
-        pytest.raises(DataError, match="Elsewhere: bad row") as caught,
-    ):
+    pipe = pipeline(1, source=raising_elsewhere, batch=False)
+    with pipe, pytest.raises(DataError, match="Elsewhere: bad row") as caught:
         pipe.run()
     chain, error = [], caught.value.__cause__
     while error is not None:
