@@ -33,7 +33,7 @@ def emulated_gpu(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def opened(number: int, memory_limit: int | None = None) -> emulated_stages.EmulatedGpu:
         gpu = emulated_stages.EmulatedGpu(folder)
         if memory_limit is not None:
-            gpu.memory_limit = memory_limit
+            gpu.account.limit = memory_limit
         return gpu
 
     monkeypatch.setattr(Gpu, "open", staticmethod(opened))

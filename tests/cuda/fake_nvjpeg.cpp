@@ -1,15 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // nvJPEG's functions as far as they are used, over a decoder that a test gives: for machines without JPEG engines.
 #include <cstddef>
+#include <cstring>
 
 namespace {
+
+struct Allocator {
+  int (*take)(void* memory, void** to, size_t bytes, void* stream);
+  int (*give)(void* memory, void* from, size_t bytes, void* stream);
+  void* memory;
+};
+Allocator on_device, pinned;
+constexpr size_t kState = 1 << 20, kPinned = 4096;
 
 using Decoder = int (*)(const unsigned char* data, size_t bytes, unsigned char* to, size_t pitch, int bgr);
 Decoder decoder = nullptr;
 int create_status = 0, decode_status = 0, engines = 7, alive = 0, largest = 0;
 
+// Has device memory from the beginning, and more for a batch's files, which is asked for anew when it is too little.
 struct State {
   int pictures = 0, output = 0;
+  void *own = nullptr, *staging = nullptr, *host = nullptr;
+  size_t room = 0;
 };
 
 struct Image {
@@ -30,9 +42,11 @@ void fake_set(Decoder given, int create, int decode, int count) {
 int fake_alive() { return alive; }
 
 int nvjpegGetProperty(int part, int* value) { return *value = 90 + part, 0; }
-int nvjpegCreateEx(int backend, void*, void*, unsigned flags, void** handle) {
-  if (backend != 3 || (flags & ~32u)) return 2;
+int nvjpegCreateExV2(int backend, Allocator* device, Allocator* host, unsigned flags, void** handle) {
+  if (backend != 3 || (flags & ~32u) || !device || !host) return 2;
   if (create_status) return create_status;
+  on_device = *device;
+  pinned = *host;
   ++alive;
   *handle = &decoder;
   return 0;
@@ -43,8 +57,25 @@ int nvjpegGetHardwareDecoderInfo(void*, unsigned* count, unsigned* cores) {
   *cores = 1;
   return 0;
 }
-int nvjpegJpegStateCreate(void*, void** state) { return ++alive, *state = new State, 0; }
-int nvjpegJpegStateDestroy(void* state) { return --alive, delete static_cast<State*>(state), 0; }
+int nvjpegJpegStateDestroy(void* state) {
+  State* s = static_cast<State*>(state);
+  int status = 0;
+  if (s->own) status |= on_device.give(on_device.memory, s->own, kState, nullptr);
+  if (s->staging) status |= on_device.give(on_device.memory, s->staging, s->room, nullptr);
+  if (s->host) status |= pinned.give(pinned.memory, s->host, kPinned, nullptr);
+  delete s;
+  return --alive, status ? 5 : 0;
+}
+int nvjpegJpegStateCreate(void*, void** state) {
+  State* s = new State;
+  ++alive;
+  *state = s;
+  if (!on_device.take(on_device.memory, &s->own, kState, nullptr) &&
+      !pinned.take(pinned.memory, &s->host, kPinned, nullptr))
+    return 0;
+  nvjpegJpegStateDestroy(s);
+  return 5;
+}
 int nvjpegJpegStreamCreate(void*, void** stream) { return ++alive, *stream = new int(0), 0; }
 int nvjpegJpegStreamDestroy(void* stream) { return --alive, delete static_cast<int*>(stream), 0; }
 int nvjpegJpegStreamParseHeader(void*, const unsigned char* data, size_t bytes, void* stream) {
@@ -54,14 +85,28 @@ int nvjpegJpegStreamParseHeader(void*, const unsigned char* data, size_t bytes, 
 int nvjpegDecodeBatchedSupported(void*, void* stream, int* answer) { return *answer = *static_cast<int*>(stream), 0; }
 int nvjpegDecodeBatchedInitialize(void*, void* state, int pictures, int threads, int output) {
   if (pictures < 1 || threads < 1 || (output != 5 && output != 6)) return 2;
-  *static_cast<State*>(state) = {pictures, output};
+  static_cast<State*>(state)->pictures = pictures;
+  static_cast<State*>(state)->output = output;
   return 0;
 }
-int nvjpegDecodeBatched(void*, void* state, const unsigned char* const* data, const size_t* bytes, Image* to, void*) {
-  const State& s = *static_cast<State*>(state);
+int nvjpegDecodeBatched(void*, void* state, const unsigned char* const* data, const size_t* bytes, Image* to,
+                        void* stream) {
+  State& s = *static_cast<State*>(state);
   if (decode_status) return decode_status;
-  for (int i = 0; i < s.pictures; ++i)
-    if (const int status = decoder(data[i], bytes[i], to[i].channel[0], to[i].pitch[0], s.output == 6)) return status;
+  size_t all = 0, at = 0;
+  for (int i = 0; i < s.pictures; ++i) all += bytes[i];
+  if (all > s.room) {
+    if (s.staging && on_device.give(on_device.memory, s.staging, s.room, stream)) return 5;
+    s.staging = nullptr;
+    s.room = 0;
+    if (on_device.take(on_device.memory, &s.staging, all, stream)) return 5;
+    s.room = all;
+  }
+  for (int i = 0; i < s.pictures; at += bytes[i++]) {
+    auto* file = static_cast<unsigned char*>(s.staging) + at;
+    std::memcpy(file, data[i], bytes[i]);
+    if (const int status = decoder(file, bytes[i], to[i].channel[0], to[i].pitch[0], s.output == 6)) return status;
+  }
   return 0;
 }
 

@@ -308,3 +308,69 @@ def test_both_beside_each_other(engines: Any, files: list[str]) -> None:
             np.testing.assert_array_equal(theirs, wrong(exact_of(path)))
             np.testing.assert_array_equal(exact, exact_of(path))
             np.testing.assert_array_equal(cpu, exact_of(path))
+
+
+def test_what_the_library_works_in_is_counted(engines: Any, files: list[str]) -> None:
+    """Its memory is the pipeline's: what it has is there, is used again, and is given back."""
+    with decoding(files, batch_size=8) as pipe:
+        gpu = pipe.execution.settings.gpu
+        for _ in range(12):
+            pipe.run()
+        (library,) = gpu._engines.values()
+        assert 1 << 20 < library.device_bytes < gpu.account.taken
+        before = library.device_bytes
+        for _ in range(20):
+            pipe.run()
+        assert library.device_bytes < 8 * before
+    account = gpu.account
+    del pipe, gpu, library
+    gc.collect()
+    assert account.taken == 0
+
+
+def test_the_library_is_within_the_limit(engines: Any, files: list[str]) -> None:
+    """A state of it takes 1 MiB; a batch's own memory is two pieces of at least 4 MiB."""
+    with (
+        decoding(files, gpu_memory_limit=(9 << 20) - 1, prefetch_queue_depth=1) as pipe,
+        pytest.raises(DataError, match=r"at most 9437183 bytes.*`gpu_memory_limit`\), got \d+ in use and 1048576 more"),
+    ):
+        for _ in range(4):
+            pipe.run()
+    with decoding(files, gpu_memory_limit=64 << 20) as pipe:
+        pipe.run()
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_windows_that_later_steps_read(engines: Any, tmp_path: Path, orientation: int) -> None:
+    """Nothing is copied: they read the picture, whichever way it is turned; what is compared is so as well."""
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    path = save(tmp_path, "turned", image(3, 29, 45), exif=exif, subsampling=0)
+    turned = {1: None, 2: 0, 3: 3, 4: 1, 5: 5, 6: 4, 7: 6, 8: 2}[orientation]
+
+    @pipeline_def(batch_size=150, num_threads=2, device_id=0, seed=7)
+    def cropping(backend: str) -> Any:
+        data, _ = fn.readers.file(files=[path] * 300)
+        crop = fn.decoders.image_crop(
+            data,
+            crop=(13, 11),
+            crop_pos_x=0.7,
+            crop_pos_y=0.2,
+            device="mixed",
+            gpu_backend=backend,
+            hw_decoder_load=1.0,
+        )
+        return fn.flip(crop, horizontal=1), fn.cast(crop, dtype=types.FLOAT)
+
+    whole = Image.fromarray(wrong(exact_of(path)))
+    shown = np.asarray(whole if turned is None else whole.transpose(Image.Transpose(turned)))
+    y, x = round(0.2 * (shown.shape[0] - 13)), round(0.7 * (shown.shape[1] - 11))
+    want = shown[y : y + 13, x : x + 11]
+    with cropping("nvjpeg_hardware") as pipe:
+        for _ in range(2):
+            mirrored, wide = (out.as_cpu() for out in pipe.run())
+            for one, other in zip(mirrored, wide, strict=True):
+                np.testing.assert_array_equal(np.asarray(one), want[:, ::-1])
+                np.testing.assert_array_equal(np.asarray(other), want)
+        told = pipe.report().decoding.engines
+    assert told.compared and told.max_error == OFF

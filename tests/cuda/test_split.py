@@ -95,7 +95,7 @@ def test_where_memory_is_short_the_gpu_takes_the_cpus_share(folder, tmp_path, mo
 
     def opened(number, memory_limit=None):
         gpu = IdleDecoder(folder)
-        gpu.memory_limit = memory_limit
+        gpu.account.limit = memory_limit
         return gpu
 
     monkeypatch.setattr(Gpu, "open", staticmethod(opened))

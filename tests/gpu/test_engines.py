@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stoker import DeviceError, fn, pipeline_def
+from stoker import DataError, DeviceError, fn, pipeline_def
 from tests.run.pipelines import files_of
 
 
@@ -86,3 +86,38 @@ def test_many_batches(files: list[str]) -> None:
         for _ in range(200):
             pipe.run()
         print(f"\n{pipe.report()}")
+
+
+def test_memory_is_counted_and_limited(files: list[str]) -> None:
+    """What the GPU has less of is what the account says, but for what the driver keeps by itself."""
+    with cropping(files) as pipe:
+        gpu = pipe.execution.settings.gpu
+        before = gpu.device.free_bytes
+        for _ in range(8):
+            pipe.run()
+        (library,) = gpu._engines.values()
+        assert 0 < library.device_bytes < gpu.account.taken
+        gone = before - gpu.device.free_bytes
+        print(f"\nnvJPEG: {library.device_bytes:,} bytes of {gpu.account.taken:,}; the GPU has {gone:,} less")
+        most = gpu.account.taken
+    with cropping(files, gpu_memory_limit=most // 4) as pipe, pytest.raises(DataError, match="gpu_memory_limit"):
+        for _ in range(8):
+            pipe.run()
+
+
+@pipeline_def(batch_size=32, num_threads=4, device_id=0, seed=7, prefetch_queue_depth=4)
+def seen_through(files: list[str], backend: str) -> Any:
+    data, _ = fn.readers.file(files=files)
+    crop = fn.decoders.image_random_crop(data, device="mixed", gpu_backend=backend, hw_decoder_load=1.0)
+    return fn.resize(crop, size=(64, 64)), fn.flip(fn.decoders.image(data, device="mixed", gpu_backend=backend,
+                                                                    hw_decoder_load=1.0), horizontal=1)  # fmt: skip
+
+
+def test_windows_that_later_steps_read(files: list[str]) -> None:
+    """In the picture itself; near the exact ones, as those that are outputs are."""
+    with seen_through(files, "exact") as exact, seen_through(files, "nvjpeg_hardware") as engines:
+        for _ in range(6):
+            for want, got in zip(exact.run(), engines.run(), strict=True):
+                for a, b in zip(got.as_cpu(), want.as_cpu(), strict=True):
+                    assert np.abs(np.asarray(a).astype(int) - np.asarray(b)).mean() < 3
+        assert engines.report().decoding.engines.rows > 0

@@ -33,14 +33,15 @@ def find_library() -> str:
         ) from error
 
 
-def open_engines(device: _native.gpu.Device, smooth: bool) -> _native.gpu.JpegEngines:
+def open_engines(device: _native.gpu.Device, account: _native.gpu.Account, smooth: bool) -> _native.gpu.JpegEngines:
     """The engines of ``device``; DeviceError, with nvJPEG's status, where they cannot be used.
 
     Args:
+        account: where the memory is counted that nvJPEG takes of the device.
         smooth: interpolate chroma that is subsampled, instead of repeating it.
     """
     library = find_library()
     try:
-        return _native.gpu.open_engines(device, library, smooth)
+        return _native.gpu.open_engines(device, account, library, smooth)
     except _native.gpu.DeviceFailure as failure:
         raise DeviceError(f"GPU {device.number} ({device.name}): {failure}, of {library}. {_HINT}") from failure

@@ -38,7 +38,7 @@ class Gpu:
 
     Attributes:
         device: the device, as the run loop uses it.
-        memory_limit: the most bytes of its memory that a run may take.
+        account: what has been taken of its memory, and the most that may be, by runs and by libraries that they call.
         decoders: those of the plans made for it; they count the rows that each device decoded, and know why.
         on_engines: decoders of theirs that give rows to the GPU's JPEG engines.
         jpeg_index: what JPEG decoders keep about files that may come again; None: nothing. Set before plans are made.
@@ -46,7 +46,7 @@ class Gpu:
 
     def __init__(self, device: _native.gpu.Device, memory_limit: int) -> None:
         self.device = device
-        self.memory_limit = memory_limit
+        self.account = _native.gpu.Account(memory_limit)
         self.decoders: list[_native.gpu.Either] = []
         self.on_engines: list[_native.gpu.OnEngines] = []
         self.jpeg_index: _native.gpu.JpegIndex | None = None
@@ -70,7 +70,7 @@ class Gpu:
         What is in the folder ``path`` is known from the beginning; :meth:`save_jpeg_index` adds what is new.
         """
         self.jpeg_index = _native.gpu.jpeg_index(self.device, limit_bytes)
-        self.memory_limit -= limit_bytes
+        self.account.limit -= limit_bytes
         if path is not None:
             self._index_folder = IndexFolder(path, self.jpeg_index, self.device)
             self._index_folder.load()
@@ -142,7 +142,7 @@ class Gpu:
     def _with_engines(self, body: Native, wanted: OnEngines) -> Callable[[_native.gpu.Either], _native.gpu.OnEngines]:
         """Begin to compile what the engines' pictures need; DeviceError without engines. Gives the kernel with both."""
         if wanted.smooth not in self._engines:
-            self._engines[wanted.smooth] = open_engines(self.device, wanted.smooth)
+            self._engines[wanted.smooth] = open_engines(self.device, self.account, wanted.smooth)
         functions = self._functions(ENGINE_SOURCES)
         adjust, output_type, _ = body.attrs
 

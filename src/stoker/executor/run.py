@@ -40,8 +40,8 @@ class OpenGpu(KernelsOnGpu, Protocol):
         """The device, as the run loop uses it."""
 
     @property
-    def memory_limit(self) -> int:
-        """The most bytes of its memory that a run may take."""
+    def account(self) -> _native.gpu.Account:
+        """What has been taken of its memory, and the most that may be."""
 
     @property
     def decoders(self) -> Sequence[Decoder]:
@@ -78,7 +78,7 @@ class Run:
         self._samples = Samples(plan, sources)
         on_gpu = any(s.on_gpu for s in plan.steps)
         self.engine = (
-            _native.Engine(plan.native, threads, gpu.device, gpu.memory_limit)
+            _native.Engine(plan.native, threads, gpu.device, gpu.account)
             if on_gpu and gpu is not None
             else _native.Engine(plan.native, threads)
         )

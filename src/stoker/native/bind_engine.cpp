@@ -126,12 +126,13 @@ nb::object run_rows(std::shared_ptr<Engine> e, Keys keys, Longs epochs, uint64_t
 
 void bind_run(nb::module_& m) {
   nb::class_<Engine>(m, "Engine")
-      .def(nb::new_([](std::shared_ptr<Plan> plan, int threads, std::shared_ptr<gpu::Device> device, uint64_t limit) {
+      .def(nb::new_([](std::shared_ptr<Plan> plan, int threads, std::shared_ptr<gpu::Device> device,
+                       std::shared_ptr<gpu::Account> account) {
         std::unique_ptr<gpu::Place> place;
         if (device) {
           place = std::make_unique<gpu::Place>();
           place->device = std::move(device);
-          place->account->limit = limit;
+          if (account) place->account = std::move(account);
         }
         // In a child after a fork there are no threads to join, and locks may be held for ever: nothing is taken down.
         return std::shared_ptr<Engine>(new Engine(std::move(plan), threads, std::move(place)),
@@ -139,7 +140,7 @@ void bind_run(nb::module_& m) {
                                          if (::getpid() == pid) delete e;
                                        });
       }), nb::arg("plan"), nb::arg("threads"), nb::arg("device") = nb::none(),
-          nb::arg("memory_limit") = ~uint64_t{0})
+          nb::arg("account") = nb::none())
       .def("acquire",
            [](std::shared_ptr<Engine> e, Keys keys, Longs epochs, uint64_t seed, const nb::tuple& indices) {
              return JobBox{e, acquire_rows(*e, keys, epochs, seed, indices)};

@@ -216,6 +216,10 @@ void bind_gpu(nb::module_& m) {
   gpu_module.def("own", [](const std::vector<std::shared_ptr<gpu::Function>>& passes, int inputs, int outputs, int numbers) {
     return std::shared_ptr<stoker::Kernel>(gpu::make_own({passes.begin(), passes.end()}, inputs, outputs, numbers));
   });
+  nb::class_<gpu::Account>(gpu_module, "Account")
+      .def("__init__", [](gpu::Account* self, uint64_t limit) { (new (self) gpu::Account)->limit = limit; }, nb::arg("limit"))
+      .def_rw("limit", &gpu::Account::limit)
+      .def_prop_ro("taken", [](const gpu::Account& a) { return a.taken.load(); });
   bind_nvjpeg(gpu_module);
   gpu_module.def("read_dlpack", &read_dlpack);
   gpu_module.def("open_cuda", &gpu::open_cuda, nb::arg("number"), nb::call_guard<nb::gil_scoped_release>());

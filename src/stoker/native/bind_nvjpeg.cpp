@@ -33,8 +33,9 @@ std::shared_ptr<Decode> make_on_engines(std::shared_ptr<gpu::Either> exact, std:
                                   static_cast<jpeg::Format>(format));
 }
 
-std::shared_ptr<Engines> open_engines(std::shared_ptr<gpu::Device> device, const std::string& library, bool smooth) {
-  return std::make_shared<Engines>(std::move(device), library, smooth);
+std::shared_ptr<Engines> open_engines(std::shared_ptr<gpu::Device> device, std::shared_ptr<gpu::Account> account,
+                                      const std::string& library, bool smooth) {
+  return std::make_shared<Engines>(std::move(device), std::move(account), library, smooth);
 }
 
 }  // namespace
@@ -42,7 +43,8 @@ std::shared_ptr<Engines> open_engines(std::shared_ptr<gpu::Device> device, const
 void bind_nvjpeg(nb::module_& gpu_module) {
   nb::class_<Engines>(gpu_module, "JpegEngines")
       .def_prop_ro("count", &Engines::count)
-      .def_prop_ro("version", &Engines::version);
+      .def_prop_ro("version", &Engines::version)
+      .def_prop_ro("device_bytes", &Engines::device_bytes);
   nb::class_<Decode, stoker::Kernel>(gpu_module, "OnEngines")
       .def_prop_ro("rows", &Decode::rows)
       .def_prop_ro("reasons", &Decode::reasons)
@@ -50,7 +52,7 @@ void bind_nvjpeg(nb::module_& gpu_module) {
         const nvjpeg::Error e = d.error();
         return nb::make_tuple(e.rows, e.values, e.sum, e.most);
       });
-  gpu_module.def("open_engines", &open_engines, nb::arg(), nb::arg(), nb::arg(),
+  gpu_module.def("open_engines", &open_engines, nb::arg(), nb::arg(), nb::arg(), nb::arg(),
                  nb::call_guard<nb::gil_scoped_release>());
   gpu_module.def("on_engines", &make_on_engines);
 }

@@ -114,6 +114,7 @@ bool Engine::run_step(Job* job, int64_t row, int32_t index, RowContext* context,
     call.slot = job->on_device->slot(index, row);
     call.memory = job->on_device.get();
     call.on_host = job->on_device->redone(row);
+    call.may_show = !step.out.empty() && plan_->values[step.out[0]].where == Where::Device;
   }
   uint8_t* const given = step.out.empty() ? nullptr : out[0]->data;
   Outcome outcome = Outcome::Ok;

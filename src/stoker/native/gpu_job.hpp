@@ -34,7 +34,7 @@ class StepTimes {
 // Everything that a plan with device steps runs on.
 struct Place {
   std::shared_ptr<Device> device;
-  std::shared_ptr<Account> account = std::make_shared<Account>();
+  std::shared_ptr<Account> account = std::make_shared<Account>();  // of all that the pipeline takes of its memory
   std::shared_ptr<StepTimes> times = std::make_shared<StepTimes>();
   std::shared_ptr<ArenaPool> works;  // what batches work in; the engine's
   std::shared_ptr<Needed> uploads = std::make_shared<Needed>();

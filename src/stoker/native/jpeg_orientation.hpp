@@ -51,4 +51,21 @@ inline Placement placement(const Window& window, Turn turn, const View& out) {
   return p;
 }
 
+// The window of a stored picture of packed pixels as it is shown.
+inline View shown(uint8_t* picture, int64_t pitch, int64_t pixel, const Window& window, Turn turn, View out) {
+  int64_t down = pitch, across = pixel;
+  out.data = picture + window.y0 * pitch + window.x0 * pixel;
+  if (turn.flip_y) {
+    out.data += (window.y1 - window.y0 - 1) * pitch;
+    down = -down;
+  }
+  if (turn.flip_x) {
+    out.data += (window.x1 - window.x0 - 1) * pixel;
+    across = -across;
+  }
+  out.stride[0] = turn.swap ? across : down;
+  out.stride[1] = turn.swap ? down : across;
+  return out;
+}
+
 }  // namespace stoker::jpeg

@@ -14,7 +14,7 @@ namespace {
 // The part of nvJPEG's interface that is used here, as its documentation gives it (CUDA 12 and 13).
 using Result = int;
 using Handle = void*;
-constexpr int kBadJpeg = 3, kNotSupported = 4, kIncomplete = 10;
+constexpr int kBadJpeg = 3, kNotSupported = 4, kNoMemory = 5, kIncomplete = 10;
 constexpr int kBackendHardware = 3, kOutputRgb = 5, kOutputBgr = 6;  // outputs of interleaved bytes
 constexpr unsigned kFlagsDefault = 0, kFlagInterpolate = 1u << 5;
 
@@ -22,6 +22,32 @@ struct Destination {
   unsigned char* channel[4] = {};
   size_t pitch[4] = {};
 };
+
+// Callbacks for memory; both kinds look the same. 0: done.
+struct Allocator {
+  int (*take)(void* memory, void** to, size_t bytes, Handle stream);
+  int (*give)(void* memory, void* from, size_t bytes, Handle stream);
+  void* memory;
+};
+
+uintptr_t number_of(Handle stream) { return reinterpret_cast<uintptr_t>(stream); }
+
+int take_device(void* memory, void** to, size_t bytes, Handle stream) {
+  *to = reinterpret_cast<void*>(static_cast<Memory*>(memory)->take(bytes, number_of(stream)));
+  return *to ? 0 : 1;
+}
+int give_device(void* memory, void* from, size_t, Handle stream) {
+  if (!from) return 0;
+  return static_cast<Memory*>(memory)->give(reinterpret_cast<gpu::Address>(from), number_of(stream)) ? 0 : 1;
+}
+int take_pinned(void* memory, void** to, size_t bytes, Handle) {
+  *to = static_cast<Memory*>(memory)->pin(bytes);
+  return *to ? 0 : 1;
+}
+int give_pinned(void* memory, void* from, size_t, Handle stream) {
+  if (!from) return 0;
+  return static_cast<Memory*>(memory)->unpin(static_cast<uint8_t*>(from), number_of(stream)) ? 0 : 1;
+}
 
 const char* text_of(Result result) {
   constexpr std::array<const char*, 11> kTexts = {
@@ -31,7 +57,7 @@ const char* text_of(Result result) {
   return result >= 0 && result < static_cast<int>(kTexts.size()) ? kTexts[static_cast<size_t>(result)] : "unknown";
 }
 
-void check(Result result, const char* what) {
+void check_status(Result result, const char* what) {
   if (result) throw DeviceFailure(std::string(what) + ": " + text_of(result) + " (nvJPEG status " + std::to_string(result) + ")");
 }
 
@@ -40,7 +66,7 @@ void check(Result result, const char* what) {
 struct Api {
   void* library = nullptr;
   Result (*property)(int, int*);
-  Result (*create)(int, void*, void*, unsigned, Handle*);
+  Result (*create)(int, Allocator*, Allocator*, unsigned, Handle*);
   Result (*destroy)(Handle);
   Result (*hardware)(Handle, unsigned*, unsigned*);
   Result (*state_create)(Handle, Handle*);
@@ -57,7 +83,7 @@ struct Api {
     if (!library) throw DeviceFailure(std::string("nvJPEG cannot be opened: ") + ::dlerror());
     try {
       find(property, "nvjpegGetProperty");
-      find(create, "nvjpegCreateEx");
+      find(create, "nvjpegCreateExV2");
       find(destroy, "nvjpegDestroy");
       find(hardware, "nvjpegGetHardwareDecoderInfo");
       find(state_create, "nvjpegJpegStateCreate");
@@ -93,22 +119,26 @@ struct Engines::State {
   bool bgr = false;
 };
 
-Engines::Engines(std::shared_ptr<gpu::Device> device, const std::string& library, bool smooth)
-    : device_(std::move(device)), api_(std::make_shared<Api>(library)) {
+Engines::Engines(std::shared_ptr<gpu::Device> device, std::shared_ptr<gpu::Account> account, const std::string& library,
+                 bool smooth)
+    : device_(std::move(device)), api_(std::make_shared<Api>(library)), memory_(device_, std::move(account)) {
   const gpu::Visit visit(device_.get());
   for (int part = 0; part < 3; ++part) {
     int number = 0;
-    check(api_->property(part, &number), "nvJPEG's version");
+    check_status(api_->property(part, &number), "nvJPEG's version");
     if (part) version_ += '.';
     version_ += std::to_string(number);
   }
-  check(api_->create(kBackendHardware, nullptr, nullptr, smooth ? kFlagInterpolate : kFlagsDefault, &handle_),
-        "the GPU's JPEG engines cannot be used");
+  Allocator on_device{take_device, give_device, &memory_}, pinned{take_pinned, give_pinned, &memory_};
+  const Result created =
+      api_->create(kBackendHardware, &on_device, &pinned, smooth ? kFlagInterpolate : kFlagsDefault, &handle_);
+  if (const auto refused = memory_.refusal(); created && refused) throw DeviceFailure(refused->what());
+  check_status(created, "the GPU's JPEG engines cannot be used");
   unsigned cores = 0;
   const Result result = api_->hardware(handle_, &count_, &cores);
   if (result || count_ == 0) {
     api_->destroy(handle_);
-    check(result, "the GPU's JPEG engines cannot be counted");
+    check_status(result, "the GPU's JPEG engines cannot be counted");
     throw DeviceFailure("the GPU has no JPEG engines");
   }
 }
@@ -129,6 +159,12 @@ Engines::~Engines() {
   }
 }
 
+void Engines::check(int result, const char* what) {
+  if (result == kNoMemory)
+    if (const auto refused = memory_.refusal()) throw gpu::LimitReached(*refused);
+  check_status(result, what);
+}
+
 bool Engines::support(const uint8_t* file, size_t bytes) const {
   Handle header = nullptr;
   {
@@ -138,7 +174,7 @@ bool Engines::support(const uint8_t* file, size_t bytes) const {
       headers_.pop_back();
     }
   }
-  if (!header) check(api_->header_create(handle_, &header), "nvJPEG's parser");
+  if (!header) check_status(api_->header_create(handle_, &header), "nvJPEG's parser");
   int answer = 1;
   const bool known = api_->header_parse(handle_, file, bytes, header) == 0 &&
                      api_->supported(handle_, header, &answer) == 0;

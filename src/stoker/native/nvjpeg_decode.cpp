@@ -138,20 +138,29 @@ Outcome Decode::run_exact(const Call& c) const {
 }
 
 bool Decode::describe(const Call& c, const Info& info) const {
-  const View& out = *c.out[0];
+  const View out = *c.out[0];
   const Turn turn = jpeg::turn_of(adjust_ ? info.orientation : 1);
   const int32_t h = static_cast<int32_t>(out.shape[0]), w = static_cast<int32_t>(out.shape[1]);
   const Extent whole{info.width, info.height};
   const Window window =
       jpeg::stored_window(whole, turn, static_cast<int32_t>(c.params[0]), static_cast<int32_t>(c.params[1]), h, w);
   if (window.x0 < 0 || window.y0 < 0 || window.x1 > whole.width || window.y1 > whole.height) return false;
-  const Placement place = jpeg::placement(window, turn, out);
   Row row = {};
   row.pitch = 3 * static_cast<uint32_t>(whole.width);
   row.picture = c.memory->device_room(size_t{row.pitch} * static_cast<size_t>(whole.height));
-  row.out = reinterpret_cast<Address>(out.data) + static_cast<uint64_t>(place.offset);
-  row.step_y = place.step_y;
-  row.step_x = place.step_x;
+  if (c.may_show) {  // later steps read the picture
+    auto* const picture = reinterpret_cast<uint8_t*>(row.picture);
+    *c.out[0] = jpeg::shown(picture, row.pitch, 3, window, turn, out);
+    row.out = row.picture + uint64_t{row.pitch} * static_cast<uint64_t>(window.y0) + 3 * static_cast<uint64_t>(window.x0);
+    row.step_y = row.pitch;
+    row.step_x = 3;
+  } else {
+    const Placement place = jpeg::placement(window, turn, out);
+    row.out = reinterpret_cast<Address>(out.data) + static_cast<uint64_t>(place.offset);
+    row.step_y = place.step_y;
+    row.step_x = place.step_x;
+    row.placed = 1;
+  }
   row.file = reinterpret_cast<uint64_t>(c.host_in[0]->data);
   row.file_bytes = static_cast<uint64_t>(c.in[0]->shape[0]);
   row.x0 = static_cast<uint32_t>(window.x0);
@@ -213,8 +222,9 @@ void Decode::launch_engines(Batch& batch, size_t report_offset) const {
     rows.push_back(&row);
     pictures.push_back({reinterpret_cast<const uint8_t*>(row.file), row.file_bytes, row.picture, row.pitch});
     for (uint32_t i = 0; i < items_of(row); ++i) {
-      placed.push_back({static_cast<uint32_t>(r), i * kPixelsPerItem});
-      if (row.exact) compared.push_back(placed.back());
+      const Item item{static_cast<uint32_t>(r), i * kPixelsPerItem};
+      if (row.placed) placed.push_back(item);
+      if (row.exact) compared.push_back(item);
     }
   }
   if (rows.empty()) return;

@@ -41,6 +41,7 @@ struct Call {
   View* const* host_in = nullptr;         // the inputs as the host has them; `in` are as the device finds them
   gpu::RowMemory* memory = nullptr;
   bool on_host = false;                   // the device could not do this row
+  bool may_show = false;                  // output 0 may become a view of other memory that the batch has on the device
 };
 constexpr int kWorkAreas = 4;
 

@@ -21,8 +21,10 @@ struct Row {
   Maker maker;
   uint32_t refused;           // by the engines' library, which says why; the host's
   uint32_t first_difference, differences, report;  // where they are in the report, and at which byte they begin
+  uint32_t placed;            // it is copied to `out`; 0: later steps read the picture, where `out` is the window
+  uint32_t unused[3];
 };
-static_assert(sizeof(Row) == 112);
+static_assert(sizeof(Row) == 128);
 
 // Work of one CTA: so many pixels of a window, from `first` on.
 struct Item {
