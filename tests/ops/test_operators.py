@@ -9,7 +9,10 @@ from __future__ import annotations
 import functools
 import io
 import itertools
+import os
+import tempfile
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -134,10 +137,29 @@ def _recipes() -> Rows:
     return rows
 
 
+@functools.cache
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory()
+
+
+def _told() -> Rows:
+    """Files with an end marker, told of by native code; one with zeros behind its path, as rows of one length have."""
+    rows: Rows = []
+    for i, size in enumerate((64, 5000)):
+        path = Path(_folder().name, f"{i}.jpg")
+        path.write_bytes(np.random.default_rng(i).bytes(size - 2) + b"\xff\xd9")
+        with open(path, "rb") as file:
+            told = _native.recipe.tell(file.fileno(), os.fsencode(path), -1.0)
+        assert told is not None
+        rows.append((np.frombuffer(told + bytes(3 * i), np.uint8),))
+    return rows
+
+
 INPUTS: dict[str, Callable[[dict[str, Any]], Rows]] = {
     "_arithmetic": operands,
     "_condition": lambda case: _each(np.int32(0), np.int32(-3), np.float32(0.5).astype(np.int32)),
     "_recipe": lambda case: _recipes(),
+    "_told_file": lambda case: _told(),
     "_merge": lambda case: [(np.asarray(i == 0), *row) for i, row in enumerate(images(copies=2))],
     "cat": lambda case: images(copies=2),
     "stack": lambda case: images(copies=2),

@@ -210,6 +210,11 @@ decodes otherwise stay its own, which is found with a small file of each kind, o
 torchvision 0.24 (its libjpeg-turbo 2.0.0 repeats their colours, Pillow's interpolates). Pillow's decoder is tried in
 the same way. `read_file` stays torchvision's.
 
+Files are read when their images are made, not by the worker, which tells which files they were. If one has been
+deleted or changed in between, which is checked, its batch is fetched again in the same way as for damaged files
+(below), and from then on workers copy what they open. Files younger than two seconds and those of an
+`IterableDataset` are copied at once.
+
 A file that is damaged in the middle is found when its batch is made. The batch is then fetched again in the
 main process, from the random state of its start, with that file on plain Pillow: a `try` in the data set acts
 as before, and `get_worker_info()` is the worker's. Two things may differ from a run without Stoker: the data set

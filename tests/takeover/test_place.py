@@ -181,8 +181,8 @@ def made_alone(place: Place, node: Node) -> np.ndarray[Any, Any]:
     width, height = node.size
     images, supply = place.memory((1, node.channels, height, width), torch.uint8)
     packed = recipe.pack_alone([recipe.Row(node, None, 0, 0)], lambda table: table)
-    form = plans.Form(int(node.root.params[0]), (images.numel(),))
-    job = plans.Job(form, [node.root.source.data], grouping.Recipes.of([packed]), [supply])
+    form = plans.Form(int(node.root.params[0]), False, (images.numel(),))
+    job = plans.Job(form, grouping.Files.of([node.root.source]), grouping.Recipes.of([packed]), [supply])
     place.plans.submit(job)
     error = job.wait()
     if error is not None:

@@ -188,6 +188,7 @@ void bind_kernels(nb::module_& m) {
                                 stage_functions(static_cast<Sampler>(sampler), functions, std::move(reads)));
         });
   m.def("read", [](std::shared_ptr<FileTable> table, int reader) { return make_read(std::move(table), reader); });
+  m.def("told_file", &make_told_file);
   m.def("lookup", [](const nb::ndarray<const int32_t, nb::ndim<1>, nb::c_contig>& table, int reader) {
     return make_lookup({table.data(), table.data() + table.shape(0)}, reader);
   });

@@ -15,6 +15,7 @@
 #include "block_pool.hpp"
 #include "recipe.hpp"
 #include "recipe_gpu.hpp"
+#include "told_file.hpp"
 
 namespace nb = nanobind;
 
@@ -30,7 +31,7 @@ using Bytes = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::
 using Room = nb::ndarray<uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 // The arrays' memory is kept by the Python object that holds the order.
-std::shared_ptr<Order> make_order(const Numbers& numbers, const Integers& starts, const std::vector<Bytes>& sources,
+std::shared_ptr<Order> make_order(const Numbers& numbers, const Integers& starts, const nb::list& sources,
                                   const std::vector<std::pair<Bytes, int>>& tables, const std::vector<Room>& outputs) {
   auto order = std::make_shared<Order>();
   order->numbers.assign(numbers.data(), numbers.data() + numbers.shape(0));
@@ -42,7 +43,15 @@ std::shared_ptr<Order> make_order(const Numbers& numbers, const Integers& starts
     if (start < last || start > size) throw std::invalid_argument("expected starts in order, inside of the numbers");
     last = start;
   }
-  for (const Bytes& s : sources) order->sources.push_back({s.data(), s.shape(0)});
+  for (const nb::handle source : sources) {
+    if (nb::isinstance<nb::bytes>(source)) {
+      const auto told = nb::borrow<nb::bytes>(source);
+      order->sources.push_back({reinterpret_cast<const uint8_t*>(told.c_str()), told.size(), true});
+      continue;
+    }
+    const auto bytes = nb::cast<Bytes>(source);
+    order->sources.push_back({bytes.data(), bytes.shape(0)});
+  }
   for (const auto& [t, item] : tables) {
     if (item != 1 && item != 2 && item != 4 && item != 8) throw std::invalid_argument("expected 1, 2, 4 or 8 bytes");
     const size_t channels = t.shape(0) / static_cast<size_t>(256 * item);
@@ -133,6 +142,35 @@ nb::object read_file(const std::shared_ptr<BlockPool>& pool, int fd, size_t size
   return nb::cast(nb::ndarray<nb::numpy, const uint8_t, nb::ndim<1>>(data, {size}, owner));
 }
 
+// What tells of an open file (told_file.hpp); None if there is nothing to tell.
+nb::object tell(int fd, const nb::bytes& path, double settled_s) {
+  std::string told;
+  const std::string name(path.c_str(), path.size());
+  {
+    const nb::gil_scoped_release release;
+    told = stoker::tell_file(fd, name, settled_s);
+  }
+  if (told.empty()) return nb::none();
+  return nb::bytes(told.data(), told.size());
+}
+
+// The bytes of a file that is told of.
+nb::bytes read_told(const nb::bytes& told) {
+  stoker::Scratch room;
+  stoker::View out;
+  std::string error;
+  bool done = false;
+  {
+    const nb::gil_scoped_release release;
+    done = stoker::read_told(reinterpret_cast<const uint8_t*>(told.c_str()), told.size(), room, out, error);
+  }
+  if (!done) {
+    PyErr_SetString(PyExc_OSError, error.c_str());
+    throw nb::python_error();
+  }
+  return nb::bytes(out.data, static_cast<size_t>(out.shape[0]));
+}
+
 // Takes an object, and the members of a list, out of what Python's collector of cycles looks at.
 void untrack(nb::handle object) {
   const auto forget = [](PyObject* o) {
@@ -176,6 +214,8 @@ void bind_recipe(nb::module_& m) {
       .def("__init__", [](BlockPool*) { throw std::invalid_argument("use blocks()"); })
       .def("take", &take, nb::arg("bytes"), nb::arg("released") = nb::none())
       .def("read", &read_file);
+  recipe.def("tell", &tell);
+  recipe.def("read_told", &read_told);
   recipe.def("untrack", &untrack);
   recipe.def("blocks", [](size_t kept) { return std::make_shared<BlockPool>(kept); });
 }

@@ -57,6 +57,7 @@ struct FileTable {
 };
 Outcome outside(const Call& call, uint64_t index, size_t size);  // the error of an index that is not below `size`
 std::shared_ptr<Kernel> make_read(std::shared_ptr<const FileTable> table, int reader);
+std::shared_ptr<Kernel> make_told_file();  // told_file.cpp
 std::shared_ptr<Kernel> make_lookup(std::vector<int32_t> table, int reader);
 std::shared_ptr<Kernel> make_index(int reader);
 // Of pictures 1 / 2^scale_log2 as wide and high. What the native decoder leaves to another one goes to the twin.

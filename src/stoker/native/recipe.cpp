@@ -8,6 +8,7 @@
 #include "recipe_images.hpp"
 #include "recipe_pixels.hpp"
 #include "recipe_store.hpp"
+#include "told_file.hpp"
 
 namespace stoker::recipe {
 
@@ -20,7 +21,8 @@ struct Leave {};
 
 class Maker {
  public:
-  Maker(Order& order, int64_t index, Bench& bench) : order_(order), source_(order.sources[index]), images_(order, bench) {
+  Maker(Order& order, int64_t index, Bench& bench)
+      : order_(order), source_(bytes_of(order.sources[index], bench)), images_(order, bench) {
     const double* numbers = order.numbers.data();
     steps_ = read_steps(numbers + order.starts[index], numbers + order.starts[index + 1]);
     uses_.assign(steps_.size(), 0);
@@ -37,6 +39,14 @@ class Maker {
   }
 
  private:
+  static Source bytes_of(const Source& source, Bench& bench) {
+    if (!source.told) return source;
+    View file;
+    std::string error;
+    if (!read_told(source.data, source.size, bench.file, file, error)) throw Leave{};
+    return {file.data, static_cast<size_t>(file.shape[0])};
+  }
+
   void step(Op op, int64_t from, const double* p) {
     if (op == Op::Decode) return decode(p);
     if (op == Op::Pixels) return pixels(p);
@@ -238,6 +248,7 @@ void make(Order& order, int64_t index, Bench& bench) {
     if (image->capacity() > kKeptBytes) image = std::make_unique<Scratch>();
   for (Scratch& scratch : bench.work)
     if (scratch.capacity() > kKeptBytes) scratch = Scratch();
+  if (bench.file.capacity() > kKeptBytes) bench.file = Scratch();
 }
 
 }  // namespace stoker::recipe

@@ -28,6 +28,7 @@ void sharpen_row(const uint8_t* row, int64_t down, int64_t step, int64_t count, 
 struct Source {
   const uint8_t* data;
   size_t size;
+  bool told = false;  // the bytes tell of a file (told_file.hpp), which is read when the recipe is made
 };
 
 // What 256 values become, for each of `channels` channels; elements of 1, 2, 4 or 8 bytes.
@@ -44,7 +45,7 @@ struct Output {
 enum class Status : uint8_t {
   Pending,
   Done,
-  Left,    // the file is damaged or of a kind that another decoder does: nothing was made
+  Left,    // the file is damaged, not there any more, or of a kind that another decoder does: nothing was made
   Invalid  // the recipe is; `why` says what is wrong
 };
 
@@ -67,6 +68,7 @@ struct Order : std::enable_shared_from_this<Order> {
 struct Bench {
   std::vector<std::unique_ptr<Scratch>> images;
   Scratch work[2];
+  Scratch file;
 };
 
 // Makes recipe `index`; never reads or writes out of bounds, whatever the numbers say.

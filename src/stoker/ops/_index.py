@@ -10,6 +10,7 @@ INDEX: dict[str, str] = {
     "_recipe": "ops.image.recipe:Recipe",
     "_row_number": "ops.generic.row_number:RowNumber",
     "_scale_pixels": "ops.generic.scale_pixels:ScalePixels",
+    "_told_file": "ops.generic.told_file:ToldFile",
     "batch_permutation": "ops.random.batch_permutation:BatchPermutation",
     "brightness": "ops.image.brightness:Brightness",
     "brightness_contrast": "ops.image.brightness_contrast:BrightnessContrast",

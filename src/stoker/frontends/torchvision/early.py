@@ -14,8 +14,9 @@ from PIL import Image
 
 from ...native import _native
 from . import recipe
-from .recipe import Bytes, Node
+from .recipe import Node
 from .replay import replay
+from .segment import Bytes
 
 MODES = {1: "L", 3: "RGB"}
 

@@ -7,16 +7,18 @@ Workers do this before they send a batch, so that the main process, which all ba
 from __future__ import annotations
 
 from collections.abc import Sequence
+from multiprocessing.reduction import ForkingPickler
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from ...native import _native
-from . import recipe
-from .recipe import Alone, Bytes, Node, Row, Source
+from . import recipe, told
+from .recipe import Alone, Node, Row, Source
+from .segment import Bytes
 from .tables import Table, stored_table
-from .tensor import LazyTensor
+from .tensor import LazyRow, LazyTensor, Like
 
 MOST = 256  # files of a group
 _FEW = 4  # files that are alike in a batch, below which no group is made of them
@@ -60,13 +62,31 @@ class Recipes(NamedTuple):
         return [self.blobs[at] for at in self.blob]
 
 
+class Files(NamedTuple):
+    """Files of a group: what tells of all of them, or their bytes."""
+
+    told: Bytes | None  # (files, bytes); see `told.py`
+    sources: list[Source]  # unless they are told of
+
+    @classmethod
+    def of(cls, sources: list[Source]) -> Files:
+        """Of files that are told of, or of files that are here."""
+        what = [source.told for source in sources]
+        known = [x for x in what if x is not None]
+        return cls(told.joined(known), []) if len(known) == len(what) else cls(None, sources)
+
+    def given(self) -> Any:
+        """What a pipeline is given, row by row."""
+        return [source.data for source in self.sources] if self.told is None else self.told
+
+
 class Group(NamedTuple):
     """Files that are alike: they are made together."""
 
     channels: int  # of what is decoded; 0: pixels that are there already
     where: tuple[int, ...]  # the numbers of the tensors that their images are in
     rows: list[list[int]]  # for each of these, the numbers of the images, file by file
-    sources: list[Source]
+    files: Files
     recipes: Recipes
 
 
@@ -102,11 +122,13 @@ def group(tensors: Sequence[LazyTensor]) -> Groups:
                 rest[at].append(number)
             else:
                 files.setdefault(id(row.node.source), []).append((at, number))
-    alike: dict[tuple[int, tuple[int, ...]], list[list[_View]]] = {}
+    alike: dict[tuple[int, bool, tuple[int, ...]], list[list[_View]]] = {}
     for views in files.values():
-        alike.setdefault((_channels(tensors, views), tuple(at for at, _ in views)), []).append(views)
+        (at, number), where = views[0], tuple(at for at, _ in views)
+        is_told = tensors[at]._rows[number].node.source.told is not None
+        alike.setdefault((_channels(tensors, views), is_told, where), []).append(views)
     groups = []
-    for (channels, where), members in alike.items():
+    for (channels, _, where), members in alike.items():
         if channels < 0 or len(members) < min(_FEW, len(files)):
             for at, number in (view for views in members for view in views):
                 rest[at].append(number)
@@ -130,7 +152,7 @@ def _group(tensors: Sequence[LazyTensor], channels: int, where: tuple[int, ...],
     recipes = Recipes.of([_recipe(tensors, views, slots) for views in members])
     rows = [[number for views in members for at, number in views if at == slot_at] for slot_at in slots]
     sources = [tensors[views[0][0]]._rows[views[0][1]].node.source for views in members]
-    return Group(channels, tuple(slots), rows, sources, recipes)
+    return Group(channels, tuple(slots), rows, Files.of(sources), recipes)
 
 
 def _recipe(tensors: Sequence[LazyTensor], views: list[_View], slots: dict[int, int]) -> Alone:
@@ -158,7 +180,7 @@ class Arrived(NamedTuple):
 
     groups: Groups
     number: int  # the tensor's
-    rows: list[Any]  # as they came; others are grouped again
+    rows: Sequence[LazyRow]  # as they came; others are grouped again
 
 
 def send(tensors: Sequence[LazyTensor]) -> None:
@@ -170,9 +192,46 @@ def send(tensors: Sequence[LazyTensor]) -> None:
             tensor._arrived = Arrived(groups, number, tensor._rows)
 
 
-def arrive(rows: list[Any], lead: tuple[int, ...], groups: Groups, number: int) -> LazyTensor:
+class FoldedRows(Sequence[LazyRow]):
+    """The rows of a tensor as a worker has sent them. Few ask for them: what a GPU does with them is in the groups."""
+
+    __slots__ = ("_count", "_folded", "_rows")
+
+    def __init__(self, folded: bytes, count: int) -> None:
+        self._folded = folded
+        self._count = count
+        self._rows: list[LazyRow] | None = None
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, at: Any) -> Any:
+        if self._rows is None:
+            self._rows = ForkingPickler.loads(self._folded)
+        return self._rows[at]
+
+
+def reduce(tensor: LazyTensor, arrived: Arrived) -> tuple[Any, ...]:
+    """How a tensor with its groups travels."""
+    if any(row.node.source.told is None for row in tensor._rows):
+        return arrive, (tensor._rows, tensor._lead, arrived.groups, arrived.number)
+    folded = bytes(ForkingPickler.dumps(tensor._rows))
+    (node, table, _), count = tensor._rows[0], len(tensor._rows)
+    like = (node.channels, node.size, table.values.dtype)
+    return _arrive_folded, (folded, count, like, tensor._lead, arrived.groups, arrived.number)
+
+
+def _arrive_folded(
+    folded: bytes, count: int, like: Like, lead: tuple[int, ...], groups: Groups, number: int
+) -> LazyTensor:
+    return arrive(FoldedRows(folded, count), lead, groups, number, like)
+
+
+def arrive(
+    rows: Sequence[LazyRow], lead: tuple[int, ...], groups: Groups, number: int, like: Like | None = None
+) -> LazyTensor:
     """In the main process: a tensor with its groups."""
-    tensor = LazyTensor(rows, lead)
+    tensor = LazyTensor(rows, lead, like)
     tensor._arrived = Arrived(groups, number, rows)
     return tensor
 

@@ -16,7 +16,7 @@ from PIL import Image, ImageFile
 from PIL.JpegImagePlugin import JpegImageFile
 
 from ...native import _native
-from . import counts, retry, trial
+from . import counts, retry, told, trial
 from .early import MODES
 from .image import InfoLater, _Recording
 from .recipe import Node, Source
@@ -81,20 +81,36 @@ class LazyJpeg(_Recording, JpegImageFile):
 
     def _whole(self, file: Any) -> Source | None:
         """All of the file; None if native code may not decode it."""
-        if self._header is not None and not retry.is_any_damaged():
-            source = _of_regular(file)
+        if not retry.is_any_damaged():
+            source = _of_regular(file) if self._header is not None else self._told(file)
             if source is not None:
                 return source
         file.seek(0)
         data = file.read()
-        return Source.keep(data) if _is_native(data, self) and not retry.is_damaged(data) else None
+        fits = is_whole(data) and _is_native(data, self) and not retry.is_damaged(data)
+        return Source.keep(data) if fits else None
+
+    def _told(self, file: Any) -> Source | None:
+        """A file whose header Pillow has read: it stands before where the reading stopped."""
+        if not told.is_telling() or not _is_regular(file):
+            return None
+        head = os.pread(file.fileno(), max(file.tell(), _HEAD_BYTES), 0)
+        what = told.tell(file) if _is_native(head, self) else None
+        return None if what is None else Source.of_told(what)
+
+
+def _is_regular(file: Any) -> bool:
+    return type(file) is io.BufferedReader and type(file.raw) is io.FileIO
 
 
 def _of_regular(file: Any) -> Source | None:
     """All of a regular file, if it has its end marker."""
-    if type(file) is not io.BufferedReader or type(file.raw) is not io.FileIO:
+    if not _is_regular(file):
         return None
     fd = file.fileno()
+    what = told.tell(file) if told.is_telling() else None
+    if what is not None:
+        return Source.of_told(what)
     size = os.fstat(fd).st_size
     if size < _MARKER_ROOM or not is_whole(os.pread(fd, _MARKER_ROOM, size - _MARKER_ROOM)):
         return None
@@ -102,11 +118,11 @@ def _of_regular(file: Any) -> Source | None:
 
 
 def _is_native(data: bytes, image: JpegImageFile) -> bool:
-    """Whether the decoder does this file and the file is whole, as far as can be told without decoding it."""
+    """Whether the decoder does the file that begins so, as far as can be told without decoding it."""
     info = _native.jpeg.jpeg_info(data)
     size = (info["width"], info["height"])
     fits = size == image.size and info["components"] == len(image.getbands())
-    return info["support"] == "native" and fits and is_whole(data)
+    return bool(info["support"] == "native" and fits)
 
 
 def is_whole(data: bytes) -> bool:

@@ -20,7 +20,7 @@ from torch._utils import ExceptionWrapper
 from torch.utils.data import _utils, default_convert
 from torch.utils.data.dataloader import DataLoader, default_collate
 
-from . import counts, delivery, descriptors, grouping, padded, retry, segment
+from . import counts, delivery, descriptors, grouping, padded, retry, segment, told
 from .later import Collation, Later
 from .maker import Maker, Relay
 from .making import shrink
@@ -36,17 +36,24 @@ _MOST_AGAIN = 64  # damaged files in one batch, after which something else is wr
 
 
 def fetch(original: Callable[[Any, Any], Any], fetcher: Any, index: Any) -> Any:
-    """Fetch a batch; one with a damaged file that is found while it is collated, again."""
+    """Fetch a batch; again, if a file is found out to be damaged, or to have gone, while it is collated or before."""
     origin = retry.begin(index)
     segment.begin()
+    told.begin()
     try:
         for _ in range(_MOST_AGAIN):
             try:
-                return _fetched(original, fetcher, index)
-            except retry.Damaged:
-                retry.go_back(origin)
+                made = _fetched(original, fetcher, index)
+                if not told.has_missed():
+                    return made
+            except Exception as error:
+                if not told.has_missed() and not isinstance(error, retry.Damaged):
+                    raise
+            told.begin()
+            retry.go_back(origin)
         return _fetched(original, fetcher, index)
     finally:
+        told.end()
         segment.end()
         retry.end()
 
@@ -98,7 +105,7 @@ def reduce_lazy(tensor: LazyTensor) -> tuple[Any, ...]:
         return ForkingPickler._extra_reducers[torch.Tensor](tensor._real)  # type: ignore[attr-defined, no-any-return]
     arrived = tensor._arrived
     if arrived is not None and arrived.rows is tensor._rows:
-        return grouping.arrive, (tensor._rows, tensor._lead, arrived.groups, arrived.number)
+        return grouping.reduce(tensor, arrived)
     return LazyTensor, (tensor._rows, tensor._lead)
 
 
@@ -143,6 +150,7 @@ class Activation:
         _groups = self._groups
         gc.freeze()  # what came from the parent stays shared: collections neither look at it nor write to it
         counts.use(self._memory.numpy()[worker])
+        told.use(self._memory[-1])
         for number, sender in enumerate(self._senders):
             if number != worker:
                 sender.close()
@@ -162,6 +170,7 @@ class _Iterator:
     _stoker_maker: Maker
     _stoker_relay: Relay | None = None
     _stoker_counts: Any = None  # of the workers, in shared memory
+    _stoker_told: Any = None  # there too: whether they still tell of files
     _stoker_receivers: Sequence[descriptors.Receiver] = ()
     _stoker_pins = False  # whether what is delivered is pinned here, rather than by a thread of the loader's
 
@@ -179,6 +188,7 @@ class _Iterator:
         self._stoker_maker.close()
         descriptors.close(self._stoker_receivers)
         counts.retire(self._stoker_counts)
+        told.retire(self._stoker_told)
 
 
 _classes: dict[type, type] = {}
@@ -221,11 +231,12 @@ _within: set[int] = set()
 
 def _get_iterator(placed: Callable[[int], Place | None], original: Callable[[Any], Any], loader: Any) -> Any:
     workers = loader.num_workers
-    memory = counts.watch(_shared_zeros(workers, len(counts.NAMES))) if workers else None
+    memory = _shared_zeros(workers + 1, len(counts.NAMES)) if workers else None  # one for each, and one for all
     receivers = [descriptors.Receiver() for _ in range(workers)]
     senders = [receiver.sender for receiver in receivers]
     start = loader.worker_init_fn
     if memory is not None:
+        rows, flag = counts.watch(memory[:-1]), told.watch(memory[-1])
         start = Activation(start, memory, senders, groups=delivery.is_elsewhere())
     # The loader's own pinning would make the pixels, on one thread: batches are made in pinned memory instead.
     pins = bool(loader.pin_memory) and torch.accelerator.is_available()
@@ -240,7 +251,7 @@ def _get_iterator(placed: Callable[[int], Place | None], original: Callable[[Any
     for sender in senders:  # the workers have theirs
         sender.close()
     if memory is not None:
-        iterator._stoker_counts = memory
+        iterator._stoker_counts, iterator._stoker_told = rows, flag
         iterator._stoker_receivers = receivers
     return iterator
 

@@ -60,7 +60,8 @@ class Maker:
         self._in_order = in_order
         # Batches with pixels: the consumer's and the one that is made meanwhile; with more workers a third one, for
         # consumers that do not always take the same time. It grows by what the consumer turns out to hold.
-        self._most = 2 if threads <= _FEW_WORKERS else 3
+        # On a GPU two more: between a batch's beginning and its end lie several threads' turns and the GPU's own time.
+        self._most = (2 if threads <= _FEW_WORKERS else 3) + 2 * (place is not None)
         self._lock = threading.Lock()
         self._waiting: list[_Batch] = []
         self._started: list[_Batch] = []

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from ...native import _native
-from . import counts, early, recipe, retry
+from . import counts, early, recipe, retry, told
 from .recipe import Node, Patch, Row
 from .replay import replay
 from .tables import VALUES, stored_table
@@ -66,6 +66,8 @@ class Making:
             try:
                 for row in rows:
                     self._replay(row)
+            except told.Moved as error:  # the file need not be damaged: it is read when the batch is fetched again
+                failed = error
             except OSError as error:
                 failed = error
                 retry.remember(rows[0].node.source.data)
@@ -127,6 +129,7 @@ def _make_views(rows: list[Row], places: list[tuple[LazyTensor, int]]) -> None:
     for (tensor, at), made, data in zip(places, rows, outputs, strict=True):
         node = Node.pixels(data, made.node.size, made.node.channels, planar=True)
         node.source.place()
+        assert isinstance(tensor._rows, list), "only what has arrived here from another process is none"
         tensor._rows[at] = tensor._rows[at]._replace(node=node)
 
 

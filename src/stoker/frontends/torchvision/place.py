@@ -78,14 +78,13 @@ class PlacedMaking:
         self.order = self._rest.order if self._rest else None
 
     def _submit(self, group: Group) -> None:
-        count = len(group.sources)
+        count = len(group.recipes.blob)
         memories = []
         for at, views in zip(group.where, group.rows, strict=True):
             tensor = self.tensors[at]
             memories.append(self._place.memory((len(views), *tensor.shape[-3:]), tensor.dtype))
-        files = [source.data for source in group.sources]
-        form = Form(group.channels, tuple(m.nbytes // count for m, _ in memories))
-        job = Job(form, files, group.recipes, [supply for _, supply in memories])
+        form = Form(group.channels, group.files.told is not None, tuple(m.nbytes // count for m, _ in memories))
+        job = Job(form, group.files, group.recipes, [supply for _, supply in memories])
         for at, rows, (images, _) in zip(group.where, group.rows, memories, strict=True):
             self._parts.append(_Part(at, rows, job, images))
         self._place.plans.submit(job)

@@ -18,11 +18,10 @@ from ...contract.types import DType, ImageType
 from ...executor.flight import Supply
 from .. import fn
 from ..pipeline import Pipeline
-from .grouping import Recipes
-from .recipe import Bytes
+from .grouping import Files, Recipes
 
 _KEPT_FORMS = 8
-LINES = 2  # batches of a form at a time: one is read and described while the GPU works on the other
+LINES = 3  # jobs at a time: some are read and described while the GPU works on others
 GPU_LOAD = 1.0  # the part of the rows that the GPU decodes: the cores are the recording workers'
 
 
@@ -30,6 +29,7 @@ class Form(NamedTuple):
     """What the rows of a pipeline have in common."""
 
     channels: int  # of what is decoded; 0: pixels that are there already
+    told: bool  # files are read by the plan
     sizes: tuple[int, ...]  # bytes of a row's outputs
 
 
@@ -37,15 +37,15 @@ class Job:
     """Files of one form on their way; :meth:`wait` gives what has become of them.
 
     Args:
-        files: their bytes, or their pixels.
+        files: what tells of them, their bytes, or their pixels.
         recipes: what is done with each.
         outputs: memory for each of the form's outputs.
     """
 
-    def __init__(self, form: Form, files: list[Bytes], recipes: Recipes, outputs: Sequence[Supply]) -> None:
+    def __init__(self, form: Form, files: Files, recipes: Recipes, outputs: Sequence[Supply]) -> None:
         self.form = form
         self.error: Exception | None = None
-        self._fed: dict[str, Any] = {"files": files, "recipes": recipes.each(), "tables": recipes.tables()}
+        self._fed: dict[str, Any] = {"files": files.given(), "recipes": recipes.each(), "tables": recipes.tables()}
         if form.channels:
             self._fed["windows"] = recipes.windows
         self._outputs = outputs
@@ -156,8 +156,10 @@ def _pipeline(form: Form, device: int | None, threads: int, batch_size: int) -> 
     pipeline = Pipeline(batch_size, threads, seed=0, prefetch_queue_depth=1, gpu_decoder_load=GPU_LOAD, **settings)
     with pipeline:
         x = fn.external_source(
-            name="files", dtype=DType.UINT8, ndim=1, no_copy=True, device="cpu" if form.channels else "gpu"
+            name="files", dtype=DType.UINT8, ndim=1, no_copy=True, device="cpu" if form.channels or form.told else "gpu"
         )
+        if form.told:
+            x = x.builder.call("_told_file", [x], {})
         if form.channels:
             window = fn.external_source(name="windows", dtype=DType.INT32, ndim=1, no_copy=True)
             model = ImageType.RGB if form.channels == 3 else ImageType.GRAY

@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ...native import _native
-from . import segment
+from . import segment, told
+from .segment import Bytes
 
 _OPS = {name: number for number, (name, _) in enumerate(_native.recipe.OPS)}
 PIXELS = _OPS["Pixels"]
@@ -38,7 +39,6 @@ TORCH_WARP, TORCH_GRID, PATCH = _OPS["TorchWarp"], _OPS["TorchGrid"], _OPS["Patc
 # which would look for some in it, and in all else whenever there is much of it, need not know of it.
 untrack = _native.recipe.untrack
 
-Bytes = npt.NDArray[np.uint8]
 Size = tuple[int, int]  # (width, height), as Pillow's
 
 
@@ -64,11 +64,12 @@ os.register_at_fork(after_in_child=_files.after_fork)
 class Source:
     """A file's bytes. One object per file that was opened: its views find each other by it."""
 
-    __slots__ = ("__weakref__", "_data", "_place", "origin")
+    __slots__ = ("__weakref__", "_data", "_place", "_told", "origin")
 
     def __init__(self, data: Bytes | None) -> None:
         self._data = data
         self._place: tuple[segment.Segment, int, int] | None = None
+        self._told: bytes | None = None
         self.origin: Any = None  # the sample that opened it; see `retry.py`
         untrack(self)
 
@@ -90,6 +91,18 @@ class Source:
             source._data = _files.blocks.read(fd, size)
         return source if source._place is not None or source._data is not None else None
 
+    @classmethod
+    def of_told(cls, what: bytes) -> Source:
+        """A file that is read where its image is made; see `told.py`."""
+        source = cls(None)
+        source._told = what
+        return source
+
+    @property
+    def told(self) -> bytes | None:
+        """What tells of the file; None if its bytes are here, or on their way."""
+        return self._told
+
     def place(self) -> None:
         """Put bytes that are held privately to where another process can read them, if a worker is fetching a batch."""
         if self._data is not None:
@@ -99,9 +112,15 @@ class Source:
 
     @property
     def data(self) -> Bytes:
-        """The bytes, as uint8."""
+        """The bytes, as uint8.
+
+        Raises:
+            Moved: a file that was told of is not there any more.
+        """
         if self._data is not None:
             return self._data
+        if self._told is not None:
+            return told.read(self._told)
         assert self._place is not None
         memory, first, size = self._place
         return memory.read(first, size)
@@ -113,6 +132,8 @@ class Source:
             self._place = None
 
     def __reduce__(self) -> tuple[Any, ...]:
+        if self._told is not None:
+            return _told_source, (self._told, self.origin)
         place = self._place
         if place is None:
             return _own_source, (self.data.tobytes(), self.origin)
@@ -121,6 +142,12 @@ class Source:
 
 def _own_source(data: bytes, origin: Any) -> Source:
     source = Source(np.frombuffer(data, np.uint8))
+    source.origin = origin
+    return source
+
+
+def _told_source(what: bytes, origin: Any) -> Source:
+    source = Source.of_told(what)
     source.origin = origin
     return source
 
@@ -229,7 +256,7 @@ def pack(rows: Iterable[Row], outputs: Sequence[Bytes], table_bytes: Callable[[A
         _Recipe(numbers, tables).add(views)
         starts.append(len(numbers))
     groups = list(files.values())
-    sources = [views[0].node.source.data for views in groups]
+    sources = [source.told or source.data for source in (views[0].node.source for views in groups)]
     order = _native.recipe.order(
         np.array(numbers, np.float64), np.array(starts, np.int64), sources, tables.memory, list(outputs)
     )

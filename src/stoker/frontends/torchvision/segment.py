@@ -23,6 +23,9 @@ from . import descriptors
 _EARLIER = 2  # batches that may still be on their way out when another one is fetched
 
 
+Bytes = npt.NDArray[np.uint8]
+
+
 class Held(Protocol):
     """What has its bytes in a segment."""
 
@@ -36,8 +39,8 @@ class Segment:
     def __init__(self, fd: int, end: int = 0) -> None:
         self._fd = fd
         self._end = end
-        self._mapped: npt.NDArray[np.uint8] | None = None
-        self._latest: tuple[int, npt.NDArray[np.uint8]] | None = None  # whose pixels are asked for next, if any are
+        self._mapped: Bytes | None = None
+        self._latest: tuple[int, Bytes] | None = None  # whose pixels are asked for next, if any are
         self._holders: list[tuple[weakref.ref[Any], int]] = []
         self.fetched = False  # whether it goes to the process whose loader fetched it
         weakref.finalize(self, os.close, fd).atexit = False
@@ -86,7 +89,7 @@ class Segment:
         self._holders.append((weakref.ref(holder), first))
         self._end, self._mapped = end, None
 
-    def read(self, first: int, size: int) -> npt.NDArray[np.uint8]:
+    def read(self, first: int, size: int) -> Bytes:
         """Bytes that were written; they cannot be changed."""
         if self._latest is not None and self._latest[0] == first:
             return self._latest[1]

@@ -15,7 +15,7 @@ from PIL import Image, ImageEnhance, ImageOps, JpegImagePlugin
 from torch.utils.data import _utils
 from torch.utils.data.dataloader import DataLoader
 
-from . import backend, counts, decoders, delivery, files, functional, grids, image, kernels, kinds, loader, retry
+from . import backend, counts, decoders, delivery, files, functional, grids, image, kernels, kinds, loader, retry, told
 from .images import lazy_image_class
 from .later import Later, reduce_later
 from .mixing import LazySum, reduce_sum
@@ -240,6 +240,7 @@ def disable() -> None:
     while _undo:
         _undo.pop()()
     retry.forget()
+    told.resume()
     delivery.close()
 
 

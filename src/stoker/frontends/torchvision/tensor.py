@@ -8,7 +8,7 @@ makes the tensor real (`making.py`), and from then on it is.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -27,6 +27,9 @@ class LazyRow(NamedTuple):
     patches: tuple[Patch, ...] = ()  # in order
 
 
+Like = tuple[int, tuple[int, int], torch.dtype]  # channels, (width, height), type of the values
+
+
 class LazyTensor(torch.Tensor):
     """Images that are not made yet, ``(..., channels, height, width)``; torch's tensor in all that can be asked of it.
 
@@ -34,7 +37,7 @@ class LazyTensor(torch.Tensor):
     been made.
     """
 
-    _rows: list[LazyRow]
+    _rows: Sequence[LazyRow]
     _lead: tuple[int, ...]
     _real: torch.Tensor | None
     _shares: Shares | None
@@ -43,10 +46,13 @@ class LazyTensor(torch.Tensor):
     _arrived: Any = None  # what a worker has found out for the GPU; see `grouping.py`
 
     @staticmethod
-    def __new__(cls, rows: list[LazyRow], lead: tuple[int, ...]) -> LazyTensor:
-        node, table, _ = rows[0]
-        shape = (*lead, node.channels, node.size[1], node.size[0])
-        self: LazyTensor = torch.Tensor._make_wrapper_subclass(cls, shape, dtype=table.values.dtype)
+    def __new__(cls, rows: Sequence[LazyRow], lead: tuple[int, ...], like: Like | None = None) -> LazyTensor:
+        if like is None:  # told where the rows are not to be looked at
+            node, table, _ = rows[0]
+            like = node.channels, node.size, table.values.dtype
+        channels, (width, height), dtype = like
+        shape = (*lead, channels, height, width)
+        self: LazyTensor = torch.Tensor._make_wrapper_subclass(cls, shape, dtype=dtype)
         recipe.untrack(rows)
         self._rows = rows
         self._lead = lead
@@ -292,7 +298,7 @@ def settled(x: LazyTensor) -> bool:
     return x._shares is not None and x._shares.settle(x)
 
 
-def window_of(x: LazyTensor, rows: list[LazyRow], window: Window, lead: tuple[int, ...], kind: Any = None) -> Any:
+def window_of(x: LazyTensor, rows: Sequence[LazyRow], window: Window, lead: tuple[int, ...], kind: Any = None) -> Any:
     """A tensor of ``rows`` that shows a window of the memory of ``x``."""
     shares = x._shares or Shares(x)
     left, top = shares.window(x)[:2]

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files that a worker tells of instead of sending them: the process that makes the images reads them itself.
+
+Copying a file into shared memory takes a worker longer than anything else that it does with it, and the copy is made
+once more where it arrives. What is told is which file it was (device, number, size, time of its last change) and where
+(`native/told_file.hpp`). Who reads it checks that it is that file still. If it is not, because a data set deletes or
+writes over what it has opened, the batch is fetched again, and from then on no process tells any more: files are copied
+while they are open.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import threading
+from typing import Any
+
+import numpy as np
+
+from ...native import _native
+from .segment import Bytes
+
+_SETTLED_S = 2.0  # younger files are copied: who has written them may be about to write others there
+
+
+class Moved(OSError):
+    """A file that was told of is not there any more, or has changed."""
+
+
+class _Now(threading.local):
+    telling = False
+    missed = False
+
+
+_now = _Now()
+_in_worker = False
+_stopped = False
+_flags: list[Any] = []  # of all loaders with workers: the first number, in shared memory, says whether to stop
+
+
+def watch(flag: Any) -> Any:
+    """A loader's workers are about to start, which :func:`use` this int64 tensor in shared memory."""
+    _flags.append(flag)
+    flag[0] = int(_stopped)
+    return flag
+
+
+def retire(flag: Any) -> None:
+    """They have ended; what one of them has found out holds for the next ones."""
+    if any(known is flag for known in _flags) and int(flag[0]):
+        stop()
+    _flags[:] = [known for known in _flags if known is not flag]
+
+
+def use(flag: Any) -> None:
+    """In a worker: files are told of from now on, until ``flag`` says otherwise."""
+    global _in_worker
+    _in_worker = True
+    _flags[:] = [flag.numpy()]
+
+
+def stop() -> None:
+    """No process tells of files any more."""
+    _set(stopped=True)
+
+
+def resume() -> None:
+    """They may again."""
+    _set(stopped=False)
+
+
+def _set(*, stopped: bool) -> None:
+    global _stopped
+    _stopped = stopped
+    for flag in _flags:
+        flag[0] = int(stopped)
+
+
+def begin() -> None:
+    """This thread fetches a batch that can be fetched again."""
+    _now.telling = _in_worker and not _flags[0][0]
+    _now.missed = False
+
+
+def end() -> None:
+    """The batch has been fetched."""
+    _now.telling = _now.missed = False
+
+
+def has_missed() -> bool:
+    """Whether a file that was told of could not be read since :func:`begin`, by this thread."""
+    return _now.missed
+
+
+def is_telling() -> bool:
+    """Whether this thread fetches a batch whose files are told of."""
+    return _now.telling
+
+
+def tell(file: io.BufferedReader) -> bytes | None:
+    """What tells of an open file.
+
+    None if there is nothing to tell: it has no path, is none on a disk, is cut short, or was written a moment ago.
+    """
+    path = file.raw.name if hasattr(file.raw, "name") else None
+    if type(path) is str:
+        path = os.fsencode(path)
+    if type(path) is not bytes:
+        return None
+    if path[:1] != b"/":
+        path = os.path.join(os.getcwdb(), path)
+    return _native.recipe.tell(file.fileno(), path, _SETTLED_S)
+
+
+def read(what: bytes) -> Bytes:
+    """The bytes of a file that was told of.
+
+    Raises:
+        Moved: it is not that file any more.
+    """
+    try:
+        return np.frombuffer(_native.recipe.read_told(what), np.uint8)
+    except OSError as error:
+        _now.missed = True
+        stop()
+        raise Moved(str(error)) from error
+
+
+def joined(told: list[bytes]) -> Any:
+    """What tells of several files, ``(files, bytes)``, each with zeros behind its path."""
+    length = max(map(len, told))
+    return np.frombuffer(b"".join(t.ljust(length, b"\0") for t in told), np.uint8).reshape(len(told), length)

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files that workers tell of: they are read later, and must be what they were when the data set opened them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import struct
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+import stoker.torchvision
+from stoker.frontends.torchvision import counts, told
+from stoker.native import _native
+from tests.takeover.scripts import run
+
+import torchvision.transforms as transforms  # isort: skip
+
+
+class Passing(torch.utils.data.Dataset[Any]):
+    """Every image is copied to a file of the moment, and opened there; ``then`` says what becomes of it."""
+
+    def __init__(self, root: Path, room: Path, then: Callable[[Path, Path], None], *, look: bool = False) -> None:
+        self.files = sorted(root.rglob("[0-9].jpg"))
+        self.room = room
+        self.then = then
+        self.look = look
+        self.transform = transforms.Compose([transforms.RandomResizedCrop(48), transforms.ToTensor()])
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def __getitem__(self, index: int) -> tuple[Any, Any]:
+        at = self.room / f"{os.getpid()}.jpg"
+        shutil.copy(self.files[index], at)
+        with open(at, "rb") as file:
+            image = Image.open(file).convert("RGB")
+        self.then(at, self.files[-index])
+        try:
+            seen = int(np.asarray(image)[3, 5].sum()) if self.look and index % 3 == 0 else -1
+        except OSError:
+            seen = -2  # what a script's own handling of damaged files would do
+        return self.transform(image), seen
+
+
+def stay(path: Path, other: Path) -> None:
+    """It is left as it is."""
+
+
+def delete(path: Path, other: Path) -> None:
+    """It goes."""
+    path.unlink()
+
+
+def write_over(path: Path, other: Path) -> None:
+    """Another image comes into the same file."""
+    path.write_bytes(other.read_bytes())
+
+
+@pytest.fixture
+def begin_anew(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Whatever a test finds out, the next one begins as if nothing were known; new files are told of too."""
+    monkeypatch.setattr(told, "_SETTLED_S", -1.0)
+    told.resume()
+    yield
+    told.resume()
+
+
+def loader(data: Passing, workers: int) -> Any:
+    return torch.utils.data.DataLoader(data, batch_size=4, shuffle=True, num_workers=workers)
+
+
+def equal(a: Any, b: Any) -> None:
+    for (x, seen), (y, saw) in zip(a, b, strict=True):
+        assert torch.equal(x, y) and torch.equal(seen, saw)
+
+
+@pytest.mark.parametrize("look", [False, True])
+@pytest.mark.parametrize("then", [stay, delete, write_over])
+def test_files_of_the_moment(
+    files: Path, tmp_path: Path, begin_anew: None, then: Callable[[Path, Path], None], look: bool
+) -> None:
+    data = Passing(files, tmp_path, then, look=look)
+    untouched = run(loader(data, 2))
+    counts.reset()
+    with stoker.torchvision.enabled():
+        equal(untouched, run(loader(data, 2)))
+        assert told._stopped, "the next sample is written over the last one, whatever becomes of that"
+        again = counts.total()[counts.RETRIED]
+        equal(untouched, run(loader(data, 2)))
+        assert counts.total()[counts.RETRIED] == again, "nobody tells of files any more"
+
+
+def test_files_that_have_just_been_written_are_copied(files: Path, tmp_path: Path) -> None:
+    data = Passing(files, tmp_path, delete)
+    untouched = run(loader(data, 2))
+    counts.reset()
+    with stoker.torchvision.enabled():
+        equal(untouched, run(loader(data, 2)))
+        assert not told._stopped and not counts.total()[counts.RETRIED]
+
+
+def test_what_is_told_travels_instead_of_the_bytes(
+    files: Path, begin_anew: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker copies nothing of ordinary files, also if their headers are Pillow's to read."""
+    plain = sorted((files / "ant").glob("*.jpg"))
+    with stoker.torchvision.enabled():
+        monkeypatch.setattr(told, "_in_worker", True)
+        monkeypatch.setattr(told, "_flags", [np.zeros(1, np.int64)])
+        told.begin()
+        try:
+            for path in (*plain, files / "bee" / "turned.jpg"):
+                with open(path, "rb") as file:
+                    image: Any = Image.open(file).convert("RGB" if path.name != "gray.jpg" else "L")
+                source = None if path.name == "inks.jpg" else image._node.source
+                assert source is None or source.told.endswith(os.fsencode(path))
+                if source is not None:
+                    assert source.data.tobytes() == path.read_bytes()
+        finally:
+            told.end()
+
+
+def test_relative_paths(files: Path, begin_anew: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(files / "ant")
+    with open("0.jpg", "rb") as file:
+        what = told.tell(file)
+    with open(b"0.jpg", "rb") as file:
+        assert told.tell(file) == what
+    assert what is not None
+    monkeypatch.chdir("/")
+    assert told.read(what).tobytes() == (files / "ant" / "0.jpg").read_bytes()
+    descriptor = os.open(files / "ant" / "0.jpg", os.O_RDONLY)
+    with open(descriptor, "rb") as file:
+        assert told.tell(file) is None, "it has no path"
+
+
+def test_there_is_nothing_to_tell(tmp_path: Path) -> None:
+    path = os.fsencode(tmp_path / "x")
+    for content in (b"", b"\xff\xd9", bytes(200), b"\xff\xd9" + bytes(64)):
+        (tmp_path / "x").write_bytes(content)
+        with open(path, "rb") as file:
+            assert _native.recipe.tell(file.fileno(), path, -1.0) is None
+    (tmp_path / "x").write_bytes(bytes(100) + b"\xff\xd9" + bytes(60))
+    with open(path, "rb") as file:
+        assert _native.recipe.tell(file.fileno(), path, -1.0) is not None
+        assert _native.recipe.tell(file.fileno(), path + b"\0", -1.0) is None
+        assert _native.recipe.tell(file.fileno(), path, 100.0) is None, "it has just been written"
+    receiver, sender = os.pipe()
+    assert _native.recipe.tell(receiver, path, -1.0) is None
+    assert _native.recipe.tell(999, path, -1.0) is None
+    os.close(receiver)
+    os.close(sender)
+
+
+def test_what_is_not_that_file_any_more(tmp_path: Path, begin_anew: None) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(bytes(100) + b"\xff\xd9")
+    with open(path, "rb") as file:
+        what = told.tell(file)
+    assert what is not None and told.read(what).size == 102
+    hostile = [b"", what[:7], what[:32], what + b"/y", what[:32] + os.fsencode(tmp_path), what[:32] + b"\0"]
+    hostile += [struct.pack("<Q", 7) + what[8:], what[:16] + struct.pack("<Q", 1 << 60) + what[24:]]
+    for wrong in hostile:
+        with pytest.raises(told.Moved):
+            told.read(wrong)
+    order = _native.recipe.order(
+        np.array([0, -1, 3, 0, 0, 4, 4], np.float64), np.array([0, 7]), [hostile[-1]], [], [np.zeros(64, np.uint8)]
+    )
+    _native.recipe.make(order)
+    assert order.unmade == [(0, "")], "left to who asks for the file"
+    path.write_bytes(bytes(101) + b"\xff\xd9")
+    assert told._stopped
+    with pytest.raises(told.Moved, match="as it was when it was opened"):
+        told.read(what)
