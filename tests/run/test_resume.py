@@ -332,3 +332,34 @@ def test_an_opaque_source_says_so() -> None:
             StateError, match=r"`external_source`: expected a source that can be resumed.*made at .*\.py:\d+"
         ):
             pipe.get_state()
+
+
+@pipeline_def(batch_size=2, num_threads=1, seed=7)
+def counting_shard(files: list[str], number: int, shards: int) -> Any:
+    _, labels = fn.readers.file(files=files, shard_id=number, num_shards=shards)
+    return fn.test_count(labels), labels
+
+
+def test_what_a_stateful_operator_has_seen_serves_its_shard_alone(files: list[str]) -> None:
+    with counting_shard(files, 1, 2) as pipe:
+        pipe.run()
+        token, rest = through_json(pipe.get_state()), rows_of(pipe.run())
+        with pytest.raises(
+            StateError, match="`test_count`: expected no stateful operator for a state that another numb"
+        ):
+            pipe.get_state(elastic=True)
+    with counting_shard(files, 1, 2) as pipe:
+        pipe.set_state(token)
+        assert rows_of(pipe.run()) == rest
+    for number, shards, has in (
+        (0, 2, "shard 0 of 2 by itself"),
+        (1, 3, "shard 1 of 3 by itself"),
+        (0, 1, "share a state"),
+    ):
+        with counting_shard(files, number, shards) as pipe:
+            fresh = pipe.get_state()
+            with pytest.raises(
+                StateError, match=f"had shard 1 of 2 by itself, has .*{has}.*`test_count` has seen the rows"
+            ):
+                pipe.set_state(token)
+            assert pipe.get_state() == fresh, "nothing has been changed"

@@ -68,6 +68,7 @@ class Batch:
         return self._dense is not None
 
     def is_dense_tensor(self) -> bool:
+        """Whether all rows have one shape (DALI's name)."""
         return self.is_dense
 
     @property

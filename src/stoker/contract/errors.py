@@ -5,6 +5,7 @@ StokerError
 ├── ArgumentError (ValueError)    an argument is wrong; raised where the pipeline is defined or built
 ├── DataError (RuntimeError)      a sample is wrong; raised at its batch
 ├── UnsupportedError              something that Stoker does not do (yet)
+├── DeviceError (RuntimeError)    a GPU is missing, or does not do what it is told
 ├── StateError (RuntimeError)     a call at the wrong time: a closed pipeline, a token of another graph
 └── GraphError                    a graph that breaks its own rules
 """

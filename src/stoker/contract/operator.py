@@ -184,6 +184,7 @@ class RowContext:
 
     @property
     def stream(self) -> Stream:
+        """The row's random numbers; ArgumentError if the operator's class has `draws = 0`."""
         if self._stream is None:
             raise ArgumentError("this operator declares no draws (`draws = 0`)")
         return self._stream
@@ -267,6 +268,7 @@ class Operator:
 
     @classmethod
     def is_composite(cls) -> bool:
+        """Whether it is made of other operators."""
         return cls._overrides("compose")
 
     @classmethod
@@ -276,6 +278,7 @@ class Operator:
 
     @classmethod
     def all_arguments(cls) -> dict[str, Argument]:
+        """Its own, ``seed`` if it draws, and those that all operators take, by name."""
         known = cls.__dict__.get("_all_arguments")
         if known is None:
             known = {**cls.arguments, **({"seed": SEED} if cls.draws else {}), **COMMON}
@@ -324,6 +327,7 @@ class Operator:
         """Raise ArgumentError or UnsupportedError for constants that do not fit together, where the node is made."""
 
     def count_outputs(self, args: Mapping[str, Any]) -> int:
+        """How many outputs it has with these constant arguments."""
         return self.outputs
 
     def returns_tuple(self, args: Mapping[str, Any]) -> bool:

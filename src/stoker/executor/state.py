@@ -31,13 +31,16 @@ _FIELDS: dict[str, Any] = {
 
 def facts(graph: Graph, sources: Mapping[int, OpenSource], seed: int) -> dict[str, Any]:
     """What must be equal where a state is restored, with what is needed to say what is not."""
-    contiguous = [[s.shards.number, s.shards.id] if s.shards.contiguous else None for s in sources.values()]
+    stateful = graph.stateful() is not None
+    own = [s.shards.contiguous or (stateful and s.shards.number > 1) for s in sources.values()]
+    shards = [[s.shards.number, s.shards.id] for s in sources.values()]
     return {
         "stoker_state": FORMAT,
         "graph": graph.fingerprint(),
         "nodes": graph.outline(),
         "data": [[s.fingerprint, s.samples] for s in sources.values()],
-        "contiguous": contiguous,
+        # Of shards whose state serves them alone; those of a stateful operator came to it later.
+        "contiguous": [place if alone else None for place, alone in zip(shards, own, strict=True)],
         "seed": seed,
     }
 
@@ -56,10 +59,8 @@ def require_same(token: Mapping[str, Any], graph: Graph, sources: Mapping[int, O
     for node, saved, now in zip(sources, token["contiguous"], mine["contiguous"], strict=False):
         if saved != now:
             name = graph.nodes[node].operator.name
-            _refuse(
-                f"other shards: `{name}` had {_shards(saved)}, has {_shards(now)}. Contiguous shards cannot be divided "
-                'anew in the middle of an epoch; sharding="strided" can'
-            )
+            why = _why_alone(graph, sources[node])
+            _refuse(f"other shards: `{name}` had {_shards(saved)}, has {_shards(now)}. {why}")
 
 
 def require_entries(state: object, **kinds: type | tuple[type, ...]) -> None:
@@ -107,6 +108,21 @@ def require_resumable(graph: Graph, sources: Mapping[int, OpenSource], *, elasti
                 "shards, whose state serves the same shard of the same number alone"
             )
             raise StateError(message(node.operator.name, text, source=node.source))
+    stateful = graph.stateful()
+    if elastic and stateful is not None:
+        text = (
+            "expected no stateful operator for a state that another number of shards can restore: what it has seen is "
+            "one shard's rows"
+        )
+        raise StateError(message(stateful.operator.name, text, source=stateful.source))
+
+
+def _why_alone(graph: Graph, source: OpenSource) -> str:
+    """Why a state serves one shard alone."""
+    stateful = graph.stateful()
+    if source.shards.contiguous or stateful is None:
+        return 'Contiguous shards cannot be divided anew in the middle of an epoch; sharding="strided" can'
+    return f"The stateful operator `{stateful.operator.name}` has seen the rows of one shard alone"
 
 
 def own_shard(graph: Graph, sources: Mapping[int, OpenSource]) -> tuple[int, int] | None:
@@ -115,8 +131,7 @@ def own_shard(graph: Graph, sources: Mapping[int, OpenSource]) -> tuple[int, int
     if shards is None:
         return None
     contiguous = any(s.shards.contiguous for s in sources.values())
-    stateful = any(graph.nodes[n].operator.stateful for n in graph.needed())
-    return (shards.id, shards.number) if contiguous or stateful else None
+    return (shards.id, shards.number) if contiguous or graph.stateful() is not None else None
 
 
 def _refuse(what: str) -> None:
@@ -133,4 +148,4 @@ def _data_difference(graph: Graph, number: int, saved: Any, now: Any) -> str:
 
 
 def _shards(contiguous: Any) -> str:
-    return "strided shards" if contiguous is None else f"contiguous shard {contiguous[1]} of {contiguous[0]}"
+    return "shards that share a state" if contiguous is None else f"shard {contiguous[1]} of {contiguous[0]} by itself"

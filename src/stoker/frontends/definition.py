@@ -225,6 +225,7 @@ class DataNode:
 
     @property
     def name(self) -> str:
+        """The node's ``name``, or one made of its operator and number."""
         return self._node.name or f"__{self._node.operator.name}_{self.edge.node}"
 
     @property

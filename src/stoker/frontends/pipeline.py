@@ -303,16 +303,19 @@ class Pipeline:
 
     @property
     def batch_size(self) -> int:
+        """Most rows of a batch."""
         return self._batch_size
 
     max_batch_size = batch_size
 
     @property
     def num_threads(self) -> int:
+        """Worker threads."""
         return self._threads
 
     @property
     def device_id(self) -> int | None:
+        """The GPU that was asked for, or None."""
         return self._device_id
 
     @property
@@ -322,6 +325,7 @@ class Pipeline:
 
     @property
     def num_outputs(self) -> int:
+        """How many outputs the function returned."""
         return len(self.graph.outputs)
 
     @property

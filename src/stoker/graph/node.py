@@ -68,7 +68,7 @@ class Graph:
     outputs: tuple[Edge, ...]
     names: tuple[str | None, ...] = field(default=())
     partial: bool = False  # a part of another graph: only what its outputs need
-    _told: dict[str, Any] = field(default_factory=dict, repr=False)  # fingerprint and outline, which every token has
+    _told: dict[str, Any] = field(default_factory=dict, repr=False)  # what every token asks for
 
     def before(self, node: int) -> Graph:
         """The part of the graph that feeds ``node``: its inputs, per-row arguments and conditions."""
@@ -86,6 +86,14 @@ class Graph:
                 found.add(i)
                 todo += [e.node for e in self.nodes[i].parents()]
         return found
+
+    def stateful(self) -> Node | None:
+        """A node whose operator has a state."""
+        if "stateful" not in self._told:
+            found = (self.nodes[n] for n in sorted(self.needed()))
+            self._told["stateful"] = next((n for n in found if n.operator.stateful), None)
+        node: Node | None = self._told["stateful"]
+        return node
 
     def to_json(self) -> str:
         """The graph as versioned JSON; UnsupportedError for what has no import path (a lambda, a local function)."""

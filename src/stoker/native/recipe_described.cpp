@@ -98,7 +98,7 @@ void Description::add(const Written& w) {
     case Op::Map: return map(from, p);
     case Op::Correlate: return correlate(from, p);
     case Op::Blur: return blur(from, p);
-    case Op::Mix: return mix(from, p, w.count);
+    case Op::Mix: return mix(from, p);
     default: return color(w, from);
   }
 }

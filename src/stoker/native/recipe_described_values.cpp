@@ -74,7 +74,7 @@ void Description::blur(const Image& from, const double* p) {
   alike(s);
 }
 
-void Description::mix(const Image& from, const double* p, int64_t) {
+void Description::mix(const Image& from, const double* p) {
   const int64_t count = whole(p[0]);
   if (count < 1 || count % 2 == 0) throw Bad{"a mixture that ends early"};
   Step& s = step(from);

@@ -63,7 +63,7 @@ class Description {
   void map(const Image& from, const double* p);
   void correlate(const Image& from, const double* p);
   void blur(const Image& from, const double* p);
-  void mix(const Image& from, const double* p, int64_t);
+  void mix(const Image& from, const double* p);
   void color(const Written& w, const Image& from);
   static void check_color(const Written& w, Step& s);
 
