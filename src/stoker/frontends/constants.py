@@ -12,6 +12,7 @@ from ..contract.feed import BatchInfo as BatchInfo
 from ..contract.feed import SampleInfo as SampleInfo
 from ..contract.types import DType
 from .definition import GraphBuilder
+from .literals import as_array, of_type
 
 
 class Constant:
@@ -19,9 +20,13 @@ class Constant:
 
     Args:
         value: number, list or array.
-        dtype: element type; by default INT32 for ints and FLOAT for floats.
+        dtype: element type; by default INT32 (or INT64, where they need it) for ints and FLOAT for floats. What is no
+            whole number is rounded to even for an integer type.
         shape: the shape to give it; a single value is repeated.
         layout: names of the axes.
+
+    Raises:
+        ArgumentError: a number is out of its type's range, or it is no array of numbers.
     """
 
     def __init__(
@@ -29,11 +34,7 @@ class Constant:
     ):
         if device not in (None, "cpu"):
             raise ArgumentError(f'`Constant`: expected device="cpu", got {device!r}')
-        array = np.asarray(value)
-        if dtype is not None:
-            array = array.astype(DType.of(dtype).numpy)
-        elif not isinstance(value, (np.ndarray, np.generic)):
-            array = array.astype({"f": np.float32, "b": np.bool_}.get(array.dtype.kind, np.int32))
+        array = as_array(value, "Constant") if dtype is None else of_type(value, DType.of(dtype), "Constant")
         if shape is not None:
             array = np.broadcast_to(array, shape) if array.size == 1 else array.reshape(shape)
         self.value = array

@@ -16,6 +16,7 @@ from ..contract.operator import Operator
 from ..contract.reader import Part
 from ..contract.types import DType
 from ..graph.node import Edge, Graph, Node
+from .literals import as_array
 from .registry import find
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -163,23 +164,13 @@ class GraphBuilder:
         return self.constant(x, name).edge
 
     def constant(self, x: Any, name: str = "constant") -> DataNode:
-        """A node for a number or an array: ints are INT32, floats FLOAT, as in DALI."""
+        """A node for a number or an array, as it is now; types as :func:`.literals.as_array` gives them."""
         if hasattr(x, "__stoker_constant__"):
             return x.__stoker_constant__(self)  # type: ignore[no-any-return]
-        array: np.ndarray[Any, Any]
-        if isinstance(x, (bool, np.bool_)):
-            array = np.asarray(x, np.bool_)
-        elif isinstance(x, int):
-            array = np.asarray(x, np.int32 if -(2**31) <= x < 2**31 else np.int64)
-        elif isinstance(x, float):
-            array = np.asarray(x, np.float32)
-        elif isinstance(x, (np.ndarray, np.generic)) or hasattr(x, "__dlpack__"):
-            array = np.asarray(x) if not hasattr(x, "__dlpack__") else np.from_dlpack(x)
-        elif isinstance(x, (list, tuple)) and x:
-            array = np.asarray(x)
-            array = array.astype(np.float32 if array.dtype.kind == "f" else np.int32)
-        else:
+        known = isinstance(x, (bool, int, float, np.generic, np.ndarray)) or hasattr(x, "__dlpack__")
+        if not known and not (isinstance(x, (list, tuple)) and x):
             raise ArgumentError(f"`{name}`: expected a node, an array or a number as input, got {type(x).__name__}")
+        array = as_array(x, name)
         node = self._add("_constant", (), {"value": array}, self._take_draws("_constant"))
         assert isinstance(node, DataNode)
         return node

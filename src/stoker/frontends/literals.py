@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Numbers and arrays that users write into a pipeline, as arrays of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..contract.errors import ArgumentError, UnsupportedError
+from ..contract.types import DType
+
+_INT32 = np.iinfo(np.int32)
+_INT64 = np.iinfo(np.int64)
+
+
+def as_array(value: Any, subject: str) -> npt.NDArray[Any]:
+    """A copy: whole numbers INT32, or INT64 where they need it, others FLOAT, as in DALI; arrays keep their type.
+
+    Raises:
+        ArgumentError: it is no array of numbers of one shape, or a whole number that 64 bits do not hold.
+    """
+    array = _read(value, subject)
+    if isinstance(value, (np.ndarray, np.generic)) or _is_foreign(value) or array.dtype.kind == "b":
+        return array
+    return array.astype(np.float32 if array.dtype.kind == "f" else _whole(array, subject))
+
+
+def of_type(value: Any, dtype: DType, subject: str) -> npt.NDArray[Any]:
+    """A copy in a type of its own, rounded to even where that is one of whole numbers.
+
+    Raises:
+        ArgumentError: a number is out of its range, or it is no array of numbers of one shape.
+        UnsupportedError: bfloat16, which NumPy has no arrays of.
+    """
+    if dtype == DType.BFLOAT16:
+        raise UnsupportedError(f"`{subject}`: expected a type that NumPy has, got bfloat16; cast it with `fn.cast`")
+    array, target = _read(value, subject), dtype.numpy
+    if target.kind not in "iu":
+        return array.astype(target)
+    rounded = np.rint(array) if array.dtype.kind == "f" else array
+    limits = np.iinfo(target)
+    # Python's numbers: those of two types are not compared exactly.
+    wrong = next((x for x in rounded.reshape(-1).tolist() if not limits.min <= x <= limits.max), None)
+    if wrong is not None:
+        raise ArgumentError(f"`{subject}`: expected numbers from {limits.min} to {limits.max} as {dtype}, got {wrong}")
+    return rounded.astype(target)
+
+
+def _read(value: Any, subject: str) -> npt.NDArray[Any]:
+    try:
+        array = np.array(np.from_dlpack(value) if _is_foreign(value) else value)
+    except (ValueError, TypeError, BufferError) as error:
+        raise ArgumentError(f"`{subject}`: expected numbers or an array, got {_short(value)}: {error}") from error
+    if array.dtype.kind not in "biuf":
+        raise ArgumentError(f"`{subject}`: expected numbers or an array of numbers, got {_short(value)}")
+    return array
+
+
+def _is_foreign(value: Any) -> bool:
+    """Whether it is another library's tensor."""
+    return hasattr(value, "__dlpack__") and not isinstance(value, (np.ndarray, np.generic))
+
+
+def _whole(array: npt.NDArray[Any], subject: str) -> Any:
+    if not array.size:
+        return np.int32
+    low, high = int(array.min()), int(array.max())
+    if high > _INT64.max:
+        raise ArgumentError(
+            f"`{subject}`: expected whole numbers up to {_INT64.max}, got {high}; give an array of uint64"
+        )
+    return np.int32 if _INT32.min <= low and high <= _INT32.max else np.int64
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
