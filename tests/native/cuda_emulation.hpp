@@ -220,6 +220,13 @@ inline uint32_t choose_bytes(uint32_t a, uint32_t b, uint32_t selector) {
 inline uint32_t saturated_pair(int32_t first, int32_t second) {
   return static_cast<uint32_t>(std::clamp(first, 0, 255)) | static_cast<uint32_t>(std::clamp(second, 0, 255)) << 8;
 }
+inline uint32_t saturated_pair16(int32_t first, int32_t second) {
+  return (static_cast<uint32_t>(std::clamp(first, -32768, 32767)) & 0xFFFF) |
+         static_cast<uint32_t>(std::clamp(second, -32768, 32767)) << 16;
+}
+inline uint32_t saturated_four(int32_t a, int32_t b, int32_t c, int32_t d) {
+  return saturated_pair(a, b) | saturated_pair(c, d) << 16;
+}
 template <bool kSigned>
 inline void multiply_bytes(int32_t (&sum)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
   Emulation& e = emulation();

@@ -57,6 +57,19 @@ STOKER_DEVICE uint32_t saturated_pair(int32_t first, int32_t second) {
   asm("cvt.pack.sat.u8.s32.b32 %0, %1, %2, 0;" : "=r"(pair) : "r"(second), "r"(first));
   return pair;
 }
+// first | second << 16, each within [-32768, 32767].
+STOKER_DEVICE uint32_t saturated_pair16(int32_t first, int32_t second) {
+  uint32_t pair;
+  asm("cvt.pack.sat.s16.s32 %0, %1, %2;" : "=r"(pair) : "r"(second), "r"(first));
+  return pair;
+}
+// Four bytes, the first one lowest, each within [0, 255].
+STOKER_DEVICE uint32_t saturated_four(int32_t a, int32_t b, int32_t c, int32_t d) {
+  uint32_t upper, four;
+  asm("cvt.pack.sat.u8.s32.b32 %0, %1, %2, 0;" : "=r"(upper) : "r"(d), "r"(c));
+  asm("cvt.pack.sat.u8.s32.b32 %0, %1, %2, %3;" : "=r"(four) : "r"(b), "r"(a), "r"(upper));
+  return four;
+}
 // sum += a b, a product of matrices of bytes that lie in the warp's registers as mma.m16n8k32 wants them; all lanes
 // take part. The bytes of b are unsigned, and so are those of a but for kSigned.
 template <bool kSigned>

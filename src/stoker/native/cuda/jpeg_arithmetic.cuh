@@ -130,6 +130,16 @@ STOKER_DEVICE Pixel ycc_to_rgb(int32_t y, int32_t cb, int32_t cr) {
           to_byte(y + ((kCbToB * b + kHalf) >> 16))};
 }
 
+// The sums of ycc_to_rgb before they are bounded.
+struct WidePixel {
+  int32_t r, g, b;
+};
+STOKER_DEVICE WidePixel ycc_to_wide(int32_t y, int32_t cb, int32_t cr) {
+  return {y + ((kCrToR * cr + (kHalf - 128 * kCrToR)) >> 16),
+          y + ((kCbToG * cb + kCrToG * cr + (kHalf - 128 * (kCbToG + kCrToG))) >> 16),
+          y + ((kCbToB * cb + (kHalf - 128 * kCbToB)) >> 16)};
+}
+
 // libjpeg's luma; the three factors add up to 2^16, so it stays within 8 bits.
 STOKER_DEVICE uint8_t luma(int32_t r, int32_t g, int32_t b) {
   return static_cast<uint8_t>((19595 * r + 38470 * g + 7471 * b + kHalf) >> 16);
