@@ -25,18 +25,24 @@ struct HuffmanCode {
   uint8_t symbol[256];
 };
 
-// A symbol as the lookup gives it. Bits 0-7: length of code and value, 0 if the code is longer than the lookup; 8-15:
-// zig-zag positions that it advances by; 16-23: length of the code; 24-31: length of the value.
+// A symbol as the lookup gives it: length of code and value, 0 if the code is longer than the lookup; zig-zag positions
+// that it advances by; length of the code. Then length and positions of this symbol and the next one together, if that is
+// of the same table and its code within the lookup, or of this one: values are not wanted where so many are taken.
 using Entry = uint32_t;
-STOKER_DEVICE uint32_t whole_length(Entry e) { return e & 255; }
-STOKER_DEVICE uint32_t advance(Entry e) { return e >> 8 & 255; }
-STOKER_DEVICE uint32_t code_length(Entry e) { return e >> 16 & 255; }
-STOKER_DEVICE uint32_t value_length(Entry e) { return e >> 24; }
+STOKER_DEVICE uint32_t whole_length(Entry e) { return e & 31; }
+STOKER_DEVICE uint32_t advance(Entry e) { return e >> 5 & 127; }
+STOKER_DEVICE uint32_t code_length(Entry e) { return e >> 12 & 31; }
+STOKER_DEVICE uint32_t value_length(Entry e) { return whole_length(e) - code_length(e); }
+STOKER_DEVICE uint32_t stride_length(Entry e) { return e >> 17 & 31; }
+STOKER_DEVICE uint32_t stride_advance(Entry e) { return e >> 22; }
 
 STOKER_DEVICE Entry entry_of(uint32_t symbol, uint32_t length, bool dc) {
   const uint32_t size = symbol & 15;
   const uint32_t step = dc ? 1 : size ? (symbol >> 4) + 1 : symbol == 0xF0 ? 16 : 64;
-  return (length + size) | step << 8 | length << 16 | size << 24;
+  return (length + size) * (1 | 1 << 17) | step * (1 << 5 | 1 << 22) | length << 12;
+}
+STOKER_DEVICE Entry with_next(Entry e, Entry next) {
+  return e + (whole_length(next) << 17) + (advance(next) << 22);
 }
 
 struct EntropyShared {
@@ -82,6 +88,15 @@ STOKER_DEVICE Entry short_entry(const HuffmanCode& code, uint32_t index, bool dc
   return 0;
 }
 
+// The same with the symbol behind it.
+STOKER_DEVICE Entry two_symbols(const HuffmanCode& code, uint32_t index, bool dc) {
+  const Entry first = short_entry(code, index, dc);
+  const uint32_t bits = whole_length(first);
+  if (dc || first == 0 || advance(first) >= 64 || bits >= kLookupBits) return first;  // behind a block is another table's
+  const Entry second = short_entry(code, index << bits & (kLookupSize - 1), dc);
+  return second != 0 && bits + code_length(second) <= kLookupBits ? with_next(first, second) : first;
+}
+
 // Invalid codes take 17 bits and mean symbol 0, as in libjpeg.
 STOKER_DEVICE Entry long_entry(const HuffmanCode& code, uint32_t top, bool dc) {
   const uint32_t prefix = top >> 16;
@@ -103,7 +118,7 @@ STOKER_DEVICE void build_tables(const Row& row, EntropyShared& shared) {
   for (uint32_t i = thread; i < kTables * kLookupSize; i += threads) {
     const uint32_t table = i / kLookupSize;
     if (table_offset(row, table))
-      shared.lookup[i] = short_entry(shared.code[table], i % kLookupSize, is_dc(table));
+      shared.lookup[i] = two_symbols(shared.code[table], i % kLookupSize, is_dc(table));
   }
 }
 
@@ -207,8 +222,11 @@ struct Follower {
   STOKER_DEVICE void run(uint32_t end) {
     while (reader.at < end) {
       const Entry e = next_symbol(shared, pairs.lookup() | (position ? kLookupSize : 0), reader.top());
-      reader.take(whole_length(e));
-      position += advance(e);
+      // The second symbol is another block's if the first ends one, and not decoded here if it begins at the end.
+      const uint32_t after = position + advance(e);
+      const bool both = after < 64 && reader.at + whole_length(e) < end;
+      reader.take(both ? stride_length(e) : whole_length(e));
+      position = both ? position + stride_advance(e) : after;
       if (position < 64) continue;
       position = 0;
       ++blocks;
