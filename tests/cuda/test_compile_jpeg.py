@@ -11,7 +11,7 @@ from stoker.device import compile as compiling
 from stoker.device.gpu import SOURCES
 
 # Of the kernels, the most registers: what lets as many threads be on a multiprocessor as their launches count on.
-MOST_REGISTERS = {"unstuff": 64, "clear": 32, "entropy": 64, "transform": 64, "pixels": 80}
+MOST_REGISTERS = {"unstuff": 64, "clear": 32, "entropy": 64, "transform": 64, "pixels": 64}
 
 
 @pytest.mark.parametrize("architecture", [80, 90, 100])

@@ -26,7 +26,8 @@ Kernels = Sequence[tuple[str, str]]  # names, and the sources that have them
 SOURCES: dict[str, Kernels] = {
     "decode": (
         ("stoker_jpeg_entropy", '#include "jpeg_entropy.cuh"\n'),
-        *((f"stoker_jpeg_{name}", '#include "jpeg_pixels.cuh"\n') for name in ("clear", "transform", "pixels")),
+        *((f"stoker_jpeg_{name}", '#include "jpeg_transform.cuh"\n') for name in ("clear", "transform")),
+        ("stoker_jpeg_pixels", '#include "jpeg_pixels.cuh"\n'),
         ("stoker_jpeg_unstuff", '#include "jpeg_unstuff.cuh"\n'),
     ),
     "recipe": (("stoker_recipe", '#include "recipe.cuh"\n'),),

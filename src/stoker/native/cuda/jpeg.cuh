@@ -3,4 +3,5 @@
 #pragma once
 #include "jpeg_entropy.cuh"
 #include "jpeg_pixels.cuh"
+#include "jpeg_transform.cuh"
 #include "jpeg_unstuff.cuh"

@@ -1,223 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// From coefficients to samples, and from samples to pixels, for the blocks and pixels of the window alone.
+// From samples to pixels: upsampling, colour and orientation, for the pixels of the window alone.
 #pragma once
 #include "jpeg_arithmetic.cuh"
-#include "jpeg_order.cuh"
 #include "jpeg_row.cuh"
 
 namespace stoker::jpeg::gpu {
 
 using namespace stoker::gpu;
 
-struct alignas(16) Words4 {
-  uint32_t v[4];
-};
-
-// Coefficients of blocks that hold few are mostly zero: all are, to begin with. `count` is of 16 bytes.
-STOKER_KERNEL STOKER_LAUNCH_BOUNDS(512, 2) stoker_jpeg_clear(uint64_t memory, uint64_t count) {
-  const uint64_t step = static_cast<uint64_t>(thread_count()) * block_count();
-  for (uint64_t i = static_cast<uint64_t>(block_index()) * thread_count() + thread_index(); i < count; i += step)
-    pointer<Words4>(memory)[i] = {};
-}
-
-// ---- inverse DCT: eight lanes per block, each a column and then a row ----
-
-constexpr uint32_t kTransformThreads = 256;
-constexpr uint32_t kTilePitch = 9, kTileWords = 8 * kTilePitch;  // no two lanes of a warp meet in a bank
-
-STOKER_CONSTANT ZigZag kZigZag;
-
-constexpr uint32_t kCoefficientPitch = 72;  // of a block: 64, and as much as makes banks differ
-
-struct TransformShared {
-  // Per block, columns one after the other.
-  alignas(16) uint16_t coefficient[kTransformThreads / 8 * kCoefficientPitch];
-  alignas(16) int32_t tile[kTransformThreads / 8 * kTileWords];
-  alignas(16) uint16_t quantiser[64];  // columns one after the other
-  alignas(4) uint8_t place[64];        // where each coefficient in memory goes
-  struct {
-    uint32_t offset;  // of the first sample among the plane's
-    uint32_t dc;      // in 16 bits; 0 where the host made it
-  } block[kBlocksPerItem];
-};
-
-STOKER_DEVICE void load_tables(const Row& row, const Plane& plane, TransformShared& shared) {
-  const uint8_t* const from = pointer<const uint8_t>(row.file) + plane.quantiser;
-  for (uint32_t i = thread_index(); i < 64; i += thread_count()) {
-    const uint32_t y = kZigZag.row[i], x = kZigZag.column[i];
-    shared.quantiser[8 * x + y] =
-        static_cast<uint16_t>(plane.wide ? from[2 * i] << 8 | from[2 * i + 1] : static_cast<int>(from[i]));
-    shared.place[i] = static_cast<uint8_t>(row.made ? 8 * (i % 8) + i / 8 : 8 * x + y);
-  }
-}
-
-// The DC coefficient of a block: the running sum within its segment.
-STOKER_DEVICE uint32_t predicted_dc(const Row& row, const Place& place, const Plane& plane, uint32_t column,
-                                    uint32_t block_row) {
-  const int16_t* const dc = pointer<const int16_t>(place.dc);
-  const uint32_t mcu = block_row / plane.v * row.mcu_columns + column / plane.h;
-  const uint32_t inside = block_row % plane.v * plane.h + column % plane.h;
-  uint32_t sum = static_cast<uint32_t>(dc[mcu * row.blocks + plane.first_block + inside]);
-  if (row.restart_interval && mcu >= row.restart_interval) {
-    const uint32_t last = mcu / row.restart_interval * row.restart_interval - 1;
-    sum -= static_cast<uint32_t>(dc[last * row.blocks + plane.first_block + plane.h * plane.v - 1]);
-  }
-  return static_cast<uint16_t>(sum);
-}
-
-// What one thread finds out about a block for the eight that transform it.
-STOKER_DEVICE void find_blocks(const Row& row, const Place& place, const Plane& plane, uint32_t index, uint32_t begin,
-                               uint32_t end, TransformShared& shared) {
-  for (uint32_t n = begin + thread_index(); n < end; n += thread_count()) {
-    const uint32_t y = n / plane.columns, x = n - y * plane.columns;
-    shared.block[n - begin] = {plane.size * (y * place.pitch[index] + x),
-                               row.made ? 0 : predicted_dc(row, place, plane, plane.first_column + x, plane.first_row + y)};
-  }
-}
-
-// What one of a block's eight lanes works with.
-struct Lane {
-  uint32_t index;  // 0 to 7: of a column, then of a row
-  int32_t* tile;   // the block's
-  uint64_t out;    // of the block's first sample
-  uint64_t pitch;
-  bool there;      // the others take part in what all lanes of a warp do together
-};
-
-// A lane's eighth of block `n` of the plane.
-STOKER_DEVICE Words4 load_coefficients(const Row& row, const Place& place, const Plane& plane, uint32_t index,
-                                       uint32_t n, const Lane& lane) {
-  Words4 out = {};
-  if (!lane.there) return out;
-  const Words4* const plane_begin = pointer<const Words4>(place.coefficients) + 8 * uint64_t{place.first_home[index]};
-  if (row.made && plane.size == 1) {  // nothing but means
-    if (lane.index == 0) out.v[0] = reinterpret_cast<const uint16_t*>(plane_begin)[n];
-    return out;
-  }
-  return plane_begin[8 * uint64_t{n} + lane.index];
-}
-
-// Eight coefficients that follow each other in memory to their places.
-STOKER_DEVICE void scatter(const Words4& coefficients, const TransformShared& shared, const Lane& lane, uint16_t* to) {
-  const uint32_t* const places = reinterpret_cast<const uint32_t*>(shared.place) + 2 * lane.index;
-  STOKER_UNROLL for (int i = 0; i < 8; ++i)
-    to[places[i / 4] >> (8 * (i % 4)) & 255] = static_cast<uint16_t>(coefficients.v[i / 2] >> (16 * (i % 2)));
-}
-
-// Whether `mine` is so for any of the block's lanes.
-STOKER_DEVICE bool any_of_block(bool mine) {
-  return (ballot(mine) >> (thread_index() % kWarp / 8 * 8) & 255) != 0;
-}
-
 STOKER_DEVICE uint32_t four_bytes(uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
   return a | b << 8 | c << 16 | d << 24;
-}
-
-// Eight numbers of 16 bits each, as a column of coefficients or quantisers lies in shared memory.
-struct Column {
-  Words4 pairs;
-  STOKER_DEVICE uint32_t at(int i) const { return i % 2 ? pairs.v[i / 2] >> 16 : pairs.v[i / 2]; }  // in the lower bits
-  STOKER_DEVICE bool below() const { return (pairs.v[0] >> 16 | pairs.v[1] | pairs.v[2] | pairs.v[3]) != 0; }
-};
-
-STOKER_DEVICE void dequantise(const Column& column, const Column& quantiser, int32_t* out) {
-  STOKER_UNROLL for (int i = 0; i < 8; ++i) out[i] = static_cast<int16_t>(column.at(i) * quantiser.at(i));
-}
-
-// A column of coefficients, in full size. Between columns and rows numbers have 16 bits, two rows to a word.
-STOKER_DEVICE void transform_full(const Lane& lane, const Column& quantiser, const Column& coefficients) {
-  const bool one_row = !any_of_block(coefficients.below());
-  int32_t in[8];
-  dequantise(coefficients, quantiser, in);
-  uint32_t sums[8];
-  transform8(in, 1u << (kColumnShift - 1), sums);
-  const uint32_t flat = static_cast<uint32_t>(flat_column(in[0])) & 0xFFFF;
-  STOKER_UNROLL for (uint32_t i = 0; i < 4; ++i) {
-    const uint32_t pair = saturated_pair16(static_cast<int32_t>(sums[2 * i]) >> kColumnShift,
-                                           static_cast<int32_t>(sums[2 * i + 1]) >> kColumnShift);
-    lane.tile[8 * i + lane.index] = static_cast<int32_t>(one_row ? flat | flat << 16 : pair);
-  }
-  warp_barrier();
-  const Words4* const row = reinterpret_cast<const Words4*>(lane.tile + 8 * (lane.index / 2));
-  const Words4 left = row[0], right = row[1];
-  warp_barrier();
-  if (!lane.there) return;
-  const uint32_t shift = lane.index % 2 ? 0 : 16;
-  STOKER_UNROLL for (int i = 0; i < 4; ++i) {
-    in[i] = static_cast<int32_t>(left.v[i] << shift) >> 16;
-    in[4 + i] = static_cast<int32_t>(right.v[i] << shift) >> 16;
-  }
-  transform8(in, 1u << (kRowShift - 1), sums);
-  uint32_t* const out = pointer<uint32_t>(lane.out + lane.index * lane.pitch);
-  int32_t sample[8];
-  STOKER_UNROLL for (int i = 0; i < 8; ++i) sample[i] = (static_cast<int32_t>(sums[i]) >> kRowShift) + 128;
-  out[0] = saturated_four(sample[0], sample[1], sample[2], sample[3]);
-  out[1] = saturated_four(sample[4], sample[5], sample[6], sample[7]);
-}
-
-STOKER_DEVICE void read_tile_row(const Lane& lane, int32_t* out) {
-  warp_barrier();
-  for (uint32_t i = 0; i < 8; ++i) out[i] = lane.tile[lane.index * kTilePitch + i];
-  warp_barrier();
-}
-
-// The same to four or two samples a side.
-template <uint32_t kSize>
-STOKER_DEVICE void transform_reduced(const Lane& lane, const Column& quantiser, const Column& coefficients) {
-  constexpr int kShift = kSize == 4 ? 12 : 13;
-  constexpr auto transform = kSize == 4 ? transform4 : transform2;
-  const uint32_t top = coefficients.at(0) & 0xFFFF;
-  const bool flat = !any_of_block(coefficients.below() || (lane.index && top));
-  int32_t in[8], column[kSize];
-  dequantise(coefficients, quantiser, in);
-  transform(in, kShift, column);
-  const int32_t dc = lane.index == 0 ? in[0] : 0;
-  for (uint32_t i = 0; i < kSize; ++i) lane.tile[i * kTilePitch + lane.index] = flat ? dc : column[i];
-  read_tile_row(lane, in);
-  if (!lane.there || lane.index >= kSize) return;
-  int32_t samples[kSize];
-  transform(in, kShift + 7, samples);
-  uint8_t* const out = pointer<uint8_t>(lane.out + lane.index * lane.pitch);
-  for (uint32_t i = 0; i < kSize; ++i) out[i] = flat ? reduced_flat_sample(in[0]) : to_sample(samples[i]);
-}
-
-STOKER_KERNEL STOKER_LAUNCH_BOUNDS(256, 4)
-    stoker_jpeg_transform(uint64_t rows, uint64_t places, uint64_t statuses, uint64_t items) {
-  STOKER_SHARED(TransformShared, shared);
-  const Item item = pointer<const Item>(items)[block_index()];
-  const uint32_t index = item.place_and_plane >> 30;
-  const Place& place = pointer<const Place>(places)[item.place_and_plane & 0x3FFFFFFF];
-  const Row& row = pointer<const Row>(rows)[place.row];
-  const Plane& plane = row.plane[index];
-  if (pointer<const uint32_t>(statuses)[place.row] & kFailures) return;
-  const uint32_t blocks = static_cast<uint32_t>(plane.columns) * plane.rows;
-  const uint32_t end = item.first + kBlocksPerItem < blocks ? item.first + kBlocksPerItem : blocks;
-  load_tables(row, plane, shared);
-  find_blocks(row, place, plane, index, item.first, end, shared);
-  block_barrier();
-
-  const uint32_t group = thread_index() / 8, groups = thread_count() / 8;
-  Lane lane = {thread_index() % 8, shared.tile + group * kTileWords, 0, place.pitch[index], false};
-  uint16_t* const own = shared.coefficient + group * kCoefficientPitch;
-  const Column quantiser = {reinterpret_cast<const Words4*>(shared.quantiser)[lane.index]};
-  for (uint32_t n = item.first + group; n < item.first + kBlocksPerItem; n += groups) {
-    lane.there = n < end;
-    Words4 coefficients = load_coefficients(row, place, plane, index, n, lane);
-    if (lane.there) {
-      lane.out = place.samples[index] + shared.block[n - item.first].offset;
-      if (lane.index == 0) coefficients.v[0] |= shared.block[n - item.first].dc;
-    }
-    scatter(coefficients, shared, lane, own);
-    warp_barrier();
-    const Column column = {reinterpret_cast<const Words4*>(own)[lane.index]};
-    warp_barrier();
-    if (plane.size == 8) transform_full(lane, quantiser, column);
-    else if (plane.size == 4) transform_reduced<4>(lane, quantiser, column);
-    else if (plane.size == 2) transform_reduced<2>(lane, quantiser, column);
-    else if (lane.there && lane.index == 0)
-      *pointer<uint8_t>(lane.out) =
-          mean_sample(static_cast<int16_t>(column.at(0)), static_cast<int16_t>(quantiser.at(0)));
-  }
 }
 
 // ---- upsampling and colour ----
@@ -225,13 +17,13 @@ STOKER_KERNEL STOKER_LAUNCH_BOUNDS(256, 4)
 // A component's samples around the window.
 struct Samples {
   const uint8_t* corner;  // where sample (0, 0) of the image would be
-  int64_t pitch;
+  uint32_t pitch;
   const Plane& plane;
   int32_t first, last;  // columns that are there
 
   STOKER_DEVICE Samples(const Place& place, const Row& row, uint32_t index)
       : corner(pointer<const uint8_t>(place.samples[index]) -
-               static_cast<int64_t>(row.plane[index].size * row.plane[index].first_row) * place.pitch[index] -
+               int64_t{row.plane[index].size} * row.plane[index].first_row * place.pitch[index] -
                row.plane[index].size * row.plane[index].first_column),
         pitch(place.pitch[index]),
         plane(row.plane[index]),
@@ -239,7 +31,7 @@ struct Samples {
     const int32_t behind = first + plane.size * plane.columns;
     last = (behind < plane.width ? behind : plane.width) - 1;
   }
-  STOKER_DEVICE const uint8_t* line(int32_t y) const { return corner + y * pitch; }
+  STOKER_DEVICE const uint8_t* line(int32_t y) const { return corner + int64_t{y} * pitch; }
   // For columns beside the image: the triangle filter repeats the edge.
   STOKER_DEVICE int32_t inside(int32_t x) const { return clamp_to(x, first, last); }
 };
@@ -306,13 +98,14 @@ STOKER_DEVICE Pixel convert(const Row& row, int32_t a, int32_t b, int32_t c) {
   return {static_cast<uint8_t>(a), static_cast<uint8_t>(b), static_cast<uint8_t>(c)};
 }
 
-// The planes' part in four pixels: which are read at all depends on both colour models.
-STOKER_DEVICE void four_pixels(const Row& row, const Samples* samples, int32_t x, int32_t y, Pixel* out) {
+// The planes' part in four pixels: which are read at all depends on both colour models. What is known of planes is looked
+// up for each four: it would take the registers that let more warps work.
+STOKER_DEVICE void four_pixels(const Row& row, const Place& place, int32_t x, int32_t y, Pixel* out) {
   int32_t plane[kMaxPlanes][4];
-  full_size(samples[0], x, y, plane[0]);
+  full_size(Samples(place, row, 0), x, y, plane[0]);
   const bool luma_alone = row.colour == Colour::Gray || (row.colour == Colour::YCbCr && row.wanted == Wanted::GRAY);
-  STOKER_UNROLL for (int p = 1; p < kMaxPlanes; ++p) {
-    if (!luma_alone) full_size(samples[p], x, y, plane[p]);
+  STOKER_UNROLL for (uint32_t p = 1; p < kMaxPlanes; ++p) {
+    if (!luma_alone) full_size(Samples(place, row, p), x, y, plane[p]);
     STOKER_UNROLL for (int i = 0; i < 4; ++i)
       if (luma_alone) plane[p][i] = row.wanted == Wanted::YCbCr ? 128 : plane[0][i];
   }
@@ -448,9 +241,10 @@ struct Group4 {
 };
 
 template <Spread kSpread>
-STOKER_DEVICE void inner_pixels(const Row& row, const Samples* samples, const Grouping& all, uint32_t begin, uint32_t end) {
+STOKER_DEVICE void inner_pixels(const Row& row, const Place& place, const Grouping& all, uint32_t begin, uint32_t end) {
   uint32_t g = begin + thread_index();
   if (g >= end) return;
+  const Samples samples[] = {{place, row, 0}, {place, row, 1}, {place, row, 2}};
   const bool bgr = row.wanted == Wanted::BGR;
   uint32_t y = g / all.inner, at = g - y * all.inner;
   const uint32_t rows = thread_count() / all.inner, rest = thread_count() - rows * all.inner;
@@ -466,7 +260,7 @@ STOKER_DEVICE void inner_pixels(const Row& row, const Samples* samples, const Gr
 }
 
 // The groups of four that are left, in any form.
-STOKER_DEVICE void outer_pixels(const Row& row, const Samples* samples, const Grouping& all, uint32_t begin, uint32_t end) {
+STOKER_DEVICE void outer_pixels(const Row& row, const Place& place, const Grouping& all, uint32_t begin, uint32_t end) {
   const uint32_t per_row = all.per_row - all.inner;
   const bool packed = row.step_x == 3 && row.wanted != Wanted::GRAY;
   for (uint32_t g = begin + thread_index(); g < end; g += thread_count()) {
@@ -474,7 +268,7 @@ STOKER_DEVICE void outer_pixels(const Row& row, const Samples* samples, const Gr
     const Group4 group(row, y, all.inner && at >= all.inner_first ? at + all.inner : at);
     const int32_t x = group.x;
     Pixel p[kPixelsPerGroup];
-    four_pixels(row, samples, row.x0 + x, row.y0 + group.y, p);
+    four_pixels(row, place, row.x0 + x, row.y0 + group.y, p);
     if (packed && x >= 0 && x + 4 <= row.width) {
       if (row.wanted == Wanted::BGR) {
         for (int i = 0; i < 4; ++i) p[i] = {p[i].c, p[i].b, p[i].a};
@@ -495,27 +289,25 @@ STOKER_DEVICE bool in_words(const Row& row) {
          p[1].spread == p[2].spread && p[1].spread != Spread::Repeat;
 }
 
-STOKER_KERNEL STOKER_LAUNCH_BOUNDS(256, 3)
+STOKER_KERNEL STOKER_LAUNCH_BOUNDS(256, 4)
     stoker_jpeg_pixels(uint64_t rows, uint64_t places, uint64_t statuses, uint64_t items) {
   const Item item = pointer<const Item>(items)[block_index()];
   const Place& place = pointer<const Place>(places)[item.place_and_plane];
   const Row& row = pointer<const Row>(rows)[place.row];
   if (pointer<const uint32_t>(statuses)[place.row] & kFailures) return;
-  const uint32_t second = row.components > 1 ? 1 : 0, third = row.components > 2 ? 2 : 0;
-  const Samples samples[] = {{place, row, 0}, {place, row, second}, {place, row, third}};
   const Grouping all(row, in_words(row));
   const uint32_t groups = all.groups(), inner = all.inner_groups();
   const uint32_t end = item.first + kGroupsPerItem < groups ? item.first + kGroupsPerItem : groups;
   const uint32_t inner_end = end < inner ? end : inner;
   if (item.first < inner_end) {
     switch (row.plane[1].spread) {
-      case Spread::None: inner_pixels<Spread::None>(row, samples, all, item.first, inner_end); break;
-      case Spread::Width: inner_pixels<Spread::Width>(row, samples, all, item.first, inner_end); break;
-      case Spread::Height: inner_pixels<Spread::Height>(row, samples, all, item.first, inner_end); break;
-      default: inner_pixels<Spread::Both>(row, samples, all, item.first, inner_end);
+      case Spread::None: inner_pixels<Spread::None>(row, place, all, item.first, inner_end); break;
+      case Spread::Width: inner_pixels<Spread::Width>(row, place, all, item.first, inner_end); break;
+      case Spread::Height: inner_pixels<Spread::Height>(row, place, all, item.first, inner_end); break;
+      default: inner_pixels<Spread::Both>(row, place, all, item.first, inner_end);
     }
   }
-  if (end > inner) outer_pixels(row, samples, all, (item.first > inner ? item.first : inner) - inner, end - inner);
+  if (end > inner) outer_pixels(row, place, all, (item.first > inner ? item.first : inner) - inner, end - inner);
 }
 
 }  // namespace stoker::jpeg::gpu
