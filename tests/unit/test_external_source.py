@@ -136,6 +136,18 @@ def test_several_outputs() -> None:
         assert take(pipe, 1) == [[0]]
 
 
+@pytest.mark.parametrize("number", [1.5, 2, True])
+def test_a_number_is_not_taken_for_the_bits_of_a_bfloat16(number: Any) -> None:
+    text = f"expected a tensor of bfloat16 or its bits as uint16 .* got {number} in row 0"
+    with (
+        pipeline(source=lambda i: [number], dtype=types.BFLOAT16, ndim=0) as pipe,
+        pytest.raises(DataError, match=text),
+    ):
+        pipe.run()
+    with pipeline(source=lambda i: [np.asarray(0x3FC0, np.uint16)], dtype=types.BFLOAT16, ndim=0) as pipe:
+        assert take(pipe, 1) == [[0x3FC0]]
+
+
 def test_data_may_be_arrays_tensors_bytes_and_numbers() -> None:
     torch = pytest.importorskip("torch")
     cases: list[tuple[Any, Any]] = [

@@ -62,8 +62,6 @@ class Argument:
         if self.many and isinstance(value, (list, tuple, np.ndarray)):
             return tuple(self._one(v) for v in value)
         one = self._one(value)
-        if self.choices and one not in self.choices:
-            raise ValueError(f"expected one of {', '.join(map(repr, self.choices))}, got {value!r}")
         return (one,) if self.many and self.kind in ("int", "float", "str") else one
 
     def convert_default(self) -> Any:
@@ -71,7 +69,10 @@ class Argument:
         return None if self.default is REQUIRED else self.convert(self.default)
 
     def _one(self, value: Any) -> Any:
-        return _CONVERT[self.kind](value)
+        one = _CONVERT[self.kind](value)
+        if self.choices and one not in self.choices:
+            raise ValueError(f"expected one of {', '.join(map(repr, self.choices))}, got {value!r}")
+        return one
 
 
 def arg(

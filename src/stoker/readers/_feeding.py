@@ -168,6 +168,10 @@ def as_column(data: Any) -> Any:
 
 def _scalar(x: Any, dtype: DType) -> Any:
     """A Python number in the declared type, if that holds it; a float rounds to another float."""
+    if dtype == DType.BFLOAT16:  # NumPy has arrays of its bits, which the number is not
+        raise ValueError(
+            f"expected a tensor of bfloat16 or its bits as uint16 (or FLOAT, and a cast), got number {x!r}"
+        )
     array = np.asarray(x, dtype.numpy)
     if not dtype.is_float and array != x:
         raise ValueError(f"expected a number that {dtype} holds, got {x!r}")
