@@ -138,7 +138,7 @@ def test_several_outputs() -> None:
 
 @pytest.mark.parametrize("number", [1.5, 2, True])
 def test_a_number_is_not_taken_for_the_bits_of_a_bfloat16(number: Any) -> None:
-    text = f"expected a tensor of bfloat16 or its bits as uint16 .* got {number} in row 0"
+    text = f"expected a tensor of bfloat16 or its bits as uint16 .* got number {number} in row 0"
     with (
         pipeline(source=lambda i: [number], dtype=types.BFLOAT16, ndim=0) as pipe,
         pytest.raises(DataError, match=text),
