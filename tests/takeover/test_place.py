@@ -19,10 +19,10 @@ import torch
 from PIL import Image, ImageFilter
 
 import stoker.torchvision
-from stoker import ArgumentError, DataError, DeviceError
+from stoker import ArgumentError, DeviceError
 from stoker.device.gpu import Gpu
-from stoker.frontends.torchvision import counts, delivery, grouping, plans, recipe
-from stoker.frontends.torchvision.place import Place, taken
+from stoker.frontends.torchvision import counts, delivery, grouping, place, plans, recipe
+from stoker.frontends.torchvision.place import Place, PlacedMaking, taken
 from stoker.frontends.torchvision.recipe import Node, Source
 from stoker.frontends.torchvision.tensor import LazyTensor, image_tensor
 from stoker.native import _native
@@ -119,22 +119,64 @@ def test_collations(files: Path, placed: Place, name: str, workers: int) -> None
 _HERE: Any = SimpleNamespace(device=torch.device("cpu"))
 
 
-@pytest.mark.parametrize("workers", [0, 2])
-def test_a_damaged_file_is_met_where_it_was(tmp_path: Path, placed: Place, workers: int) -> None:
+@pytest.fixture
+def with_damage(tmp_path: Path) -> Path:
+    """Eight photographs, the sixth of which has a wrong segment in the middle of its image."""
     from photographs import photograph
 
     for i in range(8):
         Image.fromarray(photograph(i, 80, 100)).save(tmp_path / f"{i}.jpg")
-    data = bytearray((tmp_path / "5.jpg").read_bytes())
-    at = data.index(b"\xff\xda")
-    (tmp_path / "5.jpg").write_bytes(bytes(data[: at + 14] + b"\xff\xd9"))
+    data = (tmp_path / "5.jpg").read_bytes()
+    at = data.index(b"\xff\xda") + 400
+    (tmp_path / "5.jpg").write_bytes(data[:at] + b"\xff\xc4\x00\x04\x00\x00" + data[at:])
+    return tmp_path
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_damaged_file_is_met_where_it_was(
+    with_damage: Path, placed: Place, workers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    by_the_cpu: list[int] = []
+
+    class Counted(place.Making):
+        def __init__(self, tensors: Any, *args: Any) -> None:
+            by_the_cpu.extend(len(tensor._rows) for tensor in tensors)
+            super().__init__(tensors, *args)
+
+    monkeypatch.setattr(place, "Making", Counted)
 
     def loader() -> Any:
-        return torch.utils.data.DataLoader(Tolerant(tmp_path), batch_size=8, num_workers=workers)
+        return torch.utils.data.DataLoader(Tolerant(with_damage), batch_size=8, num_workers=workers)
 
     untouched = run(loader())
     with stoker.torchvision.enabled():
         equal(untouched, run(loader()), placed)
+    assert by_the_cpu == [1], "the damaged one, once"
+
+
+@pytest.mark.parametrize("bad", [{0}, {2, 3, 7}, {1, 2, 3, 4, 5, 6, 7}, set(range(8))])
+def test_what_a_plan_cannot_make_is_mended(with_damage: Path, placed: Place, bad: set[int]) -> None:
+    """Two views of each file: those of files that the plan finds damaged come from the CPU, which finds them whole."""
+    damaged = np.frombuffer((with_damage / "5.jpg").read_bytes(), np.uint8)
+    rows: list[Any] = []
+    wholes = []
+    for i in range(8):
+        whole = np.frombuffer((with_damage / f"{i if i != 5 else 0}.jpg").read_bytes(), np.uint8)
+        root = Node.decode(Source(damaged if i in bad else whole), (100, 80), 3)
+        rows += image_tensor(root.then(recipe.CROP, (i, 2, i + 40, 32), (40, 30)))._rows
+        rows += image_tensor(root.then(recipe.CROP, (9, i, 49, i + 30), (40, 30)))._rows
+        wholes.append((root.source, whole))
+    tensor = LazyTensor(rows, (16,))
+    making = PlacedMaking([tensor], placed)
+    job = making._parts[0].job
+    assert job is not None
+    job.wait()
+    assert set(job.skipped) == bad
+    for source, whole in wholes:
+        source._data = whole
+    making.finish()
+    want = LazyTensor([row._replace() for row in rows], (16,))
+    assert tensor._real is not None and torch.equal(tensor._real.cpu(), want + 0)
 
 
 def decoded(channels: int = 3) -> Node:
@@ -218,15 +260,18 @@ def test_either_order_of_resampling(placed: Place, files: Path, rows_first: int)
         assert np.array_equal(made_alone(placed, node).reshape(-1), out)
 
 
-def test_what_is_no_recipe_is_an_error_of_its_row(placed: Place, files: Path) -> None:
+def test_what_is_no_recipe_is_left_out(placed: Place, files: Path) -> None:
+    """And the CPU says what is wrong with it."""
     data = np.frombuffer((files / "bee" / "3.jpg").read_bytes(), np.uint8)
     with Image.open(files / "bee" / "3.jpg") as image:
         size = image.size
     node = Node.decode(Source(data), size, 3)
-    with pytest.raises(DataError, match="a crop that leaves the image"):
-        made_alone(
-            placed, node.then(recipe.TRANSPOSE, (0,)).then(recipe.CROP, (0, 0, size[0] + 1, 4), (size[0] + 1, 4))
-        )
+    wrong = node.then(recipe.TRANSPOSE, (0,)).then(recipe.CROP, (0, 0, size[0] + 1, 4), (size[0] + 1, 4))
+    making = PlacedMaking([image_tensor(wrong)], placed)
+    job = making._parts[0].job
+    assert job is not None and job.wait() is None and job.skipped == (0,)
+    with pytest.raises(RuntimeError, match="a crop that leaves the image"):
+        making.finish()
 
 
 def blurred(image: Any) -> Any:

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import torch
 
-from ...contract.errors import DataError
 from ...executor.flight import Supply
 from . import counts, grouping
 from .grouping import Group
@@ -110,24 +109,38 @@ class PlacedMaking:
             tensor._real = self._joined(tensor, pieces)
 
     def _finished(self, part: _Part) -> torch.Tensor:
-        tensor = self.tensors[part.tensor]
         if part.job is None or part.images is None:
             made = next(self._others)._real
             assert made is not None
             counts.add(counts.SENT, len(part.rows))
             return made.to(self._place.device, non_blocking=True)
         error = part.job.wait()
-        if isinstance(error, DataError):  # a file is damaged: which, and what is done about it, the CPU knows
-            again = LazyTensor([tensor._rows[i] for i in part.rows], (len(part.rows),))
-            Making([again]).run()
-            assert again._real is not None
-            counts.add(counts.SENT, len(part.rows))
-            return again._real.to(self._place.device)
         if error is not None:
             raise error
-        counts.add(counts.PLACED, len(part.rows))
-        counts.add(counts.MADE, len(part.rows))
-        return self._place.take(part.images)
+        images = self._place.take(part.images)
+        bad = self._mend(part, part.job, images) if part.job.skipped else 0
+        counts.add(counts.SENT, bad)
+        counts.add(counts.PLACED, len(part.rows) - bad)
+        counts.add(counts.MADE, len(part.rows) - bad)
+        return images
+
+    def _mend(self, part: _Part, job: Job, images: torch.Tensor) -> int:
+        """Files that the plan could not make: what is the matter with them, the CPU knows. The others stay.
+
+        Returns:
+            How many of the images are the CPU's.
+        """
+        tensor = self.tensors[part.tensor]
+        numbers = torch.arange(len(part.rows)).view(job.count, -1)  # of each file's images
+        good = torch.ones(job.count, dtype=torch.bool)
+        good[list(job.skipped)] = False
+        to, bad = numbers[good].flatten(), numbers[~good].flatten()
+        images[to.to(images.device)] = images[: len(to)].clone()  # the plan has closed up what it left out
+        again = LazyTensor([tensor._rows[part.rows[n]] for n in bad.tolist()], (len(bad),))
+        Making([again]).run()
+        assert again._real is not None
+        images[bad.to(images.device)] = again._real.to(images.device)
+        return len(bad)
 
     def _joined(self, tensor: LazyTensor, pieces: list[tuple[list[int], torch.Tensor]]) -> torch.Tensor:
         shape = tuple(tensor.shape)

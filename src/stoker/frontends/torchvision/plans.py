@@ -44,7 +44,9 @@ class Job:
 
     def __init__(self, form: Form, files: Files, recipes: Recipes, outputs: Sequence[Supply]) -> None:
         self.form = form
+        self.count = len(recipes.blob)
         self.error: Exception | None = None
+        self.skipped: tuple[int, ...] = ()  # files that could not be made; the rows of the others are closed up
         self._fed: dict[str, Any] = {"files": files.given(), "recipes": recipes.each(), "tables": recipes.tables()}
         if form.channels:
             self._fed["windows"] = recipes.windows
@@ -56,7 +58,8 @@ class Job:
         try:
             for name, data in self._fed.items():
                 pipeline.feed_input(name, data)
-            pipeline.next("go_on", lambda output, planned, rows: self._outputs[output])
+            delivered = pipeline.next("go_on", lambda output, planned, rows: self._outputs[output])
+            self.skipped = () if delivered is None else delivered.skipped
         except Exception as error:  # noqa: BLE001 - told to who waits
             self.error = error
         finally:
@@ -153,7 +156,8 @@ class Plans:
 def _pipeline(form: Form, device: int | None, threads: int, batch_size: int) -> Pipeline:
     """Files, windows, recipes and their tables in, the bytes that the recipes store out."""
     settings: dict[str, Any] = {"without_gpu": "cpu"} if device is None else {"device_id": device}
-    pipeline = Pipeline(batch_size, threads, seed=0, prefetch_queue_depth=1, gpu_decoder_load=GPU_LOAD, **settings)
+    settings |= {"prefetch_queue_depth": 1, "gpu_decoder_load": GPU_LOAD, "on_error": "skip"}
+    pipeline = Pipeline(batch_size, threads, seed=0, **settings)
     with pipeline:
         x = fn.external_source(
             name="files", dtype=DType.UINT8, ndim=1, no_copy=True, device="cpu" if form.channels or form.told else "gpu"
