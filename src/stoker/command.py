@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import importlib.util
+import inspect
 import platform
 import runpy
 import sys
@@ -61,7 +62,7 @@ def _info() -> int:
         "compiler": _native.compiler,
         "instruction set": f"{_native.get_isa()} in use, {_native.best_isa()} available (STOKER_SIMD lowers it)",
         "threads": f"{default_threads()} by default (STOKER_NUM_THREADS sets it)",
-        "devices": "cpu",
+        "devices": f"cpu, and {_native.gpu.count_cuda()} for CUDA",
         "python": f"{platform.python_version()} on {platform.platform()}",
         "numpy, pillow": f"{numpy.__version__}, {PIL.__version__}",
     }
@@ -80,14 +81,29 @@ def _show(path: Path, name: str | None, dot: bool) -> int:
     if not found:
         print(f"stoker show: no pipeline or @pipeline_def function found in {str(path)!r}", file=sys.stderr)
         return 1
+    failed = False
     for key, value in found.items():
+        missing = _missing(value) if callable(value) else ""
+        if missing:
+            print(f"# {key}: it needs {missing}")
+            failed |= name is not None
+            continue
         try:
             pipe = value() if callable(value) else value
-            print(f"# {key}")
-            print(pipe.show("dot" if dot else "text"))
-        except (StokerError, TypeError) as error:
-            print(f"# {key}: {error}")
-    return 0
+            text = pipe.show("dot" if dot else "text")
+        except StokerError as error:
+            print(f"stoker show: {key}: {error}", file=sys.stderr)
+            failed = True
+            continue
+        print(f"# {key}\n{text}")
+    return int(failed)
+
+
+def _missing(function: Any) -> str:
+    """The arguments without which it cannot be called."""
+    parameters = inspect.signature(function).parameters.values()
+    needed = [p.name for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    return ", ".join(f"`{name}`" for name in needed)
 
 
 def _is_pipeline(value: Any) -> bool:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings from the environment, each with its meaning.
+"""Settings from the environment, each with its meaning. A number that is none is a ValueError, not another number.
 
 STOKER_NUM_THREADS   worker threads of a pipeline that asks for no number
-STOKER_SIMD          plain, avx2 or avx512: the widest instruction set to use (default: what the machine has)
+STOKER_SIMD          plain, avx2, avx512 or neon: the widest instruction set to use (default: what the machine has)
 STOKER_WITHOUT_GPU   error (default) or cpu: what a pipeline with GPU operators does on a machine without one
 STOKER_KERNEL_CACHE  the folder of compiled GPU kernels, or "off" (default: stoker/kernels in the user's cache folder)
 STOKER_KERNEL_CACHE_MIB  how large that folder may grow (default: 256)
@@ -17,9 +17,9 @@ from pathlib import Path
 
 def default_threads() -> int:
     """How many threads this process may keep busy: the affinity mask, within the container's CPU quota."""
-    asked = os.environ.get("STOKER_NUM_THREADS", "")
-    if asked.isdigit() and int(asked) > 0:
-        return int(asked)
+    asked = _number("STOKER_NUM_THREADS", 1)
+    if asked is not None:
+        return asked
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(cores, _quota("/sys/fs/cgroup") or cores))
 
@@ -35,9 +35,18 @@ def kernel_cache() -> tuple[Path, int] | None:
     if asked == "off":
         return None
     cache = os.environ.get("XDG_CACHE_HOME", "") or os.path.join(os.path.expanduser("~"), ".cache")
-    limit = os.environ.get("STOKER_KERNEL_CACHE_MIB", "")
-    mib = int(limit) if limit.isdigit() else 256
-    return Path(asked) if asked else Path(cache, "stoker", "kernels"), mib << 20
+    mib = _number("STOKER_KERNEL_CACHE_MIB", 0)
+    return Path(asked) if asked else Path(cache, "stoker", "kernels"), (256 if mib is None else mib) << 20
+
+
+def _number(name: str, least: int) -> int | None:
+    """A setting's whole number; None if it is not set."""
+    text = os.environ.get(name, "").strip()
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit() and int(text) >= least):
+        raise ValueError(f"{name}: expected a whole number >= {least}, got {text!r}")
+    return int(text)
 
 
 def _quota(root: str) -> int | None:

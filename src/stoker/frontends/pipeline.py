@@ -116,7 +116,10 @@ class Pipeline:
             raise ArgumentError("`Pipeline`: expected `gpu_jpeg_index` (bytes) beside `gpu_jpeg_index_path`, got 0")
         self._without_gpu = settings.without_gpu() if without_gpu is None else without_gpu
         if self._without_gpu not in ("error", "cpu"):
-            raise ArgumentError(f'`Pipeline`: expected `without_gpu` "error" or "cpu", got {without_gpu!r}')
+            place = "" if without_gpu is not None else ", which STOKER_WITHOUT_GPU says"
+            raise ArgumentError(
+                f'`Pipeline`: expected `without_gpu` "error" or "cpu", got {self._without_gpu!r}{place}'
+            )
         self._batch_size = positive("batch_size", batch_size)
         self._threads = settings.default_threads() if num_threads is None else positive("num_threads", num_threads)
         self._seed = int.from_bytes(os.urandom(8), "little") >> 1 if seed is None or seed < 0 else int(seed)

@@ -2,6 +2,10 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
 #include "simd.hpp"
 
 namespace nb = nanobind;
@@ -40,9 +44,19 @@ void set_isa(const std::string& name) {
                          "'").c_str());
 }
 
+// The setting bounds what is used; a word that is none would bound nothing in silence.
+void check_setting() {
+  const char* asked = std::getenv("STOKER_SIMD");
+  if (!asked || !*asked) return;
+  for (const char* known : {"plain", "avx2", "avx512", "neon"})
+    if (!std::strcmp(asked, known)) return;
+  throw nb::value_error(("STOKER_SIMD: expected plain, avx2, avx512 or neon, got '" + std::string(asked) + "'").c_str());
+}
+
 }  // namespace
 
 NB_MODULE(_native, m) {
+  check_setting();
   // Plans and engines hold each other's Python objects only through the executor, which closes them.
   nb::set_leak_warnings(false);
   m.def("get_isa", [] { return isa_name(stoker::isa()); });
