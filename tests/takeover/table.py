@@ -252,7 +252,8 @@ image comes out equal on this machine, which is tried once per process, and is l
 Not recorded, and as before: `ColorJitter`'s contrast of tensors of more than 65,793 pixels (torch's sum depends on
 its order), blurring and sharpening tensors of one channel, `antialias=False`, tensors that are no bytes
 any more (but for crops, mirrors and continued edges), rotations and the like of fewer than 128 pixels, and of v1's
-functions on tensors `resize`, `adjust_hue` and linear rotations with a fill other than black.
+functions on tensors cubic `resize`, `adjust_hue` and linear rotations with a fill other than black. v1's linear
+`resize` of tensors is recorded; batches on a GPU get these images from the CPU.
 Of Pillow's filters `GaussianBlur` and `BoxBlur` are recorded, the others are its own.
 
 A collation of the script's own is recorded as well: images that it copies into a batch one by one (padding to the

@@ -19,10 +19,11 @@ from torchvision.transforms import v2
 from torchvision.transforms.v2 import functional as F
 
 import stoker.torchvision
-from stoker.frontends.torchvision import kernels
+from stoker.frontends.torchvision import kernels, recipe
 from stoker.frontends.torchvision.early import pixels_of
 from stoker.frontends.torchvision.image import LazyImage
 from stoker.frontends.torchvision.mixing import LazySum
+from stoker.frontends.torchvision.recipe import Node
 from stoker.frontends.torchvision.replay import replay
 from stoker.frontends.torchvision.tensor import LazyTensor
 from tests.takeover.conftest import exactly
@@ -94,13 +95,18 @@ FIRST_GENERATION: dict[str, Callable[[Any], Any]] = {
     "rotation, black": lambda x: V.rotate(x, 33.0, Mode.BILINEAR, expand=True, fill=[0.0]),
     "perspective": lambda x: V.perspective(x, CORNERS[0], CORNERS[1], Mode.BILINEAR),
     "elastic": lambda x: V.elastic_transform(x, waves(), Mode.BILINEAR),
+    "resize": lambda x: V.resize(x, [30, 40]),
+    "resize, nearest": lambda x: V.resize(x, [31, 170], Mode.NEAREST),
+    "resize of gray": lambda x: V.resize(V.rgb_to_grayscale(x), [200, 22]),
+    "resize, one side as it is": lambda x: V.resize(V.resized_crop(x, 3, 5, 40, 60, [64, 50]), [20, 50]),
     "batch": lambda x: V.equalize(V.affine(x.view(1, *x.shape), 20.0, [3, 4], 1.1, [5.0, 6.0], Mode.BILINEAR)),
     "crops": lambda x: torch.stack(v1.TenCrop(30)(x)),
     "edges": lambda x: V.pad(V.hflip(V.center_crop(x, [60, 70])), [3, 4], padding_mode="reflect"),
 }
 FIRST_NOT_RECORDED: dict[str, Callable[[Any], Any]] = {
     "hue": lambda x: V.adjust_hue(x, 0.2),
-    "resize": lambda x: V.resize(x, [30, 40], antialias=True),
+    "cubic resize": lambda x: V.resize(x, [30, 40], Mode.BICUBIC),
+    "resize without antialias": lambda x: V.resize(x, [30, 40], antialias=False),
     "bright fill": lambda x: V.rotate(x, 33.0, Mode.BILINEAR, fill=[9.0, 8.0, 7.0]),
     "blur of gray": lambda x: V.gaussian_blur(V.rgb_to_grayscale(x), [5, 3]),
 }
@@ -161,6 +167,19 @@ def test_the_first_generation_of_tensors(photo: Path, name: str) -> None:
         x = FIRST_GENERATION[name](tensor_of(photo, "tensor"))
         assert isinstance(x, LazyTensor) and x._real is None, "it is still lazy"
         exactly(x, expected)
+
+
+def test_resizing_by_way_of_floats(isa: str) -> None:
+    """Of any size to any other, with every instruction set: torch's bits."""
+    rng = np.random.default_rng(7)
+    for _ in range(60):
+        channels = int(rng.choice([1, 3]))
+        height, width, h, w = (int(n) for n in (*rng.integers(1, 130, 2), rng.integers(1, 150), rng.integers(2, 150)))
+        pixels = rng.integers(0, 256, (height, width, channels), np.uint8)
+        planes = torch.from_numpy(pixels).permute(2, 0, 1)
+        node = Node.pixels(pixels.reshape(-1), (width, height), channels)
+        made = pixels_of(node.then(recipe.TORCH_RESIZE_FLOATS, (h, w), (w, h)))
+        exactly(made, V.resize(planes, [h, w]))
 
 
 @pytest.mark.parametrize("name", FIRST_NOT_RECORDED)

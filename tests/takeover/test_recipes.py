@@ -104,6 +104,8 @@ def another_step(rng: random.Random, node: Node) -> Node:
     kind = rng.choice(TORCH_KINDS)
     size = (rng.randint(1, 70), rng.randint(1, 70))
     if kind == "resize":
+        if size[0] > 1 and rng.random() < 0.3:
+            return node.then(recipe.TORCH_RESIZE_FLOATS, (size[1], size[0]), size)
         return node.then(recipe.TORCH_RESIZE, (size[1], size[0], rng.randrange(2 + LANCZOS)), size)
     if kind == "pick":
         return node.then(recipe.TORCH_PICK, (size[1], size[0], rng.randrange(2)), size)
@@ -142,7 +144,8 @@ def another_step(rng: random.Random, node: Node) -> Node:
         return node.then(recipe.CORRELATE, (2 + rows * columns, rows, columns, *weights.tolist()))
     if rng.random() < 0.3:
         return node.then(recipe.TORCH_HUE, (rng.uniform(-0.5, 0.5),))
-    op = rng.choice([recipe.TORCH_CONTRAST, recipe.TORCH_SATURATE])
+    exact = width * height <= 65_793  # as far as contrast is recorded
+    op = rng.choice([recipe.TORCH_CONTRAST, recipe.TORCH_SATURATE]) if exact else recipe.TORCH_SATURATE
     return node.then(op, (rng.randint(1, 2), rng.uniform(0, 3)))
 
 

@@ -30,6 +30,7 @@ namespace stoker::recipe {
   X(Correlate, -1) /* how many follow: height width, then weights; sums as torch's, edges reflected */      \
   X(TorchResize, 3)  /* height width, filter (torch_resize.hpp) */                                          \
   X(TorchPick, 3)  /* height width, exact */                                                                \
+  X(TorchResizeFloats, 2)  /* height width (torch_resize_float.hpp) */                                      \
   X(TorchLuma, 1)  /* generation; three channels to one, as torchvision's rgb_to_grayscale of tensors */    \
   X(TorchContrast, 2)  /* generation (torch_color.hpp), factor */                                           \
   X(TorchSaturate, 2)  /* generation, factor */                                                             \

@@ -5,6 +5,7 @@
 #include "recipe_images.hpp"
 #include "recipe_pixels.hpp"
 #include "torch_resize.hpp"
+#include "torch_resize_float.hpp"
 #include "torch_warp.hpp"
 #include "warp.hpp"
 #include "warp_project.hpp"
@@ -95,6 +96,11 @@ void torch_resize(Images& images, const View& v, const double* p) {
     throw Bad{"an image that cannot be resized"};
 }
 
+void torch_resize_floats(Images& images, const View& v, const double* p) {
+  if (!torch_resize::resize_in_floats(v, images.fresh(side(p[0]), side(p[1]), v.shape[2]), images.work(0)))
+    throw Bad{"an image that cannot be resized"};
+}
+
 void torch_pick(Images& images, const View& v, const double* p) {
   if (!torch_resize::pick(v, p[2] != 0, images.fresh(side(p[0]), side(p[1]), v.shape[2]), images.work(0)))
     throw Bad{"an image that cannot be resized"};
@@ -136,6 +142,7 @@ bool make_shape(Images& images, Op op, const View& v, const double* p) {
     case Op::Project: project(images, v, p); return true;
     case Op::PadEdges: pad_edges(images, v, p); return true;
     case Op::TorchResize: torch_resize(images, v, p); return true;
+    case Op::TorchResizeFloats: torch_resize_floats(images, v, p); return true;
     case Op::TorchPick: torch_pick(images, v, p); return true;
     case Op::TorchWarp: torch_warp(images, v, p); return true;
     case Op::TorchGrid: torch_grid(images, v, p); return true;

@@ -235,7 +235,7 @@ KERNELS: dict[str, Callable[..., LazyTensor | None]] = {
 def first_generation(name: str) -> Callable[..., Any]:
     """What stands in for a function of torchvision's first generation for tensors; it gets the original."""
     record = FIRST_GENERATION[name]
-    more = {} if record in (grids.kernel, first_blur) else {"generation": FIRST}
+    more = {} if record in (grids.kernel, first_blur, first_resize) else {"generation": FIRST}
 
     def call(original: Original, x: Any, *args: Any, **kwargs: Any) -> Any:
         if is_lazy(x):
@@ -254,6 +254,34 @@ def first_blur(original: Original, x: LazyTensor, kernel_size: Any, sigma: Any) 
     return _blurred(x, kernel_size, sigma, tensors._get_gaussian_kernel2d)
 
 
+def first_resize(
+    original: Original, x: LazyTensor, size: Any, interpolation: str = "bilinear", antialias: Any = True
+) -> LazyTensor | None:
+    """The first generation's ``resize``, smooth and linear; it goes by way of floats."""
+    sides = list(size) if isinstance(size, (list, tuple)) else []
+    if (
+        interpolation != "bilinear"
+        or not antialias
+        or len(sides) != 2
+        or not all(type(n) is int and n > 0 for n in sides)
+    ):
+        return None
+
+    def step(height: int, width: int) -> Step:
+        return lambda node: node.then(recipe.TORCH_RESIZE_FLOATS, (height, width), (width, height))
+
+    def tried(height: int, width: int) -> bool:
+        channels = x._rows[0].node.channels
+        return is_equal(
+            ("resize", height, width), channels, step(height, width), lambda values: original(values, [height, width])
+        )
+
+    # torch sums few values in one way, many in another
+    if not all(tried(*trial) for trial in ((11, 19), (21, 90), (61, 8))):
+        return None
+    return views.stepped(x, step(*sides))
+
+
 FIRST_GENERATION: dict[str, Callable[..., Any]] = {
     "adjust_brightness": adjust_brightness,
     "adjust_contrast": adjust_contrast,
@@ -264,6 +292,7 @@ FIRST_GENERATION: dict[str, Callable[..., Any]] = {
     "solarize": solarize,
     "rgb_to_grayscale": rgb_to_grayscale,
     "gaussian_blur": first_blur,
+    "resize": first_resize,
     **dict.fromkeys(["affine", "rotate", "perspective", "elastic_transform"], grids.kernel),
 }
 

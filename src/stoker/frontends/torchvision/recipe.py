@@ -33,6 +33,7 @@ TORCH_RESIZE, TORCH_PICK, TORCH_LUMA, TORCH_CONTRAST, TORCH_SATURATE, TORCH_HUE,
 )
 TORCH_AUTOCONTRAST, TORCH_EQUALIZE = _OPS["TorchAutocontrast"], _OPS["TorchEqualize"]
 CHANNELS, BLUR, MIX = _OPS["Channels"], _OPS["Blur"], _OPS["Mix"]
+TORCH_RESIZE_FLOATS = _OPS["TorchResizeFloats"]
 TORCH_WARP, TORCH_GRID, PATCH = _OPS["TorchWarp"], _OPS["TorchGrid"], _OPS["Patch"]
 
 # What is recorded leads nowhere back to itself, and lives for a batch in great numbers: Python's collector of cycles,

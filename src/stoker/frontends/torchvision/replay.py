@@ -130,6 +130,11 @@ def _torch_resize(_: Any, x: torch.Tensor, p: tuple[Any, ...]) -> torch.Tensor:
     return torch.nn.functional.interpolate(x[None], size=list(p[:2]), mode=mode, antialias=True)[0]
 
 
+def _torch_resize_floats(_: Any, x: torch.Tensor, p: tuple[Any, ...]) -> torch.Tensor:
+    made = torch.nn.functional.interpolate(x[None].float(), size=list(p), mode="bilinear", antialias=True)[0]
+    return made.round().to(torch.uint8)
+
+
 def _torch_pick(_: Any, x: torch.Tensor, p: tuple[Any, ...]) -> torch.Tensor:
     mode = "nearest-exact" if p[2] else "nearest"
     return torch.nn.functional.interpolate(x[None], size=list(p[:2]), mode=mode)[0]
@@ -209,6 +214,7 @@ _STEPS: dict[int, Callable[[Image.Image, tuple[Any, ...], Node], Image.Image]] =
     recipe.PAD_EDGES: _pad_edges,
     recipe.CORRELATE: _by_torch(_correlate),
     recipe.TORCH_RESIZE: _by_torch(_torch_resize),
+    recipe.TORCH_RESIZE_FLOATS: _by_torch(_torch_resize_floats),
     recipe.TORCH_PICK: _by_torch(_torch_pick),
     recipe.TORCH_WARP: _by_torch(_torch_warp),
     recipe.TORCH_GRID: _by_torch(_torch_grid),
