@@ -361,13 +361,15 @@ def make_augmentation(depth: int) -> Any:
     """Augmentation of one tensor of images that is on the GPU already."""
     import torch
 
+    images = torch.randint(0, 256, (BATCH, 375, 500, 3), dtype=torch.uint8, device="cuda")
+    return augment(images, len(os.sched_getaffinity(0)), depth)
+
+
+def augment(images: Any, threads: int, depth: int) -> Any:
+    """The augmentation of ``images``, which are given for every batch."""
     from stoker import fn, pipeline_def, types
 
-    images = torch.randint(0, 256, (BATCH, 375, 500, 3), dtype=torch.uint8, device="cuda")
-
-    @pipeline_def(
-        batch_size=BATCH, num_threads=len(os.sched_getaffinity(0)), device_id=0, seed=7, prefetch_queue_depth=depth
-    )
+    @pipeline_def(batch_size=BATCH, num_threads=threads, device_id=0, seed=7, prefetch_queue_depth=depth)
     def define() -> Any:
         x = fn.external_source(source=lambda i: images, device="gpu", no_copy=True, layout="HWC")
         x = fn.random_resized_crop(x, size=(224, 224))

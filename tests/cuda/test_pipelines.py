@@ -76,6 +76,28 @@ def test_memory_in_pieces_changes_nothing(folder, monkeypatch):
         assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
 
 
+@pipeline_def(batch_size=6, num_threads=2, seed=21)
+def turned(images, on_gpu, size, interpolation, fill):
+    x = fn.external_source(source=lambda info: images[info.idx_in_epoch % len(images)], batch=False)
+    x = fn.random_resized_crop(x, size=size, interp_type=interpolation, device="gpu" if on_gpu else "cpu")
+    return fn.rotate(x, angle=fn.random.uniform(range=(-180.0, 180.0)), keep_size=True, **fill)
+
+
+@pytest.mark.parametrize("fill", [{}, {"fill_value": 9}], ids=["edge", "fill"])
+@pytest.mark.parametrize(("size", "interpolation"), [
+    ((23, 21), types.INTERP_LINEAR), ((24, 32), types.INTERP_LINEAR), ((9, 33), types.INTERP_NN),
+    ((2, 2), types.INTERP_LINEAR), ((1, 7), types.INTERP_LINEAR), ((40, 3), types.INTERP_LANCZOS3),
+])  # fmt: skip
+def test_an_image_that_is_turned_after_it_was_resized(gpu, size, interpolation, fill):
+    """Between the two a pixel takes a word; rows of any width, also where it is not read so."""
+    images = [*photographs(9), np.full((30, 40, 3), 255, np.uint8), np.zeros((3, 3, 3), np.uint8)]
+    with turned(images, False, size, interpolation, fill) as pipe:
+        want = [pipe.run()[0].as_array() for _ in range(2)]
+    with turned(images, True, size, interpolation, fill, device_id=0) as pipe:
+        for expected in want:
+            np.testing.assert_array_equal(pipe.run()[0].as_cpu().as_array(), expected)
+
+
 @pipeline_def(batch_size=3, num_threads=2, seed=12)
 def warped(images, on_gpu):
     x = fn.external_source(source=lambda info: images[info.idx_in_epoch % len(images)], batch=False)

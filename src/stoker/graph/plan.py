@@ -33,7 +33,7 @@ STEP_PASSES: tuple[tuple[str, Callable[[StepList], StepList]], ...] = (
 )
 PARTS = "partial_reads"
 PASSES = (*(name for name, _ in STEP_PASSES), PARTS, "memory")
-_WHERE = {"scratch": 0, "batch": 1, "output": 2, "input": 3, "alias": 4, "upload": 5, "device": 6}
+_WHERE = {"scratch": 0, "batch": 1, "output": 2, "input": 3, "alias": 4, "upload": 5, "device": 6, "words": 7}
 _SAMPLERS = {"resample": 1, "affine": 2, "project_nearest": 3, "project_linear": 4, "project_cubic": 5}
 _OP_CODES: dict[str, int] = {}
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..contract.expr import leaves
-from ..contract.step import Native, Step, StepList, View
+from ..contract.step import Native, Stage, Step, StepList, View
+from ..contract.types import DType
 from .lower import reads
 from .passes.memory import last_uses, share_buffers
 from .segments import Runs, Segments
@@ -28,6 +29,7 @@ def place_values(steps: StepList, segments: Segments, *, share: bool) -> tuple[i
     roots = _alias_roots(steps)
     crossing = _crossing(steps, segments, roots)
     sent = _sent(steps, roots) - on_gpu
+    turned = _turned(steps)
     slots = {v: slot for slot, v in enumerate(steps.outputs)}
     most = 0
     for runs, members in segments.members:
@@ -43,7 +45,7 @@ def place_values(steps: StepList, segments: Segments, *, share: bool) -> tuple[i
                 elif aliases(step) and not copies:
                     where[v] = ("alias", 0)
                 elif v in on_gpu:
-                    where[v] = ("device", 0)
+                    where[v] = ("words" if v in turned else "device", 0)
                 elif v in sent:
                     where[v] = ("upload", 0)
                 elif runs is Runs.PYTHON or v in crossing:
@@ -74,6 +76,23 @@ def _alias_roots(steps: StepList) -> dict[int, tuple[int, ...]]:
         elif isinstance(step.body, Native) and step.body.passes_on:
             roots[step.outputs[0]] = step.inputs[:1]
     return roots
+
+
+def _turned(steps: StepList) -> set[int]:
+    """Images of bytes that a stage on the GPU makes for others there to turn, and nothing else looks at.
+
+    A thread reads a pixel of theirs from four places, each of which is best one word.
+    """
+    made: set[int] = set()
+    read: set[int] = set()
+    others = set(steps.outputs)
+    for step in steps.steps:
+        stage = step.body if isinstance(step.body, Stage) and step.on_gpu and step.frames is None else None
+        turns = stage is not None and stage.sampler is not None and stage.sampler.kind == "affine"
+        made.update(step.outputs if stage is not None else ())
+        read.update(step.inputs[:1] if turns else ())
+        others.update(step.inputs[1:] if turns else step.inputs)
+    return {v for v in made & read - others if steps.values[v].dtype is DType.UINT8 and steps.values[v].rank == 3}
 
 
 def _sent(steps: StepList, roots: Mapping[int, tuple[int, ...]]) -> set[int]:

@@ -40,7 +40,7 @@ View* Engine::place(Job* job, int64_t row, int32_t value, RowContext* context, c
     bytes *= shape[i];
   }
   v.set_contiguous_strides();
-  v.device = info.where == Where::Device;
+  v.device = info.where == Where::Device || info.where == Where::Words;
   switch (info.where) {
     case Where::Scratch: v.data = context->buffers[info.slot].get(bytes); break;
     case Where::Batch: v.data = job->batch_memory[value][row].get(bytes); break;
@@ -49,6 +49,7 @@ View* Engine::place(Job* job, int64_t row, int32_t value, RowContext* context, c
       v.device = job->outputs[info.slot].device;
       break;
     case Where::Upload: v.data = job->on_device->host_room(static_cast<size_t>(bytes)); break;
+    case Where::Words: bytes = v.set_word_strides(); [[fallthrough]];
     case Where::Device: v.data = reinterpret_cast<uint8_t*>(job->on_device->device_room(static_cast<size_t>(bytes))); break;
     default: break;
   }

@@ -68,6 +68,7 @@ enum class Where : uint8_t {
   Alias,    // a view of another value
   Upload,   // in host memory that a GPU gets
   Device,   // in a GPU's memory
+  Words,    // likewise; pixels of three bytes take four
 };
 
 struct Value {

@@ -66,6 +66,7 @@ class GpuStage : public gpu::Kernel {
     auto* ports = reinterpret_cast<Port*>(c.slot + sizeof(Slot) + sampler_bytes_);
     if (spec_.sampler == Sampler::None) set_axes(views, slot, ports);
     else set_sampled_axes(views, slot, ports);
+    slot->words = spec_.outputs.size() == 1 && c.out[0]->in_words() && same_place(*c.out[0], views.out[0]);
     auto* uniforms = reinterpret_cast<uint64_t*>(ports + ports_);
     for (const auto& [uniform, type] : functions_.uniforms)
       *uniforms++ = bits_of(c.params[spec_.uniforms[static_cast<size_t>(uniform)]], static_cast<pixel::Type>(type));
@@ -126,6 +127,9 @@ class GpuStage : public gpu::Kernel {
     return channels_.fit(spec_, v, c.error);
   }
 
+  static bool same_place(const View& a, const View& b) {
+    return a.data == b.data && a.rank == b.rank && std::equal(a.stride, a.stride + a.rank, b.stride);
+  }
   const View& port(const Views& v, int p) const {
     const int inputs = static_cast<int>(spec_.inputs.size());
     return p < inputs ? v.in[p] : v.out[p - inputs];

@@ -24,11 +24,17 @@ double in_type(double fill, DType type) {
   }
 }
 
+// A pixel of words is one, of which the last byte may be anybody's: it is on the same page.
+bool word_rgb(const Source& i) {
+  return i.channels == 3 && i.pixel == 4 && i.channel == 1 && (i.data | static_cast<uint64_t>(i.row)) % 4 == 0;
+}
+
 // See AffineSlot::quick. Coordinates are largest at a corner.
 bool near(const AffineSlot& s) {
   const Source& i = s.source;
   constexpr int64_t kCoordinate = 1 << 18, kOffset = int64_t{1} << 31;
-  if (!packed_rgb(i) || i.width >= kCoordinate || i.height >= kCoordinate) return false;
+  if (i.width < 2 || i.height < 2 || i.width >= kCoordinate || i.height >= kCoordinate) return false;
+  if (s.width >= kCoordinate || s.height >= kCoordinate) return false;
   if (std::abs(i.row) >= kOffset / std::max<int64_t>(i.height, 1)) return false;
   const double* m = s.matrix;
   for (const double y : {0.0, static_cast<double>(s.height)})
@@ -62,7 +68,8 @@ bool GpuAffine::describe(const Call& c, const Views& v) const {
   s.walk = linear                       ? Walk::Linear
            : p[1] == 0 && p[3] == 0     ? Walk::Scale
            : warp::fits_fixed(p, s.width, s.height) ? Walk::Fixed : Walk::Steps;
-  s.quick = linear && v.in[0].dtype == DType::U8 && s.source.row > 0 && near(s);
+  const bool rgb = v.in[0].dtype == DType::U8 && (packed_rgb(s.source) || word_rgb(s.source));
+  s.quick = linear && rgb && s.source.row > 0 && near(s) ? s.source.pixel : 0;
   std::memcpy(c.slot + sizeof(Slot), &s, sizeof s);
   return true;
 }

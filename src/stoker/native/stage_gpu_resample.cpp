@@ -105,6 +105,8 @@ gpu::Address GpuResampling::prepare(gpu::Batch& batch, size_t slot_bytes) const 
   gpu::Address rooms = 0;
   auto* room = reinterpret_cast<ResampleRoom*>(
       batch.upload(static_cast<size_t>(batch.rows()) * sizeof(ResampleRoom), &rooms));
+  // The image that both passes make in words is the output itself.
+  const auto in_place = [&](const Slot* slot) { return slot && slot->words && direct(*slot); };
   WorkList weights, between, tiles, down;
   Layout memory;
   for (int64_t r = 0; r < batch.rows(); ++r) {
@@ -113,7 +115,7 @@ gpu::Address GpuResampling::prepare(gpu::Batch& batch, size_t slot_bytes) const 
     if (!slot) continue;
     const auto& s = sampler_of<ResampleSlot>(slot);
     room[r].tile_rows = tile_rows(s);
-    room[r].direct = direct(*slot);
+    room[r].direct = direct(*slot) && !in_place(slot);
     const bool grouped = room[r].tile_rows > 0;
     const int64_t bytes = grouped ? static_cast<int64_t>(sizeof(WeightGroup)) : weight;
     room[r].vertical_pitch = grouped ? groups_of(s.vertical) : s.vertical.max_taps;
@@ -127,7 +129,8 @@ gpu::Address GpuResampling::prepare(gpu::Batch& batch, size_t slot_bytes) const 
     weights.add(r, s.vertical.out + s.horizontal.out);
     if (!s.two_passes()) continue;
     if (grouped) {
-      if (!room[r].direct) room[r].between = memory.take(s.vertical.out * s.resampled_pitch() * int64_t{4});
+      if (in_place(slot)) room[r].between = reinterpret_cast<const Port*>(&s + 1)[1].data;
+      else if (!room[r].direct) room[r].between = memory.take(s.vertical.out * s.resampled_pitch() * int64_t{4});
       (s.vertical_first ? down : tiles).add_blocks(r, blocks_of(s.vertical.out, room[r].tile_rows) * blocks_of(s.horizontal.out, kColumns));
       continue;
     }
@@ -137,10 +140,12 @@ gpu::Address GpuResampling::prepare(gpu::Batch& batch, size_t slot_bytes) const 
   }
   if (memory.used() == 0) return rooms;
   const gpu::Address base = batch.scratch(memory.used());
-  for (int64_t r = 0; r < batch.rows(); ++r)
+  for (int64_t r = 0; r < batch.rows(); ++r) {
     for (uint64_t* at : {&room[r].vertical_taps, &room[r].vertical_weights, &room[r].horizontal_taps,
-                         &room[r].horizontal_weights, &room[r].between})
+                         &room[r].horizontal_weights})
       *at += base;
+    if (!in_place(slot_of(batch, r, slot_bytes))) room[r].between += base;
+  }
   weights.upload(batch);
   between.upload(batch);
   tiles.upload(batch);

@@ -43,6 +43,16 @@ struct View {
     int64_t s = size_of(dtype);
     for (int i = rank - 1; i >= 0; --i) { stride[i] = s; s *= shape[i]; }
   }
+  // Of an image of bytes: a pixel of three takes four, and two pixels are where one access moves them. How many bytes
+  // all rows take. Others are contiguous.
+  int64_t set_word_strides() {
+    set_contiguous_strides();
+    if (rank != 3 || shape[2] != 3 || size_of(dtype) != 1) return size_of(dtype) * elements();
+    stride[1] = 4;
+    stride[0] = 4 * ((shape[1] + 1) & ~int64_t{1});
+    return shape[0] * stride[0];
+  }
+  bool in_words() const { return rank == 3 && shape[2] == 3 && stride[2] == 1 && stride[1] == 4 && size_of(dtype) == 1; }
   bool contiguous() const {
     if (elements() == 0) return true;  // whatever the strides say
     int64_t s = size_of(dtype);

@@ -197,12 +197,14 @@ inline void run_column(const Held<Program>& held, const typename Program::Number
 #pragma unroll
     for (int p = 1; p < Program::kPorts; ++p) at[p] += kStep * held.stride[p][1];
   };
+  using Index = typename Column::Index;
+  const auto y0 = static_cast<Index>(place.y0), y1 = static_cast<Index>(place.y1);
   if constexpr (!Program::kShort) {
-    for (int64_t y = place.y0; y < place.y1; y += kStep) finish(Pixel(column, y));
+    for (Index y = y0; y < y1; y += kStep) finish(Pixel(column, y));
     return;
   }
-  for (int64_t y = place.y0; y < place.y1; y += 2 * kStep) {
-    const bool two = y + kStep < place.y1;
+  for (Index y = y0; y < y1; y += 2 * kStep) {
+    const bool two = y + kStep < y1;
     const Pixel first(column, y), second(column, two ? y + kStep : y);
     finish(first);
     if (two) finish(second);
@@ -223,8 +225,10 @@ inline void run_tile(const Row<Program>& row, const typename Program::Sampler::R
   Lane<Program> lane;
   lane.channel = held.channel;
   if constexpr (Program::Sampler::kQuick && Program::kSampled <= 3 && Program::kShort) {
-    if (reader.quick() && (!Program::kFlat || channels == 3))
-      return run_column(held, numbers, QuickColumn(reader, place.x), place, lane, fault);
+    if (!Program::kFlat || channels == 3) {
+      if (reader.quick() == 4) return run_column(held, numbers, QuickColumn<4>(reader, place.x), place, lane, fault);
+      if (reader.quick() == 3) return run_column(held, numbers, QuickColumn<3>(reader, place.x), place, lane, fault);
+    }
   }
   uint8_t* at[Program::kPorts];
 #pragma unroll

@@ -250,6 +250,8 @@ struct Unsampled {
 // A column of an image that has been resampled already, a word per pixel.
 class WordColumn {
  public:
+  using Index = int64_t;
+
   WordColumn(const ResampleSlot& s, const ResampleRoom& room, int64_t x)
       : data_(array_at<uint8_t>(room.between) + 4 * x), row_(4 * s.resampled_pitch()) {}
 

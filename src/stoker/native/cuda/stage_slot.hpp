@@ -48,7 +48,8 @@ struct alignas(16) FirstMemory {
 
 struct Slot {
   int64_t lanes;          // 0: nothing is to be done
-  int32_t axes, unused;
+  int32_t axes;
+  int32_t words;          // of a sampled row: pixels of the only output are words, all of whose bytes may be written
   int64_t extent[kAxes];  // innermost first; a sampled row's are x, y and, of flat programs, the channels
 };
 
@@ -96,7 +97,9 @@ struct AffineSlot {
   Walk walk;
   int64_t clamp;           // outside: the nearest pixel of the edge; else `fill`
   int64_t height, width;   // of what is sampled
-  int64_t quick;           // linear sampling of packed 8-bit RGB whose coordinates are below 2^18 and offsets below 2^31
+  // Linear sampling of 8-bit RGB, 2 by 2 pixels or more, whose coordinates are below 2^18 and offsets below 2^31: bytes of a
+  // pixel, of which three are the channels. 0: any other.
+  int64_t quick;
 };
 
 // An image of bytes, of up to four channels.

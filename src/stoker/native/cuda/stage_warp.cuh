@@ -73,36 +73,54 @@ inline T from_interpolated(double v) {
 // Values are truncated; one that is as near to a whole number as kDoubt is computed again, unless it is of equal neighbours,
 // which is exact.
 constexpr float kDoubt = 1.0f / 4096;
+constexpr float kByteBias = 8388608.0f;  // 2^23: the last bit is one
 
 #if defined(__CUDA_ARCH__)
 inline float multiply_add(float a, float b, float c) { return __fmaf_rn(a, b, c); }
-inline void to_fixed(double v, int32_t& whole, uint32_t& fraction) {
-  const double sum = __dadd_rd(v, 1572864.0);  // 1.5 * 2^20: the last bit is 2^-32
+// v - 1/2 in whole numbers and 32 bits behind, rounded down.
+inline void half_before(double v, int32_t& whole, uint32_t& fraction) {
+  const double sum = __dadd_rd(v, 1572863.5);  // 1.5 * 2^20: the last bit is 2^-32
   whole = __double2hiint(sum) - 0x41380000;
   fraction = static_cast<uint32_t>(__double2loint(sum));
 }
-inline int32_t round_down(float v, float& whole) {  // |v| < 2^22
-  const float sum = __fadd_rd(v, 12582912.0f);  // 1.5 * 2^23: also where rounding has brought v below zero
-  whole = sum - 12582912.0f;
-  return __float_as_int(sum) & 0x3FFFFF;
-}
+inline double center_of(int32_t v) { return __hiloint2double(0x41380000 + v, 0x80000000) - 1572864.0; }  // |v| < 2^19
+// v + kDoubt, -kDoubt <= v < 256, rounded down to 12 bits behind the point, as they are in a float.
+inline uint32_t round_down(float v) { return static_cast<uint32_t>(__float_as_int(__fadd_rd(v, 3072.0f + kDoubt))); }
 inline float fraction_as_float(uint32_t fraction) { return __int_as_float(0x3F800000 | fraction >> 9) - 1.0f; }
-inline uint32_t bits_of(float v) { return static_cast<uint32_t>(__float_as_int(v)); }
+// A byte of a word, and kByteBias.
+inline float biased(uint32_t word, int byte) {
+  return __int_as_float(static_cast<int32_t>(gpu::choose_bytes(word, 0x4B000000u, 0x7440u | static_cast<uint32_t>(byte))));
+}
+// Of memory that nothing writes while the kernel runs.
+inline uint32_t load_word(const uint8_t* p) {
+  uint32_t word;
+  asm("ld.global.nc.u32 %0, [%1];" : "=r"(word) : "l"(p));
+  return word;
+}
+inline uint32_t load_byte(const uint8_t* p) {
+  uint32_t byte;
+  asm("ld.global.nc.u8 %0, [%1];" : "=r"(byte) : "l"(p));
+  return byte;
+}
 #else
 inline float multiply_add(float a, float b, float c) { return a * b + c; }
-inline void to_fixed(double v, int32_t& whole, uint32_t& fraction) {
-  const auto fixed = static_cast<int64_t>(std::floor(v * 4294967296.0));
+inline void half_before(double v, int32_t& whole, uint32_t& fraction) {
+  const auto fixed = static_cast<int64_t>(std::floor(v * 4294967296.0)) - (int64_t{1} << 31);
   whole = static_cast<int32_t>(fixed >> 32);
   fraction = static_cast<uint32_t>(fixed);
 }
-inline int32_t round_down(float v, float& whole) {
-  const auto i = static_cast<int32_t>(v);
-  whole = static_cast<float>(i);
-  return i;
+inline double center_of(int32_t v) { return static_cast<double>(v) + 0.5; }
+inline uint32_t round_down(float v) {
+  return static_cast<uint32_t>(static_cast<int32_t>(std::floor(static_cast<double>(v) * 4096.0)) + 1);
 }
 inline float fraction_as_float(uint32_t fraction) { return static_cast<float>(fraction >> 9) * 0x1p-23f; }
-inline uint32_t bits_of(float v) { return v != 0.0f; }
+inline float biased(uint32_t word, int byte) { return static_cast<float>(word >> (8 * byte) & 0xFF) + kByteBias; }
+inline uint32_t load_word(const uint8_t* p) { return load_at<uint32_t>(p); }
+inline uint32_t load_byte(const uint8_t* p) { return *p; }
 #endif
+// Of what round_down gives: the value, unless that is as near to a whole number as kDoubt.
+inline uint32_t whole_of(uint32_t digits) { return digits >> 12 & 0xFF; }
+inline bool doubtful(uint32_t digits) { return (digits & 0xFFE) == 0; }
 
 // What an affine sampler reads, held by a thread.
 template <class T>
@@ -112,7 +130,7 @@ struct WarpReader {
   const T fill;
   bool single;
 
-  bool quick() const { return s.quick != 0; }
+  int64_t quick() const { return s.quick; }
 
   WarpReader(const AffineSlot& slot, const AffineRoom& at)
       : s(slot), room(at), fill(static_cast<T>(slot.fill)), single(slot.source.channels == 1) {}
@@ -155,84 +173,113 @@ struct WarpReader {
   }
 };
 
-// linear() of packed RGB whose coordinates and offsets are small (AffineSlot::quick), along a column: pixels are loaded when
-// they are made, and interpolated when they are taken.
+// linear() of RGB (AffineSlot::quick) with so many bytes to a pixel, along a column: pixels are loaded when they are made,
+// and interpolated when they are taken.
+template <int kPixel>
 class QuickColumn {
  public:
   using Reader = WarpReader<uint8_t>;
+  using Index = int32_t;
 
   QuickColumn(const Reader& reader, int64_t x)
-      : reader_(reader), x_(x), data_(array_at<uint8_t>(reader.s.source.data)),
+      : reader_(reader), x_(static_cast<int32_t>(x)), data_(array_at<uint8_t>(reader.s.source.data)),
         row_(static_cast<int32_t>(reader.s.source.row)), right_(static_cast<int32_t>(reader.s.source.width) - 1),
-        bottom_(static_cast<int32_t>(reader.s.source.height) - 1) {
-    const double xin = as_double(static_cast<int32_t>(x)) + 0.5;
-    along_x_ = reader.s.matrix[0] * xin;
-    along_y_ = reader.s.matrix[3] * xin;
+        bottom_(static_cast<int32_t>(reader.s.source.height) - 1), clamp_(reader.s.clamp != 0) {
+    along_x_ = reader.s.matrix[0] * center_of(x_);
+    along_y_ = reader.s.matrix[3] * center_of(x_);
   }
 
   class Pixel {
    public:
-    Pixel(const QuickColumn& column, int64_t y) : y_(y) {
+    Pixel(const QuickColumn& column, int32_t y) : y_(y) {
       const double* m = column.reader_.s.matrix;
-      const double yin = as_double(static_cast<int32_t>(y)) + 0.5;
-      int32_t x_whole, y_whole;
-      uint32_t x_fraction, y_fraction;
-      to_fixed(column.along_x_ + m[1] * yin + m[2], x_whole, x_fraction);  // as warp::Line
-      to_fixed(column.along_y_ + m[4] * yin + m[5], y_whole, y_fraction);
-      inside_ = static_cast<uint32_t>(x_whole) <= static_cast<uint32_t>(column.right_) &&
-                static_cast<uint32_t>(y_whole) <= static_cast<uint32_t>(column.bottom_);
-      // Half a pixel before. Outside, both neighbours are the edge.
-      const int32_t across = x_whole - 1 + static_cast<int32_t>(x_fraction >> 31);
-      const int32_t down = y_whole - 1 + static_cast<int32_t>(y_fraction >> 31);
-      weight_x_ = fraction_as_float(x_fraction ^ 0x80000000u);
-      weight_y_ = fraction_as_float(y_fraction ^ 0x80000000u);
-      const int32_t left = 3 * within(across, column.right_), right = 3 * within(across + 1, column.right_);
-      const int32_t top = within(down, column.bottom_) * column.row_;
-      const int32_t bottom = within(down + 1, column.bottom_) * column.row_;
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const uint8_t* p = column.data_ + static_cast<uint32_t>((i < 2 ? top : bottom) + (i % 2 ? right : left));
-#pragma unroll
-        for (int c = 0; c < 3; ++c) byte_[i][c] = p[c];
-      }
+      const double yin = center_of(y);
+      const Along across(column.along_x_ + m[1] * yin + m[2], column.right_);  // as warp::Line
+      const Along down(column.along_y_ + m[4] * yin + m[5], column.bottom_);
+      inside_ = across.inside && down.inside;
+      weight_x_ = across.weight;
+      weight_y_ = down.weight;
+      const uint8_t* p = column.data_ + static_cast<uint32_t>(down.first * column.row_ + across.first * kPixel);
+      load(p, 0);
+      load(p + column.row_, 2);
     }
 
     template <class Value>
     void take(const QuickColumn& column, Value* out) const {
-      bool doubt = false;
+      uint32_t digits[3];
 #pragma unroll
       for (int k = 0; k < 3; ++k) {
-        const auto a = static_cast<float>(byte_[0][k]), c = static_cast<float>(byte_[2][k]);
-        const float above = static_cast<float>(byte_[1][k]) - a, below = static_cast<float>(byte_[3][k]) - c;
-        const float upper = multiply_add(above, weight_x_, a), lower = multiply_add(below, weight_x_, c);
-        const float down = lower - upper, value = multiply_add(down, weight_y_, upper);
-        float whole;
-        out[k] = static_cast<Value>(round_down(value, whole));
-        const float off = value - whole - 0.5f;
-        doubt |= (off > 0.5f - kDoubt || off < kDoubt - 0.5f) && (bits_of(above) | bits_of(below) | bits_of(down)) != 0;
+        const float a = at(0, k), c = at(2, k);
+        const float upper = multiply_add(at(1, k) - a, weight_x_, a - kByteBias);
+        const float lower = multiply_add(at(3, k) - c, weight_x_, c - kByteBias);
+        digits[k] = round_down(multiply_add(lower - upper, weight_y_, upper));
+        out[k] = static_cast<Value>(whole_of(digits[k]));
       }
-      const bool outside = !inside_ && !column.reader_.s.clamp;
-      if (!outside && !doubt) return;
+      const bool outside = !inside_ && !column.clamp_;
+      if (!outside && !doubtful(digits[0]) && !doubtful(digits[1]) && !doubtful(digits[2])) return;
       uint8_t exact[3];
       if (outside) column.reader_.template outside<3>(exact);
-      else column.reader_.template linear<3>(y_, column.x_, 0, exact);
+      else if (undecided(digits)) column.reader_.template linear<3>(y_, column.x_, 0, exact);
+      else return;
 #pragma unroll
       for (int k = 0; k < 3; ++k) out[k] = exact[k];
     }
 
    private:
-    static int32_t within(int32_t i, int32_t last) { return i < 0 ? 0 : i < last ? i : last; }
-    int64_t y_;
+    // The neighbours of a place: `first` and the next one, whose weight is 0 or 1 where both are the edge's.
+    struct Along {
+      int32_t first;
+      float weight;
+      bool inside;
+
+      Along(double v, int32_t last) {
+        int32_t before;
+        uint32_t fraction;
+        half_before(v, before, fraction);
+        inside = static_cast<uint32_t>(before + static_cast<int32_t>(fraction >> 31)) <= static_cast<uint32_t>(last);
+        first = before < last - 1 ? before : last - 1;
+        first = first > 0 ? first : 0;
+        weight = before == first ? fraction_as_float(fraction) : before < 0 ? 0.0f : 1.0f;
+      }
+    };
+    void load(const uint8_t* p, int i) {
+#pragma unroll
+      for (int n = 0; n < 2; ++n) {
+        if constexpr (kPixel == 4) {
+          pixel_[i + n][0] = load_word(p + 4 * n);
+        } else {
+#pragma unroll
+          for (int c = 0; c < 3; ++c) pixel_[i + n][c] = load_byte(p + 3 * n + c);
+        }
+      }
+    }
+    float at(int i, int c) const { return kPixel == 4 ? biased(pixel_[i][0], c) : biased(pixel_[i][c % kParts], 0); }
+    // Whether a channel's value is in doubt, and not of equal neighbours.
+    bool undecided(const uint32_t (&digits)[3]) const {
+      bool found = false;
+#pragma unroll
+      for (int c = 0; c < 3; ++c) {
+        const int part = c % kParts;
+        const uint32_t different = (pixel_[0][part] ^ pixel_[1][part]) | (pixel_[0][part] ^ pixel_[2][part]) |
+                                   (pixel_[0][part] ^ pixel_[3][part]);
+        found |= doubtful(digits[c]) && (kPixel == 4 ? different & 0xFFu << (8 * c) : different) != 0;
+      }
+      return found;
+    }
+
+    static constexpr int kParts = kPixel == 4 ? 1 : 3;
+    int32_t y_;
     float weight_x_, weight_y_;
     bool inside_;
-    uint32_t byte_[4][3];
+    uint32_t pixel_[4][kParts];
   };
 
  private:
   const Reader& reader_;
-  const int64_t x_;
+  const int32_t x_;
   const uint8_t* data_;
   const int32_t row_, right_, bottom_;
+  const bool clamp_;
   double along_x_, along_y_;
 };
 
