@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from stoker import DataError, UnsupportedError, fn, pipeline_def, types
+from stoker.native import _native
 
 ROWS = 5
 
@@ -172,6 +173,35 @@ def test_python_cannot_read_them(there):
 
     with pytest.raises(UnsupportedError, match="GPU's memory"), python() as pipe:
         pipe.run(x=there(images()))
+
+
+def shown_by(x):
+    return _native.gpu.exchange(x, _native.gpu.open_null())
+
+
+def test_a_tensor_is_read_by_dlpacks_interface_in_c():
+    """It says the same as its capsule, and keeps itself."""
+    torch = pytest.importorskip("torch")
+    if not hasattr(torch.Tensor, "__dlpack_c_exchange_api__"):
+        pytest.skip("this torch has no such interface")
+    whole = torch.arange(240, dtype=torch.int16).reshape(4, 5, 12)
+    for x in (whole, whole[1:, ::2].transpose(0, 2), whole[0, 0, 3], whole[:0], whole.to(torch.bfloat16), whole > 7):
+        *shown, owner = shown_by(x)
+        *expected, _ = _native.gpu.read_dlpack(x.__dlpack__())
+        assert shown == expected
+        assert owner is x
+
+
+def test_what_has_no_such_interface_is_read_otherwise():
+    torch = pytest.importorskip("torch")
+
+    class Derived(torch.Tensor):
+        """It may be anything: what it is derived from cannot be asked."""
+
+    assert shown_by(torch.zeros(3).as_subclass(Derived)) is None
+    assert shown_by(np.zeros(3)) is None
+    assert shown_by(7) is None
+    assert shown_by(torch.zeros(3).to_sparse()) is None
 
 
 def test_another_gpus_array_is_refused(emulated_gpu):

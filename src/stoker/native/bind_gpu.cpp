@@ -13,6 +13,7 @@
 
 #include "bind_arrays.hpp"
 #include "bind_gpu.hpp"
+#include "dlpack_exchange.hpp"
 #include "gpu_either.hpp"
 #include "gpu_job.hpp"
 #include "jpeg_gpu.hpp"
@@ -75,6 +76,14 @@ nb::dict cuda_interface(DeviceArray& a) {
   return d;
 }
 
+int type_of(uint8_t code, uint8_t bits, uint16_t lanes) {  // -1: none of ours
+  for (int t = 0; t <= static_cast<int>(DType::BF16); ++t) {
+    const auto have = dlpack_of(static_cast<DType>(t));
+    if (have.code == code && have.bits == bits && lanes == 1) return t;
+  }
+  return -1;
+}
+
 // What a DLPack capsule shows: (address, shape, strides in bytes, element type or -1, device's number, owner).
 nb::tuple read_dlpack(const nb::ndarray<>& array) {
   nb::list shape, strides;
@@ -82,14 +91,48 @@ nb::tuple read_dlpack(const nb::ndarray<>& array) {
     shape.append(array.shape(i));
     strides.append(array.stride(i) * static_cast<int64_t>(array.itemsize()));
   }
-  int found = -1;
-  for (int t = 0; t <= static_cast<int>(DType::BF16); ++t) {
-    const auto have = dlpack_of(static_cast<DType>(t));
-    if (have.code == array.dtype().code && have.bits == array.dtype().bits && array.dtype().lanes == 1) found = t;
-  }
+  const int found = type_of(array.dtype().code, array.dtype().bits, array.dtype().lanes);
   nb::capsule owner(new nb::ndarray<>(array), [](void* p) noexcept { delete static_cast<nb::ndarray<>*>(p); });
   return nb::make_tuple(reinterpret_cast<uintptr_t>(array.data()), nb::tuple(shape), nb::tuple(strides), found,
                         array.device_id(), owner);
+}
+
+// DLPack's C interface of exactly this type; null if it has none that is known here. A type that is derived from one that
+// has it may be anything.
+const dlpack::Exchange* exchange_of(nb::handle x) {
+  const nb::object own = x.type().attr("__dict__").attr("get")(dlpack::kAttribute, nb::none());
+  if (!PyCapsule_IsValid(own.ptr(), dlpack::kCapsule)) return nullptr;
+  const auto* api = static_cast<const dlpack::Exchange*>(PyCapsule_GetPointer(own.ptr(), dlpack::kCapsule));
+  while (api && api->major != dlpack::kMajor) api = api->previous;
+  return api && api->read && api->current_stream ? api : nullptr;
+}
+
+// What an array shows of itself by DLPack's C interface, as read_dlpack, with itself as owner; None if it cannot.
+// `device`'s order stream waits from now on for what the array's library has issued to its current stream of that device.
+nb::object exchange(nb::object x, gpu::Device& device) {
+  const dlpack::Exchange* api = exchange_of(x);
+  if (!api) return nb::none();
+  dlpack::Tensor t{};
+  if (api->read(x.ptr(), &t) != 0) {  // a sparse one, say: `__dlpack__` tells why
+    PyErr_Clear();
+    return nb::none();
+  }
+  const bool on_gpu = t.device_kind == dlpack::kCuda || t.device_kind == dlpack::kManaged;
+  if (on_gpu && t.device_number == device.number()) {
+    void* stream = nullptr;
+    if (api->current_stream(t.device_kind, t.device_number, &stream) != 0) nb::raise_python_error();
+    const gpu::Visit visit(&device);
+    device.order_after(reinterpret_cast<uintptr_t>(stream));
+  }
+  std::vector<int64_t> shape(t.shape, t.shape + t.rank), strides(shape.size());
+  const int64_t item = t.bits / 8 * t.lanes;
+  int64_t whole = item;
+  for (size_t i = shape.size(); i-- > 0;) {
+    strides[i] = t.strides ? t.strides[i] * item : whole;
+    whole *= shape[i];
+  }
+  return nb::make_tuple(reinterpret_cast<uintptr_t>(t.data) + t.byte_offset, nb::tuple(nb::cast(shape)),
+                        nb::tuple(nb::cast(strides)), type_of(t.code, t.bits, t.lanes), t.device_number, x);
 }
 
 nb::bytes host_copy(const DeviceArray& a) {
@@ -222,6 +265,7 @@ void bind_gpu(nb::module_& m) {
       .def_prop_ro("taken", [](const gpu::Account& a) { return a.taken.load(); });
   bind_nvjpeg(gpu_module);
   gpu_module.def("read_dlpack", &read_dlpack);
+  gpu_module.def("exchange", &exchange);
   gpu_module.def("open_cuda", &gpu::open_cuda, nb::arg("number"), nb::call_guard<nb::gil_scoped_release>());
   gpu_module.def("open_null", &gpu::open_null);
   gpu_module.def("uses_null", &gpu::uses_null);

@@ -241,11 +241,7 @@ class CudaDevice : public Device, public std::enable_shared_from_this<CudaDevice
     std::lock_guard<std::mutex> hold(mutex_);
     spare_events_.push_back(event);
   }
-  void follow(Lane lane, uintptr_t stream) override {
-    std::lock_guard<std::mutex> hold(mutex_);
-    d_.check(d_.event_record(followed_, reinterpret_cast<Handle>(stream)), "the consumer's stream");
-    d_.check(d_.stream_wait(work_[lane], followed_, 0), "waiting for the consumer's stream");
-  }
+  void follow(Lane lane, uintptr_t stream) override { wait_for(work_[lane], stream); }
 
   uintptr_t make_stream() override {
     Handle stream = nullptr;
@@ -258,6 +254,7 @@ class CudaDevice : public Device, public std::enable_shared_from_this<CudaDevice
   void drop_stream(uintptr_t stream) noexcept override { d_.stream_destroy(reinterpret_cast<Handle>(stream)); }
 
   uintptr_t order_stream() override { return reinterpret_cast<uintptr_t>(order_); }
+  void order_after(uintptr_t stream) override { wait_for(order_, stream); }
   std::shared_ptr<Module> load(const void* image, size_t bytes) override;
   uint64_t free_bytes() override {
     size_t free = 0, total = 0;
@@ -267,6 +264,11 @@ class CudaDevice : public Device, public std::enable_shared_from_this<CudaDevice
 
  private:
   friend class CudaModule;
+  void wait_for(Handle own, uintptr_t stream) {
+    std::lock_guard<std::mutex> hold(mutex_);
+    d_.check(d_.event_record(followed_, reinterpret_cast<Handle>(stream)), "another library's stream");
+    d_.check(d_.stream_wait(own, followed_, 0), "waiting for another library's stream");
+  }
   Event record_one(std::vector<Handle>& spare, unsigned flags, Lane lane) {
     Handle event = nullptr;
     {

@@ -87,6 +87,8 @@ class Device {
 
   // A stream that does no work, for producers: what they make its future wait for, `follow` makes work wait for.
   virtual uintptr_t order_stream() = 0;
+  // Makes it wait for what has been issued to a producer's stream so far.
+  virtual void order_after(uintptr_t stream) = 0;
 
   virtual std::shared_ptr<Module> load(const void* image, size_t bytes) = 0;
   virtual uint64_t free_bytes() = 0;  // of its memory, at this moment

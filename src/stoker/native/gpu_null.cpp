@@ -79,6 +79,7 @@ class NullDevice : public Device {
   void finish(uintptr_t) override {}
   void drop_stream(uintptr_t) noexcept override {}
   uintptr_t order_stream() override { return 0; }
+  void order_after(uintptr_t) override {}
   void follow(Lane, uintptr_t) override {}
   std::shared_ptr<Module> load(const void* image, size_t bytes) override {
     return std::make_shared<NullModule>(std::string(static_cast<const char*>(image), bytes));

@@ -26,10 +26,14 @@ class ExternalSource(Operator, name="external_source"):
     none.
 
     With ``device="gpu"``, arrays may be in the memory of the pipeline's GPU: torch's, CuPy's, JAX's and all others that
-    speak DLPack or CUDA's array interface, as a list or as one array. The run's work waits for the stream that makes
-    them, and reads them in place, with any strides. By default they are copied first, by their own framework and on
-    its current stream; with ``no_copy=True`` they are not, and must not be written before their batch is delivered.
-    Arrays in host memory are sent.
+    speak DLPack or CUDA's array interface, as a list or as one array. The run's work waits for what the array's library
+    had issued to its current stream when the source returned (by CUDA's interface: for the stream that it names), and
+    reads them in place, with any strides. By default they are copied first, by their own framework and on its current
+    stream, whose later work may write them again. With ``no_copy=True`` they are not copied: whoever writes them, or
+    gives them other memory, waits until ``run`` has returned their batch. Its work is done by then, so that nothing has
+    to be waited for on a stream. Batches are made ahead (``prefetch_queue_depth``), so such a source needs an array of
+    its own for each batch under way, or arrays that never change. The run keeps a reference until then. Arrays in host
+    memory are sent; for them ``no_copy`` means the same.
 
     Types that are not declared are found with the first batch; they must not change after it. A sequence, and a
     callback that is told where it is, can be resumed from a state; other sources say that they cannot.
