@@ -213,7 +213,8 @@ the same way. `read_file` stays torchvision's.
 Files are read when their images are made, not by the worker, which tells which files they were. If one has been
 deleted or changed in between, which is checked, its batch is fetched again in the same way as for damaged files
 (below), and from then on workers copy what they open. Files younger than two seconds and those of an
-`IterableDataset` are copied at once.
+`IterableDataset` are copied at once. One thing may differ from a run without Stoker: an image that a data set keeps
+in a worker, and whose file is then deleted, is opened anew by the main process, which does not find it.
 
 A file that is damaged in the middle is found when its batch is made. The batch is then fetched again in the
 main process, from the random state of its start, with that file on plain Pillow: a `try` in the data set acts

@@ -39,6 +39,13 @@ def test_in_any_order() -> None:
         descriptors.take(*sent[1])
 
 
+def test_what_was_not_sent() -> None:
+    receiver = Receiver()
+    with pytest.raises(StateError, match="got none"):
+        receiver.take(1)
+    receiver.close()
+
+
 def test_a_worker_that_has_gone() -> None:
     receiver = Receiver()
     receiver.sender.close()

@@ -27,6 +27,7 @@ class Receiver:
 
     def __init__(self) -> None:
         self._socket, end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._socket.setblocking(False)  # `recv_fds` passes no flags on
         self.sender = Sender(next(_tokens), end)
         self._lock = threading.Lock()
         self._come: dict[int, int] = {}
@@ -40,7 +41,10 @@ class Receiver:
         """
         with self._lock:
             while number not in self._come:
-                message, fds, _, _ = socket.recv_fds(self._socket, _NUMBER.size, 1, socket.MSG_DONTWAIT)
+                try:
+                    message, fds, _, _ = socket.recv_fds(self._socket, _NUMBER.size, 1)
+                except BlockingIOError as error:
+                    raise StateError(f"expected a worker's descriptor {number}, got none: it was not sent") from error
                 if not fds:
                     raise StateError("expected a worker's descriptor, got an end: the loader was stopped")
                 self._come[_NUMBER.unpack(message)[0]] = fds[0]

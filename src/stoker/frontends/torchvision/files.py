@@ -16,7 +16,7 @@ from PIL import Image, ImageFile, JpegImagePlugin
 
 from . import counts
 from .image import CHANNELS, _PixelsLater, _Recording, is_small, leaf
-from .jpeg_file import LazyJpeg
+from .jpeg_file import LazyJpeg, open_plain
 from .recipe import Node
 
 # Pillow's modules with the formats that files of photographs have. What is not here is left as it is.
@@ -87,6 +87,9 @@ def opened(image: ImageFile.ImageFile) -> ImageFile.ImageFile:
 
 def open_jpeg(file: Any, filename: str | bytes | None = None) -> ImageFile.ImageFile:
     """Pillow's factory for JPEG files, lazily. Files with several pictures are decoded by Pillow."""
+    image = open_plain(file, filename)
+    if image is not None:
+        return image
     image = LazyJpeg(file, filename)
     if image._header is None and "mp" in image.info:
         file.seek(0)

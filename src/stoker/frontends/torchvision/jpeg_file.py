@@ -40,13 +40,19 @@ class LazyJpeg(_Recording, JpegImageFile):
             file.seek(0)
             super()._open()
             return
+        self._take_header(head, found)
+
+    def _take_header(self, head: bytes, found: tuple[int, int, int, int]) -> None:
+        """Be the image of a file that begins with ``head``, in which native code has found nothing unusual."""
         width, height, components, end = found
-        file.seek(end)
-        self._size = (width, height)
-        self._mode = MODES[components]
-        self.tile = [ImageFile._Tile("jpeg", (0, 0, width, height), 0, (self._mode, ""))]
-        self._header = head[:end]
-        vars(self)["info"] = InfoLater(functools.partial(_info, self._header))
+        mode, header = MODES[components], head[:end]
+        attributes = self.__dict__
+        attributes["fp"].seek(end)
+        attributes["_size"] = (width, height)
+        attributes["_mode"] = mode
+        attributes["tile"] = [ImageFile._Tile("jpeg", (0, 0, width, height), 0, (mode, ""))]
+        attributes["_header"] = header
+        attributes["info"] = InfoLater(functools.partial(_info, header))
 
     def __getattr__(self, name: str) -> Any:
         """What Pillow finds in a header, when somebody asks for it."""
@@ -99,6 +105,27 @@ class LazyJpeg(_Recording, JpegImageFile):
         return None if what is None else Source.of_told(what)
 
 
+def open_plain(file: Any, filename: str | bytes | None) -> LazyJpeg | None:
+    """As ``LazyJpeg(file, filename)`` without Pillow's constructors; None unless native code knows the header."""
+    head = file.read(_HEAD_BYTES)
+    found = _native.jpeg.plain_header(head) if type(head) is bytes else None
+    if found is None:
+        file.seek(0)
+        return None
+    image = LazyJpeg.__new__(LazyJpeg)
+    image.__dict__.update(_blank())
+    image.__dict__["fp"] = file
+    image.__dict__["filename"] = "" if filename is None else filename
+    image._take_header(head, found)
+    return image
+
+
+@functools.cache
+def _blank() -> dict[str, Any]:
+    """What Pillow sets in the image of a file; what may be changed in place, the reading of a header sets anew."""
+    return vars(LazyJpeg(io.BytesIO(_smallest())))
+
+
 def _is_regular(file: Any) -> bool:
     return type(file) is io.BufferedReader and type(file.raw) is io.FileIO
 
@@ -141,6 +168,11 @@ def _info(header: bytes) -> dict[Any, Any]:
 @functools.cache
 def _names() -> frozenset[str]:
     """Of what Pillow sets in an image while it reads the file."""
+    return frozenset(vars(_read(_smallest())))
+
+
+def _smallest() -> bytes:
+    """A JPEG file."""
     smallest = io.BytesIO()
     Image.new("L", (1, 1)).save(smallest, "JPEG")
-    return frozenset(vars(_read(smallest.getvalue())))
+    return smallest.getvalue()
