@@ -113,14 +113,16 @@ nb::object exchange(nb::object x, gpu::Device& device) {
   const dlpack::Exchange* api = exchange_of(x);
   if (!api) return nb::none();
   dlpack::Tensor t{};
-  if (api->read(x.ptr(), &t) != 0) {  // a sparse one, say: `__dlpack__` tells why
+  void* stream = nullptr;
+  const auto here = [&] {
+    return (t.device_kind == dlpack::kCuda || t.device_kind == dlpack::kManaged) && t.device_number == device.number();
+  };
+  // A sparse one, say, cannot be shown: `__dlpack__` tells why.
+  if (api->read(x.ptr(), &t) != 0 || (here() && api->current_stream(t.device_kind, t.device_number, &stream) != 0)) {
     PyErr_Clear();
     return nb::none();
   }
-  const bool on_gpu = t.device_kind == dlpack::kCuda || t.device_kind == dlpack::kManaged;
-  if (on_gpu && t.device_number == device.number()) {
-    void* stream = nullptr;
-    if (api->current_stream(t.device_kind, t.device_number, &stream) != 0) nb::raise_python_error();
+  if (here()) {
     const gpu::Visit visit(&device);
     device.order_after(reinterpret_cast<uintptr_t>(stream));
   }
