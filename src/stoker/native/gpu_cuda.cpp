@@ -130,30 +130,14 @@ class CudaDevice : public Device, public std::enable_shared_from_this<CudaDevice
                           std::to_string(number));
     d_.check(d_.device_get(&device_, number), "the CUDA device cannot be opened");
     d_.check(d_.context_retain(&context_, device_), "the CUDA device cannot be used");
-    const Visit visit(this);
-    int greatest = 0;
-    d_.check(d_.priority_range(&least_priority_, &greatest), "stream priorities");
-    const int least = least_priority_;
-    for (Handle& work : work_) d_.check(d_.stream_create(&work, kStreamNonBlocking, least), "a stream cannot be made");
-    d_.check(d_.stream_create(&copies_, kStreamNonBlocking, least), "a stream cannot be made");
-    d_.check(d_.stream_create(&order_, kStreamNonBlocking, least), "a stream cannot be made");
-    d_.check(d_.event_create(&copied_, kEventDisableTiming), "an event cannot be made");
-    d_.check(d_.event_create(&followed_, kEventDisableTiming), "an event cannot be made");
+    try {
+      open();
+    } catch (...) {
+      close();
+      throw;
+    }
   }
-  ~CudaDevice() override {
-    // A process that ends may have taken the driver down before; failures here have nobody to tell.
-    void* const before = current();
-    d_.context_set(context_);
-    for (const Handle event : spare_events_) d_.event_destroy(event);
-    for (const Handle event : spare_ticks_) d_.event_destroy(event);
-    d_.event_destroy(copied_);
-    d_.event_destroy(followed_);
-    for (const Handle work : work_) d_.stream_destroy(work);
-    d_.stream_destroy(copies_);
-    d_.stream_destroy(order_);
-    leave(before);
-    d_.context_release(device_);
-  }
+  ~CudaDevice() override { close(); }
 
   int number() const override { return number_; }
   std::string name() const override {
@@ -269,6 +253,35 @@ class CudaDevice : public Device, public std::enable_shared_from_this<CudaDevice
     d_.check(d_.event_record(followed_, reinterpret_cast<Handle>(stream)), "another library's stream");
     d_.check(d_.stream_wait(own, followed_, 0), "waiting for another library's stream");
   }
+
+  void open() {
+    const Visit visit(this);
+    int greatest = 0;
+    d_.check(d_.priority_range(&least_priority_, &greatest), "stream priorities");
+    const int least = least_priority_;
+    for (Handle& work : work_) d_.check(d_.stream_create(&work, kStreamNonBlocking, least), "a stream cannot be made");
+    d_.check(d_.stream_create(&copies_, kStreamNonBlocking, least), "a stream cannot be made");
+    d_.check(d_.stream_create(&order_, kStreamNonBlocking, least), "a stream cannot be made");
+    d_.check(d_.event_create(&copied_, kEventDisableTiming), "an event cannot be made");
+    d_.check(d_.event_create(&followed_, kEventDisableTiming), "an event cannot be made");
+  }
+
+  // Whatever has been made. A process that ends may have taken the driver down before; failures here have nobody to tell.
+  void close() noexcept {
+    void* const before = current();
+    d_.context_set(context_);
+    for (const Handle event : spare_events_) d_.event_destroy(event);
+    for (const Handle event : spare_ticks_) d_.event_destroy(event);
+    for (const Handle event : {copied_, followed_})
+      if (event) d_.event_destroy(event);
+    for (const Handle stream : work_)
+      if (stream) d_.stream_destroy(stream);
+    for (const Handle stream : {copies_, order_})
+      if (stream) d_.stream_destroy(stream);
+    leave(before);
+    d_.context_release(device_);
+  }
+
   Event record_one(std::vector<Handle>& spare, unsigned flags, Lane lane) {
     Handle event = nullptr;
     {
@@ -279,7 +292,12 @@ class CudaDevice : public Device, public std::enable_shared_from_this<CudaDevice
       }
     }
     if (!event) d_.check(d_.event_create(&event, flags), "an event cannot be made");
-    d_.check(d_.event_record(event, work_[lane]), "an event");
+    const Result result = d_.event_record(event, work_[lane]);
+    if (result != kSuccess) {
+      std::lock_guard<std::mutex> hold(mutex_);
+      spare.push_back(event);
+    }
+    d_.check(result, "an event");
     return event;
   }
 
