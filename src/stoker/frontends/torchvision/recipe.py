@@ -272,12 +272,16 @@ class Alone(NamedTuple):
     window: tuple[int, int, int, int]  # y0, x0, y1, x1 of the decoded image that it takes
 
 
+_WITH_OTHERS = frozenset((MIX, MAP, TORCH_GRID))  # steps that take tables, or more than one image
 _NO_TABLES = np.zeros(16, np.uint8)
 _ALIGNMENT = 16  # of tables
 
 
 def pack_alone(views: list[Row], table_bytes: Callable[[Any], tuple[Bytes, int]]) -> Alone:
     """The recipe of one file's views. ``output`` and ``first_byte`` are those of its own outputs."""
+    alone = _pack_chain(views[0], table_bytes) if len(views) == 1 else None
+    if alone is not None:
+        return alone
     tables = _Tables(table_bytes)
     steps: list[float] = []
     _Recipe(steps, tables).add(views)
@@ -288,6 +292,30 @@ def pack_alone(views: list[Row], table_bytes: Callable[[Any], tuple[Bytes, int]]
         first += -(-data.size // _ALIGNMENT) * _ALIGNMENT
     x0, y0, x1, y1 = (int(n) for n in steps[3:7]) if steps[0] == DECODE else (0, 0, 0, 0)
     return Alone(np.array(numbers + steps, np.float64), _joined(tables.memory, first), (y0, x0, y1, x1))
+
+
+def _pack_chain(row: Row, table_bytes: Callable[[Any], tuple[Bytes, int]]) -> Alone | None:
+    """The same of a single view of a file, each of whose steps takes the one before; None if it is more than that."""
+    chain, node = [], row.node
+    while node.parent is not None:
+        if node.op in _WITH_OTHERS:
+            return None
+        chain.append(node)
+        node = node.parent
+    if node.op != DECODE or row.patches or row.interleaved:
+        return None
+    cut = bool(chain) and chain[-1].op == CROP  # of the decoded image nothing else is wanted
+    x0, y0, x1, y1 = window = chain[-1].params if cut else node.params[1:5]
+    memory, numbers, table = _NO_TABLES, [0], -1
+    if row.table is not None:
+        memory, item = table_bytes(row.table)
+        numbers, table = [1, 0, item, memory.size // (256 * item)], 0
+    numbers += (DECODE, -1, node.params[0], *window)
+    for count, step in enumerate(reversed(chain)):
+        params = (0, 0, x1 - x0, y1 - y0) if cut and not count else step.params
+        numbers += (step.op, count, *params)
+    numbers += (STORE, len(chain), row.output, row.first_byte, table)
+    return Alone(np.array(numbers, np.float64), memory, (y0, x0, y1, x1))
 
 
 def _joined(tables: list[tuple[Bytes, int]], size: int) -> Bytes:
