@@ -83,9 +83,10 @@ def test_damaged_data_disturb_no_others(files: list[str], tmp_path: Path) -> Non
 
 def test_many_batches(files: list[str]) -> None:
     with cropping(files, load=0.65) as pipe:
-        for _ in range(200):
-            pipe.run()
-        print(f"\n{pipe.report()}")
+        rows = sum(len(pipe.run()[0]) for _ in range(200))
+        report = pipe.report()
+        assert (report.batches, report.rows) == (200, rows)
+        print(f"\n{report}")
 
 
 def test_memory_is_counted_and_limited(files: list[str]) -> None:

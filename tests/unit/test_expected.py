@@ -43,3 +43,12 @@ def test_others_are_refused_every_time(declared: bool, expected: dict[str, Any],
     with pytest.raises(ArgumentError, match=text):
         next(iter(Loader(pipe, size=1)))
     pipe.close()
+
+
+def test_outputs_have_the_names_of_their_nodes() -> None:
+    @pipeline_def(batch_size=1, num_threads=1)
+    def named() -> Any:
+        return fn.random.uniform(name="here"), fn.random.uniform()
+
+    with named() as pipe:
+        assert pipe.output_names == ("here", None) and pipe.num_outputs == 2
