@@ -13,6 +13,7 @@ import pytest
 from PIL import Image
 
 from stoker import ArgumentError, DataError, Pipeline, fn, pipeline_def
+from stoker.device import index_parts
 from stoker.device.index_folder import save_all
 
 FILES = 4
@@ -170,6 +171,20 @@ def test_a_new_pipeline_knows_what_the_last_one_found_out(emulated_gpu, changing
     assert len(parts_of(folder)) == 2
     with cropping(paths, "mixed", **{**kept, "gpu_jpeg_index": ENTRY_BYTES}) as pipe:
         assert epochs(pipe, paths, 0, 1).known.files == 1  # as many as there is room for
+
+
+def test_parts_are_put_together(emulated_gpu, changing, tmp_path, monkeypatch):
+    paths, write = changing
+    kept = {**INDEX, "gpu_jpeg_index_path": tmp_path / "index", "exec_pipelined": False}
+    monkeypatch.setattr(index_parts, "MOST_PARTS", 1)
+    for k in range(3):
+        write(0, photograph(np.random.default_rng(k), 48, 64))
+        with cropping(paths, "mixed", **kept) as pipe:
+            epochs(pipe, paths, 0, 2)  # in the first, the file is found to be another
+        assert len(parts_of(tmp_path / "index")) == 1
+    with cropping(paths, "mixed", **kept) as pipe:
+        known = epochs(pipe, paths, 0, 1).known
+        assert known.files == 4 and known.parts == 2 and known.wrong == 0
 
 
 def damaged(part, at):

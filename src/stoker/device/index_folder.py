@@ -3,34 +3,25 @@
 
 The folder holds parts, each written once: under another name first, and renamed when it is whole and on the disk. So
 readers never see half of one, and several processes may share a folder without waiting for each other: each reads the
-parts that are there when it starts, and adds one with the files that it has met besides. A part that is damaged, or of
-another version, is left out with a warning; its files are found out about anew.
+parts that are there when it starts, and adds one with the files that it has met besides. Whoever adds one puts the
+smaller ones together if they have become many (``index_parts``). A part that is damaged, or of another version, is left
+out with a warning; its files are found out about anew.
 """
 
 from __future__ import annotations
 
 import atexit
-import hashlib
 import os
-import struct
-import tempfile
-import time
 import warnings
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
 
 from ..contract.errors import ArgumentError
 from ..native import _native
+from .index_parts import merge_parts, parts_of, read_pieces, write_part
 
-SUFFIX = ".stoker-jpeg-index"
-_VERSION = 1
-_HEAD = struct.Struct("<16sII")  # magic, version, bytes of an entry
-_MAGIC = b"stoker jpegindex"
-_PIECE = struct.Struct("<Q16s")  # bytes that follow, and their digest; no bytes: the end
 _SLOTS = 2048  # of a piece
-_MOST = 1 << 28  # bytes of a piece that can be right
 
 
 _OPEN: weakref.WeakSet[IndexFolder] = weakref.WeakSet()
@@ -62,11 +53,16 @@ class IndexFolder:
     def load(self) -> None:
         """Take over what is known of files, as far as there is room. One warning tells of parts that are left out."""
         bad = []
-        for part in sorted(self.path.glob(f"*{SUFFIX}")):
-            try:
-                self._load(part)
-            except (OSError, ValueError) as error:
-                bad.append(f"'{part.name}' ({error})")
+        seen: set[Path] = set()
+        while parts := [part for part in parts_of(self.path) if part not in seen]:  # others may be merging them
+            for part in parts:
+                seen.add(part)
+                try:
+                    self._load(part)
+                except FileNotFoundError:
+                    continue  # what took its place is found next
+                except (OSError, ValueError) as error:
+                    bad.append(f"'{part.name}' ({error})")
         self._written = self._index.slots
         if bad:
             text = f"not used of the index of JPEG files in '{self.path}': {', '.join(bad)}"
@@ -76,7 +72,7 @@ class IndexFolder:
 
     def _load(self, part: Path) -> None:
         with part.open("rb") as file:
-            for packed in _pieces(file):
+            for packed in read_pieces(file, self._index.record_bytes):
                 self._index.unpack(self._device, packed)
 
     def save(self) -> None:
@@ -86,51 +82,13 @@ class IndexFolder:
             return
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            self._write(count)
+            write_part(self.path, self._index.record_bytes, self._new(count))
+            merge_parts(self.path, self._index.record_bytes)
         except (OSError, _native.gpu.DeviceFailure) as error:
             text = f"what was found out about JPEG files is not kept in '{self.path}': {error}"
             warnings.warn(text, RuntimeWarning, stacklevel=2)
         self._written = count
 
-    def _write(self, count: int) -> None:
-        handle, name = tempfile.mkstemp(dir=self.path, prefix=".new-")
-        try:
-            with open(handle, "wb") as file:
-                file.write(_HEAD.pack(_MAGIC, _VERSION, self._index.record_bytes))
-                entries = 0
-                for begin in range(self._written, count, _SLOTS):
-                    packed = self._index.packed(self._device, begin, min(count, begin + _SLOTS))
-                    entries += len(packed)
-                    if packed:
-                        file.write(_PIECE.pack(len(packed), _digest(packed)))
-                        file.write(packed)
-                file.write(_PIECE.pack(0, _digest(b"")))
-                file.flush()
-                os.fsync(file.fileno())
-            if entries:
-                os.replace(name, self.path / f"{time.time_ns():016x}-{os.getpid()}{SUFFIX}")
-        finally:
-            Path(name).unlink(missing_ok=True)
-
-
-def _digest(data: bytes) -> bytes:
-    return hashlib.blake2b(data, digest_size=16).digest()
-
-
-def _pieces(file: BinaryIO) -> Iterator[bytes]:
-    head = file.read(_HEAD.size)
-    expected = _HEAD.pack(_MAGIC, _VERSION, _native.gpu.JpegIndex.record_bytes)
-    if head != expected:
-        known = len(head) == _HEAD.size and head[:16] == _MAGIC
-        raise ValueError("it is of another version" if known else "it is no such file")
-    while True:
-        told = file.read(_PIECE.size)
-        if len(told) < _PIECE.size:
-            raise ValueError("it is cut short")
-        size, digest = _PIECE.unpack(told)
-        packed = file.read(size) if size <= _MOST else b""
-        if len(packed) != size or _digest(packed) != digest:
-            raise ValueError("it is damaged")
-        if not size:
-            return
-        yield packed
+    def _new(self, count: int) -> Iterator[bytes]:
+        for begin in range(self._written, count, _SLOTS):
+            yield self._index.packed(self._device, begin, min(count, begin + _SLOTS))

@@ -39,7 +39,9 @@ Engine::Engine(std::shared_ptr<const Plan> plan, int threads, std::unique_ptr<gp
       pool_(std::make_shared<BlockPool>(2 * plan_->outputs.size() + 1)),
       device_pool_(place_ ? std::make_shared<BlockPool>(2 * plan_->outputs.size() + 1, place_.get()) : nullptr),
       row_ns_(plan_->segments.size()), most_parked_(std::max(kMinParked, 2 * threads)) {
-  if (place_) place_->works = std::make_shared<gpu::ArenaPool>(place_->device, place_->account);
+  if (!place_) return;
+  place_->works = std::make_shared<gpu::ArenaPool>(place_->device, place_->account);
+  place_->behind = std::make_shared<gpu::Behind>(place_->device, place_->account);
 }
 
 Engine::~Engine() {

@@ -14,7 +14,7 @@ namespace {
 class UploadRoom final : public Room {
  public:
   explicit UploadRoom(gpu::JobOnDevice* job) : job_(job) {}
-  uint8_t* get(size_t bytes) override { return job_->host_room(bytes); }
+  uint8_t* get(size_t bytes) override { return job_->room_ahead(bytes); }
 
  private:
   gpu::JobOnDevice* job_;
@@ -48,7 +48,7 @@ View* Engine::place(Job* job, int64_t row, int32_t value, RowContext* context, c
       v.data = job->outputs[info.slot].data + job->outputs[info.slot].offsets[row];
       v.device = job->outputs[info.slot].device;
       break;
-    case Where::Upload: v.data = job->on_device->host_room(static_cast<size_t>(bytes)); break;
+    case Where::Upload: v.data = job->on_device->room_ahead(static_cast<size_t>(bytes)); break;
     case Where::Words: bytes = v.set_word_strides(); [[fallthrough]];
     case Where::Device: v.data = reinterpret_cast<uint8_t*>(job->on_device->device_room(static_cast<size_t>(bytes))); break;
     default: break;

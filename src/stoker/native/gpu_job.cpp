@@ -82,7 +82,7 @@ class JobOnDevice::StepBatch : public Batch {
 };
 
 JobOnDevice::JobOnDevice(const Place& place, const Plan& plan)
-    : place_(place), upload_(place.device, place.account, place.uploads, true),
+    : place_(place), upload_(place.device, place.account, place.uploads, place.behind),
       steps_(plan.steps.size()) {
   for (size_t s = 0; s < steps_.size(); ++s)
     if (plan.steps[s].on_device) {
@@ -106,8 +106,10 @@ void JobOnDevice::rest() noexcept {
 
 void JobOnDevice::deliver(const View& made, Address to) {
   const size_t bytes = static_cast<size_t>(made.elements() * size_of(made.dtype));
+  if (bytes == 0) return;
+  upload_.behind(made.data);  // so that it is sent
   std::lock_guard<std::mutex> hold(delivering_);
-  if (bytes) deliveries_.push_back({made.data, to, bytes});
+  deliveries_.push_back({made.data, to, bytes});
 }
 
 void JobOnDevice::follow(uintptr_t stream) {
@@ -130,6 +132,7 @@ void JobOnDevice::begin(int64_t rows) {
 }
 
 void JobOnDevice::finish() {
+  upload_.leave_device();
   if (work_) place_.works->give(std::move(work_));
 }
 

@@ -38,6 +38,7 @@ struct Place {
   std::shared_ptr<StepTimes> times = std::make_shared<StepTimes>();
   std::shared_ptr<ArenaPool> works;  // what batches work in; the engine's
   std::shared_ptr<Needed> uploads = std::make_shared<Needed>();
+  std::shared_ptr<Behind> behind;    // what they send; the engine's
 };
 
 class JobOnDevice : public RowMemory {
@@ -59,6 +60,8 @@ class JobOnDevice : public RowMemory {
   // copied there.
   View on_device(const View& view);
   uint8_t* host_room(size_t bytes) override { return upload_.take(bytes).host; }
+  // The same for what is read before the batch goes to the device, which then has memory for it or not.
+  uint8_t* room_ahead(size_t bytes) { return upload_.take_host(bytes); }
   Address behind(const uint8_t* host) const override { return upload_.behind(host); }
   Address device_room(size_t bytes) override { return work_->take(bytes).device; }
 
@@ -111,7 +114,7 @@ class JobOnDevice : public RowMemory {
   OnStep& on(int32_t step) { return steps_[static_cast<size_t>(step)]; }
 
   Place place_;
-  Arena upload_;
+  mutable Arena upload_;  // who asks for an address there has the device's memory taken
   std::unique_ptr<Arena> work_;  // from the first device segment to the end
   std::vector<OnStep> steps_;
   std::vector<int32_t> planned_;  // steps with launches, in order

@@ -60,35 +60,70 @@ class Needed {
   std::atomic<size_t> most_{0};
 };
 
-// Pieces of a few large blocks. Where `mirrored`, every block is page-locked host memory with device memory of the same
-// size behind it: what is written into a piece on the host is at the piece's device address after `send`.
+// The device's memory behind the page-locked memory of batches. A batch has some from when it first wants an address
+// there until the device has finished with it; there is as much as batches have had at the same time.
+class Behind {
+ public:
+  Behind(std::shared_ptr<Device> device, std::shared_ptr<Account> account)
+      : device_(std::move(device)), account_(std::move(account)) {}
+  ~Behind();
+  Behind(const Behind&) = delete;
+  Behind& operator=(const Behind&) = delete;
+
+  struct Memory {
+    Address at = 0;
+    size_t size = 0;
+  };
+  Memory take(size_t bytes);  // throws std::bad_alloc
+  void give(const Memory& memory) noexcept;
+  bool has(size_t bytes);     // or can have, at this moment
+
+ private:
+  Memory allocate(size_t bytes);
+  void drop(const Memory& memory) noexcept;
+  void drop_largest();  // with the lock
+
+  const std::shared_ptr<Device> device_;
+  const std::shared_ptr<Account> account_;
+  std::mutex mutex_;
+  std::vector<Memory> free_;
+};
+
+// Pieces of a few large blocks, of the device's memory; or, if it has a `behind`, of page-locked host memory: what is
+// written into a piece there is at the piece's device address after `send`.
 class Arena {
  public:
   Arena(std::shared_ptr<Device> device, std::shared_ptr<Account> account, std::shared_ptr<Needed> needed,
-        bool mirrored);
+        std::shared_ptr<Behind> behind = nullptr);
   ~Arena();
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
   struct Piece {
-    uint8_t* host;   // null where not mirrored
+    uint8_t* host;   // null without host memory
     Address device;
   };
   Piece take(size_t bytes);  // aligned; throws std::bad_alloc
-  // The device address behind a host address; 0 if it is not one of this arena's.
-  Address behind(const uint8_t* host) const;
-  // Copies what has been taken since the last call to the device.
+  uint8_t* take_host(size_t bytes);  // the same, while the device's memory behind it may not be there yet
+  // The device address behind a host address; 0 if it is not one of this arena's. Throws std::bad_alloc.
+  Address behind(const uint8_t* host);
+  // Copies what has been taken since the last call to the device, where somebody has wanted an address.
   void send();
+  // The device has finished with all of it.
+  void leave_device() noexcept;
   // Everything is free again. What took several blocks takes one from now on.
   void reset();
-  size_t capacity() const;
 
  private:
   struct Block {
     uint8_t* host = nullptr;
     Address device = 0;
     size_t size = 0, used = 0, sent = 0;
+    size_t behind_bytes = 0;
   };
+  bool may_be_sent(const Block& block) { return !behind_ || behind_->has(block.size); }
+  Block& block_for(size_t bytes, bool on_device);
+  void attach(Block& block);
   Block make(size_t bytes);
   Block make_first(size_t bytes);
   void drop(const Block& block) noexcept;
@@ -96,8 +131,8 @@ class Arena {
   std::shared_ptr<Device> device_;
   std::shared_ptr<Account> account_;
   const std::shared_ptr<Needed> needed_;
-  const bool mirrored_;
-  mutable std::mutex mutex_;
+  const std::shared_ptr<Behind> behind_;
+  std::mutex mutex_;
   std::vector<Block> blocks_;
   size_t used_ = 0;  // of all blocks
 };
