@@ -10,15 +10,20 @@ struct Allocator {
   int (*give)(void* memory, void* from, size_t bytes, void* stream);
   void* memory;
 };
-Allocator on_device, pinned;
 constexpr size_t kState = 1 << 20, kPinned = 4096;
 
 using Decoder = int (*)(const unsigned char* data, size_t bytes, unsigned char* to, size_t pitch, int bgr);
 Decoder decoder = nullptr;
-int create_status = 0, decode_status = 0, engines = 7, alive = 0, largest = 0;
+int create_status = 0, decode_status = 0, engines = 7, alive = 0;
+
+// Where a handle's states have their memory from: there may be handles of several pipelines.
+struct Library {
+  Allocator on_device, pinned;
+};
 
 // Has device memory from the beginning, and more for a batch's files, which is asked for anew when it is too little.
 struct State {
+  Library from;
   int pictures = 0, output = 0;
   void *own = nullptr, *staging = nullptr, *host = nullptr;
   size_t room = 0;
@@ -45,13 +50,11 @@ int nvjpegGetProperty(int part, int* value) { return *value = 90 + part, 0; }
 int nvjpegCreateExV2(int backend, Allocator* device, Allocator* host, unsigned flags, void** handle) {
   if (backend != 3 || (flags & ~32u) || !device || !host) return 2;
   if (create_status) return create_status;
-  on_device = *device;
-  pinned = *host;
   ++alive;
-  *handle = &decoder;
+  *handle = new Library{*device, *host};
   return 0;
 }
-int nvjpegDestroy(void*) { return --alive, 0; }
+int nvjpegDestroy(void* handle) { return --alive, delete static_cast<Library*>(handle), 0; }
 int nvjpegGetHardwareDecoderInfo(void*, unsigned* count, unsigned* cores) {
   *count = static_cast<unsigned>(engines);
   *cores = 1;
@@ -59,6 +62,7 @@ int nvjpegGetHardwareDecoderInfo(void*, unsigned* count, unsigned* cores) {
 }
 int nvjpegJpegStateDestroy(void* state) {
   State* s = static_cast<State*>(state);
+  const auto& [on_device, pinned] = s->from;
   int status = 0;
   if (s->own) status |= on_device.give(on_device.memory, s->own, kState, nullptr);
   if (s->staging) status |= on_device.give(on_device.memory, s->staging, s->room, nullptr);
@@ -66,8 +70,9 @@ int nvjpegJpegStateDestroy(void* state) {
   delete s;
   return --alive, status ? 5 : 0;
 }
-int nvjpegJpegStateCreate(void*, void** state) {
-  State* s = new State;
+int nvjpegJpegStateCreate(void* handle, void** state) {
+  State* s = new State{*static_cast<Library*>(handle)};
+  const auto& [on_device, pinned] = s->from;
   ++alive;
   *state = s;
   if (!on_device.take(on_device.memory, &s->own, kState, nullptr) &&
@@ -92,6 +97,7 @@ int nvjpegDecodeBatchedInitialize(void*, void* state, int pictures, int threads,
 int nvjpegDecodeBatched(void*, void* state, const unsigned char* const* data, const size_t* bytes, Image* to,
                         void* stream) {
   State& s = *static_cast<State*>(state);
+  const Allocator& on_device = s.from.on_device;
   if (decode_status) return decode_status;
   size_t all = 0, at = 0;
   for (int i = 0; i < s.pictures; ++i) all += bytes[i];
