@@ -45,8 +45,8 @@ class Module : public std::enable_shared_from_this<Module> {
 class Device {
  public:
   virtual ~Device() = default;
-  // For tools that watch memory: every piece of it is an allocation of its own, as long as was asked for, and none is
-  // used again. Slow. Set before anything runs.
+  // For tools that watch memory: every piece of it is an allocation of its own, as long as was asked for (in whole
+  // words), and none is used again. Slow. Set before anything runs.
   bool apart = false;
   virtual int number() const = 0;
   virtual std::string name() const = 0;

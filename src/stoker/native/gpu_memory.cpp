@@ -9,7 +9,12 @@ namespace stoker::gpu {
 
 namespace {
 constexpr size_t kSmallestBlock = size_t{4} << 20;
+
+// Kernels read bytes as the aligned words that they lie in, so that a piece has whole words.
+size_t piece_size(size_t bytes, bool apart) {
+  return apart ? (std::max<size_t>(bytes, 1) + 3) / 4 * 4 : aligned(std::max<size_t>(bytes, 1));
 }
+}  // namespace
 
 // ---- Behind ----
 
@@ -177,7 +182,7 @@ Arena::Block& Arena::block_for(size_t bytes, bool on_device) {
 
 Arena::Piece Arena::take(size_t bytes) {
   std::lock_guard<std::mutex> hold(mutex_);
-  bytes = device_->apart ? std::max<size_t>(bytes, 1) : aligned(std::max<size_t>(bytes, 1));
+  bytes = piece_size(bytes, device_->apart);
   const Block& block = block_for(bytes, true);
   const size_t at = block.used - bytes;
   return {block.host ? block.host + at : nullptr, block.device + at};
@@ -185,7 +190,7 @@ Arena::Piece Arena::take(size_t bytes) {
 
 uint8_t* Arena::take_host(size_t bytes) {
   std::lock_guard<std::mutex> hold(mutex_);
-  bytes = device_->apart ? std::max<size_t>(bytes, 1) : aligned(std::max<size_t>(bytes, 1));
+  bytes = piece_size(bytes, device_->apart);
   const Block& block = block_for(bytes, false);
   return block.host + (block.used - bytes);
 }
