@@ -185,11 +185,14 @@ def test_batches_take_at_once_what_the_first_one_needed(idle: None) -> None:
     """Memory for a batch's inputs is found out piece by piece once, not by each batch that is on its way."""
     image = np.zeros((1 << 21, 1, 1), np.uint8)  # a batch of 8 is four times as large as the first block
 
+    def source(info: Any) -> np.ndarray:
+        if info.iteration == 1 and info.idx_in_batch == 0:
+            time.sleep(0.3)  # until the first batch is made, so that others know
+        return image
+
     @pipeline_def(batch_size=8, num_threads=1, device_id=0, prefetch_queue_depth=4)
     def sending() -> Any:
-        return (
-            fn.external_source(source=lambda info: image, batch=False, dtype=np.uint8, ndim=3, layout="HWC").gpu() + 1
-        )
+        return fn.external_source(source=source, batch=False, dtype=np.uint8, ndim=3, layout="HWC").gpu() + 1
 
     before = _native.allocations()
     with sending() as pipe:

@@ -234,7 +234,7 @@ def test_contiguous_shards_resume_but_not_in_another_number(numbered: list[str])
         pipe.set_state(state)
         assert [x[1].as_array().tolist() for x in (pipe.run(), pipe.run(), pipe.run())] == expected
     for other in (shard(3, 1), shard(2, 0)):
-        with other.build(), pytest.raises(StateError, match="had contiguous shard 1 of 2, has contiguous shard"):
+        with other.build(), pytest.raises(StateError, match="had shard 1 of 2 by itself, has shard"):
             other.set_state(state)
     with reading(files=numbered, num_shards=2) as pipe:
         pipe.run()
