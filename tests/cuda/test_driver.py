@@ -9,8 +9,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 PROGRAM = """
 import ctypes
 from stoker.native import _native
@@ -34,9 +32,7 @@ print(failed, driver.fake_alive())
 
 
 def test_a_device_that_cannot_be_opened_leaves_nothing(tmp_path: Path) -> None:
-    compiler = shutil.which("g++") or shutil.which("clang++")
-    if compiler is None:
-        pytest.skip("no C++ compiler")
+    compiler = os.environ.get("CXX") or shutil.which("g++") or "c++"
     source = Path(__file__).with_name("fake_driver.cpp")
     library = tmp_path / "libcuda.so.1"
     subprocess.run(

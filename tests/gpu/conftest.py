@@ -14,4 +14,4 @@ def a_gpu(gpu_in_use: bool) -> None:
     if not gpu_in_use:
         if os.environ.get("REQUIRE_GPU") == "1":
             pytest.fail("there is no CUDA device, and REQUIRE_GPU=1")
-        pytest.skip("there is no CUDA device")
+        pytest.skip("needs a GPU, and there is none: `make test-gpu`")

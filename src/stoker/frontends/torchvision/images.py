@@ -21,7 +21,7 @@ def lazy_image_class() -> Any:
 
         stands_for = tv_tensors.Image
 
-        def _as_made(self) -> torch.Tensor:
+        def as_made(self) -> torch.Tensor:
             made: torch.Tensor = real(self).as_subclass(tv_tensors.Image)
             return made
 

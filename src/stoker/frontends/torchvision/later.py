@@ -18,7 +18,8 @@ from torch.overrides import TorchFunctionMode
 
 from . import counts, padded, tensor
 from .program import FACTORIES, FUNCTIONS, IN_PLACE, NAMES, ROUNDED, Call, Program, Slot, a_slot
-from .tensor import ASKS, LazyTensor, as_real, is_lazy
+from .tensor import ASKS, LazyTensor, is_lazy
+from .unmade import Unmade, as_real
 
 _LARGE = 4096  # elements; smaller tensors that a collation makes (labels) are torch's
 _META = torch.device("meta")
@@ -33,7 +34,7 @@ class _Now(threading.local):
 _now = _Now()
 
 
-class Later(torch.Tensor):
+class Later(Unmade):
     """What a program will have put into a slot when all its calls are done."""
 
     _program: Program
@@ -54,11 +55,6 @@ class Later(torch.Tensor):
         counts.add(counts.TORCH)
         return as_real(func, args, kwargs)
 
-    @classmethod
-    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # type: ignore[override]
-        """What went around ``__torch_function__``."""
-        return as_real(func, args, kwargs or {})
-
     def as_made(self) -> torch.Tensor:
         """The tensor itself; the program is run now if it was not before."""
         if self._real is None:
@@ -69,15 +65,6 @@ class Later(torch.Tensor):
     def as_lazy(self) -> LazyTensor | None:
         """The lazy tensor that it turned out to be, if it did."""
         return self._program.leaves.get(self._slot) if self._real is None else None
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        return self.as_made().__reduce_ex__(protocol)  # type: ignore[no-untyped-call]
-
-    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
-        return repr(self.as_made())
-
-    def __deepcopy__(self, memo: Any) -> torch.Tensor:
-        return self.as_made().clone()
 
 
 def _later(of: Program, slot: Slot, meta: torch.Tensor) -> Later:

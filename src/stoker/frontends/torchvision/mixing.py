@@ -15,7 +15,6 @@ from .tensor import (
     RECORDED,
     LazyRow,
     LazyTensor,
-    as_real,
     image_tensor,
     is_lazy,
     lead_of,
@@ -23,9 +22,10 @@ from .tensor import (
     real,
     settled,
 )
+from .unmade import Unmade, as_real
 
 
-class LazySum(torch.Tensor):
+class LazySum(Unmade):
     """A sum of lazy images, float32 ``(..., channels, height, width)``: what each one's values become, added in order.
 
     A lazy tensor that another one is added to in place becomes one.
@@ -56,11 +56,6 @@ class LazySum(torch.Tensor):
         counts.add(counts.TORCH)
         return as_real(func, args, kwargs)
 
-    @classmethod
-    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # type: ignore[override]
-        """What went around ``__torch_function__``."""
-        return as_real(func, args, kwargs or {})
-
     def _takes(self, other: Any) -> bool:
         """Whether ``other`` can be a further term."""
         return _is_term(other, self._terms[0][0]) and tuple(other.shape[:-3]) == self._lead
@@ -88,15 +83,6 @@ class LazySum(torch.Tensor):
             assert total is not None
             self._sum = total.view(*self._lead, *total.shape)
         return self._sum
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        return self.as_made().__reduce_ex__(protocol)  # type: ignore[no-untyped-call]
-
-    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
-        return repr(self.as_made())
-
-    def __deepcopy__(self, memo: Any) -> torch.Tensor:
-        return self.as_made().clone()
 
 
 def reduce_sum(x: LazySum) -> tuple[Any, ...]:

@@ -17,6 +17,7 @@ from . import counts, early, recipe
 from .making import Making
 from .recipe import Node, Patch
 from .tables import Table, first_table
+from .unmade import Unmade, as_real, made
 
 
 class LazyRow(NamedTuple):
@@ -30,7 +31,7 @@ class LazyRow(NamedTuple):
 Like = tuple[int, tuple[int, int], torch.dtype]  # channels, (width, height), type of the values
 
 
-class LazyTensor(torch.Tensor):
+class LazyTensor(Unmade):
     """Images that are not made yet, ``(..., channels, height, width)``; torch's tensor in all that can be asked of it.
 
     ``_rows`` are the images in order, ``_lead`` the axes before those of the images, ``_real`` the tensor once it has
@@ -79,13 +80,8 @@ class LazyTensor(torch.Tensor):
         counts.add(counts.TORCH)
         return as_real(func, args, kwargs)
 
-    @classmethod
-    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # type: ignore[override]
-        """What comes here went around ``__torch_function__`` (a C++ extension): the tensors are made real."""
-        return as_real(func, args, kwargs or {})
-
-    def _as_made(self) -> torch.Tensor:
-        """The tensor as an operation that is not recorded gets it."""
+    def as_made(self) -> torch.Tensor:
+        """As :func:`real`."""
         return real(self)
 
     def as_subclass(self, cls: Any) -> Any:
@@ -95,15 +91,6 @@ class LazyTensor(torch.Tensor):
             return real(self).as_subclass(cls)
         width, height = self._rows[0].node.size
         return window_of(self, self._rows, (0, 0, width, height), lead_of(self), lazy)
-
-    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
-        return repr(real(self))
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        return real(self).__reduce_ex__(protocol)  # type: ignore[no-untyped-call]
-
-    def __deepcopy__(self, memo: Any) -> torch.Tensor:
-        return real(self).clone()
 
 
 def _not_deferred(func: Any, args: Any, kwargs: Any) -> Any:
@@ -123,21 +110,6 @@ def _is_awaited(args: Any) -> bool:
     """Whether calls that are written down are to find the first argument as it is now."""
     x = args[0] if args else None
     return isinstance(x, LazyTensor) and x._later is not None and x._later.program() is not None
-
-
-def as_real(func: Any, args: Any, kwargs: Any) -> Any:
-    """Run ``func`` on tensors that are made."""
-    return func(*map(_made, args), **{k: _made(v) for k, v in kwargs.items()})
-
-
-def _made(x: Any) -> Any:
-    if isinstance(x, LazyTensor):
-        return x._as_made()
-    if hasattr(x, "as_made"):
-        return x.as_made()
-    if type(x) in (list, tuple):
-        return type(x)(_made(y) for y in x)
-    return x
 
 
 def image_tensor(node: Node, table: Table | None = None) -> LazyTensor:
@@ -200,7 +172,7 @@ def join(tensors: Any) -> LazyTensor | None:
         elif not isinstance(tensor, torch.Tensor) or tensor.shape != first.shape or tensor.dtype != first.dtype:
             return None
         elif tensor.device.type == "cpu" and tensor.layout == torch.strided and not tensor.requires_grad:
-            rows += _raw_rows(_made(tensor), first._rows[0])
+            rows += _raw_rows(made(tensor), first._rows[0])
         else:
             return None
     return LazyTensor(rows, (len(tensors), *lead_of(first)))
