@@ -22,6 +22,7 @@ TESTS = (
     "tests/cuda/test_stages.py", "tests/cuda/test_pipelines.py", "tests/cuda/test_own_kernels.py",
     "tests/cuda/test_frames.py",
 )  # fmt: skip
+PARTS = 4  # of each file, beside each other with pytest-xdist
 CHOSEN = "not null and not every_operation"  # on the GPU alone
 
 pytestmark = pytest.mark.skipif("STOKER_SANITIZER" not in os.environ, reason="takes minutes: `make test-gpu-sanitizer`")
@@ -42,10 +43,11 @@ def watch(tool: str, *program: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("tests", TESTS)
 @pytest.mark.parametrize("tool", TOOLS)
-def test_generated_kernels(tool: str, tests: str) -> None:
-    options = ("-q", "-p", "tests.gpu.watched", "-p", "no:cacheprovider", "-k", CHOSEN)
+def test_generated_kernels(tool: str, tests: str, part: int) -> None:
+    options = ("-q", "-p", "tests.gpu.watched", "-p", "no:cacheprovider", "-k", CHOSEN, "--part", f"{part}/{PARTS}")
     done = watch(tool, "-m", "pytest", *options, tests)
     assert done.returncode == 0 and " passed" in done.stdout, done.stdout[-6000:]
 
