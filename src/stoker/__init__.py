@@ -25,8 +25,8 @@ from .contract.operator import RowContext as RowContext
 from .contract.operator import Spec as Spec
 from .contract.operator import arg as arg
 from .frontends import fn as fn
+from .frontends.data_node import DataNode as DataNode
 from .frontends.decorator import pipeline_def as pipeline_def
-from .frontends.definition import DataNode as DataNode
 from .frontends.pipeline import Pipeline as Pipeline
 from .frontends.registry import register as register
 

@@ -18,12 +18,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stoker.contract.expr import Compiler, Expr
+from stoker.contract.expr import Expr
 from stoker.contract.types import DType
 from stoker.device.compile import compile_kernels
 from stoker.device.engines import SOURCES as ENGINE_SOURCES
 from stoker.device.generate import StageSource, generate
 from stoker.device.gpu import SOURCES, Gpu
+from stoker.graph.scalar_code import Compiler
 from stoker.native import _native
 
 HERE = Path(__file__).parent

@@ -10,7 +10,8 @@ import pytest
 from stoker.contract.operator import Operator, Spec
 from stoker.contract.step import Native, Stage, Step, View
 from stoker.contract.types import DType
-from stoker.frontends.definition import DataNode, GraphBuilder
+from stoker.frontends.data_node import DataNode
+from stoker.frontends.definition import GraphBuilder
 from stoker.frontends.registry import find as find_public
 from stoker.graph.plan import transform
 from stoker.ops._index import INDEX

@@ -221,7 +221,7 @@ def run(kernel: Any, cases: Sequence[Case], device: Any) -> tuple[list[list[np.n
         plan.add_value(int(DType.UINT8), 1, emulated_stages.OUTPUT, slot)
     outs = [3 + i for i in range(len(SIZES))]
     consts = [float(size) for size in SIZES]
-    from stoker.contract.expr import Compiler
+    from stoker.graph.scalar_code import Compiler
 
     code = Compiler(lambda v: v)
     extents = [[code.register(size)] for size in consts]

@@ -13,12 +13,14 @@ from hypothesis import strategies as st
 
 from stoker import Operator, arg
 from stoker.contract import expr as ex
-from stoker.contract.expr import OPS, Compiler, Expr
+from stoker.contract.expr import Expr
 from stoker.contract.operator import Spec
+from stoker.contract.scalar import OPS
 from stoker.contract.types import DType
 from stoker.executor.run import Run
 from stoker.frontends.definition import GraphBuilder
 from stoker.graph.plan import make_plan
+from stoker.graph.scalar_code import Compiler
 from stoker.testing.reference import Fed, plain_rows
 
 VALUES = [-np.inf, -7.5, -3.0, -2.5, -1.0, -0.5, -0.0, 0.0, 0.3, 0.5, 1.0, 1.5, 2.0, 2.5, 7.0, 1e18, np.inf, np.nan]

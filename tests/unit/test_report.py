@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from stoker import Pipeline, fn, pipeline_def
-from stoker.executor.report import PYTHON, SOURCE, THREADS, Meter, Progress, Report
+from stoker.executor.meter import Meter
+from stoker.executor.report import PYTHON, SOURCE, THREADS, Progress, Report
 
 MS = 1_000_000
 

@@ -15,15 +15,7 @@ import weakref
 from collections.abc import Callable, Container, Iterable
 from typing import Any, TypeGuard
 
-# In the order of ScalarOp in native/scalar.hpp.
-OPS = (
-    "const", "dim", "elem", "frame", "add", "sub", "mul", "div", "floordiv", "mod", "neg", "abs", "min", "max",
-    "floor", "ceil", "round_even", "round_away", "trunc", "sqrt", "exp", "log", "sin", "cos", "lt", "le", "gt", "ge",
-    "eq", "ne", "and", "or", "not", "where", "float32", "isfinite", "count",
-)  # fmt: skip
-CODE = {name: i for i, name in enumerate(OPS)}
-LEAVES = frozenset({"dim", "elem", "count"})  # what reads a value
-
+from .scalar import EVALUATE, LEAVES
 
 _alive: weakref.WeakValueDictionary[tuple[Any, ...], Expr] = weakref.WeakValueDictionary()
 _numbers = itertools.count()
@@ -194,71 +186,9 @@ def product(extents: Iterable[Scalar]) -> int | None:
     return math.prod(numbers) if len(numbers) == len(known) else None
 
 
-def _div(a: float, b: float) -> float:
-    if b:
-        return a / b
-    return math.nan if a == 0 or a != a else math.copysign(math.inf, a) * math.copysign(1.0, b)
-
-
-def _floor(x: float) -> float:
-    return math.copysign(math.floor(x), x) if math.isfinite(x) else x  # of -0.0 it is -0.0, as in native code
-
-
-def _trunc(x: float) -> float:
-    return math.copysign(math.trunc(x), x) if math.isfinite(x) else x
-
-
-def _round_even(x: float) -> float:
-    return float(round(x)) if x and math.isfinite(x) else x
-
-
-def _round_away(x: float) -> float:
-    if not math.isfinite(x):
-        return x
-    return -float(math.floor(-x + 0.5)) if x < 0 else float(math.floor(x + 0.5))
-
-
-def _float32(x: float) -> float:
-    import numpy as np
-
-    with np.errstate(over="ignore"):
-        return float(np.float32(x))
-
-
-_EVALUATE: dict[str, Callable[..., Any]] = {
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "mul": lambda a, b: a * b,
-    "div": _div,
-    "floordiv": lambda a, b: _floor(_div(a, b)),
-    "mod": lambda a, b: a - _floor(_div(a, b)) * b,
-    "neg": lambda a: -a,
-    "abs": abs,
-    "min": lambda a, b: b if b < a else a,
-    "max": lambda a, b: b if a < b else a,
-    "floor": _floor,
-    "ceil": lambda a: -_floor(-a),
-    "round_even": _round_even,
-    "round_away": _round_away,
-    "trunc": _trunc,
-    "sqrt": lambda a: math.sqrt(a) if a >= 0 else math.nan,
-    "lt": lambda a, b: a < b,
-    "le": lambda a, b: a <= b,
-    "gt": lambda a, b: a > b,
-    "ge": lambda a, b: a >= b,
-    "eq": lambda a, b: a == b,
-    "ne": lambda a, b: a != b,
-    "and": lambda a, b: bool(a) and bool(b),
-    "or": lambda a, b: bool(a) or bool(b),
-    "not": lambda a: not a,
-    "float32": _float32,
-    "isfinite": math.isfinite,
-}
-
-
 def _fold(op: str, *args: Any) -> Any:
-    if op in _EVALUATE and not any(isinstance(a, Expr) for a in args):
-        return _EVALUATE[op](*args)
+    if op in EVALUATE and not any(isinstance(a, Expr) for a in args):
+        return EVALUATE[op](*args)
     return Expr(op, *args)
 
 
@@ -446,37 +376,3 @@ def leaves(x: Any, found: set[int]) -> set[int]:
     if isinstance(x, Expr):
         found |= x.reads
     return found
-
-
-class Compiler:
-    """Turns scalars into straight-line code; equal expressions share one register."""
-
-    def __init__(self, value_index: Callable[[int], int]) -> None:
-        self.code: list[tuple[int, int, int, int]] = []
-        self.consts: list[float] = []
-        self._index = value_index
-        self._known: dict[Any, int] = {}
-
-    def register(self, x: Scalar) -> int:
-        """The register that holds ``x``."""
-        key = identity(x)
-        if key not in self._known:
-            missing: list[Scalar] = [*parts(x, self._known)] or [x]
-            for part in missing:
-                self._known[identity(part)] = self._emit(part)
-        return self._known[key]
-
-    def _emit(self, x: Scalar) -> int:
-        if not isinstance(x, Expr):
-            self.consts.append(float(x))
-            instruction = (CODE["const"], len(self.consts) - 1, 0, 0)
-        elif x.op == "frame":
-            instruction = (CODE["frame"], 0, 0, 0)
-        elif x.op in LEAVES:
-            value, *rest = x.args
-            instruction = (CODE[x.op], self._index(value), *[*rest, 0, 0][:2])
-        else:
-            a, b, c = [*(self.register(a) for a in x.args), 0, 0][:3]
-            instruction = (CODE[x.op], a, b, c)
-        self.code.append(instruction)
-        return len(self.code) - 1

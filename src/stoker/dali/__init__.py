@@ -7,7 +7,7 @@ What DALI has and Stoker has not is refused by name. Values that differ are list
 from typing import NoReturn
 
 from ..frontends.dali.catalogue import refuse as _refuse
-from ..frontends.definition import newaxis as newaxis
+from ..frontends.data_node import newaxis as newaxis
 from . import backend as backend
 from . import fn as fn
 from . import math as math

@@ -1,4 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nodes (as ``nvidia.dali.data_node``)."""
 
-from ..frontends.definition import DataNode as DataNode
+from ..frontends.data_node import DataNode as DataNode

@@ -4,4 +4,4 @@
 from ..frontends.conditionals import do_not_convert as do_not_convert
 from ..frontends.dali.pipelines import Pipeline as Pipeline
 from ..frontends.dali.pipelines import pipeline_def as pipeline_def
-from ..frontends.definition import DataNode as DataNode
+from ..frontends.data_node import DataNode as DataNode

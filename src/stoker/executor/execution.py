@@ -22,13 +22,15 @@ from ..contract.reader import OpenSource
 from ..graph.node import Graph
 from ..graph.plan import Plan, PlannedOutput
 from ..settings import default_threads
+from .decoding import Decoding, Engines, KnownFiles
 from .delivery import Delivered, Mark, Queued
 from .failures import Failures, Made
 from .flight import Failure, Feeds, Supply
+from .meter import Meter
 from .opening import open_sources, open_workers
 from .planning import Planning
 from .pulling import Pulling
-from .report import Decoding, Engines, KnownFiles, Meter, Report
+from .report import Report
 from .run import Run
 from .schedule import AtEnd, Rows, Schedule
 from .settings import Settings

@@ -14,10 +14,10 @@ from ..contract.reader import OpenSource
 from ..contract.step import PyCall
 from ..graph.node import Graph, Node
 from ..graph.plan import Plan, make_plan
+from .decoding import OnEngines
 from .failures import Failures
 from .flight import Failure, Feeds, Replay
 from .python_work import specs_of
-from .report import OnEngines
 from .run import Run
 from .schedule import Rows
 from .settings import Settings

@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from typing import Any
+
+from .decoding import Decoding
 
 _EXAMPLES = 10
-
 
 THREADS, PYTHON, SOURCE, GPU = "threads", "python", "source", "gpu"
 _WORDS = {
@@ -110,109 +109,6 @@ class HandOver:
         self.rows += 1
         if len(self.examples) < _EXAMPLES:
             self.examples += (sample,)
-
-
-@dataclass(frozen=True)
-class KnownFiles:
-    """What JPEG decoders on a GPU keep about files (the pipeline's ``gpu_jpeg_index``).
-
-    Attributes:
-        files: of which something is kept.
-        bytes: of the GPU's memory that were taken for it.
-        rows: decoded with its help so far.
-        parts: of them, rows of whose files only what the window needs was read.
-        wrong: rows for which it was of no use, because it was of other data.
-    """
-
-    files: int
-    bytes: int
-    rows: int
-    wrong: int
-    parts: int = 0
-
-    def __str__(self) -> str:
-        wrong = f", {self.wrong} rows had changed" if self.wrong else ""
-        parts = f", {self.parts} rows read in part" if self.parts else ""
-        return f"{self.rows} rows of known files ({self.files} known, {self.bytes / 1e6:.1f} MB{parts}{wrong})"
-
-
-class OnEngines(Protocol):
-    """A decoder that gives rows to a GPU's JPEG engines."""
-
-    @property
-    def rows(self) -> int: ...
-    @property
-    def reasons(self) -> Mapping[str, int]: ...
-    @property
-    def error(self) -> tuple[int, int, int, int]:
-        """Rows that were compared, their values, and the sum and the largest of their differences."""
-
-
-@dataclass(frozen=True)
-class Engines:
-    """What a GPU's JPEG engines decoded, where the user asked for them, and how exactly.
-
-    Attributes:
-        rows: they decoded so far.
-        reasons: why rows whose turn it was were left to the exact decoder, and how many for each reason.
-        compared: rows (one in 64) of which the exact pixels were made too.
-        mean_error, max_error: of the compared rows' values, in levels from 0 to 255; None before any.
-    """
-
-    rows: int
-    reasons: Mapping[str, int]
-    compared: int
-    mean_error: float | None
-    max_error: int | None
-
-    @staticmethod
-    def of(decoders: Sequence[OnEngines]) -> Engines:
-        """All of a plan's together."""
-        reasons: Counter[str] = Counter()
-        for decoder in decoders:
-            reasons.update(decoder.reasons)
-        measured = [decoder.error for decoder in decoders]
-        values = sum(error[1] for error in measured)
-        mean = sum(error[2] for error in measured) / values if values else None
-        most = max(error[3] for error in measured) if values else None
-        return Engines(sum(d.rows for d in decoders), dict(reasons), sum(e[0] for e in measured), mean, most)
-
-    def __str__(self) -> str:
-        error = "not yet known"
-        if self.mean_error is not None:
-            error = f"{self.mean_error:.2g} levels on average and {self.max_error} at most, by {self.compared} rows"
-        left = ", ".join(f"{rows} {reason}" for reason, rows in sorted(self.reasons.items(), key=lambda r: -r[1]))
-        return f"by the GPU's JPEG engines: {self.rows}{f' (not {left})' if left else ''}, their error {error}"
-
-
-@dataclass(frozen=True)
-class Decoding:
-    """Where rows were decoded that the GPU and the CPU can both decode, with the same bits.
-
-    Attributes:
-        rows_on_gpu, rows_on_cpu: so far.
-        reasons: why rows were left to the CPU, and how many for each reason.
-        cpu_share: the CPU's part of the rows from now on, beside those that only it can decode.
-        why: it is that.
-        known: about files that were decoded before, where the GPU keeps such things.
-        engines: rows that the GPU's JPEG engines decoded, which count neither as the GPU's nor as the CPU's.
-    """
-
-    rows_on_gpu: int
-    rows_on_cpu: int
-    reasons: Mapping[str, int]
-    cpu_share: float
-    why: str
-    known: KnownFiles | None = None
-    engines: Engines | None = None
-
-    def __str__(self) -> str:
-        part = self.rows_on_gpu / max(1, self.rows_on_gpu + self.rows_on_cpu)
-        text = f"decoded on the GPU: {self.rows_on_gpu} rows ({part:.1%}), on the CPU: {self.rows_on_cpu}"
-        why = ", ".join(f"{rows} {reason}" for reason, rows in sorted(self.reasons.items(), key=lambda r: -r[1]))
-        text += f"; {self.known}" if self.known else ""
-        text += f"; {self.engines}" if self.engines else ""
-        return f"{text}{f' ({why})' if why else ''}; the CPU takes {self.cpu_share:.0%} now: {self.why}"
 
 
 CONSUMER = "consumer"
@@ -322,106 +218,3 @@ class Report:
         left = "".join(f"<li>{o.rows} rows of {o.name}: {html.escape(o.reason)}</li>" for o in self.handed_over)
         listed = f"<p>left to Python:</p><ul>{left}</ul>" if left else ""
         return f"<p>{summary}</p><table>{head}{body}</table>{listed}"
-
-
-Times = Mapping[tuple[str, str, str], int]  # (where, name, source) -> nanoseconds on one thread
-
-
-@dataclass
-class Meter:
-    """Counts what the consumer sees.
-
-    Attributes:
-        inside_s: time in which the consumer was in a request, also while it prepared later batches.
-    """
-
-    rows: int = 0
-    batches: int = 0
-    waited_s: float = 0.0
-    inside_s: float = 0.0
-    first: float = 0.0
-    last: float = 0.0
-    under_way: int = 0
-    finished: int = 0
-    ready: int = 0
-
-    def delivered(self, rows: int, asked: float, given: float, under_way: int, finished: int) -> None:
-        """A batch was handed over; the last two are what the queue held when it was asked for."""
-        if not self.batches:
-            self.first = asked
-        self.rows += rows
-        self.batches += 1
-        self.waited_s += given - asked
-        self.last = given
-        self.under_way += under_way
-        self.finished += finished
-        self.ready += finished > 0
-
-    def report(
-        self, times: Times, seed: int, threads: int, handed_over: tuple[HandOver, ...] = (), *, depth: int = 0,
-        place: tuple[int, int, int | None] = (0, 0, None), split: Decoding | None = None,
-    ) -> Report:  # fmt: skip
-        """What has run; ``place`` is the epoch, its rows that were delivered, and how many it has."""
-        rows, span = max(self.rows, 1), self.last - self.first
-        own_ms = max(0.0, span - self.inside_s) * 1e3 / rows
-        ms = {key: ns / 1e6 / rows for key, ns in times.items()}
-        waited = self.waited_s / span if span > 0 else 0.0
-        model = _Model(ms, threads if depth else 1, own_ms, serial=not depth)
-        limited_by = "" if not self.batches else CONSUMER if waited < _PATIENT else model.slowest()
-        total = sum(times.values()) or 1
-        stages = tuple(
-            Stage(key[1], key[2], ms[key], ns / total, key[0], model.alone(key), model.gain(key, limited_by))
-            for key, ns in sorted(times.items(), key=lambda item: -item[1])
-        )
-        rate = self.rows / span if span > 0 else 0.0
-        epoch, done, size = place
-        left = None if size is None or not rate else max(0, size - done) / rate
-        count = max(self.batches, 1)
-        queue = Queue(depth, self.under_way / count, self.finished / count, self.ready / count)
-        return Report(self.rows, self.batches, span, waited, stages, seed, threads, handed_over, queue,
-                      Progress(epoch, done, size, left), limited_by, split)  # fmt: skip
-
-
-_PATIENT = 0.1  # a consumer that waits less than this share of the time is what limits
-
-
-class _Model:
-    """How long a row takes if every place is as slow as the sum of its stages, and places work at the same time.
-
-    Args:
-        own_ms: the consumer's own work per row, on the thread where sources run.
-        serial: everything runs on the consumer's thread, one after the other.
-    """
-
-    def __init__(self, ms: Mapping[tuple[str, str, str], float], threads: int, own_ms: float, *, serial: bool) -> None:
-        self._ms, self._threads, self._own, self._serial = ms, threads, own_ms, serial
-
-    def _places(self, without: tuple[str, str, str] | None = None) -> dict[str, float]:
-        sums = {THREADS: 0.0, PYTHON: 0.0, SOURCE: 0.0, GPU: 0.0}
-        for key, ms in self._ms.items():
-            sums[key[0]] += 0.0 if key == without else ms
-        sums[THREADS] /= self._threads
-        return sums
-
-    def _row_ms(self, without: tuple[str, str, str] | None = None) -> float:
-        places = self._places(without)
-        if self._serial:
-            return sum(places.values()) + self._own
-        return max(places[THREADS], places[PYTHON], places[GPU], places[SOURCE] + self._own)
-
-    def slowest(self) -> str:
-        """The place that takes longest; the consumer's own work is not among them."""
-        places = self._places()
-        return max(places, key=lambda place: places[place])
-
-    def alone(self, key: tuple[str, str, str]) -> float:
-        """Rows per second of one stage with all threads of its place."""
-        ms = self._ms[key]
-        return (self._threads if key[0] == THREADS else 1) * 1e3 / ms if ms else float("inf")
-
-    def gain(self, key: tuple[str, str, str], limited_by: str) -> float:
-        """What the rate would be multiplied by without this stage."""
-        if limited_by in ("", CONSUMER):
-            return 1.0
-        rest = self._row_ms(key)
-        return self._row_ms() / rest if rest else float("inf")

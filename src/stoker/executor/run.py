@@ -19,9 +19,9 @@ from ..contract.step import Native, PyCall
 from ..graph.node import Graph
 from ..graph.plan import KernelsOnGpu, Plan
 from ..native import _native
+from .decoding import OnEngines
 from .flight import Failure, Feeds, InFlight, Replay, Supply
 from .python_work import PythonWork
-from .report import OnEngines
 from .row_errors import Samples, failures
 from .schedule import Rows
 from .split import Decoder

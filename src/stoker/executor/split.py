@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ..contract.step import Native
-from .report import Decoding, Meter
+from .decoding import Decoding
+from .meter import Meter
 
 WINDOW_BATCHES = 16
 WINDOW_S = 0.1

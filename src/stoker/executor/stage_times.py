@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from ..contract.step import PyCall
 from ..graph.node import Graph
 from ..graph.plan import Plan
-from .report import GPU, PYTHON, SOURCE, THREADS, Times
+from .meter import Times
+from .report import GPU, PYTHON, SOURCE, THREADS
 from .run import Run
 
 

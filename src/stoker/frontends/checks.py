@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from .. import settings
 from ..contract.errors import ArgumentError
 from ..contract.failure import ACTIONS
 from .expected import Expected
@@ -70,3 +71,12 @@ def share(value: Any) -> float | None:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
         raise ArgumentError(f"`Pipeline`: expected `error_limit` to be a share from 0 to 1, got {value!r}")
     return float(value)
+
+
+def absence(value: str | None) -> str:
+    """What becomes of nodes on a GPU where there is none; None: as the environment says."""
+    chosen = settings.without_gpu() if value is None else value
+    if chosen not in ("error", "cpu"):
+        place = "" if value is not None else ", which STOKER_WITHOUT_GPU says"
+        raise ArgumentError(f'`Pipeline`: expected `without_gpu` "error" or "cpu", got {chosen!r}{place}')
+    return chosen

@@ -23,8 +23,9 @@ import numpy as np
 
 from ..contract.errors import ArgumentError, message
 from ..graph.node import Edge
-from .definition import DataNode, GraphBuilder, user_line
+from .data_node import Builder, DataNode
 from .rewriting import RESULT, rewrite
+from .source_line import user_line
 
 
 class Unbound:
@@ -40,7 +41,7 @@ _COMPARE: Mapping[str, Callable[[Any, Any], Any]] = {
 
 
 @contextmanager
-def _guarded(builder: GraphBuilder, condition: Edge, wanted: bool) -> Iterator[None]:
+def _guarded(builder: Builder, condition: Edge, wanted: bool) -> Iterator[None]:
     """Nodes made inside run where the condition is as wanted."""
     outer, builder.guards = builder.guards, (*builder.guards, (condition, wanted))
     try:

@@ -11,7 +11,7 @@ from ..contract.errors import ArgumentError
 from ..contract.feed import BatchInfo as BatchInfo
 from ..contract.feed import SampleInfo as SampleInfo
 from ..contract.types import DType
-from .definition import GraphBuilder
+from .data_node import Builder
 from .literals import as_array, of_type
 
 
@@ -40,7 +40,7 @@ class Constant:
         self.value = array
         self.layout = layout or ""
 
-    def __stoker_constant__(self, builder: GraphBuilder) -> Any:
+    def __stoker_constant__(self, builder: Builder) -> Any:
         return builder.call("_constant", (), {"value": self.value, "layout": self.layout})
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:

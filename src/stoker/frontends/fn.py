@@ -12,7 +12,8 @@ from typing import Any
 from ..contract.errors import ArgumentError, StateError
 from ..contract.operator import Operator
 from ..ops._index import INDEX
-from .definition import DataNode, current
+from .data_node import DataNode
+from .definition import current
 from .registry import attribute, find, members
 
 _functions: dict[str, Any] = {}  # of built-in operators: a user's may be registered anew

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ..contract.types import DType, ImageType, InterpType
 from .constants import Constant
-from .definition import DataNode
+from .data_node import DataNode
 
 Input: TypeAlias = DataNode | Constant | npt.ArrayLike
 DTypeLike: TypeAlias = DType | npt.DTypeLike

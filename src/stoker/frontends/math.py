@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..contract.errors import ArgumentError
-from .definition import DataNode
+from .data_node import DataNode
 
 
 def _call(op: str, *operands: Any) -> DataNode:

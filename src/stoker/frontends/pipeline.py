@@ -6,18 +6,19 @@ from __future__ import annotations
 import inspect
 import os
 import threading
-import warnings
 from collections.abc import Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from .. import settings
 from ..contract.batch import Batch
-from ..contract.errors import ArgumentError, DeviceError, StateError, did_you_mean
+from ..contract.errors import ArgumentError, StateError, did_you_mean
 from ..graph.node import Graph
-from .checks import ACCEPTED, action, depths, part, positive, room, share
-from .definition import DataNode, GraphBuilder
+from .checks import ACCEPTED, absence, action, depths, part, positive, room, share
+from .data_node import DataNode
+from .definition import GraphBuilder
 from .expected import Expected
+from .preparation import Chosen, prepare
 from .registry import find
 
 if TYPE_CHECKING:  # what plans and runs is imported when the first pipeline is built: `import stoker` stays light
@@ -25,7 +26,6 @@ if TYPE_CHECKING:  # what plans and runs is imported when the first pipeline is 
     from ..executor.delivery import Delivered
     from ..executor.execution import Allocate, Execution
     from ..executor.report import Report
-    from ..executor.run import OpenGpu
     from ..executor.schedule import AtEnd
 
 
@@ -108,29 +108,29 @@ class Pipeline:
                 raise ArgumentError(f"`Pipeline`: unknown argument `{key}`; {did_you_mean(key, known)}".rstrip("; "))
         if device_id is not None and (isinstance(device_id, bool) or not isinstance(device_id, int) or device_id < 0):
             raise ArgumentError(f"`Pipeline`: expected the number of a GPU as `device_id`, or None, got {device_id!r}")
-        self._device_id = device_id
-        self._memory_limit = None if gpu_memory_limit is None else positive("gpu_memory_limit", gpu_memory_limit)
-        self._jpeg_index = room(gpu_jpeg_index, self._memory_limit)
-        self._jpeg_index_path = gpu_jpeg_index_path
-        if gpu_jpeg_index_path is not None and not self._jpeg_index:
+        memory_limit = None if gpu_memory_limit is None else positive("gpu_memory_limit", gpu_memory_limit)
+        jpeg_index = room(gpu_jpeg_index, memory_limit)
+        if gpu_jpeg_index_path is not None and not jpeg_index:
             raise ArgumentError("`Pipeline`: expected `gpu_jpeg_index` (bytes) beside `gpu_jpeg_index_path`, got 0")
-        self._without_gpu = settings.without_gpu() if without_gpu is None else without_gpu
-        if self._without_gpu not in ("error", "cpu"):
-            place = "" if without_gpu is not None else ", which STOKER_WITHOUT_GPU says"
-            raise ArgumentError(
-                f'`Pipeline`: expected `without_gpu` "error" or "cpu", got {self._without_gpu!r}{place}'
-            )
-        self._batch_size = positive("batch_size", batch_size)
-        self._threads = settings.default_threads() if num_threads is None else positive("num_threads", num_threads)
-        self._seed = int.from_bytes(os.urandom(8), "little") >> 1 if seed is None or seed < 0 else int(seed)
-        self._gpu_load = None if gpu_decoder_load == "auto" else part("gpu_decoder_load", gpu_decoder_load)
-        self._gpu_utilization = part("gpu_utilization", gpu_utilization)
-        depth, self._gpu_depth = depths(prefetch_queue_depth, on_gpu=device_id is not None)
-        self._depth = depth if exec_async and exec_pipelined else 0
-        self._passes = passes
-        self._checkpoint = checkpoint
-        self._on_error = (action(on_error), share(error_limit), bool(uneven_ranks))
-        self._workers = (py_num_workers, py_start_method, py_callback_pickler)
+        depth, gpu_depth = depths(prefetch_queue_depth, on_gpu=device_id is not None)
+        self._chosen = Chosen(
+            batch_size=positive("batch_size", batch_size),
+            threads=settings.default_threads() if num_threads is None else positive("num_threads", num_threads),
+            seed=int.from_bytes(os.urandom(8), "little") >> 1 if seed is None or seed < 0 else int(seed),
+            depth=depth if exec_async and exec_pipelined else 0,
+            device_id=device_id,
+            without_gpu=absence(without_gpu),
+            gpu_depth=gpu_depth,
+            memory_limit=memory_limit,
+            jpeg_index=jpeg_index,
+            jpeg_index_path=gpu_jpeg_index_path,
+            gpu_load=None if gpu_decoder_load == "auto" else part("gpu_decoder_load", gpu_decoder_load),
+            gpu_utilization=part("gpu_utilization", gpu_utilization),
+            on_error=(action(on_error), share(error_limit), bool(uneven_ranks)),
+            workers=(py_num_workers, py_start_method, py_callback_pickler),
+            passes=passes,
+            checkpoint=checkpoint,
+        )
         self._expected = Expected(accepted)
         self._builder = GraphBuilder()
         self._outputs: tuple[Any, ...] | None = None
@@ -167,7 +167,7 @@ class Pipeline:
         """Check the graph, open its data sets and plan it. Starts no thread; called by :meth:`run` if need be."""
         if self._execution is None:
             with self._building:
-                self._execution = self._execution or self._make_execution()
+                self._execution = self._execution or prepare(self.graph, self._chosen)
         self._require_outputs()
         return self
 
@@ -179,49 +179,6 @@ class Pipeline:
     def _count_outputs(self, execution: Execution) -> int:
         """How many outputs the user sees."""
         return len(execution.graph.outputs)
-
-    def _make_execution(self) -> Execution:
-        from ..executor.execution import Execution
-        from ..executor.failures import OnError
-        from ..executor.settings import Settings
-        from ..executor.workers import WorkerSettings
-        from ..graph.plan import PASSES
-
-        passes = frozenset(PASSES) if self._passes is None else self._passes
-        workers = WorkerSettings(*self._workers)
-        workers.check()
-        graph = self.graph
-        on_error = OnError(*self._on_error)
-        gpu = self._open_gpu(graph)
-        run = Settings(
-            self._batch_size, self._threads, self._seed, self._depth, passes, gpu, self._gpu_load,
-            self._gpu_utilization, on_error, workers, self._gpu_depth if gpu else None,
-        )  # fmt: skip
-        execution = Execution(graph, find, run)
-        if self._checkpoint is not None:
-            execution.set_state(self._checkpoint)
-        return execution
-
-    def _open_gpu(self, graph: Graph) -> OpenGpu | Literal[False] | None:
-        """The GPU if the graph needs one; False: do on the CPU what is placed on it."""
-        from ..graph.passes.placement import place
-
-        if not any(place(graph).values()):
-            return None
-        if self._device_id is None:
-            return False if self._without_gpu == "cpu" else None
-        from ..device.gpu import Gpu
-
-        try:
-            gpu = Gpu.open(self._device_id, self._memory_limit)
-        except DeviceError as error:
-            if self._without_gpu != "cpu":
-                raise
-            warnings.warn(f"no GPU is used: {error}. The results on the CPU are the same", RuntimeWarning, stacklevel=5)
-            return False
-        if self._jpeg_index:
-            gpu.keep_jpeg_index(self._jpeg_index, self._jpeg_index_path)
-        return gpu
 
     def start_py_workers(self) -> None:
         """Start the processes of sources with ``parallel=True`` now; else they start with the first batch.
@@ -307,24 +264,24 @@ class Pipeline:
     @property
     def batch_size(self) -> int:
         """Most rows of a batch."""
-        return self._batch_size
+        return self._chosen.batch_size
 
     max_batch_size = batch_size
 
     @property
     def num_threads(self) -> int:
         """Worker threads."""
-        return self._threads
+        return self._chosen.threads
 
     @property
     def device_id(self) -> int | None:
         """The GPU that was asked for, or None."""
-        return self._device_id
+        return self._chosen.device_id
 
     @property
     def seed(self) -> int:
         """The seed in use; give it to another pipeline to get the same samples."""
-        return self._seed
+        return self._chosen.seed
 
     @property
     def num_outputs(self) -> int:

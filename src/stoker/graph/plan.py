@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Literal, Protocol
 
 from ..contract.errors import UnsupportedError, message
-from ..contract.expr import Compiler, Expr, is_static
+from ..contract.expr import Expr, is_static
 from ..contract.operator import Operator, Spec
 from ..contract.pixel import compile_program, load
 from ..contract.step import VIEW_KINDS, Native, PyCall, Stage, Step, StepList, Value, View, ViewOp
@@ -22,6 +22,7 @@ from .passes.decode_window import push_windows
 from .passes.fusion import fuse
 from .passes.partial_reads import read_parts
 from .passes.placement import place, place_steps, read_by_the_loop
+from .scalar_code import Compiler
 from .segments import Runs, cut
 from .storage import aliases, place_values, used_values
 from .verify import verify_graph, verify_steps

@@ -13,7 +13,7 @@
 
 namespace stoker {
 
-// The order is the Python side's contract (contract/expr.py).
+// The order is the Python side's contract (contract/scalar.py).
 enum class ScalarOp : uint8_t {
   Const, Dim, Elem, Frame, Add, Sub, Mul, Div, FloorDiv, Mod, Neg, Abs, Min, Max, Floor, Ceil, RoundEven, RoundAway,
   Trunc, Sqrt, Exp, Log, Sin, Cos, Lt, Le, Gt, Ge, Eq, Ne, And, Or, Not, Where, Float32, IsFinite, Count

@@ -23,7 +23,8 @@ from ..contract.operator import Operator, RowContext, Spec, arg
 from ..contract.types import DType
 from ..executor.schedule import Rows, Schedule
 from ..frontends import fn
-from ..frontends.definition import DataNode, GraphBuilder
+from ..frontends.data_node import DataNode
+from ..frontends.definition import GraphBuilder
 from ..frontends.registry import find as find_public
 from ..graph.node import Edge, Graph
 from .reference import Column, Interpreter, RowRefused, plain_rows

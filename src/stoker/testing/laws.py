@@ -25,7 +25,8 @@ from ..executor.schedule import Rows
 from ..executor.settings import Settings
 from ..frontends import eager
 from ..frontends.constants import Constant
-from ..frontends.definition import DataNode, GraphBuilder
+from ..frontends.data_node import DataNode
+from ..frontends.definition import GraphBuilder
 from ..frontends.registry import find as find_public
 from ..graph.node import Edge, Graph, Node
 from ..graph.plan import PASSES, PlannedOutput, make_plan

@@ -17,7 +17,7 @@ from .. import math
 from ..contract.types import DType, InterpType
 from ..frontends import fn
 from ..frontends.conditionals import Runtime
-from ..frontends.definition import DataNode
+from ..frontends.data_node import DataNode
 from .graphs import PIXELS, Garden, Move, source
 
 MOVES: list[tuple[float, Move]] = []

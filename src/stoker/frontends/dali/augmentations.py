@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...contract.types import DType
-from ..definition import DataNode
+from ..data_node import DataNode
 from .augmenting import augmentation
 
 _LUMA = np.array([0.299, 0.587, 0.114], np.float32)

@@ -13,7 +13,9 @@ import numpy.typing as npt
 
 from ...contract.errors import ArgumentError, message
 from ..conditionals import Runtime
-from ..definition import DataNode, current, index_node, user_line
+from ..data_node import DataNode, index_node
+from ..definition import current
+from ..source_line import user_line
 
 Function = Callable[..., Any]
 _RUNTIME = Runtime(lambda function: function)

@@ -9,8 +9,8 @@ from typing import Any
 
 from ...contract.errors import ArgumentError, UnsupportedError, did_you_mean, message
 from .. import fn
-from ..definition import user_line
 from ..registry import names
+from ..source_line import user_line
 from .catalogue import ALIASES, NAMES, class_name
 
 _KNOWN = NAMES | set(ALIASES)

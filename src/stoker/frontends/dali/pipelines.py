@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from ...contract.errors import ArgumentError, StateError, UnsupportedError
+from ..data_node import DataNode
 from ..decorator import define_as
-from ..definition import DataNode, current
+from ..definition import current
 from ..pipeline import Pipeline as _Pipeline
 from .catalogue import refuse
 from .tensors import TensorListCPU, TensorListGPU, tensor_list
@@ -186,9 +187,9 @@ class Pipeline(_Pipeline):
     exec_pipelined = property(lambda self: self._pipelined)
     exec_dynamic = property(lambda self: True)
     exec_separated = property(lambda self: False)
-    py_num_workers = property(lambda self: self._workers[0])
-    py_start_method = property(lambda self: self._workers[1])
-    prefetch_queue_depth = property(lambda self: self._depth or 1)
+    py_num_workers = property(lambda self: self._chosen.workers[0])
+    py_start_method = property(lambda self: self._chosen.workers[1])
+    prefetch_queue_depth = property(lambda self: self._chosen.depth or 1)
     cpu_queue_size = gpu_queue_size = prefetch_queue_depth
     set_affinity = enable_memory_stats = property(lambda self: False)
     stream_policy = concurrency = max_streams = default_cuda_stream_priority = property(lambda self: None)

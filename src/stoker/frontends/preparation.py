@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a graph, and what its user chose, to an execution: the GPU is opened if the graph needs one."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from ..contract.errors import DeviceError
+from ..graph.node import Graph
+from .registry import find
+
+if TYPE_CHECKING:  # what plans and runs is imported when the first pipeline is built: `import stoker` stays light
+    from ..executor.execution import Execution
+    from ..executor.run import OpenGpu
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A pipeline's arguments, each checked (:class:`.pipeline.Pipeline` says what they mean).
+
+    Attributes:
+        depth: batches that are made ahead; 0: every one on the caller's thread.
+        gpu_depth: how many of them may be on the GPU; None: all.
+        gpu_load: the part of the rows that the GPU decodes; None: by measured speed.
+        on_error: what becomes of a row that fails, the share of rows that may, whether shards may differ in rows.
+        workers: processes for sources, how they start, and what sends sources to them.
+        passes: names of the passes over the plan; None: all.
+        checkpoint: a state to go on from.
+    """
+
+    batch_size: int
+    threads: int
+    seed: int
+    depth: int
+    device_id: int | None
+    without_gpu: str
+    gpu_depth: int | None
+    memory_limit: int | None
+    jpeg_index: int
+    jpeg_index_path: str | os.PathLike[str] | None
+    gpu_load: float | None
+    gpu_utilization: float
+    on_error: tuple[Any, float | None, bool]
+    workers: tuple[int, str, Any]
+    passes: frozenset[str] | None
+    checkpoint: Mapping[str, Any] | None
+
+
+def prepare(graph: Graph, chosen: Chosen) -> Execution:
+    """Check the settings that the graph decides, open the GPU and the graph's sources, and plan. Starts no thread."""
+    from ..executor.execution import Execution
+    from ..executor.failures import OnError
+    from ..executor.settings import Settings
+    from ..executor.workers import WorkerSettings
+    from ..graph.plan import PASSES
+
+    passes = frozenset(PASSES) if chosen.passes is None else chosen.passes
+    workers = WorkerSettings(*chosen.workers)
+    workers.check()
+    on_error = OnError(*chosen.on_error)
+    gpu = _open_gpu(graph, chosen)
+    run = Settings(
+        chosen.batch_size, chosen.threads, chosen.seed, chosen.depth, passes, gpu, chosen.gpu_load,
+        chosen.gpu_utilization, on_error, workers, chosen.gpu_depth if gpu else None,
+    )  # fmt: skip
+    execution = Execution(graph, find, run)
+    if chosen.checkpoint is not None:
+        execution.set_state(chosen.checkpoint)
+    return execution
+
+
+def _open_gpu(graph: Graph, chosen: Chosen) -> OpenGpu | Literal[False] | None:
+    """The GPU if the graph needs one; False: do on the CPU what is placed on it."""
+    from ..graph.passes.placement import place
+
+    if not any(place(graph).values()):
+        return None
+    if chosen.device_id is None:
+        return False if chosen.without_gpu == "cpu" else None
+    from ..device.gpu import Gpu
+
+    try:
+        gpu = Gpu.open(chosen.device_id, chosen.memory_limit)
+    except DeviceError as error:
+        if chosen.without_gpu != "cpu":
+            raise
+        warnings.warn(f"no GPU is used: {error}. The results on the CPU are the same", RuntimeWarning, stacklevel=5)
+        return False
+    if chosen.jpeg_index:
+        gpu.keep_jpeg_index(chosen.jpeg_index, chosen.jpeg_index_path)
+    return gpu
