@@ -133,8 +133,11 @@ struct Axis {
   int64_t stride[2 * kMaxPorts] = {};
 };
 
-// Outer axes first, by the strides of port `lead`; neighbours that are one axis in all views become one. Returns how many
-// axes there are then.
+// Whether two axes are one in all views.
+bool mergeable(const Axis& outer, const Axis& inner, int ports);
+
+// Outer axes first, by the strides of port `lead`; neighbours that are one axis in all views become one. Returns how
+// many axes there are then.
 int merge_axes(Axis* axes, int count, int ports, int lead);
 
 // A program bound to its uniforms and views, for repeated calls. It points into `program` and `scratch`; both

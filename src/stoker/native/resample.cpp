@@ -6,150 +6,15 @@
 #include <cstring>
 #include <type_traits>
 
+#include "resample_axis.hpp"
 #include "resample_kernels.hpp"
+#include "resample_source.hpp"
 #include "resample_typed.hpp"
-#include "resample_weights.hpp"
 #include "simd.hpp"
 
 namespace stoker::resample {
 
 namespace {
-
-int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
-
-// Hands out pieces of one block. Run once without a block to learn the size, and once with it.
-class Carver {
- public:
-  explicit Carver(uint8_t* base = nullptr) : base_(base) {}
-  template <class U>
-  U* take(int64_t count) {
-    const size_t at = used_;
-    used_ += static_cast<size_t>(round_up(count * static_cast<int64_t>(sizeof(U)), 64));
-    return base_ ? reinterpret_cast<U*>(base_ + at) : nullptr;
-  }
-  size_t used() const { return used_; }
-
- private:
-  uint8_t* base_;
-  size_t used_ = 0;
-};
-
-template <int kBytes>
-void gather_fixed(const uint8_t* row, int64_t stride, const int32_t* start, int64_t n, uint8_t* dst) {
-  for (int64_t x = 0; x < n; ++x) std::memcpy(dst + x * kBytes, row + start[x] * stride, kBytes);
-}
-
-// dst[x] = pixel start[x] of a row, with contiguous channels.
-void gather_pixels(const uint8_t* row, int64_t stride, int64_t bytes, const int32_t* start, int64_t n, uint8_t* dst) {
-  switch (bytes) {
-    case 1: return gather_fixed<1>(row, stride, start, n, dst);
-    case 2: return gather_fixed<2>(row, stride, start, n, dst);
-    case 3: return gather_fixed<3>(row, stride, start, n, dst);
-    case 4: return gather_fixed<4>(row, stride, start, n, dst);
-    case 12: return gather_fixed<12>(row, stride, start, n, dst);
-    case 16: return gather_fixed<16>(row, stride, start, n, dst);
-    default:
-      for (int64_t x = 0; x < n; ++x) std::memcpy(dst + x * bytes, row + start[x] * stride, bytes);
-  }
-}
-
-// The source image, row by row.
-class Source {
- public:
-  Source(const View& v) : view_(v), size_(size_of(v.dtype)), bytes_(v.shape[2] * size_) {
-    channels_packed_ = view_.shape[2] == 1 || view_.stride[2] == size_;
-    const bool aligned = reinterpret_cast<uintptr_t>(view_.data) % size_ == 0 && view_.stride[0] % size_ == 0;
-    packed_ = channels_packed_ && aligned && (view_.shape[1] == 1 || view_.stride[1] == bytes_);
-  }
-  bool packed() const { return packed_; }
-  int64_t pixel_bytes() const { return bytes_; }
-  int64_t width() const { return view_.shape[1]; }
-  int64_t row_stride() const { return view_.stride[0]; }
-  const uint8_t* row(int64_t y) const { return view_.data + y * view_.stride[0]; }
-
-  // Pixels start[0..n) of row y, side by side.
-  void gather(int64_t y, const int32_t* start, int64_t n, uint8_t* dst) const {
-    if (channels_packed_) return gather_pixels(row(y), view_.stride[1], bytes_, start, n, dst);
-    for (int64_t x = 0; x < n; ++x)
-      for (int64_t c = 0; c < view_.shape[2]; ++c, dst += size_)
-        std::memcpy(dst, row(y) + start[x] * view_.stride[1] + c * view_.stride[2], size_);
-  }
-
- private:
-  const View& view_;
-  int64_t size_, bytes_;
-  bool channels_packed_, packed_;
-};
-
-// One axis: what each output reads, and with which weights, in the form that the element type wants.
-struct AxisTaps {
-  Window window;
-  int32_t* start = nullptr;
-  int32_t* count = nullptr;
-  int32_t most = 0;
-  int64_t groups = 0;
-  double* room = nullptr;
-  double* weight = nullptr;     // of the types that sum in double: `most` per output
-  uint32_t* packed = nullptr;   // of U8: 4 * groups per output
-  int32_t first = 0, end = 0;   // the source positions used at all
-
-  bool picks() const { return window.filter == Filter::Nearest; }
-
-  void carve(Carver& carver, bool is_u8) {
-    const int64_t padded = round_up(window.out, kBlock), group_bound = (window.max_taps + kGroup - 1) / kGroup;
-    start = carver.take<int32_t>(padded);
-    count = carver.take<int32_t>(padded);
-    if (picks()) return;
-    room = carver.take<double>(group_bound * kGroup);
-    if (is_u8) {
-      packed = carver.take<uint32_t>(padded * group_bound * 4);
-    } else {
-      weight = carver.take<double>(window.out * window.max_taps);
-    }
-  }
-
-  void find() {
-    most = find_taps(window, start, count);
-    groups = (std::max(most, 1) + kGroup - 1) / kGroup;
-    first = static_cast<int32_t>(window.in);
-    for (int64_t i : {int64_t{0}, window.out - 1}) {  // starts and ends are monotone
-      first = std::min(first, start[i]);
-      end = std::max(end, start[i] + std::max(count[i], 1));
-    }
-  }
-
-  void find_doubles() {
-    find_weights(window, start, count, room, most,
-                 [&](int64_t o, const double* w) { std::copy_n(w, count[o], weight + o * most); });
-  }
-
-  void find_packed(Packing packing, bool blocked) {
-    const auto store = [&](int64_t o, const double* w) __attribute__((always_inline)) {
-      for (int64_t g = 0; g < groups; ++g) {
-        int32_t fixed[kGroup];
-        for (int t = 0; t < kGroup; ++t) fixed[t] = to_fixed(w[g * kGroup + t]);
-        store_group(packing, blocked, fixed, o, g);
-      }
-    };
-    find_weights(window, start, count, room, groups * kGroup, store);
-  }
-
- private:
-  void store_group(Packing packing, bool blocked, const int32_t* fixed, int64_t o, int64_t g) {
-    if (!blocked) return pack_group(packing, fixed, packed + (o * groups + g) * 4);
-    uint32_t words[4];
-    pack_group(packing, fixed, words);
-    for (int d = 0; d < 4; ++d) packed[((o / kBlock * groups + g) * 4 + d) * kBlock + o % kBlock] = words[d];
-  }
-};
-
-// Whether everything that Stream keeps has a size that can be computed without overflow.
-bool addressable(const Window& v, const Window& h, const View& src) {
-  const double pixel = static_cast<double>(src.shape[2]) * static_cast<double>(size_of(src.dtype));
-  const double columns = static_cast<double>(std::max(h.out, h.in) + h.max_taps + kOverrun);
-  const double rows = static_cast<double>(v.max_taps + 8 * kRows);
-  return pixel * columns * rows < 0x1p50;
-}
 
 template <class T>
 class Stream {
@@ -437,7 +302,6 @@ class Stream {
     horizontal_(tail_taps_, copies, dst, x0, x1);
   }
 
-
   const Source source_;
   const Sink sink_;
   const int64_t channels_;
@@ -485,31 +349,6 @@ void copy_rows(void* ctx, int64_t y0, int64_t y1, const uint8_t* pixels, int64_t
 }
 
 }  // namespace
-
-bool make_passes(const View& src, const Axis& vertical, const Axis& horizontal, Order order, Passes& p) {
-  if (src.rank != 3 || src.shape[0] != vertical.in_size || src.shape[1] != horizontal.in_size) return false;
-  Window &v = p.vertical, &h = p.horizontal;
-  if (!make_window(vertical, v) || !make_window(horizontal, h)) return false;
-  p.empty = v.out == 0 || h.out == 0 || v.in == 0 || h.in == 0 || src.shape[2] <= 0;
-  p.vertical_first = false;
-  if (p.empty) return true;
-  if (!addressable(v, h, src)) return false;
-  const bool is_float = src.dtype == DType::F32;
-  // A pass that only moves pixels becomes a selection. For float it must be one that Pillow leaves out too: its
-  // Lanczos weights of whole-pixel shifts are 1e-17 rather than zero, and a float sum shows that.
-  const bool crop = v.integral && h.integral;
-  for (Window* w : {&v, &h})
-    if (crop || (is_float ? w->whole : w->integral)) {
-      w->filter = Filter::Nearest;
-      w->max_taps = 1;
-    }
-  p.vertical_first = order == Order::Pillow && v.filter != Filter::Nearest && h.filter != Filter::Nearest &&
-                     v.in > v.out && v.in - v.out > 2 * (h.in - h.out);
-  switch (src.dtype) {
-    case DType::U8: case DType::U16: case DType::I16: case DType::I32: case DType::F32: return true;
-    default: return false;
-  }
-}
 
 bool resample(const View& src, const Axis& vertical, const Axis& horizontal, const Sink& sink, Scratch& scratch,
               Order order) {
