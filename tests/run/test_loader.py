@@ -114,8 +114,10 @@ def test_a_batch_larger_than_the_data_set_is_filled(files: list[str]) -> None:
 
 
 def test_another_policy_is_refused(files: list[str]) -> None:
-    with pytest.raises(ArgumentError, match=r"expected last_batch_policy in .*'partial', 'drop', 'fill'.*, got 'keep'"):
-        Loader(training(files), last_batch_policy="keep")
+    for policy in ("keep", None, 1):
+        expected = rf"expected last_batch_policy in .*'partial', 'drop', 'fill'.*, got {policy!r}"
+        with pytest.raises(ArgumentError, match=expected):
+            Loader(training(files), last_batch_policy=policy)  # type: ignore[arg-type]
     with pytest.raises(ArgumentError, match="expected a Pipeline, got list"):
         Loader([])  # type: ignore[arg-type]
 

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from PIL import Image
 
@@ -42,6 +43,7 @@ def run(loader: Any, seed: int = 7, epochs: int = 1) -> list[Any]:
     """All batches of some epochs, from a seed."""
     torch.manual_seed(seed)
     random.seed(seed)
+    np.random.seed(seed)
     return [batch for _ in range(epochs) for batch in loader]
 
 

@@ -213,8 +213,9 @@ the same way. `read_file` stays torchvision's.
 Files are read when their images are made, not by the worker, which tells which files they were. If one has been
 deleted or changed in between, which is checked, its batch is fetched again in the same way as for damaged files
 (below), and from then on workers copy what they open. Files younger than two seconds and those of an
-`IterableDataset` are copied at once. One thing may differ from a run without Stoker: an image that a data set keeps
-in a worker, and whose file is then deleted, is opened anew by the main process, which does not find it.
+`IterableDataset` are copied at once. A worker takes in the bytes of what a data set still holds two batches later, so
+that images that it keeps do not depend on their files. One thing may differ from a run without Stoker: an image that
+is kept, and whose file goes or changes before that, is opened anew by the main process.
 
 A file that is damaged in the middle is found when its batch is made. The batch is then fetched again in the
 main process, from the random state of its start, with that file on plain Pillow: a `try` in the data set acts
@@ -259,9 +260,9 @@ Of Pillow's filters `GaussianBlur` and `BoxBlur` are recorded, the others are it
 
 A collation of the script's own is recorded as well: images that it copies into a batch one by one (padding to the
 largest, timm's `fast_collate`) are that batch, and what it does with a batch (`roll`, `flip`, sums and products,
-windows that are set, views, `stack`, `cat`: MixUp, CutMix, timm's `FastCollateMixup` but for its CutMix) is done by
-torch's own functions where the batch is made. A function that is not recorded, or that looks at values, makes the
-tensors early.
+windows that are set, views, `stack`, `cat`: MixUp, CutMix, timm's `Mixup` and `FastCollateMixup`, with numbers of
+Python's, NumPy's or torch's) is done by torch's own functions where the batch is made. A function that is not
+recorded, or that looks at values, makes the tensors early.
 
 Made early, but by native code, and delivered as without Stoker: images that meet in numpy on the way (timm's AugMix,
 albumentations). Their pixels are made once in the worker, and travel as they did.

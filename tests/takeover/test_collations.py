@@ -10,6 +10,7 @@ from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import torchvision.transforms as transforms
@@ -47,6 +48,37 @@ def by_hand(batch: Batch) -> Any:
     part = random.random()
     order = torch.randperm(len(images))
     return part * images + (1 - part) * images[order], labels, labels[order]
+
+
+def by_numpy(batch: Batch) -> Any:
+    """MixUp with a number of NumPy's, with the batch turned round and in another order."""
+    images, labels = default_collate(batch)
+    part = np.random.beta(1.0, 1.0)
+    order = np.random.permutation(len(images))
+    mixed = part * images + (1 - part) * images.flip(0)
+    return mixed, images.mul(np.float32(part)) + images[order] * (1 - np.float32(part)), labels, torch.tensor(part)
+
+
+def cut_by_numpy(batch: Batch) -> Any:
+    """As timm's ``Mixup``: a window, or a sum, is set in the batch itself."""
+    images, labels = default_collate(batch)
+    y, x = np.random.randint(0, 30, 2)
+    images[:, :, y : y + 20, x : x + 25] = images.flip(0)[:, :, y : y + 20, x : x + 25]
+    return images, labels
+
+
+def mixed_row_by_row(batch: Batch) -> Any:
+    """The same, with other windows and parts for every row."""
+    images, labels = default_collate(batch)
+    before = images.clone()
+    parts = np.random.beta(1.0, 1.0, len(images)).astype(np.float32)
+    for at, part in enumerate(parts):
+        y, x = np.random.randint(0, 30, 2)
+        if part < 0.4:
+            images[at][:, y : y + 20, x : x + 25] = before[-1 - at][:, y : y + 20, x : x + 25]
+        else:
+            images[at] = images[at] * part + before[-1 - at] * (1 - part)
+    return images, labels
 
 
 def padded_to_largest(batch: Batch) -> Any:
@@ -101,6 +133,38 @@ def bytes_mixed(batch: Batch) -> Any:
     return together, [label for _, label in batch]
 
 
+def bytes_cut(batch: Batch) -> Any:
+    """As timm's ``FastCollateMixup`` with CutMix: windows of images are set before they come into the batch."""
+    together = torch.zeros((len(batch), *batch[0][0].shape), dtype=torch.uint8)
+    for at, part in enumerate(np.random.beta(1.0, 1.0, len(batch)).astype(np.float32)):
+        image, other = batch[at][0], batch[-1 - at][0]
+        y, x = np.random.randint(0, 30, 2)
+        if part < 0.6:
+            image = image.clone()
+            image[:, y : y + 20, x : x + 25] = other[:, y : y + 20, x : x + 25]
+        else:
+            image = image.float() * part + other.float() * (1 - part)
+            torch.round(image, out=image)
+        together[at] += image.byte()
+    return together, [label for _, label in batch]
+
+
+def bytes_exchanged(batch: Batch) -> Any:
+    """The same by pairs: windows of two images change their places."""
+    together = torch.zeros((len(batch), *batch[0][0].shape), dtype=torch.uint8)
+    for at in range(len(batch) // 2):
+        one, two = batch[at][0], batch[-1 - at][0]
+        y, x = np.random.randint(0, 30, 2)
+        window = one[:, y : y + 20, x : x + 25].clone()
+        one[:, y : y + 20, x : x + 25] = two[:, y : y + 20, x : x + 25]
+        two[:, y : y + 20, x : x + 25] = window
+        together[at] += one.byte()
+        together[len(batch) - 1 - at] += two.byte()
+    if len(batch) % 2:
+        together[len(batch) // 2] += batch[len(batch) // 2][0]
+    return together, [label for _, label in batch]
+
+
 def both_ways(batch: Batch) -> Any:
     """A batch and what is made of it are delivered, in containers."""
     images, labels = default_collate(batch)
@@ -122,8 +186,8 @@ def looked_at(batch: Batch) -> Any:
 LAZY: dict[str, Callable[[Batch], Any]] = {
     f.__name__: f
     for f in (
-        mixed_up, by_hand, padded_to_largest, padded_in_the_middle, bytes_added, bytes_copied, bytes_mixed, both_ways,
-        padded_and_mixed,
+        mixed_up, by_hand, by_numpy, cut_by_numpy, mixed_row_by_row, padded_to_largest, padded_in_the_middle,
+        bytes_added, bytes_copied, bytes_mixed, bytes_cut, bytes_exchanged, both_ways, padded_and_mixed,
     )
 }  # fmt: skip
 EARLY = {"looked_at": looked_at}
@@ -229,6 +293,9 @@ STEPS: dict[str, Callable[[Any, Any, random.Random], Any]] = {
     "view": lambda a, b, rng: a[:],
     "not recorded": lambda a, b, rng: a.clamp_(0.1, 0.8),
     "looked at": lambda a, b, rng: a * float(b.sum() > 1),
+    "of the batch": lambda a, b, rng: a.__setitem__(rng.randrange(4), b[rng.randrange(4)] * np.float32(rng.random())),
+    "another order": lambda a, b, rng: a[np.array(rng.sample(range(4), 4))] - b,
+    "turned round": lambda a, b, rng: np.float64(rng.random()) * a.flip([0]) + b,
     "flip": lambda a, b, rng: a.flip(0),
     "made": lambda a, b, rng: torch.zeros(a.shape).add_(a) if a.numel() > 1000 else a,
     "stacked": lambda a, b, rng: torch.stack([a[0], b[1], a[2], b[3]]),
@@ -293,6 +360,29 @@ def test_torch_s_errors_stay() -> None:
         collated(lambda x: x.roll(1, 0).add_(torch.zeros(3, 3, 4, 4)), batch)
     with pytest.raises(IndexError):
         collated(lambda x: x.roll(1, 0)[7], batch)
+
+
+def test_errors_of_rows_that_are_not_there() -> None:
+    batch = join(lazy_images(3))
+    assert batch is not None
+    with pytest.raises(IndexError, match=r"out of bounds|out of range"):
+        collated(lambda x: x.roll(1, 0) + x[np.array([0, 1, 3])], batch)
+
+
+def test_what_is_changed_in_a_collation_is_changed_for_all_who_have_it() -> None:
+    """An image that a data set keeps, and views of it that are older than the change."""
+
+    def work(images: Any) -> Any:
+        kept = images[0]
+        both = kept.float() + images[1]
+        row = both[0]
+        both[:, 1:4, 2:5] = both[:, 2:5, 1:4].clone() * 2
+        kept[:, 1:4, 2:5] = images[1][:, 1:4, 2:5]
+        return torch.stack([kept, images[1]]), both, row, kept + 0
+
+    images, expected = lazy_images(2, (40, 36)), [real(x) for x in lazy_images(2, (40, 36))]
+    equal(list(work(expected)), list(plain(collated(work, images))))
+    equal(expected, [loader.plain(x) for x in images])
 
 
 def test_rows_of_a_batch_are_no_program() -> None:

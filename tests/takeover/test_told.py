@@ -97,6 +97,51 @@ def test_files_of_the_moment(
         assert counts.total()[counts.RETRIED] == again, "nobody tells of files any more"
 
 
+class Keeping(torch.utils.data.Dataset[Any]):
+    """Images are opened once, and kept; when one is asked for again, ``then`` says what has become of its file."""
+
+    def __init__(self, root: Path, room: Path, then: Callable[[Path, Path], None]) -> None:
+        self.files = sorted(root.rglob("[0-9].jpg"))
+        self.room = room
+        self.then = then
+        self.kept: dict[int, Any] = {}
+        self.transform = transforms.Compose([transforms.RandomResizedCrop(48), transforms.ToTensor()])
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def __getitem__(self, index: int) -> Any:
+        at = self.room / f"{index}.jpg"
+        if index in self.kept:
+            if at.exists():
+                self.then(at, self.files[-index])
+        else:
+            shutil.copy(self.files[index], at)
+            with open(at, "rb") as file:
+                self.kept[index] = Image.open(file).convert("RGB")
+        return self.transform(self.kept[index])
+
+
+@pytest.mark.parametrize("then", [stay, delete, write_over])
+def test_images_that_a_worker_keeps(
+    files: Path, tmp_path: Path, begin_anew: None, then: Callable[[Path, Path], None]
+) -> None:
+    """Once a worker has fetched two batches more, an image that it keeps does not depend on its file."""
+    data = Keeping(files, tmp_path, then)
+    order = [*range(len(data)), *range(len(data))]
+    assert len(data) >= 8, "three batches are between"
+
+    def made() -> Any:
+        return torch.utils.data.DataLoader(data, batch_size=2, sampler=order, num_workers=1)
+
+    untouched = run(made())
+    counts.reset()
+    with stoker.torchvision.enabled():
+        ours = run(made())
+    assert all(torch.equal(a, b) for a, b in zip(untouched, ours, strict=True))
+    assert not told._stopped and not counts.total()[counts.RETRIED]
+
+
 def test_files_that_have_just_been_written_are_copied(files: Path, tmp_path: Path) -> None:
     data = Passing(files, tmp_path, delete)
     untouched = run(loader(data, 2))

@@ -72,7 +72,7 @@ class Loader:
         if ragged not in ("list", "nested"):
             raise ArgumentError(f'`Loader`: expected `ragged` "list" or "nested", got {ragged!r}')
         self._ragged = ragged
-        policy = getattr(last_batch_policy, "name", last_batch_policy).lower()
+        policy = str(getattr(last_batch_policy, "name", last_batch_policy)).lower()
         if policy not in _POLICIES:
             raise ArgumentError(f"`Loader`: expected last_batch_policy in {_POLICIES}, got {last_batch_policy!r}")
         if not isinstance(pipeline, Pipeline):

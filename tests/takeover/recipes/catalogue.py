@@ -72,6 +72,9 @@ RECIPES: dict[str, Recipe] = {
     "timm, prefetcher, three AugMix splits": Recipe(
         functools.partial(packages.timm, prefetcher=True, splits=3), ("timm",)
     ),
+    "timm, prefetcher, MixUp and CutMix": Recipe(
+        functools.partial(packages.timm, prefetcher=True, mixup="elem"), ("timm",)
+    ),
     "Hugging Face datasets, set_transform": Recipe(packages.hugging_face, ("datasets",)),
     "albumentations on np.array(image)": Recipe(packages.albumentations, ("albumentations", "cv2")),
     "OpenCV": Recipe(packages.opencv, ("cv2",)),

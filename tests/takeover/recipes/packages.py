@@ -22,9 +22,9 @@ import torchvision.transforms as transforms  # isort: skip
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 
 
-def timm(root: str, workers: int, prefetcher: bool = False, splits: int = 0) -> Any:
-    """timm's loader: RandAugment, erasing, its own collation if it prefetches, AugMix's splits."""
-    from timm.data import AugMixDataset, create_dataset, create_loader
+def timm(root: str, workers: int, prefetcher: bool = False, splits: int = 0, mixup: str = "") -> Any:
+    """timm's loader: RandAugment, erasing, its own collation if it prefetches, AugMix's splits, MixUp and CutMix."""
+    from timm.data import AugMixDataset, FastCollateMixup, create_dataset, create_loader
 
     dataset = create_dataset("", root)
     if splits:
@@ -43,6 +43,7 @@ def timm(root: str, workers: int, prefetcher: bool = False, splits: int = 0) -> 
         # At strength 10, which 9 and its spread reach, timm's posterize keeps no bits, and Pillow 13 refuses that.
         auto_augment="augmix-m3" if splits else "rand-m7-mstd0.5-inc1",
         interpolation="bilinear",
+        collate_fn=FastCollateMixup(0.8, 1.0, mode=mixup, num_classes=4) if mixup else None,
         mean=MEAN,
         std=STD,
         num_workers=workers,

@@ -13,12 +13,13 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 from torch.overrides import TorchFunctionMode
 
 from . import counts, padded, tensor
 from .program import FACTORIES, FUNCTIONS, IN_PLACE, NAMES, ROUNDED, Call, Program, Slot, a_slot
-from .tensor import ASKS, LazyTensor, is_lazy
+from .tensor import ASKS, LazyTensor, is_lazy, lead_of
 from .unmade import Unmade, as_real
 
 _LARGE = 4096  # elements; smaller tensors that a collation makes (labels) are torch's
@@ -71,9 +72,13 @@ def _later(of: Program, slot: Slot, meta: torch.Tensor) -> Later:
     made: Later = torch.Tensor._make_wrapper_subclass(
         Later, meta.shape, strides=meta.stride(), storage_offset=meta.storage_offset(), dtype=meta.dtype
     )
-    made._program, made._slot, made._meta, made._real = of, slot, meta, None
-    of.await_by(made)
+    _begin(made, of, slot, meta)
     return made
+
+
+def _begin(x: Any, of: Program, slot: Slot, meta: torch.Tensor) -> None:
+    x._program, x._slot, x._meta, x._real = of, slot, meta, None
+    of.await_by(x)
 
 
 def _travelled(of: Program, slot: int, shape: Any, strides: Any, dtype: torch.dtype) -> Later:
@@ -171,11 +176,36 @@ class _Noting:
         return x
 
     def may_change(self, x: Any) -> bool:
-        """Whether ``x`` is recorded, and its memory is no lazy tensor's."""
-        if type(x) is not Later or self.program is None:
+        """Whether ``x`` is recorded; a leaf whose memory it is becomes a copy of what it was."""
+        if self.program is None or type(x) not in (Later, LazyTensor):
             return False
-        mine = _memory_of(x._meta)
-        return all(_memory_of(leaf._later.meta) != mine for leaf in self.program.leaves.values())
+        mine = _memory_of(self._metas[id(x)])
+        leaf = next((y for y in self.program.leaves.values() if _memory_of(y._later.meta) == mine), None)
+        if leaf is not None and (type(leaf) is not LazyTensor or leaf._is_cut):
+            return False
+        if leaf is not None:
+            _copy(leaf, self.program)
+        return True
+
+
+def _copy(leaf: Any, program: Program) -> None:
+    """Let what was a leaf be a tensor that begins as a copy of it, and may be changed, for everybody who has it."""
+    known: _Leaf = leaf._later
+    images = LazyTensor(leaf._rows, lead_of(leaf))
+    for name in list(vars(leaf)):
+        delattr(leaf, name)
+    leaf.__class__ = Later
+    mine = _memory_of(known.meta)
+    if any(_memory_of(later._meta) == mine for later in program.waiting()):  # what shows it shows the copy
+        del program.leaves[known.slot]
+        images._later = _Leaf(images, program)
+        program.calls.insert(0, Call("clone", (images._later.slot,), {}, (known.slot,)))
+        _begin(leaf, program, known.slot, known.meta)
+        return
+    program.leaves[known.slot], images._later = images, known
+    copy = a_slot()
+    program.calls.append(Call("clone", (known.slot,), {}, (copy,)))
+    _begin(leaf, program, copy, torch.empty_like(known.meta))
 
 
 def _memory_of(meta: torch.Tensor) -> int:
@@ -189,25 +219,58 @@ def record(func: Any, args: Any, kwargs: Any) -> Any:
     if func in _LIKE:
         return _made_like(func, args, kwargs)
     name = NAMES.get(func)
-    if name is None or (_now.elsewhere and name in ROUNDED):
+    if name is None or (_now.elsewhere and name in ROUNDED and args[0].dtype != torch.uint8):
         return NotImplemented
-    noting = _Noting()
+    args, kwargs = _without_numpy(args, name), {key: _without_numpy(value) for key, value in kwargs.items()}
     try:
-        noted = noting.noted(args), {key: noting.noted(value) for key, value in kwargs.items()}
+        noting, noted = _noted(args, kwargs)
     except _NotRecorded:
         return NotImplemented
-    changed = kwargs.get("out", args[0] if name in IN_PLACE else None)
     try:
-        if changed is not None and not (noting.may_change(changed) and _fits(name, args)):
-            return NotImplemented
         result = FUNCTIONS[name](*noting.meta(args), **{key: noting.meta(value) for key, value in kwargs.items()})
     except Exception:  # noqa: BLE001 - torch raises it once more, with values
         return NotImplemented
+    if not _is_within(name, args):
+        return NotImplemented
+    changed = kwargs.get("out", args[0] if name in IN_PLACE else None)
+    if changed is None:
+        assert noting.program is not None
+        return _given(noting.program, name, noted, result)
+    was_leaf = type(changed) is LazyTensor
+    if not (_fits(name, args) and noting.may_change(changed)):
+        return NotImplemented
+    if was_leaf:
+        noting, noted = _noted(args, kwargs)
     assert noting.program is not None
-    if changed is not None:
-        noting.program.calls.append(Call(name, *noted, ()))
-        return None if name == "__setitem__" else changed
-    return _given(noting.program, name, noted, result)
+    noting.program.calls.append(Call(name, *noted, ()))
+    return None if name == "__setitem__" else changed
+
+
+def _noted(args: Any, kwargs: Any) -> tuple[_Noting, tuple[Any, Any]]:
+    noting = _Noting()
+    return noting, (noting.noted(args), {key: noting.noted(value) for key, value in kwargs.items()})
+
+
+def _is_within(name: str, args: Any) -> bool:
+    """Whether rows that are asked for are there, which torch does not look at without values."""
+    order = args[1] if name == "__getitem__" else None
+    if type(order) is not torch.Tensor or order.dtype != torch.int64 or not order.numel():
+        return True
+    count = args[0].shape[0]
+    return bool(-count <= order.min() and order.max() < count)
+
+
+def _without_numpy(x: Any, name: str = "") -> Any:
+    """NumPy's numbers as Python's, which torch takes them for; arrays of them where they say which rows."""
+    if isinstance(x, (np.floating, np.integer)):
+        return x.item()
+    if type(x) in (tuple, list):
+        return type(x)(_without_numpy(y, name) for y in x)
+    if type(x) is slice:
+        return slice(*(_without_numpy(y) for y in (x.start, x.stop, x.step)))
+    if type(x) is np.ndarray and name == "__getitem__" and x.dtype.kind == "i":
+        return torch.from_numpy(x.astype(np.int64))
+    return x
 
 
 def _fits(name: str, args: Any) -> bool:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 
 from . import recipe
@@ -22,7 +23,7 @@ def _key(args: tuple[Any, ...]) -> Any:
 def _is_constant(x: Any, channels: int) -> bool:
     """Whether an operand is the same for all pixels of a channel."""
     if not isinstance(x, torch.Tensor):
-        return isinstance(x, (int, float, torch.dtype))
+        return isinstance(x, (int, float, np.floating, np.integer, torch.dtype))
     if isinstance(x, LazyTensor) or x.device.type != "cpu" or x.requires_grad or x.ndim > 3:
         return False
     shape = (1,) * (3 - x.ndim) + tuple(x.shape)

@@ -163,12 +163,19 @@ class Program:
         return counts.pop()[0] if all(self._is_by_rows(call) for call in self.calls) else None
 
     def _is_by_rows(self, call: Call) -> bool:
-        if call.name == "roll":
-            return call.args[0] in self.leaves and call.args[1:] == (1, 0) and not call.kwargs
+        if self._moves_rows(call):
+            return True
         if call.name in _IN_WINDOWS:
             index = call.args[1]
             return isinstance(index, tuple) and len(index) == 3 and index[0] is Ellipsis
         return call.name in _ROWS and not call.kwargs and all(type(a) in (Slot, int, float) for a in call.args)
+
+    def _moves_rows(self, call: Call) -> bool:
+        """Whether a call puts whole rows of a leaf into another order."""
+        if call.name not in _ORDERS or call.kwargs or len(call.args) != 2 + (call.name == "roll"):
+            return False
+        leaf = self.leaves.get(call.args[0]) if type(call.args[0]) is Slot else None
+        return leaf is not None and _is_order(call.name, call.args[1:], lead_of(leaf))
 
     def _by_rows(
         self, values: dict[Slot, torch.Tensor], wanted: list[Slot], count: int, take: Take | None
@@ -180,8 +187,8 @@ class Program:
             end = min(first + step, count)
             now = {slot: value[first:end] for slot, value in values.items()}
             for call in self.calls:
-                if call.name == "roll":
-                    now[call.gives[0]] = _before(values[call.args[0]], first, end)
+                if self._moves_rows(call):
+                    now[call.gives[0]] = _ORDERS[call.name](values[call.args[0]], call.args[1], first, end)
                 else:
                     _do(call, now, None)
             for slot in wanted:
@@ -200,9 +207,26 @@ def _arrived(calls: list[Call], leaves: dict[Slot, LazyTensor]) -> Program:
     return program
 
 
-def _before(value: torch.Tensor, first: int, end: int) -> torch.Tensor:
-    """Rows of ``value.roll(1, 0)``, as memory of their own."""
+def _is_order(name: str, how: Any, lead: tuple[int, ...]) -> bool:
+    if name == "__getitem__":
+        return isinstance(how[0], torch.Tensor) and how[0].dtype == torch.int64 and tuple(how[0].shape) == lead
+    return how in (((1, 0),) if name == "roll" else ((0,), ((0,),), ([0],)))
+
+
+def _rolled(value: torch.Tensor, how: Any, first: int, end: int) -> torch.Tensor:
     return value[first - 1 : end - 1].clone() if first else torch.cat([value[-1:], value[: end - 1]])
+
+
+def _flipped(value: torch.Tensor, how: Any, first: int, end: int) -> torch.Tensor:
+    return value[len(value) - end : len(value) - first].flip(0)
+
+
+def _picked(value: torch.Tensor, how: Any, first: int, end: int) -> torch.Tensor:
+    return value[how[first:end]]
+
+
+# Some rows of what these make of a leaf, as memory of their own.
+_ORDERS: dict[str, Any] = {"roll": _rolled, "flip": _flipped, "__getitem__": _picked}
 
 
 def _memory(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device, take: Take | None) -> torch.Tensor:

@@ -99,6 +99,13 @@ class Source:
         source._told = what
         return source
 
+    @classmethod
+    def opened(cls, what: bytes) -> Source:
+        """The same in the process that has opened the file."""
+        source = cls.of_told(what)
+        told.note(source)
+        return source
+
     @property
     def told(self) -> bytes | None:
         """What tells of the file; None if its bytes are here, or on their way."""
@@ -128,13 +135,18 @@ class Source:
 
     def take_back(self) -> None:
         """Hold the bytes privately, if they were elsewhere."""
-        if self._data is None:
+        if self._told is not None:
+            self._data = told.read_if_there(self._told)
+            if self._data is not None:
+                self._told = None
+        elif self._data is None:
             self._data = self.data.copy()
             self._place = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if self._told is not None:
-            return _told_source, (self._told, self.origin)
+        what = self._told  # once: another thread may take the bytes back
+        if what is not None:
+            return _told_source, (what, self.origin)
         place = self._place
         if place is None:
             return _own_source, (self.data.tobytes(), self.origin)

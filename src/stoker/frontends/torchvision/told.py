@@ -13,7 +13,9 @@ from __future__ import annotations
 import io
 import os
 import threading
-from typing import Any
+import weakref
+from collections import deque
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -27,9 +29,23 @@ class Moved(OSError):
     """A file that was told of is not there any more, or has changed."""
 
 
+class Teller(Protocol):
+    """What is told instead of its bytes."""
+
+    def take_back(self) -> None:
+        """Hold the bytes privately from now on, if they can be read."""
+
+
+_EARLIER = 2  # batches that may still be on their way out when another one is fetched
+
+
 class _Now(threading.local):
     telling = False
     missed = False
+
+    def __init__(self) -> None:
+        self.told: list[weakref.ref[Any]] = []  # of this batch
+        self.earlier: deque[list[weakref.ref[Any]]] = deque()
 
 
 _now = _Now()
@@ -83,8 +99,21 @@ def begin() -> None:
 
 
 def end() -> None:
-    """The batch has been fetched."""
+    """The batch has been fetched.
+
+    What was told of in an earlier one and is still there is an image that the data set keeps: it is to be what it is
+    now, whatever becomes of its file.
+    """
     _now.telling = _now.missed = False
+    if not _now.told and not _now.earlier:
+        return
+    _now.earlier.append(_now.told)
+    _now.told = []
+    if len(_now.earlier) > _EARLIER:
+        for reference in _now.earlier.popleft():
+            kept = reference()
+            if kept is not None:
+                kept.take_back()
 
 
 def has_missed() -> bool:
@@ -110,6 +139,19 @@ def tell(file: io.BufferedReader) -> bytes | None:
     if path[:1] != b"/":
         path = os.path.join(os.getcwdb(), path)
     return _native.recipe.tell(file.fileno(), path, _SETTLED_S)
+
+
+def note(teller: Teller) -> None:
+    """A file was opened, and is told of."""
+    _now.told.append(weakref.ref(teller))
+
+
+def read_if_there(what: bytes) -> Bytes | None:
+    """As :func:`read`; None if it is not that file any more."""
+    try:
+        return np.frombuffer(_native.recipe.read_told(what), np.uint8)
+    except OSError:
+        return None
 
 
 def read(what: bytes) -> Bytes:
