@@ -1,70 +1,192 @@
 // SPDX-License-Identifier: Apache-2.0
-// A CUDA driver of one device that does nothing but count what is made and not given back, and fails when it is told to.
-#include <cstddef>
+// A CUDA driver of one device that computes nothing: it counts what is made and not given back, and what has been issued
+// and not been waited for, and fails when it is told to. A stream's work is under way until the host has waited for it.
+#include <cstdint>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
 
 namespace {
 
-int alive = 0;      // streams, events and retained contexts
+struct Stream {
+  uint64_t issued = 0, done = 0;
+  std::map<Stream*, uint64_t> after;  // other streams, and how much of their work has to be done first
+};
+struct Event {
+  Stream* stream = nullptr;
+  uint64_t at = 0;
+};
+
+std::recursive_mutex mutex;
+int alive = 0;      // streams, events, modules, memory and retained contexts
 int left = 1 << 30; // calls until one fails
+int code = 999;
+std::string failed;
+std::set<Stream*> streams;
 void* context = nullptr;
 int context_of_device = 0;
 
-int step() { return left-- == 0 ? 999 : 0; }
-int make(void** handle) {
-  if (const int result = step()) return result;
-  *handle = reinterpret_cast<void*>(static_cast<size_t>(++alive));
-  return 0;
+#define LOCKED const std::lock_guard<std::recursive_mutex> hold(mutex)
+int step(const char* name) {
+  if (left-- != 0) return 0;
+  failed = name;
+  return code;
 }
-int drop(void* handle) {
-  if (!handle) return 400;
-  --alive;
-  return 0;
+#define STEP                                       \
+  LOCKED;                                          \
+  if (const int result = step(__func__)) return result
+
+void wait_for(Stream* stream, uint64_t upto) {
+  if (upto <= stream->done) return;
+  stream->done = upto;
+  for (const auto& [other, work] : stream->after) wait_for(other, work);
 }
+int work(void* stream) { return ++static_cast<Stream*>(stream)->issued, 0; }
 
 }  // namespace
 
 extern "C" {
 
 int fake_alive() { return alive; }
-void fake_fail_after(int calls) { left = calls; }
+void fake_fail_after(int calls, int with) { left = calls, code = with, failed.clear(); }
+const char* fake_failed() { return failed.c_str(); }  // the call that did
+int fake_under_way() {
+  LOCKED;
+  uint64_t total = 0;
+  for (const Stream* s : streams) total += s->issued - s->done;
+  return static_cast<int>(total);
+}
 
 int cuInit(unsigned) { return 0; }
 int cuGetErrorString(int, const char** text) { return *text = "as it was told", 0; }
-int cuDeviceGetCount(int* count) { return *count = 1, step(); }
-int cuDeviceGet(int* device, int number) { return *device = number, step(); }
+int cuDeviceGetCount(int* count) {
+  STEP;
+  return *count = 1, 0;
+}
+int cuDeviceGet(int* device, int number) {
+  STEP;
+  return *device = number, 0;
+}
+int cuDeviceGetName(char* text, int, int) { return *text = 0, 0; }
+int cuDeviceGetAttribute(int* value, int attribute, int) { return *value = attribute == 75 ? 9 : 0, 0; }
 int cuDevicePrimaryCtxRetain(void** made, int) {
-  if (const int result = step()) return result;
+  STEP;
   ++alive;
   return *made = &context_of_device, 0;
 }
 int cuDevicePrimaryCtxRelease_v2(int) { return --alive, 0; }
 int cuCtxSetCurrent(void* wanted) { return context = wanted, 0; }
 int cuCtxGetCurrent(void** found) { return *found = context, 0; }
-int cuCtxGetStreamPriorityRange(int* least, int* greatest) { return *least = *greatest = 0, step(); }
-int cuStreamCreateWithPriority(void** stream, unsigned, int) { return make(stream); }
-int cuStreamDestroy_v2(void* stream) { return drop(stream); }
-int cuEventCreate(void** event, unsigned) { return make(event); }
-int cuEventDestroy_v2(void* event) { return drop(event); }
+int cuCtxGetStreamPriorityRange(int* least, int* greatest) {
+  STEP;
+  return *least = *greatest = 0, 0;
+}
+int cuMemGetInfo_v2(size_t* free, size_t* total) { return *free = *total = size_t{1} << 36, 0; }
 
-int cuDeviceGetName() { return 999; }
-int cuDeviceGetAttribute() { return 999; }
-int cuMemGetInfo_v2() { return 999; }
-int cuMemAlloc_v2() { return 999; }
-int cuMemFree_v2() { return 999; }
-int cuMemHostAlloc() { return 999; }
-int cuMemFreeHost() { return 999; }
-int cuMemcpyHtoDAsync_v2() { return 999; }
-int cuMemcpyDtoHAsync_v2() { return 999; }
-int cuMemcpyDtoDAsync_v2() { return 999; }
-int cuStreamWaitEvent() { return 999; }
-int cuStreamSynchronize() { return 999; }
-int cuEventRecord() { return 999; }
-int cuEventQuery() { return 999; }
-int cuEventSynchronize() { return 999; }
-int cuEventElapsedTime() { return 999; }
-int cuModuleLoadData() { return 999; }
-int cuModuleUnload() { return 999; }
-int cuModuleGetFunction() { return 999; }
-int cuFuncSetAttribute() { return 999; }
-int cuLaunchKernel() { return 999; }
+int cuMemAlloc_v2(uint64_t* memory, size_t bytes) {
+  STEP;
+  ++alive;
+  return *memory = reinterpret_cast<uint64_t>(std::malloc(bytes)), 0;
+}
+int cuMemFree_v2(uint64_t memory) {  // waits for all work, as CUDA's does
+  LOCKED;
+  for (Stream* s : streams) s->done = s->issued;
+  std::free(reinterpret_cast<void*>(memory));
+  return --alive, 0;
+}
+int cuMemHostAlloc(void** memory, size_t bytes, unsigned) {
+  STEP;
+  ++alive;
+  return *memory = std::malloc(bytes), 0;
+}
+int cuMemFreeHost(void* memory) {
+  LOCKED;
+  std::free(memory);
+  return --alive, 0;
+}
+
+int cuMemcpyHtoDAsync_v2(uint64_t, const void*, size_t, void* stream) {
+  STEP;
+  return work(stream);
+}
+int cuMemcpyDtoHAsync_v2(void*, uint64_t, size_t, void* stream) {
+  STEP;
+  return work(stream);
+}
+int cuMemcpyDtoDAsync_v2(uint64_t, uint64_t, size_t, void* stream) {
+  STEP;
+  return work(stream);
+}
+int cuLaunchKernel(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void* stream, void**,
+                   void**) {
+  STEP;
+  return work(stream);
+}
+
+int cuStreamCreateWithPriority(void** stream, unsigned, int) {
+  STEP;
+  ++alive;
+  return *stream = *streams.insert(new Stream).first, 0;
+}
+int cuStreamDestroy_v2(void* stream) {
+  LOCKED;
+  if (!streams.erase(static_cast<Stream*>(stream))) return 400;
+  return --alive, 0;
+}
+int cuStreamWaitEvent(void* stream, void* event, unsigned) {
+  STEP;
+  const Event& e = *static_cast<Event*>(event);
+  if (e.stream) static_cast<Stream*>(stream)->after[e.stream] = e.at;
+  return work(stream);
+}
+int cuStreamSynchronize(void* stream) {
+  STEP;
+  wait_for(static_cast<Stream*>(stream), static_cast<Stream*>(stream)->issued);
+  return 0;
+}
+int cuEventCreate(void** event, unsigned) {
+  STEP;
+  ++alive;
+  return *event = new Event, 0;
+}
+int cuEventDestroy_v2(void* event) {
+  LOCKED;
+  if (!event) return 400;
+  delete static_cast<Event*>(event);
+  return --alive, 0;
+}
+int cuEventRecord(void* event, void* stream) {
+  STEP;
+  Stream* const of = static_cast<Stream*>(stream);
+  *static_cast<Event*>(event) = {of, ++of->issued};
+  return 0;
+}
+int cuEventQuery(void*) { return 0; }
+int cuEventSynchronize(void* event) {
+  STEP;
+  const Event& e = *static_cast<Event*>(event);
+  if (e.stream) wait_for(e.stream, e.at);
+  return 0;
+}
+int cuEventElapsedTime(float* ms, void*, void*) {
+  STEP;
+  return *ms = 1, 0;
+}
+
+int cuModuleLoadData(void** module, const void*) {
+  STEP;
+  ++alive;
+  return *module = &context_of_device, 0;
+}
+int cuModuleUnload(void*) { return --alive, 0; }
+int cuModuleGetFunction(void** function, void*, const char*) {
+  STEP;
+  return *function = &context_of_device, 0;
+}
+int cuFuncSetAttribute(void*, int, int) {
+  STEP;
+  return 0;
+}
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the driver fails at while a device is opened leaves nothing behind: streams, events, the device's context."""
+"""What the driver fails at, wherever that is, leaves nothing behind: streams, events, memory, work on a lost batch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-PROGRAM = """
+import numpy as np
+import pytest
+from PIL import Image
+
+OPEN = """
 import ctypes
 from stoker.native import _native
 
@@ -17,7 +21,7 @@ driver = ctypes.CDLL("libcuda.so.1")
 assert _native.gpu.count_cuda() == 1
 failed = 0
 while True:
-    driver.fake_fail_after(failed)
+    driver.fake_fail_after(failed, 999)
     try:
         device = _native.gpu.open_cuda(0)
         break
@@ -30,17 +34,94 @@ del device
 print(failed, driver.fake_alive())
 """
 
+RUN = """
+import ctypes, gc, sys
+from stoker import DataError, DeviceError, fn, pipeline_def, types
+from stoker.device.gpu import Gpu
 
-def test_a_device_that_cannot_be_opened_leaves_nothing(tmp_path: Path) -> None:
+driver = ctypes.CDLL("libcuda.so.1")
+driver.fake_failed.restype = ctypes.c_char_p
+Gpu.compiled = lambda self, source: b"a kernel"
+folder, synchronous, with_status = sys.argv[1], sys.argv[2] == "here", int(sys.argv[3])
+
+@pipeline_def(batch_size=4, num_threads=2, device_id=0, seed=1, prefetch_queue_depth=1, gpu_decoder_load=1.0,
+              exec_async=not synchronous, gpu_jpeg_index=1 << 20)
+def chain():
+    files, labels = fn.readers.file(file_root=folder)
+    x = fn.decoders.image_random_crop(files, device="mixed")
+    x = fn.resize(x, size=[16, 16])
+    mean = fn.reductions.mean(x, axes=[0, 1])
+    return fn.crop_mirror_normalize(x, mean=[1.0], std=[2.0], dtype=types.FLOAT16), mean, labels.gpu()
+
+pipe = chain()
+pipe.build()
+calls, told = set(), set()
+for skipped in range(4):  # the first batches take memory
+    pipe.run()
+for n in range(400):
+    driver.fake_fail_after(n % 80, with_status)
+    try:
+        pipe.run()
+    except (DataError, DeviceError) as error:
+        assert isinstance(error, DataError if with_status == 2 else DeviceError), error
+        told.add(str(error))
+        calls.add(driver.fake_failed().decode())
+        assert driver.fake_under_way() == 0, (n, driver.fake_under_way(), driver.fake_failed(), str(error))
+driver.fake_fail_after(1 << 30, 999)
+for _ in range(3):
+    pipe.run()
+pipe.close()
+del pipe
+gc.collect()
+print(driver.fake_alive(), *sorted(calls))
+print("\\n".join(sorted(told)), file=sys.stderr)
+"""
+
+
+@pytest.fixture(scope="module")
+def with_driver(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The environment of a process whose CUDA driver is `fake_driver.cpp`."""
     compiler = os.environ.get("CXX") or shutil.which("g++") or "c++"
     source = Path(__file__).with_name("fake_driver.cpp")
-    library = tmp_path / "libcuda.so.1"
-    subprocess.run(
-        [compiler, "-shared", "-fPIC", "-O0", "-Wl,-soname,libcuda.so.1", str(source), "-o", str(library)], check=True
+    library = tmp_path_factory.mktemp("driver") / "libcuda.so.1"
+    options = ["-std=c++20", "-shared", "-fPIC", "-O0", "-Wl,-soname,libcuda.so.1"]
+    subprocess.run([compiler, *options, str(source), "-o", str(library)], check=True)
+    return {**os.environ, "LD_LIBRARY_PATH": str(library.parent)}
+
+
+def run(program: str, environment: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", program, *arguments], env=environment, capture_output=True, text=True, check=False
     )
-    environment = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path)}
-    done = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    failed, alive = map(int, done.stdout.split())
+    return done
+
+
+def test_a_device_that_cannot_be_opened_leaves_nothing(with_driver: dict[str, str]) -> None:
+    failed, alive = map(int, run(OPEN, with_driver).stdout.split())
     assert failed >= 8, "every call was made to fail once"
     assert alive == 0
+
+
+@pytest.mark.parametrize("status", ["999", "2"], ids=["failure", "no memory"])
+@pytest.mark.parametrize("where", ["threads", "here"])
+def test_a_batch_that_is_issued_in_part_is_waited_for(
+    with_driver: dict[str, str], tmp_path: Path, where: str, status: str
+) -> None:
+    """Its memory goes to other batches as soon as its error has been raised."""
+    rng = np.random.default_rng(3)
+    folder = tmp_path / "a"
+    folder.mkdir()
+    for i in range(9):
+        Image.fromarray(rng.integers(0, 256, (40, 56, 3), np.uint8)).save(folder / f"{i}.jpg")
+    done = run(RUN, with_driver, str(tmp_path), where, status)
+    alive, *calls = done.stdout.split()
+    assert alive == "0"
+    assert "cuLaunchKernel" in calls
+    if where == "here":  # else it is chance what is made ahead when
+        assert {"cuMemcpyHtoDAsync_v2", "cuStreamWaitEvent", "cuEventRecord"} <= set(calls), calls
+    expected = "there is not enough memory" if status == "2" else "as it was told (CUDA error 999)"
+    for line in done.stderr.splitlines():
+        assert expected in line
+        assert "— a batch of 4, made at <string>:" in line
+        assert "— sample" not in line

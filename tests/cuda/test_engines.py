@@ -241,14 +241,14 @@ def test_a_library_that_fails(engines: Any, files: list[str]) -> None:
     with decoding(files) as pipe:
         pipe.run()
         engines(decode=6)
-        with pytest.raises(DataError, match=r"the execution failed \(nvJPEG status 6\)"):
+        with pytest.raises(DeviceError, match=r"the execution failed \(nvJPEG status 6\)"):
             for _ in range(6):
                 pipe.run()
         engines()
         for _ in range(6):
             try:
                 pipe.run()
-            except DataError:
+            except DeviceError:
                 continue
             break
         else:

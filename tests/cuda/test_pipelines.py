@@ -62,6 +62,17 @@ def test_an_augmentation_chain(gpu):
     assert len(gpu) <= 1
 
 
+def test_two_pipelines_at_once(gpu):
+    images = photographs(17)
+    with augmented(images, False) as pipe:
+        want = [[np.asarray(o.as_array()) for o in pipe.run()] for _ in range(4)]
+    with augmented(images, True, device_id=0) as one, augmented(images, True, device_id=0) as other:
+        for batch in want:
+            for outputs in (one.run(), other.run()):
+                for got, expected in zip(outputs, batch, strict=True):
+                    np.testing.assert_array_equal(got.as_cpu().as_array(), expected)
+
+
 def test_memory_in_pieces_changes_nothing(folder, monkeypatch):
     """As tools that watch memory want it: an allocation for each piece."""
     plain, apart = emulated_stages.EmulatedGpu(folder), emulated_stages.EmulatedGpu(folder)

@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <random>
 #include <vector>
 
@@ -37,7 +38,9 @@ class Emulation {
   uint32_t thread = 0, threads = 0, block = 0, blocks = 0;
   uint64_t switches = 0;
 
+  // One launch at a time, whichever pipelines they come from.
   void run(const std::function<void()>& kernel, uint32_t grid, uint32_t cta) {
+    const std::lock_guard<std::mutex> hold(mutex_);
     kernel_ = &kernel;
     threads = cta;
     blocks = grid;
@@ -158,6 +161,7 @@ class Emulation {
     std::abort();
   }
 
+  std::mutex mutex_;
   const std::function<void()>* kernel_ = nullptr;
   std::vector<Memory> shared_;
   std::vector<Fiber> fibers_;

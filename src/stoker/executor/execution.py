@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from ..contract.batch import Batch
-from ..contract.errors import DataError, StateError
+from ..contract.errors import StateError, StokerError
 from ..contract.failure import BadSample
 from ..contract.operator import Operator
 from ..contract.reader import OpenSource
@@ -132,7 +132,8 @@ class Execution:
         """The next batch, or None at the end of the data, and at that of an epoch unless ``at_end`` is "go_on".
 
         Raises:
-            DataError: a row of this batch failed; the next call gives the next batch.
+            DataError: a row of this batch failed, or there is no memory for it; the next call gives the next batch.
+            DeviceError: the GPU failed.
             StateError: the pipeline is closed.
         """
         asked = time.perf_counter()
@@ -206,7 +207,7 @@ class Execution:
         run = self._run
         if item.error is not None:
             if item.flight is not None and run is not None:
-                with contextlib.suppress(DataError):
+                with contextlib.suppress(StokerError):
                     run.collect(item.flight)
             raise item.error
         assert run is not None and item.rows is not None
@@ -418,7 +419,7 @@ class Execution:
         while self._queue:
             flight = self._queue[0].flight
             if flight is not None and self._run is not None:
-                with contextlib.suppress(DataError):
+                with contextlib.suppress(StokerError):
                     self._run.collect(flight)
             self._queue.popleft()
 

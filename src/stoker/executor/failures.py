@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..contract.errors import ArgumentError, DataError, UnsupportedError
+from ..contract.errors import ArgumentError, DataError, StokerError, UnsupportedError
 from ..contract.failure import Action, BadSample
 from ..contract.reader import OpenSource
 from ..graph.node import Graph
@@ -109,7 +109,7 @@ class Failures:
         if raised is not None:
             raise raised.error
 
-    def judge(self, rows: Rows, failed: list[Failure]) -> DataError | None:
+    def judge(self, rows: Rows, failed: list[Failure]) -> StokerError | None:
         """The error to raise: a row's that is neither replaced nor left out, or that there are too many bad ones."""
         for f in failed:
             if self.action(f.node) == "raise":
@@ -159,7 +159,7 @@ class Failures:
                     f"`on_error`: expected at most {limit:.3g} of the rows to fail, got {bad} bad ones of the {size} "
                     f"rows of epoch {epoch}, the last of them: {f.error}. `stoker check` lists a folder's bad files; "
                     "`error_limit` allows more",
-                    row=f.row, sample=f.error.sample,
+                    row=f.row, sample=f.sample,
                 )  # fmt: skip
                 error.__cause__ = f.error
                 return error
@@ -244,7 +244,7 @@ class Failures:
     def _give_up(self, failure: Failure, last: Failure) -> None:
         error = DataError(
             f"{failure.error}. {_ATTEMPTS} substitutes for it failed too, the last because of: {last.reason}",
-            row=failure.row, sample=failure.error.sample,
+            row=failure.row, sample=failure.sample,
         )  # fmt: skip
         raise error from failure.error
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from ..contract.errors import DataError
+from ..contract.errors import StokerError
 from .schedule import Rows
 
 Replay = dict[int, dict[int, Any]]  # node -> row -> outputs, made while types were being found
@@ -38,17 +38,19 @@ class Failure:
         row: its number in the batch.
         node: the graph's node at which it failed; -1 if it is none's.
         reason: why, without sample and place.
-        error: the whole message.
+        error: the whole message; DeviceError: the GPU failed, and no row is to blame.
         fatal: it is not the row's fault, and another one in its place would fail too.
         in_data: the operator failed at what it was given, rather than at its arguments or shapes.
+        sample: which sample of the data set it is, if there is one.
     """
 
     row: int
     node: int
     reason: str
-    error: DataError
+    error: StokerError
     fatal: bool = False
     in_data: bool = False
+    sample: int | None = None
 
 
 @dataclass(eq=False, slots=True)

@@ -9,14 +9,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..contract.errors import DataError, message
+from ..contract.errors import DataError, DeviceError, StokerError, message
 from ..contract.lowering import show_number
 from ..graph.node import Graph
 from ..graph.plan import Plan
 from .flight import Failure, InFlight
 from .schedule import Rows
 
-_FATAL = -2  # stands for a check's number in errors that no row is to blame for
+# Stand for a check's number in errors that no row is to blame for.
+_FATAL, _DEVICE_FAILED = -2, -3
+_HINT = "Smaller batches take less, and so do fewer made ahead (`prefetch_queue_depth`)"
 
 
 class Samples:
@@ -62,9 +64,14 @@ def _failure(flight: InFlight, entry: Any, plan: Plan, graph: Graph, samples: Sa
     elif cause is not None and not isinstance(cause, DataError):
         reason = f"{type(cause).__name__}: {reason}"
     node = graph.nodes[maker] if maker >= 0 else None
+    subject, source = (node.operator.subject(node.args), node.source) if node else ("output", None)
+    error: StokerError
+    if check in (_FATAL, _DEVICE_FAILED):
+        hint = _HINT if check == _FATAL else ""
+        text = message(subject, reason, sample=f"a batch of {len(flight.rows)}", source=source, hint=hint)
+        error = DataError(text) if check == _FATAL else DeviceError(text)
+        return Failure(row, maker, reason, error, fatal=True)
     sample, name = samples.of(flight.rows, row)
-    subject = node.operator.subject(node.args) if node else "output"
-    text = message(subject, reason, sample=name, source=node.source if node else None)
-    error = DataError(text, row=row, sample=sample)
+    error = DataError(message(subject, reason, sample=name, source=source), row=row, sample=sample)
     error.__cause__ = cause
-    return Failure(row, maker, reason, error, check == _FATAL, check == -1)
+    return Failure(row, maker, reason, error, in_data=check == -1, sample=sample)

@@ -169,6 +169,10 @@ class Run:
 
         Rows that failed are added to ``failed``, and what the outputs hold in their places is arbitrary; without it,
         the first one's error is raised. After Ctrl-C it may be called again.
+
+        Raises:
+            DeviceError: the GPU failed.
+            DataError: there is not enough memory for the batch.
         """
         self._check_process()
         self.start(flight)
@@ -190,14 +194,14 @@ class Run:
 
     def _tell(self, flight: InFlight, failed: list[Failure] | None) -> list[Any]:
         """The outputs of a batch with failed rows, which are added to ``failed``, or the first one is raised."""
-        fatal = any(f.fatal for f in flight.failed)
-        if failed is not None and not fatal:
+        fatal = next((f for f in flight.failed if f.fatal), None)
+        if failed is not None and fatal is None:
             failed += flight.failed
             return self._outputs(flight)
         try:
-            raise flight.failed[0].error
+            raise (fatal or flight.failed[0]).error
         finally:
-            del flight  # the error's traceback must not keep the batch
+            del flight, fatal  # the error's traceback must not keep the batch
 
     def run_here(self, rows: Rows, feeds: Feeds, replay: Replay | None = None, *, record: bool = False,
                  seed: int | None = None, failed: list[Failure] | None = None) -> list[Any]:  # fmt: skip

@@ -202,7 +202,8 @@ class Pipeline:
         ``inputs`` are fed to the sources of these names first, as by :meth:`feed_input`.
 
         Raises:
-            DataError: a row failed; the pipeline stays usable.
+            DataError: a row failed, or there is no memory for the batch; the pipeline stays usable.
+            DeviceError: the GPU failed.
             StopIteration: a source has ended.
         """
         execution = self.execution

@@ -28,6 +28,8 @@ namespace stoker {
 namespace {
 
 constexpr uintptr_t kLegacyStream = 1;  // also what DLPack and the driver call it
+// The default stream of whichever thread names it, and ours is another thread: the legacy one waits for those of all.
+constexpr int64_t kThreadsStream = 2;
 
 struct NumPyType {
   char kind;
@@ -51,8 +53,8 @@ NumPyType numpy_type(DType t) {
 }
 
 nb::object capsule(DeviceArray& a, nb::handle self, nb::object stream) {
-  a.block->stream = stream.is_none() || nb::cast<int64_t>(stream) < 1 ? kLegacyStream
-                                                                      : static_cast<uintptr_t>(nb::cast<int64_t>(stream));
+  const int64_t told = stream.is_none() ? 0 : nb::cast<int64_t>(stream);
+  a.block->stream = told < 1 || told == kThreadsStream ? kLegacyStream : static_cast<uintptr_t>(told);
   std::vector<size_t> shape(a.shape.begin(), a.shape.end());
   const int device = a.device->number();
   nb::ndarray<> array(a.data, shape.size(), shape.data(), self, nullptr, dlpack_of(a.dtype),
@@ -144,10 +146,9 @@ nb::bytes host_copy(const DeviceArray& a) {
   if (bytes) {
     const gpu::Visit visit(a.device.get());
     const gpu::Lane lane = a.device->next_lane();
-    a.device->copy_out(lane, reinterpret_cast<uint8_t*>(content.data()), reinterpret_cast<gpu::Address>(a.data), bytes);
-    const gpu::Event done = a.device->record(lane);
-    a.device->await(done);
-    a.device->forget(done);
+    gpu::do_now(*a.device, lane, [&] {
+      a.device->copy_out(lane, reinterpret_cast<uint8_t*>(content.data()), reinterpret_cast<gpu::Address>(a.data), bytes);
+    });
   }
   return nb::bytes(content.data(), content.size());
 }
@@ -173,10 +174,7 @@ nb::bytes pack_index(const jpeg::gpu::Index& index, gpu::Device& device, size_t 
     const gpu::Visit visit(&device);
     const gpu::Lane lane = device.next_lane();
     packed = index.packed(begin, end, [&](uint8_t* to, gpu::Address from, size_t bytes) {
-      device.copy_out(lane, to, from, bytes);
-      const gpu::Event done = device.record(lane);
-      device.await(done);
-      device.forget(done);
+      gpu::do_now(device, lane, [&] { device.copy_out(lane, to, from, bytes); });
     });
   }
   return nb::bytes(packed.data(), packed.size());

@@ -221,10 +221,8 @@ void Engine::open_segment(Job* job) {
   if (segment.runs != Runs::Device) return order_rows(segment, job);
   try {
     job->on_device->open(segment.steps);
-  } catch (const std::bad_alloc& error) {
-    fail_all(job, no_memory(error));
   } catch (const std::exception& error) {
-    fail_all(job, error.what());
+    fail_all(job, error);
   }
 }
 

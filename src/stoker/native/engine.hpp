@@ -37,12 +37,12 @@ struct RowContext {
   std::shared_ptr<std::atomic<uint64_t>[]> step_ns;  // time in each step; read by the report while it grows
 };
 
-constexpr int32_t kFatal = -2;
+constexpr int32_t kFatal = -2, kDeviceFailed = -3;
 
 struct RowError {
   int64_t row = -1;
   int32_t step = -1;
-  int32_t message = -1;  // index of a check's message, or -1: `text`, or kFatal: `text`, and no row is to blame
+  int32_t message = -1;  // index of a check's message, or -1: `text`, or `text` and no row is to blame: kFatal, kDeviceFailed
   std::vector<double> values;
   std::string text;
 };
@@ -186,7 +186,8 @@ class Engine {
   bool issue(Job* job);           // after the last device segment; false: the batch has failed as a whole
   bool settle(Job* job);          // waits for the device; false: rows go through the device segments once more
   void wait_for_device();         // a thread's work
-  void fail_all(Job* job, const std::string& text);
+  void fail_all(Job* job, const std::string& text, int32_t why = kFatal);
+  void fail_all(Job* job, const std::exception& error);
   RowEnd run_row(Job* job, int64_t row, size_t position, std::unique_ptr<RowContext>* context);
   bool run_step(Job* job, int64_t row, int32_t index, RowContext* context, bool* park, std::string* text);
   // One call of the step's kernel per frame of a video (engine_frames.cpp).

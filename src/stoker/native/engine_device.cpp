@@ -13,27 +13,24 @@ bool Engine::issue(Job* job) {
     std::lock_guard<std::mutex> one_batch_at_a_time(issuing_);
     job->on_device->issue();
     return true;
-  } catch (const std::bad_alloc& error) {
-    fail_all(job, no_memory(error));
-  } catch (const gpu::DeviceFailure& failure) {
-    fail_all(job, failure.what());
+  } catch (const std::exception& error) {
+    fail_all(job, error);
   }
   return false;
 }
 
 bool Engine::settle(Job* job) {
+  bool again = false;
   try {
     job->on_device->await();
-  } catch (const gpu::DeviceFailure& failure) {
-    fail_all(job, failure.what());
-    return true;
+    for (const gpu::JobOnDevice::Finding& finding : job->on_device->inspect(*plan_)) {
+      again |= finding.verdict == gpu::Verdict::Redo;
+      if (finding.verdict == gpu::Verdict::Error) add_error(job, {finding.row, finding.step, -1, {}, finding.error});
+    }
+    if (!again) job->on_device->finish();
+  } catch (const std::exception& error) {
+    return fail_all(job, error), true;
   }
-  bool again = false;
-  for (const gpu::JobOnDevice::Finding& finding : job->on_device->inspect(*plan_)) {
-    again |= finding.verdict == gpu::Verdict::Redo;
-    if (finding.verdict == gpu::Verdict::Error) add_error(job, {finding.row, finding.step, -1, {}, finding.error});
-  }
-  if (!again) job->on_device->finish();
   return !again;
 }
 
@@ -56,18 +53,22 @@ void Engine::move_on_device(const std::vector<Move>& moves, uintptr_t after) {
   gpu::Device& device = *place_->device;
   const gpu::Visit here(&device);
   const gpu::Lane lane = device.next_lane();
-  if (after != BlockPool::kNoStream) device.follow(lane, after);
-  for (const Move& m : moves)
-    if (m.bytes) device.move(lane, m.to, m.from, m.bytes);
-  const gpu::Event done = device.record(lane);
-  device.await(done);
-  device.forget(done);
+  gpu::do_now(device, lane, [&] {
+    if (after != BlockPool::kNoStream) device.follow(lane, after);
+    for (const Move& m : moves)
+      if (m.bytes) device.move(lane, m.to, m.from, m.bytes);
+  });
 }
 
-void Engine::fail_all(Job* job, const std::string& text) {
+void Engine::fail_all(Job* job, const std::exception& error) {
+  if (const auto* memory = dynamic_cast<const std::bad_alloc*>(&error)) return fail_all(job, no_memory(*memory));
+  fail_all(job, error.what(), kDeviceFailed);
+}
+
+void Engine::fail_all(Job* job, const std::string& text, int32_t why) {
   const int32_t step = plan_->segments[plan_->device_begin].steps.front();
   for (int64_t r = 0; r < job->rows; ++r)
-    if (!job->failing[r]) add_error(job, {r, step, kFatal, {}, text});
+    if (!job->failing[r]) add_error(job, {r, step, why, {}, text});
 }
 
 }  // namespace stoker

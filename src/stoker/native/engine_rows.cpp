@@ -150,7 +150,9 @@ Engine::RowEnd Engine::run_row(Job* job, int64_t row, size_t position, std::uniq
     } catch (const std::bad_alloc& error) {
       add_error(job, {row, segment.steps[i], -1, {}, no_memory(error)});
     } catch (const gpu::DeviceFailure& failure) {
-      add_error(job, {row, segment.steps[i], -1, {}, failure.what()});
+      add_error(job, {row, segment.steps[i], kDeviceFailed, {}, failure.what()});
+    } catch (const std::exception& error) {
+      add_error(job, {row, segment.steps[i], -1, {}, error.what()});
     }
     const auto now = std::chrono::steady_clock::now();
     const std::chrono::nanoseconds spent = now - start;

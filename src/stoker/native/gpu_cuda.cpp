@@ -226,6 +226,10 @@ class CudaDevice : public Device, public std::enable_shared_from_this<CudaDevice
     spare_events_.push_back(event);
   }
   void follow(Lane lane, uintptr_t stream) override { wait_for(work_[lane], stream); }
+  void drain(Lane lane) noexcept override {
+    d_.stream_synchronize(copies_);
+    d_.stream_synchronize(work_[lane]);
+  }
 
   uintptr_t make_stream() override {
     Handle stream = nullptr;

@@ -79,6 +79,8 @@ class Device {
   virtual void forget_tick(Event event) noexcept = 0;
   // The lane's work from now on waits for what a consumer has issued to its stream so far.
   virtual void follow(Lane lane, uintptr_t stream) = 0;
+  // Waits on the host for the copies and the lane's work that have been issued. A device that has failed works no more.
+  virtual void drain(Lane lane) noexcept = 0;
 
   // A stream for work that a library issues by itself. `finish` waits on the host for what it has to do.
   virtual uintptr_t make_stream() = 0;
@@ -93,6 +95,29 @@ class Device {
   virtual std::shared_ptr<Module> load(const void* image, size_t bytes) = 0;
   virtual uint64_t free_bytes() = 0;  // of its memory, at this moment
 };
+
+// As `await`, of an event that nobody else knows.
+inline void wait_and_forget(Device& device, Event event) {
+  try {
+    device.await(event);
+  } catch (const std::exception&) {
+    device.forget(event);
+    throw;
+  }
+  device.forget(event);
+}
+
+// Has `issue` issue some of a lane's work, and waits on the host until it is done. Nothing of it is under way if it throws.
+template <class F>
+void do_now(Device& device, Lane lane, F&& issue) {
+  try {
+    issue();
+    wait_and_forget(device, device.record(lane));
+  } catch (const std::exception&) {
+    device.drain(lane);
+    throw;
+  }
+}
 
 // Prepares a consumer's thread, which may be using another device, and leaves it as it was.
 class Visit {

@@ -129,6 +129,7 @@ void JobOnDevice::begin(int64_t rows) {
   followed_.clear();
   deliveries_.clear();
   calls_.clear();
+  called_.clear();
 }
 
 void JobOnDevice::finish() {
@@ -223,21 +224,42 @@ void JobOnDevice::plan_launches(const Plan& plan, const std::vector<int32_t>& st
 void JobOnDevice::call_libraries() {
   if (calls_.empty()) return;
   place_.device->enter();
-  std::vector<uintptr_t> streams;
   try {
-    for (const auto& call : calls_) streams.push_back(call());
+    for (const auto& call : calls_) called_.push_back(call());
   } catch (const std::exception&) {
-    for (const uintptr_t stream : streams) place_.device->finish(stream);  // the batch's memory is free after this
+    finish_calls();
     throw;
   }
-  for (const uintptr_t stream : streams) follow(stream);
+  for (const uintptr_t stream : called_) follow(stream);
   calls_.clear();
+}
+
+void JobOnDevice::finish_calls() noexcept {
+  for (const uintptr_t stream : called_) {
+    try {
+      place_.device->finish(stream);
+    } catch (const std::exception&) {
+      // It has failed as a whole: it works no more.
+    }
+  }
+  called_.clear();
 }
 
 void JobOnDevice::issue() {
   Device& device = *place_.device;
   device.enter();
-  const Lane lane = device.next_lane();
+  lane_ = device.next_lane();
+  try {
+    issue_on(lane_);
+  } catch (const std::exception&) {  // the batch's memory is free after this
+    finish_calls();
+    device.drain(lane_);
+    throw;
+  }
+}
+
+void JobOnDevice::issue_on(Lane lane) {
+  Device& device = *place_.device;
   for (const uintptr_t stream : followed_) device.follow(lane, stream);
   upload_.send();
   device.join_copies(lane);
@@ -257,14 +279,19 @@ void JobOnDevice::issue() {
   }
   finished_ = device.record(lane);
   issued_ = true;
+  called_.clear();
 }
 
 void JobOnDevice::await() {
   if (!issued_) return;
   issued_ = false;
   place_.device->enter();
-  place_.device->await(finished_);
-  place_.device->forget(finished_);
+  try {
+    wait_and_forget(*place_.device, finished_);
+  } catch (const std::exception&) {
+    place_.device->drain(lane_);
+    throw;
+  }
   if (!ticks_.empty()) read_ticks();
 }
 

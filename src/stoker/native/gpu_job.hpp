@@ -91,6 +91,8 @@ class JobOnDevice : public RowMemory {
   bool redone(int64_t row) const { return !redo_.empty() && redo_[static_cast<size_t>(row)]; }
 
  private:
+  void issue_on(Lane lane);
+  void finish_calls() noexcept;
   struct OnStep {
     uint8_t* slots = nullptr;
     Address device_slots = 0;
@@ -120,11 +122,13 @@ class JobOnDevice : public RowMemory {
   std::vector<int32_t> planned_;  // steps with launches, in order
   std::vector<Launch> launches_;
   std::vector<std::function<uintptr_t()>> calls_;
+  std::vector<uintptr_t> called_;  // libraries' streams that work for the batch, until that is issued
   std::vector<size_t> ends_;      // where each planned step's launches end
   std::vector<Event> ticks_;      // of a batch that is measured: before its launches, and after each step's
   std::vector<uint8_t> redo_;
   int64_t rows_ = 0;
   Event finished_ = nullptr;
+  Lane lane_ = 0;  // of what was issued last
   bool issued_ = false;
   std::vector<uintptr_t> followed_;
   struct Delivery {

@@ -81,6 +81,7 @@ class NullDevice : public Device {
   uintptr_t order_stream() override { return 0; }
   void order_after(uintptr_t) override {}
   void follow(Lane, uintptr_t) override {}
+  void drain(Lane) noexcept override {}
   std::shared_ptr<Module> load(const void* image, size_t bytes) override {
     return std::make_shared<NullModule>(std::string(static_cast<const char*>(image), bytes));
   }
