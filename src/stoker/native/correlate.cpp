@@ -4,8 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
-#include "half.hpp"
+#include "elements.hpp"
 #include "simd.hpp"
 #include "warp_point.hpp"
 
@@ -15,29 +16,22 @@ namespace {
 
 constexpr int64_t kTile = 64;  // sums that a loop keeps in registers
 
+// Bytes, 16 bits and float32; not Bool, nor bfloat16.
+template <class T>
+constexpr bool kFilters =
+    std::is_same_v<T, float> || std::is_same_v<T, Half> || (std::is_integral_v<T> && sizeof(T) <= 2);
+
 template <class T>
 float load(const uint8_t* p) {
-  T x;
-  __builtin_memcpy(&x, p, sizeof x);
-  return static_cast<float>(x);
-}
-struct Half {};
-template <>
-float load<Half>(const uint8_t* p) {
-  uint16_t x;
-  __builtin_memcpy(&x, p, sizeof x);
-  return float_from_half(x);
+  const T x = load_element<T>(p);
+  if constexpr (std::is_same_v<T, Half>) return float_from_half(x.bits);
+  else return static_cast<float>(x);
 }
 
 template <class T>
 void put(uint8_t* p, float v) {
-  const T x = warp::to_type<T>(static_cast<double>(v));
-  __builtin_memcpy(p, &x, sizeof x);
-}
-template <>
-void put<Half>(uint8_t* p, float v) {
-  const uint16_t x = half_from_float(v);
-  __builtin_memcpy(p, &x, sizeof x);
+  if constexpr (std::is_same_v<T, Half>) store_element(p, Half{half_from_float(v)});
+  else store_element(p, warp::to_type<T>(static_cast<double>(v)));
 }
 
 // `rows` are the window's source rows, with their edges, as floats.
@@ -109,15 +103,10 @@ void widen(const uint8_t* row, const View& src, const int64_t* columns, int64_t 
 }
 
 Widen widen_of(DType t) {
-  switch (t) {
-    case DType::U8: return widen<uint8_t>;
-    case DType::U16: return widen<uint16_t>;
-    case DType::I8: return widen<int8_t>;
-    case DType::I16: return widen<int16_t>;
-    case DType::F16: return widen<Half>;
-    case DType::F32: return widen<float>;
-    default: return nullptr;
-  }
+  return with_type(t, []<class T>(T) -> Widen {
+    if constexpr (kFilters<T>) return widen<T>;
+    else return nullptr;
+  });
 }
 
 template <class T>
@@ -130,15 +119,10 @@ void narrow(const float* from, const View& dst, int64_t y) {
 using Narrow = void (*)(const float* from, const View& dst, int64_t y);
 
 Narrow narrow_of(DType t) {
-  switch (t) {
-    case DType::U8: return narrow<uint8_t>;
-    case DType::U16: return narrow<uint16_t>;
-    case DType::I8: return narrow<int8_t>;
-    case DType::I16: return narrow<int16_t>;
-    case DType::F16: return narrow<Half>;
-    case DType::F32: return narrow<float>;
-    default: return nullptr;
-  }
+  return with_type(t, []<class T>(T) -> Narrow {
+    if constexpr (kFilters<T>) return narrow<T>;
+    else return nullptr;
+  });
 }
 
 }  // namespace

@@ -51,12 +51,10 @@ class Draw : public Kernel {
  private:
   // The largest half-precision number below `high`.
   static double below_in_half(double high) {
-    uint8_t bytes[2];
-    store_scalar(bytes, DType::F16, high);
-    uint16_t h = static_cast<uint16_t>(bytes[0] | bytes[1] << 8);
-    if (half_to_double(h) < high) return half_to_double(h);
-    if ((h & 0x7fff) == 0) return half_to_double(0x8001);
-    return half_to_double(static_cast<uint16_t>(h & 0x8000 ? h + 1 : h - 1));
+    const uint16_t h = half_from_double(high);
+    if (number_of(Half{h}) < high) return number_of(Half{h});
+    if ((h & 0x7fff) == 0) return number_of(Half{0x8001});
+    return number_of(Half{static_cast<uint16_t>(h & 0x8000 ? h + 1 : h - 1)});
   }
   // The upper end stays outside also where rounding to float would reach it.
   static double uniform(philox::Stream* s, double low, double high, DType dtype) {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reductions over some axes of a tensor.
 #include <algorithm>
+#include <type_traits>
 
+#include "elements.hpp"
 #include "engine.hpp"
 #include "kernels.hpp"
 #include "reduce_fold.hpp"
@@ -13,13 +15,6 @@ namespace {
 using fold::kChunk;
 using fold::kLanes;
 using fold::Reduction;
-
-template <class T>
-T load(const uint8_t* p) {
-  T x;
-  __builtin_memcpy(&x, p, sizeof x);
-  return x;
-}
 
 // Some axes of a tensor.
 struct Axes {
@@ -96,7 +91,7 @@ class Reducer {
   }
 
  private:
-  void add(Result* lane, const uint8_t* p) { *lane = Fold::join(*lane, Fold::term(load<T>(p), about_)); }
+  void add(Result* lane, const uint8_t* p) { *lane = Fold::join(*lane, Fold::term(load_element<T>(p), about_)); }
 
   template <bool kDense>
   void whole(const uint8_t* p, int64_t steps, int64_t stride) {
@@ -154,7 +149,7 @@ void put_whole(uint8_t* to, DType dtype, N value) {
 template <Reduction kOp, class T>
 typename fold::Fold<kOp, T>::Result reduce_few(const uint8_t* data, const Axes& axes, int64_t count, double about) {
   using Fold = fold::Fold<kOp, T>;
-  const auto lane = [&](const uint8_t* p) { return Fold::join(Fold::neutral(), Fold::term(load<T>(p), about)); };
+  const auto lane = [&](const uint8_t* p) { return Fold::join(Fold::neutral(), Fold::term(load_element<T>(p), about)); };
   if (count <= 4 && axes.rank <= 1) {  // a pixel's channels: lanes that are not there change nothing
     typename Fold::Result four[4];
     const int64_t stride = axes.rank ? axes.stride[0] : 0;
@@ -214,25 +209,16 @@ class Reduce : public Kernel {
     const View& in = *c.in[0];
     const bool about = kOp == Reduction::Variance || kOp == Reduction::StdDev;
     const View* mean = about ? c.in[1] : nullptr;
-    const auto reduced = [&]<class T>(T) {
-      reduce<kOp, T>(in, axes_, mean, c.params[0], *c.out[0]);
-      return Outcome::Ok;
-    };
-    switch (in.dtype) {
-      case DType::Bool: case DType::U8: return reduced(uint8_t{});
-      case DType::U16: return reduced(uint16_t{});
-      case DType::U32: return reduced(uint32_t{});
-      case DType::U64: return reduced(uint64_t{});
-      case DType::I8: return reduced(int8_t{});
-      case DType::I16: return reduced(int16_t{});
-      case DType::I32: return reduced(int32_t{});
-      case DType::I64: return reduced(int64_t{});
-      case DType::F32: return reduced(float{});
-      case DType::F64: return reduced(double{});
-      case DType::F16: case DType::BF16: break;
-    }
-    *c.error = "16-bit floats cannot be reduced";
-    return Outcome::Error;
+    return with_type(in.dtype, [&]<class T>(T) {
+      if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat>) {
+        *c.error = "16-bit floats cannot be reduced";
+        return Outcome::Error;
+      } else {
+        using Number = std::conditional_t<std::is_same_v<T, Truth>, uint8_t, T>;
+        reduce<kOp, Number>(in, axes_, mean, c.params[0], *c.out[0]);
+        return Outcome::Ok;
+      }
+    });
   }
   Reduction op_;
   uint32_t axes_;

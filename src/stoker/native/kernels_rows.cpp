@@ -2,27 +2,34 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
+#include "elements.hpp"
 #include "engine.hpp"
-#include "half.hpp"
 #include "kernels.hpp"
 
 namespace stoker {
 
 namespace {
 
+// Half to even, saturated; 0 for NaN.
 template <class T>
-void put(uint8_t* p, T x) { std::memcpy(p, &x, sizeof x); }
+T rounded(double x) {
+  using L = std::numeric_limits<T>;
+  if (std::isnan(x)) return 0;
+  const double r = round_even(x);
+  if (r <= static_cast<double>(L::min())) return L::min();
+  if (r >= static_cast<double>(L::max())) return L::max();
+  return static_cast<T>(r);
+}
 
 template <class T>
-void put_rounded(uint8_t* p, double x) {
-  if (std::isnan(x)) return put<T>(p, 0);
-  const double r = round_even(x);
-  constexpr double low = static_cast<double>(std::numeric_limits<T>::min());
-  constexpr double high = static_cast<double>(std::numeric_limits<T>::max());
-  if (r <= low) return put(p, std::numeric_limits<T>::min());
-  if (r >= high) return put(p, std::numeric_limits<T>::max());
-  put(p, static_cast<T>(r));
+T element_of(double x) {
+  if constexpr (std::is_same_v<T, Truth>) return {x != 0};
+  else if constexpr (std::is_same_v<T, Half>) return {std::isnan(x) ? uint16_t{0x7e00} : half_from_double(x)};
+  else if constexpr (std::is_same_v<T, BFloat>) return {bfloat_from_double(x)};
+  else if constexpr (std::is_floating_point_v<T>) return static_cast<T>(x);
+  else return rounded<T>(x);
 }
 
 class Scalars : public Kernel {
@@ -92,31 +99,8 @@ class Python : public Kernel {
 
 }  // namespace
 
-double half_to_double(uint16_t h) {
-  const int exponent = (h >> 10) & 31, mantissa = h & 1023;
-  double x;
-  if (exponent == 31) x = mantissa ? std::numeric_limits<double>::quiet_NaN() : std::numeric_limits<double>::infinity();
-  else if (exponent == 0) x = std::ldexp(mantissa, -24);
-  else x = std::ldexp(mantissa + 1024, exponent - 25);
-  return h & 0x8000 ? -x : x;
-}
-
 void store_scalar(uint8_t* p, DType dtype, double x) {
-  switch (dtype) {
-    case DType::Bool: put<uint8_t>(p, x != 0); break;
-    case DType::U8: put_rounded<uint8_t>(p, x); break;
-    case DType::U16: put_rounded<uint16_t>(p, x); break;
-    case DType::U32: put_rounded<uint32_t>(p, x); break;
-    case DType::U64: put_rounded<uint64_t>(p, x); break;
-    case DType::I8: put_rounded<int8_t>(p, x); break;
-    case DType::I16: put_rounded<int16_t>(p, x); break;
-    case DType::I32: put_rounded<int32_t>(p, x); break;
-    case DType::I64: put_rounded<int64_t>(p, x); break;
-    case DType::F16: put<uint16_t>(p, std::isnan(x) ? 0x7e00 : half_from_double(x)); break;
-    case DType::BF16: put<uint16_t>(p, bfloat_from_double(x)); break;
-    case DType::F32: put<float>(p, static_cast<float>(x)); break;
-    case DType::F64: put<double>(p, x); break;
-  }
+  with_type(dtype, [p, x]<class T>(T) { store_element(p, element_of<T>(x)); });
 }
 
 std::shared_ptr<Kernel> make_scalars() { return std::make_shared<Scalars>(); }

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "elements.hpp"
 #include "tensor.hpp"
 #include "xmath.hpp"
 
@@ -29,35 +30,13 @@ struct ScalarCode {
   std::vector<double> consts;
 };
 
-double half_to_double(uint16_t bits);
-
 inline double read_element(const View& v, int64_t flat) {
   const uint8_t* p = v.data;
   for (int i = v.rank - 1; i >= 0; --i) {
     p += (flat % v.shape[i]) * v.stride[i];
     flat /= v.shape[i];
   }
-  const auto as = [p]<class T>(T) {
-    T x;
-    __builtin_memcpy(&x, p, sizeof x);
-    return static_cast<double>(x);
-  };
-  switch (v.dtype) {
-    case DType::Bool: return *p != 0;
-    case DType::U8: return *p;
-    case DType::U16: return as(uint16_t{});
-    case DType::U32: return as(uint32_t{});
-    case DType::U64: return as(uint64_t{});
-    case DType::I8: return as(int8_t{});
-    case DType::I16: return as(int16_t{});
-    case DType::I32: return as(int32_t{});
-    case DType::I64: return as(int64_t{});
-    case DType::F16: { uint16_t h; __builtin_memcpy(&h, p, 2); return half_to_double(h); }
-    case DType::BF16: { const uint32_t u = static_cast<uint32_t>(as(uint16_t{})) << 16; float f; __builtin_memcpy(&f, &u, 4); return f; }
-    case DType::F32: return as(float{});
-    case DType::F64: return as(double{});
-  }
-  return 0;
+  return with_type(v.dtype, [p]<class T>(T) { return number_of(load_element<T>(p)); });
 }
 
 // Half to even without the floating-point environment, which a host program may have changed.

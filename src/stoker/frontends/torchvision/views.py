@@ -71,24 +71,32 @@ def _get_item(func: Any, args: Any, kwargs: Any) -> Any:
     return window_of(x, rows, window, lead_of(x))
 
 
-def _window(index: Any, shape: tuple[int, ...]) -> tuple[int, int, int, int] | None:
-    """(x0, y0, x1, y1) if the index is a window of all images."""
+def _slices(index: Any, shape: tuple[int, ...]) -> list[tuple[int, int, int]] | None:
+    """First, end and step along every axis; None if the index has anything but slices with plain numbers."""
     parts = list(index) if isinstance(index, tuple) else [index]
-    if not all(part is Ellipsis or isinstance(part, slice) for part in parts) or parts.count(Ellipsis) > 1:
+    if not all(p is Ellipsis or (isinstance(p, slice) and _is_plain_slice(p)) for p in parts):
         return None
     at = parts.index(Ellipsis) if Ellipsis in parts else len(parts)
     rest = parts[at + 1 :]
-    if at + len(rest) > len(shape):
+    left_out = len(shape) - at - len(rest)
+    if left_out < 0 or Ellipsis in rest:
         return None
-    full = [*parts[:at], *[slice(None)] * (len(shape) - at - len(rest)), *rest]
-    if not all(v is None or type(v) is int for part in full for v in (part.start, part.stop, part.step)):
+    full = [*parts[:at], *[slice(None)] * left_out, *rest]
+    return [part.indices(n) for part, n in zip(full, shape, strict=True)]
+
+
+def _is_plain_slice(part: slice) -> bool:
+    return all(x is None or type(x) is int for x in (part.start, part.stop, part.step))
+
+
+def _window(index: Any, shape: tuple[int, ...]) -> tuple[int, int, int, int] | None:
+    """(x0, y0, x1, y1) if the index is a window of all images."""
+    found = _slices(index, shape)
+    if found is None or any(step != 1 for _, _, step in found):
         return None
-    found = [part.indices(n) for part, n in zip(full, shape, strict=True)]
-    whole = all((a, b) == (0, n) for (a, b, _), n in zip(found[:-2], shape[:-2], strict=True))
+    whole = all((first, end) == (0, n) for (first, end, _), n in zip(found[:-2], shape[:-2], strict=True))
     (top, bottom, _), (left, right, _) = found[-2:]
-    if not whole or any(step != 1 for _, _, step in found) or left >= right or top >= bottom:
-        return None
-    return left, top, right, bottom
+    return (left, top, right, bottom) if whole and left < right and top < bottom else None
 
 
 def _set_item(func: Any, args: Any, kwargs: Any) -> Any:
@@ -112,22 +120,10 @@ def _set_item(func: Any, args: Any, kwargs: Any) -> Any:
 
 def _window_to_set(index: Any, shape: tuple[int, ...]) -> tuple[int, ...] | None:
     """First and end along each axis of what slices cut out; None if that is no window."""
-    parts = list(index) if isinstance(index, tuple) else [index]
-    if not all(p is Ellipsis or (isinstance(p, slice) and _is_plain_slice(p)) for p in parts):
+    found = _slices(index, shape)
+    if found is None or any(step != 1 for _, _, step in found):
         return None
-    if parts.count(Ellipsis) == 1:
-        at = parts.index(Ellipsis)
-        parts[at : at + 1] = [slice(None)] * (len(shape) - len(parts) + 1)
-    parts += [slice(None)] * (len(shape) - len(parts))
-    if Ellipsis in parts or len(parts) != len(shape):
-        return None
-    window: list[int] = []
-    for part, size in zip(parts, shape, strict=True):
-        first, end, step = part.indices(size)
-        if step != 1:
-            return None
-        window += (first, max(first, end))
-    return tuple(window)
+    return tuple(edge for first, end, _ in found for edge in (first, max(first, end)))
 
 
 def patch_of(window: Any, value: Any, room: torch.Tensor) -> Patch:
@@ -139,10 +135,6 @@ def patch_of(window: Any, value: Any, room: torch.Tensor) -> Patch:
     memory = np.zeros(-(-max(data.size, 1) // VALUES) * VALUES, np.uint8)  # as tables are
     memory[: data.size] = data
     return Patch(window, single, memory)
-
-
-def _is_plain_slice(part: slice) -> bool:
-    return all(x is None or type(x) is int for x in (part.start, part.stop, part.step))
 
 
 def _flip(func: Any, args: Any, kwargs: Any) -> Any:

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// The elements of tensors as C++ types, and the numbers that they stand for.
+#pragma once
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "half.hpp"
+#include "tensor.hpp"
+
+namespace stoker {
+
+// What C++ has no type for.
+struct Truth {
+  uint8_t byte;
+};
+struct Half {
+  uint16_t bits;
+};
+struct BFloat {
+  uint16_t bits;
+};
+
+// visit(T{}) with the type of the elements.
+template <class Visit>
+decltype(auto) with_type(DType t, Visit&& visit) {
+  switch (t) {
+    case DType::Bool: return visit(Truth{});
+    case DType::U8: return visit(uint8_t{});
+    case DType::U16: return visit(uint16_t{});
+    case DType::U32: return visit(uint32_t{});
+    case DType::U64: return visit(uint64_t{});
+    case DType::I8: return visit(int8_t{});
+    case DType::I16: return visit(int16_t{});
+    case DType::I32: return visit(int32_t{});
+    case DType::I64: return visit(int64_t{});
+    case DType::F16: return visit(Half{});
+    case DType::BF16: return visit(BFloat{});
+    case DType::F32: return visit(float{});
+    default: return visit(double{});
+  }
+}
+
+// Memory may be unaligned.
+template <class T>
+inline T load_element(const void* from) {
+  T x;
+  std::memcpy(&x, from, sizeof x);
+  return x;
+}
+template <class T>
+inline void store_element(void* to, T x) {
+  std::memcpy(to, &x, sizeof x);
+}
+
+inline double number_of(Truth x) { return x.byte != 0; }
+inline double number_of(Half x) { return float_from_half(x.bits); }
+inline double number_of(BFloat x) { return float_from_bfloat(x.bits); }
+template <class T>
+  requires std::is_arithmetic_v<T>
+inline double number_of(T x) {
+  return static_cast<double>(x);
+}
+
+}  // namespace stoker
