@@ -158,6 +158,11 @@ def as_torch() -> Iterator[Case]:
         table(1), table(3, 1, np.float32), table(4, 3, np.float32),
     )  # fmt: skip
 
+    for factor in (-0.4, 0.0, 0.3, 1.0, 2.2):
+        other: Steps = [("Map", 0), ("Transpose", 0, [3]), ("Blend", 1, [2, factor]), ("Store", 0, 0, -1)]
+        yield Case(f"blend {factor}", other, table(1))
+    yield Case("blend of views", [("Transpose", 0), ("Blend", 0, [1, 0.4]), ("Hue", 9), ("Store", 0, 0, -1)])
+
 
 def outputs() -> Iterator[Case]:
     """What is stored, and how."""
@@ -319,6 +324,8 @@ def test_what_is_no_recipe_is_refused(gpu: Gpu) -> None:
         bad([store], change=lambda numbers: np.concatenate([[9.0], numbers[1:]])),
         bad([store], table(1), change=lambda numbers: np.concatenate([numbers[:1], [4096.0], numbers[2:]])),
         bad([("Mix", 3, 0, 1, 0), store], table(1)),
+        bad([("Blend", 3, 0.5), store]),
+        bad([("Crop", 0, 0, 9, 9), ("Blend", 0, [1, 0.5]), store]),
         bad([("Blur", 9999, 1, 1, 0), store]),
         bad([store], change=lambda numbers: np.array([])),
         Case("good", [store]),

@@ -264,8 +264,11 @@ windows that are set, views, `stack`, `cat`: MixUp, CutMix, timm's `Mixup` and `
 Python's, NumPy's or torch's) is done by torch's own functions where the batch is made. A function that is not
 recorded, or that looks at values, makes the tensors early.
 
-Made early, but by native code, and delivered as without Stoker: images that meet in numpy on the way (timm's AugMix,
-albumentations). Their pixels are made once in the worker, and travel as they did.
+timm's AugMix, whose chains meet in numpy, is recorded as the sum that it is, if the installed timm's makes the same of
+small images with the same draws, which is tried once per process. `Image.blend` of two views of a file is recorded.
+
+Made early, but by native code, and delivered as without Stoker: other images that meet in numpy on the way
+(albumentations). Their pixels are made once in the worker, and travel as they did.
 """
 
 

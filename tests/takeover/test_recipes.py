@@ -51,6 +51,8 @@ KINDS = [
     "lut",
     "hue",
     "boxes",
+    "blend",
+    "mix",
 ]
 
 
@@ -86,6 +88,19 @@ def a_step(rng: random.Random, node: Node) -> Node:
         return node.then(recipe.SHARPEN, (rng.uniform(-1, 3),))
     if kind == "boxes":
         return node.then(recipe.BLUR, (rng.uniform(0, 4), rng.uniform(0, 4), *rng.choice([(1, 0), (3, 1)])))
+    if kind == "blend":
+        other = map_node(node.then(recipe.TRANSPOSE, (rng.choice([0, 1, 3]),)), np.arange(256)[::-1])
+        return node.then(recipe.BLEND, (other, rng.uniform(*rng.choice([(0, 1), (-1, 3)]))))
+    if kind == "mix":
+        parts = [
+            node,
+            node.then(recipe.TRANSPOSE, (3,)),
+            node.then(recipe.TRANSPOSE, (0,)).then(recipe.SHARPEN, (2.0,)),
+        ]
+        ramp = torch.arange(256, dtype=torch.float32).expand(rng.choice([1, node.channels]), 1, 256)
+        tables = [Table(ramp * np.float32(rng.uniform(0, 0.33))) for _ in parts[:-1]]
+        tables.append(Table((ramp.flip(2) * 0.3 if rng.random() < 0.5 else ramp.sqrt()).contiguous()))
+        return node.then(recipe.MIX, (tuple(tables), tuple(parts[1:])))
     if kind == "lut":
         return node.then(rng.choice([recipe.AUTOCONTRAST, recipe.EQUALIZE]))
     if kind == "hue":
@@ -214,7 +229,7 @@ def test_threads_make_what_the_caller_makes() -> None:
     def made(threads: int) -> list[bytes]:
         memory = [np.zeros(n.size[0] * n.size[1] * n.channels, np.uint8) for n in nodes]
         rows = [recipe.Row(n, None, i, 0) for i, n in enumerate(nodes)]
-        packed = recipe.pack(rows, memory, lambda table: (table, 1))
+        packed = recipe.pack(rows, memory, lambda table: table.memory())
         if not threads:
             _native.recipe.make(packed.order)
         else:

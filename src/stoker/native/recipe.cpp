@@ -29,7 +29,7 @@ class Maker {
     for (size_t at = 0; at < steps_.size(); ++at) {
       const Written& step = steps_[at];
       if (step.from >= 0 && step.from < static_cast<int64_t>(at)) ++uses_[static_cast<size_t>(step.from)];
-      if (step.op == Op::Mix) use_mixed(step.p, step.count);
+      each_other_image(step, [&](double number) { use_mixed(number); });
     }
     for (size_t at = 0; at < steps_.size();) {
       const size_t done = steps_[at].op == Op::Resize ? resize_and_store(at) : 0;
@@ -138,11 +138,9 @@ class Maker {
   }
 
   // The images that a mixture takes are wanted by more than the steps that name them.
-  void use_mixed(const double* p, int64_t count) {
-    for (int64_t i = 2; i + 1 < count; i += 2) {
-      const int64_t image = whole(p[i]);
-      if (image >= 0 && image < static_cast<int64_t>(uses_.size())) uses_[static_cast<size_t>(image)] += 2;
-    }
+  void use_mixed(double number) {
+    const int64_t image = whole(number);
+    if (image >= 0 && image < static_cast<int64_t>(uses_.size())) uses_[static_cast<size_t>(image)] += 2;
   }
 
   void store_pixels(const View& v, const double* p) {

@@ -25,8 +25,7 @@ std::vector<size_t> last_uses(const std::vector<Written>& steps) {
     if (i == 0) continue;
     const size_t from = use(static_cast<double>(steps[i].from), i);
     if (looks_only(steps[i].op)) shown[i] = from;
-    if (steps[i].op == Op::Mix)
-      for (int64_t k = 2; k + 1 < steps[i].count; k += 2) use(steps[i].p[k], i);
+    each_other_image(steps[i], [&](double number) { use(number, i); });
   }
   return last;
 }

@@ -99,6 +99,7 @@ void Description::add(const Written& w) {
     case Op::Correlate: return correlate(from, p);
     case Op::Blur: return blur(from, p);
     case Op::Mix: return mix(from, p);
+    case Op::Blend: return blend(from, p);
     default: return color(w, from);
   }
 }

@@ -74,6 +74,22 @@ void Description::blur(const Image& from, const double* p) {
   alike(s);
 }
 
+void Description::check_alike(const Image& other, const Image& from) {
+  if (other.map.height != from.map.height || other.map.width != from.map.width || other.map.channels != from.map.channels)
+    throw Bad{"a mixture of images of different sizes"};
+}
+
+void Description::blend(const Image& from, const double* p) {
+  const Image other = image(p[0]);
+  check_alike(other, from);
+  Step& s = step(from);
+  Bitmap* bitmap = sent<Bitmap>(1, &s.extra);
+  *bitmap = other.map;
+  buffers_.refer(&bitmap->data, other.buffer);
+  s.number[0] = p[1];
+  alike(s);
+}
+
 void Description::mix(const Image& from, const double* p) {
   const int64_t count = whole(p[0]);
   if (count < 1 || count % 2 == 0) throw Bad{"a mixture that ends early"};
@@ -84,8 +100,7 @@ void Description::mix(const Image& from, const double* p) {
     const Image other = i < 0 ? from : image(p[1 + i]);
     const Table& t = table(p[i < 0 ? 1 : 2 + i]);
     if (t.item_bytes != 4 || (t.channels != 1 && t.channels != from.map.channels)) throw Bad{"a table of another kind"};
-    if (other.map.height != from.map.height || other.map.width != from.map.width || other.map.channels != from.map.channels)
-      throw Bad{"a mixture of images of different sizes"};
+    check_alike(other, from);
     *terms = {other.map, address_of(t.data), t.channels > 1};
     buffers_.refer(&terms->image.data, other.buffer);
   }

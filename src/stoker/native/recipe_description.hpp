@@ -64,6 +64,8 @@ class Description {
   void correlate(const Image& from, const double* p);
   void blur(const Image& from, const double* p);
   void mix(const Image& from, const double* p);
+  void blend(const Image& from, const double* p);
+  static void check_alike(const Image& other, const Image& from);
   void color(const Written& w, const Image& from);
   static void check_color(const Written& w, Step& s);
 

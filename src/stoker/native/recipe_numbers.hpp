@@ -61,6 +61,14 @@ inline std::vector<Written> read_steps(const double* at, const double* end) {
   return steps;
 }
 
+// Calls f(number) for the images that a step takes beside `from`.
+template <class F>
+void each_other_image(const Written& step, F&& f) {
+  if (step.op == Op::Mix)
+    for (int64_t i = 2; i + 1 < step.count; i += 2) f(step.p[i]);
+  if (step.op == Op::Blend) f(step.p[0]);
+}
+
 // A window of stored values, and what is put there.
 struct Patch {
   int64_t item, height, width, c0, c1, y0, y1, x0, x1;

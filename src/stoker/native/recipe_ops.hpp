@@ -43,6 +43,7 @@ namespace stoker::recipe {
   X(Channels, 3)   /* which channel comes first, second, third */                                           \
   X(Blur, 4)       /* radii across and down, passes, 1 if the radii are deviations of bells (box_blur.hpp) */ \
   X(Mix, -1)       /* how many follow: a table, then image and table of others; sums of floats, truncated */ \
+  X(Blend, 2)     /* image, factor; Pillow's Image.blend of the two */                                   \
   X(StorePixels, 2)  /* output, first byte: [H,W,C] as they are */                                          \
   X(Store, 3)      /* output, first byte, table or -1: [C,H,W] of the output's type */                     \
   X(Patch, 13)     /* of what was stored: output, first byte, bytes of a value, height width, window c0 c1 y0 y1 x0 x1, \

@@ -7,6 +7,7 @@
 #include "histogram.hpp"
 #include "pillow_color.hpp"
 #include "recipe_images.hpp"
+#include "recipe_mixtures.hpp"
 #include "recipe_pixels.hpp"
 #include "torch_color.hpp"
 
@@ -157,30 +158,28 @@ void channels(Images& images, const View& v, const double* p) {
   });
 }
 
-void add_mapped(const View& v, const float* values, int64_t per_channel, bool first, float* sums) {
-  for (int64_t y = 0; y < v.shape[0]; ++y)
-    for (int64_t x = 0; x < v.shape[1]; ++x)
-      for (int64_t c = 0; c < v.shape[2]; ++c, ++sums) {
-        const float term = values[c * per_channel + v.data[y * v.stride[0] + x * v.stride[1] + c * v.stride[2]]];
-        *sums = first ? term : *sums + term;
-      }
+const View& as_large(const View& other, const View& v) {
+  for (int d = 0; d < 3; ++d)
+    if (other.shape[d] != v.shape[d]) throw Bad{"a mixture of images of different sizes"};
+  return other;
 }
 
 void mix(Images& images, const View& v, const double* p) {
   const int64_t count = whole(p[0]);
   if (count < 1 || count % 2 == 0) throw Bad{"a mixture that ends early"};
-  const View out = images.alike(v);
-  const size_t n = static_cast<size_t>(out.elements());
-  auto* sums = reinterpret_cast<float*>(images.work(1).get(n * sizeof(float)));
+  std::vector<Part> parts;
   for (int64_t i = -1; i + 1 < count; i += 2) {
     const View image_i = i < 0 ? v : images.at(whole(p[1 + i]));
     const Table& t = images.table(p[i < 0 ? 1 : 2 + i]);
     if (t.item_bytes != 4 || (t.channels != 1 && t.channels != v.shape[2])) throw Bad{"a table of another kind"};
-    for (int d = 0; d < 3; ++d)
-      if (image_i.shape[d] != v.shape[d]) throw Bad{"a mixture of images of different sizes"};
-    add_mapped(image_i, reinterpret_cast<const float*>(t.data), t.channels > 1 ? 256 : 0, i < 0, sums);
+    parts.push_back({as_large(image_i, v), reinterpret_cast<const float*>(t.data), t.channels > 1 ? 256 : 0});
   }
-  for (size_t i = 0; i < n; ++i) out.data[i] = static_cast<uint8_t>(sums[i] > 0.0f ? (sums[i] < 255.0f ? sums[i] : 255.0f) : 0.0f);
+  recipe::mix(parts, images.alike(v));
+}
+
+void blend(Images& images, const View& v, const double* p) {
+  const View other = images.at(whole(p[0]));
+  recipe::blend(v, as_large(other, v), static_cast<float>(p[1]), images.alike(v));
 }
 
 }  // namespace
@@ -201,6 +200,7 @@ bool make_values(Images& images, Op op, const View& v, const double* p) {
     case Op::Blur: blur(images, v, p); return true;
     case Op::Channels: channels(images, v, p); return true;
     case Op::Mix: mix(images, v, p); return true;
+    case Op::Blend: blend(images, v, p); return true;
     case Op::TorchLuma: torch_color::gray(generation(p), colored(v), images.fresh(v.shape[0], v.shape[1], 1)); return true;
     case Op::TorchContrast: torch_contrast(images, v, generation(p), p[1]); return true;
     case Op::TorchSaturate: torch_color::saturate(generation(p), colored(v), p[1], images.alike(v)); return true;

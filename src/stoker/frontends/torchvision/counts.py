@@ -7,7 +7,9 @@ and survive a worker's end.
 
 from __future__ import annotations
 
+import contextlib
 import logging
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -79,6 +81,16 @@ def reset() -> None:
     _own[:] = 0
     _workers.clear()
     _said.clear()
+
+
+@contextlib.contextmanager
+def unchanged() -> Iterator[None]:
+    """Within, nothing is counted in this process: something is tried."""
+    before = _own.copy()
+    try:
+        yield
+    finally:
+        _own[:] = before
 
 
 def total() -> npt.NDArray[np.int64]:

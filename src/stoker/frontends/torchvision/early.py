@@ -54,8 +54,8 @@ def from_made(node: Node, *, counted: bool = True) -> Node:
     """
     if node.made is not None:
         return node.made
-    parent = node if node.op == recipe.MIX else node.parent  # the other parts of a mixture begin elsewhere
-    while parent is not None and parent.op not in (recipe.MIX, recipe.PIXELS):
+    parent = node if recipe.others_of(node) else node.parent  # the other parts of a mixture begin elsewhere
+    while parent is not None and parent.op != recipe.PIXELS and not recipe.others_of(parent):
         parent.asked += counted
         if parent.made is None and counted and parent.asked > 1:
             _keep(parent, parent)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -26,6 +27,17 @@ def _node(image: Any) -> Any:
 def fromarray(original: Callable[..., Any], obj: Any, *args: Any, **kwargs: Any) -> Any:
     """``Image.fromarray``: what follows is recorded."""
     return decoded(original(obj, *args, **kwargs))
+
+
+def blend(original: Callable[..., Any], im1: Any, im2: Any, alpha: Any) -> Any:
+    """``Image.blend`` of two images that were made out of one."""
+    node, other = _node(im1), _node(im2)
+    if node is None or other is None or other.source is not node.source:
+        return original(im1, im2, alpha)
+    alike = (other.size, other.channels) == (node.size, node.channels)
+    if not alike or not isinstance(alpha, (int, float, np.floating)) or not math.isfinite(alpha):
+        return original(im1, im2, alpha)
+    return im1._record(node.then(recipe.BLEND, (other, float(np.float32(alpha)))))
 
 
 def pil_to_tensor(original: Callable[[Any], Any], pic: Any) -> Any:

@@ -27,7 +27,7 @@ _FEW = 4  # files that are alike in a batch, below which no group is made of the
 _NAMES = (
     "Decode Pixels Crop Resize Transpose Affine Pad Map Luma Spread Contrast Saturate Hue Autocontrast Equalize "
     "Sharpen Project PadEdges Correlate TorchResize TorchPick TorchLuma TorchContrast TorchSaturate TorchHue "
-    "TorchSharpen TorchAutocontrast TorchEqualize TorchWarp TorchGrid Channels Blur Mix Store Patch"
+    "TorchSharpen TorchAutocontrast TorchEqualize TorchWarp TorchGrid Channels Blur Mix Blend Store Patch"
 )
 FORMS = frozenset(number for number, (name, _) in enumerate(_native.recipe.OPS) if name in _NAMES.split())
 
@@ -105,9 +105,10 @@ def root_of(node: Node) -> Node | None:
     while node.parent is not None:
         if node.op not in FORMS:
             return None
-        if node.op == recipe.MIX:
+        others = recipe.others_of(node)
+        if others:
             first = root_of(node.parent)
-            return first if all(root_of(other) is first for other in node.params[1]) else None
+            return first if all(root_of(other) is first for other in others) else None
         node = node.parent
     return node if node.op in FORMS else None
 

@@ -32,7 +32,7 @@ TORCH_RESIZE, TORCH_PICK, TORCH_LUMA, TORCH_CONTRAST, TORCH_SATURATE, TORCH_HUE,
     _OPS[f"Torch{n}"] for n in ("Resize", "Pick", "Luma", "Contrast", "Saturate", "Hue", "Sharpen")
 )
 TORCH_AUTOCONTRAST, TORCH_EQUALIZE = _OPS["TorchAutocontrast"], _OPS["TorchEqualize"]
-CHANNELS, BLUR, MIX = _OPS["Channels"], _OPS["Blur"], _OPS["Mix"]
+CHANNELS, BLUR, MIX, BLEND = (_OPS[n] for n in ("Channels", "Blur", "Mix", "Blend"))
 TORCH_RESIZE_FLOATS = _OPS["TorchResizeFloats"]
 TORCH_WARP, TORCH_GRID, PATCH = _OPS["TorchWarp"], _OPS["TorchGrid"], _OPS["Patch"]
 
@@ -220,6 +220,13 @@ class Node:
         return Node, (self.op, self.parent, self.params, self.size, self.channels, self.source)
 
 
+def others_of(node: Node) -> tuple[Node, ...]:
+    """The images that a step takes beside its parent's."""
+    if node.op == MIX:
+        return node.params[1]  # type: ignore[no-any-return]
+    return node.params[:1] if node.op == BLEND else ()
+
+
 class Patch(NamedTuple):
     """Values that are put over a window of a stored image."""
 
@@ -284,7 +291,7 @@ class Alone(NamedTuple):
     window: tuple[int, int, int, int]  # y0, x0, y1, x1 of the decoded image that it takes
 
 
-_WITH_OTHERS = frozenset((MIX, MAP, TORCH_GRID))  # steps that take tables, or more than one image
+_WITH_OTHERS = frozenset((MIX, BLEND, MAP, TORCH_GRID))  # steps that take tables, or more than one image
 _NO_TABLES = np.zeros(16, np.uint8)
 _ALIGNMENT = 16  # of tables
 
@@ -345,9 +352,8 @@ def _roots(node: Node) -> Iterator[tuple[Node, Node | None]]:
     """Where an image begins, with the first step that is done with it; more than one pair for a mixture."""
     after: Node | None = None
     while node.parent is not None:
-        if node.op == MIX:
-            for other in node.params[1]:
-                yield from _roots(other)
+        for other in others_of(node):
+            yield from _roots(other)
         node, after = node.parent, node
     yield node, after
 
@@ -439,6 +445,8 @@ class _Recipe:
             tables, others = params
             pairs = [(self._image(n), self._tables.index(t)) for t, n in zip(tables[1:], others, strict=True)]
             params = (1 + 2 * len(pairs), self._tables.index(tables[0]), *(n for pair in pairs for n in pair))
+        elif node.op == BLEND:
+            params = (self._image(params[0]), params[1])
         elif node.op == TORCH_GRID:
             params = (*params[:-1], self._tables.index(params[-1]))
         elif node.op == CROP and parent.parent is None:

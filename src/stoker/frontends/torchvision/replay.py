@@ -189,6 +189,10 @@ def _mix(image: Image.Image, p: tuple[Any, ...], node: Node) -> Image.Image:
     return image_of(made if node.channels > 1 else made[..., 0])
 
 
+def _blend(image: Image.Image, p: tuple[Any, ...], node: Node) -> Image.Image:
+    return Image.blend(image, replay(p[0]), p[1])
+
+
 def _blur(image: Image.Image, p: tuple[Any, ...], node: Node) -> Image.Image:
     return image.filter(ImageFilter.GaussianBlur(p[:2]) if p[3] else ImageFilter.BoxBlur(p[:2]))
 
@@ -209,6 +213,7 @@ _STEPS: dict[int, Callable[[Image.Image, tuple[Any, ...], Node], Image.Image]] =
     recipe.SHARPEN: lambda image, p, node: ImageEnhance.Sharpness(image).enhance(p[0]),
     recipe.BLUR: _blur,
     recipe.MIX: _mix,
+    recipe.BLEND: _blend,
     recipe.CHANNELS: lambda image, p, node: Image.merge("RGB", [image.split()[c] for c in p]),
     recipe.PROJECT: _project,
     recipe.PAD_EDGES: _pad_edges,

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import sys
 from collections.abc import Callable, Iterator
 from multiprocessing.reduction import ForkingPickler
 from types import ModuleType
@@ -15,7 +16,22 @@ from PIL import Image, ImageEnhance, ImageOps, JpegImagePlugin
 from torch.utils.data import _utils
 from torch.utils.data.dataloader import DataLoader
 
-from . import backend, counts, decoders, delivery, files, functional, grids, image, kernels, kinds, loader, retry, told
+from . import (
+    augmix,
+    backend,
+    counts,
+    decoders,
+    delivery,
+    files,
+    functional,
+    grids,
+    image,
+    kernels,
+    kinds,
+    loader,
+    retry,
+    told,
+)
 from .images import lazy_image_class
 from .later import Later, reduce_later
 from .mixing import LazySum, reduce_sum
@@ -70,6 +86,7 @@ def enable_here() -> None:
         (v1, "gaussian_blur", functional.gaussian_blur),
         (v1, "elastic_transform", functional.elastic_v1),
         (Image, "fromarray", functional.fromarray),
+        (Image, "blend", functional.blend),
         (ImageOps, "expand", functional.expand),
         (ImageOps, "autocontrast", functional.autocontrast),
         (ImageOps, "equalize", functional.equalize),
@@ -85,6 +102,7 @@ def enable_here() -> None:
     for name in functional.ENHANCERS:
         _put(ImageEnhance, name, functional.enhancer(vars(ImageEnhance)[name]))
     _take_over_collation()
+    _take_over_packages()
     ForkingPickler.register(LazyTensor, loader.reduce_lazy)
     ForkingPickler.register(LazySum, reduce_sum)
     ForkingPickler.register(Later, reduce_later)
@@ -157,7 +175,20 @@ def _take_over_decoders() -> None:
             torch.jit._builtins._register_builtin(function, f"image::{name}")
 
 
+_later: set[str] = set()  # modules that a script has imported, and that were taken over when a loop began
+
+
+def _take_over_packages() -> None:
+    """What packages bring that nothing of torchvision's or Pillow's comes by, once a script has imported them."""
+    owner = getattr(sys.modules.get(augmix.MODULE), augmix.CLASS, None)
+    if owner is not None and augmix.MODULE not in _later:
+        _later.add(augmix.MODULE)
+        _undo.append(lambda: _later.discard(augmix.MODULE))
+        _replace(owner, augmix.METHOD, augmix.apply_basic)
+
+
 def _get_iterator(original: Callable[[Any], Any], of: DataLoader[Any]) -> Any:
+    _take_over_packages()
     return loader.get_iterator(delivery.place, original, of)
 
 

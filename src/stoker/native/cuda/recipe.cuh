@@ -36,6 +36,7 @@ inline void make_phase(const Step& s, int32_t phase, Shared& shared) {
     case Op::Channels: return channels(s);
     case Op::Blur: return blur(s, phase);
     case Op::Mix: return mix(s);
+    case Op::Blend: return blended(s);
     case Op::Store: return store(s);
     case Op::Patch: return patch(s);
     default: return;  // what only looks at another image is no step here

@@ -190,6 +190,16 @@ STOKER_STEP void channels(const Step& s) {
   });
 }
 
+// Pillow's Image.blend.
+STOKER_STEP void blended(const Step& s) {
+  const Bitmap& other = *array_at<Bitmap>(s.extra);
+  const float factor = static_cast<float>(s.number[0]);
+  each(s.out, [&](int64_t y, int64_t x) {
+    for (int64_t c = 0; c < s.out.channels; ++c)
+      s.out.at(y, x)[c] = blend(s.in.at(y, x)[c * s.in.channel], other.at(y, x)[c * other.channel], factor);
+  });
+}
+
 // Sums of floats, truncated.
 STOKER_STEP void mix(const Step& s) {
   const auto* terms = array_at<Term>(s.extra);

@@ -56,6 +56,8 @@ struct Term {
   int64_t per_channel;
 };
 
+// extra of Blend: the Bitmap of the other image.
+
 // extra of Blur. Rooms 0 and 1: images between the passes.
 struct Boxes {
   int64_t passes;
