@@ -13,7 +13,8 @@ import pytest
 from stoker import DataError, UnsupportedError
 from stoker.device.gpu import Gpu
 from stoker.executor.settings import Settings
-from stoker.testing.graphs import find, random_graph
+from stoker.testing.garden import find
+from stoker.testing.graphs import random_graph
 from stoker.testing.laws import on_gpu, run_graph
 from stoker.testing.tolerances import assert_rows
 from tests.laws.test_central_law import BASE, make_files

@@ -25,7 +25,8 @@ import pytest
 from PIL import Image
 
 from stoker.graph.show import show
-from stoker.testing.graphs import RandomGraph, find, random_graph
+from stoker.testing.garden import find
+from stoker.testing.graphs import RandomGraph, random_graph
 from stoker.testing.laws import check_eager, check_failure, check_graph, check_json, vary
 
 BASE = 20250  # raise it for other graphs

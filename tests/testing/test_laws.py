@@ -227,7 +227,7 @@ def test_a_setting_that_changes_a_byte_is_seen(monkeypatch: pytest.MonkeyPatch) 
 
 
 def _find(name: str) -> type[Operator]:
-    from stoker.testing.graphs import find as find_all
+    from stoker.testing.garden import find as find_all
 
     return find_all(name)
 

@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..contract.types import DType
-from .graphs import RandomGraph, noise, random_graph
+from .garden import noise
+from .graphs import RandomGraph, random_graph
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
