@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pipelines whose source runs in worker processes, and what they give."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from stoker import Pipeline, fn, types
+
+ROWS = 23
+
+
+def pipeline(
+    count: int = 2, method: str = "fork", batch_size: int = 4, parallel: bool = True, outputs: int | None = None,
+    settings: dict[str, Any] | None = None, **source: Any,
+) -> Pipeline:  # fmt: skip
+    pipe = Pipeline(batch_size, 2, seed=1, py_num_workers=count, py_start_method=method, **(settings or {}))
+    with pipe:
+        out = fn.external_source(parallel=parallel, num_outputs=outputs, **source)
+    pipe.set_outputs(*(out if isinstance(out, tuple) else (out,)))
+    return pipe
+
+
+def take(pipe: Pipeline, count: int = 100) -> list[Any]:
+    out = []
+    for _ in range(count):
+        try:
+            out.append([[x.tolist() for x in batch] for batch in pipe.run()])
+        except StopIteration:
+            break
+    return out
+
+
+# At the top of a module, so that "spawn" finds it too.
+def row(info: types.SampleInfo) -> Any:
+    if info.idx_in_epoch >= ROWS:
+        raise StopIteration
+    return np.full((info.idx_in_epoch % 3, 2), info.idx_in_epoch + 100 * info.epoch_idx, np.float32)

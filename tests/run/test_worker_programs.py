@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs with worker processes: no process is left behind whatever happens, and Ctrl-C loses nothing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import pytest
+
+from tests.run.test_processes import Script
+
+BEGIN = """
+import numpy as np
+pids = []
+def source(info):
+    import os, time
+    if info.idx_in_epoch >= SLOW_FROM:
+        time.sleep(1000)
+    return np.int64([info.idx_in_epoch, os.getpid()])
+
+@pipeline_def(batch_size=2, num_threads=2, seed=1, py_num_workers=2)
+def pipe_of():
+    return fn.external_source(source, batch=False, parallel=True)
+pipe = pipe_of()
+say(" ".join(str(w.process.pid) for w in (pipe.start_py_workers(), pipe.execution._workers)[1]._workers))
+"""
+
+
+def alive(pids: list[int]) -> list[int]:
+    return [pid for pid in pids if os.path.exists(f"/proc/{pid}")]
+
+
+def script(text: str, slow_from: int = 1 << 40) -> tuple[Script, list[int]]:
+    made = Script(f"SLOW_FROM = {slow_from}\n" + BEGIN + text, [])
+    assert made.process.stdout is not None
+    return made, [int(x) for x in made.process.stdout.readline().split()]
+
+
+def gone(pids: list[int], seconds: float = 5.0) -> bool:
+    deadline = time.monotonic() + seconds
+    while alive(pids) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return not alive(pids)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["pipe.run()", "pipe.run(); pipe.close()", "pipe.run(); del pipe", "pipe.run(); sys.exit(0)", "pass",
+     "pipe.run(); import json; json.pipe = pipe; loop = [pipe]; loop.append(loop)"],
+    ids=["left", "closed", "deleted", "exit", "never used", "kept by a cycle"],
+)  # fmt: skip
+def test_no_process_outlives_the_program(text: str) -> None:
+    program, pids = script(text)
+    assert len(pids) == 2
+    assert program.end() == (0, "", "")
+    assert gone(pids)
+
+
+def test_no_process_outlives_a_program_that_is_killed() -> None:
+    program, pids = script("pipe.run()\nsay('running')\ntime.sleep(1000)", slow_from=4)  # workers hang in the source
+    program.hear("running")
+    assert alive(pids) == pids
+    program.process.kill()
+    program.end()
+    assert gone(pids)
+
+
+def test_ctrl_c_ends_waiting_for_a_worker() -> None:
+    program, pids = script(
+        "say('running')\ntry:\n    while True: pipe.run()\nexcept KeyboardInterrupt:\n    say('interrupted')",
+        slow_from=4,
+    )
+    program.hear("running")
+    time.sleep(0.3)
+    start = time.monotonic()
+    program.process.send_signal(signal.SIGINT)
+    program.hear("interrupted")
+    assert program.end() == (0, "", "")
+    assert gone(pids)
+    assert time.monotonic() - start < 8.0, "two workers that hang are given a second, then killed"
+
+
+def test_ctrl_c_at_any_moment_loses_nothing() -> None:
+    text = """
+import random
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+rng = random.Random(3)
+pipe.run()  # the plan is made
+interrupted, done = 0, 2
+while done < 300 or interrupted < 20:
+    got = None
+    try:
+        signal.setitimer(signal.ITIMER_REAL, rng.uniform(1e-5, 4e-3))
+        got = pipe.run()
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    except KeyboardInterrupt:
+        interrupted += 1
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    now = pipe.execution.mark.position
+    if got is not None:
+        assert [int(x[0]) for x in got[0]] == list(range(done, now)), (done, now)
+    done = now
+pipe.close()
+say("well")
+"""
+    program, pids = script(text)
+    program.hear("well")
+    assert program.end() == (0, "", "")
+    assert gone(pids)
+
+
+def test_a_slow_source_does_not_hold_back_what_is_ready() -> None:
+    program, _ = script("pipe.run()\nsay('one')\npipe.run()\nsay('two')\npipe.close()", slow_from=4)
+    program.hear("one")
+    program.hear("two")
+    assert program.end() == (0, "", "")
+
+
+def test_a_daemonic_process_cannot_have_workers() -> None:
+    text = """
+import multiprocessing
+def child(queue):
+    try:
+        pipe_of().run()
+    except StateError as error:
+        queue.put(str(error))
+pipe.close()
+context = multiprocessing.get_context("fork")
+queue = context.SimpleQueue()
+process = context.Process(target=child, args=(queue,), daemon=True)
+process.start()
+assert "may have worker processes of its own" in queue.get()
+process.join()
+"""
+    assert script(text)[0].end() == (0, "", "")
