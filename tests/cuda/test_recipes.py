@@ -108,14 +108,22 @@ def colors() -> Iterator[Case]:
         for name in ("Contrast", "Saturate", "Sharpen"):
             yield Case(f"{name} {factor}", [(name, factor), ("Store", 0, 0, -1)])
         for generation in (1, 2):
-            for name in ("TorchContrast", "TorchSaturate", "TorchSharpen"):
+            for name in ("TorchSaturate", "TorchSharpen"):
                 yield Case(f"{name} {generation} {factor}", [(name, generation, factor), ("Store", 0, 0, -1)])
+            step = ("TorchContrast", generation, factor, 0, 1)
+            yield Case(f"torch contrast {generation} {factor}", [step, ("Store", 0, 0, -1)])
+    for lanes, threads, channels in ((8, 1, 3), (16, 6, 3), (4, 11, 1)):
+        large, window = ("Resize", 301, 417, 0, h, 0, w, 1, 0), ("Crop", 5, 6, 40, 50)
+        step = ("TorchContrast", 1 + lanes // 16, 0.3, lanes, threads)
+        name = f"torch contrast of many {lanes} {threads}"
+        yield Case(name, [large, step, window, ("Store", 0, 0, -1)], channels=channels)
     yield Case("contrast of gray", [("Contrast", 0.6), ("Store", 0, 0, -1)], channels=1)
     yield Case("sharpness of gray", [("Sharpen", 1.6), ("Store", 0, 0, -1)], channels=1)
     for shift in (0, 17, 128, 255):
         yield Case(f"hue {shift}", [("Hue", shift), ("Store", 0, 0, -1)])
     for shift in (-0.5, -0.1, 0.0, 0.23, 0.5):
-        yield Case(f"torch hue {shift}", [("TorchHue", shift), ("Store", 0, 0, -1)])
+        for generation in (1, 2):
+            yield Case(f"torch hue {generation} {shift}", [("TorchHue", generation, shift), ("Store", 0, 0, -1)])
     for flat in (False, True):
         for name in ("Autocontrast", "Equalize", "TorchEqualize"):
             yield Case(f"{name} {flat}", [(name,), ("Store", 0, 0, -1)], flat=flat)
@@ -140,7 +148,7 @@ def as_torch() -> Iterator[Case]:
     grid = [0.06, 0.01, 0.1, -0.012, 0.09, -0.05, 0.001, -0.002]
     for projective in (0, 1):
         for linear in (0, 1):
-            for fills in (0, 1):
+            for fills in (0, 1, 2):
                 step = ("TorchWarp", 17, 23, *grid, projective, linear, fills, 9, 90.5, 200)
                 yield Case(f"torch warp {projective} {linear} {fills}", [step, ("Store", 0, 0, -1)])
     points = np.random.default_rng(5).uniform(-1.2, 1.2, 11 * 13 * 2).astype(np.float32).view(np.uint8)
@@ -183,8 +191,8 @@ def chains() -> Iterator[Case]:
     random = np.random.default_rng(11)
     plain: Steps = [
         ("Contrast", 1.4), ("Saturate", 0.3), ("Hue", 40), ("Sharpen", 1.7), ("Equalize",), ("Autocontrast",),
-        ("Transpose", 0), ("Transpose", 3), ("TorchHue", 0.2), ("TorchContrast", 2, 0.5), ("TorchSharpen", 2, 1.5),
-        ("Blur", 0.8, 0.8, 3, 1), ("Channels", 1, 2, 0), ("Map", 0), ("Crop", 1, 1, 15, 12),
+        ("Transpose", 0), ("Transpose", 3), ("TorchHue", 2, 0.2), ("TorchContrast", 2, 0.5, 0, 1),
+        ("TorchSharpen", 2, 1.5), ("Blur", 0.8, 0.8, 3, 1), ("Channels", 1, 2, 0), ("Map", 0), ("Crop", 1, 1, 15, 12),
         ("Pad", 2, 1, 30, 40, 5, 6, 7), ("Resize", 19, 16, 0, 12, 0, 14, 1, 0),
         ("TorchResize", 13, 20, 1), ("Affine", 15, 18, *TURN, 1, 0, 0, 0),
         ("Luma",), ("Spread",),

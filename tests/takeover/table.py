@@ -251,11 +251,20 @@ torchvision itself uses Pillow's kernels while it holds a Pillow image, and torc
 torch's own kernels for bytes do depends on the processor and on torch's build: such a step is recorded if a small
 image comes out equal on this machine, which is tried once per process, and is left to torch else.
 
-Not recorded, and as before: `ColorJitter`'s contrast of tensors of more than 65,793 pixels (torch's sum depends on
-its order), blurring and sharpening tensors of one channel, `antialias=False`, tensors that are no bytes
-any more (but for crops, mirrors and continued edges), rotations and the like of fewer than 128 pixels, and of v1's
-functions on tensors cubic `resize`, `adjust_hue` and linear rotations with a fill other than black. v1's linear
-`resize` of tensors is recorded; batches on a GPU get these images from the CPU.
+Not recorded, and as before: `antialias=False`, tensors that are no bytes any more (but for crops, mirrors and continued
+edges), and of v1's functions on tensors cubic `resize`. v1's linear `resize` of tensors is recorded; batches on a GPU
+get these images from the CPU.
+
+Some steps are recorded as far as torch's sums have an order that can be repeated:
+
+- `ColorJitter`'s contrast of tensors of more than 65,793 pixels, whose sum is rounded: in torch's order of additions,
+  which follows from how many values its vectors have (found by trying) and from its number of threads, up to 64. Left
+  to torch are images of more than 2 million pixels (where sums of single positions are rounded, too), and images that
+  were turned by 90 degrees (whose pixels lie in another order).
+- Blurs and sharpness of tensors of one channel, but for windows of up to three rows or columns on at most 20,480 pixels
+  (with a blur's edges): these torch makes by products of matrices, which MKL adds up in an order that depends on the
+  processor and on where in the image a pixel is.
+
 Of Pillow's filters `GaussianBlur` and `BoxBlur` are recorded, the others are its own.
 
 A collation of the script's own is recorded as well: images that it copies into a batch one by one (padding to the

@@ -47,6 +47,14 @@ TENSORS: dict[str, Callable[[Any], Any]] = {
     "gray of three": lambda x: F.rgb_to_grayscale(x, 3),
     "blur": lambda x: F.gaussian_blur(x, [5, 3], [0.7, 2.0]),
     "blur by default": lambda x: F.gaussian_blur(x, 7),
+    "blur of gray": lambda x: F.gaussian_blur(F.rgb_to_grayscale(x, 1), [5, 9], [1.1, 0.4]),
+    "small blur of large gray": lambda x: F.gaussian_blur(F.rgb_to_grayscale(F.resize(x, [190, 213]), 1), [3, 7]),
+    "small blur of gray images": lambda x: F.gaussian_blur(torch.stack([F.rgb_to_grayscale(x, 1)] * 2), 3),
+    "sharpness of gray": lambda x: F.adjust_sharpness(F.rgb_to_grayscale(F.resize(x, [190, 213]), 1), 1.7),
+    "contrast of many pixels": lambda x: F.adjust_contrast(F.resize(x, [301, 413]), 0.4),
+    "contrast of much gray": lambda x: F.adjust_contrast(F.rgb_to_grayscale(F.resize(x, [301, 413]), 1), 0.4),
+    "contrast of large images": lambda x: F.adjust_contrast(torch.stack([F.resize(x, [301, 413])] * 3), 0.4),
+    "rotation of a few pixels": lambda x: F.rotate(F.resize(x, [9, 8]), 33.0, Mode.BILINEAR),
     "mirrored edges": lambda x: F.pad(x, [3, 4, 5, 6], padding_mode="symmetric"),
     "one edge": lambda x: F.pad(x, [2], padding_mode="edge"),
     "frame": lambda x: F.pad(x, [3, 4], fill=7.0),
@@ -82,6 +90,12 @@ FIRST_GENERATION: dict[str, Callable[[Any], Any]] = {
     **{f"saturation {f}": lambda x, f=f: V.adjust_saturation(x, f) for f in (0.0, 0.4, 1.0, 2.3)},
     **{f"brightness {f}": lambda x, f=f: V.adjust_brightness(x, f) for f in (0.0, 0.4, 1.0, 2.3)},
     **{f"sharpness {f}": lambda x, f=f: V.adjust_sharpness(x, f) for f in (0.0, 0.4, 1.0, 2.3)},
+    **{f"hue {f}": lambda x, f=f: V.adjust_hue(x, f) for f in (-0.5, -0.21, 0.0, 0.03, 0.5)},
+    "hue of gray": lambda x: V.adjust_hue(V.rgb_to_grayscale(x), 0.2),
+    "contrast of many pixels": lambda x: V.adjust_contrast(V.resize(x, [301, 413]), 0.4),
+    "blur of gray": lambda x: V.gaussian_blur(V.rgb_to_grayscale(x), [5, 7]),
+    "small blur of large gray": lambda x: V.gaussian_blur(V.rgb_to_grayscale(V.resize(x, [190, 213])), [3, 3]),
+    "sharpness of gray": lambda x: V.adjust_sharpness(V.rgb_to_grayscale(V.resize(x, [190, 213])), 1.7),
     "autocontrast": lambda x: V.autocontrast(V.adjust_brightness(x, 0.4)),
     "equalize": V.equalize,
     "invert": V.invert,
@@ -92,6 +106,9 @@ FIRST_GENERATION: dict[str, Callable[[Any], Any]] = {
     "blur": lambda x: V.gaussian_blur(x, [5, 3], [0.7, 2.0]),
     "affine": lambda x: V.affine(x, 20.0, [3, 4], 1.1, [5.0, 6.0], Mode.BILINEAR),
     "rotation": lambda x: V.rotate(x, -71.0, Mode.NEAREST, fill=[9.0, 8.0, 7.0]),
+    "rotation, bright": lambda x: V.rotate(x, 33.0, Mode.BILINEAR, fill=[9.0, 80.0, 254.0]),
+    "rotation, gray, bright": lambda x: V.rotate(V.rgb_to_grayscale(x), 33.0, Mode.BILINEAR, fill=77.0),
+    "perspective, bright": lambda x: V.perspective(x, CORNERS[0], CORNERS[1], Mode.BILINEAR, [200.0, 3.0, 7.0]),
     "rotation, black": lambda x: V.rotate(x, 33.0, Mode.BILINEAR, expand=True, fill=[0.0]),
     "perspective": lambda x: V.perspective(x, CORNERS[0], CORNERS[1], Mode.BILINEAR),
     "elastic": lambda x: V.elastic_transform(x, waves(), Mode.BILINEAR),
@@ -104,21 +121,20 @@ FIRST_GENERATION: dict[str, Callable[[Any], Any]] = {
     "edges": lambda x: V.pad(V.hflip(V.center_crop(x, [60, 70])), [3, 4], padding_mode="reflect"),
 }
 FIRST_NOT_RECORDED: dict[str, Callable[[Any], Any]] = {
-    "hue": lambda x: V.adjust_hue(x, 0.2),
     "cubic resize": lambda x: V.resize(x, [30, 40], Mode.BICUBIC),
     "resize without antialias": lambda x: V.resize(x, [30, 40], antialias=False),
-    "bright fill": lambda x: V.rotate(x, 33.0, Mode.BILINEAR, fill=[9.0, 8.0, 7.0]),
-    "blur of gray": lambda x: V.gaussian_blur(V.rgb_to_grayscale(x), [5, 3]),
+    "small blur of gray": lambda x: V.gaussian_blur(V.rgb_to_grayscale(x), [5, 3]),
+    "contrast of a turned image": lambda x: V.adjust_contrast(torch.rot90(V.resize(x, [300, 310]), 1, (-2, -1)), 0.5),
 }
 
 
 NOT_RECORDED: dict[str, Callable[[Any], Any]] = {
     "resize without antialias": lambda x: F.resize(x, [30, 50], antialias=False),
     "contrast of floats": lambda x: F.adjust_contrast(F.to_dtype(x, torch.float32, scale=True), 0.5),
-    "blur of gray": lambda x: F.gaussian_blur(F.rgb_to_grayscale(x, 1), 5),
+    "small blur of gray": lambda x: F.gaussian_blur(F.rgb_to_grayscale(x, 1), 3),
     "crop outside": lambda x: F.crop(x, 500, 500, 10, 10),
-    "contrast of a large image": lambda x: F.adjust_contrast(F.resize(x, [300, 300]), 0.5),
-    "rotation of a few pixels": lambda x: F.rotate(F.resize(x, [9, 8]), 33.0, Mode.BILINEAR),
+    "contrast of a turned image": lambda x: F.adjust_contrast(F.rotate(F.resize(x, [300, 310]), 90, expand=True), 0.5),
+    "contrast of two million pixels": lambda x: F.adjust_contrast(F.resize(x, [1500, 1500], Mode.NEAREST), 0.5),
     "rotation of floats": lambda x: F.rotate(F.to_dtype(x, torch.float32, scale=True), 33.0, Mode.BILINEAR),
     "bright fill": lambda x: F.rotate(x, 33.0, fill=300.0),
     "sharpness of gray": lambda x: F.adjust_sharpness(F.rgb_to_grayscale(x, 1), 0.5),
@@ -137,6 +153,7 @@ IMAGES: dict[str, Callable[[Any], Any]] = {
     "back from a tensor": lambda x: v1.functional.to_pil_image(v1.functional.pil_to_tensor(x)),
     "back from a gray tensor": lambda x: v2.ToPILImage()(F.rgb_to_grayscale(F.pil_to_tensor(x), 1)),
     "v1 elastic": lambda x: v1.functional.elastic_transform(x, waves()),
+    "v1 elastic, bright": lambda x: v1.functional.elastic_transform(x, waves(), Mode.BILINEAR, [9.0, 80.0, 254.0]),
     "v1 elastic, nearest": lambda x: v1.functional.elastic_transform(x, waves(), Mode.NEAREST, [0.0]),
     "v2 elastic": lambda x: F.elastic(x, waves(), Mode.BILINEAR, [3.0, 4.0, 5.0]),
     "rotation": lambda x: F.rotate(x, 33.0, Mode.BICUBIC, expand=True, fill=[1, 2, 3]),
@@ -269,7 +286,7 @@ def test_what_differs_on_this_machine_is_not_recorded(photo: Path, monkeypatch: 
     from stoker.frontends.torchvision import trial
 
     monkeypatch.setattr(trial, "_found", {})
-    monkeypatch.setattr(kernels.recipe, "TORCH_SATURATE", kernels.recipe.TORCH_CONTRAST)
+    monkeypatch.setattr(kernels.recipe, "TORCH_SATURATE", kernels.recipe.TORCH_SHARPEN)
     expected = F.adjust_saturation(tensor_of(photo, "image"), 0.3)
     with stoker.torchvision.enabled():
         x = F.adjust_saturation(tensor_of(photo, "image"), 0.3)

@@ -19,6 +19,7 @@ from stoker.frontends.torchvision.early import core
 from stoker.frontends.torchvision.image import map_node, pad_node
 from stoker.frontends.torchvision.recipe import Node, Source
 from stoker.frontends.torchvision.replay import FILTERS, replay
+from stoker.frontends.torchvision.sums import order_of
 from stoker.frontends.torchvision.tables import Table
 from stoker.frontends.torchvision.views import edges_node
 from stoker.native import _native
@@ -140,7 +141,7 @@ def another_step(rng: random.Random, node: Node) -> Node:
         numbers += [rng.uniform(-0.005, 0.005), rng.uniform(-0.005, 0.005)]
         numbers = np.array(numbers, np.float32).tolist()
         fill = [float(rng.randrange(256)) for _ in range(3)]
-        params = (size[1], size[0], *numbers, rng.randrange(2), rng.randrange(2), rng.randrange(2), *fill)
+        params = (size[1], size[0], *numbers, rng.randrange(2), rng.randrange(2), rng.randrange(3), *fill)
         return node.then(recipe.TORCH_WARP, params, size)
     if kind == "lut":
         if rng.random() < 0.5:
@@ -158,10 +159,12 @@ def another_step(rng: random.Random, node: Node) -> Node:
         weights /= weights.sum()
         return node.then(recipe.CORRELATE, (2 + rows * columns, rows, columns, *weights.tolist()))
     if rng.random() < 0.3:
-        return node.then(recipe.TORCH_HUE, (rng.uniform(-0.5, 0.5),))
-    exact = width * height <= 65_793  # as far as contrast is recorded
-    op = rng.choice([recipe.TORCH_CONTRAST, recipe.TORCH_SATURATE]) if exact else recipe.TORCH_SATURATE
-    return node.then(op, (rng.randint(1, 2), rng.uniform(0, 3)))
+        return node.then(recipe.TORCH_HUE, (rng.randint(1, 2), rng.uniform(-0.5, 0.5)))
+    numbers = rng.randint(1, 2), rng.uniform(0, 3)
+    order = order_of(width * height, 1)
+    if order is not None and rng.random() < 0.5:
+        return node.then(recipe.TORCH_CONTRAST, (*numbers, *order))
+    return node.then(recipe.TORCH_SATURATE, numbers)
 
 
 @given(st.integers(0, 2**32))

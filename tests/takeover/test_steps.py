@@ -100,7 +100,7 @@ def _warp(rng: Numbers, node: Node) -> Node:
     m = (rng.normal(0, 1, 8) * (scale, scale, 0.3, scale, scale, 0.3, 0.01, 0.01)).tolist()
     if rng.random() < 0.05:
         m[2] = float(rng.choice([np.nan, np.inf, 1e30]))
-    fill = (int(rng.integers(0, 2)), *_color(rng))
+    fill = (int(rng.integers(0, 3)), *_color(rng))
     params = (height, width, *m, int(rng.integers(0, 2)), int(rng.random() < 0.8), *fill)
     return node.then(recipe.TORCH_WARP, params, (width, height))
 

@@ -11,20 +11,21 @@ namespace stoker {
 enum class Border : int { Reflect101 = 0, Reflect1001, Wrap, Clamp, Constant };
 
 // The element that is seen at position i of `size` > 0 elements; -1: the constant.
-inline int64_t border_position(int64_t i, int64_t size, Border border) {
+template <class Int>
+inline Int border_position(Int i, Int size, Border border) {
   if (i >= 0 && i < size) return i;
   switch (border) {
     case Border::Constant: return -1;
-    case Border::Clamp: return std::clamp<int64_t>(i, 0, size - 1);
+    case Border::Clamp: return std::clamp<Int>(i, 0, size - 1);
     case Border::Wrap: return (i % size + size) % size;
     case Border::Reflect1001: {
-      const int64_t at = (i % (2 * size) + 2 * size) % (2 * size);
+      const Int at = (i % (2 * size) + 2 * size) % (2 * size);
       return at < size ? at : 2 * size - 1 - at;
     }
     case Border::Reflect101: break;
   }
   if (size == 1) return 0;
-  const int64_t period = 2 * size - 2, at = (i % period + period) % period;
+  const Int period = 2 * size - 2, at = (i % period + period) % period;
   return at < size ? at : period - at;
 }
 

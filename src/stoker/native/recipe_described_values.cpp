@@ -126,14 +126,14 @@ void Description::check_color(const Written& w, Step& s) {
     case Op::TorchEqualize: return;
     case Op::Hue: byte(w.p[0]); return;
     case Op::TorchHue:
-      if (!(std::fabs(w.p[0]) <= 0.5)) throw Bad{"a hue that turns by more than half a circle"};
-      return;
+      if (!(std::fabs(w.p[1]) <= 0.5)) throw Bad{"a hue that turns by more than half a circle"};
+      break;
     case Op::Channels:
       for (int c = 0; c < 3; ++c)
         if (byte(w.p[c]) > 2) throw Bad{"a channel that is not there"};
       return;
     case Op::TorchContrast:
-      if (s.in.height * s.in.width > torch_color::kExactPixels) throw Bad{"a mean that is not exact"};
+      if (!torch_color::can_sum(s.in.height * s.in.width, order_of(w.p + 2))) throw Bad{"a mean that is not exact"};
       break;
     case Op::TorchSharpen:
       if (s.in.height < 3 || s.in.width < 3) throw Bad{"an image without an inside"};

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "recipe_ops.hpp"
+#include "torch_sum.hpp"
 
 namespace stoker::recipe {
 
@@ -67,6 +68,12 @@ void each_other_image(const Written& step, F&& f) {
   if (step.op == Op::Mix)
     for (int64_t i = 2; i + 1 < step.count; i += 2) f(step.p[i]);
   if (step.op == Op::Blend) f(step.p[0]);
+}
+
+// How torch adds up what it takes a mean of.
+inline torch_sum::Order order_of(const double* p) {
+  const auto number = [](double x) { return static_cast<int>(std::clamp<int64_t>(whole(x), -1, 1 << 20)); };
+  return {number(p[0]), number(p[1])};
 }
 
 // A window of stored values, and what is put there.

@@ -32,13 +32,13 @@ namespace stoker::recipe {
   X(TorchPick, 3)  /* height width, exact */                                                                \
   X(TorchResizeFloats, 2)  /* height width (torch_resize_float.hpp) */                                      \
   X(TorchLuma, 1)  /* generation; three channels to one, as torchvision's rgb_to_grayscale of tensors */    \
-  X(TorchContrast, 2)  /* generation (torch_color.hpp), factor */                                           \
+  X(TorchContrast, 4)  /* generation (torch_color.hpp), factor, lanes and threads of the sum (torch_sum.hpp) */ \
   X(TorchSaturate, 2)  /* generation, factor */                                                             \
-  X(TorchHue, 1)   /* what is added to the hue, -0.5 to 0.5 */                                              \
+  X(TorchHue, 2)   /* generation, what is added to the hue, -0.5 to 0.5 */                                  \
   X(TorchSharpen, 2)  /* generation, factor */                                                              \
   X(TorchAutocontrast, 1)  /* generation */                                                                 \
   X(TorchEqualize, 0)                                                                                       \
-  X(TorchWarp, 16) /* height width, grid of eight, projective, linear, fills, fill of three (torch_warp.hpp) */ \
+  X(TorchWarp, 16) /* height width, grid of eight, projective, linear, fills (2: as the first generation), fill of three (torch_warp.hpp) */ \
   X(TorchGrid, 8)  /* height width, linear, fills, fill of three, a table: the grid's bytes */               \
   X(Channels, 3)   /* which channel comes first, second, third */                                           \
   X(Blur, 4)       /* radii across and down, passes, 1 if the radii are deviations of bells (box_blur.hpp) */ \

@@ -107,7 +107,7 @@ void torch_pick(Images& images, const View& v, const double* p) {
 }
 
 void sample(const View& v, const torch_warp::Grid& grid, bool linear, const double* fill, const View& out) {
-  torch_warp::Fill outside{fill[0] != 0, {}};
+  torch_warp::Fill outside{fill[0] != 0, {}, fill[0] == 2};
   for (int i = 0; i < 3; ++i) outside.value[i] = static_cast<float>(fill[1 + i]);
   if (!torch_warp::sample(v, grid, linear, outside, out)) throw Bad{"an image that cannot be sampled"};
 }

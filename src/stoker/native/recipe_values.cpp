@@ -130,10 +130,11 @@ torch_color::Generation generation(const double* p) {
   return p[0] == 1 ? torch_color::Generation::First : torch_color::Generation::Second;
 }
 
-void torch_contrast(Images& images, const View& v, torch_color::Generation generation, double factor) {
-  if (v.shape[0] * v.shape[1] > torch_color::kExactPixels) throw Bad{"a mean that is not exact"};
+void torch_contrast(Images& images, const View& v, const double* p) {
+  const torch_sum::Order order = order_of(p + 2);
+  if (!torch_color::can_sum(v.shape[0] * v.shape[1], order)) throw Bad{"a mean that is not exact"};
   uint8_t values[256];
-  torch_color::contrast_table(generation, v, factor, values);
+  torch_color::contrast_table(generation(p), v, p[1], order, values);
   mapped(images, v, values, 0);
 }
 
@@ -142,9 +143,9 @@ void torch_sharpen(Images& images, const View& v, torch_color::Generation genera
   if (!torch_color::sharpen(generation, v, factor, images.alike(v), images.work(0), images.work(1))) throw Bad{"an image that cannot be filtered"};
 }
 
-void torch_hue(Images& images, const View& v, double shift) {
+void torch_hue(Images& images, const View& v, torch_color::Generation generation, double shift) {
   if (!(std::fabs(shift) <= 0.5)) throw Bad{"a hue that turns by more than half a circle"};
-  torch_color::hue(colored(v), shift, images.alike(v));
+  torch_color::hue(generation, colored(v), shift, images.alike(v));
 }
 
 void channels(Images& images, const View& v, const double* p) {
@@ -202,9 +203,9 @@ bool make_values(Images& images, Op op, const View& v, const double* p) {
     case Op::Mix: mix(images, v, p); return true;
     case Op::Blend: blend(images, v, p); return true;
     case Op::TorchLuma: torch_color::gray(generation(p), colored(v), images.fresh(v.shape[0], v.shape[1], 1)); return true;
-    case Op::TorchContrast: torch_contrast(images, v, generation(p), p[1]); return true;
+    case Op::TorchContrast: torch_contrast(images, v, p); return true;
     case Op::TorchSaturate: torch_color::saturate(generation(p), colored(v), p[1], images.alike(v)); return true;
-    case Op::TorchHue: torch_hue(images, v, p[0]); return true;
+    case Op::TorchHue: torch_hue(images, v, generation(p), p[1]); return true;
     case Op::TorchSharpen: torch_sharpen(images, v, generation(p), p[1]); return true;
     case Op::TorchAutocontrast:
       by_histogram(images, v, generation(p) == Generation::First ? torch_color::first_autocontrast_table<int64_t>

@@ -44,15 +44,6 @@ template <bool kHardware, bool kFirst>
   }
 }
 
-template <bool kHardware>
-[[gnu::always_inline]] inline int64_t sum_grey(const View& src) {
-  int64_t sum = 0;
-  each(src, src, [&](const uint8_t* p, uint8_t*) __attribute__((always_inline)) {
-    sum += src.shape[2] == 3 ? static_cast<int>(luma<kHardware>(p, src.stride[2])) : int{*p};
-  });
-  return sum;
-}
-
 #if defined(__x86_64__)
 #define STOKER_FMA __attribute__((target("avx2,fma")))
 template <bool kFirst>
@@ -63,7 +54,6 @@ template <bool kFirst>
 STOKER_FMA void saturate_fma(uint8_t* p, int n, float ratio, float other) {
   saturate_planes<true, kFirst>(p, n, ratio, other);
 }
-STOKER_FMA int64_t sum_grey_fma(const View& src) { return sum_grey<true>(src); }
 #endif
 
 bool has_fma() {
@@ -100,6 +90,46 @@ auto choose_saturate() {
 
 }  // namespace
 
+// The grey values of an image in order, some at a time: f(values, count).
+template <class F>
+void each_grey(Generation generation, const View& src, F&& f) {
+  const auto run = generation == Generation::First ? choose_gray<true>() : choose_gray<false>();
+  Rows rows(src);
+  Planes3 planes;
+  uint8_t grey[Planes3::kPitch];
+  for (int64_t y = 0; y < src.shape[0]; ++y) {
+    if (src.shape[2] == 1) {
+      f(rows.row(y), src.shape[1]);
+      continue;
+    }
+    planes.each(rows.row(y), src.shape[1], [&](int64_t, int n) {
+      run(planes.at[0], n, grey);
+      f(grey, int64_t{n});
+    });
+  }
+}
+
+float sum_in_order(Generation generation, const View& src, const torch_sum::Order& order) {
+  const int64_t pixels = src.shape[0] * src.shape[1], share = torch_sum::share_of(pixels, order);
+  float sums[torch_sum::kMostThreads];
+  uint32_t at[torch_sum::kPlaces] = {};
+  int64_t shares = 0, i = 0, count = std::min(share, pixels);
+  torch_sum::Places places(count, order.lanes);
+  each_grey(generation, src, [&](const uint8_t* values, int64_t n) {
+    for (int64_t k = 0; k < n; ++k) {
+      at[places.of(i)] += values[k];
+      if (++i < count) continue;
+      sums[shares++] = torch_sum::folded(at, order.lanes);
+      std::fill_n(at, torch_sum::kPlaces, 0u);
+      count = std::min(share, pixels - shares * share);
+      places = torch_sum::Places(count, order.lanes);
+      i = 0;
+    }
+  });
+  float room[torch_sum::kPlaces];
+  return torch_sum::folded_shares(sums, shares, order, room);
+}
+
 void gray(Generation generation, const View& src, const View& dst) {
   const auto run = generation == Generation::First ? choose_gray<true>() : choose_gray<false>();
   Rows rows(src);
@@ -125,9 +155,11 @@ void saturate(Generation generation, const View& src, double factor, const View&
     });
 }
 
-void hue(const View& src, double shift, const View& dst) {
+void hue(Generation generation, const View& src, double shift, const View& dst) {
   const float by = static_cast<float>(shift);
-  each(src, dst, [&](const uint8_t* p, uint8_t* to) { turned(p, src.stride[2], by, to); });
+  const int64_t step = src.stride[2];
+  if (generation == Generation::First) each(src, dst, [&](const uint8_t* p, uint8_t* to) { turned<true>(p, step, by, to); });
+  else each(src, dst, [&](const uint8_t* p, uint8_t* to) { turned<false>(p, step, by, to); });
 }
 
 bool sharpen(Generation generation, const View& src, double factor, const View& dst, Scratch& smooth, Scratch& work) {
@@ -162,22 +194,22 @@ bool sharpen(Generation generation, const View& src, double factor, const View& 
   return true;
 }
 
-void contrast_table(Generation generation, const View& src, double factor, uint8_t table[256]) {
+void contrast_table(Generation generation, const View& src, double factor, const torch_sum::Order& order,
+                    uint8_t table[256]) {
   const float ratio = static_cast<float>(factor), other = static_cast<float>(1.0 - factor);
   const int64_t pixels = src.shape[0] * src.shape[1];
-  if (generation == Generation::First) {
+  float sum;
+  if (pixels <= torch_sum::kExactBytes) {
     int64_t total = 0;
-    each(src, src, [&](const uint8_t* p, uint8_t*) {
-      total += src.shape[2] == 3 ? first_luma(p, src.stride[2]) : int{*p};
+    each_grey(generation, src, [&](const uint8_t* values, int64_t n) {
+      for (int64_t i = 0; i < n; ++i) total += values[i];
     });
-    return first_contrast_table(total, pixels, ratio, other, table);
+    sum = static_cast<float>(total);
+  } else {
+    sum = sum_in_order(generation, src, order);
   }
-#if defined(__x86_64__)
-  const int64_t sum = has_fma() ? sum_grey_fma(src) : sum_grey<false>(src);
-#else
-  const int64_t sum = sum_grey<false>(src);
-#endif
-  contrast_table<false>(sum, pixels, ratio, other, table);
+  if (generation == Generation::First) first_contrast_table(sum, pixels, ratio, other, table);
+  else contrast_table<false>(sum, pixels, ratio, other, table);
 }
 
 }  // namespace stoker::torch_color

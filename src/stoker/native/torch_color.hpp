@@ -5,6 +5,7 @@
 #pragma once
 #include "tensor.hpp"
 #include "torch_color_point.hpp"
+#include "torch_sum.hpp"
 
 namespace stoker::torch_color {
 
@@ -16,14 +17,19 @@ enum class Generation : uint8_t { First = 1, Second = 2 };
 
 void gray(Generation generation, const View& src, const View& dst);  // to one channel
 void saturate(Generation generation, const View& src, double factor, const View& dst);
-void hue(const View& src, double shift, const View& dst);  // of the second
+void hue(Generation generation, const View& src, double shift, const View& dst);
 // dst = src blended with itself smoothed (but for the outermost pixels); one or three channels, at least 3 x 3.
 bool sharpen(Generation generation, const View& src, double factor, const View& dst, Scratch& smooth, Scratch& work);
 
 // A table for every value (others follow from histograms, torch_color_point.hpp). One or three channels.
-void contrast_table(Generation generation, const View& src, double factor, uint8_t table[256]);
+// `order`: how torch adds up the grey values, of more than torch_sum::kExactBytes; else it does not matter.
+void contrast_table(Generation generation, const View& src, double factor, const torch_sum::Order& order,
+                    uint8_t table[256]);
 
-// Up to so many pixels the sum of a grey image is exact in float32, and so the same in any order.
-constexpr int64_t kExactPixels = (int64_t{1} << 24) / 255;
+// Whether the sum of so many grey values can be taken.
+inline bool can_sum(int64_t pixels, const torch_sum::Order& order) {
+  return pixels <= torch_sum::kExactBytes ||
+         (order.valid() && torch_sum::share_of(pixels, order) <= torch_sum::most_in_share(order.lanes));
+}
 
 }  // namespace stoker::torch_color

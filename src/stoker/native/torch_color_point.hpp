@@ -37,11 +37,15 @@ STOKER_INLINED inline uint8_t blend(float v, float grey, float ratio, float rest
   return byte(fused<kHardware>(grey, rest, v * ratio));
 }
 
-// One pixel in torchvision's `adjust_hue`, operation by operation.
-inline void turned(const uint8_t* p, int64_t step, float shift, uint8_t* to) {
+// One pixel in torchvision's `adjust_hue`, operation by operation; the first generation divides, and takes one of its
+// products in another way.
+template <bool kFirst>
+STOKER_INLINED inline void turned(const uint8_t* p, int64_t step, float shift, uint8_t* to) {
   const float unit = static_cast<float>(1.0 / 255.0);
-  const float r = static_cast<float>(p[0]) * unit, g = static_cast<float>(p[step]) * unit;
-  const float b = static_cast<float>(p[2 * step]) * unit;
+  const auto of_byte = [unit](uint8_t v) {
+    return kFirst ? static_cast<float>(v) / 255.0f : static_cast<float>(v) * unit;
+  };
+  const float r = of_byte(p[0]), g = of_byte(p[step]), b = of_byte(p[2 * step]);
   const float most = std::max(r, std::max(g, b)), least = std::min(r, std::min(g, b)), range = most - least;
   const bool flat = most == least;
   const float s = range / (flat ? 1.0f : most), divisor = flat ? 1.0f : range;
@@ -52,7 +56,7 @@ inline void turned(const uint8_t* p, int64_t step, float shift, uint8_t* to) {
   const float hb = ((gc + 4.0f) - rc) * (!by_red && !by_green ? 1.0f : 0.0f);
   float h = (hr + hg) + hb;
   // Remainders of 1: what is subtracted is whole, and nothing is rounded.
-  h = h * static_cast<float>(1.0 / 6.0) + 1.0f;
+  h = (kFirst ? h / 6.0f : h * static_cast<float>(1.0 / 6.0)) + 1.0f;
   h -= std::floor(h);
   h += shift;
   h -= std::trunc(h);
@@ -60,7 +64,8 @@ inline void turned(const uint8_t* p, int64_t step, float shift, uint8_t* to) {
   const float h6 = h * 6.0f, whole = std::floor(h6), f = h6 - whole;
   const auto unit_range = [](float v) { return std::clamp(v, 0.0f, 1.0f); };
   const float sxf = s * f, rest = 1.0f - s;
-  const float q = unit_range((1.0f - sxf) * most), t = unit_range((sxf + rest) * most), v = most;
+  const float q = unit_range((1.0f - sxf) * most), v = most;
+  const float t = unit_range((kFirst ? 1.0f - s * (1.0f - f) : sxf + rest) * most);
   const float low = unit_range(rest * most);
   const float of[6][3] = {{v, t, low}, {q, v, low}, {low, v, t}, {low, q, v}, {t, low, v}, {v, low, q}};
   const float* rgb = of[static_cast<int>(whole) % 6];
@@ -96,15 +101,15 @@ inline void first_autocontrast_table(const Count* counts, uint8_t* table) {
   for (int i = 0; i < 256; ++i) table[i] = byte((static_cast<float>(i) - least) * scale);
 }
 
-// From the sum of the grey values.
-inline void first_contrast_table(int64_t sum, int64_t pixels, float ratio, float rest, uint8_t* table) {
-  const float mean = static_cast<float>(sum) / static_cast<float>(pixels);
+// From the sum of the grey values, as torch has it.
+inline void first_contrast_table(float sum, int64_t pixels, float ratio, float rest, uint8_t* table) {
+  const float mean = sum / static_cast<float>(pixels);
   for (int i = 0; i < 256; ++i) table[i] = first_blend(static_cast<float>(i), mean, ratio, rest);
 }
 
 template <bool kHardware>
-inline void contrast_table(int64_t sum, int64_t pixels, float ratio, float rest, uint8_t* table) {
-  const float mean = static_cast<float>(sum) / static_cast<float>(pixels);
+inline void contrast_table(float sum, int64_t pixels, float ratio, float rest, uint8_t* table) {
+  const float mean = sum / static_cast<float>(pixels);
   for (int i = 0; i < 256; ++i) table[i] = blend<kHardware>(static_cast<float>(i), mean, ratio, rest);
 }
 

@@ -32,14 +32,16 @@ struct FloatTaps {
     count.resize(static_cast<size_t>(out));
     weights.resize(static_cast<size_t>(out * room));
     for (int64_t i = 0; i < out; ++i) {
+      // Halves are doubles there, and so are the sums and the product that they are part of.
       const float center = scale * (static_cast<float>(i) + 0.5f);
-      const int64_t first = std::max<int64_t>(static_cast<int64_t>(center - support + 0.5f), 0);
-      const int64_t end = std::min<int64_t>(static_cast<int64_t>(center + support + 0.5f), in);
+      const int64_t first = std::max<int64_t>(static_cast<int64_t>(static_cast<double>(center - support) + 0.5), 0);
+      const int64_t end = std::min<int64_t>(static_cast<int64_t>(static_cast<double>(center + support) + 0.5), in);
       const int64_t n = std::clamp<int64_t>(end - first, 0, room);
       float* w = weights.data() + i * room;
       float total = 0.0f;
       for (int64_t j = 0; j < n; ++j) {
-        const float x = std::fabs((static_cast<float>(j + first) - center + 0.5f) * inverse);
+        const auto from_center = static_cast<double>(static_cast<float>(j + first) - center) + 0.5;
+        const float x = std::fabs(static_cast<float>(from_center * static_cast<double>(inverse)));
         w[j] = x < 1.0f ? 1.0f - x : 0.0f;
         total += w[j];
       }

@@ -84,7 +84,9 @@ STOKER_FMA void linear_avx2(const Bitmap from, const Looks& l, int64_t i, const 
   sum = _mm_fmadd_ps(pixel_of(_mm_srli_si128(lower, 3)), _mm_set1_ps(l.weight[3][i]), sum);
   if (fill.has) {
     const float mask = ((l.weight[0][i] + l.weight[1][i]) + l.weight[2][i]) + l.weight[3][i];
-    sum = _mm_add_ps(_mm_mul_ps(_mm_sub_ps(sum, filler), _mm_set1_ps(mask)), filler);
+    const __m128 inside = _mm_set1_ps(mask), outside = _mm_set1_ps(1.0f - mask);
+    sum = fill.first ? _mm_add_ps(_mm_mul_ps(sum, inside), _mm_mul_ps(outside, filler))
+                     : _mm_add_ps(_mm_mul_ps(_mm_sub_ps(sum, filler), inside), filler);
   }
   sum = _mm_min_ps(_mm_max_ps(sum, _mm_setzero_ps()), _mm_set1_ps(255.0f));  // NaN: 0
   const __m128i low_bytes = _mm_setr_epi8(0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);

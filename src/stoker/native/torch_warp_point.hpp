@@ -22,7 +22,13 @@ struct Grid {
 struct Fill {
   bool has;  // else what is outside counts as zeros
   float value[3];
+  bool first = false;  // mixed as torchvision's first generation does it, if `linear`
 };
+
+// An interpolated value, of which `mask` is inside of the image.
+STOKER_INLINED inline float filled(float v, float mask, float value, bool first) {
+  return first ? v * mask + (1.0f - mask) * value : (v - value) * mask + value;
+}
 
 struct Point {
   float x, y;
@@ -71,7 +77,7 @@ STOKER_INLINED inline void linear(const Bitmap& src, float x, float y, const Fil
   for (int64_t c = 0; c < src.channels; ++c) {
     const int64_t channel = c * src.channel;
     const float v = sum([&](const uint8_t* p) { return p ? static_cast<float>(p[channel]) : 0.0f; });
-    to[c] = byte(fill.has ? (v - fill.value[c]) * mask + fill.value[c] : v);
+    to[c] = byte(fill.has ? filled(v, mask, fill.value[c], fill.first) : v);
   }
 }
 

@@ -200,15 +200,14 @@ def gaussian_blur_v2(original: Callable[..., Any], image: Any, kernel_size: Any,
 def elastic_v1(
     original: Callable[..., Any], img: Any, displacement: Any, interpolation: Any = None, fill: Any = None
 ) -> Any:
-    """``elastic_transform`` of torchvision's first generation, of a Pillow image; it fills with black at the most."""
+    """``elastic_transform`` of torchvision's first generation, of a Pillow image."""
     import torchvision.transforms._functional_tensor as tensors
     from torchvision.transforms import InterpolationMode
 
     mode = InterpolationMode.BILINEAR if interpolation is None else interpolation
     node = _node(img)
-    values = list(fill) if isinstance(fill, (list, tuple)) else [fill]
     fits = isinstance(displacement, torch.Tensor) and isinstance(mode, InterpolationMode)
-    if node is None or not fits or tuple(displacement.shape) != (1, *node.size[::-1], 2) or any(values):
+    if node is None or not fits or tuple(displacement.shape) != (1, *node.size[::-1], 2):
         return original(img, displacement, mode, fill)
     grid = tensors._create_identity_grid(list(node.size[::-1])) + displacement
     changed = _elastic(img, grid, mode.value, fill, tensors)
@@ -235,7 +234,7 @@ def elastic_v2(
 def _elastic(image: Any, grid: torch.Tensor, mode: str, fill: Any, library: Any) -> Any:
     node = _node(image)
     apply = getattr(library._apply_grid_transform, "__wrapped__", library._apply_grid_transform)
-    step = grids.elastic_step(apply, node.channels, grid, mode, fill)
+    step = grids.elastic_step(apply, node.channels, grid, mode, fill, library.__name__.endswith("_functional_tensor"))
     if step is None:
         return None
     changed = image._record(step(node))

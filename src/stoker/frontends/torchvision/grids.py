@@ -23,6 +23,7 @@ from .trial import is_equal
 
 # Below this torch multiplies the grid's matrices in another way.
 _FEWEST_POINTS = 128
+_SECOND, _FIRST = 1.0, 2.0  # how a generation mixes what is inside of the image with its fill (native/recipe_ops.hpp)
 _recording = threading.local()
 
 
@@ -80,27 +81,30 @@ def _scaled(theta: torch.Tensor, width: int, height: int) -> list[float]:
 
 def apply_first_grid(original: Callable[..., Any], img: Any, grid: Any, mode: str, fill: Any) -> Any:
     """The same of torchvision's first generation, which mixes an interpolated edge with its fill in another way."""
-    values = list(fill) if isinstance(fill, (list, tuple)) else [fill]
-    if mode == "nearest" or not any(values) or not is_lazy(img):
-        return apply_grid(original, img, grid, mode, fill)
-    return original(img, grid.make() if isinstance(grid, Grid) else grid, mode, fill)
+    return _applied(original, img, grid, mode, fill, _FIRST)
 
 
 def apply_grid(original: Callable[..., Any], img: Any, grid: Any, mode: str, fill: Any) -> Any:
     """torchvision's ``_apply_grid_transform``."""
-    made = _sampled(original, img, grid, mode, fill) if is_lazy(img) else None
+    return _applied(original, img, grid, mode, fill, _SECOND)
+
+
+def _applied(original: Callable[..., Any], img: Any, grid: Any, mode: str, fill: Any, mixing: float) -> Any:
+    made = _sampled(original, img, grid, mode, fill, mixing) if is_lazy(img) else None
     if made is not None:
         return made
     return original(img, grid.make() if isinstance(grid, Grid) else grid, mode, fill)
 
 
-def _sampled(original: Callable[..., Any], x: LazyTensor, grid: Any, mode: str, fill: Any) -> LazyTensor | None:
+def _sampled(
+    original: Callable[..., Any], x: LazyTensor, grid: Any, mode: str, fill: Any, mixing: float
+) -> LazyTensor | None:
     channels = x._rows[0].node.channels
-    color = _fill(fill, channels)
+    color = _fill(fill, channels, mixing)
     if color is None or mode not in ("nearest", "bilinear") or x.dtype != torch.uint8:
         return None
     linear = int(mode == "bilinear")
-    if not is_equal(("grid", mode, bool(color[0])), channels, *_trial_of(original, mode, fill, linear, color)):
+    if not is_equal(("grid", mode, color[0]), channels, *_trial_of(original, mode, fill, linear, color)):
         return None
     if isinstance(grid, Grid):
         width, height = grid.size
@@ -121,14 +125,14 @@ def given_step(grid: torch.Tensor, linear: int, color: tuple[float, ...]) -> Cal
     return lambda node: node.then(recipe.TORCH_GRID, (height, width, linear, *color, memory), (width, height))
 
 
-def _fill(fill: Any, channels: int) -> tuple[float, ...] | None:
-    """(whether there is one, three values); None if it is another."""
+def _fill(fill: Any, channels: int, mixing: float) -> tuple[float, ...] | None:
+    """(whether there is one, and how it is mixed; three values); None if it is another."""
     if fill is None:
         return (0.0, 0.0, 0.0, 0.0)
     values = list(fill) if isinstance(fill, (list, tuple)) else [fill]
     if len(values) not in (1, channels) or not all(type(v) in (int, float) and 0 <= v <= 255 for v in values):
         return None
-    return (1.0, *(float(v) for v in (values * 3)[:3]))
+    return (mixing, *(float(v) for v in (values * 3)[:3]))
 
 
 def _trial_of(original: Callable[..., Any], mode: str, fill: Any, linear: int, color: Any) -> tuple[Any, Any]:
@@ -150,12 +154,15 @@ def _trial_of(original: Callable[..., Any], mode: str, fill: Any, linear: int, c
     return step, function
 
 
-def elastic_step(original: Callable[..., Any], channels: int, grid: torch.Tensor, mode: str, fill: Any) -> Any:
-    """The step of an elastic change of a Pillow image; None if it is not recorded."""
-    color = _fill(fill, channels)
+def elastic_step(
+    original: Callable[..., Any], channels: int, grid: torch.Tensor, mode: str, fill: Any, is_first: bool
+) -> Any:
+    """The step of an elastic change of a Pillow image, by the first generation or the second; None if it is not
+    recorded."""
+    color = _fill(fill, channels, _FIRST if is_first else _SECOND)
     if color is None or mode not in ("nearest", "bilinear") or grid.dtype != torch.float32 or grid.shape[0] != 1:
         return None
     linear = int(mode == "bilinear")
-    if not is_equal(("grid", mode, bool(color[0])), channels, *_trial_of(original, mode, fill, linear, color)):
+    if not is_equal(("grid", mode, color[0]), channels, *_trial_of(original, mode, fill, linear, color)):
         return None
     return given_step(grid, linear, color)

@@ -7,7 +7,7 @@ Each returns None where it does not record; then torchvision's own kernel runs, 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -17,17 +17,23 @@ from torch.nn.functional import pad as torch_pad
 from . import grids, recipe, views
 from .pointwise import map_rows
 from .recipe import Node
+from .sums import order_of
 from .tensor import LazyTensor, is_lazy, lead_of, of_rows
-from .trial import is_equal
+from .trial import SIZE, is_equal
 
-_EXACT_PIXELS = (1 << 24) // 255  # native/torch_color.hpp: larger means depend on the order of torch's sums
+# torch filters single channels of at most so many values in another way if its window is small: by products of
+# matrices, which its library adds up in an order that depends on the processor and on the place in the image.
+_FEW_VALUES = 20480
+_MANY = (160, 140)  # an image of more
 Step = Callable[[Node], Node]
 Original = Callable[..., Any]
 
 
-def _stepped(x: LazyTensor, key: Any, step: Step, original: Callable[[torch.Tensor], Any]) -> LazyTensor | None:
-    """All images after a step, if it makes the bits that torch makes."""
-    if x.dtype != torch.uint8 or not is_equal(key, x._rows[0].node.channels, step, original):
+def _stepped(
+    x: LazyTensor, key: Any, step: Step, original: Callable[[torch.Tensor], Any], size: tuple[int, int] = SIZE
+) -> LazyTensor | None:
+    """All images after a step, if it makes the bits that torch makes, tried with an image of that size."""
+    if x.dtype != torch.uint8 or not is_equal(key, x._rows[0].node.channels, step, original, size):
         return None
     return views.stepped(x, step)
 
@@ -46,12 +52,27 @@ def _is_number(x: Any) -> bool:
 def adjust_contrast(
     original: Original, x: LazyTensor, contrast_factor: Any, generation: int = SECOND
 ) -> LazyTensor | None:
-    """Of images whose mean is exact."""
-    width, height = x._rows[0].node.size
-    if not _is_number(contrast_factor) or contrast_factor < 0 or width * height > _EXACT_PIXELS:
+    """Of images whose mean is exact, or whose values torch adds up in a known order."""
+    node = x._rows[0].node
+    if not _is_number(contrast_factor) or contrast_factor < 0:
         return None
-    step = _one(recipe.TORCH_CONTRAST, generation, contrast_factor)
+    order = order_of(node.size[0] * node.size[1], len(x._rows))
+    if order is None or (order.lanes and not all(_is_in_order(row.node) for row in x._rows)):
+        return None
+
+    def step(node: Node) -> Node:
+        return node.then(recipe.TORCH_CONTRAST, (generation, float(contrast_factor), *order))
+
     return _stepped(x, ("contrast", generation), step, lambda v: original(v, contrast_factor))
+
+
+def _is_in_order(node: Node | None) -> bool:
+    """Whether torch's memory of the image has its rows one behind the other: turning it leaves it as it was."""
+    while node is not None:
+        if node.op == recipe.TRANSPOSE and node.params[0] in (2, 4, 5, 6):
+            return False
+        node = node.parent
+    return True
 
 
 def adjust_saturation(
@@ -64,13 +85,14 @@ def adjust_saturation(
     return _stepped(x, ("saturation", generation), step, lambda v: original(v, saturation_factor))
 
 
-def adjust_hue(original: Original, x: LazyTensor, hue_factor: Any) -> LazyTensor | None:
-    """Of three channels."""
+def adjust_hue(original: Original, x: LazyTensor, hue_factor: Any, generation: int = SECOND) -> LazyTensor | None:
+    """Of three channels; the first generation leaves single ones as they are."""
+    if generation == FIRST and x._rows[0].node.channels == 1 and _is_number(hue_factor) and abs(hue_factor) <= 0.5:
+        return x
     if not _is_number(hue_factor) or not -0.5 <= hue_factor <= 0.5 or x._rows[0].node.channels != 3:
         return None
-    return _stepped(
-        x, "hue", lambda node: node.then(recipe.TORCH_HUE, (float(hue_factor),)), lambda v: original(v, hue_factor)
-    )
+    step = _one(recipe.TORCH_HUE, generation, hue_factor)
+    return _stepped(x, ("hue", generation), step, lambda v: original(v, hue_factor))
 
 
 def adjust_sharpness(
@@ -79,10 +101,25 @@ def adjust_sharpness(
     """Of images with an inside."""
     if not _is_number(sharpness_factor) or sharpness_factor < 0 or min(x._rows[0].node.size) <= 2:
         return None
-    if x._rows[0].node.channels != 3:  # torch filters a single channel in ways that depend on its size
+    node = x._rows[0].node
+    size = _trial_of_filter(node.channels, (3, 3), len(x._rows), node.size)
+    if size is None:
         return None
     step = _one(recipe.TORCH_SHARPEN, generation, sharpness_factor)
-    return _stepped(x, ("sharpness", generation), step, lambda v: original(v, sharpness_factor))
+    return _stepped(x, ("sharpness", generation), step, lambda v: original(v, sharpness_factor), size)
+
+
+def _trial_of_filter(
+    channels: int, window: Sequence[int], images: int, size: tuple[int, int]
+) -> tuple[int, int] | None:
+    """The size of an image that torch filters as those of ``size``; None if that is not repeated."""
+    if channels == 3:
+        return SIZE
+    if channels != 1:
+        return None
+    if min(window) > 3:
+        return SIZE
+    return _MANY if images > 1 or size[0] * size[1] > _FEW_VALUES else None
 
 
 def autocontrast(original: Original, x: LazyTensor, generation: int = SECOND) -> LazyTensor | None:
@@ -139,7 +176,7 @@ def _spread(node: Node) -> Node:
 
 
 def gaussian_blur(original: Original, x: LazyTensor, kernel_size: Any, sigma: Any = None) -> LazyTensor | None:
-    """Of three channels."""
+    """Of bytes."""
     from torchvision.transforms.v2.functional import _misc
 
     return _blurred(x, kernel_size, sigma, _misc._get_gaussian_kernel2d)
@@ -149,7 +186,7 @@ def _blurred(x: LazyTensor, kernel_size: Any, sigma: Any, bell: Any) -> LazyTens
     node = x._rows[0].node
     if x.dtype != torch.uint8 or any(views.bytes_of(row) is None for row in x._rows):
         return None
-    step = blur_step(node.channels, node.size, kernel_size, sigma, bell)
+    step = blur_step(node.channels, node.size, kernel_size, sigma, bell, len(x._rows))
     return None if step is None else views.stepped(x, step)
 
 
@@ -185,9 +222,15 @@ def permute_channels(original: Original, x: LazyTensor, permutation: Any) -> Laz
 
 
 def blur_step(
-    channels: int, size: tuple[int, int], kernel_size: Any, sigma: Any, bell: Callable[..., torch.Tensor]
+    channels: int,
+    size: tuple[int, int],
+    kernel_size: Any,
+    sigma: Any,
+    bell: Callable[..., torch.Tensor],
+    images: int = 1,
 ) -> Step | None:
-    """The step of torchvision's ``gaussian_blur``; None if it does not record (or refuse) these arguments."""
+    """The step of torchvision's ``gaussian_blur`` of so many ``images`` at a time; None if it does not record (or
+    refuse) these arguments."""
     sizes = [kernel_size, kernel_size] if isinstance(kernel_size, int) else list(kernel_size)
     if len(sizes) == 1:
         sizes *= 2
@@ -197,7 +240,7 @@ def blur_step(
         sigma = [n * 0.15 + 0.35 for n in sizes]
     sigmas = [float(sigma)] * 2 if _is_number(sigma) else list(sigma)
     sigmas = sigmas * 2 if len(sigmas) == 1 else sigmas
-    if len(sigmas) != 2 or not all(_is_number(s) and s > 0 for s in sigmas) or channels != 3:
+    if len(sigmas) != 2 or not all(_is_number(s) and s > 0 for s in sigmas):
         return None
     if any(n // 2 >= extent for n, extent in zip(sizes, size, strict=True)):
         return None  # torch refuses such a reflection
@@ -212,8 +255,11 @@ def blur_step(
     def step(node: Node) -> Node:
         return node.then(recipe.CORRELATE, params)
 
-    small = all(n // 2 < extent for n, extent in zip(sizes, (47, 37), strict=True))
-    return step if small and is_equal(("blur", *sizes), channels, step, original) else None
+    edges = [extent + n // 2 * 2 for n, extent in zip(sizes, size, strict=True)]
+    trial = _trial_of_filter(channels, sizes, images, (edges[0], edges[1]))
+    if trial is None or any(n // 2 >= extent for n, extent in zip(sizes, trial, strict=True)):
+        return None
+    return step if is_equal(("blur", *sizes), channels, step, original, trial) else None
 
 
 KERNELS: dict[str, Callable[..., LazyTensor | None]] = {
@@ -264,6 +310,7 @@ def first_resize(
         or not antialias
         or len(sides) != 2
         or not all(type(n) is int and n > 0 for n in sides)
+        or sides[1] == 1  # torch adds up single columns in another way
     ):
         return None
 
@@ -286,6 +333,7 @@ FIRST_GENERATION: dict[str, Callable[..., Any]] = {
     "adjust_brightness": adjust_brightness,
     "adjust_contrast": adjust_contrast,
     "adjust_saturation": adjust_saturation,
+    "adjust_hue": adjust_hue,
     "adjust_sharpness": adjust_sharpness,
     "autocontrast": autocontrast,
     "equalize": equalize,

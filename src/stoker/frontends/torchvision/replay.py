@@ -166,10 +166,11 @@ def _torch_grid(_: Any, x: torch.Tensor, p: tuple[Any, ...]) -> torch.Tensor:
 
 
 def _at_points(x: torch.Tensor, grid: torch.Tensor, linear: Any, fill: Any) -> torch.Tensor:
-    from torchvision.transforms.v2.functional import _geometry
+    import torchvision.transforms._functional_tensor as first
+    from torchvision.transforms.v2.functional import _geometry as second
 
     mode = "bilinear" if linear else "nearest"
-    made: torch.Tensor = _geometry._apply_grid_transform(
+    made: torch.Tensor = (first if fill[0] == 2 else second)._apply_grid_transform(
         x, grid, mode, fill=list(fill[1 : 1 + x.shape[0]]) if fill[0] else None
     )
     return made
@@ -226,7 +227,7 @@ _STEPS: dict[int, Callable[[Image.Image, tuple[Any, ...], Node], Image.Image]] =
     recipe.TORCH_LUMA: _by_torch(lambda f, x, p: _generation(f, p).rgb_to_grayscale(x)),
     recipe.TORCH_CONTRAST: _by_torch(lambda f, x, p: _generation(f, p).adjust_contrast(x, p[1])),
     recipe.TORCH_SATURATE: _by_torch(lambda f, x, p: _generation(f, p).adjust_saturation(x, p[1])),
-    recipe.TORCH_HUE: _by_torch(lambda f, x, p: f.adjust_hue(x, p[0])),
+    recipe.TORCH_HUE: _by_torch(lambda f, x, p: _generation(f, p).adjust_hue(x, p[1])),
     recipe.TORCH_SHARPEN: _by_torch(lambda f, x, p: _generation(f, p).adjust_sharpness(x, p[1])),
     recipe.TORCH_AUTOCONTRAST: _by_torch(lambda f, x, p: _generation(f, p).autocontrast(x)),
     recipe.TORCH_EQUALIZE: _by_torch(lambda f, x, p: f.equalize(x)),

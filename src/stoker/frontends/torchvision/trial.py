@@ -22,20 +22,27 @@ from ...native import _native
 from .recipe import Node, Source
 from .replay import image_of
 
-_SIZE = (47, 37)
+SIZE = (47, 37)
 _found: dict[Any, bool] = {}
 
 
 def is_equal(
-    key: Any, channels: int, step: Callable[[Node], Node], function: Callable[[torch.Tensor], torch.Tensor]
+    key: Any,
+    channels: int,
+    step: Callable[[Node], Node],
+    function: Callable[[torch.Tensor], torch.Tensor],
+    size: tuple[int, int] = SIZE,
 ) -> bool:
-    """Whether ``step`` of an image is ``function`` of its tensor ``(channels, height, width)``; ``key`` names both."""
-    key = (key, channels)
+    """Whether ``step`` of an image is ``function`` of its tensor ``(channels, height, width)``; ``key`` names both.
+
+    ``size``: the image's (width, height), where another one is made in another way.
+    """
+    key = (key, channels, size)
     if key not in _found:
         from .early import pixels_of
 
-        data, image = _trial(channels)
-        node = step(Node.decode(Source(data), _SIZE, channels))
+        data, image = _trial(channels, size)
+        node = step(Node.decode(Source(data), size, channels))
         made = pixels_of(node)
         expected = function(torch.from_numpy(image)).numpy()
         _found[key] = made is not None and made.shape == expected.shape and np.array_equal(made, expected)
@@ -99,9 +106,9 @@ def _turned(data: bytes) -> bytes:
 
 
 @functools.cache
-def _trial(channels: int) -> tuple[Any, Any]:
+def _trial(channels: int, size: tuple[int, int]) -> tuple[Any, Any]:
     """A file of noise, and what it decodes to: ``(channels, height, width)``."""
-    width, height = _SIZE
+    width, height = size
     noise = np.random.Generator(np.random.PCG64(7)).integers(20, 200, (height, width, 3), np.uint8)
     image = image_of(noise if channels == 3 else noise[..., 0])
     out = io.BytesIO()

@@ -30,7 +30,7 @@ inline void make_phase(const Step& s, int32_t phase, Shared& shared) {
     case Op::TorchLuma: return torch_luma(s, first);
     case Op::TorchContrast: return torch_contrast(s, phase, shared, first);
     case Op::TorchSaturate: return torch_saturate(s, first);
-    case Op::TorchHue: return torch_hue(s);
+    case Op::TorchHue: return torch_hue(s, first);
     case Op::TorchSharpen: return torch_sharpen(s, first);
     case Op::TorchWarp: case Op::TorchGrid: return torch_warp(s);
     case Op::Channels: return channels(s);

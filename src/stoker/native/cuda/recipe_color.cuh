@@ -4,6 +4,7 @@
 #include "../histogram_table.hpp"
 #include "../pillow_color.hpp"
 #include "../torch_color_point.hpp"
+#include "../torch_sum.hpp"
 #include "../xmath.hpp"
 #include "recipe_frame.cuh"
 
@@ -59,13 +60,51 @@ STOKER_STEP void count_grey(const Step& s, Shared& shared) {
   count(s.in, 1, shared, [&](const uint8_t* p, int) { return s.in.channels == 3 ? int{luma(p, s.in.channel)} : int{*p}; });
 }
 
-STOKER_STEP void count_torch_grey(const Step& s, Shared& shared, bool first) {
-  count(s.in, 1, shared, [&](const uint8_t* p, int) {
-    if (s.in.channels != 3) return int{*p};
-    return first ? torch_color::first_luma(p, s.in.channel)
-                 : static_cast<int>(torch_color::luma<true>(p, s.in.channel));
-  });
+inline int torch_grey(const Step& s, const uint8_t* p, bool first) {
+  if (s.in.channels != 3) return int{*p};
+  return first ? torch_color::first_luma(p, s.in.channel) : static_cast<int>(torch_color::luma<true>(p, s.in.channel));
 }
+
+STOKER_STEP void count_torch_grey(const Step& s, Shared& shared, bool first) {
+  count(s.in, 1, shared, [&](const uint8_t* p, int) { return torch_grey(s, p, first); });
+}
+
+// More than torch adds up exactly: share by share as it does. What threads find for a place is kept until they come to
+// another. The sum is left in count[2][0]; shares' sums in count[1].
+STOKER_STEP void sum_torch_grey(const Step& s, Shared& shared, bool first) {
+  const torch_sum::Order order{static_cast<int>(s.number[2]), static_cast<int>(s.number[3])};
+  const int64_t pixels = s.in.height * s.in.width, share = torch_sum::share_of(pixels, order);
+  auto* sums = reinterpret_cast<float*>(shared.count[1]);
+  uint32_t* at = shared.count[0];
+  int64_t shares = 0;
+  for (int64_t begin = 0; begin < pixels; begin += share, ++shares) {
+    for (uint32_t i = thread_index(); i < torch_sum::kPlaces; i += thread_count()) at[i] = 0;
+    block_barrier();
+    const int64_t size = std::min(share, pixels - begin);
+    const torch_sum::Places places(size, order.lanes);
+    int place = -1;
+    uint32_t sum = 0;
+    for (int64_t i = thread_index(); i < size; i += thread_count()) {
+      const int64_t y = (begin + i) / s.in.width;
+      const int here = places.of(i);
+      if (here != place && place >= 0) {
+        stoker::gpu::atomic_add(&at[place], sum);
+        sum = 0;
+      }
+      place = here;
+      sum += static_cast<uint32_t>(torch_grey(s, s.in.at(y, begin + i - y * s.in.width), first));
+    }
+    if (place >= 0) stoker::gpu::atomic_add(&at[place], sum);
+    block_barrier();
+    if (thread_index() == 0) sums[shares] = torch_sum::folded(at, order.lanes);
+    block_barrier();
+  }
+  if (thread_index() == 0)
+    *reinterpret_cast<float*>(shared.count[2]) =
+        torch_sum::folded_shares(sums, shares, order, reinterpret_cast<float*>(at));
+}
+
+inline bool adds_exactly(const Step& s) { return s.in.height * s.in.width <= torch_sum::kExactBytes; }
 
 STOKER_STEP void tabulate_contrast(const Step& s, Shared& shared) {
   if (thread_index() != 0) return;
@@ -78,7 +117,9 @@ STOKER_STEP void tabulate_contrast(const Step& s, Shared& shared) {
 STOKER_STEP void tabulate_torch_contrast(const Step& s, Shared& shared, bool first) {
   if (thread_index() != 0) return;
   const float ratio = static_cast<float>(s.number[1]), rest = static_cast<float>(1.0 - s.number[1]);
-  const int64_t sum = sum_of(shared.count[0]), pixels = s.in.height * s.in.width;
+  const int64_t pixels = s.in.height * s.in.width;
+  const float sum = adds_exactly(s) ? static_cast<float>(sum_of(shared.count[0]))
+                                    : *reinterpret_cast<const float*>(shared.count[2]);
   if (first) torch_color::first_contrast_table(sum, pixels, ratio, rest, shared.table[0]);
   else torch_color::contrast_table<true>(sum, pixels, ratio, rest, shared.table[0]);
 }
@@ -90,7 +131,7 @@ inline void contrast(const Step& s, int32_t phase, Shared& shared) {
 }
 
 inline void torch_contrast(const Step& s, int32_t phase, Shared& shared, bool first) {
-  if (phase == 0) return count_torch_grey(s, shared, first);
+  if (phase == 0) return adds_exactly(s) ? count_torch_grey(s, shared, first) : sum_torch_grey(s, shared, first);
   if (phase == 1) return tabulate_torch_contrast(s, shared, first);
   return map(s, shared.table[0], 0);
 }
@@ -151,9 +192,12 @@ STOKER_STEP void torch_saturate(const Step& s, bool first) {
   });
 }
 
-STOKER_STEP void torch_hue(const Step& s) {
-  const float shift = static_cast<float>(s.number[0]);
-  each_pair(s, [&](const uint8_t* from, uint8_t* to) { torch_color::turned(from, s.in.channel, shift, to); });
+STOKER_STEP void torch_hue(const Step& s, bool first) {
+  const float shift = static_cast<float>(s.number[1]);
+  each_pair(s, [&](const uint8_t* from, uint8_t* to) {
+    if (first) torch_color::turned<true>(from, s.in.channel, shift, to);
+    else torch_color::turned<false>(from, s.in.channel, shift, to);
+  });
 }
 
 // The window's sums are taken from 0 on, in its order, as correlate.hpp does.

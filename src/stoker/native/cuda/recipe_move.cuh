@@ -36,11 +36,11 @@ STOKER_STEP void correlate(const Step& s) {
     float sum[3] = {};
     const float* weight = weights;
     for (int32_t i = 0; i < height; ++i) {
-      const auto row = static_cast<int32_t>(border_position(int64_t{y} - height / 2 + i, s.in.height, Border::Reflect101));
+      const int32_t row = border_position(y - height / 2 + i, static_cast<int32_t>(s.in.height), Border::Reflect101);
       STOKER_NO_UNROLL
       for (int32_t j = 0; j < width; ++j, ++weight) {
-        const int64_t column = border_position(int64_t{x} - width / 2 + j, s.in.width, Border::Reflect101);
-        const uint8_t* p = in.at(row, static_cast<int32_t>(column));
+        const int32_t column = border_position(x - width / 2 + j, static_cast<int32_t>(s.in.width), Border::Reflect101);
+        const uint8_t* p = in.at(row, column);
         for (int32_t c = 0; c < 3; ++c)
           if (c < channels) sum[c] = fused<true>(static_cast<float>(p[c * in.channel]), *weight, sum[c]);
       }

@@ -273,7 +273,7 @@ STOKER_STEP void torch_warp(const Step& s) {
   for (int i = 0; i < 8; ++i) grid.m[i] = static_cast<float>(s.number[i]);
   grid.projective = (s.kind & 2) != 0;
   grid.given = array_at<float>(s.extra);
-  stoker::torch_warp::Fill fill{s.number[8] != 0, {}};
+  stoker::torch_warp::Fill fill{s.number[8] != 0, {}, s.number[8] == 2};
   for (int i = 0; i < 3; ++i) fill.value[i] = static_cast<float>(s.number[9 + i]);
   const stoker::torch_warp::Middle middle(s.in, grid.projective, s.out.height, s.out.width);
   each(s.out, [&](int64_t y, int64_t x) {
