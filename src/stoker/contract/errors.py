@@ -12,8 +12,10 @@ StokerError
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,3 +74,10 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
     near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
     return f"did you mean `{near[0]}`?" if near else ""
+
+
+def show_number(x: Any) -> str:
+    """A number without a needless fraction."""
+    if not isinstance(x, float):
+        return str(x)
+    return str(int(x)) if math.isfinite(x) and x == int(x) else f"{x:.7g}"

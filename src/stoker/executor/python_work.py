@@ -10,10 +10,9 @@ import weakref
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from ..contract.errors import StateError
+from ..contract.errors import StateError, show_number
 from ..contract.expr import is_static
 from ..contract.feed import to_array
-from ..contract.lowering import show_number
 from ..contract.operator import RowContext, Spec
 from ..contract.random import Stream
 from ..contract.step import Native, PyCall

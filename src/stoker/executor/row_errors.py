@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..contract.errors import DataError, DeviceError, StokerError, message
-from ..contract.lowering import show_number
+from ..contract.errors import DataError, DeviceError, StokerError, message, show_number
 from ..graph.node import Graph
 from ..graph.plan import Plan
 from .flight import Failure, InFlight

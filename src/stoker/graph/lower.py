@@ -8,9 +8,10 @@ from typing import Any
 
 from ..contract.errors import ArgumentError, UnsupportedError, message
 from ..contract.expr import leaves
-from ..contract.lowering import Lowering, Scope
+from ..contract.lowering import Lowering
 from ..contract.operator import Operator, Spec
 from ..contract.pixel import scalars
+from ..contract.scope import Scope
 from ..contract.step import Native, PyCall, Sampler, Stage, Step, StepList, Value, View
 from ..contract.types import DType
 from .node import Edge, Graph, Node

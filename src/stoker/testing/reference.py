@@ -15,9 +15,10 @@ import numpy.typing as npt
 
 from ..contract.errors import UnsupportedError
 from ..contract.expr import is_static
-from ..contract.lowering import Lowering, Scope, Undeclared
+from ..contract.lowering import Lowering, Undeclared
 from ..contract.operator import Operator, RowContext, Spec, arg
 from ..contract.random import Stream
+from ..contract.scope import Scope
 from ..contract.step import Value
 from ..executor.python_work import specs_of
 from ..executor.run import Run
