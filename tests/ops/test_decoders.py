@@ -254,6 +254,12 @@ def test_options_of_other_decoders_are_accepted() -> None:
         assert_exact(eager.decoders.image(JPEGS["420"], **options), want)
 
 
+@pytest.mark.parametrize("load", [-0.1, 1.5])
+def test_a_part_of_rows_is_a_part(load: float) -> None:
+    with pytest.raises(ArgumentError, match=r"expected `hw_decoder_load` from 0 to 1, a part of the rows, got"):
+        eager.decoders.image(JPEGS["420"], hw_decoder_load=load)
+
+
 # ---- broken files ----
 
 

@@ -41,8 +41,9 @@ def test_without_a_gpu_the_cpu_gives_the_same(jpegs: Path, monkeypatch: pytest.M
         want = [[x.as_array() for x in pipe.run()] for _ in range(3)]
     monkeypatch.setenv("STOKER_WITHOUT_GPU", "cpu")
     pipe = training(files, "gpu", device_id=ABSENT)
-    with pytest.warns(RuntimeWarning, match="no GPU is used: .* The results on the CPU are the same"):
+    with pytest.warns(RuntimeWarning, match="no GPU is used: .* The results on the CPU are the same") as warned:
         pipe.build()
+    assert warned[0].filename == __file__
     with pipe:
         for a, b in want:
             images, labels = pipe.run()

@@ -47,7 +47,7 @@ class Pipeline:
         gpu_jpeg_index: bytes of the GPU's memory, within `gpu_memory_limit`, in which JPEG decoders keep where in a
             file decoding can begin (6688 bytes per file, from its first decoding on). Of files that come again, no more
             is read and decoded than the rows that the window needs. Those for which no room is left are decoded as
-            without. What is kept is checked against the file's header and data, never believed. 0: nothing is kept.
+            without. What is kept is checked against the file's state, header and data. 0: nothing is kept.
         gpu_jpeg_index_path: a folder in which that is kept when the pipeline is closed (or the process ends), 7.9 KB
             per file, and from which it is taken when one is built, so that the first epoch of a new process knows the
             files. Processes may share it. Damaged parts are left out, with a warning. None: nothing outlives the

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ..contract.errors import DeviceError
 from ..graph.node import Graph
 from .registry import find
+from .source_line import warn_user
 
 if TYPE_CHECKING:  # what plans and runs is imported when the first pipeline is built: `import stoker` stays light
     from ..executor.execution import Execution
@@ -88,7 +88,7 @@ def _open_gpu(graph: Graph, chosen: Chosen) -> OpenGpu | Literal[False] | None:
     except DeviceError as error:
         if chosen.without_gpu != "cpu":
             raise
-        warnings.warn(f"no GPU is used: {error}. The results on the CPU are the same", RuntimeWarning, stacklevel=5)
+        warn_user(f"no GPU is used: {error}. The results on the CPU are the same")
         return False
     if chosen.jpeg_index:
         gpu.keep_jpeg_index(chosen.jpeg_index, chosen.jpeg_index_path)

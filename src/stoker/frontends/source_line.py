@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from typing import Any
 
 from ..contract.errors import Source
@@ -18,3 +19,12 @@ def user_line() -> Source | None:
     while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame = frame.f_back
     return Source(frame.f_code.co_filename, frame.f_lineno) if frame else None
+
+
+def warn_user(text: str) -> None:
+    """A RuntimeWarning at the user's line, however deep in this package it is noticed."""
+    line = user_line()
+    if line is None:
+        warnings.warn(text, RuntimeWarning, stacklevel=2)
+    else:
+        warnings.warn_explicit(text, RuntimeWarning, line.file, line.line)

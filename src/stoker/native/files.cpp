@@ -26,6 +26,18 @@ void OpenFile::close() {
   fd_ = -1;
 }
 
+uint64_t OpenFile::state() const {
+  struct stat info;
+  if (::fstat(fd_, &info) != 0) return 0;
+  uint64_t h = static_cast<uint64_t>(info.st_ino);
+  for (const uint64_t v : {static_cast<uint64_t>(info.st_size), static_cast<uint64_t>(info.st_ctim.tv_sec),
+                           static_cast<uint64_t>(info.st_ctim.tv_nsec)}) {
+    h = (h ^ v) * 0x9E3779B97F4A7C15u;
+    h ^= h >> 29;
+  }
+  return h | 1;
+}
+
 bool OpenFile::read_at(uint64_t offset, uint8_t* to, size_t bytes) const {
   while (bytes > 0) {
     const ssize_t got = ::pread(fd_, to, bytes, static_cast<off_t>(offset));

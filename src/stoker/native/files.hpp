@@ -25,6 +25,8 @@ class OpenFile {
   void close();
   explicit operator bool() const { return fd_ >= 0; }
   int descriptor() const { return fd_; }
+  // What tells whether it was written to since (size and time of the last change of any kind), as a number; 0: not known.
+  uint64_t state() const;
   // False: there are not so many bytes, or they cannot be read.
   bool read_at(uint64_t offset, uint8_t* to, size_t bytes) const;
 

@@ -332,7 +332,7 @@ class Decode : public stoker::gpu::Kernel {
     const uint8_t* const data = c.host_in[0]->data;
     const std::string_view header(reinterpret_cast<const char*>(data), row.scan);
     const Index::Found found = index_->find(file_key(data, row.file_bytes, row.scan), header, row.file_bytes,
-                                            source_ ? source_->name(c) : 0);
+                                            source_ && part.state ? source_->name(c, part.state) : 0);
     if (found.use == Index::Use::None) return nullptr;
     take_entry(*found.file, row);
     row.known = found.use == Index::Use::Read;

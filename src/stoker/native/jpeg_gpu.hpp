@@ -35,7 +35,7 @@ struct Settings {
 class Source {
  public:
   virtual ~Source() = default;
-  virtual uint64_t name(const Call& call) const = 0;  // name_key of the file's path
+  virtual uint64_t name(const Call& call, uint64_t state) const = 0;  // name_key of the file's path
   // The whole file, which still has to begin with `header`. False: `call.error` says why not.
   virtual bool whole(const Call& call, std::string_view header, Room& room, View& out) const = 0;
 };

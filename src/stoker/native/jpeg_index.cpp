@@ -178,8 +178,8 @@ uint64_t file_key(const uint8_t* data, size_t size, size_t header_bytes) {
   return h;
 }
 
-uint64_t name_key(std::string_view path) {
-  uint64_t h = mixed(1, path.size()), v = 0;
+uint64_t name_key(std::string_view path, uint64_t state) {
+  uint64_t h = mixed(mixed(1, path.size()), state), v = 0;
   for (size_t at = 0; at < path.size(); at += 8, v = 0) {
     std::memcpy(&v, path.data() + at, std::min<size_t>(8, path.size() - at));
     h = mixed(h, v);

@@ -55,8 +55,8 @@ class Index {
   };
   // Of a file of `size` bytes that begins with `header`. `name`: its hash, for `named`; 0: it has none.
   Found find(uint64_t key, std::string_view header, size_t size, uint64_t name);
-  // The file that had this name when it was last decoded, if it is known and can be read in parts; else null. Whether it
-  // still is that file is to be seen from its header, and from checksums.
+  // The file that had this name, and had not been written to, when it was last decoded, if it is known and can be read in
+  // parts; else null. Whether it still is that file is to be seen from its header, and from checksums.
   const KnownFile* named(uint64_t name) const;
 
   // The batch with an entry to be written has finished: it was, or (null) it was not.
@@ -120,6 +120,7 @@ class Index {
 
 // What a file is known by: its size, header and some of its data.
 uint64_t file_key(const uint8_t* data, size_t size, size_t header_bytes);
-uint64_t name_key(std::string_view path);  // never 0
+// `state`: OpenFile::state; what was known of a file is not known by its name any more when it was written to. Never 0.
+uint64_t name_key(std::string_view path, uint64_t state);
 
 }  // namespace stoker::jpeg::gpu

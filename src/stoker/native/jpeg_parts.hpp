@@ -19,16 +19,26 @@ struct Part {
 };
 Part part_of(const KnownFile& file, const Info& info, const Window& window, Format format, int scale_log2);
 
-// What the second step says of the bytes that it gives: which file's chunks they are; null: the file is whole. Such
-// values go from step to step as three numbers of 64 bits.
+// What the first step says of the bytes that it gives: whose header they are; or (null) that the file is whole, and in
+// which state (OpenFile::state) it was when it was read.
+struct HeaderRead {
+  const KnownFile* of = nullptr;
+  uint64_t state = 0;
+};
+static_assert(sizeof(HeaderRead) == 16);
+
+// What the second one says: which file's chunks they are; or, as the first, that the file is whole. Such values go from
+// step to step as numbers of 64 bits.
 struct PartRead {
   const KnownFile* of = nullptr;
   int64_t begin = 0, end = 0;
+  uint64_t state = 0;
 };
-static_assert(sizeof(PartRead) == 24);
+static_assert(sizeof(PartRead) == 32);
 
 std::shared_ptr<const Source> make_source(std::shared_ptr<const FileTable> table, int reader);
-// Outputs: a file's bytes, or its header alone; and the KnownFile, if the index knows it and these are its header.
+// Outputs: a file's bytes, or its header alone, if the index knows the file and these still are its header; and the
+// HeaderRead.
 std::shared_ptr<stoker::Kernel> make_read_header(std::shared_ptr<const FileTable> table, int reader,
                                                  std::shared_ptr<Index> index);
 // Inputs: those. Params: y0 x0 height width of the window. Output: the file's bytes, or its header and the chunks that

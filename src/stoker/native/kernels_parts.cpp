@@ -25,7 +25,9 @@ class Listed final : public Source {
     path = table_->path(at);
     return true;
   }
-  uint64_t name(const Call& c) const override { return name_key(table_->path(index(c.job, c.row))); }
+  uint64_t name(const Call& c, uint64_t state) const override {
+    return name_key(table_->path(index(c.job, c.row)), state);
+  }
   bool whole(const Call& c, std::string_view header, Room& room, View& out) const override {
     const std::string path = table_->path(index(c.job, c.row));
     View read = out;
@@ -56,16 +58,18 @@ class ReadHeader : public stoker::Kernel {
     std::string path;
     if (!files_.path(c, path)) return Outcome::Error;
     OpenFile file(path);
-    const uint64_t name = name_key(path);
-    const KnownFile* const known = file ? give_header(c, name, file) : nullptr;
-    if (known) {
+    HeaderRead read;
+    if (file) read.state = file.state();  // before its bytes: what is written later is another state's
+    const uint64_t name = name_key(path, read.state);
+    if (file && read.state) read.of = give_header(c, name, file);
+    if (read.of) {
       *c.held = {name, std::move(file)};
     } else if (read_whole(file, path, *c.own, *c.out[0], *c.error)) {
       sizes_.saw(files_.index(c.job, c.row), c.out[0]->shape[0]);
     } else {
       return Outcome::Error;
     }
-    std::memcpy(c.out[1]->data, &known, sizeof known);
+    std::memcpy(c.out[1]->data, &read, sizeof read);
     return Outcome::Ok;
   }
 
@@ -96,21 +100,25 @@ class ReadWindow : public stoker::Kernel {
 
   Outcome run(const Call& c) const override {
     PartRead read;
-    const KnownFile* known = nullptr;
-    std::memcpy(&known, c.in[1]->data, sizeof known);
+    HeaderRead first;
+    std::memcpy(&first, c.in[1]->data, sizeof first);
+    const KnownFile* const known = first.of;
     *c.out[0] = *c.in[0];
-    if (known && !give_part(c, *known, opened(c), read) && !files_.whole(c, known->header, *c.own, *c.out[0]))
+    if (!known) read.state = first.state;
+    else if (!give_part(c, *known, opened(c, first.state), read) && !files_.whole(c, known->header, *c.own, *c.out[0]))
       return Outcome::Error;
     std::memcpy(c.out[1]->data, &read, sizeof read);
     return Outcome::Ok;
   }
 
  private:
-  OpenFile opened(const Call& c) const {
+  // The file that the header was read of; none if it is not there any more, or was written to meanwhile.
+  OpenFile opened(const Call& c, uint64_t state) const {
     std::string path;
     if (!files_.path(c, path)) return {};
-    if (c.held->file && c.held->name == name_key(path)) return std::move(c.held->file);
-    return OpenFile(path);
+    if (c.held->file && c.held->name == name_key(path, state)) return std::move(c.held->file);
+    OpenFile again(path);
+    return again && again.state() == state ? std::move(again) : OpenFile();
   }
 
   bool give_part(const Call& c, const KnownFile& known, const OpenFile& file, PartRead& read) const {
@@ -131,7 +139,7 @@ class ReadWindow : public stoker::Kernel {
     if (!file.read_at(part.offset, to + header_bytes, part.bytes)) return false;
     out.data = to;
     out.shape[0] = static_cast<int64_t>(header_bytes + part.bytes);
-    read = {&known, part.begin, part.end};
+    read = {&known, part.begin, part.end, 0};
     return true;
   }
   const Listed files_;

@@ -28,7 +28,7 @@ def read_parts(steps: StepList) -> StepList:
             continue
         decoder = _sole_decoder(steps, step.outputs[0])
         if decoder is not None:
-            known = _new(values, DType.INT64, 1)
+            known = _new(values, DType.INT64, 2)
             changed[at] = replace(step, body=_header_body(step.body), outputs=(*step.outputs, known))
             before[decoder], changed[decoder] = _window(steps.steps[decoder], step, known, values)
     result: list[Step] = []
@@ -69,7 +69,7 @@ def _window(decoder: Step, read: Step, known: int, values: dict[int, Value]) -> 
     """The step that reads the decoder's window, and the decoder that takes what it gives."""
     body, source = decoder.body, read.body
     assert isinstance(body, Native) and isinstance(source, Native) and body.window and source.partial
-    data, part = _new(values, DType.UINT8, None), _new(values, DType.INT64, 3)
+    data, part = _new(values, DType.UINT8, None), _new(values, DType.INT64, 4)
     corner: Sequence[object] = [body.params[i] for i in body.window]
     size = values[decoder.outputs[0]].shape[:2]
     window = Native(

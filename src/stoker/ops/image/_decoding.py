@@ -53,19 +53,19 @@ class ImageDecoder(Operator):
     use_fast_idct = arg("bool", False, doc="Accepted: the transform is always the exact one.")
     max_pixels = arg("int", MAX_PIXELS, doc="Larger images are errors, before memory is taken (decompression bombs).")
     scale_denom = arg("int", 1, choices=_SCALES, doc=SCALE_DOC)
-    affine = arg("bool", True, doc="Accepted; for the GPU.")
+    affine = arg("bool", True, doc="Accepted, without effect on any device.")
     gpu_backend = arg("str", "exact", choices=_BACKENDS, doc=_BACKEND_DOC)
     hw_decoder_load = arg("float", 0.65, doc="With the engines: the part of the rows that is theirs, 0 to 1.")
-    hybrid_huffman_threshold = arg("int", 1000000, doc="Accepted; for the GPU.")
-    device_memory_padding = arg("int", 16777216, doc="Accepted; for the GPU.")
-    host_memory_padding = arg("int", 8388608, doc="Accepted; for the GPU.")
-    device_memory_padding_jpeg2k = arg("int", 0, doc="Accepted; for the GPU.")
-    host_memory_padding_jpeg2k = arg("int", 0, doc="Accepted; for the GPU.")
+    hybrid_huffman_threshold = arg("int", 1000000, doc="Accepted, without effect on any device.")
+    device_memory_padding = arg("int", 16777216, doc="Accepted, without effect on any device.")
+    host_memory_padding = arg("int", 8388608, doc="Accepted, without effect on any device.")
+    device_memory_padding_jpeg2k = arg("int", 0, doc="Accepted, without effect on any device.")
+    host_memory_padding_jpeg2k = arg("int", 0, doc="Accepted, without effect on any device.")
     preallocate_width_hint = arg("int", 0, doc="Accepted; memory is planned.")
     preallocate_height_hint = arg("int", 0, doc="Accepted; memory is planned.")
-    memory_stats = arg("bool", False, doc="Accepted.")
-    split_stages = arg("bool", False, doc="Accepted.")
-    use_chunk_allocator = arg("bool", False, doc="Accepted.")
+    memory_stats = arg("bool", False, doc="Accepted, without effect.")
+    split_stages = arg("bool", False, doc="Accepted, without effect.")
+    use_chunk_allocator = arg("bool", False, doc="Accepted, without effect.")
     on_error = ON_ERROR
     incidental = ("on_error",)
 
@@ -107,11 +107,11 @@ def decode(c: Lowering, data: Value) -> Value:
 
 
 def _on_gpu(c: Lowering, scale: int) -> bool | OnEngines:
-    if c.const("gpu_backend") == "exact":
-        return True
     part = c.const("hw_decoder_load")
     if not 0 <= part <= 1:
         raise ArgumentError(f"expected `hw_decoder_load` from 0 to 1, a part of the rows, got {part}")
+    if c.const("gpu_backend") == "exact":
+        return True
     if scale != 1:
         raise ArgumentError(f'expected `scale_denom` 1 with `gpu_backend="nvjpeg_hardware"`, got {scale}')
     return OnEngines(float(part), c.const("jpeg_fancy_upsampling"))
