@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the threads of a row do together: cut its data, bring subsequences in step, count, write, and sum up DC.
+#pragma once
+#include "block_scan.cuh"
+#include "jpeg_subsequences.cuh"
+
+namespace stoker::jpeg::gpu {
+
+// Where each block's coefficients go.
+STOKER_DEVICE void find_homes(const Row& row, const Place& place) {
+  uint32_t* const homes = pointer<uint32_t>(place.homes);
+  const uint32_t count = row.needed_rows * row.mcu_columns * row.blocks;
+  for (uint32_t i = thread_index(); i < count; i += thread_count()) {
+    const uint32_t mcu = i / row.blocks, block = i % row.blocks, c = row.component[block];
+    const Plane& plane = row.plane[c];
+    const uint32_t inside = block - plane.first_block;
+    const uint32_t x = mcu % row.mcu_columns * plane.h + inside % plane.h - plane.first_column;
+    const uint32_t y = mcu / row.mcu_columns * plane.v + inside / plane.h - plane.first_row;
+    homes[i] = x < plane.columns && y < plane.rows ? place.first_home[c] + y * plane.columns + x : kNoHome;
+  }
+  if (thread_index() < 2) homes[count + thread_index()] = kNoHome;  // looked up ahead
+}
+
+// Cuts the data. Returns the number of subsequences.
+STOKER_DEVICE uint32_t cut(const Place& place, uint32_t bits, uint32_t* sums) {
+  const uint32_t* const start = pointer<const uint32_t>(place.segment_start);
+  uint32_t* const first = pointer<uint32_t>(place.segment_first);
+  uint32_t done = 0;
+  for (uint32_t base = 0; base < place.segments; base += thread_count()) {
+    const uint32_t i = base + thread_index();
+    const uint32_t size = i < place.segments ? 8 * (start[i + 1] - start[i]) : 0;
+    const uint32_t own = i >= place.segments ? 0 : size ? (size + bits - 1) / bits : 1;
+    uint32_t total = 0;
+    const uint32_t sum = inclusive_sum(own, sums, total);
+    if (i < place.segments) first[i] = done + sum - own;
+    done += total;
+  }
+  if (thread_index() == 0) first[place.segments] = done;
+  block_barrier();
+  return done;
+}
+
+// Decodes subsequences again whose entry was not what the one before it left, until there is none.
+STOKER_DEVICE bool synchronise(EntropyShared& shared, const Row& row, const Sequence& sequence,
+                               const SubsequenceState& states, uint32_t max_rounds) {
+  const uint32_t* const words = pointer<const uint32_t>(sequence.place.words);
+  for (uint32_t round = 0; round <= max_rounds; ++round) {
+    if (thread_index() == 0) shared.dirty = 0;
+    block_barrier();
+    for (uint32_t i = thread_index(); i < sequence.count; i += thread_count()) {
+      if (sequence.at(i).head || states.exit[i - 1] == states.entry[i]) continue;
+      states.entry[i] = states.exit[i - 1];
+      states.list[atomic_add(&shared.dirty, 1)] = i;
+    }
+    block_barrier();
+    const uint32_t dirty = shared.dirty;
+    if (dirty == 0) return true;
+    if (round == max_rounds) break;
+    for (uint32_t k = thread_index(); k < dirty; k += thread_count()) {
+      const uint32_t i = states.list[k];
+      follow(shared, row, words, sequence.at(i), states, sequence.place.states, i, true);
+    }
+    block_barrier();
+  }
+  return false;
+}
+
+// Running sums of the block counts; then whether each segment has the blocks that it should.
+STOKER_DEVICE bool count_blocks(EntropyShared& shared, const Row& row, const Sequence& sequence,
+                                const SubsequenceState& states, uint32_t needed_mcus) {
+  if (thread_index() == 0) shared.failed = 0;
+  uint32_t done = 0;
+  for (uint32_t base = 0; base < sequence.count; base += thread_count()) {
+    const uint32_t i = base + thread_index();
+    uint32_t total = 0;
+    const uint32_t sum = inclusive_sum(i < sequence.count ? states.blocks[i] : 0, shared.sums, total);
+    if (i < sequence.count) states.blocks[i] = done + sum;
+    done += total;
+  }
+  block_barrier();
+  const uint32_t interval = sequence.place.segments > 1 ? row.restart_interval : needed_mcus;
+  for (uint32_t k = thread_index(); k < sequence.place.segments; k += thread_count()) {
+    if (k * interval >= needed_mcus) break;
+    const uint32_t left = needed_mcus - k * interval;
+    const uint32_t head = sequence.first[k], behind = sequence.first[k + 1];
+    const uint32_t blocks = states.blocks[behind - 1] - (head ? states.blocks[head - 1] : 0);
+    if (blocks < (left < interval ? left : interval) * row.blocks) atomic_or(&shared.failed, 1);
+  }
+  block_barrier();
+  return shared.failed == 0;
+}
+
+STOKER_DEVICE void write_all(const EntropyShared& shared, const Row& row, const Sequence& sequence,
+                             const SubsequenceState& states, uint32_t needed_mcus) {
+  const uint32_t interval = sequence.place.segments > 1 ? row.restart_interval : needed_mcus;
+  for (uint32_t i = thread_index(); i < sequence.count; i += thread_count()) {
+    const Subsequence s = sequence.at(i);
+    const uint32_t from = s.segment * interval;
+    if (from >= needed_mcus) break;
+    const uint32_t head = sequence.first[s.segment];
+    const uint32_t before = (i ? states.blocks[i - 1] : 0) - (head ? states.blocks[head - 1] : 0);
+    const uint32_t to = needed_mcus - from < interval ? needed_mcus : from + interval;
+    const uint32_t index = from * row.blocks + before;
+    if (index < to * row.blocks)
+      write(shared, row, sequence.place, s, states.entry[i], index, to * row.blocks);
+  }
+}
+
+// Differences of DC to their running sums, modulo 2^16, of MCUs from `from` on, before which they are `sums`, or 0.
+// Segments are told apart by who reads them.
+STOKER_DEVICE void sum_differences(EntropyShared& shared, const Row& row, int16_t* dc, uint32_t from, uint32_t mcus,
+                                   const int16_t* sums) {
+  for (uint32_t c = 0; c < row.components; ++c) {
+    const uint32_t first = row.plane[c].first_block, blocks = row.plane[c].h * row.plane[c].v;
+    uint32_t done = sums ? static_cast<uint32_t>(sums[c]) : 0;
+    for (uint32_t base = from; base < mcus; base += thread_count()) {
+      const uint32_t m = base + thread_index();
+      int16_t* const own = dc + m * row.blocks + first;
+      uint32_t sum = 0, total = 0;
+      for (uint32_t b = 0; b < blocks && m < mcus; ++b) sum += static_cast<uint32_t>(own[b]);
+      sum = done + inclusive_sum(sum, shared.sums, total) - sum;
+      for (uint32_t b = 0; b < blocks && m < mcus; ++b) {
+        sum += static_cast<uint32_t>(own[b]);
+        own[b] = static_cast<int16_t>(sum);
+      }
+      done += total;
+    }
+  }
+}
+
+}  // namespace stoker::jpeg::gpu
