@@ -141,7 +141,14 @@ def as_torch() -> Iterator[Case]:
     yield Case("correlate wide", [("Correlate", 12, 2, 5, *np.linspace(-0.2, 0.5, 10)), ("Store", 0, 0, -1)])
     for f in range(3):
         for size in ((12, 50), (h, 40), (9, w), (h, w), (60, 7)):
-            yield Case(f"torch resize {f} {size}", [("TorchResize", *size, f), ("Store", 0, 0, -1)])
+            for smooth in (0, 1) if f < 2 else (1,):
+                step = ("TorchResize", *size, f, smooth)
+                yield Case(f"torch resize {f} {smooth} {size}", [step, ("Store", 0, 0, -1)])
+            for way in range(3 - f) if f < 2 else ():
+                step = ("TorchResizeFloats", *size, f, way)
+                for channels in (1, 3):
+                    name = f"torch resize by floats {f} {way} {size} {channels}"
+                    yield Case(name, [step, ("Store", 0, 0, -1)], channels=channels)
     for exact in (0, 1):
         for size in ((12, 50), (2 * h, w), (h, w)):
             yield Case(f"pick {exact} {size}", [("TorchPick", *size, exact), ("Store", 0, 0, -1)])
@@ -194,7 +201,7 @@ def chains() -> Iterator[Case]:
         ("Transpose", 0), ("Transpose", 3), ("TorchHue", 2, 0.2), ("TorchContrast", 2, 0.5, 0, 1),
         ("TorchSharpen", 2, 1.5), ("Blur", 0.8, 0.8, 3, 1), ("Channels", 1, 2, 0), ("Map", 0), ("Crop", 1, 1, 15, 12),
         ("Pad", 2, 1, 30, 40, 5, 6, 7), ("Resize", 19, 16, 0, 12, 0, 14, 1, 0),
-        ("TorchResize", 13, 20, 1), ("Affine", 15, 18, *TURN, 1, 0, 0, 0),
+        ("TorchResize", 13, 20, 1, 1), ("Affine", 15, 18, *TURN, 1, 0, 0, 0),
         ("Luma",), ("Spread",),
     ]  # fmt: skip
     moved = [("Crop", 1, 1, 15, 12), ("Resize", 24, 28, 0, 11, 0, 14, 1, 0)]
@@ -223,6 +230,8 @@ def gpu(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 
 SIZES = (40_000, 1_000)
+# Steps whose first numbers are their image's height and width.
+SIZED = ("Resize", "Affine", "Project", "TorchResize", "TorchResizeFloats", "TorchPick", "TorchWarp", "TorchGrid")
 
 
 def run(kernel: Any, cases: Sequence[Case], device: Any) -> tuple[list[list[np.ndarray]], list[str]]:
@@ -270,7 +279,7 @@ def written(case: Case) -> list[list[tuple[int, int]]]:
         if params and isinstance(params[-1], list):
             source, p = params[0], params[-1]
         height, width, channels = sizes[source]
-        if name in ("Resize", "Affine", "Project", "TorchResize", "TorchPick", "TorchWarp", "TorchGrid"):
+        if name in SIZED:
             height, width = p[:2]
         elif name in ("Pad", "PadEdges"):
             height, width = p[2:4]

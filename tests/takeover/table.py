@@ -52,6 +52,10 @@ Make = Callable[[Any], Any]
 _FILTERS = (Mode.NEAREST, Mode.BILINEAR, Mode.BICUBIC, Mode.LANCZOS, Mode.BOX, Mode.HAMMING)
 CASES: dict[str, Make] = {
     **{f"Resize, {f.name}": lambda t, f=f: t.Resize(40, interpolation=f, antialias=True) for f in _FILTERS},
+    **{
+        f"Resize, {f.name}, antialias=False": lambda t, f=f: t.Resize(40, interpolation=f, antialias=False)
+        for f in _FILTERS[1:3]
+    },
     "CenterCrop": lambda t: t.CenterCrop(48),
     "CenterCrop, larger than the image": lambda t: t.CenterCrop(150),
     "RandomCrop": lambda t: t.RandomCrop(48),
@@ -72,10 +76,17 @@ CASES: dict[str, Make] = {
         f"RandomAffine, {f.name}": lambda t, f=f: t.RandomAffine(20, (0.1, 0.1), (0.8, 1.2), 9, interpolation=f)
         for f in _FILTERS[:3]
     },
+    "RandomRotation, BILINEAR, fill": lambda t: t.RandomRotation(30, Mode.BILINEAR, fill=(9, 80, 254)),
+    "RandomRotation, BILINEAR, of 9x8 pixels": lambda t: t.Compose(
+        [t.Resize((9, 8), antialias=True), t.RandomRotation(30, Mode.BILINEAR)]
+    ),
     "RandomPerspective": lambda t: t.RandomPerspective(p=1.0),
     "ElasticTransform": lambda t: t.ElasticTransform(),
     "ColorJitter, brightness": lambda t: t.ColorJitter(brightness=0.4),
     "ColorJitter, contrast": lambda t: t.ColorJitter(contrast=0.4),
+    "ColorJitter, contrast, of 90,000 pixels": lambda t: t.Compose(
+        [t.Resize((300, 300), antialias=True), t.ColorJitter(contrast=0.4)]
+    ),
     "ColorJitter, saturation": lambda t: t.ColorJitter(saturation=0.4),
     "ColorJitter, hue": lambda t: t.ColorJitter(hue=0.1),
     "ColorJitter, all": lambda t: t.ColorJitter(0.4, 0.4, 0.4, 0.1),
@@ -83,10 +94,16 @@ CASES: dict[str, Make] = {
     "Grayscale, 3 channels": lambda t: t.Grayscale(3),
     "RandomGrayscale": lambda t: t.RandomGrayscale(0.5),
     "GaussianBlur": lambda t: t.GaussianBlur(5),
+    "GaussianBlur, one channel": lambda t: t.Compose([t.Grayscale(), t.GaussianBlur(5)]),
+    "GaussianBlur, one channel, 3x3 window": lambda t: t.Compose([t.Grayscale(), t.GaussianBlur(3)]),
     "RandomInvert": lambda t: t.RandomInvert(),
     "RandomPosterize": lambda t: t.RandomPosterize(3),
     "RandomSolarize": lambda t: t.RandomSolarize(128),
     "RandomAdjustSharpness": lambda t: t.RandomAdjustSharpness(2),
+    "RandomAdjustSharpness, one channel": lambda t: t.Compose([t.Grayscale(), t.RandomAdjustSharpness(2)]),
+    "RandomAdjustSharpness, one channel of 90,000 pixels": lambda t: t.Compose(
+        [t.Resize((300, 300), antialias=True), t.Grayscale(), t.RandomAdjustSharpness(2)]
+    ),
     "RandomAutocontrast": lambda t: t.RandomAutocontrast(),
     "RandomEqualize": lambda t: t.RandomEqualize(),
     "AutoAugment": lambda t: t.AutoAugment(),
@@ -122,20 +139,48 @@ TO_TENSOR: dict[str, Make] = {
 }
 
 
+# What scripts do after ToTensor; in v2 tensors of floats are torch's own, too.
+FLOATS: dict[str, Make] = {
+    name: lambda t, step=step: t.Compose([t.ToTensor(), step(t)])
+    for name, step in {
+        "RandomCrop": lambda t: t.RandomCrop(48),
+        "RandomHorizontalFlip": lambda t: t.RandomHorizontalFlip(),
+        "Pad, constant": lambda t: t.Pad(3, fill=0),
+        "Pad, reflect": lambda t: t.Pad(3, padding_mode="reflect"),
+        "Resize, BILINEAR": lambda t: t.Resize(40, antialias=True),
+        "Resize, NEAREST": lambda t: t.Resize(40, Mode.NEAREST),
+        "RandomResizedCrop": lambda t: t.RandomResizedCrop(40, antialias=True),
+        "RandomRotation, BILINEAR": lambda t: t.RandomRotation(30, Mode.BILINEAR),
+        "ColorJitter, brightness": lambda t: t.ColorJitter(brightness=0.4),
+        "ColorJitter, contrast": lambda t: t.ColorJitter(contrast=0.4),
+        "ColorJitter, saturation": lambda t: t.ColorJitter(saturation=0.4),
+        "ColorJitter, hue": lambda t: t.ColorJitter(hue=0.1),
+        "Grayscale": lambda t: t.Grayscale(),
+        "GaussianBlur": lambda t: t.GaussianBlur(5),
+        "RandomInvert": lambda t: t.RandomInvert(),
+        "RandomSolarize": lambda t: t.RandomSolarize(0.5),
+        "RandomAdjustSharpness": lambda t: t.RandomAdjustSharpness(2),
+    }.items()
+}
+
+
 def page(place: Place) -> str:
     """The page's text. ``place``: what makes the GPU's columns."""
     lines = [
         _HEAD,
         "### Images\n",
-        "| transform | v1, Pillow image | GPU | v2, Pillow image | GPU | v2, after ToImage | GPU |",
-        "|---|---|---|---|---|---|---|",
+        "| transform | v1, Pillow image | GPU | v1, PILToTensor | GPU | v2, Pillow image | GPU | v2, ToImage | GPU |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     for name, make in CASES.items():
-        after = cells(lambda t, make=make: t.Compose([t.ToImage(), make(t)]), v2, place)
-        lines.append(f"| {name} | {' | '.join((*cells(make, v1, place), *cells(make, v2, place), *after))} |")
-    lines += ["\n### From images to tensors\n", "| transform | v1 | GPU | v2 | GPU |", "|---|---|---|---|---|"]
-    for name, make in TO_TENSOR.items():
-        lines.append(f"| {name} | {' | '.join((*cells(make, v1, place), *cells(make, v2, place)))} |")
+        first = cells(lambda t, make=make: t.Compose([t.PILToTensor(), make(t)]), v1, place)
+        second = cells(lambda t, make=make: t.Compose([t.ToImage(), make(t)]), v2, place)
+        found = (*cells(make, v1, place), *first, *cells(make, v2, place), *second)
+        lines.append(f"| {name} | {' | '.join(found)} |")
+    for title, rows in (("From images to tensors", TO_TENSOR), ("Floats, after ToTensor", FLOATS)):
+        lines += [f"\n### {title}\n", "| transform | v1 | GPU | v2 | GPU |", "|---|---|---|---|---|"]
+        for name, make in rows.items():
+            lines.append(f"| {name} | {' | '.join((*cells(make, v1, place), *cells(make, v2, place)))} |")
     return "\n".join(lines) + "\n"
 
 
@@ -248,12 +293,13 @@ release that is a year old and with the newest.
   [Reliability](reliability.md) says when it ran.
 
 torchvision itself uses Pillow's kernels while it holds a Pillow image, and torch's once it holds a tensor. What
-torch's own kernels for bytes do depends on the processor and on torch's build: such a step is recorded if a small
-image comes out equal on this machine, which is tried once per process, and is left to torch else.
+torch's own kernels do depends on the processor and on torch's build: such a step is recorded if a small image comes
+out equal on this machine, which is tried once per process, and is left to torch else. Where results are rounded to
+bytes, what is tried is the floats before, by a plain twin: a byte rarely shows their last bit.
 
-Not recorded, and as before: `antialias=False`, tensors that are no bytes any more (but for crops, mirrors and continued
-edges), and of v1's functions on tensors cubic `resize`. v1's linear `resize` of tensors is recorded; batches on a GPU
-get these images from the CPU.
+Not recorded, and as before: tensors that are no bytes any more, but for what a table can say (brightness, inversion),
+crops, mirrors, continued edges and nearest sizes. The last table has the steps of scripts that call `ToTensor` first.
+Put it behind them, or use v2's `ToImage`, and all of them are covered.
 
 Some steps are recorded as far as torch's sums have an order that can be repeated:
 
@@ -264,6 +310,8 @@ Some steps are recorded as far as torch's sums have an order that can be repeate
 - Blurs and sharpness of tensors of one channel, but for windows of up to three rows or columns on at most 20,480 pixels
   (with a blur's edges): these torch makes by products of matrices, which MKL adds up in an order that depends on the
   processor and on where in the image a pixel is.
+- v1's `resize` of tensors, which goes by way of floats, but to a single column with `antialias=True`. A torch that
+  was built without fused multiply-adds, or runs its kernels for old processors, has other bits, and is left alone.
 
 Of Pillow's filters `GaussianBlur` and `BoxBlur` are recorded, the others are its own.
 

@@ -60,6 +60,14 @@ TENSORS: dict[str, Callable[[Any], Any]] = {
     "frame": lambda x: F.pad(x, [3, 4], fill=7.0),
     "crop beyond": lambda x: F.crop(x, -3, 5, 40, 90),
     "resize": lambda x: F.resize(x, [30, 50], interpolation=Mode.BICUBIC),
+    **{
+        f"resize without antialias {size} {mode.name}": lambda x, size=size, mode=mode: F.resize(
+            x, size, mode, antialias=False
+        )
+        for size in ([30, 40], [170, 40], [200, 290], [1, 33])
+        for mode in (Mode.BILINEAR, Mode.BICUBIC)
+    },
+    "resize of gray without antialias": lambda x: F.resize(F.rgb_to_grayscale(x, 1), [60, 69], antialias=False),
     "resize a window": lambda x: F.resized_crop(x, 3, 5, 40, 60, [32, 32]),
     "resize, colours, mirror": lambda x: F.horizontal_flip(F.adjust_hue(F.resize(x, [30, 50]), 0.1)),
     "turned by 90 degrees": lambda x: F.rotate(x, 90, expand=True),
@@ -115,21 +123,31 @@ FIRST_GENERATION: dict[str, Callable[[Any], Any]] = {
     "resize": lambda x: V.resize(x, [30, 40]),
     "resize, nearest": lambda x: V.resize(x, [31, 170], Mode.NEAREST),
     "resize of gray": lambda x: V.resize(V.rgb_to_grayscale(x), [200, 22]),
+    "cubic resize": lambda x: V.resize(x, [30, 40], Mode.BICUBIC),
+    "cubic resize of gray": lambda x: V.resize(V.rgb_to_grayscale(x), [210, 170], Mode.BICUBIC),
+    **{
+        f"resize without antialias {size} {mode.name}": lambda x, size=size, mode=mode: V.resize(
+            x, size, mode, antialias=False
+        )
+        for size in ([30, 40], [170, 40], [200, 290], [1, 33])
+        for mode in (Mode.BILINEAR, Mode.BICUBIC)
+    },
+    "resize of gray without antialias": lambda x: V.resize(V.rgb_to_grayscale(x), [60, 68], antialias=False),
+    "resize of gray without antialias, larger": lambda x: V.resize(V.rgb_to_grayscale(x), [60, 69], antialias=False),
+    "resized crop without antialias": lambda x: V.resized_crop(x, 3, 5, 40, 60, [64, 50], antialias=None),
     "resize, one side as it is": lambda x: V.resize(V.resized_crop(x, 3, 5, 40, 60, [64, 50]), [20, 50]),
     "batch": lambda x: V.equalize(V.affine(x.view(1, *x.shape), 20.0, [3, 4], 1.1, [5.0, 6.0], Mode.BILINEAR)),
     "crops": lambda x: torch.stack(v1.TenCrop(30)(x)),
     "edges": lambda x: V.pad(V.hflip(V.center_crop(x, [60, 70])), [3, 4], padding_mode="reflect"),
 }
 FIRST_NOT_RECORDED: dict[str, Callable[[Any], Any]] = {
-    "cubic resize": lambda x: V.resize(x, [30, 40], Mode.BICUBIC),
-    "resize without antialias": lambda x: V.resize(x, [30, 40], antialias=False),
+    "resize to a column": lambda x: V.resize(x, [30, 1]),
     "small blur of gray": lambda x: V.gaussian_blur(V.rgb_to_grayscale(x), [5, 3]),
     "contrast of a turned image": lambda x: V.adjust_contrast(torch.rot90(V.resize(x, [300, 310]), 1, (-2, -1)), 0.5),
 }
 
 
 NOT_RECORDED: dict[str, Callable[[Any], Any]] = {
-    "resize without antialias": lambda x: F.resize(x, [30, 50], antialias=False),
     "contrast of floats": lambda x: F.adjust_contrast(F.to_dtype(x, torch.float32, scale=True), 0.5),
     "small blur of gray": lambda x: F.gaussian_blur(F.rgb_to_grayscale(x, 1), 3),
     "crop outside": lambda x: F.crop(x, 500, 500, 10, 10),
@@ -195,8 +213,11 @@ def test_resizing_by_way_of_floats(isa: str) -> None:
         pixels = rng.integers(0, 256, (height, width, channels), np.uint8)
         planes = torch.from_numpy(pixels).permute(2, 0, 1)
         node = Node.pixels(pixels.reshape(-1), (width, height), channels)
-        made = pixels_of(node.then(recipe.TORCH_RESIZE_FLOATS, (h, w), (w, h)))
-        exactly(made, V.resize(planes, [h, w]))
+        for kind, mode in enumerate((Mode.BILINEAR, Mode.BICUBIC)):
+            sharp = 1 if kind or (channels == 1 and h + w > 128) else 2
+            for way in (0, sharp):
+                made = pixels_of(node.then(recipe.TORCH_RESIZE_FLOATS, (h, w, kind, way), (w, h)))
+                exactly(made, V.resize(planes, [h, w], mode, antialias=way == 0))
 
 
 @pytest.mark.parametrize("name", FIRST_NOT_RECORDED)

@@ -121,8 +121,11 @@ def another_step(rng: random.Random, node: Node) -> Node:
     size = (rng.randint(1, 70), rng.randint(1, 70))
     if kind == "resize":
         if size[0] > 1 and rng.random() < 0.3:
-            return node.then(recipe.TORCH_RESIZE_FLOATS, (size[1], size[0]), size)
-        return node.then(recipe.TORCH_RESIZE, (size[1], size[0], rng.randrange(2 + LANCZOS)), size)
+            kind = rng.randrange(2)
+            sharp = 1 if kind or (node.channels == 1 and sum(size) > 128) else 2
+            return node.then(recipe.TORCH_RESIZE_FLOATS, (size[1], size[0], kind, rng.choice([0, sharp])), size)
+        kind = rng.randrange(2 + LANCZOS)
+        return node.then(recipe.TORCH_RESIZE, (size[1], size[0], kind, 1 if kind == 2 else rng.randrange(2)), size)
     if kind == "pick":
         return node.then(recipe.TORCH_PICK, (size[1], size[0], rng.randrange(2)), size)
     if kind == "edges":

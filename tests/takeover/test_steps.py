@@ -107,7 +107,15 @@ def _warp(rng: Numbers, node: Node) -> Node:
 
 def _resize(rng: Numbers, node: Node) -> Node:
     height, width = (int(n) for n in rng.integers(1, 90, 2))
-    return node.then(recipe.TORCH_RESIZE, (height, width, int(rng.integers(0, 2))), (width, height))
+    params = (height, width, int(rng.integers(0, 2)), int(rng.integers(0, 2)))
+    return node.then(recipe.TORCH_RESIZE, params, (width, height))
+
+
+def _resize_floats(rng: Numbers, node: Node) -> Node:
+    height, width = (int(n) for n in rng.integers(1, 90, 2))
+    kind = int(rng.integers(0, 2))
+    params = (height, width, kind, int(rng.integers(0, 3 - kind)))
+    return node.then(recipe.TORCH_RESIZE_FLOATS, params, (width, height))
 
 
 def _pick(rng: Numbers, node: Node) -> Node:
@@ -126,6 +134,7 @@ def _of_generation(op: int, channels: int = 0) -> Callable[[Numbers, Node], Node
 TORCHS: dict[str, tuple[Callable[[Numbers, Node], Node], tuple[int, ...]]] = {
     "warp": (_warp, (1, 3)),
     "resize": (_resize, (1, 3)),
+    "resize by floats": (_resize_floats, (1, 3)),
     "pick": (_pick, (1, 3)),
     "luma": (_of_generation(recipe.TORCH_LUMA, 1), (3,)),
     "saturate": (_of_generation(recipe.TORCH_SATURATE), (3,)),

@@ -92,7 +92,7 @@ void Description::add(const Written& w) {
     case Op::Spread: return spread(from);
     case Op::Store: return store(from, p);
     case Op::Patch: return patch(from, p);
-    case Op::Resize: case Op::TorchResize: case Op::TorchPick: return resizing(w.op, from, p);
+    case Op::Resize: case Op::TorchResize: case Op::TorchResizeFloats: case Op::TorchPick: return resizing(w.op, from, p);
     case Op::Affine: case Op::Project: case Op::TorchWarp: case Op::TorchGrid: return warp(w.op, from, p);
     case Op::Pad: case Op::PadEdges: return pad(from, p, w.op == Op::Pad);
     case Op::Map: return map(from, p);

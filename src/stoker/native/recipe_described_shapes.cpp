@@ -5,6 +5,7 @@
 
 #include "recipe_description.hpp"
 #include "resample.hpp"
+#include "torch_resize_float_taps.hpp"
 #include "torch_resize_taps.hpp"
 #include "warp.hpp"
 
@@ -63,8 +64,10 @@ void Description::resizing(Op op, const Image& from, const double* p) {
     resize(s, height, width, p);
   } else if (op == Op::TorchPick) {
     s.kind = p[2] != 0;
+  } else if (op == Op::TorchResizeFloats) {
+    torch_resize_floats(s, height, width, p);
   } else {
-    torch_resize(s, height, width, whole(p[2]));
+    torch_resize(s, height, width, p);
   }
   make(s, height, width, s.in.channels);
 }
@@ -97,12 +100,13 @@ void Description::resize(Step& s, int64_t height, int64_t width, const double* p
   work_in(s, 4, between * s.in.channels);
 }
 
-void Description::torch_resize(Step& s, int64_t height, int64_t width, int64_t filter) {
-  if (filter < 0 || filter > 2) throw Bad{"an unknown filter"};
+void Description::torch_resize(Step& s, int64_t height, int64_t width, const double* p) {
+  const bool smooth = p[3] != 0;
+  const torch_resize::Filter filter = filter_of(p[2], smooth);
   PairAxes& axes = *sent<PairAxes>(1, &s.extra);
   const auto describe = [&](PairAxis& axis, int64_t in, int64_t out) {
     if (in == out) return;
-    const torch_resize::Taps taps(static_cast<torch_resize::Filter>(filter), in, out);
+    const torch_resize::Taps taps(filter, smooth, in, out);
     std::copy(taps.start.begin(), taps.start.end(), sent<int32_t>(taps.start.size(), &axis.start));
     std::copy(taps.pairs.begin(), taps.pairs.end(), sent<int32_t>(taps.pairs.size(), &axis.pairs));
     axis.most = taps.most;
@@ -111,6 +115,23 @@ void Description::torch_resize(Step& s, int64_t height, int64_t width, int64_t f
   describe(axes.horizontal, s.in.width, width);
   describe(axes.vertical, s.in.height, height);
   work_in(s, 0, s.in.height * width * s.in.channels);
+}
+
+void Description::torch_resize_floats(Step& s, int64_t height, int64_t width, const double* p) {
+  const torch_resize::Way way = way_of(p[2], p[3]);
+  FloatAxes& axes = *sent<FloatAxes>(1, &s.extra);
+  axes.way = way;
+  const auto describe = [&](FloatAxis& axis, int64_t in, int64_t out) {
+    const torch_resize::FloatTaps taps(static_cast<torch_resize::Filter>(p[2]), way, in, out);
+    std::copy(taps.index.begin(), taps.index.end(), sent<int32_t>(taps.index.size(), &axis.index));
+    std::copy(taps.count.begin(), taps.count.end(), sent<int32_t>(taps.count.size(), &axis.count));
+    std::copy(taps.weights.begin(), taps.weights.end(), sent<float>(taps.weights.size(), &axis.weights));
+    axis.room = taps.room;
+  };
+  describe(axes.horizontal, s.in.width, width);
+  describe(axes.vertical, s.in.height, height);
+  if (way == torch_resize::Way::Smooth)
+    work_in(s, 0, s.in.height * width * s.in.channels * static_cast<int64_t>(sizeof(float)));
 }
 
 // ---- warps ----

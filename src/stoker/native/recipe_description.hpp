@@ -51,7 +51,8 @@ class Description {
   void spread(Image v);
   void resizing(Op op, const Image& from, const double* p);
   void resize(Step& s, int64_t height, int64_t width, const double* p);
-  void torch_resize(Step& s, int64_t height, int64_t width, int64_t filter);
+  void torch_resize(Step& s, int64_t height, int64_t width, const double* p);
+  void torch_resize_floats(Step& s, int64_t height, int64_t width, const double* p);
   void warp(Op op, const Image& from, const double* p);
   static void finite(const double* m, int count);
   static void affine(Step& s, int64_t height, int64_t width, const double* p);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "recipe_ops.hpp"
+#include "torch_resize_float.hpp"
 #include "torch_sum.hpp"
 
 namespace stoker::recipe {
@@ -74,6 +75,19 @@ void each_other_image(const Written& step, F&& f) {
 inline torch_sum::Order order_of(const double* p) {
   const auto number = [](double x) { return static_cast<int>(std::clamp<int64_t>(whole(x), -1, 1 << 20)); };
   return {number(p[0]), number(p[1])};
+}
+
+// How torch resizes.
+inline torch_resize::Filter filter_of(double x, bool smooth) {
+  const int64_t filter = whole(x);
+  if (filter < 0 || filter > (smooth ? 2 : 1)) throw Bad{"an unknown filter"};
+  return static_cast<torch_resize::Filter>(filter);
+}
+inline torch_resize::Way way_of(double filter, double x) {
+  const int64_t way = whole(x);
+  filter_of(filter, false);
+  if (way < 0 || way > (filter == 0 ? 2 : 1)) throw Bad{"an unknown way to resize"};
+  return static_cast<torch_resize::Way>(way);
 }
 
 // A window of stored values, and what is put there.

@@ -28,9 +28,9 @@ namespace stoker::recipe {
   X(Project, 15)   /* height width, matrix of eight, projective, sampling (warp_project.hpp), fill of three */  \
   X(PadEdges, 5)   /* left top height width, border (border.hpp) */                                         \
   X(Correlate, -1) /* how many follow: height width, then weights; sums as torch's, edges reflected */      \
-  X(TorchResize, 3)  /* height width, filter (torch_resize.hpp) */                                          \
+  X(TorchResize, 4)  /* height width, filter, smooth (torch_resize.hpp) */                                  \
   X(TorchPick, 3)  /* height width, exact */                                                                \
-  X(TorchResizeFloats, 2)  /* height width (torch_resize_float.hpp) */                                      \
+  X(TorchResizeFloats, 4)  /* height width, filter, way (torch_resize_float.hpp) */                         \
   X(TorchLuma, 1)  /* generation; three channels to one, as torchvision's rgb_to_grayscale of tensors */    \
   X(TorchContrast, 4)  /* generation (torch_color.hpp), factor, lanes and threads of the sum (torch_sum.hpp) */ \
   X(TorchSaturate, 2)  /* generation, factor */                                                             \

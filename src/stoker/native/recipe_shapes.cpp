@@ -89,15 +89,16 @@ void pad_edges(Images& images, const View& v, const double* p) {
 }
 
 void torch_resize(Images& images, const View& v, const double* p) {
-  const int64_t filter = whole(p[2]);
-  if (filter < 0 || filter > 2) throw Bad{"an unknown filter"};
+  const torch_resize::Filter filter = filter_of(p[2], p[3] != 0);
   const View out = images.fresh(side(p[0]), side(p[1]), v.shape[2]);
-  if (!torch_resize::resize(v, static_cast<torch_resize::Filter>(filter), out, images.work(0)))
+  if (!torch_resize::resize(v, filter, p[3] != 0, out, images.work(0)))
     throw Bad{"an image that cannot be resized"};
 }
 
 void torch_resize_floats(Images& images, const View& v, const double* p) {
-  if (!torch_resize::resize_in_floats(v, images.fresh(side(p[0]), side(p[1]), v.shape[2]), images.work(0)))
+  const torch_resize::Way way = way_of(p[2], p[3]);
+  const View out = images.fresh(side(p[0]), side(p[1]), v.shape[2]);
+  if (!torch_resize::resize_in_floats(v, static_cast<torch_resize::Filter>(p[2]), way, out, images.work(0)))
     throw Bad{"an image that cannot be resized"};
 }
 

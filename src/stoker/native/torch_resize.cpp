@@ -150,7 +150,7 @@ bool fits(const View& src, const View& dst) {
 
 }  // namespace
 
-bool resize(const View& src, Filter filter, const View& dst, Scratch& scratch) {
+bool resize(const View& src, Filter filter, bool smooth, const View& dst, Scratch& scratch) {
   if (!fits(src, dst) || src.dtype != DType::U8 || dst.stride[2] != 1 || dst.stride[1] != dst.shape[2]) return false;
   const int64_t channels = src.shape[2], rows = src.shape[0], values = dst.shape[1] * channels;
   const int64_t pitch = values + kSlack, room = (src.shape[1] + 1) * channels + kSlack;
@@ -158,13 +158,13 @@ bool resize(const View& src, Filter filter, const View& dst, Scratch& scratch) {
   uint8_t* middle = line + room;
   std::memset(line, 0, static_cast<size_t>(room));
   const bool wide = src.shape[1] != dst.shape[1], tall = rows != dst.shape[0];
-  const Taps horizontal(filter, wide ? src.shape[1] : 1, wide ? dst.shape[1] : 1);
+  const Taps horizontal(filter, smooth, wide ? src.shape[1] : 1, wide ? dst.shape[1] : 1);
   for (int64_t y = 0; y < rows; ++y) {
     uint8_t* to = middle + y * pitch;
     copy_row(src, y, wide ? line : to);
     if (wide) across(horizontal, line, channels, dst.shape[1], to);
   }
-  const Taps vertical(filter, tall ? rows : 1, tall ? dst.shape[0] : 1);
+  const Taps vertical(filter, smooth, tall ? rows : 1, tall ? dst.shape[0] : 1);
   for (int64_t y = 0; y < dst.shape[0]; ++y) {
     uint8_t* to = dst.data + y * dst.stride[0];
     if (tall) down(vertical, y, middle, pitch, rows - 1, values, to);

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// The scheme of weights is that of ATen's UpSampleKernel.cpp for floats. Its sums over taps are vectorised four by four: of
-// every whole four after the first tap products are rounded before they are added, the others are fused.
 #include "torch_resize_float.hpp"
 
 #include <algorithm>
@@ -8,7 +6,9 @@
 #include <cstring>
 #include <vector>
 
+#include "pixel_rows.hpp"
 #include "simd.hpp"
+#include "torch_resize_float_taps.hpp"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -18,85 +18,124 @@ namespace stoker::torch_resize {
 
 namespace {
 
-// What every output reads along one axis.
-struct FloatTaps {
-  std::vector<int32_t> start, count;
-  std::vector<float> weights;  // `room` per output
-  int64_t room = 0;
+constexpr int64_t kSlack = 4;  // values behind a row that may be written
 
-  FloatTaps(int64_t in, int64_t out) {
-    const float scale = static_cast<float>(in) / static_cast<float>(out);
-    const float support = scale >= 1.0f ? scale : 1.0f, inverse = scale >= 1.0f ? 1.0f / scale : 1.0f;
-    room = static_cast<int64_t>(std::ceil(support)) * 2 + 1;
-    start.resize(static_cast<size_t>(out));
-    count.resize(static_cast<size_t>(out));
-    weights.resize(static_cast<size_t>(out * room));
-    for (int64_t i = 0; i < out; ++i) {
-      // Halves are doubles there, and so are the sums and the product that they are part of.
-      const float center = scale * (static_cast<float>(i) + 0.5f);
-      const int64_t first = std::max<int64_t>(static_cast<int64_t>(static_cast<double>(center - support) + 0.5), 0);
-      const int64_t end = std::min<int64_t>(static_cast<int64_t>(static_cast<double>(center + support) + 0.5), in);
-      const int64_t n = std::clamp<int64_t>(end - first, 0, room);
-      float* w = weights.data() + i * room;
-      float total = 0.0f;
-      for (int64_t j = 0; j < n; ++j) {
-        const auto from_center = static_cast<double>(static_cast<float>(j + first) - center) + 0.5;
-        const float x = std::fabs(static_cast<float>(from_center * static_cast<double>(inverse)));
-        w[j] = x < 1.0f ? 1.0f - x : 0.0f;
-        total += w[j];
-      }
-      for (int64_t j = 0; j < n && total != 0.0f; ++j) w[j] /= total;
-      start[static_cast<size_t>(i)] = static_cast<int32_t>(std::min(first, in - 1));
-      count[static_cast<size_t>(i)] = static_cast<int32_t>(std::max<int64_t>(n, 1));
+// ---- one row, its columns filtered ----
+
+using Across = void (*)(const FloatTaps& taps, const uint8_t* row, int64_t channels, int64_t out, float* to);
+
+template <bool kHardware>
+[[gnu::always_inline]] inline void smooth_across(const FloatTaps& taps, const uint8_t* row, int64_t channels, int64_t out,
+                                                 float* to) {
+  for (int64_t x = 0; x < out; ++x)
+    for (int64_t c = 0; c < channels; ++c) {
+      const uint8_t* from = row + taps.index[static_cast<size_t>(x)] * channels + c;
+      *to++ = smooth_sum<kHardware>(taps.weights.data() + x * taps.room, taps.count[static_cast<size_t>(x)],
+                                    [&](int64_t j) STOKER_INLINED_LAMBDA { return static_cast<float>(from[j * channels]); });
     }
+}
+
+template <bool kHardware>
+[[gnu::always_inline]] inline void sharp_across(const FloatTaps& taps, const uint8_t* row, int64_t channels, int64_t out,
+                                                float* to) {
+  for (int64_t x = 0; x < out; ++x) {
+    const int32_t* at = taps.index.data() + x * taps.room;
+    for (int64_t c = 0; c < channels; ++c)
+      *to++ = sharp_sum<kHardware>(taps.weights.data() + x * taps.room, taps.room,
+                                   [&](int64_t j) STOKER_INLINED_LAMBDA { return static_cast<float>(row[at[j] * channels + c]); });
   }
-  // Up to where products are rounded before they are added.
-  static int64_t rounded(int64_t n) { return 1 + (n - 1) / 4 * 4; }
+}
+
+void smooth_across_plain(const FloatTaps& taps, const uint8_t* row, int64_t channels, int64_t out, float* to) {
+  smooth_across<false>(taps, row, channels, out, to);
+}
+void sharp_across_plain(const FloatTaps& taps, const uint8_t* row, int64_t channels, int64_t out, float* to) {
+  sharp_across<false>(taps, row, channels, out, to);
+}
+
+// ---- one row of the result, out of filtered ones ----
+
+struct Down {
+  const FloatTaps* taps;
+  int64_t y;
+  const float* rows;
+  int64_t n;  // values of a row
+  float* sums;
+  uint8_t* to;
 };
 
-void across_plain(const FloatTaps& taps, const uint8_t* row, int64_t channels, int64_t out, float* to) {
-  for (int64_t x = 0; x < out; ++x) {
-    const float* w = taps.weights.data() + x * taps.room;
-    const int64_t n = taps.count[static_cast<size_t>(x)], rounded = FloatTaps::rounded(n);
-    for (int64_t c = 0; c < channels; ++c) {
-      const uint8_t* from = row + taps.start[static_cast<size_t>(x)] * channels + c;
-      float sum = static_cast<float>(*from) * w[0];
-      int64_t j = 1;
-      for (; j < rounded; ++j) sum += static_cast<float>(from[j * channels]) * w[j];
-      for (; j < n; ++j) sum = std::fma(static_cast<float>(from[j * channels]), w[j], sum);
-      *to++ = sum;
-    }
+template <bool kHardware, bool kFused>
+[[gnu::always_inline]] inline void add_row(const float* row, float w, int64_t n, float* sums) {
+  for (int64_t i = 0; i < n; ++i) sums[i] = kFused ? fused<kHardware>(row[i], w, sums[i]) : sums[i] + row[i] * w;
+}
+
+[[gnu::always_inline]] inline void store(const Down& d) {
+  for (int64_t i = 0; i < d.n; ++i) d.to[i] = rounded_byte(d.sums[i]);
+}
+
+template <bool kHardware>
+[[gnu::always_inline]] inline void smooth_down(const Down& d) {
+  const float* w = d.taps->weights.data() + d.y * d.taps->room;
+  const float* from = d.rows + d.taps->index[static_cast<size_t>(d.y)] * d.n;
+  const int64_t count = d.taps->count[static_cast<size_t>(d.y)], rounded = rounded_taps(count);
+  for (int64_t i = 0; i < d.n; ++i) d.sums[i] = from[i] * w[0];
+  int64_t j = 1;
+  for (; j < rounded; ++j) add_row<kHardware, false>(from + j * d.n, w[j], d.n, d.sums);
+  for (; j < count; ++j) add_row<kHardware, true>(from + j * d.n, w[j], d.n, d.sums);
+  store(d);
+}
+
+template <bool kHardware>
+[[gnu::always_inline]] inline void sharp_down(const Down& d) {
+  const float* w = d.taps->weights.data() + d.y * d.taps->room;
+  const int32_t* at = d.taps->index.data() + d.y * d.taps->room;
+  for (int64_t i = 0; i < d.n; ++i) d.sums[i] = d.rows[at[1] * d.n + i] * w[1];
+  for (int64_t j = 0; j < d.taps->room; ++j)
+    if (j != 1) add_row<kHardware, true>(d.rows + at[j] * d.n, w[j], d.n, d.sums);
+  store(d);
+}
+
+void smooth_down_plain(const Down& d) { smooth_down<false>(d); }
+void sharp_down_plain(const Down& d) { sharp_down<false>(d); }
+
+// ---- both axes together ----
+
+struct Corner {
+  const FloatTaps *across, *down;
+  const uint8_t* rows[2];
+  int64_t y, channels, out;
+  uint8_t* to;
+};
+
+template <bool kHardware>
+[[gnu::always_inline]] inline void joint_row(const Corner& r) {
+  const float* down = r.down->weights.data() + 2 * r.y;
+  uint8_t* to = r.to;
+  for (int64_t x = 0; x < r.out; ++x) {
+    const int32_t* at = r.across->index.data() + 2 * x;
+    for (int64_t c = 0; c < r.channels; ++c)
+      *to++ = rounded_byte(joint_sum<kHardware>(
+          down, r.across->weights.data() + 2 * x, [&](int i, int j) STOKER_INLINED_LAMBDA {
+            return static_cast<float>(r.rows[i][at[j] * r.channels + c]);
+          }));
   }
 }
 
-template <bool kFused>
-[[gnu::always_inline]] inline void add_row(const float* row, float w, int64_t n, float* sums) {
-  for (int64_t i = 0; i < n; ++i) sums[i] = kFused ? __builtin_fmaf(row[i], w, sums[i]) : sums[i] + row[i] * w;
-}
-
-// One row of the result, through `sums`.
-[[gnu::always_inline]] inline void down(const FloatTaps& taps, int64_t y, const float* rows, int64_t n, float* sums,
-                                        uint8_t* to) {
-  const float* w = taps.weights.data() + y * taps.room;
-  const float* from = rows + taps.start[static_cast<size_t>(y)] * n;
-  const int64_t count = taps.count[static_cast<size_t>(y)], rounded = FloatTaps::rounded(count);
-  for (int64_t i = 0; i < n; ++i) sums[i] = from[i] * w[0];
-  int64_t j = 1;
-  for (; j < rounded; ++j) add_row<false>(from + j * n, w[j], n, sums);
-  for (; j < count; ++j) add_row<true>(from + j * n, w[j], n, sums);
-  for (int64_t i = 0; i < n; ++i) to[i] = static_cast<uint8_t>(static_cast<int32_t>(__builtin_rintf(sums[i])));
-}
-
-void down_plain(const FloatTaps& taps, int64_t y, const float* rows, int64_t n, float* sums, uint8_t* to) {
-  down(taps, y, rows, n, sums, to);
-}
+void joint_row_plain(const Corner& r) { joint_row<false>(r); }
 
 #if defined(__x86_64__)
 
 #define STOKER_FMA __attribute__((target("avx2,fma")))
 
-STOKER_FMA void down_fma(const FloatTaps& taps, int64_t y, const float* rows, int64_t n, float* sums, uint8_t* to) {
-  down(taps, y, rows, n, sums, to);
+STOKER_FMA void smooth_down_fma(const Down& d) { smooth_down<true>(d); }
+STOKER_FMA void sharp_down_fma(const Down& d) { sharp_down<true>(d); }
+STOKER_FMA void joint_row_fma(const Corner& r) { joint_row<true>(r); }
+STOKER_FMA void sharp_across_fma(const FloatTaps& taps, const uint8_t* row, int64_t channels, int64_t out, float* to) {
+  sharp_across<true>(taps, row, channels, out, to);
+}
+
+STOKER_FMA void smooth_across_fma(const FloatTaps& taps, const uint8_t* row, int64_t channels, int64_t out, float* to) {
+  smooth_across<true>(taps, row, channels, out, to);
 }
 
 STOKER_FMA __m128 pixel(const uint8_t* from) {
@@ -106,11 +145,11 @@ STOKER_FMA __m128 pixel(const uint8_t* from) {
 }
 
 // Three channels in one register. Rows have room behind them, and so has the result.
-STOKER_FMA void across3_fma(const FloatTaps& taps, const uint8_t* row, int64_t out, float* to) {
+STOKER_FMA void smooth_across3_fma(const FloatTaps& taps, const uint8_t* row, int64_t, int64_t out, float* to) {
   for (int64_t x = 0; x < out; ++x, to += 3) {
     const float* w = taps.weights.data() + x * taps.room;
-    const int64_t n = taps.count[static_cast<size_t>(x)], rounded = FloatTaps::rounded(n);
-    const uint8_t* from = row + taps.start[static_cast<size_t>(x)] * 3;
+    const int64_t n = taps.count[static_cast<size_t>(x)], rounded = rounded_taps(n);
+    const uint8_t* from = row + taps.index[static_cast<size_t>(x)] * 3;
     __m128 sum = _mm_mul_ps(pixel(from), _mm_set1_ps(w[0]));
     int64_t j = 1;
     for (; j < rounded; ++j) sum = _mm_add_ps(sum, _mm_mul_ps(pixel(from + 3 * j), _mm_set1_ps(w[j])));
@@ -121,51 +160,79 @@ STOKER_FMA void across3_fma(const FloatTaps& taps, const uint8_t* row, int64_t o
 
 bool has_fma() { return (isa() == Isa::AVX2 || isa() == Isa::AVX512) && __builtin_cpu_supports("fma"); }
 
+#else
+bool has_fma() { return false; }
 #endif
 
-void across(const FloatTaps& taps, const uint8_t* row, int64_t channels, int64_t out, float* to) {
+struct Forms {
+  Across across;
+  void (*down)(const Down&);
+  void (*joint)(const Corner&);
+};
+
+Forms forms_of(bool smooth, int64_t channels) {
 #if defined(__x86_64__)
-  if (channels == 3 && has_fma()) return across3_fma(taps, row, out, to);
+  if (has_fma()) {
+    if (!smooth) return {sharp_across_fma, sharp_down_fma, joint_row_fma};
+    return {channels == 3 ? smooth_across3_fma : smooth_across_fma, smooth_down_fma, nullptr};
+  }
 #endif
-  across_plain(taps, row, channels, out, to);
+  if (smooth) return {smooth_across_plain, smooth_down_plain, nullptr};
+  return {sharp_across_plain, sharp_down_plain, joint_row_plain};
 }
 
-using Down = void (*)(const FloatTaps&, int64_t, const float*, int64_t, float*, uint8_t*);
+// Columns, then rows; of the source, only rows that are read.
+void resize_apart(const View& src, Filter filter, Way way, const View& dst, Scratch& scratch) {
+  const int64_t channels = src.shape[2], rows = src.shape[0], n = dst.shape[1] * channels;
+  const FloatTaps across(filter, way, src.shape[1], dst.shape[1]), down(filter, way, rows, dst.shape[0]);
+  const Forms forms = forms_of(way == Way::Smooth, channels);
+  const int64_t line_bytes = (src.shape[1] * channels + kSlack + 63) / 64 * 64;
+  const auto floats = static_cast<size_t>(rows * n + kSlack + n) * sizeof(float);
+  auto* middle = reinterpret_cast<float*>(scratch.get(floats + static_cast<size_t>(line_bytes)));
+  float* sums = middle + rows * n + kSlack;
+  auto* line = reinterpret_cast<uint8_t*>(sums + n);
+  std::vector<bool> is_read(static_cast<size_t>(rows), way == Way::Smooth);
+  if (way != Way::Smooth)
+    for (const int32_t y : down.index) is_read[static_cast<size_t>(y)] = true;
+  Rows source(src);
+  for (int64_t y = 0; y < rows; ++y) {
+    if (!is_read[static_cast<size_t>(y)]) continue;
+    std::memcpy(line, source.row(y), static_cast<size_t>(source.bytes()));
+    // What is written behind a row is the next one's, or the room behind the last.
+    forms.across(across, line, channels, dst.shape[1], middle + y * n);
+  }
+  for (int64_t y = 0; y < dst.shape[0]; ++y) forms.down({&down, y, middle, n, sums, dst.data + y * dst.stride[0]});
+}
 
-Down down_here() {
-#if defined(__x86_64__)
-  if (has_fma()) return down_fma;
-#endif
-  return down_plain;
+void resize_together(const View& src, const View& dst, Scratch& scratch) {
+  const FloatTaps across(Filter::Bilinear, Way::Together, src.shape[1], dst.shape[1]);
+  const FloatTaps down(Filter::Bilinear, Way::Together, src.shape[0], dst.shape[0]);
+  const Forms forms = forms_of(false, src.shape[2]);
+  Rows source(src);
+  const auto bytes = static_cast<size_t>(source.bytes());
+  uint8_t* lines = scratch.get(2 * bytes);
+  int32_t held[2] = {-1, -1};  // rows that are in `lines`
+  for (int64_t y = 0; y < dst.shape[0]; ++y) {
+    Corner corner{&across, &down, {}, y, src.shape[2], dst.shape[1], dst.data + y * dst.stride[0]};
+    for (int i = 0; i < 2; ++i) {
+      const int32_t row = down.index[static_cast<size_t>(2 * y + i)];
+      uint8_t* line = lines + static_cast<size_t>(row % 2) * bytes;  // neighbours lie in different lines
+      if (held[row % 2] != row) std::memcpy(line, source.row(row), bytes);
+      held[row % 2] = row;
+      corner.rows[i] = line;
+    }
+    forms.joint(corner);
+  }
 }
 
 }  // namespace
 
-bool resize_in_floats(const View& src, const View& dst, Scratch& scratch) {
+bool resize_in_floats(const View& src, Filter filter, Way way, const View& dst, Scratch& scratch) {
   if (src.rank != 3 || dst.rank != 3 || src.dtype != DType::U8 || dst.dtype != DType::U8) return false;
-  const int64_t channels = src.shape[2], rows = src.shape[0], n = dst.shape[1] * channels;
-  if (src.elements() == 0 || dst.elements() == 0 || dst.shape[2] != channels) return false;
-  if (dst.stride[2] != 1 || dst.stride[1] != channels) return false;
-  constexpr int64_t kSlack = 4;
-  const int64_t line_size = (src.shape[1] * channels + kSlack + 63) / 64 * 64;
-  const auto floats = static_cast<size_t>(rows * n + kSlack + n) * sizeof(float);
-  auto* middle = reinterpret_cast<float*>(scratch.get(floats + static_cast<size_t>(line_size)));
-  float* sums = middle + rows * n + kSlack;
-  auto* line = reinterpret_cast<uint8_t*>(sums + n);
-  const FloatTaps horizontal(src.shape[1], dst.shape[1]), vertical(rows, dst.shape[0]);
-  for (int64_t y = 0; y < rows; ++y) {
-    const uint8_t* row = src.data + y * src.stride[0];
-    if (src.stride[2] == 1 && src.stride[1] == channels) {
-      std::memcpy(line, row, static_cast<size_t>(src.shape[1] * channels));
-    } else {
-      uint8_t* to = line;
-      for (int64_t x = 0; x < src.shape[1]; ++x)
-        for (int64_t c = 0; c < channels; ++c) *to++ = row[x * src.stride[1] + c * src.stride[2]];
-    }
-    across(horizontal, line, channels, dst.shape[1], middle + y * n);
-  }
-  const Down down_row = down_here();
-  for (int64_t y = 0; y < dst.shape[0]; ++y) down_row(vertical, y, middle, n, sums, dst.data + y * dst.stride[0]);
+  if (src.elements() == 0 || dst.elements() == 0 || dst.shape[2] != src.shape[2]) return false;
+  if (dst.stride[2] != 1 || dst.stride[1] != src.shape[2] || filter == Filter::Lanczos) return false;
+  if (way == Way::Together && filter != Filter::Bilinear) return false;
+  way == Way::Together ? resize_together(src, dst, scratch) : resize_apart(src, filter, way, dst, scratch);
   return true;
 }
 

@@ -16,15 +16,16 @@ double sinc(double x) {
   return std::sin(x) / x;
 }
 
+double cubic(double a, double x) {
+  x = std::fabs(x);
+  if (x < 1.0) return ((a + 2.0) * x - (a + 3.0)) * x * x + 1.0;
+  return x < 2.0 ? (((x - 5.0) * x + 8.0) * x - 4.0) * a : 0.0;
+}
+
 double value(Filter filter, double x) {
   switch (filter) {
     case Filter::Bilinear: x = std::fabs(x); return x < 1.0 ? 1.0 - x : 0.0;
-    case Filter::Bicubic: {
-      constexpr double a = -0.5;
-      x = std::fabs(x);
-      if (x < 1.0) return ((a + 2.0) * x - (a + 3.0)) * x * x + 1.0;
-      return x < 2.0 ? (((x - 5.0) * x + 8.0) * x - 4.0) * a : 0.0;
-    }
+    case Filter::Bicubic: return cubic(-0.5, x);
     case Filter::Lanczos: return -3.0 <= x && x < 3.0 ? sinc(x) * sinc(x / 3.0) : 0.0;
   }
   return 0.0;
@@ -32,41 +33,72 @@ double value(Filter filter, double x) {
 
 int64_t reach(Filter filter) { return filter == Filter::Bilinear ? 2 : filter == Filter::Bicubic ? 4 : 6; }
 
+// What all outputs read.
+struct Reads {
+  explicit Reads(int64_t out, int64_t room) : room(room), weights(static_cast<size_t>(out * room)), size(static_cast<size_t>(out)) {}
+  int64_t room;
+  std::vector<double> weights;
+  std::vector<int64_t> size;
+  double largest = 0.0;
+};
+
+void read_smooth(Filter filter, int64_t in, double scale, double support, int64_t i, Reads& reads, int32_t& start) {
+  const double inverse = scale >= 1.0 ? 1.0 / scale : 1.0, center = scale * (static_cast<double>(i) + 0.5);
+  const int64_t first = std::max<int64_t>(static_cast<int64_t>(center - support + 0.5), 0);
+  const int64_t count =
+      std::clamp<int64_t>(std::min<int64_t>(static_cast<int64_t>(center + support + 0.5), in) - first, 0, reads.room);
+  double* w = reads.weights.data() + i * reads.room;
+  double total = 0.0;
+  for (int64_t j = 0; j < count; ++j) {
+    w[j] = value(filter, (static_cast<double>(j + first) - center + 0.5) * inverse);
+    total += w[j];
+  }
+  for (int64_t j = 0; j < count && total != 0.0; ++j) {
+    w[j] /= total;
+    reads.largest = std::max(reads.largest, w[j]);
+  }
+  start = static_cast<int32_t>(first);
+  reads.size[static_cast<size_t>(i)] = count;
+}
+
+// Weights of what lies outside are those of the edge. The largest is looked for while they are added up.
+void read_sharp(Filter filter, int64_t in, double scale, int64_t i, Reads& reads, int32_t& start) {
+  const bool linear = filter == Filter::Bilinear;
+  const double at = scale * (static_cast<double>(i) + 0.5) - 0.5, real = linear ? std::max(at, 0.0) : at;
+  const int64_t index = std::min(static_cast<int64_t>(std::floor(real)), in - 1), half = reads.room / 2;
+  const double part = std::clamp(real - static_cast<double>(index), 0.0, 1.0);
+  const int64_t first = index - half + 1, begin = std::max<int64_t>(first, 0);
+  const int64_t count = std::clamp<int64_t>(std::min(index + half + 1, in) - begin, 0, reads.room);
+  double* w = reads.weights.data() + i * reads.room;
+  for (int64_t j = 0, k = 0; j < reads.room; ++j, ++k) {
+    if (first + j <= 0) k = 0;
+    else if (first + j >= in - 1) k = count - 1;
+    const double x = static_cast<double>(j + 1 - half) - part;
+    w[k] += linear ? value(filter, x) : cubic(-0.75, x);
+    reads.largest = std::max(reads.largest, w[k]);
+  }
+  start = static_cast<int32_t>(begin);
+  reads.size[static_cast<size_t>(i)] = count;
+}
+
 }  // namespace
 
-Taps::Taps(Filter filter, int64_t in, int64_t out) {
+Taps::Taps(Filter filter, bool smooth, int64_t in, int64_t out) {
   const double scale = static_cast<double>(in) / static_cast<double>(out);
   const double half = static_cast<double>(reach(filter)) * 0.5, support = scale >= 1.0 ? half * scale : half;
-  const double inverse = scale >= 1.0 ? 1.0 / scale : 1.0;
-  const int64_t room = static_cast<int64_t>(std::ceil(support)) * 2 + 1;
-  std::vector<double> weights(static_cast<size_t>(out * room));
-  std::vector<int64_t> size(static_cast<size_t>(out));
+  Reads reads(out, smooth ? static_cast<int64_t>(std::ceil(support)) * 2 + 1 : reach(filter));
   start.resize(static_cast<size_t>(out));
-  double largest = 0.0;
   for (int64_t i = 0; i < out; ++i) {
-    const double center = scale * (static_cast<double>(i) + 0.5);
-    const int64_t first = std::max<int64_t>(static_cast<int64_t>(center - support + 0.5), 0);
-    const int64_t count =
-        std::clamp<int64_t>(std::min<int64_t>(static_cast<int64_t>(center + support + 0.5), in) - first, 0, room);
-    double* w = weights.data() + i * room;
-    double total = 0.0;
-    for (int64_t j = 0; j < count; ++j) {
-      w[j] = value(filter, (static_cast<double>(j + first) - center + 0.5) * inverse);
-      total += w[j];
-    }
-    for (int64_t j = 0; j < count && total != 0.0; ++j) {
-      w[j] /= total;
-      largest = std::max(largest, w[j]);
-    }
-    start[static_cast<size_t>(i)] = static_cast<int32_t>(first);
-    size[static_cast<size_t>(i)] = count;
-    most = std::max(most, (count + 1) / 2);
+    int32_t& begin = start[static_cast<size_t>(i)];
+    if (smooth) read_smooth(filter, in, scale, support, i, reads, begin);
+    else read_sharp(filter, in, scale, i, reads, begin);
+    most = std::max(most, (reads.size[static_cast<size_t>(i)] + 1) / 2);
   }
-  while (precision < 22 && static_cast<int>(0.5 + largest * (1 << (precision + 1))) < (1 << 15)) ++precision;
+  while (precision < 22 && static_cast<int>(0.5 + reads.largest * (1 << (precision + 1))) < (1 << 15)) ++precision;
   pairs.resize(static_cast<size_t>(out * most));
   for (int64_t i = 0; i < out; ++i)
-    for (int64_t j = 0; j < size[static_cast<size_t>(i)]; ++j) {
-      const double v = weights[static_cast<size_t>(i * room + j)] * (1 << precision);
+    for (int64_t j = 0; j < reads.size[static_cast<size_t>(i)]; ++j) {
+      const double v = reads.weights[static_cast<size_t>(i * reads.room + j)] * (1 << precision);
       const auto fixed = static_cast<uint16_t>(static_cast<int16_t>(v < 0 ? -0.5 + v : 0.5 + v));
       int32_t& pair = pairs[static_cast<size_t>(i * most + j / 2)];
       pair |= static_cast<int32_t>(static_cast<uint32_t>(fixed) << (j % 2 ? 16 : 0));

@@ -15,7 +15,7 @@ struct Taps {
   int64_t most = 0;
   int precision = 0;
 
-  Taps(Filter filter, int64_t in, int64_t out);
+  Taps(Filter filter, bool smooth, int64_t in, int64_t out);
   int32_t half() const { return precision ? 1 << (precision - 1) : 0; }
 };
 

@@ -26,8 +26,8 @@ _FEW = 4  # files that are alike in a batch, below which no group is made of the
 # What the GPU's form of recipes knows (native/recipe_described.cpp).
 _NAMES = (
     "Decode Pixels Crop Resize Transpose Affine Pad Map Luma Spread Contrast Saturate Hue Autocontrast Equalize "
-    "Sharpen Project PadEdges Correlate TorchResize TorchPick TorchLuma TorchContrast TorchSaturate TorchHue "
-    "TorchSharpen TorchAutocontrast TorchEqualize TorchWarp TorchGrid Channels Blur Mix Blend Store Patch"
+    "Sharpen Project PadEdges Correlate TorchResize TorchResizeFloats TorchPick TorchLuma TorchContrast TorchSaturate "
+    "TorchHue TorchSharpen TorchAutocontrast TorchEqualize TorchWarp TorchGrid Channels Blur Mix Blend Store Patch"
 )
 FORMS = frozenset(number for number, (name, _) in enumerate(_native.recipe.OPS) if name in _NAMES.split())
 

@@ -17,7 +17,8 @@ from torch.nn.functional import pad as torch_pad
 from . import grids, recipe, views
 from .pointwise import map_rows
 from .recipe import Node
-from .sums import order_of
+from .resizes import first_resize
+from .sums import filters_in_order, order_of
 from .tensor import LazyTensor, is_lazy, lead_of, of_rows
 from .trial import SIZE, is_equal
 
@@ -113,13 +114,13 @@ def _trial_of_filter(
     channels: int, window: Sequence[int], images: int, size: tuple[int, int]
 ) -> tuple[int, int] | None:
     """The size of an image that torch filters as those of ``size``; None if that is not repeated."""
-    if channels == 3:
-        return SIZE
-    if channels != 1:
+    if channels not in (1, 3):
         return None
-    if min(window) > 3:
-        return SIZE
-    return _MANY if images > 1 or size[0] * size[1] > _FEW_VALUES else None
+    trial = SIZE if channels == 3 or min(window) > 3 else _MANY
+    if trial == _MANY and images == 1 and size[0] * size[1] <= _FEW_VALUES:
+        return None
+    room = (max(trial[0], window[0] + 8), max(trial[1], window[1] + 8))
+    return trial if filters_in_order(channels, (window[0], window[1]), room) else None
 
 
 def autocontrast(original: Original, x: LazyTensor, generation: int = SECOND) -> LazyTensor | None:
@@ -298,35 +299,6 @@ def first_blur(original: Original, x: LazyTensor, kernel_size: Any, sigma: Any) 
     import torchvision.transforms._functional_tensor as tensors
 
     return _blurred(x, kernel_size, sigma, tensors._get_gaussian_kernel2d)
-
-
-def first_resize(
-    original: Original, x: LazyTensor, size: Any, interpolation: str = "bilinear", antialias: Any = True
-) -> LazyTensor | None:
-    """The first generation's ``resize``, smooth and linear; it goes by way of floats."""
-    sides = list(size) if isinstance(size, (list, tuple)) else []
-    if (
-        interpolation != "bilinear"
-        or not antialias
-        or len(sides) != 2
-        or not all(type(n) is int and n > 0 for n in sides)
-        or sides[1] == 1  # torch adds up single columns in another way
-    ):
-        return None
-
-    def step(height: int, width: int) -> Step:
-        return lambda node: node.then(recipe.TORCH_RESIZE_FLOATS, (height, width), (width, height))
-
-    def tried(height: int, width: int) -> bool:
-        channels = x._rows[0].node.channels
-        return is_equal(
-            ("resize", height, width), channels, step(height, width), lambda values: original(values, [height, width])
-        )
-
-    # torch sums few values in one way, many in another
-    if not all(tried(*trial) for trial in ((11, 19), (21, 90), (61, 8))):
-        return None
-    return views.stepped(x, step(*sides))
 
 
 FIRST_GENERATION: dict[str, Callable[..., Any]] = {

@@ -127,12 +127,13 @@ def _correlate(_: Any, x: torch.Tensor, p: tuple[Any, ...]) -> torch.Tensor:
 
 def _torch_resize(_: Any, x: torch.Tensor, p: tuple[Any, ...]) -> torch.Tensor:
     mode = ("bilinear", "bicubic", "lanczos")[p[2]]
-    return torch.nn.functional.interpolate(x[None], size=list(p[:2]), mode=mode, antialias=True)[0]
+    return torch.nn.functional.interpolate(x[None], size=list(p[:2]), mode=mode, antialias=bool(p[3]))[0]
 
 
 def _torch_resize_floats(_: Any, x: torch.Tensor, p: tuple[Any, ...]) -> torch.Tensor:
-    made = torch.nn.functional.interpolate(x[None].float(), size=list(p), mode="bilinear", antialias=True)[0]
-    return made.round().to(torch.uint8)
+    mode = ("bilinear", "bicubic")[p[2]]
+    made = torch.nn.functional.interpolate(x[None].float(), size=list(p[:2]), mode=mode, antialias=p[3] == 0)[0]
+    return made.clamp(min=0, max=255).round().to(torch.uint8)
 
 
 def _torch_pick(_: Any, x: torch.Tensor, p: tuple[Any, ...]) -> torch.Tensor:

@@ -77,3 +77,21 @@ def _folded(values: Any, lanes: int) -> Any:
         parts[0] += vector
     lane_sums = functools.reduce(np.add, parts)
     return functools.reduce(np.add, [*values[vectors:], *lane_sums], np.float32(0))
+
+
+@functools.cache
+def filters_in_order(channels: int, window: tuple[int, int], size: tuple[int, int]) -> bool:
+    """Whether torch filters an image of ``size`` (width, height) by multiply-adds in the order of the window's weights.
+
+    ``window``: (width, height).
+    """
+    rng = np.random.Generator(np.random.PCG64(11))
+    image = rng.integers(0, 256, (channels, size[1], size[0])).astype(np.float32)
+    weights = rng.random((window[1], window[0])).astype(np.float32)
+    wide = torch.from_numpy(weights).expand(channels, 1, *weights.shape)
+    made = torch.nn.functional.conv2d(torch.from_numpy(image)[None], wide, groups=channels)[0].numpy()
+    total = np.zeros_like(made)
+    for y, x in np.ndindex(*weights.shape):
+        value = image[:, y : y + made.shape[1], x : x + made.shape[2]].astype(np.float64)  # products are exact
+        total = (value * np.float64(weights[y, x]) + total).astype(np.float32)
+    return np.array_equal(made, total)

@@ -232,22 +232,22 @@ def _interpolate(func: Any, args: Any, kwargs: Any) -> Any:
     if mode in ("nearest", "nearest-exact") and not smooth:
         pick = (height, width, int(mode == "nearest-exact"))
         return _or_real(moved(x, lambda node: node.then(recipe.TORCH_PICK, pick, (width, height))))
-    if mode not in FILTERS or not smooth or x.dtype != torch.uint8:
+    if mode not in FILTERS or (mode == "lanczos" and not smooth) or x.dtype != torch.uint8:
         return NotImplemented
-    params = (height, width, FILTERS[mode])
+    params = (FILTERS[mode], int(bool(smooth)))
 
     def step(node: Node) -> Node:
-        return node.then(recipe.TORCH_RESIZE, params, (width, height))
+        return node.then(recipe.TORCH_RESIZE, (height, width, *params), (width, height))
 
     def original(values: torch.Tensor) -> torch.Tensor:
-        return torch.nn.functional.interpolate(values[None], size=[19, 41], mode=mode, antialias=True)[0]
+        return torch.nn.functional.interpolate(values[None], size=[19, 61], mode=mode, antialias=bool(smooth))[0]
 
     def tried(node: Node) -> Node:
-        return node.then(recipe.TORCH_RESIZE, (19, 41, FILTERS[mode]), (41, 19))
+        return node.then(recipe.TORCH_RESIZE, (19, 61, *params), (61, 19))
 
     from .trial import is_equal
 
-    if not is_equal(("interpolate", mode), x._rows[0].node.channels, tried, original):
+    if not is_equal(("interpolate", *params), x._rows[0].node.channels, tried, original):
         return NotImplemented
     return _or_real(stepped(x, step))
 

@@ -26,6 +26,7 @@ inline void make_phase(const Step& s, int32_t phase, Shared& shared) {
     case Op::Project: return project(s);
     case Op::Correlate: return correlate(s);
     case Op::TorchResize: return torch_resize(s, phase);
+    case Op::TorchResizeFloats: return torch_resize_floats(s, phase);
     case Op::TorchPick: return torch_pick(s);
     case Op::TorchLuma: return torch_luma(s, first);
     case Op::TorchContrast: return torch_contrast(s, phase, shared, first);
@@ -47,6 +48,7 @@ inline int32_t phases_of(const Step& s) {
   switch (s.op) {
     case Op::Resize: return phases_of_resize(s);
     case Op::TorchResize: return phases_of_torch_resize(s);
+    case Op::TorchResizeFloats: return phases_of_torch_resize_floats(s);
     case Op::Blur: return phases_of_blur(s);
     case Op::Contrast: case Op::TorchContrast: return 3;
     case Op::Autocontrast: case Op::Equalize: case Op::TorchAutocontrast: case Op::TorchEqualize: return 3;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steps of recipes that resize and warp.
 #pragma once
+#include "../torch_resize_float_sum.hpp"
 #include "../torch_warp_point.hpp"
 #include "../warp_point.hpp"
 #include "../warp_project_point.hpp"
@@ -152,6 +153,65 @@ inline void torch_resize(const Step& s, int32_t phase) {
   const PairAxes& a = *array_at<PairAxes>(s.extra);
   if (a.horizontal.pairs == 0 && a.vertical.pairs == 0) return copy(s);
   return pair_pass(s, a.horizontal.pairs == 0 || phase == 1);
+}
+
+// By way of floats: columns, rows; or what is sharp at once.
+STOKER_STEP void float_columns(const Step& s) {
+  const FloatAxis& h = array_at<FloatAxes>(s.extra)->horizontal;
+  const auto channels = static_cast<int32_t>(s.in.channels);
+  const Picture in(s.in);
+  auto* between = reinterpret_cast<float*>(s.room[0]);
+  each(s.in.height, s.out.width, [&](int32_t y, int32_t x) {
+    const uint8_t* p = in.at(y, array_at<int32_t>(h.index)[x]);
+    for (int32_t c = 0; c < channels; ++c)
+      between[(int64_t{y} * s.out.width + x) * channels + c] = stoker::torch_resize::smooth_sum<true>(
+          array_at<float>(h.weights) + x * h.room, array_at<int32_t>(h.count)[x],
+          [&](int64_t j) { return static_cast<float>(p[j * in.pixel + c * in.channel]); });
+  });
+}
+
+STOKER_STEP void float_rows(const Step& s) {
+  const FloatAxis& v = array_at<FloatAxes>(s.extra)->vertical;
+  const auto channels = static_cast<int32_t>(s.in.channels);
+  const Picture out(s.out);
+  const auto* between = array_at<float>(s.room[0]);
+  const int64_t line = s.out.width * channels;
+  each(s.out.height, s.out.width, [&](int32_t y, int32_t x) {
+    const float* p = between + array_at<int32_t>(v.index)[y] * line + x * channels;
+    for (int32_t c = 0; c < channels; ++c)
+      out.at(y, x)[c] = stoker::torch_resize::rounded_byte(stoker::torch_resize::smooth_sum<true>(
+          array_at<float>(v.weights) + y * v.room, array_at<int32_t>(v.count)[y], [&](int64_t j) { return p[j * line + c]; }));
+  });
+}
+
+STOKER_STEP void float_sharp(const Step& s) {
+  const FloatAxes& a = *array_at<FloatAxes>(s.extra);
+  const bool joint = a.way == stoker::torch_resize::Way::Together;
+  const auto room = static_cast<int32_t>(a.horizontal.room);
+  const Picture in(s.in), out(s.out);
+  each(s.out.height, s.out.width, [&](int32_t y, int32_t x) {
+    const float* down = array_at<float>(a.vertical.weights) + y * room;
+    const float* across = array_at<float>(a.horizontal.weights) + x * room;
+    const int32_t* rows = array_at<int32_t>(a.vertical.index) + y * room;
+    const int32_t* columns = array_at<int32_t>(a.horizontal.index) + x * room;
+    for (int32_t c = 0; c < static_cast<int32_t>(s.in.channels); ++c) {
+      const auto at = [&](int64_t i, int64_t j) { return static_cast<float>(in.at(rows[i], columns[j])[c * in.channel]); };
+      out.at(y, x)[c] = stoker::torch_resize::rounded_byte(
+          joint ? stoker::torch_resize::joint_sum<true>(down, across, at)
+                : stoker::torch_resize::sharp_sum<true>(down, room, [&](int64_t i) {
+                    return stoker::torch_resize::sharp_sum<true>(across, room, [&](int64_t j) { return at(i, j); });
+                  }));
+    }
+  });
+}
+
+inline int32_t phases_of_torch_resize_floats(const Step& s) {
+  return array_at<FloatAxes>(s.extra)->way == stoker::torch_resize::Way::Smooth ? 2 : 1;
+}
+
+inline void torch_resize_floats(const Step& s, int32_t phase) {
+  if (array_at<FloatAxes>(s.extra)->way != stoker::torch_resize::Way::Smooth) return float_sharp(s);
+  return phase == 0 ? float_columns(s) : float_rows(s);
 }
 
 inline int64_t picked(int64_t i, int64_t in, int64_t out, bool exact) {

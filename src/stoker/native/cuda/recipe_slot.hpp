@@ -7,6 +7,7 @@
 #include "../bitmap.hpp"
 #include "../recipe_ops.hpp"
 #include "../resample_taps.hpp"
+#include "../torch_resize_float_sum.hpp"
 
 namespace stoker::recipe::gpu {
 
@@ -47,6 +48,16 @@ struct PairAxis {
 };
 struct PairAxes {
   PairAxis horizontal, vertical;
+};
+
+// extra of TorchResizeFloats (torch_resize_float_taps.hpp). Room 0, if smooth: the image between the passes, of floats.
+struct FloatAxis {
+  uint64_t index, count, weights;  // int32, int32, float
+  int64_t room;
+};
+struct FloatAxes {
+  FloatAxis horizontal, vertical;
+  torch_resize::Way way;
 };
 
 // extra of Mix: number[0] of these. Tables of floats, 256 per channel if per_channel.

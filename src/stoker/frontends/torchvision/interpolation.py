@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torch's interpolation of floats, addition by addition: the plain twin of ``native/torch_resize_float.cpp``.
+
+What native code makes is rounded to bytes, which hides the last bits that the order of additions decides about. So
+whether this machine's torch adds up in the order that is repeated is found with this twin, before its rounding.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+LINEAR, CUBIC = 0, 1  # native/torch_resize.hpp
+SMOOTH, APART, TOGETHER = 0, 1, 2  # the ways of native/torch_resize_float_sum.hpp
+_MODES = ("bilinear", "bicubic")
+_SIZE = (37, 47)  # (height, width) of what is tried
+
+F = np.float32
+
+
+def _fused(a: Any, b: Any, c: Any) -> Any:
+    """``a * b + c`` of float32, rounded once; the product is exact in double."""
+    product = np.asarray(a, np.float64) * np.asarray(b, np.float64)
+    return (product + np.asarray(c, np.float64)).astype(F)
+
+
+def _cubic(a: float, x: Any, smooth: bool) -> Any:
+    """The cubic filter at ``x >= 0``, with the multiply-adds of torch's build."""
+    near = _fused(a + 2, x, -(a + 3)) * x
+    far = _fused(_fused(a, x, -5 * a), x, 8 * a)
+    near, far = (_fused(near, x, 1), _fused(far, x, -4 * a)) if smooth else (near * x + F(1), far * x + F(-4 * a))
+    return np.where(x < 1, near, np.where(x < 2, far, F(0))).astype(F)
+
+
+def _smooth_taps(kind: int, n: int, out: int) -> list[tuple[int, Any]]:
+    """(first value, weights) of each output."""
+    scale, reach = F(n) / F(out), F(2 if kind else 1)
+    support, inverse = (reach * scale, F(1) / scale) if scale >= 1 else (reach, F(1))
+    taps = []
+    for i in range(out):
+        center = scale * (F(i) + F(0.5))
+        first, end = max(int(float(center - support) + 0.5), 0), min(int(float(center + support) + 0.5), n)
+        places = (np.arange(first, end).astype(F) - center).astype(np.float64) + 0.5
+        x = np.abs((places * float(inverse)).astype(F))
+        weights = _cubic(-0.5, x, True) if kind else np.where(x < 1, F(1) - x, F(0))
+        taps.append((first, weights / functools.reduce(np.add, weights, F(0))))
+    return taps
+
+
+def _smoothed(image: Any, kind: int, out: int) -> Any:
+    """The first axis filtered. Of whole fours of taps after the first, products are rounded."""
+    made = []
+    for first, weights in _smooth_taps(kind, len(image), out):
+        total = image[first] * weights[0]
+        for j in range(1, len(weights)):
+            value, rounded = image[first + j], j < 1 + (len(weights) - 1) // 4 * 4
+            total = total + value * weights[j] if rounded else _fused(value, weights[j], total)
+        made.append(total)
+    return np.stack(made)
+
+
+def _sharp_taps(kind: int, n: int, out: int) -> tuple[list[Any], list[Any]]:
+    """Indices and weights, of two or four values of each output."""
+    at = _fused(F(n) / F(out), np.arange(out).astype(F) + F(0.5), F(-0.5))
+    real = at if kind else np.maximum(at, F(0))
+    if not kind and n == out:
+        real = np.arange(out).astype(F)
+    here = np.minimum(np.floor(real).astype(np.int64), n - 1)
+    part = np.clip(real - here.astype(F), F(0), F(1))
+    rest = F(1) - part
+    if not kind:
+        return [here, np.minimum(here + 1, n - 1)], [rest, part]
+    offsets = (part + F(1), part, rest, rest + F(1))
+    # What lies at 1 or 2 belongs to the branch of its side.
+    weights = [_cubic_branch(x, inner) for x, inner in zip(offsets, (False, True, True, False), strict=True)]
+    return [np.clip(here + j, 0, n - 1) for j in (-1, 0, 1, 2)], weights
+
+
+def _cubic_branch(x: Any, inner: bool) -> Any:
+    a = -0.75
+    if inner:
+        return _fused(a + 2, x, -(a + 3)) * x * x + F(1)
+    return _fused(_fused(a, x, -5 * a), x, 8 * a) * x + F(-4 * a)
+
+
+def _sharp_sum(values: Sequence[Any], weights: Sequence[Any]) -> Any:
+    total = _fused(values[0], weights[0], values[1] * weights[1])
+    for value, weight in zip(values[2:], weights[2:], strict=True):
+        total = _fused(value, weight, total)
+    return total
+
+
+def _apart(image: Any, kind: int, size: tuple[int, int]) -> Any:
+    rows, down = _sharp_taps(kind, image.shape[0], size[0])
+    columns, across = _sharp_taps(kind, image.shape[1], size[1])
+    filtered = _sharp_sum([image[:, x] for x in columns], across)
+    return _sharp_sum([filtered[y] for y in rows], [w[:, None] for w in down])
+
+
+def _together(image: Any, size: tuple[int, int]) -> Any:
+    rows, down = _sharp_taps(LINEAR, image.shape[0], size[0])
+    columns, across = _sharp_taps(LINEAR, image.shape[1], size[1])
+    values = [image[y][:, x] for y in rows for x in columns]
+    return _sharp_sum(values, [(a[:, None] * b).astype(F) for a in down for b in across])
+
+
+def interpolated(image: Any, kind: int, way: int, size: tuple[int, int]) -> Any:
+    """``(height, width)`` of float32 in another size, to the last bit."""
+    if way == SMOOTH:
+        across = _smoothed(image.T, kind, size[1]).T if size[1] != image.shape[1] else image
+        return _smoothed(across, kind, size[0]) if size[0] != image.shape[0] else across
+    return _together(image, size) if way == TOGETHER else _apart(image, kind, size)
+
+
+@functools.cache
+def is_torchs(kind: int, way: int, channels: int, sizes: tuple[tuple[int, int], ...]) -> bool:
+    """Whether this machine's torch makes these bits of images with so many channels, in these sizes."""
+    rng = np.random.Generator(np.random.PCG64(10))
+    image = rng.integers(0, 256, (channels, *_SIZE)).astype(F)
+
+    def equal(size: tuple[int, int]) -> bool:
+        given = torch.from_numpy(image)[None]
+        made = torch.nn.functional.interpolate(given, size=list(size), mode=_MODES[kind], antialias=way == SMOOTH)[0]
+        twin: Callable[[Any], Any] = functools.partial(interpolated, kind=kind, way=way, size=size)
+        return all(np.array_equal(twin(plane), wanted) for plane, wanted in zip(image, made.numpy(), strict=True))
+
+    return all(equal(size) for size in sizes)

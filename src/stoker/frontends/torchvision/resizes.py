@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sizes of tensors as torchvision's first generation changes them: by way of floats.
+
+They are recorded as far as torch's bits are known. The second generation's are torch's functions on bytes (`views.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from . import recipe, views
+from .interpolation import APART, CUBIC, LINEAR, SMOOTH, TOGETHER, is_torchs
+from .tensor import LazyTensor
+
+_KINDS = {"bilinear": LINEAR, "bicubic": CUBIC}
+# Up to such a sum of its sides, torch makes a result without `antialias` in another way.
+_SMALL = 128
+# What is tried. torch adds up few values in one way, many in another.
+_SMOOTH_TRIALS = ((11, 19), (21, 90), (61, 8), (30, 20), (37, 90), (50, 47))
+_SMALL_TRIALS = ((11, 19), (61, 8), (64, 64))
+_LARGE_TRIALS = ((65, 64), (21, 150), (140, 30))
+
+
+def first_resize(
+    original: Callable[..., Any], x: LazyTensor, size: Any, interpolation: str = "bilinear", antialias: Any = True
+) -> LazyTensor | None:
+    """The first generation's ``resize``, linear and cubic; it goes by way of floats."""
+    sides = list(size) if isinstance(size, (list, tuple)) else []
+    if interpolation not in _KINDS or len(sides) != 2 or not all(type(n) is int and n > 0 for n in sides):
+        return None
+    if antialias and sides[1] == 1:  # torch adds up single columns in another way
+        return None
+    kind, (height, width) = _KINDS[interpolation], sides
+    way = _way(kind, bool(antialias), x._rows[0].node.channels, sides)
+    if way is None:
+        return None
+    params = (height, width, kind, way)
+    return views.stepped(x, lambda node: node.then(recipe.TORCH_RESIZE_FLOATS, params, (width, height)))
+
+
+def _way(kind: int, antialias: bool, channels: int, sides: Sequence[int]) -> int | None:
+    """The way that torch resizes such an image to such a size; None if it is not known."""
+    if antialias:
+        ways: tuple[int, ...] = (SMOOTH,)
+        trials: tuple[tuple[int, int], ...] = _SMOOTH_TRIALS
+    else:
+        ways = (APART,) if kind == CUBIC else (TOGETHER, APART)
+        trials = _SMALL_TRIALS if sum(sides) <= _SMALL else _LARGE_TRIALS
+    return next((way for way in ways if is_torchs(kind, way, channels, trials)), None)

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How torch adds up floats where it resizes and filters them: the plain twins have its bits, and see other orders."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from stoker.frontends.torchvision import resizes, sums
+from stoker.frontends.torchvision.interpolation import APART, CUBIC, LINEAR, SMOOTH, TOGETHER, interpolated, is_torchs
+
+MODES = {LINEAR: "bilinear", CUBIC: "bicubic"}
+
+
+def random_sizes(seed: int) -> tuple[tuple[int, int], tuple[int, int]]:
+    rng = np.random.default_rng(seed)
+    (height, width), (h, w) = rng.integers(1, 90, 2), rng.integers(1, 120, 2)
+    return (int(height), int(width)), (int(h), int(w))
+
+
+@pytest.mark.parametrize("kind", MODES)
+@pytest.mark.parametrize("way", [SMOOTH, APART, TOGETHER])
+def test_the_twin_is_torch(kind: int, way: int) -> None:
+    if kind == CUBIC and way == TOGETHER:
+        return
+    for seed in range(25):
+        given, (h, w) = random_sizes(seed)
+        if (way == SMOOTH and w == 1) or (way == APART and kind == LINEAR and h + w <= 128):
+            continue  # torch has another way for these
+        h += 130 if way == APART and kind == LINEAR else 0
+        channels = 3 if way == TOGETHER else 1
+        image = np.random.default_rng(seed).integers(0, 256, (channels, *given)).astype(np.float32)
+        expected = torch.nn.functional.interpolate(
+            torch.from_numpy(image)[None], size=[h, w], mode=MODES[kind], antialias=way == SMOOTH
+        )[0].numpy()
+        for plane, wanted in zip(image, expected, strict=True):
+            assert np.array_equal(interpolated(plane, kind, way, (h, w)), wanted), (given, (h, w))
+
+
+def test_another_order_is_seen() -> None:
+    assert is_torchs(LINEAR, TOGETHER, 3, resizes._LARGE_TRIALS)
+    assert not is_torchs(LINEAR, APART, 3, resizes._LARGE_TRIALS)
+    assert is_torchs(LINEAR, APART, 1, resizes._LARGE_TRIALS)
+    assert not is_torchs(LINEAR, TOGETHER, 1, resizes._LARGE_TRIALS)
+    assert sums.filters_in_order(3, (3, 3), (47, 37))
+    assert sums.filters_in_order(1, (3, 3), (160, 140))
+    assert not sums.filters_in_order(1, (3, 3), (47, 37)), "small products of matrices are added up otherwise"
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_what_is_tried_is_recorded(channels: int) -> None:
+    for kind in MODES:
+        for antialias in (False, True):
+            for sides in ((40, 50), (200, 210)):
+                assert resizes._way(kind, antialias, channels, sides) is not None
+
+
+OTHER_PROCESSOR = """
+import torch
+from stoker.frontends.torchvision import resizes
+print([resizes._way(kind, antialias, 3, (40, 50)) for kind in (0, 1) for antialias in (False, True)])
+"""
+
+
+def test_a_torch_without_fused_multiply_adds_is_left_alone() -> None:
+    """Its kernels for old processors, which add up otherwise."""
+    import os
+
+    environment = os.environ | {"ATEN_CPU_CAPABILITY": "default"}
+    made = subprocess.run([sys.executable, "-c", OTHER_PROCESSOR], env=environment, capture_output=True, text=True)
+    assert made.stdout.strip() == "[None, None, None, None]", made.stderr
