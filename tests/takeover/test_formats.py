@@ -83,7 +83,15 @@ USES: dict[str, Callable[[Any], Any]] = {
     "deeply copied": lambda x: copy.deepcopy(x.convert("RGB")).resize((12, 14)),
     "transparency": lambda x: x.convert("RGBA").resize((12, 14)),
     "tensor": lambda x: transforms.ToTensor()(x.convert("RGB")),
+    "palette": lambda x: recoloured(x.convert("L")).resize((20, 20)),
+    "palette on an array": lambda x: recoloured(Image.fromarray(np.asarray(x.convert("L")))).crop((3, 4, 60, 50)),
+    "edges": lambda x: transforms.Pad(9, padding_mode="edge")(x).resize((40, 50)),
 }
+
+
+def recoloured(image: Any) -> Any:
+    image.putpalette([(7 * k) % 256 for k in range(768)])
+    return image
 
 
 def file_of(name: str) -> io.BytesIO:

@@ -44,6 +44,7 @@ RECORDED: dict[str, Callable[[Any], Any]] = {
     "operators in place": lambda x: x.__imul__(3),
     "half": lambda x: x.half(),
     "bfloat16": lambda x: x.to(torch.bfloat16),
+    "normalize in bfloat16": lambda x: NORMALIZE(x.to(torch.bfloat16)),
     "double": lambda x: x.to(dtype=torch.float64) * 3,
     "convert": lambda x: transforms.ConvertImageDtype(torch.float16)(x),
     "clamp": lambda x: x.clamp(0.2, 0.8),

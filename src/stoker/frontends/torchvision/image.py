@@ -108,6 +108,11 @@ class _Recording(Image.Image):
         self._node = None
         super().close()
 
+    def putpalette(self, data: Any, rawmode: str = "RGB") -> None:
+        """As Pillow's, which changes the mode of pixels that are there."""
+        _ = self.im
+        super().putpalette(data, rawmode)
+
     def _recorded(self) -> Node | None:
         return self._node
 

@@ -16,8 +16,13 @@ from .tensor import RECORDED, LazyRow, LazyTensor, functions, lead_of, settled
 
 def _key(args: tuple[Any, ...]) -> Any:
     return tuple(
-        (tuple(x.shape), x.dtype, x.numpy().tobytes()) if isinstance(x, torch.Tensor) else (type(x), x) for x in args
+        (tuple(x.shape), x.dtype, _bytes_of(x)) if isinstance(x, torch.Tensor) else (type(x), x) for x in args
     )
+
+
+def _bytes_of(x: torch.Tensor) -> bytes:
+    # NumPy has no bfloat16.
+    return (x.view(torch.int16) if x.dtype is torch.bfloat16 else x).numpy().tobytes()
 
 
 def _is_constant(x: Any, channels: int) -> bool:
