@@ -19,7 +19,7 @@ from torchvision.transforms import v2
 from torchvision.transforms.v2 import functional as F
 
 import stoker.torchvision
-from stoker.frontends.torchvision import kernels, recipe
+from stoker.frontends.torchvision import kernels, recipe, resizes
 from stoker.frontends.torchvision.early import pixels_of
 from stoker.frontends.torchvision.image import LazyImage
 from stoker.frontends.torchvision.mixing import LazySum
@@ -214,8 +214,7 @@ def test_resizing_by_way_of_floats(isa: str) -> None:
         planes = torch.from_numpy(pixels).permute(2, 0, 1)
         node = Node.pixels(pixels.reshape(-1), (width, height), channels)
         for kind, mode in enumerate((Mode.BILINEAR, Mode.BICUBIC)):
-            sharp = 1 if kind or (channels == 1 and h + w > 128) else 2
-            for way in (0, sharp):
+            for way in (0, resizes._way(kind, False, channels, (h, w))):
                 made = pixels_of(node.then(recipe.TORCH_RESIZE_FLOATS, (h, w, kind, way), (w, h)))
                 exactly(made, V.resize(planes, [h, w], mode, antialias=way == 0))
 

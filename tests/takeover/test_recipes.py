@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from photographs import photograph
 from PIL import Image
 
-from stoker.frontends.torchvision import recipe
+from stoker.frontends.torchvision import recipe, resizes
 from stoker.frontends.torchvision.early import core
 from stoker.frontends.torchvision.image import map_node, pad_node
 from stoker.frontends.torchvision.recipe import Node, Source
@@ -122,8 +122,8 @@ def another_step(rng: random.Random, node: Node) -> Node:
     if kind == "resize":
         if size[0] > 1 and rng.random() < 0.3:
             kind = rng.randrange(2)
-            sharp = 1 if kind or (node.channels == 1 and sum(size) > 128) else 2
-            return node.then(recipe.TORCH_RESIZE_FLOATS, (size[1], size[0], kind, rng.choice([0, sharp])), size)
+            way = resizes._way(kind, rng.random() < 0.5, node.channels, size)
+            return node.then(recipe.TORCH_RESIZE_FLOATS, (size[1], size[0], kind, way), size)
         kind = rng.randrange(2 + LANCZOS)
         return node.then(recipe.TORCH_RESIZE, (size[1], size[0], kind, 1 if kind == 2 else rng.randrange(2)), size)
     if kind == "pick":

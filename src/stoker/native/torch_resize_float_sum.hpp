@@ -10,7 +10,7 @@
 namespace stoker::torch_resize {
 
 // antialias=True, or False: one axis after the other, or (linear) both together. Which of these torch does depends on its
-// release, the number of channels and the size.
+// release, the number of channels, the size and whether it has one thread.
 enum class Way : int { Smooth = 0, Apart, Together };
 
 // Smooth: sums over taps are vectorised four by four. The first product, then whole fours of which products are rounded

@@ -116,9 +116,13 @@ def interpolated(image: Any, kind: int, way: int, size: tuple[int, int]) -> Any:
     return _together(image, size) if way == TOGETHER else _apart(image, kind, size)
 
 
-@functools.cache
 def is_torchs(kind: int, way: int, channels: int, sizes: tuple[tuple[int, int], ...]) -> bool:
-    """Whether this machine's torch makes these bits of images with so many channels, in these sizes."""
+    """Whether this machine's torch makes these bits of images with so many channels, in these sizes, as set now."""
+    return _is_torchs(kind, way, channels, sizes, torch.get_num_threads())  # with one thread it has ways of its own
+
+
+@functools.cache
+def _is_torchs(kind: int, way: int, channels: int, sizes: tuple[tuple[int, int], ...], threads: int) -> bool:
     rng = np.random.Generator(np.random.PCG64(10))
     image = rng.integers(0, 256, (channels, *_SIZE)).astype(F)
 

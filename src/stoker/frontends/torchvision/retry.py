@@ -25,12 +25,12 @@ from ...contract.errors import DataError
 class Origin(NamedTuple):
     """What a batch was fetched for, and the random states when it began.
 
-    ``worker`` says by whom: its number, of how many, and its seed.
+    ``worker`` says by whom: its number, of how many, its seed, and how many threads torch had there.
     """
 
     index: Any
     states: tuple[Any, Any, Any]
-    worker: tuple[int, int, int] | None = None
+    worker: tuple[int, int, int, int] | None = None
 
 
 class Damaged(DataError, OSError):
@@ -53,7 +53,7 @@ def origin() -> Origin | None:
 def begin(index: Any) -> Origin:
     """A batch begins."""
     info: Any = torch.utils.data.get_worker_info()
-    whose = None if info is None else (info.id, info.num_workers, info.seed)
+    whose = None if info is None else (info.id, info.num_workers, info.seed, torch.get_num_threads())
     _now.origin = states()._replace(index=index, worker=whose)
     return _now.origin
 
@@ -72,16 +72,22 @@ def go_back(origin: Origin) -> None:
 
 @contextlib.contextmanager
 def as_worker(origin: Origin, dataset: Any) -> Iterator[None]:
-    """Within, ``get_worker_info()`` is what it was where the batch was fetched first, but for the data set's copy."""
-    was = worker._worker_info
+    """Within, ``get_worker_info()`` is what it was where the batch was fetched first, but for the data set's copy.
+
+    torch has as many threads as there, which its sums depend on (`sums.py`).
+    """
+    was, threads_were = worker._worker_info, torch.get_num_threads()
     if origin.worker is not None:
-        number, count, seed = origin.worker
+        number, count, seed, threads = origin.worker
         info: Any = worker.WorkerInfo
         worker._worker_info = info(id=number, num_workers=count, seed=seed, dataset=dataset)
+        torch.set_num_threads(threads)
     try:
         yield
     finally:
         worker._worker_info = was
+        if origin.worker is not None:
+            torch.set_num_threads(threads_were)
 
 
 def states() -> Origin:

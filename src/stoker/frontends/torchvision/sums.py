@@ -79,12 +79,16 @@ def _folded(values: Any, lanes: int) -> Any:
     return functools.reduce(np.add, [*values[vectors:], *lane_sums], np.float32(0))
 
 
-@functools.cache
 def filters_in_order(channels: int, window: tuple[int, int], size: tuple[int, int]) -> bool:
     """Whether torch filters an image of ``size`` (width, height) by multiply-adds in the order of the window's weights.
 
     ``window``: (width, height).
     """
+    return _filters_in_order(channels, window, size, torch.get_num_threads())
+
+
+@functools.cache
+def _filters_in_order(channels: int, window: tuple[int, int], size: tuple[int, int], threads: int) -> bool:
     rng = np.random.Generator(np.random.PCG64(11))
     image = rng.integers(0, 256, (channels, size[1], size[0])).astype(np.float32)
     weights = rng.random((window[1], window[0])).astype(np.float32)
