@@ -362,6 +362,43 @@ def test_torch_s_errors_stay() -> None:
         collated(lambda x: x.roll(1, 0)[7], batch)
 
 
+@pytest.mark.parametrize("rounds", [False, True])
+@pytest.mark.parametrize(
+    ("function", "fits"),
+    [
+        (lambda x: x[0].float() * 0.4 + x[1].float() * 0.6, True),
+        (lambda x: x[0].float() * 0.4 + x[1].float() * 0.7, False),
+        (lambda x: x[0].float() * 0.4 - x[1].float() * 0.4, False),
+        (lambda x: torch.stack([x[0], x[1]])[0].float().roll(1, 0) * 0.9 + 20, True),
+        (lambda x: torch.stack([x[0], x[1]]).roll(1, 0)[0].float() * np.float32(0.9) + x[1].float() * 0.1, True),
+        (lambda x: (x[0].float() * 0.4 + x[1].float() * 0.6).add_(1.0), False),
+    ],
+)
+def test_floats_that_become_bytes_elsewhere(function: Any, fits: bool, rounds: bool) -> None:
+    """Where a batch is made on a GPU, floats become bytes there if they are sure to fit."""
+
+    def work(images: Any) -> Any:
+        mixed = function(images)
+        if rounds:
+            torch.round(mixed, out=mixed)
+        return mixed.byte()
+
+    images, expected = lazy_images(2, (40, 36)), work([real(x) for x in lazy_images(2, (40, 36))])
+    data = Collation(work, find, elsewhere=True)(images)
+    assert isinstance(data, Later) == fits
+    exactly(plain(data), expected)
+
+
+def test_what_a_view_may_change_is_bounded_no_more() -> None:
+    def work(images: Any) -> Any:
+        mixed = images[0].float() * 0.5 + images[1].float() * 0.5
+        mixed[0].copy_(images[1].float()[0] * 2)
+        return mixed.byte()
+
+    images = lazy_images(2, (40, 36))
+    assert not isinstance(Collation(work, find, elsewhere=True)(images), Later)
+
+
 def test_errors_of_rows_that_are_not_there() -> None:
     batch = join(lazy_images(3))
     assert batch is not None

@@ -17,8 +17,8 @@ import numpy as np
 import torch
 from torch.overrides import TorchFunctionMode
 
-from . import counts, padded, tensor
-from .program import FACTORIES, FUNCTIONS, IN_PLACE, NAMES, ROUNDED, Call, Program, Slot, a_slot
+from . import bounds, counts, padded, tensor
+from .program import FACTORIES, FUNCTIONS, IN_PLACE, NAMES, Call, Program, Slot, a_slot
 from .tensor import ASKS, LazyTensor, is_lazy, lead_of
 from .unmade import Unmade, as_real
 
@@ -42,6 +42,7 @@ class Later(Unmade):
     _slot: Slot
     _meta: torch.Tensor
     _real: torch.Tensor | None
+    _bounds: bounds.Bounds | None = None  # of its values, if nobody else may change them; see `bounds.py`
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -219,7 +220,7 @@ def record(func: Any, args: Any, kwargs: Any) -> Any:
     if func in _LIKE:
         return _made_like(func, args, kwargs)
     name = NAMES.get(func)
-    if name is None or (_now.elsewhere and name in ROUNDED and args[0].dtype != torch.uint8):
+    if name is None or (_now.elsewhere and not _is_alike_elsewhere(name, args, kwargs)):
         return NotImplemented
     args, kwargs = _without_numpy(args, name), {key: _without_numpy(value) for key, value in kwargs.items()}
     try:
@@ -235,7 +236,7 @@ def record(func: Any, args: Any, kwargs: Any) -> Any:
     changed = kwargs.get("out", args[0] if name in IN_PLACE else None)
     if changed is None:
         assert noting.program is not None
-        return _given(noting.program, name, noted, result)
+        return _bounded(_given(noting.program, name, noted, result), name, args)
     was_leaf = type(changed) is LazyTensor
     if not (_fits(name, args) and noting.may_change(changed)):
         return NotImplemented
@@ -243,6 +244,7 @@ def record(func: Any, args: Any, kwargs: Any) -> Any:
         noting, noted = _noted(args, kwargs)
     assert noting.program is not None
     noting.program.calls.append(Call(name, *noted, ()))
+    changed._bounds = bounds.after(name, [_bounds_of(args[0])]) if name == "torch.round" else None
     return None if name == "__setitem__" else changed
 
 
@@ -250,7 +252,7 @@ def record(func: Any, args: Any, kwargs: Any) -> Any:
 _ARITHMETIC = "add sub mul neg __add__ __radd__ __sub__ __mul__ __rmul__ round torch.round"
 _IN_PLACE = "add_ sub_ mul_ __iadd__ __isub__ __imul__"
 _REMEMBERED = frozenset(f"{_ARITHMETIC} {_IN_PLACE} roll flip".split())
-_BY_VALUE = frozenset(("roll", "flip"))  # others depend on a number's type alone
+_BY_VALUE = frozenset(("roll", "flip"))  # which move pixels; others depend on a number's type alone
 _results: dict[Any, tuple[Any, ...] | None] = {}
 _MOST_RESULTS = 4096
 
@@ -283,6 +285,38 @@ def _like(x: Any, by_value: bool) -> Any:
     if isinstance(x, (tuple, list)):
         return type(x), tuple(_like(y, by_value) for y in x)
     return (type(x), x) if by_value or not isinstance(x, (int, float)) else type(x)
+
+
+def _is_alike_elsewhere(name: str, args: Any, kwargs: Any) -> bool:
+    """Whether a GPU gives what the CPU does: of floats that become whole numbers, if these are bytes."""
+    whole = name == "byte" or any(
+        isinstance(x, torch.dtype) and not x.is_floating_point for x in (*args, *kwargs.values())
+    )
+    return not whole or not args[0].dtype.is_floating_point or bounds.fit_bytes(_bounds_of(args[0]))
+
+
+def _bounds_of(x: Any) -> bounds.Bounds | None:
+    if type(x) is Later:
+        return bounds.BYTES if x.dtype == torch.uint8 else x._bounds
+    if is_lazy(x):
+        return bounds.of_images(x)
+    return (float(x), float(x)) if isinstance(x, (int, float)) else None
+
+
+def _bounded(made: Any, name: str, args: Any) -> Any:
+    """What a call has given, with its bounds if it is memory of its own; else nobody's are known any more."""
+    if name in _REMEMBERED:
+        if _now.elsewhere:
+            operands = args[:1] if name in _BY_VALUE else args
+            made._bounds = bounds.after(name, [_bounds_of(x) for x in operands])
+        return made
+    if name in ("float", "double") and args[0].dtype == torch.uint8:
+        made._bounds = bounds.BYTES
+        return made
+    for x in args:
+        if type(x) is Later:
+            x._bounds = None
+    return made
 
 
 def _noted(args: Any, kwargs: Any) -> tuple[_Noting, tuple[Any, Any]]:

@@ -78,8 +78,11 @@ def _fetched(original: Callable[[Any, Any], Any], fetcher: Any, index: Any) -> A
 
 def _to_travel(data: Any) -> Any:
     """In a worker: a batch as it is sent."""
+    delivered = {id(x) for x in _parts(data)}
     for program in programs(data):
         padded.simplify(program)
+        if _groups or delivery.is_elsewhere():  # which makes only images that are alike together
+            program.gather(delivered)
         if not program.leaves:  # what a collation has made without images
             program.run()
     if torch.utils.data.get_worker_info() is not None:

@@ -15,9 +15,7 @@ from .tensor import RECORDED, LazyRow, LazyTensor, functions, lead_of, settled
 
 
 def _key(args: tuple[Any, ...]) -> Any:
-    return tuple(
-        (tuple(x.shape), x.dtype, _bytes_of(x)) if isinstance(x, torch.Tensor) else (type(x), x) for x in args
-    )
+    return tuple((tuple(x.shape), x.dtype, _bytes_of(x)) if isinstance(x, torch.Tensor) else (type(x), x) for x in args)
 
 
 def _bytes_of(x: torch.Tensor) -> bytes:

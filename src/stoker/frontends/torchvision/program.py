@@ -27,7 +27,7 @@ _IN_PLACE = "copy_ fill_ zero_ add_ sub_ mul_ __iadd__ __isub__ __imul__ __setit
 _VIEWS = "__getitem__ unbind select narrow reshape view unsqueeze squeeze permute transpose movedim detach"
 _VALUES = "roll flip clone contiguous add sub mul neg __add__ __radd__ __sub__ __mul__ __rmul__ float half double to"
 _JOINED = "stack cat"
-_ROUNDED = "round byte"  # whose values may differ between machines where they do not fit into bytes
+_ROUNDED = "round byte"
 _BY_ROWS = (
     "clone contiguous add sub mul add_ sub_ mul_ __add__ __radd__ __sub__ __mul__ __rmul__ __iadd__ __isub__ __imul__"
 )
@@ -49,7 +49,6 @@ NAMES: dict[Any, str] = {
     getattr(torch, name): name for name in f"{_VIEWS} {_VALUES}".split() if hasattr(torch, name) and hasattr(_T, name)
 } | {function: name for name, function in FUNCTIONS.items()}
 IN_PLACE = frozenset(_IN_PLACE.split())
-ROUNDED = frozenset((*_ROUNDED.split(), "torch.round"))
 _ROWS = frozenset(_BY_ROWS.split())
 
 
@@ -108,6 +107,18 @@ class Program:
         for later in other.waiting():
             later._program = self
             self.await_by(later)
+
+    def gather(self, apart: set[int]) -> None:
+        """Let single images that are alike be rows of one leaf, which are made together, but for those of ``apart``."""
+        kinds: dict[Any, list[Slot]] = {}
+        for slot, leaf in self.leaves.items():
+            if type(leaf) is LazyTensor and not lead_of(leaf) and leaf._real is None and id(leaf) not in apart:
+                kinds.setdefault((tuple(leaf.shape), leaf.dtype), []).append(slot)
+        for slots in kinds.values():
+            if len(slots) > 1:
+                batch = a_slot()
+                self.leaves[batch] = LazyTensor([self.leaves.pop(slot)._rows[0] for slot in slots], (len(slots),))
+                self.calls.insert(0, Call("unbind", (batch,), {}, tuple(slots)))
 
     def close(self) -> None:
         """Nothing is recorded in it from now on."""
