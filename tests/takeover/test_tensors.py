@@ -201,7 +201,7 @@ def test_torchvisions_images(photo: Path) -> None:
         assert isinstance(y, tv_tensors.Image) and isinstance(y, LazyTensor) and y._real is None
         small = v2.functional.resize(x, [5, 6])
         assert isinstance(small, tv_tensors.Image) and isinstance(small, LazyTensor) and small._real is None
-        assert type(v2.functional.resize(x, [5, 6], antialias=False)) is tv_tensors.Image
+        assert type(v2.functional.rotate(x, 33.0, fill=300.0)) is tv_tensors.Image, "it is not recorded"
         assert isinstance(x + 1, torch.Tensor) and not isinstance(x + 1, tv_tensors.Image)
         assert isinstance(x.clone(), tv_tensors.Image)
         assert torch.equal(v2.functional.to_pure_tensor(x) if hasattr(v2.functional, "to_pure_tensor") else x, expected)
