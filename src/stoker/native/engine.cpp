@@ -17,7 +17,7 @@ namespace stoker {
 namespace {
 
 constexpr int kMinParked = 8;
-constexpr int64_t kShareNs = 20'000;  // a lock that all threads want costs a microsecond
+constexpr int64_t kShareNs = 30'000;  // a lock that all threads want costs a microsecond, a thread that is woken ten
 
 // A short look before sleeping: waking a thread costs more than a small batch takes.
 template <class F>
@@ -104,6 +104,8 @@ void Engine::prepare(Job* job) {
     if (value.where == Where::Batch && job->batch_memory[v].size() < static_cast<size_t>(job->rows))
       fit(&job->batch_memory[v], static_cast<size_t>(job->rows));
   }
+  const int64_t small = job->rows * plan_->small * kSmallValue;
+  if (small > 0) job->small_values = job->small.get(static_cast<size_t>(small));
   job->state = JobState::Running;
 }
 
@@ -202,9 +204,7 @@ void Engine::start_segment(Job* job, std::unique_lock<std::mutex>* lock) {
                                       [job](const Job* other) { return other->sequence > job->sequence; });
       runnable_.insert(later, job);
       ++pending_;
-      const int64_t share = share_of(*job), shares = (job->rows + share - 1) / share;
-      if (shares >= thread_count_) work_ready_.notify_all();
-      else for (int64_t i = 0; i < shares; ++i) work_ready_.notify_one();
+      wake_one();
       return;
     }
     ++job->segment;
@@ -276,12 +276,18 @@ void Engine::give_context(std::unique_ptr<RowContext> context) {
   contexts_.push_back(std::move(context));
 }
 
-// Rows that take long are taken one by one. Of others, so many that the lock is not what threads wait for, and so few
-// that they end together.
+// Rows that take long are taken one by one. Of others, so many that neither the lock nor waking threads is what takes
+// the time, and so few that threads end together.
 int64_t Engine::share_of(const Job& job) const {
   const int64_t row_ns = row_ns_[job.segment].load(std::memory_order_relaxed);
-  if (row_ns == 0) return 1;
-  return std::max<int64_t>(1, std::min(kShareNs / row_ns, job.rows / (2 * thread_count_)));
+  return row_ns == 0 ? 1 : std::max<int64_t>(1, kShareNs / row_ns);
+}
+
+bool Engine::worth_waking() const {
+  if (!resumed_.empty() || runnable_.size() != 1) return true;
+  const Job& job = *runnable_.front();
+  const int64_t row_ns = row_ns_[job.segment].load(std::memory_order_relaxed);
+  return row_ns == 0 || (job.rows - job.next_row) * row_ns >= 2 * kShareNs;
 }
 
 int64_t Engine::run_share(Job* job, int64_t first, int64_t count, std::unique_ptr<RowContext>* context) {
@@ -311,14 +317,21 @@ void Engine::work() {
   std::unique_ptr<RowContext> context;
   std::unique_lock<std::mutex> lock(mutex_);
   for (;;) {
-    if (!closed_ && pending_ == 0) {
+    if (!closed_ && pending_ == 0 && !looking_) {  // one is enough, and more would take time from who has work
+      looking_ = true;
       lock.unlock();
       spin_until([this] { return pending_ > 0 || closed_; });
       lock.lock();
+      looking_ = false;
     }
-    work_ready_.wait(lock, [this] {
+    const auto ready = [this] {
       return closed_ || !resumed_.empty() || (!runnable_.empty() && parked_ < most_parked_);
-    });
+    };
+    while (!ready()) {
+      ++asleep_;
+      work_ready_.wait(lock);
+      --asleep_;
+    }
     if (closed_) break;
     Job* job;
     int64_t finished;
@@ -327,6 +340,7 @@ void Engine::work() {
       resumed_.pop_front();
       --pending_;
       job = parked->job;
+      if (ready() && worth_waking()) wake_one();
       lock.unlock();
       finished = run_resumed(std::move(parked), &context);
     } else {
@@ -337,6 +351,7 @@ void Engine::work() {
         runnable_.pop_front();
         --pending_;
       }
+      if (ready() && worth_waking()) wake_one();
       lock.unlock();
       finished = run_share(job, first, count, &context);
     }
@@ -391,7 +406,7 @@ void Engine::finish_python(PythonWork work) {
     ++pending_;
     // All: where the number of parked rows held the workers back, there is now a new row to take as well.
     if (parked_-- == most_parked_) work_ready_.notify_all();
-    else work_ready_.notify_one();
+    else wake_one();
     return;
   }
   ++job->segment;

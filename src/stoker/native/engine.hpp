@@ -82,6 +82,8 @@ struct Job {
   std::vector<uint64_t> epoch_keys;                // philox key of each row's epoch
   std::vector<View> values;                        // rows x plan values
   std::vector<std::vector<Scratch>> batch_memory;  // per value (those that cross segments), per row
+  Scratch small;                                   // per row, one after the other: such values of few bytes
+  uint8_t* small_values = nullptr;
   std::vector<OutputMemory> outputs;
   std::vector<uint8_t> failed;                     // per row: before this segment, so that all rows see the same
   std::vector<uint8_t> failing;                    // per row: up to now
@@ -100,6 +102,9 @@ struct Job {
   std::unique_ptr<gpu::JobOnDevice> on_device;  // null without a GPU
 
   View* row(int64_t r) { return values.data() + r * static_cast<int64_t>(plan->values.size()); }
+  uint8_t* small_at(int64_t r, const Value& value) {
+    return small_values + (r * plan->small + value.small) * kSmallValue;
+  }
   // Of the segment's rows in the order in which threads take them.
   int64_t row_at(int64_t place) const { return order.empty() ? place : order[static_cast<size_t>(place)]; }
 };
@@ -170,6 +175,13 @@ class Engine {
  private:
   enum class RowEnd { Finished, Parked };
   void work();
+  // There is work: one worker that sleeps is woken, and wakes the next when it has taken some and there is more. So no
+  // more are woken than there is work for, and who brings it wakes one, or none if one has not gone to sleep yet.
+  void wake_one() {
+    if (asleep_ > 0 && !looking_) work_ready_.notify_one();
+  }
+  // Whether what a thread leaves behind is worth waking another for.
+  bool worth_waking() const;
   // How many rows of its segment a thread takes at a time.
   int64_t share_of(const Job& job) const;
   // Runs rows that a thread has taken; how many of them are finished. The others are parked.
@@ -218,6 +230,8 @@ class Engine {
   int parked_ = 0;                                  // rows that wait for Python
   const int most_parked_;
   bool python_served_ = false;                      // a thread is taking Python work
+  int asleep_ = 0;                                  // workers that wait for work
+  bool looking_ = false;                            // one of them looks for some before it sleeps
 };
 
 }  // namespace stoker

@@ -43,7 +43,9 @@ View* Engine::place(Job* job, int64_t row, int32_t value, RowContext* context, c
   v.device = info.where == Where::Device || info.where == Where::Words;
   switch (info.where) {
     case Where::Scratch: v.data = context->buffers[info.slot].get(bytes); break;
-    case Where::Batch: v.data = job->batch_memory[value][row].get(bytes); break;
+    case Where::Batch:
+      v.data = bytes <= kSmallValue ? job->small_at(row, info) : job->batch_memory[value][row].get(bytes);
+      break;
     case Where::Output:
       v.data = job->outputs[info.slot].data + job->outputs[info.slot].offsets[row];
       v.device = job->outputs[info.slot].device;

@@ -141,7 +141,7 @@ void JobOnDevice::open(const std::vector<int32_t>& steps) {
   if (!work_) work_ = place_.works->take();
   for (const int32_t s : steps) {  // first, so that all steps are as they must be if there is no memory
     OnStep& step = on(s);
-    step.active.assign(static_cast<size_t>(rows_), 0);
+    step.active.assign(flag_of(rows_), 0);
     step.report_bytes = 0;
     step.report_host = nullptr;
     step.slots = nullptr;
@@ -152,7 +152,6 @@ void JobOnDevice::open(const std::vector<int32_t>& steps) {
     if (step.slot_bytes == 0 || step.by_frame) continue;
     const size_t bytes = step.slot_bytes * static_cast<size_t>(rows_);
     const Arena::Piece piece = upload_.take(bytes);
-    std::memset(piece.host, 0, bytes);
     step.slots = piece.host;
     step.device_slots = piece.device;
   }
@@ -160,7 +159,10 @@ void JobOnDevice::open(const std::vector<int32_t>& steps) {
 
 uint8_t* JobOnDevice::slot(int32_t step, int64_t row) {
   OnStep& s = on(step);
-  return s.by_frame ? nullptr : s.slots + s.slot_bytes * static_cast<size_t>(row);
+  if (s.by_frame || s.slot_bytes == 0) return s.slots;
+  uint8_t* slot = s.slots + s.slot_bytes * static_cast<size_t>(row);
+  std::memset(slot, 0, s.slot_bytes);
+  return slot;
 }
 
 uint8_t* JobOnDevice::frame_slots(int32_t step, int64_t row, int64_t frames) {
@@ -175,7 +177,7 @@ void JobOnDevice::join_frames(OnStep& step) {
   step.row_of.clear();
   size_t bytes = 0;
   for (int64_t row = 0; row < rows_; ++row) {
-    if (!step.active[static_cast<size_t>(row)]) continue;
+    if (!step.active[flag_of(row)]) continue;
     const size_t own = step.frames[static_cast<size_t>(row)].size();
     step.row_of.insert(step.row_of.end(), own / step.slot_bytes, row);
     bytes += own;
@@ -186,11 +188,17 @@ void JobOnDevice::join_frames(OnStep& step) {
   step.device_slots = piece.device;
   uint8_t* to = piece.host;
   for (int64_t row = 0; row < rows_; ++row) {
-    if (!step.active[static_cast<size_t>(row)]) continue;
+    if (!step.active[flag_of(row)]) continue;
     const std::vector<uint8_t>& own = step.frames[static_cast<size_t>(row)];
     std::memcpy(to, own.data(), own.size());
     to += own.size();
   }
+}
+
+// Rows that have not described themselves.
+void JobOnDevice::clear_others(OnStep& step) {
+  for (int64_t row = 0; row < rows_ && step.slots; ++row)
+    if (!step.described(row)) std::memset(step.slots + step.slot_bytes * static_cast<size_t>(row), 0, step.slot_bytes);
 }
 
 View JobOnDevice::on_device(const View& view) {
@@ -214,6 +222,7 @@ void JobOnDevice::plan_launches(const Plan& plan, const std::vector<int32_t>& st
     if (!kernel) continue;
     OnStep& step = on(s);
     if (step.by_frame) join_frames(step);
+    else clear_others(step);
     StepBatch batch(*this, step);
     if (batch.rows() > 0) kernel->launch(batch);
     planned_.push_back(s);

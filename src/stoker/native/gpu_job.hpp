@@ -48,13 +48,14 @@ class JobOnDevice : public RowMemory {
 
   // A new batch begins; nothing of the last one is in use any more.
   void begin(int64_t rows);
-  // Room for the descriptions of a segment's rows, zeroed.
+  // Room for the descriptions of a segment's rows.
   void open(const std::vector<int32_t>& steps);
+  // A row's, zeroed. By the thread that describes the row: what another core has just written is slow to write again.
   uint8_t* slot(int32_t step, int64_t row);
   // Zeroed descriptions of all frames of a row, one after the other, of a step that runs frame by frame.
   uint8_t* frame_slots(int32_t step, int64_t row, int64_t frames);
   size_t slot_bytes(int32_t step) { return on(step).slot_bytes; }
-  void described(int32_t step, int64_t row) { on(step).active[static_cast<size_t>(row)] = 1; }
+  void described(int32_t step, int64_t row) { on(step).active[flag_of(row)] = 1; }
 
   // Where the device finds a value: `view` with its device address. Host values that are not in the mirrored arena are
   // copied there.
@@ -93,11 +94,13 @@ class JobOnDevice : public RowMemory {
  private:
   void issue_on(Lane lane);
   void finish_calls() noexcept;
+  // Flags of neighbouring rows are apart, since other threads set them: a cache line has those of eight rows.
+  static size_t flag_of(int64_t row) { return static_cast<size_t>(row) * 8; }
   struct OnStep {
     uint8_t* slots = nullptr;
     Address device_slots = 0;
     size_t slot_bytes = 0;
-    std::vector<uint8_t> active;
+    std::vector<uint8_t> active;  // at flag_of(row)
     Address report = 0;
     size_t report_bytes = 0;
     uint8_t* report_host = nullptr;
@@ -107,9 +110,10 @@ class JobOnDevice : public RowMemory {
     std::vector<int64_t> row_of;  // per frame
 
     int64_t entries(int64_t rows) const { return by_frame ? static_cast<int64_t>(row_of.size()) : rows; }
-    bool described(int64_t entry) const { return by_frame || active[static_cast<size_t>(entry)] != 0; }
+    bool described(int64_t entry) const { return by_frame || active[flag_of(entry)] != 0; }
   };
   void join_frames(OnStep& step);
+  void clear_others(OnStep& step);
   class StepBatch;
   void read_ticks();
   void drop_ticks() noexcept;

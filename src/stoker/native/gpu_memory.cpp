@@ -98,26 +98,26 @@ Arena::Arena(std::shared_ptr<Device> device, std::shared_ptr<Account> account, s
 Arena::~Arena() {
   const Visit visit(device_.get());
   leave_device();
-  for (const Block& block : blocks_) drop(block);
+  for (const Owned& block : blocks_) drop(*block);
 }
 
-Arena::Block Arena::make(size_t bytes) {
+Arena::Owned Arena::make(size_t bytes) {
   device_->enter();
-  Block block;
+  auto block = std::make_unique<Block>();
   // A quarter more: batches differ in size, and the next one should fit.
-  block.size = device_->apart ? bytes : std::max(kSmallestBlock, aligned(bytes + bytes / 4));
+  block->size = device_->apart ? bytes : std::max(kSmallestBlock, aligned(bytes + bytes / 4));
   if (behind_) {
-    block.host = device_->pin(block.size);
+    block->host = device_->pin(block->size);
   } else {
-    account_->take(block.size);
+    account_->take(block->size);
     try {
-      block.device = device_->allocate(block.size);
+      block->device = device_->allocate(block->size);
     } catch (...) {
-      account_->give(block.size);
+      account_->give(block->size);
       throw;
     }
   }
-  count_allocation(block.size);
+  count_allocation(block->size);
   return block;
 }
 
@@ -130,111 +130,134 @@ void Arena::drop(const Block& block) noexcept {
 void Arena::attach(Block& block) {
   if (block.device) return;
   const Behind::Memory memory = behind_->take(block.size);
-  block.device = memory.at;
   block.behind_bytes = memory.size;
+  block.device.store(memory.at, std::memory_order_release);
 }
 
 void Arena::leave_device() noexcept {
   std::lock_guard<std::mutex> hold(mutex_);
   if (!behind_) return;
-  for (Block& block : blocks_) {
-    if (block.device) behind_->give({block.device, block.behind_bytes});
-    block.device = 0;
-    block.sent = 0;
+  for (const Owned& block : blocks_) {
+    if (block->device) behind_->give({block->device, block->behind_bytes});
+    block->device = 0;
+    block->sent = 0;
   }
 }
 
+size_t Arena::used() const {
+  size_t total = 0;
+  for (const Owned& block : blocks_) total += block->used();
+  return total;
+}
+
 // As large as other batches needed; where there is no memory for that, as this one does.
-Arena::Block Arena::make_first(size_t bytes) {
+Arena::Owned Arena::make_first(size_t bytes) {
   if (needed_->bytes() > bytes) {
     try {
-      const Block block = make(needed_->bytes());
-      if (may_be_sent(block)) return block;
-      drop(block);
+      Owned block = make(needed_->bytes());
+      if (may_be_sent(*block)) return block;
+      drop(*block);
     } catch (const std::bad_alloc&) {
     }
   }
   return make(bytes);
 }
 
-// With room for that many bytes, which are taken.
-Arena::Block& Arena::block_for(size_t bytes, bool on_device) {
-  if (device_->apart || blocks_.empty() || blocks_.back().size - blocks_.back().used < bytes) {
-    size_t total = bytes;
-    for (const Block& block : blocks_) total += block.size;  // so that the number of blocks stays small
-    Block block = device_->apart ? make(bytes) : blocks_.empty() ? make_first(bytes) : make(total);
-    try {
-      if (on_device) attach(block);
-      blocks_.push_back(block);
-    } catch (...) {
-      drop(block);
-      throw;
-    }
-  } else if (on_device) {
-    attach(blocks_.back());
+// With room for that many bytes. Called with the lock.
+Arena::Block& Arena::add_block(size_t bytes, bool on_device) {
+  size_t total = bytes;
+  for (const Owned& block : blocks_) total += block->size;  // so that the number of blocks stays small
+  Owned block = device_->apart ? make(bytes) : blocks_.empty() ? make_first(bytes) : make(total);
+  try {
+    if (on_device) attach(*block);
+    blocks_.push_back(nullptr);
+  } catch (...) {
+    drop(*block);
+    throw;
   }
-  Block& block = blocks_.back();
-  block.used += bytes;
-  used_ += bytes;
-  needed_->saw(used_);
-  return block;
+  blocks_.back() = std::move(block);
+  Block& added = *blocks_.back();
+  if (!device_->apart) last_.store(&added, std::memory_order_release);
+  return added;
 }
 
-Arena::Piece Arena::take(size_t bytes) {
-  std::lock_guard<std::mutex> hold(mutex_);
+Arena::Piece Arena::take_from(bool on_device, size_t bytes) {
   bytes = piece_size(bytes, device_->apart);
-  const Block& block = block_for(bytes, true);
-  const size_t at = block.used - bytes;
-  return {block.host ? block.host + at : nullptr, block.device + at};
+  size_t at = 0;
+  const auto piece = [&](const Block& block, Address device) {
+    return Piece{block.host ? block.host + at : nullptr, device ? device + at : 0};
+  };
+  if (Block* last = last_.load(std::memory_order_acquire)) {
+    const Address device = last->device.load(std::memory_order_acquire);
+    if ((device || !on_device) && last->take(bytes, &at)) return piece(*last, device);
+  }
+  std::lock_guard<std::mutex> hold(mutex_);
+  if (Block* last = last_.load(std::memory_order_relaxed)) {
+    if (on_device) attach(*last);
+    if (last->take(bytes, &at)) return piece(*last, last->device);
+  }
+  for (;;) {  // others may take what a new block has before it is this thread's turn
+    Block& added = add_block(bytes, on_device);
+    needed_->saw(used() + bytes);
+    if (added.take(bytes, &at)) return piece(added, added.device);
+  }
 }
 
-uint8_t* Arena::take_host(size_t bytes) {
-  std::lock_guard<std::mutex> hold(mutex_);
-  bytes = piece_size(bytes, device_->apart);
-  const Block& block = block_for(bytes, false);
-  return block.host + (block.used - bytes);
-}
+Arena::Piece Arena::take(size_t bytes) { return take_from(true, bytes); }
+
+uint8_t* Arena::take_host(size_t bytes) { return take_from(false, bytes).host; }
 
 Address Arena::behind(const uint8_t* host) {
+  const auto within = [host](const Block& block, Address device) {
+    return device + static_cast<Address>(host - block.host);
+  };
+  if (const Block* last = last_.load(std::memory_order_acquire)) {
+    const Address device = last->device.load(std::memory_order_acquire);
+    if (device && last->holds(host)) return within(*last, device);
+  }
   std::lock_guard<std::mutex> hold(mutex_);
-  for (Block& block : blocks_) {
-    if (host < block.host || host >= block.host + block.size) continue;
-    attach(block);
-    return block.device + static_cast<Address>(host - block.host);
+  for (const Owned& block : blocks_) {
+    if (!block->holds(host)) continue;
+    attach(*block);
+    return within(*block, block->device);
   }
   return 0;
 }
 
 void Arena::send() {
   std::lock_guard<std::mutex> hold(mutex_);
-  for (Block& block : blocks_) {
-    if (!block.device) continue;
-    if (block.used > block.sent) device_->copy_in(block.device + block.sent, block.host + block.sent, block.used - block.sent);
-    block.sent = block.used;
+  needed_->saw(used());
+  for (const Owned& block : blocks_) {
+    if (!block->device) continue;
+    const size_t used = block->used();
+    if (used > block->sent) device_->copy_in(block->device + block->sent, block->host + block->sent, used - block->sent);
+    block->sent = used;
   }
 }
 
 void Arena::reset() {
   leave_device();
   std::lock_guard<std::mutex> hold(mutex_);
+  const size_t needed = used();
+  needed_->saw(needed);
   if (blocks_.size() > 1 || device_->apart) {
     device_->enter();
-    for (const Block& block : blocks_) drop(block);
+    last_ = nullptr;
+    for (const Owned& block : blocks_) drop(*block);
     blocks_.clear();
-    if (device_->apart) {
-      used_ = 0;
-      return;
-    }
+    if (device_->apart) return;
     try {
-      const Block block = make(used_);
-      if (may_be_sent(block)) blocks_.push_back(block);
-      else drop(block);
+      blocks_.push_back(nullptr);
+      Owned block = make(needed);
+      if (may_be_sent(*block)) blocks_.back() = std::move(block);
+      else drop(*block);
     } catch (const std::bad_alloc&) {
       // Not all at once: it is taken piece by piece again, or what asks for it is told.
     }
+    if (!blocks_.empty() && !blocks_.back()) blocks_.pop_back();
+    last_ = blocks_.empty() ? nullptr : blocks_.back().get();
   }
-  for (Block& block : blocks_) block.used = block.sent = 0;
-  used_ = 0;
+  for (const Owned& block : blocks_) block->taken = 0, block->sent = 0;
 }
 
 std::unique_ptr<Arena> ArenaPool::take() {

@@ -2,6 +2,7 @@
 // Memory of a batch on its way to a device. It is taken piece by piece by many threads, never moves, and is kept from
 // batch to batch, so that the steady state allocates nothing.
 #pragma once
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <mutex>
@@ -90,7 +91,8 @@ class Behind {
 };
 
 // Pieces of a few large blocks, of the device's memory; or, if it has a `behind`, of page-locked host memory: what is
-// written into a piece there is at the piece's device address after `send`.
+// written into a piece there is at the piece's device address after `send`. Many threads take pieces at the same time,
+// and wait for each other only where a block is added, or gets its memory on the device.
 class Arena {
  public:
   Arena(std::shared_ptr<Device> device, std::shared_ptr<Account> account, std::shared_ptr<Needed> needed,
@@ -117,24 +119,35 @@ class Arena {
  private:
   struct Block {
     uint8_t* host = nullptr;
-    Address device = 0;
-    size_t size = 0, used = 0, sent = 0;
+    std::atomic<Address> device{0};
+    size_t size = 0, sent = 0;
     size_t behind_bytes = 0;
+    std::atomic<size_t> taken{0};  // beyond the size: a piece was wanted that did not fit, and none is taken here any more
+
+    size_t used() const { return std::min(taken.load(std::memory_order_relaxed), size); }
+    bool take(size_t bytes, size_t* at) {
+      *at = taken.fetch_add(bytes, std::memory_order_relaxed);
+      return *at + bytes <= size;
+    }
+    bool holds(const uint8_t* at) const { return host <= at && at < host + size; }
   };
+  using Owned = std::unique_ptr<Block>;
   bool may_be_sent(const Block& block) { return !behind_ || behind_->has(block.size); }
-  Block& block_for(size_t bytes, bool on_device);
+  Piece take_from(bool on_device, size_t bytes);
+  Block& add_block(size_t bytes, bool on_device);
   void attach(Block& block);
-  Block make(size_t bytes);
-  Block make_first(size_t bytes);
+  Owned make(size_t bytes);
+  Owned make_first(size_t bytes);
   void drop(const Block& block) noexcept;
+  size_t used() const;
 
   std::shared_ptr<Device> device_;
   std::shared_ptr<Account> account_;
   const std::shared_ptr<Needed> needed_;
   const std::shared_ptr<Behind> behind_;
   std::mutex mutex_;
-  std::vector<Block> blocks_;
-  size_t used_ = 0;  // of all blocks
+  std::vector<Owned> blocks_;
+  std::atomic<Block*> last_{nullptr};  // of blocks_; null where every piece is a block of its own
 };
 
 // Arenas without host memory that batches take in turns: there are as many as batches have used at the same time.

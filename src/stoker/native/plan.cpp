@@ -20,6 +20,8 @@ void Plan::finish() {
     parameters = std::max(parameters, s.params.size());
     if (s.kernel && s.kernel->tells_cost()) costs.push_back(static_cast<int32_t>(&s - steps.data()));
   }
+  for (Value& v : values)
+    if (v.where == Where::Batch) v.small = small++;
   for (size_t v = 0; v < values.size(); ++v)
     if (values[v].where == Where::Input && values[v].rank == 1) fed.push_back(static_cast<int32_t>(v));
   for (const Output& o : outputs) registers = std::max(registers, o.scalars.code.size());

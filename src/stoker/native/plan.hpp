@@ -76,7 +76,10 @@ struct Value {
   int32_t rank;
   Where where;
   int32_t slot;
+  int32_t small = 0;  // Batch: which of a row's small values it is, if it is one (Plan::finish counts them)
 };
+// Values that cross segments and take no more bytes lie side by side for a row, others in memory of their own.
+constexpr int64_t kSmallValue = 32;
 
 struct Check {
   int32_t condition;             // register; zero = the row fails
@@ -130,6 +133,7 @@ struct Plan {
   std::vector<Output> outputs;
   int32_t buffers = 0;     // scratch buffers a row needs
   int32_t readers = 0;     // index columns that a job carries
+  int32_t small = 0;       // values of a row that may be small
   size_t registers = 0;    // the longest scalar code
   size_t parameters = 0;   // the most of one step
   size_t ordered_end = 0;  // segments up to here include all ordered ones
