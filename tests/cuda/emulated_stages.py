@@ -36,7 +36,8 @@ JPEG = tuple(name for name, _ in SOURCES["decode"])
 ENGINES = tuple(name for name, _ in ENGINE_SOURCES)
 NAMESPACES = {"stoker::jpeg::gpu": JPEG, "stoker::nvjpeg": ENGINES}
 RESAMPLED = ("stoker_resampled", "stoker_resampled_down", "stoker_words")  # of 8-bit images, both passes in one kernel
-ENTRIES = ("stoker_stage", "stoker_weights", "stoker_between", *RESAMPLED, "stoker_walk", *JPEG)
+PAIRS = ("stoker_pairs",)  # of 8-bit images that are warped, two pixels at a time
+ENTRIES = ("stoker_stage", "stoker_weights", "stoker_between", *RESAMPLED, "stoker_walk", *PAIRS, *JPEG)
 INPUT, OUTPUT = 3, 2  # where a value is (native/plan.hpp)
 ON_CPU, ON_DEVICE = 0, 2  # where a segment runs
 
@@ -180,8 +181,9 @@ class Library:
 
 
 def forms(stage: Stage, functions: Sequence[Any], source: StageSource) -> list[tuple[Stage, Any]]:
-    """A stage's kernel, and without the one that makes both passes of a resampling, if there is one."""
-    made = [functions, functions[: -len(RESAMPLED)]] if len(functions) > len(RESAMPLED) else [functions]
+    """A stage's kernel, and without those that make both passes of a resampling, or pairs, if there are any."""
+    more = len(functions) - {"resample": 3, "affine": 2}.get(stage.sampler, 1)
+    made = [functions, functions[:-more]] if more else [functions]
     return [(stage, _native.kernels.gpu_stage(*stage.arguments(), f, list(source.uniforms))) for f in made]
 
 

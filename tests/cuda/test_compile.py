@@ -50,7 +50,9 @@ def representative() -> dict[str, str]:
         sources.update(made.samplers)
     mixed = [x[0].cast(DType.FLOAT) * (1.0 + c) + x[1].cast(DType.FLOAT) * (2.0 + c) for c in range(3)]
     twisted = [((m.cast(DType.UINT8).cast(DType.FLOAT) - 1.0) * 0.5).cast(DType.FLOAT16) for m in mixed]
-    sources["twist affine"] = compiled([twisted], [DType.UINT8], 3, sampler="affine").source().stage
+    twist = compiled([twisted], [DType.UINT8], 3, sampler="affine").source()
+    sources["twist affine"] = twist.stage
+    sources["twist affine in pairs"] = dict(twist.samplers)["stoker_pairs"]
     whole = compiled([[px.load(DType.INT16)]], [DType.INT16], sampler="resample")
     sources.update((f"{name} in double", text) for name, text in whole.source().samplers)
     sources["flat resample"] = compiled([[px.load(DType.UINT8)]], [DType.UINT8], sampler="resample").source().stage

@@ -61,6 +61,7 @@ _LONG = frozenset({
     "Tanh", "Asinh", "Acosh", "Atanh", "Atan2",
 })  # fmt: skip
 _FEW_PORTS, _SHORT = 4, 200
+_FEWEST_BLOCKS = 2
 _I32 = 0
 
 
@@ -91,6 +92,7 @@ class _Text:
         self.stores: list[str] = []
         self.register: dict[int, str] = {}
         self.rounded: dict[int, tuple[str, str]] = {}  # floats that were rounded to an element type, and from what
+        self.bytes: dict[str, int] = {}  # sampled bytes: by name, their channel; samplers have them as floats as well
         self.count = 0
 
     def operand(self, index: int, is_uniform: bool, kind: int) -> str:
@@ -107,13 +109,27 @@ class _Text:
         lines.append(f"const {_REGISTERS[kind]} {name} = {value};")
         self.register[register] = name
 
+    def load(self, dst: int, kind: int, element: str, port: int, channel: int) -> None:
+        how = "sample" if self.sampled and port == 0 else "load"
+        place = f"{channel}" if how == "sample" else f"{port}, {channel}"
+        self.define(self.loads, dst, kind, f"lane.template {how}<{element}>({place})")
+        if how == "sample" and element == "U8":
+            self.bytes[self.register[dst]] = channel
+
+    def convert(self, op: str, dst: int, kind: int, source: int, element: str, first: str) -> None:
+        to = _REGISTERS[kind] if op in ("Cvt", "UCvt") else element
+        if to in ("float", "F32") and first in self.bytes:
+            return self.define(self.computes, dst, kind, f"lane.sample_as_float({self.bytes[first]})")
+        self.define(self.computes, dst, kind, f"op::{op.lower()}<{to}>({first})")
+        if op == "Cast" and element in ("F16", "BF16") and _REGISTERS[source] == "float":
+            self.rounded[dst] = element, first
+        return None
+
     def add(self, instruction: Instruction) -> None:
         number, kind, source, dtype, dst, a, b, c, flags, port, channel = instruction
         op, element = self.names[number], ELEMENTS[dtype]
         if op == "Load":
-            how = "sample" if self.sampled and port == 0 else "load"
-            place = f"{channel}" if how == "sample" else f"{port}, {channel}"
-            return self.define(self.loads, dst, kind, f"lane.template {how}<{element}>({place})")
+            return self.load(dst, kind, element, port, channel)
         first = self.operand(a, bool(flags & 1), source if op in _CONVERSIONS else kind)
         if op == "Store":
             # Storing rounds once more, which changes nothing: what was rounded before can be stored instead.
@@ -121,12 +137,7 @@ class _Text:
                 first = self.rounded[a][1]
             return self.stores.append(f"lane.template store<{element}>({port}, {channel}, {first});")
         if op in _CONVERSIONS:
-            to = _REGISTERS[kind] if op in ("Cvt", "UCvt") else element
-            if op == "Cast" and element in ("F16", "BF16") and _REGISTERS[source] == "float":
-                self.define(self.computes, dst, kind, f"op::{op.lower()}<{to}>({first})")
-                self.rounded[dst] = element, first
-                return None
-            return self.define(self.computes, dst, kind, f"op::{op.lower()}<{to}>({first})")
+            return self.convert(op, dst, kind, source, element, first)
         if op == "Copy":
             return self.define(self.computes, dst, kind, first)
         arguments = [first]
@@ -170,8 +181,10 @@ def generate(
         "kInputs": len(in_types),
         "kPorts": len(in_types) + len(out_types),
         "kSampled": max(loaded, default=0) + 1 if channels else 1,
+        "kStored": max(i[10] for i in code if names[i[0]] == "Store") + 1,
     }
     blocks = _blocks([names[i[0]] for i in code], constants["kPorts"])
+    short = str(blocks > _FEWEST_BLOCKS).lower()
     title = f"// {', '.join(ELEMENTS[t] for t in in_types)} -> {', '.join(ELEMENTS[t] for t in out_types)}; "
     title += f"{channels} channels" if channels else "flat"
     # With channels, 80 registers spill on sm_100, and so does cubic sampling.
@@ -188,7 +201,7 @@ def generate(
         f"  using Sampler = {_sampler_class(sampler, sampled)};",
         "  static constexpr int " + ", ".join(f"{name} = {value}" for name, value in constants.items()) + ";",
         f"  static constexpr bool kFlat = {str(not channels).lower()}, kDivides = {str(divides).lower()};",
-        f"  static constexpr bool kShort = {str(blocks > 2).lower()};  // so that it may be there several times",
+        f"  static constexpr bool kShort = {short};  // so that it may be there several times",
         *_numbers([kind for _, kind in text.uniforms]),
         "  template <class Lane>",
         "  static STOKER_DEVICE void run(const Lane& lane, [[maybe_unused]] const Numbers& n,",
@@ -208,6 +221,9 @@ def generate(
         down = '#include "resample_down.cuh"\n\nSTOKER_RESAMPLED_DOWN\n'
         words = f"{frame}STOKER_WORDS(stoker::stage::Program, {blocks})\n"
         samplers += ("stoker_resampled", both), ("stoker_resampled_down", down), ("stoker_words", words)
+    if sampler == "affine" and sampled == "uint8_t" and constants["kSampled"] <= 3 and blocks > _FEWEST_BLOCKS:
+        pairs = f'{frame}#include "stage_pairs.cuh"\n\nSTOKER_PAIRS(stoker::stage::Program, {blocks})\n'
+        samplers += (("stoker_pairs", pairs),)
     return StageSource(
         f"{frame}STOKER_STAGE(stoker::stage::Program, {sampled_blocks})\n", samplers, tuple(text.uniforms)
     )
@@ -231,7 +247,7 @@ def _sampler_class(sampler: str, sampled: str) -> str:
 def _blocks(ops: Sequence[str], ports: int) -> int:
     """How many blocks of 256 threads share a multiprocessor: 2 leave 128 registers to a thread, 3 80, and 4 64."""
     if ports > _FEW_PORTS or len(ops) > _SHORT or not _LONG.isdisjoint(ops):
-        return 2
+        return _FEWEST_BLOCKS
     return 4
 
 

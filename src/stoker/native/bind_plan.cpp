@@ -87,7 +87,7 @@ StageSpec stage_spec(int sampler, Ints sampler_params, const nb::list& code, int
 StageFunctions stage_functions(Sampler sampler, const std::vector<std::shared_ptr<gpu::Function>>& functions,
                                std::vector<std::pair<int32_t, int32_t>> uniforms) {
   const size_t wanted = sampler == Sampler::Resample ? 3 : sampler == Sampler::Affine ? 2 : 1;
-  const size_t more = sampler == Sampler::Resample ? 3 : 0;  // both passes in one, of some types
+  const size_t more = sampler == Sampler::Resample ? 3 : sampler == Sampler::Affine ? 1 : 0;  // of some types
   if (functions.size() != wanted && functions.size() != wanted + more)
     throw nb::value_error("a stage takes its kernel and those of its sampler");
   StageFunctions f;
@@ -96,7 +96,10 @@ StageFunctions stage_functions(Sampler sampler, const std::vector<std::shared_pt
     f.weights = functions[1], f.between = functions[2];
     if (functions.size() > 3) f.tiles = functions[3], f.tiles_down = functions[4], f.words = functions[5];
   }
-  if (sampler == Sampler::Affine) f.walk = functions[1];
+  if (sampler == Sampler::Affine) {
+    f.walk = functions[1];
+    if (functions.size() > 2) f.pairs = functions[2];
+  }
   f.uniforms = std::move(uniforms);
   return f;
 }

@@ -51,6 +51,9 @@ class WorkList {
   void add_tiles(int64_t row, int64_t width, int64_t height) {
     add_blocks(row, ((width + kTileWidth - 1) / kTileWidth) * ((height + kTileHeight - 1) / kTileHeight));
   }
+  void add_pairs(int64_t row, int64_t width, int64_t height) {
+    add_blocks(row, ((width + kTileWidth - 1) / kTileWidth) * pair_tiles(static_cast<uint32_t>(height)));
+  }
   void add_blocks(int64_t row, int64_t tiles) {
     for (int64_t t = 0; t < tiles; ++t) work_.push_back({static_cast<uint32_t>(row), static_cast<uint32_t>(t)});
   }

@@ -74,7 +74,7 @@ class GpuStage : public gpu::Kernel {
   }
 
   void launch(gpu::Batch& batch) const override {
-    WorkList work, words;
+    WorkList work, words, pairs;
     gpu::Address rooms = 0;
     const gpu::Address report = divides_ ? batch.report(static_cast<size_t>(batch.rows()) * sizeof(uint32_t)) : 0;
     if (spec_.sampler == Sampler::Resample) rooms = resampling_.prepare(batch, slot_bytes());
@@ -85,13 +85,16 @@ class GpuStage : public gpu::Kernel {
       const int64_t width = slot->extent[0], height = slot->extent[1];
       const bool resampled = spec_.sampler == Sampler::Resample && resampling_.tile_rows(sampler_of<ResampleSlot>(slot)) > 0;
       if (spec_.sampler == Sampler::None) work.add(r, slot->lanes);
+      else if (in_pairs(slot)) pairs.add_pairs(r, width, height);
       else if (!resampled) work.add_tiles(r, width, height);
       else if (!resampling_.direct(*slot)) words.add_tiles(r, width, height);
     }
     work.upload(batch);
     words.upload(batch);
+    pairs.upload(batch);
     work.launch(batch, functions_.stage.get(), {rooms, report}, slot_bytes());
     words.launch(batch, functions_.words.get(), {rooms, report}, slot_bytes());
+    pairs.launch(batch, functions_.pairs.get(), {rooms, report}, slot_bytes());
   }
 
   gpu::Verdict judge(const uint8_t* report, int64_t row, const uint8_t*, std::string* error) const override {
@@ -109,6 +112,11 @@ class GpuStage : public gpu::Kernel {
     if (spec_.sampler == Sampler::Affine && !affine_.describe(c, *v)) return false;
     if (projects(spec_.sampler) && !describe_projection(spec_, c, *v)) return false;
     return spread(spec_, v->out[0], spec_.sampler == Sampler::None ? 0 : 1, v->in, c.error);
+  }
+
+  bool in_pairs(const Slot* slot) const {
+    return functions_.pairs && slot->pairs && sampler_of<AffineSlot>(slot).quick == 4 &&
+           (spec_.program.channels > 0 || slot->extent[2] == 3);
   }
 
   // What the device would read or write beyond a tensor is refused here.
@@ -174,6 +182,21 @@ class GpuStage : public gpu::Kernel {
       ports[p].stride[0] = view.stride[1];
       ports[p].stride[1] = view.stride[0];
     }
+    slot->pairs = can_store_pairs(*slot, ports);
+  }
+
+  // Two neighbours' elements are one access, the first of an even column at the lower address unless all are mirrored.
+  bool can_store_pairs(const Slot& slot, const Port* ports) const {
+    const Port* outputs = ports + spec_.inputs.size();
+    bool good = slot.extent[0] % 2 == 0;
+    for (size_t o = 0; o < spec_.outputs.size(); ++o) {
+      const Port& port = outputs[o];
+      const int64_t size = size_of(spec_.program.output_dtype[o]), step = port.stride[0];
+      const auto start = static_cast<int64_t>(port.data) - (step < 0 ? size : 0);
+      good &= (step == size || step == -size) && (step < 0) == (outputs[0].stride[0] < 0);
+      good &= (start | port.stride[1] | port.channel) % (2 * size) == 0;
+    }
+    return good;
   }
 
   StageSpec spec_;

@@ -19,6 +19,7 @@ struct StageFunctions {
   // which takes what they make. None: in two kernels.
   std::shared_ptr<const gpu::Function> tiles, tiles_down, words;
   std::shared_ptr<const gpu::Function> walk;     // Affine: stoker_walk
+  std::shared_ptr<const gpu::Function> pairs;    // Affine of 8-bit RGB: stoker_pairs. None: pixel by pixel
   std::vector<std::pair<int32_t, int32_t>> uniforms;  // (uniform, pixel::Type) in the order of the generated code
 };
 

@@ -5,7 +5,7 @@ namespace stoker::stage {
 
 struct Program {
   using Sampler = Resampled<uint8_t>;
-  static constexpr int kInputs = 1, kPorts = 2, kSampled = 3;
+  static constexpr int kInputs = 1, kPorts = 2, kSampled = 3, kStored = 3;
   static constexpr bool kFlat = false, kDivides = false;
   static constexpr bool kShort = true;  // so that it may be there several times
   struct Numbers {
@@ -25,17 +25,17 @@ struct Program {
     const int32_t r0 = lane.template sample<U8>(0);
     const int32_t r6 = lane.template sample<U8>(1);
     const int32_t r12 = lane.template sample<U8>(2);
-    const float r1 = op::cast<F32>(r0);
+    const float r1 = lane.sample_as_float(0);
     const float r2 = op::sub(r1, n.u0());
     const float r3 = op::sub(r2, n.u1());
     const float r4 = op::mul(r3, n.u2());
     const float r5 = op::cast<F16>(r4);
-    const float r7 = op::cast<F32>(r6);
+    const float r7 = lane.sample_as_float(1);
     const float r8 = op::sub(r7, n.u0());
     const float r9 = op::sub(r8, n.u0());
     const float r10 = op::mul(r9, n.u2());
     const float r11 = op::cast<F16>(r10);
-    const float r13 = op::cast<F32>(r12);
+    const float r13 = lane.sample_as_float(2);
     const float r14 = op::sub(r13, n.u0());
     const float r15 = op::sub(r14, n.u3());
     const float r16 = op::mul(r15, n.u2());

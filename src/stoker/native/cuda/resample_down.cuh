@@ -34,16 +34,17 @@ struct DownTile {
 };
 
 // The source under a tile: [channel][column][row].
+template <bool kInside>
 inline void turn_source(const Source& source, const DownTile& tile, const FirstLayout& layout, uint8_t* turned) {
   const uint32_t lane = gpu::thread_index() % gpu::kWarp, warp = gpu::thread_index() / gpu::kWarp;
   const auto width = static_cast<int32_t>(source.width);
   const int32_t across = layout.columns / 16, sets = (tile.row_end - tile.row + 7) / 8 * across;
-  const bool inside = 3 * ((tile.column + layout.columns) / 4) <= (3 * width - 1) / 4;
   for (int32_t set = static_cast<int32_t>(warp); set < sets; set += kThreads / gpu::kWarp) {
     const int32_t at = 8 * (set / across) + static_cast<int32_t>(lane / 4), wanted = tile.row + at;
     const int32_t group = 4 * (set % across) + static_cast<int32_t>(lane % 4);
-    const SourceRow row(array_at<uint8_t>(source.data) + (wanted < tile.row_end ? wanted : tile.row_end - 1) * source.row,
-                        tile.column / 4, width, inside);
+    const SourceRow<kInside> row(
+        array_at<uint8_t>(source.data) + (wanted < tile.row_end ? wanted : tile.row_end - 1) * source.row,
+        tile.column / 4, width);
     uint32_t channel[3];
     row.load(group, channel);
 #pragma unroll
@@ -128,7 +129,10 @@ inline void resample_down(uint64_t slots, uint64_t slot_bytes, uint64_t work, ui
   const DownTile tile(item.tile, s, reinterpret_cast<const ResampleRoom*>(rooms)[item.row]);
   const FirstLayout layout(tile.row_end - tile.row, tile.column_end - tile.column);
   uint8_t *turned = memory.at, *between = turned + 3 * layout.columns * layout.source_pitch;
-  turn_source(s.source, tile, layout, turned);
+  if (3 * ((tile.column + layout.columns) / 4) <= (3 * static_cast<int32_t>(s.source.width) - 1) / 4)
+    turn_source<true>(s.source, tile, layout, turned);
+  else
+    turn_source<false>(s.source, tile, layout, turned);
   gpu::block_barrier();
   down_pass(tile, layout, turned, between);
   gpu::block_barrier();

@@ -104,25 +104,29 @@ struct Sums {
   int32_t pixel(int i) const { return static_cast<int32_t>(value[i]) >> resample::kWeightBits; }
 };
 
-// A thread's row of the source, whose pixels are loaded four at a time as the words that they lie in.
+// A thread's row of the source, whose pixels are loaded four at a time as the words that they lie in. kInside: none of the
+// groups that are loaded, nor the word behind, is beyond the row's last word. A row has four words at least.
+template <bool kInside>
 class SourceRow {
  public:
-  // `group`: the first four pixels; `width`: of the image, in pixels, behind which no word is read; `inside`: none of the
-  // groups that will be loaded, nor the word behind, is. A row has four words at least.
-  SourceRow(const uint8_t* row, int32_t group, int32_t width, bool inside) : inside_(inside) {
+  // `group`: the first four pixels; `width`: of the image, in pixels, behind which no word is read.
+  SourceRow(const uint8_t* row, int32_t group, int32_t width) {
     const auto address = reinterpret_cast<uintptr_t>(row);
     words_ = reinterpret_cast<const uint32_t*>(address & ~uintptr_t{3}) + 3 * group;
     skip_ = 8 * static_cast<uint32_t>(address & 3);
     last_ = (static_cast<int32_t>(address & 3) + 3 * width - 1) / 4 - 3 * group - 3;
   }
 
-  // The channels of the four pixels of a group, counted from the first.
-  void load(int32_t group, uint32_t (&channel)[3]) const {
-    const int32_t wanted = 3 * group, at = inside_ || wanted < last_ ? wanted : last_;
-    uint32_t word[4], bytes[3];
+  // The first word of a group, counted from the first one.
+  uint32_t begin(int32_t group) const { return load_word(words_ + place(group)); }
+
+  // The channels of the four pixels of a group, of which the first word is there.
+  void load(int32_t group, uint32_t first, uint32_t (&channel)[3]) const {
+    const int32_t wanted = 3 * group, at = place(group);
+    uint32_t word[4] = {first}, bytes[3];
 #pragma unroll
-    for (int i = 0; i < 4; ++i) word[i] = words_[at + i];
-    if (!inside_) {  // what is behind the last word has no weight, whatever it is
+    for (int i = 1; i < 4; ++i) word[i] = load_word(words_ + at + i);
+    if constexpr (!kInside) {  // what is behind the last word has no weight, whatever it is
       if ((wanted - at) & 1) word[0] = word[1], word[1] = word[2], word[2] = word[3];
       if ((wanted - at) & 2) word[0] = word[2], word[1] = word[3];
     }
@@ -132,12 +136,14 @@ class SourceRow {
     channel[1] = gpu::choose_bytes(gpu::choose_bytes(bytes[0], bytes[1], 0x0741), bytes[2], 0x6210);
     channel[2] = gpu::choose_bytes(gpu::choose_bytes(bytes[0], bytes[1], 0x0052), bytes[2], 0x7410);
   }
+  void load(int32_t group, uint32_t (&channel)[3]) const { load(group, begin(group), channel); }
 
  private:
+  int32_t place(int32_t group) const { return kInside || 3 * group < last_ ? 3 * group : last_; }
+
   const uint32_t* words_;
   int32_t last_;
   uint32_t skip_;
-  bool inside_;
 };
 
 // A warp's weighted sums over sets of eight lines, numbered from `set` up to `sets` by `step`: load(set, block, bytes) gives
@@ -186,32 +192,44 @@ struct ResampleTile {
   }
 };
 
-// Two groups of warps: one for each 16 columns.
-inline void first_pass(const Source& source, const ResampleTile& tile, Between& between) {
+// A warp's 16 columns, `column` of the tile's and following ones.
+template <bool kInside>
+inline void first_pass(const Source& source, const ResampleTile& tile, const Bands& bands, uint32_t column,
+                       Between& between) {
   const uint32_t lane = gpu::thread_index() % gpu::kWarp, warp = gpu::thread_index() / gpu::kWarp;
-  const uint32_t column = 16 * (warp % 2);
-  const int32_t x = tile.x + static_cast<int32_t>(column);
-  if (x >= tile.x_end) return;
-  const Bands bands(tile.last_column, tile.room.horizontal_taps, tile.room.horizontal_weights,
-                    tile.room.horizontal_pitch, x);
+  constexpr int32_t kStep = kThreads / gpu::kWarp / 2;
   const auto* data = array_at<uint8_t>(source.data);
   const int64_t row_bytes = source.row;
-  const bool inside = 3 * (bands.begin() + (bands.groups() > 8 ? 16 : 8)) <= (3 * tile.width - 1) / 4;
+  const auto row_of = [&](int32_t set) {
+    const int32_t wanted = tile.row + 8 * set + static_cast<int32_t>(lane / 4);
+    return SourceRow<kInside>(data + (wanted < tile.row_end ? wanted : tile.row_end - 1) * row_bytes,
+                              bands.begin() + static_cast<int32_t>(lane % 4), tile.width);
+  };
+  // The first words of a set are loaded while the set before is made: they bring what is beside them into the cache. Where
+  // edges are looked for, there are no registers for that.
+  uint32_t ahead[4] = {};
+  const auto begin = [&](int32_t set) {
+    const auto row = row_of(set);
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      if (i == 0 || 4 * i < bands.groups()) ahead[i] = row.begin(4 * i);
+  };
+  if constexpr (kInside) begin(static_cast<int32_t>(warp / 2));
   uint8_t* to = &between.at[0][column + lane / 4][2 * (lane % 4)];
   multiply_lines(
-      bands, static_cast<int32_t>(warp / 2), (tile.row_end - tile.row + 7) / 8, kThreads / gpu::kWarp / 2,
+      bands, static_cast<int32_t>(warp / 2), (tile.row_end - tile.row + 7) / 8, kStep,
       [&](int32_t set, int32_t block, uint32_t (&bytes)[3][2]) {
-        const int32_t wanted = tile.row + 8 * set + static_cast<int32_t>(lane / 4);
-        const SourceRow row(data + (wanted < tile.row_end ? wanted : tile.row_end - 1) * row_bytes,
-                            bands.begin() + static_cast<int32_t>(lane % 4), tile.width, inside);
+        const auto row = row_of(set);
         uint32_t channel[3];
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
           const int32_t group = 8 * block + 4 * half;
-          if (half == 0 || group < bands.groups()) row.load(group, channel);
+          if (half == 0 || group < bands.groups())
+            row.load(group, !kInside ? row.begin(group) : block ? ahead[2 + half] : ahead[half], channel);
 #pragma unroll
           for (int c = 0; c < 3; ++c) bytes[c][half] = channel[c];
         }
+        if (kInside && block == (bands.groups() > 8 ? 1 : 0)) begin(set + kStep);
       },
       [&](int32_t set, int c, const Sums& sums) {
 #pragma unroll
@@ -219,6 +237,18 @@ inline void first_pass(const Source& source, const ResampleTile& tile, Between& 
           *reinterpret_cast<uint16_t*>(to + (c * kColumns + 8 * r) * kColumnRows + 8 * set) =
               static_cast<uint16_t>(sums.pair(r));
       });
+}
+
+// Two groups of warps: one for each 16 columns.
+inline void first_pass(const Source& source, const ResampleTile& tile, Between& between) {
+  const uint32_t column = 16 * (gpu::thread_index() / gpu::kWarp % 2);
+  const int32_t x = tile.x + static_cast<int32_t>(column);
+  if (x >= tile.x_end) return;
+  const Bands bands(tile.last_column, tile.room.horizontal_taps, tile.room.horizontal_weights,
+                    tile.room.horizontal_pitch, x);
+  const bool inside = 3 * (bands.begin() + (bands.groups() > 8 ? 16 : 8)) <= (3 * tile.width - 1) / 4;
+  if (inside) first_pass<true>(source, tile, bands, column, between);
+  else first_pass<false>(source, tile, bands, column, between);
 }
 
 // Where pairs of neighbours of resampled rows go: to an image of four bytes to a pixel, or to the stage's output, where

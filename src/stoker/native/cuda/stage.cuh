@@ -26,6 +26,14 @@ struct Row {
   }
 };
 
+// What lies in memory of a number that a program stores.
+template <class E>
+inline typename E::Memory in_memory(typename E::Register x) {
+  if constexpr (std::is_same_v<E, F16>) return op::float_to_half(x);
+  else if constexpr (std::is_same_v<E, BF16>) return bfloat_from_float(x);
+  else return static_cast<typename E::Memory>(x);
+}
+
 // One lane: what generated code reads and writes.
 template <class Program>
 struct Lane {
@@ -53,13 +61,12 @@ struct Lane {
   }
   template <class E>
   typename E::Register sample(int c) const { return static_cast<typename E::Register>(sampled.value[c]); }
+  float sample_as_float(int c) const { return static_cast<float>(sampled.value[c]); }
   template <class E>
   void store(int output, int c, typename E::Register x) const {
     const int port = Program::kInputs + output;
     uint8_t* p = at[port] + (c ? c * channel[port] : 0);
-    if constexpr (std::is_same_v<E, F16>) *reinterpret_cast<uint16_t*>(p) = op::float_to_half(x);
-    else if constexpr (std::is_same_v<E, BF16>) *reinterpret_cast<uint16_t*>(p) = bfloat_from_float(x);
-    else *reinterpret_cast<typename E::Memory*>(p) = static_cast<typename E::Memory>(x);
+    *reinterpret_cast<typename E::Memory*>(p) = in_memory<E>(x);
   }
 };
 

@@ -12,6 +12,17 @@ inline T load_at(const uint8_t* p) { return *reinterpret_cast<const T*>(p); }
 template <class T>
 inline const T* array_at(uint64_t address) { return reinterpret_cast<const T*>(address); }
 
+// Of memory that nothing writes while the kernel runs.
+#if defined(__CUDA_ARCH__)
+inline uint32_t load_word(const void* p) {
+  uint32_t word;
+  asm("ld.global.nc.u32 %0, [%1];" : "=r"(word) : "l"(p));
+  return word;
+}
+#else
+inline uint32_t load_word(const void* p) { return *static_cast<const uint32_t*>(p); }
+#endif
+
 // The weighted sum of one pixel's channels: 8-bit pixels in fixed point, which wraps, all others in double.
 template <class T>
 struct Sum {

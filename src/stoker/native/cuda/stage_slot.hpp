@@ -16,6 +16,12 @@ constexpr int kTileLanes = 4096;  // that a block computes of a row without a sa
 constexpr int kTileWidth = 32;
 constexpr int kTileRows = 8;
 constexpr int kTileHeight = kThreads / kTileWidth * kTileRows;
+// Where a thread makes pairs of neighbours, a tile has twice the rows at most, and all tiles of a column as many.
+constexpr uint32_t pair_tiles(uint32_t height) { return (height + 2 * kTileHeight - 1) / (2 * kTileHeight); }
+constexpr uint32_t pair_tile_rows(uint32_t height) {
+  const uint32_t each = 16 * pair_tiles(height);
+  return (height + each - 1) / each * 16;
+}
 
 // A block that makes both passes of a resampling: so many columns, and rows that ResampleRoom says. Its image between the
 // passes has room for the source's rows, and for what the weights' last positions reach beyond them; the pitch lets the
@@ -49,7 +55,9 @@ struct alignas(16) FirstMemory {
 struct Slot {
   int64_t lanes;          // 0: nothing is to be done
   int32_t axes;
-  int32_t words;          // of a sampled row: pixels of the only output are words, all of whose bytes may be written
+  // Of a sampled row:
+  int16_t words;          // pixels of the only output are words, all of whose bytes may be written
+  int16_t pairs;          // neighbours of the width lie beside each other in all outputs, and can be stored at once
   int64_t extent[kAxes];  // innermost first; a sampled row's are x, y and, of flat programs, the channels
 };
 

@@ -87,15 +87,12 @@ inline double center_of(int32_t v) { return __hiloint2double(0x41380000 + v, 0x8
 // v + kDoubt, -kDoubt <= v < 256, rounded down to 12 bits behind the point, as they are in a float.
 inline uint32_t round_down(float v) { return static_cast<uint32_t>(__float_as_int(__fadd_rd(v, 3072.0f + kDoubt))); }
 inline float fraction_as_float(uint32_t fraction) { return __int_as_float(0x3F800000 | fraction >> 9) - 1.0f; }
+// Of a whole number in such digits, and back.
+inline float value_of(uint32_t digits) { return __int_as_float(static_cast<int32_t>(digits & ~0xFFFu)) - 3072.0f; }
+inline uint32_t digits_of(uint8_t v) { return static_cast<uint32_t>(__float_as_int(3072.0f + static_cast<float>(v))); }
 // A byte of a word, and kByteBias.
 inline float biased(uint32_t word, int byte) {
   return __int_as_float(static_cast<int32_t>(gpu::choose_bytes(word, 0x4B000000u, 0x7440u | static_cast<uint32_t>(byte))));
-}
-// Of memory that nothing writes while the kernel runs.
-inline uint32_t load_word(const uint8_t* p) {
-  uint32_t word;
-  asm("ld.global.nc.u32 %0, [%1];" : "=r"(word) : "l"(p));
-  return word;
 }
 inline uint32_t load_byte(const uint8_t* p) {
   uint32_t byte;
@@ -114,8 +111,9 @@ inline uint32_t round_down(float v) {
   return static_cast<uint32_t>(static_cast<int32_t>(std::floor(static_cast<double>(v) * 4096.0)) + 1);
 }
 inline float fraction_as_float(uint32_t fraction) { return static_cast<float>(fraction >> 9) * 0x1p-23f; }
+inline float value_of(uint32_t digits) { return static_cast<float>(digits >> 12 & 0xFF); }
+inline uint32_t digits_of(uint8_t v) { return static_cast<uint32_t>(v) << 12; }
 inline float biased(uint32_t word, int byte) { return static_cast<float>(word >> (8 * byte) & 0xFF) + kByteBias; }
-inline uint32_t load_word(const uint8_t* p) { return load_at<uint32_t>(p); }
 inline uint32_t load_byte(const uint8_t* p) { return *p; }
 #endif
 // Of what round_down gives: the value, unless that is as near to a whole number as kDoubt.
@@ -173,6 +171,64 @@ struct WarpReader {
   }
 };
 
+// Four neighbouring pixels of RGB, of so many bytes each, and where between them a place is.
+template <int kPixel>
+class Quad {
+ public:
+  // What round_down gives of each channel there.
+  void interpolate(uint32_t (&digits)[3]) const {
+#pragma unroll
+    for (int k = 0; k < 3; ++k) {
+      const float a = at(0, k), c = at(2, k);
+      const float upper = multiply_add(at(1, k) - a, weight_x_, a - kByteBias);
+      const float lower = multiply_add(at(3, k) - c, weight_x_, c - kByteBias);
+      digits[k] = round_down(multiply_add(lower - upper, weight_y_, upper));
+    }
+  }
+
+ protected:
+  // The neighbours that are left and upper are at `p`.
+  void load(const uint8_t* p, int32_t row) {
+    load_two(p, 0);
+    load_two(p + row, 2);
+  }
+  // Whether a channel's value is in doubt, and not of equal neighbours.
+  bool undecided(const uint32_t (&digits)[3]) const {
+    bool found = false;
+#pragma unroll
+    for (int c = 0; c < 3; ++c) {
+      const int part = c % kParts;
+      const uint32_t different = (pixel_[0][part] ^ pixel_[1][part]) | (pixel_[0][part] ^ pixel_[2][part]) |
+                                 (pixel_[0][part] ^ pixel_[3][part]);
+      found |= doubtful(digits[c]) && (kPixel == 4 ? different & 0xFFu << (8 * c) : different) != 0;
+    }
+    return found;
+  }
+
+  float weight_x_, weight_y_;
+
+ private:
+  void load_two(const uint8_t* p, int i) {
+#pragma unroll
+    for (int n = 0; n < 2; ++n) {
+      if constexpr (kPixel == 4) {
+        pixel_[i + n][0] = load_word(p + 4 * n);
+      } else {
+#pragma unroll
+        for (int c = 0; c < 3; ++c) pixel_[i + n][c] = load_byte(p + 3 * n + c);
+      }
+    }
+  }
+  float at(int i, int c) const { return kPixel == 4 ? biased(pixel_[i][0], c) : biased(pixel_[i][c % kParts], 0); }
+
+  static constexpr int kParts = kPixel == 4 ? 1 : 3;
+  uint32_t pixel_[4][kParts];
+};
+
+inline bool in_doubt(const uint32_t (&digits)[3]) {
+  return doubtful(digits[0]) || doubtful(digits[1]) || doubtful(digits[2]);
+}
+
 // linear() of RGB (AffineSlot::quick) with so many bytes to a pixel, along a column: pixels are loaded when they are made,
 // and interpolated when they are taken.
 template <int kPixel>
@@ -189,40 +245,52 @@ class QuickColumn {
     along_y_ = reader.s.matrix[3] * center_of(x_);
   }
 
-  class Pixel {
+  // Where pixel (y, x) finds itself in the source, as warp::Line.
+  double source_x(int32_t y) const { return along_x_ + reader_.s.matrix[1] * center_of(y) + reader_.s.matrix[2]; }
+  double source_y(int32_t y) const { return along_y_ + reader_.s.matrix[4] * center_of(y) + reader_.s.matrix[5]; }
+  const Reader& reader() const { return reader_; }
+  const uint8_t* data() const { return data_; }
+  int32_t row() const { return row_; }
+  // The last column and row, of the source.
+  int32_t right() const { return right_; }
+  int32_t bottom() const { return bottom_; }
+  // What is computed again, in double.
+  void compute(int32_t y, uint32_t (&digits)[3]) const {
+    uint8_t exact[3];
+    reader_.template linear<3>(y, x_, 0, exact);
+#pragma unroll
+    for (int k = 0; k < 3; ++k) digits[k] = digits_of(exact[k]);
+  }
+
+  class Pixel : public Quad<kPixel> {
    public:
     Pixel(const QuickColumn& column, int32_t y) : y_(y) {
-      const double* m = column.reader_.s.matrix;
-      const double yin = center_of(y);
-      const Along across(column.along_x_ + m[1] * yin + m[2], column.right_);  // as warp::Line
-      const Along down(column.along_y_ + m[4] * yin + m[5], column.bottom_);
+      const Along across(column.source_x(y), column.right_), down(column.source_y(y), column.bottom_);
       inside_ = across.inside && down.inside;
-      weight_x_ = across.weight;
-      weight_y_ = down.weight;
-      const uint8_t* p = column.data_ + static_cast<uint32_t>(down.first * column.row_ + across.first * kPixel);
-      load(p, 0);
-      load(p + column.row_, 2);
+      this->weight_x_ = across.weight;
+      this->weight_y_ = down.weight;
+      this->load(column.data_ + static_cast<uint32_t>(down.first * column.row_ + across.first * kPixel), column.row_);
+    }
+
+    // The channels, as digits.
+    void take_digits(const QuickColumn& column, uint32_t (&digits)[3]) const {
+      this->interpolate(digits);
+      const bool outside = !inside_ && !column.clamp_;
+      if (!outside && !in_doubt(digits)) return;
+      if (outside) {
+#pragma unroll
+        for (int k = 0; k < 3; ++k) digits[k] = digits_of(column.reader_.fill);
+      } else if (this->undecided(digits)) {
+        column.compute(y_, digits);
+      }
     }
 
     template <class Value>
     void take(const QuickColumn& column, Value* out) const {
       uint32_t digits[3];
+      take_digits(column, digits);
 #pragma unroll
-      for (int k = 0; k < 3; ++k) {
-        const float a = at(0, k), c = at(2, k);
-        const float upper = multiply_add(at(1, k) - a, weight_x_, a - kByteBias);
-        const float lower = multiply_add(at(3, k) - c, weight_x_, c - kByteBias);
-        digits[k] = round_down(multiply_add(lower - upper, weight_y_, upper));
-        out[k] = static_cast<Value>(whole_of(digits[k]));
-      }
-      const bool outside = !inside_ && !column.clamp_;
-      if (!outside && !doubtful(digits[0]) && !doubtful(digits[1]) && !doubtful(digits[2])) return;
-      uint8_t exact[3];
-      if (outside) column.reader_.template outside<3>(exact);
-      else if (undecided(digits)) column.reader_.template linear<3>(y_, column.x_, 0, exact);
-      else return;
-#pragma unroll
-      for (int k = 0; k < 3; ++k) out[k] = exact[k];
+      for (int k = 0; k < 3; ++k) out[k] = static_cast<Value>(whole_of(digits[k]));
     }
 
    private:
@@ -242,36 +310,9 @@ class QuickColumn {
         weight = before == first ? fraction_as_float(fraction) : before < 0 ? 0.0f : 1.0f;
       }
     };
-    void load(const uint8_t* p, int i) {
-#pragma unroll
-      for (int n = 0; n < 2; ++n) {
-        if constexpr (kPixel == 4) {
-          pixel_[i + n][0] = load_word(p + 4 * n);
-        } else {
-#pragma unroll
-          for (int c = 0; c < 3; ++c) pixel_[i + n][c] = load_byte(p + 3 * n + c);
-        }
-      }
-    }
-    float at(int i, int c) const { return kPixel == 4 ? biased(pixel_[i][0], c) : biased(pixel_[i][c % kParts], 0); }
-    // Whether a channel's value is in doubt, and not of equal neighbours.
-    bool undecided(const uint32_t (&digits)[3]) const {
-      bool found = false;
-#pragma unroll
-      for (int c = 0; c < 3; ++c) {
-        const int part = c % kParts;
-        const uint32_t different = (pixel_[0][part] ^ pixel_[1][part]) | (pixel_[0][part] ^ pixel_[2][part]) |
-                                   (pixel_[0][part] ^ pixel_[3][part]);
-        found |= doubtful(digits[c]) && (kPixel == 4 ? different & 0xFFu << (8 * c) : different) != 0;
-      }
-      return found;
-    }
 
-    static constexpr int kParts = kPixel == 4 ? 1 : 3;
     int32_t y_;
-    float weight_x_, weight_y_;
     bool inside_;
-    uint32_t pixel_[4][kParts];
   };
 
  private:
