@@ -78,7 +78,7 @@ void feed_at(JobBox& b, int value, int64_t row, uintptr_t address, const std::ve
     job.row(row)[value] = v;
     return;
   }
-  for (int64_t r = 0; r < job.rows; ++r, v.data += strides[0]) job.row(r)[value] = v;
+  job.feed({value, v, strides[0]});
 }
 
 }  // namespace
@@ -160,7 +160,7 @@ void bind_jobs(nb::module_& m) {
              std::copy(whole.stride + 1, whole.stride + whole.rank, v.stride);
              if (whole.rank < 1 || whole.shape[0] != b.job->rows) throw nb::value_error("one element per row");
              check_fed(b, value, v);
-             for (int64_t r = 0; r < b.job->rows; ++r, v.data += whole.stride[0]) b.job->row(r)[value] = v;
+             b.job->feed({value, v, whole.stride[0]});
            })
       .def("feed_at", &feed_at, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none())
       .def("hold", [](JobBox& b) { b.job->held = true; })

@@ -78,6 +78,7 @@ Job* Engine::acquire(int64_t rows) {
   job->failed.assign(n, 0);
   job->failing.assign(n, 0);
   job->errors.clear();
+  job->columns.clear();
   job->segment = 0;
   job->held = job->waiting = false;
   job->resumed.reset();
@@ -283,6 +284,13 @@ int64_t Engine::share_of(const Job& job) const {
   return row_ns == 0 ? 1 : std::max<int64_t>(1, kShareNs / row_ns);
 }
 
+void Engine::wake_last() {
+  Sleeper* last = asleep_.back();
+  asleep_.pop_back();
+  last->is_woken = true;
+  last->woken.notify_one();
+}
+
 bool Engine::worth_waking() const {
   if (!resumed_.empty() || runnable_.size() != 1) return true;
   const Job& job = *runnable_.front();
@@ -315,6 +323,7 @@ int64_t Engine::run_resumed(std::unique_ptr<Parked> parked, std::unique_ptr<RowC
 void Engine::work() {
   const FloatMode mode;
   std::unique_ptr<RowContext> context;
+  Sleeper self;
   std::unique_lock<std::mutex> lock(mutex_);
   for (;;) {
     if (!closed_ && pending_ == 0 && !looking_) {  // one is enough, and more would take time from who has work
@@ -328,9 +337,9 @@ void Engine::work() {
       return closed_ || !resumed_.empty() || (!runnable_.empty() && parked_ < most_parked_);
     };
     while (!ready()) {
-      ++asleep_;
-      work_ready_.wait(lock);
-      --asleep_;
+      asleep_.push_back(&self);
+      self.woken.wait(lock, [&] { return self.is_woken; });
+      self.is_woken = false;
     }
     if (closed_) break;
     Job* job;
@@ -405,7 +414,7 @@ void Engine::finish_python(PythonWork work) {
     resumed_.push_back(std::move(work.parked));
     ++pending_;
     // All: where the number of parked rows held the workers back, there is now a new row to take as well.
-    if (parked_-- == most_parked_) work_ready_.notify_all();
+    if (parked_-- == most_parked_) wake_all();
     else wake_one();
     return;
   }
@@ -424,7 +433,7 @@ void Engine::close() {
   {
     std::lock_guard<std::mutex> hold(mutex_);
     closed_ = true;
-    work_ready_.notify_all();
+    wake_all();
     job_done_.notify_all();
     python_ready_.notify_all();
     device_ready_.notify_all();

@@ -71,6 +71,13 @@ struct Parked {
   std::string reason;  // why the kernel handed the row over; empty where that is what the step is for
 };
 
+// An input of all rows: `step` bytes are from one row's to the next one's.
+struct FedColumn {
+  int32_t value;
+  View first;
+  int64_t step;
+};
+
 struct Job {
   const Plan* plan = nullptr;
   int64_t rows = 0;
@@ -81,6 +88,7 @@ struct Job {
   std::vector<std::vector<int64_t>> indices;       // per reader
   std::vector<uint64_t> epoch_keys;                // philox key of each row's epoch
   std::vector<View> values;                        // rows x plan values
+  std::vector<FedColumn> columns;                  // inputs that every row takes when it runs
   std::vector<std::vector<Scratch>> batch_memory;  // per value (those that cross segments), per row
   Scratch small;                                   // per row, one after the other: such values of few bytes
   uint8_t* small_values = nullptr;
@@ -102,6 +110,16 @@ struct Job {
   std::unique_ptr<gpu::JobOnDevice> on_device;  // null without a GPU
 
   View* row(int64_t r) { return values.data() + r * static_cast<int64_t>(plan->values.size()); }
+  // The rows of an input. What each takes itself is in its own core's cache then, and not the caller's work.
+  void feed(const FedColumn& column) {
+    if (plan->rows_find_inputs) return columns.push_back(column);
+    for (int64_t r = 0; r < rows; ++r) take(column, r);
+  }
+  void take(const FedColumn& column, int64_t r) {
+    View& v = row(r)[column.value];
+    v = column.first;
+    v.data += r * column.step;
+  }
   uint8_t* small_at(int64_t r, const Value& value) {
     return small_values + (r * plan->small + value.small) * kSmallValue;
   }
@@ -178,8 +196,17 @@ class Engine {
   // There is work: one worker that sleeps is woken, and wakes the next when it has taken some and there is more. So no
   // more are woken than there is work for, and who brings it wakes one, or none if one has not gone to sleep yet.
   void wake_one() {
-    if (asleep_ > 0 && !looking_) work_ready_.notify_one();
+    if (!asleep_.empty() && !looking_) wake_last();
   }
+  // Who went to sleep last is woken first: what it works in is still in its core's cache, and the others are left alone.
+  void wake_last();
+  void wake_all() {
+    while (!asleep_.empty()) wake_last();
+  }
+  struct Sleeper {
+    std::condition_variable woken;
+    bool is_woken = false;
+  };
   // Whether what a thread leaves behind is worth waking another for.
   bool worth_waking() const;
   // How many rows of its segment a thread takes at a time.
@@ -212,7 +239,7 @@ class Engine {
   const std::unique_ptr<gpu::Place> place_;
   std::shared_ptr<BlockPool> pool_, device_pool_;
   std::mutex mutex_, closing_, issuing_;
-  std::condition_variable work_ready_, job_done_, python_ready_, device_ready_;
+  std::condition_variable job_done_, python_ready_, device_ready_;
   std::deque<Job*> issued_;                         // batches that the device works on, oldest first
   std::atomic<int64_t> pending_{0};                 // runnable jobs and resumed rows, readable without the lock
   std::deque<Job*> runnable_;                       // native segments with unclaimed rows, oldest first
@@ -230,7 +257,7 @@ class Engine {
   int parked_ = 0;                                  // rows that wait for Python
   const int most_parked_;
   bool python_served_ = false;                      // a thread is taking Python work
-  int asleep_ = 0;                                  // workers that wait for work
+  std::vector<Sleeper*> asleep_;                    // workers that wait for work
   bool looking_ = false;                            // one of them looks for some before it sleeps
 };
 

@@ -141,6 +141,8 @@ bool Engine::run_step(Job* job, int64_t row, int32_t index, RowContext* context,
 Engine::RowEnd Engine::run_row(Job* job, int64_t row, size_t position, std::unique_ptr<RowContext>* context) {
   const Segment& segment = plan_->segments[job->segment];
   auto start = std::chrono::steady_clock::now();
+  if (job->segment == 0 && position == 0)
+    for (const FedColumn& column : job->columns) job->take(column, row);
   for (size_t i = position; i < segment.steps.size() && !job->failing[row]; ++i) {
     const Step& step = plan_->steps[segment.steps[i]];
     if (!step.guards.empty() && !active(job, row, step)) continue;

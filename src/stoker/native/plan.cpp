@@ -24,6 +24,12 @@ void Plan::finish() {
     if (v.where == Where::Batch) v.small = small++;
   for (size_t v = 0; v < values.size(); ++v)
     if (values[v].where == Where::Input && values[v].rank == 1) fed.push_back(static_cast<int32_t>(v));
+  if (!segments.empty()) {
+    const auto fixed = [this](int32_t o) { return outputs[static_cast<size_t>(o)].fixed; };
+    const Segment& first = segments[0];
+    rows_find_inputs = first.runs != Runs::Python && std::all_of(first.opens.begin(), first.opens.end(), fixed) &&
+                       costs.empty() && fed.empty();
+  }
   for (const Output& o : outputs) registers = std::max(registers, o.scalars.code.size());
 }
 

@@ -138,6 +138,7 @@ struct Plan {
   size_t parameters = 0;   // the most of one step
   size_t ordered_end = 0;  // segments up to here include all ordered ones
   size_t device_begin = 0; // segments from here on run on the device
+  bool rows_find_inputs = false;  // nothing reads a row's inputs before the row runs
 
   std::vector<int32_t> costs;   // steps whose kernel tells it
   std::vector<int32_t> fed;     // values of one axis that the caller feeds: encoded files, if anything
