@@ -146,7 +146,7 @@ void Arena::leave_device() noexcept {
 
 size_t Arena::used() const {
   size_t total = 0;
-  for (const Owned& block : blocks_) total += block->used();
+  for (const Owned& block : blocks_) total += block->used;
   return total;
 }
 
@@ -229,7 +229,7 @@ void Arena::send() {
   needed_->saw(used());
   for (const Owned& block : blocks_) {
     if (!block->device) continue;
-    const size_t used = block->used();
+    const size_t used = block->used;
     if (used > block->sent) device_->copy_in(block->device + block->sent, block->host + block->sent, used - block->sent);
     block->sent = used;
   }
@@ -257,7 +257,7 @@ void Arena::reset() {
     if (!blocks_.empty() && !blocks_.back()) blocks_.pop_back();
     last_ = blocks_.empty() ? nullptr : blocks_.back().get();
   }
-  for (const Owned& block : blocks_) block->taken = 0, block->sent = 0;
+  for (const Owned& block : blocks_) block->used = 0, block->sent = 0;
 }
 
 std::unique_ptr<Arena> ArenaPool::take() {

@@ -2,7 +2,6 @@
 // Memory of a batch on its way to a device. It is taken piece by piece by many threads, never moves, and is kept from
 // batch to batch, so that the steady state allocates nothing.
 #pragma once
-#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <mutex>
@@ -122,12 +121,14 @@ class Arena {
     std::atomic<Address> device{0};
     size_t size = 0, sent = 0;
     size_t behind_bytes = 0;
-    std::atomic<size_t> taken{0};  // beyond the size: a piece was wanted that did not fit, and none is taken here any more
+    std::atomic<size_t> used{0};
 
-    size_t used() const { return std::min(taken.load(std::memory_order_relaxed), size); }
+    // False: there is not as much left.
     bool take(size_t bytes, size_t* at) {
-      *at = taken.fetch_add(bytes, std::memory_order_relaxed);
-      return *at + bytes <= size;
+      *at = used.load(std::memory_order_relaxed);
+      while (size - *at >= bytes)
+        if (used.compare_exchange_weak(*at, *at + bytes, std::memory_order_relaxed)) return true;
+      return false;
     }
     bool holds(const uint8_t* at) const { return host <= at && at < host + size; }
   };
