@@ -18,6 +18,7 @@ import torch
 import stoker.torchvision
 from stoker.frontends.torchvision import maker, segment
 from stoker.frontends.torchvision.maker import Maker
+from stoker.frontends.torchvision.making import shrink
 from stoker.frontends.torchvision.recipe import Node, Source
 from stoker.frontends.torchvision.tensor import LazyTensor, image_tensor, join
 from stoker.native import _native
@@ -44,6 +45,20 @@ def a_batch(file: Path) -> LazyTensor:
     joined = join([image_tensor(Node.decode(source, (info["width"], info["height"]), 3))] * 3)
     assert joined is not None
     return joined
+
+
+def test_a_file_that_is_kept_does_not_travel_in_the_message(files: Path, as_worker: None) -> None:
+    """A worker that holds a file's bytes puts them into the batch's memory, whenever it was opened."""
+    batch = a_batch(files / "bee" / "3.jpg")
+    source = batch._rows[0].node.source
+    held = source.data.tobytes()
+    segment.begin()
+    shrink([batch])
+    segment.end()
+    assert source._data is None and source._place is not None and source._place[2] == len(held)
+    assert source.data.tobytes() == held
+    segment._now.earlier[-1].retire()
+    assert source._place is None and source.data.tobytes() == held, "the next batch has it, too"
 
 
 def soon(condition: Callable[[], bool]) -> bool:

@@ -106,8 +106,12 @@ def shrink(tensors: Sequence[LazyTensor]) -> None:
     views: dict[int, list[tuple[LazyTensor, int]]] = {}
     for tensor in tensors:
         for at, row in enumerate(tensor._rows):
-            if row.node.op != recipe.RAW and row.node.root.op == recipe.PIXELS:
+            if row.node.op == recipe.RAW:
+                continue
+            if row.node.root.op == recipe.PIXELS:
                 views.setdefault(id(row.node.source), []).append((tensor, at))
+            else:
+                row.node.source.place()  # of a file that the data set keeps: not in the message
     rows: list[Row] = []
     places: list[tuple[LazyTensor, int]] = []
     for group in views.values():
