@@ -207,6 +207,30 @@ def test_torchvisions_images(photo: Path) -> None:
         assert torch.equal(v2.functional.to_pure_tensor(x) if hasattr(v2.functional, "to_pure_tensor") else x, expected)
 
 
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32, torch.float16, torch.bfloat16, torch.int32])
+@pytest.mark.parametrize("name", ["ToImage", "PILToTensor"])
+def test_memory_is_as_torch_has_it(photo: Path, name: str, dtype: torch.dtype) -> None:
+    """In which order torch adds values up, and which it works on together, follows it."""
+    from torchvision.transforms import v2
+
+    def steps() -> list[torch.Tensor]:
+        x = getattr(v2, name)()(Image.open(photo).convert("RGB").resize((131, 97)))
+        x = v2.ToDtype(dtype, scale=True)(x)
+        y = [v2.functional.normalize(x, [0.5] * 3, [0.25] * 3)] if dtype.is_floating_point else []
+        return [
+            *(v2.functional.adjust_contrast(z, 0.7) for z in (x, x.contiguous())),
+            *(v2.functional.rgb_to_grayscale(z, 3) for z in (x, x.clone())), x, x.contiguous(), x.clone(), *y,
+        ]  # fmt: skip
+
+    expected = steps()
+    with stoker.torchvision.enabled():
+        for k, (got, want) in enumerate(zip(steps(), expected, strict=True)):
+            assert torch.equal(got, want)
+            if k > 3:
+                made = got.as_made() if isinstance(got, LazyTensor) else got
+                assert made.stride() == want.stride()
+
+
 def test_a_window_that_does_not_fit_is_refused_as_it_was(photo: Path, taken_over: None) -> None:
     x = transforms.ToTensor()(image_of(photo))
     with pytest.raises(RuntimeError, match="expand"):

@@ -17,7 +17,7 @@ from .images import lazy_image_class
 from .pointwise import map_rows
 from .replay import image_of
 from .tables import first_table, mapped
-from .tensor import LazyRow, LazyTensor, image_tensor, is_lazy, lead_of
+from .tensor import LazyRow, LazyTensor, by_pixel, image_tensor, is_lazy, lead_of, like_memory
 
 
 def _node(image: Any) -> Any:
@@ -43,7 +43,7 @@ def blend(original: Callable[..., Any], im1: Any, im2: Any, alpha: Any) -> Any:
 def pil_to_tensor(original: Callable[[Any], Any], pic: Any) -> Any:
     """The image as uint8 ``(channels, height, width)``."""
     node = _node(pic)
-    return original(pic) if node is None else image_tensor(node)
+    return original(pic) if node is None else by_pixel(image_tensor(node))
 
 
 def to_tensor(original: Callable[[Any], Any], pic: Any) -> Any:
@@ -66,7 +66,7 @@ def normalize(original: Callable[..., Any], tensor: Any, mean: Any, std: Any, in
     if rows is None:
         return original(tensor, mean, std, inplace)
     if not inplace:
-        return LazyTensor(rows, lead_of(tensor))
+        return like_memory(tensor, LazyTensor(rows, lead_of(tensor)))
     tensor._rows = rows
     return tensor
 
@@ -83,7 +83,7 @@ def to_image(original: Callable[[Any], Any], inpt: Any) -> Any:
     node = _node(inpt)
     if node is None:
         return original(inpt)
-    return lazy_image_class()([LazyRow(node, first_table(node.channels))], ())
+    return by_pixel(lazy_image_class()([LazyRow(node, first_table(node.channels))], ()))
 
 
 def wrap(original: Callable[..., Any], wrappee: Any, *, like: Any, **kwargs: Any) -> Any:

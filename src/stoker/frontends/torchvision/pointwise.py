@@ -11,7 +11,7 @@ import torch
 
 from . import recipe
 from .tables import mapped
-from .tensor import RECORDED, LazyRow, LazyTensor, functions, lead_of, settled
+from .tensor import RECORDED, LazyRow, LazyTensor, functions, lead_of, like_memory, settled
 
 
 def _key(args: tuple[Any, ...]) -> Any:
@@ -38,7 +38,7 @@ def _pointwise(func: Any, args: Any, kwargs: Any) -> Any:
     if not isinstance(x, LazyTensor) or x._real is not None:
         return NotImplemented
     rows = _map_rows(x, func, args[1:], kwargs)
-    return NotImplemented if rows is None else LazyTensor(rows, lead_of(x))
+    return NotImplemented if rows is None else like_memory(x, LazyTensor(rows, lead_of(x)))
 
 
 def _in_place(func: Any, args: Any, kwargs: Any) -> Any:
@@ -79,7 +79,7 @@ def _to(func: Any, args: Any, kwargs: Any) -> Any:
     if dtype == x.dtype and x._real is None:
         return x
     result = _pointwise(torch.Tensor.to, (x, dtype), {})
-    return result if result is NotImplemented else type(x)(result._rows, lead_of(x))
+    return result if result is NotImplemented else like_memory(x, type(x)(result._rows, lead_of(x)))
 
 
 _T = torch.Tensor

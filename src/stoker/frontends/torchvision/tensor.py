@@ -43,6 +43,7 @@ class LazyTensor(Unmade):
     _real: torch.Tensor | None
     _shares: Shares | None
     _is_cut: bool  # torch's would not be contiguous
+    _by_pixel = False  # torch's has a pixel's channels beside each other; sums and vectors follow what memory is like
     _later: Any = None  # the program that it is a leaf of, while a collation runs; see `later.py`
     _arrived: Any = None  # what a worker has found out for the GPU; see `grouping.py`
 
@@ -90,7 +91,13 @@ class LazyTensor(Unmade):
         if self._real is not None or lazy is None:
             return real(self).as_subclass(cls)
         width, height = self._rows[0].node.size
-        return window_of(self, self._rows, (0, 0, width, height), lead_of(self), lazy)
+        return like_memory(self, window_of(self, self._rows, (0, 0, width, height), lead_of(self), lazy))
+
+
+def like_memory(x: LazyTensor, made: Any) -> Any:
+    """``made``, whose memory torch would lay out as that of ``x``."""
+    made._by_pixel = x._by_pixel
+    return made
 
 
 def _not_deferred(func: Any, args: Any, kwargs: Any) -> Any:
@@ -117,6 +124,12 @@ def image_tensor(node: Node, table: Table | None = None) -> LazyTensor:
     return LazyTensor([LazyRow(node, table or first_table(node.channels))], ())
 
 
+def by_pixel(x: Any) -> Any:
+    """An image that torch has as Pillow's memory, turned."""
+    x._by_pixel = True
+    return x
+
+
 # ---- what is recorded ----
 
 
@@ -132,14 +145,14 @@ def _same(func: Any, args: Any, kwargs: Any) -> Any:
 
 def _contiguous(func: Any, args: Any, kwargs: Any) -> Any:
     x = _same(func, args, kwargs)
-    return of_rows(x, x._rows, lead_of(x)) if x is not NotImplemented and x._is_cut else x
+    return of_rows(x, x._rows, lead_of(x)) if x is not NotImplemented and (x._is_cut or x._by_pixel) else x
 
 
 def _clone(func: Any, args: Any, kwargs: Any) -> Any:
     x = args[0]
     if not isinstance(x, LazyTensor) or x._real is not None or len(args) > 1 or kwargs:
         return NotImplemented
-    return type(x)(x._rows, lead_of(x))
+    return like_memory(x, type(x)(x._rows, lead_of(x)))
 
 
 # Lazy classes of torchvision's images, by what they stand for and by themselves; see `images.py`.
@@ -259,8 +272,9 @@ class Shares:
         root = LazyTensor(self._rows, (len(self._rows),))
         Making([root]).run()
         assert root._real is not None
+        memory = _pixels_together(root._real) if any(m._by_pixel for m, _ in alive) else root._real
         for member, (left, top, right, bottom) in alive:
-            view = root._real[..., top:bottom, left:right]
+            view = memory[..., top:bottom, left:right]
             member._real = view.view(*lead_of(member), *view.shape[1:])
         return True
 
@@ -288,6 +302,15 @@ def of_rows(x: LazyTensor, rows: list[LazyRow], lead: tuple[int, ...]) -> LazyTe
 # ---- making them real ----
 
 
+def _pixels_together(x: torch.Tensor) -> torch.Tensor:
+    return x.movedim(-3, -1).contiguous().movedim(-1, -3)
+
+
+def _lay_out(x: LazyTensor) -> None:
+    if x._by_pixel and x._real is not None:
+        x._real = _pixels_together(x._real)
+
+
 def real(x: LazyTensor) -> torch.Tensor:
     """The tensor itself, made now on this thread if it was not before.
 
@@ -301,5 +324,6 @@ def real(x: LazyTensor) -> torch.Tensor:
     if x._real is None and not settled(x):
         counted = len(x._rows) == 1
         Making([x], begin=lambda node: early.from_made(node, counted=counted)).run()
+        _lay_out(x)
     assert x._real is not None
     return x._real
