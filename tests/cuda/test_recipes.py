@@ -308,6 +308,31 @@ def test_the_bits_of_the_cpu(gpu: Gpu) -> None:
     assert not different
 
 
+def rounded_mean(seed: int, lanes: int, threads: int, generation: int) -> Case:
+    """The mean's byte of many pixels, whose exact sum is that of a whole mean: where it is rounded down, one less."""
+    enlarged, seen = ("Resize", 23 * h, 23 * w, 0, h, 0, w, 0, 0), ("Crop", 0, 0, 2, 2)
+    contrast = ("TorchContrast", generation, 0.0, lanes, threads)
+    case = Case(f"mean {seed} {lanes} {threads}", [enlarged, contrast, seen, ("Store", 0, 0, -1)], channels=1)
+    random = np.random.default_rng(seed)
+    values = random.integers(150, 250, h * w)
+    missing = round(values.mean()) * h * w - int(values.sum())
+    values[random.permutation(h * w)[: abs(missing)]] += np.sign(missing)
+    case.pixels[2:, 1:-1, 0] = values.reshape(h, w)
+    return case
+
+
+def test_a_rounded_sum_is_rounded_alike(gpu: Gpu) -> None:
+    orders = ((8, 1, 1), (8, 6, 2), (16, 2, 2))
+    cases = [rounded_mean(seed, *order) for seed in range(6) for order in orders]
+    functions = [gpu.load(source).function(name) for name, source in SOURCES["recipe"]]
+    got, errors = run(_native.gpu.recipe(functions, len(SIZES)), cases, gpu.device)
+    want, wrong = run(_native.kernels.recipe(len(SIZES)), cases, None)
+    assert wrong == errors == [""] * len(cases)
+    assert [int(a[0][0]) for a in got] == [int(b[0][0]) for b in want]
+    exact = [round(float(case.pixels[2:, 1:-1].mean())) for case in cases]
+    assert {int(b[0][0]) - e for b, e in zip(want, exact, strict=True)} == {0, -1}
+
+
 def test_all_steps_are_compared() -> None:
     from stoker.frontends.torchvision.grouping import FORMS
 
@@ -342,6 +367,13 @@ def test_what_is_no_recipe_is_refused(gpu: Gpu) -> None:
         bad([store], table(1), change=lambda numbers: np.concatenate([numbers[:1], [4096.0], numbers[2:]])),
         bad([("Mix", 3, 0, 1, 0), store], table(1)),
         bad([("Blend", 3, 0.5), store]),
+        bad([("Resize", 300, 300, 0, h, 0, w, 0, 0), ("TorchContrast", 2, 0.5, 0, 1), ("Crop", 0, 0, 9, 9), store]),
+        bad([("Resize", 300, 300, 0, h, 0, w, 0, 0), ("TorchContrast", 2, 0.5, 8, 0), ("Crop", 0, 0, 9, 9), store]),
+        bad([("TorchHue", 1, 0.6), store]),
+        bad([("TorchResize", 9, 9, 2, 0), store]),
+        bad([("TorchResizeFloats", 9, 9, 2, 0), store]),
+        bad([("TorchResizeFloats", 9, 9, 1, 2), store]),
+        bad([("TorchResizeFloats", 9, 9, 0, 3), store]),
         bad([("Crop", 0, 0, 9, 9), ("Blend", 0, [1, 0.5]), store]),
         bad([("Blur", 9999, 1, 1, 0), store]),
         bad([store], change=lambda numbers: np.array([])),
