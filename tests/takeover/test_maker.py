@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import pickle
 import threading
 import time
@@ -219,3 +220,26 @@ def test_without_a_descriptor_bytes_travel_in_the_message(monkeypatch: pytest.Mo
         ours = run(classification(str(files), 2))
     for a, b in zip(untouched, ours, strict=True):
         assert torch.equal(a[0], b[0])
+
+
+def test_a_relay_ends_though_a_message_does_not(crew: Maker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker that is killed while it writes leaves half a message, for whose rest its reader waits."""
+    monkeypatch.setattr(maker, "_CLOSE_S", 0.1)
+    begun, rest = threading.Event(), threading.Event()
+
+    class Cut:
+        def get(self, timeout: float) -> Any:
+            begun.set()
+            rest.wait()
+            raise EOFError
+
+    relay = maker.Relay(Cut(), crew, lambda item: ([item[1]], []))
+    assert begun.wait(10)
+    start = time.monotonic()
+    relay.close()
+    assert time.monotonic() - start < 5
+    rest.set()
+    relay._thread.join(10)
+    assert not relay._thread.is_alive()
+    for end in relay._bell:
+        os.close(end)

@@ -28,6 +28,7 @@ from .program import Program
 from .tensor import LazyTensor
 
 _LOOK_S = 0.2  # how often a waiting thread looks whether it should end
+_CLOSE_S = 5.0  # how long the relay's thread may take to end
 _FEW_WORKERS = 2
 _TAKEN = 2  # batches that are taken from the queue before there is room for their pixels
 
@@ -309,7 +310,9 @@ class Relay:
         self._stop.set()
         self._maker.room.set()
         os.write(self._bell[1], b"!")
-        self._thread.join()
+        self._thread.join(_CLOSE_S)
+        if self._thread.is_alive():
+            return  # it reads a message of which a worker that was killed has sent a part; the process does not wait
         for end in self._bell:
             os.close(end)
 
