@@ -312,6 +312,8 @@ Some steps are recorded as far as torch's sums have an order that can be repeate
   processor and on where in the image a pixel is.
 - v1's `resize` of tensors, which goes by way of floats, but to a single column with `antialias=True`. A torch that
   was built without fused multiply-adds, or runs its kernels for old processors, has other bits, and is left alone.
+- Rotations and the like of tensors: the points that they look at are native code's where it makes those of MKL's
+  products of matrices (it does with AVX-512), and are torch's, recorded with the step, elsewhere.
 
 Of Pillow's filters `GaussianBlur` and `BoxBlur` are recorded, the others are its own.
 

@@ -5,13 +5,20 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+import torchvision.transforms as v1
+from PIL import Image
+from torchvision.transforms.v2 import functional as F
 
-from stoker.frontends.torchvision import resizes, sums
+import stoker.torchvision
+from stoker.frontends.torchvision import recipe, resizes, sampling, sums
 from stoker.frontends.torchvision.interpolation import APART, CUBIC, LINEAR, SMOOTH, TOGETHER, interpolated, is_torchs
+from stoker.frontends.torchvision.tensor import LazyTensor
+from tests.takeover.conftest import exactly
 
 MODES = {LINEAR: "bilinear", CUBIC: "bicubic"}
 
@@ -78,9 +85,37 @@ def test_threads_are_told_apart() -> None:
         torch.set_num_threads(before)
 
 
+def test_sampling_is_torchs() -> None:
+    assert sampling.samples_as_torch()
+    rng = np.random.default_rng(4)
+    for _ in range(20):
+        height, width, h, w = (int(n) for n in rng.integers(1, 60, 4))
+        image = rng.integers(0, 256, (height, width)).astype(np.float32)
+        grid = torch.from_numpy(rng.uniform(-1.3, 1.3, (1, h, w, 2)).astype(np.float32))
+        made = torch.nn.functional.grid_sample(torch.from_numpy(image)[None, None], grid, align_corners=False)
+        assert np.array_equal(sampling.sampled(image, grid[0].numpy()), made[0, 0].numpy())
+
+
+@pytest.mark.parametrize("finds", [False, True])
+def test_points_travel_where_torchs_products_differ(photo: Path, finds: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    def turned() -> torch.Tensor:
+        return F.rotate(
+            v1.functional.pil_to_tensor(Image.open(photo).convert("RGB")), 33.0, v1.InterpolationMode.BILINEAR
+        )
+
+    monkeypatch.setattr(sampling, "_finds_torchs_points", lambda threads: finds)
+    expected = turned()
+    with stoker.torchvision.enabled():
+        made = turned()
+        assert isinstance(made, LazyTensor) and made._real is None
+        assert made._rows[0].node.op == (recipe.TORCH_WARP if finds else recipe.TORCH_GRID)
+        exactly(made, expected)
+
+
 OTHER_PROCESSOR = """
 import torch
-from stoker.frontends.torchvision import resizes
+from stoker.frontends.torchvision import resizes, sampling
+assert not sampling.samples_as_torch()
 print([resizes._way(kind, antialias, 3, (40, 50)) for kind in (0, 1) for antialias in (False, True)])
 """
 

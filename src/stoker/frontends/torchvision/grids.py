@@ -18,6 +18,7 @@ import torch
 from . import recipe, views
 from .recipe import Node
 from .replay import points
+from .sampling import finds_torchs_points, samples_as_torch
 from .tensor import LazyTensor, is_lazy
 from .trial import is_equal
 
@@ -101,11 +102,15 @@ def _sampled(
 ) -> LazyTensor | None:
     channels = x._rows[0].node.channels
     color = _fill(fill, channels, mixing)
-    if color is None or mode not in ("nearest", "bilinear") or x.dtype != torch.uint8:
+    if color is None or mode not in ("nearest", "bilinear") or x.dtype != torch.uint8 or not samples_as_torch():
         return None
     linear = int(mode == "bilinear")
-    if not is_equal(("grid", mode, color[0]), channels, *_trial_of(original, mode, fill, linear, color)):
+    if not is_equal(
+        ("grid", mode, color[0], finds_torchs_points()), channels, *_trial_of(original, mode, fill, linear, color)
+    ):
         return None
+    if isinstance(grid, Grid) and not finds_torchs_points():
+        grid = grid.make()  # torch's own points travel with the step
     if isinstance(grid, Grid):
         width, height = grid.size
         params = (height, width, *grid.numbers, int(grid.projective), linear, *color)
@@ -141,6 +146,11 @@ def _trial_of(original: Callable[..., Any], mode: str, fill: Any, linear: int, c
     theta = torch.tensor([[0.9, 0.2, 3.1], [-0.15, 1.1, -2.3]])
     numbers = (*_scaled(theta, width, height), 0.001, -0.002)
 
+    def given(node: Node) -> Node:
+        for projective in (False, True):
+            node = given_step(points(numbers, projective, width, height), linear, color)(node)
+        return node
+
     def step(node: Node) -> Node:
         first = node.then(recipe.TORCH_WARP, (height, width, *numbers[:6], 0.0, 0.0, 0, linear, *color))
         return first.then(recipe.TORCH_WARP, (height, width, *numbers, 1, linear, *color))
@@ -151,7 +161,7 @@ def _trial_of(original: Callable[..., Any], mode: str, fill: Any, linear: int, c
             image = original(image, grid, mode, fill)
         return image
 
-    return step, function
+    return step if finds_torchs_points() else given, function
 
 
 def elastic_step(
@@ -163,6 +173,7 @@ def elastic_step(
     if color is None or mode not in ("nearest", "bilinear") or grid.dtype != torch.float32 or grid.shape[0] != 1:
         return None
     linear = int(mode == "bilinear")
-    if not is_equal(("grid", mode, color[0]), channels, *_trial_of(original, mode, fill, linear, color)):
+    trial = _trial_of(original, mode, fill, linear, color)
+    if not samples_as_torch() or not is_equal(("grid", mode, color[0], finds_torchs_points()), channels, *trial):
         return None
     return given_step(grid, linear, color)

@@ -22,7 +22,7 @@ _SIZE = (37, 47)  # (height, width) of what is tried
 F = np.float32
 
 
-def _fused(a: Any, b: Any, c: Any) -> Any:
+def fused(a: Any, b: Any, c: Any) -> Any:
     """``a * b + c`` of float32, rounded once; the product is exact in double."""
     product = np.asarray(a, np.float64) * np.asarray(b, np.float64)
     return (product + np.asarray(c, np.float64)).astype(F)
@@ -30,9 +30,9 @@ def _fused(a: Any, b: Any, c: Any) -> Any:
 
 def _cubic(a: float, x: Any, smooth: bool) -> Any:
     """The cubic filter at ``x >= 0``, with the multiply-adds of torch's build."""
-    near = _fused(a + 2, x, -(a + 3)) * x
-    far = _fused(_fused(a, x, -5 * a), x, 8 * a)
-    near, far = (_fused(near, x, 1), _fused(far, x, -4 * a)) if smooth else (near * x + F(1), far * x + F(-4 * a))
+    near = fused(a + 2, x, -(a + 3)) * x
+    far = fused(fused(a, x, -5 * a), x, 8 * a)
+    near, far = (fused(near, x, 1), fused(far, x, -4 * a)) if smooth else (near * x + F(1), far * x + F(-4 * a))
     return np.where(x < 1, near, np.where(x < 2, far, F(0))).astype(F)
 
 
@@ -58,14 +58,14 @@ def _smoothed(image: Any, kind: int, out: int) -> Any:
         total = image[first] * weights[0]
         for j in range(1, len(weights)):
             value, rounded = image[first + j], j < 1 + (len(weights) - 1) // 4 * 4
-            total = total + value * weights[j] if rounded else _fused(value, weights[j], total)
+            total = total + value * weights[j] if rounded else fused(value, weights[j], total)
         made.append(total)
     return np.stack(made)
 
 
 def _sharp_taps(kind: int, n: int, out: int) -> tuple[list[Any], list[Any]]:
     """Indices and weights, of two or four values of each output."""
-    at = _fused(F(n) / F(out), np.arange(out).astype(F) + F(0.5), F(-0.5))
+    at = fused(F(n) / F(out), np.arange(out).astype(F) + F(0.5), F(-0.5))
     real = at if kind else np.maximum(at, F(0))
     if not kind and n == out:
         real = np.arange(out).astype(F)
@@ -83,14 +83,14 @@ def _sharp_taps(kind: int, n: int, out: int) -> tuple[list[Any], list[Any]]:
 def _cubic_branch(x: Any, inner: bool) -> Any:
     a = -0.75
     if inner:
-        return _fused(a + 2, x, -(a + 3)) * x * x + F(1)
-    return _fused(_fused(a, x, -5 * a), x, 8 * a) * x + F(-4 * a)
+        return fused(a + 2, x, -(a + 3)) * x * x + F(1)
+    return fused(fused(a, x, -5 * a), x, 8 * a) * x + F(-4 * a)
 
 
 def _sharp_sum(values: Sequence[Any], weights: Sequence[Any]) -> Any:
-    total = _fused(values[0], weights[0], values[1] * weights[1])
+    total = fused(values[0], weights[0], values[1] * weights[1])
     for value, weight in zip(values[2:], weights[2:], strict=True):
-        total = _fused(value, weight, total)
+        total = fused(value, weight, total)
     return total
 
 
