@@ -327,6 +327,11 @@ class Run:
         return self.engine.device_bytes
 
     @property
+    def locked_bytes(self) -> int:
+        """Page-locked memory that files are read into on their way to the GPU, in use or waiting to be."""
+        return self.engine.locked_bytes
+
+    @property
     def scratch_bytes(self) -> int:
         return int(self.engine.scratch_bytes)
 

@@ -149,6 +149,7 @@ void bind_run(nb::module_& m) {
       .def("submit", [](Engine& e, JobBox& b) { e.submit(b.job); })
       .def("admit", [](Engine& e, JobBox& b) { e.admit(b.job); })
       .def_prop_ro("device_bytes", &Engine::device_bytes)
+      .def_prop_ro("locked_bytes", &Engine::locked_bytes)
       .def("wait",
            [](Engine& e, JobBox& b, double timeout_s) {
              if (b.job->state == JobState::Done) return static_cast<int>(Wait::Done);

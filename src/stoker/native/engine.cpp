@@ -42,6 +42,7 @@ Engine::Engine(std::shared_ptr<const Plan> plan, int threads, std::unique_ptr<gp
   if (!place_) return;
   place_->works = std::make_shared<gpu::ArenaPool>(place_->device, place_->account);
   place_->behind = std::make_shared<gpu::Behind>(place_->device, place_->account);
+  place_->locked = std::make_shared<gpu::Locked>(place_->device);
 }
 
 Engine::~Engine() {
@@ -107,6 +108,7 @@ void Engine::prepare(Job* job) {
   }
   const int64_t small = job->rows * plan_->small * kSmallValue;
   if (small > 0) job->small_values = job->small.get(static_cast<size_t>(small));
+  if (job->on_device) job->on_device->reading(thread_count_, job->held);
   job->state = JobState::Running;
 }
 

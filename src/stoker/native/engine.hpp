@@ -150,6 +150,7 @@ class Engine {
   // Lets a job that was held go on to the device. What it needs there is taken only then.
   void admit(Job* job);
   uint64_t device_bytes() const { return place_ ? place_->account->taken.load() : 0; }
+  size_t locked_bytes() const { return place_ ? place_->locked->bytes() : 0; }  // page-locked, for files
   void begin(Job* job);         // run it on the caller's thread instead (then `advance`)
   bool advance(Job* job, PythonWork* work);  // true: done; false: `work` is to be run, then `finish_python`
 
@@ -224,6 +225,7 @@ class Engine {
   void segment_done(Job* job, std::unique_lock<std::mutex>* lock);
   bool issue(Job* job);           // after the last device segment; false: the batch has failed as a whole
   bool settle(Job* job);          // waits for the device; false: rows go through the device segments once more
+  void fetch_inputs(Job* job);    // back to the host
   void wait_for_device();         // a thread's work
   void fail_all(Job* job, const std::string& text, int32_t why = kFatal);
   void fail_all(Job* job, const std::exception& error);

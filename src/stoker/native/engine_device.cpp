@@ -27,11 +27,20 @@ bool Engine::settle(Job* job) {
       again |= finding.verdict == gpu::Verdict::Redo;
       if (finding.verdict == gpu::Verdict::Error) add_error(job, {finding.row, finding.step, -1, {}, finding.error});
     }
-    if (!again) job->on_device->finish();
+    if (again) fetch_inputs(job);
+    else job->on_device->finish();
   } catch (const std::exception& error) {
     return fail_all(job, error), true;
   }
   return !again;
+}
+
+// What rows that are made again read. The loop's views of it go where it is now.
+void Engine::fetch_inputs(Job* job) {
+  job->on_device->fetch_inputs();
+  const size_t views = static_cast<size_t>(job->rows) * plan_->values.size();
+  for (size_t i = 0; i < views; ++i)
+    if (View& view = job->values[i]; !view.device) view.data = job->on_device->now_at(view.data);
 }
 
 void Engine::wait_for_device() {

@@ -10,14 +10,23 @@ namespace stoker {
 
 namespace {
 
-// Memory that the device gets, for kernels that learn its size while they run.
-class UploadRoom final : public Room {
+// Memory that the device gets, for kernels that learn its size while they run. Of several pieces the last one counts.
+class InputRoom final : public Room {
  public:
-  explicit UploadRoom(gpu::JobOnDevice* job) : job_(job) {}
-  uint8_t* get(size_t bytes) override { return job_->room_ahead(bytes); }
+  explicit InputRoom(gpu::JobOnDevice* job) : job_(job) {}
+  uint8_t* get(size_t bytes) override {
+    written();
+    return piece_ = job_->input_room(bytes);
+  }
+  // Nothing is written there any more.
+  void written() {
+    if (piece_) job_->input_written(piece_);
+    piece_ = nullptr;
+  }
 
  private:
   gpu::JobOnDevice* job_;
+  uint8_t* piece_ = nullptr;
 };
 
 }  // namespace
@@ -99,10 +108,10 @@ bool Engine::run_step(Job* job, int64_t row, int32_t index, RowContext* context,
   double* params = context->params.data();
   for (size_t i = 0; i < nparams; ++i) params[i] = registers[step.params[i]];
   Room* own = nullptr;
-  UploadRoom upload(job->on_device.get());
+  InputRoom input(job->on_device.get());
   if (allocates) {
     const Value& info = plan_->values[step.out[0]];
-    if (info.where == Where::Upload) own = &upload;
+    if (info.where == Where::Upload) own = &input;
     else own = info.where == Where::Batch ? &job->batch_memory[step.out[0]][row] : &context->buffers[info.slot];
   }
   Call call{params, in, out, *job, row, context->work, own, text, &context->held};
@@ -126,6 +135,7 @@ bool Engine::run_step(Job* job, int64_t row, int32_t index, RowContext* context,
   } else {
     outcome = run_frames(call, index, extent_of(registers[step.frames]), context);
   }
+  if (outcome != Outcome::Python) input.written();
   if (outcome == Outcome::Error) {
     add_error(job, {row, index, -1, {}, std::move(*text)});
     return false;

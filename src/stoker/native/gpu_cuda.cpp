@@ -18,6 +18,7 @@ using Handle = void*;
 constexpr int kSuccess = 0, kNotReady = 600, kOutOfMemory = 2;
 constexpr int kCapabilityMajor = 75, kCapabilityMinor = 76;
 constexpr unsigned kStreamNonBlocking = 1, kEventBlockingSync = 1, kEventDisableTiming = 2, kHostPortable = 1;
+constexpr unsigned kUntimed = kEventDisableTiming | kEventBlockingSync;
 constexpr int kMaxDynamicShared = 8;
 constexpr uint32_t kPlainSharedBytes = 48 * 1024;  // what a kernel may ask for without saying so before
 
@@ -202,10 +203,9 @@ class CudaDevice : public Device, public std::enable_shared_from_this<CudaDevice
              l.function->name.c_str());
   }
 
-  Event record(Lane lane) override {
-    return record_one(spare_events_, kEventDisableTiming | kEventBlockingSync, lane);
-  }
-  Event tick(Lane lane) override { return record_one(spare_ticks_, kEventBlockingSync, lane); }
+  Event record(Lane lane) override { return record_one(spare_events_, kUntimed, work_[lane]); }
+  Event record_copies() override { return record_one(spare_events_, kUntimed, copies_); }
+  Event tick(Lane lane) override { return record_one(spare_ticks_, kEventBlockingSync, work_[lane]); }
   double elapsed_ns(Event from, Event to) override {
     float ms = 0;
     d_.check(d_.event_elapsed(&ms, from, to), "the time between events");
@@ -286,7 +286,7 @@ class CudaDevice : public Device, public std::enable_shared_from_this<CudaDevice
     d_.context_release(device_);
   }
 
-  Event record_one(std::vector<Handle>& spare, unsigned flags, Lane lane) {
+  Event record_one(std::vector<Handle>& spare, unsigned flags, Handle stream) {
     Handle event = nullptr;
     {
       std::lock_guard<std::mutex> hold(mutex_);
@@ -296,7 +296,7 @@ class CudaDevice : public Device, public std::enable_shared_from_this<CudaDevice
       }
     }
     if (!event) d_.check(d_.event_create(&event, flags), "an event cannot be made");
-    const Result result = d_.event_record(event, work_[lane]);
+    const Result result = d_.event_record(event, stream);
     if (result != kSuccess) {
       std::lock_guard<std::mutex> hold(mutex_);
       spare.push_back(event);

@@ -63,6 +63,7 @@ class Device {
   virtual void free(Address memory) noexcept = 0;
 
   virtual void copy_in(Address to, const uint8_t* from, size_t bytes) = 0;
+  virtual Event record_copies() = 0;        // passed when all copies to the device issued so far are done
   virtual Lane next_lane() = 0;
   virtual void join_copies(Lane lane) = 0;  // its work from now on waits for the copies issued so far
   virtual void copy_out(Lane lane, uint8_t* to, Address from, size_t bytes) = 0;  // part of the work

@@ -5,7 +5,7 @@
 #include <mutex>
 #include <vector>
 
-#include "gpu_memory.hpp"
+#include "gpu_inputs.hpp"
 
 namespace stoker {
 struct Plan;
@@ -39,6 +39,8 @@ struct Place {
   std::shared_ptr<ArenaPool> works;  // what batches work in; the engine's
   std::shared_ptr<Needed> uploads = std::make_shared<Needed>();
   std::shared_ptr<Behind> behind;    // what they send; the engine's
+  std::shared_ptr<Locked> locked;    // where files are read; the engine's
+  std::shared_ptr<Needed> inputs = std::make_shared<Needed>();
 };
 
 class JobOnDevice : public RowMemory {
@@ -46,6 +48,8 @@ class JobOnDevice : public RowMemory {
   JobOnDevice(const Place& place, const Plan& plan);
   ~JobOnDevice() override;
 
+  // Before the batch's first file is read: how many threads will, and whether it is to be held on the host then.
+  void reading(int threads, bool held);
   // A new batch begins; nothing of the last one is in use any more.
   void begin(int64_t rows);
   // Room for the descriptions of a segment's rows.
@@ -63,7 +67,11 @@ class JobOnDevice : public RowMemory {
   uint8_t* host_room(size_t bytes) override { return upload_.take(bytes).host; }
   // The same for what is read before the batch goes to the device, which then has memory for it or not.
   uint8_t* room_ahead(size_t bytes) { return upload_.take_host(bytes); }
-  Address behind(const uint8_t* host) const override { return upload_.behind(host); }
+  // Memory for a file, and that it has been read. From when the batch is issued until `fetch_inputs`, what is there is
+  // not to be read by the host.
+  uint8_t* input_room(size_t bytes) { return inputs_.take(bytes); }
+  void input_written(const uint8_t* room) { inputs_.written(room); }
+  Address behind(const uint8_t* host) const override;
   Address device_room(size_t bytes) override { return work_->take(bytes).device; }
 
   // A row of an output that the host made, in host_room: it is copied to where the device would have written it.
@@ -88,6 +96,9 @@ class JobOnDevice : public RowMemory {
   };
   // After `await`: what is not as it should be. Rows to be made again are marked for the CPU.
   std::vector<Finding> inspect(const Plan& plan);
+  // For rows that are to be made again: files are in host memory again, and `now_at` says where what lay at `host` is.
+  void fetch_inputs() { inputs_.fetch(); }
+  uint8_t* now_at(uint8_t* host) const { return inputs_.now_at(host); }
   void finish();  // the device has nothing more to do for the batch
   bool redone(int64_t row) const { return !redo_.empty() && redo_[static_cast<size_t>(row)]; }
 
@@ -120,7 +131,8 @@ class JobOnDevice : public RowMemory {
   OnStep& on(int32_t step) { return steps_[static_cast<size_t>(step)]; }
 
   Place place_;
-  mutable Arena upload_;  // who asks for an address there has the device's memory taken
+  mutable Inputs inputs_;  // files
+  mutable Arena upload_;   // all else that is sent; who asks for an address there has the device's memory taken
   std::unique_ptr<Arena> work_;  // from the first device segment to the end
   std::vector<OnStep> steps_;
   std::vector<int32_t> planned_;  // steps with launches, in order

@@ -8,12 +8,7 @@
 namespace stoker::gpu {
 
 namespace {
-constexpr size_t kSmallestBlock = size_t{4} << 20;
-
-// Kernels read bytes as the aligned words that they lie in, so that a piece has whole words.
-size_t piece_size(size_t bytes, bool apart) {
-  return apart ? (std::max<size_t>(bytes, 1) + 3) / 4 * 4 : aligned(std::max<size_t>(bytes, 1));
-}
+constexpr size_t kSmallestBlock = size_t{2} << 20;
 }  // namespace
 
 // ---- Behind ----

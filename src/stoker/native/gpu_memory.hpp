@@ -17,6 +17,12 @@ constexpr size_t kAlignment = 256;
 
 inline size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
+// Kernels read bytes as the aligned words that they lie in, so that a piece has whole words.
+inline size_t piece_size(size_t bytes, bool apart) {
+  const size_t some = bytes ? bytes : 1;
+  return apart ? (some + 3) / 4 * 4 : aligned(some);
+}
+
 // What a pipeline may take of the device's memory is not enough.
 class LimitReached : public std::bad_alloc {
  public:
@@ -43,6 +49,7 @@ struct Account {
     throw LimitReached(limit, before, bytes);
   }
   void give(uint64_t bytes) { taken.fetch_sub(bytes); }
+  bool unlimited() const { return limit > uint64_t{1} << 60; }
 };
 
 // The most that a batch has needed of one kind of memory so far. What the first batch found out piece by piece, the next

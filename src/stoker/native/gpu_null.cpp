@@ -56,6 +56,7 @@ class NullDevice : public Device {
   void copy_in(Address to, const uint8_t* from, size_t bytes) override {
     std::memcpy(reinterpret_cast<void*>(to), from, bytes);
   }
+  Event record_copies() override { return nullptr; }
   Lane next_lane() override { return 0; }
   void join_copies(Lane) override {}
   void copy_out(Lane, uint8_t* to, Address from, size_t bytes) override {
