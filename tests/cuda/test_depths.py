@@ -16,7 +16,6 @@ from stoker.executor.flight import Supply
 from stoker.native import _native
 
 BATCH, INPUT = 4, 20
-BLOCK = 4 << 20  # the least that is taken at once for a batch's inputs, or for what it works in
 
 
 class IdleGpu(emulated_stages.EmulatedGpu):

@@ -329,7 +329,7 @@ def test_what_the_library_works_in_is_counted(engines: Any, files: list[str]) ->
 
 
 def test_the_library_is_within_the_limit(engines: Any, files: list[str]) -> None:
-    """A state of it takes 1 MiB; a batch's own memory is two pieces of at least 4 MiB."""
+    """A state of it takes 1 MiB; a batch's own memory is pieces of 4, 2 and 2 MiB at least."""
     with (
         decoding(files, gpu_memory_limit=(9 << 20) - 1, prefetch_queue_depth=1) as pipe,
         pytest.raises(DataError, match=r"at most 9437183 bytes.*`gpu_memory_limit`\), got \d+ in use and 1048576 more"),
