@@ -8,6 +8,7 @@ import ctypes
 import gc
 import io
 import subprocess
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -326,6 +327,35 @@ def test_what_the_library_works_in_is_counted(engines: Any, files: list[str]) ->
     del pipe, gpu, library
     gc.collect()
     assert account.taken == 0
+
+
+def test_memory_that_comes_and_goes_is_an_error_at_most(engines: Any, files: list[str]) -> None:
+    """Also where a batch finds none to describe its rows in, and other batches give some back before it is sent."""
+    done = 0
+    for _ in range(15):
+        with decoding(files, prefetch_queue_depth=4, gpu_memory_limit=1 << 30, num_threads=1) as pipe:
+            gpu = pipe.execution.settings.gpu
+            gpu.device.apart = True  # every piece of memory is asked for by itself
+            account = gpu.account
+            ended = threading.Event()
+
+            def change(account: Any = account, ended: threading.Event = ended) -> None:
+                while not ended.is_set():
+                    account.limit = 0
+                    account.limit = 1 << 30
+
+            other = threading.Thread(target=change)
+            other.start()
+            try:
+                for _ in range(5):
+                    pipe.run()
+                done += 1
+            except (DataError, DeviceError) as error:
+                assert "gpu_memory_limit" in str(error)
+            finally:
+                ended.set()
+                other.join()
+    assert done < 15, "no batch was without memory"
 
 
 def test_the_library_is_within_the_limit(engines: Any, files: list[str]) -> None:

@@ -239,7 +239,8 @@ void JobOnDevice::plan_launches(const Plan& plan, const std::vector<int32_t>& st
     if (step.by_frame) join_frames(step);
     else clear_others(step);
     StepBatch batch(*this, step);
-    if (batch.rows() > 0) kernel->launch(batch);
+    // Where no row has anything to do there may be no slots either: `open` found no memory for them.
+    if (step.any_described(rows_)) kernel->launch(batch);
     planned_.push_back(s);
     ends_.push_back(launches_.size());
   }

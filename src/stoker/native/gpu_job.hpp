@@ -122,6 +122,11 @@ class JobOnDevice : public RowMemory {
 
     int64_t entries(int64_t rows) const { return by_frame ? static_cast<int64_t>(row_of.size()) : rows; }
     bool described(int64_t entry) const { return by_frame || active[flag_of(entry)] != 0; }
+    bool any_described(int64_t rows) const {
+      for (int64_t entry = 0; entry < entries(rows); ++entry)
+        if (described(entry)) return true;
+      return false;
+    }
   };
   void join_frames(OnStep& step);
   void clear_others(OnStep& step);
