@@ -22,8 +22,8 @@ from tests.takeover.test_script import equal
 import torchvision.transforms as transforms  # isort: skip
 
 
-def chains_in_numpy(self: Any, img: Any, mixing_weights: Any, m: Any) -> Any:
-    """What timm's method does: every chain's pixels are added as an array."""
+def summed(self: Any, img: Any, mixing_weights: Any) -> np.ndarray:
+    """Chains as timm's method adds them up: the pixels of each as an array."""
     total = np.zeros_like(img, dtype=np.float32)
     for weight in mixing_weights:
         depth = self.depth if self.depth > 0 else np.random.randint(1, 4)
@@ -31,20 +31,17 @@ def chains_in_numpy(self: Any, img: Any, mixing_weights: Any, m: Any) -> Any:
         for operation in np.random.choice(self.ops, depth, replace=True):
             view = operation(view)
         total += weight * np.asarray(view, dtype=np.float32)
-    np.clip(total, 0, 255.0, out=total)
-    return Image.blend(img, Image.fromarray(total.astype(np.uint8)), m)
+    return np.clip(total, 0, 255.0)
+
+
+def chains_in_numpy(self: Any, img: Any, mixing_weights: Any, m: Any) -> Any:
+    """What timm's method does."""
+    return Image.blend(img, Image.fromarray(summed(self, img, mixing_weights).astype(np.uint8)), m)
 
 
 def rounded(self: Any, img: Any, mixing_weights: Any, m: Any) -> Any:
     """A release that rounded instead."""
-    total = np.zeros_like(img, dtype=np.float32)
-    for weight in mixing_weights:
-        depth = self.depth if self.depth > 0 else np.random.randint(1, 4)
-        view = img
-        for operation in np.random.choice(self.ops, depth, replace=True):
-            view = operation(view)
-        total += weight * np.asarray(view, dtype=np.float32)
-    return Image.blend(img, Image.fromarray(np.rint(np.clip(total, 0, 255.0)).astype(np.uint8)), m)
+    return Image.blend(img, Image.fromarray(np.rint(summed(self, img, mixing_weights)).astype(np.uint8)), m)
 
 
 def drawn_otherwise(self: Any, img: Any, mixing_weights: Any, m: Any) -> Any:
