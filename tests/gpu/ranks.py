@@ -24,11 +24,12 @@ BATCH, SIZE, STEPS = 4, 24, 3
 
 
 @pipeline_def(batch_size=BATCH, num_threads=2, seed=5)
-def shard(files: list[str], launch: Launch, device: str = "mixed") -> Any:
+def shard(files: list[str], launch: Launch | None, device: str = "mixed") -> Any:
+    """The part that ``launch`` says; None: that of the pipeline's ``shards``."""
+    part = {} if launch is None else {"shard_id": launch.rank, "num_shards": launch.world_size}
     data, labels = fn.readers.file(
-        files=files, labels=list(range(len(files))), random_shuffle=True, shard_id=launch.rank,
-        num_shards=launch.world_size, name="Reader",
-    )  # fmt: skip
+        files=files, labels=list(range(len(files))), random_shuffle=True, name="Reader", **part
+    )
     images = fn.resize(fn.decoders.image_random_crop(data, device=device), resize_x=SIZE, resize_y=SIZE)
     images = fn.crop_mirror_normalize(images, mirror=fn.random.coin_flip(), mean=[120.0], std=[60.0], dtype=types.FLOAT)
     return images, labels.gpu() if device == "mixed" else labels
@@ -91,15 +92,18 @@ def main(files: list[str], folder: Path) -> None:
     torch.manual_seed(3)
     model = DistributedDataParallel(torch.nn.Linear(3 * SIZE * SIZE, 7).to(place))
     images, labels, losses = [], [], []
-    with shard(files, launch, device_id=launch.local_rank) as pipe:
+    with shard(files, None, shards="launcher") as pipe:  # and the GPU of this process
         for x, y in batches_of(pipe):
             assert x.device == place and y.device == place, (x.device, y.device, place)
             images.append(x.cpu())
             labels.append(y.cpu())
             if len(losses) < STEPS and len(x) == BATCH:
                 losses.append(train(model, x, y))
+        told = pipe.report()
+        assert (told.place.shard, told.place.shards) == (launch.rank, launch.world_size)
+        assert told.place.launcher == ("gpu", "shard") and "told by RANK and WORLD_SIZE; GPU " in str(told)
         if cuda:
-            assert torch.cuda.current_device() == launch.local_rank
+            assert torch.cuda.current_device() == launch.local_rank == pipe.device_id == told.place.gpu
     weights = [p.detach().cpu().numpy().ravel() for p in model.parameters()]
     np.savez(
         folder / f"rank{launch.rank}.npz", images=torch.cat(images), labels=torch.cat(labels), losses=losses,

@@ -32,7 +32,7 @@ def test_a_missing_gpu_is_named(jpegs: Path) -> None:
 
 def test_a_pipeline_without_a_gpu_names_the_line(jpegs: Path) -> None:
     with pytest.raises(UnsupportedError, match=r"the pipeline has none.*made at .*test_placement.py:\d+.*device_id=0"):
-        training(files_of(jpegs), "gpu").build()
+        training(files_of(jpegs), "gpu", device_id=None).build()
 
 
 def test_without_a_gpu_the_cpu_gives_the_same(jpegs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,9 +56,9 @@ def test_a_gpu_that_nothing_needs_is_not_opened(jpegs: Path) -> None:
         assert pipe.run()[0].device == "cpu"
 
 
-@pytest.mark.parametrize("device_id", [-1, True, "0", 1.5])
+@pytest.mark.parametrize("device_id", [-1, True, "0", 1.5, np.float32(1), np.bool_(True)])
 def test_the_number_of_a_gpu_is_a_number(device_id: Any) -> None:
-    with pytest.raises(ArgumentError, match="expected the number of a GPU as `device_id`, or None, got"):
+    with pytest.raises(ArgumentError, match='expected the number of a GPU as `device_id`, "auto" or None, got'):
         Pipeline(device_id=device_id)
 
 
@@ -83,7 +83,7 @@ def test_placing_data_changes_no_draw() -> None:
         x = x.gpu() if on_gpu else x
         return x + fn.random.uniform()
 
-    with drawn(False) as plain, drawn(True, without_gpu="cpu") as placed:
+    with drawn(False) as plain, drawn(True, device_id=None, without_gpu="cpu") as placed:
         np.testing.assert_array_equal(plain.run()[0].as_array(), placed.run()[0].as_array())
 
 

@@ -20,9 +20,9 @@ class Launch:
     >>> launch.rank, launch.world_size, launch.local_rank  # not started by a launcher
     (0, 1, 0)
 
-    Give its numbers to what should depend on them: ``device_id=launch.local_rank`` to a pipeline,
-    ``shard_id=launch.rank, num_shards=launch.world_size`` to a reader. Nothing takes them by itself, since an
-    evaluation that every process runs whole looks the same to a reader as a training that they share.
+    A pipeline takes its GPU from here by itself, and the shards of its readers with ``shards="launcher"``. These it
+    does not take unasked: an evaluation that one process runs, or each of them whole, looks the same to a reader as
+    a training that they share. For other things, and other readers, use its numbers.
 
     Attributes:
         rank: of this process among all, from 0.

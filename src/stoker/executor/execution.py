@@ -18,7 +18,7 @@ from ..contract.batch import Batch
 from ..contract.errors import StateError, StokerError
 from ..contract.failure import BadSample
 from ..contract.operator import Operator
-from ..contract.reader import OpenSource
+from ..contract.reader import OpenSource, Shards
 from ..graph.node import Graph
 from ..graph.plan import Plan, PlannedOutput
 from ..settings import default_threads
@@ -30,7 +30,7 @@ from .meter import Meter
 from .opening import open_sources, open_workers
 from .planning import Planning
 from .pulling import Pulling
-from .report import Report
+from .report import Place, Report
 from .run import Run
 from .schedule import AtEnd, Rows, Schedule
 from .settings import Settings
@@ -339,11 +339,14 @@ class Execution:
         times = stage_times(self.graph, self.plan, self._run, self._meter.rows, self._pulling.source_ns)
         handed_over = self._run.python.handed_over() if self._run is not None else ()
         settings, mark = self.settings, self.mark
-        return self._meter.report(
+        told = self._meter.report(
             times, settings.seed, settings.threads, handed_over, depth=self._depth,
             place=(mark.epoch, mark.position, self.schedule.epoch_size),
             split=self._decoding(),
         )  # fmt: skip
+        shards = next((s.shards for s in self.sources.values()), Shards())
+        gpu = settings.gpu.device.number if settings.gpu else None
+        return replace(told, place=Place(shards.id, shards.number, gpu, tuple(sorted(settings.launcher))))
 
     def _decoding(self) -> Decoding | None:
         if self._sharing is None:

@@ -87,6 +87,31 @@ class Progress:
         return f"{text}, {hours}:{minutes:02}:{seconds:02} left"
 
 
+@dataclass(frozen=True)
+class Place:
+    """Which part of the work is this process's.
+
+    Attributes:
+        shard, shards: the part of an epoch that it takes first, and how many there are; (0, 1): all of it.
+        gpu: the GPU's number; None: no GPU is in use.
+        launcher: of "shard" and "gpu", those that the environment of a launcher (torchrun) decided.
+    """
+
+    shard: int = 0
+    shards: int = 1
+    gpu: int | None = None
+    launcher: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        parts = []
+        if self.shards > 1:
+            told = ", told by RANK and WORLD_SIZE" if "shard" in self.launcher else ""
+            parts.append(f"shard {self.shard} of {self.shards}{told}")
+        if self.gpu is not None:
+            parts.append(f"GPU {self.gpu}{', told by LOCAL_RANK' if 'gpu' in self.launcher else ''}")
+        return "; ".join(parts)
+
+
 @dataclass
 class HandOver:
     """Rows that a node's native kernel left to its Python twin: slower, and as exact as that is.
@@ -131,6 +156,7 @@ class Report:
         limited_by: "consumer", or the place of the stages that limit: "threads", "python", "source", "gpu"; "" before
             a run.
         decoding: where rows were decoded; None without a decoder on a GPU.
+        place: which part of every epoch this process takes, and on which GPU.
     """
 
     rows: int
@@ -145,6 +171,7 @@ class Report:
     progress: Progress = Progress(0, 0, None, None)
     limited_by: str = ""
     decoding: Decoding | None = None
+    place: Place = Place()
 
     @property
     def rows_per_second(self) -> float:
@@ -188,6 +215,7 @@ class Report:
         return [
             f"{self.rows} rows in {self.batches} batches, {rate}, seed {self.seed}",
             f"{self.progress}",
+            *([str(self.place)] if str(self.place) else []),
             (
                 f"queue of {queue.depth}: {queue.finished:.1f} batches finished and {queue.under_way:.1f} under way "
                 f"when asked; {queue.ready:.0%} of the requests did not wait"

@@ -31,3 +31,4 @@ class Settings:
     on_error: OnError = field(default_factory=OnError)
     workers: WorkerSettings = field(default_factory=WorkerSettings)
     gpu_depth: int | None = None
+    launcher: frozenset[str] = frozenset()  # of "shard" and "gpu", those that the launcher's environment decided

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from ..contract.errors import ArgumentError, DataError, StateError
+from ..contract.whole import whole
 from .channel import Channel, Closed, Lease, Message, map_block, read
 from .worker_process import Descriptor, Failure, work
 
@@ -46,7 +47,7 @@ class WorkerSettings:
 
     def check(self) -> None:
         """ArgumentError for what cannot be."""
-        if isinstance(self.count, bool) or not isinstance(self.count, int) or self.count < 1:
+        if (whole(self.count) or 0) < 1:
             raise ArgumentError(f"`Pipeline`: expected `py_num_workers` >= 1, got {self.count!r}")
         if self.start_method not in _METHODS:
             raise ArgumentError(f"`Pipeline`: expected `py_start_method` in {_METHODS}, got {self.start_method!r}")

@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Mapping
 from typing import Any
 
 from .. import settings
 from ..contract.errors import ArgumentError
 from ..contract.failure import ACTIONS
+from ..contract.whole import whole
 from .expected import Expected
+from .launched import AUTO, LAUNCHER
 
 # Arguments of DALI's Pipeline besides those that have a meaning here: what outputs are to be (see `expected.py`), and
 # those that choose between its executors, of which there is one here.
@@ -22,31 +25,51 @@ ACCEPTED = frozenset({
 
 def room(index: int, limit: int | None) -> int:
     """Bytes for an index of files, a part of the memory that may be taken at most."""
-    if isinstance(index, bool) or not isinstance(index, int) or index < 0:
+    size = whole(index)
+    if size is None or size < 0:
         raise ArgumentError(f"`Pipeline`: expected a number of bytes as `gpu_jpeg_index`, 0 for none, got {index!r}")
-    if limit is not None and index >= limit:
+    if limit is not None and size >= limit:
         raise ArgumentError(
-            f"`Pipeline`: expected `gpu_jpeg_index` below `gpu_memory_limit` ({limit}), a part of it, got {index}"
+            f"`Pipeline`: expected `gpu_jpeg_index` below `gpu_memory_limit` ({limit}), a part of it, got {size}"
         )
-    return index
+    return size
 
 
 def positive(name: str, value: Any) -> int:
     """A whole number of at least 1."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+    number = whole(value)
+    if number is None or number < 1:
         raise ArgumentError(f"`Pipeline`: expected `{name}` >= 1, got {value!r}")
-    return value
+    return number
+
+
+def gpu_number(value: Any) -> int | str | None:
+    """Which GPU: its number, "auto" or None."""
+    if value is None or (isinstance(value, str) and value == AUTO):
+        return value
+    number = whole(value)
+    if number is None or number < 0:
+        raise ArgumentError(f'`Pipeline`: expected the number of a GPU as `device_id`, "auto" or None, got {value!r}')
+    return number
+
+
+def chosen_seed(value: Any) -> int | None:
+    """A seed; None if one is to be drawn (as DALI, also for a negative number)."""
+    number = whole(value)
+    if value is not None and number is None:
+        raise ArgumentError(f"`Pipeline`: expected a whole number as `seed`, or None, got {value!r}")
+    return None if number is None or number < 0 else number
 
 
 def part(name: str, value: Any) -> float:
     """A number from 0 to 1."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 <= float(value) <= 1:
         raise ArgumentError(f"`Pipeline`: expected a number from 0 to 1 as `{name}`, got {value!r}")
     return float(value)
 
 
-def depths(value: Any, *, on_gpu: bool) -> tuple[int, int | None]:
-    """Batches made ahead, and how many of them may be on the GPU (None: all), from a number or DALI's pair."""
+def depths(value: Any) -> tuple[int, int | None]:
+    """Batches made ahead on the CPU's side, and on a GPU's besides, from DALI's pair; None: a number is all of them."""
     if not isinstance(value, Mapping):
         return positive("prefetch_queue_depth", value), None
     if set(value) != {"cpu_size", "gpu_size"}:
@@ -54,7 +77,7 @@ def depths(value: Any, *, on_gpu: bool) -> tuple[int, int | None]:
             f"`Pipeline`: expected `prefetch_queue_depth` with `cpu_size` and `gpu_size`, got {sorted(value)}"
         )
     cpu, gpu = (positive(f"prefetch_queue_depth[{side!r}]", value[side]) for side in ("cpu_size", "gpu_size"))
-    return (cpu + gpu, gpu) if on_gpu else (cpu, None)
+    return cpu, gpu
 
 
 def action(value: Any) -> Any:
@@ -68,9 +91,18 @@ def share(value: Any) -> float | None:
     """The share of an epoch's rows that may fail; None: the action's own."""
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 <= float(value) <= 1:
         raise ArgumentError(f"`Pipeline`: expected `error_limit` to be a share from 0 to 1, got {value!r}")
     return float(value)
+
+
+def division(value: Any) -> str | None:
+    """Who says the shards of readers that say none themselves: "launcher", or None."""
+    if value is None or (isinstance(value, str) and value == LAUNCHER):
+        return value
+    raise ArgumentError(
+        f'`Pipeline`: expected `shards` "launcher" or None (readers have `num_shards` and `shard_id`), got {value!r}'
+    )
 
 
 def absence(value: str | None) -> str:

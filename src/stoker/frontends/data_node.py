@@ -10,6 +10,7 @@ import numpy as np
 
 from ..contract.errors import ArgumentError, UnsupportedError, message
 from ..contract.types import DType
+from ..contract.whole import whole
 from ..graph.node import Edge, Node
 from .source_line import user_line
 
@@ -275,7 +276,7 @@ def _index(x: DataNode, items: tuple[Any, ...]) -> DataNode:
                 parts += "n" if part is None else "v"
                 if part is not None:
                     nodes.append(part)
-            if item.step is not None and not isinstance(item.step, int):
+            if item.step is not None and whole(item.step) is None:
                 raise ArgumentError(f"expected a whole number as step, got {item.step!r}")
             spec.append(f"{parts}:{1 if item.step is None else item.step}")
         elif isinstance(item, (int, np.integer, DataNode)):

@@ -1973,8 +1973,8 @@ class readers:
         *,
         label_offsets: Any = None,
         seed: int | None = None,
-        num_shards: int = 1,
-        shard_id: int = 0,
+        num_shards: int | None = None,
+        shard_id: int | None = None,
         sharding: Literal["strided", "contiguous"] | None = None,
         stick_to_shard: bool = False,
         pad_last_batch: bool = False,
@@ -1997,8 +1997,10 @@ class readers:
             label_offsets: What is added to the labels of each part: a list of numbers, or "disjoint" for labels
                 that begin behind those of the part before; by default nothing.
             seed: Seed of the orders; by default the pipeline's. A part's own `seed` stays.
-            num_shards: Into how many parts every epoch is divided.
-            shard_id: Which part this pipeline takes first; see `stick_to_shard`.
+            num_shards: Into how many parts every epoch is divided. By default 1, or with the pipeline's
+                `shards="launcher"` as many as there are processes (WORLD_SIZE).
+            shard_id: Which part this pipeline takes first; see `stick_to_shard`. By default 0, or with the
+                pipeline's `shards="launcher"` this process's number (RANK).
             sharding: strided: part k is the positions k, k + num_shards, ... of the epoch's order, so that a state
                 restores with another num_shards too. contiguous: as DALI, from floor(k * size / num_shards) on. By
                 default strided, unless parts are both shuffled and kept (random_shuffle with stick_to_shard).
@@ -2029,8 +2031,8 @@ class readers:
         shuffle_after_epoch: bool = False,
         seed: int | None = None,
         sampler: Any = None,
-        num_shards: int = 1,
-        shard_id: int = 0,
+        num_shards: int | None = None,
+        shard_id: int | None = None,
         sharding: Literal["strided", "contiguous"] | None = None,
         stick_to_shard: bool = False,
         pad_last_batch: bool = False,
@@ -2065,8 +2067,10 @@ class readers:
             seed: Seed of the order; by default the pipeline's.
             sampler: Which samples an epoch takes, in which order: one of stoker.samplers, a sequence of numbers, or
                 anything that can be iterated, such as a torch.utils.data.Sampler.
-            num_shards: Into how many parts every epoch is divided.
-            shard_id: Which part this pipeline takes first; see `stick_to_shard`.
+            num_shards: Into how many parts every epoch is divided. By default 1, or with the pipeline's
+                `shards="launcher"` as many as there are processes (WORLD_SIZE).
+            shard_id: Which part this pipeline takes first; see `stick_to_shard`. By default 0, or with the
+                pipeline's `shards="launcher"` this process's number (RANK).
             sharding: strided: part k is the positions k, k + num_shards, ... of the epoch's order, so that a state
                 restores with another num_shards too. contiguous: as DALI, from floor(k * size / num_shards) on. By
                 default strided, unless parts are both shuffled and kept (random_shuffle with stick_to_shard).
@@ -2094,8 +2098,8 @@ class readers:
         *,
         label_offsets: Any = None,
         seed: int | None = None,
-        num_shards: int = 1,
-        shard_id: int = 0,
+        num_shards: int | None = None,
+        shard_id: int | None = None,
         sharding: Literal["strided", "contiguous"] | None = None,
         stick_to_shard: bool = False,
         pad_last_batch: bool = False,
@@ -2122,8 +2126,10 @@ class readers:
             label_offsets: What is added to the labels of each part: a list of numbers, or "disjoint" for labels
                 that begin behind those of the part before; by default nothing.
             seed: Seed of the orders; by default the pipeline's. A part's own `seed` stays.
-            num_shards: Into how many parts every epoch is divided.
-            shard_id: Which part this pipeline takes first; see `stick_to_shard`.
+            num_shards: Into how many parts every epoch is divided. By default 1, or with the pipeline's
+                `shards="launcher"` as many as there are processes (WORLD_SIZE).
+            shard_id: Which part this pipeline takes first; see `stick_to_shard`. By default 0, or with the
+                pipeline's `shards="launcher"` this process's number (RANK).
             sharding: strided: part k is the positions k, k + num_shards, ... of the epoch's order, so that a state
                 restores with another num_shards too. contiguous: as DALI, from floor(k * size / num_shards) on. By
                 default strided, unless parts are both shuffled and kept (random_shuffle with stick_to_shard).

@@ -14,7 +14,19 @@ from .. import settings
 from ..contract.batch import Batch
 from ..contract.errors import ArgumentError, StateError, did_you_mean
 from ..graph.node import Graph
-from .checks import ACCEPTED, absence, action, depths, part, positive, room, share
+from .checks import (
+    ACCEPTED,
+    absence,
+    action,
+    chosen_seed,
+    depths,
+    division,
+    gpu_number,
+    part,
+    positive,
+    room,
+    share,
+)
 from .data_node import DataNode
 from .definition import GraphBuilder
 from .expected import Expected
@@ -35,11 +47,15 @@ class Pipeline:
     Args:
         batch_size: most rows of a batch.
         num_threads: worker threads; by default as many as the process may use.
-        device_id: the GPU for what is placed on one (`device="gpu"` or "mixed"); None: everything runs on the CPU.
+        device_id: the GPU for what is placed on one (`device="gpu"` or "mixed"). "auto": this process's, which a
+            launcher such as torchrun tells by LOCAL_RANK (where a process sees one GPU alone, that one), else GPU 0.
+            None: no GPU. Where nothing is placed on a GPU none is used.
         seed: decides all random numbers, together with epoch and sample; drawn if not given (see :attr:`seed`).
         prefetch_queue_depth: batches that are made ahead. In DALI's form with a depth for each side, {"cpu_size": c,
             "gpu_size": g}, a pipeline with a GPU makes c + g ahead, of which g at most are on the GPU or have memory
             for their results there: the others wait with their files read. Without a GPU it is c.
+        shards: "launcher": the readers that say neither `num_shards` nor `shard_id` take this process's part of every
+            epoch, which a launcher tells by RANK and WORLD_SIZE. None: they take what they say, by default all.
         exec_async, exec_pipelined: False (either) runs every batch on the caller's thread, when it is asked for.
         checkpoint: a state (see :meth:`get_state`) to go on from.
         gpu_memory_limit: the most bytes of the GPU's memory to take; by default what is there. Outputs in memory of the
@@ -80,9 +96,10 @@ class Pipeline:
         self,
         batch_size: int = 1,
         num_threads: int | None = None,
-        device_id: int | None = None,
+        device_id: int | str | None = "auto",
         seed: int | None = None,
         *,
+        shards: str | None = None,
         prefetch_queue_depth: int | Mapping[str, int] = 2,
         exec_async: bool = True,
         exec_pipelined: bool = True,
@@ -106,19 +123,19 @@ class Pipeline:
             if key not in ACCEPTED:
                 known = [*inspect.signature(Pipeline.__init__).parameters, *ACCEPTED]
                 raise ArgumentError(f"`Pipeline`: unknown argument `{key}`; {did_you_mean(key, known)}".rstrip("; "))
-        if device_id is not None and (isinstance(device_id, bool) or not isinstance(device_id, int) or device_id < 0):
-            raise ArgumentError(f"`Pipeline`: expected the number of a GPU as `device_id`, or None, got {device_id!r}")
         memory_limit = None if gpu_memory_limit is None else positive("gpu_memory_limit", gpu_memory_limit)
         jpeg_index = room(gpu_jpeg_index, memory_limit)
         if gpu_jpeg_index_path is not None and not jpeg_index:
             raise ArgumentError("`Pipeline`: expected `gpu_jpeg_index` (bytes) beside `gpu_jpeg_index_path`, got 0")
-        depth, gpu_depth = depths(prefetch_queue_depth, on_gpu=device_id is not None)
+        depth, gpu_depth = depths(prefetch_queue_depth)
+        wanted = chosen_seed(seed)
         self._chosen = Chosen(
             batch_size=positive("batch_size", batch_size),
             threads=settings.default_threads() if num_threads is None else positive("num_threads", num_threads),
-            seed=int.from_bytes(os.urandom(8), "little") >> 1 if seed is None or seed < 0 else int(seed),
+            seed=int.from_bytes(os.urandom(8), "little") >> 1 if wanted is None else wanted,
             depth=depth if exec_async and exec_pipelined else 0,
-            device_id=device_id,
+            device_id=gpu_number(device_id),
+            shards=division(shards),
             without_gpu=absence(without_gpu),
             gpu_depth=gpu_depth,
             memory_limit=memory_limit,
@@ -276,8 +293,12 @@ class Pipeline:
 
     @property
     def device_id(self) -> int | None:
-        """The GPU that was asked for, or None."""
-        return self._chosen.device_id
+        """The GPU that was asked for, or None. With "auto": the GPU in use, None if none is; builds the pipeline."""
+        asked = self._chosen.device_id
+        if not isinstance(asked, str):
+            return asked
+        gpu = self.execution.settings.gpu
+        return int(gpu.device.number) if gpu else None
 
     @property
     def seed(self) -> int:

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..contract.errors import DeviceError
+from ..contract.launch import Launch
 from ..graph.node import Graph
+from .launched import AUTO, divided, gpu_of_process
 from .registry import find
 from .source_line import warn_user
 
@@ -24,7 +26,9 @@ class Chosen:
 
     Attributes:
         depth: batches that are made ahead; 0: every one on the caller's thread.
-        gpu_depth: how many of them may be on the GPU; None: all.
+        gpu_depth: how many more where there is a GPU, of which so many may be there; None: no more, and all may.
+        device_id: the GPU's number; "auto": this process's; None: none.
+        shards: "launcher": of readers that say none.
         gpu_load: the part of the rows that the GPU decodes; None: by measured speed.
         on_error: what becomes of a row that fails, the share of rows that may, whether shards may differ in rows.
         workers: processes for sources, how they start, and what sends sources to them.
@@ -36,7 +40,8 @@ class Chosen:
     threads: int
     seed: int
     depth: int
-    device_id: int | None
+    device_id: int | str | None
+    shards: str | None
     without_gpu: str
     gpu_depth: int | None
     memory_limit: int | None
@@ -62,15 +67,23 @@ def prepare(graph: Graph, chosen: Chosen) -> Execution:
     workers = WorkerSettings(*chosen.workers)
     workers.check()
     on_error = OnError(*chosen.on_error)
+    graph = divided(graph, chosen.shards)
     gpu = _open_gpu(graph, chosen)
+    gpu_depth = chosen.gpu_depth if gpu and chosen.depth else None
     run = Settings(
-        chosen.batch_size, chosen.threads, chosen.seed, chosen.depth, passes, gpu, chosen.gpu_load,
-        chosen.gpu_utilization, on_error, workers, chosen.gpu_depth if gpu else None,
+        chosen.batch_size, chosen.threads, chosen.seed, chosen.depth + (gpu_depth or 0), passes, gpu, chosen.gpu_load,
+        chosen.gpu_utilization, on_error, workers, gpu_depth, _launched(chosen, gpu),
     )  # fmt: skip
     execution = Execution(graph, find, run)
     if chosen.checkpoint is not None:
         execution.set_state(chosen.checkpoint)
     return execution
+
+
+def _launched(chosen: Chosen, gpu: OpenGpu | Literal[False] | None) -> frozenset[str]:
+    """What the launcher decided, for the report."""
+    on_own = bool(gpu) and chosen.device_id == AUTO and Launch.from_environment() != Launch()
+    return frozenset({"shard"} if chosen.shards else ()) | frozenset({"gpu"} if on_own else ())
 
 
 def _open_gpu(graph: Graph, chosen: Chosen) -> OpenGpu | Literal[False] | None:
@@ -83,11 +96,12 @@ def _open_gpu(graph: Graph, chosen: Chosen) -> OpenGpu | Literal[False] | None:
         return False if chosen.without_gpu == "cpu" else None
     from ..device.gpu import Gpu
 
+    number = chosen.device_id if isinstance(chosen.device_id, int) else gpu_of_process()
     try:
-        gpu = Gpu.open(chosen.device_id, chosen.memory_limit)
+        gpu = Gpu.open(number, chosen.memory_limit)
     except DeviceError as error:
         if chosen.without_gpu != "cpu":
-            raise
+            raise DeviceError(f'{error}. With `without_gpu="cpu"` it runs on the CPU, with the same results') from error
         warn_user(f"no GPU is used: {error}. The results on the CPU are the same")
         return False
     if chosen.jpeg_index:

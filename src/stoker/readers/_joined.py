@@ -16,6 +16,7 @@ from ..contract.operator import ON_ERROR, Operator, arg
 from ..contract.reader import BoundSampler, Ints, OpenSource, Part, Shards
 from ..contract.step import Value
 from ..contract.types import DType
+from ..contract.whole import whole
 from ..native import _native
 from ._listing import PARTIAL, Listing
 from ._sharding import NAMES, NUM_SHARDS, PAD_LAST_BATCH, SHARD_ID, SHARDING, STICK_TO_SHARD, check_shards
@@ -132,7 +133,7 @@ class Joined(Operator, ABC):
             _check_part(number, part)
         offsets = args["label_offsets"]
         if offsets is not None and offsets != "disjoint":
-            numbers = isinstance(offsets, (list, tuple)) and all(isinstance(x, int) for x in offsets)
+            numbers = isinstance(offsets, (list, tuple)) and all(whole(x) is not None for x in offsets)
             if not numbers or len(offsets) != len(args["parts"]):
                 raise ArgumentError(
                     f'expected `label_offsets` to be "disjoint" or a whole number for each of {len(args["parts"])} '
@@ -154,7 +155,7 @@ class Joined(Operator, ABC):
     @classmethod
     def open(cls, args: Mapping[str, Any]) -> OpenSource:
         """List the files of all parts. ArgumentError for one without files, OSError for the disk's."""
-        whole = Listing("")
+        joined = Listing("")
         counts, orders, names, offset = [], [], [], 0
         for number, part in enumerate(args["parts"]):
             try:
@@ -165,12 +166,12 @@ class Joined(Operator, ABC):
             if order.size is None:
                 raise ArgumentError(f"part {number}: expected a `sampler` with a length, got an endless one")
             given = args["label_offsets"]
-            whole.extend(listing, offset if given == "disjoint" else given[number] if given else 0)
+            joined.extend(listing, offset if given == "disjoint" else given[number] if given else 0)
             offset += int(listing.labels.max()) + 1
             counts.append(len(listing))
             orders.append(order)
             names.append(repr(sampler))
-        table, labels, digest = whole.finish()
+        table, labels, digest = joined.finish()
         shards = cls.shards(args)
         order, name = cls.join(args, Orders(orders, counts), (len(labels), labels), shards)
         numbers = np.repeat(np.arange(len(counts), dtype=np.int32), counts)

@@ -10,8 +10,14 @@ from ..contract.errors import ArgumentError
 from ..contract.operator import arg
 from ..contract.reader import Shards
 
-NUM_SHARDS = arg("int", 1, doc="Into how many parts every epoch is divided.")
-SHARD_ID = arg("int", 0, doc="Which part this pipeline takes first; see `stick_to_shard`.")
+NUM_SHARDS = arg(
+    "int", None, doc="Into how many parts every epoch is divided. By default 1, or with the pipeline's "
+    '`shards="launcher"` as many as there are processes (WORLD_SIZE).',
+)  # fmt: skip
+SHARD_ID = arg(
+    "int", None, doc="Which part this pipeline takes first; see `stick_to_shard`. By default 0, or with the pipeline's "
+    '`shards="launcher"` this process\'s number (RANK).',
+)  # fmt: skip
 SHARDING = arg(
     "str", None, choices=("strided", "contiguous"), doc="strided: part k is the positions k, k + num_shards, ... "
     "of the epoch's order, so that a state restores with another num_shards too. contiguous: as DALI, from "
@@ -28,9 +34,15 @@ NAMES = ("num_shards", "shard_id", "sharding", "stick_to_shard", "pad_last_batch
 
 def check_shards(args: Mapping[str, Any]) -> None:
     """ArgumentError for a part that there is not."""
-    shards, shard = args["num_shards"], args["shard_id"]
+    shards, shard = _part(args)
     if shards < 1 or not 0 <= shard < shards:
         raise ArgumentError(f"expected 0 <= shard_id < num_shards, got shard_id={shard} of num_shards={shards}")
+
+
+def _part(args: Mapping[str, Any]) -> tuple[int, int]:
+    """How many parts there are, and which one this is."""
+    shards, shard = args["num_shards"], args["shard_id"]
+    return 1 if shards is None else shards, 0 if shard is None else shard
 
 
 def shards_of(args: Mapping[str, Any], *, shuffled: bool = False) -> Shards:
@@ -39,11 +51,12 @@ def shards_of(args: Mapping[str, Any], *, shuffled: bool = False) -> Shards:
     Raises:
         ArgumentError: parts are to be kept that change with every epoch.
     """
-    local = shuffled and args["stick_to_shard"] and args["num_shards"] > 1
+    number, shard = _part(args)
+    local = shuffled and args["stick_to_shard"] and number > 1
     contiguous = (args["sharding"] or ("contiguous" if local else "strided")) == "contiguous"
     if local and not contiguous:
         raise ArgumentError(
             'expected sharding="contiguous" with random_shuffle and stick_to_shard: strided parts are shuffled '
             "over the whole data set, so none can be kept"
         )
-    return Shards(args["num_shards"], args["shard_id"], contiguous, args["stick_to_shard"], args["pad_last_batch"])
+    return Shards(number, shard, contiguous, args["stick_to_shard"], args["pad_last_batch"])

@@ -11,6 +11,7 @@ import numpy as np
 from ..contract.errors import ArgumentError
 from ..contract.operator import arg
 from ..contract.reader import BoundSampler, Ints, Shards
+from ..contract.whole import whole
 from ._joined import Joined, Orders, Woven
 from ._samplers import quotas
 from ._sharding import shards_of
@@ -42,7 +43,7 @@ class MixReader(Joined, name="readers.mix"):
         """Check what does not depend on the disk."""
         super().validate(args)
         length, weights = args["length"], args["weights"]
-        if length not in _LENGTHS and (isinstance(length, (bool, str)) or not isinstance(length, int) or length < 1):
+        if not (isinstance(length, str) and length in _LENGTHS) and (whole(length) or 0) < 1:
             raise ArgumentError(f"expected `length` in {_LENGTHS} or a number >= 1, got {length!r}")
         if weights is not None:
             if not hasattr(weights, "__len__") or len(weights) != len(args["parts"]):

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...contract.errors import ArgumentError, message
+from ...contract.whole import whole
 from ..conditionals import Runtime
 from ..data_node import DataNode, index_node
 from ..definition import current
@@ -32,7 +33,7 @@ class SignedBin:
 
     def __getitem__(self, index: int) -> SignedBin:
         """One of several, where nodes hold several per row."""
-        return SignedBin(self.bin if isinstance(self.bin, int) else self.bin[index], self.random_sign[index])
+        return SignedBin(self.bin if whole(self.bin) is not None else self.bin[index], self.random_sign[index])
 
 
 def signed_bin(magnitude_bin: Any, random_sign: Any = None, seed: Any = None, shape: Any = None) -> SignedBin:
@@ -122,7 +123,8 @@ class Augmentation:
             raise ArgumentError(f"`{self.name}`: expected `magnitude_bin` and `num_magnitude_bins`, got none")
         table = self.parameters(bins)
         count = len(table) // 2 if self.randomly_negate else len(table)
-        if isinstance(place, int) and not 0 <= place < count:
+        given = whole(place)
+        if given is not None and not 0 <= given < count:
             raise ArgumentError(f"`{self.name}`: expected a `magnitude_bin` from 0 to {count - 1}, got {place}")
         if self.randomly_negate:
             if sign is None:
@@ -198,12 +200,12 @@ def without(augmentations: Sequence[Augmentation], excluded: Sequence[str] | Non
 def apply_rand_augment(augmentations: Sequence[Augmentation], data: Any, n: int, m: int, num_magnitude_bins: int = 31,
                        seed: Any = None, **arguments: Any) -> Any:  # fmt: skip
     """``n`` times one of the augmentations, chosen per row, at magnitude ``m``."""
-    if not augmentations or not isinstance(n, int) or n < 0:
+    if not augmentations or (times := whole(n)) is None or times < 0:
         raise ArgumentError("`apply_rand_augment`: expected augmentations and n >= 0")
     if not 0 <= m < num_magnitude_bins:
         raise ArgumentError(f"`apply_rand_augment`: expected m from 0 to {num_magnitude_bins - 1}, got {m}")
     _check(augmentations, arguments, "apply_rand_augment")
-    for step in range(n):
+    for step in range(times):
         own = None if seed is None else seed + step
         data = _one_of(augmentations, data, m, num_magnitude_bins, own, arguments)
     return data

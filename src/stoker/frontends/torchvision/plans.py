@@ -155,7 +155,7 @@ class Plans:
 
 def _pipeline(form: Form, device: int | None, threads: int, batch_size: int) -> Pipeline:
     """Files, windows, recipes and their tables in, the bytes that the recipes store out."""
-    settings: dict[str, Any] = {"without_gpu": "cpu"} if device is None else {"device_id": device}
+    settings: dict[str, Any] = {"without_gpu": "cpu", "device_id": None} if device is None else {"device_id": device}
     settings |= {"prefetch_queue_depth": 1, "gpu_decoder_load": GPU_LOAD, "on_error": "skip"}
     pipeline = Pipeline(batch_size, threads, seed=0, **settings)
     with pipeline:

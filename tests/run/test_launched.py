@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pipelines in processes that a launcher started: their GPU, and their readers' shards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from stoker import ArgumentError, DeviceError, Launch, fn, pipeline_def
+from stoker.device.gpu import Gpu
+from stoker.native import _native
+from tests.run.pipelines import files_of
+
+FILES = [f"{n}.jpg" for n in range(10)]
+Tell = Callable[..., None]
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> Tell:
+    """Sets what a launcher tells: rank, world size, local rank."""
+
+    def tell(*numbers: int) -> None:
+        for name, number in zip(("RANK", "WORLD_SIZE", "LOCAL_RANK"), numbers, strict=False):
+            monkeypatch.setenv(name, str(number))
+
+    return tell
+
+
+@pipeline_def(batch_size=5, num_threads=1, seed=3)
+def numbers(**reader: Any) -> Any:
+    _, labels = fn.readers.file(files=FILES, labels=list(range(10)), random_shuffle=True, name="Reader", **reader)
+    return labels + 0
+
+
+@pytest.fixture(autouse=True)
+def empty_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The labels' files: they are read, and not looked at."""
+    monkeypatch.chdir(tmp_path)
+    for name in FILES:
+        Path(name).write_bytes(b"x")
+
+
+def labels_of(**settings: Any) -> list[int]:
+    with numbers(**settings) as pipe:
+        rows = pipe.epoch_size("Reader") // pipe.reader_meta("Reader")["number_of_shards"]
+        found = [pipe.run()[0].as_array().ravel() for _ in range(rows // 5)]
+    return [int(x) for x in np.concatenate(found)]
+
+
+def test_shards_of_the_launcher(told: Tell) -> None:
+    parts = []
+    for rank in range(2):
+        told(rank, 2, 0)
+        parts.append(labels_of(shards="launcher"))
+        assert parts[-1] == labels_of(shard_id=rank, num_shards=2)
+    assert sorted(parts[0] + parts[1]) == list(range(10))
+
+
+def test_without_a_launcher_it_is_the_whole() -> None:
+    assert labels_of(shards="launcher") == labels_of()
+    with numbers(shards="launcher") as pipe:
+        pipe.run()
+        assert (pipe.report().place.shard, pipe.report().place.shards) == (0, 1)
+        assert "shard" not in str(pipe.report())
+
+
+def test_the_report_tells_the_shard_and_who_says_so(told: Tell) -> None:
+    told(1, 2, 1)
+    with numbers(shards="launcher") as pipe:
+        pipe.run()
+        assert "\nshard 1 of 2, told by RANK and WORLD_SIZE\n" in str(pipe.report())
+        assert pipe.report().to_dict()["place"] == {"shard": 1, "shards": 2, "gpu": None, "launcher": ("shard",)}
+    with numbers(shard_id=1, num_shards=2) as pipe:
+        pipe.run()
+        assert "\nshard 1 of 2\n" in str(pipe.report())
+
+
+def test_whole_epochs_in_each_process_are_warned_of(told: Tell) -> None:
+    told(1, 8, 1)
+    with pytest.warns(RuntimeWarning, match=r"gives each of the launcher's 8 processes all samples.*num_shards=1"):
+        whole = labels_of()
+    assert whole == labels_of(num_shards=1)  # that it is meant; warnings are errors here
+    assert sorted(whole) == list(range(10))
+
+
+def test_a_launcher_of_one_process_is_no_news(told: Tell) -> None:
+    told(0, 1, 0)
+    assert sorted(labels_of()) == list(range(10))
+
+
+def test_an_environment_that_tells_a_part_is_nothing_to_readers(told: Tell) -> None:
+    told(0, 2)
+    assert sorted(labels_of()) == list(range(10))
+    with pytest.raises(ArgumentError, match=r"or none of them, got \{'RANK': '0', 'WORLD_SIZE': '2'\}"):
+        labels_of(shards="launcher")
+
+
+@pytest.mark.parametrize(
+    ("reader", "text"),
+    [
+        ({"num_shards": 4, "shard_id": 1}, "`readers.file`: expected no `num_shards`.*got 4 where WORLD_SIZE is 2"),
+        ({"num_shards": 1}, "expected no `num_shards`.*got 1 where WORLD_SIZE is 2"),
+        ({"num_shards": 2, "shard_id": 0}, "expected no `shard_id`.*got 0 where RANK is 1 — made at .*test_launched"),
+    ],
+)
+def test_two_that_disagree(told: Tell, reader: dict[str, int], text: str) -> None:
+    told(1, 2, 1)
+    with pytest.raises(ArgumentError, match=text):
+        numbers(**reader, shards="launcher").build()
+    assert labels_of(num_shards=2, shard_id=1, shards="launcher") == labels_of(shards="launcher")
+
+
+def test_joined_readers_are_divided_as_one(told: Tell) -> None:
+    @pipeline_def(batch_size=5, num_threads=1, seed=3)
+    def joined(**more: Any) -> Any:
+        halves = [fn.readers.file(files=FILES[k::2], labels=list(range(k, 10, 2))) for k in (0, 1)]
+        return fn.readers.concat(halves, random_shuffle=True, **more)[1] + 0
+
+    told(1, 2, 1)
+    with joined(shards="launcher") as mine, joined(num_shards=2, shard_id=1) as want:
+        np.testing.assert_array_equal(mine.run()[0].as_array(), want.run()[0].as_array())
+
+
+def test_what_cannot_be_divided_is_refused(told: Tell) -> None:
+    @pipeline_def(batch_size=2, num_threads=1, shards="launcher")
+    def own() -> Any:
+        return fn.external_source(source=lambda: np.zeros((2, 3), np.uint8))
+
+    with pytest.raises(ArgumentError, match=r"expected a reader that can be divided.*Launch.from_environment"):
+        own().build()
+    with pytest.raises(ArgumentError, match=r'expected `shards` "launcher" or None .*got 4'):
+        numbers(shards=4)
+
+
+def test_states_go_on_with_another_number_of_processes(told: Tell) -> None:
+    """What the launcher decides is no part of a graph's identity."""
+    told(0, 2, 0)
+    with numbers(shards="launcher", batch_size=2) as pipe:
+        first = pipe.run()[0].as_array().ravel().tolist()
+        state = pipe.get_state(elastic=True)
+    told(1, 2, 1)
+    with numbers(shards="launcher", batch_size=2) as pipe:
+        first += pipe.run()[0].as_array().ravel().tolist()
+    with numbers(num_shards=1, batch_size=6, checkpoint=state) as pipe:
+        assert sorted(first + pipe.run()[0].as_array().ravel().tolist()) == list(range(10))
+
+
+# ---- the GPU ----
+
+
+@pipeline_def(batch_size=4, num_threads=1, seed=3)
+def on_gpu(files: list[str]) -> Any:
+    data, _ = fn.readers.file(files=files, num_shards=1)
+    return fn.resize(fn.decoders.image(data, device="mixed"), size=[8, 8])
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Which GPUs pipelines open; none is there."""
+    numbers: list[int] = []
+
+    def opened(number: int, memory_limit: int | None = None) -> Gpu:
+        numbers.append(number)
+        raise DeviceError(f"GPU {number} cannot be used: there is none")
+
+    monkeypatch.setattr(Gpu, "open", staticmethod(opened))
+    return numbers
+
+
+@pytest.mark.parametrize(
+    ("launch", "visible", "number"),
+    [
+        ((), 8, 0),  # no launcher
+        ((5, 16, 5), 8, 5),
+        ((13, 16, 5), 8, 5),
+        ((5, 16, 5), 1, 0),  # a launcher that shows each process its own GPU
+        ((5, 16, 5), 2, 5),  # there is none for it: opening it says so
+        ((0, 1, 0), 8, 0),
+    ],
+)
+def test_the_gpu_of_the_process(
+    told: Tell, asked: list[int], jpegs: Path, monkeypatch: pytest.MonkeyPatch, launch: Any, visible: int, number: int
+) -> None:
+    told(*launch)
+    monkeypatch.setattr(_native.gpu, "count_cuda", lambda: visible)
+    with pytest.raises(DeviceError, match=rf"GPU {number} cannot.*With `without_gpu=\"cpu\"` it runs on the CPU"):
+        on_gpu(files_of(jpegs)).build()
+    with pytest.raises(DeviceError, match="GPU 3 cannot"):
+        on_gpu(files_of(jpegs), device_id=np.int64(3)).build()
+    assert asked == [number, 3]
+
+
+def test_without_a_gpu_the_cpu_takes_over_with_a_warning(told: Tell, asked: list[int], jpegs: Path) -> None:
+    told(1, 2, 1)
+    pipe = on_gpu(files_of(jpegs), without_gpu="cpu")
+    with pytest.warns(RuntimeWarning, match="no GPU is used: GPU 1 cannot be used"):
+        pipe.build()
+    with pipe:
+        assert pipe.run()[0].device == "cpu" and pipe.device_id is None
+        assert "GPU" not in str(pipe.report().place)
+
+
+def test_a_gpu_is_asked_for_only_where_something_is_placed(told: Tell, asked: list[int]) -> None:
+    told(1, 2)  # not even a broken environment matters then
+    with numbers(num_shards=1) as pipe:
+        pipe.run()
+        assert pipe.device_id is None
+    assert asked == []
+
+
+def test_a_contradictory_environment_has_a_way_out(told: Tell, asked: list[int], jpegs: Path) -> None:
+    told(1, 2)
+    with pytest.raises(ArgumentError, match=r"or none of them, got .*Or say which GPU: `device_id`, a number"):
+        on_gpu(files_of(jpegs)).build()
+    with pytest.raises(DeviceError, match="GPU 0 cannot"):
+        on_gpu(files_of(jpegs), device_id=0).build()
+
+
+# ---- whole numbers of other types ----
+
+
+def test_numbers_of_numpy() -> None:
+    @pipeline_def(
+        batch_size=np.int64(4), num_threads=np.uint8(2), device_id=np.int32(0), seed=np.int64(9),
+        prefetch_queue_depth={"cpu_size": np.int64(2), "gpu_size": np.uint16(1)}, py_num_workers=np.int64(1),
+        gpu_memory_limit=np.int64(1 << 30), gpu_jpeg_index=np.int32(4096), gpu_decoder_load=np.float32(0.5),
+        gpu_utilization=np.float64(1), error_limit=np.float32(0.25),
+    )  # fmt: skip
+    def typed() -> Any:
+        parts = [fn.readers.file(files=FILES, labels=list(range(10))) for _ in range(2)]
+        _, labels, _ = fn.readers.mix(
+            parts, length=np.int64(8), label_offsets=[np.int64(0), np.int32(100)], num_shards=np.int64(1),
+            shard_id=np.uint8(0),
+        )  # fmt: skip
+        return labels + 0
+
+    with typed() as pipe:
+        assert (pipe.batch_size, pipe.num_threads, pipe.device_id, pipe.seed) == (4, 2, 0, 9)
+        assert all(type(x) is int for x in (pipe.batch_size, pipe.num_threads, pipe.device_id, pipe.seed))
+        pipe.run()
+
+
+@pytest.mark.parametrize("seed", [1.5, "7", True, np.float64(2)])
+def test_a_seed_is_a_whole_number(seed: Any) -> None:
+    with pytest.raises(ArgumentError, match="expected a whole number as `seed`, or None, got"):
+        numbers(seed=seed)
+
+
+def test_launch_is_public_for_other_things(told: Tell) -> None:
+    told(3, 4, 1)
+    assert Launch.from_environment() == Launch(3, 4, 1)
