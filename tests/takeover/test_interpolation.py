@@ -16,7 +16,18 @@ from torchvision.transforms.v2 import functional as F
 
 import stoker.torchvision
 from stoker.frontends.torchvision import recipe, resizes, sampling, sums
-from stoker.frontends.torchvision.interpolation import APART, CUBIC, LINEAR, SMOOTH, TOGETHER, interpolated, is_torchs
+from stoker.frontends.torchvision.early import pixels_of
+from stoker.frontends.torchvision.interpolation import (
+    APART,
+    CUBIC,
+    LINEAR,
+    ROUNDED,
+    SMOOTH,
+    TOGETHER,
+    interpolated,
+    is_torchs,
+)
+from stoker.frontends.torchvision.recipe import Node
 from stoker.frontends.torchvision.tensor import LazyTensor
 from tests.takeover.conftest import exactly
 
@@ -29,16 +40,23 @@ def random_sizes(seed: int) -> tuple[tuple[int, int], tuple[int, int]]:
     return (int(height), int(width)), (int(h), int(w))
 
 
+def built(kind: int) -> tuple[int, int]:
+    """The way of axis by axis that torch was built with, and the one of other builds."""
+    way = resizes._way(kind, False, 1, (200, 200))
+    return (APART, ROUNDED) if way == APART else (ROUNDED, APART)
+
+
 @pytest.mark.parametrize("kind", MODES)
-@pytest.mark.parametrize("way", [SMOOTH, APART, TOGETHER])
-def test_the_twin_is_torch(kind: int, way: int) -> None:
-    if kind == CUBIC and way == TOGETHER:
+@pytest.mark.parametrize("name", ["smooth", "axis by axis", "together"])
+def test_the_twin_is_torch(kind: int, name: str) -> None:
+    if kind == CUBIC and name == "together":
         return
+    way = {"smooth": SMOOTH, "axis by axis": built(kind)[0], "together": TOGETHER}[name]
     for seed in range(25):
         given, (h, w) = random_sizes(seed)
         if (way == SMOOTH and w == 1) or (way == TOGETHER and h + w > 128):
             continue  # torch has another way for these
-        h += 130 if way == APART and kind == LINEAR else 0
+        h += 130 if name == "axis by axis" and kind == LINEAR else 0
         channels = 3 if way == TOGETHER else 1
         image = np.random.default_rng(seed).integers(0, 256, (channels, *given)).astype(np.float32)
         expected = torch.nn.functional.interpolate(
@@ -51,11 +69,30 @@ def test_the_twin_is_torch(kind: int, way: int) -> None:
 def test_another_order_is_seen() -> None:
     assert is_torchs(LINEAR, TOGETHER, 3, resizes._SMALL_TRIALS)
     assert not is_torchs(LINEAR, APART, 3, resizes._SMALL_TRIALS)
-    assert is_torchs(LINEAR, APART, 1, resizes._LARGE_TRIALS)
     assert not is_torchs(LINEAR, TOGETHER, 1, resizes._LARGE_TRIALS)
+    for kind in MODES:
+        way, other = built(kind)
+        assert is_torchs(kind, way, 1, resizes._LARGE_TRIALS)
+        assert not is_torchs(kind, other, 1, resizes._LARGE_TRIALS)
     assert sums.filters_in_order(3, (3, 3), (47, 37))
     assert sums.filters_in_order(1, (3, 3), (160, 140))
     assert not sums.filters_in_order(1, (3, 3), (47, 37)), "small products of matrices are added up otherwise"
+
+
+@pytest.mark.parametrize("kind", MODES)
+def test_native_code_has_the_bits_of_every_build(kind: int, isa: str) -> None:
+    """Of ways that the torch at hand does not go as well: the twin's, once they are rounded."""
+    ways = [way for way in (SMOOTH, APART, TOGETHER, ROUNDED) if kind == LINEAR or way != TOGETHER]
+    twins = {}
+    for seed, (given, size) in enumerate([((60, 56), (240, 384)), *(random_sizes(seed) for seed in range(1, 12))]):
+        image = np.random.default_rng(seed).integers(0, 256, given, np.uint8)
+        node = Node.pixels(image.reshape(-1), (given[1], given[0]), 1)
+        for way in ways:
+            twin = np.clip(np.rint(interpolated(image.astype(np.float32), kind, way, size)), 0, 255)
+            made = pixels_of(node.then(recipe.TORCH_RESIZE_FLOATS, (*size, kind, way), (size[1], size[0])))
+            assert made is not None and np.array_equal(made[0], twin.astype(np.uint8)), (way, given, size)
+            twins[seed, way] = twin
+    assert not np.array_equal(twins[0, APART], twins[0, ROUNDED]), "bytes tell them apart, if they are many"
 
 
 @pytest.mark.parametrize("channels", [1, 3])

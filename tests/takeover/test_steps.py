@@ -114,7 +114,7 @@ def _resize(rng: Numbers, node: Node) -> Node:
 def _resize_floats(rng: Numbers, node: Node) -> Node:
     height, width = (int(n) for n in rng.integers(1, 90, 2))
     kind = int(rng.integers(0, 2))
-    params = (height, width, kind, int(rng.integers(0, 3 - kind)))
+    params = (height, width, kind, int(rng.choice([0, 1, 3] if kind else [0, 1, 2, 3])))
     return node.then(recipe.TORCH_RESIZE_FLOATS, params, (width, height))
 
 

@@ -84,10 +84,12 @@ inline torch_resize::Filter filter_of(double x, bool smooth) {
   return static_cast<torch_resize::Filter>(filter);
 }
 inline torch_resize::Way way_of(double filter, double x) {
-  const int64_t way = whole(x);
+  const int64_t number = whole(x);
   filter_of(filter, false);
-  if (way < 0 || way > (filter == 0 ? 2 : 1)) throw Bad{"an unknown way to resize"};
-  return static_cast<torch_resize::Way>(way);
+  if (number < 0 || number > static_cast<int64_t>(torch_resize::Way::Rounded)) throw Bad{"an unknown way to resize"};
+  const auto way = static_cast<torch_resize::Way>(number);
+  if (way == torch_resize::Way::Together && filter != 0) throw Bad{"an unknown way to resize"};
+  return way;
 }
 
 // A window of stored values, and what is put there.

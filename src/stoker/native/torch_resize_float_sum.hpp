@@ -10,8 +10,9 @@
 namespace stoker::torch_resize {
 
 // antialias=True, or False: one axis after the other, or (linear) both together. Which of these torch does depends on its
-// release, the number of channels, the size and whether it has one thread.
-enum class Way : int { Smooth = 0, Apart, Together };
+// release, the number of channels, the size and whether it has one thread. Rounded is Apart in a build (2.9's) whose
+// compiler fused fewer of the products that weights are made of; what is added up with them is the same.
+enum class Way : int { Smooth = 0, Apart, Together, Rounded };
 
 // Smooth: sums over taps are vectorised four by four. The first product, then whole fours of which products are rounded
 // before they are added, up to this tap; the others are fused.

@@ -13,25 +13,29 @@ namespace {
 
 float fused(float a, float b, float c) { return fused_plain(a, b, c); }
 
-// The two branches of the cubic filter; the last step of either is fused if the filter is smooth.
-float near(float a, float x, bool last) {
-  const float square = fused(a + 2.0f, x, -(a + 3.0f)) * x;
-  return last ? fused(square, x, 1.0f) : square * x + 1.0f;
+// Which multiply-adds are fused.
+enum class Fused { None, First, All };
+
+float added(bool is_fused, float a, float b, float c) { return is_fused ? fused(a, b, c) : a * b + c; }
+
+// The two branches of the cubic filter; of `First`, the last step of either is not fused.
+float near(float a, float x, Fused which) {
+  return added(which == Fused::All, added(which != Fused::None, a + 2.0f, x, -(a + 3.0f)) * x, x, 1.0f);
 }
-float far(float a, float x, bool last) {
-  const float square = fused(fused(a, x, -5.0f * a), x, 8.0f * a);
-  return last ? fused(square, x, -4.0f * a) : square * x + -4.0f * a;
+float far(float a, float x, Fused which) {
+  const bool first = which != Fused::None;
+  return added(which == Fused::All, added(first, added(first, a, x, -5.0f * a), x, 8.0f * a), x, -4.0f * a);
 }
 
 float smooth_value(Filter filter, float x) {
   if (filter == Filter::Bilinear) return x < 1.0f ? 1.0f - x : 0.0f;
-  return x < 1.0f ? near(-0.5f, x, true) : x < 2.0f ? far(-0.5f, x, true) : 0.0f;
+  return x < 1.0f ? near(-0.5f, x, Fused::All) : x < 2.0f ? far(-0.5f, x, Fused::All) : 0.0f;
 }
 
 }  // namespace
 
 FloatTaps::FloatTaps(Filter filter, Way way, int64_t in, int64_t out) {
-  way == Way::Smooth ? smooth(filter, in, out) : sharp(filter, in, out);
+  way == Way::Smooth ? smooth(filter, in, out) : sharp(filter, way == Way::Rounded, in, out);
 }
 
 void FloatTaps::smooth(Filter filter, int64_t in, int64_t out) {
@@ -60,14 +64,15 @@ void FloatTaps::smooth(Filter filter, int64_t in, int64_t out) {
   }
 }
 
-void FloatTaps::sharp(Filter filter, int64_t in, int64_t out) {
+void FloatTaps::sharp(Filter filter, bool rounded, int64_t in, int64_t out) {
   const bool linear = filter == Filter::Bilinear;
   const float scale = static_cast<float>(in) / static_cast<float>(out);
   room = linear ? 2 : 4;
   index.resize(static_cast<size_t>(out * room));
   weights.resize(static_cast<size_t>(out * room));
   for (int64_t i = 0; i < out; ++i) {
-    const float at = fused(scale, static_cast<float>(i) + 0.5f, -0.5f), real = linear ? std::max(at, 0.0f) : at;
+    const float at = added(!(rounded && linear), scale, static_cast<float>(i) + 0.5f, -0.5f);
+    const float real = linear ? std::max(at, 0.0f) : at;
     const int64_t here = linear && in == out ? i : std::min(static_cast<int64_t>(std::floor(real)), in - 1);
     const float part = linear && in == out ? 0.0f : std::clamp(real - static_cast<float>(here), 0.0f, 1.0f);
     const float rest = 1.0f - part;
@@ -80,10 +85,11 @@ void FloatTaps::sharp(Filter filter, int64_t in, int64_t out) {
       w[1] = part;
       continue;
     }
-    w[0] = far(-0.75f, part + 1.0f, false);
-    w[1] = near(-0.75f, part, false);
-    w[2] = near(-0.75f, rest, false);
-    w[3] = far(-0.75f, rest + 1.0f, false);
+    const Fused which = rounded ? Fused::None : Fused::First;
+    w[0] = far(-0.75f, part + 1.0f, which);
+    w[1] = near(-0.75f, part, which);
+    w[2] = near(-0.75f, rest, which);
+    w[3] = far(-0.75f, rest + 1.0f, which);
   }
 }
 

@@ -19,7 +19,7 @@ struct FloatTaps {
 
  private:
   void smooth(Filter filter, int64_t in, int64_t out);
-  void sharp(Filter filter, int64_t in, int64_t out);
+  void sharp(Filter filter, bool rounded, int64_t in, int64_t out);
 };
 
 }  // namespace stoker::torch_resize

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 LINEAR, CUBIC = 0, 1  # native/torch_resize.hpp
-SMOOTH, APART, TOGETHER = 0, 1, 2  # the ways of native/torch_resize_float_sum.hpp
+SMOOTH, APART, TOGETHER, ROUNDED = 0, 1, 2, 3  # the ways of native/torch_resize_float_sum.hpp
 _MODES = ("bilinear", "bicubic")
 _SIZE = (37, 47)  # (height, width) of what is tried
 
@@ -26,6 +26,11 @@ def fused(a: Any, b: Any, c: Any) -> Any:
     """``a * b + c`` of float32, rounded once; the product is exact in double."""
     product = np.asarray(a, np.float64) * np.asarray(b, np.float64)
     return (product + np.asarray(c, np.float64)).astype(F)
+
+
+def apart(a: Any, b: Any, c: Any) -> Any:
+    """``a * b + c`` of float32, with the product rounded."""
+    return np.asarray(a, F) * np.asarray(b, F) + np.asarray(c, F)
 
 
 def _cubic(a: float, x: Any, smooth: bool) -> Any:
@@ -63,9 +68,13 @@ def _smoothed(image: Any, kind: int, out: int) -> Any:
     return np.stack(made)
 
 
-def _sharp_taps(kind: int, n: int, out: int) -> tuple[list[Any], list[Any]]:
-    """Indices and weights, of two or four values of each output."""
-    at = fused(F(n) / F(out), np.arange(out).astype(F) + F(0.5), F(-0.5))
+def _sharp_taps(kind: int, n: int, out: int, rounded: bool = False) -> tuple[list[Any], list[Any]]:
+    """Indices and weights, of two or four values of each output.
+
+    ``rounded``: of products that a compiler left apart from what is added to them, but for where the cubic filter lies.
+    """
+    add = apart if rounded else fused
+    at = (fused if kind else add)(F(n) / F(out), np.arange(out).astype(F) + F(0.5), F(-0.5))
     real = at if kind else np.maximum(at, F(0))
     if not kind and n == out:
         real = np.arange(out).astype(F)
@@ -76,15 +85,15 @@ def _sharp_taps(kind: int, n: int, out: int) -> tuple[list[Any], list[Any]]:
         return [here, np.minimum(here + 1, n - 1)], [rest, part]
     offsets = (part + F(1), part, rest, rest + F(1))
     # What lies at 1 or 2 belongs to the branch of its side.
-    weights = [_cubic_branch(x, inner) for x, inner in zip(offsets, (False, True, True, False), strict=True)]
+    weights = [_cubic_branch(x, inner, add) for x, inner in zip(offsets, (False, True, True, False), strict=True)]
     return [np.clip(here + j, 0, n - 1) for j in (-1, 0, 1, 2)], weights
 
 
-def _cubic_branch(x: Any, inner: bool) -> Any:
+def _cubic_branch(x: Any, inner: bool, add: Callable[[Any, Any, Any], Any]) -> Any:
     a = -0.75
     if inner:
-        return fused(a + 2, x, -(a + 3)) * x * x + F(1)
-    return fused(fused(a, x, -5 * a), x, 8 * a) * x + F(-4 * a)
+        return add(a + 2, x, -(a + 3)) * x * x + F(1)
+    return add(add(a, x, -5 * a), x, 8 * a) * x + F(-4 * a)
 
 
 def _sharp_sum(values: Sequence[Any], weights: Sequence[Any]) -> Any:
@@ -94,9 +103,9 @@ def _sharp_sum(values: Sequence[Any], weights: Sequence[Any]) -> Any:
     return total
 
 
-def _apart(image: Any, kind: int, size: tuple[int, int]) -> Any:
-    rows, down = _sharp_taps(kind, image.shape[0], size[0])
-    columns, across = _sharp_taps(kind, image.shape[1], size[1])
+def _apart(image: Any, kind: int, size: tuple[int, int], rounded: bool) -> Any:
+    rows, down = _sharp_taps(kind, image.shape[0], size[0], rounded)
+    columns, across = _sharp_taps(kind, image.shape[1], size[1], rounded)
     filtered = _sharp_sum([image[:, x] for x in columns], across)
     return _sharp_sum([filtered[y] for y in rows], [w[:, None] for w in down])
 
@@ -113,7 +122,7 @@ def interpolated(image: Any, kind: int, way: int, size: tuple[int, int]) -> Any:
     if way == SMOOTH:
         across = _smoothed(image.T, kind, size[1]).T if size[1] != image.shape[1] else image
         return _smoothed(across, kind, size[0]) if size[0] != image.shape[0] else across
-    return _together(image, size) if way == TOGETHER else _apart(image, kind, size)
+    return _together(image, size) if way == TOGETHER else _apart(image, kind, size, way == ROUNDED)
 
 
 def is_torchs(kind: int, way: int, channels: int, sizes: tuple[tuple[int, int], ...]) -> bool:

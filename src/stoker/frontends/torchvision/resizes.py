@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from . import recipe, views
-from .interpolation import APART, CUBIC, LINEAR, SMOOTH, TOGETHER, is_torchs
+from .interpolation import APART, CUBIC, LINEAR, ROUNDED, SMOOTH, TOGETHER, is_torchs
 from .tensor import LazyTensor
 
 _KINDS = {"bilinear": LINEAR, "bicubic": CUBIC}
@@ -45,6 +45,6 @@ def _way(kind: int, antialias: bool, channels: int, sides: Sequence[int]) -> int
         ways: tuple[int, ...] = (SMOOTH,)
         trials: tuple[tuple[int, int], ...] = _SMOOTH_TRIALS
     else:
-        ways = (APART,) if kind == CUBIC else (TOGETHER, APART)
+        ways = (APART, ROUNDED) if kind == CUBIC else (TOGETHER, APART, ROUNDED)
         trials = _SMALL_TRIALS if sum(sides) <= _SMALL else _LARGE_TRIALS
     return next((way for way in ways if is_torchs(kind, way, channels, trials)), None)
