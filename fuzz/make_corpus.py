@@ -54,6 +54,7 @@ def odd_files(rng: np.random.Generator) -> Iterator[tuple[str, bytes]]:
     yield "again", jw.random_file(rng, 40, 33, colour, scans=[[1], [0, 2], [0, 1]])
     wide = {0: rng.integers(1, 65535, (8, 8))}
     yield "wide", jw.random_file(rng, 24, 24, colour, quantisers=wide, wide=True, sof=0xC1, size=300)
+    yield "crowded", jw.random_file(rng, 40, 30, [(4, 2), (4, 4), (4, 4)], scans=[[0], [1], [2]])
     yield "equal-ids", jw.random_file(rng, 20, 20, colour, ids=(0, 0, 0))
     components, layout = jw.random_components(rng, 20, 20, colour)
     yield "no-tables", jw.write(components, replace(layout, write_tables=False))

@@ -36,13 +36,14 @@ class Batch:
     passes: int = 1  # how often all rows are decoded
     index_bytes: int = 0  # room for what a pass finds out for the next
     spoil: int = 0  # before the last pass: 1 the entries' checksums, 2 the states in them
+    scratch_kb: int = 0  # the most memory that a launch may ask for; 0: any
     parts: int = 0  # 1: of known files, only what the window needs is read; 2: and a byte of it has changed
 
     def pack(self) -> bytes:
         head = struct.pack(
             "<14I2Q", len(self.rows), FORMATS.index(self.format), self.adjust, self.unstuff_threads,
             self.entropy_threads, self.pixel_threads, self.min_bits, self.max_rounds, self.seed, self.scale_log2,
-            self.passes, self.spoil, self.parts, 0, self.memory, self.index_bytes,
+            self.passes, self.spoil, self.parts, self.scratch_kb, self.memory, self.index_bytes,
         )  # fmt: skip
         rows = (struct.pack("<I4i", len(r.data), *(r.window or (0, 0, 0, 0))) + r.data for r in self.rows)
         return head + b"".join(rows)

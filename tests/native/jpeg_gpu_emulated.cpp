@@ -38,9 +38,14 @@ Functions functions() {
 
 class EmulatedBatch : public TestBatch {
  public:
-  using TestBatch::TestBatch;
+  EmulatedBatch(int64_t rows, size_t slot_bytes, size_t most_scratch)
+      : TestBatch(rows, slot_bytes), most_scratch_(most_scratch) {}
   Address device_slots() const override { return reinterpret_cast<Address>(slots()); }
   Address scratch(size_t bytes) override {
+    if (most_scratch_ && bytes > most_scratch_) {
+      std::fprintf(stderr, "%zu bytes of scratch memory, more than %zu\n", bytes, most_scratch_);
+      std::exit(3);
+    }
     uint8_t* const p = piece(bytes);
     for (size_t i = 0; i < bytes; ++i) p[i] = static_cast<uint8_t>(emulation().random());
     return reinterpret_cast<Address>(p);
@@ -75,6 +80,7 @@ class EmulatedBatch : public TestBatch {
   }
   std::vector<std::unique_ptr<uint8_t, Free>> pieces_;
   std::vector<uint32_t> report_;
+  const size_t most_scratch_;
 };
 
 constexpr uint8_t kUntouched = 0xC3;
@@ -122,7 +128,7 @@ bool run_pass(TestCase& c, const stoker::gpu::Kernel& kernel, Index* index, bool
     homes.push_back({reinterpret_cast<Address>(files[i].data() + offset),
                      reinterpret_cast<Address>(out[i].data() + gap), pitch});
   }
-  EmulatedBatch batch(static_cast<int64_t>(c.rows.size()), kernel.slot_bytes());
+  EmulatedBatch batch(static_cast<int64_t>(c.rows.size()), kernel.slot_bytes(), size_t{c.head.scratch_kb} << 10);
   describe_rows(kernel, c, homes, batch);
   kernel.launch(batch);
   bool good = true;

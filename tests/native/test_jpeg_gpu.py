@@ -303,6 +303,33 @@ def test_streams_that_do_not_synchronise(run):
     assert run(replace(batch, max_rounds=0)) == [LEFT["slow"]]
 
 
+def test_scans_that_say_nothing_of_the_other_components(run):
+    """What a parser finds impossible in one scan may stand in the header of a file with several."""
+    rng = np.random.default_rng(39)
+    crowded = jw.random_file(rng, 70, 50, [(4, 2), (4, 4), (4, 4)], scans=[(0,), (1,), (2,)])  # 40 blocks in an MCU
+    components, layout = jw.random_components(rng, 24, 24, [(1, 1)] * 3, scans=[(0,), (1,), (2,)])
+    components[1] = replace(components[1], quantiser=255)
+    rows = [Row(crowded), Row(jw.write(components, layout), (0, 0, 8, 8))]
+    expected = ["equal", "refused: damaged data in several scans"]
+    assert run(Batch(rows)) == expected
+    assert run(Batch(rows, passes=2, index_bytes=1 << 20)) == expected
+
+
+def test_memory_for_pictures_that_are_larger_than_their_windows(run):
+    """Groups are bounded by all that rows take; and none is taken for what a few bytes only claim to be."""
+    rng = np.random.default_rng(40)
+    components, layout = jw.random_components(rng, 2000, 400, [(1, 1)] * 3, keep=0)
+    corner = Row(jw.write(components, layout), (390, 1990, 8, 8))
+    assert run(Batch([corner], memory=1, scratch_kb=400)) == ["equal"]
+    assert run(Batch([corner] * 4, memory=1 << 18, scratch_kb=400)) == ["equal"] * 4
+    claims = bytearray(jw.random_file(rng, 30, 30, [(1, 1)] * 3))
+    frame = claims.index(b"\xff\xc0") + 5
+    claims[frame : frame + 4] = (65000).to_bytes(2, "big") * 2
+    rows = [Row(bytes(claims), (64000, 64000, 8, 8)), Row(bytes(claims), (0, 0, 8, 8))]
+    refused = "refused: data that end before the picture does"
+    assert run(Batch(rows, scratch_kb=400, passes=2, index_bytes=1 << 20)) == [refused] * 2
+
+
 def test_what_is_left_to_the_cpu(run):
     rng = np.random.default_rng(28)
     image = picture(rng, 60, 44)
@@ -328,7 +355,7 @@ def test_what_is_left_to_the_cpu(run):
     # A neighbour does not suffer.
     rows = [Row(d) for d in (good, good[:middle], good[:-2], filled, good, lost, missing, good[:start], restarts)]
     expected = ["equal", *[LEFT["truncated"]] * 2, LEFT["filled"], "equal", *[LEFT["restart"]] * 2,
-                LEFT["truncated"], "equal"]  # fmt: skip
+                "refused: data that end before the picture does", "equal"]  # fmt: skip
     lines = run(Batch(rows))
     assert [a if a == b else b for a, b in zip(expected, lines, strict=True)] == expected
 

@@ -66,7 +66,7 @@ static_assert(static_cast<int>(Wanted::YCbCr) == static_cast<int>(Format::YCbCr)
 static_assert(static_cast<int>(Colour::RGB) == static_cast<int>(Model::RGB));
 static_assert(static_cast<int>(Spread::Repeat) == static_cast<int>(Upsample::Repeat));
 
-Plane describe_plane(const Info& info, const jpeg::Plane& from, int index) {
+Plane describe_plane(const jpeg::Plane& from) {
   Plane p = {};
   p.h = static_cast<uint8_t>(from.h);
   p.v = static_cast<uint8_t>(from.v);
@@ -80,10 +80,20 @@ Plane describe_plane(const Info& info, const jpeg::Plane& from, int index) {
   p.rows = static_cast<uint16_t>(from.rows.size());
   p.size = static_cast<uint8_t>(from.size);
   p.spread = static_cast<Spread>(from.upsample);
-  const int quantiser = info.component[index].quantiser;
-  p.quantiser = info.tables.quantiser[quantiser];
-  p.wide = info.tables.wide[quantiser];
   return p;
+}
+
+// What the scan's components need where there is one scan. The parser has looked at its components alone: of others the
+// quantisers may not exist, nor need all blocks fit an MCU.
+void describe_scan(const Info& info, Row& row) {
+  for (int i = 0; i < info.components; ++i) {
+    Plane& p = row.plane[i];
+    const int quantiser = info.component[i].quantiser;
+    p.quantiser = info.tables.quantiser[quantiser];
+    p.wide = info.tables.wide[quantiser];
+    p.first_block = row.blocks;
+    for (int b = 0; b < p.h * p.v; ++b) row.component[row.blocks++] = static_cast<uint8_t>(i);
+  }
 }
 
 // Components that use the same two tables share them; and after how many blocks the MCU's tables repeat.
@@ -108,13 +118,11 @@ void describe_tables(const Info& info, Row& row) {
 Row describe(const Info& info, const Window& window, Format format, int scale_log2) {
   Row row = {};
   const Picture picture(info, {window, format, scale_log2, nullptr, 0, nullptr});
-  for (int i = 0; i < info.components; ++i) {
-    row.plane[i] = describe_plane(info, picture.plane[i], i);
-    row.plane[i].first_block = row.blocks;
-    const int blocks = row.plane[i].h * row.plane[i].v;
-    for (int b = 0; b < blocks; ++b) row.component[row.blocks++] = static_cast<uint8_t>(i);
+  for (int i = 0; i < info.components; ++i) row.plane[i] = describe_plane(picture.plane[i]);
+  if (!in_several_scans(info)) {
+    describe_scan(info, row);
+    describe_tables(info, row);
   }
-  if (!in_several_scans(info)) describe_tables(info, row);
   row.components = static_cast<uint8_t>(info.components);
   row.scan = info.scan.data;
   row.colour = static_cast<Colour>(info.model);
@@ -154,22 +162,38 @@ struct Group {
   size_t coefficients = 0;    // bytes
 };
 
-size_t pixel_memory(const Row& row) {
+// Blocks of the scan up to the last one that is needed.
+size_t scan_blocks(const Row& row) { return size_t{row.needed_rows} * row.mcu_columns * row.blocks; }
+
+// A block takes two bits or more, one of DC and one of AC. What a few bytes claim to be would take a lot of memory.
+bool may_have(const Row& row, uint32_t mcu_rows) {
+  const uint64_t blocks = uint64_t{mcu_rows} * row.mcu_columns * row.blocks;
+  return blocks <= 4 * uint64_t{row.file_bytes - row.scan};
+}
+
+uint32_t segments_in(const Row& row) {
+  return static_cast<uint32_t>(segments_of(int64_t{row.mcu_columns} * row.mcu_rows, row.restart_interval));
+}
+
+// About as much as a row's place and coefficients take.
+size_t memory_of(const Row& row, uint32_t threads) {
   size_t bytes = 0;
   for (const Plane& p : row.plane) bytes += blocks_of(p) * ((row.made ? 0 : kBlockBytes) + 64);
-  return bytes;
+  if (row.made) return bytes;
+  const size_t segments = segments_in(row);
+  bytes += row.file_bytes - row.scan + 2 * sizeof(uint32_t) * segments + SubsequenceState::kBytes * (threads + segments);
+  return bytes + (sizeof(uint32_t) + sizeof(int16_t)) * scan_blocks(row);
 }
 
 void place_entropy(const Row& row, uint32_t threads, Layout& layout, Place& place) {
-  place.segments = static_cast<uint32_t>(
-      segments_of(static_cast<int64_t>(row.mcu_columns) * row.mcu_rows, row.restart_interval));
+  place.segments = segments_in(row);
   place.states = threads + place.segments;
   place.words = layout.take(row.file_bytes - row.scan + 4 * (kPaddingWords + 1));
   place.segment_start = layout.take(4 * (size_t{place.segments} + 1));
   place.segment_first = layout.take(4 * (size_t{place.segments} + 1));
   place.state = layout.take(SubsequenceState::kBytes * place.states);
   place.checksum = layout.take(sizeof(Checksum));
-  const size_t blocks = size_t{row.needed_rows} * row.mcu_columns * row.blocks;
+  const size_t blocks = scan_blocks(row);
   place.homes = layout.take(sizeof(uint32_t) * (blocks + 2));
   place.dc = layout.take(sizeof(int16_t) * blocks);
 }
@@ -327,8 +351,11 @@ class Decode : public stoker::gpu::Kernel {
   const char* look_up(const Call& c, Row& row) const {
     const PartRead part = part_read(c);
     if (part.of) return take_part(part, row);
-    const int64_t segments = segments_of(int64_t{row.mcu_columns} * row.mcu_rows, row.restart_interval);
-    if (!index_ || segments > kIndexSegments || set_.entropy_threads > kIndexSubsequences) return nullptr;
+    if (!may_have(row, row.needed_rows)) return "data that end before the picture does";
+    // An entry is of the whole picture.
+    if (!index_ || segments_in(row) > kIndexSegments || set_.entropy_threads > kIndexSubsequences ||
+        !may_have(row, row.mcu_rows))
+      return nullptr;
     const uint8_t* const data = c.host_in[0]->data;
     const std::string_view header(reinterpret_cast<const char*>(data), row.scan);
     const Index::Found found = index_->find(file_key(data, row.file_bytes, row.scan), header, row.file_bytes,
@@ -389,11 +416,12 @@ class Decode : public stoker::gpu::Kernel {
     Layout working, coefficients;
     size_t taken = set_.memory;
     for (const uint32_t i : order) {
-      taken += pixel_memory(rows[i]);
+      const size_t own = memory_of(rows[i], set_.entropy_threads);
+      taken += own;
       if (taken > set_.memory) {
         groups.emplace_back();
         working = coefficients = {};
-        taken = pixel_memory(rows[i]);
+        taken = own;
       }
       Group& g = groups.back();
       g.places.push_back(place_row(rows[i], i, set_.entropy_threads, working, coefficients));
