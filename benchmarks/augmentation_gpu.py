@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from .gpu import BATCH, DEPTH, augment, consume
+from .gpu_pipelines import BATCH, DEPTH, augment, consume
 
 SHAPE = (BATCH, 375, 500, 3)
 WARM = 40

@@ -11,42 +11,24 @@ device is idle.
 from __future__ import annotations
 
 import argparse
-import contextlib
-import functools
-import itertools
 import json
 import os
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from .gpu_data import add_arguments, describe, make_files
 from .gpu_kinds import measure_kinds
+from .gpu_pipelines import BATCH, CHAIN, DECODE, DEPTH, INDEX_BYTES, consume, make_augmentation, make_pipeline
+from .gpu_training import measure_trainings
 
-MEAN = [0.485 * 255, 0.456 * 255, 0.406 * 255]
-STD = [0.229 * 255, 0.224 * 255, 0.225 * 255]
-BATCH = 256
 ROUNDS = 5
-DEPTH = 5  # batches made ahead
-INDEX_BYTES = 1 << 28  # what the row of later epochs may keep about files
-TURNS = 2
-WARM, WARM_AUTO = 60, 400  # batches before the time is taken; the split needs some to settle
-CHAIN, DECODE = "chain", "decode"
-
-
-def add_arguments(parser: argparse.ArgumentParser, seconds: float) -> None:
-    """What benchmarks on a GPU are told alike: the data set, the length of a round, and which contender to be."""
-    parser.add_argument("--data", type=Path, required=True, help="folder of JPEG files to make the data set from")
-    parser.add_argument("--files", type=int, default=4096, help="how many files to make")
-    parser.add_argument("--work", type=Path, default=Path("/dev/shm/stoker-bench-gpu"), help="where to make them")
-    parser.add_argument("--seconds", type=float, default=seconds, help="length of a round")
-    parser.add_argument("--contender", help=argparse.SUPPRESS)
 
 
 def main() -> int:
@@ -71,128 +53,13 @@ def main() -> int:
         "times": lambda: measure_gpu_time(files),
         "first": lambda: measure_first_batch(files),
         "augmentation": measure_augmentation,
-        "kinds": lambda: measure_kinds(files, arguments.work, arguments.seconds, make_pipeline, consume, INDEX_BYTES),
+        "kinds": lambda: measure_kinds(files, arguments.work, arguments.seconds),
         "training": lambda: measure_trainings(arguments.models, files, arguments.fed),
     }
     for name, measure in measurements.items():
         if not arguments.only or name in arguments.only:
             measure()
     return 0
-
-
-# ---- data ----
-
-
-def make_files(photographs: Path, folder: Path, count: int) -> list[str]:
-    """``count`` different files: photographs cut by some pixels and coded again, with their own chroma sampling."""
-    sources = sorted(str(p) for p in photographs.rglob("*") if p.suffix.lower() in (".jpg", ".jpeg"))
-    folder.mkdir(parents=True, exist_ok=True)
-    jobs = [(sources[i % len(sources)], str(folder / f"{i:06}.jpg"), i // len(sources)) for i in range(count)]
-    missing = [job for job in jobs if not os.path.exists(job[1])]
-    with ProcessPoolExecutor() as pool:
-        for _ in pool.map(_make_file, missing, chunksize=32):
-            pass
-    return [path for _, path, _ in jobs]
-
-
-def _make_file(job: tuple[str, str, int]) -> None:
-    from PIL import Image, JpegImagePlugin
-
-    source, path, turn = job
-    with Image.open(source) as image:
-        sampling = JpegImagePlugin.get_sampling(image)
-        tables = image.quantization  # the same bits per pixel as the original's
-        pixels = image.convert("L" if image.mode == "L" else "RGB")
-    box = (turn % 5, turn // 5 % 5, pixels.width - turn // 25 % 3, pixels.height - turn // 75 % 3)
-    options: dict[str, Any] = {"qtables": tables, "optimize": turn % 2 == 0}
-    if sampling >= 0 and pixels.mode == "RGB":
-        options["subsampling"] = sampling
-    pixels.crop(box).save(path, "JPEG", **options)
-
-
-def describe(files: list[str]) -> None:
-    """Print machine and data."""
-    import torch
-
-    total = 0
-    for path in files:  # also brings them into the page cache
-        with open(path, "rb") as file:
-            total += len(file.read())
-    print(f"date        {time.strftime('%Y-%m-%d %H:%M UTC', time.gmtime())}")
-    print(f"GPU         {torch.cuda.get_device_name(0)}, torch {torch.__version__}")
-    print(f"cores       {len(os.sched_getaffinity(0))}")
-    print(f"data        {len(files)} files, mean {total / len(files) / 1e3:.1f} kB, in the page cache", flush=True)
-
-
-# ---- pipelines, the same text for both libraries ----
-
-
-def library(name: str) -> Any:
-    """``fn``, ``types`` and ``pipeline_def`` of Stoker or DALI."""
-    if name == "stoker":
-        import stoker
-
-        return stoker
-    from nvidia import dali
-
-    return dali
-
-
-def make_pipeline(
-    name: str,
-    kind: str,
-    files: list[str],
-    device: str,
-    threads: int,
-    depth: int,
-    load: float | str = 1.0,
-    index: int = 0,
-    index_path: str | None = None,
-    **decoder: Any,
-) -> Any:
-    """The training chain, or decoding alone.
-
-    Of Stoker alone, ``load``: the part of the rows that the GPU decodes; ``index``: bytes for what is kept about files,
-    ``index_path``: where it is on disk.
-    """
-    lib = library(name)
-    fn, types = lib.fn, lib.types
-    on_gpu = device == "gpu"
-
-    own = {"gpu_decoder_load": load, "gpu_jpeg_index": index, "gpu_jpeg_index_path": index_path}
-
-    @lib.pipeline_def(  # type: ignore[untyped-decorator]
-        batch_size=BATCH, num_threads=threads, device_id=0 if on_gpu else None, seed=7, prefetch_queue_depth=depth,
-        **(own if name == "stoker" else {}),
-    )  # fmt: skip
-    def define() -> Any:
-        data, labels = fn.readers.file(files=files, labels=list(range(len(files))), random_shuffle=True, name="Reader")
-        where = "mixed" if on_gpu else "cpu"
-        if kind == DECODE:
-            return fn.decoders.image(data, device=where, output_type=types.RGB, **decoder), labels
-        x = fn.decoders.image_random_crop(data, device=where, output_type=types.RGB, **decoder)
-        x = fn.resize(x, resize_x=224, resize_y=224)
-        x = fn.crop_mirror_normalize(
-            x, mean=MEAN, std=STD, mirror=fn.random.coin_flip(), dtype=types.FLOAT16, output_layout="CHW"
-        )
-        return x, labels
-
-    pipeline = define()
-    pipeline.build()
-    return pipeline
-
-
-def consume(outputs: Any, total: Any) -> None:
-    """Sum some elements of the first output on the GPU; nothing waits for it."""
-    import torch
-
-    first = outputs[0]
-    if hasattr(first, "as_tensor"):  # DALI's
-        arrays = [first.as_tensor()] if first.is_dense_tensor() else [first[i] for i in range(4)]
-    else:
-        arrays = [first] if first.is_dense else [first[i] for i in range(4)]
-    for part in map(torch.from_dlpack, arrays):
-        total += part.reshape(-1)[::509].sum(dtype=torch.float64)
 
 
 # ---- contenders ----
@@ -357,34 +224,6 @@ def measure_first_batch(files: list[str]) -> None:
     pipeline.close()
 
 
-def make_augmentation(depth: int) -> Any:
-    """Augmentation of one tensor of images that is on the GPU already."""
-    import torch
-
-    images = torch.randint(0, 256, (BATCH, 375, 500, 3), dtype=torch.uint8, device="cuda")
-    return augment(images, len(os.sched_getaffinity(0)), depth)
-
-
-def augment(images: Any, threads: int, depth: int) -> Any:
-    """The augmentation of ``images``, which are given for every batch."""
-    from stoker import fn, pipeline_def, types
-
-    @pipeline_def(batch_size=BATCH, num_threads=threads, device_id=0, seed=7, prefetch_queue_depth=depth)
-    def define() -> Any:
-        x = fn.external_source(source=lambda i: images, device="gpu", no_copy=True, layout="HWC")
-        x = fn.random_resized_crop(x, size=(224, 224))
-        x = fn.rotate(x, angle=fn.random.uniform(range=(-30.0, 30.0)), keep_size=True, fill_value=0)
-        x = fn.color_twist(
-            x, brightness=fn.random.uniform(range=(0.6, 1.4)), contrast=fn.random.uniform(range=(0.6, 1.4)),
-            saturation=fn.random.uniform(range=(0.6, 1.4)), hue=fn.random.uniform(range=(-20.0, 20.0)),
-        )  # fmt: skip
-        return fn.crop_mirror_normalize(
-            x, mirror=fn.random.coin_flip(), mean=MEAN, std=STD, dtype=types.FLOAT16, output_layout="CHW"
-        )
-
-    return define()
-
-
 def measure_augmentation(seconds: float = 1.0) -> None:
     """The rate of the augmentation as a pipeline; ``benchmarks.stages_gpu`` measures its kernels."""
     import torch
@@ -405,73 +244,6 @@ def measure_augmentation(seconds: float = 1.0) -> None:
           f"({min(rates):,.0f} .. {max(rates):,.0f})")  # fmt: skip
     print(f"  {pipeline.report()}", flush=True)
     pipeline.close()
-
-
-def measure_trainings(names: Iterable[str], files: list[str], fed: Iterable[str]) -> None:
-    """Every model."""
-    contenders = [(int(t), load if load == "auto" else float(load)) for t, load in (one.split(":") for one in fed)]
-    for name in names:
-        measure_training(name, files, contenders)
-
-
-def measure_training(name: str, files: list[str], fed: Iterable[tuple[int, float | str]]) -> None:
-    """Images per second of training on synthetic input and on the pipeline's, by turns."""
-    import torch
-
-    x = torch.randn(BATCH, 3, 224, 224, device="cuda", dtype=torch.float16)
-    y = torch.zeros(BATCH, dtype=torch.int64, device="cuda")
-    contenders: dict[str, Callable[[], float]] = {"synthetic": lambda: _train(name, itertools.repeat((x, y)), WARM)}
-    for threads, load in fed:
-        warm = WARM if load != "auto" else WARM_AUTO
-        contenders[f"{threads} threads, GPU decodes {load}"] = functools.partial(
-            lambda t, g, w: _train(name, _loaded(files, t, g), w), threads, load, warm
-        )
-    rates: dict[str, list[float]] = {label: [] for label in contenders}
-    for turn in range(TURNS):
-        for label in contenders if turn % 2 == 0 else reversed(contenders):
-            if turn == 0 or "auto" not in label:
-                rates[label].append(contenders[label]())
-    synthetic = statistics.median(rates.pop("synthetic"))
-    print(f"\ntraining {name}, bf16, channels last: synthetic {synthetic:,.0f} images/s")
-    for label, measured in rates.items():
-        fed = statistics.median(measured)
-        print(f"  {label:<32} {fed:>9,.0f}   {100 * fed / synthetic:.1f} %", flush=True)
-
-
-def _train(name: str, batches: Iterable[tuple[Any, Any]], warm: int, steps: int = 80) -> float:
-    import torch
-    import torchvision
-
-    torch.manual_seed(0)
-    model = getattr(torchvision.models, name)().cuda().to(memory_format=torch.channels_last)
-    optimizer = torch.optim.SGD(model.parameters(), 0.01, momentum=0.9)
-    criterion = torch.nn.CrossEntropyLoss()
-    start = 0.0
-    for done, (x, y) in enumerate(itertools.islice(batches, warm + steps)):
-        if done == warm:
-            torch.cuda.synchronize()
-            start = time.perf_counter()
-        with torch.autocast("cuda", torch.bfloat16):
-            loss = criterion(model(x.to(memory_format=torch.channels_last)), y % 1000)
-        optimizer.zero_grad(set_to_none=True)
-        loss.backward()
-        optimizer.step()
-    torch.cuda.synchronize()
-    return steps * BATCH / (time.perf_counter() - start)
-
-
-def _loaded(files: list[str], threads: int, load: float | str) -> Iterator[tuple[Any, Any]]:
-    from stoker.torch import Loader
-
-    pipeline = make_pipeline("stoker", CHAIN, files, "gpu", threads, 3, load)
-    with contextlib.closing(Loader(pipeline, last_batch_policy="drop")) as loader:
-        try:
-            while True:
-                for images, labels in loader:
-                    yield images, labels.cuda(non_blocking=True)
-        finally:
-            if load == "auto":
-                print(f"  {threads} threads: {pipeline.report().decoding}", flush=True)
 
 
 if __name__ == "__main__":

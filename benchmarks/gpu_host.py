@@ -18,7 +18,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from .gpu import BATCH, CHAIN, DECODE, INDEX_BYTES, add_arguments, make_files, make_pipeline
+from .gpu_data import add_arguments, make_files
+from .gpu_pipelines import BATCH, CHAIN, DECODE, INDEX_BYTES, make_pipeline
 
 ROUNDS = 5
 

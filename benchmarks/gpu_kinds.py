@@ -9,53 +9,50 @@ from __future__ import annotations
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
-BATCH = 256
+from .gpu_pipelines import BATCH, CHAIN, DECODE, DEPTH, INDEX_BYTES, consume, make_pipeline
+
 ROUNDS = 5
 PROGRESSIVE = 1024  # files
 
-Make = Callable[..., Any]  # benchmarks.gpu.make_pipeline
-Consume = Callable[[Any, Any], None]
 
-
-def measure_kinds(files: list[str], folder: Path, seconds: float, make: Make, consume: Consume, index: int) -> None:
-    """Print all of it. ``index``: bytes for what is kept about files."""
-    run = _Runs(make, consume, seconds)
-    _first_sight(run, files, index)
-    _index_on_disk(run, files, index)
+def measure_kinds(files: list[str], folder: Path, seconds: float) -> None:
+    """Print all of it."""
+    run = _Runs(seconds)
+    _first_sight(run, files)
+    _index_on_disk(run, files)
     run.compare("chain, 16 threads", {
-        "files at first sight": ("chain", files, {}),
-        "files known, read in part": ("chain", files, {"index": index}),
+        "files at first sight": (CHAIN, files, {}),
+        "files known, read in part": (CHAIN, files, {"index": INDEX_BYTES}),
     })  # fmt: skip
     known = _progressive(files[:PROGRESSIVE], folder)
     run.compare("progressive files, chain", {
-        "baseline": ("chain", files[:PROGRESSIVE], {}),
-        "progressive, coefficients by the CPU": ("chain", known, {}),
+        "baseline": (CHAIN, files[:PROGRESSIVE], {}),
+        "progressive, coefficients by the CPU": (CHAIN, known, {}),
     })  # fmt: skip
-    scales = {f"1/{s}": ("decode", files, {"scale_denom": s}) for s in (1, 2, 4, 8)}
+    scales = {f"1/{s}": (DECODE, files, {"scale_denom": s}) for s in (1, 2, 4, 8)}
     run.compare("decoding to RGB at smaller scales", scales)
 
 
 class _Runs:
-    def __init__(self, make: Make, consume: Consume, seconds: float) -> None:
+    def __init__(self, seconds: float) -> None:
         import torch
 
-        self._make, self._consume, self.seconds = make, consume, seconds
+        self.seconds = seconds
         self.torch = torch
         self._total = torch.zeros((), dtype=torch.float64, device="cuda")
 
     def make(self, kind: str, files: list[str], **settings: Any) -> Any:
         """A pipeline on the GPU."""
-        return self._make("stoker", kind, files, "gpu", 16, 5, **settings)
+        return make_pipeline("stoker", kind, files, "gpu", 16, DEPTH, **settings)
 
     def batches(self, pipeline: Any, count: int) -> None:
         """Take batches, and wait until the device has none."""
         for _ in range(count):
-            self._consume(pipeline.run(), self._total)
+            consume(pipeline.run(), self._total)
         self.torch.cuda.synchronize()
 
     def compare(self, title: str, what: dict[str, tuple[str, list[str], dict[str, Any]]]) -> None:
@@ -69,7 +66,7 @@ class _Runs:
                 self.batches(pipeline, 8)
                 rows, start = 0, time.perf_counter()
                 while time.perf_counter() - start < self.seconds:
-                    self._consume(pipeline.run(), self._total)
+                    consume(pipeline.run(), self._total)
                     rows += BATCH
                 self.torch.cuda.synchronize()
                 rates[label].append(rows / (time.perf_counter() - start))
@@ -82,13 +79,13 @@ class _Runs:
             pipelines[label].close()
 
 
-def _first_sight(run: _Runs, files: list[str], index: int) -> None:
+def _first_sight(run: _Runs, files: list[str]) -> None:
     """What making the index costs: the rest of an epoch whose files were never seen, with and without it."""
     times: dict[str, list[float]] = {"without the index": [], "while it is made": []}
     warm, rest = 6, len(files) // BATCH - 6
     for _ in range(ROUNDS):
-        for label, settings in zip(times, ({}, {"index": index}), strict=True):
-            pipeline = run.make("chain", files, **settings)
+        for label, settings in zip(times, ({}, {"index": INDEX_BYTES}), strict=True):
+            pipeline = run.make(CHAIN, files, **settings)
             run.batches(pipeline, warm)
             start = time.perf_counter()
             run.batches(pipeline, rest)
@@ -101,17 +98,17 @@ def _first_sight(run: _Runs, files: list[str], index: int) -> None:
         )
 
 
-def _index_on_disk(run: _Runs, files: list[str], index: int) -> None:
+def _index_on_disk(run: _Runs, files: list[str]) -> None:
     """Writing it, its size, and building a pipeline that reads it."""
     with tempfile.TemporaryDirectory() as folder:
-        pipeline = run.make("chain", files, index=index, index_path=folder)
+        pipeline = run.make(CHAIN, files, index=INDEX_BYTES, index_path=folder)
         run.batches(pipeline, 2 * len(files) // BATCH)
         start = time.perf_counter()
         pipeline.close()
         wrote = time.perf_counter() - start
         size = sum(path.stat().st_size for path in Path(folder).iterdir())
         start = time.perf_counter()
-        pipeline = run.make("chain", files, index=index, index_path=folder)
+        pipeline = run.make(CHAIN, files, index=INDEX_BYTES, index_path=folder)
         built = time.perf_counter() - start
         run.batches(pipeline, len(files) // BATCH)
         each = size / len(files)

@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import argparse
 import statistics
-from collections import defaultdict
-from collections.abc import Callable
-from typing import Any
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from .gpu import BATCH, MEAN, STD, make_augmentation
+from .gpu_pipelines import BATCH, MEAN, STD, make_augmentation
 
 BATCHES = 12
+IDLE = 0.02  # seconds without anything on the device, which a batch never has
 
 
 def main() -> None:
@@ -42,22 +43,59 @@ def measure(name: str, pipeline: Any, batches: int) -> None:
     with profile(activities=[ProfilerActivity.CUDA]) as trace:
         for _ in range(batches):
             pipeline.run()
-        torch.cuda.synchronize()
+            torch.cuda.synchronize()
+            time.sleep(2 * IDLE)  # the next batch is made meanwhile, and then nothing
     pipeline.close()
-    launches: dict[str, list[float]] = defaultdict(list)
-    for event in trace.events():
-        if event.device_type == torch.autograd.DeviceType.CUDA and event.name.startswith("stoker"):
-            launches[event.name].append(event.device_time_total / BATCH)
-    total = 0.0
-    for kernel, times in launches.items():
-        # Of a kernel that runs for several stages, each stage by itself.
-        stages = round(len(times) / batches) or 1
-        for s in range(stages):
-            one = times[s::stages]
-            total += statistics.fmean(one)
-            which = f"{kernel} {s + 1} of {stages}" if stages > 1 else kernel
-            print(f"  {which:<28} {statistics.fmean(one):.3f} us/image ({min(one):.3f} .. {max(one):.3f})")
+    found = [
+        Launch(event.time_range.start, event.device_time_total, event.name)
+        for event in trace.events()
+        if event.device_type == torch.autograd.DeviceType.CUDA
+    ]
+    kernels = [[one for one in batch if one.name.startswith("stoker")] for batch in by_batch(found)]
+    for which, times in by_stage(kernels).items():
+        each = [us / BATCH for us in times]
+        print(f"  {which:<40} {statistics.fmean(each):.3f} us/image ({min(each):.3f} .. {max(each):.3f})")
+    total = statistics.fmean(sum(one.us for one in batch) / BATCH for batch in kernels)
     print(f"{name:<12} {total:.3f} us/image", flush=True)
+
+
+class Launch(NamedTuple):
+    """A kernel or a copy on the device."""
+
+    start: float  # us
+    us: float
+    name: str
+
+
+def by_batch(launches: Iterable[Launch]) -> list[list[Launch]]:
+    """In order of time, cut where the device did nothing for ``IDLE`` seconds."""
+    batches: list[list[Launch]] = []
+    end = float("-inf")
+    for one in sorted(launches):
+        if one.start - end > 1e6 * IDLE:
+            batches.append([])
+        batches[-1].append(one)
+        end = max(end, one.start + one.us)
+    return batches
+
+
+def by_stage(batches: Sequence[Sequence[Launch]]) -> dict[str, list[float]]:
+    """Times of each kernel; where it runs for several stages, of each by itself.
+
+    Which stage a launch is for follows from its place among its kernel's launches in a batch. A batch that has fewer or
+    more of them than most says nothing of that, so that their sum there stands apart.
+    """
+    times: dict[str, list[float]] = {}
+    for name in dict.fromkeys(one.name for batch in batches for one in batch):
+        of_batches = [[one.us for one in batch if one.name == name] for batch in batches]
+        usual = statistics.mode(len(of_batch) for of_batch in of_batches if of_batch)
+        for of_batch in of_batches:
+            if len(of_batch) == usual:
+                for s, us in enumerate(of_batch):
+                    times.setdefault(f"{name} {s + 1} of {usual}" if usual > 1 else name, []).append(us)
+            elif of_batch:
+                times.setdefault(f"{name}, all of {len(of_batch)}", []).append(sum(of_batch))
+    return times
 
 
 def resize() -> Any:

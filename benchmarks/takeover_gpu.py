@@ -23,7 +23,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks.gpu import BATCH, WARM, _train, add_arguments, describe, make_files
+from benchmarks.gpu_data import add_arguments, describe, make_files
+from benchmarks.gpu_pipelines import BATCH
+from benchmarks.gpu_training import WARM, train
 from benchmarks.torchvision_peer import declare_operators
 
 EPOCH = 131_072  # at an epoch's end all workers end, and new ones start
@@ -104,12 +106,12 @@ def serve(spec: dict[str, Any]) -> dict[str, Any]:
     torch.manual_seed(3)
     if spec["what"] == "training" and spec["mode"] == "synthetic":
         batch = (torch.randn(BATCH, 3, 224, 224, device="cuda"), torch.zeros(BATCH, dtype=torch.int64, device="cuda"))
-        return {"rate": _train(spec["model"], itertools.repeat(batch), WARM)}
+        return {"rate": train(spec["model"], itertools.repeat(batch), WARM)}
     loader = make_loader(spec)
     if spec["what"] == "bits":
         return {"batches": [_digest(x, y) for x, y in itertools.islice(loader, _COMPARED)]}
     if spec["what"] == "training":
-        return {"rate": _train(spec["model"], _on_gpu(loader), WARM), **_counts(spec)}
+        return {"rate": train(spec["model"], _on_gpu(loader), WARM), **_counts(spec)}
     return {**_rate(loader, spec["seconds"], spec["workers"]), **_counts(spec)}
 
 

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which stage a launch on the device is counted for."""
+
+from __future__ import annotations
+
+from benchmarks.stages_gpu import IDLE, Launch, by_batch, by_stage
+
+
+def batch(number: int, *launches: tuple[str, float]) -> list[Launch]:
+    start, made = 1e6 * 3 * IDLE * number, []
+    for name, us in launches:
+        made.append(Launch(start, us, name))
+        start += us + 40
+    return made
+
+
+FULL = (("copy", 300.0), ("a", 10.0), ("b", 5.0), ("a", 20.0))
+LACKS_THE_FIRST = (("copy", 300.0), ("b", 5.0), ("a", 21.0))
+
+
+def test_launches_are_told_apart_by_batch() -> None:
+    batches = [batch(0, *FULL), batch(1, *LACKS_THE_FIRST), batch(2, *FULL)]
+    assert by_batch(one for made in reversed(batches) for one in made) == batches
+
+
+def test_a_long_copy_divides_no_batch() -> None:
+    made = batch(0, ("copy", 2e6 * IDLE), ("a", 10.0))
+    assert by_batch(made) == [made]
+
+
+def test_a_batch_without_one_of_the_stages_does_not_shift_the_others() -> None:
+    times = by_stage([batch(0, *FULL), batch(1, *LACKS_THE_FIRST), batch(2, *FULL)])
+    assert times == {
+        "copy": [300.0, 300.0, 300.0],
+        "a 1 of 2": [10.0, 10.0],
+        "a 2 of 2": [20.0, 20.0],
+        "a, all of 1": [21.0],
+        "b": [5.0, 5.0, 5.0],
+    }
