@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stoker import DataNode, Operator, Spec, fn
-from stoker.contract.step import Native, Stage, Step, StepList, View
+from stoker import Operator, Spec, fn
+from stoker.contract.step import Native, Stage, StepList, View
 from stoker.contract.types import DType
 from stoker.executor.run import Run
 from stoker.frontends.conditionals import Runtime
 from stoker.frontends.definition import GraphBuilder
-from stoker.frontends.registry import find as find_public
 from stoker.graph.lower import lower, prune
 from stoker.graph.passes.common import merge_common
 from stoker.graph.passes.decode_window import push_windows
@@ -26,51 +25,9 @@ from stoker.graph.plan import make_plan, transform
 from stoker.graph.show import show_steps
 from stoker.graph.verify import verify_steps
 from stoker.testing.reference import Fed, plain_rows
+from tests.graph.small_graphs import ALL, Define, Maker, find, kinds, steps_of, training_chain
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
-ALL = frozenset({"common", "decode_window", "fusion", "memory"})
-Define = Callable[["Maker"], Any]
-
-
-def find(name: str) -> type[Operator]:
-    return Fed if name == Fed.name else find_public(name)
-
-
-class Maker:
-    """Fed values for small graphs."""
-
-    def __init__(self) -> None:
-        self.builder = GraphBuilder(find)
-
-    def fed(self, dtype: DType, shape: tuple[int | None, ...], layout: str = "") -> DataNode:
-        return self.builder.add_operator(Fed, Fed.complete({"spec": Spec(dtype, shape, layout)}, {}))
-
-    def image(self, dtype: DType = DType.UINT8, layout: str = "HWC") -> DataNode:
-        return self.fed(dtype, tuple(3 if a == "C" else None for a in layout), layout)
-
-    def encoded(self) -> DataNode:
-        return self.fed(DType.UINT8, (None,))
-
-    def number(self, dtype: DType = DType.FLOAT) -> DataNode:
-        return self.fed(dtype, ())
-
-
-def steps_of(define: Define, *passes: str) -> StepList:
-    maker = Maker()
-    with maker.builder:
-        made = define(maker)
-    graph = maker.builder.graph(made if isinstance(made, tuple) else (made,))
-    make_plan(graph, find, passes=frozenset(passes))  # whatever the passes make can be planned
-    return transform(graph, find, {}, frozenset(passes), {})
-
-
-def kinds(steps: StepList, kind: type) -> list[Step]:
-    return [s for s in steps.steps if isinstance(s.body, kind)]
-
-
-def stages(define: Define) -> int:
-    """How many stages a graph has once it is fused; views beside them are counted as well."""
-    return len(kinds(steps_of(define, *ALL), Stage))
 
 
 # ---- snapshots ----
@@ -97,11 +54,6 @@ def joined_stages(m: Maker) -> Any:
     return fn.cast(fn.flip(x * 2.0) + m.number(), dtype=DType.UINT8)
 
 
-def training_chain(m: Maker) -> Any:
-    x = fn.resize(fn.decoders.image(m.encoded()), size=(8, 9))
-    return fn.crop_mirror_normalize(x, mean=[1.5, 2.5, 3.5], std=[4.0, 5.0, 6.0], mirror=m.number(DType.INT32))
-
-
 CASES: dict[str, tuple[Define, Callable[[StepList], StepList]]] = {
     "common": (common_steps, merge_common),
     "decode_window": (decode_window, push_windows),
@@ -126,140 +78,6 @@ def test_before_and_after(name: str) -> None:
     if os.environ.get("STOKER_SNAPSHOTS") == "write":
         path.write_text(text)
     assert text == path.read_text()
-
-
-# ---- fusion ----
-
-
-def test_resize_and_normalize_are_one_stage() -> None:
-    def define(m: Maker) -> Any:
-        x = fn.resize(m.image(), size=(8, 9))
-        return fn.crop_mirror_normalize(x, mean=[1.0, 2.0, 3.0], std=2.0, mirror=m.number(DType.INT32))
-
-    steps = steps_of(define, *ALL)
-    assert [type(s.body) for s in steps.steps] == [Stage]
-    body = steps.steps[0].body
-    assert isinstance(body, Stage)
-    assert body.sampler is not None
-    assert body.channels == 3
-
-
-def test_the_training_chain_is_decode_and_one_stage() -> None:
-    steps = steps_of(training_chain, *ALL)
-    assert len(kinds(steps, Stage)) == 1
-    assert not kinds(steps, View)
-    assert [s.body.kernel for s in kinds(steps, Native) if isinstance(s.body, Native)] == ["peek", "decode"]
-
-
-def test_five_pointwise_operators_are_one_stage() -> None:
-    def define(m: Maker) -> Any:
-        x = fn.brightness(m.image(), brightness=1.5)
-        x = fn.contrast(x, contrast=m.number())
-        x = fn.cast(x + 7, dtype=DType.FLOAT)
-        return fn.cast(x * 0.5, dtype=DType.UINT8)
-
-    assert stages(define) == 1
-
-
-def test_stages_of_videos_fuse() -> None:
-    def define(m: Maker) -> Any:
-        x = fn.resize(m.image(layout="FHWC"), size=(8, 9))
-        return fn.crop_mirror_normalize(x, mean=[1.0, 2.0, 3.0], std=2.0)
-
-    def per_frame(m: Maker) -> Any:
-        angles = fn.per_frame(m.fed(DType.FLOAT, (None,)))
-        x = fn.rotate(m.image(layout="FHWC"), angle=angles, keep_size=True)
-        return fn.brightness(x, brightness=angles)
-
-    assert stages(define) == 1
-    assert stages(per_frame) == 1
-
-
-def test_two_consumers_are_not_fused() -> None:
-    def define(m: Maker) -> Any:
-        x = fn.resize(m.image(), size=(8, 9))
-        return x + 1, x * 2.0
-
-    assert stages(define) == 3
-
-
-def test_one_consumer_that_reads_twice_is_not_fused() -> None:
-    def define(m: Maker) -> Any:
-        x = fn.resize(m.image(), size=(8, 9))
-        return x * x
-
-    assert len(kinds(steps_of(define, *ALL), Stage)) <= 2
-
-
-def test_outputs_are_not_fused_away() -> None:
-    def define(m: Maker) -> Any:
-        x = fn.resize(m.image(), size=(8, 9))
-        return x, x + 1
-
-    steps = steps_of(define, *ALL)
-    assert len(kinds(steps, Stage)) == 2
-    assert len(set(steps.outputs)) == 2
-
-
-def test_what_numbers_are_read_from_is_not_fused_away() -> None:
-    def define(m: Maker) -> Any:
-        angle = m.fed(DType.FLOAT, (1,)) * 2.0
-        return fn.rotate(m.image(), angle=angle), angle + m.fed(DType.FLOAT, (4,))
-
-    verify_steps(steps_of(define, *ALL))
-
-
-def test_a_second_sampler_is_a_second_stage() -> None:
-    def define(m: Maker) -> Any:
-        return fn.rotate(fn.resize(m.image(), size=(8, 9)), angle=10.0)
-
-    assert stages(define) == 2
-
-
-def test_windows_are_not_pushed_through_stages() -> None:
-    """A crop loses elements: what is in front of it would be computed for nothing, but must be the same."""
-
-    def define(m: Maker) -> Any:
-        return fn.crop(fn.resize(m.image(), size=(8, 9)), crop=(3, 3))
-
-    steps = steps_of(define, *ALL)
-    assert len(kinds(steps, View)) == 1
-
-
-def test_branches_of_a_condition_are_not_fused_with_what_is_outside() -> None:
-    def define(m: Maker) -> Any:
-        x = m.image() + 1
-        return Runtime(lambda f: f).choose(m.number(DType.BOOL), lambda: x * 2, lambda: x * 3)
-
-    steps = steps_of(define, *ALL)
-    assert sorted(len(s.guards) for s in kinds(steps, Stage)) == [0, 1, 1]
-
-
-def test_stages_inside_of_a_branch_fuse() -> None:
-    def define(m: Maker) -> Any:
-        x = m.image(DType.FLOAT)
-        return Runtime(lambda f: f).choose(m.number(DType.BOOL), lambda: (x + 1.0) * 2.0, lambda: x)
-
-    guarded = [s for s in kinds(steps_of(define, *ALL), Stage) if s.guards]
-    assert len(guarded) == 1
-
-
-def test_long_chains_are_cut_where_registers_end() -> None:
-    def define(m: Maker) -> Any:
-        x = m.image(DType.FLOAT)
-        for i in range(400):
-            x = x * (1.0 + i / 512) if i % 2 else x + float(i)
-        return x
-
-    assert 2 <= stages(define) <= 8
-
-
-def test_many_inputs_are_cut_where_ports_end() -> None:
-    def define(m: Maker) -> Any:
-        return sum((m.image(DType.FLOAT) for _ in range(20)), m.image(DType.FLOAT))
-
-    steps = steps_of(define, *ALL)
-    assert all(len(s.inputs) <= 8 for s in steps.steps)
 
 
 # ---- decode windows ----

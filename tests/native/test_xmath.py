@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Elementary functions that give the same bits everywhere, compared with mpmath's values."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from stoker.native import _native as native
+
+
+def ulps(got, name, x):
+    """The error of `got` in units of the last place, with mpmath's value as the truth."""
+    mpmath = pytest.importorskip("mpmath")
+    with mpmath.workprec(300):
+        value = {
+            "sin_pi": lambda v: mpmath.sin(mpmath.pi * v),
+            "cos_pi": lambda v: mpmath.cos(mpmath.pi * v),
+        }.get(name) or getattr(mpmath, name)
+        truth = value(mpmath.mpf(float(x)))
+        return float(abs(mpmath.mpf(float(got)) - truth) / math.ulp(float(truth)))
+
+
+RANGES = {
+    "exp": [(-1, 1), (-700, 700)],
+    "log": [(0.5, 2), (1e-300, 1e300), (0.999999, 1.000001)],
+    "sin": [(-4, 4), (-1e6, 1e6)],
+    "cos": [(-4, 4), (-1e6, 1e6)],
+    "sin_pi": [(-3, 3)],
+    "cos_pi": [(-3, 3)],
+}
+
+
+@pytest.mark.parametrize("name", sorted(RANGES))
+def test_elementary_functions_are_accurate(name):
+    rng = np.random.default_rng(1)
+    for low, high in RANGES[name]:
+        x = rng.uniform(low, high, 1500)
+        assert max(ulps(g, name, v) for g, v in zip(native.xmath(name, x), x, strict=True)) < 0.6
+
+
+@pytest.mark.parametrize("name", ["sin", "cos"])
+def test_multiples_of_half_pi_keep_their_precision(name):
+    x = np.arange(1, 600_000, 997) * (math.pi / 2)
+    assert max(ulps(g, name, v) for g, v in zip(native.xmath(name, x), x, strict=True)) < 0.6
+
+
+def test_elementary_functions_at_special_points():
+    def at(name, *values):
+        return native.xmath(name, np.array(values, float)).tolist()
+
+    assert at("exp", 0.0, -1000.0, 1000.0, -math.inf, math.inf) == [1.0, 0.0, math.inf, 0.0, math.inf]
+    assert at("log", 1.0, 0.0, math.inf) == [0.0, -math.inf, math.inf]
+    assert at("sin_pi", 0.0, 1.0, 0.5, -0.5, 12345.5) == [0.0, 0.0, 1.0, -1.0, -1.0]
+    assert at("cos_pi", 0.0, 1.0, 0.5, 1e9 + 1) == [1.0, -1.0, 0.0, -1.0]
+    assert at("round_even", 0.5, 1.5, 2.5, -0.5, -2.5, 2.0**60, 4503599627370495.5) == [
+        0.0, 2.0, 2.0, 0.0, -2.0, 2.0**60, 4503599627370496.0,
+    ]  # fmt: skip
+    for name in ("exp", "log", "sin", "cos", "sin_pi", "cos_pi"):
+        assert math.isnan(at(name, math.nan)[0])
+    for name in ("sin", "cos", "sin_pi", "cos_pi"):
+        assert math.isnan(at(name, math.inf)[0])
+    assert math.isnan(at("log", -1.0)[0])
+
+
+def test_exp_near_the_smallest_number():
+    x = np.array([-744.4400719213812, -745.0, -709.0])
+    got = native.xmath("exp", x)
+    mpmath = pytest.importorskip("mpmath")
+    for g, v in zip(got, x, strict=True):
+        assert abs(Fraction(float(g)) - Fraction(mpmath.nstr(mpmath.exp(v), 30))) <= Fraction(math.ulp(float(g)))
