@@ -255,12 +255,14 @@ decodes otherwise stay its own, which is found with a small file of each kind, o
 torchvision 0.24 (its libjpeg-turbo 2.0.0 repeats their colours, Pillow's interpolates). Pillow's decoder is tried in
 the same way. `read_file` stays torchvision's.
 
-Files are read when their images are made, not by the worker, which tells which files they were. If one has been
-deleted or changed in between, which is checked, its batch is fetched again in the same way as for damaged files
-(below), and from then on workers copy what they open. Files younger than two seconds and those of an
-`IterableDataset` are copied at once. A worker takes in the bytes of what a data set still holds two batches later, so
-that images that it keeps do not depend on their files. One thing may differ from a run without Stoker: an image that
-is kept, and whose file goes or changes before that, is opened anew by the main process.
+Files are read when their images are made, not by the worker, which tells which files they were. Until a batch has been
+fetched, its worker keeps its files open (of a large batch the 256 latest): those that are deleted, moved or replaced
+meanwhile are copied, so that a data set may use its files up, and a batch is fetched again if one was written to. A
+file that is deleted or changed later, before it is read, is found as well: the main process then fetches the batch
+again, in the same way as for damaged files (below). After any of this workers copy what they open. Files younger than
+two seconds and those of an `IterableDataset` are copied at once. A worker takes in the bytes of what a data set still
+holds two batches later, so that images that it keeps do not depend on their files. One thing may differ from a run
+without Stoker: an image that is kept, and whose file goes or changes before that, is opened anew by the main process.
 
 A file that is damaged in the middle is found when its batch is made. The batch is then fetched again in the
 main process, from the random state of its start, with that file on plain Pillow: a `try` in the data set acts

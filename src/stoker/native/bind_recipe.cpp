@@ -154,6 +154,18 @@ nb::object tell(int fd, const nb::bytes& path, double settled_s) {
   return nb::bytes(told.data(), told.size());
 }
 
+const uint8_t* bytes_of(const nb::bytes& told) { return reinterpret_cast<const uint8_t*>(told.c_str()); }
+
+bool is_told_there(const nb::bytes& told) {
+  const nb::gil_scoped_release release;
+  return stoker::is_told_there(bytes_of(told), told.size());
+}
+
+bool is_told_open(const nb::bytes& told, int fd) {
+  const nb::gil_scoped_release release;
+  return stoker::is_told_open(bytes_of(told), told.size(), fd);
+}
+
 // The bytes of a file that is told of.
 nb::bytes read_told(const nb::bytes& told) {
   stoker::Scratch room;
@@ -162,7 +174,7 @@ nb::bytes read_told(const nb::bytes& told) {
   bool done = false;
   {
     const nb::gil_scoped_release release;
-    done = stoker::read_told(reinterpret_cast<const uint8_t*>(told.c_str()), told.size(), room, out, error);
+    done = stoker::read_told(bytes_of(told), told.size(), room, out, error);
   }
   if (!done) {
     PyErr_SetString(PyExc_OSError, error.c_str());
@@ -216,6 +228,8 @@ void bind_recipe(nb::module_& m) {
       .def("read", &read_file);
   recipe.def("tell", &tell);
   recipe.def("read_told", &read_told);
+  recipe.def("is_told_there", &is_told_there);
+  recipe.def("is_told_open", &is_told_open);
   recipe.def("untrack", &untrack);
   recipe.def("blocks", [](size_t kept) { return std::make_shared<BlockPool>(kept); });
 }

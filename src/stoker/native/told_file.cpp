@@ -32,6 +32,17 @@ Identity identity_of(const struct stat& info) {
           static_cast<int64_t>(info.st_mtim.tv_sec) * 1'000'000'000 + info.st_mtim.tv_nsec};
 }
 
+bool is_same(const struct stat& info, const Identity& who) { return S_ISREG(info.st_mode) && identity_of(info) == who; }
+
+// What `told` says. False: it is too short to say anything. What is behind a path's end (a zero byte) is passed over.
+bool parse(const uint8_t* told, size_t size, Identity& who, std::string& path) {
+  if (size <= sizeof who) return false;
+  std::memcpy(&who, told, sizeof who);
+  const auto* path_at = reinterpret_cast<const char*>(told) + sizeof who;
+  path.assign(path_at, ::strnlen(path_at, size - sizeof who));
+  return true;
+}
+
 double seconds_between(const struct timespec& from, const struct timespec& to) {
   return static_cast<double>(to.tv_sec - from.tv_sec) + 1e-9 * static_cast<double>(to.tv_nsec - from.tv_nsec);
 }
@@ -81,22 +92,34 @@ std::string tell_file(int fd, const std::string& path, double settled_s) {
   return told + path;
 }
 
+bool is_told_there(const uint8_t* told, size_t size) {
+  Identity who;
+  std::string path;
+  struct stat info;
+  return parse(told, size, who, path) && ::stat(path.c_str(), &info) == 0 && is_same(info, who);
+}
+
+bool is_told_open(const uint8_t* told, size_t size, int fd) {
+  Identity who;
+  std::string path;
+  struct stat info;
+  return parse(told, size, who, path) && ::fstat(fd, &info) == 0 && is_same(info, who);
+}
+
 bool read_told(const uint8_t* told, size_t size, Room& room, View& out, std::string& error) {
   Identity who;
-  if (size <= sizeof who) {
+  std::string path;
+  if (!parse(told, size, who, path)) {
     error = "expected what tells of a file, got " + std::to_string(size) + " bytes";
     return false;
   }
-  std::memcpy(&who, told, sizeof who);
-  const auto* path_at = reinterpret_cast<const char*>(told) + sizeof who;
-  const std::string path(path_at, ::strnlen(path_at, size - sizeof who));
   const OpenFile file(path);
   struct stat info;
   if (!file || ::fstat(file.descriptor(), &info) != 0) {
     error = "cannot read '" + path + "': " + std::strerror(errno);
     return false;
   }
-  if (!S_ISREG(info.st_mode) || !(identity_of(info) == who)) {
+  if (!is_same(info, who)) {
     error = "expected '" + path + "' as it was when it was opened, got another file or a changed one";
     return false;
   }

@@ -15,6 +15,12 @@ namespace stoker {
 // in memory, the system is asked to bring them there.
 std::string tell_file(int fd, const std::string& path, double settled_s);
 
+// Whether the file that `told` tells of lies where it did, as it was.
+bool is_told_there(const uint8_t* told, size_t size);
+
+// Whether the file that is open as `fd` is the one that `told` tells of, as it was, wherever it lies by now, if anywhere.
+bool is_told_open(const uint8_t* told, size_t size, int fd);
+
 // All of the file that `told` tells of, in `room`. False: it cannot be read, or is another one or has changed since, and
 // `error` says so. What is behind a path's end (a zero byte) is passed over.
 bool read_told(const uint8_t* told, size_t size, Room& room, View& out, std::string& error);

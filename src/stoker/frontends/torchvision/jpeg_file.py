@@ -102,7 +102,7 @@ class LazyJpeg(_Recording, JpegImageFile):
             return None
         head = os.pread(file.fileno(), max(file.tell(), _HEAD_BYTES), 0)
         what = told.tell(file) if _is_native(head, self) else None
-        return None if what is None else Source.opened(what)
+        return None if what is None else Source.opened(what, file.fileno())
 
 
 def open_plain(file: Any, filename: str | bytes | None) -> LazyJpeg | None:
@@ -137,7 +137,7 @@ def _of_regular(file: Any) -> Source | None:
     fd = file.fileno()
     what = told.tell(file) if told.is_telling() else None
     if what is not None:
-        return Source.opened(what)
+        return Source.opened(what, fd)
     size = os.fstat(fd).st_size
     if size < _MARKER_ROOM or not is_whole(os.pread(fd, _MARKER_ROOM, size - _MARKER_ROOM)):
         return None

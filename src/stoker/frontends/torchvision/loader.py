@@ -30,6 +30,7 @@ from .tensor import LazyTensor, join, real
 
 _SMALL = 4096  # elements
 _MOST_AGAIN = 64  # damaged files in one batch, after which something else is wrong
+_KEEP = "Files are read when the images of their batch are made: keep them until the batch is delivered."
 
 
 # ---- in a worker process, or in the main one with 0 workers ----
@@ -78,6 +79,7 @@ def _fetched(original: Callable[[Any, Any], Any], fetcher: Any, index: Any) -> A
 
 def _to_travel(data: Any) -> Any:
     """In a worker: a batch as it is sent."""
+    told.settle()
     delivered = {id(x) for x in _parts(data)}
     for program in programs(data):
         padded.simplify(program)
@@ -280,17 +282,18 @@ def delivered(data: Any, maker: Maker, iterator: Any) -> Any:
         try:
             maker.finish(find(data), programs(data))
             break
-        except retry.Damaged:
-            data = _again(data, iterator)
+        except retry.Damaged as error:
+            found = error
+        data = _again(data, iterator, found)  # not within: what it raises is the data set's alone
     return plain(data)
 
 
-def _again(data: Any, iterator: Any) -> Any:
-    """Fetch a batch anew, in this process, from the random state of its start."""
+def _again(data: Any, iterator: Any, found: retry.Damaged) -> Any:
+    """Fetch a batch anew, in this process, from the random state of its start, since a file was ``found`` damaged."""
     origins = (row.node.source.origin for lazy in find(data) for row in lazy._rows)
     origin = next((o for o in origins if o is not None), None)
     if origin is None or iterator._dataset_kind != 0:
-        raise  # what the caller is handling: a stream cannot be read again
+        raise found  # a stream cannot be read again
     counts.add(counts.RETRIED)
     fetcher = _utils.fetch._MapDatasetFetcher(
         iterator._dataset, iterator._auto_collation, iterator._collate_fn, iterator._drop_last
@@ -300,10 +303,13 @@ def _again(data: Any, iterator: Any) -> Any:
     try:
         with retry.as_worker(origin, iterator._dataset):
             return fetcher.fetch(origin.index)  # type: ignore[no-untyped-call]
-    except Exception:  # as a worker does
-        if not iterator._num_workers:
+    except Exception as error:  # as a worker does
+        if isinstance(found.__cause__, told.Moved):
+            error.add_note(f"Stoker has fetched this batch a second time: {found.__cause__}. {_KEEP}")
+        if origin.worker is None:
             raise
-        ExceptionWrapper(where="in DataLoader worker process").reraise()  # type: ignore[no-untyped-call]
+        where = f"in DataLoader worker process {origin.worker[0]}"
+        ExceptionWrapper(where=where).reraise()  # type: ignore[no-untyped-call]
     finally:
         if after is not None:
             retry.go_back(after)

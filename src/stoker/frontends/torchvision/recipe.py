@@ -87,10 +87,7 @@ class Source:
     def of_file(cls, fd: int, size: int) -> Source | None:
         """A source of the first ``size`` bytes of an open file; None if it has fewer."""
         source = cls(None)
-        source._place = segment.place_file(source, fd, size)
-        if source._place is None:
-            source._data = _files.blocks.read(fd, size)
-        return source if source._place is not None or source._data is not None else None
+        return source if source._copy(fd, size) else None
 
     @classmethod
     def of_told(cls, what: bytes) -> Source:
@@ -100,10 +97,10 @@ class Source:
         return source
 
     @classmethod
-    def opened(cls, what: bytes) -> Source:
-        """The same in the process that has opened the file."""
+    def opened(cls, what: bytes, fd: int) -> Source:
+        """The same in the process that has opened the file, as ``fd``."""
         source = cls.of_told(what)
-        told.note(source)
+        told.note(source, fd)
         return source
 
     @property
@@ -132,6 +129,24 @@ class Source:
         assert self._place is not None
         memory, first, size = self._place
         return memory.read(first, size)
+
+    def _copy(self, fd: int, size: int) -> bool:
+        """Hold the first ``size`` bytes of an open file; False if it has fewer."""
+        self._place = segment.place_file(self, fd, size)
+        if self._place is None:
+            self._data = _files.blocks.read(fd, size)
+        return self._place is not None or self._data is not None
+
+    def take_in(self, fd: int) -> bool:
+        """Hold the bytes of a file that was told of, and is open as ``fd``; False: it has been written to."""
+        what = self._told
+        if what is None or not self._copy(fd, os.fstat(fd).st_size):
+            return False
+        if not _native.recipe.is_told_open(what, fd):  # asked after the copy: it may have been written to meanwhile
+            self._data = self._place = None
+            return False
+        self._told = None
+        return True
 
     def take_back(self) -> None:
         """Hold the bytes privately, if they were elsewhere."""

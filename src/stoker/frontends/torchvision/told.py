@@ -3,15 +3,20 @@
 
 Copying a file into shared memory takes a worker longer than anything else that it does with it, and the copy is made
 once more where it arrives. What is told is which file it was (device, number, size, time of its last change) and where
-(`native/told_file.hpp`). Who reads it checks that it is that file still. If it is not, because a data set deletes or
-writes over what it has opened, the batch is fetched again, and from then on no process tells any more: files are copied
-while they are open.
+(`native/told_file.hpp`). Who reads it checks that it is that file still.
+
+Data sets may delete or write over what they have opened. So a worker keeps the files of a batch open, by descriptors of
+its own, until the batch has been fetched, and looks then whether each lies where it did. One that does not is copied
+from its descriptor; if one was written to, the worker fetches the batch again. What becomes of a file later is found by
+who reads it, and then the main process fetches the batch again. After any of this no process tells any more: files are
+copied while they are open.
 """
 
 from __future__ import annotations
 
 import io
 import os
+import resource
 import threading
 import weakref
 from collections import deque
@@ -32,11 +37,23 @@ class Moved(OSError):
 class Teller(Protocol):
     """What is told instead of its bytes."""
 
+    @property
+    def told(self) -> bytes | None:
+        """What tells of the file, as long as its bytes are not held."""
+
+    @property
+    def data(self) -> Bytes:
+        """The bytes."""
+
+    def take_in(self, fd: int) -> bool:
+        """Hold the bytes of the file, which is open as ``fd``, from now on; False: it has been written to."""
+
     def take_back(self) -> None:
         """Hold the bytes privately from now on, if they can be read."""
 
 
 _EARLIER = 2  # batches that may still be on their way out when another one is fetched
+_MOST_OPEN = 256  # descriptors that are kept, if the system lets a process have four times as many
 
 
 class _Now(threading.local):
@@ -44,12 +61,14 @@ class _Now(threading.local):
     missed = False
 
     def __init__(self) -> None:
+        self.open: deque[tuple[weakref.ref[Any], int]] = deque()  # of this batch, the latest, with descriptors
         self.told: list[weakref.ref[Any]] = []  # of this batch
         self.earlier: deque[list[weakref.ref[Any]]] = deque()
 
 
 _now = _Now()
 _in_worker = False
+_most_open = _MOST_OPEN
 _stopped = False
 _flags: list[Any] = []  # of all loaders with workers: the first number, in shared memory, says whether to stop
 
@@ -70,8 +89,10 @@ def retire(flag: Any) -> None:
 
 def use(flag: Any) -> None:
     """In a worker: files are told of from now on, until ``flag`` says otherwise."""
-    global _in_worker
+    global _in_worker, _most_open
     _in_worker = True
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    _most_open = _MOST_OPEN if limit == resource.RLIM_INFINITY else max(1, min(_MOST_OPEN, limit // 4))
     _flags[:] = [flag.numpy()]
 
 
@@ -94,16 +115,42 @@ def _set(*, stopped: bool) -> None:
 
 def begin() -> None:
     """This thread fetches a batch that can be fetched again."""
+    _close()
     _now.telling = _in_worker and not _flags[0][0]
     _now.missed = False
 
 
+def settle() -> None:
+    """The batch has been fetched, and is about to travel: of its files, those that have gone meanwhile are copied."""
+    while _now.open:
+        _release()
+
+
+def _release() -> None:
+    """Close the first descriptor that is kept; if the file does not lie where it did, it is copied before."""
+    reference, fd = _now.open.popleft()
+    try:
+        teller: Teller | None = reference()
+        what = None if teller is None else teller.told
+        if teller is not None and what is not None and not _native.recipe.is_told_there(what):
+            stop()
+            _now.missed |= not teller.take_in(fd)
+    finally:
+        os.close(fd)
+
+
+def _close() -> None:
+    while _now.open:
+        os.close(_now.open.popleft()[1])
+
+
 def end() -> None:
-    """The batch has been fetched.
+    """The batch has been fetched, or could not be.
 
     What was told of in an earlier one and is still there is an image that the data set keeps: it is to be what it is
     now, whatever becomes of its file.
     """
+    _close()
     _now.telling = _now.missed = False
     if not _now.told and not _now.earlier:
         return
@@ -117,7 +164,7 @@ def end() -> None:
 
 
 def has_missed() -> bool:
-    """Whether a file that was told of could not be read since :func:`begin`, by this thread."""
+    """Whether a file that was told of has changed, or could not be read, since :func:`begin` by this thread."""
     return _now.missed
 
 
@@ -141,9 +188,17 @@ def tell(file: io.BufferedReader) -> bytes | None:
     return _native.recipe.tell(file.fileno(), path, _SETTLED_S)
 
 
-def note(teller: Teller) -> None:
-    """A file was opened, and is told of."""
-    _now.told.append(weakref.ref(teller))
+def note(teller: Teller, fd: int) -> None:
+    """A file was opened, as ``fd``, and is told of."""
+    reference = weakref.ref(teller)
+    _now.told.append(reference)
+    if len(_now.open) >= _most_open:
+        _release()
+    try:
+        own = os.dup(fd)
+    except OSError:  # too many files are open: if this one goes, the batch is fetched again
+        return
+    _now.open.append((reference, own))
 
 
 def read_if_there(what: bytes) -> Bytes | None:
@@ -163,8 +218,12 @@ def read(what: bytes) -> Bytes:
     try:
         return np.frombuffer(_native.recipe.read_told(what), np.uint8)
     except OSError as error:
-        _now.missed = True
         stop()
+        for reference, fd in _now.open:
+            teller: Teller | None = reference()
+            if teller is not None and teller.told == what and teller.take_in(fd):
+                return teller.data
+        _now.missed = True
         raise Moved(str(error)) from error
 
 
