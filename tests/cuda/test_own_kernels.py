@@ -170,6 +170,21 @@ def test_reductions_of_types(dtype: str) -> None:
     compare_rows([rows], [""], reduced)
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", pytest.param("float16", marks=emulated_stages.NEEDS_GPU)])
+def test_reductions_of_short_floats(dtype: str) -> None:
+    """Computed from their values in float32; results of 16 bits are rounded once."""
+    rng = np.random.default_rng(9)
+    rows = [noise(rng, "float32", s) for s in ((5, 7), (1, 1), (40, 210))] + [np.full((2, 2), -np.inf, np.float32)]
+    rows += [np.where(rng.random((3, 40)) < 0.5, 0.0, -0.0).astype(np.float32), np.full((2, 3), np.nan, np.float32)]
+
+    def reduced(x: Any) -> Any:
+        short = fn.cast(x, dtype=dtype)
+        mean = fn.reductions.mean(short, axes=(1,), dtype=dtype)
+        return fn.reductions.min(short), fn.reductions.sum(short), mean, fn.reductions.std_dev(short, mean, axes=(1,))
+
+    compare_rows([rows], [""], reduced)
+
+
 @pytest.mark.parametrize("axes", [(0,), (0, 2), (1, 2), (0, 1, 2)])
 def test_reductions_of_axes(axes: tuple[int, ...]) -> None:
     """Over views, for ragged rows, some of them empty; a mean for every output."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import operator
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from stoker import UnsupportedError, eager, fn, math, pipeline_def, types
 from stoker.contract.pixel import COMPARISONS
@@ -274,7 +276,7 @@ def test_elements_conditions_and_branches() -> None:
 
 
 REFUSED: dict[str, dict[str, Any]] = {
-    "reductions.mean": {}, "reductions.max": {}, "equalize": {}, "experimental.warp_perspective": {"matrix": [1.0] * 9},
+    "equalize": {}, "experimental.warp_perspective": {"matrix": [1.0] * 9},
     "color_space_conversion": {"image_type": "RGB", "output_type": "GRAY"}, "python_function": {"function": abs},
 }  # fmt: skip
 
@@ -289,6 +291,72 @@ def test_what_does_not_take_it_says_so(name: str) -> None:
         run(lambda v: call(v, **REFUSED[name]), x, layout="HWC")
 
 
+def special(x: torch.Tensor) -> dict[str, torch.Tensor]:
+    """Rows of each number of elements that is summed in another way, and of what is no number."""
+    rows = {str(n): x[:n] for n in (1, 3, 4, 31, 33, 4096, 4097)}
+    zeros = torch.tensor([0.0, -0.0, 0.0], dtype=x.dtype)
+    return {**rows, "infinite": torch.cat([x[:9], zeros / -0.0]), "zeros": zeros}
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_reductions_are_those_of_the_same_numbers_in_float32(dtype: torch.dtype) -> None:
+    """Rounded once, where their result is of 16 bits; the smallest and the largest are one of the numbers."""
+    short = "bfloat16" if dtype == torch.bfloat16 else "float16"
+    usual = torch.from_numpy(np.random.default_rng(11).normal(3, 90, 6000)).to(dtype)
+    for x in special(usual).values():
+        given = x if dtype == torch.bfloat16 else x.numpy()
+
+        def reduced(v: Any) -> Any:
+            mean = fn.reductions.mean(v)
+            return (
+                fn.reductions.sum(v), mean, fn.reductions.mean_square(v), fn.reductions.rms(v),
+                fn.reductions.variance(v, mean), fn.reductions.std_dev(v, mean, ddof=1),
+            )  # fmt: skip
+
+        for got, want in zip(run(reduced, given), run(reduced, x.float().numpy()), strict=True):
+            assert got.dtype == np.float32
+            np.testing.assert_array_equal(got, want)
+        rounded = run(lambda v: (fn.reductions.sum(v, dtype=short), fn.reductions.rms(v, dtype=short)), given)
+        exact = run(lambda v: (fn.reductions.sum(v), fn.reductions.rms(v)), x.double().numpy())
+        for got, want in zip(rounded, exact, strict=True):
+            np.testing.assert_array_equal(got, cast_array(want.astype(np.float64), DType.of(short)))
+        extremes = run(lambda v: (fn.reductions.min(v), fn.reductions.max(v)), given)
+        for got, want in zip(extremes, (x.amin(), x.amax()), strict=True):
+            if (x == 0).all():
+                want = torch.tensor(-0.0 if got is extremes[0] else 0.0, dtype=dtype)
+            assert_equal(got, want)
+
+
+def test_sums_that_torch_takes_in_float32_are_near() -> None:
+    """torch adds float32 up in an order of its own, and rounds once as well."""
+    x = torch.from_numpy(np.random.default_rng(12).normal(0, 1, (40, 500))).to(torch.bfloat16)
+    got, mean = run(lambda v: (fn.reductions.sum(v, axes=1, dtype="bfloat16"),
+                               fn.reductions.mean(v, axes=0, dtype="bfloat16")), x)  # fmt: skip
+    for made, theirs in ((got, x.sum(1)), (mean, x.mean(0))):
+        same = made == bits_of(theirs)
+        assert same.mean() > 0.97
+        np.testing.assert_allclose((made.astype(np.uint32) << 16).view(np.float32), theirs.float(), rtol=2**-7)
+
+
+def test_nans_are_the_result() -> None:
+    x = torch.tensor([1.0, torch.nan, 3.0]).to(torch.bfloat16)
+    for made in run(lambda v: (fn.reductions.min(v), fn.reductions.max(v)), x):
+        assert_equal(made, torch.tensor(torch.nan).to(torch.bfloat16))
+
+
+def test_decoders_give_it() -> None:
+    """Their float32 numbers, rounded."""
+    data = np.frombuffer(jpeg_file(), np.uint8)
+    short, wide = (eager.decoders.image(data, dtype=dtype) for dtype in ("bfloat16", "float32"))
+    np.testing.assert_array_equal(short, cast_array(np.asarray(wide), BF16))
+
+
+def jpeg_file() -> bytes:
+    file = io.BytesIO()
+    Image.fromarray(np.random.default_rng(4).integers(0, 256, (30, 40, 3), np.uint8)).save(file, "JPEG")
+    return file.getvalue()
+
+
 def test_what_does_not_give_it_says_so() -> None:
     with pytest.raises(UnsupportedError, match=r"`random.uniform`: it does not give bfloat16. Cast what it gives"):
         run(lambda v: v + fn.random.uniform(dtype=types.BFLOAT16), torch.ones(3, dtype=torch.bfloat16))
@@ -297,6 +365,14 @@ def test_what_does_not_give_it_says_so() -> None:
 def test_every_operator_says_whether_it_takes_it() -> None:
     """Bitwise operators are for whole numbers; the rest either computes or refuses."""
     takes = {name for name in INDEX if find(name).takes_bfloat16}
-    assert {*IMAGE_OPERATORS, "filter", "_arithmetic", "stack", "cat", "flip"} <= takes and not takes & set(REFUSED)
+    assert {
+        *IMAGE_OPERATORS,
+        "filter",
+        "_arithmetic",
+        "stack",
+        "cat",
+        "flip",
+        "reductions.sum",
+    } <= takes and not takes & set(REFUSED)
     with pytest.raises(Exception, match="whole numbers or booleans"):
         run(lambda v: v & 1, torch.ones(3, dtype=torch.bfloat16))

@@ -2163,7 +2163,7 @@ class reductions:
         preserve: bool = False,
         bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
     ) -> DataNode:
-        """The largest element along some axes. Input: any shape, any type but float16. Output: the same type.
+        """The largest element along some axes. Input: any shape and type. Output: the same type.
 
         Exact; -0 is below 0, and where there is a NaN, it is the result.
 
@@ -2192,7 +2192,7 @@ class reductions:
         preserve: bool = False,
         bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
     ) -> DataNode:
-        """The mean along some axes. Input: any shape, any type but float16. Output: float32, or ``dtype``.
+        """The mean along some axes. Input: any shape and type. Output: float32, or ``dtype``.
 
         The sum is double's, in a fixed order (in 32 lanes).
 
@@ -2222,7 +2222,7 @@ class reductions:
         preserve: bool = False,
         bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
     ) -> DataNode:
-        """The mean of the squares along some axes. Input: any shape, any type but float16. Output: float32, or ``dtype``.
+        """The mean of the squares along some axes. Input: any shape and type. Output: float32, or ``dtype``.
 
         The sum is double's, in a fixed order (in 32 lanes).
 
@@ -2251,7 +2251,7 @@ class reductions:
         preserve: bool = False,
         bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
     ) -> DataNode:
-        """The smallest element along some axes. Input: any shape, any type but float16. Output: the same type.
+        """The smallest element along some axes. Input: any shape and type. Output: the same type.
 
         Exact; -0 is below 0, and where there is a NaN, it is the result.
 
@@ -2280,7 +2280,7 @@ class reductions:
         preserve: bool = False,
         bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
     ) -> DataNode:
-        """The root of the mean of the squares along some axes. Input: any shape, any type but float16. Output: float32.
+        """The root of the mean of the squares along some axes. Input: any shape and type. Output: float32.
 
         The sum is double's, in a fixed order (in 32 lanes).
 
@@ -2310,7 +2310,7 @@ class reductions:
         preserve: bool = False,
         bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
     ) -> DataNode:
-        """The root of the mean square distance from a mean along some axes. Inputs: data, not float16; the mean.
+        """The root of the mean square distance from a mean along some axes. Inputs: data of any type; the mean.
 
         The mean is one number, or one per element of the output. Output: float32. The sum is double's, in a fixed order
         (in 32 lanes).
@@ -2341,7 +2341,7 @@ class reductions:
         preserve: bool = False,
         bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
     ) -> DataNode:
-        """The sum along some axes. Input: any shape, any type but float16. Output: uint64, int64 or float32, or ``dtype``.
+        """The sum along some axes. Input: any shape and type. Output: uint64, int64, float32 (float64 of float64) or ``dtype``.
 
         Integers are summed exactly, modulo 2**64; floats in double, in a fixed order (in 32 lanes).
 
@@ -2371,7 +2371,7 @@ class reductions:
         preserve: bool = False,
         bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
     ) -> DataNode:
-        """The mean square distance from a mean along some axes. Inputs: data, not float16; the mean.
+        """The mean square distance from a mean along some axes. Inputs: data of any type; the mean.
 
         The mean is one number, or one per element of the output. Output: float32. The sum is double's, in a fixed order
         (in 32 lanes).

@@ -62,4 +62,15 @@ inline double number_of(T x) {
   return static_cast<double>(x);
 }
 
+// What numbers are computed in: floats of 16 bits in float32, which holds them all.
+template <class T>
+inline auto computed_from(T x) {
+  if constexpr (std::is_same_v<T, Truth>) return x.byte;
+  else if constexpr (std::is_same_v<T, Half>) return float_from_half(x.bits);
+  else if constexpr (std::is_same_v<T, BFloat>) return float_from_bfloat(x.bits);
+  else return x;
+}
+template <class T>
+using Computed = decltype(computed_from(T{}));
+
 }  // namespace stoker

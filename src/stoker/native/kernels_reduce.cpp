@@ -55,10 +55,19 @@ void walk(const uint8_t* data, const Axes& axes, Visit&& visit) {
   }
 }
 
+// An operation over elements of type T.
+template <Reduction kOp, class T>
+using FoldOf = fold::Fold<kOp, Computed<T>>;
+
+template <Reduction kOp, class T>
+typename FoldOf<kOp, T>::Result term_of(const uint8_t* p, double about) {
+  return FoldOf<kOp, T>::term(computed_from(load_element<T>(p)), about);
+}
+
 template <Reduction kOp, class T>
 class Reducer {
  public:
-  using Fold = fold::Fold<kOp, T>;
+  using Fold = FoldOf<kOp, T>;
   using Result = typename Fold::Result;
 
   explicit Reducer(double about) : about_(about) {
@@ -91,7 +100,7 @@ class Reducer {
   }
 
  private:
-  void add(Result* lane, const uint8_t* p) { *lane = Fold::join(*lane, Fold::term(load_element<T>(p), about_)); }
+  void add(Result* lane, const uint8_t* p) { *lane = Fold::join(*lane, term_of<kOp, T>(p, about_)); }
 
   template <bool kDense>
   void whole(const uint8_t* p, int64_t steps, int64_t stride) {
@@ -130,7 +139,7 @@ class Reducer {
 };
 
 template <Reduction kOp, class T>
-typename fold::Fold<kOp, T>::Result reduce_many(const uint8_t* data, const Axes& axes, double about) {
+typename FoldOf<kOp, T>::Result reduce_many(const uint8_t* data, const Axes& axes, double about) {
   Reducer<kOp, T> one(about);
   walk(data, axes, [&](const uint8_t* p, int64_t n, int64_t stride) { one.take(p, n, stride); });
   return one.result();
@@ -147,9 +156,9 @@ void put_whole(uint8_t* to, DType dtype, N value) {
 
 // Few numbers, of which each is a lane's only one.
 template <Reduction kOp, class T>
-typename fold::Fold<kOp, T>::Result reduce_few(const uint8_t* data, const Axes& axes, int64_t count, double about) {
-  using Fold = fold::Fold<kOp, T>;
-  const auto lane = [&](const uint8_t* p) { return Fold::join(Fold::neutral(), Fold::term(load_element<T>(p), about)); };
+typename FoldOf<kOp, T>::Result reduce_few(const uint8_t* data, const Axes& axes, int64_t count, double about) {
+  using Fold = FoldOf<kOp, T>;
+  const auto lane = [&](const uint8_t* p) { return Fold::join(Fold::neutral(), term_of<kOp, T>(p, about)); };
   if (count <= 4 && axes.rank <= 1) {  // a pixel's channels: lanes that are not there change nothing
     typename Fold::Result four[4];
     const int64_t stride = axes.rank ? axes.stride[0] : 0;
@@ -179,7 +188,7 @@ void reduce(const View& in, uint32_t axes, const View* mean, double ddof, const 
     for (int64_t i = 0; i < count; ++i, p += stride, to += size_of(out.dtype), ++at) {
       const double about = mean ? read_element(*mean, mean->elements() == 1 ? 0 : at) : 0.0;
       const auto result = each <= kLanes ? reduce_few<kOp, T>(p, gone, each, about) : reduce_many<kOp, T>(p, gone, about);
-      if constexpr (fold::Fold<kOp, T>::kExtreme || kOp == Reduction::Sum) put_whole(to, out.dtype, result);
+      if constexpr (FoldOf<kOp, T>::kExtreme || kOp == Reduction::Sum) put_whole(to, out.dtype, result);
       else store_scalar(to, out.dtype, fold::averaged<kOp>(result, each, ddof));
     }
   });
@@ -210,14 +219,8 @@ class Reduce : public Kernel {
     const bool about = kOp == Reduction::Variance || kOp == Reduction::StdDev;
     const View* mean = about ? c.in[1] : nullptr;
     return with_type(in.dtype, [&]<class T>(T) {
-      if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat>) {
-        *c.error = "16-bit floats cannot be reduced";
-        return Outcome::Error;
-      } else {
-        using Number = std::conditional_t<std::is_same_v<T, Truth>, uint8_t, T>;
-        reduce<kOp, Number>(in, axes_, mean, c.params[0], *c.out[0]);
-        return Outcome::Ok;
-      }
+      reduce<kOp, T>(in, axes_, mean, c.params[0], *c.out[0]);
+      return Outcome::Ok;
     });
   }
   Reduction op_;

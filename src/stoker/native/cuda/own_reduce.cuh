@@ -16,7 +16,9 @@ struct Reduce {
   using In = typename Ports::template At<0>;
   using Mean = typename Ports::template At<kAbout ? 1 : 0>;
   using Out = typename Ports::template At<kAbout ? 2 : 1>;
-  using Number = std::conditional_t<std::is_same_v<In, Bool>, uint8_t, typename In::Value>;
+  static constexpr bool kShort = std::is_same_v<In, F16> || std::is_same_v<In, BF16>;  // computed in float32
+  using Number = std::conditional_t<std::is_same_v<In, Bool>, uint8_t,
+                                    std::conditional_t<kShort, typename In::Register, typename In::Value>>;
   using Fold = fold::Fold<kOp, Number>;
   using Result = typename Fold::Result;
   using Lanes = Array<Result, kThreads>;
@@ -61,12 +63,17 @@ struct Reduce {
     }
   }
 
+  static Number number_at(const uint8_t* p) {
+    if constexpr (kShort) return load<In>(p);
+    else return *reinterpret_cast<const Number*>(p);
+  }
+
   template <class Count>
   static Result lane_of(const uint8_t* data, const Port& port, int64_t begin, int64_t end, double mean) {
     Result own = Fold::neutral();
     for (int64_t i = begin + gpu::thread_index() % gpu::kWarp; i < end; i += gpu::kWarp) {
       const uint8_t* p = data + offset(port, true, static_cast<Count>(i));
-      own = Fold::join(own, Fold::term(*reinterpret_cast<const Number*>(p), mean));
+      own = Fold::join(own, Fold::term(number_at(p), mean));
     }
     return own;
   }
@@ -87,6 +94,8 @@ struct Reduce {
     auto* to = reinterpret_cast<uint8_t*>(row.port(kAbout ? 2 : 1).data) + output * item;
     if constexpr (!Fold::kExtreme && kOp != fold::Reduction::Sum) {
       store<Out>(to, op::cast<Out>(fold::averaged<kOp>(result, count, row.number(0))));
+    } else if constexpr (Fold::kExtreme && kShort) {
+      store<Out>(to, result);  // one of the numbers as it is
     } else if constexpr (sizeof(Result) == 8 && std::is_integral_v<Result> && item == 8 && !std::is_same_v<Out, F64>) {
       *reinterpret_cast<Result*>(to) = result;  // 64 bits do not fit into a double
     } else {

@@ -17,8 +17,9 @@ class ScalePixels(Operator, name="_scale_pixels"):
 
     kind = "pointwise"
     hidden = True
+    gives_bfloat16 = True
     dtype = arg("dtype", doc="Element type of the output.")
-    cases = ({"dtype": "float32"}, {"dtype": "uint16"})
+    cases = ({"dtype": "float32"}, {"dtype": "uint16"}, {"dtype": "bfloat16"})
 
     def lower(self, c: Lowering, x: Value) -> Value:
         return scaled(c, x)

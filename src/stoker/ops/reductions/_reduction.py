@@ -2,7 +2,8 @@
 """What reductions share: which axes go, and the order of sums.
 
 Sums of floats, and of what is computed from numbers, are double's in one fixed order (:func:`summed`), which threads of
-a GPU and vectors of a CPU can both keep: the same bits everywhere, and a smaller error than from first to last.
+a GPU and vectors of a CPU can both keep: the same bits everywhere, and a smaller error than from first to last. Floats of 16 bits are taken as the
+numbers that they are, and a result of 16 bits is rounded once.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ...contract import expr as ex
-from ...contract.errors import ArgumentError, UnsupportedError
+from ...contract.errors import ArgumentError
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext, arg
 from ...contract.step import Launches, Value
@@ -31,6 +32,7 @@ class Reduction(Operator, ABC):
 
     kind = "reduce"
     version = 2  # sums were taken from first to last before
+    takes_bfloat16 = True
     what: ClassVar[str]
     axes = arg("int", None, many=True, doc="Axes that are reduced, negative ones from the last; by default all.")
     axis_names = arg("str", None, doc="Their names instead, such as HW.")
@@ -42,8 +44,6 @@ class Reduction(Operator, ABC):
         return DType.FLOAT if asked is None else DType(asked)
 
     def lower(self, c: Lowering, x: Value, mean: Value | None = None) -> Value:
-        if x.dtype == DType.FLOAT16:
-            raise UnsupportedError(f"`{self.name}`: float16 cannot be reduced. Cast it to float32 first")
         gone = _axes(c.const("axes"), c.const("axis_names"), x.layout, x.rank, self.name)
         keep = c.const("keep_dims")
         if self.what in ("min", "max"):
@@ -76,6 +76,7 @@ class Reduction(Operator, ABC):
 class FloatReduction(Reduction):
     """One whose result is a float: a mean in double."""
 
+    gives_bfloat16 = True
     dtype = arg("dtype", None, doc="Element type of the output; by default float32.")
 
     def reduce(self, row: RowContext, values: Any, mean: Any) -> Any:

@@ -15,7 +15,7 @@ from ._reduction import Reduction
 
 
 class Max(Reduction, name="reductions.max"):
-    """The largest element along some axes. Input: any shape, any type but float16. Output: the same type.
+    """The largest element along some axes. Input: any shape and type. Output: the same type.
 
     Exact; -0 is below 0, and where there is a NaN, it is the result."""
 

@@ -7,7 +7,7 @@ from ._reduction import FloatReduction
 
 
 class Mean(FloatReduction, name="reductions.mean"):
-    """The mean along some axes. Input: any shape, any type but float16. Output: float32, or ``dtype``.
+    """The mean along some axes. Input: any shape and type. Output: float32, or ``dtype``.
 
     The sum is double's, in a fixed order (in 32 lanes)."""
 

@@ -9,7 +9,7 @@ from ._reduction import FloatReduction
 
 
 class MeanSquare(FloatReduction, name="reductions.mean_square"):
-    """The mean of the squares along some axes. Input: any shape, any type but float16. Output: float32, or ``dtype``.
+    """The mean of the squares along some axes. Input: any shape and type. Output: float32, or ``dtype``.
 
     The sum is double's, in a fixed order (in 32 lanes)."""
 

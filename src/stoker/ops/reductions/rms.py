@@ -11,7 +11,7 @@ from .mean_square import MeanSquare
 
 
 class Rms(MeanSquare, name="reductions.rms"):
-    """The root of the mean of the squares along some axes. Input: any shape, any type but float16. Output: float32.
+    """The root of the mean of the squares along some axes. Input: any shape and type. Output: float32.
 
     The sum is double's, in a fixed order (in 32 lanes)."""
 

@@ -16,12 +16,13 @@ from ._reduction import Reduction, summed
 
 
 class Sum(Reduction, name="reductions.sum"):
-    """The sum along some axes. Input: any shape, any type but float16. Output: uint64, int64 or float32, or ``dtype``.
+    """The sum along some axes. Input: any shape and type. Output: uint64, int64, float32 or ``dtype``.
 
-    Integers are summed exactly, modulo 2**64; floats in double, in a fixed order (in 32 lanes).
+    Integers are summed exactly, modulo 2**64; floats in double, in a fixed order (in 32 lanes). Sums of float64 stay so.
     """
 
     what = "sum"
+    gives_bfloat16 = True
     dtype = arg(
         "dtype", None, doc="Element type of the output; by default 64 bits of the input's kind, float32 for floats."
     )

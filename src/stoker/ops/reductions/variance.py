@@ -7,7 +7,7 @@ from ._reduction import Deviation
 
 
 class Variance(Deviation, name="reductions.variance"):
-    """The mean square distance from a mean along some axes. Inputs: data, not float16; the mean.
+    """The mean square distance from a mean along some axes. Inputs: data of any type; the mean.
 
     The mean is one number, or one per element of the output. Output: float32. The sum is double's, in a fixed order
     (in 32 lanes)."""
