@@ -2341,9 +2341,9 @@ class reductions:
         preserve: bool = False,
         bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
     ) -> DataNode:
-        """The sum along some axes. Input: any shape and type. Output: uint64, int64, float32 (float64 of float64) or ``dtype``.
+        """The sum along some axes. Input: any shape and type. Output: uint64, int64, float32 or ``dtype``.
 
-        Integers are summed exactly, modulo 2**64; floats in double, in a fixed order (in 32 lanes).
+        Integers are summed exactly, modulo 2**64; floats in double, in a fixed order (in 32 lanes). Sums of float64 stay so.
 
         Args:
             axes: Axes that are reduced, negative ones from the last; by default all.

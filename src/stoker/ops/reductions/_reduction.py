@@ -2,8 +2,8 @@
 """What reductions share: which axes go, and the order of sums.
 
 Sums of floats, and of what is computed from numbers, are double's in one fixed order (:func:`summed`), which threads of
-a GPU and vectors of a CPU can both keep: the same bits everywhere, and a smaller error than from first to last. Floats of 16 bits are taken as the
-numbers that they are, and a result of 16 bits is rounded once.
+a GPU and vectors of a CPU can both keep: the same bits everywhere, and a smaller error than from first to last. Floats
+of 16 bits are taken as the numbers that they are, and a result of 16 bits is rounded once.
 """
 
 from __future__ import annotations
