@@ -45,9 +45,9 @@ def training(files: list[str], size: int = 16, shuffle: bool = True, **reader: A
 
 
 @pipeline_def(batch_size=5, num_threads=2, seed=7)
-def decoding(files: list[str]) -> Any:
+def decoding(files: list[str], **reader: Any) -> Any:
     """Whole images of different sizes, in order, and the number of the file."""
-    jpegs, labels = fn.readers.file(files=files)
+    jpegs, labels = fn.readers.file(files=files, **reader)
     return fn.decoders.image(jpegs), labels
 
 

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
+import functools
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ import torch
 from stoker import ArgumentError, DataError, Pipeline, UnsupportedError, fn, pipeline_def, samplers
 from stoker.executor.flight import Supply
 from stoker.torch import Loader
+from tests.run import pipelines
 from tests.run.pipelines import files_of, labels_of, rows_of, stream
 
 COUNT = 24
@@ -41,20 +42,9 @@ def folder(jpegs: Path, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return names
 
 
-@pipeline_def(batch_size=5, num_threads=2, seed=7, on_error="replace", error_limit=0.5)
-def training(files: list[str], size: int = 16, **reader: Any) -> Any:
-    """Random crops as float32 CHW, and the number of the file as the label."""
-    jpegs, labels = fn.readers.file(files=files, random_shuffle=True, **reader)
-    images = fn.decoders.image_random_crop(jpegs)
-    images = fn.resize(images, resize_x=size, resize_y=size)
-    return fn.crop_mirror_normalize(images, mean=[120.0], std=[60.0], mirror=fn.random.coin_flip()), labels
-
-
-@pipeline_def(batch_size=5, num_threads=2, seed=7, on_error="replace", error_limit=0.5)
-def whole(files: list[str], **reader: Any) -> Any:
-    """Whole images of several sizes, in order."""
-    jpegs, labels = fn.readers.file(files=files, **reader)
-    return fn.decoders.image(jpegs), labels
+REPLACING: dict[str, Any] = {"on_error": "replace", "error_limit": 0.5}
+training = functools.partial(pipelines.training, **REPLACING)
+whole = functools.partial(pipelines.decoding, **REPLACING)
 
 
 SHAPES: list[dict[str, Any]] = [
@@ -242,84 +232,7 @@ def test_limits_are_shares(wrong: Any, folder: list[str]) -> None:
         whole(folder, on_error="retry")
 
 
-# ---- every kind of bad file ----
-
-
-def spoil(path: Path, kind: str, good: bytes) -> str:
-    path.write_bytes(good)
-    if kind == "missing":
-        path.unlink()
-        return "No such file"
-    if kind == "directory":
-        path.unlink()
-        path.mkdir()
-        return "Is a directory"
-    if kind == "pipe":
-        path.unlink()
-        os.mkfifo(path)
-        return "pipe, socket or device"
-    if kind == "loop":
-        path.unlink()
-        path.symlink_to(path)
-        return "symbolic links"
-    data, reason = {
-        "empty": (b"", "0 bytes"),
-        "truncated": (good[: len(good) // 2], "end before the image is complete"),
-        "header only": (good[:200], ""),
-        "text": (b"GIF89 is not what this is", "expected an image that Pillow can read"),
-        "bomb": (_bomb(), "a decompression bomb"),
-    }[kind]
-    path.write_bytes(data)
-    return reason
-
-
-def _bomb() -> bytes:
-    import io
-
-    from PIL import Image
-
-    out = io.BytesIO()
-    Image.new("L", (8, 8)).save(out, "JPEG")
-    data = bytearray(out.getvalue())
-    at = data.index(b"\xff\xc0") + 5
-    data[at : at + 4] = (60000).to_bytes(2, "big") * 2
-    return bytes(data)
-
-
-KINDS = ("missing", "directory", "pipe", "loop", "empty", "truncated", "header only", "text", "bomb")
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_is_replaced_skipped_and_raised(kind: str, folder: list[str], tmp_path: Path) -> None:
-    bad = tmp_path / "bad.jpg"
-    reason = spoil(bad, kind, Path(folder[0]).read_bytes())
-    files = [folder[0], str(bad), folder[1], folder[2]]
-    for policy in ("replace", "skip"):
-        with whole(files, on_error=policy, batch_size=4) as pipe:
-            labels = labels_of(pipe.run())
-            assert [(e.path, e.action) for e in pipe.errors] == [
-                (str(bad), {"skip": "skipped"}.get(policy, "replaced"))
-            ]
-            assert reason in pipe.errors[0].reason
-            assert len(labels) == (3 if policy == "skip" else 4)
-            assert 1 not in labels
-    with whole(files, on_error="raise", batch_size=4) as pipe, pytest.raises(DataError, match=r"sample 1 .*bad\.jpg"):
-        pipe.run()
-
-
-def test_files_that_vanish_while_it_runs(folder: list[str], tmp_path: Path) -> None:
-    files = [str(tmp_path / f"{n}.jpg") for n in range(8)]
-    for name in files:
-        Path(name).write_bytes(Path(folder[0]).read_bytes())
-    with whole(files, batch_size=2, prefetch_queue_depth=1) as pipe:
-        pipe.run()
-        Path(files[6]).unlink()
-        pipe.run()
-        pipe.run()
-        labels = labels_of(pipe.run())
-        assert labels[1] == 7
-        assert labels[0] not in (6,)
-        assert [e.index for e in pipe.errors] == [6]
+# ---- functions in Python ----
 
 
 def numbers_of(pipe: Pipeline, batches: int) -> list[list[int]]:

@@ -3,9 +3,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,18 +15,15 @@ import torch
 from PIL import Image, ImageFilter
 
 import stoker.torchvision
-from stoker import ArgumentError, DeviceError
+from stoker import DeviceError
 from stoker.device.gpu import Gpu
 from stoker.frontends.torchvision import counts, delivery, grouping, place, plans, recipe
 from stoker.frontends.torchvision.place import Place, PlacedMaking, taken
 from stoker.frontends.torchvision.recipe import Node, Source
-from stoker.frontends.torchvision.tables import Table
 from stoker.frontends.torchvision.tensor import LazyTensor, image_tensor
 from stoker.native import _native
+from tests.takeover.collations import loader_of
 from tests.takeover.scripts import Tolerant, Views, classification, erasing, run, second_generation
-from tests.takeover.test_collations import loader_of
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 class EmulatedStages(emulated_stages.EmulatedGpu):
@@ -175,69 +169,6 @@ def test_what_a_plan_cannot_make_is_mended(with_damage: Path, placed: Place, bad
     making.finish()
     want = LazyTensor([row._replace() for row in rows], (16,))
     assert tensor._real is not None and torch.equal(tensor._real.cpu(), want + 0)
-
-
-def decoded(channels: int = 3) -> Node:
-    return Node.decode(Source(np.zeros(1, np.uint8)), (60, 40), channels)
-
-
-def test_what_has_a_form() -> None:
-    root = decoded(1)
-    color = root.then(recipe.SPREAD, channels=3)
-    part = color.then(recipe.RESIZE, (20, 16, 1.0, 30.0, 0.0, 30.0, 2, 0), (16, 20))
-    assert grouping.root_of(root) is root
-    for node in (part, color.then(recipe.TRANSPOSE, (2,), (40, 60)), color.then(recipe.EQUALIZE)):
-        assert grouping.root_of(node) is root
-    tables = (None, None)
-    assert grouping.root_of(color.then(recipe.MIX, (tables, (part.then(recipe.HUE, (3,)),)))) is root
-    assert grouping.root_of(color.then(recipe.MIX, (tables, (decoded(),)))) is None, "of another image"
-    assert grouping.root_of(color.then(recipe.STORE_PIXELS, (0, 0))) is None, "a step that the GPU does not know"
-    assert grouping.root_of(Node.raw(np.zeros(12, np.uint8), (2, 2), 3)) is None
-
-
-def test_a_single_chain_is_written_as_any_recipe(monkeypatch: pytest.MonkeyPatch) -> None:
-    root = decoded()
-    crop = root.then(recipe.CROP, (3, 5, 43, 35), (40, 30))
-    resized = crop.then(recipe.RESIZE, (16, 16, 0.0, 30.0, 0.0, 40.0, 1, 0), (16, 16))
-    table, values = Table(torch.rand(3, 1, 256)), np.arange(256, dtype=np.uint8)
-    chains = [
-        root,
-        crop,
-        resized,
-        resized.then(recipe.CROP, (2, 3, 9, 9), (7, 6)),
-        crop.then(recipe.CROP, (1, 1, 5, 5), (4, 4)),
-    ]
-    chains += [root.then(recipe.TRANSPOSE, (0,)), resized.then(recipe.HUE, (3,)).then(recipe.MAP, (values,))]
-    rows = [recipe.Row(node, x, 0, 64 * i) for i, node in enumerate(chains) for x in (None, table)]
-    rows += [recipe.Row(Node.pixels(np.zeros(36, np.uint8), (4, 3), 3), None, 0, 0)]
-    quick = [recipe.pack_alone([row], Table.memory) for row in rows]
-    assert sum(recipe._pack_chain(row, Table.memory) is not None for row in rows) == 12
-    monkeypatch.setattr(recipe, "_pack_chain", lambda row, table_bytes: None)
-    for a, row in zip(quick, rows, strict=True):
-        b = recipe.pack_alone([row], Table.memory)
-        assert np.array_equal(a.numbers, b.numbers) and np.array_equal(a.tables, b.tables)
-        assert tuple(a.window) == tuple(b.window)
-
-
-def test_groups_of_a_worker_are_used_while_they_hold() -> None:
-    first = image_tensor(decoded())
-    tensors = [LazyTensor([first._rows[0], *image_tensor(decoded())._rows], (2,)), image_tensor(decoded())]
-    grouping.send(tensors)
-    groups = grouping.known(tensors)
-    assert groups is not None and len(groups.rest) == 2
-
-    def arrived() -> list[LazyTensor]:
-        return [grouping.arrive(t._rows, t._lead, groups, n) for n, t in enumerate(tensors)]
-
-    assert grouping.known(arrived()) is groups
-    assert grouping.known(arrived()[::-1]) is None and grouping.known(arrived()[:1]) is None
-    assert grouping.known([arrived()[0], image_tensor(decoded())]) is None
-    changed = arrived()
-    changed[1]._rows = list(changed[1]._rows)
-    assert grouping.known(changed) is None
-    again = arrived()
-    grouping.send(again)
-    assert grouping.known([again[0], arrived()[1]]) is None, "of two batches"
 
 
 def made_alone(place: Place, node: Node) -> np.ndarray[Any, Any]:
@@ -436,41 +367,6 @@ def test_what_fails_is_told(placed: Place, files: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(plans, "_pipeline", refused)
     with stoker.torchvision.enabled(), pytest.raises(DeviceError, match="no such GPU"):
         run(classification(str(files), 0))
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason="what is refused, or done by the CPU, for want of a GPU")
-def test_without_a_gpu(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(DeviceError, match=r"expected a GPU for 'cuda'.*without_gpu"):
-        stoker.torchvision.enable("cuda")
-    assert not stoker.torchvision.is_enabled()
-    with pytest.raises(ArgumentError, match="expected `device`"):
-        stoker.torchvision.enable("tpu")
-    with pytest.raises(ArgumentError, match="expected `without_gpu`"):
-        stoker.torchvision.enable("cuda", without_gpu="maybe")
-    untouched = run(classification(str(files), 0))
-    with pytest.warns(RuntimeWarning, match="on the CPU"), stoker.torchvision.enabled("cuda", without_gpu="cpu"):
-        ours = run(classification(str(files), 0))
-    assert all(torch.equal(a[0], b[0]) for a, b in zip(untouched, ours, strict=True))
-    monkeypatch.setenv("STOKER_WITHOUT_GPU", "cpu")
-    with pytest.warns(RuntimeWarning, match="on the CPU"), stoker.torchvision.enabled("cuda"):
-        pass
-
-
-def test_the_module_takes_a_device(tmp_path: Path) -> None:
-    script = tmp_path / "train.py"
-    script.write_text("import sys; print(sys.argv)")
-    launch = (
-        "import tests.takeover.declared, runpy; "
-        "runpy.run_module('stoker.torchvision', run_name='__main__', alter_sys=True)"
-    )
-    command = [sys.executable, "-c", launch, "--device", "cuda", str(script), "--device", "x"]
-    path = os.pathsep.join(filter(None, [str(ROOT), str(ROOT / "tests"), os.environ.get("PYTHONPATH")]))
-    env = {**os.environ, "PYTHONPATH": path, "CUDA_VISIBLE_DEVICES": ""}
-    refused = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
-    assert refused.returncode and "expected a GPU for 'cuda'" in refused.stderr
-    command[command.index("cuda")] = "cpu"
-    ran = subprocess.run(command, capture_output=True, text=True, check=True, env=env)
-    assert "'--device', 'x']" in ran.stdout
 
 
 def test_what_is_there_already_is_pinned_alone(monkeypatch: pytest.MonkeyPatch) -> None:

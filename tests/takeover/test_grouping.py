@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What workers find of a batch for a GPU: forms, recipes of single files, groups."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from stoker.frontends.torchvision import grouping, recipe
+from stoker.frontends.torchvision.recipe import Node, Source
+from stoker.frontends.torchvision.tables import Table
+from stoker.frontends.torchvision.tensor import LazyTensor, image_tensor
+
+
+def decoded(channels: int = 3) -> Node:
+    return Node.decode(Source(np.zeros(1, np.uint8)), (60, 40), channels)
+
+
+def test_what_has_a_form() -> None:
+    root = decoded(1)
+    color = root.then(recipe.SPREAD, channels=3)
+    part = color.then(recipe.RESIZE, (20, 16, 1.0, 30.0, 0.0, 30.0, 2, 0), (16, 20))
+    assert grouping.root_of(root) is root
+    for node in (part, color.then(recipe.TRANSPOSE, (2,), (40, 60)), color.then(recipe.EQUALIZE)):
+        assert grouping.root_of(node) is root
+    tables = (None, None)
+    assert grouping.root_of(color.then(recipe.MIX, (tables, (part.then(recipe.HUE, (3,)),)))) is root
+    assert grouping.root_of(color.then(recipe.MIX, (tables, (decoded(),)))) is None, "of another image"
+    assert grouping.root_of(color.then(recipe.STORE_PIXELS, (0, 0))) is None, "a step that the GPU does not know"
+    assert grouping.root_of(Node.raw(np.zeros(12, np.uint8), (2, 2), 3)) is None
+
+
+def test_a_single_chain_is_written_as_any_recipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    root = decoded()
+    crop = root.then(recipe.CROP, (3, 5, 43, 35), (40, 30))
+    resized = crop.then(recipe.RESIZE, (16, 16, 0.0, 30.0, 0.0, 40.0, 1, 0), (16, 16))
+    table, values = Table(torch.rand(3, 1, 256)), np.arange(256, dtype=np.uint8)
+    chains = [
+        root,
+        crop,
+        resized,
+        resized.then(recipe.CROP, (2, 3, 9, 9), (7, 6)),
+        crop.then(recipe.CROP, (1, 1, 5, 5), (4, 4)),
+    ]
+    chains += [root.then(recipe.TRANSPOSE, (0,)), resized.then(recipe.HUE, (3,)).then(recipe.MAP, (values,))]
+    rows = [recipe.Row(node, x, 0, 64 * i) for i, node in enumerate(chains) for x in (None, table)]
+    rows += [recipe.Row(Node.pixels(np.zeros(36, np.uint8), (4, 3), 3), None, 0, 0)]
+    quick = [recipe.pack_alone([row], Table.memory) for row in rows]
+    assert sum(recipe._pack_chain(row, Table.memory) is not None for row in rows) == 12
+    monkeypatch.setattr(recipe, "_pack_chain", lambda row, table_bytes: None)
+    for a, row in zip(quick, rows, strict=True):
+        b = recipe.pack_alone([row], Table.memory)
+        assert np.array_equal(a.numbers, b.numbers) and np.array_equal(a.tables, b.tables)
+        assert tuple(a.window) == tuple(b.window)
+
+
+def test_groups_of_a_worker_are_used_while_they_hold() -> None:
+    first = image_tensor(decoded())
+    tensors = [LazyTensor([first._rows[0], *image_tensor(decoded())._rows], (2,)), image_tensor(decoded())]
+    grouping.send(tensors)
+    groups = grouping.known(tensors)
+    assert groups is not None and len(groups.rest) == 2
+
+    def arrived() -> list[LazyTensor]:
+        return [grouping.arrive(t._rows, t._lead, groups, n) for n, t in enumerate(tensors)]
+
+    assert grouping.known(arrived()) is groups
+    assert grouping.known(arrived()[::-1]) is None and grouping.known(arrived()[:1]) is None
+    assert grouping.known([arrived()[0], image_tensor(decoded())]) is None
+    changed = arrived()
+    changed[1]._rows = list(changed[1]._rows)
+    assert grouping.known(changed) is None
+    again = arrived()
+    grouping.send(again)
+    assert grouping.known([again[0], arrived()[1]]) is None, "of two batches"

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``enable("cuda")`` and ``--device cuda`` on a machine without a GPU: refused, or done by the CPU if that is asked for."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import stoker.torchvision
+from stoker import ArgumentError, DeviceError
+from tests.takeover.scripts import classification, run
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="what is refused, or done by the CPU, for want of a GPU")
+def test_without_a_gpu(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(DeviceError, match=r"expected a GPU for 'cuda'.*without_gpu"):
+        stoker.torchvision.enable("cuda")
+    assert not stoker.torchvision.is_enabled()
+    with pytest.raises(ArgumentError, match="expected `device`"):
+        stoker.torchvision.enable("tpu")
+    with pytest.raises(ArgumentError, match="expected `without_gpu`"):
+        stoker.torchvision.enable("cuda", without_gpu="maybe")
+    untouched = run(classification(str(files), 0))
+    with pytest.warns(RuntimeWarning, match="on the CPU"), stoker.torchvision.enabled("cuda", without_gpu="cpu"):
+        ours = run(classification(str(files), 0))
+    assert all(torch.equal(a[0], b[0]) for a, b in zip(untouched, ours, strict=True))
+    monkeypatch.setenv("STOKER_WITHOUT_GPU", "cpu")
+    with pytest.warns(RuntimeWarning, match="on the CPU"), stoker.torchvision.enabled("cuda"):
+        pass
+
+
+def test_the_module_takes_a_device(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("import sys; print(sys.argv)")
+    launch = (
+        "import tests.takeover.declared, runpy; "
+        "runpy.run_module('stoker.torchvision', run_name='__main__', alter_sys=True)"
+    )
+    command = [sys.executable, "-c", launch, "--device", "cuda", str(script), "--device", "x"]
+    path = os.pathsep.join(filter(None, [str(ROOT), str(ROOT / "tests"), os.environ.get("PYTHONPATH")]))
+    env = {**os.environ, "PYTHONPATH": path, "CUDA_VISIBLE_DEVICES": ""}
+    refused = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
+    assert refused.returncode and "expected a GPU for 'cuda'" in refused.stderr
+    command[command.index("cuda")] = "cpu"
+    ran = subprocess.run(command, capture_output=True, text=True, check=True, env=env)
+    assert "'--device', 'x']" in ran.stdout
