@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``enable("cuda")`` and ``--device cuda`` on a machine without a GPU: refused, or done by the CPU if that is asked for."""
+"""``enable("cuda")`` and ``--device cuda`` where there is no GPU: refused, or done by the CPU if a caller says so."""
 
 from __future__ import annotations
 
