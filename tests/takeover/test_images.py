@@ -88,9 +88,9 @@ OTHERWISE: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def image_of(path: Path) -> Image.Image:
+def image_of(path: Path, mode: str = "RGB") -> Image.Image:
     with open(path, "rb") as file:
-        return Image.open(file).convert("RGB")
+        return Image.open(file).convert(mode)
 
 
 @pytest.mark.parametrize("name", RECORDED)
@@ -145,6 +145,16 @@ def test_pixels_are_there_for_whoever_asks(photo: Path, use: Callable[[Any], Any
     expected = use(image_of(photo).crop((1, 2, 60, 70)))
     with stoker.torchvision.enabled():
         assert np.array_equal(use(image_of(photo).crop((1, 2, 60, 70))), expected)
+
+
+@pytest.mark.parametrize("mode", ["L", "RGB"])
+def test_whole_images_that_are_looked_at(files: Path, isa: str, mode: str) -> None:
+    """What is decoded for an array goes straight into it, whatever the file's size and kind."""
+    paths = sorted(files.rglob("*.jpg"))
+    expected = [np.asarray(image_of(path, mode)) for path in paths]
+    with stoker.torchvision.enabled():
+        for path, array in zip(paths, expected, strict=True):
+            exactly(np.array(image_of(path, mode)), array)
 
 
 def test_load_reads_and_does_not_decode(photo: Path, taken_over: None) -> None:

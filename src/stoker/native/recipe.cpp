@@ -32,7 +32,7 @@ class Maker {
       each_other_image(step, [&](double number) { use_mixed(number); });
     }
     for (size_t at = 0; at < steps_.size();) {
-      const size_t done = steps_[at].op == Op::Resize ? resize_and_store(at) : 0;
+      const size_t done = several(at);
       if (!done) step(steps_[at].op, steps_[at].from, steps_[at].p);
       at += std::max<size_t>(done, 1);
     }
@@ -45,6 +45,16 @@ class Maker {
     std::string error;
     if (!read_told(source.data, source.size, bench.file, file, error)) throw Leave{};
     return {file.data, static_cast<size_t>(file.shape[0])};
+  }
+
+  // Steps that are done together, from this one on; 0 if there are none.
+  size_t several(size_t at) {
+    if (steps_[at].op == Op::Resize) return resize_and_store(at);
+    if (steps_.size() != 2 || steps_[0].op != Op::Decode || steps_[1].op != Op::StorePixels || steps_[1].from != 0)
+      return 0;
+    decode(steps_[0].p, steps_[1].p);  // straight to where it is wanted
+    images_.skip_to(2);
+    return 2;
   }
 
   void step(Op op, int64_t from, const double* p) {
@@ -60,7 +70,8 @@ class Maker {
     }
   }
 
-  void decode(const double* p) {
+  // To `store`, if that is what follows.
+  void decode(const double* p, const double* store = nullptr) {
     const int64_t channels = whole(p[0]);
     if (channels != 1 && channels != 3) throw Bad{"neither one nor three channels"};
     jpeg::Info info;
@@ -72,7 +83,8 @@ class Maker {
     const bool gray = info.model == jpeg::Model::Gray;
     const bool luma = channels == 1 && info.model == jpeg::Model::YCbCr;  // as it is in the file
     if (gray != (channels == 1) && !luma) throw Leave{};
-    const View v = images_.fresh(window.y1 - window.y0, window.x1 - window.x0, channels);
+    const int64_t height = window.y1 - window.y0, width = window.x1 - window.x0;
+    const View v = store ? stored(height, width, channels, store) : images_.fresh(height, width, channels);
     const auto status = jpeg::decode(source_.data, source_.size, info, window, luma ? jpeg::Format::GRAY : jpeg::Format::ANY,
                                      v.data, v.stride[0], images_.work(0));
     // Damaged data: Pillow decides what is an error and what only a warning.
@@ -144,11 +156,20 @@ class Maker {
   }
 
   void store_pixels(const View& v, const double* p) {
-    View out = v;
-    out.data = images_.place(p, v.elements(), 1);
-    out.set_contiguous_strides();
-    recipe::copy(v, out);
+    recipe::copy(v, stored(v.shape[0], v.shape[1], v.shape[2], p));
     images_.push(v);
+  }
+
+  // An image's place in an output, as bytes side by side.
+  View stored(int64_t height, int64_t width, int64_t channels, const double* p) const {
+    View out;
+    out.rank = 3;
+    out.shape[0] = height;
+    out.shape[1] = width;
+    out.shape[2] = channels;
+    out.set_contiguous_strides();
+    out.data = images_.place(p, out.elements(), 1);
+    return out;
   }
 
   Planes place(const View& v, const double* p) {
