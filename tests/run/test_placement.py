@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from stoker import ArgumentError, DeviceError, Pipeline, UnsupportedError, fn, pipeline_def
+from stoker.device.gpu import Gpu
 from stoker.native import _native
 from tests.run.pipelines import files_of
 
@@ -74,6 +76,55 @@ def test_data_do_not_come_back() -> None:
 
     with pytest.raises(UnsupportedError, match="data do not come back from there"):
         there_and_back().build()
+
+
+def decoded(files: list[str]) -> Any:
+    return fn.decoders.image(fn.readers.file(files=files)[0], device="mixed")
+
+
+def _counting(x: Any) -> Any:
+    raise AssertionError("it is refused before it is called")
+
+
+REFUSED: dict[str, Callable[[list[str]], Any]] = {
+    "python_function": lambda files: fn.python_function(decoded(files), function=_counting),
+    "of declared types": lambda files: fn.python_function(
+        decoded(files), function=_counting, output_dtypes="uint8", output_ndims=3
+    ),
+    "behind more": lambda files: fn.python_function(fn.flip(decoded(files)) + 1, function=_counting),
+    "sent there": lambda files: fn.python_function(fn.random.uniform().gpu(), function=_counting),
+    "back to the CPU": lambda files: fn.flip(decoded(files), device="cpu"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_a_gpu_is_refused_is_refused_without_one(jpegs: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """So a script that runs on a machine without a GPU runs on one with it."""
+    monkeypatch.setattr(Gpu, "open", staticmethod(lambda number, limit=None: Gpu(_native.gpu.open_null(), 1 << 20)))
+    files = files_of(jpegs)
+
+    @pipeline_def(batch_size=2, num_threads=1, seed=1)
+    def graph() -> Any:
+        return REFUSED[name](files)
+
+    texts = []
+    for settings in ({"device_id": 0}, {"device_id": None, "without_gpu": "cpu"}, {"device_id": None}):
+        with pytest.raises(UnsupportedError, match=r"GPU's memory.*made at .*Set `device=\"cpu\"`") as refused:
+            graph(**settings).build()
+        texts.append(str(refused.value))
+    assert len(set(texts)) == 1
+
+
+def test_python_beside_the_gpu_is_not_refused(jpegs: Path) -> None:
+    """On what the CPU has, its results sent."""
+    files = files_of(jpegs)
+
+    @pipeline_def(batch_size=2, num_threads=1, without_gpu="cpu", device_id=None)
+    def beside() -> Any:
+        return fn.python_function(fn.random.uniform(), function=lambda x: x + 10).gpu(), decoded(files)
+
+    with beside() as pipe:
+        assert (pipe.run()[0].as_array() > 8).all()
 
 
 def test_placing_data_changes_no_draw() -> None:

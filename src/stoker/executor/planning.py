@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..contract.errors import ArgumentError, DataError, UnsupportedError, message
+from ..contract.errors import ArgumentError, DataError, message
 from ..contract.lowering import Undeclared
 from ..contract.operator import Operator, Spec
 from ..contract.reader import OpenSource
@@ -86,9 +86,6 @@ class Planning:
     ) -> tuple[Spec, ...]:
         part = self._graph.before(node.id)
         plan = self._make(part, discovered)
-        if any(o.on_gpu for o in plan.outputs):
-            text = "it runs in Python, and what it reads is in a GPU's memory"
-            raise UnsupportedError(message(node.operator.name, text, source=node.source))
         run = Run(plan, part, 1, self._settings.seed, self._sources, self._settings.gpu or None)
         operator = node.operator()
         if operator.stateful:

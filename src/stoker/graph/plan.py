@@ -102,13 +102,15 @@ def transform(graph: Graph, find: Callable[[str], type[Operator]], discovered: M
               ) -> StepList:  # fmt: skip
     """The steps after all passes named in ``passes``; without ``gpu`` all of them on the CPU.
 
+    What a GPU would be refused is refused without one, too, so that what runs on a machine without runs on one with it.
+
     Args:
         parts: the GPU's decoders know files, and can do with parts of them.
     """
     verify_graph(graph)
     steps = lower(graph, find, discovered, sources)
-    if gpu:
-        steps = place_steps(steps, graph, place(graph))
+    placed = place_steps(steps, graph, place(graph))
+    steps = placed if gpu else steps
     for name, step_pass in STEP_PASSES:
         if name in passes:
             verify_steps(steps)

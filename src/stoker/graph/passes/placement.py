@@ -18,15 +18,24 @@ from ...contract.step import Native, PyCall, Stage, Step, StepList, Value, View
 from ..lower import step_scalars
 from ..node import Graph, Node
 
+_CPU_ONLY = "it runs on the CPU only, and its input is in the GPU's memory"
+
 
 def place(graph: Graph) -> dict[int, bool]:
-    """For every node, whether its outputs are to be in a GPU's memory."""
+    """For every node, whether its outputs are to be in a GPU's memory.
+
+    Raises:
+        UnsupportedError: a node that runs on the CPU only reads what is there.
+    """
     placed: dict[int, bool] = {}
+    needed = graph.needed()
     for node in graph.nodes:
         inherited = any(placed[e.node] for e in node.inputs)
         placed[node.id] = inherited if node.device is None else node.device != "cpu"
         if inherited and not placed[node.id]:
             raise _refused(node, "its input is in the GPU's memory, and data do not come back from there in a pipeline")
+        if node.id in needed and node.operator.is_python() and any(placed[e.node] for e in node.parents()):
+            raise _refused(node, _CPU_ONLY)  # before its types are asked for, which only its results may tell
     return placed
 
 
@@ -64,7 +73,7 @@ class _Placing:
         else:
             here = self._on_gpu.intersection((*step.inputs, *(v for v, _ in step.guards)))
             if here:
-                raise self._problem(step, "it runs on the CPU only, and its input is in the GPU's memory")
+                raise self._problem(step, _CPU_ONLY)
             self.result.append(step)
 
     def _belongs_on_gpu(self, step: Step) -> bool:
