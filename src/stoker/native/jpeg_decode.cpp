@@ -24,7 +24,7 @@ class SingleScan {
         damage_(target.damage), decode_(mcu_decoder()) {}
 
   Status run(Scratch& scratch) {
-    Carver measure(nullptr);
+    Carver measure;
     carve(measure);
     Carver pieces(scratch.get(measure.used()));
     carve(pieces);

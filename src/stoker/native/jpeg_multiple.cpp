@@ -69,7 +69,7 @@ class MultipleScans {
     stop_ = survey();
     if (stop_ == Stop::Refused) return Status::Corrupt;
     if (unsupported_) return Status::Unsupported;
-    Carver measure(nullptr);
+    Carver measure;
     carve(measure);
     Carver pieces(scratch.get(measure.used()));
     carve(pieces);

@@ -6,19 +6,11 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "carver.hpp"
 #include "jpeg.hpp"
 #include "jpeg_idct.hpp"
 #include "jpeg_rows.hpp"
 #include "jpeg_ticks.hpp"
-
-#if defined(__SANITIZE_ADDRESS__)
-#define STOKER_GUARDED 1
-#elif defined(__has_feature)
-#define STOKER_GUARDED __has_feature(address_sanitizer)
-#endif
-#if STOKER_GUARDED
-#include <sanitizer/asan_interface.h>
-#endif
 
 namespace stoker::jpeg {
 
@@ -65,31 +57,6 @@ struct Plane {
   }
   // Sample column size * columns.begin of sample row y.
   uint8_t* row(int y) const { return ring + pitch * (y % (2 * size * v)) + kLeftMargin; }
-};
-
-// Carves pieces out of one allocation: a first pass without memory measures, the second hands out. Under
-// AddressSanitizer what lies between the pieces must not be touched.
-class Carver {
- public:
-  explicit Carver(uint8_t* base) : base_(base) {}
-  template <typename T>
-  T* take(size_t n) {
-    const size_t at = used_, bytes = n * sizeof(T);
-    used_ += (bytes + 63) / 64 * 64;
-#if STOKER_GUARDED
-    used_ += 64;
-    if (base_) {
-      __asan_unpoison_memory_region(base_ + at, bytes);
-      __asan_poison_memory_region(base_ + at + bytes, used_ - at - bytes);
-    }
-#endif
-    return base_ ? reinterpret_cast<T*>(base_ + at) : nullptr;
-  }
-  size_t used() const { return used_; }
-
- private:
-  uint8_t* base_;
-  size_t used_ = 0;
 };
 
 struct Target {

@@ -1,33 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The taps of one axis in memory, in the form that the element type's kernels want, and the memory itself.
+// The taps of one axis in memory, in the form that the element type's kernels want.
 #pragma once
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
+#include "carver.hpp"
 #include "resample_kernels.hpp"
 #include "resample_weights.hpp"
 
 namespace stoker::resample {
 
 inline int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
-
-// Hands out pieces of one block. Run once without a block to learn the size, and once with it.
-class Carver {
- public:
-  explicit Carver(uint8_t* base = nullptr) : base_(base) {}
-  template <class U>
-  U* take(int64_t count) {
-    const size_t at = used_;
-    used_ += static_cast<size_t>(round_up(count * static_cast<int64_t>(sizeof(U)), 64));
-    return base_ ? reinterpret_cast<U*>(base_ + at) : nullptr;
-  }
-  size_t used() const { return used_; }
-
- private:
-  uint8_t* base_;
-  size_t used_ = 0;
-};
 
 // One axis: what each output reads, and with which weights, in the form that the element type wants.
 struct AxisTaps {
