@@ -250,3 +250,37 @@ def test_what_is_only_looked_at_stays_recorded(photo: Path, taken_over: None) ->
     array = np.asarray(image)
     assert image._node is not None and array.shape == (74, 105, 3)
     exactly(np.asarray(image.convert("L")), np.asarray(Image.fromarray(array).convert("L")))
+
+
+def test_images_are_compared_as_pillow_does(photo: Path, taken_over: None) -> None:
+    """Whatever steps they were made by: those of Pillow's own class, of ours, and ours that Pillow has followed."""
+    small = Image.open(photo).convert("RGB").resize((90, 80))
+    looked_at = Image.open(photo).convert("RGB").resize((90, 80))
+    np.asarray(looked_at)
+    of_pillow = Image.Image.copy(looked_at.copy())
+    for a in (small, looked_at, of_pillow, looked_at.copy()):
+        for b in (small, looked_at, of_pillow, looked_at.copy()):
+            assert a == b
+            assert not (a != b)  # noqa: SIM202
+    assert small != small.resize((80, 80)) and small != small.convert("L") and small != 5
+    with Image.open(photo) as file, Image.open(photo) as same:
+        assert small != file and file == same
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(small)
+
+
+def test_pixels_of_an_opened_file_can_be_set(photo: Path, taken_over: None) -> None:
+    image = Image.open(photo)
+    pixels = image.load()
+    pixels[3, 4] = (9, 8, 7)
+    assert image.getpixel((3, 4)) == (9, 8, 7) and np.asarray(image)[4, 3].tolist() == [9, 8, 7]
+
+
+def test_sizes_that_pillow_does_not_take(photo: Path, taken_over: None) -> None:
+    image = Image.open(photo).convert("RGB")
+    for size in ((20.5, 30), (20.0, 30.0)):
+        with pytest.raises(TypeError):
+            image.resize(size)
+        with pytest.raises(TypeError):
+            image.transform(size, Image.Transform.AFFINE, (1, 0, 0, 0, 1, 0))
+    assert image.resize((np.int64(20), np.uint8(30))).size == (20, 30)

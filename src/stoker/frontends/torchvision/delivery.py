@@ -32,7 +32,8 @@ def choose(device: str, without_gpu: str | None) -> None:
     text = f"`stoker.torchvision.enable`: expected a GPU for {device!r}, got {missing}"
     if otherwise != "cpu":
         raise DeviceError(
-            f'{text}. Leave the device out, or give `without_gpu="cpu"`: batches are then delivered on the CPU'
+            f'{text}. Leave the device out, or give `without_gpu="cpu"` (or set STOKER_WITHOUT_GPU=cpu in the '
+            "environment): batches are then delivered on the CPU"
         )
     warnings.warn(f"{text}. Batches are delivered on the CPU, with the same values", RuntimeWarning, stacklevel=3)
     _device = None

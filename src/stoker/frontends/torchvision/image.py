@@ -194,7 +194,7 @@ class _Recording(Image.Image):
         """As Pillow's; recorded but for ``reducing_gap``."""
         node = self._recorded()
         number = _FILTER_NUMBERS.get(3 if resample is None else int(resample))
-        width, height = map(int, size)
+        width, height = map(int, size) if _are_whole(size) else (0, 0)
         own_width, own_height = self.size if node is None else node.size
         fits = box is None or (0 <= box[0] < box[2] <= own_width and 0 <= box[1] < box[3] <= own_height)
         if node is None or number is None or reducing_gap is not None or width < 1 or height < 1 or not fits:
@@ -230,7 +230,7 @@ class _Recording(Image.Image):
         count = _MATRIX.get(method)
         known = count is not None and data is not None and len(data) >= count and resample in _SAMPLING
         matrix = tuple(float(x) for x in data[:count]) if known else (math.nan,)
-        if node is None or min(size) < 1 or not all(map(math.isfinite, matrix)):
+        if node is None or not _are_whole(size) or min(size) < 1 or not all(map(math.isfinite, matrix)):
             if node is not None:
                 counts.add(counts.TRANSFORM)
             return decoded(super().transform(size, method, data, resample, fill, fillcolor))
@@ -284,8 +284,22 @@ def color_of(mode: str, color: Any) -> tuple[int, int, int]:
     return (value, value, value) if isinstance(value, int) else (value[0], value[1], value[2])
 
 
+def _are_whole(size: Any) -> bool:
+    """Whether Pillow takes both numbers for a size: of floats it takes none."""
+    return len(size) == 2 and all(hasattr(n, "__index__") for n in size)
+
+
 class LazyImage(_Recording):
     """An image that was made out of another one by recorded steps."""
+
+    def __eq__(self, other: object) -> bool:
+        """As Pillow's, where images that were made out of others are of one class."""
+        if type(other) is not Image.Image and not isinstance(other, LazyImage):
+            return False
+        sizes = (self.mode, self.size, self.info) == (other.mode, other.size, other.info)
+        return sizes and self.getpalette() == other.getpalette() and self.tobytes() == other.tobytes()
+
+    __hash__ = None  # type: ignore[assignment]  # as Pillow's
 
 
 @functools.cache

@@ -81,6 +81,7 @@ class LazyJpeg(_Recording, JpegImageFile):
         source.origin = retry.origin()
         self._node = Node.decode(source, self.size, 1 if self.mode == "L" else 3)
         self.tile = []
+        self.readonly = 0
         if self._exclusive_fp and getattr(self, "_close_exclusive_fp_after_loading", True):
             file.close()
         self.fp = None

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.reduction import ForkingPickler
 from typing import Any, NamedTuple
@@ -192,6 +193,8 @@ class _Iterator:
         super()._shutdown_workers()  # type: ignore[misc]
         self._stoker_maker.close()
         descriptors.close(self._stoker_receivers)
+        if sys.is_finalizing():  # an iterator that an error kept alive: nobody asks for counts any more
+            return
         counts.retire(self._stoker_counts)
         told.retire(self._stoker_told)
 

@@ -6,7 +6,11 @@ from __future__ import annotations
 import os
 import runpy
 import sys
+import types
+import zipfile
+from typing import NoReturn
 
+from ...contract.errors import ArgumentError, DeviceError
 from .switch import enable
 
 _USAGE = """usage: python -m stoker.torchvision [--device DEVICE] script.py [arguments]
@@ -18,25 +22,66 @@ _USAGE = """usage: python -m stoker.torchvision [--device DEVICE] script.py [arg
 
 def run() -> None:
     """Run what the command line names."""
-    arguments = sys.argv[1:]
-    device = "cpu"
-    if arguments[:1] == ["--device"] and len(arguments) > 1:
-        device, arguments = arguments[1], arguments[2:]
-    elif arguments and arguments[0].startswith("--device="):
-        device, arguments = arguments[0].removeprefix("--device="), arguments[1:]
-    module = arguments[:1] == ["-m"]
-    arguments = arguments[module:]
+    device, arguments = _device(sys.argv[1:])
     if arguments[:1] in (["-h"], ["--help"]):
         print(_USAGE)
         return
-    if not arguments or arguments[0].startswith("-"):
-        sys.exit(_USAGE)
-    enable(device)
+    module = arguments[:1] == ["-m"]
+    arguments = arguments[module:]
+    _check(arguments[0] if arguments else None, module)
+    try:
+        enable(device)
+    except (ArgumentError, DeviceError) as error:
+        _refuse(str(error))
     sys.argv = arguments
     if module:
-        sys.path[0] = os.getcwd()
+        _search(os.getcwd())
         runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)
         return
-    sys.path[0] = os.path.dirname(os.path.abspath(arguments[0]))
-    # The script's module takes the place of this one, so that what it defines can be pickled for spawned workers.
-    runpy.run_path(arguments[0], run_name="__main__")
+    path = os.path.abspath(arguments[0])
+    _search(os.path.dirname(os.path.realpath(path)))  # modules are where the file itself is, though a link named it
+    if not os.path.isfile(path) or zipfile.is_zipfile(path) or path.endswith(".pyc"):
+        runpy.run_path(arguments[0], run_name="__main__")
+    else:
+        _run_file(path)
+
+
+def _run_file(path: str) -> None:
+    """As Python does: ``__file__`` is absolute, so that a script may go elsewhere; ``sys.argv`` is as it was typed."""
+    with open(path, "rb") as file:
+        code = compile(file.read(), path, "exec")
+    # It takes the place of this command's module, so that what it defines can be pickled for spawned workers.
+    main = types.ModuleType("__main__")
+    main.__file__ = path
+    sys.modules["__main__"] = main
+    exec(code, vars(main))
+
+
+def _device(arguments: list[str]) -> tuple[str, list[str]]:
+    """What was asked for, and what follows it."""
+    if arguments and arguments[0].startswith("--device="):
+        return arguments[0].removeprefix("--device="), arguments[1:]
+    if arguments[:1] != ["--device"]:
+        return "cpu", arguments
+    if len(arguments) < 2:
+        _refuse(f"expected a device behind --device, got nothing\n\n{_USAGE}")
+    return arguments[1], arguments[2:]
+
+
+def _check(name: str | None, module: bool) -> None:
+    what = "a module's name" if module else "a script's path, or -m and a module's name"
+    if name is None or name.startswith("-"):
+        _refuse(f"expected {what}, got {'nothing' if name is None else repr(name)}\n\n{_USAGE}")
+    if not module and not os.path.exists(name):
+        _refuse(f"expected {what}, got {name!r}, which is not there (in {os.getcwd()!r})")
+
+
+def _search(folder: str) -> None:
+    """Look for modules in ``folder`` first, unless Python was told not to (``-P``)."""
+    if not sys.flags.safe_path:
+        sys.path[0] = folder
+
+
+def _refuse(text: str) -> NoReturn:
+    print(f"stoker.torchvision: {text}", file=sys.stderr)
+    sys.exit(2)

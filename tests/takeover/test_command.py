@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``python -m stoker.torchvision``: a script runs as Python runs it; what cannot be run is refused in a line."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from stoker.frontends.torchvision import script
+
+ROOT = Path(__file__).resolve().parents[2]
+PLACES = """
+import inspect, os, pickle, sys
+import beside
+class Here: pass
+os.chdir('/')
+print(__file__, sys.argv, beside.WHO, __name__, __spec__)
+print(type(pickle.loads(pickle.dumps(Here()))), inspect.getsource(Here))
+"""
+FAILS = """
+import sys
+import tests.takeover.declared
+import torchvision.datasets as datasets, torchvision.transforms as transforms
+from torch.utils.data import DataLoader
+
+def main():
+    data = datasets.ImageFolder(sys.argv[1], transforms.Compose([transforms.Resize((32, 32)), transforms.ToTensor()]))
+    for batch, (images, labels) in enumerate(DataLoader(data, batch_size=3, num_workers=2)):
+        images.view(5, 7)
+
+main()
+"""
+
+
+# torchvision's operators are declared first; what follows is what `python -m stoker.torchvision` does.
+LAUNCH = """
+import tests.takeover.declared, runpy
+runpy.run_module('stoker.torchvision', run_name='__main__', alter_sys=True)
+"""
+
+
+def command(*arguments: str, cwd: Path, options: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+    environment = dict(os.environ) | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
+    whole = [sys.executable, *options, "-W", "ignore", "-c", LAUNCH, *arguments]
+    return subprocess.run(whole, cwd=cwd, env=environment, capture_output=True, text=True, timeout=100)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        ((), "expected a script's path, or -m and a module's name, got nothing"),
+        (("-x", "train.py"), "expected a script's path, or -m and a module's name, got '-x'"),
+        (("-m",), "expected a module's name, got nothing"),
+        (("--device",), "expected a device behind --device, got nothing"),
+        (("nowhere.py",), "got 'nowhere.py', which is not there"),
+        (("--device", "gpu", "train.py"), """expected `device` "cpu", "cuda" or "cuda:" and a number, got 'gpu'"""),
+        (("--device=", "train.py"), "and a number, got ''"),
+    ],
+)
+def test_what_cannot_be_run(
+    tmp_path: Path,
+    arguments: tuple[str, ...],
+    why: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "train.py").write_text("print('ran')")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["stoker.torchvision", *arguments])
+    with pytest.raises(SystemExit) as end:
+        script.run()
+    out, err = capsys.readouterr()
+    assert (end.value.code, out) == (2, "")
+    assert err.startswith("stoker.torchvision: ") and why in err
+
+
+def test_a_script_finds_itself_and_what_is_beside_it(tmp_path: Path) -> None:
+    """Also behind a link, and though it goes elsewhere."""
+    home, links = tmp_path / "home", tmp_path / "links"
+    home.mkdir()
+    links.mkdir()
+    (home / "train.py").write_text(PLACES)
+    (home / "beside.py").write_text("WHO = 'home'")
+    (links / "beside.py").write_text("WHO = 'links'")
+    (links / "run.py").symlink_to(home / "train.py")
+    plain = subprocess.run(
+        [sys.executable, "run.py", "-a"], cwd=links, capture_output=True, text=True, timeout=100, check=True
+    )
+    done = command("run.py", "-a", cwd=links)
+    assert done.stdout == plain.stdout, done.stderr
+    assert done.stdout.startswith(f"{links / 'run.py'} ['run.py', '-a'] home __main__ None\n")
+    safe = command("run.py", "-a", cwd=links, options=("-P",))
+    assert "No module named 'beside'" in safe.stderr
+
+
+def test_an_error_is_the_last_thing_that_is_said(files: Path, tmp_path: Path) -> None:
+    """A failing script leaves its loader to the interpreter's end."""
+    (tmp_path / "train.py").write_text(FAILS)
+    done = command("train.py", str(files), cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.strip().splitlines()[-1] == "RuntimeError: shape '[5, 7]' is invalid for input of size 9216"
