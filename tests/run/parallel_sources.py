@@ -23,16 +23,6 @@ def pipeline(
     return pipe
 
 
-def take(pipe: Pipeline, count: int = 100) -> list[Any]:
-    out = []
-    for _ in range(count):
-        try:
-            out.append([[x.tolist() for x in batch] for batch in pipe.run()])
-        except StopIteration:
-            break
-    return out
-
-
 # At the top of a module, so that "spawn" finds it too.
 def row(info: types.SampleInfo) -> Any:
     if info.idx_in_epoch >= ROWS:

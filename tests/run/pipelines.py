@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,23 @@ from stoker.types import DType
 
 ROOT = Path(__file__).resolve().parents[2]
 Row = tuple[bytes, ...]
+
+
+def run_interrupted(pipe: Pipeline, after_s: float) -> tuple[Any, bool]:
+    """A batch while Ctrl-C comes after so long, and whether it came in time; None if that left it in the pipeline.
+
+    In between is the moment when ``run`` has handed over, and what it gave is not held yet: then it is lost. Programs
+    of their own call this, whose SIGALRM is handled as SIGINT.
+    """
+    got = None
+    try:
+        signal.setitimer(signal.ITIMER_REAL, after_s)
+        got = pipe.run()
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    except KeyboardInterrupt:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        return got, True
+    return got, False
 
 
 def files_of(root: Path) -> list[str]:

@@ -22,7 +22,7 @@ BEGIN = """
 import os, signal, sys, threading, time
 import numpy as np
 from stoker import DataError, StateError, eager, fn, pipeline_def
-from tests.run.pipelines import decoding, rows_of, training
+from tests.run.pipelines import decoding, rows_of, run_interrupted, training
 
 files = sys.argv[1:]
 
@@ -209,14 +209,8 @@ pipe = training(files, batch_size=BATCH, prefetch_queue_depth=3)
 pipe.run()
 done = BATCH
 while done < COUNT - BATCH:
-    got = None
-    try:
-        signal.setitimer(signal.ITIMER_REAL, rng.uniform(1e-5, 1e-3))
-        got = pipe.run()
-        signal.setitimer(signal.ITIMER_REAL, 0)
-    except KeyboardInterrupt:
-        interrupted += 1
-        signal.setitimer(signal.ITIMER_REAL, 0)
+    got, cut = run_interrupted(pipe, rng.uniform(1e-5, 1e-3))
+    interrupted += cut
     mark = pipe.execution.mark
     now = mark.epoch * len(files) + mark.position
     if got is not None:

@@ -18,7 +18,8 @@ import pytest
 from PIL import Image
 
 from stoker import DataError, Pipeline, StateError, UnsupportedError, fn, types
-from tests.run.parallel_sources import ROWS, pipeline, row, take
+from tests.run.parallel_sources import ROWS, pipeline, row
+from tests.sources import given
 
 
 class Unpicklable(Exception):
@@ -75,7 +76,7 @@ def test_what_a_source_raises_is_raised_at_its_batch_with_its_traceback() -> Non
         seen: list[Any] = []
         for _ in range(10):
             try:
-                seen += take(pipe, 1)[0]
+                seen += given(pipe, 1)[0]
             except (KeyError, DataError) as error:
                 seen.append(error)
     numbers = [x for x in seen if isinstance(x, list)]
@@ -110,13 +111,13 @@ def test_a_process_that_dies_is_reported_and_replaced(how: str) -> None:
         return np.int64(info.idx_in_epoch)
 
     with pipeline(2, batch_size=2, source=source, batch=False) as pipe:
-        assert take(pipe, 2) == [[[0, 1]], [[2, 3]]]
+        assert given(pipe, 2) == [[[0, 1]], [[2, 3]]]
         with pytest.raises(DataError, match=f"process [0-9]+\\) {text} while the source ran in it — made at") as error:
             pipe.run()
         assert trace in str(error.value.__cause__)
         if trace:
             assert "Segmentation fault" in str(error.value.__cause__)
-        assert take(pipe, 3) == [[[6, 7]], [[8, 9]], [[10, 11]]]
+        assert given(pipe, 3) == [[[6, 7]], [[8, 9]], [[10, 11]]]
 
 
 def test_what_a_process_made_before_it_died_is_kept() -> None:
@@ -128,10 +129,10 @@ def test_what_a_process_made_before_it_died_is_kept() -> None:
         return np.full(1000, info.idx_in_epoch)
 
     with pipeline(2, batch_size=2, source=source, batch=False) as pipe:
-        assert [x[0] for x in take(pipe, 1)[0][0]] == [0, 1]
+        assert [x[0] for x in given(pipe, 1)[0][0]] == [0, 1]
         with pytest.raises(DataError, match="ended with exit code 1"):
             pipe.run()
-        assert [x[0] for x in take(pipe, 1)[0][0]] == [4, 5]
+        assert [x[0] for x in given(pipe, 1)[0][0]] == [4, 5]
 
 
 def test_an_iterable_whose_process_died_begins_again_after_reset() -> None:
@@ -140,13 +141,13 @@ def test_an_iterable_whose_process_died_begins_again_after_reset() -> None:
         os._exit(1)
 
     with pipeline(1, batch_size=1, source=dying, batch=False) as pipe:
-        assert take(pipe, 3) == [[[1]], [[2]], [[3]]]
+        assert given(pipe, 3) == [[[1]], [[2]], [[3]]]
         with pytest.raises(DataError, match="ended with exit code 1"):
             pipe.run()
         with pytest.raises(StateError, match="its place is lost"):
             pipe.run()
         pipe.reset()
-        assert take(pipe, 3) == [[[1]], [[2]], [[3]]]
+        assert given(pipe, 3) == [[[1]], [[2]], [[3]]]
 
     class Numbers:
         def __len__(self) -> int:
@@ -156,10 +157,10 @@ def test_an_iterable_whose_process_died_begins_again_after_reset() -> None:
             return i if i != 3 else os._exit(1)
 
     with pipeline(1, batch_size=1, source=Numbers(), batch=False) as pipe:
-        take(pipe, 3)
+        given(pipe, 3)
         with pytest.raises(DataError, match="ended with exit code 1"):
             pipe.run()
-        assert take(pipe) == [[[4]], [[5]], [[6]], [[7]]]  # a sequence knows its place
+        assert given(pipe) == [[[4]], [[5]], [[6]], [[7]]]  # a sequence knows its place
 
 
 # ---- bad rows beside worker processes ----

@@ -90,14 +90,8 @@ rng = random.Random(3)
 pipe.run()  # the plan is made
 interrupted, done = 0, 2
 while done < 300 or interrupted < 20:
-    got = None
-    try:
-        signal.setitimer(signal.ITIMER_REAL, rng.uniform(1e-5, 4e-3))
-        got = pipe.run()
-        signal.setitimer(signal.ITIMER_REAL, 0)
-    except KeyboardInterrupt:
-        interrupted += 1
-        signal.setitimer(signal.ITIMER_REAL, 0)
+    got, cut = run_interrupted(pipe, rng.uniform(1e-5, 4e-3))
+    interrupted += cut
     now = pipe.execution.mark.position
     if got is not None:
         assert [int(x[0]) for x in got[0]] == list(range(done, now)), (done, now)

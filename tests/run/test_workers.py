@@ -14,7 +14,8 @@ import pytest
 
 from stoker import ArgumentError, Pipeline, StateError, fn, types
 from stoker.executor.workers import Workers
-from tests.run.parallel_sources import ROWS, pipeline, row, take
+from tests.run.parallel_sources import ROWS, pipeline, row
+from tests.sources import given
 
 
 # At the top of the module, so that "spawn" finds them too.
@@ -60,9 +61,9 @@ SOURCES: dict[str, dict[str, Any]] = {
 
 def two_epochs(pipe: Pipeline) -> Any:
     with pipe:
-        first = take(pipe, 7)
+        first = given(pipe, 7)
         pipe.reset()
-        return first, take(pipe, 7)
+        return first, given(pipe, 7)
 
 
 @pytest.mark.parametrize("name", SOURCES)
@@ -90,7 +91,7 @@ def test_two_sources_share_the_workers_beside_a_reader(jpegs: Path) -> None:
             b = fn.external_source(generated, batch=False, parallel=parallel)
             pipe.set_outputs(label, a, b)
         with pipe:
-            return take(pipe, 5)
+            return given(pipe, 5)
 
     assert len(batchwise(True)[0]) == 3
     assert batchwise(True) == batchwise(False)
@@ -113,7 +114,7 @@ def test_rows_that_grow_and_shrink_get_the_memory_they_need() -> None:
 
 def test_work_happens_in_other_processes_and_ahead() -> None:
     with pipeline(2, batch_size=2, source=lambda info: np.int64(os.getpid()), batch=False) as pipe:
-        pids = {x for batch in take(pipe, 4) for x in batch[0]}
+        pids = {x for batch in given(pipe, 4) for x in batch[0]}
         assert len(pids) == 2 and os.getpid() not in pids
         children = [os.path.exists(f"/proc/{pid}") for pid in pids]
         assert children == [True, True]
@@ -124,11 +125,11 @@ def test_a_state_is_independent_of_the_workers() -> None:
     for name in ("rows", "numbered batches", "list"):
         arguments = SOURCES[name]
         with pipeline(parallel=False, **arguments) as pipe, pipeline(3, **arguments) as other:
-            take(pipe, 2)
+            given(pipe, 2)
             other.set_state(pipe.get_state())
-            take(other, 1)
+            given(other, 1)
             pipe.set_state(other.get_state())
-            assert take(other) == take(pipe)
+            assert given(other) == given(pipe)
     with pipeline(source=generated, batch=False) as pipe, pytest.raises(StateError, match="can be resumed"):
         pipe.get_state()
 
@@ -172,7 +173,7 @@ class Pickler:
 def test_a_pickler_of_the_users_choice() -> None:
     choice = {"py_callback_pickler": (Pickler, {"mark": b"ab"}, {"skip": 2})}
     with pipeline(1, "spawn", source=lambda i: np.int64([i, i * i]), settings=choice) as pipe:
-        assert take(pipe, 3) == [[[0, 0]], [[1, 1]], [[2, 4]]]
+        assert given(pipe, 3) == [[[0, 0]], [[1, 1]], [[2, 4]]]
 
 
 def test_processes_start_all_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,7 +193,7 @@ def test_processes_start_all_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
                 with pytest.raises(OSError, match="no more processes"):
                     pipe.start_py_workers()
         assert len(launched) == 4 and all(worker.process._closed for worker in launched)
-        assert len(take(pipe)) == 6
+        assert len(given(pipe)) == 6
 
 
 def test_a_closed_pipeline_has_no_processes() -> None:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pytest
 
 from stoker import ArgumentError, DataError, Pipeline, StateError, fn, types
+from tests.sources import given
 
 
 def pipeline(batch_size: int = 2, depth: int = 2, asynchronous: bool = True, **source: Any) -> Pipeline:
@@ -25,13 +26,7 @@ def pipeline(batch_size: int = 2, depth: int = 2, asynchronous: bool = True, **s
 
 def take(pipe: Pipeline, count: int = 100) -> list[Any]:
     """First output's rows, batch by batch, until the data end."""
-    out = []
-    for _ in range(count):
-        try:
-            out.append([x.tolist() for x in pipe.run()[0]])
-        except StopIteration:
-            break
-    return out
+    return [outputs[0] for outputs in given(pipe, count)]
 
 
 def one(x: float) -> npt.NDArray[np.float32]:

@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What pipelines give whose sources end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stoker import Pipeline
+
+
+def given(pipe: Pipeline, count: int = 100) -> list[list[Any]]:
+    """At most ``count`` batches: of each, the rows of every output as lists."""
+    out: list[list[Any]] = []
+    while len(out) < count:
+        try:
+            out.append([[x.tolist() for x in output] for output in pipe.run()])
+        except StopIteration:
+            break
+    return out
