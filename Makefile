@@ -5,7 +5,7 @@
 #   make test [TESTS=tests/unit]              lint, types, layers, tests
 #   make check                                lint, types, layers, generated files; no tests
 #   make bench [BENCH="--quick chain"]        measure; BENCH is passed on (see BENCH=--help)
-#   make fuzz [SECONDS=60]                    hostile bytes into the JPEG decoder, under sanitizers
+#   make fuzz [SECONDS=60]                    hostile bytes into the JPEG decoder and into the GPU's, under sanitizers
 #   make test-neon [SECONDS=30]               the JPEG decoder's Arm code on an emulated machine, if there is one
 #   make test-gpu                             what needs a GPU; fails where there is none
 #   make test-gpu-sanitizer                   generated kernels under compute-sanitizer, on a GPU; minutes
@@ -69,6 +69,7 @@ bench: setup
 
 fuzz: $(VENV)/.build-needs
 	@PYTHON=$(PY) fuzz/run.sh $(SECONDS)
+	@$(PY) fuzz/gpu.py $(or $(SECONDS),60) build/fuzz
 
 test-neon: $(VENV)/.build-needs
 	@PYTHON=$(PY) tests/native/neon.sh $(SECONDS)

@@ -77,8 +77,8 @@ def test_the_load_is_a_part(load):
 
 
 def test_depths_of_both_sides():
-    assert Pipeline(prefetch_queue_depth={"cpu_size": 3, "gpu_size": 2}, device_id=0)._chosen.depth == 5
-    assert Pipeline(prefetch_queue_depth={"cpu_size": 3, "gpu_size": 2})._chosen.depth == 3
+    chosen = Pipeline(prefetch_queue_depth={"cpu_size": 3, "gpu_size": 2}, device_id=0)._chosen
+    assert (chosen.depth, chosen.gpu_depth) == (3, 2), "test_depths.py: what becomes of them"
     with pytest.raises(ArgumentError, match="`cpu_size` and `gpu_size`, got"):
         Pipeline(prefetch_queue_depth={"cpu_size": 3})
     with pytest.raises(ArgumentError, match=r"'gpu_size'.*>= 1, got 0"):

@@ -5,7 +5,6 @@ must give the CPU decoder's pixels, or leave the row to it."""
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -13,35 +12,17 @@ from pathlib import Path
 import jpeg_writer as jw
 import numpy as np
 import pytest
-from jpeg_gpu_cases import FORMATS, Batch, Row, pack
+from jpeg_gpu_cases import FORMATS, Batch, Row, build_emulator, pack
 from PIL import Image
 from test_jpeg import FACTORS, RESTARTS, SIZES, encode, picture, scan_start
 
-HERE = Path(__file__).parent
-NATIVE = HERE.parents[1] / "src" / "stoker" / "native"
 LEFT = {"truncated": "left: 1", "filled": "left: 2", "restart": "left: 4", "slow": "left: 8"}
 
 
 @pytest.fixture(scope="session")
 def emulator(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The program that runs cases, built once for all tests. What it checks is built with sanitizers."""
-    compiler = os.environ.get("CXX") or shutil.which("g++") or "c++"
-    folder = tmp_path_factory.mktemp("jpeg_gpu")
-    flags = ["-std=c++20", "-O1", "-ffp-contract=off", f"-I{NATIVE}", f"-I{HERE}"]
-    checks = ["-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
-    checked = {HERE / "jpeg_gpu_emulated.cpp", NATIVE / "jpeg_gpu.cpp"}
-    sources = sorted({*NATIVE.glob("jpeg_*.cpp"), *checked})
-    running: list[subprocess.Popen] = []
-    for source in sources:
-        if len(running) >= 2:  # memory and processors of small machines
-            assert running.pop(0).wait() == 0
-        out = folder / f"{source.stem}.o"
-        command = [compiler, *flags, *(checks if source in checked else []), "-c", str(source), "-o", str(out)]
-        running.append(subprocess.Popen(command))
-    assert [p.wait() for p in running] == [0] * len(running)
-    program = folder / "emulated"
-    subprocess.run([compiler, *checks, *map(str, folder.glob("*.o")), "-o", str(program)], check=True)
-    return program
+    """The program that runs cases, built once for all tests."""
+    return build_emulator(tmp_path_factory.mktemp("jpeg_gpu"))
 
 
 @pytest.fixture

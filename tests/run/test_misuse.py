@@ -64,6 +64,11 @@ def test_arguments_are_checked_where_they_are_given(call: Callable[[Any], Any], 
         ({"batch_size": "8"}, "`Pipeline`: expected `batch_size` >= 1, got '8'"),
         ({"num_threads": -1}, "`Pipeline`: expected `num_threads` >= 1, got -1"),
         ({"prefetch_queue_depth": 0}, "`Pipeline`: expected `prefetch_queue_depth` >= 1, got 0"),
+        (
+            {"gpu_memory_limit": "4GB"},
+            r"expected a number of bytes as `gpu_memory_limit`, or None, got '4GB'. 4 GiB are",
+        ),
+        ({"gpu_memory_limit": 0}, "expected a number of bytes as `gpu_memory_limit`, or None, got 0"),
         ({"batchsize": 3}, r"unknown argument `batchsize`; did you mean `(max_)?batch_size`\?"),
     ],
 )

@@ -35,6 +35,17 @@ def room(index: int, limit: int | None) -> int:
     return size
 
 
+def memory_limit(value: Any) -> int | None:
+    """The most bytes of a GPU's memory; None: what is there."""
+    limit = whole(value)
+    if value is not None and (limit is None or limit < 1):
+        raise ArgumentError(
+            f"`Pipeline`: expected a number of bytes as `gpu_memory_limit`, or None, got {value!r}. "
+            "4 GiB are `4 * 2**30`"
+        )
+    return limit
+
+
 def positive(name: str, value: Any) -> int:
     """A whole number of at least 1."""
     number = whole(value)

@@ -22,6 +22,7 @@ from .checks import (
     depths,
     division,
     gpu_number,
+    memory_limit,
     part,
     positive,
     room,
@@ -123,8 +124,8 @@ class Pipeline:
             if key not in ACCEPTED:
                 known = [*inspect.signature(Pipeline.__init__).parameters, *ACCEPTED]
                 raise ArgumentError(f"`Pipeline`: unknown argument `{key}`; {did_you_mean(key, known)}".rstrip("; "))
-        memory_limit = None if gpu_memory_limit is None else positive("gpu_memory_limit", gpu_memory_limit)
-        jpeg_index = room(gpu_jpeg_index, memory_limit)
+        limit = memory_limit(gpu_memory_limit)
+        jpeg_index = room(gpu_jpeg_index, limit)
         if gpu_jpeg_index_path is not None and not jpeg_index:
             raise ArgumentError("`Pipeline`: expected `gpu_jpeg_index` (bytes) beside `gpu_jpeg_index_path`, got 0")
         depth, gpu_depth = depths(prefetch_queue_depth)
@@ -138,7 +139,7 @@ class Pipeline:
             shards=division(shards),
             without_gpu=absence(without_gpu),
             gpu_depth=gpu_depth,
-            memory_limit=memory_limit,
+            memory_limit=limit,
             jpeg_index=jpeg_index,
             jpeg_index_path=gpu_jpeg_index_path,
             gpu_load=None if gpu_decoder_load == "auto" else part("gpu_decoder_load", gpu_decoder_load),

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mutated files into the GPU's JPEG decoder, on the emulation of threads and under sanitizers.
+
+What it decodes without complaint must be what the CPU finds nothing wrong with, and have its pixels; the rest must be
+left to the CPU. Windows, formats, scales, how the work is cut, and files that come again, whole or in part, right or
+spoilt, are drawn as well.
+
+Usage: python fuzz/gpu.py SECONDS FOLDER [SEED]. FOLDER/corpus has the files (fuzz/make_corpus.py), FOLDER/found gets
+the cases that fail: `emulated CASES` runs them again.
+"""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "native"))
+from jpeg_gpu_cases import FORMATS, Batch, Row, build_emulator, pack
+
+BATCHES, ROWS = 6, 6  # that a program runs
+MOST_PIXELS = 2_000_000  # of a picture: the emulation takes its time
+HEADER_BYTES = 700  # make a small part of most files and decide the most
+NO_FRAME = (0xC4, 0xC8, 0xCC)
+
+
+def mutated(corpus: list[bytes], draw: random.Random) -> bytes:
+    """A file with some bytes changed, put in, taken out, or from another."""
+    data = bytearray(draw.choice(corpus))
+    span = len(data) if draw.random() < 0.25 else min(len(data), HEADER_BYTES)
+    for _ in range(draw.randrange(6)):
+        at = draw.randrange(max(1, min(span, len(data))))
+        kind = draw.randrange(6)
+        if kind == 0:
+            data[at : at + 1] = b"\xff"
+        elif kind == 1:
+            data[at : at + 1] = bytes([(data[at] if at < len(data) else 0) ^ 1 << draw.randrange(8)])
+        elif kind == 2:
+            del data[at : at + 1]
+        elif kind == 3:
+            other = draw.choice(corpus)
+            begin = draw.randrange(len(other))
+            data[at:at] = other[begin : begin + draw.randrange(64)]
+        elif kind == 4:
+            data[at : at + 2] = bytes([0xFF, 0xC0 + draw.randrange(0x20)])
+        else:
+            data[at : at + draw.randrange(2)] = bytes([draw.randrange(256)])
+    return bytes(data[: draw.randrange(len(data) + 1)] if draw.randrange(8) == 0 else data)
+
+
+def size_of(data: bytes) -> tuple[int, int]:
+    """Height and width, where the header is in order; else zeros."""
+    at = 2
+    while at + 9 < len(data):
+        if data[at] != 0xFF:
+            at += 1
+            continue
+        if 0xC0 <= data[at + 1] <= 0xCF and data[at + 1] not in NO_FRAME:
+            return data[at + 5] << 8 | data[at + 6], data[at + 7] << 8 | data[at + 8]
+        at += 2 + (data[at + 2] << 8 | data[at + 3])
+    return 0, 0
+
+
+def row(data: bytes, draw: random.Random) -> Row | None:
+    """A window of a file; now and then one that leaves it. None: the file is not for this."""
+    height, width = size_of(data)
+    if not 0 < height * width <= MOST_PIXELS:
+        return None
+    high, wide = draw.randint(1, min(height, 60)), draw.randint(1, min(width, 60))
+    low = -3 if draw.random() < 0.15 else 0
+    return Row(data, (draw.randint(low, height - high), draw.randint(low, width - wide), high, wide))
+
+
+def batch(corpus: list[bytes], draw: random.Random) -> Batch:
+    """Some files, and how they are decoded."""
+    rows = [r for r in (row(mutated(corpus, draw), draw) for _ in range(ROWS)) if r]
+    again = {"passes": 2, "index_bytes": 1 << 22, "spoil": draw.choice([0, 0, 1, 2]), "parts": draw.randrange(3)}
+    return Batch(
+        rows,
+        format=draw.choice(FORMATS),
+        adjust=draw.random() < 0.2,
+        unstuff_threads=draw.choice([32, 64, 96]),
+        entropy_threads=draw.choice([32, 64, 96]),
+        pixel_threads=draw.choice([32, 64]),
+        min_bits=draw.choice([32, 64, 256]),
+        seed=draw.randrange(1 << 30),
+        memory=draw.choice([1 << 30, 4096]),
+        scale_log2=draw.choice([0, 0, 0, 1, 2, 3]),
+        **(again if draw.random() < 0.4 else {}),
+    )
+
+
+def main(seconds: float, folder: Path, seed: int) -> int:
+    """Runs cases until the time is over; the exit status."""
+    corpus = [file.read_bytes() for file in sorted((folder / "corpus").iterdir())]
+    found = folder / "found"
+    found.mkdir(exist_ok=True)
+    program = build_emulator(folder / "emulated")
+    draw, outcomes, failures, runs = random.Random(seed), Counter[str](), 0, 0
+    cases = folder / f"cases{seed}"
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        cases.write_bytes(pack([batch(corpus, draw) for _ in range(BATCHES)]))
+        done = subprocess.run([program, cases], capture_output=True, text=True, timeout=600)
+        runs += 1
+        outcomes.update(line.split(",")[0] for line in done.stdout.splitlines() if "differs" not in line)
+        if done.returncode:
+            failures += 1
+            cases.replace(found / f"gpu-{seed}-{runs}")
+            print(f"found/gpu-{seed}-{runs}: {done.stdout[-300:]}{done.stderr[:2000]}", flush=True)
+    cases.unlink(missing_ok=True)
+    print(f"programs {runs}, rows {outcomes.total()}, failures {failures}")
+    print("\n".join(f"{count:>8}  {what}" for what, count in outcomes.most_common()))
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(float(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]) if len(sys.argv) > 3 else 1))
