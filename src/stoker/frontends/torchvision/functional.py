@@ -13,11 +13,11 @@ from PIL import ImageEnhance
 
 from . import grids, kernels, recipe, views
 from .image import LazyImage, _Recording, color_of, decoded, map_node, pad_node
-from .images import lazy_image_class
+from .images import lazy_image_class, returned
 from .pointwise import map_rows
 from .replay import image_of
 from .tables import first_table, mapped
-from .tensor import LazyRow, LazyTensor, by_pixel, image_tensor, is_lazy, lead_of, like_memory
+from .tensor import LazyRow, LazyTensor, by_pixel, image_tensor, is_lazy, lead_of, like_memory, settled
 
 
 def _node(image: Any) -> Any:
@@ -66,9 +66,13 @@ def normalize(original: Callable[..., Any], tensor: Any, mean: Any, std: Any, in
     if rows is None:
         return original(tensor, mean, std, inplace)
     if not inplace:
-        return like_memory(tensor, LazyTensor(rows, lead_of(tensor)))
-    tensor._rows = rows
-    return tensor
+        made = like_memory(tensor, LazyTensor(rows, lead_of(tensor)))
+    elif settled(tensor):  # others show its memory: they are made
+        return original(tensor, mean, std, inplace)
+    else:
+        tensor._rows = rows
+        made = tensor
+    return made if type(tensor) is LazyTensor else returned(made)
 
 
 def _is_numbers(values: Any) -> bool:

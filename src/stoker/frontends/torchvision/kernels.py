@@ -14,7 +14,7 @@ import torch
 from torch.nn.functional import conv2d
 from torch.nn.functional import pad as torch_pad
 
-from . import grids, recipe, views
+from . import grids, images, recipe, views
 from .pointwise import map_rows
 from .recipe import Node
 from .resizes import first_resize
@@ -288,7 +288,7 @@ def first_generation(name: str) -> Callable[..., Any]:
         if is_lazy(x):
             result = record(original, x, *args, **kwargs, **more)
             if result is not None:
-                return result
+                return result if result is x or type(x) is LazyTensor else images.returned(result)
         return original(x, *args, **kwargs)
 
     return call
