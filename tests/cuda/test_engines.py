@@ -19,6 +19,7 @@ from PIL import Image
 
 from stoker import ArgumentError, DataError, DeviceError, fn, pipeline_def, types
 from stoker.device import engines as opening
+from stoker.native import _native
 
 HERE = Path(__file__).parent
 OFF = 3  # levels by which some of the fake's pixels are wrong
@@ -367,6 +368,69 @@ def test_the_library_is_within_the_limit(engines: Any, files: list[str]) -> None
         for _ in range(4):
             pipe.run()
     with decoding(files, gpu_memory_limit=64 << 20) as pipe:
+        pipe.run()
+
+
+@pytest.fixture
+def keeping(library: Path, engines: Any) -> Iterator[Callable[..., None]]:
+    """Sets by how much the null device has less memory after each opening, new state and batch."""
+    fake = ctypes.CDLL(str(library))
+    lock, held = threading.Lock(), [0]
+    watch = ctypes.CFUNCTYPE(None, ctypes.c_int)
+    kept: list[Any] = []
+
+    def keep(*bytes: int) -> None:
+        def grow(what: int) -> None:
+            with lock:
+                held[0] += bytes[what]
+                _native.gpu.null_keeps(held[0])
+
+        kept.append(watch(grow))
+        fake.fake_watch(kept[-1])
+
+    yield keep
+    fake.fake_watch(ctypes.cast(None, watch))
+    _native.gpu.null_keeps(0)
+
+
+def test_what_the_driver_takes_is_counted(keeping: Any, files: list[str]) -> None:
+    """Of opening, of states, and of a state's first batch; what is less later is another's."""
+    keeping(200 << 20, 5 << 20, 3 << 20)
+    with decoding(files, num_threads=1, exec_async=False) as pipe:  # so that there is one state
+        for _ in range(4):
+            pipe.run()
+        gpu = pipe.execution.settings.gpu
+        (opened,) = gpu._engines.values()
+        assert opened.driver_bytes == 208 << 20 and gpu.account.taken > opened.driver_bytes + opened.device_bytes
+        told = pipe.report().decoding.engines
+        assert (told.library_bytes, told.driver_bytes) == (opened.device_bytes, 208 << 20)
+        assert "their memory 1 MB and the driver's 218 MB" in str(told)
+        account = gpu.account
+    del pipe, gpu, opened
+    gc.collect()
+    assert account.taken == 0
+
+
+def test_no_more_is_put_down_to_the_driver_than_it_can_be(keeping: Any, files: list[str]) -> None:
+    """Where a model takes its memory at the same time."""
+    keeping(7 << 30, 1 << 30, 0)
+    with decoding(files, gpu_memory_limit=1 << 30) as pipe:
+        pipe.run()
+        assert pipe.report().decoding.engines.driver_bytes == 512 << 20
+
+
+def test_the_driver_is_within_the_limit(keeping: Any, files: list[str]) -> None:
+    keeping(200 << 20, 0, 0)
+    with pytest.raises(DeviceError, match=r"at most 209715199 bytes.*`gpu_memory_limit`\), got 0 in use and 209715200"):
+        decoding(files, gpu_memory_limit=(200 << 20) - 1).build()
+    for of_state, of_batch in ((100 << 20, 0), (0, 100 << 20)):
+        keeping(200 << 20, of_state, of_batch)
+        with decoding(files, gpu_memory_limit=250 << 20) as pipe:
+            for _ in range(2):  # it stays taken, so the next batch finds no memory either
+                with pytest.raises(DataError, match=r"at most 262144000 bytes.*`gpu_memory_limit`"):
+                    pipe.run()
+    keeping(200 << 20, 5 << 20, 5 << 20)
+    with decoding(files, gpu_memory_limit=300 << 20) as pipe:
         pipe.run()
 
 

@@ -112,6 +112,12 @@ class Gpu:
         return lambda: [self.load(source).function(name) for name, source in kernels]
 
     @property
+    def engines_memory(self) -> tuple[int, int]:
+        """Bytes of the GPU's that the engines' library has asked for, and that the driver has taken for it."""
+        opened = self._engines.values()
+        return sum(e.device_bytes for e in opened), sum(e.driver_bytes for e in opened)
+
+    @property
     def knows_files(self) -> bool:
         """Whether JPEG decoders keep what they find out about their files."""
         return self.jpeg_index is not None

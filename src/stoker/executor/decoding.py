@@ -54,6 +54,9 @@ class Engines:
         reasons: why rows whose turn it was were left to the exact decoder, and how many for each reason.
         compared: rows (one in 64) of which the exact pixels were made too.
         mean_error, max_error: of the compared rows' values, in levels from 0 to 255; None before any.
+        library_bytes, driver_bytes: of the GPU's memory, in use: what nvJPEG asked for, and what the driver took for it
+            unasked (what the GPU had less of when the engines were opened and first used, 512 MiB at most). Both count
+            within `gpu_memory_limit`.
     """
 
     rows: int
@@ -61,10 +64,12 @@ class Engines:
     compared: int
     mean_error: float | None
     max_error: int | None
+    library_bytes: int = 0
+    driver_bytes: int = 0
 
     @staticmethod
-    def of(decoders: Sequence[OnEngines]) -> Engines:
-        """All of a plan's together."""
+    def of(decoders: Sequence[OnEngines], memory: tuple[int, int] = (0, 0)) -> Engines:
+        """All of a plan's together; ``memory`` is the library's and the driver's."""
         reasons: Counter[str] = Counter()
         for decoder in decoders:
             reasons.update(decoder.reasons)
@@ -72,14 +77,16 @@ class Engines:
         values = sum(error[1] for error in measured)
         mean = sum(error[2] for error in measured) / values if values else None
         most = max(error[3] for error in measured) if values else None
-        return Engines(sum(d.rows for d in decoders), dict(reasons), sum(e[0] for e in measured), mean, most)
+        return Engines(sum(d.rows for d in decoders), dict(reasons), sum(e[0] for e in measured), mean, most, *memory)
 
     def __str__(self) -> str:
         error = "not yet known"
         if self.mean_error is not None:
             error = f"{self.mean_error:.2g} levels on average and {self.max_error} at most, by {self.compared} rows"
         left = ", ".join(f"{rows} {reason}" for reason, rows in sorted(self.reasons.items(), key=lambda r: -r[1]))
-        return f"by the GPU's JPEG engines: {self.rows}{f' (not {left})' if left else ''}, their error {error}"
+        memory = f"{self.library_bytes / 1e6:.0f} MB and the driver's {self.driver_bytes / 1e6:.0f} MB"
+        text = f"by the GPU's JPEG engines: {self.rows}{f' (not {left})' if left else ''}, their error {error}"
+        return f"{text}, their memory {memory}"
 
 
 @dataclass(frozen=True)

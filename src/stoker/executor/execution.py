@@ -355,7 +355,8 @@ class Execution:
         index = gpu.jpeg_index if gpu else None
         numbers = (index.files, index.bytes, index.rows_read, index.rows_wrong, index.rows_in_part) if index else None
         known = KnownFiles(*numbers) if numbers else None
-        engines = Engines.of(self._planning.on_engines) if self._planning.on_engines else None
+        used = self._planning.on_engines
+        engines = Engines.of(used, gpu.engines_memory) if used and gpu else None
         return replace(self._sharing.report(), known=known, engines=engines)
 
     # ---- state ----

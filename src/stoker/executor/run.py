@@ -52,6 +52,10 @@ class OpenGpu(KernelsOnGpu, Protocol):
         """Those that give rows to its JPEG engines."""
 
     @property
+    def engines_memory(self) -> tuple[int, int]:
+        """Bytes that their library has asked for, and that the driver has taken for it."""
+
+    @property
     def jpeg_index(self) -> _native.gpu.JpegIndex | None:
         """What they keep about files that may come again."""
 

@@ -269,6 +269,7 @@ void bind_gpu(nb::module_& m) {
   gpu_module.def("open_cuda", &gpu::open_cuda, nb::arg("number"), nb::call_guard<nb::gil_scoped_release>());
   gpu_module.def("open_null", &gpu::open_null);
   gpu_module.def("uses_null", &gpu::uses_null);
+  gpu_module.def("null_keeps", &gpu::null_keeps, nb::arg("bytes"));
   gpu_module.def("count_cuda", &gpu::count_cuda, nb::call_guard<nb::gil_scoped_release>());
   nb::class_<DeviceArray>(gpu_module, "DeviceArray")
       .def_prop_ro("shape", [](const DeviceArray& a) {

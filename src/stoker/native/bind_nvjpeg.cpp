@@ -44,7 +44,8 @@ void bind_nvjpeg(nb::module_& gpu_module) {
   nb::class_<Engines>(gpu_module, "JpegEngines")
       .def_prop_ro("count", &Engines::count)
       .def_prop_ro("version", &Engines::version)
-      .def_prop_ro("device_bytes", &Engines::device_bytes);
+      .def_prop_ro("device_bytes", &Engines::device_bytes)
+      .def_prop_ro("driver_bytes", &Engines::driver_bytes);
   nb::class_<Decode, stoker::Kernel>(gpu_module, "OnEngines")
       .def_prop_ro("rows", &Decode::rows)
       .def_prop_ro("reasons", &Decode::reasons)

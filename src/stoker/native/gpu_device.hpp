@@ -147,5 +147,7 @@ int count_cuda();
 std::shared_ptr<Device> open_null();
 // Whether the calling thread was left with one in use.
 bool uses_null();
+// For tests: what a driver would keep of null devices' memory from now on.
+void null_keeps(uint64_t bytes);
 
 }  // namespace stoker::gpu

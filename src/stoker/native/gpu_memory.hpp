@@ -48,6 +48,11 @@ struct Account {
     taken.fetch_sub(bytes);
     throw LimitReached(limit, before, bytes);
   }
+  // Of what is taken already. Throws LimitReached as well, and has counted it then.
+  void note(uint64_t bytes) {
+    const uint64_t before = taken.fetch_add(bytes);
+    if (before + bytes > limit) throw LimitReached(limit, before, bytes);
+  }
   void give(uint64_t bytes) { taken.fetch_sub(bytes); }
   bool unlimited() const { return limit > uint64_t{1} << 60; }
 };

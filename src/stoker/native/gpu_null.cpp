@@ -20,6 +20,8 @@ using Emulation = void (*)(const Launch*);
 void do_nothing(const Launch*) {}
 
 thread_local void* in_use = nullptr;  // by this thread: a null device
+constexpr uint64_t kMemory = uint64_t{1} << 40;
+std::atomic<uint64_t> kept{0};
 
 class NullModule : public Module {
  public:
@@ -51,8 +53,21 @@ class NullDevice : public Device {
   void leave(void* before) noexcept override { in_use = before; }
   uint8_t* pin(size_t bytes) override { return static_cast<uint8_t*>(::operator new(bytes, kAlign)); }
   void unpin(uint8_t* memory) noexcept override { ::operator delete(memory, kAlign); }
-  Address allocate(size_t bytes) override { return reinterpret_cast<Address>(pin(bytes)); }
-  void free(Address memory) noexcept override { unpin(reinterpret_cast<uint8_t*>(memory)); }
+  // Before each piece stands how large it is.
+  Address allocate(size_t bytes) override {
+    uint8_t* memory = pin(bytes + kBefore);
+    std::memcpy(memory, &bytes, sizeof bytes);
+    used_ += bytes;
+    return reinterpret_cast<Address>(memory + kBefore);
+  }
+  void free(Address piece) noexcept override {
+    if (!piece) return;
+    uint8_t* memory = reinterpret_cast<uint8_t*>(piece) - kBefore;
+    size_t bytes;
+    std::memcpy(&bytes, memory, sizeof bytes);
+    used_ -= bytes;
+    unpin(memory);
+  }
   void copy_in(Address to, const uint8_t* from, size_t bytes) override {
     std::memcpy(reinterpret_cast<void*>(to), from, bytes);
   }
@@ -86,12 +101,18 @@ class NullDevice : public Device {
   std::shared_ptr<Module> load(const void* image, size_t bytes) override {
     return std::make_shared<NullModule>(std::string(static_cast<const char*>(image), bytes));
   }
-  uint64_t free_bytes() override { return uint64_t{1} << 40; }
+  uint64_t free_bytes() override { return kMemory - kept.load() - used_.load(); }
+
+ private:
+  static constexpr size_t kBefore = static_cast<size_t>(kAlign);
+  std::atomic<uint64_t> used_{0};
 };
 
 }  // namespace
 
 bool uses_null() { return in_use != nullptr; }
+
+void null_keeps(uint64_t bytes) { kept = bytes; }
 
 std::shared_ptr<Device> open_null() { return std::make_shared<NullDevice>(); }
 

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 
 #include <array>
+#include <utility>
 
 namespace stoker::nvjpeg {
 
@@ -117,6 +118,7 @@ struct Engines::State {
   uintptr_t stream = 0;
   size_t pictures = 0;  // it is set up for
   bool bgr = false;
+  bool worked = false;      // so that the driver has taken what it needs for it
 };
 
 Engines::Engines(std::shared_ptr<gpu::Device> device, std::shared_ptr<gpu::Account> account, const std::string& library,
@@ -130,8 +132,15 @@ Engines::Engines(std::shared_ptr<gpu::Device> device, std::shared_ptr<gpu::Accou
     version_ += std::to_string(number);
   }
   Allocator on_device{take_device, give_device, &memory_}, pinned{take_pinned, give_pinned, &memory_};
-  const Result created =
-      api_->create(kBackendHardware, &on_device, &pinned, smooth ? kFlagInterpolate : kFlagsDefault, &handle_);
+  Result created = 0;
+  try {
+    created = memory_.watched([&] {
+      return api_->create(kBackendHardware, &on_device, &pinned, smooth ? kFlagInterpolate : kFlagsDefault, &handle_);
+    });
+  } catch (const gpu::LimitReached& reached) {
+    if (handle_) api_->destroy(handle_);
+    throw DeviceFailure(reached.what());
+  }
   if (const auto refused = memory_.refusal(); created && refused) throw DeviceFailure(refused->what());
   check_status(created, "the GPU's JPEG engines cannot be used");
   unsigned cores = 0;
@@ -194,9 +203,17 @@ std::unique_ptr<Engines::State> Engines::take_state() {
   }
   auto state = std::make_unique<State>();
   state->stream = device_->make_stream();
-  if (const Result result = api_->state_create(handle_, &state->handle)) {
+  try {
+    const auto make = [&] {
+      const Result result = api_->state_create(handle_, &state->handle);
+      if (result) state->handle = nullptr;
+      return result;
+    };
+    check(memory_.watched(make), "nvJPEG's state");
+  } catch (...) {
+    if (state->handle) api_->state_destroy(state->handle);
     device_->drop_stream(state->stream);
-    check(result, "nvJPEG's state");
+    throw;
   }
   return state;
 }
@@ -219,16 +236,24 @@ Engines::Issued Engines::decode(const std::vector<Picture>& pictures, bool bgr) 
   device_->enter();
   auto state = take_state();
   device_->finish(state->stream);  // of the batch before, whose staging memory is the state's
-  Result result = 0;
-  if (state->pictures != pictures.size() || state->bgr != bgr) {
-    state->pictures = 0;
-    result = api_->batch_begin(handle_, state->handle, static_cast<int>(pictures.size()), 1, bgr ? kOutputBgr : kOutputRgb);
-  }
-  if (!result) {
+  const auto work = [&]() -> Result {
+    if (state->pictures != pictures.size() || state->bgr != bgr) {
+      state->pictures = 0;
+      const int count = static_cast<int>(pictures.size());
+      if (const Result begun = api_->batch_begin(handle_, state->handle, count, 1, bgr ? kOutputBgr : kOutputRgb)) return begun;
+    }
     state->pictures = pictures.size();
     state->bgr = bgr;
-    result = api_->batch_decode(handle_, state->handle, files.data(), lengths.data(), destinations.data(),
-                                reinterpret_cast<Handle>(state->stream));
+    return api_->batch_decode(handle_, state->handle, files.data(), lengths.data(), destinations.data(),
+                              reinterpret_cast<Handle>(state->stream));
+  };
+  Result result = 0;
+  try {
+    result = std::exchange(state->worked, true) ? work() : memory_.watched(work);
+  } catch (const gpu::LimitReached&) {
+    device_->finish(state->stream);
+    give_state(std::move(state));
+    throw;
   }
   Issued issued{state->stream, 0};
   if (result) {

@@ -37,6 +37,7 @@ class Engines {
   unsigned count() const { return count_; }
   const std::string& version() const { return version_; }
   uint64_t device_bytes() const { return memory_.device_bytes(); }  // that the library has taken
+  uint64_t driver_bytes() const { return memory_.driver_bytes(); }  // that the driver has taken for it
 
   // Whether they decode a file with such a header. From any thread.
   bool support(const uint8_t* file, size_t bytes) const;

@@ -29,9 +29,21 @@ class Memory {
   uint8_t* pin(size_t bytes) noexcept;
   bool unpin(uint8_t* memory, uintptr_t stream) noexcept;
 
+  // Does what makes the driver take memory for the library, which asks nobody for it: what the device has less of then,
+  // beside what the pipeline took meanwhile, is counted too. Others may take some at the same time, so no more than
+  // kMostOfDriver is put down to it. Throws gpu::LimitReached after the work, whose effects stay.
+  template <class Work>
+  auto watched(Work&& work) {
+    const uint64_t free = device_->free_bytes(), taken = account_->taken;
+    const auto result = work();
+    note_driver(free, taken);
+    return result;
+  }
+
   // Why the last request was refused, once, if by the limit.
   std::optional<gpu::LimitReached> refusal();
   uint64_t device_bytes() const;  // in use, or waiting to be
+  uint64_t driver_bytes() const;  // that the driver took
 
  private:
   struct Block {
@@ -42,6 +54,7 @@ class Memory {
   gpu::Address allocate(size_t bytes);
   void release(const Block& block);  // when its stream has done its work
   void release_waiting();
+  void note_driver(uint64_t free, uint64_t taken);
 
   const std::shared_ptr<gpu::Device> device_;
   const std::shared_ptr<gpu::Account> account_;
@@ -49,6 +62,7 @@ class Memory {
   std::unordered_map<gpu::Address, size_t> used_;
   std::vector<Block> waiting_;  // the oldest first
   std::optional<gpu::LimitReached> refusal_;
+  uint64_t driver_ = 0;
 };
 
 }  // namespace stoker::nvjpeg
