@@ -18,12 +18,12 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from . import bounds, counts, padded, tensor
-from .program import FACTORIES, FUNCTIONS, IN_PLACE, NAMES, Call, Program, Slot, a_slot
+from .program import FACTORIES, IN_PLACE, NAMES, Call, Program, Slot, a_slot
 from .tensor import ASKS, LazyTensor, is_lazy, lead_of
 from .unmade import Unmade, as_real
+from .without_values import BY_VALUE, META, REMEMBERED, result_of
 
 _LARGE = 4096  # elements; smaller tensors that a collation makes (labels) are torch's
-_META = torch.device("meta")
 _PLAIN = frozenset({int, float, bool, type(None), slice, torch.dtype, type(Ellipsis)})
 
 
@@ -83,7 +83,7 @@ def _begin(x: Any, of: Program, slot: Slot, meta: torch.Tensor) -> None:
 
 
 def _travelled(of: Program, slot: int, shape: Any, strides: Any, dtype: torch.dtype) -> Later:
-    return _later(of, Slot(slot), torch.empty_strided(shape, strides, dtype=dtype, device=_META))
+    return _later(of, Slot(slot), torch.empty_strided(shape, strides, dtype=dtype, device=META))
 
 
 def reduce_later(x: Later) -> Any:
@@ -108,7 +108,7 @@ class _Leaf:
 
     def __init__(self, x: LazyTensor, program: Program) -> None:
         self.slot = a_slot()
-        self.meta = torch.empty(tuple(x.shape), dtype=x.dtype, device=_META)
+        self.meta = torch.empty(tuple(x.shape), dtype=x.dtype, device=META)
         self.program = weakref.ref(program)  # which those keep that wait for it
         program.leaves[self.slot] = x
 
@@ -147,7 +147,7 @@ class _Noting:
             raise _NotRecorded
         if x.numel() > _LARGE and (self.program is None or not self.program.leaves):
             raise _NotRecorded  # of what has no image in it yet, nothing is gained
-        self._metas[id(x)] = torch.empty_like(x, device=_META)
+        self._metas[id(x)] = torch.empty_like(x, device=META)
         return x.clone()  # its owner may change it later
 
     def _leaf(self, x: Any) -> Slot:
@@ -228,7 +228,7 @@ def record(func: Any, args: Any, kwargs: Any) -> Any:
     except _NotRecorded:
         return NotImplemented
     try:
-        result = _without_values(name, noting.meta(args), {key: noting.meta(value) for key, value in kwargs.items()})
+        result = result_of(name, noting.meta(args), {key: noting.meta(value) for key, value in kwargs.items()})
     except Exception:  # noqa: BLE001 - torch raises it once more, with values
         return NotImplemented
     if not _is_within(name, args):
@@ -246,45 +246,6 @@ def record(func: Any, args: Any, kwargs: Any) -> Any:
     noting.program.calls.append(Call(name, *noted, ()))
     changed._bounds = bounds.after(name, [_bounds_of(args[0])]) if name == "torch.round" else None
     return None if name == "__setitem__" else changed
-
-
-# What gives memory of its own, or changes what it got, and finds out shapes in torch's Python (0.2 ms a call).
-_ARITHMETIC = "add sub mul neg __add__ __radd__ __sub__ __mul__ __rmul__ round torch.round"
-_IN_PLACE = "add_ sub_ mul_ __iadd__ __isub__ __imul__"
-_REMEMBERED = frozenset(f"{_ARITHMETIC} {_IN_PLACE} roll flip".split())
-_BY_VALUE = frozenset(("roll", "flip"))  # which move pixels; others depend on a number's type alone
-_results: dict[Any, tuple[Any, ...] | None] = {}
-_MOST_RESULTS = 4096
-
-
-def _without_values(name: str, args: Any, kwargs: Any) -> Any:
-    """What torch's function gives for tensors without values; None if it changes one, and has been tried before.
-
-    Raises:
-        Exception: torch's.
-    """
-    if name not in _REMEMBERED:
-        return FUNCTIONS[name](*args, **kwargs)
-    by_value = name in _BY_VALUE
-    key = (name, *(_like(x, by_value) for x in args), *((k, _like(x, by_value)) for k, x in kwargs.items()))
-    if key in _results:
-        known = _results[key]
-        return None if known is None else torch.empty_strided(known[0], known[1], dtype=known[2], device=_META)
-    result = FUNCTIONS[name](*args, **kwargs)
-    if len(_results) >= _MOST_RESULTS:
-        _results.clear()
-    changes = name in IN_PLACE or "out" in kwargs
-    _results[key] = None if changes else (tuple(result.shape), result.stride(), result.dtype)
-    return result
-
-
-def _like(x: Any, by_value: bool) -> Any:
-    """What shapes and types depend on."""
-    if isinstance(x, torch.Tensor):
-        return tuple(x.shape), x.stride(), x.dtype
-    if isinstance(x, (tuple, list)):
-        return type(x), tuple(_like(y, by_value) for y in x)
-    return (type(x), x) if by_value or not isinstance(x, (int, float)) else type(x)
 
 
 def _is_alike_elsewhere(name: str, args: Any, kwargs: Any) -> bool:
@@ -305,9 +266,9 @@ def _bounds_of(x: Any) -> bounds.Bounds | None:
 
 def _bounded(made: Any, name: str, args: Any) -> Any:
     """What a call has given, with its bounds if it is memory of its own; else nobody's are known any more."""
-    if name in _REMEMBERED:
+    if name in REMEMBERED:
         if _now.elsewhere:
-            operands = args[:1] if name in _BY_VALUE else args
+            operands = args[:1] if name in BY_VALUE else args
             made._bounds = bounds.after(name, [_bounds_of(x) for x in operands])
         return made
     if name in ("float", "double") and args[0].dtype == torch.uint8:
@@ -385,7 +346,7 @@ def _make(name: str, args: Any, kwargs: Any) -> Any:
     noting = _Noting()
     try:
         noted = noting.noted(args), {key: noting.noted(value) for key, value in kwargs.items()}
-        result = FACTORIES[name](*args, **kwargs, device=_META)
+        result = FACTORIES[name](*args, **kwargs, device=META)
     except Exception:  # noqa: BLE001 - as above
         return NotImplemented
     if result.numel() <= _LARGE:

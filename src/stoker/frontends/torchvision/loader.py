@@ -142,17 +142,18 @@ def reduce_small(original: Callable[[Any], Any], tensor: torch.Tensor) -> Any:
 class Activation:
     """A worker's first call: switches Stoker on there, whatever the start method, then does the user's own."""
 
-    def __init__(self, user: Any, memory: Any, senders: Sequence[descriptors.Sender], *, groups: bool = False) -> None:
+    def __init__(
+        self, user: Any, enable: Callable[[], None], memory: Any, senders: Sequence[descriptors.Sender], *, groups: bool
+    ) -> None:
         self._user = user
+        self._enable = enable
         self._groups = groups
         self._memory = memory
         self._senders = senders
 
     def __call__(self, worker: int) -> None:
         global _groups
-        from .switch import enable_here
-
-        enable_here()
+        self._enable()
         _groups = self._groups
         gc.freeze()  # what came from the parent stays shared: collections neither look at it nor write to it
         counts.use(self._memory.numpy()[worker])
@@ -220,16 +221,22 @@ def watch(iterator: Any, *, pins: bool = False, place: Place | None = None) -> A
     return iterator
 
 
-def get_iterator(placed: Callable[[int], Place | None], original: Callable[[Any], Any], loader: DataLoader[Any]) -> Any:
+def get_iterator(
+    enable: Callable[[], None],
+    placed: Callable[[int], Place | None],
+    original: Callable[[Any], Any],
+    loader: DataLoader[Any],
+) -> Any:
     """``DataLoader._get_iterator``: its workers have Stoker switched on, its batches are plain tensors.
 
-    ``placed`` tells where a loader with so many workers has its batches, if not in this machine's memory.
+    ``enable`` does so, and is found by its name in a worker; ``placed`` tells where a loader with so many workers has
+    its batches, if not in this machine's memory.
     """
     if id(loader) in _within:  # a subclass that calls its base
         return original(loader)
     _within.add(id(loader))
     try:
-        return _get_iterator(placed, original, loader)
+        return _get_iterator(enable, placed, original, loader)
     finally:
         _within.discard(id(loader))
 
@@ -237,7 +244,9 @@ def get_iterator(placed: Callable[[int], Place | None], original: Callable[[Any]
 _within: set[int] = set()
 
 
-def _get_iterator(placed: Callable[[int], Place | None], original: Callable[[Any], Any], loader: Any) -> Any:
+def _get_iterator(
+    enable: Callable[[], None], placed: Callable[[int], Place | None], original: Callable[[Any], Any], loader: Any
+) -> Any:
     workers = loader.num_workers
     memory = _shared_zeros(workers + 1, len(counts.NAMES)) if workers else None  # one for each, and one for all
     receivers = [descriptors.Receiver() for _ in range(workers)]
@@ -245,7 +254,7 @@ def _get_iterator(placed: Callable[[int], Place | None], original: Callable[[Any
     start = loader.worker_init_fn
     if memory is not None:
         rows, flag = counts.watch(memory[:-1]), told.watch(memory[-1])
-        start = Activation(start, memory, senders, groups=delivery.is_elsewhere())
+        start = Activation(start, enable, memory, senders, groups=delivery.is_elsewhere())
     # The loader's own pinning would make the pixels, on one thread: batches are made in pinned memory instead.
     pins = bool(loader.pin_memory) and torch.accelerator.is_available()
     try:

@@ -189,7 +189,7 @@ def _take_over_packages() -> None:
 
 def _get_iterator(original: Callable[[Any], Any], of: DataLoader[Any]) -> Any:
     _take_over_packages()
-    return loader.get_iterator(delivery.place, original, of)
+    return loader.get_iterator(enable_here, delivery.place, original, of)
 
 
 def _take_over_loaders() -> None:
