@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <cstdlib>
 #include <cstring>
 
 #include "resample_weights.hpp"
@@ -84,6 +86,7 @@ bool GpuResampling::describe(const Call& c, Views* v) const {
 
 int64_t GpuResampling::tile_rows(const ResampleSlot& s) const {
   if (!functions_.tiles || !s.two_passes() || !packed_rgb(s.source)) return 0;
+  if (std::abs(s.source.row) > INT32_MAX) return 0;  // kernels step from row to row by 32 bits
   if (s.source.width < kLeastWidth || !few_positions(s.vertical) || !few_positions(s.horizontal)) return 0;
   if (s.vertical_first) return fits_first(s) ? kFirstRows : 0;
   const int64_t lines = blocks_of(s.vertical.out, 16);

@@ -23,6 +23,20 @@ struct Between {
   uint8_t at[3][kColumns][kColumnRows];
 };
 
+// The words of a group if it is wanted, else zeros: one by one, since what is loaded together must be in registers side by
+// side, and a product wants others to be so; it would be copied every time.
+inline void load_group(bool wanted, const WeightGroup* from, uint32_t& low, uint32_t& middle, uint32_t& high) {
+  low = middle = high = 0;
+#if defined(__CUDA_ARCH__)
+  asm("{ .reg .pred p; setp.ne.u32 p, %4, 0;\n"
+      " @p ld.global.nc.u32 %0, [%3]; @p ld.global.nc.u32 %1, [%3 + 4]; @p ld.global.nc.u32 %2, [%3 + 8]; }"
+      : "+r"(low), "+r"(middle), "+r"(high)
+      : "l"(from), "r"(static_cast<uint32_t>(wanted)));
+#else
+  if (wanted) low = from->low, middle = from->middle, high = from->high;
+#endif
+}
+
 // A thread's part of the weights of 16 outputs.
 class Bands {
  public:
@@ -58,11 +72,7 @@ class Bands {
     for (int i = 0; i < 4; ++i) {
       const int r = i % 2;
       const auto group = static_cast<uint32_t>(begin_ + 8 * block + 4 * (i / 2) - start_[r]);
-      WeightGroup w{};
-      if (group < count_[r]) w = weights_[r][group];
-      band.low[i] = w.low;
-      band.middle[i] = w.middle;
-      band.high[i] = w.high;
+      load_group(group < count_[r], weights_[r] + group, band.low[i], band.middle[i], band.high[i]);
     }
   }
 
@@ -76,14 +86,10 @@ class Bands {
 struct Sums {
   uint32_t value[4];
 
-  Sums() {
-#pragma unroll
-    for (int i = 0; i < 4; ++i) value[i] = resample::kFixedHalf;
-  }
   // Over one or two blocks of positions.
   void add(const Bands::Band& w, const uint32_t (&bytes)[2], bool more, const Bands::Band& w2,
            const uint32_t (&bytes2)[2]) {
-    int32_t low[4] = {}, middle[4] = {}, high[4] = {};
+    int32_t low[4] = {}, middle[4] = {}, high[4] = {kHalf, kHalf, kHalf, kHalf};
     gpu::multiply_bytes<false>(low, w.low, bytes);
     gpu::multiply_bytes<false>(middle, w.middle, bytes);
     gpu::multiply_bytes<true>(high, w.high, bytes);
@@ -94,14 +100,22 @@ struct Sums {
     }
 #pragma unroll
     for (int i = 0; i < 4; ++i)
-      value[i] += (static_cast<uint32_t>(high[i]) << 16) + (static_cast<uint32_t>(middle[i]) << 8) +
-                  static_cast<uint32_t>(low[i]);
+      value[i] = (static_cast<uint32_t>(high[i]) << 16) + (static_cast<uint32_t>(middle[i]) << 8) +
+                 static_cast<uint32_t>(low[i]) + (resample::kFixedHalf - (static_cast<uint32_t>(kHalf) << 16));
   }
   // Both outputs of row g + 8 r as bytes.
   uint32_t pair(int r) const { return gpu::saturated_pair(pixel(2 * r), pixel(2 * r + 1)); }
 
  private:
   int32_t pixel(int i) const { return static_cast<int32_t>(value[i]) >> resample::kWeightBits; }
+
+  // What the highest bytes' products begin with, so that a half need not be added to each sum. It takes four registers,
+  // which there are not before 9.0.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+  static constexpr int32_t kHalf = 0;
+#else
+  static constexpr int32_t kHalf = resample::kFixedHalf >> 16;
+#endif
 };
 
 // A thread's row of the source, whose pixels are loaded four at a time as the words that they lie in. kInside: none of the
@@ -199,10 +213,10 @@ inline void first_pass(const Source& source, const ResampleTile& tile, const Ban
   const uint32_t lane = gpu::thread_index() % gpu::kWarp, warp = gpu::thread_index() / gpu::kWarp;
   constexpr int32_t kStep = kThreads / gpu::kWarp / 2;
   const auto* data = array_at<uint8_t>(source.data);
-  const int64_t row_bytes = source.row;
+  const auto row_bytes = static_cast<int32_t>(source.row);
   const auto row_of = [&](int32_t set) {
     const int32_t wanted = tile.row + 8 * set + static_cast<int32_t>(lane / 4);
-    return SourceRow<kInside>(data + (wanted < tile.row_end ? wanted : tile.row_end - 1) * row_bytes,
+    return SourceRow<kInside>(data + int64_t{wanted < tile.row_end ? wanted : tile.row_end - 1} * row_bytes,
                               bands.begin() + static_cast<int32_t>(lane % 4), tile.width);
   };
   // The first words of a set are loaded while the set before is made: they bring what is beside them into the cache. Where
@@ -251,6 +265,12 @@ inline void first_pass(const Source& source, const ResampleTile& tile, Between& 
   else first_pass<false>(source, tile, bands, column, between);
 }
 
+// Two pixels of two reds, two greens and two blues.
+inline PixelPair pair_of(uint32_t red, uint32_t green, uint32_t blue) {
+  const uint32_t both = gpu::choose_bytes(red, green, 0x5140);
+  return {gpu::choose_bytes(both, blue, 0x6410), gpu::choose_bytes(both, blue, 0x6532)};
+}
+
 // Where pairs of neighbours of resampled rows go: to an image of four bytes to a pixel, or to the stage's output, where
 // that is all that the stage does.
 class PairStore {
@@ -276,8 +296,7 @@ class PairStore {
 
   // Red, green and blue of two pixels, of which the second may not be there.
   void put(uint8_t* to, uint32_t red, uint32_t green, uint32_t blue, bool second) const {
-    const uint32_t both = gpu::choose_bytes(red, green, 0x5140);
-    const PixelPair pair{gpu::choose_bytes(both, blue, 0x6410), gpu::choose_bytes(both, blue, 0x6532)};
+    const PixelPair pair = pair_of(red, green, blue);
     if (form_ == Form::Words) {
       *reinterpret_cast<PixelPair*>(to) = pair;
     } else if (form_ == Form::Packed && second) {
@@ -292,14 +311,13 @@ class PairStore {
   }
   // The same of two pixels of which the second is below the first.
   void put_below(uint8_t* to, uint32_t red, uint32_t green, uint32_t blue, bool second) const {
-    const uint32_t both = gpu::choose_bytes(red, green, 0x5140);
-    const uint32_t upper = gpu::choose_bytes(both, blue, 0x6410), lower = gpu::choose_bytes(both, blue, 0x6532);
+    const PixelPair pair = pair_of(red, green, blue);
     if (form_ == Form::Words) {
-      *reinterpret_cast<uint32_t*>(to) = upper;
-      if (second) *reinterpret_cast<uint32_t*>(to + row_) = lower;
+      *reinterpret_cast<uint32_t*>(to) = pair.first;
+      if (second) *reinterpret_cast<uint32_t*>(to + row_) = pair.second;
     } else {
-      put_pixel(to, upper);
-      if (second) put_pixel(to + row_, lower);
+      put_pixel(to, pair.first);
+      if (second) put_pixel(to + row_, pair.second);
     }
   }
 
@@ -315,13 +333,31 @@ class PairStore {
   uint8_t* to_;
 };
 
+// The same where they are known to go to an image of four bytes to a pixel.
+class WordStore {
+ public:
+  WordStore(const ResampleRoom& room, int32_t width)
+      : row_(4 * ((width + 1) & ~1)), to_(reinterpret_cast<uint8_t*>(room.between)) {}
+  uint8_t* at(int64_t y, int32_t x) const { return to_ + y * row_ + 4 * x; }
+  int32_t row() const { return row_; }
+  int32_t pixel() const { return 4; }
+  void put(uint8_t* to, uint32_t red, uint32_t green, uint32_t blue, bool) const {
+    *reinterpret_cast<PixelPair*>(to) = pair_of(red, green, blue);
+  }
+
+ private:
+  const int32_t row_;
+  uint8_t* const to_;
+};
+
 // Each warp makes 16 rows at a time.
-inline void second_pass(const PairStore& store, const ResampleTile& tile, const Between& between) {
+template <class Store>
+inline void second_pass(const Store& store, const ResampleTile& tile, const ResampleRoom& room, const Between& between) {
   const uint32_t lane = gpu::thread_index() % gpu::kWarp, warp = gpu::thread_index() / gpu::kWarp;
   const int32_t x = tile.x + static_cast<int32_t>(2 * (lane % 4));
   const int32_t sets = tile.x_end - tile.x < kColumns ? (tile.x_end - tile.x + 7) / 8 : kColumns / 8;
   for (int32_t y = tile.y + 16 * static_cast<int32_t>(warp); y < tile.y_end; y += 16 * (kThreads / gpu::kWarp)) {
-    const Bands bands(tile.last_row, tile.room.vertical_taps, tile.room.vertical_weights, tile.room.vertical_pitch, y);
+    const Bands bands(tile.last_row, room.vertical_taps, room.vertical_weights, room.vertical_pitch, y);
     const uint8_t* from = &between.at[0][lane / 4][4 * (bands.begin() + static_cast<int32_t>(lane % 4)) - tile.row];
     const int32_t top = y + static_cast<int32_t>(lane / 4);
     uint8_t* to = store.at(top, x);
@@ -349,6 +385,14 @@ inline void second_pass(const PairStore& store, const ResampleTile& tile, const 
   }
 }
 
+// An address of which the compiler does not know that it has been read from, so that nothing is held in registers.
+inline uint64_t forgotten(uint64_t address) {
+#if defined(__CUDA_ARCH__)
+  asm volatile("" : "+l"(address));
+#endif
+  return address;
+}
+
 // One block: a tile of a row's image.
 inline void resample_tile(uint64_t slots, uint64_t slot_bytes, uint64_t work, uint64_t rooms) {
   STOKER_SHARED(Between, between);
@@ -360,7 +404,9 @@ inline void resample_tile(uint64_t slots, uint64_t slot_bytes, uint64_t work, ui
   first_pass(s.source, tile, between);
   gpu::block_barrier();
   const auto& output = *reinterpret_cast<const Port*>(slot() + sizeof(ResampleSlot) + sizeof(Port));
-  second_pass(PairStore(tile.room, output, tile.x_end), tile, between);
+  const auto& room = reinterpret_cast<const ResampleRoom*>(forgotten(rooms))[row()];
+  if (room.direct) second_pass(PairStore(room, output, tile.x_end), tile, room, between);
+  else second_pass(WordStore(room, tile.x_end), tile, room, between);
 }
 
 }  // namespace stoker::stage
