@@ -208,6 +208,11 @@ inline typename E::Register cast(From x) {
     // The instruction rounds half to even and saturates; NaN gives 0.
     if constexpr (std::is_same_v<From, float> && std::is_same_v<Register, int32_t> && sizeof(typename E::Memory) < 4 &&
                   !std::is_same_v<E, Bool>) {
+      if constexpr (std::is_same_v<E, U8>) {
+        uint32_t byte;
+        asm("cvt.rni.sat.u8.f32 %0, %1;" : "=r"(byte) : "f"(x));
+        return static_cast<int32_t>(byte);
+      }
       using L = std::numeric_limits<typename E::Memory>;
       const int32_t i = __float2int_rn(x);
       return i < L::min() ? L::min() : i > L::max() ? L::max() : i;

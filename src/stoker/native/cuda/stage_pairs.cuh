@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A stage that warps words (AffineSlot::quick of four bytes) to outputs whose neighbours lie beside each other: a thread
-// makes two neighbours of a row at a time, and stores them at once. Where all that a warp of threads makes comes from
-// inside of the source, and that is nearly everywhere, no edge is looked for, and places are added up in whole numbers.
+// makes two neighbours of a row at a time, and stores them at once. Places, weights and values are whole numbers.
 #pragma once
 #include "stage.cuh"
 
@@ -24,6 +23,13 @@ inline uint32_t whole_part(int64_t v) {
   asm("mov.b64 {%0, %1}, %2;" : "=r"(fraction), "=r"(whole) : "l"(v));
   return whole;
 }
+// The upper 32 of the 64 bits of a product.
+inline uint32_t upper_product(uint32_t a, uint32_t b) { return __umulhi(a, b); }
+// sum + products of bytes.
+inline uint32_t add_products(uint32_t bytes, uint32_t more, uint32_t sum) { return __dp4a(bytes, more, sum); }
+// sum + products of two halves with the lower two bytes, and with the upper two.
+inline uint32_t add_lower_products(uint32_t halves, uint32_t bytes, uint32_t sum) { return __dp2a_lo(halves, bytes, sum); }
+inline uint32_t add_upper_products(uint32_t halves, uint32_t bytes, uint32_t sum) { return __dp2a_hi(halves, bytes, sum); }
 // Two elements, as unsigned numbers, beside each other, the first at the lower address, which is a multiple of both's size.
 template <class T>
 inline void store_two(uint8_t* p, T first, T second) {
@@ -43,6 +49,17 @@ inline void store_two(uint8_t* p, T first, T second) {
 #else
 inline int64_t fixed_step(double v) { return static_cast<int64_t>(std::floor(v * 4294967296.0)); }
 inline uint32_t whole_part(int64_t v) { return static_cast<uint32_t>(v >> 32); }
+inline uint32_t upper_product(uint32_t a, uint32_t b) { return static_cast<uint32_t>(uint64_t{a} * b >> 32); }
+inline uint32_t add_products(uint32_t bytes, uint32_t more, uint32_t sum) {
+  for (int i = 0; i < 32; i += 8) sum += (bytes >> i & 0xFF) * (more >> i & 0xFF);
+  return sum;
+}
+inline uint32_t add_lower_products(uint32_t halves, uint32_t bytes, uint32_t sum) {
+  return sum + (halves & 0xFFFF) * (bytes & 0xFF) + (halves >> 16) * (bytes >> 8 & 0xFF);
+}
+inline uint32_t add_upper_products(uint32_t halves, uint32_t bytes, uint32_t sum) {
+  return add_lower_products(halves, bytes >> 16, sum);
+}
 template <class T>
 inline void store_two(uint8_t* p, T first, T second) {
   reinterpret_cast<T*>(p)[0] = first;
@@ -64,56 +81,81 @@ struct PairPlace {
     y0 = first + static_cast<int32_t>(thread % gpu::kWarp / 8);
     y1 = x < width ? (end < height ? end : static_cast<int32_t>(height)) : y0;
   }
-  int32_t last() const { return y1 - 1 - (y1 - 1 - y0) % kPairStep; }
 };
 
-// A column of pixels whose neighbours are all in the source: QuickColumn, without its edges. Sums of the steps are wrong
-// by less than 2^-27 (half of 2^-32 each, and what rounding does in double), so that values are by less than 4e-6 more,
-// and neighbours may be others where a weight is almost 0 or 1.
-class InnerColumn {
- public:
-  static constexpr bool kAhead = true;
+constexpr uint32_t kFixedSlack = 1200, kFixedDoubt = 0xFFF800;  // of 24 bits, those that are zero only below 2048
 
-  InnerColumn(const QuickColumn<4>& column, int32_t y)
+// The weights of four neighbours, the upper two first, of 24 bits behind the point: their upper 16 bits in pairs, and the
+// lower 8 side by side.
+class FixedWeights {
+ public:
+  // In 32 bits.
+  FixedWeights(uint32_t a, uint32_t b, uint32_t c, uint32_t d)
+      : top_(gpu::choose_bytes(a, b, 0x7632)), bottom_(gpu::choose_bytes(c, d, 0x7632)),
+        last_(gpu::choose_bytes(gpu::choose_bytes(a, b, 0x0051), gpu::choose_bytes(c, d, 0x0051), 0x5410)) {}
+  // The weighted sum of four bytes, and kFixedSlack.
+  uint32_t sum(uint32_t bytes) const {
+    const uint32_t first = add_upper_products(bottom_, bytes, add_lower_products(top_, bytes, 0));
+    return (first << 8) + add_products(last_, bytes, kFixedSlack);
+  }
+
+ private:
+  uint32_t top_, bottom_, last_;
+};
+
+// Where a pixel finds itself in the source: its upper left neighbour, and weights of what is right and below, of 32 bits.
+struct FixedPlace {
+  uint32_t x, y, x_weight, y_weight;
+  uint32_t rare;  // kOutside: it is filled; kUnsure: that is not known, at the very edge
+
+  static constexpr uint32_t kOutside = 1, kUnsure = 2;
+};
+
+// A column of pixels as QuickColumn's, in whole numbers: 32 bits behind the point of places, which are added up, 24 of weights
+// and values. Sums of the steps are wrong by less than 2^-27 (half of 2^-32 each, and what rounding does in double), so that
+// values are by less than 72 2^-24 (255 2 2^-27) either way, and neighbours may be others where a weight is almost 0 or 1;
+// since each of four weights is rounded down to 24 bits, values are by up to 1020 2^-24 less, and by 4 more for the weights'
+// own last bits. What was taken off is added, kFixedSlack, so that the value is truncated as it should be unless what is
+// behind the point is less than the slack and 72 more: then it is computed again in double, but where neighbours are equal,
+// which is exact.
+class FixedColumn {
+ public:
+  FixedColumn(const QuickColumn<4>& column, int32_t y)
       : column_(column), y_(y), x_at_(fixed_before(column.source_x(y_))),
         y_at_(fixed_before(column.source_y(y_))), x_step_(fixed_step(kPairStep * column.reader().s.matrix[1])),
         y_step_(fixed_step(kPairStep * column.reader().s.matrix[4])) {}
 
-  // Whether a place of a column is a pixel away from the edges.
-  static bool within(const QuickColumn<4>& column, int32_t y) {
-    return within(column.source_x(y), column.right()) && within(column.source_y(y), column.bottom());
+  FixedPlace place() const {
+    return {whole_part(x_at_), whole_part(y_at_), static_cast<uint32_t>(x_at_), static_cast<uint32_t>(y_at_), 0};
   }
-
-  class Pixel : public Quad<4> {
-   public:
-    explicit Pixel(const InnerColumn& column) : y_(column.y_) {
-      weight_x_ = fraction_as_float(static_cast<uint32_t>(column.x_at_));
-      weight_y_ = fraction_as_float(static_cast<uint32_t>(column.y_at_));
-      const auto row = static_cast<uint32_t>(column.column_.row());
-      const uint32_t at = whole_part(column.y_at_) * row + whole_part(column.x_at_) * 4;
-      load(column.column_.data() + at, static_cast<int32_t>(row));
-    }
-    void take_digits(const InnerColumn& column, uint32_t (&digits)[3]) const {
-      interpolate(digits);
-      if (in_doubt(digits) && (undecided(digits) || edge(weight_x_) || edge(weight_y_)))
-        column.column_.compute(y_, digits);
-    }
-
-   private:
-    static bool edge(float weight) { return weight <= 0.0f || weight >= 1.0f - 0x1p-22f; }
-    int32_t y_;
-  };
-  Pixel pixel() const { return Pixel(*this); }
+  // Whether all neighbours of a place are in the source.
+  bool inner(const FixedPlace& at) const {
+    return (at.x < static_cast<uint32_t>(column_.right())) & (at.y < static_cast<uint32_t>(column_.bottom()));
+  }
+  // Those that are for the ones that are not, as QuickColumn's.
+  void settle(FixedPlace& at) const {
+    at.rare = settle(x_at_, column_.right(), at.x, at.x_weight) | settle(y_at_, column_.bottom(), at.y, at.y_weight);
+    if (column_.clamp()) at.rare = 0;
+  }
   void step() {
     y_ += kPairStep;
     x_at_ += x_step_;
     y_at_ += y_step_;
   }
+  const QuickColumn<4>& column() const { return column_; }
+  int32_t y() const { return y_; }
+
+  static bool edge(uint32_t weight) { return weight + 64 < 128; }  // 2^-27 is 32
 
  private:
-  static bool within(double at, int32_t last) {
-    const auto whole = static_cast<int32_t>(whole_part(fixed_before(at)));
-    return whole >= 1 && whole <= last - 2;
+  static uint32_t settle(int64_t at, int32_t last, uint32_t& first, uint32_t& weight) {
+    const auto before = static_cast<int32_t>(whole_part(at));
+    const int32_t most = before < last - 1 ? before : last - 1, least = most > 0 ? most : 0;
+    if (before != least) weight = before < 0 ? 0 : 0xFFFFFFFFu;
+    first = static_cast<uint32_t>(least);
+    const int64_t place = at + (int64_t{1} << 31);
+    if (edge(static_cast<uint32_t>(place))) return FixedPlace::kUnsure;
+    return whole_part(place) > static_cast<uint32_t>(last) ? FixedPlace::kOutside : 0;
   }
 
   const QuickColumn<4>& column_;
@@ -122,40 +164,58 @@ class InnerColumn {
   const int64_t x_step_, y_step_;
 };
 
-// The same of any column; its pixels are made one by one, for which fewer registers are enough.
-class AnyColumn {
+// A pixel of such a column: its neighbours are loaded when it is made, and interpolated when it is taken.
+class FixedPixel {
  public:
-  static constexpr bool kAhead = false;
+  FixedPixel(const FixedColumn& column, const FixedPlace& at) : at_(at) {
+    const auto row = static_cast<uint32_t>(column.column().row());
+    const uint8_t *upper = column.column().data() + (at.y * row + at.x * 4), *lower = upper + row;
+    word_[0] = load_word(upper), word_[1] = load_word(upper + 4);
+    word_[2] = load_word(lower), word_[3] = load_word(lower + 4);
+  }
 
-  AnyColumn(const QuickColumn<4>& column, int32_t y) : column_(column), y_(y) {}
-  class Pixel {
-   public:
-    explicit Pixel(const AnyColumn& column) : pixel_(column.column_, column.y_) {}
-    void take_digits(const AnyColumn& column, uint32_t (&digits)[3]) const { pixel_.take_digits(column.column_, digits); }
-
-   private:
-    QuickColumn<4>::Pixel pixel_;
-  };
-  Pixel pixel() const { return Pixel(*this); }
-  void step() { y_ += kPairStep; }
+  // The channels: 8 bits each, and 24 behind the point.
+  void take(const FixedColumn& column, uint32_t (&value)[3]) const {
+    interpolate(value);
+    const bool doubt = doubtful(value[0]) | doubtful(value[1]) | doubtful(value[2]);
+    if (!(doubt | (at_.rare != 0))) return;
+    const uint8_t fill = column.column().reader().fill;
+    uint8_t exact[3] = {fill, fill, fill};
+    if (at_.rare != FixedPlace::kOutside) {
+      const bool edge = FixedColumn::edge(at_.x_weight) || FixedColumn::edge(at_.y_weight);
+      if (at_.rare == 0 && !edge && !undecided(value)) return;
+      column.column().compute(column.y(), exact);
+    }
+#pragma unroll
+    for (int c = 0; c < 3; ++c) value[c] = uint32_t{exact[c]} << 24;
+  }
 
  private:
-  const QuickColumn<4>& column_;
-  int32_t y_;
-};
-
-// Whether all that the calling thread's warp makes comes from inside of the source: if the outermost places do, since what
-// is between them is between these. A pair's second column is between the first ones of this pair and of the next, if there
-// is one.
-inline bool inner_warp(const WarpReader<uint8_t>& reader, const PairPlace& place, int64_t width) {
-  bool inner = true;
-  if (place.y0 < place.y1) {
-    const bool outermost = gpu::thread_index() % 8 == 7 || place.x + 2 >= width;
-    const QuickColumn<4> column(reader, place.x + (outermost ? 1 : 0));
-    inner = InnerColumn::within(column, place.y0) && InnerColumn::within(column, place.last());
+  void interpolate(uint32_t (&value)[3]) const {
+    const uint32_t x = at_.x_weight, y = at_.y_weight, both = upper_product(x, y);
+    const FixedWeights weights(upper_product(~x, ~y), x - both, y - both, both);
+    // The neighbours' reds, greens and blues.
+    const uint32_t top = gpu::choose_bytes(word_[0], word_[1], 0x5140);
+    const uint32_t bottom = gpu::choose_bytes(word_[2], word_[3], 0x5140);
+    const uint32_t blue = gpu::choose_bytes(gpu::choose_bytes(word_[0], word_[1], 0x0062),
+                                            gpu::choose_bytes(word_[2], word_[3], 0x0062), 0x5410);
+    value[0] = weights.sum(gpu::choose_bytes(top, bottom, 0x5410));
+    value[1] = weights.sum(gpu::choose_bytes(top, bottom, 0x7632));
+    value[2] = weights.sum(blue);
   }
-  return gpu::ballot(!inner) == 0;
-}
+  static bool doubtful(uint32_t value) { return (value & kFixedDoubt) == 0; }
+  // Whether a channel's value is in doubt, and not of equal neighbours.
+  bool undecided(const uint32_t (&value)[3]) const {
+    const uint32_t different = (word_[0] ^ word_[1]) | (word_[0] ^ word_[2]) | (word_[0] ^ word_[3]);
+    bool found = false;
+#pragma unroll
+    for (int c = 0; c < 3; ++c) found |= doubtful(value[c]) && (different & 0xFFu << (8 * c)) != 0;
+    return found;
+  }
+
+  FixedPlace at_;
+  uint32_t word_[4];
+};
 
 // What the first pixel of a pair leaves for the second to store.
 template <class Program>
@@ -167,13 +227,13 @@ struct Left {
 // The lane of a pair's first pixel, and that of its second.
 template <class Program, bool kSecond>
 struct PairLane : Lane<Program> {
-  uint32_t digits[3];
+  uint32_t value_at[3];  // as FixedPixel gives them
   int offset = 0;  // the channel of a flat program
   Left<Program>* left;
 
   template <class E>
-  typename E::Register sample(int c) const { return static_cast<typename E::Register>(whole_of(digits[c + offset])); }
-  float sample_as_float(int c) const { return value_of(digits[c + offset]); }
+  typename E::Register sample(int c) const { return static_cast<typename E::Register>(value_at[c + offset] >> 24); }
+  float sample_as_float(int c) const { return biased(value_at[c + offset], 3) - kByteBias; }
   template <class E>
   void store(int output, int c, typename E::Register x) const {
     using Memory = typename E::Memory;
@@ -193,14 +253,14 @@ struct PairLane : Lane<Program> {
 };
 
 // One pixel of a pair. `at`: where the first one's channel 0 lies; `beside`: the second is so far from it.
-template <bool kSecond, class Program, class Column>
-inline void run_beside(const Held<Program>& held, const typename Program::Numbers& numbers, const Column& column,
-                       const typename Column::Pixel& pixel, uint8_t* const (&at)[Program::kPorts],
+template <bool kSecond, class Program>
+inline void run_beside(const Held<Program>& held, const typename Program::Numbers& numbers, const FixedColumn& column,
+                       const FixedPixel& pixel, uint8_t* const (&at)[Program::kPorts],
                        const int64_t (&beside)[Program::kPorts], Left<Program>& left, bool& fault) {
   PairLane<Program, kSecond> lane;
   lane.channel = held.channel;
   lane.left = &left;
-  pixel.take_digits(column, lane.digits);
+  pixel.take(column, lane.value_at);
 #pragma unroll
   for (int p = 1; p < Program::kPorts; ++p)
     lane.at[p] = at[p] + (kSecond && p < Program::kInputs ? beside[p] : 0);  // outputs are stored at the first
@@ -217,22 +277,24 @@ inline void run_beside(const Held<Program>& held, const typename Program::Number
   }
 }
 
-template <class Column, class Program>
+// A thread's pairs of rows [y0, y1), in steps of kPairStep.
+template <class Program>
 inline void run_pair_columns(const Held<Program>& held, const typename Program::Numbers& numbers,
-                             const QuickColumn<4>& first_column, const QuickColumn<4>& second_column,
-                             const PairPlace& place, uint8_t* (&at)[Program::kPorts],
-                             const int64_t (&beside)[Program::kPorts], bool& fault) {
-  Column first(first_column, place.y0), second(second_column, place.y0);
-  for (int32_t y = place.y0; y < place.y1; y += kPairStep) {
-    Left<Program> left;
-    if constexpr (Column::kAhead) {  // both are loaded before the first is used
-      const auto a = first.pixel(), b = second.pixel();
-      run_beside<false, Program>(held, numbers, first, a, at, beside, left, fault);
-      run_beside<true, Program>(held, numbers, second, b, at, beside, left, fault);
-    } else {
-      run_beside<false, Program>(held, numbers, first, first.pixel(), at, beside, left, fault);
-      run_beside<true, Program>(held, numbers, second, second.pixel(), at, beside, left, fault);
+                             const QuickColumn<4>& first_column, const QuickColumn<4>& second_column, int32_t y0,
+                             int32_t y1, uint8_t* (&at)[Program::kPorts], const int64_t (&beside)[Program::kPorts],
+                             bool& fault) {
+  FixedColumn first(first_column, y0), second(second_column, y0);
+  for (int32_t y = y0; y < y1; y += kPairStep) {
+    FixedPlace a = first.place(), b = second.place();
+    if (!(first.inner(a) & second.inner(b))) {
+      first.settle(a);
+      second.settle(b);
     }
+    // Both are loaded before the first is used.
+    const FixedPixel one(first, a), other(second, b);
+    Left<Program> left;
+    run_beside<false, Program>(held, numbers, first, one, at, beside, left, fault);
+    run_beside<true, Program>(held, numbers, second, other, at, beside, left, fault);
     first.step();
     second.step();
 #pragma unroll
@@ -261,10 +323,7 @@ inline void run_pairs(const uint8_t* slots, uint64_t slot_bytes, const Work* wor
     beside[p] = mirrored ? -across : across;
   }
   bool fault = false;
-  if (inner_warp(reader, place, row.slot().extent[0]))
-    run_pair_columns<InnerColumn, Program>(held, numbers, first, second, place, at, beside, fault);
-  else
-    run_pair_columns<AnyColumn, Program>(held, numbers, first, second, place, at, beside, fault);
+  run_pair_columns<Program>(held, numbers, first, second, place.y0, place.y1, at, beside, fault);
   if (Program::kDivides && fault) report[item.row] = 1;
 }
 

@@ -254,13 +254,9 @@ class QuickColumn {
   // The last column and row, of the source.
   int32_t right() const { return right_; }
   int32_t bottom() const { return bottom_; }
+  bool clamp() const { return clamp_; }
   // What is computed again, in double.
-  void compute(int32_t y, uint32_t (&digits)[3]) const {
-    uint8_t exact[3];
-    reader_.template linear<3>(y, x_, 0, exact);
-#pragma unroll
-    for (int k = 0; k < 3; ++k) digits[k] = digits_of(exact[k]);
-  }
+  void compute(int32_t y, uint8_t (&exact)[3]) const { reader_.template linear<3>(y, x_, 0, exact); }
 
   class Pixel : public Quad<kPixel> {
    public:
@@ -281,7 +277,10 @@ class QuickColumn {
 #pragma unroll
         for (int k = 0; k < 3; ++k) digits[k] = digits_of(column.reader_.fill);
       } else if (this->undecided(digits)) {
-        column.compute(y_, digits);
+        uint8_t exact[3];
+        column.compute(y_, exact);
+#pragma unroll
+        for (int k = 0; k < 3; ++k) digits[k] = digits_of(exact[k]);
       }
     }
 
