@@ -16,8 +16,8 @@ constexpr int kTileLanes = 4096;  // that a block computes of a row without a sa
 constexpr int kTileWidth = 32;
 constexpr int kTileRows = 8;
 constexpr int kTileHeight = kThreads / kTileWidth * kTileRows;
-// Where a thread makes pairs of neighbours, a tile has twice the rows at most, and all tiles of a column as many.
-constexpr uint32_t pair_tiles(uint32_t height) { return (height + 2 * kTileHeight - 1) / (2 * kTileHeight); }
+// Where a thread makes pairs of neighbours, a tile has four times the rows at most, and all tiles of a column as many.
+constexpr uint32_t pair_tiles(uint32_t height) { return (height + 4 * kTileHeight - 1) / (4 * kTileHeight); }
 constexpr uint32_t pair_tile_rows(uint32_t height) {
   const uint32_t each = 16 * pair_tiles(height);
   return (height + each - 1) / each * 16;
