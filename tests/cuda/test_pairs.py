@@ -68,8 +68,13 @@ def _gpu_stage(stage: st.Stage, functions: list[Any], source: Any) -> Any:
 
 
 def rows(rng: np.random.Generator, name: str) -> list[st.Row]:
-    """Turned and stretched images, from within and from outside, smooth and not; every output's width is even."""
+    """Turned and stretched images, from within and from outside, smooth and not; every output's width is even.
+
+    The first ones' places are at the source's very edges, and at its pixels' centres and borders.
+    """
     stage, found = STAGES[name], []
+    for k in range(30, 46):
+        found.append(_row(stage, [1.0, 0.0, (k % 4) - 2.0, 0.0, 0.5, (k // 4) / 4 - 9.0], k, rng, (9, 7), (26, 12)))
     for k in range(30):
         height, width = (int(v) for v in rng.integers(2, 120, 2))
         out_h, out_w = int(rng.integers(1, 140 if k % 6 == 0 else 40)), 2 * int(rng.integers(1, 40))
@@ -77,15 +82,21 @@ def rows(rng: np.random.Generator, name: str) -> list[st.Row]:
         step = (1.0, 0.9, 0.5, 0.3)[k % 4]
         m = [np.cos(angle) * step, -np.sin(angle) * step, rng.uniform(0, width / 3) if k % 4 else 0.0]
         m += [np.sin(angle) * step, np.cos(angle) * step, rng.uniform(0, height / 3) if k % 5 else 0.25]
-        rough = rng.integers(0, 256, (height // 4 + 1, width // 4 + 1, 4), dtype=np.uint8).repeat(4, 0).repeat(4, 1)
-        image = rough[:height, :width] if k % 2 else rng.integers(0, 256, (height, width, 4), dtype=np.uint8)
-        numbers = [*map(float, m), 1.0, float(k % 4 > 1), 12.0, *stage.numbers]
-        numbers += [0.0, 1.0, 3.0, float(out_w - 1), -1.0, float(out_w)]  # three channels of four; the mirror
-        x: list[np.ndarray] = [np.ascontiguousarray(image)]
-        if len(stage.in_types) > 1:
-            x.append(rng.random((out_h, out_w, 1), dtype=np.float32))
-        found.append(st.Row(numbers, x, [(3, out_h, out_w)] * len(stage.out_types)))
+        found.append(_row(stage, m, k, rng, (height, width), (out_h, out_w)))
     return found
+
+
+def _row(stage: st.Stage, m: list[Any], k: int, rng: np.random.Generator, size: Any, out: Any) -> st.Row:
+    """From an image of a size, rough by every other ``k``, filled or from the edge by every other two."""
+    (height, width), (out_h, out_w) = size, out
+    rough = rng.integers(0, 256, (height // 4 + 1, width // 4 + 1, 4), dtype=np.uint8).repeat(4, 0).repeat(4, 1)
+    image = rough[:height, :width] if k % 2 else rng.integers(0, 256, (height, width, 4), dtype=np.uint8)
+    numbers = [*map(float, m), 1.0, float(k % 4 > 1), 12.0, *stage.numbers]
+    numbers += [0.0, 1.0, 3.0, float(out_w - 1), -1.0, float(out_w)]  # three channels of four; the mirror
+    x: list[np.ndarray] = [np.ascontiguousarray(image)]
+    if len(stage.in_types) > 1:
+        x.append(rng.random((out_h, out_w, 1), dtype=np.float32))
+    return st.Row(numbers, x, [(3, out_h, out_w)] * len(stage.out_types))
 
 
 @pytest.mark.parametrize("name", STAGES)

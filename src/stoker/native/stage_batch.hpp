@@ -48,6 +48,8 @@ class Layout {
 class WorkList {
  public:
   void add(int64_t row, int64_t lanes) { add_blocks(row, (lanes + kTileLanes - 1) / kTileLanes); }
+  // A lane to a thread.
+  void add_threads(int64_t row, int64_t lanes) { add_blocks(row, (lanes + kThreads - 1) / kThreads); }
   void add_tiles(int64_t row, int64_t width, int64_t height) {
     add_blocks(row, ((width + kTileWidth - 1) / kTileWidth) * ((height + kTileHeight - 1) / kTileHeight));
   }

@@ -89,7 +89,7 @@ gpu::Address GpuAffine::prepare(gpu::Batch& batch, size_t slot_bytes) const {
     const bool scale = s.walk == Walk::Scale;
     room[r].columns = memory.take((scale ? s.width : s.width * s.height) * int64_t{sizeof(int32_t)});
     room[r].rows = memory.take((scale ? s.height : s.width * s.height) * int64_t{sizeof(int32_t)});
-    walk.add(r, scale ? 2 : s.height);
+    walk.add_threads(r, scale ? 2 : s.height);
   }
   if (memory.used() == 0) return rooms;
   const gpu::Address base = batch.scratch(memory.used());

@@ -129,7 +129,7 @@ gpu::Address GpuResampling::prepare(gpu::Batch& batch, size_t slot_bytes) const 
     };
     tables(s.vertical, room[r].vertical_pitch, &room[r].vertical_taps, &room[r].vertical_weights);
     tables(s.horizontal, room[r].horizontal_pitch, &room[r].horizontal_taps, &room[r].horizontal_weights);
-    weights.add(r, s.vertical.out + s.horizontal.out);
+    weights.add_threads(r, s.vertical.out + s.horizontal.out);
     if (!s.two_passes()) continue;
     if (grouped) {
       if (in_place(slot)) room[r].between = reinterpret_cast<const Port*>(&s + 1)[1].data;

@@ -12,22 +12,14 @@ namespace stoker::stage {
 // Kernels take a batch as stages do.
 struct Place {
   const uint8_t* slot;
-  int64_t row;
-  uint64_t begin;  // first lane
+  int64_t row, lane;  // the thread's
 };
 
+// Blocks make kThreads lanes each: what a lane does takes long.
 inline Place place_of(uint64_t slots, uint64_t slot_bytes, uint64_t work) {
   const Work item = reinterpret_cast<const Work*>(work)[gpu::block_index()];
   return {reinterpret_cast<const uint8_t*>(slots) + item.row * slot_bytes, item.row,
-          uint64_t{item.tile} * kTileLanes};
-}
-
-template <class Visit>
-inline void each_lane(const Place& place, int64_t lanes, Visit&& visit) {
-  for (int64_t i = gpu::thread_index(); i < kTileLanes; i += kThreads) {
-    const int64_t lane = static_cast<int64_t>(place.begin) + i;
-    if (lane < lanes) visit(lane);
-  }
+          int64_t{item.tile} * kThreads + gpu::thread_index()};
 }
 
 inline int32_t weight_as(double w, const int32_t*) { return resample::to_fixed(w); }
@@ -120,13 +112,13 @@ inline void find_weights(uint64_t slots, uint64_t slot_bytes, uint64_t work, uin
   const Place place = place_of(slots, slot_bytes, work);
   const auto& s = *reinterpret_cast<const ResampleSlot*>(place.slot + sizeof(Slot));
   const auto& room = reinterpret_cast<const ResampleRoom*>(rooms)[place.row];
-  each_lane(place, s.vertical.out + s.horizontal.out, [&](int64_t i) {
-    const bool down = i < s.vertical.out;  // one call for both axes: all filters are compiled into it
-    find_output<Weight>(down ? s.vertical : s.horizontal, down ? i : i - s.vertical.out,
-                        down ? room.vertical_taps : room.horizontal_taps,
-                        down ? room.vertical_weights : room.horizontal_weights,
-                        down ? room.vertical_pitch : room.horizontal_pitch, room.tile_rows != 0);
-  });
+  const int64_t i = place.lane;
+  if (i >= s.vertical.out + s.horizontal.out) return;
+  const bool down = i < s.vertical.out;  // one call for both axes: all filters are compiled into it
+  find_output<Weight>(down ? s.vertical : s.horizontal, down ? i : i - s.vertical.out,
+                      down ? room.vertical_taps : room.horizontal_taps,
+                      down ? room.vertical_weights : room.horizontal_weights,
+                      down ? room.vertical_pitch : room.horizontal_pitch, room.tile_rows != 0);
 }
 
 // Tiles of the image between two passes.
@@ -160,20 +152,20 @@ inline void find_walk(uint64_t slots, uint64_t slot_bytes, uint64_t work, uint64
   const auto walk = [&](double at, double step, int64_t size, int64_t count, int32_t* out) {
     for (int64_t k = 0; k < count; ++k, at += step) out[k] = warp::index_of(at, size, clamp);
   };
-  each_lane(place, s.walk == Walk::Scale ? 2 : s.height, [&](int64_t i) {
-    if (s.walk == Walk::Scale) {
-      if (i == 0) walk(m[2] + m[0] * 0.5, m[0], s.source.width, s.width, columns);
-      else walk(m[5] + m[4] * 0.5, m[4], s.source.height, s.height, rows);
-      return;
-    }
-    double x = m[2] + m[1] * 0.5 + m[0] * 0.5, y = m[5] + m[4] * 0.5 + m[3] * 0.5;
-    for (int64_t k = 0; k < i; ++k) {
-      x += m[1];
-      y += m[4];
-    }
-    walk(x, m[0], s.source.width, s.width, columns + i * s.width);
-    walk(y, m[3], s.source.height, s.width, rows + i * s.width);
-  });
+  const int64_t i = place.lane;
+  if (i >= (s.walk == Walk::Scale ? 2 : s.height)) return;
+  if (s.walk == Walk::Scale) {
+    if (i == 0) walk(m[2] + m[0] * 0.5, m[0], s.source.width, s.width, columns);
+    else walk(m[5] + m[4] * 0.5, m[4], s.source.height, s.height, rows);
+    return;
+  }
+  double x = m[2] + m[1] * 0.5 + m[0] * 0.5, y = m[5] + m[4] * 0.5 + m[3] * 0.5;
+  for (int64_t k = 0; k < i; ++k) {
+    x += m[1];
+    y += m[4];
+  }
+  walk(x, m[0], s.source.width, s.width, columns + i * s.width);
+  walk(y, m[3], s.source.height, s.width, rows + i * s.width);
 }
 
 }  // namespace stoker::stage

@@ -103,13 +103,13 @@ class FixedWeights {
   uint32_t top_, bottom_, last_;
 };
 
-// Where a pixel finds itself in the source: its upper left neighbour, and weights of what is right and below, of 32 bits.
+// Where a pixel finds itself in the source: how far its upper left neighbour is from the first pixel, and weights.
 struct FixedPlace {
-  uint32_t x, y, x_weight, y_weight;
-  uint32_t rare;  // kOutside: it is filled; kUnsure: that is not known, at the very edge
-
-  static constexpr uint32_t kOutside = 1, kUnsure = 2;
+  uint32_t at;
+  FixedWeights weights;
 };
+// That its pixel is filled; that it is not known, at the very edge.
+constexpr uint32_t kOutside = 1, kUnsure = 2;
 
 // A column of pixels as QuickColumn's, in whole numbers: 32 bits behind the point of places, which are added up, 24 of weights
 // and values. Sums of the steps are wrong by less than 2^-27 (half of 2^-32 each, and what rounding does in double), so that
@@ -125,17 +125,18 @@ class FixedColumn {
         y_at_(fixed_before(column.source_y(y_))), x_step_(fixed_step(kPairStep * column.reader().s.matrix[1])),
         y_step_(fixed_step(kPairStep * column.reader().s.matrix[4])) {}
 
-  FixedPlace place() const {
-    return {whole_part(x_at_), whole_part(y_at_), static_cast<uint32_t>(x_at_), static_cast<uint32_t>(y_at_), 0};
+  FixedPlace place() const { return place(whole_part(x_at_), whole_part(y_at_), x_weight(), y_weight()); }
+  // Whether all neighbours of the place are in the source.
+  bool inner() const {
+    return (whole_part(x_at_) < static_cast<uint32_t>(column_.right())) &
+           (whole_part(y_at_) < static_cast<uint32_t>(column_.bottom()));
   }
-  // Whether all neighbours of a place are in the source.
-  bool inner(const FixedPlace& at) const {
-    return (at.x < static_cast<uint32_t>(column_.right())) & (at.y < static_cast<uint32_t>(column_.bottom()));
-  }
-  // Those that are for the ones that are not, as QuickColumn's.
-  void settle(FixedPlace& at) const {
-    at.rare = settle(x_at_, column_.right(), at.x, at.x_weight) | settle(y_at_, column_.bottom(), at.y, at.y_weight);
-    if (column_.clamp()) at.rare = 0;
+  // The place with other neighbours for those that are not, as QuickColumn's; and kOutside, kUnsure or 0.
+  uint32_t settle(FixedPlace& at) const {
+    uint32_t x, y, right = x_weight(), below = y_weight();
+    const uint32_t rare = settle(x_at_, column_.right(), x, right) | settle(y_at_, column_.bottom(), y, below);
+    at = place(x, y, right, below);
+    return column_.clamp() ? 0 : rare;
   }
   void step() {
     y_ += kPairStep;
@@ -144,18 +145,27 @@ class FixedColumn {
   }
   const QuickColumn<4>& column() const { return column_; }
   int32_t y() const { return y_; }
-
-  static bool edge(uint32_t weight) { return weight + 64 < 128; }  // 2^-27 is 32
+  // Whether neighbours may be others.
+  bool edge() const { return edge(x_weight()) || edge(y_weight()); }
 
  private:
+  // Weights of what is right, and below, of 32 bits.
+  uint32_t x_weight() const { return static_cast<uint32_t>(x_at_); }
+  uint32_t y_weight() const { return static_cast<uint32_t>(y_at_); }
+  static bool edge(uint32_t weight) { return weight + 64 < 128; }  // 2^-27 is 32
+  FixedPlace place(uint32_t x, uint32_t y, uint32_t right, uint32_t below) const {
+    const uint32_t both = upper_product(right, below);
+    return {y * static_cast<uint32_t>(column_.row()) + x * 4,
+            FixedWeights(upper_product(~right, ~below), right - both, below - both, both)};
+  }
   static uint32_t settle(int64_t at, int32_t last, uint32_t& first, uint32_t& weight) {
     const auto before = static_cast<int32_t>(whole_part(at));
     const int32_t most = before < last - 1 ? before : last - 1, least = most > 0 ? most : 0;
     if (before != least) weight = before < 0 ? 0 : 0xFFFFFFFFu;
     first = static_cast<uint32_t>(least);
     const int64_t place = at + (int64_t{1} << 31);
-    if (edge(static_cast<uint32_t>(place))) return FixedPlace::kUnsure;
-    return whole_part(place) > static_cast<uint32_t>(last) ? FixedPlace::kOutside : 0;
+    if (edge(static_cast<uint32_t>(place))) return kUnsure;
+    return whole_part(place) > static_cast<uint32_t>(last) ? kOutside : 0;
   }
 
   const QuickColumn<4>& column_;
@@ -167,23 +177,23 @@ class FixedColumn {
 // A pixel of such a column: its neighbours are loaded when it is made, and interpolated when it is taken.
 class FixedPixel {
  public:
-  FixedPixel(const FixedColumn& column, const FixedPlace& at) : at_(at) {
-    const auto row = static_cast<uint32_t>(column.column().row());
-    const uint8_t *upper = column.column().data() + (at.y * row + at.x * 4), *lower = upper + row;
+  FixedPixel(const FixedColumn& column, const FixedPlace& place) : weights_(place.weights) {
+    const uint8_t *upper = column.column().data() + place.at, *lower = upper + static_cast<uint32_t>(column.column().row());
     word_[0] = load_word(upper), word_[1] = load_word(upper + 4);
     word_[2] = load_word(lower), word_[3] = load_word(lower + 4);
   }
 
-  // The channels: 8 bits each, and 24 behind the point.
-  void take(const FixedColumn& column, uint32_t (&value)[3]) const {
+  // The channels: 8 bits each, and 24 behind the point. `rare`: kOutside, kUnsure or 0 in its lowest two bits; `any`: whether it
+  // is one of them for this pixel or the other.
+  void take(const FixedColumn& column, uint32_t rare, bool any, uint32_t (&value)[3]) const {
     interpolate(value);
     const bool doubt = doubtful(value[0]) | doubtful(value[1]) | doubtful(value[2]);
-    if (!(doubt | (at_.rare != 0))) return;
+    if (!(doubt | any)) return;
+    rare &= 3;
     const uint8_t fill = column.column().reader().fill;
     uint8_t exact[3] = {fill, fill, fill};
-    if (at_.rare != FixedPlace::kOutside) {
-      const bool edge = FixedColumn::edge(at_.x_weight) || FixedColumn::edge(at_.y_weight);
-      if (at_.rare == 0 && !edge && !undecided(value)) return;
+    if (rare != kOutside) {
+      if (rare == 0 && !(doubt && (column.edge() || undecided(value)))) return;
       column.column().compute(column.y(), exact);
     }
 #pragma unroll
@@ -192,16 +202,14 @@ class FixedPixel {
 
  private:
   void interpolate(uint32_t (&value)[3]) const {
-    const uint32_t x = at_.x_weight, y = at_.y_weight, both = upper_product(x, y);
-    const FixedWeights weights(upper_product(~x, ~y), x - both, y - both, both);
     // The neighbours' reds, greens and blues.
     const uint32_t top = gpu::choose_bytes(word_[0], word_[1], 0x5140);
     const uint32_t bottom = gpu::choose_bytes(word_[2], word_[3], 0x5140);
     const uint32_t blue = gpu::choose_bytes(gpu::choose_bytes(word_[0], word_[1], 0x0062),
                                             gpu::choose_bytes(word_[2], word_[3], 0x0062), 0x5410);
-    value[0] = weights.sum(gpu::choose_bytes(top, bottom, 0x5410));
-    value[1] = weights.sum(gpu::choose_bytes(top, bottom, 0x7632));
-    value[2] = weights.sum(blue);
+    value[0] = weights_.sum(gpu::choose_bytes(top, bottom, 0x5410));
+    value[1] = weights_.sum(gpu::choose_bytes(top, bottom, 0x7632));
+    value[2] = weights_.sum(blue);
   }
   static bool doubtful(uint32_t value) { return (value & kFixedDoubt) == 0; }
   // Whether a channel's value is in doubt, and not of equal neighbours.
@@ -213,7 +221,7 @@ class FixedPixel {
     return found;
   }
 
-  FixedPlace at_;
+  const FixedWeights weights_;
   uint32_t word_[4];
 };
 
@@ -255,12 +263,12 @@ struct PairLane : Lane<Program> {
 // One pixel of a pair. `at`: where the first one's channel 0 lies; `beside`: the second is so far from it.
 template <bool kSecond, class Program>
 inline void run_beside(const Held<Program>& held, const typename Program::Numbers& numbers, const FixedColumn& column,
-                       const FixedPixel& pixel, uint8_t* const (&at)[Program::kPorts],
+                       const FixedPixel& pixel, uint32_t rare, uint8_t* const (&at)[Program::kPorts],
                        const int64_t (&beside)[Program::kPorts], Left<Program>& left, bool& fault) {
   PairLane<Program, kSecond> lane;
   lane.channel = held.channel;
   lane.left = &left;
-  pixel.take(column, lane.value_at);
+  pixel.take(column, rare >> (kSecond ? 2 : 0), rare != 0, lane.value_at);
 #pragma unroll
   for (int p = 1; p < Program::kPorts; ++p)
     lane.at[p] = at[p] + (kSecond && p < Program::kInputs ? beside[p] : 0);  // outputs are stored at the first
@@ -286,15 +294,13 @@ inline void run_pair_columns(const Held<Program>& held, const typename Program::
   FixedColumn first(first_column, y0), second(second_column, y0);
   for (int32_t y = y0; y < y1; y += kPairStep) {
     FixedPlace a = first.place(), b = second.place();
-    if (!(first.inner(a) & second.inner(b))) {
-      first.settle(a);
-      second.settle(b);
-    }
+    uint32_t rare = 0;  // of both, two bits each
+    if (!(first.inner() & second.inner())) rare = first.settle(a) | second.settle(b) << 2;
     // Both are loaded before the first is used.
     const FixedPixel one(first, a), other(second, b);
     Left<Program> left;
-    run_beside<false, Program>(held, numbers, first, one, at, beside, left, fault);
-    run_beside<true, Program>(held, numbers, second, other, at, beside, left, fault);
+    run_beside<false, Program>(held, numbers, first, one, rare, at, beside, left, fault);
+    run_beside<true, Program>(held, numbers, second, other, rare, at, beside, left, fault);
     first.step();
     second.step();
 #pragma unroll

@@ -137,7 +137,8 @@ struct AffineRoom {
   uint64_t columns, rows;  // Scale: the source column and row, int32, per output column and row. Steps: per pixel
 };
 
-// One block's work: lanes [tile * kTileLanes, (tile + 1) * kTileLanes) of a row, or a tile of pixels, row by row.
+// One block's work: lanes [tile * kTileLanes, (tile + 1) * kTileLanes) of a row (of a sampler's tables: kThreads lanes), or a
+// tile of pixels, row by row.
 struct Work {
   uint32_t row, tile;
 };
