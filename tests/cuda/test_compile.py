@@ -33,6 +33,8 @@ OWN = (
     (OwnKernel("Reduce", ("partial", "finish"), (6, 7, 3)), [F32, F32], [F32]),
     (OwnKernel("Reduce", ("partial", "finish"), (1, 1, 7)), [DType.FLOAT64], [DType.FLOAT64]),
     (OwnKernel("Reduce", ("partial", "finish"), (2, 3, 2)), [DType.UINT64], [DType.UINT64]),
+    (OwnKernel("Reduce", ("partial", "finish"), (3, 3, 3)), [DType.BFLOAT16], [DType.BFLOAT16]),
+    (OwnKernel("Reduce", ("partial", "finish"), (0, 7, 3)), [DType.FLOAT16], [DType.FLOAT16]),
 )
 
 

@@ -71,6 +71,7 @@ def computed_on_the_cpu(steps: tuple[Step, ...]) -> set[str]:
 def test_has_a_form_on_the_gpu_or_a_reason(name: str) -> None:
     steps = steps_of(name)
     here = computed_on_the_cpu(steps)
+    assert (find(name).devices == ("cpu",)) == (name in ON_CPU), "its page says where it runs"
     if name not in ON_CPU:
         assert here <= PARAMETERS
         return

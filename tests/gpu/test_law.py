@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The central law across devices: random graphs, parts of them placed on the GPU, give the CPU's bytes."""
+"""The central law across devices and splits: random graphs, parts of them placed on the GPU, give the CPU's bytes."""
 
 from __future__ import annotations
 
@@ -37,10 +37,11 @@ def test_random_graphs(part: int, tmp_path: Path) -> None:
         try:
             # The CPU's own equality with the references is held elsewhere.
             want = run_graph(graph, Settings(count, 1, grown.seed, 0, frozenset(), gpu=False), count, find)
-            for depth in (0, 2):
-                got = run_graph(graph, Settings(size, 2, grown.seed, depth, gpu=gpu), count, find)
+            for depth, load in ((0, None), (2, float(rng.choice([0.0, 0.5, 1.0])))):
+                got = run_graph(graph, Settings(size, 2, grown.seed, depth, gpu=gpu, gpu_load=load), count, find)
                 for o, (a, b) in enumerate(zip(got, want, strict=True)):
-                    assert_rows(a, b, f"output {o} on the GPU, queue of {depth}")  # a NaN's sign and payload differ
+                    text = f"output {o} on the GPU, queue of {depth}, the GPU decodes {load}"
+                    assert_rows(a, b, text)  # a NaN's sign and payload differ
         except UnsupportedError as error:
             what["refused: " + str(error).split("made at")[0][-90:]] += 1
         except (AssertionError, DataError) as error:

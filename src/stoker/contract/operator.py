@@ -212,6 +212,7 @@ class Operator:
         version: raise it when results change.
         whole_sources: arguments that take what calls of other sources returned, in a list; they become
             :class:`~stoker.contract.reader.Part`.
+        devices: what ``device`` may place it on; where that is the CPU alone, what it gives is sent to a GPU.
         incidental: arguments that decide where or when rows are made but not what they are; a state may be restored
             with others.
         gives_bfloat16: bfloat16 may be asked for as the output's type.
@@ -229,7 +230,7 @@ class Operator:
     draws: ClassVar[int] = 0
     pure: ClassVar[bool] = True
     stateful: ClassVar[bool] = False
-    devices: ClassVar[tuple[str, ...]] = ("cpu",)
+    devices: ClassVar[tuple[str, ...]] = ("cpu", "gpu")
     exactness: ClassVar[str] = "exact"
     version: ClassVar[int] = 1
     whole_sources: ClassVar[tuple[str, ...]] = ()

@@ -2343,7 +2343,8 @@ class reductions:
     ) -> DataNode:
         """The sum along some axes. Input: any shape and type. Output: uint64, int64, float32 or ``dtype``.
 
-        Integers are summed exactly, modulo 2**64; floats in double, in a fixed order (in 32 lanes). Sums of float64 stay so.
+        Integers are summed exactly, modulo 2**64; floats in double, in a fixed order (in 32 lanes). Sums of float64 are
+        float64.
 
         Args:
             axes: Axes that are reduced, negative ones from the last; by default all.

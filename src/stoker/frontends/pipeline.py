@@ -378,7 +378,10 @@ class Pipeline:
 
         if form == "dot":
             return show(self.graph, find, form)
-        return show(self.graph, find, form, self.execution.sources, self.execution.settings.passes)
+        execution = self.execution
+        gpu, passes = execution.settings.gpu, execution.settings.passes
+        knows = gpu.knows_files if gpu else False
+        return show(self.graph, find, form, execution.sources, passes, gpu=gpu is not False, parts=knows)
 
     def serialize(self) -> str:
         """The graph as versioned JSON."""

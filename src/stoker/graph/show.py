@@ -22,8 +22,16 @@ def show(
     form: str = "text",
     sources: Mapping[int, Any] | None = None,
     passes: frozenset[str] = frozenset(PASSES),
+    *,
+    gpu: bool = True,
+    parts: bool = False,
 ) -> str:
-    """``form`` is "text" (graph, then steps after the passes) or "dot" (the graph for Graphviz)."""
+    """``form`` is "text" (graph, then steps after the passes) or "dot" (the graph for Graphviz).
+
+    Args:
+        gpu: False: what is placed on a GPU runs on the CPU.
+        parts: the GPU's decoders know files, and can do with parts of them.
+    """
     if form == "dot":
         return _dot(graph)
     if form != "text":
@@ -31,7 +39,7 @@ def show(
     lines = ["graph", *(f"  {_line(n)}" for n in graph.nodes)]
     lines.append("  return " + ", ".join(f"{e.node}.{e.output}" for e in graph.outputs))
     try:
-        steps = transform(graph, find, {}, passes, sources or {})
+        steps = transform(graph, find, {}, passes, sources or {}, gpu=gpu, parts=parts)
     except Undeclared as undeclared:
         name = graph.nodes[undeclared.node].operator.name
         return "\n".join([*lines, f"plan: made with the first batch, which tells the types of `{name}`"]) + "\n"
@@ -48,7 +56,8 @@ def show_steps(steps: StepList) -> list[str]:
         guards = "".join(f" if {'' if w else 'not '}%{v}" for v, w in step.guards)
         frames = " per frame" if step.frames is not None else ""
         inputs = ", ".join(f"%{v}" for v in step.inputs)
-        lines.append(f"{outs} = {step.body!r} ({inputs}){frames}{guards}")
+        where = " on the GPU" if step.on_gpu else ""
+        lines.append(f"{outs} = {step.body!r} ({inputs}){frames}{guards}{where}")
     return [*lines, "return " + ", ".join(f"%{v}" for v in steps.outputs)]
 
 

@@ -105,6 +105,7 @@ class Woven(Repeating):
 class Joined(Operator, ABC):
     """What readers of several readers share. A subclass says the order."""
 
+    devices = ("cpu",)
     inputs = (0, 0)
     positional = ("parts",)
     whole_sources = ("parts",)

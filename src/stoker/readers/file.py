@@ -24,6 +24,7 @@ class FileReader(Operator, name="readers.file"):
     lexicographic order, and files come in lexicographic order within their class, as in DALI.
     """
 
+    devices = ("cpu",)
     inputs = (0, 0)
     outputs = 2
     kind = "source"

@@ -26,6 +26,7 @@ class PythonFunction(Operator, name="python_function"):
     exception fails its row; the pipeline can go on.
     """
 
+    devices = ("cpu",)
     inputs = (0, 256)
     draws = 1
     pure = False

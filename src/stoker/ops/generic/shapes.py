@@ -16,6 +16,7 @@ from ...contract.types import DType
 class Shapes(Operator, name="shapes"):
     """The shape of a tensor, one small tensor per row; ``x.shape()`` is the same. Output: ``(rank,)``."""
 
+    devices = ("cpu",)
     takes_bfloat16 = True
     dtype = arg("dtype", DType.INT64, doc="Element type of the output.")
     type = arg("dtype", None, doc="Deprecated name of `dtype`.")

@@ -46,6 +46,7 @@ _UPSAMPLING_DOC = (
 class ImageDecoder(Operator):
     """Arguments of all image decoders. Most of those for DALI's GPU and hardware decoders have no effect."""
 
+    devices = ("cpu", "mixed")
     gives_bfloat16 = True
     output_type = arg("image_type", ImageType.RGB, doc="Colour model of the output: RGB, BGR, GRAY, YCbCr, ANY_DATA.")
     dtype = arg("dtype", DType.UINT8, doc="Element type. FLOAT is scaled to [0, 1], UINT16 to the full range.")

@@ -17,6 +17,7 @@ from ._decoding import peek, pillow_decode
 class PeekImageShape(Operator, name="peek_image_shape"):
     """Read an image's shape from its header. Input: a file's bytes. Output: ``(3,)``: height, width, channels."""
 
+    devices = ("cpu",)
     adjust_orientation = arg("bool", True, doc="Tell the shape after the EXIF orientation has been applied.")
     image_type = arg("image_type", ImageType.RGB, doc="Colour model whose number of channels is told.")
     scale_denom = arg("int", 1, choices=(1, 2, 4, 8), doc="Tell the shape that the decoders give with `scale_denom`.")

@@ -19,6 +19,7 @@ class BatchPermutation(Operator, name="batch_permutation"):
     batch, as the result of a permutation always is. Runs in Python.
     """
 
+    devices = ("cpu",)
     inputs = (0, 0)
     scope = "batch"
     draws = 1

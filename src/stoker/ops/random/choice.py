@@ -20,6 +20,7 @@ class Choice(Operator, name="random.choice"):
     tensor whose shape the draws take. Output: the elements' type; without ``shape`` one element, moving no data.
     """
 
+    devices = ("cpu",)
     inputs = (1, 2)
     draws = 1
     p = arg("float", None, many=True, per_row=True, doc="Weight of every element; they need not add up to 1.")

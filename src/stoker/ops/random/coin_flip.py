@@ -17,6 +17,7 @@ from ._shape import draw_reference, draw_shape
 class CoinFlip(Operator, name="random.coin_flip"):
     """Draw 1 with ``probability``, else 0. Output: a scalar or ``shape``, int32 unless ``dtype`` says else."""
 
+    devices = ("cpu",)
     inputs = (0, 1)
     draws = 1
     probability = arg("float", 0.5, per_row=True, doc="Probability of 1, in [0, 1].")

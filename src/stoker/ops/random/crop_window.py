@@ -24,6 +24,7 @@ class RandomCropGenerator(Operator, name="random_crop_generator"):
     Source: torchvision's ``RandomResizedCrop.get_params``.
     """
 
+    devices = ("cpu",)
     outputs = 2
     draws = 1
     num_attempts = arg("int", 10, doc="Attempts before the largest centred window of a permitted ratio is taken.")

@@ -25,6 +25,7 @@ class Normal(Operator, name="random.normal"):
     Source: Box and Muller's method, computed in double and rounded to ``dtype`` once.
     """
 
+    devices = ("cpu",)
     inputs = (0, 1)
     draws = 1
     exactness = "the same bits on every machine; the reference's logarithm and cosine may differ in the last place"

@@ -26,6 +26,7 @@ class Uniform(Operator, name="random.uniform"):
     ``values`` or ``random.choice``.
     """
 
+    devices = ("cpu",)
     inputs = (0, 1)
     draws = 1
     range = arg("float", (-1.0, 1.0), many=True, per_row=True, doc="From (inclusive) and to (exclusive).")

@@ -23,6 +23,7 @@ Rows = list[list[Any]]  # of numbers, or of expressions
 class Transform(Operator, ABC):
     """A transform, by itself or after one that is given."""
 
+    devices = ("cpu",)
     inputs = (0, 1)
     reverse_order = arg("bool", False, doc="Apply this transform before the input's, not after it.")
 

@@ -19,6 +19,7 @@ class Combine(Operator, name="transforms.combine"):
     The first is applied first; products are double's.
     """
 
+    devices = ("cpu",)
     inputs = (2, 99)
     reverse_order = arg("bool", False, doc="The last is applied first.")
     cases = ({}, {"reverse_order": True})
