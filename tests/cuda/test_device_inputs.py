@@ -188,6 +188,7 @@ def test_a_tensor_is_read_by_dlpacks_interface_in_c():
         *expected, _ = _native.gpu.read_dlpack(x.__dlpack__())
         assert shown == expected
         assert owner is x
+        assert _native.gpu.place_of(x) == tuple(map(int, x.__dlpack_device__()))
 
 
 def test_what_has_no_such_interface_is_read_otherwise():
@@ -196,10 +197,10 @@ def test_what_has_no_such_interface_is_read_otherwise():
     class Derived(torch.Tensor):
         """It may be anything: what it is derived from cannot be asked."""
 
-    assert shown_by(torch.zeros(3).as_subclass(Derived)) is None
-    assert shown_by(np.zeros(3)) is None
-    assert shown_by(7) is None
-    assert shown_by(torch.zeros(3).to_sparse()) is None
+    for x in (torch.zeros(3).as_subclass(Derived), np.zeros(3), 7, torch.zeros(3).to_sparse()):
+        assert shown_by(x) is None
+        assert _native.gpu.place_of(x) is None
+    assert _native.gpu.place_of(None) is None
 
 
 def test_another_gpus_array_is_refused(emulated_gpu):

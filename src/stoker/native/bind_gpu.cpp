@@ -139,6 +139,17 @@ nb::object exchange(nb::object x, gpu::Device& device) {
                         nb::tuple(nb::cast(strides)), type_of(t.code, t.bits, t.lanes), t.device_number, x);
 }
 
+// On which kind of device an array is, and the device's number, by DLPack's C interface: as `__dlpack_device__` says. None
+// if it cannot tell.
+nb::object place_of(nb::handle x) {
+  const dlpack::Exchange* api = exchange_of(x);
+  if (!api) return nb::none();
+  dlpack::Tensor t{};
+  if (api->read(x.ptr(), &t) == 0) return nb::make_tuple(t.device_kind, t.device_number);
+  PyErr_Clear();
+  return nb::none();
+}
+
 nb::bytes host_copy(const DeviceArray& a) {
   size_t bytes = static_cast<size_t>(size_of(a.dtype));
   for (const int64_t n : a.shape) bytes *= static_cast<size_t>(n);
@@ -266,6 +277,7 @@ void bind_gpu(nb::module_& m) {
   bind_nvjpeg(gpu_module);
   gpu_module.def("read_dlpack", &read_dlpack);
   gpu_module.def("exchange", &exchange);
+  gpu_module.def("place_of", &place_of, nb::arg().none());
   gpu_module.def("open_cuda", &gpu::open_cuda, nb::arg("number"), nb::call_guard<nb::gil_scoped_release>());
   gpu_module.def("open_null", &gpu::open_null);
   gpu_module.def("uses_null", &gpu::uses_null);
