@@ -21,7 +21,8 @@ import stoker.torchvision
 from stoker.frontends.torchvision import counts, loader, padded
 from stoker.frontends.torchvision.later import Collation, Later
 from stoker.frontends.torchvision.loader import find, programs
-from stoker.frontends.torchvision.recipe import Node, Source
+from stoker.frontends.torchvision.recipe import Node
+from stoker.frontends.torchvision.source import Source
 from stoker.frontends.torchvision.tensor import LazyTensor, image_tensor, join, real
 from tests.takeover.collations import EARLY, LAZY, Batch, bytes_copied, loader_of
 from tests.takeover.conftest import exactly

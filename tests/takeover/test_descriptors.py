@@ -13,7 +13,7 @@ from stoker import StateError
 from stoker.frontends.torchvision import descriptors, segment
 from stoker.frontends.torchvision.descriptors import Receiver
 from stoker.frontends.torchvision.loader import reduce_small
-from stoker.frontends.torchvision.recipe import Source
+from stoker.frontends.torchvision.source import Source
 
 
 def a_file(text: bytes) -> int:

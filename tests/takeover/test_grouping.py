@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from stoker.frontends.torchvision import grouping, recipe
-from stoker.frontends.torchvision.recipe import Node, Source
+from stoker.frontends.torchvision.recipe import Node
+from stoker.frontends.torchvision.source import Source
 from stoker.frontends.torchvision.tables import Table
 from stoker.frontends.torchvision.tensor import LazyTensor, image_tensor
 

@@ -20,7 +20,8 @@ from torchvision import transforms
 
 import stoker.torchvision
 from stoker.frontends.torchvision import jpeg_file, recipe, retry, segment
-from stoker.frontends.torchvision.recipe import Node, Source
+from stoker.frontends.torchvision.recipe import Node
+from stoker.frontends.torchvision.source import Source
 from stoker.native import _native
 from tests.takeover.conftest import exactly
 

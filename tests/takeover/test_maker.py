@@ -20,7 +20,8 @@ import stoker.torchvision
 from stoker.frontends.torchvision import maker, segment
 from stoker.frontends.torchvision.maker import Maker
 from stoker.frontends.torchvision.making import shrink
-from stoker.frontends.torchvision.recipe import Node, Source
+from stoker.frontends.torchvision.recipe import Node
+from stoker.frontends.torchvision.source import Source
 from stoker.frontends.torchvision.tensor import LazyTensor, image_tensor, join
 from stoker.native import _native
 from tests.takeover.scripts import classification, run

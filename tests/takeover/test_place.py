@@ -19,7 +19,8 @@ from stoker import DeviceError
 from stoker.device.gpu import Gpu
 from stoker.frontends.torchvision import counts, delivery, grouping, place, plans, recipe
 from stoker.frontends.torchvision.place import Place, PlacedMaking, taken
-from stoker.frontends.torchvision.recipe import Node, Source
+from stoker.frontends.torchvision.recipe import Node
+from stoker.frontends.torchvision.source import Source
 from stoker.frontends.torchvision.tensor import LazyTensor, image_tensor
 from stoker.native import _native
 from tests.takeover.collations import loader_of

@@ -17,8 +17,9 @@ from PIL import Image
 from stoker.frontends.torchvision import recipe, resizes
 from stoker.frontends.torchvision.early import core
 from stoker.frontends.torchvision.image import map_node, pad_node
-from stoker.frontends.torchvision.recipe import Node, Source
+from stoker.frontends.torchvision.recipe import Node
 from stoker.frontends.torchvision.replay import FILTERS, replay
+from stoker.frontends.torchvision.source import Source
 from stoker.frontends.torchvision.sums import order_of
 from stoker.frontends.torchvision.tables import Table
 from stoker.frontends.torchvision.views import edges_node

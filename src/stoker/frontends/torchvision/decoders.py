@@ -17,7 +17,8 @@ from ...native import _native
 from . import counts, recipe, retry, trial
 from .jpeg_file import is_whole
 from .making import Making
-from .recipe import Node, Source
+from .recipe import Node
+from .source import Source
 from .tensor import LazyTensor, image_tensor
 
 OPERATORS = ("decode_jpeg", "decode_image")

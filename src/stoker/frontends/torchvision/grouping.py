@@ -15,8 +15,9 @@ import numpy.typing as npt
 
 from ...native import _native
 from . import recipe, told
-from .recipe import Alone, Node, Row, Source
+from .recipe import Alone, Node, Row
 from .segment import Bytes
+from .source import Source
 from .tables import Table, stored_table
 from .tensor import LazyRow, LazyTensor, Like
 

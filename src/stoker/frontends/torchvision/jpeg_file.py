@@ -19,7 +19,8 @@ from ...native import _native
 from . import counts, retry, told, trial
 from .early import MODES
 from .image import InfoLater, _Recording
-from .recipe import Node, Source
+from .recipe import Node
+from .source import Source
 
 _HEAD_BYTES = 4096  # what is looked at: a file's first buffer; few headers without EXIF data are longer
 _MARKER_ROOM = 64  # some writers pad a file after its end marker
