@@ -23,6 +23,7 @@ std::recursive_mutex mutex;
 int alive = 0;      // streams, events, modules, memory and retained contexts
 int left = 1 << 30; // calls until one fails
 int code = 999;
+bool for_good = false;  // a failure is the device's, and every call after it fails as well
 std::string failed;
 std::set<Stream*> streams;
 void* context = nullptr;
@@ -30,7 +31,8 @@ int context_of_device = 0;
 
 #define LOCKED const std::lock_guard<std::recursive_mutex> hold(mutex)
 int step(const char* name) {
-  if (left-- != 0) return 0;
+  if (left > 0 || (left < 0 && !for_good)) return --left, 0;
+  left = -1;
   failed = name;
   return code;
 }
@@ -50,7 +52,8 @@ int work(void* stream) { return ++static_cast<Stream*>(stream)->issued, 0; }
 extern "C" {
 
 int fake_alive() { return alive; }
-void fake_fail_after(int calls, int with) { left = calls, code = with, failed.clear(); }
+void fake_fail_after(int calls, int with) { left = calls, code = with, for_good = false, failed.clear(); }
+void fake_break_after(int calls, int with) { fake_fail_after(calls, with), for_good = true; }
 const char* fake_failed() { return failed.c_str(); }  // the call that did
 int fake_under_way() {
   LOCKED;

@@ -78,6 +78,39 @@ print("\\n".join(sorted(told)), file=sys.stderr)
 """
 
 
+BROKEN = """
+import ctypes, gc, sys
+from stoker import DeviceError, fn, pipeline_def
+from stoker.device.gpu import Gpu
+
+driver = ctypes.CDLL("libcuda.so.1")
+driver.fake_failed.restype = ctypes.c_char_p
+Gpu.compiled = lambda self, source: b"a kernel"
+calls = set()
+for n in range(0, 80, 2):
+    @pipeline_def(batch_size=4, num_threads=2, device_id=0, seed=1, prefetch_queue_depth=1, gpu_decoder_load=1.0,
+                  exec_async=sys.argv[2] == "threads")
+    def chain():
+        files, labels = fn.readers.file(file_root=sys.argv[1])
+        return fn.decoders.image(files, device="mixed"), labels.gpu()
+
+    pipe = chain()
+    pipe.build()
+    driver.fake_break_after(n, 719)
+    for _ in range(4):
+        try:
+            pipe.run()
+        except DeviceError as error:
+            assert "as it was told (CUDA error 719)" in str(error), error
+            calls.add(driver.fake_failed().decode())
+    pipe.close()
+    del pipe
+    gc.collect()
+    driver.fake_fail_after(1 << 30, 999)
+print(driver.fake_alive(), *sorted(calls))
+"""
+
+
 @pytest.fixture(scope="module")
 def with_driver(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The environment of a process whose CUDA driver is `fake_driver.cpp`."""
@@ -125,3 +158,18 @@ def test_a_batch_that_is_issued_in_part_is_waited_for(
         assert expected in line
         assert "— a batch of 4, made at <string>:" in line
         assert "— sample" not in line
+
+
+@pytest.mark.parametrize("where", ["threads", "here"])
+def test_a_device_that_has_failed_for_good_is_an_error_each_time(
+    with_driver: dict[str, str], tmp_path: Path, where: str
+) -> None:
+    """Whatever a batch was about to do then, also to take memory anew for the next one."""
+    rng = np.random.default_rng(4)
+    folder = tmp_path / "a"
+    folder.mkdir()
+    for i in range(5):  # coefficients of several scans: more than a first piece of page-locked memory holds
+        Image.fromarray(rng.integers(0, 256, (640, 720, 3), np.uint8)).save(folder / f"{i}.jpg", progressive=True)
+    alive, *calls = run(BROKEN, with_driver, str(tmp_path), where).stdout.split()
+    assert alive == "0"
+    assert {"cuMemAlloc_v2", "cuMemHostAlloc"} <= set(calls), calls

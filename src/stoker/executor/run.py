@@ -127,7 +127,10 @@ class Run:
     def _prepare(
         self, rows: Rows, feeds: Feeds, supply: Mapping[int, Supply], replay: Replay | None, seed: int
     ) -> InFlight:
-        job = self.engine.acquire(rows.keys, rows.epochs, seed, self._samples.indices(rows))
+        try:
+            job = self.engine.acquire(rows.keys, rows.epochs, seed, self._samples.indices(rows))
+        except _native.gpu.DeviceFailure as failure:
+            raise DeviceError(f"the GPU cannot take another batch: {failure}") from failure
         flight = InFlight(job, rows, [], {}, {} if replay is None else replay, seed)
         self._flying[job.id] = flight
         try:

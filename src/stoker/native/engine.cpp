@@ -84,8 +84,13 @@ Job* Engine::acquire(int64_t rows) {
   job->held = job->waiting = false;
   job->resumed.reset();
   if (place_) {
-    if (!job->on_device) job->on_device = std::make_unique<gpu::JobOnDevice>(*place_, *plan_);
-    job->on_device->begin(rows);
+    try {
+      if (!job->on_device) job->on_device = std::make_unique<gpu::JobOnDevice>(*place_, *plan_);
+      job->on_device->begin(rows);
+    } catch (...) {
+      release(job);
+      throw;
+    }
   }
   return job;
 }

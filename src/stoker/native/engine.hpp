@@ -220,6 +220,7 @@ class Engine {
   void open_segment(Job* job);
   void open_outputs(Job* job, const Segment& segment);
   void open_output(Job* job, const Output& output, OutputMemory* memory);
+  void fail_output(Job* job, const Output& output, int32_t why, const std::string& text);
   bool may_start(const PythonWork& work) const;
   int32_t maker_of(int32_t value) const;
   void segment_done(Job* job, std::unique_lock<std::mutex>* lock);

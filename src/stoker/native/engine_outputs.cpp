@@ -20,9 +20,15 @@ void Engine::open_outputs(Job* job, const Segment& segment) {
     try {
       open_output(job, output, &job->outputs[index]);
     } catch (const std::bad_alloc& error) {
-      for (int64_t r = 0; r < job->rows; ++r) add_error(job, {r, maker_of(output.value), kFatal, {}, no_memory(error)});
+      fail_output(job, output, kFatal, no_memory(error));
+    } catch (const gpu::DeviceFailure& failure) {
+      fail_output(job, output, kDeviceFailed, failure.what());
     }
   }
+}
+
+void Engine::fail_output(Job* job, const Output& output, int32_t why, const std::string& text) {
+  for (int64_t r = 0; r < job->rows; ++r) add_error(job, {r, maker_of(output.value), why, {}, text});
 }
 
 void Engine::open_output(Job* job, const Output& output, OutputMemory* memory) {

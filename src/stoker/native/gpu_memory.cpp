@@ -68,7 +68,7 @@ bool Behind::has(size_t bytes) {
   try {
     give(take(bytes));
     return true;
-  } catch (const std::bad_alloc&) {
+  } catch (const std::exception&) {  // a device that has failed says so to who takes memory
     return false;
   }
 }
@@ -242,14 +242,13 @@ void Arena::reset() {
     blocks_.clear();
     if (device_->apart) return;
     try {
-      blocks_.push_back(nullptr);
+      blocks_.reserve(1);  // so that nothing throws once there is a block
       Owned block = make(needed);
-      if (may_be_sent(*block)) blocks_.back() = std::move(block);
+      if (may_be_sent(*block)) blocks_.push_back(std::move(block));
       else drop(*block);
     } catch (const std::bad_alloc&) {
       // Not all at once: it is taken piece by piece again, or what asks for it is told.
     }
-    if (!blocks_.empty() && !blocks_.back()) blocks_.pop_back();
     last_ = blocks_.empty() ? nullptr : blocks_.back().get();
   }
   for (const Owned& block : blocks_) block->used = 0, block->sent = 0;
