@@ -6,9 +6,11 @@ from __future__ import annotations
 import gc
 import io
 import os
+import time
 from pathlib import Path
 from typing import Any
 
+import jpeg_writer as jw
 import numpy as np
 import pytest
 import torch
@@ -139,6 +141,29 @@ def test_damaged_files(images: Path, tmp_path: Path) -> None:
             assert a == b, f"file {i}"
         else:
             np.testing.assert_array_equal(a, b, err_msg=f"file {i}")
+
+
+def test_files_made_to_be_slow(tmp_path: Path) -> None:
+    """They are given up within their budget: no hang, the CPU's pixels, and their neighbours as ever."""
+    rng = np.random.default_rng(41)
+    files = []
+    for i in range(16):
+        if i % 4 == 1:
+            data = jw.unsynchronised(rng, 320, 408)
+        else:
+            made = io.BytesIO()
+            Image.fromarray(rng.integers(0, 256, (90, 120, 3), np.uint8)).save(made, "JPEG")
+            data = made.getvalue()
+        files.append(str(tmp_path / f"{i:02}.jpg"))
+        Path(files[-1]).write_bytes(data)
+    began = time.monotonic()
+    with on_gpu(decoding, files, gpu_decoder_load=1.0) as gpu, decoding(files, "cpu") as cpu:
+        for _ in range(4):
+            equal(gpu.run()[0], cpu.run()[0])
+        (decoder,) = decoders(gpu)
+        print(f"\n{gpu.report().decoding}")
+        assert decoder.rows_on_cpu >= 8 and decoder.rows_on_gpu >= 24
+    assert time.monotonic() - began < 60
 
 
 def test_an_error_is_that_of_the_cpu(images: Path, tmp_path: Path) -> None:

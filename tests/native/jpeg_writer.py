@@ -239,3 +239,22 @@ def random_file(
 ) -> bytes:
     """A sequential file of random coefficients with the given (h, v) sampling factors."""
     return write(*random_components(rng, width, height, factors, **options))
+
+
+def unsynchronised(rng: np.random.Generator, height: int, width: int) -> bytes:
+    """A gray file of random blocks that no decoder finds its way into from within: a valid file made to be slow.
+
+    Every code of seven bits means the same, so that whatever is read anywhere takes eight bits, or nine if it is taken
+    for the first value of a block. A decoder that begins at another number of a block than the right one goes on like
+    that for ever. There are no long runs of ones, which are no code.
+    """
+    blocks = -(-height // 8) * -(-width // 8)
+    assert blocks % 8 == 0, "the data end with a whole byte"
+    first = rng.integers(0, 2, (blocks, 9), np.uint8) * np.array([0, 1, 1, 1, 0, 1, 1, 0, 1], np.uint8)
+    others = rng.integers(0, 2, (blocks, 63, 8), np.uint8) * np.array([0, 1, 1, 1, 0, 1, 1, 1], np.uint8)
+    bits = np.concatenate([first, others.reshape(blocks, -1)], 1)
+    counts = bytes([0] * 6 + [127] + [0] * 9)
+    tables = b"\x00" + counts + b"\x02" * 127 + b"\x10" + counts + b"\x01" * 127
+    frame = b"\x08" + height.to_bytes(2, "big") + width.to_bytes(2, "big") + b"\x01\x01\x11\x00"
+    head = segment(0xDB, b"\x00" + b"\x01" * 64) + segment(0xC0, frame) + segment(0xC4, tables)
+    return b"\xff\xd8" + head + segment(0xDA, b"\x01\x01\x00\x00\x3f\x00") + np.packbits(bits).tobytes() + b"\xff\xd9"

@@ -284,6 +284,16 @@ def test_streams_that_do_not_synchronise(run):
     assert run(replace(batch, max_rounds=0)) == [LEFT["slow"]]
 
 
+def test_streams_made_to_be_slow(run):
+    """Every thread needs what the one before it finds: there are as many rounds as threads, or the CPU decodes it."""
+    rng = np.random.default_rng(41)
+    small, large = Row(jw.unsynchronised(rng, 64, 64)), Row(jw.unsynchronised(rng, 320, 408))
+    batch = Batch([small], entropy_threads=32, min_bits=256)
+    assert all_equal(run(batch))
+    assert run(replace(batch, max_rounds=24)) == [LEFT["slow"]]
+    assert run(Batch([large], entropy_threads=512, min_bits=256, max_rounds=192)) == [LEFT["slow"]]
+
+
 def test_scans_that_say_nothing_of_the_other_components(run):
     """What a parser finds impossible in one scan may stand in the header of a file with several."""
     rng = np.random.default_rng(39)
