@@ -136,6 +136,16 @@ def bytes_cut(batch: Batch) -> Any:
     return together, [label for _, label in batch]
 
 
+def bytes_cut_alike(batch: Batch) -> Any:
+    """The same with one window for the whole batch, as timm has it unless asked for another."""
+    together = torch.zeros((len(batch), *batch[0][0].shape), dtype=torch.uint8)
+    for at, (image, _) in enumerate(batch):
+        cut = image.clone()
+        cut[:, 5:30, 9:40] = batch[-1 - at][0][:, 5:30, 9:40]
+        together[at] += cut.byte()
+    return together, [label for _, label in batch]
+
+
 def bytes_exchanged(batch: Batch) -> Any:
     """The same by pairs: windows of two images change their places."""
     together = torch.zeros((len(batch), *batch[0][0].shape), dtype=torch.uint8)
@@ -174,7 +184,8 @@ LAZY: dict[str, Callable[[Batch], Any]] = {
     f.__name__: f
     for f in (
         mixed_up, by_hand, by_numpy, cut_by_numpy, mixed_row_by_row, padded_to_largest, padded_in_the_middle,
-        bytes_added, bytes_copied, bytes_mixed, bytes_cut, bytes_exchanged, both_ways, padded_and_mixed,
+        bytes_added, bytes_copied, bytes_mixed, bytes_cut, bytes_cut_alike, bytes_exchanged, both_ways,
+        padded_and_mixed,
     )
 }  # fmt: skip
 EARLY = {"looked_at": looked_at}

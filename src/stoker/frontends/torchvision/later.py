@@ -222,7 +222,10 @@ def record(func: Any, args: Any, kwargs: Any) -> Any:
     name = NAMES.get(func)
     if name is None or (_now.elsewhere and not _is_alike_elsewhere(name, args, kwargs)):
         return NotImplemented
-    args, kwargs = _without_numpy(args, name), {key: _without_numpy(value) for key, value in kwargs.items()}
+    args, kwargs = (
+        _apart(_without_numpy(args, name), name),
+        {key: _without_numpy(value) for key, value in kwargs.items()},
+    )
     try:
         noting, noted = _noted(args, kwargs)
     except _NotRecorded:
@@ -246,6 +249,22 @@ def record(func: Any, args: Any, kwargs: Any) -> Any:
     noting.program.calls.append(Call(name, *noted, ()))
     changed._bounds = bounds.after(name, [_bounds_of(args[0])]) if name == "torch.round" else None
     return None if name == "__setitem__" else changed
+
+
+# Functions that take values, and give memory of its own.
+_READING_NAMES = "roll flip clone add sub mul neg __add__ __radd__ __sub__ __mul__ __rmul__"
+_READING = frozenset(_READING_NAMES.split())
+
+
+def _apart(args: Any, name: str) -> Any:
+    """Arguments with copies of windows that are only read: what becomes of the memory that they show is no matter."""
+    first = 0 if name in _READING else 2 if name == "__setitem__" else 1 if name in IN_PLACE else len(args)
+    return tuple(_copied(x) if at >= first else x for at, x in enumerate(args))
+
+
+def _copied(x: Any) -> Any:
+    is_window = type(x) is LazyTensor and x._real is None and x._later is None and x._shares is not None
+    return LazyTensor(list(x._rows), lead_of(x)) if is_window and not x._shares.is_alone(x) else x
 
 
 def _is_alike_elsewhere(name: str, args: Any, kwargs: Any) -> bool:

@@ -28,6 +28,7 @@ from .making import shrink
 from .place import Place, taken
 from .program import Program
 from .tensor import LazyTensor, join, real
+from .together import make_together
 
 _SMALL = 4096  # elements
 _MOST_AGAIN = 64  # damaged files in one batch, after which something else is wrong
@@ -86,6 +87,7 @@ def _to_travel(data: Any) -> Any:
         padded.simplify(program)
         if _groups or delivery.is_elsewhere():  # which makes only images that are alike together
             program.gather(delivered)
+            make_together(program)
         if not program.leaves:  # what a collation has made without images
             program.run()
     if torch.utils.data.get_worker_info() is not None:
