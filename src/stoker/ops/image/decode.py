@@ -9,6 +9,7 @@ from ...contract.lowering import Lowering
 from ...contract.operator import RowContext, arg
 from ...contract.step import Value
 from ...contract.types import DType
+from ..generic.cast import cast_array
 from ._decoding import ImageDecoder, decode, pillow_decode, scaled
 
 
@@ -48,5 +49,6 @@ def scale_reference(pixels: Any, dtype: DType) -> Any:
     factor = 1 / 255 if dtype.is_float else dtype.positive_range / 255
     wide = np.float64 if not dtype.is_float and dtype.size > 2 else np.float32
     values = pixels.astype(wide) * wide(factor)
-    values = values if dtype.is_float else np.rint(values).clip(0, dtype.positive_range)
-    return values.astype(dtype.numpy)
+    if dtype.is_float:
+        return cast_array(values, dtype)
+    return np.rint(values).clip(0, dtype.positive_range).astype(dtype.numpy)
