@@ -139,29 +139,56 @@ TO_TENSOR: dict[str, Make] = {
 }
 
 
-# What scripts do after ToTensor; in v2 tensors of floats are torch's own, too.
+# What scripts do with floats, behind ToTensor or v2's ToDtype.
 FLOATS: dict[str, Make] = {
-    name: lambda t, step=step: t.Compose([t.ToTensor(), step(t)])
-    for name, step in {
-        "RandomCrop": lambda t: t.RandomCrop(48),
-        "RandomHorizontalFlip": lambda t: t.RandomHorizontalFlip(),
-        "Pad, constant": lambda t: t.Pad(3, fill=0),
-        "Pad, reflect": lambda t: t.Pad(3, padding_mode="reflect"),
-        "Resize, BILINEAR": lambda t: t.Resize(40, antialias=True),
-        "Resize, NEAREST": lambda t: t.Resize(40, Mode.NEAREST),
-        "RandomResizedCrop": lambda t: t.RandomResizedCrop(40, antialias=True),
-        "RandomRotation, BILINEAR": lambda t: t.RandomRotation(30, Mode.BILINEAR),
-        "ColorJitter, brightness": lambda t: t.ColorJitter(brightness=0.4),
-        "ColorJitter, contrast": lambda t: t.ColorJitter(contrast=0.4),
-        "ColorJitter, saturation": lambda t: t.ColorJitter(saturation=0.4),
-        "ColorJitter, hue": lambda t: t.ColorJitter(hue=0.1),
-        "Grayscale": lambda t: t.Grayscale(),
-        "GaussianBlur": lambda t: t.GaussianBlur(5),
-        "RandomInvert": lambda t: t.RandomInvert(),
-        "RandomSolarize": lambda t: t.RandomSolarize(0.5),
-        "RandomAdjustSharpness": lambda t: t.RandomAdjustSharpness(2),
-    }.items()
+    "RandomCrop": lambda t: t.RandomCrop(48),
+    "RandomHorizontalFlip": lambda t: t.RandomHorizontalFlip(),
+    "Pad, constant": lambda t: t.Pad(3, fill=0),
+    "Pad, constant, of no byte": lambda t: t.Pad(3, fill=0.123),
+    "Pad, reflect": lambda t: t.Pad(3, padding_mode="reflect"),
+    "Resize, BILINEAR": lambda t: t.Resize(40, antialias=True),
+    "Resize, BICUBIC": lambda t: t.Resize(40, Mode.BICUBIC, antialias=True),
+    "Resize, BILINEAR, antialias=False": lambda t: t.Resize(40, antialias=False),
+    "Resize, BICUBIC, antialias=False": lambda t: t.Resize(40, Mode.BICUBIC, antialias=False),
+    "Resize, NEAREST": lambda t: t.Resize(40, Mode.NEAREST),
+    "Resize, BILINEAR, after Normalize": lambda t: t.Compose([_normalize(t), t.Resize(40, antialias=True)]),
+    "Resize, BILINEAR, before Normalize": lambda t: t.Compose([t.Resize(40, antialias=True), _normalize(t)]),
+    "RandomResizedCrop": lambda t: t.RandomResizedCrop(40, antialias=True),
+    "RandomRotation, NEAREST": lambda t: t.RandomRotation(30),
+    "RandomRotation, BILINEAR": lambda t: t.RandomRotation(30, Mode.BILINEAR),
+    "RandomAffine, BILINEAR": lambda t: t.RandomAffine(20, (0.1, 0.1), (0.8, 1.2), 9, interpolation=Mode.BILINEAR),
+    "RandomPerspective": lambda t: t.RandomPerspective(p=1.0),
+    "ElasticTransform": lambda t: t.ElasticTransform(),
+    "ColorJitter, brightness": lambda t: t.ColorJitter(brightness=0.4),
+    "ColorJitter, contrast": lambda t: t.ColorJitter(contrast=0.4),
+    "ColorJitter, contrast, of 90,000 pixels": lambda t: t.Compose(
+        [t.Resize((300, 300), antialias=True), t.ColorJitter(contrast=0.4)]
+    ),
+    "ColorJitter, saturation": lambda t: t.ColorJitter(saturation=0.4),
+    "ColorJitter, hue": lambda t: t.ColorJitter(hue=0.1),
+    "ColorJitter, all": lambda t: t.ColorJitter(0.4, 0.4, 0.4, 0.1),
+    "Grayscale": lambda t: t.Grayscale(),
+    "Grayscale, 3 channels": lambda t: t.Grayscale(3),
+    "GaussianBlur": lambda t: t.GaussianBlur(5),
+    "GaussianBlur, one channel": lambda t: t.Compose([t.Grayscale(), t.GaussianBlur(5)]),
+    "GaussianBlur, one channel, 3x3 window": lambda t: t.Compose([t.Grayscale(), t.GaussianBlur(3)]),
+    "RandomInvert": lambda t: t.RandomInvert(),
+    "RandomPosterize": lambda t: t.RandomPosterize(3),
+    "RandomSolarize": lambda t: t.RandomSolarize(0.5),
+    "RandomAdjustSharpness": lambda t: t.RandomAdjustSharpness(2),
+    "RandomAdjustSharpness, one channel": lambda t: t.Compose([t.Grayscale(), t.RandomAdjustSharpness(2)]),
+    "RandomAutocontrast": lambda t: t.RandomAutocontrast(),
+    "RandomEqualize": lambda t: t.RandomEqualize(),
+    "RandomErasing": lambda t: t.Compose([t.Resize(40, antialias=True), t.RandomErasing(p=1.0)]),
 }
+
+
+def _to_floats(library: Any) -> Any:
+    return library.ToDtype(torch.float32, scale=True)
+
+
+def _normalize(library: Any) -> Any:
+    return library.Normalize([0.4, 0.5, 0.6], [0.2, 0.3, 0.4])
 
 
 def page(place: Place) -> str:
@@ -177,10 +204,19 @@ def page(place: Place) -> str:
         second = cells(lambda t, make=make: t.Compose([t.ToImage(), make(t)]), v2, place)
         found = (*cells(make, v1, place), *first, *cells(make, v2, place), *second)
         lines.append(f"| {name} | {' | '.join(found)} |")
-    for title, rows in (("From images to tensors", TO_TENSOR), ("Floats, after ToTensor", FLOATS)):
-        lines += [f"\n### {title}\n", "| transform | v1 | GPU | v2 | GPU |", "|---|---|---|---|---|"]
-        for name, make in rows.items():
-            lines.append(f"| {name} | {' | '.join((*cells(make, v1, place), *cells(make, v2, place)))} |")
+    lines += ["\n### From images to tensors\n", "| transform | v1 | GPU | v2 | GPU |", "|---|---|---|---|---|"]
+    for name, make in TO_TENSOR.items():
+        lines.append(f"| {name} | {' | '.join((*cells(make, v1, place), *cells(make, v2, place)))} |")
+    lines += [
+        "\n### Floats\n",
+        "| transform | v1, after ToTensor | GPU | v2, after ToTensor | GPU | v2, after ToDtype | GPU |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for name, make in FLOATS.items():
+        first = cells(lambda t, make=make: t.Compose([t.ToTensor(), make(t)]), v1, place)
+        second = cells(lambda t, make=make: t.Compose([t.ToTensor(), make(t)]), v2, place)
+        third = cells(lambda t, make=make: t.Compose([t.ToImage(), _to_floats(t), make(t)]), v2, place)
+        lines.append(f"| {name} | {' | '.join((*first, *second, *third))} |")
     return "\n".join(lines) + "\n"
 
 
@@ -299,23 +335,29 @@ torch's own kernels do depends on the processor and on torch's build: such a ste
 out equal on this machine, which is tried once per process, and is left to torch else. Where results are rounded to
 bytes, what is tried is the floats before, by a plain twin: a byte rarely shows their last bit.
 
-Not recorded, and as before: tensors that are no bytes any more, but for what a table can say (brightness, inversion),
-crops, mirrors, continued edges and nearest sizes. The last table has the steps of scripts that call `ToTensor` first.
-Put it behind them, or use v2's `ToImage`, and all of them are covered.
+Tensors of float32 are recorded behind `ToTensor` or v2's `ToDtype`, too: first as tables of what 256 bytes become, and
+from the first step on that lets values meet as floats, in torch's order of additions. The last table has these steps.
+There nothing is rounded away, so that every last bit is tried and compared. On a GPU they are made by the CPU, four
+times the bytes travel there, and on any machine steps on bytes are faster: put `ToTensor` behind them where you can.
+Other floats (half precision, doubles) are recorded as far as tables, crops, mirrors, continued edges and nearest sizes
+go.
 
-Tensors that are made early have torch's strides as long as nothing has moved their pixels. Behind a crop, a mirror or
-an edge of a tensor they are contiguous, where torch may have a view: what adds up many floats, or works in half
-precision, then differs in the last bit at times (2 of 4,503 random chains, both `ColorJitter` of floats).
+Tensors that are made early have the layout of torch's memory (planes, or a pixel's channels side by side), which sums
+follow, but for stacks of several images whose pixels torch has side by side; windows of them are contiguous.
 
 Some steps are recorded as far as torch's sums have an order that can be repeated:
 
+- `ColorJitter`'s contrast of floats, all of whose additions round: in torch's order, in which it also treats values
+  behind the last whole vector of each thread's share in another way. Left to torch are images that were turned by 90
+  degrees, windows of one channel, and stacks of several images where torch has several threads.
 - `ColorJitter`'s contrast of tensors of more than 65,793 pixels, whose sum is rounded: in torch's order of additions,
   which follows from how many values its vectors have (found by trying) and from its number of threads, up to 64. Left
   to torch are images of more than 2 million pixels (where sums of single positions are rounded, too), and images that
   were turned by 90 degrees (whose pixels lie in another order).
-- Blurs and sharpness of tensors of one channel, but for windows of up to three rows or columns on at most 20,480 pixels
-  (with a blur's edges): these torch makes by products of matrices, which MKL adds up in an order that depends on the
-  processor and on where in the image a pixel is.
+- Blurs and sharpness of tensors of one channel, but for windows of up to three rows or columns with more than 15
+  weights (3x7) on at most 20,480 pixels (with a blur's edges): windows of up to three rows or columns on so few pixels
+  torch makes by products of matrices, which MKL adds up in an order that depends on the processor and on where in the
+  image a pixel is. The order of its kernels for AVX-512 is repeated; by the CPU, also where batches are made on a GPU.
 - v1's `resize` of tensors, which goes by way of floats, but to a single column with `antialias=True`. A torch that
   was built without fused multiply-adds, or runs its kernels for old processors, has other bits, and is left alone.
 - Rotations and the like of tensors: the points that they look at are native code's where it makes those of MKL's

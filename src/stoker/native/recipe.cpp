@@ -63,10 +63,12 @@ class Maker {
     const View source = images_.at(from);
     switch (op) {
       case Op::StorePixels: return store_pixels(source, p);
-      case Op::Store: store_image(place(source, p), source); return images_.push(source);
+      case Op::Store: is_floats(source) ? store_floats(source, p) : store_image(place(source, p), source); return images_.push(source);
       case Op::Patch: patch(p); return images_.push(source);
       default:
-        if (!make_shape(images_, op, source, p) && !make_values(images_, op, source, p)) throw Bad{"an unknown step"};
+        if (is_floats(source)) {
+          if (!make_floats(images_, op, source, p)) throw Bad{"a step that does not take floats"};
+        } else if (!make_shape(images_, op, source, p) && !make_values(images_, op, source, p)) throw Bad{"an unknown step"};
     }
   }
 
@@ -131,6 +133,7 @@ class Maker {
         steps_[last].from != static_cast<int64_t>(last) - 1)
       return 0;
     const View source = images_.at(steps_[at].from);
+    if (is_floats(source)) return 0;
     View out = source;  // but for its memory
     out.shape[0] = side(steps_[at].p[0]);
     out.shape[1] = side(steps_[at].p[1]);
@@ -156,6 +159,7 @@ class Maker {
   }
 
   void store_pixels(const View& v, const double* p) {
+    if (is_floats(v)) throw Bad{"floats that are stored as bytes"};
     recipe::copy(v, stored(v.shape[0], v.shape[1], v.shape[2], p));
     images_.push(v);
   }
@@ -170,6 +174,11 @@ class Maker {
     out.set_contiguous_strides();
     out.data = images_.place(p, out.elements(), 1);
     return out;
+  }
+
+  void store_floats(const View& v, const double* p) {
+    if (whole(p[2]) >= 0) throw Bad{"a table of another kind"};
+    recipe::store_floats(v, reinterpret_cast<float*>(images_.place(p, v.elements(), sizeof(float))));
   }
 
   Planes place(const View& v, const double* p) {
@@ -222,6 +231,16 @@ View Images::fresh(int64_t height, int64_t width, int64_t channels) {
   v.set_contiguous_strides();
   v.data = bench_.images[at]->get(static_cast<size_t>(v.elements()) + 1);
   images_.push_back(v);
+  return v;
+}
+
+View Images::fresh_floats(int64_t height, int64_t width, int64_t channels) {
+  if (height * width > kMaxBytes / channels / static_cast<int64_t>(sizeof(float))) throw Bad{"an image larger than can be addressed"};
+  View v = fresh(height, width * static_cast<int64_t>(sizeof(float)), channels);  // as many bytes
+  v.shape[1] = width;
+  v.dtype = DType::F32;
+  v.set_contiguous_strides();
+  replace_last(v);
   return v;
 }
 

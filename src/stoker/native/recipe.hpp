@@ -5,7 +5,7 @@
 // a user's script does with each image) there is nothing to plan: a row's recipe is interpreted, step by step, with the
 // same kernels that plans are made of, so that the bits are the same.
 //
-// All images are 8 bits, [H,W,C] with one or three channels, as Pillow's modes L and RGB.
+// All images are [H,W,C] with one or three channels: 8 bits, as Pillow's modes L and RGB, until a step makes them floats.
 #pragma once
 #include <atomic>
 #include <condition_variable>

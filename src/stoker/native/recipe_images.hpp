@@ -24,6 +24,9 @@ class Images {
   // A new image, its pixels side by side; the next one of the list.
   View fresh(int64_t height, int64_t width, int64_t channels);
   View alike(const View& v) { return fresh(v.shape[0], v.shape[1], v.shape[2]); }
+  // The same of floats.
+  View fresh_floats(int64_t height, int64_t width, int64_t channels);
+  View alike_floats(const View& v) { return fresh_floats(v.shape[0], v.shape[1], v.shape[2]); }
   // An image with its pixels side by side in a row; a copy in work(1) if they are not.
   View packed(const View& v);
 
@@ -67,5 +70,19 @@ struct Resizing {
 // Each makes the image of a step that takes image `v`, with the numbers that follow; false if the step is another kind's.
 bool make_shape(Images& images, Op op, const View& v, const double* p);   // recipe_shapes.cpp
 bool make_values(Images& images, Op op, const View& v, const double* p);  // recipe_values.cpp
+bool make_floats(Images& images, Op op, const View& v, const double* p);  // recipe_floats.cpp: of an image of floats
+
+// Parts of steps that bytes and floats share.
+View cropped(View v, const double* p);
+View transposed(View v, const double* p);
+void torch_resize_floats(Images& images, const View& v, const double* p, const View& out);
+void torch_pick(Images& images, const View& v, const double* p, const View& out);
+void torch_warp(const View& v, const double* p, const View& out);
+void torch_grid(Images& images, const View& v, const double* p, const View& out);
+void correlate(Images& images, const View& v, const double* p, bool products, const View& out);
+// Bytes through a table of floats.
+void to_floats(Images& images, const View& v, const double* p);
+
+inline bool is_floats(const View& v) { return v.dtype == DType::F32; }
 
 }  // namespace stoker::recipe

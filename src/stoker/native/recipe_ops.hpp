@@ -7,6 +7,8 @@ namespace stoker::recipe {
 
 // A recipe is a list of steps; step i makes image i out of image `from` < i. As numbers: op, from, then parameters;
 // -1: their number comes first.
+// Images are bytes, or floats behind `Floats`: these Crop, Transpose, PadEdges, Spread, Correlate, TorchProducts, Channels, Store, Patch and
+// TorchResizeFloats, TorchPick, TorchLuma, TorchSaturate, TorchHue, TorchSharpen (Products), TorchAutocontrast, TorchWarp and TorchGrid take as well, and give floats.
 // The order is part of the Python side's contract (frontends/torchvision/recipe.py).
 #define STOKER_RECIPE_OPS(X)                                                                               \
   X(Decode, 5)     /* channels, window x0 y0 x1 y1; from = -1: the recipe's file */                         \
@@ -44,6 +46,12 @@ namespace stoker::recipe {
   X(Blur, 4)       /* radii across and down, passes, 1 if the radii are deviations of bells (box_blur.hpp) */ \
   X(Mix, -1)       /* how many follow: a table, then image and table of others; sums of floats, truncated */ \
   X(Blend, 2)     /* image, factor; Pillow's Image.blend of the two */                                   \
+  X(Floats, 1)     /* a table of floats: the image's values through it. The steps behind it take floats */         \
+  X(Pointwise, -1) /* how many follow: of each operation on floats its kind (recipe_floats.cpp), and a number per channel */ \
+  X(FloatPad, 7)   /* left top height width, fill of three floats */                                         \
+  X(FloatContrast, 6)  /* generation, factor, lanes and threads of the sum, blocks, 1 if by pixel (torch_float_color.hpp) */ \
+  X(TorchProducts, -1) /* as Correlate, of one channel, in the order of a product of matrices (torch_products.hpp) */ \
+  X(TorchSharpenProducts, 2)  /* as TorchSharpen, filtered in that order */                                  \
   X(StorePixels, 2)  /* output, first byte: [H,W,C] as they are */                                          \
   X(Store, 3)      /* output, first byte, table or -1: [C,H,W] of the output's type */                     \
   X(Patch, 13)     /* of what was stored: output, first byte, bytes of a value, height width, window c0 c1 y0 y1 x0 x1, \

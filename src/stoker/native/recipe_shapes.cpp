@@ -16,15 +16,19 @@ namespace {
 
 constexpr int kTransposes = 7;
 
-void crop(Images& images, View v, const double* p) {
+}  // namespace
+
+View cropped(View v, const double* p) {
   const int64_t x0 = whole(p[0]), y0 = whole(p[1]), x1 = whole(p[2]), y1 = whole(p[3]);
   if (x0 < 0 || y0 < 0 || x0 >= x1 || y0 >= y1 || x1 > v.shape[1] || y1 > v.shape[0])
     throw Bad{"a crop that leaves the image"};
   v.data += y0 * v.stride[0] + x0 * v.stride[1];
   v.shape[0] = y1 - y0;
   v.shape[1] = x1 - x0;
-  images.push(v);
+  return v;
 }
+
+namespace {
 
 void resize(Images& images, const View& v, const double* p) {
   const Resizing r(v, p);
@@ -35,7 +39,9 @@ void resize(Images& images, const View& v, const double* p) {
   if (one.shape[2] != v.shape[2]) images.replace_last(thrice(out));
 }
 
-void transpose(Images& images, View v, const double* p) {
+}  // namespace
+
+View transposed(View v, const double* p) {
   const int64_t kind = whole(p[0]);
   if (kind < 0 || kind >= kTransposes) throw Bad{"an unknown transposition"};
   // Of Pillow's methods: mirrored rows, mirrored columns, both axes exchanged at last.
@@ -53,8 +59,10 @@ void transpose(Images& images, View v, const double* p) {
     std::swap(v.shape[0], v.shape[1]);
     std::swap(v.stride[0], v.stride[1]);
   }
-  images.push(v);
+  return v;
 }
+
+namespace {
 
 void affine(Images& images, const View& v, const double* p) {
   const View out = images.fresh(side(p[0]), side(p[1]), v.shape[2]);
@@ -95,33 +103,32 @@ void torch_resize(Images& images, const View& v, const double* p) {
     throw Bad{"an image that cannot be resized"};
 }
 
-void torch_resize_floats(Images& images, const View& v, const double* p) {
-  const torch_resize::Way way = way_of(p[2], p[3]);
-  const View out = images.fresh(side(p[0]), side(p[1]), v.shape[2]);
-  if (!torch_resize::resize_in_floats(v, static_cast<torch_resize::Filter>(p[2]), way, out, images.work(0)))
-    throw Bad{"an image that cannot be resized"};
-}
-
-void torch_pick(Images& images, const View& v, const double* p) {
-  if (!torch_resize::pick(v, p[2] != 0, images.fresh(side(p[0]), side(p[1]), v.shape[2]), images.work(0)))
-    throw Bad{"an image that cannot be resized"};
-}
-
 void sample(const View& v, const torch_warp::Grid& grid, bool linear, const double* fill, const View& out) {
   torch_warp::Fill outside{fill[0] != 0, {}, fill[0] == 2};
   for (int i = 0; i < 3; ++i) outside.value[i] = static_cast<float>(fill[1 + i]);
   if (!torch_warp::sample(v, grid, linear, outside, out)) throw Bad{"an image that cannot be sampled"};
 }
 
-void torch_warp(Images& images, const View& v, const double* p) {
+}  // namespace
+
+void torch_resize_floats(Images& images, const View& v, const double* p, const View& out) {
+  const torch_resize::Way way = way_of(p[2], p[3]);
+  if (!torch_resize::resize_in_floats(v, static_cast<torch_resize::Filter>(p[2]), way, out, images.work(0)))
+    throw Bad{"an image that cannot be resized"};
+}
+
+void torch_pick(Images& images, const View& v, const double* p, const View& out) {
+  if (!torch_resize::pick(v, p[2] != 0, out, images.work(0))) throw Bad{"an image that cannot be resized"};
+}
+
+void torch_warp(const View& v, const double* p, const View& out) {
   torch_warp::Grid grid{};
   for (int i = 0; i < 8; ++i) grid.m[i] = static_cast<float>(p[2 + i]);
   grid.projective = p[10] != 0;
-  sample(v, grid, p[11] != 0, p + 12, images.fresh(side(p[0]), side(p[1]), v.shape[2]));
+  sample(v, grid, p[11] != 0, p + 12, out);
 }
 
-void torch_grid(Images& images, const View& v, const double* p) {
-  const View out = images.fresh(side(p[0]), side(p[1]), v.shape[2]);
+void torch_grid(Images& images, const View& v, const double* p, const View& out) {
   const Table& bytes = images.table(p[7]);
   if (int64_t{bytes.channels} * bytes.item_bytes * 256 < out.shape[0] * out.shape[1] * 8 ||
       reinterpret_cast<uintptr_t>(bytes.data) % sizeof(float))
@@ -131,22 +138,21 @@ void torch_grid(Images& images, const View& v, const double* p) {
   sample(v, grid, p[2] != 0, p + 3, out);
 }
 
-}  // namespace
-
 bool make_shape(Images& images, Op op, const View& v, const double* p) {
+  const auto sized = [&] { return images.fresh(side(p[0]), side(p[1]), v.shape[2]); };
   switch (op) {
-    case Op::Crop: crop(images, v, p); return true;
+    case Op::Crop: images.push(cropped(v, p)); return true;
     case Op::Resize: resize(images, v, p); return true;
-    case Op::Transpose: transpose(images, v, p); return true;
+    case Op::Transpose: images.push(transposed(v, p)); return true;
     case Op::Affine: affine(images, v, p); return true;
     case Op::Pad: pad(images, v, p); return true;
     case Op::Project: project(images, v, p); return true;
     case Op::PadEdges: pad_edges(images, v, p); return true;
     case Op::TorchResize: torch_resize(images, v, p); return true;
-    case Op::TorchResizeFloats: torch_resize_floats(images, v, p); return true;
-    case Op::TorchPick: torch_pick(images, v, p); return true;
-    case Op::TorchWarp: torch_warp(images, v, p); return true;
-    case Op::TorchGrid: torch_grid(images, v, p); return true;
+    case Op::TorchResizeFloats: torch_resize_floats(images, v, p, sized()); return true;
+    case Op::TorchPick: torch_pick(images, v, p, sized()); return true;
+    case Op::TorchWarp: torch_warp(v, p, sized()); return true;
+    case Op::TorchGrid: torch_grid(images, v, p, sized()); return true;
     default: return false;
   }
 }

@@ -8,6 +8,7 @@
 #endif
 
 #include "pixel_kernels.hpp"
+#include "pixel_rows.hpp"
 
 namespace stoker::recipe {
 
@@ -87,6 +88,21 @@ void store_image(const Planes& planes, const View& v) {
     store_rows(mirrored, 0, planes.height, v.data + (planes.width - 1) * v.stride[1], v.stride[0]);
   } else {
     for (int64_t y = 0; y < planes.height; ++y) gather_row(k, planes, y, v);
+  }
+}
+
+void store_floats(const View& v, float* to) {
+  const int64_t height = v.shape[0], width = v.shape[1], plane = height * width;
+  RowsOf<float> rows(v);
+  for (int64_t y = 0; y < height; ++y) {
+    const float* row = rows.row(y);
+    if (v.shape[2] == 1) {
+      std::copy_n(row, width, to + y * width);
+      continue;
+    }
+    uint8_t* planes[3];
+    for (int c = 0; c < 3; ++c) planes[c] = reinterpret_cast<uint8_t*>(to + c * plane + y * width);
+    pixel::kernels().deal[sizeof(float)][3](planes, reinterpret_cast<const uint8_t*>(row), static_cast<int>(width));
   }
 }
 

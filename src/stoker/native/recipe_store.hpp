@@ -24,6 +24,9 @@ void store_rows(const Planes& planes, int64_t y0, int64_t y1, const uint8_t* pix
 // An image with any strides; what its strides mirror is mirrored, `planes` says no more of it.
 void store_image(const Planes& planes, const View& image);
 
+// An image of floats, [H,W,C] with any strides, as planes.
+void store_floats(const View& image, float* to);
+
 // Makes what this thread has stored visible to who learns from it that it is done.
 void fence();
 

@@ -10,6 +10,7 @@
 #include "recipe_mixtures.hpp"
 #include "recipe_pixels.hpp"
 #include "torch_color.hpp"
+#include "torch_products.hpp"
 
 namespace stoker::recipe {
 
@@ -102,17 +103,6 @@ void sharpen(Images& images, const View& source, float factor) {
   }
 }
 
-void correlate(Images& images, const View& v, const double* p) {
-  const int64_t count = whole(p[0]);
-  const int64_t height = count > 2 ? side(p[1]) : 0, width = count > 2 ? side(p[2]) : 0;
-  if (count < 3 || height > count || width > count || height * width != count - 2) throw Bad{"a filter of another size"};
-  auto* weights = reinterpret_cast<float*>(images.work(1).get(static_cast<size_t>(count) * sizeof(float)));
-  for (int64_t i = 0; i < count - 2; ++i) weights[i] = static_cast<float>(p[3 + i]);
-  correlate::Window window{weights, height, width, height / 2, width / 2};
-  window.fused = true;
-  if (!correlate::correlate(v, window, images.alike(v), images.work(0))) throw Bad{"an image that cannot be filtered"};
-}
-
 void blur(Images& images, const View& v, const double* p) {
   const int64_t passes = whole(p[2]);
   if (passes < 1 || passes > kMostPasses) throw Bad{"a blur without passes, or with too many"};
@@ -138,9 +128,9 @@ void torch_contrast(Images& images, const View& v, const double* p) {
   mapped(images, v, values, 0);
 }
 
-void torch_sharpen(Images& images, const View& v, torch_color::Generation generation, double factor) {
+void torch_sharpen(Images& images, const View& v, torch_color::Generation generation, double factor, bool products) {
   if (v.shape[0] < 3 || v.shape[1] < 3) throw Bad{"an image without an inside"};
-  if (!torch_color::sharpen(generation, v, factor, images.alike(v), images.work(0), images.work(1))) throw Bad{"an image that cannot be filtered"};
+  if (!torch_color::sharpen(generation, v, factor, products, images.alike(v), images.work(0), images.work(1))) throw Bad{"an image that cannot be filtered"};
 }
 
 void torch_hue(Images& images, const View& v, torch_color::Generation generation, double shift) {
@@ -160,6 +150,7 @@ void channels(Images& images, const View& v, const double* p) {
 }
 
 const View& as_large(const View& other, const View& v) {
+  if (is_floats(other)) throw Bad{"a mixture of bytes and floats"};
   for (int d = 0; d < 3; ++d)
     if (other.shape[d] != v.shape[d]) throw Bad{"a mixture of images of different sizes"};
   return other;
@@ -185,10 +176,23 @@ void blend(Images& images, const View& v, const double* p) {
 
 }  // namespace
 
+void correlate(Images& images, const View& v, const double* p, bool products, const View& out) {
+  const int64_t count = whole(p[0]);
+  const int64_t height = count > 2 ? side(p[1]) : 0, width = count > 2 ? side(p[2]) : 0;
+  if (count < 3 || height > count || width > count || height * width != count - 2) throw Bad{"a filter of another size"};
+  auto* weights = reinterpret_cast<float*>(images.work(1).get(static_cast<size_t>(count) * sizeof(float)));
+  for (int64_t i = 0; i < count - 2; ++i) weights[i] = static_cast<float>(p[3 + i]);
+  correlate::Window window{weights, height, width, height / 2, width / 2};
+  window.fused = true;
+  const auto filter = products ? torch_products::correlate : correlate::correlate;
+  if (!filter(v, window, out, images.work(0))) throw Bad{"an image that cannot be filtered"};
+}
+
 bool make_values(Images& images, Op op, const View& v, const double* p) {
   using Generation = torch_color::Generation;
   switch (op) {
     case Op::Map: map(images, v, p); return true;
+    case Op::Floats: to_floats(images, v, p); return true;
     case Op::Luma: to_luma(images, v); return true;
     case Op::Spread: spread(images, v); return true;
     case Op::Contrast: contrast(images, v, static_cast<float>(p[0])); return true;
@@ -197,7 +201,8 @@ bool make_values(Images& images, Op op, const View& v, const double* p) {
     case Op::Autocontrast: by_histogram(images, v, histogram::stretched<int64_t>); return true;
     case Op::Equalize: by_histogram(images, v, histogram::equalized_in_steps<int64_t>); return true;
     case Op::Sharpen: sharpen(images, v, static_cast<float>(p[0])); return true;
-    case Op::Correlate: correlate(images, v, p); return true;
+    case Op::Correlate: correlate(images, v, p, false, images.alike(v)); return true;
+    case Op::TorchProducts: correlate(images, v, p, true, images.alike(v)); return true;
     case Op::Blur: blur(images, v, p); return true;
     case Op::Channels: channels(images, v, p); return true;
     case Op::Mix: mix(images, v, p); return true;
@@ -206,7 +211,8 @@ bool make_values(Images& images, Op op, const View& v, const double* p) {
     case Op::TorchContrast: torch_contrast(images, v, p); return true;
     case Op::TorchSaturate: torch_color::saturate(generation(p), colored(v), p[1], images.alike(v)); return true;
     case Op::TorchHue: torch_hue(images, v, generation(p), p[1]); return true;
-    case Op::TorchSharpen: torch_sharpen(images, v, generation(p), p[1]); return true;
+    case Op::TorchSharpen: torch_sharpen(images, v, generation(p), p[1], false); return true;
+    case Op::TorchSharpenProducts: torch_sharpen(images, v, generation(p), p[1], true); return true;
     case Op::TorchAutocontrast:
       by_histogram(images, v, generation(p) == Generation::First ? torch_color::first_autocontrast_table<int64_t>
                                                                  : torch_color::autocontrast_table<int64_t>);

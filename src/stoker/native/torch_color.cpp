@@ -7,6 +7,7 @@
 #include "correlate.hpp"
 #include "pixel_rows.hpp"
 #include "simd.hpp"
+#include "torch_products.hpp"
 #include "xmath.hpp"
 
 namespace stoker::torch_color {
@@ -162,7 +163,7 @@ void hue(Generation generation, const View& src, double shift, const View& dst) 
   else each(src, dst, [&](const uint8_t* p, uint8_t* to) { turned<false>(p, step, by, to); });
 }
 
-bool sharpen(Generation generation, const View& src, double factor, const View& dst, Scratch& smooth, Scratch& work) {
+bool sharpen(Generation generation, const View& src, double factor, bool products, const View& dst, Scratch& smooth, Scratch& work) {
   const float edge = static_cast<float>(1.0 / 13.0), middle = static_cast<float>(5.0 / 13.0);
   const float other = static_cast<float>(1.0 - factor);
   const float weights[9] = {edge, edge, edge, edge, middle, edge, edge, edge, edge};
@@ -174,7 +175,8 @@ bool sharpen(Generation generation, const View& src, double factor, const View& 
   inner.data = smooth.get(static_cast<size_t>(inner.elements()) * sizeof(float));
   correlate::Window window{weights, 3, 3, 0, 0};
   window.fused = true;
-  if (!correlate::correlate(src, window, inner, work)) return false;
+  const auto filter = products ? torch_products::correlate : correlate::correlate;
+  if (!filter(src, window, inner, work)) return false;
   for (int64_t y = 0; y < src.shape[0]; ++y)
     for (int64_t x = 0; x < src.shape[1]; ++x)
       for (int64_t c = 0; c < src.shape[2]; ++c) {

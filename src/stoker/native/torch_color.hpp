@@ -19,7 +19,9 @@ void gray(Generation generation, const View& src, const View& dst);  // to one c
 void saturate(Generation generation, const View& src, double factor, const View& dst);
 void hue(Generation generation, const View& src, double shift, const View& dst);
 // dst = src blended with itself smoothed (but for the outermost pixels); one or three channels, at least 3 x 3.
-bool sharpen(Generation generation, const View& src, double factor, const View& dst, Scratch& smooth, Scratch& work);
+// `products`: one channel, in the order of a product of matrices (torch_products.hpp).
+bool sharpen(Generation generation, const View& src, double factor, bool products, const View& dst, Scratch& smooth,
+             Scratch& work);
 
 // A table for every value (others follow from histograms, torch_color_point.hpp). One or three channels.
 // `order`: how torch adds up the grey values, of more than torch_sum::kExactBytes; else it does not matter.

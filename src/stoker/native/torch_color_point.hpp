@@ -38,14 +38,10 @@ STOKER_INLINED inline uint8_t blend(float v, float grey, float ratio, float rest
 }
 
 // One pixel in torchvision's `adjust_hue`, operation by operation; the first generation divides, and takes one of its
-// products in another way.
+// products in another way. `rgb` may be `to`.
 template <bool kFirst>
-STOKER_INLINED inline void turned(const uint8_t* p, int64_t step, float shift, uint8_t* to) {
-  const float unit = static_cast<float>(1.0 / 255.0);
-  const auto of_byte = [unit](uint8_t v) {
-    return kFirst ? static_cast<float>(v) / 255.0f : static_cast<float>(v) * unit;
-  };
-  const float r = of_byte(p[0]), g = of_byte(p[step]), b = of_byte(p[2 * step]);
+STOKER_INLINED inline void turned_floats(const float* rgb, float shift, float* to) {
+  const float r = rgb[0], g = rgb[1], b = rgb[2];
   const float most = std::max(r, std::max(g, b)), least = std::min(r, std::min(g, b)), range = most - least;
   const bool flat = most == least;
   const float s = range / (flat ? 1.0f : most), divisor = flat ? 1.0f : range;
@@ -68,7 +64,22 @@ STOKER_INLINED inline void turned(const uint8_t* p, int64_t step, float shift, u
   const float t = unit_range((kFirst ? 1.0f - s * (1.0f - f) : sxf + rest) * most);
   const float low = unit_range(rest * most);
   const float of[6][3] = {{v, t, low}, {q, v, low}, {low, v, t}, {low, q, v}, {t, low, v}, {v, low, q}};
-  const float* rgb = of[static_cast<int>(whole) % 6];
+  const float* made = of[whole > 0.0f && whole < 6.0f ? static_cast<int>(whole) : 0];  // 6 is 0; and NaN, whatever it gives
+  // The first generation chooses by a sum of products, in which what is not finite shows wherever it stands.
+  const float others = kFirst ? ((q - q) + (t - t)) + ((low - low) + (v - v)) : 0.0f;
+  for (int c = 0; c < 3; ++c) to[c] = kFirst ? made[c] + others : made[c];
+}
+
+// The same of bytes.
+template <bool kFirst>
+STOKER_INLINED inline void turned(const uint8_t* p, int64_t step, float shift, uint8_t* to) {
+  const float unit = static_cast<float>(1.0 / 255.0);
+  const auto of_byte = [unit](uint8_t v) {
+    return kFirst ? static_cast<float>(v) / 255.0f : static_cast<float>(v) * unit;
+  };
+  const float from[3] = {of_byte(p[0]), of_byte(p[step]), of_byte(p[2 * step])};
+  float rgb[3];
+  turned_floats<kFirst>(from, shift, rgb);
   for (int c = 0; c < 3; ++c) to[c] = static_cast<uint8_t>(rgb[c] * static_cast<float>(255.0 + 1.0 - 1e-3));
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <type_traits>
 #include <vector>
 
 #include "pixel_rows.hpp"
@@ -22,21 +23,23 @@ constexpr int64_t kSlack = 4;  // values behind a row that may be written
 
 // ---- one row, its columns filtered ----
 
-using Across = void (*)(const FloatTaps& taps, const uint8_t* row, int64_t channels, int64_t out, float* to);
+// T: what an image's values are, bytes or floats.
+template <class T>
+using Across = void (*)(const FloatTaps& taps, const T* row, int64_t channels, int64_t out, float* to);
 
-template <bool kHardware>
-[[gnu::always_inline]] inline void smooth_across(const FloatTaps& taps, const uint8_t* row, int64_t channels, int64_t out,
+template <bool kHardware, class T>
+[[gnu::always_inline]] inline void smooth_across(const FloatTaps& taps, const T* row, int64_t channels, int64_t out,
                                                  float* to) {
   for (int64_t x = 0; x < out; ++x)
     for (int64_t c = 0; c < channels; ++c) {
-      const uint8_t* from = row + taps.index[static_cast<size_t>(x)] * channels + c;
+      const T* from = row + taps.index[static_cast<size_t>(x)] * channels + c;
       *to++ = smooth_sum<kHardware>(taps.weights.data() + x * taps.room, taps.count[static_cast<size_t>(x)],
                                     [&](int64_t j) STOKER_INLINED_LAMBDA { return static_cast<float>(from[j * channels]); });
     }
 }
 
-template <bool kHardware>
-[[gnu::always_inline]] inline void sharp_across(const FloatTaps& taps, const uint8_t* row, int64_t channels, int64_t out,
+template <bool kHardware, class T>
+[[gnu::always_inline]] inline void sharp_across(const FloatTaps& taps, const T* row, int64_t channels, int64_t out,
                                                 float* to) {
   for (int64_t x = 0; x < out; ++x) {
     const int32_t* at = taps.index.data() + x * taps.room;
@@ -46,10 +49,12 @@ template <bool kHardware>
   }
 }
 
-void smooth_across_plain(const FloatTaps& taps, const uint8_t* row, int64_t channels, int64_t out, float* to) {
+template <class T>
+void smooth_across_plain(const FloatTaps& taps, const T* row, int64_t channels, int64_t out, float* to) {
   smooth_across<false>(taps, row, channels, out, to);
 }
-void sharp_across_plain(const FloatTaps& taps, const uint8_t* row, int64_t channels, int64_t out, float* to) {
+template <class T>
+void sharp_across_plain(const FloatTaps& taps, const T* row, int64_t channels, int64_t out, float* to) {
   sharp_across<false>(taps, row, channels, out, to);
 }
 
@@ -69,11 +74,17 @@ template <bool kHardware, bool kFused>
   for (int64_t i = 0; i < n; ++i) sums[i] = kFused ? fused<kHardware>(row[i], w, sums[i]) : sums[i] + row[i] * w;
 }
 
+// Of floats the sums are the result.
+template <class T>
 [[gnu::always_inline]] inline void store(const Down& d) {
-  for (int64_t i = 0; i < d.n; ++i) d.to[i] = rounded_byte(d.sums[i]);
+  if constexpr (std::is_same_v<T, float>) {
+    std::memcpy(d.to, d.sums, static_cast<size_t>(d.n) * sizeof(float));
+  } else {
+    for (int64_t i = 0; i < d.n; ++i) d.to[i] = rounded_byte(d.sums[i]);
+  }
 }
 
-template <bool kHardware>
+template <bool kHardware, class T>
 [[gnu::always_inline]] inline void smooth_down(const Down& d) {
   const float* w = d.taps->weights.data() + d.y * d.taps->room;
   const float* from = d.rows + d.taps->index[static_cast<size_t>(d.y)] * d.n;
@@ -82,59 +93,70 @@ template <bool kHardware>
   int64_t j = 1;
   for (; j < rounded; ++j) add_row<kHardware, false>(from + j * d.n, w[j], d.n, d.sums);
   for (; j < count; ++j) add_row<kHardware, true>(from + j * d.n, w[j], d.n, d.sums);
-  store(d);
+  store<T>(d);
 }
 
-template <bool kHardware>
+template <bool kHardware, class T>
 [[gnu::always_inline]] inline void sharp_down(const Down& d) {
   const float* w = d.taps->weights.data() + d.y * d.taps->room;
   const int32_t* at = d.taps->index.data() + d.y * d.taps->room;
   for (int64_t i = 0; i < d.n; ++i) d.sums[i] = d.rows[at[1] * d.n + i] * w[1];
   for (int64_t j = 0; j < d.taps->room; ++j)
     if (j != 1) add_row<kHardware, true>(d.rows + at[j] * d.n, w[j], d.n, d.sums);
-  store(d);
+  store<T>(d);
 }
 
-void smooth_down_plain(const Down& d) { smooth_down<false>(d); }
-void sharp_down_plain(const Down& d) { sharp_down<false>(d); }
+template <class T>
+void smooth_down_plain(const Down& d) { smooth_down<false, T>(d); }
+template <class T>
+void sharp_down_plain(const Down& d) { sharp_down<false, T>(d); }
 
 // ---- both axes together ----
 
+template <class T>
 struct Corner {
   const FloatTaps *across, *down;
-  const uint8_t* rows[2];
+  const T* rows[2];
   int64_t y, channels, out;
-  uint8_t* to;
+  T* to;
 };
 
-template <bool kHardware>
-[[gnu::always_inline]] inline void joint_row(const Corner& r) {
+template <bool kHardware, class T>
+[[gnu::always_inline]] inline void joint_row(const Corner<T>& r) {
   const float* down = r.down->weights.data() + 2 * r.y;
-  uint8_t* to = r.to;
+  T* to = r.to;
   for (int64_t x = 0; x < r.out; ++x) {
     const int32_t* at = r.across->index.data() + 2 * x;
-    for (int64_t c = 0; c < r.channels; ++c)
-      *to++ = rounded_byte(joint_sum<kHardware>(
+    for (int64_t c = 0; c < r.channels; ++c) {
+      const float sum = joint_sum<kHardware>(
           down, r.across->weights.data() + 2 * x, [&](int i, int j) STOKER_INLINED_LAMBDA {
             return static_cast<float>(r.rows[i][at[j] * r.channels + c]);
-          }));
+          });
+      if constexpr (std::is_same_v<T, float>) *to++ = sum;
+      else *to++ = rounded_byte(sum);
+    }
   }
 }
 
-void joint_row_plain(const Corner& r) { joint_row<false>(r); }
+template <class T>
+void joint_row_plain(const Corner<T>& r) { joint_row<false>(r); }
 
 #if defined(__x86_64__)
 
 #define STOKER_FMA __attribute__((target("avx2,fma")))
 
-STOKER_FMA void smooth_down_fma(const Down& d) { smooth_down<true>(d); }
-STOKER_FMA void sharp_down_fma(const Down& d) { sharp_down<true>(d); }
-STOKER_FMA void joint_row_fma(const Corner& r) { joint_row<true>(r); }
-STOKER_FMA void sharp_across_fma(const FloatTaps& taps, const uint8_t* row, int64_t channels, int64_t out, float* to) {
+template <class T>
+STOKER_FMA void smooth_down_fma(const Down& d) { smooth_down<true, T>(d); }
+template <class T>
+STOKER_FMA void sharp_down_fma(const Down& d) { sharp_down<true, T>(d); }
+template <class T>
+STOKER_FMA void joint_row_fma(const Corner<T>& r) { joint_row<true>(r); }
+template <class T>
+STOKER_FMA void sharp_across_fma(const FloatTaps& taps, const T* row, int64_t channels, int64_t out, float* to) {
   sharp_across<true>(taps, row, channels, out, to);
 }
-
-STOKER_FMA void smooth_across_fma(const FloatTaps& taps, const uint8_t* row, int64_t channels, int64_t out, float* to) {
+template <class T>
+STOKER_FMA void smooth_across_fma(const FloatTaps& taps, const T* row, int64_t channels, int64_t out, float* to) {
   smooth_across<true>(taps, row, channels, out, to);
 }
 
@@ -144,12 +166,15 @@ STOKER_FMA __m128 pixel(const uint8_t* from) {
   return _mm_cvtepi32_ps(_mm_cvtepu8_epi32(_mm_cvtsi32_si128(bytes)));
 }
 
+STOKER_FMA __m128 pixel(const float* from) { return _mm_loadu_ps(from); }
+
 // Three channels in one register. Rows have room behind them, and so has the result.
-STOKER_FMA void smooth_across3_fma(const FloatTaps& taps, const uint8_t* row, int64_t, int64_t out, float* to) {
+template <class T>
+STOKER_FMA void smooth_across3_fma(const FloatTaps& taps, const T* row, int64_t, int64_t out, float* to) {
   for (int64_t x = 0; x < out; ++x, to += 3) {
     const float* w = taps.weights.data() + x * taps.room;
     const int64_t n = taps.count[static_cast<size_t>(x)], rounded = rounded_taps(n);
-    const uint8_t* from = row + taps.index[static_cast<size_t>(x)] * 3;
+    const T* from = row + taps.index[static_cast<size_t>(x)] * 3;
     __m128 sum = _mm_mul_ps(pixel(from), _mm_set1_ps(w[0]));
     int64_t j = 1;
     for (; j < rounded; ++j) sum = _mm_add_ps(sum, _mm_mul_ps(pixel(from + 3 * j), _mm_set1_ps(w[j])));
@@ -164,37 +189,40 @@ bool has_fma() { return (isa() == Isa::AVX2 || isa() == Isa::AVX512) && __builti
 bool has_fma() { return false; }
 #endif
 
+template <class T>
 struct Forms {
-  Across across;
+  Across<T> across;
   void (*down)(const Down&);
-  void (*joint)(const Corner&);
+  void (*joint)(const Corner<T>&);
 };
 
-Forms forms_of(bool smooth, int64_t channels) {
+template <class T>
+Forms<T> forms_of(bool smooth, int64_t channels) {
 #if defined(__x86_64__)
   if (has_fma()) {
-    if (!smooth) return {sharp_across_fma, sharp_down_fma, joint_row_fma};
-    return {channels == 3 ? smooth_across3_fma : smooth_across_fma, smooth_down_fma, nullptr};
+    if (!smooth) return {sharp_across_fma<T>, sharp_down_fma<T>, joint_row_fma<T>};
+    return {channels == 3 ? smooth_across3_fma<T> : smooth_across_fma<T>, smooth_down_fma<T>, nullptr};
   }
 #endif
-  if (smooth) return {smooth_across_plain, smooth_down_plain, nullptr};
-  return {sharp_across_plain, sharp_down_plain, joint_row_plain};
+  if (smooth) return {smooth_across_plain<T>, smooth_down_plain<T>, nullptr};
+  return {sharp_across_plain<T>, sharp_down_plain<T>, joint_row_plain<T>};
 }
 
 // Columns, then rows; of the source, only rows that are read.
+template <class T>
 void resize_apart(const View& src, Filter filter, Way way, const View& dst, Scratch& scratch) {
   const int64_t channels = src.shape[2], rows = src.shape[0], n = dst.shape[1] * channels;
   const FloatTaps across(filter, way, src.shape[1], dst.shape[1]), down(filter, way, rows, dst.shape[0]);
-  const Forms forms = forms_of(way == Way::Smooth, channels);
-  const int64_t line_bytes = (src.shape[1] * channels + kSlack + 63) / 64 * 64;
+  const Forms<T> forms = forms_of<T>(way == Way::Smooth, channels);
+  const int64_t line_bytes = ((src.shape[1] * channels + kSlack) * static_cast<int64_t>(sizeof(T)) + 63) / 64 * 64;
   const auto floats = static_cast<size_t>(rows * n + kSlack + n) * sizeof(float);
   auto* middle = reinterpret_cast<float*>(scratch.get(floats + static_cast<size_t>(line_bytes)));
   float* sums = middle + rows * n + kSlack;
-  auto* line = reinterpret_cast<uint8_t*>(sums + n);
+  auto* line = reinterpret_cast<T*>(sums + n);
   std::vector<bool> is_read(static_cast<size_t>(rows), way == Way::Smooth);
   if (way != Way::Smooth)
     for (const int32_t y : down.index) is_read[static_cast<size_t>(y)] = true;
-  Rows source(src);
+  RowsOf<T> source(src);
   for (int64_t y = 0; y < rows; ++y) {
     if (!is_read[static_cast<size_t>(y)]) continue;
     std::memcpy(line, source.row(y), static_cast<size_t>(source.bytes()));
@@ -204,35 +232,44 @@ void resize_apart(const View& src, Filter filter, Way way, const View& dst, Scra
   for (int64_t y = 0; y < dst.shape[0]; ++y) forms.down({&down, y, middle, n, sums, dst.data + y * dst.stride[0]});
 }
 
+template <class T>
 void resize_together(const View& src, const View& dst, Scratch& scratch) {
   const FloatTaps across(Filter::Bilinear, Way::Together, src.shape[1], dst.shape[1]);
   const FloatTaps down(Filter::Bilinear, Way::Together, src.shape[0], dst.shape[0]);
-  const Forms forms = forms_of(false, src.shape[2]);
-  Rows source(src);
+  const Forms<T> forms = forms_of<T>(false, src.shape[2]);
+  RowsOf<T> source(src);
   const auto bytes = static_cast<size_t>(source.bytes());
   uint8_t* lines = scratch.get(2 * bytes);
   int32_t held[2] = {-1, -1};  // rows that are in `lines`
   for (int64_t y = 0; y < dst.shape[0]; ++y) {
-    Corner corner{&across, &down, {}, y, src.shape[2], dst.shape[1], dst.data + y * dst.stride[0]};
+    Corner<T> corner{&across, &down, {}, y, src.shape[2], dst.shape[1], reinterpret_cast<T*>(dst.data + y * dst.stride[0])};
     for (int i = 0; i < 2; ++i) {
       const int32_t row = down.index[static_cast<size_t>(2 * y + i)];
       uint8_t* line = lines + static_cast<size_t>(row % 2) * bytes;  // neighbours lie in different lines
       if (held[row % 2] != row) std::memcpy(line, source.row(row), bytes);
       held[row % 2] = row;
-      corner.rows[i] = line;
+      corner.rows[i] = reinterpret_cast<const T*>(line);
     }
     forms.joint(corner);
   }
 }
 
+template <class T>
+void resize_values(const View& src, Filter filter, Way way, const View& dst, Scratch& scratch) {
+  way == Way::Together ? resize_together<T>(src, dst, scratch) : resize_apart<T>(src, filter, way, dst, scratch);
+}
+
 }  // namespace
 
 bool resize_in_floats(const View& src, Filter filter, Way way, const View& dst, Scratch& scratch) {
-  if (src.rank != 3 || dst.rank != 3 || src.dtype != DType::U8 || dst.dtype != DType::U8) return false;
+  if (src.rank != 3 || dst.rank != 3 || src.dtype != dst.dtype) return false;
+  if (src.dtype != DType::U8 && src.dtype != DType::F32) return false;
   if (src.elements() == 0 || dst.elements() == 0 || dst.shape[2] != src.shape[2]) return false;
-  if (dst.stride[2] != 1 || dst.stride[1] != src.shape[2] || filter == Filter::Lanczos) return false;
+  const int64_t item = size_of(dst.dtype);
+  if (dst.stride[2] != item || dst.stride[1] != src.shape[2] * item || filter == Filter::Lanczos) return false;
   if (way == Way::Together && filter != Filter::Bilinear) return false;
-  way == Way::Together ? resize_together(src, dst, scratch) : resize_apart(src, filter, way, dst, scratch);
+  src.dtype == DType::U8 ? resize_values<uint8_t>(src, filter, way, dst, scratch)
+                         : resize_values<float>(src, filter, way, dst, scratch);
   return true;
 }
 

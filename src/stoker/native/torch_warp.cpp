@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kMaxChannels = 3;
 
-template <bool kHardware, bool kLinear>
+template <bool kHardware, bool kLinear, class T>
 [[gnu::always_inline]] inline void rows(const View& src, const Grid& g, const Fill& fill, const View& dst) {
   const Bitmap from = bitmap_of(src);
   const Middle middle(from, g.projective, dst.shape[0], dst.shape[1]);
@@ -25,13 +25,13 @@ template <bool kHardware, bool kLinear>
     uint8_t* to = dst.data + j * dst.stride[0];
     const float* given = g.given ? g.given + 2 * j * dst.shape[1] : nullptr;
     for (int64_t i = 0; i < dst.shape[1]; ++i, to += dst.stride[1])
-      sample_pixel<kHardware, kLinear>(from, g, middle, fill, given, i, j, to);
+      sample_pixel<kHardware, kLinear>(from, g, middle, fill, given, i, j, reinterpret_cast<T*>(to));
   }
 }
 
-template <bool kLinear>
+template <bool kLinear, class T>
 void rows_plain(const View& src, const Grid& g, const Fill& fill, const View& dst) {
-  rows<false, kLinear>(src, g, fill, dst);
+  rows<false, kLinear, T>(src, g, fill, dst);
 }
 
 #if defined(__x86_64__)
@@ -114,30 +114,34 @@ STOKER_FMA void linear_rows_avx2(const View& src, const Grid& g, const Fill& fil
   }
 }
 
-template <bool kLinear>
+template <bool kLinear, class T>
 STOKER_FMA void rows_avx2(const View& src, const Grid& g, const Fill& fill, const View& dst) {
-  rows<true, kLinear>(src, g, fill, dst);
+  rows<true, kLinear, T>(src, g, fill, dst);
 }
 #endif
 
-template <bool kLinear>
+template <bool kLinear, class T>
 void run(const View& src, const Grid& g, const Fill& fill, const View& dst) {
 #if defined(__x86_64__)
   if ((isa() == Isa::AVX2 || isa() == Isa::AVX512) && __builtin_cpu_supports("fma")) {
     const bool packed = src.shape[2] == 3 && src.stride[2] == 1 && src.stride[1] == 3 && dst.stride[1] == 3;
-    return kLinear && packed ? linear_rows_avx2(src, g, fill, dst) : rows_avx2<kLinear>(src, g, fill, dst);
+    const bool bytes = sizeof(T) == 1;
+    return kLinear && bytes && packed ? linear_rows_avx2(src, g, fill, dst) : rows_avx2<kLinear, T>(src, g, fill, dst);
   }
 #endif
-  rows_plain<kLinear>(src, g, fill, dst);
+  rows_plain<kLinear, T>(src, g, fill, dst);
 }
 
 }  // namespace
 
 bool sample(const View& src, const Grid& grid, bool linear, const Fill& fill, const View& dst) {
-  if (src.rank != 3 || dst.rank != 3 || src.dtype != DType::U8 || dst.dtype != DType::U8) return false;
-  if (src.shape[2] != dst.shape[2] || src.shape[2] > kMaxChannels || dst.stride[2] != 1) return false;
+  if (src.rank != 3 || dst.rank != 3 || src.dtype != dst.dtype) return false;
+  const bool floats = src.dtype == DType::F32;
+  if (!floats && src.dtype != DType::U8) return false;
+  if (src.shape[2] != dst.shape[2] || src.shape[2] > kMaxChannels || dst.stride[2] != size_of(dst.dtype)) return false;
   if (src.elements() == 0 || std::max(src.shape[0], src.shape[1]) > 1 << 24) return false;
-  linear ? run<true>(src, grid, fill, dst) : run<false>(src, grid, fill, dst);
+  if (floats) linear ? run<true, float>(src, grid, fill, dst) : run<false, float>(src, grid, fill, dst);
+  else linear ? run<true, uint8_t>(src, grid, fill, dst) : run<false, uint8_t>(src, grid, fill, dst);
   return true;
 }
 

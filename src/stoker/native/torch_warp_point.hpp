@@ -48,6 +48,10 @@ STOKER_INLINED inline uint8_t byte(float v) {
   return static_cast<uint8_t>(whole > 0.0f ? (whole < 255.0f ? whole : 255.0f) : 0.0f);  // NaN: 0
 }
 
+// What is found, as the image's values are: bytes, or floats as they are.
+STOKER_INLINED inline void keep(float v, uint8_t* to) { *to = byte(v); }
+STOKER_INLINED inline void keep(float v, float* to) { *to = v; }
+
 // A neighbour: its weight, and its address, or null if it is outside.
 struct Neighbour {
   const uint8_t* p;
@@ -60,8 +64,8 @@ STOKER_INLINED inline const uint8_t* at(const Bitmap& src, float x, float y) {
   return src.at(static_cast<int64_t>(y), static_cast<int64_t>(x));
 }
 
-template <bool kHardware>
-STOKER_INLINED inline void linear(const Bitmap& src, float x, float y, const Fill& fill, uint8_t* to) {
+template <bool kHardware, class T>
+STOKER_INLINED inline void linear(const Bitmap& src, float x, float y, const Fill& fill, T* to) {
   const float left = std::floor(x), top = std::floor(y);
   const float w = x - left, e = 1.0f - w, n = y - top, s = 1.0f - n;
   const Neighbour near[4] = {{at(src, left, top), e * s},
@@ -76,14 +80,20 @@ STOKER_INLINED inline void linear(const Bitmap& src, float x, float y, const Fil
   const float mask = fill.has ? sum([](const uint8_t* p) { return p ? 1.0f : 0.0f; }) : 1.0f;
   for (int64_t c = 0; c < src.channels; ++c) {
     const int64_t channel = c * src.channel;
-    const float v = sum([&](const uint8_t* p) { return p ? static_cast<float>(p[channel]) : 0.0f; });
-    to[c] = byte(fill.has ? filled(v, mask, fill.value[c], fill.first) : v);
+    const float v = sum([&](const uint8_t* p) {
+      return p ? static_cast<float>(*reinterpret_cast<const T*>(p + channel)) : 0.0f;
+    });
+    keep(fill.has ? filled(v, mask, fill.value[c], fill.first) : v, to + c);
   }
 }
 
-STOKER_INLINED inline void nearest(const Bitmap& src, float x, float y, const Fill& fill, uint8_t* to) {
+template <class T>
+STOKER_INLINED inline void nearest(const Bitmap& src, float x, float y, const Fill& fill, T* to) {
   const uint8_t* p = at(src, std::nearbyint(x), std::nearbyint(y));
-  for (int64_t c = 0; c < src.channels; ++c) to[c] = p ? p[c * src.channel] : fill.has ? byte(fill.value[c]) : 0;
+  for (int64_t c = 0; c < src.channels; ++c) {
+    if (p) to[c] = *reinterpret_cast<const T*>(p + c * src.channel);
+    else keep(fill.has ? fill.value[c] : 0.0f, to + c);
+  }
 }
 
 // What all pixels of an output share.
@@ -97,10 +107,10 @@ struct Middle {
   }
 };
 
-// Output pixel (i, j), whose channels lie side by side.
-template <bool kHardware, bool kLinear>
+// Output pixel (i, j), whose channels lie side by side. T: what both images' values are, bytes or floats.
+template <bool kHardware, bool kLinear, class T>
 STOKER_INLINED inline void sample_pixel(const Bitmap& src, const Grid& g, const Middle& m, const Fill& fill,
-                                        const float* given, int64_t i, int64_t j, uint8_t* to) {
+                                        const float* given, int64_t i, int64_t j, T* to) {
   const Point p = given ? Point{given[2 * i], given[2 * i + 1]}
                         : look<kHardware>(g, static_cast<float>(i) + m.x0, static_cast<float>(j) + m.y0);
   const float x = fused<kHardware>(p.x + 1.0f, m.half_width, -0.5f);

@@ -23,7 +23,7 @@ def of_images(x: LazyTensor) -> Bounds | None:
     """Of images that are recorded; None if it is not known."""
     if x.dtype == torch.uint8:
         return BYTES
-    if any(row.patches or row.node.op == recipe.RAW for row in x._rows):
+    if any(row.patches or row.node.op == recipe.RAW or row.node.floats for row in x._rows):
         return None
     values = [row.table.values for row in x._rows]
     return min(float(v.min()) for v in values), max(float(v.max()) for v in values)

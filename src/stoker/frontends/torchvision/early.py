@@ -57,7 +57,7 @@ def from_made(node: Node, *, counted: bool = True) -> Node:
     parent = node if recipe.others_of(node) else node.parent  # the other parts of a mixture begin elsewhere
     while parent is not None and parent.op != recipe.PIXELS and not recipe.others_of(parent):
         parent.asked += counted
-        if parent.made is None and counted and parent.asked > 1:
+        if parent.made is None and counted and parent.asked > 1 and not parent.floats:
             _keep(parent, parent)
         if parent.made is not None:
             return _after(parent, node)

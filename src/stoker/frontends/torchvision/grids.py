@@ -8,6 +8,7 @@ the functions below stand in for those two parts, so that a grid is a few number
 from __future__ import annotations
 
 import contextlib
+import math
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -15,12 +16,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from . import recipe, views
+from . import floats, recipe, views
 from .recipe import Node
 from .replay import points
 from .sampling import finds_torchs_points, samples_as_torch
 from .tensor import LazyTensor, is_lazy
-from .trial import is_equal
+from .trial import is_equal, is_equal_in_floats
 
 # Below this torch multiplies the grid's matrices in another way.
 _FEWEST_POINTS = 128
@@ -39,7 +40,7 @@ class Grid(NamedTuple):
 
 def kernel(original: Callable[..., Any], x: LazyTensor, *args: Any, **kwargs: Any) -> Any:
     """A kernel of torchvision's that makes a grid, on a tensor that records."""
-    if x.dtype != torch.uint8 or any(views.bytes_of(row) is None for row in x._rows):
+    if not floats.are_floats(x) and (x.dtype != torch.uint8 or any(views.bytes_of(row) is None for row in x._rows)):
         return None
     with _grids_as_numbers():
         result = original(x.as_subclass(torch.Tensor), *args, **kwargs)
@@ -101,24 +102,28 @@ def _sampled(
     original: Callable[..., Any], x: LazyTensor, grid: Any, mode: str, fill: Any, mixing: float
 ) -> LazyTensor | None:
     channels = x._rows[0].node.channels
-    color = _fill(fill, channels, mixing)
-    if color is None or mode not in ("nearest", "bilinear") or x.dtype != torch.uint8 or not samples_as_torch():
+    in_floats = x.dtype == torch.float32
+    color = _fill(fill, channels, mixing, in_floats)
+    if color is None or mode not in ("nearest", "bilinear") or not samples_as_torch():
+        return None
+    if x.dtype not in (torch.uint8, torch.float32):
         return None
     linear = int(mode == "bilinear")
-    if not is_equal(
+    alike = is_equal_in_floats if in_floats else is_equal
+    if not alike(
         ("grid", mode, color[0], finds_torchs_points()), channels, *_trial_of(original, mode, fill, linear, color)
     ):
         return None
+    stepped = floats.stepped if in_floats else views.stepped
     if isinstance(grid, Grid) and not finds_torchs_points():
         grid = grid.make()  # torch's own points travel with the step
     if isinstance(grid, Grid):
         width, height = grid.size
         params = (height, width, *grid.numbers, int(grid.projective), linear, *color)
-        return views.stepped(x, lambda node: node.then(recipe.TORCH_WARP, params, (width, height)))
+        return stepped(x, lambda node: node.then(recipe.TORCH_WARP, params, (width, height)))
     if grid.dtype != torch.float32 or grid.shape[0] != 1:
         return None
-    step = given_step(grid, linear, color)
-    return views.stepped(x, step)
+    return stepped(x, given_step(grid, linear, color))
 
 
 def given_step(grid: torch.Tensor, linear: int, color: tuple[float, ...]) -> Callable[[Node], Node]:
@@ -130,12 +135,13 @@ def given_step(grid: torch.Tensor, linear: int, color: tuple[float, ...]) -> Cal
     return lambda node: node.then(recipe.TORCH_GRID, (height, width, linear, *color, memory), (width, height))
 
 
-def _fill(fill: Any, channels: int, mixing: float) -> tuple[float, ...] | None:
+def _fill(fill: Any, channels: int, mixing: float, in_floats: bool = False) -> tuple[float, ...] | None:
     """(whether there is one, and how it is mixed; three values); None if it is another."""
     if fill is None:
         return (0.0, 0.0, 0.0, 0.0)
     values = list(fill) if isinstance(fill, (list, tuple)) else [fill]
-    if len(values) not in (1, channels) or not all(type(v) in (int, float) and 0 <= v <= 255 for v in values):
+    fits = math.isfinite if in_floats else (lambda v: 0 <= v <= 255)
+    if len(values) not in (1, channels) or not all(type(v) in (int, float) and fits(v) for v in values):
         return None
     return (mixing, *(float(v) for v in (values * 3)[:3]))
 

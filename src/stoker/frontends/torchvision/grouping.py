@@ -103,6 +103,8 @@ _View = tuple[int, int]  # an image of a file: its tensor's number, and its own 
 
 def root_of(node: Node) -> Node | None:
     """What an image begins with, if the GPU has a form for everything that is recorded about it."""
+    if node.floats:
+        return None
     while node.parent is not None:
         if node.op not in FORMS:
             return None

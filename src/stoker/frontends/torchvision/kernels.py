@@ -10,17 +10,18 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch.nn.functional import conv2d
 from torch.nn.functional import pad as torch_pad
 
-from . import grids, images, recipe, views
+from . import float_kernels, floats, grids, images, recipe, views
 from .pointwise import map_rows
 from .recipe import Node
 from .resizes import first_resize
-from .sums import filters_in_order, order_of
-from .tensor import LazyTensor, is_lazy, lead_of, of_rows
-from .trial import SIZE, is_equal
+from .sums import filters_in_order, order_of, products_in_order
+from .tensor import LazyTensor, is_lazy, lead_of, like_memory, of_rows
+from .trial import SIZE, is_equal, is_equal_in_floats
 
 # torch filters single channels of at most so many values in another way if its window is small: by products of
 # matrices, which its library adds up in an order that depends on the processor and on the place in the image.
@@ -34,7 +35,10 @@ def _stepped(
     x: LazyTensor, key: Any, step: Step, original: Callable[[torch.Tensor], Any], size: tuple[int, int] = SIZE
 ) -> LazyTensor | None:
     """All images after a step, if it makes the bits that torch makes, tried with an image of that size."""
-    if x.dtype != torch.uint8 or not is_equal(key, x._rows[0].node.channels, step, original, size):
+    channels = x._rows[0].node.channels
+    if floats.are_floats(x):
+        return floats.stepped(x, step) if is_equal_in_floats(key, channels, step, original, size) else None
+    if x.dtype != torch.uint8 or not is_equal(key, channels, step, original, size):
         return None
     return views.stepped(x, step)
 
@@ -57,23 +61,16 @@ def adjust_contrast(
     node = x._rows[0].node
     if not _is_number(contrast_factor) or contrast_factor < 0:
         return None
+    if floats.are_floats(x):
+        return _as_laid_out(x, float_kernels.adjust_contrast(original, x, float(contrast_factor), generation))
     order = order_of(node.size[0] * node.size[1], len(x._rows))
-    if order is None or (order.lanes and not all(_is_in_order(row.node) for row in x._rows)):
+    if order is None or (order.lanes and not all(float_kernels.is_in_order(row.node) for row in x._rows)):
         return None
 
     def step(node: Node) -> Node:
         return node.then(recipe.TORCH_CONTRAST, (generation, float(contrast_factor), *order))
 
-    return _stepped(x, ("contrast", generation), step, lambda v: original(v, contrast_factor))
-
-
-def _is_in_order(node: Node | None) -> bool:
-    """Whether torch's memory of the image has its rows one behind the other: turning it leaves it as it was."""
-    while node is not None:
-        if node.op == recipe.TRANSPOSE and node.params[0] in (2, 4, 5, 6):
-            return False
-        node = node.parent
-    return True
+    return _as_laid_out(x, _stepped(x, ("contrast", generation), step, lambda v: original(v, contrast_factor)))
 
 
 def adjust_saturation(
@@ -83,7 +80,7 @@ def adjust_saturation(
     if not _is_number(saturation_factor) or saturation_factor < 0 or x._rows[0].node.channels != 3:
         return None
     step = _one(recipe.TORCH_SATURATE, generation, saturation_factor)
-    return _stepped(x, ("saturation", generation), step, lambda v: original(v, saturation_factor))
+    return _as_laid_out(x, _stepped(x, ("saturation", generation), step, lambda v: original(v, saturation_factor)))
 
 
 def adjust_hue(original: Original, x: LazyTensor, hue_factor: Any, generation: int = SECOND) -> LazyTensor | None:
@@ -93,7 +90,11 @@ def adjust_hue(original: Original, x: LazyTensor, hue_factor: Any, generation: i
     if not _is_number(hue_factor) or not -0.5 <= hue_factor <= 0.5 or x._rows[0].node.channels != 3:
         return None
     step = _one(recipe.TORCH_HUE, generation, hue_factor)
-    return _stepped(x, ("hue", generation), step, lambda v: original(v, hue_factor))
+    made = _stepped(x, ("hue", generation), step, lambda v: original(v, hue_factor))
+    if made is not None:  # planes are stacked, or made pixel by pixel by a product of matrices
+        made._by_pixel = generation == FIRST and not lead_of(x)
+        made._unordered = generation == FIRST and bool(lead_of(x))
+    return made
 
 
 def adjust_sharpness(
@@ -103,34 +104,41 @@ def adjust_sharpness(
     if not _is_number(sharpness_factor) or sharpness_factor < 0 or min(x._rows[0].node.size) <= 2:
         return None
     node = x._rows[0].node
-    size = _trial_of_filter(node.channels, (3, 3), len(x._rows), node.size)
-    if size is None:
+    found = _trial_of_filter(node.channels, (3, 3), len(x._rows), node.size)
+    if found is None:
         return None
-    step = _one(recipe.TORCH_SHARPEN, generation, sharpness_factor)
-    return _stepped(x, ("sharpness", generation), step, lambda v: original(v, sharpness_factor), size)
+    size, products = found
+    step = _one(recipe.TORCH_SHARPEN_PRODUCTS if products else recipe.TORCH_SHARPEN, generation, sharpness_factor)
+    return _as_laid_out(
+        x, _stepped(x, ("sharpness", generation, products), step, lambda v: original(v, sharpness_factor), size)
+    )
 
 
 def _trial_of_filter(
     channels: int, window: Sequence[int], images: int, size: tuple[int, int]
-) -> tuple[int, int] | None:
-    """The size of an image that torch filters as those of ``size``; None if that is not repeated."""
+) -> tuple[tuple[int, int], bool] | None:
+    """The size of an image that torch filters as those of ``size``, and whether by a product of matrices; None if that
+    is not repeated."""
     if channels not in (1, 3):
         return None
     trial = SIZE if channels == 3 or min(window) > 3 else _MANY
     if trial == _MANY and images == 1 and size[0] * size[1] <= _FEW_VALUES:
-        return None
+        return (SIZE, True) if products_in_order((window[0], window[1])) else None
     room = (max(trial[0], window[0] + 8), max(trial[1], window[1] + 8))
-    return trial if filters_in_order(channels, (window[0], window[1]), room) else None
+    return (trial, False) if filters_in_order(channels, (window[0], window[1]), room) else None
 
 
 def autocontrast(original: Original, x: LazyTensor, generation: int = SECOND) -> LazyTensor | None:
-    """Of bytes."""
+    """Of bytes or floats."""
     key = ("autocontrast", generation)
-    return _stepped(x, key, lambda node: node.then(recipe.TORCH_AUTOCONTRAST, (generation,)), original)
+    made = _stepped(x, key, lambda node: node.then(recipe.TORCH_AUTOCONTRAST, (generation,)), original)
+    return _as_laid_out(x, made)
 
 
 def equalize(original: Original, x: LazyTensor, generation: int = SECOND) -> LazyTensor | None:
     """Of bytes."""
+    if x.dtype != torch.uint8:
+        return None
     return _stepped(x, ("equalize", generation), lambda node: node.then(recipe.TORCH_EQUALIZE), original)
 
 
@@ -149,8 +157,15 @@ def adjust_brightness(
 def _mapped(original: Original, x: LazyTensor, name: str, number: Any, generation: int) -> LazyTensor | None:
     if not _is_number(number):
         return None
+    if floats.has_floats(x):
+        return _as_laid_out(x, float_kernels.adjusted(x, name, float(np.float32(number)), generation))
     rows = map_rows(x, (name, generation, number), lambda values: original(values, number))
-    return None if rows is None else of_rows(x, rows, lead_of(x))
+    return None if rows is None else _as_laid_out(x, of_rows(x, rows, lead_of(x)))
+
+
+def _as_laid_out(x: LazyTensor, made: LazyTensor | None) -> LazyTensor | None:
+    """Torch's memory of what an operation makes of every value is laid out as its operand's."""
+    return None if made is None else like_memory(x, made)
 
 
 def rgb_to_grayscale(
@@ -160,9 +175,9 @@ def rgb_to_grayscale(
     if num_output_channels not in (1, 3):
         return None
     if x._rows[0].node.channels == 1:
-        if num_output_channels == 1 or x.dtype != torch.uint8:
+        if num_output_channels == 1:
             return None
-        return views.stepped(x, _spread)
+        return floats.stepped(x, _spread) if floats.are_floats(x) else views.stepped(x, _spread)
 
     def gray(node: Node) -> Node:
         return node.then(recipe.TORCH_LUMA, (generation,), channels=1)
@@ -177,18 +192,20 @@ def _spread(node: Node) -> Node:
 
 
 def gaussian_blur(original: Original, x: LazyTensor, kernel_size: Any, sigma: Any = None) -> LazyTensor | None:
-    """Of bytes."""
+    """Of bytes or floats."""
     from torchvision.transforms.v2.functional import _misc
 
     return _blurred(x, kernel_size, sigma, _misc._get_gaussian_kernel2d)
 
 
 def _blurred(x: LazyTensor, kernel_size: Any, sigma: Any, bell: Any) -> LazyTensor | None:
-    node = x._rows[0].node
-    if x.dtype != torch.uint8 or any(views.bytes_of(row) is None for row in x._rows):
+    node, in_floats = x._rows[0].node, floats.are_floats(x)
+    if not in_floats and (x.dtype != torch.uint8 or any(views.bytes_of(row) is None for row in x._rows)):
         return None
-    step = blur_step(node.channels, node.size, kernel_size, sigma, bell, len(x._rows))
-    return None if step is None else views.stepped(x, step)
+    step = blur_step(node.channels, node.size, kernel_size, sigma, bell, len(x._rows), in_floats)
+    if step is None:
+        return None
+    return floats.stepped(x, step) if in_floats else views.stepped(x, step)
 
 
 def pad(
@@ -216,10 +233,11 @@ def _framed(x: LazyTensor, sides: Any, fill: Any) -> LazyTensor | None:
 
 def permute_channels(original: Original, x: LazyTensor, permutation: Any) -> LazyTensor | None:
     """Of three channels."""
-    if x.dtype != torch.uint8 or x._rows[0].node.channels != 3 or sorted(permutation) != [0, 1, 2]:
+    if x._rows[0].node.channels != 3 or sorted(permutation) != [0, 1, 2]:
         return None
     order = tuple(int(c) for c in permutation)
-    return views.stepped(x, lambda node: node.then(recipe.CHANNELS, order))
+    stepped = floats.stepped if floats.are_floats(x) else views.stepped
+    return stepped(x, lambda node: node.then(recipe.CHANNELS, order))
 
 
 def blur_step(
@@ -229,6 +247,7 @@ def blur_step(
     sigma: Any,
     bell: Callable[..., torch.Tensor],
     images: int = 1,
+    in_floats: bool = False,
 ) -> Step | None:
     """The step of torchvision's ``gaussian_blur`` of so many ``images`` at a time; None if it does not record (or
     refuse) these arguments."""
@@ -251,16 +270,21 @@ def blur_step(
     def original(image: torch.Tensor) -> torch.Tensor:
         padded = torch_pad(image[None].float(), [sizes[0] // 2] * 2 + [sizes[1] // 2] * 2, mode="reflect")
         made = conv2d(padded, weights.expand(channels, 1, *weights.shape), groups=channels)
-        return made[0].round_().to(torch.uint8)
-
-    def step(node: Node) -> Node:
-        return node.then(recipe.CORRELATE, params)
+        return made[0] if in_floats else made[0].round_().to(torch.uint8)
 
     edges = [extent + n // 2 * 2 for n, extent in zip(sizes, size, strict=True)]
-    trial = _trial_of_filter(channels, sizes, images, (edges[0], edges[1]))
-    if trial is None or any(n // 2 >= extent for n, extent in zip(sizes, trial, strict=True)):
+    found = _trial_of_filter(channels, sizes, images, (edges[0], edges[1]))
+    if found is None:
         return None
-    return step if is_equal(("blur", *sizes), channels, step, original, trial) else None
+    trial, products = found
+
+    def step(node: Node) -> Node:
+        return node.then(recipe.TORCH_PRODUCTS if products else recipe.CORRELATE, params)
+
+    if any(n // 2 >= extent for n, extent in zip(sizes, trial, strict=True)):
+        return None
+    alike = is_equal_in_floats if in_floats else is_equal
+    return step if alike(("blur", *sizes, products), channels, step, original, trial) else None
 
 
 KERNELS: dict[str, Callable[..., LazyTensor | None]] = {

@@ -12,6 +12,7 @@ import torch
 
 from ...native import _native
 from . import counts, early, recipe, retry, told
+from .float_replay import replay_floats
 from .recipe import Node, Patch, Row
 from .replay import replay
 from .tables import VALUES, stored_table
@@ -82,15 +83,20 @@ class Making:
         root = row.node.root
         if root.op == recipe.DECODE and root.params[5]:
             raise OSError("a file that torchvision is to decode")
+        image = replay_floats(row.node) if row.node.floats else self._of_bytes(row)
+        image = image.contiguous()
+        _put(image, row.patches)
+        data = image.view(torch.uint8).reshape(-1)
+        self._memory[row.output][row.first_byte : row.first_byte + data.numel()] = data
+
+    @staticmethod
+    def _of_bytes(row: Row) -> torch.Tensor:
         array = np.asarray(replay(row.node))
         image = torch.from_numpy(np.ascontiguousarray(np.atleast_3d(array).transpose(2, 0, 1)))
         if row.table is not None:
             values = row.table.values.view(-1, VALUES)
             image = torch.stack([values[min(c, len(values) - 1)][x.long()] for c, x in enumerate(image)])
-        image = image.contiguous()
-        _put(image, row.patches)
-        data = image.view(torch.uint8).reshape(-1)
-        self._memory[row.output][row.first_byte : row.first_byte + data.numel()] = data
+        return image
 
 
 def recorded(tensors: Sequence[LazyTensor]) -> int:
@@ -131,14 +137,15 @@ def _make_views(rows: list[Row], places: list[tuple[LazyTensor, int]]) -> None:
     _native.recipe.make(packed.order)
     early.check(packed.order.unmade)
     for (tensor, at), made, data in zip(places, rows, outputs, strict=True):
-        node = Node.pixels(data, made.node.size, made.node.channels, planar=True)
+        size, channels = made.node.size, made.node.channels
+        node = Node.raw(data, size, channels) if made.node.floats else Node.pixels(data, size, channels, planar=True)
         node.source.place()
         assert isinstance(tensor._rows, list), "only what has arrived here from another process is none"
         tensor._rows[at] = tensor._rows[at]._replace(node=node)
 
 
 def _bytes(node: Node) -> int:
-    return node.size[0] * node.size[1] * node.channels
+    return node.size[0] * node.size[1] * node.channels * (4 if node.floats else 1)
 
 
 def _memory(size: int, take: Take | None) -> torch.Tensor:

@@ -105,7 +105,7 @@ def _is_term(x: Any, like: Node) -> bool:
         return False
     node, _, patches = x._rows[0]
     same = node.source is like.source and node.size == like.size and node.channels == like.channels
-    return same and not patches and node.op != recipe.RAW
+    return same and not patches and node.op != recipe.RAW and not node.floats
 
 
 def _term(x: LazyTensor) -> tuple[Node, Table]:

@@ -218,7 +218,8 @@ def _framed(image: LazyTensor, top: int, left: int, batch: _Batch) -> LazyRow:
     bottom, right = top + inner_height, left + inner_width
     if (inner_height, inner_width) == (height, width):
         return row
-    node = row.node.then(recipe.PAD, (left, top, height, width, 0, 0, 0), (width, height))
+    pad = recipe.FLOAT_PAD if row.node.floats else recipe.PAD
+    node = row.node.then(pad, (left, top, height, width, 0, 0, 0), (width, height))
     patches = [patch._replace(window=_moved(patch.window, top, left)) for patch in row.patches]
     one = torch.empty((), dtype=batch.dtype)
     for y0, y1, x0, x1 in (

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from . import recipe
+from . import floats, recipe
 from .tables import mapped
 from .tensor import RECORDED, LazyRow, LazyTensor, functions, lead_of, like_memory, settled
 
@@ -56,15 +56,28 @@ def _map_rows(x: LazyTensor, func: Any, args: Any, kwargs: Any) -> list[LazyRow]
     channels = x._rows[0][0].channels
     if not all(_is_constant(c, channels) for c in (*args, *kwargs.values())):
         return None
+    if floats.has_floats(x):
+        return _operated(x, func.__name__, args, kwargs)
     key = (func.__name__, _key(args), _key(tuple(kwargs.values())), *kwargs)
     return map_rows(x, key, lambda values: func(values, *args, **kwargs))
+
+
+def _operated(x: LazyTensor, name: str, args: Any, kwargs: Any) -> list[LazyRow] | None:
+    """The images of ``x``, whose values no table gives."""
+    operations = floats.operations_of(name, args, kwargs, x._rows[0].node.channels)
+    nodes = [floats.node_of(row) for row in x._rows]
+    if operations is None or any(node is None for node in nodes):
+        return None
+    if not operations:
+        return list(x._rows)
+    return [floats.row_of(floats.operated(node, operations)) for node in nodes if node is not None]
 
 
 def map_rows(x: LazyTensor, key: Any, function: Callable[[torch.Tensor], Any]) -> list[LazyRow] | None:
     """The images of ``x``, their tables mapped; None if that cannot be recorded."""
     rows = []
     for node, table, patches in x._rows:
-        after = None if patches or node.op == recipe.RAW else mapped(table, key, function)
+        after = None if patches or node.floats or node.op == recipe.RAW else mapped(table, key, function)
         if after is None:
             return None
         rows.append(LazyRow(node, after))

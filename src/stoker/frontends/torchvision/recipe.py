@@ -34,6 +34,8 @@ TORCH_AUTOCONTRAST, TORCH_EQUALIZE = _OPS["TorchAutocontrast"], _OPS["TorchEqual
 CHANNELS, BLUR, MIX, BLEND = (_OPS[n] for n in ("Channels", "Blur", "Mix", "Blend"))
 TORCH_RESIZE_FLOATS = _OPS["TorchResizeFloats"]
 TORCH_WARP, TORCH_GRID, PATCH = _OPS["TorchWarp"], _OPS["TorchGrid"], _OPS["Patch"]
+TORCH_PRODUCTS, TORCH_SHARPEN_PRODUCTS = _OPS["TorchProducts"], _OPS["TorchSharpenProducts"]
+FLOATS, POINTWISE, FLOAT_PAD, FLOAT_CONTRAST = (_OPS[n] for n in ("Floats", "Pointwise", "FloatPad", "FloatContrast"))
 
 # What is recorded leads nowhere back to itself, and lives for a batch in great numbers: Python's collector of cycles,
 # which would look for some in it, and in all else whenever there is much of it, need not know of it.
@@ -45,7 +47,7 @@ Size = tuple[int, int]  # (width, height), as Pillow's
 class Node:
     """One recorded step, and what its image is like."""
 
-    __slots__ = ("asked", "channels", "made", "op", "params", "parent", "size", "source")
+    __slots__ = ("asked", "channels", "floats", "made", "op", "params", "parent", "size", "source")
 
     def __init__(
         self, op: int, parent: Node | None, params: tuple[Any, ...], size: Size, channels: int, source: Source
@@ -56,6 +58,7 @@ class Node:
         self.size = size
         self.channels = channels
         self.source = source
+        self.floats: bool = op == FLOATS or (parent is not None and parent.floats)  # else bytes
         self.asked = 0  # how many images were made early out of this one
         self.made: Node | None = None  # its pixels, if they were made early; see `early.py`
         untrack(self)
@@ -271,7 +274,7 @@ class _Recipe:
     def _store(self, image: int, row: Row) -> None:
         table = self._tables.index(row.table)
         stored = self._step(STORE, image, (row.output, row.first_byte, table))
-        item = 1 if table < 0 else self._tables.memory[table][1]
+        item = self._tables.memory[table][1] if table >= 0 else 4 if row.node.floats else 1
         width, height = row.node.size
         for patch in row.patches:
             place = (row.output, row.first_byte, item, height, width, *patch.window, int(patch.single))
@@ -310,7 +313,7 @@ class _Recipe:
             width, height = node.size
             return self._step(PIXELS, -1, (height, width, node.channels, node.params[5], *window))
         params = node.params
-        if node.op == MAP:
+        if node.op in (MAP, FLOATS):
             params = (self._tables.index(params[0]),)
         elif node.op == MIX:
             tables, others = params

@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from . import recipe, views
+import torch
+
+from . import floats, recipe, views
 from .interpolation import APART, CUBIC, LINEAR, ROUNDED, SMOOTH, TOGETHER, is_torchs
+from .recipe import Node
 from .tensor import LazyTensor
 
 _KINDS = {"bilinear": LINEAR, "bicubic": CUBIC}
@@ -27,7 +30,14 @@ def first_resize(
 ) -> LazyTensor | None:
     """The first generation's ``resize``, linear and cubic; it goes by way of floats."""
     sides = list(size) if isinstance(size, (list, tuple)) else []
-    if interpolation not in _KINDS or len(sides) != 2 or not all(type(n) is int and n > 0 for n in sides):
+    if len(sides) != 2 or not all(type(n) is int and n > 0 for n in sides):
+        return None
+    return by_floats(x, sides, interpolation, antialias)
+
+
+def by_floats(x: LazyTensor, sides: Sequence[int], interpolation: str, antialias: Any) -> LazyTensor | None:
+    """torch's ``interpolate`` of floats; bytes are rounded at last. ``sides``: (height, width)."""
+    if interpolation not in _KINDS:
         return None
     if antialias and sides[1] == 1:  # torch adds up single columns in another way
         return None
@@ -36,7 +46,11 @@ def first_resize(
     if way is None:
         return None
     params = (height, width, kind, way)
-    return views.stepped(x, lambda node: node.then(recipe.TORCH_RESIZE_FLOATS, params, (width, height)))
+
+    def step(node: Node) -> Node:
+        return node.then(recipe.TORCH_RESIZE_FLOATS, params, (width, height))
+
+    return views.stepped(x, step) if x.dtype == torch.uint8 else floats.stepped(x, step)
 
 
 def _way(kind: int, antialias: bool, channels: int, sides: Sequence[int]) -> int | None:

@@ -53,8 +53,8 @@ def first_table(channels: int) -> Table:
 
 
 def stored_table(node: Node, table: Table) -> Table | None:
-    """The table that an image is stored through; None: the 8 bits themselves."""
-    return None if table is _first.get(node.channels) else table
+    """The table that an image is stored through; None: its values themselves."""
+    return None if node.floats or table is _first.get(node.channels) else table
 
 
 def mapped(table: Table, key: Any, function: Callable[[torch.Tensor], Any]) -> Table | None:

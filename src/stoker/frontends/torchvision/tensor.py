@@ -44,6 +44,7 @@ class LazyTensor(Unmade):
     _shares: Shares | None
     _is_cut: bool  # torch's would not be contiguous
     _by_pixel = False  # torch's has a pixel's channels beside each other; sums and vectors follow what memory is like
+    _unordered = False  # made of several that have: which order torch's memory has is not followed
     _later: Any = None  # the program that it is a leaf of, while a collation runs; see `later.py`
     _arrived: Any = None  # what a worker has found out for the GPU; see `grouping.py`
 
@@ -96,7 +97,7 @@ class LazyTensor(Unmade):
 
 def like_memory(x: LazyTensor, made: Any) -> Any:
     """``made``, whose memory torch would lay out as that of ``x``."""
-    made._by_pixel = x._by_pixel
+    made._by_pixel, made._unordered = x._by_pixel, x._unordered
     return made
 
 
@@ -145,7 +146,11 @@ def _same(func: Any, args: Any, kwargs: Any) -> Any:
 
 def _contiguous(func: Any, args: Any, kwargs: Any) -> Any:
     x = _same(func, args, kwargs)
-    return of_rows(x, x._rows, lead_of(x)) if x is not NotImplemented and (x._is_cut or x._by_pixel) else x
+    if x is NotImplemented or not (x._is_cut or x._by_pixel or x._unordered):
+        return x
+    made = of_rows(x, x._rows, lead_of(x))
+    made._unordered = False
+    return made
 
 
 def _clone(func: Any, args: Any, kwargs: Any) -> Any:
@@ -290,13 +295,16 @@ def window_of(x: LazyTensor, rows: Sequence[LazyRow], window: Window, lead: tupl
     left, top = shares.window(x)[:2]
     made = (kind or type(x))(list(rows), lead)
     made._is_cut = x._is_cut or made._rows[0].node.size != x._rows[0].node.size
+    made._by_pixel, made._unordered = x._by_pixel, x._unordered
     shares.add(made, (left + window[0], top + window[1], left + window[2], top + window[3]))
     return made
 
 
 def of_rows(x: LazyTensor, rows: list[LazyRow], lead: tuple[int, ...]) -> LazyTensor:
     """A tensor of the kind of ``x`` with memory of its own."""
-    return type(x)(rows, lead)
+    made = type(x)(rows, lead)
+    made._unordered = x._unordered or (x._by_pixel and len(rows) > 1)
+    return made
 
 
 # ---- making them real ----

@@ -19,7 +19,7 @@ from PIL import Image
 from PIL.JpegImagePlugin import JpegImageFile
 
 from ...native import _native
-from .recipe import Node, Source
+from .recipe import FLOATS, Node, Source
 from .replay import image_of
 
 SIZE = (47, 37)
@@ -47,6 +47,51 @@ def is_equal(
         expected = function(torch.from_numpy(image)).numpy()
         _found[key] = made is not None and made.shape == expected.shape and np.array_equal(made, expected)
     return _found[key]
+
+
+def is_equal_in_floats(
+    key: Any,
+    channels: int,
+    step: Callable[[Node], Node],
+    function: Callable[[torch.Tensor], torch.Tensor],
+    size: tuple[int, int] = SIZE,
+    *,
+    by_pixel: bool | None = None,
+) -> bool:
+    """The same of an image of floats, every bit of them.
+
+    ``by_pixel``: whether torch's memory of it has a pixel's channels side by side; None: it makes no difference.
+    """
+    key = ("floats", key, channels, size, by_pixel)
+    if key not in _found:
+        from .tables import Table
+        from .tensor import LazyRow, LazyTensor
+
+        data, image = _trial(channels, size)
+        values = torch.from_numpy(np.random.Generator(np.random.PCG64(13)).random((channels, 1, 256), np.float32))
+        given = Node.decode(Source(data), size, channels).then(FLOATS, (Table(values),))
+        made = _made(LazyTensor([LazyRow(step(given), Table(values))], ()))
+        floats = torch.stack([v[0][torch.from_numpy(x.astype(np.int64))] for v, x in zip(values, image, strict=True)])
+        turned = floats.movedim(0, -1).contiguous().movedim(-1, 0)
+        tried = [floats, turned] if by_pixel is None else [turned if by_pixel else floats]
+        wanted = [function(x.clone()).contiguous().numpy() for x in tried]
+        _found[key] = made is not None and all(made.shape == x.shape and made.tobytes() == x.tobytes() for x in wanted)
+    return _found[key]
+
+
+def _made(x: Any) -> Any:
+    """Its values; None if its file is left to Pillow."""
+    from .making import Making
+
+    making = Making([x])
+    _native.recipe.make(making.order)
+    if making.order.unmade:
+        from .early import check
+
+        check(making.order.unmade)
+        return None
+    making.finish(None)
+    return x._real.numpy()
 
 
 def decodes_alike(who: str, sampling: tuple[int, int] | None, decode: Callable[[bytes], Any]) -> bool:

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from . import recipe
+from . import floats, recipe
 from .recipe import Node, Patch
 from .tables import VALUES, first_table
-from .tensor import RECORDED, LazyRow, LazyTensor, is_lazy, lead_of, of_rows, settled, window_of
+from .tensor import RECORDED, LazyRow, LazyTensor, is_lazy, lead_of, like_memory, of_rows, settled, window_of
 
 # Borders by torch's and torchvision's names; the numbers are native code's (native/border.hpp).
 BORDERS = {"reflect": 0, "symmetric": 1, "replicate": 3, "edge": 3}
@@ -147,7 +147,8 @@ def _flip(func: Any, args: Any, kwargs: Any) -> Any:
     kind = {(-1,): 0, (-2,): 1, (-2, -1): 3}.get(tuple(axes))
     if kind is None:
         return NotImplemented
-    return _or_real(moved(x, lambda node: node.then(recipe.TRANSPOSE, (kind,))))
+    made = moved(x, lambda node: node.then(recipe.TRANSPOSE, (kind,)))
+    return NotImplemented if made is None else like_memory(x, made)
 
 
 def _turn(func: Any, args: Any, kwargs: Any) -> Any:
@@ -187,6 +188,8 @@ def _pad(func: Any, args: Any, kwargs: Any) -> Any:
 def framed(x: LazyTensor, sides: tuple[int, int, int, int], value: Any) -> LazyTensor | None:
     """All images in a frame of one value, or of one per channel."""
     values = list(value) if isinstance(value, (list, tuple)) else [value] * 3
+    if x.dtype == torch.float32:
+        return floats.framed(x, sides, values)
     if x.dtype != torch.uint8 or not all(type(v) in (int, float) and 0 <= v <= 255 for v in values):
         return None
     color = tuple(int(v) for v in values)
@@ -231,7 +234,11 @@ def _interpolate(func: Any, args: Any, kwargs: Any) -> Any:
     height, width = size
     if mode in ("nearest", "nearest-exact") and not smooth:
         pick = (height, width, int(mode == "nearest-exact"))
-        return _or_real(moved(x, lambda node: node.then(recipe.TORCH_PICK, pick, (width, height))))
+        return _or_real(_resized(x, moved(x, lambda node: node.then(recipe.TORCH_PICK, pick, (width, height)))))
+    if x.dtype == torch.float32:
+        from .resizes import by_floats
+
+        return _or_real(_resized(x, by_floats(x, (height, width), mode, smooth)))
     if mode not in FILTERS or (mode == "lanczos" and not smooth) or x.dtype != torch.uint8:
         return NotImplemented
     params = (FILTERS[mode], int(bool(smooth)))
@@ -249,7 +256,12 @@ def _interpolate(func: Any, args: Any, kwargs: Any) -> Any:
 
     if not is_equal(("interpolate", *params), x._rows[0].node.channels, tried, original):
         return NotImplemented
-    return _or_real(stepped(x, step))
+    return _or_real(_resized(x, stepped(x, step)))
+
+
+def _resized(x: LazyTensor, made: LazyTensor | None) -> LazyTensor | None:
+    """Torch's memory of the result is laid out as the operand's, but if that is a window."""
+    return made if made is None or x._is_cut else like_memory(x, made)
 
 
 def _reshape(func: Any, args: Any, kwargs: Any) -> Any:
@@ -271,7 +283,9 @@ def _unsqueeze(func: Any, args: Any, kwargs: Any) -> Any:
     x, dim = _arguments(args, kwargs, {"input": None, "dim": None})
     if not is_lazy(x) or dim not in (0, -x.ndim - 1):
         return NotImplemented
-    return _relabelled(x, (1, *lead_of(x)))
+    made = _relabelled(x, (1, *lead_of(x)))
+    made._by_pixel = False  # torch does not see that strides of a single image are those of pixels
+    return made
 
 
 def _squeeze(func: Any, args: Any, kwargs: Any) -> Any:
