@@ -243,8 +243,12 @@ class Decode : public stoker::gpu::Kernel {
     Info info;
     if (!is_jpeg(file, data)) return refuse(c, "not a JPEG file");
     if (!parse(data, size, info)) return refuse(c, info.reason);
-    if (const char* reason = size > kMaxFileBytes ? "larger than 256 MiB" : refusal(data, info))
-      return refuse(c, reason);
+    if (size > kMaxFileBytes) return refuse(c, "larger than 256 MiB");
+    const KnownFile* const known = part_read(c).of;  // with this header
+    if (!known || !known->accepted.load(std::memory_order_relaxed)) {
+      if (const char* reason = refusal(data, info)) return refuse(c, reason);
+      if (known) known->accepted.store(true, std::memory_order_relaxed);
+    }
     const View& out = *c.out[0];
     const Turn turn = turn_of(adjust_ ? info.orientation : 1);
     const int32_t h = static_cast<int32_t>(out.shape[0]), w = static_cast<int32_t>(out.shape[1]);
@@ -420,6 +424,7 @@ class Decode : public stoker::gpu::Kernel {
       taken += own;
       if (taken > set_.memory) {
         groups.emplace_back();
+        groups.back().places.reserve(order.size());
         working = coefficients = {};
         taken = own;
       }
@@ -431,17 +436,20 @@ class Decode : public stoker::gpu::Kernel {
     return groups;
   }
 
-  // The list of CTAs that share out `count` things per place and plane.
+  // The list of CTAs that share out `count` things per place and plane, written where the device gets it.
   template <typename Count>
   static std::pair<Address, uint32_t> items(Batch& batch, const Group& g, int planes, uint32_t per_item, Count&& count) {
-    std::vector<Item> list;
+    size_t all = 0;
+    for (const Place& p : g.places)
+      for (int plane = 0; plane < planes; ++plane) all += (count(p.row, plane) + per_item - 1) / per_item;
+    if (all == 0) return {};
+    Address at = 0;
+    Item* to = reinterpret_cast<Item*>(batch.upload(all * sizeof(Item), &at));
     for (uint32_t p = 0; p < g.places.size(); ++p)
       for (int plane = 0; plane < planes; ++plane)
-        for (uint32_t first = 0; first < count(g.places[p].row, plane); first += per_item)
-          list.push_back({p | static_cast<uint32_t>(plane) << 30, first});
-    Address at = 0;
-    std::memcpy(batch.upload(list.size() * sizeof(Item), &at), list.data(), list.size() * sizeof(Item));
-    return {at, static_cast<uint32_t>(list.size())};
+        for (uint32_t first = 0, end = count(g.places[p].row, plane); first < end; first += per_item)
+          *to++ = {p | static_cast<uint32_t>(plane) << 30, first};
+    return {at, static_cast<uint32_t>(all)};
   }
 
   void launch_group(Batch& batch, const Row* rows, Group& g, Address memory, Address status) const {

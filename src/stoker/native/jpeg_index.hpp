@@ -34,6 +34,7 @@ struct KnownFile {
   uint32_t size = 0;   // of the file
   uint32_t seed = 0;   // of the entry's checksums
   Outline outline = {};
+  mutable std::atomic<bool> accepted{false};  // the decoder has nothing against a file with this header
 };
 
 class Index {

@@ -57,19 +57,23 @@ class WorkList {
     add_blocks(row, ((width + kTileWidth - 1) / kTileWidth) * pair_tiles(static_cast<uint32_t>(height)));
   }
   void add_blocks(int64_t row, int64_t tiles) {
-    for (int64_t t = 0; t < tiles; ++t) work_.push_back({static_cast<uint32_t>(row), static_cast<uint32_t>(t)});
+    if (tiles <= 0) return;
+    rows_.push_back({static_cast<uint32_t>(row), static_cast<uint32_t>(tiles)});
+    blocks_ += static_cast<uint32_t>(tiles);
   }
-  // Copies the list to where the device will find it.
+  // Writes the list to where the device will find it.
   void upload(gpu::Batch& batch) {
-    if (work_.empty()) return;
-    std::memcpy(batch.upload(work_.size() * sizeof(Work), &at_), work_.data(), work_.size() * sizeof(Work));
+    if (blocks_ == 0) return;
+    Work* to = reinterpret_cast<Work*>(batch.upload(blocks_ * sizeof(Work), &at_));
+    for (const auto& [row, tiles] : rows_)
+      for (uint32_t t = 0; t < tiles; ++t) *to++ = {row, t};
   }
   void launch(gpu::Batch& batch, const gpu::Function* function, std::initializer_list<uint64_t> more,
               size_t slot_bytes) const {
-    if (work_.empty()) return;
+    if (blocks_ == 0) return;
     gpu::Launch launch;
     launch.function = function;
-    launch.grid[0] = static_cast<uint32_t>(work_.size());
+    launch.grid[0] = blocks_;
     launch.block[0] = kThreads;
     launch.with({batch.device_slots(), slot_bytes, at_});
     for (const uint64_t argument : more) launch.argument[launch.arguments++] = argument;
@@ -77,7 +81,11 @@ class WorkList {
   }
 
  private:
-  std::vector<Work> work_;
+  struct Blocks {
+    uint32_t row, tiles;
+  };
+  std::vector<Blocks> rows_;
+  uint32_t blocks_ = 0;
   gpu::Address at_ = 0;
 };
 
