@@ -64,11 +64,12 @@ def size_of(data: bytes) -> tuple[int, int]:
     return 0, 0
 
 
-def row(data: bytes, draw: random.Random) -> Row | None:
+def row(data: bytes, scale_log2: int, draw: random.Random) -> Row | None:
     """A window of a file; now and then one that leaves it. None: the file is not for this."""
     height, width = size_of(data)
     if not 0 < height * width <= MOST_PIXELS:
         return None
+    height, width = -(-height >> scale_log2), -(-width >> scale_log2)
     high, wide = draw.randint(1, min(height, 60)), draw.randint(1, min(width, 60))
     low = -3 if draw.random() < 0.15 else 0
     return Row(data, (draw.randint(low, height - high), draw.randint(low, width - wide), high, wide))
@@ -76,7 +77,8 @@ def row(data: bytes, draw: random.Random) -> Row | None:
 
 def batch(corpus: list[bytes], draw: random.Random) -> Batch:
     """Some files, and how they are decoded."""
-    rows = [r for r in (row(mutated(corpus, draw), draw) for _ in range(ROWS)) if r]
+    scale_log2 = draw.choice([0, 0, 0, 1, 2, 3])
+    rows = [r for r in (row(mutated(corpus, draw), scale_log2, draw) for _ in range(ROWS)) if r]
     again = {"passes": 2, "index_bytes": 1 << 22, "spoil": draw.choice([0, 0, 1, 2]), "parts": draw.randrange(3)}
     return Batch(
         rows,
@@ -88,7 +90,7 @@ def batch(corpus: list[bytes], draw: random.Random) -> Batch:
         min_bits=draw.choice([32, 64, 256]),
         seed=draw.randrange(1 << 30),
         memory=draw.choice([1 << 30, 4096]),
-        scale_log2=draw.choice([0, 0, 0, 1, 2, 3]),
+        scale_log2=scale_log2,
         **(again if draw.random() < 0.4 else {}),
     )
 

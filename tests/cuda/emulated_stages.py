@@ -89,6 +89,7 @@ class Stage:
 
 
 _PREPARED = threading.Lock()
+_BUILDING: dict[Path, threading.Lock] = {}
 
 
 def build(path: Path, library: Path, prepared: str = "") -> None:
@@ -116,14 +117,17 @@ class EmulatedGpu(Gpu):
 
     def compiled(self, source: str) -> bytes:
         path = self.folder / f"{hashlib.sha256(source.encode()).hexdigest()[:20]}.cpp"
-        if not path.exists():
-            names = entries_of(source)
-            text = "".join(f"#define {n} {n}_body\n" for n in names) + source
-            text += "".join(f"using namespace {n};\n" for n, known in NAMESPACES.items() if set(names) <= set(known))
-            text += "".join(f"#undef {n}\nSTOKER_EMULATED({n}, {n}_body)\n" for n in names)
-            path.write_text(text)
-            build(path, path.with_suffix(".so"), "own.cuh" if "STOKER_PASS" in source else "")
-        return str(path.with_suffix(".so")).encode()
+        library = path.with_suffix(".so")
+        with _BUILDING.setdefault(library, threading.Lock()):  # of a plan that was given up, threads go on
+            if not library.exists():
+                names = entries_of(source)
+                text = "".join(f"#define {n} {n}_body\n" for n in names) + source
+                spaces = (n for n, known in NAMESPACES.items() if set(names) <= set(known))
+                text += "".join(f"using namespace {n};\n" for n in spaces)
+                text += "".join(f"#undef {n}\nSTOKER_EMULATED({n}, {n}_body)\n" for n in names)
+                path.write_text(text)
+                build(path, library, "own.cuh" if "STOKER_PASS" in source else "")
+        return str(library).encode()
 
 
 def entries_of(source: str) -> tuple[str, ...]:
