@@ -425,8 +425,8 @@ def test_the_driver_is_within_the_limit(keeping: Any, files: list[str]) -> None:
         decoding(files, gpu_memory_limit=(200 << 20) - 1).build()
     for of_state, of_batch in ((100 << 20, 0), (0, 100 << 20)):
         keeping(200 << 20, of_state, of_batch)
-        with decoding(files, gpu_memory_limit=250 << 20) as pipe:
-            for _ in range(2):  # it stays taken, so the next batch finds no memory either
+        with decoding(files, gpu_memory_limit=250 << 20, num_threads=1, exec_async=False) as pipe:
+            for _ in range(3):  # it stays taken, so no later batch is within the limit either
                 with pytest.raises(DataError, match=r"at most 262144000 bytes.*`gpu_memory_limit`"):
                     pipe.run()
     keeping(200 << 20, 5 << 20, 5 << 20)

@@ -234,6 +234,7 @@ Engines::Issued Engines::decode(const std::vector<Picture>& pictures, bool bgr) 
     destinations[i].pitch[0] = pictures[i].pitch;
   }
   device_->enter();
+  memory_.require_within_limit();
   auto state = take_state();
   device_->finish(state->stream);  // of the batch before, whose staging memory is the state's
   const auto work = [&]() -> Result {

@@ -40,6 +40,9 @@ class Memory {
     return result;
   }
 
+  // Throws gpu::LimitReached where the driver has taken more than there may be.
+  void require_within_limit() { account_->note(0); }
+
   // Why the last request was refused, once, if by the limit.
   std::optional<gpu::LimitReached> refusal();
   uint64_t device_bytes() const;  // in use, or waiting to be
