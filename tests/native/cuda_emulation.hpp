@@ -231,6 +231,9 @@ inline uint32_t saturated_pair16(int32_t first, int32_t second) {
 inline uint32_t saturated_four(int32_t a, int32_t b, int32_t c, int32_t d) {
   return saturated_pair(a, b) | saturated_pair(c, d) << 16;
 }
+inline uint32_t saturated_upper_four(int32_t a, int32_t b, int32_t c, int32_t d) {
+  return saturated_four(a >> 16, b >> 16, c >> 16, d >> 16);
+}
 template <bool kSigned>
 inline void multiply_bytes(int32_t (&sum)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
   Emulation& e = emulation();

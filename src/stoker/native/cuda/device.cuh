@@ -25,6 +25,7 @@ using uint64_t = unsigned long long;
 #define STOKER_SHARED(type, name) __shared__ type name  // uninitialised
 #define STOKER_CONSTANT __constant__
 #define STOKER_LAUNCH_BOUNDS(threads, blocks) __launch_bounds__(threads, blocks)
+#define STOKER_CALLED static __noinline__  // a function with registers of its own
 #define STOKER_UNROLL _Pragma("unroll")
 #define STOKER_NO_UNROLL _Pragma("unroll 1")
 
@@ -70,6 +71,19 @@ STOKER_DEVICE uint32_t saturated_four(int32_t a, int32_t b, int32_t c, int32_t d
   asm("cvt.pack.sat.u8.s32.b32 %0, %1, %2, %3;" : "=r"(four) : "r"(b), "r"(a), "r"(upper));
   return four;
 }
+// The same of the upper halves of four words.
+STOKER_DEVICE uint32_t saturated_upper_four(int32_t a, int32_t b, int32_t c, int32_t d) {
+#if __CUDA_ARCH__ >= 900
+  const uint32_t low = __byte_perm(static_cast<uint32_t>(a), static_cast<uint32_t>(b), 0x7632);
+  const uint32_t high = __byte_perm(static_cast<uint32_t>(c), static_cast<uint32_t>(d), 0x7632);
+  uint32_t first, second;
+  asm("min.relu.s16x2 %0, %1, %2;" : "=r"(first) : "r"(low), "r"(0x00FF00FFu));
+  asm("min.relu.s16x2 %0, %1, %2;" : "=r"(second) : "r"(high), "r"(0x00FF00FFu));
+  return __byte_perm(first, second, 0x6420);
+#else
+  return saturated_four(a >> 16, b >> 16, c >> 16, d >> 16);
+#endif
+}
 // sum += a b, a product of matrices of bytes that lie in the warp's registers as mma.m16n8k32 wants them; all lanes
 // take part. The bytes of b are unsigned, and so are those of a but for kSigned.
 template <bool kSigned>
@@ -99,6 +113,7 @@ STOKER_DEVICE void load_if(bool wanted, const uint32_t* from, uint32_t& to) {
 
 #define STOKER_DEVICE inline
 #define STOKER_LAUNCH_BOUNDS(threads, blocks)
+#define STOKER_CALLED inline
 #define STOKER_UNROLL
 #define STOKER_NO_UNROLL
 

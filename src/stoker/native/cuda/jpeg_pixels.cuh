@@ -3,92 +3,24 @@
 #pragma once
 #include "jpeg_arithmetic.cuh"
 #include "jpeg_row.cuh"
+#include "planar_samples.cuh"
 
 namespace stoker::jpeg::gpu {
 
 using namespace stoker::gpu;
+using namespace planar;
 
 STOKER_DEVICE uint32_t four_bytes(uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
   return a | b << 8 | c << 16 | d << 24;
 }
 
-// ---- upsampling and colour ----
-
 // A component's samples around the window.
-struct Samples {
-  const uint8_t* corner;  // where sample (0, 0) of the image would be
-  uint32_t pitch;
-  const Plane& plane;
-  int32_t first, last;  // columns that are there
-
-  STOKER_DEVICE Samples(const Place& place, const Row& row, uint32_t index)
-      : corner(pointer<const uint8_t>(place.samples[index]) -
-               int64_t{row.plane[index].size} * row.plane[index].first_row * place.pitch[index] -
-               row.plane[index].size * row.plane[index].first_column),
-        pitch(place.pitch[index]),
-        plane(row.plane[index]),
-        first(plane.size * plane.first_column) {
-    const int32_t behind = first + plane.size * plane.columns;
-    last = (behind < plane.width ? behind : plane.width) - 1;
-  }
-  STOKER_DEVICE const uint8_t* line(int32_t y) const { return corner + int64_t{y} * pitch; }
-  // For columns beside the image: the triangle filter repeats the edge.
-  STOKER_DEVICE int32_t inside(int32_t x) const { return clamp_to(x, first, last); }
-};
-
-// What a pair's first and second output lean to; `at` counts outputs.
-STOKER_DEVICE int32_t neighbour(int32_t at, int32_t size) {
-  return clamp_to(at / 2 + (at & 1 ? 1 : -1), 0, size - 1);
-}
-
-// Four outputs of the triangle filter along a line, the first one `odd` or even, from the four inputs around them.
-// `filter(near, far, second)`: the second of a pair or the first.
-template <typename Filter>
-STOKER_DEVICE void widen(const int32_t* s, bool odd, int32_t* out, const Filter& filter) {
-  out[0] = odd ? filter(s[1], s[2], true) : filter(s[1], s[0], false);
-  out[1] = odd ? filter(s[2], s[1], false) : filter(s[1], s[2], true);
-  out[2] = odd ? filter(s[2], s[3], true) : filter(s[2], s[1], false);
-  out[3] = odd ? filter(s[3], s[2], false) : filter(s[2], s[3], true);
-}
-
-struct ByWidth {
-  STOKER_DEVICE int32_t operator()(int32_t near, int32_t far, bool second) const {
-    return between(near, far, second ? 2 : 1);
-  }
-};
-struct ByBoth {
-  STOKER_DEVICE int32_t operator()(int32_t near, int32_t far, bool second) const {
-    return corner(near, far, second ? 7 : 8);
-  }
-};
-
-// A component at full size, at four pixels from (x, y) on. Of those outside of the window, anything.
-STOKER_DEVICE void full_size(const Samples& s, int32_t x, int32_t y, int32_t* out) {
-  const Plane& p = s.plane;
-  const bool half_x = p.spread == Spread::Width || p.spread == Spread::Both;
-  const bool half_y = p.spread == Spread::Height || p.spread == Spread::Both;
-  if (p.spread == Spread::Repeat) {
-    const uint8_t* const line = s.line(y / p.fy);
-    STOKER_UNROLL for (int32_t i = 0; i < 4; ++i) out[i] = line[s.inside((x + i > 0 ? x + i : 0) / p.fx)];
-    return;
-  }
-  const uint8_t* const near = s.line(half_y ? y / 2 : y);
-  const int32_t from = half_x ? (x >> 1) - 1 : x;
-  int32_t sample[4], other[4];
-  STOKER_UNROLL for (int32_t i = 0; i < 4; ++i) sample[i] = near[s.inside(from + i)];
-  if (half_y) {
-    const uint8_t* const far = s.line(neighbour(y, p.height));
-    STOKER_UNROLL for (int32_t i = 0; i < 4; ++i) other[i] = far[s.inside(from + i)];
-  }
-  if (p.spread == Spread::Both) {
-    STOKER_UNROLL for (int32_t i = 0; i < 4; ++i) sample[i] = column_sum(sample[i], other[i]);
-    widen(sample, x & 1, out, ByBoth());
-  } else if (half_x) {
-    widen(sample, x & 1, out, ByWidth());
-  } else {
-    STOKER_UNROLL for (int32_t i = 0; i < 4; ++i)
-      out[i] = half_y ? between(sample[i], other[i], y & 1 ? 2 : 1) : sample[i];
-  }
+STOKER_DEVICE Samples samples_of(const Place& place, const Row& row, uint32_t index) {
+  const Plane& p = row.plane[index];
+  const int32_t first = p.size * p.first_column, behind = first + p.size * p.columns;
+  const uint8_t* const corner =
+      pointer<const uint8_t>(place.samples[index]) - int64_t{p.size} * p.first_row * place.pitch[index] - first;
+  return {corner, place.pitch[index], p, first, (behind < p.width ? behind : p.width) - 1};
 }
 
 STOKER_DEVICE Pixel convert(const Row& row, int32_t a, int32_t b, int32_t c) {
@@ -102,10 +34,10 @@ STOKER_DEVICE Pixel convert(const Row& row, int32_t a, int32_t b, int32_t c) {
 // up for each four: it would take the registers that let more warps work.
 STOKER_DEVICE void four_pixels(const Row& row, const Place& place, int32_t x, int32_t y, Pixel* out) {
   int32_t plane[kMaxPlanes][4];
-  full_size(Samples(place, row, 0), x, y, plane[0]);
+  full_size(samples_of(place, row, 0), x, y, plane[0]);
   const bool luma_alone = row.colour == Colour::Gray || (row.colour == Colour::YCbCr && row.wanted == Wanted::GRAY);
   STOKER_UNROLL for (uint32_t p = 1; p < kMaxPlanes; ++p) {
-    if (!luma_alone) full_size(Samples(place, row, p), x, y, plane[p]);
+    if (!luma_alone) full_size(samples_of(place, row, p), x, y, plane[p]);
     STOKER_UNROLL for (int i = 0; i < 4; ++i)
       if (luma_alone) plane[p][i] = row.wanted == Wanted::YCbCr ? 128 : plane[0][i];
   }
@@ -135,71 +67,12 @@ STOKER_DEVICE uint32_t groups_per_row(uint32_t width) { return width / kPixelsPe
 
 // ---- the same four at a time in words, inside of the window, to RGB or BGR ----
 
-// Bytes [x, x + 4) of a line of samples, all of which are there.
-STOKER_DEVICE uint32_t load_four(const uint8_t* line, int32_t x) {
-  const uint64_t at = reinterpret_cast<uint64_t>(line) + static_cast<uint64_t>(int64_t{x});
-  const uint32_t low = *pointer<const uint32_t>(at & ~uint64_t{3});
-  return funnel_right(*pointer<const uint32_t>((at + 3) & ~uint64_t{3}), low, 8 * static_cast<uint32_t>(at & 3));
-}
-
-// Four samples, the first and the third in one word, the others in the other, 16 bits each.
-struct Quad {
-  uint32_t even, odd;
-  STOKER_DEVICE int32_t at(int i) const {
-    const uint32_t word = i % 2 ? odd : even;
-    return static_cast<int32_t>(i / 2 ? word >> 16 : word & 0xFFFF);
-  }
-};
-constexpr uint32_t kBoth = 0x10001, kLowBytes = 0x00FF00FF;
-
-STOKER_DEVICE Quad quad_of(uint32_t bytes) { return {bytes & kLowBytes, bytes >> 8 & kLowBytes}; }
-
-// `between` and `corner` of two at a time.
-STOKER_DEVICE uint32_t between_two(uint32_t near, uint32_t far, uint32_t bias) {
-  return (3 * near + far + bias) >> 2 & kLowBytes;
-}
-STOKER_DEVICE uint32_t corner_two(uint32_t near, uint32_t far, uint32_t bias) {
-  return (3 * near + far + bias) >> 4 & kLowBytes;
-}
-
-// A component at full size, at four pixels from (x, y) on.
-template <Spread kSpread>
-STOKER_DEVICE Quad four_samples(const Samples& s, int32_t x, int32_t y) {
-  if constexpr (kSpread == Spread::None) return quad_of(load_four(s.line(y), x));
-  if constexpr (kSpread == Spread::Height) {
-    const Quad near = quad_of(load_four(s.line(y / 2), x));
-    const Quad far = quad_of(load_four(s.line(neighbour(y, s.plane.height)), x));
-    const uint32_t bias = (y & 1 ? 2 : 1) * kBoth;
-    return {between_two(near.even, far.even, bias), between_two(near.odd, far.odd, bias)};
-  }
-  // The inputs that are next to each other: first and second, second and third, third and fourth.
-  const uint32_t bytes = load_four(s.line(kSpread == Spread::Both ? y / 2 : y), (x >> 1) - 1);
-  uint32_t left, middle, right;
-  if constexpr (kSpread == Spread::Width) {
-    left = choose_bytes(bytes, 0, 0x4140);
-    middle = choose_bytes(bytes, 0, 0x4241);
-    right = choose_bytes(bytes, 0, 0x4342);
-  } else {
-    const Quad near = quad_of(bytes), far = quad_of(load_four(s.line(neighbour(y, s.plane.height)), (x >> 1) - 1));
-    const uint32_t even = 3 * near.even + far.even, odd = 3 * near.odd + far.odd;
-    left = choose_bytes(even, odd, 0x5410);
-    middle = choose_bytes(odd, even, 0x7610);
-    right = choose_bytes(even, odd, 0x7632);
-  }
-  const bool second = x & 1;  // of a pair is the first output; it leans to the right
-  if constexpr (kSpread == Spread::Width)
-    return {between_two(middle, second ? right : left, (second ? 2 : 1) * kBoth),
-            between_two(second ? right : middle, second ? middle : right, (second ? 1 : 2) * kBoth)};
-  else
-    return {corner_two(middle, second ? right : left, (second ? 7 : 8) * kBoth),
-            corner_two(second ? right : middle, second ? middle : right, (second ? 8 : 7) * kBoth)};
-}
-
 // Four pixels of three bytes each to an address that is a multiple of 4, of samples that may be between the window's.
 template <Spread kSpread>
 STOKER_DEVICE void convert_four(const Samples* samples, int32_t x, int32_t y, bool bgr, uint64_t to) {
-  const Quad luma = four_samples<Spread::None>(samples[0], x, y);
-  const Quad cb = four_samples<kSpread>(samples[1], x, y), cr = four_samples<kSpread>(samples[2], x, y);
+  const auto load = [](const uint8_t* line, int32_t at) { return load_four(line, at); };
+  const Quad luma = four_samples<Spread::None>(samples[0], x, y, load);
+  const Quad cb = four_samples<kSpread>(samples[1], x, y, load), cr = four_samples<kSpread>(samples[2], x, y, load);
   WidePixel p[4];
   STOKER_UNROLL for (int i = 0; i < 4; ++i) {
     p[i] = ycc_to_wide(luma.at(i), cb.at(i), cr.at(i));
@@ -244,7 +117,7 @@ template <Spread kSpread>
 STOKER_DEVICE void inner_pixels(const Row& row, const Place& place, const Grouping& all, uint32_t begin, uint32_t end) {
   uint32_t g = begin + thread_index();
   if (g >= end) return;
-  const Samples samples[] = {{place, row, 0}, {place, row, 1}, {place, row, 2}};
+  const Samples samples[] = {samples_of(place, row, 0), samples_of(place, row, 1), samples_of(place, row, 2)};
   const bool bgr = row.wanted == Wanted::BGR;
   uint32_t y = g / all.inner, at = g - y * all.inner;
   const uint32_t rows = thread_count() / all.inner, rest = thread_count() - rows * all.inner;

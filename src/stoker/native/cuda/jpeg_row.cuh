@@ -3,10 +3,13 @@
 // intermediate results.
 #pragma once
 #include "device.cuh"
+#include "planar_image.cuh"
 
 namespace stoker::jpeg::gpu {
 
-constexpr int kMaxPlanes = 3;
+using planar::Spread;  // jpeg_picture.hpp's Upsample
+
+constexpr int kMaxPlanes = planar::kComponents;
 constexpr int kMaxMcuBlocks = 10;
 
 // Why a row must be decoded elsewhere; bits, 0 where all is well. The file itself may still be fine.
@@ -20,19 +23,15 @@ enum Status : uint32_t {
   kNotRead = 1 << 16,   // the index entry is of other data; the row was decoded without
 };
 
-enum class Spread : uint8_t { None, Width, Height, Both, Repeat };      // jpeg_picture.hpp's Upsample
 enum class Colour : uint8_t { Gray, YCbCr, RGB };                       // jpeg.hpp's Model
 enum class Wanted : uint8_t { RGB, BGR, GRAY, YCbCr };                  // jpeg.hpp's Format
 
 // One component within the window. Blocks and samples are counted from the image's corner.
-struct Plane {
+struct Plane : planar::Shape {
   uint16_t first_column, first_row, columns, rows;  // blocks needed; no columns: the component is not
-  uint16_t width, height;                           // samples, without padding
-  uint8_t h, v, fx, fy;
-  Spread spread;
+  uint8_t h, v;
   uint8_t wide;         // quantiser of 16 bits
   uint8_t first_block;  // in the MCU
-  uint8_t size;         // samples per side of a block: 8, or fewer at a smaller scale
   uint32_t quantiser;   // where its 64 zig-zag values are in the file
 };
 
