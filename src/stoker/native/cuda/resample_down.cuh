@@ -34,19 +34,16 @@ struct DownTile {
 };
 
 // The source under a tile: [channel][column][row].
-template <bool kInside>
-inline void turn_source(const Source& source, const DownTile& tile, const FirstLayout& layout, uint8_t* turned) {
+template <class Rows>
+inline void turn_source(const Rows& rows, const DownTile& tile, const FirstLayout& layout, uint8_t* turned) {
   const uint32_t lane = gpu::thread_index() % gpu::kWarp, warp = gpu::thread_index() / gpu::kWarp;
-  const auto width = static_cast<int32_t>(source.width);
   const int32_t across = layout.columns / 16, sets = (tile.row_end - tile.row + 7) / 8 * across;
   for (int32_t set = static_cast<int32_t>(warp); set < sets; set += kThreads / gpu::kWarp) {
     const int32_t at = 8 * (set / across) + static_cast<int32_t>(lane / 4), wanted = tile.row + at;
     const int32_t group = 4 * (set % across) + static_cast<int32_t>(lane % 4);
-    const SourceRow<kInside> row(
-        array_at<uint8_t>(source.data) + (wanted < tile.row_end ? wanted : tile.row_end - 1) * source.row,
-        tile.column / 4, width);
+    const auto line = rows.at(wanted < tile.row_end ? wanted : tile.row_end - 1, tile.column / 4);
     uint32_t channel[3];
-    row.load(group, channel);
+    line.load(group, channel);
 #pragma unroll
     for (int c = 0; c < 3; ++c)
 #pragma unroll
@@ -119,24 +116,36 @@ inline void across_pass(const PairStore& store, const DownTile& tile, const Firs
       });
 }
 
+// The tile of a block, and how its memory is laid out.
+struct DownWork : TileWork {
+  const DownTile tile;
+  const FirstLayout layout;
+
+  DownWork(uint64_t slots, uint64_t slot_bytes, uint64_t work, uint64_t rooms)
+      : TileWork(slots, slot_bytes, work),
+        tile(item.tile, sampler(), reinterpret_cast<const ResampleRoom*>(rooms)[item.row]),
+        layout(tile.row_end - tile.row, tile.column_end - tile.column) {}
+
+  // Both passes, of the source as turn_source stores it.
+  void resample(uint8_t* turned) const {
+    uint8_t* between = turned + 3 * layout.columns * layout.source_pitch;
+    down_pass(tile, layout, turned, between);
+    gpu::block_barrier();
+    across_pass(PairStore(tile.room, output(), tile.last_column + 1), tile, layout, between);
+  }
+};
+
 // One block: a tile of a row's image.
 inline void resample_down(uint64_t slots, uint64_t slot_bytes, uint64_t work, uint64_t rooms) {
   STOKER_SHARED(FirstMemory, memory);
-  const Work item = reinterpret_cast<const Work*>(work)[gpu::block_index()];
-  const auto* slot = reinterpret_cast<const uint8_t*>(slots) + item.row * slot_bytes + sizeof(Slot);
-  const auto& s = *reinterpret_cast<const ResampleSlot*>(slot);
-  const auto& output = *reinterpret_cast<const Port*>(slot + sizeof(ResampleSlot) + sizeof(Port));
-  const DownTile tile(item.tile, s, reinterpret_cast<const ResampleRoom*>(rooms)[item.row]);
-  const FirstLayout layout(tile.row_end - tile.row, tile.column_end - tile.column);
-  uint8_t *turned = memory.at, *between = turned + 3 * layout.columns * layout.source_pitch;
-  if (3 * ((tile.column + layout.columns) / 4) <= (3 * static_cast<int32_t>(s.source.width) - 1) / 4)
-    turn_source<true>(s.source, tile, layout, turned);
+  const DownWork at(slots, slot_bytes, work, rooms);
+  const Source& source = at.sampler().source;
+  if (inside(source, (at.tile.column + at.layout.columns) / 4))
+    turn_source(PackedRows<true>(source), at.tile, at.layout, memory.at);
   else
-    turn_source<false>(s.source, tile, layout, turned);
+    turn_source(PackedRows<false>(source), at.tile, at.layout, memory.at);
   gpu::block_barrier();
-  down_pass(tile, layout, turned, between);
-  gpu::block_barrier();
-  across_pass(PairStore(tile.room, output, tile.last_column + 1), tile, layout, between);
+  at.resample(memory.at);
 }
 
 }  // namespace stoker::stage

@@ -160,19 +160,40 @@ class SourceRow {
   uint32_t skip_;
 };
 
+// A source of packed pixels. Others have the same function `at`, for lines of which `load` makes four pixels' channels
+// (resample_planar.cuh). kAhead: of a group, the first word can be loaded before the rest.
+template <bool kInside>
+class PackedRows {
+ public:
+  // Where edges are looked for, there are no registers for words ahead.
+  static constexpr bool kAhead = kInside;
+
+  explicit PackedRows(const Source& s)
+      : data_(array_at<uint8_t>(s.data)), row_(static_cast<int32_t>(s.row)), width_(static_cast<int32_t>(s.width)) {}
+  // A line, whose groups are counted from `group`.
+  SourceRow<kInside> at(int32_t line, int32_t group) const {
+    return {data_ + int64_t{line} * row_, group, width_};
+  }
+
+ private:
+  const uint8_t* data_;
+  int32_t row_, width_;
+};
+
+// Whether no group before `end` needs an edge to be looked for.
+inline bool inside(const Source& s, int32_t end) { return 3 * end <= (3 * static_cast<int32_t>(s.width) - 1) / 4; }
+
 // A warp's weighted sums over sets of eight lines, numbered from `set` up to `sets` by `step`: load(set, block, bytes) gives
-// the lines' channels at a block's positions, and take(set, c, sums) gets a channel's sums. The weights, of one block or two,
-// are kept in registers.
-template <class Load, class Take>
-inline void multiply_lines(const Bands& bands, int32_t set, int32_t sets, int32_t step, Load&& load, Take&& take) {
-  const bool two = bands.groups() > 8;
-  Bands::Band first, second;
-  bands.load(0, first);
-  if (two) bands.load(1, second);
+// the lines' channels at a block's positions, and take(set, c, sums) gets a channel's sums. `weights(first, second)` gives
+// the weights of one block or two, for each set anew; registers are a matter of what it does.
+template <class Weights, class Load, class Take>
+inline void multiply_sets(bool two, int32_t set, int32_t sets, int32_t step, Weights&& weights, Load&& load, Take&& take) {
   for (; set < sets; set += step) {
     uint32_t near[3][2], far[3][2];
     load(set, 0, near);
     if (two) load(set, 1, far);
+    Bands::Band first, second;
+    weights(first, second);
 #pragma unroll
     for (int c = 0; c < 3; ++c) {
       Sums sums;
@@ -182,17 +203,28 @@ inline void multiply_lines(const Bands& bands, int32_t set, int32_t sets, int32_
   }
 }
 
+// The same with the weights in registers.
+template <class Load, class Take>
+inline void multiply_lines(const Bands& bands, int32_t set, int32_t sets, int32_t step, Load&& load, Take&& take) {
+  const bool two = bands.groups() > 8;
+  Bands::Band first, second;
+  bands.load(0, first);
+  if (two) bands.load(1, second);
+  multiply_sets(
+      two, set, sets, step, [&](Bands::Band& a, Bands::Band& b) { a = first, b = second; }, load, take);
+}
+
 // The tile of a block: kColumns columns from `x` on, rows [y, y_end), of source rows [row, row_end); and what is read of
 // its row's description, once, since the compiler must take it that stores might change it.
 struct ResampleTile {
   const ResampleRoom room;
-  int32_t width, x, x_end, y, y_end;  // x_end: of the image
+  int32_t x, x_end, y, y_end;  // x_end: of the image
   int32_t row, row_end;
   int32_t last_column, last_row;
 
   ResampleTile(uint32_t tile, const ResampleSlot& s, const ResampleRoom& at)
-      : room(at), width(static_cast<int32_t>(s.source.width)), x_end(static_cast<int32_t>(s.horizontal.out)),
-        last_column(x_end - 1), last_row(static_cast<int32_t>(s.vertical.out) - 1) {
+      : room(at), x_end(static_cast<int32_t>(s.horizontal.out)), last_column(x_end - 1),
+        last_row(static_cast<int32_t>(s.vertical.out) - 1) {
     const uint32_t across = (static_cast<uint32_t>(x_end) + kColumns - 1) / kColumns, down = tile / across;
     x = static_cast<int32_t>(tile - down * across) * kColumns;
     const auto rows = static_cast<int32_t>(room.tile_rows);
@@ -206,63 +238,75 @@ struct ResampleTile {
   }
 };
 
-// A warp's 16 columns, `column` of the tile's and following ones.
-template <bool kInside>
-inline void first_pass(const Source& source, const ResampleTile& tile, const Bands& bands, uint32_t column,
-                       Between& between) {
-  const uint32_t lane = gpu::thread_index() % gpu::kWarp, warp = gpu::thread_index() / gpu::kWarp;
-  constexpr int32_t kStep = kThreads / gpu::kWarp / 2;
-  const auto* data = array_at<uint8_t>(source.data);
-  const auto row_bytes = static_cast<int32_t>(source.row);
-  const auto row_of = [&](int32_t set) {
-    const int32_t wanted = tile.row + 8 * set + static_cast<int32_t>(lane / 4);
-    return SourceRow<kInside>(data + int64_t{wanted < tile.row_end ? wanted : tile.row_end - 1} * row_bytes,
-                              bands.begin() + static_cast<int32_t>(lane % 4), tile.width);
-  };
-  // The first words of a set are loaded while the set before is made: they bring what is beside them into the cache. Where
-  // edges are looked for, there are no registers for that.
-  uint32_t ahead[4] = {};
-  const auto begin = [&](int32_t set) {
-    const auto row = row_of(set);
+// A warp's part of the first pass, of source rows [row, row_end): two groups of warps, one for each 16 columns, whose
+// positions begin with group `begin`.
+struct FirstPart {
+  int32_t row, row_end, begin, groups;
+
+  int32_t end() const { return begin + (groups > 8 ? 16 : 8); }  // of the groups that are loaded
+
+  // `multiply(two, set, sets, step, load, take)`: as multiply_sets.
+  template <class Rows, class Multiply>
+  void run(const Rows& rows, Between& between, Multiply&& multiply) const {
+    const uint32_t lane = gpu::thread_index() % gpu::kWarp, warp = gpu::thread_index() / gpu::kWarp;
+    constexpr int32_t kStep = kThreads / gpu::kWarp / 2;
+    const auto line_of = [&](int32_t set) {
+      const int32_t wanted = row + 8 * set + static_cast<int32_t>(lane / 4);
+      return rows.at(wanted < row_end ? wanted : row_end - 1, begin + static_cast<int32_t>(lane % 4));
+    };
+    // The first words of a set are loaded while the set before is made: they bring what is beside them into the cache.
+    uint32_t ahead[4] = {};
+    const auto start = [&](int32_t set) {
+      if constexpr (Rows::kAhead) {
+        const auto line = line_of(set);
 #pragma unroll
-    for (int i = 0; i < 4; ++i)
-      if (i == 0 || 4 * i < bands.groups()) ahead[i] = row.begin(4 * i);
-  };
-  if constexpr (kInside) begin(static_cast<int32_t>(warp / 2));
-  uint8_t* to = &between.at[0][column + lane / 4][2 * (lane % 4)];
-  multiply_lines(
-      bands, static_cast<int32_t>(warp / 2), (tile.row_end - tile.row + 7) / 8, kStep,
-      [&](int32_t set, int32_t block, uint32_t (&bytes)[3][2]) {
-        const auto row = row_of(set);
-        uint32_t channel[3];
+        for (int i = 0; i < 4; ++i)
+          if (i == 0 || 4 * i < groups) ahead[i] = line.begin(4 * i);
+      }
+    };
+    start(static_cast<int32_t>(warp / 2));
+    uint8_t* to = &between.at[0][16 * (warp % 2) + lane / 4][2 * (lane % 4)];
+    multiply(
+        groups > 8, static_cast<int32_t>(warp / 2), (row_end - row + 7) / 8, kStep,
+        [&](int32_t set, int32_t block, uint32_t (&bytes)[3][2]) {
+          const auto line = line_of(set);
+          uint32_t channel[3];
 #pragma unroll
-        for (int half = 0; half < 2; ++half) {
-          const int32_t group = 8 * block + 4 * half;
-          if (half == 0 || group < bands.groups())
-            row.load(group, !kInside ? row.begin(group) : block ? ahead[2 + half] : ahead[half], channel);
+          for (int half = 0; half < 2; ++half) {
+            const int32_t group = 8 * block + 4 * half;
+            if (half == 0 || group < groups) {
+              if constexpr (Rows::kAhead) line.load(group, block ? ahead[2 + half] : ahead[half], channel);
+              else line.load(group, channel);
+            }
 #pragma unroll
-          for (int c = 0; c < 3; ++c) bytes[c][half] = channel[c];
-        }
-        if (kInside && block == (bands.groups() > 8 ? 1 : 0)) begin(set + kStep);
-      },
-      [&](int32_t set, int c, const Sums& sums) {
+            for (int c = 0; c < 3; ++c) bytes[c][half] = channel[c];
+          }
+          if (block == (groups > 8 ? 1 : 0)) start(set + kStep);
+        },
+        [&](int32_t set, int c, const Sums& sums) {
 #pragma unroll
-        for (int r = 0; r < 2; ++r)
-          *reinterpret_cast<uint16_t*>(to + (c * kColumns + 8 * r) * kColumnRows + 8 * set) =
-              static_cast<uint16_t>(sums.pair(r));
-      });
+          for (int r = 0; r < 2; ++r)
+            *reinterpret_cast<uint16_t*>(to + (c * kColumns + 8 * r) * kColumnRows + 8 * set) =
+                static_cast<uint16_t>(sums.pair(r));
+        });
+  }
+};
+
+// The bands of a warp's 16 columns from `x` on.
+inline Bands first_bands(const ResampleTile& tile, int32_t x) {
+  return {tile.last_column, tile.room.horizontal_taps, tile.room.horizontal_weights, tile.room.horizontal_pitch, x};
 }
 
-// Two groups of warps: one for each 16 columns.
 inline void first_pass(const Source& source, const ResampleTile& tile, Between& between) {
-  const uint32_t column = 16 * (gpu::thread_index() / gpu::kWarp % 2);
-  const int32_t x = tile.x + static_cast<int32_t>(column);
+  const int32_t x = tile.x + 16 * static_cast<int32_t>(gpu::thread_index() / gpu::kWarp % 2);
   if (x >= tile.x_end) return;
-  const Bands bands(tile.last_column, tile.room.horizontal_taps, tile.room.horizontal_weights,
-                    tile.room.horizontal_pitch, x);
-  const bool inside = 3 * (bands.begin() + (bands.groups() > 8 ? 16 : 8)) <= (3 * tile.width - 1) / 4;
-  if (inside) first_pass<true>(source, tile, bands, column, between);
-  else first_pass<false>(source, tile, bands, column, between);
+  const Bands bands = first_bands(tile, x);
+  const FirstPart part{tile.row, tile.row_end, bands.begin(), bands.groups()};
+  const auto multiply = [&](bool, int32_t set, int32_t sets, int32_t step, auto&& load, auto&& take) {
+    multiply_lines(bands, set, sets, step, load, take);
+  };
+  if (inside(source, part.end())) part.run(PackedRows<true>(source), between, multiply);
+  else part.run(PackedRows<false>(source), between, multiply);
 }
 
 // Two pixels of two reds, two greens and two blues.
@@ -393,20 +437,34 @@ inline uint64_t forgotten(uint64_t address) {
   return address;
 }
 
+// A block's row, where its description is, and its tile.
+struct TileWork {
+  const Work& item;
+  const uint8_t* slot;
+
+  TileWork(uint64_t slots, uint64_t slot_bytes, uint64_t work)
+      : item(reinterpret_cast<const Work*>(work)[gpu::block_index()]),
+        slot(reinterpret_cast<const uint8_t*>(slots) + item.row * slot_bytes + sizeof(Slot)) {}
+  const ResampleSlot& sampler() const { return *reinterpret_cast<const ResampleSlot*>(slot); }
+  const Port& output() const { return *reinterpret_cast<const Port*>(slot + sizeof(ResampleSlot) + sizeof(Port)); }
+  const ResampleRoom& room(uint64_t rooms) const { return reinterpret_cast<const ResampleRoom*>(rooms)[item.row]; }
+  ResampleTile tile(uint64_t rooms) const { return {item.tile, sampler(), room(rooms)}; }
+};
+
+inline void second_pass(const TileWork& at, uint64_t rooms, const ResampleTile& tile, const Between& between) {
+  const ResampleRoom& room = at.room(forgotten(rooms));
+  if (room.direct) second_pass(PairStore(room, at.output(), tile.x_end), tile, room, between);
+  else second_pass(WordStore(room, tile.x_end), tile, room, between);
+}
+
 // One block: a tile of a row's image.
 inline void resample_tile(uint64_t slots, uint64_t slot_bytes, uint64_t work, uint64_t rooms) {
   STOKER_SHARED(Between, between);
-  const auto row = [&] { return reinterpret_cast<const Work*>(work)[gpu::block_index()].row; };  // not held in between
-  const auto slot = [&] { return reinterpret_cast<const uint8_t*>(slots) + row() * slot_bytes + sizeof(Slot); };
-  const auto& s = *reinterpret_cast<const ResampleSlot*>(slot());
-  const ResampleTile tile(reinterpret_cast<const Work*>(work)[gpu::block_index()].tile, s,
-                          reinterpret_cast<const ResampleRoom*>(rooms)[row()]);
-  first_pass(s.source, tile, between);
+  const TileWork at(slots, slot_bytes, work);
+  const ResampleTile tile = at.tile(rooms);
+  first_pass(at.sampler().source, tile, between);
   gpu::block_barrier();
-  const auto& output = *reinterpret_cast<const Port*>(slot() + sizeof(ResampleSlot) + sizeof(Port));
-  const auto& room = reinterpret_cast<const ResampleRoom*>(forgotten(rooms))[row()];
-  if (room.direct) second_pass(PairStore(room, output, tile.x_end), tile, room, between);
-  else second_pass(WordStore(room, tile.x_end), tile, room, between);
+  second_pass(TileWork(slots, slot_bytes, work), rooms, tile, between);  // not held in between
 }
 
 }  // namespace stoker::stage
