@@ -36,8 +36,9 @@ JPEG = tuple(name for name, _ in SOURCES["decode"])
 ENGINES = tuple(name for name, _ in ENGINE_SOURCES)
 NAMESPACES = {"stoker::jpeg::gpu": JPEG, "stoker::nvjpeg": ENGINES}
 RESAMPLED = ("stoker_resampled", "stoker_resampled_down", "stoker_words")  # of 8-bit images, both passes in one kernel
+PLANAR = ("stoker_resampled_planar", "stoker_resampled_down_planar")  # the same of component planes
 PAIRS = ("stoker_pairs",)  # of 8-bit images that are warped, two pixels at a time
-ENTRIES = ("stoker_stage", "stoker_weights", "stoker_between", *RESAMPLED, "stoker_walk", *PAIRS, *JPEG)
+ENTRIES = ("stoker_stage", "stoker_weights", "stoker_between", *RESAMPLED, *PLANAR, "stoker_walk", *PAIRS, *JPEG)
 INPUT, OUTPUT = 3, 2  # where a value is (native/plan.hpp)
 ON_CPU, ON_DEVICE = 0, 2  # where a segment runs
 
@@ -75,9 +76,9 @@ class Stage:
     def sampler_numbers(self) -> int:
         return {"": 0, "resample": 7, "affine": 9}.get(self.sampler, 12)
 
-    def source(self) -> StageSource:
+    def source(self, *, planar: bool = False) -> StageSource:
         types = [int(t) for t in self.in_types], [int(t) for t in self.out_types]
-        return generate(self.code, OPS, self.channels, *types, sampler=self.sampler)
+        return generate(self.code, OPS, self.channels, *types, sampler=self.sampler, planar=planar)
 
     def arguments(self) -> tuple[Any, ...]:
         n = self.sampler_numbers

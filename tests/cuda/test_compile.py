@@ -47,7 +47,7 @@ def representative() -> dict[str, str]:
         functions = px.unary(name, functions)
     sources = {}
     for sampler in ("", "resample", "affine", *st.PROJECTED):
-        made = compiled([normal], [DType.UINT8], 3, sampler=sampler).source()
+        made = compiled([normal], [DType.UINT8], 3, sampler=sampler).source(planar=sampler == "resample")
         sources[f"normalise {sampler}"] = made.stage
         sources.update(made.samplers)
     mixed = [x[0].cast(DType.FLOAT) * (1.0 + c) + x[1].cast(DType.FLOAT) * (2.0 + c) for c in range(3)]

@@ -169,6 +169,7 @@ class Native:
             ``outputs``.
         gpu: whether there is a kernel of this name and these constants for GPUs, or which one, or what besides.
         header_only: of its input, a file, it looks at the header alone.
+        in_planes: its kernel for GPUs can leave the image that it makes in component planes, for whoever reads those.
         in_parts: its kernel for GPUs can do with the part of its input, a file, that its window needs.
         partial: the kernels by which a file can be read in two steps instead: one that gives the header where the GPU
             knows the file, with what it is known as, and one that gives what a window needs.
@@ -188,6 +189,7 @@ class Native:
     allocates: bool = False
     gpu: bool | OwnKernel | OnEngines = False
     header_only: bool = False
+    in_planes: bool = False
     in_parts: bool = False
     partial: tuple[str, str] | None = None
     beside_gpu: bool = False

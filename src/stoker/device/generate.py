@@ -158,6 +158,8 @@ def generate(
     in_types: Sequence[int],
     out_types: Sequence[int],
     sampler: str = "",
+    *,
+    planar: bool = False,
 ) -> StageSource:
     """The kernels of a stage.
 
@@ -166,6 +168,7 @@ def generate(
         channels: 0: flat, every element is a lane; else how many the program has along the last axis.
         in_types: element types of the inputs, as numbers; ``out_types`` likewise.
         sampler: how input 0 is sampled: "" or the kind of a ``contract.step.Sampler``.
+        planar: input 0 may be in component planes, which a resampling of bytes reads.
 
     Raises:
         UnsupportedError: the sampler does not interpolate the type of input 0.
@@ -221,6 +224,9 @@ def generate(
         down = '#include "resample_down.cuh"\n\nSTOKER_RESAMPLED_DOWN\n'
         words = f"{frame}STOKER_WORDS(stoker::stage::Program, {blocks})\n"
         samplers += ("stoker_resampled", both), ("stoker_resampled_down", down), ("stoker_words", words)
+        if planar:
+            kernels = "stoker_resampled_planar", "stoker_resampled_down_planar"
+            samplers += tuple((n, f'#include "resample_planar.cuh"\n\n{n.upper()}\n') for n in kernels)
     if sampler == "affine" and sampled == "uint8_t" and constants["kSampled"] <= 3 and blocks > _FEWEST_BLOCKS:
         pairs = f'{frame}#include "stage_pairs.cuh"\n\nSTOKER_PAIRS(stoker::stage::Program, {blocks})\n'
         samplers += (("stoker_pairs", pairs),)

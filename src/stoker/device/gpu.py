@@ -81,11 +81,11 @@ class Gpu:
         if self._index_folder is not None:
             self._index_folder.save()
 
-    def stage(self, body: Stage, arguments: tuple[Any, ...]) -> Callable[[], Any]:
+    def stage(self, body: Stage, arguments: tuple[Any, ...], *, planar: bool) -> Callable[[], Any]:
         """Begin to compile a stage; ``arguments`` are those of ``kernels.stage``. What is returned gives its kernel."""
         _, _, code, channels, in_types, out_types, *_ = arguments
         kind = body.sampler.kind if body.sampler else ""
-        source = generate(code, _native.pixel_ops(), channels, in_types, out_types, kind)
+        source = generate(code, _native.pixel_ops(), channels, in_types, out_types, kind, planar=planar)
         functions = self._functions((*source.samplers, ("stoker_stage", source.stage)))
 
         def made() -> Any:

@@ -24,7 +24,7 @@ from .passes.partial_reads import read_parts
 from .passes.placement import place, place_steps, read_by_the_loop
 from .scalar_code import Compiler
 from .segments import Runs, cut
-from .storage import aliases, place_values, used_values
+from .storage import aliases, images_in_planes, place_values, used_values
 from .verify import verify_graph, verify_steps
 
 STEP_PASSES: tuple[tuple[str, Callable[[StepList], StepList]], ...] = (
@@ -33,8 +33,10 @@ STEP_PASSES: tuple[tuple[str, Callable[[StepList], StepList]], ...] = (
     ("fusion", fuse),
 )
 PARTS = "partial_reads"
-PASSES = (*(name for name, _ in STEP_PASSES), PARTS, "memory")
-_WHERE = {"scratch": 0, "batch": 1, "output": 2, "input": 3, "alias": 4, "upload": 5, "device": 6, "words": 7}
+PLANES = "planes"
+PASSES = (*(name for name, _ in STEP_PASSES), PARTS, PLANES, "memory")
+_PLACES = ("scratch", "batch", "output", "input", "alias", "upload", "device", "words", "planes")
+_WHERE = {name: number for number, name in enumerate(_PLACES)}
 _SAMPLERS = {"resample": 1, "affine": 2, "project_nearest": 3, "project_linear": 4, "project_cubic": 5}
 _OP_CODES: dict[str, int] = {}
 
@@ -51,8 +53,12 @@ class KernelsOnGpu(Protocol):
     @property
     def knows_files(self) -> bool: ...
 
-    def stage(self, body: Stage, arguments: tuple[Any, ...]) -> Callable[[], Any]:
-        """The kernel of a stage; ``arguments`` are those of ``kernels.stage``."""
+    def stage(self, body: Stage, arguments: tuple[Any, ...], *, planar: bool) -> Callable[[], Any]:
+        """The kernel of a stage; ``arguments`` are those of ``kernels.stage``.
+
+        Args:
+            planar: rows of its first input may be in component planes.
+        """
 
     def native(self, body: Native, in_types: Sequence[DType], out_types: Sequence[DType]) -> Callable[[], Any]:
         """The kernel of a step whose ``gpu`` trait is set."""
@@ -84,6 +90,7 @@ class Plan:
         fed: (graph node, output) -> value, for what the caller supplies.
         readers: graph nodes in the order of the index columns.
         fed_on_gpu: values that may be fed from the GPU's memory: only steps there read their elements.
+        in_planes: images that may be in component planes in the GPU's memory, and never as pixels.
     """
 
     native: Any
@@ -95,6 +102,7 @@ class Plan:
     fed: Mapping[tuple[int, int], int]
     readers: tuple[int, ...]
     fed_on_gpu: frozenset[int] = frozenset()
+    in_planes: frozenset[int] = frozenset()
 
 
 def transform(graph: Graph, find: Callable[[str], type[Operator]], discovered: Mapping[int, tuple[Spec, ...]],
@@ -144,7 +152,7 @@ def make_plan(
     placed = next((s for s in steps.steps if s.on_gpu), None)
     if placed is not None and gpu is None:
         raise _without_gpu(graph, placed)
-    return _Emitter(_end_in_stores(steps), "memory" in passes, gpu or None).plan()
+    return _Emitter(_end_in_stores(steps), "memory" in passes, PLANES in passes, gpu or None).plan()
 
 
 def _without_gpu(graph: Graph, step: Step) -> UnsupportedError:
@@ -190,9 +198,10 @@ def _end_in_stores(steps: StepList) -> StepList:
 
 
 class _Emitter:
-    def __init__(self, steps: StepList, share: bool, gpu: KernelsOnGpu | None) -> None:
+    def __init__(self, steps: StepList, share: bool, planes: bool, gpu: KernelsOnGpu | None) -> None:
         self.steps = steps
         self.share = share
+        self.in_planes = images_in_planes(steps) if planes else frozenset()
         self.gpu = gpu
         self.on_gpu = {v for s in steps.steps if s.on_gpu for v in s.outputs}
         self.values = steps.values
@@ -207,7 +216,7 @@ class _Emitter:
         number = {i: n for n, i in enumerate(order)}
         used = used_values(self.steps)
         index = {v: n for n, v in enumerate(used)}
-        buffers, where = place_values(self.steps, segments, share=self.share)
+        buffers, where = place_values(self.steps, segments, share=self.share, in_planes=self.in_planes)
         for v in used:
             kind, slot = where[v]
             self.native.add_value(int(self.values[v].dtype), self.values[v].rank, _WHERE[kind], slot)
@@ -227,6 +236,7 @@ class _Emitter:
             {index[v]: self.values[v] for v in used}, tuple(self.messages), tuple(planned),
             {key: index[v] for key, v in self.steps.fed.items() if v in index}, tuple(self.steps.readers),
             frozenset(index[v] for v in self._fed_on_gpu() if v in index),
+            frozenset(index[v] for v in self.in_planes if v in index),
         )  # fmt: skip
 
     def _fed_on_gpu(self) -> set[int]:
@@ -296,7 +306,7 @@ class _Emitter:
         )  # fmt: skip
         if step.on_gpu:
             assert self.gpu is not None
-            return self.gpu.stage(body, arguments)
+            return self.gpu.stage(body, arguments, planar=not self.in_planes.isdisjoint(step.inputs[:1]))
         return partial(kernels.stage, *arguments)
 
     def _emit_output(self, v: int, index: Mapping[int, int]) -> PlannedOutput:

@@ -18,11 +18,14 @@ def aliases(step: Step) -> bool:
     return isinstance(step.body, View) or (isinstance(step.body, Native) and step.body.aliases)
 
 
-def place_values(steps: StepList, segments: Segments, *, share: bool) -> tuple[int, dict[int, tuple[str, int]]]:
+def place_values(
+    steps: StepList, segments: Segments, *, share: bool, in_planes: frozenset[int] = frozenset()
+) -> tuple[int, dict[int, tuple[str, int]]]:
     """How many scratch buffers a thread needs, and by value what kind of memory it is in, with the buffer or output.
 
     Args:
         share: whether values take the buffers of those that nobody needs any more.
+        in_planes: see :func:`images_in_planes`.
     """
     where: dict[int, tuple[str, int]] = dict.fromkeys(steps.fed.values(), ("input", 0))
     on_gpu = {v for s in steps.steps if s.on_gpu for v in s.outputs}
@@ -45,7 +48,7 @@ def place_values(steps: StepList, segments: Segments, *, share: bool) -> tuple[i
                 elif aliases(step) and not copies:
                     where[v] = ("alias", 0)
                 elif v in on_gpu:
-                    where[v] = ("words" if v in turned else "device", 0)
+                    where[v] = ("words" if v in turned else "planes" if v in in_planes else "device", 0)
                 elif v in sent:
                     where[v] = ("upload", 0)
                 elif runs is Runs.PYTHON or v in crossing:
@@ -76,6 +79,25 @@ def _alias_roots(steps: StepList) -> dict[int, tuple[int, ...]]:
         elif isinstance(step.body, Native) and step.body.passes_on:
             roots[step.outputs[0]] = step.inputs[:1]
     return roots
+
+
+def images_in_planes(steps: StepList) -> frozenset[int]:
+    """Images whose pixels need not be in memory: they are made in component planes, and one stage alone resamples them.
+
+    That stage makes pixels where it loads them, a few times each. A sampler that reads every pixel at places of its own
+    would do so for each of them.
+    """
+    made: set[int] = set()
+    readers: dict[int, list[bool]] = {}
+    for step in steps.steps:
+        body = step.body
+        if isinstance(body, Native) and body.in_planes and step.on_gpu and step.frames is None:
+            made.update(step.outputs[:1])
+        stage = body if isinstance(body, Stage) and step.on_gpu and step.frames is None else None
+        resamples = stage is not None and stage.sampler is not None and stage.sampler.kind == "resample"
+        for n, v in enumerate(step.inputs):
+            readers.setdefault(v, []).append(resamples and n == 0)
+    return frozenset(v for v in made.difference(steps.outputs) if readers.get(v) == [True])
 
 
 def _turned(steps: StepList) -> set[int]:

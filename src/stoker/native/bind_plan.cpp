@@ -88,13 +88,16 @@ StageFunctions stage_functions(Sampler sampler, const std::vector<std::shared_pt
                                std::vector<std::pair<int32_t, int32_t>> uniforms) {
   const size_t wanted = sampler == Sampler::Resample ? 3 : sampler == Sampler::Affine ? 2 : 1;
   const size_t more = sampler == Sampler::Resample ? 3 : sampler == Sampler::Affine ? 1 : 0;  // of some types
-  if (functions.size() != wanted && functions.size() != wanted + more)
+  const size_t planar = sampler == Sampler::Resample ? 2 : 0;                                 // and of planes
+  const size_t given = functions.size();
+  if (given != wanted && given != wanted + more && given != wanted + more + planar)
     throw nb::value_error("a stage takes its kernel and those of its sampler");
   StageFunctions f;
   f.stage = functions[0];
   if (sampler == Sampler::Resample) {
     f.weights = functions[1], f.between = functions[2];
     if (functions.size() > 3) f.tiles = functions[3], f.tiles_down = functions[4], f.words = functions[5];
+    if (functions.size() > 6) f.planar_tiles = functions[6], f.planar_down = functions[7];
   }
   if (sampler == Sampler::Affine) {
     f.walk = functions[1];

@@ -49,7 +49,8 @@ View* Engine::place(Job* job, int64_t row, int32_t value, RowContext* context, c
     bytes *= shape[i];
   }
   v.set_contiguous_strides();
-  v.device = info.where == Where::Device || info.where == Where::Words;
+  v.device = info.where == Where::Device || info.where == Where::Words || info.where == Where::Planes;
+  v.planes = nullptr;
   switch (info.where) {
     case Where::Scratch: v.data = context->buffers[info.slot].get(bytes); break;
     case Where::Batch:
@@ -93,6 +94,7 @@ bool Engine::run_step(Job* job, int64_t row, int32_t index, RowContext* context,
     out[o]->dtype = info.dtype;
     out[o]->rank = info.rank;
     out[o]->device = false;
+    out[o]->planes = nullptr;
     if (aliases || (allocates && o == 0)) continue;
     int64_t shape[kMaxRank];
     for (int i = 0; i < info.rank; ++i) shape[i] = extent_of(registers[step.extents[o][i]]);
@@ -126,6 +128,7 @@ bool Engine::run_step(Job* job, int64_t row, int32_t index, RowContext* context,
     call.slot = job->on_device->slot(index, row);
     call.memory = job->on_device.get();
     call.on_host = job->on_device->redone(row);
+    call.in_planes = !step.out.empty() && plan_->values[step.out[0]].where == Where::Planes;
     call.may_show = !step.out.empty() && plan_->values[step.out[0]].where == Where::Device;
   }
   uint8_t* const given = step.out.empty() ? nullptr : out[0]->data;

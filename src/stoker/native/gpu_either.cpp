@@ -50,6 +50,7 @@ Outcome Either::run_on_cpu(const Call& call, uint8_t* room, const std::string& r
   if (!on_gpu_->complete(call)) return Outcome::Error;
   View host = *call.out[0];
   host.device = false;
+  host.planes = nullptr;
   host.data = room;
   host.set_contiguous_strides();
   View* out[] = {&host};

@@ -66,6 +66,25 @@ static_assert(static_cast<int>(Wanted::YCbCr) == static_cast<int>(Format::YCbCr)
 static_assert(static_cast<int>(Colour::RGB) == static_cast<int>(Model::RGB));
 static_assert(static_cast<int>(Spread::Repeat) == static_cast<int>(Upsample::Repeat));
 
+// How readers make pixels of the planes of what `row` describes.
+planar::Form form_of(const Row& row) {
+  const Plane* const p = row.plane;
+  if (row.wanted != Wanted::RGB && row.wanted != Wanted::BGR) return planar::Form::Other;
+  if (p[0].spread != Spread::None || row.colour == Colour::RGB) return planar::Form::Other;
+  if (row.colour == Colour::Gray) return planar::Form::Gray;
+  if (p[1].spread != p[2].spread || p[1].spread == Spread::Repeat) return planar::Form::Other;
+  switch (p[1].spread) {
+    case Spread::Width: return planar::Form::Width;
+    case Spread::Height: return planar::Form::Height;
+    case Spread::Both: return planar::Form::Both;
+    default: return planar::Form::None;
+  }
+}
+
+// Whether the samples of a row stay, and whether pixels are made of them.
+bool in_planes(const Row& row) { return row.image.at != 0; }
+bool makes_pixels(const Row& row) { return !in_planes(row) || row.image.pixels; }
+
 Plane describe_plane(const jpeg::Plane& from) {
   Plane p = {};
   p.h = static_cast<uint8_t>(from.h);
@@ -178,12 +197,15 @@ uint32_t segments_in(const Row& row) {
 // About as much as a row's place and coefficients take.
 size_t memory_of(const Row& row, uint32_t threads) {
   size_t bytes = 0;
-  for (const Plane& p : row.plane) bytes += blocks_of(p) * ((row.made ? 0 : kBlockBytes) + 64);
+  for (const Plane& p : row.plane) bytes += blocks_of(p) * ((row.made ? 0 : kBlockBytes) + (in_planes(row) ? 0 : 64));
   if (row.made) return bytes;
   const size_t segments = segments_in(row);
   bytes += row.file_bytes - row.scan + 2 * sizeof(uint32_t) * segments + SubsequenceState::kBytes * (threads + segments);
   return bytes + (sizeof(uint32_t) + sizeof(int16_t)) * scan_blocks(row);
 }
+
+uint32_t pitch_of(const Plane& p) { return (uint32_t{p.size} * p.columns + 31) / 32 * 32; }
+size_t sample_bytes(const Plane& p) { return size_t{pitch_of(p)} * p.size * p.rows; }
 
 void place_entropy(const Row& row, uint32_t threads, Layout& layout, Place& place) {
   place.segments = segments_in(row);
@@ -198,6 +220,24 @@ void place_entropy(const Row& row, uint32_t threads, Layout& layout, Place& plac
   place.dc = layout.take(sizeof(int16_t) * blocks);
 }
 
+// Where the samples that are there begin.
+Address first_sample(const planar::Component& c, const Plane& p) {
+  return c.corner + uint64_t{p.size} * p.first_row * c.pitch + uint64_t{p.size} * p.first_column;
+}
+
+// Describes a component whose samples are in memory from `at` on. They lie as many bytes behind a multiple of 4 as they
+// have columns before them.
+planar::Component describe_component(const Plane& p, Address at) {
+  planar::Component c = {};
+  static_cast<planar::Shape&>(c) = p;
+  c.pitch = pitch_of(p);
+  c.first = p.size * p.first_column;
+  c.last = std::min(c.first + p.size * p.columns, static_cast<int32_t>(p.width)) - 1;
+  const uint64_t before = static_cast<uint64_t>(c.first);
+  c.corner = at + before % 4 - uint64_t{p.size} * p.first_row * c.pitch - before;
+  return c;
+}
+
 Place place_row(const Row& row, uint32_t index, uint32_t threads, Layout& layout, Layout& coefficients) {
   Place place = {};
   place.row = index;
@@ -205,8 +245,8 @@ Place place_row(const Row& row, uint32_t index, uint32_t threads, Layout& layout
   size_t kept = 0;
   for (int i = 0; i < row.components; ++i) {
     const Plane& p = row.plane[i];
-    place.pitch[i] = (uint32_t{p.size} * p.columns + 31) / 32 * 32;
-    place.samples[i] = layout.take(size_t{place.pitch[i]} * p.size * p.rows);
+    place.pitch[i] = pitch_of(p);
+    place.samples[i] = in_planes(row) ? first_sample(row.image.component[i], p) : layout.take(sample_bytes(p));
     place.first_home[i] = row.made ? row.first_made[i] : static_cast<uint32_t>(kept);
     kept += blocks_of(p);
   }
@@ -215,7 +255,7 @@ Place place_row(const Row& row, uint32_t index, uint32_t threads, Layout& layout
 }
 
 void move_by(Place& place, const Row& row, Address memory, Address coefficients) {
-  for (int i = 0; i < row.components; ++i) place.samples[i] += memory;
+  for (int i = 0; i < row.components && !in_planes(row); ++i) place.samples[i] += memory;
   if (row.made) return;
   place.words += memory;
   place.segment_start += memory;
@@ -260,12 +300,16 @@ class Decode : public stoker::gpu::Kernel {
     if (window.x0 < 0 || window.y0 < 0 || window.x1 > whole.width || window.y1 > whole.height)
       return refuse(c, "a window that leaves the image");
     Row row = describe(info, window, format_, scale_);
-    const Placement place = placement(window, turn, out);
     row.file = reinterpret_cast<Address>(file.data);
     row.file_bytes = static_cast<uint32_t>(size);
-    row.out = reinterpret_cast<Address>(out.data) + static_cast<uint64_t>(place.offset);
-    row.step_y = place.step_y;
-    row.step_x = place.step_x;
+    if (c.in_planes) {
+      leave_planes(c, turn, row);
+    } else {
+      const Placement place = placement(window, turn, out);
+      row.out = reinterpret_cast<Address>(out.data) + static_cast<uint64_t>(place.offset);
+      row.step_y = place.step_y;
+      row.step_x = place.step_x;
+    }
     if (in_several_scans(info)) {
       const char* const reason = make_coefficients(c, info, {window, format_, scale_, nullptr, 0, nullptr}, row);
       if (reason) return refuse(c, reason);
@@ -300,6 +344,8 @@ class Decode : public stoker::gpu::Kernel {
       reported += sizeof(Outline);
     }
     const Address report = batch.report(reported);
+    for (const uint32_t i : order)
+      if (in_planes(rows[i])) reinterpret_cast<Row*>(batch.slot(i))->out = rows[i].image.pixels;
     for (Group& g : groups) launch_group(batch, rows, g, memory, report);
   }
 
@@ -349,6 +395,29 @@ class Decode : public stoker::gpu::Kernel {
     PartRead part;
     if (in_parts_) std::memcpy(&part, c.host_in[1]->data, sizeof part);
     return part;
+  }
+
+  // The row's samples stay in memory of the batch, and the output shows pixels that are made only if somebody asks. What is
+  // said of them is in the row's slot: it is to cost no lock.
+  static void leave_planes(const Call& c, Turn turn, Row& row) {
+    planar::Image& image = row.image;
+    Layout layout;
+    uint64_t offset[kMaxPlanes];
+    for (int i = 0; i < row.components; ++i) offset[i] = layout.take(sample_bytes(row.plane[i]) + 4);
+    image.at = c.memory->device_room(layout.used());
+    for (int i = 0; i < row.components; ++i)
+      image.component[i] = describe_component(row.plane[i], image.at + offset[i]);
+    image.x0 = row.x0;
+    image.y0 = row.y0;
+    image.width = row.width;
+    image.height = row.height;
+    image.form = form_of(row);
+    image.blue_first = row.wanted == Wanted::BGR;
+    row.step_x = 3;
+    row.step_y = int64_t{3} * row.width;
+    const Window all{0, 0, row.width, row.height};
+    *c.out[0] = shown(reinterpret_cast<uint8_t*>(image.at), row.step_y, row.step_x, all, turn, *c.out[0]);
+    c.out[0]->planes = &reinterpret_cast<Row*>(c.slot)->image;
   }
 
   // What is known of the file; or why it is left to the CPU.
@@ -462,6 +531,7 @@ class Decode : public stoker::gpu::Kernel {
       return static_cast<uint32_t>(blocks_of(rows[row].plane[plane]));
     });
     const auto pixels = items(batch, g, 1, kGroupsPerItem, [&](uint32_t row, int) {
+      if (!makes_pixels(rows[row])) return uint32_t{0};
       return (static_cast<uint32_t>(rows[row].width) / kPixelsPerGroup + 2) * static_cast<uint32_t>(rows[row].height);
     });
     const auto coded = std::count_if(g.places.begin(), g.places.end(), [&](const Place& p) { return !rows[p.row].made; });
@@ -473,7 +543,7 @@ class Decode : public stoker::gpu::Kernel {
       issue(batch, kEntropy, count, set_.entropy_threads, {slots, places, status, set_.min_bits, set_.max_rounds});
     }
     issue(batch, kTransform, blocks.second, set_.pixel_threads, {slots, places, status, blocks.first});
-    issue(batch, kPixels, pixels.second, set_.pixel_threads, {slots, places, status, pixels.first});
+    if (pixels.second > 0) issue(batch, kPixels, pixels.second, set_.pixel_threads, {slots, places, status, pixels.first});
   }
 
   void issue(Batch& batch, Which which, uint32_t grid, uint32_t block, std::initializer_list<uint64_t> values) const {

@@ -47,7 +47,8 @@ uint32_t first_needed_row(const Info& info, const jpeg::Picture& picture);
 const char* refusal(const uint8_t* data, const Info& info);
 
 // Parameters, input and output as of stoker::make_decode (kernels.hpp), the latter two on the device; the output's
-// innermost stride is 1. `run` reads the header from the file as the host has it, and answers Outcome::Python, with the
+// innermost stride is 1. Where the plan wants planes (Call::in_planes), the samples stay as the transform makes them, and
+// pixels are made if a reader asks for them. `run` reads the header from the file as the host has it, and answers Outcome::Python, with the
 // reason as `error`, for what only the CPU can do: other formats, four components, impossible headers. Of progressive
 // files, and others with several scans, it decodes the coefficients itself, into memory that the device gets. With an
 // `index`, files that come again are decoded without guessing, and without what lies outside of the window's rows.

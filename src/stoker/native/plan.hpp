@@ -42,6 +42,7 @@ struct Call {
   gpu::RowMemory* memory = nullptr;
   bool on_host = false;                   // the device could not do this row
   bool may_show = false;                  // output 0 may become a view of other memory that the batch has on the device
+  bool in_planes = false;                 // output 0 has no memory; it may become an image in component planes
 };
 constexpr int kWorkAreas = 4;
 
@@ -69,6 +70,7 @@ enum class Where : uint8_t {
   Upload,   // in host memory that a GPU gets
   Device,   // in a GPU's memory
   Words,    // likewise; pixels of three bytes take four
+  Planes,   // likewise, in component planes if its kernel makes a row so; that kernel takes the memory
 };
 
 struct Value {

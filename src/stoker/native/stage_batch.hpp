@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <vector>
 
+#include "cuda/planar_image.cuh"
 #include "cuda/stage_slot.hpp"
 #include "gpu.hpp"
 #include "kernels.hpp"
@@ -15,6 +16,14 @@ inline uint64_t address_of(const View& v) { return reinterpret_cast<uintptr_t>(v
 
 inline Source source_of(const View& v) {
   return {address_of(v), v.shape[0], v.shape[1], v.shape[2], v.stride[0], v.stride[1], v.stride[2]};
+}
+
+// Whoever makes an image in planes makes its pixels as well. What it asks for is where they will be: the distance from where
+// views of the image have their addresses.
+inline uint64_t pixels_behind(planar::Image& image, gpu::RowMemory& memory) {
+  const int64_t bytes = int64_t{3} * image.width * image.height;
+  if (!image.pixels) image.pixels = memory.device_room(static_cast<size_t>(bytes));
+  return image.pixels - image.at;
 }
 
 inline bool packed_rgb(const Source& i) { return i.channels == 3 && i.pixel == 3 && i.channel == 1; }

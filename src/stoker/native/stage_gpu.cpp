@@ -59,6 +59,7 @@ class GpuStage : public gpu::Kernel {
   Outcome run(const Call& c) const override {
     Views views;
     if (!take_views(spec_, c, &views)) return Outcome::Error;
+    take_pixels(c, &views);
     auto* slot = reinterpret_cast<Slot*>(c.slot);
     slot->lanes = 0;
     if (views.out[0].elements() == 0) return Outcome::Ok;
@@ -106,6 +107,12 @@ class GpuStage : public gpu::Kernel {
   }
 
  private:
+  // Only a resampling reads images in planes.
+  void take_pixels(const Call& c, Views* v) const {
+    for (size_t i = spec_.sampler == Sampler::Resample ? 1 : 0; i < spec_.inputs.size(); ++i)
+      if (v->in[i].planes) v->in[i].data += pixels_behind(*v->in[i].planes, *c.memory);
+  }
+
   // Takes the sampler's part and brings inputs to the output's shape. False: *c.error says why.
   bool describe(const Call& c, Views* v) const {
     if (spec_.sampler == Sampler::Resample && !resampling_.describe(c, v)) return false;

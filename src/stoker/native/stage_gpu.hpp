@@ -18,6 +18,9 @@ struct StageFunctions {
   // Resample of 8-bit images: stoker_resampled, stoker_resampled_down, where the vertical pass is first, and stoker_words,
   // which takes what they make. None: in two kernels.
   std::shared_ptr<const gpu::Function> tiles, tiles_down, words;
+  // The first two of images in component planes: stoker_resampled_planar, stoker_resampled_down_planar. None: pixels of
+  // such images are asked for.
+  std::shared_ptr<const gpu::Function> planar_tiles, planar_down;
   std::shared_ptr<const gpu::Function> walk;     // Affine: stoker_walk
   std::shared_ptr<const gpu::Function> pairs;    // Affine of 8-bit RGB: stoker_pairs. None: pixel by pixel
   std::vector<std::pair<int32_t, int32_t>> uniforms;  // (uniform, pixel::Type) in the order of the generated code

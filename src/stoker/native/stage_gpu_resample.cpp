@@ -80,8 +80,23 @@ bool GpuResampling::describe(const Call& c, Views* v) const {
     range(s.vertical, &s.first_row, &s.end_row);
     range(s.horizontal, &s.first_column, &s.end_column);
   }
+  if (v->in[0].planes) take_planes(c, *v->in[0].planes, s);
   std::memcpy(c.slot + sizeof(Slot), &s, sizeof s);
   return true;
+}
+
+// The tiles' kernels read planes of some forms, whose windows are neither turned nor mirrored; for others there are pixels.
+void GpuResampling::take_planes(const Call& c, planar::Image& image, ResampleSlot& s) const {
+  const int64_t pitch = int64_t{3} * image.width;
+  const bool upright = s.source.row == pitch && functions_.planar_tiles && tile_rows(s) > 0;
+  if (upright && image.form != planar::Form::Other) {
+    const auto at = static_cast<int64_t>(s.source.data - image.at);
+    s.image = image;
+    s.top = static_cast<int32_t>(at / pitch);
+    s.left = static_cast<int32_t>(at % pitch / 3);
+    return;
+  }
+  s.source.data += pixels_behind(image, *c.memory);
 }
 
 int64_t GpuResampling::tile_rows(const ResampleSlot& s) const {
@@ -110,7 +125,7 @@ gpu::Address GpuResampling::prepare(gpu::Batch& batch, size_t slot_bytes) const 
       batch.upload(static_cast<size_t>(batch.rows()) * sizeof(ResampleRoom), &rooms));
   // The image that both passes make in words is the output itself.
   const auto in_place = [&](const Slot* slot) { return slot && slot->words && direct(*slot); };
-  WorkList weights, between, tiles, down;
+  WorkList weights, between, tiles, down, planar_tiles, planar_down;
   Layout memory;
   for (int64_t r = 0; r < batch.rows(); ++r) {
     room[r] = ResampleRoom{};
@@ -134,7 +149,8 @@ gpu::Address GpuResampling::prepare(gpu::Batch& batch, size_t slot_bytes) const 
     if (grouped) {
       if (in_place(slot)) room[r].between = reinterpret_cast<const Port*>(&s + 1)[1].data;
       else if (!room[r].direct) room[r].between = memory.take(s.vertical.out * s.resampled_pitch() * int64_t{4});
-      (s.vertical_first ? down : tiles).add_blocks(r, blocks_of(s.vertical.out, room[r].tile_rows) * blocks_of(s.horizontal.out, kColumns));
+      WorkList& list = s.planar() ? (s.vertical_first ? planar_down : planar_tiles) : s.vertical_first ? down : tiles;
+      list.add_blocks(r, blocks_of(s.vertical.out, room[r].tile_rows) * blocks_of(s.horizontal.out, kColumns));
       continue;
     }
     const int64_t pixels = s.between_height() * s.between_width();
@@ -149,13 +165,12 @@ gpu::Address GpuResampling::prepare(gpu::Batch& batch, size_t slot_bytes) const 
       *at += base;
     if (!in_place(slot_of(batch, r, slot_bytes))) room[r].between += base;
   }
-  weights.upload(batch);
-  between.upload(batch);
-  tiles.upload(batch);
-  down.upload(batch);
+  for (WorkList* list : {&weights, &between, &tiles, &down, &planar_tiles, &planar_down}) list->upload(batch);
   weights.launch(batch, functions_.weights.get(), {rooms}, slot_bytes);
   tiles.launch(batch, functions_.tiles.get(), {rooms}, slot_bytes);
+  planar_tiles.launch(batch, functions_.planar_tiles.get(), {rooms}, slot_bytes);
   down.launch(batch, functions_.tiles_down.get(), {rooms}, slot_bytes);
+  planar_down.launch(batch, functions_.planar_down.get(), {rooms}, slot_bytes);
   between.launch(batch, functions_.between.get(), {rooms}, slot_bytes);
   return rooms;
 }

@@ -6,6 +6,10 @@
 #include "stage_gpu.hpp"
 #include "stage_views.hpp"
 
+namespace stoker::planar {
+struct Image;
+}
+
 namespace stoker::stage {
 
 // Keeps references to a stage's own.
@@ -25,6 +29,7 @@ class GpuResampling {
   bool direct(const Slot& slot) const;
 
  private:
+  void take_planes(const Call& c, planar::Image& image, ResampleSlot& s) const;
   const StageSpec& spec_;
   const StageFunctions& functions_;
   const bool copies_;

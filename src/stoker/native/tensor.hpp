@@ -11,6 +11,10 @@
 
 namespace stoker {
 
+namespace planar {
+struct Image;
+}
+
 // The order is part of the Python side's contract (contract/types.py).
 enum class DType : uint8_t { Bool = 0, U8, U16, U32, U64, I8, I16, I32, I64, F16, F32, F64, BF16 };
 
@@ -30,6 +34,8 @@ struct View {
   uint8_t* data = nullptr;
   DType dtype = DType::U8;
   bool device = false;  // `data` is an address of a GPU's memory
+  // Not null: the image is in component planes there (cuda/planar_image.cuh), and nothing lies at its addresses.
+  planar::Image* planes = nullptr;
   int32_t rank = 0;
   int64_t shape[kMaxRank] = {};
   int64_t stride[kMaxRank] = {};

@@ -37,7 +37,7 @@ struct Plane : planar::Shape {
 
 struct Row {
   uint64_t file;
-  uint64_t out;             // where the window's first stored pixel goes
+  uint64_t out;             // where the window's first stored pixel goes, if pixels are made
   uint64_t made;            // coefficients that the host made, complete and in natural order; 0: none
   int64_t step_y, step_x;   // bytes between stored rows and columns at the destination
   uint32_t file_bytes;
@@ -61,10 +61,11 @@ struct Row {
   uint32_t part_begin, part_end, part_word;
   uint32_t seed;                            // of checksums
   uint32_t outline;                         // where in the report the host looks for the new entry's
-  uint32_t unused[3];
+  uint32_t unused;
+  planar::Image image;                      // of the row's samples, if they stay
   Plane plane[kMaxPlanes];
 };
-static_assert(sizeof(Plane) == 24 && sizeof(Row) == 256);
+static_assert(sizeof(Plane) == 24 && sizeof(Row) == 384);
 
 struct Checksum {
   uint32_t low, high;

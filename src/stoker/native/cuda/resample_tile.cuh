@@ -110,8 +110,8 @@ struct Sums {
   int32_t pixel(int i) const { return static_cast<int32_t>(value[i]) >> resample::kWeightBits; }
 
   // What the highest bytes' products begin with, so that a half need not be added to each sum. It takes four registers,
-  // which there are not before 9.0.
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+  // which there are not before 9.0, nor where a kernel's source takes them.
+#if defined(STOKER_REGISTERS_TAKEN) || (defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900)
   static constexpr int32_t kHalf = 0;
 #else
   static constexpr int32_t kHalf = resample::kFixedHalf >> 16;

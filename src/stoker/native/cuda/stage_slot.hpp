@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "../resample_taps.hpp"
+#include "planar_image.cuh"
 
 namespace stoker::stage {
 
@@ -79,12 +80,15 @@ struct ResampleSlot {
   resample::Window vertical, horizontal;
   int64_t first_row, end_row;    // of the source, that the vertical filter reads at all; likewise columns
   int64_t first_column, end_column;
-  int64_t vertical_first, unused;
+  int64_t vertical_first;
+  int32_t left, top;    // of the source in `image`
+  planar::Image image;  // that is read in place of `source.data`, if it is one
 
   bool picks(bool is_vertical) const {
     return (is_vertical ? vertical : horizontal).filter == resample::Filter::Nearest;
   }
   bool two_passes() const { return !picks(true) && !picks(false); }
+  bool planar() const { return image.at != 0; }
   // Of the image between two passes.
   int64_t between_height() const { return vertical_first ? vertical.out : end_row - first_row; }
   int64_t between_width() const { return vertical_first ? end_column - first_column : horizontal.out; }

@@ -102,9 +102,10 @@ def decode(c: Lowering, data: Value) -> Value:
     )
     twin, attrs = _twin_decode(output_type, adjust, scale), (adjust, int(output_type), scale.bit_length() - 1)
     on_gpu = _on_gpu(c, scale)  # engines want files whole
+    exact, three = on_gpu is True, output_type not in (ImageType.GRAY, ImageType.ANY_DATA)
     return c.native(
         "decode", [data], [(DType.UINT8, (height, width, channels), "HWC")], attrs=attrs, params=(0, 0),
-        window=(0, 1), twin=twin, gpu=on_gpu, in_parts=on_gpu is True,
+        window=(0, 1), twin=twin, gpu=on_gpu, in_parts=exact, in_planes=exact and three,
     )[0]  # fmt: skip
 
 
