@@ -20,6 +20,7 @@ from typing import Any
 
 from .gpu_data import add_arguments, make_files
 from .gpu_pipelines import BATCH, CHAIN, DECODE, INDEX_BYTES, make_pipeline
+from .planes_gpu import in_form, step_times
 
 ROUNDS = 5
 
@@ -34,6 +35,7 @@ def main() -> int:
     _without_a_gpu()
     pipelines = {
         "chain": make_pipeline("stoker", CHAIN, files, "gpu", arguments.threads, 5),
+        "chain, images in pixels": in_form("pixels", files, arguments.threads, 5),
         "chain, index asked for": make_pipeline("stoker", CHAIN, files, "gpu", arguments.threads, 5, index=INDEX_BYTES),
         "decoding to RGB": make_pipeline("stoker", DECODE, files, "gpu", arguments.threads, 5),
     }
@@ -55,15 +57,7 @@ def main() -> int:
         user, system = min(measured, key=sum)
         print(f"  {label:<28} {user + system:6.1f}   {user:5.1f} of the program, {system:5.1f} of the system")
     for label, pipeline in pipelines.items():
-        steps = pipeline.execution.plan.steps
-        rows = pipeline.execution.report().rows
-        times = pipeline.execution.run.step_times()
-        text = ", ".join(
-            f"{getattr(s.body, 'kernel', type(s.body).__name__)} {1e-3 * t / rows:.1f}"
-            for s, t in zip(steps, times, strict=True)
-            if t
-        )
-        print(f"  {label}: a thread's time in steps: {text}")
+        print(f"  {label}: a thread's time in steps: {step_times(pipeline)}")
         pipeline.close()
     return 0
 

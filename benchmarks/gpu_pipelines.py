@@ -35,18 +35,19 @@ def make_pipeline(
     load: float | str = 1.0,
     index: int = 0,
     index_path: str | None = None,
+    passes: frozenset[str] | None = None,
     **decoder: Any,
 ) -> Any:
     """The training chain, or decoding alone.
 
     Of Stoker alone, ``load``: the part of the rows that the GPU decodes; ``index``: bytes for what is kept about files,
-    ``index_path``: where it is on disk.
+    ``index_path``: where it is on disk; ``passes``: over the plan, or all.
     """
     lib = library(name)
     fn, types = lib.fn, lib.types
     on_gpu = device == "gpu"
 
-    own = {"gpu_decoder_load": load, "gpu_jpeg_index": index, "gpu_jpeg_index_path": index_path}
+    own = {"gpu_decoder_load": load, "gpu_jpeg_index": index, "gpu_jpeg_index_path": index_path, "passes": passes}
 
     @lib.pipeline_def(  # type: ignore[untyped-decorator]
         batch_size=BATCH, num_threads=threads, device_id=0 if on_gpu else None, seed=7, prefetch_queue_depth=depth,
