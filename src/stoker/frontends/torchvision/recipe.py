@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ...native import _native
 from .segment import Bytes
-from .source import Source as Source
+from .source import Source
 
 _OPS = {name: number for number, (name, _) in enumerate(_native.recipe.OPS)}
 PIXELS = _OPS["Pixels"]

@@ -19,8 +19,13 @@ from PIL import Image
 from PIL.JpegImagePlugin import JpegImageFile
 
 from ...native import _native
-from .recipe import FLOATS, Node, Source
+from .early import check, pixels_of
+from .making import Making
+from .recipe import FLOATS, Node
 from .replay import image_of
+from .source import Source
+from .tables import Table
+from .tensor import LazyRow, LazyTensor
 
 SIZE = (47, 37)
 _found: dict[Any, bool] = {}
@@ -39,8 +44,6 @@ def is_equal(
     """
     key = (key, channels, size)
     if key not in _found:
-        from .early import pixels_of
-
         data, image = _trial(channels, size)
         node = step(Node.decode(Source(data), size, channels))
         made = pixels_of(node)
@@ -64,9 +67,6 @@ def is_equal_in_floats(
     """
     key = ("floats", key, channels, size, by_pixel)
     if key not in _found:
-        from .tables import Table
-        from .tensor import LazyRow, LazyTensor
-
         data, image = _trial(channels, size)
         values = torch.from_numpy(np.random.Generator(np.random.PCG64(13)).random((channels, 1, 256), np.float32))
         given = Node.decode(Source(data), size, channels).then(FLOATS, (Table(values),))
@@ -81,13 +81,9 @@ def is_equal_in_floats(
 
 def _made(x: Any) -> Any:
     """Its values; None if its file is left to Pillow."""
-    from .making import Making
-
     making = Making([x])
     _native.recipe.make(making.order)
     if making.order.unmade:
-        from .early import check
-
         check(making.order.unmade)
         return None
     making.finish(None)
