@@ -110,8 +110,8 @@ struct Sums {
   int32_t pixel(int i) const { return static_cast<int32_t>(value[i]) >> resample::kWeightBits; }
 
   // What the highest bytes' products begin with, so that a half need not be added to each sum. It takes four registers,
-  // which there are not before 9.0, nor where a kernel's source takes them.
-#if defined(STOKER_REGISTERS_TAKEN) || (defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900)
+  // which there are on 9.x alone, and not where a kernel's source takes them.
+#if defined(STOKER_REGISTERS_TAKEN) || (defined(__CUDA_ARCH__) && __CUDA_ARCH__ / 100 != 9)
   static constexpr int32_t kHalf = 0;
 #else
   static constexpr int32_t kHalf = resample::kFixedHalf >> 16;
@@ -214,17 +214,22 @@ inline void multiply_lines(const Bands& bands, int32_t set, int32_t sets, int32_
       two, set, sets, step, [&](Bands::Band& a, Bands::Band& b) { a = first, b = second; }, load, take);
 }
 
-// The tile of a block: kColumns columns from `x` on, rows [y, y_end), of source rows [row, row_end); and what is read of
-// its row's description, once, since the compiler must take it that stores might change it.
-struct ResampleTile {
-  const ResampleRoom room;
+// Where the tile of a block is: kColumns columns from `x` on, rows [y, y_end), of source rows [row, row_end).
+struct TileBounds {
   int32_t x, x_end, y, y_end;  // x_end: of the image
   int32_t row, row_end;
   int32_t last_column, last_row;
+};
 
-  ResampleTile(uint32_t tile, const ResampleSlot& s, const ResampleRoom& at)
-      : room(at), x_end(static_cast<int32_t>(s.horizontal.out)), last_column(x_end - 1),
-        last_row(static_cast<int32_t>(s.vertical.out) - 1) {
+// The tile of a block, and what is read of its row's description, once, since the compiler must take it that stores might
+// change it.
+struct ResampleTile : TileBounds {
+  const ResampleRoom room;
+
+  ResampleTile(uint32_t tile, const ResampleSlot& s, const ResampleRoom& at) : TileBounds{}, room(at) {
+    x_end = static_cast<int32_t>(s.horizontal.out);
+    last_column = x_end - 1;
+    last_row = static_cast<int32_t>(s.vertical.out) - 1;
     const uint32_t across = (static_cast<uint32_t>(x_end) + kColumns - 1) / kColumns, down = tile / across;
     x = static_cast<int32_t>(tile - down * across) * kColumns;
     const auto rows = static_cast<int32_t>(room.tile_rows);
@@ -396,7 +401,7 @@ class WordStore {
 
 // Each warp makes 16 rows at a time.
 template <class Store>
-inline void second_pass(const Store& store, const ResampleTile& tile, const ResampleRoom& room, const Between& between) {
+inline void second_pass(const Store& store, const TileBounds& tile, const ResampleRoom& room, const Between& between) {
   const uint32_t lane = gpu::thread_index() % gpu::kWarp, warp = gpu::thread_index() / gpu::kWarp;
   const int32_t x = tile.x + static_cast<int32_t>(2 * (lane % 4));
   const int32_t sets = tile.x_end - tile.x < kColumns ? (tile.x_end - tile.x + 7) / 8 : kColumns / 8;
@@ -451,7 +456,7 @@ struct TileWork {
   ResampleTile tile(uint64_t rooms) const { return {item.tile, sampler(), room(rooms)}; }
 };
 
-inline void second_pass(const TileWork& at, uint64_t rooms, const ResampleTile& tile, const Between& between) {
+inline void second_pass(const TileWork& at, uint64_t rooms, const TileBounds& tile, const Between& between) {
   const ResampleRoom& room = at.room(forgotten(rooms));
   if (room.direct) second_pass(PairStore(room, at.output(), tile.x_end), tile, room, between);
   else second_pass(WordStore(room, tile.x_end), tile, room, between);
@@ -462,9 +467,15 @@ inline void resample_tile(uint64_t slots, uint64_t slot_bytes, uint64_t work, ui
   STOKER_SHARED(Between, between);
   const TileWork at(slots, slot_bytes, work);
   const ResampleTile tile = at.tile(rooms);
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 1000  // there its registers would be spilled
+  STOKER_SHARED(TileBounds, bounds);
+  if (gpu::thread_index() == 0) bounds = tile;
+#else
+  const TileBounds& bounds = tile;
+#endif
   first_pass(at.sampler().source, tile, between);
   gpu::block_barrier();
-  second_pass(TileWork(slots, slot_bytes, work), rooms, tile, between);  // not held in between
+  second_pass(TileWork(slots, slot_bytes, work), rooms, bounds, between);  // not held in between
 }
 
 }  // namespace stoker::stage
