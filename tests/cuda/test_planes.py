@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decoded images that one stage resamples: read in component planes (emulated), in pixels, and on the CPU, with the
-same bits."""
+"""Decoded images that one stage resamples: read in component planes, in pixels, and on the CPU, with the same bits.
+The GPU is emulated; where there is one, it runs these, too."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import itertools
 import sys
 from pathlib import Path
 
+import emulated_stages
 import numpy as np
 import pytest
 from PIL import Image
@@ -29,6 +30,12 @@ def write(place, name, data):
     path = place / f"{name}.jpg"
     path.write_bytes(data)
     return str(path)
+
+
+@pytest.fixture(params=["null", pytest.param("cuda", marks=emulated_stages.NEEDS_GPU)])
+def gpu(request):
+    if request.param == "null":
+        request.getfixturevalue("emulated_gpu")
 
 
 @pytest.fixture(scope="module")
@@ -91,12 +98,12 @@ def training(x):
 
 
 @pytest.mark.parametrize("load", [1.0, 0.5])
-def test_a_training_chain(emulated_gpu, files, load):
+def test_a_training_chain(gpu, files, load):
     decoding = check(files, training, gpu_decoder_load=load)
     assert decoding.rows_on_gpu > 0 and decoding.rows_on_cpu > 2
 
 
-def test_windows_of_known_files(emulated_gpu, files):
+def test_windows_of_known_files(gpu, files):
     """Random crops, in later epochs of files that are read in part."""
 
     def crops(x):
@@ -107,7 +114,7 @@ def test_windows_of_known_files(emulated_gpu, files):
 
 
 @pytest.mark.parametrize("scale_denom", [2, 4, 8])
-def test_smaller_scales(emulated_gpu, files, scale_denom):
+def test_smaller_scales(gpu, files, scale_denom):
     """Blocks of four, two and one samples, also where the first that is there has an odd place."""
 
     def inner(x):
@@ -120,7 +127,7 @@ def test_smaller_scales(emulated_gpu, files, scale_denom):
 @pytest.mark.parametrize(("output_type", "planes"), [
     (types.BGR, 1), (types.YCbCr, 1), (types.GRAY, 0), (types.ANY_DATA, 0)
 ])  # fmt: skip
-def test_other_colours(emulated_gpu, files, output_type, planes):
+def test_other_colours(gpu, files, output_type, planes):
     """Images that may have another number of channels than three are pixels."""
     check(files[::2], lambda x: fn.resize(x, size=(24, 28)), planes, output_type=output_type)
 
@@ -133,7 +140,7 @@ def test_other_colours(emulated_gpu, files, output_type, planes):
     lambda x: fn.rotate(fn.resize(x, size=(32, 24)), angle=30.0),
     lambda x: fn.resize(fn.slice(x, start=[3], shape=[11], axes=[0]), size=(24, 24)),
 ], ids=["wide", "tall", "small", "nearest", "rotated", "sliced"])  # fmt: skip
-def test_stages(emulated_gpu, files, make):
+def test_stages(gpu, files, make):
     """Of every form; those that read no planes ask for pixels."""
     check(files[::2], make)
 
@@ -146,7 +153,7 @@ def several(x):
     several, lambda x: x, lambda x: fn.rotate(x, angle=20.0, size=(20, 20)), lambda x: fn.cast(x, dtype=np.int16),
     lambda x: fn.resize(fn.flip(x, horizontal=1), size=(24, 24)),
 ], ids=["two readers", "an output", "a warp", "no sampler", "mirrored"])  # fmt: skip
-def test_what_is_in_pixels(emulated_gpu, files, make):
+def test_what_is_in_pixels(gpu, files, make):
     """Images that more than one stage reads, or leave the pipeline, or have every pixel read at any place."""
 
     def outputs(x):

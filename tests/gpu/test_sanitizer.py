@@ -20,7 +20,7 @@ TOOLS = ("memcheck", "racecheck", "synccheck")
 # A representative part: every kind of kernel, types of one to eight bytes, all filters, views and faults.
 TESTS = (
     "tests/cuda/test_stages.py", "tests/cuda/test_pipelines.py", "tests/cuda/test_own_kernels.py",
-    "tests/cuda/test_frames.py",
+    "tests/cuda/test_frames.py", "tests/cuda/test_planes.py",
 )  # fmt: skip
 PARTS = 4  # of each file, beside each other with pytest-xdist
 CHOSEN = "not null and not every_operation"  # on the GPU alone
