@@ -86,6 +86,7 @@ class Layout:
     app: bytes = b""  # further marker segments, e.g. from `adobe`
     sof: int = 0xC0
     write_tables: bool = True
+    idle_runs: bool = False  # runs of 16 zeros are written before the end of a block as well
 
 
 def segment(marker: int, payload: bytes) -> bytes:
@@ -129,7 +130,7 @@ def _put_value(bits: _Bits, value: int, size: int) -> None:
     bits.put(value if value >= 0 else value + (1 << size) - 1, size)
 
 
-def _put_block(bits: _Bits, zz: np.ndarray, difference: int, dc: dict, ac: dict) -> None:
+def _put_block(bits: _Bits, zz: np.ndarray, difference: int, dc: dict, ac: dict, idle_runs: bool = False) -> None:
     size = abs(difference).bit_length()
     bits.put(*dc[size])
     _put_value(bits, difference, size)
@@ -145,6 +146,8 @@ def _put_block(bits: _Bits, zz: np.ndarray, difference: int, dc: dict, ac: dict)
         _put_value(bits, value, size)
         run = 0
     if run:
+        for _ in range(run // 16 if idle_runs else 0):
+            bits.put(*ac[0xF0])
         bits.put(*ac[0])
 
 
@@ -173,7 +176,7 @@ def _scan_data(scan: Sequence[Component], layout: Layout, everything: Sequence[C
             last = dict.fromkeys(last, 0)
         for c, row, column in mcu:
             zz = c.blocks[row, column].reshape(64)[ZIGZAG]
-            _put_block(bits, zz, int(zz[0]) - last[id(c)], dc, ac)
+            _put_block(bits, zz, int(zz[0]) - last[id(c)], dc, ac, layout.idle_runs)
             last[id(c)] = int(zz[0])
     return out + bits.flush()
 

@@ -189,6 +189,39 @@ def test_wide_quantisers_and_overflow(size):
             check(data)
 
 
+def beyond_16_bits(rng: np.random.Generator, factors, **options) -> bytes:
+    """A file whose coefficients leave 16 bits in the passes of a transform: blocks of nothing but DC (some of them with
+    codes for zeros), of one row, of one row and the fourth, with coefficients that only dequantising makes zero."""
+    quantisers = {0: np.where(rng.random((8, 8)) < 0.2, 32768, rng.integers(1, 3000, (8, 8)))}
+    quantisers[0][0, 0] = rng.integers(8, 60)
+    components, layout = jw.random_components(
+        rng, 64, 48, factors, quantisers=quantisers, wide=True, sof=0xC1, size=600, **options
+    )
+    for c in components:
+        kinds = rng.integers(0, 5, c.blocks.shape[:2])
+        c.blocks[kinds == 0] = 0
+        c.blocks[kinds == 1, 1:] = 0
+        c.blocks[kinds == 2, 1:4] = c.blocks[kinds == 2, 5:] = 0
+        c.blocks[kinds == 3] &= -2
+        c.blocks[:, :, 0, 0] = rng.integers(-1000, 1000, c.blocks.shape[:2])
+    return jw.write(components, layout)
+
+
+@pytest.mark.parametrize("scale", [1, 2, 4, 8])
+@pytest.mark.parametrize("idle_runs", [False, True])
+def test_overflow_at_smaller_scales(scale, idle_runs):
+    """As in full size: where libjpeg-turbo's x86 code has 16 bits, and where 32."""
+    rng = np.random.default_rng(scale)
+    for factors in ([(1, 1)], [(1, 1)] * 3, [(2, 2), (1, 1), (1, 1)]):
+        for _ in range(8):
+            data = beyond_16_bits(rng, factors, idle_runs=idle_runs)
+            image = Image.open(io.BytesIO(data))
+            image.draft(None, (64 // scale, 48 // scale))
+            pixels, status = decode(data, format="ANY", scale=scale)
+            assert status == "ok"
+            np.testing.assert_array_equal(pixels, np.asarray(image).reshape(pixels.shape))
+
+
 @pytest.mark.parametrize(
     ("ids", "app"), [((82, 71, 66), b""), ((1, 2, 3), jw.adobe(0)), ((1, 2, 3), jw.adobe(1)), ((5, 6, 7), b"")]
 )

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from jpeg_gpu_cases import FORMATS, Batch, Row, build_emulator, pack
 from PIL import Image
-from test_jpeg import FACTORS, RESTARTS, SIZES, encode, picture, scan_start
+from test_jpeg import FACTORS, RESTARTS, SIZES, beyond_16_bits, encode, picture, scan_start
 
 LEFT = {"truncated": "left: 1", "filled": "left: 2", "restart": "left: 4", "slow": "left: 8"}
 
@@ -97,6 +97,16 @@ def test_wide_quantisers_and_overflow(run):
     rows.append(Row(jw.random_file(rng, 48, 40, FACTORS[-1], keep=1.0, size=2000)))  # no zero, codes of 16 bits
     rows.append(Row(jw.random_file(rng, 48, 40, FACTORS[-1], keep=0.02, size=4)))  # hardly anything but zeros
     assert all_equal(run(Batch(rows)))
+
+
+@pytest.mark.parametrize("scale_log2", [0, 1, 2, 3])
+def test_overflow_at_smaller_scales(run, scale_log2):
+    rng = np.random.default_rng(35)
+    rows = []
+    for factors in ([(1, 1)] * 3, [(2, 2), (1, 1), (1, 1)]):
+        for idle_runs in (False, True):
+            rows += [Row(beyond_16_bits(rng, factors, idle_runs=idle_runs)) for _ in range(3)]
+    assert all_equal(run(Batch(rows, scale_log2=scale_log2)))
 
 
 def with_restarts(rng, height, width):

@@ -2,6 +2,7 @@
 // libjpeg's reduced inverse transforms: their outputs are means of neighbours in the 8-point transform's output.
 #include "jpeg_idct_reduced.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "cuda/jpeg_arithmetic.cuh"
@@ -9,22 +10,31 @@
 namespace stoker::jpeg {
 namespace {
 
+// Whether what four outputs are made of is zero below the first row.
+bool only_row(const int16_t* block) {
+  const auto zero = [](int16_t v) { return v == 0; };
+  return std::all_of(block + 8, block + 32, zero) && std::all_of(block + 40, block + 64, zero);
+}
+
 template <int kSize>
 void reduced(int16_t* block, const uint8_t* ends, int count, const int16_t* quantiser, uint8_t* out, ptrdiff_t pitch) {
-  constexpr int kShift = kSize == 4 ? 12 : 13;
+  constexpr int kShift = kSize == 4 ? kShift4 : kShift2;
   constexpr auto transform = kSize == 4 ? transform4 : transform2;
   for (int i = 0; i < count; ++i, block += 64, out += kSize) {
     if (ends[i] <= 1) {
-      const uint8_t sample = reduced_flat_sample(dequantised(block[0], quantiser[0]));
+      const int32_t dc = dequantised(block[0], quantiser[0]);
+      const uint8_t sample = kSize == 4 ? flat_sample(dc) : flat_sample2(dc);
       for (int y = 0; y < kSize; ++y) std::memset(out + y * pitch, sample, kSize);
       block[0] = 0;
       continue;
     }
+    const bool one_row = kSize == 4 && only_row(block);
     int32_t work[kSize][8];
     for (int x = 0; x < 8; ++x) {
       int32_t in[8], column[kSize];
       for (int y = 0; y < 8; ++y) in[y] = dequantised(block[8 * y + x], quantiser[8 * y + x]);
-      transform(in, kShift, column);
+      if constexpr (kSize == 4) column4(in, one_row, column);
+      else column2(in, x == 0, column);
       for (int y = 0; y < kSize; ++y) work[y][x] = column[y];
     }
     for (int y = 0; y < kSize; ++y) {

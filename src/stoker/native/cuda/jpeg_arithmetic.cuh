@@ -67,6 +67,8 @@ STOKER_DEVICE void row8(const int32_t* in, uint8_t* out) {
 
 // ---- reduced transforms: their outputs are means of neighbours in the 8-point transform's output ----
 
+constexpr int kShift4 = 12, kShift2 = 13;  // of columns; of rows 7 more
+
 // Sums are modulo 2^32: only damaged files wrap.
 STOKER_DEVICE int32_t descale(uint32_t v, int shift) { return static_cast<int32_t>(v + (1u << (shift - 1))) >> shift; }
 
@@ -93,8 +95,24 @@ STOKER_DEVICE void transform2(const int32_t* in, int shift, int32_t* out) {
   out[1] = descale(t0 - t, shift);
 }
 
-// Every sample of a block whose AC coefficients are zero: both passes then only scale, by 4 / 8 and 1 / 32 in all.
-STOKER_DEVICE uint8_t reduced_flat_sample(int32_t dequantised_dc) { return to_sample((dequantised_dc + 4) >> 3); }
+// Between the passes libjpeg-turbo's x86 code has 16 bits. A column to 4; `one_row`: rows 1 to 3 and 5 to 7 are zero in
+// the whole block, before they are dequantised: as in full size, the column then wraps where others saturate.
+STOKER_DEVICE void column4(const int32_t* in, bool one_row, int32_t* out) {
+  transform4(in, kShift4, out);
+  const int32_t flat = flat_column(in[0]);
+  for (int i = 0; i < 4; ++i) out[i] = one_row ? flat : saturate16(out[i]);
+}
+
+// A column to 2: the `first` keeps all of its bits, and no block has rules of its own.
+STOKER_DEVICE void column2(const int32_t* in, bool first, int32_t* out) {
+  transform2(in, kShift2, out);
+  for (int i = 0; i < 2; ++i) out[i] = first ? out[i] : saturate16(out[i]);
+}
+
+// To 2 each way: every sample of a block whose AC coefficients are zero. 4 each way have flat_sample's.
+STOKER_DEVICE uint8_t flat_sample2(int32_t dequantised_dc) {
+  return to_sample(descale(static_cast<uint32_t>(dequantised_dc) << 17, 20));
+}
 
 // The mean of a block, of an exact product. libjpeg looks samples up modulo 2^10.
 STOKER_DEVICE uint8_t mean_sample(int32_t dc, int32_t quantiser) {

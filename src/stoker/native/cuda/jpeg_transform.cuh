@@ -114,6 +114,10 @@ struct Column {
   Words4 pairs;
   STOKER_DEVICE uint32_t at(int i) const { return i % 2 ? pairs.v[i / 2] >> 16 : pairs.v[i / 2]; }  // in the lower bits
   STOKER_DEVICE bool below() const { return (pairs.v[0] >> 16 | pairs.v[1] | pairs.v[2] | pairs.v[3]) != 0; }
+  // Row 4 takes no part in four outputs.
+  STOKER_DEVICE bool below_but_fourth() const {
+    return (pairs.v[0] >> 16 | pairs.v[1] | pairs.v[2] >> 16 | pairs.v[3]) != 0;
+  }
 };
 
 STOKER_DEVICE void dequantise(const Column& column, const Column& quantiser, int32_t* out) {
@@ -160,21 +164,18 @@ STOKER_DEVICE void read_tile_row(const Lane& lane, int32_t* out) {
 // The same to four or two samples a side.
 template <uint32_t kSize>
 STOKER_DEVICE void transform_reduced(const Lane& lane, const Column& quantiser, const Column& coefficients) {
-  constexpr int kShift = kSize == 4 ? 12 : 13;
-  constexpr auto transform = kSize == 4 ? transform4 : transform2;
-  const uint32_t top = coefficients.at(0) & 0xFFFF;
-  const bool flat = !any_of_block(coefficients.below() || (lane.index && top));
   int32_t in[8], column[kSize];
   dequantise(coefficients, quantiser, in);
-  transform(in, kShift, column);
-  const int32_t dc = lane.index == 0 ? in[0] : 0;
-  for (uint32_t i = 0; i < kSize; ++i) lane.tile[i * kTilePitch + lane.index] = flat ? dc : column[i];
+  if constexpr (kSize == 4) column4(in, !any_of_block(coefficients.below_but_fourth()), column);
+  else column2(in, lane.index == 0, column);
+  for (uint32_t i = 0; i < kSize; ++i) lane.tile[i * kTilePitch + lane.index] = column[i];
   read_tile_row(lane, in);
   if (!lane.there || lane.index >= kSize) return;
   int32_t samples[kSize];
-  transform(in, kShift + 7, samples);
+  if constexpr (kSize == 4) transform4(in, kShift4 + 7, samples);
+  else transform2(in, kShift2 + 7, samples);
   uint8_t* const out = pointer<uint8_t>(lane.out + lane.index * lane.pitch);
-  for (uint32_t i = 0; i < kSize; ++i) out[i] = flat ? reduced_flat_sample(in[0]) : to_sample(samples[i]);
+  for (uint32_t i = 0; i < kSize; ++i) out[i] = to_sample(samples[i]);
 }
 
 STOKER_KERNEL STOKER_LAUNCH_BOUNDS(256, 4)
