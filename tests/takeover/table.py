@@ -139,13 +139,17 @@ TO_TENSOR: dict[str, Make] = {
 }
 
 
+def _also(*names: str) -> dict[str, Make]:
+    """Of what is done with bytes, what is done with floats as well."""
+    return {name: CASES[name] for name in names}
+
+
 # What scripts do with floats, behind ToTensor or v2's ToDtype.
 FLOATS: dict[str, Make] = {
-    "RandomCrop": lambda t: t.RandomCrop(48),
-    "RandomHorizontalFlip": lambda t: t.RandomHorizontalFlip(),
+    **_also("RandomCrop", "RandomHorizontalFlip"),
     "Pad, constant": lambda t: t.Pad(3, fill=0),
     "Pad, constant, of no byte": lambda t: t.Pad(3, fill=0.123),
-    "Pad, reflect": lambda t: t.Pad(3, padding_mode="reflect"),
+    **_also("Pad, reflect"),
     "Resize, BILINEAR": lambda t: t.Resize(40, antialias=True),
     "Resize, BICUBIC": lambda t: t.Resize(40, Mode.BICUBIC, antialias=True),
     "Resize, BILINEAR, antialias=False": lambda t: t.Resize(40, antialias=False),
@@ -157,28 +161,13 @@ FLOATS: dict[str, Make] = {
     "RandomRotation, NEAREST": lambda t: t.RandomRotation(30),
     "RandomRotation, BILINEAR": lambda t: t.RandomRotation(30, Mode.BILINEAR),
     "RandomAffine, BILINEAR": lambda t: t.RandomAffine(20, (0.1, 0.1), (0.8, 1.2), 9, interpolation=Mode.BILINEAR),
-    "RandomPerspective": lambda t: t.RandomPerspective(p=1.0),
-    "ElasticTransform": lambda t: t.ElasticTransform(),
-    "ColorJitter, brightness": lambda t: t.ColorJitter(brightness=0.4),
-    "ColorJitter, contrast": lambda t: t.ColorJitter(contrast=0.4),
-    "ColorJitter, contrast, of 90,000 pixels": lambda t: t.Compose(
-        [t.Resize((300, 300), antialias=True), t.ColorJitter(contrast=0.4)]
-    ),
-    "ColorJitter, saturation": lambda t: t.ColorJitter(saturation=0.4),
-    "ColorJitter, hue": lambda t: t.ColorJitter(hue=0.1),
-    "ColorJitter, all": lambda t: t.ColorJitter(0.4, 0.4, 0.4, 0.1),
-    "Grayscale": lambda t: t.Grayscale(),
-    "Grayscale, 3 channels": lambda t: t.Grayscale(3),
-    "GaussianBlur": lambda t: t.GaussianBlur(5),
-    "GaussianBlur, one channel": lambda t: t.Compose([t.Grayscale(), t.GaussianBlur(5)]),
-    "GaussianBlur, one channel, 3x3 window": lambda t: t.Compose([t.Grayscale(), t.GaussianBlur(3)]),
-    "RandomInvert": lambda t: t.RandomInvert(),
-    "RandomPosterize": lambda t: t.RandomPosterize(3),
+    **_also("RandomPerspective", "ElasticTransform"),
+    **_also("ColorJitter, brightness", "ColorJitter, contrast", "ColorJitter, contrast, of 90,000 pixels"),
+    **_also("ColorJitter, saturation", "ColorJitter, hue", "ColorJitter, all", "Grayscale", "Grayscale, 3 channels"),
+    **_also("GaussianBlur", "GaussianBlur, one channel", "GaussianBlur, one channel, 3x3 window"),
+    **_also("RandomInvert", "RandomPosterize"),
     "RandomSolarize": lambda t: t.RandomSolarize(0.5),
-    "RandomAdjustSharpness": lambda t: t.RandomAdjustSharpness(2),
-    "RandomAdjustSharpness, one channel": lambda t: t.Compose([t.Grayscale(), t.RandomAdjustSharpness(2)]),
-    "RandomAutocontrast": lambda t: t.RandomAutocontrast(),
-    "RandomEqualize": lambda t: t.RandomEqualize(),
+    **_also("RandomAdjustSharpness", "RandomAdjustSharpness, one channel", "RandomAutocontrast", "RandomEqualize"),
     "RandomErasing": lambda t: t.Compose([t.Resize(40, antialias=True), t.RandomErasing(p=1.0)]),
 }
 
