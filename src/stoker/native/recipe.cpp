@@ -17,6 +17,17 @@ namespace {
 constexpr int64_t kMaxBytes = int64_t{1} << 34;
 constexpr size_t kKeptBytes = 64u << 20;  // a larger image's memory is given back after it
 
+// An image of bytes without gaps, whose memory is still to be named.
+View side_by_side(int64_t height, int64_t width, int64_t channels) {
+  View v;
+  v.rank = 3;
+  v.shape[0] = height;
+  v.shape[1] = width;
+  v.shape[2] = channels;
+  v.set_contiguous_strides();
+  return v;
+}
+
 struct Leave {};
 
 class Maker {
@@ -166,12 +177,7 @@ class Maker {
 
   // An image's place in an output, as bytes side by side.
   View stored(int64_t height, int64_t width, int64_t channels, const double* p) const {
-    View out;
-    out.rank = 3;
-    out.shape[0] = height;
-    out.shape[1] = width;
-    out.shape[2] = channels;
-    out.set_contiguous_strides();
+    View out = side_by_side(height, width, channels);
     out.data = images_.place(p, out.elements(), 1);
     return out;
   }
@@ -223,12 +229,7 @@ View Images::fresh(int64_t height, int64_t width, int64_t channels) {
   if (height * width > kMaxBytes / channels) throw Bad{"an image larger than can be addressed"};
   const size_t at = images_.size();
   while (bench_.images.size() <= at) bench_.images.push_back(std::make_unique<Scratch>());
-  View v;
-  v.rank = 3;
-  v.shape[0] = height;
-  v.shape[1] = width;
-  v.shape[2] = channels;
-  v.set_contiguous_strides();
+  View v = side_by_side(height, width, channels);
   v.data = bench_.images[at]->get(static_cast<size_t>(v.elements()) + 1);
   images_.push_back(v);
   return v;
