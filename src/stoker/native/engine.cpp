@@ -5,9 +5,7 @@
 #include <chrono>
 #include <utility>
 
-#include "engine_sizes.hpp"
 #include "float_mode.hpp"
-#include "philox.hpp"
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -32,8 +30,6 @@ void spin_until(F done) {
 
 }  // namespace
 
-// ---- Engine: jobs ----
-
 Engine::Engine(std::shared_ptr<const Plan> plan, int threads, std::unique_ptr<gpu::Place> place)
     : plan_(std::move(plan)), thread_count_(threads), place_(std::move(place)),
       pool_(std::make_shared<BlockPool>(2 * plan_->outputs.size() + 1)),
@@ -51,139 +47,7 @@ Engine::~Engine() {
   jobs_.clear();
 }
 
-Job* Engine::acquire(int64_t rows) {
-  const gpu::Visit here = visit();
-  Job* job = nullptr;
-  {
-    std::lock_guard<std::mutex> hold(mutex_);
-    if (!idle_.empty()) {
-      job = idle_.back();
-      idle_.pop_back();
-    } else {
-      jobs_.push_back(std::make_unique<Job>());
-      job = jobs_.back().get();
-    }
-  }
-  const size_t n = static_cast<size_t>(rows);
-  job->plan = plan_.get();
-  job->rows = rows;
-  fit(&job->keys, n);
-  fit(&job->epochs, n);
-  fit(&job->epoch_keys, n);
-  fit(&job->indices, static_cast<size_t>(plan_->readers));
-  for (auto& column : job->indices) fit(&column, n);
-  fit(&job->values, n * plan_->values.size());
-  fit(&job->batch_memory, plan_->values.size());
-  fit(&job->outputs, plan_->outputs.size());
-  for (OutputMemory& o : job->outputs) o.supplied = false;
-  job->failed.assign(n, 0);
-  job->failing.assign(n, 0);
-  job->errors.clear();
-  job->columns.clear();
-  job->segment = 0;
-  job->held = job->waiting = false;
-  job->resumed.reset();
-  if (place_) {
-    try {
-      if (!job->on_device) job->on_device = std::make_unique<gpu::JobOnDevice>(*place_, *plan_);
-      job->on_device->begin(rows);
-    } catch (...) {
-      release(job);
-      throw;
-    }
-  }
-  return job;
-}
-
-void Engine::release(Job* job) {
-  for (OutputMemory& o : job->outputs) o.block = BlockPool::Block{};
-  std::lock_guard<std::mutex> hold(mutex_);
-  job->state = JobState::Idle;
-  idle_.push_back(job);
-}
-
-void Engine::prepare(Job* job) {
-  for (int64_t r = 0; r < job->rows; ++r)
-    job->epoch_keys[r] = r && job->epochs[r] == job->epochs[r - 1] ? job->epoch_keys[r - 1]
-                                                                   : philox::epoch_key(job->seed, job->epochs[r]);
-  for (size_t v = 0; v < plan_->values.size(); ++v) {
-    const Value& value = plan_->values[v];
-    if (value.where == Where::Batch && job->batch_memory[v].size() < static_cast<size_t>(job->rows))
-      fit(&job->batch_memory[v], static_cast<size_t>(job->rows));
-  }
-  const int64_t small = job->rows * plan_->small * kSmallValue;
-  if (small > 0) job->small_values = job->small.get(static_cast<size_t>(small));
-  if (job->on_device) job->on_device->reading(thread_count_, job->held);
-  job->state = JobState::Running;
-}
-
-void Engine::submit(Job* job) {
-  if (job->state != JobState::Idle) return;
-  const gpu::Visit here = visit();
-  std::unique_lock<std::mutex> lock(mutex_);
-  if (workers_.empty() && !closed_) {
-    for (int i = 0; i < thread_count_; ++i) workers_.emplace_back([this] { work(); });
-    if (place_) workers_.emplace_back([this] { wait_for_device(); });
-  }
-  prepare(job);
-  job->inlined = false;
-  job->sequence = ++sequence_;
-  start_segment(job, &lock);
-}
-
-void Engine::admit(Job* job) {
-  const gpu::Visit here = visit();
-  std::unique_lock<std::mutex> lock(mutex_);
-  job->held = false;
-  if (!std::exchange(job->waiting, false) || closed_) return;
-  start_segment(job, &lock);
-}
-
-void Engine::begin(Job* job) {
-  const gpu::Visit here = visit();
-  prepare(job);
-  job->inlined = true;
-  open_segment(job);
-}
-
-bool Engine::advance(Job* job, PythonWork* work) {
-  const FloatMode mode;
-  const gpu::Visit here = visit();
-  while (job->segment < plan_->segments.size()) {
-    if (plan_->segments[job->segment].runs == Runs::Python) {
-      work->job = job;
-      work->parked.reset();
-      return false;
-    }
-    while (job->resumed || job->next_row < job->rows) {
-      std::unique_ptr<RowContext> context;
-      size_t position = 0;
-      int64_t row;
-      if (job->resumed) {
-        row = job->resumed->row;
-        position = job->resumed->position;
-        context = std::move(job->resumed->context);
-        job->resumed.reset();
-      } else {
-        row = job->next_row++;
-        context = take_context();
-      }
-      if (run_row(job, row, position, &context) == RowEnd::Parked) {
-        work->job = job;
-        work->parked = std::move(job->resumed);
-        return false;
-      }
-      give_context(std::move(context));
-    }
-    const bool ends = ++job->segment == plan_->segments.size();
-    if (ends && place_ && issue(job) && !settle(job)) job->segment = plan_->device_begin;
-    open_segment(job);
-  }
-  job->state = JobState::Done;
-  return true;
-}
-
-// ---- Engine: segments ----
+// ---- Segments ----
 
 // Called with the lock; drops it while memory is allocated.
 void Engine::start_segment(Job* job, std::unique_lock<std::mutex>* lock) {
@@ -258,6 +122,8 @@ void Engine::add_error(Job* job, RowError error) {
 void Engine::fail_row(Job* job, int64_t row, int32_t step, std::string text) {
   add_error(job, {row, step, -1, {}, std::move(text)});
 }
+
+// ---- Worker threads ----
 
 std::unique_ptr<RowContext> Engine::take_context() {
   {
@@ -376,7 +242,7 @@ void Engine::work() {
   }
 }
 
-// ---- Engine: waiting and Python ----
+// ---- Waiting and the end ----
 
 Wait Engine::wait(Job* job, double timeout_s) {
   spin_until([&] { return job->state == JobState::Done || closed_; });
@@ -387,52 +253,6 @@ Wait Engine::wait(Job* job, double timeout_s) {
   if (!job_done_.wait_for(lock, std::chrono::duration<double>(timeout_s), ready)) return Wait::Timeout;
   if (job->state == JobState::Done) return Wait::Done;
   return closed_ ? Wait::Closed : Wait::Python;
-}
-
-bool Engine::may_start(const PythonWork& work) const {
-  return work.parked || !plan_->segments[work.job->segment].ordered || work.job->sequence == turn_;
-}
-
-bool Engine::next_python(PythonWork* work, double timeout_s, bool* closed) {
-  std::unique_lock<std::mutex> lock(mutex_);
-  python_served_ = true;
-  auto next = python_.end();
-  python_ready_.wait_for(lock, std::chrono::duration<double>(timeout_s), [&] {
-    next = std::find_if(python_.begin(), python_.end(), [this](const PythonWork& w) { return may_start(w); });
-    return closed_.load() || next != python_.end();
-  });
-  *closed = closed_;
-  if (closed_ || next == python_.end()) return false;
-  *work = std::move(*next);
-  python_.erase(next);
-  return true;
-}
-
-void Engine::finish_python(PythonWork work) {
-  const gpu::Visit here = visit();
-  Job* job = work.job;
-  if (work.parked) {
-    ++work.parked->position;
-    if (job->inlined) {
-      job->resumed = std::move(work.parked);
-      return;
-    }
-    std::lock_guard<std::mutex> hold(mutex_);
-    resumed_.push_back(std::move(work.parked));
-    ++pending_;
-    // All: where the number of parked rows held the workers back, there is now a new row to take as well.
-    if (parked_-- == most_parked_) wake_all();
-    else wake_one();
-    return;
-  }
-  ++job->segment;
-  if (job->inlined) return open_segment(job);
-  std::unique_lock<std::mutex> lock(mutex_);
-  if (job->segment == plan_->ordered_end) {
-    turn_ = job->sequence + 1;
-    python_ready_.notify_all();
-  }
-  start_segment(job, &lock);
 }
 
 void Engine::close() {
