@@ -9,7 +9,7 @@ INDEX: dict[str, str] = {
     "_merge": "ops.generic.merge:Merge",
     "_recipe": "ops.image.recipe:Recipe",
     "_row_number": "ops.generic.row_number:RowNumber",
-    "_scale_pixels": "ops.generic.scale_pixels:ScalePixels",
+    "_scale_pixels": "ops.image.scale_pixels:ScalePixels",
     "_told_file": "ops.generic.told_file:ToldFile",
     "batch_permutation": "ops.random.batch_permutation:BatchPermutation",
     "brightness": "ops.image.brightness:Brightness",

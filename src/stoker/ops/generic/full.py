@@ -14,7 +14,7 @@ from ...contract.operator import Operator, RowContext, arg
 from ...contract.pixel import Px, load, uniform
 from ...contract.step import Value
 from ...contract.types import DType
-from ..random._shape import draw_reference, draw_shape
+from ._shape import asked_shape, asked_shape_reference
 
 
 class Full(Operator, name="full"):
@@ -26,7 +26,7 @@ class Full(Operator, name="full"):
     cases = ({"shape": (2, 3)}, {"shape": ()})
 
     def lower(self, c: Lowering, value: Value) -> Value:
-        shape = draw_shape(c, ()) if c.given("shape") else value.shape
+        shape = asked_shape(c, ()) if c.given("shape") else value.shape
         c.expect(len(shape) >= value.rank, "expected a `shape` of at least {0} axes, got {1}", value.rank, len(shape))
         for have, want in zip(value.shape[::-1], shape[::-1], strict=False):
             if not ex.same(have, want):
@@ -36,7 +36,7 @@ class Full(Operator, name="full"):
 
     def reference(self, row: RowContext, value: Any) -> Any:
         value = np.asarray(value)
-        return np.broadcast_to(value, value.shape if row["shape"] is None else draw_reference(row, ()))
+        return np.broadcast_to(value, value.shape if row["shape"] is None else asked_shape_reference(row, ()))
 
 
 def filled(c: Lowering, value: Value | float, dtype: DType, shape: Sequence[Any], layout: str) -> Value:

@@ -11,7 +11,7 @@ from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext, arg
 from ...contract.step import Value
 from ...contract.types import DType
-from ..random._shape import draw_reference, draw_shape
+from ._shape import asked_shape, asked_shape_reference
 from .full import filled
 
 
@@ -26,7 +26,7 @@ class Ones(Operator, name="ones"):
     cases = ({"shape": (2, 3)}, {"dtype": "float32"})
 
     def lower(self, c: Lowering) -> Value:
-        return filled(c, 1, c.const("dtype"), draw_shape(c, ()), c.const("layout") or "")
+        return filled(c, 1, c.const("dtype"), asked_shape(c, ()), c.const("layout") or "")
 
     def reference(self, row: RowContext) -> Any:
-        return np.ones(draw_reference(row, ()), row["dtype"].numpy)
+        return np.ones(asked_shape_reference(row, ()), row["dtype"].numpy)

@@ -14,7 +14,7 @@ from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext, arg
 from ...contract.step import Sampler, Value
 from ...contract.types import DType, InterpType
-from ..image._axes import each_frame
+from ._axes import each_frame
 from ._warp import asked_size, matrix_numbers
 
 _ELEMENTS = 9

@@ -12,7 +12,7 @@ from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
 from ...contract.step import Launches, Value
 from ...contract.types import DType
-from ._axes import each_frame, image_axes
+from ..geometry._axes import each_frame, image_axes
 
 _VALUES, _CHUNK = 256, 16384  # of a histogram; pixels of a block on a GPU (native/cuda/own_equalize.cuh)
 

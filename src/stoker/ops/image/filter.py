@@ -14,7 +14,7 @@ from ...contract.operator import Operator, RowContext, arg
 from ...contract.step import Launches, Value
 from ...contract.types import DType
 from ..generic.cast import cast_array
-from ._axes import each_frame, image_axes
+from ..geometry._axes import each_frame, image_axes
 from ._correlation import BORDERS, correlate_array, tiles
 
 FILTERED = (DType.UINT8, DType.INT8, DType.UINT16, DType.INT16, DType.FLOAT16, DType.FLOAT)

@@ -15,7 +15,7 @@ from ...contract.operator import Operator, RowContext, arg
 from ...contract.step import Launches, Value
 from ...contract.types import DType
 from ..generic.cast import cast_array
-from ._axes import each_frame, image_axes
+from ..geometry._axes import each_frame, image_axes
 from ._correlation import correlate_array, tiles
 from .filter import filtered_type
 

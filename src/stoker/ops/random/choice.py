@@ -12,7 +12,7 @@ from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext, arg
 from ...contract.step import Value, ViewOp
 from ...contract.types import DType
-from ._shape import draw_reference, draw_shape
+from ..generic._shape import asked_shape, asked_shape_reference
 
 
 class Choice(Operator, name="random.choice"):
@@ -35,7 +35,7 @@ class Choice(Operator, name="random.choice"):
             return c.view(a, [ViewOp("slice", 0, c.element(at), 1, 1), ViewOp("drop", 0)])
         wide = a.dtype in (DType.INT64, DType.UINT64) and a.rank > 0
         c.expect(not wide, f"expected elements of at most 32 bits beside `shape`, got {a.dtype}. Cast them")
-        return self._draw(c, a, weights, (*draw_shape(c, like), *a.shape[1:]), a.dtype)
+        return self._draw(c, a, weights, (*asked_shape(c, like), *a.shape[1:]), a.dtype)
 
     @staticmethod
     def _weights(c: Lowering) -> list[Value]:
@@ -51,7 +51,7 @@ class Choice(Operator, name="random.choice"):
     def reference(self, row: RowContext, a: Any, *like: Any) -> Any:
         a = np.asarray(a)
         elements = np.arange(int(a), dtype=a.dtype) if a.ndim == 0 else a
-        shape = draw_reference(row, like)
+        shape = asked_shape_reference(row, like)
         picked = [self._pick(row, len(elements)) for _ in range(int(np.prod(shape)))]
         return elements[np.asarray(picked, np.int64)].reshape((*shape, *elements.shape[1:]))
 

@@ -13,8 +13,8 @@ from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext, arg
 from ...contract.step import Value
 from ...contract.types import DType
+from ..generic._shape import asked_shape, asked_shape_reference
 from ..generic.cast import cast_array
-from ._shape import draw_reference, draw_shape
 
 _NORMAL = 1  # as in native/kernels.hpp
 
@@ -40,11 +40,11 @@ class Normal(Operator, name="random.normal"):
         mean, stddev = c.scalar("mean"), c.scalar("stddev")
         c.require(ex.isfinite(mean), "expected a finite `mean`, got {0}", mean)
         c.require(ex.both(ex.isfinite(stddev), stddev >= 0), "expected a finite `stddev` >= 0, got {0}", stddev)
-        outputs = [(dtype, draw_shape(c, like), "")]
+        outputs = [(dtype, asked_shape(c, like), "")]
         return c.native("draw", [], outputs, attrs=(_NORMAL, *c.draw), params=(mean, stddev))[0]
 
     def reference(self, row: RowContext, *like: Any) -> Any:
-        shape = draw_reference(row, like)
+        shape = asked_shape_reference(row, like)
         drawn = []
         for _ in range(int(np.prod(shape))):
             radius = math.sqrt(-2.0 * math.log(1.0 - row.stream.uniform()))

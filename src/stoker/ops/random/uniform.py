@@ -12,8 +12,8 @@ from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext, arg
 from ...contract.step import Value
 from ...contract.types import DType
+from ..generic._shape import asked_shape, asked_shape_reference
 from ..generic.cast import cast_array
-from ._shape import draw_reference, draw_shape
 
 _UNIFORM, _VALUES = 0, 3  # as in native/kernels.hpp
 
@@ -37,7 +37,7 @@ class Uniform(Operator, name="random.uniform"):
 
     def lower(self, c: Lowering, *like: Value) -> Value:
         dtype = DType.FLOAT if c.const("dtype") is None else c.const("dtype")
-        outputs = [(dtype, draw_shape(c, like), "")]
+        outputs = [(dtype, asked_shape(c, like), "")]
         if c.given("values"):
             c.expect(not c.scope_given("range"), "expected one of `range` and `values`, got both")
             given = c.pass_on("values")
@@ -51,7 +51,7 @@ class Uniform(Operator, name="random.uniform"):
 
     def reference(self, row: RowContext, *like: Any) -> Any:
         dtype = DType.FLOAT if row["dtype"] is None else row["dtype"]
-        shape = draw_reference(row, like)
+        shape = asked_shape_reference(row, like)
         count = int(np.prod(shape))
         if row["values"] is not None:
             values = np.asarray(row["values"], np.float64).reshape(-1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The shape of a random operator's output."""
+"""The shape of what an operator makes of numbers: asked for, or that of another value."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...contract.operator import RowContext
 from ...contract.step import Value
 
 
-def draw_shape(c: Lowering, like: Sequence[Value]) -> tuple[Any, ...]:
+def asked_shape(c: Lowering, like: Sequence[Value]) -> tuple[Any, ...]:
     """From the input whose shape is taken, the argument ``shape``, or a scalar's."""
     if like:
         return like[0].shape
@@ -28,7 +28,7 @@ def draw_shape(c: Lowering, like: Sequence[Value]) -> tuple[Any, ...]:
     return extents
 
 
-def draw_reference(row: RowContext, like: Sequence[Any]) -> tuple[int, ...]:
+def asked_shape_reference(row: RowContext, like: Sequence[Any]) -> tuple[int, ...]:
     """The same in NumPy."""
     if like:
         return tuple(like[0].shape)

@@ -8,8 +8,8 @@ from typing import Any
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext, arg
 from ...contract.step import Value
-from ..image._decoding import scaled
-from ..image.decode import scale_reference
+from ._decoding import scaled
+from .decode import scale_reference
 
 
 class ScalePixels(Operator, name="_scale_pixels"):
