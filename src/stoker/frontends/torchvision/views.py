@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What torch's functions do to where the pixels of a lazy tensor are: windows, mirrors, frames, sizes.
+"""What torch's functions do to where the pixels of a lazy tensor are: windows, mirrors, frames.
 
 A window of a tensor shares the tensor's memory: who changes one changes the other. Windows of lazy tensors know each
 other (:class:`~.tensor.Shares`), and before one of them is changed or made, all that are still in use are made as
@@ -22,7 +22,6 @@ from .tensor import RECORDED, LazyRow, LazyTensor, is_lazy, lead_of, like_memory
 
 # Borders by torch's and torchvision's names; the numbers are native code's (native/border.hpp).
 BORDERS = {"reflect": 0, "symmetric": 1, "replicate": 3, "edge": 3}
-FILTERS = {"bilinear": 0, "bicubic": 1, "lanczos": 2}
 
 
 def bytes_of(row: LazyRow) -> Node | None:
@@ -170,7 +169,7 @@ def _turned(size: tuple[int, int], quarters: int) -> tuple[int, int]:
 
 
 def _pad(func: Any, args: Any, kwargs: Any) -> Any:
-    x, pad, mode, value = _arguments(args, kwargs, {"input": None, "pad": None, "mode": "constant", "value": None})
+    x, pad, mode, value = arguments_of(args, kwargs, {"input": None, "pad": None, "mode": "constant", "value": None})
     if not is_lazy(x) or not isinstance(pad, (list, tuple)) or len(pad) != 4:
         return NotImplemented
     if not all(type(n) is int and n >= 0 for n in pad):
@@ -213,55 +212,12 @@ def _larger(node: Node, sides: Sequence[int]) -> tuple[int, int]:
     return (left + node.size[0] + right, top + node.size[1] + bottom)
 
 
-def _arguments(args: Any, kwargs: Any, defaults: dict[str, Any]) -> list[Any]:
+def arguments_of(args: Any, kwargs: Any, defaults: dict[str, Any]) -> list[Any]:
     """A function's arguments in order; [None, ...] if there are others."""
     if len(args) > len(defaults) or set(kwargs) - set(defaults):
         return [None] * len(defaults)
     given = dict(zip(defaults, args, strict=False)) | kwargs
     return [given.get(name, default) for name, default in defaults.items()]
-
-
-def _interpolate(func: Any, args: Any, kwargs: Any) -> Any:
-    defaults = {
-        "input": None, "size": None, "scale_factor": None, "mode": "nearest", "align_corners": None,
-        "recompute_scale_factor": None, "antialias": False,
-    }  # fmt: skip
-    x, size, factor, mode, corners, recompute, smooth = _arguments(args, kwargs, defaults)
-    if not is_lazy(x) or factor is not None or recompute or corners or x.ndim != 4:
-        return NotImplemented
-    if not isinstance(size, (list, tuple)) or len(size) != 2 or not all(type(n) is int and n > 0 for n in size):
-        return NotImplemented
-    height, width = size
-    if mode in ("nearest", "nearest-exact") and not smooth:
-        pick = (height, width, int(mode == "nearest-exact"))
-        return _or_real(_resized(x, moved(x, lambda node: node.then(recipe.TORCH_PICK, pick, (width, height)))))
-    if x.dtype == torch.float32:
-        from .resizes import by_floats
-
-        return _or_real(_resized(x, by_floats(x, (height, width), mode, smooth)))
-    if mode not in FILTERS or (mode == "lanczos" and not smooth) or x.dtype != torch.uint8:
-        return NotImplemented
-    params = (FILTERS[mode], int(bool(smooth)))
-
-    def step(node: Node) -> Node:
-        return node.then(recipe.TORCH_RESIZE, (height, width, *params), (width, height))
-
-    def original(values: torch.Tensor) -> torch.Tensor:
-        return torch.nn.functional.interpolate(values[None], size=[19, 61], mode=mode, antialias=bool(smooth))[0]
-
-    def tried(node: Node) -> Node:
-        return node.then(recipe.TORCH_RESIZE, (19, 61, *params), (61, 19))
-
-    from .trial import is_equal
-
-    if not is_equal(("interpolate", *params), x._rows[0].node.channels, tried, original):
-        return NotImplemented
-    return _or_real(_resized(x, stepped(x, step)))
-
-
-def _resized(x: LazyTensor, made: LazyTensor | None) -> LazyTensor | None:
-    """Torch's memory of the result is laid out as the operand's, but if that is a window."""
-    return made if made is None or x._is_cut else like_memory(x, made)
 
 
 def _reshape(func: Any, args: Any, kwargs: Any) -> Any:
@@ -280,7 +236,7 @@ def _reshape(func: Any, args: Any, kwargs: Any) -> Any:
 
 
 def _unsqueeze(func: Any, args: Any, kwargs: Any) -> Any:
-    x, dim = _arguments(args, kwargs, {"input": None, "dim": None})
+    x, dim = arguments_of(args, kwargs, {"input": None, "dim": None})
     if not is_lazy(x) or dim not in (0, -x.ndim - 1):
         return NotImplemented
     made = _relabelled(x, (1, *lead_of(x)))
@@ -289,7 +245,7 @@ def _unsqueeze(func: Any, args: Any, kwargs: Any) -> Any:
 
 
 def _squeeze(func: Any, args: Any, kwargs: Any) -> Any:
-    x, dim = _arguments(args, kwargs, {"input": None, "dim": None})
+    x, dim = arguments_of(args, kwargs, {"input": None, "dim": None})
     if not is_lazy(x) or dim not in (0, -x.ndim) or lead_of(x)[:1] != (1,):
         return NotImplemented
     return _relabelled(x, lead_of(x)[1:])
@@ -310,6 +266,5 @@ _FUNCTIONS: dict[Any, Callable[[Any, Any, Any], Any]] = {
     **dict.fromkeys([_T.unsqueeze, torch.unsqueeze], _unsqueeze),
     **dict.fromkeys([_T.squeeze, torch.squeeze], _squeeze),
     torch.nn.functional.pad: _pad,
-    torch.nn.functional.interpolate: _interpolate,
 }
 RECORDED.update(_FUNCTIONS)
