@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from stoker.frontends.torchvision import grouping, recipe
+from stoker.frontends.torchvision import grouping, packing, recipe
 from stoker.frontends.torchvision.recipe import Node
 from stoker.frontends.torchvision.source import Source
 from stoker.frontends.torchvision.tables import Table
@@ -45,13 +45,13 @@ def test_a_single_chain_is_written_as_any_recipe(monkeypatch: pytest.MonkeyPatch
         crop.then(recipe.CROP, (1, 1, 5, 5), (4, 4)),
     ]
     chains += [root.then(recipe.TRANSPOSE, (0,)), resized.then(recipe.HUE, (3,)).then(recipe.MAP, (values,))]
-    rows = [recipe.Row(node, x, 0, 64 * i) for i, node in enumerate(chains) for x in (None, table)]
-    rows += [recipe.Row(Node.pixels(np.zeros(36, np.uint8), (4, 3), 3), None, 0, 0)]
-    quick = [recipe.pack_alone([row], Table.memory) for row in rows]
-    assert sum(recipe._pack_chain(row, Table.memory) is not None for row in rows) == 12
-    monkeypatch.setattr(recipe, "_pack_chain", lambda row, table_bytes: None)
+    rows = [packing.Row(node, x, 0, 64 * i) for i, node in enumerate(chains) for x in (None, table)]
+    rows += [packing.Row(Node.pixels(np.zeros(36, np.uint8), (4, 3), 3), None, 0, 0)]
+    quick = [packing.pack_alone([row]) for row in rows]
+    assert sum(packing._pack_chain(row) is not None for row in rows) == 12
+    monkeypatch.setattr(packing, "_pack_chain", lambda row: None)
     for a, row in zip(quick, rows, strict=True):
-        b = recipe.pack_alone([row], Table.memory)
+        b = packing.pack_alone([row])
         assert np.array_equal(a.numbers, b.numbers) and np.array_equal(a.tables, b.tables)
         assert tuple(a.window) == tuple(b.window)
 

@@ -17,7 +17,7 @@ from PIL import Image, ImageFilter
 import stoker.torchvision
 from stoker import DeviceError
 from stoker.device.gpu import Gpu
-from stoker.frontends.torchvision import counts, delivery, grouping, place, plans, recipe
+from stoker.frontends.torchvision import counts, delivery, grouping, packing, place, plans, recipe
 from stoker.frontends.torchvision.place import Place, PlacedMaking, taken
 from stoker.frontends.torchvision.recipe import Node
 from stoker.frontends.torchvision.source import Source
@@ -176,7 +176,7 @@ def made_alone(place: Place, node: Node) -> np.ndarray[Any, Any]:
     """One image, by a plan."""
     width, height = node.size
     images, supply = place.memory((1, node.channels, height, width), torch.uint8)
-    packed = recipe.pack_alone([recipe.Row(node, None, 0, 0)], lambda table: table)
+    packed = packing.pack_alone([packing.Row(node, None, 0, 0)])
     form = plans.Form(int(node.root.params[0]), False, (images.numel(),))
     job = plans.Job(form, grouping.Files.of([node.root.source]), grouping.Recipes.of([packed]), [supply])
     place.plans.submit(job)
@@ -209,7 +209,7 @@ def test_either_order_of_resampling(placed: Place, files: Path, rows_first: int)
         params = (height // 4, width - 2, 0.0, float(height), 0.0, float(width), number, rows_first)
         node = node.then(recipe.RESIZE, params, (width - 2, height // 4))
         out = np.zeros(3 * (height // 4) * (width - 2), np.uint8)
-        packed = recipe.pack([recipe.Row(node, None, 0, 0)], [out], lambda table: table)
+        packed = packing.pack([packing.Row(node, None, 0, 0)], [out])
         _native.recipe.make(packed.order)
         assert np.array_equal(made_alone(placed, node).reshape(-1), out)
 

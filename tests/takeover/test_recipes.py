@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from photographs import photograph
 from PIL import Image
 
-from stoker.frontends.torchvision import recipe, resizes
+from stoker.frontends.torchvision import packing, recipe, resizes
 from stoker.frontends.torchvision.early import core
 from stoker.frontends.torchvision.image import map_node, pad_node
 from stoker.frontends.torchvision.recipe import Node
@@ -235,8 +235,8 @@ def test_threads_make_what_the_caller_makes() -> None:
 
     def made(threads: int) -> list[bytes]:
         memory = [np.zeros(n.size[0] * n.size[1] * n.channels, np.uint8) for n in nodes]
-        rows = [recipe.Row(n, None, i, 0) for i, n in enumerate(nodes)]
-        packed = recipe.pack(rows, memory, lambda table: table.memory())
+        rows = [packing.Row(n, None, i, 0) for i, n in enumerate(nodes)]
+        packed = packing.pack(rows, memory)
         if not threads:
             _native.recipe.make(packed.order)
         else:
@@ -277,10 +277,10 @@ def test_tables_on_the_way_out(item: type, channels: int) -> None:
         out = np.zeros(first + width * height * channels * tables.itemsize + 64, np.uint8)
         twice = np.zeros(width * height * channels * 2, np.uint8)
         table = Table(torch.from_numpy(tables))
-        fused = recipe.pack([recipe.Row(node, table, 0, first)], [out], lambda table: table.memory())
+        fused = packing.pack([packing.Row(node, table, 0, first)], [out])
         # Stored twice, so that the steps before are done one by one.
-        rows = [recipe.Row(node, None, 0, 0), recipe.Row(node, None, 0, twice.size // 2)]
-        plain = recipe.pack(rows, [twice], lambda table: (table, 1))
+        rows = [packing.Row(node, None, 0, 0), packing.Row(node, None, 0, twice.size // 2)]
+        plain = packing.pack(rows, [twice])
         for order in (fused.order, plain.order):
             _native.recipe.make(order)
             assert not order.unmade

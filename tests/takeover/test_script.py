@@ -18,7 +18,7 @@ import torchvision.transforms as transforms
 from PIL import Image, ImageEnhance, ImageOps
 
 import stoker.torchvision
-from stoker.frontends.torchvision import counts
+from stoker.frontends.torchvision import counts, packing
 from stoker.frontends.torchvision.tensor import LazyTensor
 from tests.takeover.conftest import exactly
 from tests.takeover.scripts import Slow, Telling, Tolerant, Views, classification, erasing, run, second_generation
@@ -98,11 +98,10 @@ def test_views_share_one_decode(files: Path, workers: int, monkeypatch: pytest.M
         return torch.utils.data.DataLoader(Views(files), batch_size=5, shuffle=True, num_workers=workers)
 
     untouched = run(loader())
-    from stoker.frontends.torchvision import tensor
 
     made: list[Any] = []
-    pack = tensor.recipe.pack
-    monkeypatch.setattr(tensor.recipe, "pack", lambda *args: made.append(pack(*args)) or made[-1])
+    pack = packing.pack
+    monkeypatch.setattr(packing, "pack", lambda *args: made.append(pack(*args)) or made[-1])
     counts.reset()
     with stoker.torchvision.enabled():
         equal(untouched, run(loader()))

@@ -13,7 +13,7 @@ import numpy as np
 from PIL import Image
 
 from ...native import _native
-from . import recipe
+from . import packing, recipe
 from .recipe import Node
 from .replay import replay
 from .segment import Bytes
@@ -93,7 +93,7 @@ def pixels_of(node: Node) -> Any:
 def _stored(node: Node, *, interleaved: bool) -> Bytes | None:
     size = node.size[0] * node.size[1] * node.channels
     memory = np.empty(size + 8, np.uint8)
-    packed = recipe.pack([recipe.Row(node, None, 0, 0, interleaved)], [memory], table_memory)
+    packed = packing.pack([packing.Row(node, None, 0, 0, interleaved)], [memory])
     _native.recipe.make(packed.order)
     if packed.order.unmade:
         check(packed.order.unmade)
@@ -106,8 +106,3 @@ def check(unmade: list[tuple[int, str]]) -> None:
     for _, why in unmade:
         if why:
             raise RuntimeError(f"a recorded image could not be made: {why}; please report this")
-
-
-def table_memory(table: Any) -> Any:
-    """The bytes of a table, and those of a value."""
-    return table.memory()

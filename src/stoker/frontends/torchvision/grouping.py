@@ -15,10 +15,11 @@ import numpy.typing as npt
 
 from ...native import _native
 from . import recipe, told
-from .recipe import Alone, Node, Row
+from .packing import Alone, Row, pack_alone
+from .recipe import Node
 from .segment import Bytes
 from .source import Source
-from .tables import Table, stored_table
+from .tables import stored_table
 from .tensor import LazyRow, LazyTensor, Like
 
 MOST = 256  # files of a group
@@ -169,11 +170,7 @@ def _recipe(tensors: Sequence[LazyTensor], views: list[_View], slots: dict[int, 
         rows.append(Row(node, stored, slot, used[slot], patches=patches))
         item = 1 if stored is None else stored.memory()[1]
         used[slot] += node.size[0] * node.size[1] * node.channels * item
-    return recipe.pack_alone(rows, _memory_of)
-
-
-def _memory_of(table: Table) -> tuple[Any, int]:
-    return table.memory()
+    return pack_alone(rows)
 
 
 # ---- between processes ----

@@ -11,9 +11,10 @@ import numpy as np
 import torch
 
 from ...native import _native
-from . import counts, early, recipe, retry, told
+from . import counts, early, packing, recipe, retry, told
 from .float_replay import replay_floats
-from .recipe import Node, Patch, Row
+from .packing import Row
+from .recipe import Node, Patch
 from .replay import replay
 from .tables import VALUES, stored_table
 
@@ -39,7 +40,7 @@ class Making:
                 if begin is not None and node.op != recipe.RAW:
                     node = begin(node)
                 rows.append(Row(node, stored_table(node, table), at, i * size, patches=patches))
-        self._packed = recipe.pack(rows, [m.numpy() for m in self._memory], lambda table: table.memory())
+        self._packed = packing.pack(rows, [m.numpy() for m in self._memory])
         self.order = self._packed.order
 
     @property
@@ -133,7 +134,7 @@ def shrink(tensors: Sequence[LazyTensor]) -> None:
 
 def _make_views(rows: list[Row], places: list[tuple[LazyTensor, int]]) -> None:
     outputs = [np.empty(_bytes(row.node), np.uint8) for row in rows]
-    packed = recipe.pack(rows, outputs, lambda table: table.memory())
+    packed = packing.pack(rows, outputs)
     _native.recipe.make(packed.order)
     early.check(packed.order.unmade)
     for (tensor, at), made, data in zip(places, rows, outputs, strict=True):
