@@ -98,7 +98,6 @@ def test_views_share_one_decode(files: Path, workers: int, monkeypatch: pytest.M
         return torch.utils.data.DataLoader(Views(files), batch_size=5, shuffle=True, num_workers=workers)
 
     untouched = run(loader())
-
     made: list[Any] = []
     pack = packing.pack
     monkeypatch.setattr(packing, "pack", lambda *args: made.append(pack(*args)) or made[-1])

@@ -18,8 +18,9 @@ import torch
 from . import recipe
 from .float_replay import ADD, AT_LEAST, AT_MOST, DIVIDE, FLOOR, MULTIPLY, SUBTRACT, SUBTRACT_FROM
 from .recipe import Node
+from .rows import LazyRow
 from .tables import VALUES, Table
-from .tensor import LazyRow, LazyTensor, lead_of, of_rows
+from .tensor import LazyTensor, lead_of, of_rows
 
 Operation = tuple[int, float, float, float]  # its kind, and a number per channel
 

@@ -16,8 +16,9 @@ from .image import LazyImage, _Recording, color_of, decoded, map_node, pad_node
 from .images import lazy_image_class, returned
 from .pointwise import map_rows
 from .replay import image_of
+from .rows import LazyRow
 from .tables import first_table, mapped
-from .tensor import LazyRow, LazyTensor, by_pixel, image_tensor, is_lazy, lead_of, like_memory, settled
+from .tensor import LazyTensor, by_pixel, image_tensor, is_lazy, lead_of, like_memory, settled
 
 
 def _node(image: Any) -> Any:

@@ -17,10 +17,11 @@ from ...native import _native
 from . import recipe, told
 from .packing import Alone, Row, pack_alone
 from .recipe import Node
+from .rows import LazyRow
 from .segment import Bytes
 from .source import Source
 from .tables import stored_table
-from .tensor import LazyRow, LazyTensor, Like
+from .tensor import LazyTensor, Like
 
 MOST = 256  # files of a group
 _FEW = 4  # files that are alike in a batch, below which no group is made of them

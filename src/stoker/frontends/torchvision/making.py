@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -16,10 +15,8 @@ from .float_replay import replay_floats
 from .packing import Row
 from .recipe import Node, Patch
 from .replay import replay
+from .rows import Recorded
 from .tables import VALUES, stored_table
-
-if TYPE_CHECKING:
-    from .tensor import LazyTensor
 
 Take = Callable[[int], torch.Tensor]  # memory of so many bytes
 
@@ -28,7 +25,7 @@ class Making:
     """Lazy tensors that are made together, with their memory."""
 
     def __init__(
-        self, tensors: Sequence[LazyTensor], take: Take | None = None, begin: Callable[[Node], Node] | None = None
+        self, tensors: Sequence[Recorded], take: Take | None = None, begin: Callable[[Node], Node] | None = None
     ) -> None:
         self.tensors = [t for t in {id(t): t for t in tensors}.values() if t._real is None]
         self._memory: list[torch.Tensor] = []
@@ -100,17 +97,17 @@ class Making:
         return image
 
 
-def recorded(tensors: Sequence[LazyTensor]) -> int:
+def recorded(tensors: Sequence[Recorded]) -> int:
     """How many of their images were recorded."""
     return sum(row.node.op != recipe.RAW for tensor in tensors for row in tensor._rows)
 
 
-def shrink(tensors: Sequence[LazyTensor]) -> None:
+def shrink(tensors: Sequence[Recorded]) -> None:
     """Before tensors travel: of decoded pixels that are more than what is made of them, the latter is kept.
 
     A file's bytes are few, and its pixels are made where it arrives. Pixels that Pillow has decoded may be many.
     """
-    views: dict[int, list[tuple[LazyTensor, int]]] = {}
+    views: dict[int, list[tuple[Recorded, int]]] = {}
     for tensor in tensors:
         for at, row in enumerate(tensor._rows):
             if row.node.op == recipe.RAW:
@@ -120,7 +117,7 @@ def shrink(tensors: Sequence[LazyTensor]) -> None:
             else:
                 row.node.source.place()  # of a file that the data set keeps: not in the message
     rows: list[Row] = []
-    places: list[tuple[LazyTensor, int]] = []
+    places: list[tuple[Recorded, int]] = []
     for group in views.values():
         nodes = [tensor._rows[at].node for tensor, at in group]
         if sum(_bytes(node) for node in nodes) < nodes[0].source.data.size:
@@ -132,7 +129,7 @@ def shrink(tensors: Sequence[LazyTensor]) -> None:
         _make_views(rows, places)
 
 
-def _make_views(rows: list[Row], places: list[tuple[LazyTensor, int]]) -> None:
+def _make_views(rows: list[Row], places: list[tuple[Recorded, int]]) -> None:
     outputs = [np.empty(_bytes(row.node), np.uint8) for row in rows]
     packed = packing.pack(rows, outputs)
     _native.recipe.make(packed.order)

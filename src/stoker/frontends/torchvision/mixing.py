@@ -10,10 +10,10 @@ import torch
 from . import counts, recipe
 from .pointwise import map_rows
 from .recipe import Node
+from .rows import LazyRow
 from .tables import Table, first_table
 from .tensor import (
     RECORDED,
-    LazyRow,
     LazyTensor,
     image_tensor,
     is_lazy,

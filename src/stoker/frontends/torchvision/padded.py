@@ -12,7 +12,8 @@ import torch
 
 from . import recipe
 from .program import FACTORIES, IN_PLACE, Call, Program, Slot, slots_of
-from .tensor import LazyRow, LazyTensor, lead_of
+from .rows import LazyRow
+from .tensor import LazyTensor, lead_of
 from .views import patch_of
 
 _VIEWS = ("__getitem__", "unbind")

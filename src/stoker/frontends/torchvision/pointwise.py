@@ -10,8 +10,9 @@ import numpy as np
 import torch
 
 from . import floats, recipe
+from .rows import LazyRow
 from .tables import mapped
-from .tensor import RECORDED, LazyRow, LazyTensor, functions, lead_of, like_memory, settled
+from .tensor import RECORDED, LazyTensor, functions, lead_of, like_memory, settled
 
 
 def _key(args: tuple[Any, ...]) -> Any:

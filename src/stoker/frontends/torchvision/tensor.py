@@ -9,24 +9,16 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
 from . import counts, early, recipe
 from .making import Making
-from .recipe import Node, Patch
+from .recipe import Node
+from .rows import LazyRow
 from .tables import Table, first_table
 from .unmade import Unmade, as_real, made
-
-
-class LazyRow(NamedTuple):
-    """One image of a lazy tensor: what it is, what its values become, and what is set in it at last."""
-
-    node: Node
-    table: Table
-    patches: tuple[Patch, ...] = ()  # in order
-
 
 Like = tuple[int, tuple[int, int], torch.dtype]  # channels, (width, height), type of the values
 

@@ -23,9 +23,10 @@ from .early import check, pixels_of
 from .making import Making
 from .recipe import FLOATS, Node
 from .replay import image_of
+from .rows import LazyRow
 from .source import Source
 from .tables import Table
-from .tensor import LazyRow, LazyTensor
+from .tensor import LazyTensor
 
 SIZE = (47, 37)
 _found: dict[Any, bool] = {}

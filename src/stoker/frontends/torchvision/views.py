@@ -17,8 +17,9 @@ import torch
 
 from . import floats, recipe
 from .recipe import Node, Patch
+from .rows import LazyRow
 from .tables import VALUES, first_table
-from .tensor import RECORDED, LazyRow, LazyTensor, is_lazy, lead_of, like_memory, of_rows, settled, window_of
+from .tensor import RECORDED, LazyTensor, is_lazy, lead_of, like_memory, of_rows, settled, window_of
 
 # Borders by torch's and torchvision's names; the numbers are native code's (native/border.hpp).
 BORDERS = {"reflect": 0, "symmetric": 1, "replicate": 3, "edge": 3}
