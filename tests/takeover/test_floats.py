@@ -22,7 +22,8 @@ import stoker.torchvision
 from stoker.frontends.torchvision import counts, floats, recipe, resizes, sampling, sums, trial
 from stoker.frontends.torchvision.float_replay import replay_floats
 from stoker.frontends.torchvision.making import Making
-from stoker.frontends.torchvision.recipe import Node, Row
+from stoker.frontends.torchvision.packing import Row
+from stoker.frontends.torchvision.recipe import Node
 from stoker.frontends.torchvision.tables import Table
 from stoker.frontends.torchvision.tensor import LazyTensor, real
 from stoker.native import _native

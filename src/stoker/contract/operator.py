@@ -24,8 +24,7 @@ from .errors import ArgumentError, UnsupportedError, did_you_mean
 from .random import Stream
 from .types import DType, ImageType, InterpType
 
-if TYPE_CHECKING:
-    from .lowering import Lowering
+if TYPE_CHECKING:  # who only imports the package pays for no steps
     from .step import Value
 
 
@@ -340,7 +339,9 @@ class Operator:
         """For Python operators: whether :meth:`run_rows` is called, with all rows of a batch."""
         return self.scope == "batch"
 
-    def lower(self, c: Lowering, *inputs: Any) -> Value | tuple[Value, ...]:
+    # `c` is the :class:`~stoker.contract.lowering.Lowering`, which knows operators, so that its type is not known here.
+
+    def lower(self, c: Any, *inputs: Any) -> Value | tuple[Value, ...]:
         """Build the operator's steps."""
         raise NotImplementedError
 
@@ -348,7 +349,7 @@ class Operator:
         """Expand to other operators: ``c.apply("resize", x, size=...)``; arguments by ``c.pass_on("mirror")``."""
         raise NotImplementedError
 
-    def infer(self, c: Lowering, *inputs: Any) -> Any:
+    def infer(self, c: Any, *inputs: Any) -> Any:
         """For Python operators: the output's ``Spec`` (or a tuple of them), or None if only running it tells."""
         raise NotImplementedError
 
