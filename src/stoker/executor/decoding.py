@@ -9,6 +9,21 @@ from dataclasses import dataclass
 from typing import Protocol
 
 
+class Index(Protocol):
+    """What a GPU's decoders keep about files, and how many rows it was of use for."""
+
+    @property
+    def files(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def rows_read(self) -> int: ...
+    @property
+    def rows_wrong(self) -> int: ...
+    @property
+    def rows_in_part(self) -> int: ...
+
+
 @dataclass(frozen=True)
 class KnownFiles:
     """What JPEG decoders on a GPU keep about files (the pipeline's ``gpu_jpeg_index``).
@@ -26,6 +41,11 @@ class KnownFiles:
     rows: int
     wrong: int
     parts: int = 0
+
+    @staticmethod
+    def of(index: Index) -> KnownFiles:
+        """What there is about files now."""
+        return KnownFiles(index.files, index.bytes, index.rows_read, index.rows_wrong, index.rows_in_part)
 
     def __str__(self) -> str:
         wrong = f", {self.wrong} rows had changed" if self.wrong else ""

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..contract.batch import Batch
+from ..graph.plan import PlannedOutput
 from .flight import Feeds, InFlight
 from .schedule import Rows
 
@@ -35,6 +37,14 @@ class Delivered:
     mark: Mark
     asked: int = 0
     skipped: tuple[int, ...] = ()
+
+    def batches(self, planned: Sequence[PlannedOutput]) -> tuple[Batch, ...]:
+        """One per output; the plan tells their types, axes and places."""
+        rows = self.rows
+        return tuple(
+            Batch(data, p.dtype, p.layout, rows.keys, rows.epochs, "gpu" if p.on_gpu else "cpu", self.skipped)
+            for data, p in zip(self.outputs, planned, strict=True)
+        )
 
 
 @dataclass(slots=True)

@@ -5,14 +5,12 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import functools
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from itertools import islice
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any
 
 from ..contract.batch import Batch
 from ..contract.errors import StateError, StokerError
@@ -24,6 +22,7 @@ from ..graph.plan import Plan, PlannedOutput
 from ..settings import default_threads
 from .decoding import Decoding, Engines, KnownFiles
 from .delivery import Delivered, Mark, Queued
+from .exclusive import Exclusive, alone
 from .failures import Failures, Made
 from .flight import Failure, Feeds, Supply
 from .meter import Meter
@@ -36,44 +35,17 @@ from .schedule import AtEnd, Rows, Schedule
 from .settings import Settings
 from .split import Sharing, Split
 from .stage_times import stage_times
-from .state import facts, own_shard, require_resumable, require_same
+from .state import facts, own_shard, require_resumable, require_same, restored_states, saved_states
 from .tiny import Tiny
 
 Allocate = Callable[[int, PlannedOutput, int], Supply | None]
 
 
-P = ParamSpec("P")
-T = TypeVar("T")
-
-
-def _alone(method: Callable[Concatenate[Execution, P], T]) -> Callable[Concatenate[Execution, P], T]:
-    """One thread at a time, and only in the process that the run belongs to.
-
-    Raises:
-        StateError: the pipeline is closed, or the call comes from its own source.
-    """
-
-    @functools.wraps(method)
-    def alone(self: Execution, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        self._check_usable()  # first: in a child process the lock may be held for ever
-        with self._lock:
-            if self._busy:
-                raise StateError("a pipeline cannot be asked for batches, or moved, by one of its own sources")
-            try:
-                self._busy = True
-                return method(self, *args, **kwargs)
-            finally:
-                self._busy = False
-                if self._closed:
-                    self._queue.clear()
-
-    return alone
-
-
-class Execution:
+class Execution(Exclusive):
     """Runs ``graph``. Nothing starts before the first batch is asked for."""
 
     def __init__(self, graph: Graph, find: Callable[[str], type[Operator]], settings: Settings) -> None:
+        super().__init__()
         self.graph = graph
         self.settings = settings
         opened = open_sources(graph)
@@ -88,9 +60,6 @@ class Execution:
         self._planning = Planning(graph, find, settings, self.sources, self._feeders, self._failures)
         self._run: Run | None = None
         self._queue: deque[Queued] = deque()
-        self._closed = False
-        self._lock = threading.RLock()
-        self._busy = False
         self._meter = Meter()
         self._sharing: Sharing | None = None
         self._tiny = Tiny()
@@ -100,7 +69,7 @@ class Execution:
         """Bytes of every block of memory that is shared with worker processes."""
         return self._workers.memory() if self._workers is not None else []
 
-    @_alone
+    @alone
     def start_workers(self) -> None:
         """Start the worker processes now, if a source needs any."""
         if self._workers is not None:
@@ -127,7 +96,7 @@ class Execution:
 
     # ---- batches ----
 
-    @_alone
+    @alone
     def next(self, at_end: AtEnd = "stop", allocate: Allocate | None = None) -> Delivered | None:
         """The next batch, or None at the end of the data, and at that of an epoch unless ``at_end`` is "go_on".
 
@@ -197,8 +166,7 @@ class Execution:
             run.admit(item.flight, supply)
 
     def _check_usable(self) -> None:
-        if self._closed:
-            raise StateError("the pipeline is closed")
+        super()._check_usable()
         if self._run is not None:
             self._run.check_usable()
 
@@ -236,21 +204,12 @@ class Execution:
             return run.run_here(rows, item.feeds or {}, replay, failed=failed)
         finally:
             if run.python.states:
-                item.mark.states = self._current_states()
-
-    def _current_states(self) -> dict[int, Any]:
-        if self._run is None:
-            return {}
-        return {
-            k: copy.deepcopy(self.graph.nodes[k].operator().get_state(v)) for k, v in self._run.python.states.items()
-        }
+                item.mark.states = saved_states(self.graph, run.python.states)
 
     def _restore(self, states: Mapping[int, Any]) -> None:
         """Give every stateful operator its saved state, or the one it starts with."""
         kept = self._run.python.states if self._run is not None else self._planning.states
-        for k in {*self._planning.states, *kept, *states}:
-            operator = self.graph.nodes[k].operator()
-            kept[k] = operator.set_state(copy.deepcopy(states[k])) if k in states else operator.init()
+        kept.update(restored_states(self.graph, {*self._planning.states, *kept, *states}, states))
 
     def _fill(self, depth: int, at_end: AtEnd, allocate: Allocate | None) -> None:
         self._start_last()
@@ -328,11 +287,7 @@ class Execution:
     def batches(self, delivered: Delivered) -> tuple[Batch, ...]:
         """The outputs as batches."""
         assert self.plan is not None
-        rows = delivered.rows
-        return tuple(
-            Batch(data, planned.dtype, planned.layout, rows.keys, rows.epochs, _place(planned), delivered.skipped)
-            for data, planned in zip(delivered.outputs, self.plan.outputs, strict=True)
-        )
+        return delivered.batches(self.plan.outputs)
 
     def report(self) -> Report:
         """What has run and what limits it."""
@@ -351,11 +306,8 @@ class Execution:
     def _decoding(self) -> Decoding | None:
         if self._sharing is None:
             return None
-        gpu = self.settings.gpu
-        index = gpu.jpeg_index if gpu else None
-        numbers = (index.files, index.bytes, index.rows_read, index.rows_wrong, index.rows_in_part) if index else None
-        known = KnownFiles(*numbers) if numbers else None
-        used = self._planning.on_engines
+        gpu, used = self.settings.gpu, self._planning.on_engines
+        known = KnownFiles.of(gpu.jpeg_index) if gpu and gpu.jpeg_index else None
         engines = Engines.of(used, gpu.engines_memory) if used and gpu else None
         return replace(self._sharing.report(), known=known, engines=engines)
 
@@ -394,7 +346,7 @@ class Execution:
         """The shard (number, of how many) that the state serves alone; None if it serves any."""
         return own_shard(self.graph, self.sources)
 
-    @_alone
+    @alone
     def set_state(self, token: Mapping[str, Any]) -> None:
         """Go on after the batch whose token this is."""
         require_same(token, self.graph, self.sources, self.settings.seed)
@@ -408,7 +360,7 @@ class Execution:
         self._failures.count = (int(epoch), int(bad))
         self.mark = replace(self._mark(), states=states)
 
-    @_alone
+    @alone
     def start_epoch(self, epoch: int) -> None:
         """Forget what is queued and begin an epoch."""
         self._drop()
@@ -436,23 +388,12 @@ class Execution:
             self._run.close()
             if first and self.settings.gpu:
                 self.settings.gpu.save_jpeg_index()
-        # After the threads that write into its memory have ended. A thread that is in `next` does it when it leaves.
-        if self._lock.acquire(blocking=False):
-            try:
-                if not self._busy:
-                    self._queue.clear()
-            finally:
-                self._lock.release()
+        self._forget_if_idle()  # after the threads that write into its memory have ended
 
-    @property
-    def closed(self) -> bool:
-        return self._closed
+    def _forget(self) -> None:
+        self._queue.clear()
 
     @property
     def run(self) -> Run | None:
         """The running plan, once started."""
         return self._run
-
-
-def _place(output: PlannedOutput) -> str:
-    return "gpu" if output.on_gpu else "cpu"

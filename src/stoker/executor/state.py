@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import copy
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..contract.errors import StateError, message
@@ -132,6 +133,17 @@ def own_shard(graph: Graph, sources: Mapping[int, OpenSource]) -> tuple[int, int
         return None
     contiguous = any(s.shards.contiguous for s in sources.values())
     return (shards.id, shards.number) if contiguous or graph.stateful() is not None else None
+
+
+def saved_states(graph: Graph, states: Mapping[int, Any]) -> dict[int, Any]:
+    """What stateful operators' states are saved as, by node: copies, so that rows that follow do not change them."""
+    return {node: copy.deepcopy(graph.nodes[node].operator().get_state(state)) for node, state in states.items()}
+
+
+def restored_states(graph: Graph, nodes: Iterable[int], saved: Mapping[int, Any]) -> dict[int, Any]:
+    """The states that were saved of stateful operators, by node; of the others, those that they start with."""
+    operators = {node: graph.nodes[node].operator() for node in nodes}
+    return {k: op.set_state(copy.deepcopy(saved[k])) if k in saved else op.init() for k, op in operators.items()}
 
 
 def _refuse(what: str) -> None:

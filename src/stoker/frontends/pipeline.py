@@ -32,6 +32,7 @@ from .data_node import DataNode
 from .definition import GraphBuilder
 from .expected import Expected
 from .preparation import Chosen, prepare
+from .reader_facts import named, reader_facts
 from .registry import find
 
 if TYPE_CHECKING:  # what plans and runs is imported when the first pipeline is built: `import stoker` stays light
@@ -318,30 +319,13 @@ class Pipeline:
 
     def epoch_size(self, name: str | None = None) -> Any:
         """Samples of the data set: of the reader ``name``, or a dict of all readers by name."""
-        sizes = {key: meta["epoch_size"] for key, meta in self._meta().items()}
-        return _named(sizes, name)
+        facts = reader_facts(self.execution)
+        return named({key: known["epoch_size"] for key, known in facts.items()}, name)
 
     def reader_meta(self, name: str | None = None) -> Any:
         """DALI's facts about a reader: epoch_size, epoch_size_padded, number_of_shards, shard_id, pad_last_batch,
         stick_to_shard."""
-        return _named(self._meta(), name)
-
-    def _meta(self) -> dict[str, dict[str, Any]]:
-        execution = self.execution
-        found = {}
-        for node, source in execution.sources.items():
-            size = source.sampler.size or 0
-            shards = source.shards
-            key = execution.graph.nodes[node].name or f"__{execution.graph.nodes[node].operator.name}_{node}"
-            found[key] = {
-                "epoch_size": size,
-                "epoch_size_padded": shards.length(size) * shards.number,
-                "number_of_shards": shards.number,
-                "shard_id": shards.id,
-                "pad_last_batch": int(shards.pads),
-                "stick_to_shard": int(shards.sticks),
-            }
-        return found
+        return named(reader_facts(self.execution), name)
 
     @property
     def errors(self) -> list[BadSample]:
@@ -400,16 +384,6 @@ class Pipeline:
         execution = getattr(self, "_execution", None)
         if execution is not None:
             execution.close()
-
-
-def _named(values: dict[str, Any], name: str | None) -> Any:
-    if name is None:
-        return values
-    if name not in values:
-        raise ArgumentError(
-            f"there is no reader called {name!r}; {did_you_mean(name, values) or f'there are {list(values)}'}"
-        )
-    return values[name]
 
 
 def _flatten(outputs: tuple[Any, ...]) -> tuple[Any, ...]:

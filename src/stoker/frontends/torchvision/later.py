@@ -21,7 +21,7 @@ from . import bounds, counts, padded, tensor
 from .program import FACTORIES, IN_PLACE, NAMES, Call, Program, Slot, a_slot
 from .tensor import ASKS, LazyTensor, is_lazy, lead_of
 from .unmade import Unmade, as_real
-from .without_values import BY_VALUE, META, REMEMBERED, result_of
+from .without_values import BY_VALUE, META, REMEMBERED, fits, is_within, result_of
 
 _LARGE = 4096  # elements; smaller tensors that a collation makes (labels) are torch's
 _PLAIN = frozenset({int, float, bool, type(None), slice, torch.dtype, type(Ellipsis)})
@@ -234,14 +234,14 @@ def record(func: Any, args: Any, kwargs: Any) -> Any:
         result = result_of(name, noting.meta(args), {key: noting.meta(value) for key, value in kwargs.items()})
     except Exception:  # noqa: BLE001 - torch raises it once more, with values
         return NotImplemented
-    if not _is_within(name, args):
+    if not is_within(name, args):
         return NotImplemented
     changed = kwargs.get("out", args[0] if name in IN_PLACE else None)
     if changed is None:
         assert noting.program is not None
         return _bounded(_given(noting.program, name, noted, result), name, args)
     was_leaf = type(changed) is LazyTensor
-    if not (_fits(name, args) and noting.may_change(changed)):
+    if not (fits(name, args) and noting.may_change(changed)):
         return NotImplemented
     if was_leaf:
         noting, noted = _noted(args, kwargs)
@@ -304,15 +304,6 @@ def _noted(args: Any, kwargs: Any) -> tuple[_Noting, tuple[Any, Any]]:
     return noting, (noting.noted(args), {key: noting.noted(value) for key, value in kwargs.items()})
 
 
-def _is_within(name: str, args: Any) -> bool:
-    """Whether rows that are asked for are there, which torch does not look at without values."""
-    order = args[1] if name == "__getitem__" else None
-    if type(order) is not torch.Tensor or order.dtype != torch.int64 or not order.numel():
-        return True
-    count = args[0].shape[0]
-    return bool(-count <= order.min() and order.max() < count)
-
-
 def _without_numpy(x: Any, name: str = "") -> Any:
     """NumPy's numbers as Python's, which torch takes them for; arrays of them where they say which rows."""
     if isinstance(x, (np.floating, np.integer)):
@@ -324,14 +315,6 @@ def _without_numpy(x: Any, name: str = "") -> Any:
     if type(x) is np.ndarray and name == "__getitem__" and x.dtype.kind == "i":
         return torch.from_numpy(x.astype(np.int64))
     return x
-
-
-def _fits(name: str, args: Any) -> bool:
-    """Whether torch lets the result into the tensor that is changed, which it does not look at without values."""
-    if name in ("copy_", "fill_", "zero_", "__setitem__") or name not in IN_PLACE:
-        return True
-    with torch._C.DisableTorchFunctionSubclass():
-        return torch.can_cast(torch.result_type(args[0], args[1]), args[0].dtype)
 
 
 def _given(into: Program, name: str, noted: tuple[Any, Any], result: Any) -> Any:

@@ -48,3 +48,20 @@ def _like(x: Any, by_value: bool) -> Any:
     if isinstance(x, (tuple, list)):
         return type(x), tuple(_like(y, by_value) for y in x)
     return (type(x), x) if by_value or not isinstance(x, (int, float)) else type(x)
+
+
+def is_within(name: str, args: Any) -> bool:
+    """Whether rows that are asked for are there, which torch does not look at without values."""
+    order = args[1] if name == "__getitem__" else None
+    if type(order) is not torch.Tensor or order.dtype != torch.int64 or not order.numel():
+        return True
+    count = args[0].shape[0]
+    return bool(-count <= order.min() and order.max() < count)
+
+
+def fits(name: str, args: Any) -> bool:
+    """Whether torch lets the result into the tensor that is changed, which it does not look at without values."""
+    if name in ("copy_", "fill_", "zero_", "__setitem__") or name not in IN_PLACE:
+        return True
+    with torch._C.DisableTorchFunctionSubclass():
+        return torch.can_cast(torch.result_type(args[0], args[1]), args[0].dtype)

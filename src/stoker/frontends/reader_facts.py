@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a pipeline tells of its readers, in DALI's words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ..contract.errors import ArgumentError, did_you_mean
+
+if TYPE_CHECKING:  # see `preparation.py`
+    from ..executor.execution import Execution
+
+T = TypeVar("T")
+
+
+def reader_facts(execution: Execution) -> dict[str, dict[str, Any]]:
+    """DALI's facts about every reader, by the name of its node, or by one that follows from its operator and number."""
+    found = {}
+    for number, source in execution.sources.items():
+        node, size, shards = execution.graph.nodes[number], source.sampler.size or 0, source.shards
+        found[node.name or f"__{node.operator.name}_{number}"] = {
+            "epoch_size": size,
+            "epoch_size_padded": shards.length(size) * shards.number,
+            "number_of_shards": shards.number,
+            "shard_id": shards.id,
+            "pad_last_batch": int(shards.pads),
+            "stick_to_shard": int(shards.sticks),
+        }
+    return found
+
+
+def named(facts: Mapping[str, T], name: str | None) -> Mapping[str, T] | T:
+    """Those of the reader ``name``; of all, without one.
+
+    Raises:
+        ArgumentError: there is no such reader.
+    """
+    if name is None:
+        return facts
+    if name not in facts:
+        raise ArgumentError(
+            f"there is no reader called {name!r}; {did_you_mean(name, facts) or f'there are {list(facts)}'}"
+        )
+    return facts[name]
