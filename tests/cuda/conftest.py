@@ -8,6 +8,8 @@ from pathlib import Path
 
 import emulated_stages
 import pytest
+from fake_engines import engines as engines
+from fake_engines import nvjpeg as nvjpeg
 
 from stoker.device.gpu import Gpu
 

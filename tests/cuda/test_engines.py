@@ -1,112 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows that a GPU's JPEG engines decode: whose they are, where their pixels go, what is left to the exact decoder, and
-what is told of their error. The engines are a fake library over Pillow, whose pixels are wrong by a known amount."""
+what is told of their error."""
 
 from __future__ import annotations
 
-import ctypes
-import gc
-import io
-import subprocess
-import threading
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image
+from fake_engines import OFF, decoding, exact_of, forty_files, image, rows_of, save, turned_file, wrong
 
 from stoker import ArgumentError, DataError, DeviceError, fn, pipeline_def, types
 from stoker.device import engines as opening
-from stoker.native import _native
-
-HERE = Path(__file__).parent
-OFF = 3  # levels by which some of the fake's pixels are wrong
-_DECODER = ctypes.CFUNCTYPE(
-    ctypes.c_int, ctypes.POINTER(ctypes.c_ubyte), ctypes.c_size_t, ctypes.POINTER(ctypes.c_ubyte), ctypes.c_size_t,
-    ctypes.c_int,
-)  # fmt: skip
-
-
-def wrong(pixels: np.ndarray) -> np.ndarray:
-    """As the fake engines have it: every fifth pixel of a line is off."""
-    made = pixels.copy()
-    part = made[:, ::5]
-    part[...] = np.where(part > 255 - OFF, part - OFF, part + OFF)
-    return made
-
-
-def _decode(data: Any, size: int, to: Any, pitch: int, bgr: int) -> int:
-    try:
-        pixels = wrong(np.asarray(Image.open(io.BytesIO(ctypes.string_at(data, size))).convert("RGB")))
-    except OSError:
-        return 3
-    out = np.ctypeslib.as_array(to, (len(pixels), pitch))
-    out[:, : 3 * pixels.shape[1]] = pixels[..., :: -1 if bgr else 1].reshape(len(pixels), -1)
-    return 0
-
-
-_KEPT = _DECODER(_decode)
-
-
-@pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("nvjpeg") / "libnvjpeg.so"
-    subprocess.run(["g++", "-std=c++20", "-shared", "-fPIC", HERE / "fake_nvjpeg.cpp", "-o", path], check=True)
-    return path
-
-
-@pytest.fixture
-def engines(library: Path, emulated_gpu: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
-    """Sets what the library answers: statuses of opening and decoding, the number of engines."""
-    monkeypatch.setattr(opening, "find_library", lambda: str(library))
-    fake = ctypes.CDLL(str(library))
-
-    def answer(create: int = 0, decode: int = 0, count: int = 7) -> None:
-        fake.fake_set(_KEPT, create, decode, count)
-
-    answer()
-    yield answer
-    gc.collect()
-    assert fake.fake_alive() == 0, "handles, states and parsers are given back"
-
-
-def image(seed: int, height: int = 24, width: int = 33) -> Image.Image:
-    squares = np.random.default_rng(seed).integers(0, 256, (height // 8 + 1, width // 8 + 1, 3), np.uint8)
-    return Image.fromarray(squares.repeat(8, 0).repeat(8, 1)[:height, :width])
-
-
-def save(folder: Path, name: str, picture: Image.Image, **options: Any) -> str:
-    path = folder / f"{name}.jpg"
-    picture.save(path, **{"format": "JPEG", "quality": 90, **options})
-    return str(path)
 
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    folder = tmp_path_factory.mktemp("files")
-    return [save(folder, f"{i:03}", image(i, 16 + i % 9, 17 + i % 13), subsampling=i % 3) for i in range(40)]
-
-
-def exact_of(path: str) -> np.ndarray:
-    return np.asarray(Image.open(path).convert("RGB"))
-
-
-@pipeline_def(batch_size=8, num_threads=2, device_id=0, seed=7)
-def decoding(files: list[str], device: str = "mixed", **how: Any) -> Any:
-    data, _ = fn.readers.file(files=files)
-    how = {"gpu_backend": "nvjpeg_hardware", "hw_decoder_load": 1.0, **how}
-    return fn.decoders.image(data, device=device, **how)
-
-
-def rows_of(pipe: Any, count: int) -> tuple[list[np.ndarray], Any]:
-    """So many rows, and the report after them."""
-    with pipe:
-        rows: list[np.ndarray] = []
-        while len(rows) < count:
-            rows += [np.asarray(row) for row in pipe.run()[0].as_cpu()]
-        return rows[:count], pipe.report()
+    return forty_files(tmp_path_factory.mktemp("files"))
 
 
 def test_all_rows_are_the_engines(engines: Any, files: list[str]) -> None:
@@ -160,10 +71,7 @@ def test_the_error_is_measured(engines: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("orientation", range(1, 9))
 def test_windows_and_orientations(engines: Any, tmp_path: Path, orientation: int) -> None:
-    exif = Image.Exif()
-    exif[0x0112] = orientation
-    path = save(tmp_path, "turned", image(3, 29, 45), exif=exif, subsampling=0)
-    turned = {1: None, 2: 0, 3: 3, 4: 1, 5: 5, 6: 4, 7: 6, 8: 2}[orientation]  # Pillow's transpositions
+    path, shown = turned_file(tmp_path, orientation)
 
     @pipeline_def(batch_size=4, num_threads=1, device_id=0, seed=7)
     def cropping() -> Any:
@@ -177,14 +85,43 @@ def test_windows_and_orientations(engines: Any, tmp_path: Path, orientation: int
             fn.decoders.image(data, **how),
         )
 
-    whole = Image.fromarray(wrong(exact_of(path)))
-    shown = np.asarray(whole if turned is None else whole.transpose(Image.Transpose(turned)))
     y, x = round(0.2 * (shown.shape[0] - 13)), round(0.7 * (shown.shape[1] - 11))
     with cropping() as pipe:
         crop, bgr, all_of_it = (np.asarray(out.as_cpu()[0]) for out in pipe.run())
     np.testing.assert_array_equal(all_of_it, shown)
     np.testing.assert_array_equal(crop, shown[y : y + 13, x : x + 11])
     np.testing.assert_array_equal(bgr, shown[y : y + 13, x : x + 11, ::-1])
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_windows_that_later_steps_read(engines: Any, tmp_path: Path, orientation: int) -> None:
+    """Nothing is copied: they read the picture, whichever way it is turned; what is compared is so as well."""
+    path, shown = turned_file(tmp_path, orientation)
+
+    @pipeline_def(batch_size=150, num_threads=2, device_id=0, seed=7)
+    def cropping(backend: str) -> Any:
+        data, _ = fn.readers.file(files=[path] * 300)
+        crop = fn.decoders.image_crop(
+            data,
+            crop=(13, 11),
+            crop_pos_x=0.7,
+            crop_pos_y=0.2,
+            device="mixed",
+            gpu_backend=backend,
+            hw_decoder_load=1.0,
+        )
+        return fn.flip(crop, horizontal=1), fn.cast(crop, dtype=types.FLOAT)
+
+    y, x = round(0.2 * (shown.shape[0] - 13)), round(0.7 * (shown.shape[1] - 11))
+    want = shown[y : y + 13, x : x + 11]
+    with cropping("nvjpeg_hardware") as pipe:
+        for _ in range(2):
+            mirrored, wide = (out.as_cpu() for out in pipe.run())
+            for one, other in zip(mirrored, wide, strict=True):
+                np.testing.assert_array_equal(np.asarray(one), want[:, ::-1])
+                np.testing.assert_array_equal(np.asarray(other), want)
+        told = pipe.report().decoding.engines
+    assert told.compared and told.max_error == OFF
 
 
 def test_what_is_left_to_the_exact_decoder(engines: Any, tmp_path: Path) -> None:
@@ -310,161 +247,3 @@ def test_both_beside_each_other(engines: Any, files: list[str]) -> None:
             np.testing.assert_array_equal(theirs, wrong(exact_of(path)))
             np.testing.assert_array_equal(exact, exact_of(path))
             np.testing.assert_array_equal(cpu, exact_of(path))
-
-
-def test_what_the_library_works_in_is_counted(engines: Any, files: list[str]) -> None:
-    """Its memory is the pipeline's: what it has is there, is used again, and is given back."""
-    with decoding(files, batch_size=8) as pipe:
-        gpu = pipe.execution.settings.gpu
-        for _ in range(12):
-            pipe.run()
-        (library,) = gpu._engines.values()
-        assert 1 << 20 < library.device_bytes < gpu.account.taken
-        before = library.device_bytes
-        for _ in range(20):
-            pipe.run()
-        assert library.device_bytes < 8 * before
-    account = gpu.account
-    del pipe, gpu, library
-    gc.collect()
-    assert account.taken == 0
-
-
-def test_memory_that_comes_and_goes_is_an_error_at_most(engines: Any, files: list[str]) -> None:
-    """Also where a batch finds none to describe its rows in, and other batches give some back before it is sent."""
-    done = 0
-    for _ in range(15):
-        with decoding(files, prefetch_queue_depth=4, gpu_memory_limit=1 << 30, num_threads=1) as pipe:
-            gpu = pipe.execution.settings.gpu
-            gpu.device.apart = True  # every piece of memory is asked for by itself
-            account = gpu.account
-            ended = threading.Event()
-
-            def change(account: Any = account, ended: threading.Event = ended) -> None:
-                while not ended.is_set():
-                    account.limit = 0
-                    account.limit = 1 << 30
-
-            other = threading.Thread(target=change)
-            other.start()
-            try:
-                for _ in range(5):
-                    pipe.run()
-                done += 1
-            except (DataError, DeviceError) as error:
-                assert "gpu_memory_limit" in str(error)
-            finally:
-                ended.set()
-                other.join()
-    assert done < 15, "no batch was without memory"
-
-
-def test_the_library_is_within_the_limit(engines: Any, files: list[str]) -> None:
-    """A state of it takes 1 MiB; a batch's own memory is pieces of 4, 2 and 2 MiB at least."""
-    with (
-        decoding(files, gpu_memory_limit=(9 << 20) - 1, prefetch_queue_depth=1) as pipe,
-        pytest.raises(DataError, match=r"at most 9437183 bytes.*`gpu_memory_limit`\), got \d+ in use and 1048576 more"),
-    ):
-        for _ in range(4):
-            pipe.run()
-    with decoding(files, gpu_memory_limit=64 << 20) as pipe:
-        pipe.run()
-
-
-@pytest.fixture
-def keeping(library: Path, engines: Any) -> Iterator[Callable[..., None]]:
-    """Sets by how much the null device has less memory after each opening, new state and batch."""
-    fake = ctypes.CDLL(str(library))
-    lock, held = threading.Lock(), [0]
-    watch = ctypes.CFUNCTYPE(None, ctypes.c_int)
-    kept: list[Any] = []
-
-    def keep(*bytes: int) -> None:
-        def grow(what: int) -> None:
-            with lock:
-                held[0] += bytes[what]
-                _native.gpu.null_keeps(held[0])
-
-        kept.append(watch(grow))
-        fake.fake_watch(kept[-1])
-
-    yield keep
-    fake.fake_watch(ctypes.cast(None, watch))
-    _native.gpu.null_keeps(0)
-
-
-def test_what_the_driver_takes_is_counted(keeping: Any, files: list[str]) -> None:
-    """Of opening, of states, and of a state's first batch; what is less later is another's."""
-    keeping(200 << 20, 5 << 20, 3 << 20)
-    with decoding(files, num_threads=1, exec_async=False) as pipe:  # so that there is one state
-        for _ in range(4):
-            pipe.run()
-        gpu = pipe.execution.settings.gpu
-        (opened,) = gpu._engines.values()
-        assert opened.driver_bytes == 208 << 20 and gpu.account.taken > opened.driver_bytes + opened.device_bytes
-        told = pipe.report().decoding.engines
-        assert (told.library_bytes, told.driver_bytes) == (opened.device_bytes, 208 << 20)
-        assert "their memory 1 MB and the driver's 218 MB" in str(told)
-        account = gpu.account
-    del pipe, gpu, opened
-    gc.collect()
-    assert account.taken == 0
-
-
-def test_no_more_is_put_down_to_the_driver_than_it_can_be(keeping: Any, files: list[str]) -> None:
-    """Where a model takes its memory at the same time."""
-    keeping(7 << 30, 1 << 30, 0)
-    with decoding(files, gpu_memory_limit=1 << 30) as pipe:
-        pipe.run()
-        assert pipe.report().decoding.engines.driver_bytes == 512 << 20
-
-
-def test_the_driver_is_within_the_limit(keeping: Any, files: list[str]) -> None:
-    keeping(200 << 20, 0, 0)
-    with pytest.raises(DeviceError, match=r"at most 209715199 bytes.*`gpu_memory_limit`\), got 0 in use and 209715200"):
-        decoding(files, gpu_memory_limit=(200 << 20) - 1).build()
-    for of_state, of_batch in ((100 << 20, 0), (0, 100 << 20)):
-        keeping(200 << 20, of_state, of_batch)
-        with decoding(files, gpu_memory_limit=250 << 20, num_threads=1, exec_async=False) as pipe:
-            for _ in range(3):  # it stays taken, so no later batch is within the limit either
-                with pytest.raises(DataError, match=r"at most 262144000 bytes.*`gpu_memory_limit`"):
-                    pipe.run()
-    keeping(200 << 20, 5 << 20, 5 << 20)
-    with decoding(files, gpu_memory_limit=300 << 20) as pipe:
-        pipe.run()
-
-
-@pytest.mark.parametrize("orientation", range(1, 9))
-def test_windows_that_later_steps_read(engines: Any, tmp_path: Path, orientation: int) -> None:
-    """Nothing is copied: they read the picture, whichever way it is turned; what is compared is so as well."""
-    exif = Image.Exif()
-    exif[0x0112] = orientation
-    path = save(tmp_path, "turned", image(3, 29, 45), exif=exif, subsampling=0)
-    turned = {1: None, 2: 0, 3: 3, 4: 1, 5: 5, 6: 4, 7: 6, 8: 2}[orientation]
-
-    @pipeline_def(batch_size=150, num_threads=2, device_id=0, seed=7)
-    def cropping(backend: str) -> Any:
-        data, _ = fn.readers.file(files=[path] * 300)
-        crop = fn.decoders.image_crop(
-            data,
-            crop=(13, 11),
-            crop_pos_x=0.7,
-            crop_pos_y=0.2,
-            device="mixed",
-            gpu_backend=backend,
-            hw_decoder_load=1.0,
-        )
-        return fn.flip(crop, horizontal=1), fn.cast(crop, dtype=types.FLOAT)
-
-    whole = Image.fromarray(wrong(exact_of(path)))
-    shown = np.asarray(whole if turned is None else whole.transpose(Image.Transpose(turned)))
-    y, x = round(0.2 * (shown.shape[0] - 13)), round(0.7 * (shown.shape[1] - 11))
-    want = shown[y : y + 13, x : x + 11]
-    with cropping("nvjpeg_hardware") as pipe:
-        for _ in range(2):
-            mirrored, wide = (out.as_cpu() for out in pipe.run())
-            for one, other in zip(mirrored, wide, strict=True):
-                np.testing.assert_array_equal(np.asarray(one), want[:, ::-1])
-                np.testing.assert_array_equal(np.asarray(other), want)
-        told = pipe.report().decoding.engines
-    assert told.compared and told.max_error == OFF

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memory behind a GPU's JPEG engines: what their library asks for, and what the driver takes for it unasked, count."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_engines import decoding, forty_files
+
+from stoker import DataError, DeviceError
+from stoker.native import _native
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    return forty_files(tmp_path_factory.mktemp("files"))
+
+
+def test_what_the_library_works_in_is_counted(engines: Any, files: list[str]) -> None:
+    """Its memory is the pipeline's: what it has is there, is used again, and is given back."""
+    with decoding(files, batch_size=8) as pipe:
+        gpu = pipe.execution.settings.gpu
+        for _ in range(12):
+            pipe.run()
+        (library,) = gpu._engines.values()
+        assert 1 << 20 < library.device_bytes < gpu.account.taken
+        before = library.device_bytes
+        for _ in range(20):
+            pipe.run()
+        assert library.device_bytes < 8 * before
+    account = gpu.account
+    del pipe, gpu, library
+    gc.collect()
+    assert account.taken == 0
+
+
+def test_memory_that_comes_and_goes_is_an_error_at_most(engines: Any, files: list[str]) -> None:
+    """Also where a batch finds none to describe its rows in, and other batches give some back before it is sent."""
+    done = 0
+    for _ in range(15):
+        with decoding(files, prefetch_queue_depth=4, gpu_memory_limit=1 << 30, num_threads=1) as pipe:
+            gpu = pipe.execution.settings.gpu
+            gpu.device.apart = True  # every piece of memory is asked for by itself
+            account = gpu.account
+            ended = threading.Event()
+
+            def change(account: Any = account, ended: threading.Event = ended) -> None:
+                while not ended.is_set():
+                    account.limit = 0
+                    account.limit = 1 << 30
+
+            other = threading.Thread(target=change)
+            other.start()
+            try:
+                for _ in range(5):
+                    pipe.run()
+                done += 1
+            except (DataError, DeviceError) as error:
+                assert "gpu_memory_limit" in str(error)
+            finally:
+                ended.set()
+                other.join()
+    assert done < 15, "no batch was without memory"
+
+
+def test_the_library_is_within_the_limit(engines: Any, files: list[str]) -> None:
+    """A state of it takes 1 MiB; a batch's own memory is pieces of 4, 2 and 2 MiB at least."""
+    with (
+        decoding(files, gpu_memory_limit=(9 << 20) - 1, prefetch_queue_depth=1) as pipe,
+        pytest.raises(DataError, match=r"at most 9437183 bytes.*`gpu_memory_limit`\), got \d+ in use and 1048576 more"),
+    ):
+        for _ in range(4):
+            pipe.run()
+    with decoding(files, gpu_memory_limit=64 << 20) as pipe:
+        pipe.run()
+
+
+@pytest.fixture
+def keeping(nvjpeg: Path, engines: Any) -> Iterator[Callable[..., None]]:
+    """Sets by how much the null device has less memory after each opening, new state and batch."""
+    fake = ctypes.CDLL(str(nvjpeg))
+    lock, held = threading.Lock(), [0]
+    watch = ctypes.CFUNCTYPE(None, ctypes.c_int)
+    kept: list[Any] = []
+
+    def keep(*bytes: int) -> None:
+        def grow(what: int) -> None:
+            with lock:
+                held[0] += bytes[what]
+                _native.gpu.null_keeps(held[0])
+
+        kept.append(watch(grow))
+        fake.fake_watch(kept[-1])
+
+    yield keep
+    fake.fake_watch(ctypes.cast(None, watch))
+    _native.gpu.null_keeps(0)
+
+
+def test_what_the_driver_takes_is_counted(keeping: Any, files: list[str]) -> None:
+    """Of opening, of states, and of a state's first batch; what is less later is another's."""
+    keeping(200 << 20, 5 << 20, 3 << 20)
+    with decoding(files, num_threads=1, exec_async=False) as pipe:  # so that there is one state
+        for _ in range(4):
+            pipe.run()
+        gpu = pipe.execution.settings.gpu
+        (opened,) = gpu._engines.values()
+        assert opened.driver_bytes == 208 << 20 and gpu.account.taken > opened.driver_bytes + opened.device_bytes
+        told = pipe.report().decoding.engines
+        assert (told.library_bytes, told.driver_bytes) == (opened.device_bytes, 208 << 20)
+        assert "their memory 1 MB and the driver's 218 MB" in str(told)
+        account = gpu.account
+    del pipe, gpu, opened
+    gc.collect()
+    assert account.taken == 0
+
+
+def test_no_more_is_put_down_to_the_driver_than_it_can_be(keeping: Any, files: list[str]) -> None:
+    """Where a model takes its memory at the same time."""
+    keeping(7 << 30, 1 << 30, 0)
+    with decoding(files, gpu_memory_limit=1 << 30) as pipe:
+        pipe.run()
+        assert pipe.report().decoding.engines.driver_bytes == 512 << 20
+
+
+def test_the_driver_is_within_the_limit(keeping: Any, files: list[str]) -> None:
+    keeping(200 << 20, 0, 0)
+    with pytest.raises(DeviceError, match=r"at most 209715199 bytes.*`gpu_memory_limit`\), got 0 in use and 209715200"):
+        decoding(files, gpu_memory_limit=(200 << 20) - 1).build()
+    for of_state, of_batch in ((100 << 20, 0), (0, 100 << 20)):
+        keeping(200 << 20, of_state, of_batch)
+        with decoding(files, gpu_memory_limit=250 << 20, num_threads=1, exec_async=False) as pipe:
+            for _ in range(3):  # it stays taken, so no later batch is within the limit either
+                with pytest.raises(DataError, match=r"at most 262144000 bytes.*`gpu_memory_limit`"):
+                    pipe.run()
+    keeping(200 << 20, 5 << 20, 5 << 20)
+    with decoding(files, gpu_memory_limit=300 << 20) as pipe:
+        pipe.run()
