@@ -2,8 +2,9 @@
 """Mutated files into the GPU's JPEG decoder, on the emulation of threads and under sanitizers.
 
 What it decodes without complaint must be what the CPU finds nothing wrong with, and have its pixels; the rest must be
-left to the CPU. Windows, formats, scales, how the work is cut, and files that come again, whole or in part, right or
-spoilt, are drawn as well.
+left to the CPU. Windows, formats, scales, how the work is cut, and files that come again, whole or in part, are drawn
+as well, and what becomes of their index entries meanwhile (`SPOILT`). Other pixels are only allowed of entries that
+were forged, seal and all.
 
 Usage: python fuzz/gpu.py SECONDS FOLDER [SEED]. FOLDER/corpus has the files (fuzz/make_corpus.py), FOLDER/found gets
 the cases that fail: `emulated CASES` runs them again.
@@ -19,7 +20,7 @@ from collections import Counter
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "native"))
-from jpeg_gpu_cases import FORMATS, Batch, Row, build_emulator, pack
+from jpeg_gpu_cases import FORMATS, SPOILT, Batch, Row, build_emulator, pack
 
 BATCHES, ROWS = 6, 6  # that a program runs
 MOST_PIXELS = 2_000_000  # of a picture: the emulation takes its time
@@ -79,7 +80,7 @@ def batch(corpus: list[bytes], draw: random.Random) -> Batch:
     """Some files, and how they are decoded."""
     scale_log2 = draw.choice([0, 0, 0, 1, 2, 3])
     rows = [r for r in (row(mutated(corpus, draw), scale_log2, draw) for _ in range(ROWS)) if r]
-    again = {"passes": 2, "index_bytes": 1 << 22, "spoil": draw.choice([0, 0, 1, 2]), "parts": draw.randrange(3)}
+    again = {"passes": 2, "index_bytes": 1 << 22, "spoil": draw.randrange(len(SPOILT)), "parts": draw.randrange(3)}
     return Batch(
         rows,
         format=draw.choice(FORMATS),

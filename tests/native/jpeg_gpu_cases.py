@@ -14,6 +14,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 NATIVE = HERE.parents[1] / "src" / "stoker" / "native"
 FORMATS = ("RGB", "BGR", "GRAY", "YCbCr", "ANY")
+SPOILT = ("nothing", "checksums", "states", "sums", "bit", "bytes", "exchanged", "packed", "forged")
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class Batch:
     scale_log2: int = 0
     passes: int = 1  # how often all rows are decoded
     index_bytes: int = 0  # room for what a pass finds out for the next
-    spoil: int = 0  # before the last pass: 1 the entries' checksums, 2 the states in them
+    spoil: int = 0  # what happens to the index's entries before the last pass: its place in SPOILT
     scratch_kb: int = 0  # the most memory that a launch may ask for; 0: any
     parts: int = 0  # 1: of known files, only what the window needs is read; 2: and a byte of it has changed
 

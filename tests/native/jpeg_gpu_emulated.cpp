@@ -85,6 +85,10 @@ class EmulatedBatch : public TestBatch {
 
 constexpr uint8_t kUntouched = 0xC3;
 
+// What becomes of an index's entries before the last pass; `Batch.spoil` in Python. Packed: bytes of what is written to
+// disks. Forged: states and sums of DC, with the seal that then belongs to them; pixels may be others, and that is all.
+enum Spoil : uint32_t { kNothing, kChecksums, kStates, kSums, kBit, kBytes, kExchanged, kPacked, kForged };
+
 // The index's memory, whose content tests may spoil.
 struct Entries {
   std::vector<std::pair<uint8_t*, size_t>> chunks;
@@ -97,18 +101,62 @@ struct Entries {
     };
     return std::make_shared<Index>(limit_bytes, allocate, [](Address a) { delete[] reinterpret_cast<uint8_t*>(a); });
   }
-  void spoil(uint32_t how) {
+  // The index, or what is used in its place.
+  std::shared_ptr<Index> spoil(uint32_t how, std::shared_ptr<Index> index, size_t limit_bytes) {
+    if (how == kPacked) return by_disk(*index, limit_bytes);
+    size_t used = index->slots();
     for (const auto& [memory, bytes] : chunks) {
       IndexEntry* const entries = reinterpret_cast<IndexEntry*>(memory);
-      for (size_t i = 0; i < bytes / IndexEntry::kBytes; ++i) {
-        if (how == 1) ++entries[i].checksum.high;
-        for (Checksum& sum : entries[i].chunk) sum.low += how == 1;
-        for (Beginning& at : entries[i].at) {
-          if (how != 2) break;
-          at.state = static_cast<uint16_t>(emulation().random());
-          at.blocks ^= static_cast<uint32_t>(emulation().random()) >> (emulation().random() % 32);
-        }
+      const size_t count = std::min(used, bytes / IndexEntry::kBytes);
+      for (size_t i = 0; i < count; ++i) {
+        spoil(static_cast<Spoil>(how), entries[i]);
+        if (how == kForged) entries[i].seal = part_of_seal(entries[i], 0, 1, index->seed(i));
       }
+      if (how == kExchanged) std::rotate(entries, entries + 1, entries + count);
+      used -= count;
+    }
+    return index;
+  }
+
+ private:
+  // As a folder may give it that somebody has changed, who has seen to its digests.
+  std::shared_ptr<Index> by_disk(const Index& from, size_t limit_bytes) {
+    std::string bytes = from.packed(0, from.slots(), [](uint8_t* to, Address at, size_t size) {
+      std::memcpy(to, reinterpret_cast<const uint8_t*>(at), size);
+    });
+    for (size_t k = bytes.empty() ? 0 : random() % 8; k > 0; --k) {
+      const size_t record = random() % 2 ? bytes.size() : std::min<size_t>(bytes.size(), 1024);  // has no more bytes
+      bytes[random() % record] ^= static_cast<char>(1 << random() % 8);
+    }
+    std::shared_ptr<Index> to = index(limit_bytes);
+    try {
+      to->unpack(bytes, [](Address at, const uint8_t* data, size_t size) {
+        std::memcpy(reinterpret_cast<uint8_t*>(at), data, size);
+      });
+    } catch (const std::invalid_argument&) {  // it is not used, as it must not
+    }
+    return to;
+  }
+
+  static uint32_t random() { return static_cast<uint32_t>(emulation().random()); }
+
+  static void spoil(Spoil how, IndexEntry& entry) {
+    uint8_t* const bytes = reinterpret_cast<uint8_t*>(&entry);
+    if (how == kChecksums) {
+      ++entry.checksum.high;
+      for (Checksum& sum : entry.chunk) ++sum.low;
+    } else if (how == kStates || how == kForged) {
+      for (Beginning& at : entry.at) {
+        at.state = static_cast<uint16_t>(random());
+        at.blocks ^= random() >> random() % 32;
+      }
+      if (how == kForged) spoil(kSums, entry);
+    } else if (how == kSums) {
+      for (Beginning& at : entry.at) at.dc[random() % kMaxPlanes] ^= static_cast<int16_t>(1 + random() % 0x7FFF);
+    } else if (how == kBit) {
+      bytes[random() % sizeof entry] ^= static_cast<uint8_t>(1 << random() % 8);
+    } else if (how == kBytes) {
+      for (uint32_t k = 1 + random() % 32; k > 0; --k) bytes[random() % sizeof entry] ^= static_cast<uint8_t>(1 + random() % 255);
     }
   }
 };
@@ -142,7 +190,7 @@ bool run_pass(TestCase& c, const stoker::gpu::Kernel& kernel, Index* index, bool
     }
     const uint8_t* const pixels = reinterpret_cast<const uint8_t*>(homes[i].out);
     const bool known = active && reinterpret_cast<const Row*>(batch.slot(i))->known;
-    good &= report_row(c, i, active, status, known, pixels, homes[i].pitch, !loud);
+    good &= report_row(c, i, active, status, known, pixels, homes[i].pitch, !loud, loud && c.head.spoil == kForged);
     const int64_t line = c.rows[i].width * c.rows[i].channels;
     for (size_t k = 0; k < out[i].size(); ++k) {
       const int64_t at = static_cast<int64_t>(k) - (pixels - out[i].data());
@@ -158,12 +206,12 @@ bool run_pass(TestCase& c, const stoker::gpu::Kernel& kernel, Index* index, bool
 bool run_case(TestCase& c) {
   emulation().random.seed(c.head.seed);
   Entries entries;
-  const std::shared_ptr<Index> index = entries.index(c.head.index_bytes);
-  const auto kernel = make_decode(c.head.adjust != 0, c.format(), functions(), c.settings(),
-                                  static_cast<int>(c.head.scale_log2), index, c.head.parts != 0);
+  std::shared_ptr<Index> index = entries.index(c.head.index_bytes);
   bool good = true;
   for (uint32_t pass = 1; pass <= c.head.passes; ++pass) {
-    if (pass == c.head.passes) entries.spoil(c.head.spoil);
+    if (pass == c.head.passes && index) index = entries.spoil(c.head.spoil, index, c.head.index_bytes);
+    const auto kernel = make_decode(c.head.adjust != 0, c.format(), functions(), c.settings(),
+                                    static_cast<int>(c.head.scale_log2), index, c.head.parts != 0);
     good &= run_pass(c, *kernel, index.get(), pass == c.head.passes);
   }
   return good;

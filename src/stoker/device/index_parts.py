@@ -19,7 +19,7 @@ from typing import BinaryIO
 
 SUFFIX = ".stoker-jpeg-index"
 MOST_PARTS = 8  # of a folder that has just been merged
-_VERSION = 1
+_VERSION = 2
 _HEAD = struct.Struct("<16sII")  # magic, version, bytes of an entry
 _MAGIC = b"stoker jpegindex"
 _PIECE = struct.Struct("<Q16s")  # bytes that follow, and their digest; no bytes: the end

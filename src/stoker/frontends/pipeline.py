@@ -68,8 +68,8 @@ class Pipeline:
             without. What is kept is checked against the file's state, header and data. 0: nothing is kept.
         gpu_jpeg_index_path: a folder in which that is kept when the pipeline is closed (or the process ends), 7.9 KB
             per file, and from which it is taken when one is built, so that the first epoch of a new process knows the
-            files. Processes may share it. Damaged parts are left out, with a warning. None: nothing outlives the
-            pipeline.
+            files. Processes may share it. Damaged parts are left out, with a warning; but who can write to it can, on
+            purpose, change pixels, as with the data set. None: nothing outlives the pipeline.
         gpu_decoder_load: the part of the images that the GPU decodes where the CPU can do it as well, 0 to 1, or
             "auto": by measured speed, as many on the CPU's threads as make the whole faster, be it a training that the
             GPU is left to, or the pipeline where that is the limit. The results are the same bits in any case;

@@ -44,6 +44,9 @@ Index::Found Index::usable(const Entry& entry) {
   return {Use::Read, &entry.file};
 }
 
+// Each file has its own: so no entry has the checksums of another file's, wherever it may have come from.
+uint32_t Index::seed_of(uint64_t key) const { return static_cast<uint32_t>(mixed(seed_, key) >> 32); }
+
 // Before any lock is taken.
 std::unique_ptr<Index::Entry> Index::described(uint64_t key, std::string_view header, size_t size, uint32_t seed,
                                                uint64_t name) {
@@ -100,11 +103,12 @@ Index::Found Index::find(uint64_t key, std::string_view header, size_t size, uin
   }
   if (!known) {
     if (full_) return {};
-    const auto [entry, added] = insert(described(key, header, size, seed_, name));
+    const auto [entry, added] = insert(described(key, header, size, seed_of(key), name));
     if (added) return {Use::Write, &entry->file};
     if (!entry) return {};
     known = entry;
   }
+  if (known->file.header != header || known->file.size != size) return {};  // they have one key by chance, or on purpose
   const Found found = usable(*known);
   if (found.use != Use::None) give_name(name, known);
   return found;
@@ -158,6 +162,7 @@ size_t Index::slots() const {
   std::lock_guard<std::mutex> hold(slots_mutex_);
   return slots_.size();
 }
+uint32_t Index::seed(size_t slot) const { return at(static_cast<uint32_t>(slot)).file.seed; }
 size_t Index::files() const { return complete_; }
 size_t Index::bytes() const {
   std::lock_guard<std::mutex> hold(slots_mutex_);

@@ -6,9 +6,10 @@
 // Of a file that is asked for by name again, the host also knows where in it each part of the picture is, so that no
 // more than a window's part has to be read.
 //
-// An entry is only believed where the data, or the part that was read, have the checksum that it was written for, and
-// what is decoded with it must pass through the states that it names; else the file is decoded without one. So one that
-// is wrong costs time.
+// An entry is only believed where it is sealed as it was when it was written, for a file with this header, and the data, or
+// the part that was read, have the checksum that it was written for; and what is decoded with it must pass through the
+// states that it names. Else the file is decoded without one: an entry that is damaged, or another file's, costs time.
+// Against one that somebody makes on purpose, with the seal that belongs to it, nothing here helps.
 #pragma once
 #include <array>
 #include <atomic>
@@ -73,6 +74,7 @@ class Index {
   size_t unpack(std::string_view bytes, const ToDevice& to_device);
   static size_t record_bytes();  // of an entry in them, without its header
   size_t slots() const;          // that are in use
+  uint32_t seed(size_t slot) const;  // of an entry's checksums
 
   size_t files() const;         // with complete entries
   size_t bytes() const;         // of the device's memory
@@ -97,6 +99,7 @@ class Index {
     const Part& of(uint64_t hash) const { return parts[hash >> 58]; }
   };
   static Found usable(const Entry& entry);
+  uint32_t seed_of(uint64_t key) const;
   static std::unique_ptr<Entry> described(uint64_t key, std::string_view header, size_t size, uint32_t seed, uint64_t name);
   Entry* take_slot(std::unique_ptr<Entry> entry);  // null: there is no room
   bool make_room();                                // with `slots_mutex_` held

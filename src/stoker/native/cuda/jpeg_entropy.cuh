@@ -53,11 +53,15 @@ STOKER_KERNEL STOKER_LAUNCH_BOUNDS(1024, 1)
   const Row& row = pointer<const Row>(rows)[place.row];
   uint32_t* const status = pointer<uint32_t>(statuses) + place.row;
   if (*status & kFailures) return;
+  const bool known = row.index && row.known;
+  const IndexEntry* const entry = pointer<const IndexEntry>(row.index);
+  Checksum part = {};
+  if (known) part = part_of_seal(*entry, thread_index(), thread_count(), row.seed);  // on its way while there is other work
   build_tables(row, shared);
   find_homes(row, place);
   block_barrier();
-  if (row.index && row.known) {
-    if (is_of(*pointer<const IndexEntry>(row.index), row, place)) return decode_known(shared, row, place, status);
+  if (known) {
+    if (is_of(shared, *entry, part, row, place)) return decode_known(shared, row, place, status);
     if (thread_index() == 0) atomic_or(status, row.part_end ? kStrayed : kNotRead);
     if (row.part_end) return;
   }

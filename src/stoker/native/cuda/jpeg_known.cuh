@@ -12,7 +12,11 @@ STOKER_DEVICE void note_beginnings(const Row& row, const Place& place, const Seq
                                    const SubsequenceState& states, IndexEntry& entry) {
   const int16_t* const dc = pointer<const int16_t>(place.dc);
   const uint32_t mcus = row.mcu_rows * row.mcu_columns, interval = place.segments > 1 ? row.restart_interval : mcus;
-  for (uint32_t i = thread_index(); i < sequence.count; i += thread_count()) {
+  for (uint32_t i = thread_index(); i < kIndexSubsequences; i += thread_count()) {
+    if (i >= sequence.count) {
+      entry.at[i] = {};
+      continue;
+    }
     const uint32_t segment = sequence.at(i).segment, head = sequence.first[segment], from = segment * interval;
     const uint32_t before = (i ? states.blocks[i - 1] : 0) - (head ? states.blocks[head - 1] : 0);
     Beginning& at = entry.at[i];
@@ -32,8 +36,6 @@ STOKER_DEVICE uint32_t chunk_words(uint32_t bits) { return kChunkSubsequences * 
 STOKER_DEVICE void note_checksums(const Row& row, const Place& place, const Outline& outline, uint32_t bytes,
                                   IndexEntry& entry) {
   const uint32_t* const words = pointer<const uint32_t>(place.words);
-  for (uint32_t c = thread_index(); c < kIndexChunks; c += thread_count()) entry.chunk[c] = {};
-  block_barrier();
   const uint32_t together = thread_count() > kIndexChunks ? thread_count() / kIndexChunks : 1;
   const uint32_t each = chunk_words(outline.bits), all = (bytes + 3) / 4;
   for (uint32_t c = thread_index() / together; c < outline.chunks; c += thread_count() / together) {
@@ -62,6 +64,14 @@ STOKER_DEVICE void note_offsets(EntropyShared& shared, const Row& row, uint32_t 
   }
 }
 
+// The sum of all threads' parts.
+STOKER_DEVICE Checksum sum_of_all(EntropyShared& shared, const Checksum& part) {
+  Checksum sum;
+  inclusive_sum(part.low, shared.sums, sum.low);
+  inclusive_sum(part.high, shared.sums, sum.high);
+  return sum;
+}
+
 // Keeps what has been found, and tells the host what it needs to read the file in parts.
 STOKER_DEVICE void note(EntropyShared& shared, const Row& row, const Place& place, const Sequence& sequence,
                         const SubsequenceState& states, Outline& outline) {
@@ -70,7 +80,9 @@ STOKER_DEVICE void note(EntropyShared& shared, const Row& row, const Place& plac
   const uint32_t bytes = pointer<const uint32_t>(place.segment_start)[place.segments];
   block_barrier();
   note_beginnings(row, place, sequence, states, entry);
+  for (uint32_t c = thread_index(); c < kIndexChunks; c += thread_count()) entry.chunk[c] = {};
   if (thread_index() == 0) {
+    entry.unused = 0;
     entry.checksum = *pointer<const Checksum>(place.checksum);
     entry.bytes = bytes;
     entry.bits = outline.bits = sequence.bits;
@@ -80,13 +92,21 @@ STOKER_DEVICE void note(EntropyShared& shared, const Row& row, const Place& plac
   block_barrier();
   for (uint32_t c = thread_index(); c < outline.chunks; c += thread_count())
     outline.chunk[c].blocks = entry.at[c * kChunkSubsequences].blocks;
-  if (outline.chunks == 0) return;
-  note_checksums(row, place, outline, bytes, entry);
-  note_offsets(shared, row, bytes, outline);
+  if (outline.chunks > 0) {
+    note_checksums(row, place, outline, bytes, entry);
+    note_offsets(shared, row, bytes, outline);
+    block_barrier();
+  }
+  const Checksum seal = sum_of_all(shared, part_of_seal(entry, thread_index(), thread_count(), row.seed));
+  if (thread_index() == 0) entry.seal = seal;
 }
 
-// Whether the data, or the part of them that is there, are those that the entry was made of.
-STOKER_DEVICE bool is_of(const IndexEntry& entry, const Row& row, const Place& place) {
+// Whether an entry is as it was written, and the data, or the part of them that is there, are those that it was made of.
+// `part`: this thread's of its seal. All threads take part.
+STOKER_DEVICE bool is_of(EntropyShared& shared, const IndexEntry& entry, const Checksum& part, const Row& row,
+                         const Place& place) {
+  const Checksum seal = sum_of_all(shared, part);
+  if (seal.low != entry.seal.low || seal.high != entry.seal.high) return false;
   if (entry.bits < 32 || entry.bits % 32 || entry.count > kIndexSubsequences) return false;
   uint32_t bytes = entry.bytes;
   Checksum expected = entry.checksum;
