@@ -53,7 +53,7 @@ test-gpu: setup
 	@REQUIRE_GPU=1 $(PY) -m pytest tests/gpu tests/cuda tests/takeover/test_place.py tests/takeover/test_table.py $(TESTS)
 
 test-gpu-sanitizer: setup
-	@REQUIRE_GPU=1 STOKER_SANITIZER=1 $(PY) -m pytest tests/gpu/test_sanitizer.py tests/gpu/test_gpu_jpeg.py $(TESTS)
+	@REQUIRE_GPU=1 STOKER_SANITIZER=1 $(PY) -m pytest tests/gpu/test_sanitizer.py tests/gpu/test_gpu_jpeg.py -k "sanitizer" $(TESTS)
 
 check: setup
 	@$(PY) -m ruff check --quiet .

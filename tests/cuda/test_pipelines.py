@@ -193,7 +193,7 @@ def images_of_bfloat16(rows, on_gpu):
     return small, blurred, padded, twisted, fn.stack(x, mirrored, axis=1), x < mirrored, x // 3 + math.sin(x) % x
 
 
-@emulated_stages.NEEDS_GPU
-def test_images_of_bfloat16():
+@pytest.mark.parametrize("gpu", [pytest.param("cuda", marks=emulated_stages.NEEDS_GPU)], indirect=True)
+def test_images_of_bfloat16(gpu):
     """What takes long to compile for the emulation, which knows these kernels from other types."""
     compare_bits(images_of_bfloat16, bfloat16_rows(7))

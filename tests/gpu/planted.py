@@ -16,7 +16,15 @@ FAULTS = {
     "memcheck": "reinterpret_cast<volatile int*>(slots)[1 << 12] = 1;",  # behind the rows' descriptions
     "racecheck": "__shared__ volatile int x[64]; x[threadIdx.x % 64] = x[(threadIdx.x + 33) % 64] + threadIdx.x;",
     "synccheck": "if (threadIdx.x % 2) __syncwarp(0x55555555u);",  # of lanes that do not come
+    "initcheck": "++*reinterpret_cast<volatile int*>(output);",  # which nobody has written
 }
+SOURCE = """#include "stage_slot.hpp"
+STOKER_KERNEL stoker_stage(unsigned long long slots) {
+  const auto* ports = reinterpret_cast<const stoker::stage::Port*>(slots + sizeof(stoker::stage::Slot));
+  const unsigned long long output = ports[1].data;
+  FAULT
+}
+"""
 
 
 def main(fault: str) -> None:
@@ -24,11 +32,10 @@ def main(fault: str) -> None:
     import emulated_stages as st
     from test_stages import compiled
 
-    source = f'#include "device.cuh"\nSTOKER_KERNEL stoker_stage(unsigned long long slots) {{ {FAULTS[fault]} }}\n'
     library = st.CudaLibrary()
     library.device.apart = True
     stage = compiled([[px.load(DType.UINT8)]], [DType.UINT8])
-    function = library.gpu.load(source).function("stoker_stage")
+    function = library.gpu.load(SOURCE.replace("FAULT", FAULTS[fault])).function("stoker_stage")
     kernel = _native.kernels.gpu_stage(*stage.arguments(), [function], list(stage.source().uniforms))
     x = np.ones((64, 64), np.uint8)
     st.run(stage, kernel, [st.Row([], [x], [x.shape])], library.device)

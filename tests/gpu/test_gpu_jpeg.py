@@ -5,10 +5,12 @@ kernel. Files are those of ``STOKER_DATA``, if set: cropped and coded again, so 
 from __future__ import annotations
 
 import io
+import itertools
 import os
 import shutil
 import subprocess
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +18,7 @@ import numpy as np
 import pytest
 from jpeg_gpu_cases import Batch, Row, pack
 from PIL import Image, JpegImagePlugin
-from test_jpeg import picture
+from test_jpeg import encode, picture
 
 from stoker.device.compile import compile_kernels
 from stoker.native import _native
@@ -33,9 +35,16 @@ def device(tmp_path_factory) -> list[str]:
     folder = tmp_path_factory.mktemp("jpeg_gpu")
     program, kernels = folder / "device", folder / "jpeg.cubin"
     flags = ["-std=c++20", "-O2", "-ffp-contract=off", f"-I{NATIVE}", f"-I{HERE.parent / 'native'}"]
-    sources = [HERE / "jpeg_gpu_device.cpp", *sorted(NATIVE.glob("jpeg_*.cpp"))]
     compiler = os.environ.get("CXX", "g++")
-    subprocess.run([compiler, *flags, *map(str, sources), "-ldl", "-o", str(program)], check=True)
+
+    def compiled(source: Path) -> str:
+        out = str(folder / f"{source.stem}.o")
+        subprocess.run([compiler, *flags, "-c", str(source), "-o", out], check=True)
+        return out
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        objects = list(pool.map(compiled, [HERE / "jpeg_gpu_device.cpp", *sorted(NATIVE.glob("jpeg_*.cpp"))]))
+    subprocess.run([compiler, *objects, "-ldl", "-o", str(program)], check=True)
     kernels.write_bytes(compile_kernels('#include "jpeg.cuh"\n', _native.gpu.open_cuda(0).architecture))
     return [str(program), str(kernels)]
 
@@ -142,13 +151,30 @@ def test_results_do_not_depend_on_how_the_work_is_cut(device, batches, tmp_path)
     assert "120 rows decoded" in run(device, tmp_path, varied)
 
 
+def small_files() -> Iterator[bytes]:
+    """Every sampling, gray, progressive, with restarts: of few blocks, since a tool looks at every access."""
+    rng = np.random.default_rng(3)
+    sizes = itertools.cycle([(67, 41), (40, 93), (130, 50), (33, 24), (8, 9)])
+    ways = ({}, {"progressive": True}, {"restart_marker_blocks": 3}, {"restart_marker_rows": 1, "optimize": True})
+    for subsampling in (0, 1, 2):
+        for how in ways:
+            yield encode(picture(rng, *next(sizes)), quality=93, subsampling=subsampling, **how)
+    yield encode(picture(rng, 70, 31, 1), quality=90)
+    yield encode(picture(rng, 70, 31, 1), progressive=True, restart_marker_rows=2)
+
+
 @pytest.mark.parametrize("tool", ["memcheck", "racecheck", "synccheck"])
-def test_sanitizer_is_content(device, batches, tmp_path, tool):
+def test_sanitizer_is_content(device, tmp_path, tool):
+    """Windows and whole pictures, at first sight, known and read in part, at smaller scales, in other colours."""
     sanitizer = shutil.which("compute-sanitizer")
     if sanitizer is None:
         pytest.skip("compute-sanitizer is not installed")
-    few = sorted(batches[0].rows, key=lambda r: len(r.data))[:6]
-    rows = [*few, *(replace(row, data=progressive(row.data)) for row in few[:2])]
-    twice = replace(batches[0], rows=rows, passes=2, index_bytes=1 << 20)
-    parts = replace(twice, parts=1)
-    run(device, tmp_path, [twice, parts], under=(sanitizer, "--tool", tool, "--error-exitcode", "9"))
+    rng, whole = np.random.default_rng(4), [Row(data) for data in small_files()]
+    rows = [replace(row, window=window(rng, *Image.open(io.BytesIO(row.data)).size)) for row in whole]
+    twice = Batch(rows, **TUNED, passes=2, index_bytes=1 << 20)
+    cases = [twice, replace(twice, parts=1)]
+    cases += [Batch(whole[scale % 2 :: 2], **TUNED, scale_log2=scale) for scale in (1, 2, 3)]
+    cases += [Batch(whole[i::2], **TUNED, format=format) for i, format in enumerate(("YCbCr", "GRAY"))]
+    cases.append(Batch(whole[::3], unstuff_threads=32, entropy_threads=32, pixel_threads=32, min_bits=64))
+    out = run(device, tmp_path, cases, under=(sanitizer, "--tool", tool, "--error-exitcode", "9"))
+    assert " 0 rows wrong" in out

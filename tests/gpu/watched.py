@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """A plugin for pytest under compute-sanitizer: every piece of a GPU's memory is an allocation of its own, so that what
-is read or written beyond one is seen. The tool's own threads and files are no leak. ``--part 1/4``: of the tests
-chosen, every fourth from the second on, so that several processes share a file whose tests take minutes."""
+is read or written beyond one is seen. A process opens each GPU once and loads each kernel once, since the tool takes
+every one apart that is loaded. Its own threads and files are no leak. ``--part 1/4``: of the tests chosen, every fourth
+from the second on, so that several processes share a file whose tests take minutes."""
 
 from __future__ import annotations
 
 import pytest
 
 from stoker.device.gpu import Gpu
+from stoker.native import _native
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -15,14 +17,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure() -> None:
-    opened = Gpu.open
+    opened, load = Gpu.open, Gpu.load
+    devices: dict[int, _native.gpu.Device] = {}
+    modules: dict[tuple[int, str], _native.gpu.Module] = {}
 
     def open_apart(number: int, memory_limit: int | None = None) -> Gpu:
-        gpu = opened(number, memory_limit)
-        gpu.device.apart = True
-        return gpu
+        if number not in devices:
+            devices[number] = opened(number).device
+            devices[number].apart = True
+        return Gpu(devices[number], 2**64 - 1 if memory_limit is None else memory_limit)
+
+    def load_once(self: Gpu, source: str) -> _native.gpu.Module:
+        key = id(self.device), source
+        if key not in modules:
+            modules[key] = load(self, source)
+        return modules[key]
 
     Gpu.open = staticmethod(open_apart)  # type: ignore[method-assign]
+    Gpu.load = load_once  # type: ignore[method-assign]
 
 
 @pytest.hookimpl(trylast=True)  # behind -k
