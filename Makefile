@@ -2,7 +2,7 @@
 # A fresh machine needs python3 (3.11 or newer, with its venv and dev packages), g++ and make; all else is set up here.
 #
 #   make demo [DATA=~/photos] [OUT=folder]    the whole story, on a folder of photographs
-#   make test [TESTS=tests/unit]              lint, types, layers, tests
+#   make test [TESTS=tests/unit]              lint, types, layers, tests by PROCESSES=2
 #   make check                                lint, types, layers, generated files; no tests
 #   make bench [BENCH="--quick chain"]        measure; BENCH is passed on (see BENCH=--help)
 #   make fuzz [SECONDS=60]                    hostile bytes into the JPEG decoder and into the GPU's, under sanitizers
@@ -20,6 +20,7 @@
 #   make clean                                remove all that was made here
 
 PYTHON ?= python3
+PROCESSES ?= 2
 VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip install -qq --disable-pip-version-check --no-warn-conflicts
@@ -37,7 +38,7 @@ demo: $(VENV)/.photos $(VENV)/.package
 	@$(PY) -m stoker.command demo $${DATA:+--data "$$DATA"} $${OUT:+--out "$$OUT"}
 
 test: check
-	@$(PY) -m pytest $(TESTS)
+	@$(PY) -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder $(TESTS)
 
 test-older test-newest: test-%: setup $(VENV)-%/.needs
 	@rm -rf build/wheel && $(PY) -m pip wheel -qq --no-build-isolation --no-deps -w build/wheel .

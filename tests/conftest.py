@@ -13,15 +13,17 @@ from pathlib import Path
 
 import pytest
 from photographs import write_photographs
+from sharing import share
 
 _SETTLE_S = 3.0  # how long threads that were told to end may take on a busy machine
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     # torch's pool of threads, which it starts on first use and keeps, would look like a leak.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     # A shell that starts the tests in the background has Ctrl-C ignored, and so would the programs that tests start.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    share(config)
 
 
 @pytest.fixture(scope="session")

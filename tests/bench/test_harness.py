@@ -8,14 +8,13 @@ import os
 import random
 import subprocess
 import sys
-import threading
 import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from benchmarks import allocations, cases, report
+from benchmarks import allocations, cases, report, worker
 from benchmarks.case import IMAGES_PER_S, MIB, MS_PER_IMAGE, Bar, Case, Contender, Loop, Sample
 from benchmarks.data import Data, mean_window, random_window
 from benchmarks.harness import Series, judge, measure, run_round, turns
@@ -28,13 +27,37 @@ MODULE = "tests.bench.test_harness"
 
 
 def doze(data: Data, *, milliseconds: float) -> Loop:
-    """Sleeps in each step, which takes the same time on a busy machine."""
+    """Sleeps in each step: uses next to no processor time, however busy the machine is."""
     return Loop(lambda: (2, time.sleep(milliseconds / 1e3) or 0.5), warm=1)
 
 
-def spin(data: Data) -> Loop:
-    """Uses as much processor time as it can get."""
-    return Loop(lambda: (1, float(sum(range(20_000)))), warm=1)
+def spin(data: Data, *, milliseconds: float) -> Loop:
+    """Uses so much processor time in each step, however long that takes on a busy machine."""
+
+    def step() -> tuple[int, float]:
+        end = time.process_time() + milliseconds / 1e3
+        while time.process_time() < end:
+            pass
+        return 1, 0.5
+
+    return Loop(step, warm=1)
+
+
+def clocked(data: Data, *, milliseconds: float, meeting: int = 0) -> Loop:
+    """Steps that take exactly so long, since the clock of their process is theirs; so many copies begin together."""
+    now = 0.0
+    time.perf_counter = lambda: now  # type: ignore[assignment]
+    arrived = Path(data.root) / f"{os.getpid()}.arrived"
+
+    def step() -> tuple[int, float]:
+        nonlocal now
+        now += milliseconds / 1e3
+        arrived.touch()
+        while len(list(arrived.parent.glob("*.arrived"))) < meeting:  # the bench waits for an answer, but not for ever
+            time.sleep(0.001)
+        return 2, 0.5
+
+    return Loop(step, warm=1)
 
 
 def tell_cores(data: Data) -> Sample:
@@ -77,26 +100,30 @@ def test_turns_go_forwards_and_backwards() -> None:
 
 
 def test_a_slower_contender_is_slower_by_what_it_is(settings: Settings) -> None:
-    fast = Contender("fast", "doze", {"milliseconds": 4})
-    slow = Contender("slow", "doze", {"milliseconds": 12})
+    fast = Contender("fast", "clocked", {"milliseconds": 4})
+    slow = Contender("slow", "clocked", {"milliseconds": 12})
     bars = (Bar("rate", "fast", ("slow",), at_least=2.0, goal=100), Bar("rate", "slow", ("fast",), at_least=1.0))
     result = run(settings, fast, slow, unit=IMAGES_PER_S, bars=bars)
     assert result.verdicts[0].text == "PASS"
     assert result.verdicts[0].figure is not None
-    assert result.verdicts[0].figure.median == pytest.approx(3, rel=0.3)
+    assert result.verdicts[0].figure.median == pytest.approx(3)
     assert result.verdicts[1].text.startswith("short by 6")
     assert all(len(series.rounds) == 3 for series in result.series)
-    assert result.shown("fast").median == pytest.approx(500, rel=0.3), "two items per step of 4 ms"
+    assert result.shown("fast").median == pytest.approx(500), "two items per step of 4 ms"
     assert all(one.checksum == one.items / 4 for series in result.series for one in series.rounds)
 
 
+def test_the_clock_is_that_of_the_wall(settings: Settings) -> None:
+    result = run(settings, Contender("sleeps", "doze", {"milliseconds": 4}), unit=IMAGES_PER_S)
+    assert all(one.figure >= 0.002 for one in result.series[0].rounds), "two items per step of 4 ms"
+
+
 def test_processor_time_is_counted(settings: Settings) -> None:
-    result = run(
-        settings, Contender("sleeps", "doze", {"milliseconds": 4}), Contender("works", "spin"), unit=IMAGES_PER_S
-    )
+    one = Contender("sleeps", "doze", {"milliseconds": 4})
+    result = run(settings, one, Contender("works", "spin", {"milliseconds": 4}), unit=IMAGES_PER_S)
     sleeps, works = (series.rounds for series in result.series)
-    assert all(one.cpu_s is not None and one.cpu_s < 0.3 * one.figure for one in sleeps)
-    assert any(one.cpu_s is not None and one.cpu_s > 0.3 * one.figure for one in works)
+    assert all(one.cpu_s is not None and one.cpu_s < 0.3 * 0.002 for one in sleeps)
+    assert all(one.cpu_s is not None and one.cpu_s == pytest.approx(0.004, rel=0.2) for one in works)
 
 
 def test_processor_times_are_compared_too() -> None:
@@ -106,9 +133,11 @@ def test_processor_times_are_compared_too() -> None:
 
 
 def test_copies_run_at_the_same_time_and_add_up(settings: Settings) -> None:
-    one = Contender("one", "doze", {"milliseconds": 4})
-    result = run(settings, one, replace(one, name="two", copies=2), unit=IMAGES_PER_S)
-    assert result.shown("two").median == pytest.approx(2 * result.shown("one").median, rel=0.4)
+    one = Contender("one", "clocked", {"milliseconds": 4})
+    two = replace(one, name="two", copies=2, options={"milliseconds": 4, "meeting": 3})
+    result = run(settings, one, two, unit=IMAGES_PER_S)
+    assert result.shown("two").median == pytest.approx(2 * result.shown("one").median)
+    assert len(list(settings.data.glob("*.arrived"))) == 3, "of one, and of the two that waited for each other"
 
 
 def test_pinning(settings: Settings) -> None:
@@ -183,20 +212,33 @@ def test_declarations_are_checked() -> None:
         Case("a", "A", MIB, (Contender("a", "f"), Contender("a", "g")))
 
 
-def test_a_round_uses_up_the_stock_first_and_ends_at_rest() -> None:
+class Clock:
+    """Stands for `time` in a process that is busy for a while."""
+
+    def __init__(self, busy_s: float) -> None:
+        self.now, self.busy_s = 0.0, busy_s
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def process_time(self) -> float:
+        return min(self.now, self.busy_s)
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def test_a_round_uses_up_the_stock_first_and_ends_at_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     steps: list[str] = []
     loop = Loop(lambda: (steps.append("step") or 1, 0.0), warm=4)
     assert measure_loop(loop, seconds=0.0)["items"] == 1
     assert len(steps) == 5
-    stop = threading.Event()
-    timer = threading.Timer(0.2, stop.set)
-    spinner = threading.Thread(target=lambda: [None for _ in iter(stop.is_set, True)])
-    spinner.start()
-    timer.start()
-    started = time.perf_counter()
+    clock = Clock(busy_s=0.2)
+    monkeypatch.setattr(worker, "time", clock)
     assert rest()
-    assert time.perf_counter() - started > 0.15, "it waits for the busy thread"
-    spinner.join()
+    assert 0.2 < clock.now < 0.3, "it waits for the busy thread"
+    monkeypatch.setattr(worker, "time", Clock(busy_s=1000.0))
+    assert not rest(), "not for ever"
 
 
 class Disturbed:

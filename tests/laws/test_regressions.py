@@ -183,11 +183,11 @@ def test_planning_takes_time_in_proportion_to_the_graph() -> None:
             x = fn.hue(x, hue=20.0)
         return x
 
-    start = time.monotonic()
+    start = time.process_time()
     pipe = Pipeline(batch_size=1, num_threads=1, seed=1)
     with pipe:
         pipe.set_outputs(define())
     pipe.build()
     pipe.show()
     pipe.close()
-    assert time.monotonic() - start < 20
+    assert time.process_time() - start < 20
