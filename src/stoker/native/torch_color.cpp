@@ -4,11 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "correlate.hpp"
+#include "fused_forms.hpp"
 #include "pixel_rows.hpp"
-#include "simd.hpp"
-#include "torch_products.hpp"
-#include "xmath.hpp"
+#include "torch_sharpen.hpp"
 
 namespace stoker::torch_color {
 
@@ -28,73 +26,49 @@ template <bool kHardware, bool kFirst>
   return static_cast<int>(luma<kHardware>(p, Planes3::kPitch));  // below 255: the conversion rounds down
 }
 
-template <bool kHardware, bool kFirst>
-[[gnu::always_inline]] inline void gray_planes(const uint8_t* p, int n, uint8_t* __restrict to) {
-  for (int i = 0; i < n; ++i) to[i] = static_cast<uint8_t>(grey_of<kHardware, kFirst>(p + i));
-}
+template <bool kFirst>
+struct GrayPlanes {
+  template <bool kHardware>
+  [[gnu::always_inline]] static inline void run(const uint8_t* p, int n, uint8_t* __restrict to) {
+    for (int i = 0; i < n; ++i) to[i] = static_cast<uint8_t>(grey_of<kHardware, kFirst>(p + i));
+  }
+};
 
-template <bool kHardware, bool kFirst>
-[[gnu::always_inline]] inline void saturate_planes(uint8_t* p, int n, float ratio, float other) {
-  for (int i = 0; i < n; ++i) {
-    const auto grey = static_cast<float>(grey_of<kHardware, kFirst>(p + i));
-    for (int c = 0; c < 3; ++c) {
-      uint8_t& value = p[i + c * Planes3::kPitch];
-      const auto v = static_cast<float>(value);
-      value = kFirst ? first_blend(v, grey, ratio, other) : blend<kHardware>(v, grey, ratio, other);
+template <bool kFirst>
+struct SaturatePlanes {
+  template <bool kHardware>
+  [[gnu::always_inline]] static inline void run(uint8_t* p, int n, float ratio, float other) {
+    for (int i = 0; i < n; ++i) {
+      const auto grey = static_cast<float>(grey_of<kHardware, kFirst>(p + i));
+      for (int c = 0; c < 3; ++c) {
+        uint8_t& value = p[i + c * Planes3::kPitch];
+        const auto v = static_cast<float>(value);
+        value = kFirst ? first_blend(v, grey, ratio, other) : blend<kHardware>(v, grey, ratio, other);
+      }
     }
   }
-}
+};
 
-#if defined(__x86_64__)
-#define STOKER_FMA __attribute__((target("avx2,fma")))
+// A row blended with its smoothed row.
 template <bool kFirst>
-STOKER_FMA void gray_fma(const uint8_t* p, int n, uint8_t* to) {
-  gray_planes<true, kFirst>(p, n, to);
-}
-template <bool kFirst>
-STOKER_FMA void saturate_fma(uint8_t* p, int n, float ratio, float other) {
-  saturate_planes<true, kFirst>(p, n, ratio, other);
-}
-#endif
-
-bool has_fma() {
-#if defined(__x86_64__)
-  return (isa() == Isa::AVX2 || isa() == Isa::AVX512) && __builtin_cpu_supports("fma");
-#else
-  return false;
-#endif
-}
-
-template <bool kFirst>
-void gray_plain(const uint8_t* p, int n, uint8_t* to) {
-  gray_planes<false, kFirst>(p, n, to);
-}
-template <bool kFirst>
-void saturate_plain(uint8_t* p, int n, float ratio, float other) {
-  saturate_planes<false, kFirst>(p, n, ratio, other);
-}
-
-template <bool kFirst>
-auto choose_gray() {
-#if defined(__x86_64__)
-  if (has_fma()) return gray_fma<kFirst>;
-#endif
-  return gray_plain<kFirst>;
-}
-template <bool kFirst>
-auto choose_saturate() {
-#if defined(__x86_64__)
-  if (has_fma()) return saturate_fma<kFirst>;
-#endif
-  return saturate_plain<kFirst>;
-}
+struct SharpenRow {
+  template <bool kHardware>
+  [[gnu::always_inline]] static inline void run(const uint8_t* from, const float* smooth, int64_t n, float ratio, float other,
+                                                uint8_t* __restrict to) {
+    for (int64_t i = 0; i < n; ++i) {
+      const float v = from[i], round = std::nearbyint(smooth[i]);
+      const float whole = round > 0.0f ? (round < 255.0f ? round : 255.0f) : 0.0f;
+      to[i] = kFirst ? first_blend(v, whole, ratio, other) : byte(fused<kHardware>(round - v, other, v));
+    }
+  }
+};
 
 }  // namespace
 
 // The grey values of an image in order, some at a time: f(values, count).
 template <class F>
 void each_grey(Generation generation, const View& src, F&& f) {
-  const auto run = generation == Generation::First ? choose_gray<true>() : choose_gray<false>();
+  const auto run = form_of<GrayPlanes>(generation == Generation::First);
   Rows rows(src);
   Planes3 planes;
   uint8_t grey[Planes3::kPitch];
@@ -132,7 +106,7 @@ float sum_in_order(Generation generation, const View& src, const torch_sum::Orde
 }
 
 void gray(Generation generation, const View& src, const View& dst) {
-  const auto run = generation == Generation::First ? choose_gray<true>() : choose_gray<false>();
+  const auto run = form_of<GrayPlanes>(generation == Generation::First);
   Rows rows(src);
   Planes3 planes;
   uint8_t grey[Planes3::kPitch];
@@ -146,7 +120,7 @@ void gray(Generation generation, const View& src, const View& dst) {
 
 void saturate(Generation generation, const View& src, double factor, const View& dst) {
   const float ratio = static_cast<float>(factor), other = static_cast<float>(1.0 - factor);
-  const auto run = generation == Generation::First ? choose_saturate<true>() : choose_saturate<false>();
+  const auto run = form_of<SaturatePlanes>(generation == Generation::First);
   Rows rows(src);
   Planes3 planes;
   for (int64_t y = 0; y < src.shape[0]; ++y)
@@ -164,36 +138,16 @@ void hue(Generation generation, const View& src, double shift, const View& dst) 
 }
 
 bool sharpen(Generation generation, const View& src, double factor, bool products, const View& dst, Scratch& smooth, Scratch& work) {
-  const float edge = static_cast<float>(1.0 / 13.0), middle = static_cast<float>(5.0 / 13.0);
-  const float other = static_cast<float>(1.0 - factor);
-  const float weights[9] = {edge, edge, edge, edge, middle, edge, edge, edge, edge};
-  View inner = dst;
-  inner.dtype = DType::F32;
-  inner.shape[0] -= 2;
-  inner.shape[1] -= 2;
-  inner.set_contiguous_strides();
-  inner.data = smooth.get(static_cast<size_t>(inner.elements()) * sizeof(float));
-  correlate::Window window{weights, 3, 3, 0, 0};
-  window.fused = true;
-  const auto filter = products ? torch_products::correlate : correlate::correlate;
-  if (!filter(src, window, inner, work)) return false;
-  for (int64_t y = 0; y < src.shape[0]; ++y)
-    for (int64_t x = 0; x < src.shape[1]; ++x)
-      for (int64_t c = 0; c < src.shape[2]; ++c) {
-        const uint8_t here = src.data[y * src.stride[0] + x * src.stride[1] + c * src.stride[2]];
-        uint8_t& to = dst.data[y * dst.stride[0] + x * dst.stride[1] + c];
-        const float ratio = static_cast<float>(factor);
-        if (y == 0 || x == 0 || y + 1 == src.shape[0] || x + 1 == src.shape[1]) {
-          to = generation == Generation::First ? first_blend(here, here, ratio, other) : here;
-          continue;
-        }
-        float blurred;
-        __builtin_memcpy(&blurred, inner.data + (y - 1) * inner.stride[0] + (x - 1) * inner.stride[1] + c * 4, 4);
-        const float v = here, round = static_cast<float>(xm::round_even(static_cast<double>(blurred)));
-        to = generation == Generation::First ? first_blend(v, byte(round), ratio, other)
-                                             : byte(fused_plain(round - v, other, v));
-      }
-  return true;
+  const float ratio = static_cast<float>(factor), other = static_cast<float>(1.0 - factor);
+  const bool first = generation == Generation::First;
+  const auto run = form_of<SharpenRow>(first);
+  return sharpen_rows<uint8_t>(
+      src, products, dst, smooth, work,
+      [&](const uint8_t* from, const float* smoothed, int64_t n, uint8_t* to) { run(from, smoothed, n, ratio, other, to); },
+      [&](const uint8_t* from, int64_t n, uint8_t* to) {
+        if (first) std::transform(from, from + n, to, [&](uint8_t v) { return first_blend(v, v, ratio, other); });
+        else std::copy_n(from, n, to);
+      });
 }
 
 void contrast_table(Generation generation, const View& src, double factor, const torch_sum::Order& order,

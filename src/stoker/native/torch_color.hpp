@@ -18,7 +18,8 @@ enum class Generation : uint8_t { First = 1, Second = 2 };
 void gray(Generation generation, const View& src, const View& dst);  // to one channel
 void saturate(Generation generation, const View& src, double factor, const View& dst);
 void hue(Generation generation, const View& src, double shift, const View& dst);
-// dst = src blended with itself smoothed (but for the outermost pixels); one or three channels, at least 3 x 3.
+// dst, pixels side by side = src blended with itself smoothed (but for the outermost pixels); one or three channels, at
+// least 3 x 3.
 // `products`: one channel, in the order of a product of matrices (torch_products.hpp).
 bool sharpen(Generation generation, const View& src, double factor, bool products, const View& dst, Scratch& smooth,
              Scratch& work);

@@ -5,8 +5,7 @@
 #include <cmath>
 
 #include "elements.hpp"
-#include "fused.hpp"
-#include "simd.hpp"
+#include "fused_forms.hpp"
 #include "xmath.hpp"
 
 namespace stoker::torch_products {
@@ -31,36 +30,23 @@ template <bool kHardware>
 }
 
 // Pixels [x0, x1), taken together or one by one.
-template <bool kHardware>
-[[gnu::always_inline]] inline void sum(const Run& r, int64_t x0, int64_t x1, bool together, float* out) {
-  int64_t done = together ? r.count / 8 * 8 : 0;
-  if (done) {
-    for (int64_t x = x0; x < x1; ++x) out[x] = four<kHardware>(r, 0, x) + four<kHardware>(r, 4, x);
-  } else {
-    for (int64_t x = x0; x < x1; ++x) out[x] = r.at[0][x] * r.weights[0];
-    done = 1;
+struct Sum {
+  template <bool kHardware>
+  [[gnu::always_inline]] static inline void run(const Run& r, int64_t x0, int64_t x1, bool together, float* out) {
+    int64_t done = together ? r.count / 8 * 8 : 0;
+    if (done) {
+      for (int64_t x = x0; x < x1; ++x) out[x] = four<kHardware>(r, 0, x) + four<kHardware>(r, 4, x);
+    } else {
+      for (int64_t x = x0; x < x1; ++x) out[x] = r.at[0][x] * r.weights[0];
+      done = 1;
+    }
+    for (; done < r.count; ++done) {
+      const float* from = r.at[done];
+      const float w = r.weights[done];
+      for (int64_t x = x0; x < x1; ++x) out[x] = fused<kHardware>(from[x], w, out[x]);
+    }
   }
-  for (; done < r.count; ++done) {
-    const float* from = r.at[done];
-    const float w = r.weights[done];
-    for (int64_t x = x0; x < x1; ++x) out[x] = fused<kHardware>(from[x], w, out[x]);
-  }
-}
-
-void sum_plain(const Run& r, int64_t x0, int64_t x1, bool together, float* out) { sum<false>(r, x0, x1, together, out); }
-
-#if defined(__x86_64__)
-__attribute__((target("avx2,fma"))) void sum_fma(const Run& r, int64_t x0, int64_t x1, bool together, float* out) {
-  sum<true>(r, x0, x1, together, out);
-}
-#endif
-
-auto choose() {
-#if defined(__x86_64__)
-  if ((isa() == Isa::AVX2 || isa() == Isa::AVX512) && __builtin_cpu_supports("fma")) return sum_fma;
-#endif
-  return sum_plain;
-}
+};
 
 bool fits(const View& v) {
   return v.rank == 3 && v.shape[2] == 1 && (v.dtype == DType::U8 || v.dtype == DType::F32);
@@ -94,7 +80,7 @@ bool correlate(const View& src, const correlate::Window& window, const View& dst
     for (int64_t x = 0; x < columns; ++x)
       values[y * columns + x] = value(src, from, border_position(x - window.left, src.shape[1], window.border));
   }
-  const auto run = choose();
+  const auto run = form_of<Sum>();
   const int64_t end = height * width / kTogether * kTogether;
   for (int64_t y = 0; y < height; ++y) {
     const float* at[kMostWeights];

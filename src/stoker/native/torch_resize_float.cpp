@@ -7,8 +7,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "fused_forms.hpp"
 #include "pixel_rows.hpp"
-#include "simd.hpp"
 #include "torch_resize_float_taps.hpp"
 
 #if defined(__x86_64__)
@@ -27,36 +27,33 @@ constexpr int64_t kSlack = 4;  // values behind a row that may be written
 template <class T>
 using Across = void (*)(const FloatTaps& taps, const T* row, int64_t channels, int64_t out, float* to);
 
-template <bool kHardware, class T>
-[[gnu::always_inline]] inline void smooth_across(const FloatTaps& taps, const T* row, int64_t channels, int64_t out,
-                                                 float* to) {
-  for (int64_t x = 0; x < out; ++x)
-    for (int64_t c = 0; c < channels; ++c) {
-      const T* from = row + taps.index[static_cast<size_t>(x)] * channels + c;
-      *to++ = smooth_sum<kHardware>(taps.weights.data() + x * taps.room, taps.count[static_cast<size_t>(x)],
-                                    [&](int64_t j) STOKER_INLINED_LAMBDA { return static_cast<float>(from[j * channels]); });
-    }
-}
-
-template <bool kHardware, class T>
-[[gnu::always_inline]] inline void sharp_across(const FloatTaps& taps, const T* row, int64_t channels, int64_t out,
+template <class T>
+struct SmoothAcross {
+  template <bool kHardware>
+  [[gnu::always_inline]] static inline void run(const FloatTaps& taps, const T* row, int64_t channels, int64_t out,
                                                 float* to) {
-  for (int64_t x = 0; x < out; ++x) {
-    const int32_t* at = taps.index.data() + x * taps.room;
-    for (int64_t c = 0; c < channels; ++c)
-      *to++ = sharp_sum<kHardware>(taps.weights.data() + x * taps.room, taps.room,
-                                   [&](int64_t j) STOKER_INLINED_LAMBDA { return static_cast<float>(row[at[j] * channels + c]); });
+    for (int64_t x = 0; x < out; ++x)
+      for (int64_t c = 0; c < channels; ++c) {
+        const T* from = row + taps.index[static_cast<size_t>(x)] * channels + c;
+        *to++ = smooth_sum<kHardware>(taps.weights.data() + x * taps.room, taps.count[static_cast<size_t>(x)],
+                                      [&](int64_t j) STOKER_INLINED_LAMBDA { return static_cast<float>(from[j * channels]); });
+      }
   }
-}
+};
 
 template <class T>
-void smooth_across_plain(const FloatTaps& taps, const T* row, int64_t channels, int64_t out, float* to) {
-  smooth_across<false>(taps, row, channels, out, to);
-}
-template <class T>
-void sharp_across_plain(const FloatTaps& taps, const T* row, int64_t channels, int64_t out, float* to) {
-  sharp_across<false>(taps, row, channels, out, to);
-}
+struct SharpAcross {
+  template <bool kHardware>
+  [[gnu::always_inline]] static inline void run(const FloatTaps& taps, const T* row, int64_t channels, int64_t out,
+                                                float* to) {
+    for (int64_t x = 0; x < out; ++x) {
+      const int32_t* at = taps.index.data() + x * taps.room;
+      for (int64_t c = 0; c < channels; ++c)
+        *to++ = sharp_sum<kHardware>(taps.weights.data() + x * taps.room, taps.room,
+                                     [&](int64_t j) STOKER_INLINED_LAMBDA { return static_cast<float>(row[at[j] * channels + c]); });
+    }
+  }
+};
 
 // ---- one row of the result, out of filtered ones ----
 
@@ -84,32 +81,33 @@ template <class T>
   }
 }
 
-template <bool kHardware, class T>
-[[gnu::always_inline]] inline void smooth_down(const Down& d) {
-  const float* w = d.taps->weights.data() + d.y * d.taps->room;
-  const float* from = d.rows + d.taps->index[static_cast<size_t>(d.y)] * d.n;
-  const int64_t count = d.taps->count[static_cast<size_t>(d.y)], rounded = rounded_taps(count);
-  for (int64_t i = 0; i < d.n; ++i) d.sums[i] = from[i] * w[0];
-  int64_t j = 1;
-  for (; j < rounded; ++j) add_row<kHardware, false>(from + j * d.n, w[j], d.n, d.sums);
-  for (; j < count; ++j) add_row<kHardware, true>(from + j * d.n, w[j], d.n, d.sums);
-  store<T>(d);
-}
-
-template <bool kHardware, class T>
-[[gnu::always_inline]] inline void sharp_down(const Down& d) {
-  const float* w = d.taps->weights.data() + d.y * d.taps->room;
-  const int32_t* at = d.taps->index.data() + d.y * d.taps->room;
-  for (int64_t i = 0; i < d.n; ++i) d.sums[i] = d.rows[at[1] * d.n + i] * w[1];
-  for (int64_t j = 0; j < d.taps->room; ++j)
-    if (j != 1) add_row<kHardware, true>(d.rows + at[j] * d.n, w[j], d.n, d.sums);
-  store<T>(d);
-}
+template <class T>
+struct SmoothDown {
+  template <bool kHardware>
+  [[gnu::always_inline]] static inline void run(const Down& d) {
+    const float* w = d.taps->weights.data() + d.y * d.taps->room;
+    const float* from = d.rows + d.taps->index[static_cast<size_t>(d.y)] * d.n;
+    const int64_t count = d.taps->count[static_cast<size_t>(d.y)], rounded = rounded_taps(count);
+    for (int64_t i = 0; i < d.n; ++i) d.sums[i] = from[i] * w[0];
+    int64_t j = 1;
+    for (; j < rounded; ++j) add_row<kHardware, false>(from + j * d.n, w[j], d.n, d.sums);
+    for (; j < count; ++j) add_row<kHardware, true>(from + j * d.n, w[j], d.n, d.sums);
+    store<T>(d);
+  }
+};
 
 template <class T>
-void smooth_down_plain(const Down& d) { smooth_down<false, T>(d); }
-template <class T>
-void sharp_down_plain(const Down& d) { sharp_down<false, T>(d); }
+struct SharpDown {
+  template <bool kHardware>
+  [[gnu::always_inline]] static inline void run(const Down& d) {
+    const float* w = d.taps->weights.data() + d.y * d.taps->room;
+    const int32_t* at = d.taps->index.data() + d.y * d.taps->room;
+    for (int64_t i = 0; i < d.n; ++i) d.sums[i] = d.rows[at[1] * d.n + i] * w[1];
+    for (int64_t j = 0; j < d.taps->room; ++j)
+      if (j != 1) add_row<kHardware, true>(d.rows + at[j] * d.n, w[j], d.n, d.sums);
+    store<T>(d);
+  }
+};
 
 // ---- both axes together ----
 
@@ -121,44 +119,27 @@ struct Corner {
   T* to;
 };
 
-template <bool kHardware, class T>
-[[gnu::always_inline]] inline void joint_row(const Corner<T>& r) {
-  const float* down = r.down->weights.data() + 2 * r.y;
-  T* to = r.to;
-  for (int64_t x = 0; x < r.out; ++x) {
-    const int32_t* at = r.across->index.data() + 2 * x;
-    for (int64_t c = 0; c < r.channels; ++c) {
-      const float sum = joint_sum<kHardware>(
-          down, r.across->weights.data() + 2 * x, [&](int i, int j) STOKER_INLINED_LAMBDA {
-            return static_cast<float>(r.rows[i][at[j] * r.channels + c]);
-          });
-      if constexpr (std::is_same_v<T, float>) *to++ = sum;
-      else *to++ = rounded_byte(sum);
+template <class T>
+struct JointRow {
+  template <bool kHardware>
+  [[gnu::always_inline]] static inline void run(const Corner<T>& r) {
+    const float* down = r.down->weights.data() + 2 * r.y;
+    T* to = r.to;
+    for (int64_t x = 0; x < r.out; ++x) {
+      const int32_t* at = r.across->index.data() + 2 * x;
+      for (int64_t c = 0; c < r.channels; ++c) {
+        const float sum = joint_sum<kHardware>(
+            down, r.across->weights.data() + 2 * x, [&](int i, int j) STOKER_INLINED_LAMBDA {
+              return static_cast<float>(r.rows[i][at[j] * r.channels + c]);
+            });
+        if constexpr (std::is_same_v<T, float>) *to++ = sum;
+        else *to++ = rounded_byte(sum);
+      }
     }
   }
-}
-
-template <class T>
-void joint_row_plain(const Corner<T>& r) { joint_row<false>(r); }
+};
 
 #if defined(__x86_64__)
-
-#define STOKER_FMA __attribute__((target("avx2,fma")))
-
-template <class T>
-STOKER_FMA void smooth_down_fma(const Down& d) { smooth_down<true, T>(d); }
-template <class T>
-STOKER_FMA void sharp_down_fma(const Down& d) { sharp_down<true, T>(d); }
-template <class T>
-STOKER_FMA void joint_row_fma(const Corner<T>& r) { joint_row<true>(r); }
-template <class T>
-STOKER_FMA void sharp_across_fma(const FloatTaps& taps, const T* row, int64_t channels, int64_t out, float* to) {
-  sharp_across<true>(taps, row, channels, out, to);
-}
-template <class T>
-STOKER_FMA void smooth_across_fma(const FloatTaps& taps, const T* row, int64_t channels, int64_t out, float* to) {
-  smooth_across<true>(taps, row, channels, out, to);
-}
 
 STOKER_FMA __m128 pixel(const uint8_t* from) {
   int32_t bytes;
@@ -183,10 +164,6 @@ STOKER_FMA void smooth_across3_fma(const FloatTaps& taps, const T* row, int64_t,
   }
 }
 
-bool has_fma() { return (isa() == Isa::AVX2 || isa() == Isa::AVX512) && __builtin_cpu_supports("fma"); }
-
-#else
-bool has_fma() { return false; }
 #endif
 
 template <class T>
@@ -197,15 +174,13 @@ struct Forms {
 };
 
 template <class T>
-Forms<T> forms_of(bool smooth, int64_t channels) {
+Forms<T> forms_of(bool smooth, [[maybe_unused]] int64_t channels) {
+  if (!smooth) return {form_of<SharpAcross<T>>(), form_of<SharpDown<T>>(), form_of<JointRow<T>>()};
+  Across<T> across = form_of<SmoothAcross<T>>();
 #if defined(__x86_64__)
-  if (has_fma()) {
-    if (!smooth) return {sharp_across_fma<T>, sharp_down_fma<T>, joint_row_fma<T>};
-    return {channels == 3 ? smooth_across3_fma<T> : smooth_across_fma<T>, smooth_down_fma<T>, nullptr};
-  }
+  if (channels == 3 && has_fma()) across = smooth_across3_fma<T>;
 #endif
-  if (smooth) return {smooth_across_plain<T>, smooth_down_plain<T>, nullptr};
-  return {sharp_across_plain<T>, sharp_down_plain<T>, joint_row_plain<T>};
+  return {across, form_of<SmoothDown<T>>(), nullptr};
 }
 
 // Columns, then rows; of the source, only rows that are read.

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "simd.hpp"
+#include "fused_forms.hpp"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -35,8 +35,6 @@ void rows_plain(const View& src, const Grid& g, const Fill& fill, const View& ds
 }
 
 #if defined(__x86_64__)
-
-#define STOKER_FMA __attribute__((target("avx2,fma")))
 
 constexpr int64_t kChunk = 64;
 
@@ -150,7 +148,7 @@ STOKER_FMA void rows_avx2(const View& src, const Grid& g, const Fill& fill, cons
 template <bool kLinear, class T>
 void run(const View& src, const Grid& g, const Fill& fill, const View& dst) {
 #if defined(__x86_64__)
-  if ((isa() == Isa::AVX2 || isa() == Isa::AVX512) && __builtin_cpu_supports("fma")) {
+  if (has_fma()) {
     constexpr int64_t item = sizeof(T);
     const bool packed =
         src.shape[2] == 3 && src.stride[2] == item && src.stride[1] == 3 * item && dst.stride[1] == 3 * item;
