@@ -14,7 +14,7 @@ from stoker.frontends.registry import find as find_public
 from stoker.graph.plan import make_plan, transform
 from stoker.testing.reference import Fed
 
-ALL = frozenset({"common", "decode_window", "fusion", "memory"})
+ALL = frozenset({"equal_steps", "decode_window", "fusion", "memory"})
 Define = Callable[["Maker"], Any]
 
 

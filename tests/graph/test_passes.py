@@ -18,8 +18,8 @@ from stoker.executor.run import Run
 from stoker.frontends.conditionals import Runtime
 from stoker.frontends.definition import GraphBuilder
 from stoker.graph.lower import lower, prune
-from stoker.graph.passes.common import merge_common
 from stoker.graph.passes.decode_window import push_windows
+from stoker.graph.passes.equal_steps import merge_equal_steps
 from stoker.graph.passes.fusion import fuse
 from stoker.graph.plan import make_plan, transform
 from stoker.graph.show import show_steps
@@ -33,7 +33,7 @@ SNAPSHOTS = Path(__file__).parent / "snapshots"
 # ---- snapshots ----
 
 
-def common_steps(m: Maker) -> Any:
+def equal_steps(m: Maker) -> Any:
     """Two crops of one window, with one of them flipped, and two draws that are two."""
     x = m.image()
     crops = [fn.crop(x, crop=(8, 8), crop_pos_x=0.25) for _ in range(2)]
@@ -55,7 +55,7 @@ def joined_stages(m: Maker) -> Any:
 
 
 CASES: dict[str, tuple[Define, Callable[[StepList], StepList]]] = {
-    "common": (common_steps, merge_common),
+    "equal_steps": (equal_steps, merge_equal_steps),
     "decode_window": (decode_window, push_windows),
     "fusion_absorb": (absorbed_views, fuse),
     "fusion_join": (joined_stages, fuse),
@@ -153,7 +153,7 @@ def test_what_is_not_a_crop_is_no_window() -> None:
 
 
 def test_equal_steps_become_one_and_draws_stay_two() -> None:
-    steps = steps_of(common_steps, "common")
+    steps = steps_of(equal_steps, "equal_steps")
     assert len(kinds(steps, View)) == 2  # one crop, one flip
     assert len(kinds(steps, Native)) == 2
 
@@ -163,7 +163,7 @@ def test_steps_that_differ_in_a_number_stay() -> None:
         x = m.image()
         return fn.crop(x, crop=(8, 8), crop_pos_x=0.0), fn.crop(x, crop=(8, 8), crop_pos_x=-0.0)
 
-    assert len(kinds(steps_of(define, "common"), View)) == 2
+    assert len(kinds(steps_of(define, "equal_steps"), View)) == 2
 
 
 def test_steps_under_other_conditions_stay() -> None:
@@ -171,7 +171,7 @@ def test_steps_under_other_conditions_stay() -> None:
         x, condition = m.image(), m.number(DType.BOOL)
         return Runtime(lambda f: f).choose(condition, lambda: x + 1, lambda: x + 1)
 
-    assert len(kinds(steps_of(define, "common"), Stage)) == 2
+    assert len(kinds(steps_of(define, "equal_steps"), Stage)) == 2
 
 
 def test_effects_are_never_merged() -> None:

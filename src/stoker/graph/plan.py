@@ -17,8 +17,8 @@ from ..contract.types import DType
 from ..native import _native
 from .lower import lower, prune
 from .node import Graph
-from .passes.common import merge_common
 from .passes.decode_window import push_windows
+from .passes.equal_steps import merge_equal_steps
 from .passes.fusion import fuse
 from .passes.partial_reads import read_parts
 from .passes.placement import place, place_steps, read_by_the_loop
@@ -28,7 +28,7 @@ from .storage import aliases, images_in_planes, place_values, used_values
 from .verify import verify_graph, verify_steps
 
 STEP_PASSES: tuple[tuple[str, Callable[[StepList], StepList]], ...] = (
-    ("common", merge_common),
+    ("equal_steps", merge_equal_steps),
     ("decode_window", push_windows),
     ("fusion", fuse),
 )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Common steps: what is computed twice from the same inputs is computed once. Effects are never merged."""
+"""Equal steps: what is computed twice from the same inputs is computed once. Effects are never merged."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ...contract.pixel import Px, rewrite
 from ...contract.step import Check, Native, PyCall, Sampler, Stage, Step, StepList, Value, View, ViewOp
 
 
-def merge_common(steps: StepList) -> StepList:
+def merge_equal_steps(steps: StepList) -> StepList:
     """Steps with equal bodies, inputs and conditions become one."""
     renamed: dict[int, int] = {}
     known: dict[Any, Step] = {}
