@@ -226,7 +226,7 @@ def test_skip_has_a_limit_if_one_is_given(folder: list[str]) -> None:
 
 @pytest.mark.parametrize("wrong", [-0.1, 1.1, "1%", True])
 def test_limits_are_shares(wrong: Any, folder: list[str]) -> None:
-    with pytest.raises(ArgumentError, match="expected `error_limit` to be a share from 0 to 1"):
+    with pytest.raises(ArgumentError, match="expected a number from 0 to 1 as `error_limit`"):
         whole(folder, error_limit=wrong)
     with pytest.raises(ArgumentError, match="expected `on_error` to be one of raise, replace, skip, got 'retry'"):
         whole(folder, on_error="retry")

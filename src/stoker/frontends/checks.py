@@ -100,11 +100,7 @@ def action(value: Any) -> Any:
 
 def share(value: Any) -> float | None:
     """The share of an epoch's rows that may fail; None: the action's own."""
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 <= float(value) <= 1:
-        raise ArgumentError(f"`Pipeline`: expected `error_limit` to be a share from 0 to 1, got {value!r}")
-    return float(value)
+    return None if value is None else part("error_limit", value)
 
 
 def division(value: Any) -> str | None:

@@ -85,13 +85,15 @@ def interleaved(node: Node) -> Bytes | None:
 
 
 def pixels_of(node: Node) -> Any:
-    """A node's image, ``(channels, height, width)``; None if its file is left to Pillow."""
+    """A node's image, ``(channels, height, width)``, bytes or float32; None if its file is left to Pillow."""
     data = _stored(node, interleaved=False)
-    return None if data is None else data.reshape(node.channels, node.size[1], node.size[0])
+    if data is None:
+        return None
+    return data.view(np.float32 if node.floats else np.uint8).reshape(node.channels, node.size[1], node.size[0])
 
 
 def _stored(node: Node, *, interleaved: bool) -> Bytes | None:
-    size = node.size[0] * node.size[1] * node.channels
+    size = node.size[0] * node.size[1] * node.channels * (4 if node.floats else 1)
     memory = np.empty(size + 8, np.uint8)
     packed = packing.pack([packing.Row(node, None, 0, 0, interleaved)], [memory])
     _native.recipe.make(packed.order)

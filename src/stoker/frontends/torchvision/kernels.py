@@ -287,7 +287,8 @@ def blur_step(
     return step if alike(("blur", *sizes, products), channels, step, original, trial) else None
 
 
-KERNELS: dict[str, Callable[..., LazyTensor | None]] = {
+Record = Callable[..., LazyTensor | None]
+_OF_BOTH_GENERATIONS: dict[str, Record] = {
     "adjust_contrast": adjust_contrast,
     "adjust_saturation": adjust_saturation,
     "adjust_hue": adjust_hue,
@@ -296,10 +297,14 @@ KERNELS: dict[str, Callable[..., LazyTensor | None]] = {
     "equalize": equalize,
     "solarize": solarize,
     "rgb_to_grayscale": rgb_to_grayscale,
+    **dict.fromkeys(["affine", "rotate", "perspective"], grids.kernel),
+}
+KERNELS: dict[str, Record] = {
+    **_OF_BOTH_GENERATIONS,
+    "elastic": grids.kernel,
     "gaussian_blur": gaussian_blur,
     "pad": pad,
     "permute_channels": permute_channels,
-    **dict.fromkeys(["affine", "rotate", "perspective", "elastic"], grids.kernel),
 }
 
 
@@ -325,23 +330,16 @@ def first_blur(original: Original, x: LazyTensor, kernel_size: Any, sigma: Any) 
     return _blurred(x, kernel_size, sigma, tensors._get_gaussian_kernel2d)
 
 
-FIRST_GENERATION: dict[str, Callable[..., Any]] = {
+FIRST_GENERATION: dict[str, Record] = {
+    **_OF_BOTH_GENERATIONS,
     "adjust_brightness": adjust_brightness,
-    "adjust_contrast": adjust_contrast,
-    "adjust_saturation": adjust_saturation,
-    "adjust_hue": adjust_hue,
-    "adjust_sharpness": adjust_sharpness,
-    "autocontrast": autocontrast,
-    "equalize": equalize,
-    "solarize": solarize,
-    "rgb_to_grayscale": rgb_to_grayscale,
+    "elastic_transform": grids.kernel,
     "gaussian_blur": first_blur,
     "resize": first_resize,
-    **dict.fromkeys(["affine", "rotate", "perspective", "elastic_transform"], grids.kernel),
 }
 
 
-def kernel(plain: Original, of_image: Original, record: Callable[..., LazyTensor | None]) -> Original:
+def kernel(plain: Original, of_image: Original, record: Record) -> Original:
     """What stands in torchvision's registry for tensors that record; its kernels for tensors and for images."""
 
     def call(x: Any, *args: Any, **kwargs: Any) -> Any:

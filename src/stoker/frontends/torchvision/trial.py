@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,14 +19,11 @@ from PIL import Image
 from PIL.JpegImagePlugin import JpegImageFile
 
 from ...native import _native
-from .early import check, pixels_of
-from .making import Making
+from .early import pixels_of
 from .recipe import FLOATS, Node
 from .replay import image_of
-from .rows import LazyRow
 from .source import Source
 from .tables import Table
-from .tensor import LazyTensor
 
 SIZE = (47, 37)
 _found: dict[Any, bool] = {}
@@ -46,10 +43,7 @@ def is_equal(
     key = (key, channels, size)
     if key not in _found:
         data, image = _trial(channels, size)
-        node = step(Node.decode(Source(data), size, channels))
-        made = pixels_of(node)
-        expected = function(torch.from_numpy(image)).numpy()
-        _found[key] = made is not None and made.shape == expected.shape and np.array_equal(made, expected)
+        _found[key] = _makes(step(Node.decode(Source(data), size, channels)), [function(torch.from_numpy(image))])
     return _found[key]
 
 
@@ -70,25 +64,21 @@ def is_equal_in_floats(
     if key not in _found:
         data, image = _trial(channels, size)
         values = torch.from_numpy(np.random.Generator(np.random.PCG64(13)).random((channels, 1, 256), np.float32))
-        given = Node.decode(Source(data), size, channels).then(FLOATS, (Table(values),))
-        made = _made(LazyTensor([LazyRow(step(given), Table(values))], ()))
+        node = step(Node.decode(Source(data), size, channels).then(FLOATS, (Table(values),)))
         floats = torch.stack([v[0][torch.from_numpy(x.astype(np.int64))] for v, x in zip(values, image, strict=True)])
         turned = floats.movedim(0, -1).contiguous().movedim(-1, 0)
         tried = [floats, turned] if by_pixel is None else [turned if by_pixel else floats]
-        wanted = [function(x.clone()).contiguous().numpy() for x in tried]
-        _found[key] = made is not None and all(made.shape == x.shape and made.tobytes() == x.tobytes() for x in wanted)
+        _found[key] = _makes(node, [function(x.clone()) for x in tried])
     return _found[key]
 
 
-def _made(x: Any) -> Any:
-    """Its values; None if its file is left to Pillow."""
-    making = Making([x])
-    _native.recipe.make(making.order)
-    if making.order.unmade:
-        check(making.order.unmade)
-        return None
-    making.finish(None)
-    return x._real.numpy()
+def _makes(node: Node, wanted: Sequence[torch.Tensor]) -> bool:
+    """Whether all these are what native code makes of a node, bit by bit; not if it leaves the file to Pillow."""
+    made = pixels_of(node)
+    arrays = [x.contiguous().numpy() for x in wanted]
+    return made is not None and all(
+        (made.shape, made.dtype, made.tobytes()) == (x.shape, x.dtype, x.tobytes()) for x in arrays
+    )
 
 
 def decodes_alike(who: str, sampling: tuple[int, int] | None, decode: Callable[[bytes], Any]) -> bool:
