@@ -8,7 +8,7 @@
 #   make fuzz [SECONDS=60]                    hostile bytes into the JPEG decoder and into the GPU's, under sanitizers
 #   make test-neon [SECONDS=30]               the JPEG decoder's Arm code on an emulated machine, if there is one
 #   make test-gpu                             what needs a GPU; fails where there is none
-#   make test-gpu-sanitizer                   generated kernels under compute-sanitizer, on a GPU; minutes
+#   make test-gpu-sanitizer [PROCESSES=14]    all kernels under compute-sanitizer, on a GPU; minutes
 #   make kills [TIMES=100]                    kill a training at random moments; no row may differ
 #   make test-older, make test-newest         the take-over beside a year-old torchvision, beside the newest; gigabytes
 #   make recipes [RECIPES="--minutes 12"]     public scripts untouched and taken over: equal, how fast; docs/recipes.md
@@ -54,7 +54,7 @@ test-gpu: setup
 	@REQUIRE_GPU=1 $(PY) -m pytest tests/gpu tests/cuda tests/takeover/test_place.py tests/takeover/test_table.py $(TESTS)
 
 test-gpu-sanitizer: setup
-	@REQUIRE_GPU=1 STOKER_SANITIZER=1 $(PY) -m pytest tests/gpu/test_sanitizer.py tests/gpu/test_gpu_jpeg.py -k "sanitizer" $(TESTS)
+	@REQUIRE_GPU=1 STOKER_SANITIZER=1 $(PY) -m pytest tests/gpu/test_sanitizer.py tests/gpu/test_gpu_jpeg.py -k sanitizer -n $(PROCESSES) --dist worksteal $(TESTS)
 
 check: setup
 	@$(PY) -m ruff check --quiet .

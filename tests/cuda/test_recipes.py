@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import emulated_stages
@@ -295,17 +294,21 @@ def written(case: Case) -> list[list[tuple[int, int]]]:
     return places
 
 
+def different(cases: Sequence[Case], want: list[list[np.ndarray]], got: list[list[np.ndarray]]) -> list[str]:
+    """The cases of which any byte that they write is another."""
+    return [
+        case.name
+        for case, a, b in zip(cases, want, got, strict=True)
+        if any(not np.array_equal(x[i:j], y[i:j]) for x, y, p in zip(a, b, written(case), strict=True) for i, j in p)
+    ]
+
+
 def test_the_bits_of_the_cpu(gpu: Gpu) -> None:
     functions = [gpu.load(source).function(name) for name, source in SOURCES["recipe"]]
     got, errors = run(_native.gpu.recipe(functions, len(SIZES)), CASES, gpu.device)  # first: memory has no results yet
     want, wrong = run(_native.kernels.recipe(len(SIZES)), CASES, None)
     assert wrong == errors == [""] * len(CASES)
-    different = [
-        case.name
-        for case, a, b in zip(CASES, want, got, strict=True)
-        if any(not np.array_equal(x[i:j], y[i:j]) for x, y, p in zip(a, b, written(case), strict=True) for i, j in p)
-    ]
-    assert not different
+    assert not different(CASES, want, got)
 
 
 def rounded_mean(seed: int, lanes: int, threads: int, generation: int) -> Case:
@@ -386,10 +389,18 @@ def test_what_is_no_recipe_is_refused(gpu: Gpu) -> None:
     assert all(errors[:-1]) and all(wrong[:-1]), (errors, wrong)
 
 
-def test_a_planted_difference_is_seen(tmp_path: Path) -> None:
-    """The comparison is one: with another rounding in the kernel it fails."""
-    case = Case("stored uint8", [("Store", 0, 0, 0)], table(6, 3, "uint8"))
-    other = Case("stored uint8", [("Store", 0, 0, 0)], table(7, 3, "uint8"))
-    (a, _), (b, _) = run(_native.kernels.recipe(2), [case, other], None)[0]
-    (first, end) = written(case)[0][0]
-    assert not np.array_equal(a[first:end], b[first:end])
+def test_a_planted_difference_is_seen() -> None:
+    """In any byte that a case writes, and in no other."""
+    want, _ = run(_native.kernels.recipe(len(SIZES)), CASES, None)
+    for case, outputs in zip(CASES, want, strict=True):
+        places = [(o, at) for o, parts in enumerate(written(case)) for i, j in parts for at in (i, j - 1)]
+        assert places, case.name
+        for o, at in places:
+            changed = [output.copy() for output in outputs]
+            changed[o][at] ^= 1
+            assert different([case], [outputs], [changed]) == [case.name]
+    ends = [max((j for _, j in parts), default=0) for parts in written(CASES[0])]
+    changed = [output.copy() for output in want[0]]
+    for output, end in zip(changed, ends, strict=True):
+        output[end:] ^= 1
+    assert not different(CASES[:1], want[:1], [changed])

@@ -15,3 +15,9 @@ def a_gpu(gpu_in_use: bool) -> None:
         if os.environ.get("REQUIRE_GPU") == "1":
             pytest.fail("there is no CUDA device, and REQUIRE_GPU=1")
         pytest.skip("needs a GPU, and there is none: `make test-gpu`")
+
+
+@pytest.fixture(scope="session")
+def gpu_to_itself() -> bool:
+    """Whether no other tests use the GPU at the same time, so that what it has free is a matter of this one's."""
+    return int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")) == 1
