@@ -13,6 +13,7 @@ from stoker.contract.types import DType
 from stoker.native import _native
 
 FAULTS = {
+    "nothing": "",
     "memcheck": "reinterpret_cast<volatile int*>(slots)[1 << 12] = 1;",  # behind the rows' descriptions
     "racecheck": "__shared__ volatile int x[64]; x[threadIdx.x % 64] = x[(threadIdx.x + 33) % 64] + threadIdx.x;",
     "synccheck": "if (threadIdx.x % 2) __syncwarp(0x55555555u);",  # of lanes that do not come

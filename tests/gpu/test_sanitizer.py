@@ -72,5 +72,6 @@ def test_generated_kernels(tool: str, files: str, part: str) -> None:
 
 @pytest.mark.parametrize("tool", TOOLS)
 def test_a_planted_fault_is_seen(tool: str) -> None:
-    done = watch(tool, "-m", "tests.gpu.planted", tool)
-    assert done.returncode == 9, done.stdout[-3000:]
+    plain, faulty = (watch(tool, "-m", "tests.gpu.planted", fault) for fault in ("nothing", tool))
+    assert plain.returncode == 0, plain.stdout[-3000:]
+    assert faulty.returncode == 9, faulty.stdout[-3000:]
