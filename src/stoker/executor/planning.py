@@ -107,20 +107,25 @@ class Planning:
         finally:
             self.states.update(run.python.states)
             run.close()
-        good = next((m for m in made if not isinstance(m, BaseException)), None)
-        if good is None:
-            failed = next((m for m in made if isinstance(m, BaseException)), None)
-            text = f"{type(failed).__name__}: {failed}" if failed else "it ran for no row of the first batch"
-            hint = (
-                "Its outputs' types are taken from the first batch, so at least one row of it must succeed, unless "
-                "they are declared"
-            )
-            subject = node.operator.subject(node.args)
-            raise DataError(message(subject, text, source=node.source, hint=hint)) from failed
-        try:
-            return specs_of(good, node.args.get("output_layouts") or ())
-        except (TypeError, ArgumentError) as error:
-            raise DataError(message(node.operator.subject(node.args), str(error), source=node.source)) from error
+        return _specs(node, made)
+
+
+def _specs(node: Node, made: Sequence[Any]) -> tuple[Spec, ...]:
+    """The types of a node's outputs, from the first row of ``made`` that succeeded; the others are exceptions."""
+    subject, source = node.operator.subject(node.args), node.source
+    good = next((m for m in made if not isinstance(m, BaseException)), None)
+    if good is None:
+        failed = next((m for m in made if isinstance(m, BaseException)), None)
+        text = f"{type(failed).__name__}: {failed}" if failed else "it ran for no row of the first batch"
+        hint = (
+            "Its outputs' types are taken from the first batch, so at least one row of it must succeed, unless they "
+            "are declared"
+        )
+        raise DataError(message(subject, text, source=source, hint=hint)) from failed
+    try:
+        return specs_of(good, node.args.get("output_layouts") or ())
+    except (TypeError, ArgumentError) as error:
+        raise DataError(message(subject, str(error), source=source)) from error
 
 
 def _holds(node: Node, parents: list[Any]) -> bool:

@@ -34,28 +34,25 @@ def place_values(
     sent = _sent(steps, roots) - on_gpu
     turned = _turned(steps)
     slots = {v: slot for slot, v in enumerate(steps.outputs)}
+
+    def outside_of_scratch(v: int, step: Step, runs: Runs) -> tuple[str, int] | None:
+        if v in slots:
+            return "output", slots[v]
+        if aliases(step) and not (isinstance(step.body, View) and step.body.may_copy):
+            return "alias", 0
+        if v in on_gpu:
+            return "words" if v in turned else "planes" if v in in_planes else "device", 0
+        if v in sent:
+            return "upload", 0
+        return ("batch", 0) if runs is Runs.PYTHON or v in crossing else None
+
     most = 0
     for runs, members in segments.members:
         order = [(tuple(reads(steps.steps[i], steps)), steps.steps[i].outputs) for i in members]
         lives = last_uses(order, roots)
-        scratch = {}
-        for i in members:
-            step = steps.steps[i]
-            for v in step.outputs:
-                copies = isinstance(step.body, View) and step.body.may_copy
-                if v in slots:
-                    where[v] = ("output", slots[v])
-                elif aliases(step) and not copies:
-                    where[v] = ("alias", 0)
-                elif v in on_gpu:
-                    where[v] = ("words" if v in turned else "planes" if v in in_planes else "device", 0)
-                elif v in sent:
-                    where[v] = ("upload", 0)
-                elif runs is Runs.PYTHON or v in crossing:
-                    where[v] = ("batch", 0)
-                else:
-                    scratch[v] = lives[v]
-        buffers, count = share_buffers(scratch, share)
+        places = {v: outside_of_scratch(v, steps.steps[i], runs) for i in members for v in steps.steps[i].outputs}
+        where.update({v: place for v, place in places.items() if place is not None})
+        buffers, count = share_buffers({v: lives[v] for v, place in places.items() if place is None}, share)
         where.update({v: ("scratch", b) for v, b in buffers.items()})
         most = max(most, count)
     return most, where

@@ -18,35 +18,45 @@ _AHEAD = 2  # batches that worker processes make ahead, unless told otherwise
 
 def choose_feeder(args: Mapping[str, Any], declared: Declared) -> Feeder:
     """The feeder for ``source``; ArgumentError if it is none that can be used."""
-    source, copies = args["source"], not args["no_copy"]
-    by_batch = args["batch"] is not False
-    cycle = _cycle(args["cycle"])
+    source, cycle = args["source"], _cycle(args["cycle"])
     if source is None:
         if cycle is not None or args["batch"] is not None or args["parallel"]:
             raise ArgumentError("expected a `source` beside `cycle`, `batch` or `parallel`, got none")
-        name = args["name"] or "name"
+        name, copies = args["name"] or "name", not args["no_copy"]
         return HandFeeder(declared, name, repeats=args["repeat_last"], waits=args["blocking"], copies=copies)
     ahead = _AHEAD if args["prefetch_queue_depth"] is None else args["prefetch_queue_depth"]
     if ahead < 1:
         raise ArgumentError(f"expected `prefetch_queue_depth` >= 1, got {ahead}")
+    by_batch = args["batch"] is not False
     if inspect.isgeneratorfunction(source) or _iterable(source):
-        items = _items(source, cycle, parallel=args["parallel"])
-        if args["parallel"]:
-            return ParallelItems(declared, items, by_batch=by_batch, ahead=ahead)
-        return IterableFeeder(declared, items, by_batch=by_batch, copies=copies)
+        return _of_iterable(args, declared, cycle, by_batch=by_batch, ahead=ahead)
     if not callable(source):
         raise ArgumentError(f"expected an iterable or a function as `source`, got {type(source).__name__}")
     if cycle is not None:
         raise ArgumentError("`cycle` is for iterables, got a function, which raises StopIteration to end an epoch")
-    tells = _tells(source, args, by_batch)
+    return _of_function(args, declared, by_batch=by_batch, ahead=ahead)
+
+
+def _of_iterable(
+    args: Mapping[str, Any], declared: Declared, cycle: str | None, *, by_batch: bool, ahead: int
+) -> Feeder:
+    items = _items(args["source"], cycle, parallel=args["parallel"])
     if args["parallel"]:
-        if tells is None:
-            raise ArgumentError(
-                "expected a function of one argument (what to make) as `source` beside parallel=True, got one of none: "
-                "its calls happen in several processes, in any order"
-            )
-        return ParallelCalls(declared, source, tells, by_batch=by_batch, ahead=ahead)
-    return CallbackFeeder(declared, source, tells, by_batch=by_batch, copies=copies)
+        return ParallelItems(declared, items, by_batch=by_batch, ahead=ahead)
+    return IterableFeeder(declared, items, by_batch=by_batch, copies=not args["no_copy"])
+
+
+def _of_function(args: Mapping[str, Any], declared: Declared, *, by_batch: bool, ahead: int) -> Feeder:
+    source = args["source"]
+    tells = _tells(source, args, by_batch)
+    if not args["parallel"]:
+        return CallbackFeeder(declared, source, tells, by_batch=by_batch, copies=not args["no_copy"])
+    if tells is None:
+        raise ArgumentError(
+            "expected a function of one argument (what to make) as `source` beside parallel=True, got one of none: "
+            "its calls happen in several processes, in any order"
+        )
+    return ParallelCalls(declared, source, tells, by_batch=by_batch, ahead=ahead)
 
 
 def _iterable(source: Any) -> bool:

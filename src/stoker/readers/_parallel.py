@@ -149,21 +149,8 @@ class ParallelCalls(CallbackFeeder):
     def pull(self, count: int, epoch: int) -> tuple[Column, ...]:
         if self._ended:
             raise StopIteration
-        assert self._workers is not None
         self._look_ahead(count, epoch)
-        rows: list[Any] = []
-        failed: Exception | None = None
-        for task in self._ahead[0].tasks:
-            try:
-                part, self._ended = self._workers.result(task)
-            except StateError:  # closed
-                raise
-            except Exception as error:  # noqa: BLE001 - whatever the user's function raised comes with its batch
-                failed = error
-                break
-            rows += part
-            if self._ended:
-                break
+        rows, self._ended, failed = self._results()
         self._forget_first()
         self._sample, self._iteration = self._sample + count, self._iteration + 1
         if failed is not None:
@@ -177,6 +164,23 @@ class ParallelCalls(CallbackFeeder):
                 raise DataError("expected data from the source, got none: it ended at once")
             raise StopIteration
         return self._batch(rows[0], count) if self._by_batch else self._rows(rows)
+
+    def _results(self) -> tuple[list[Any], bool, Exception | None]:
+        """What the parts of the first batch have given, up to the source's end or an error of the user's function."""
+        assert self._workers is not None
+        rows: list[Any] = []
+        ended = False
+        for task in self._ahead[0].tasks:
+            try:
+                part, ended = self._workers.result(task)
+            except StateError:  # closed
+                raise
+            except Exception as error:  # noqa: BLE001 - whatever the user's function raised comes with its batch
+                return rows, ended, error
+            rows += part
+            if ended:
+                break
+        return rows, ended, None
 
     def _look_ahead(self, count: int, epoch: int) -> None:
         """Ask for this batch, if that was not done, and for those after it."""

@@ -177,11 +177,10 @@ def pad(original: Callable[..., Any], img: Any, padding: Any, fill: Any = 0, pad
     """torchvision's ``pad`` of a Pillow image whose edges are continued; a frame of one colour is ``expand``'s."""
     node = _node(img)
     border = views.BORDERS.get(padding_mode) if padding_mode != "replicate" else None
-    sides = (padding,) if isinstance(padding, int) else padding
-    whole = isinstance(sides, (list, tuple)) and all(type(n) is int and n >= 0 for n in sides)
-    if node is None or border is None or not whole or len(sides) not in (1, 2, 4):
+    sides = views.four_sides(padding)
+    if node is None or border is None or sides is None:
         return original(img, padding, fill, padding_mode)
-    padded = img._record(views.edges_node(node, (sides * 4)[:4] if len(sides) < 4 else sides, border))
+    padded = img._record(views.edges_node(node, sides, border))
     padded.info = {}
     return padded
 

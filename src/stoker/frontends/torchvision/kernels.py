@@ -212,23 +212,16 @@ def pad(
     original: Original, x: LazyTensor, padding: Any, fill: Any = None, padding_mode: str = "constant"
 ) -> LazyTensor | None:
     """Whose edges are mirrored with them; the other modes are functions of torch."""
-    sides = [padding] if isinstance(padding, int) else padding
+    sides = views.four_sides(padding)
+    if sides is None:
+        return None
     if padding_mode == "constant" and isinstance(fill, (list, tuple)) and len(fill) == x._rows[0].node.channels == 3:
-        return _framed(x, sides, fill)
-    if padding_mode != "symmetric" or len(sides) not in (1, 2, 4) or not all(type(n) is int and n >= 0 for n in sides):
-        return None
-    left, top, right, bottom = (list(sides) * 4)[:4] if len(sides) < 4 else sides
+        return views.framed(x, sides, fill)
+    left, top, right, bottom = sides
     width, height = x._rows[0].node.size
-    if max(left, right) > width or max(top, bottom) > height or x.ndim not in (3, 4):
+    if padding_mode != "symmetric" or max(left, right) > width or max(top, bottom) > height or x.ndim not in (3, 4):
         return None
-    return views.moved(x, lambda node: views.edges_node(node, (left, top, right, bottom), views.BORDERS["symmetric"]))
-
-
-def _framed(x: LazyTensor, sides: Any, fill: Any) -> LazyTensor | None:
-    if len(sides) not in (1, 2, 4) or not all(type(n) is int and n >= 0 for n in sides):
-        return None
-    left, top, right, bottom = (list(sides) * 4)[:4] if len(sides) < 4 else sides
-    return views.framed(x, (left, top, right, bottom), fill)
+    return views.moved(x, lambda node: views.edges_node(node, sides, views.BORDERS["symmetric"]))
 
 
 def permute_channels(original: Original, x: LazyTensor, permutation: Any) -> LazyTensor | None:
@@ -251,17 +244,10 @@ def blur_step(
 ) -> Step | None:
     """The step of torchvision's ``gaussian_blur`` of so many ``images`` at a time; None if it does not record (or
     refuse) these arguments."""
-    sizes = [kernel_size, kernel_size] if isinstance(kernel_size, int) else list(kernel_size)
-    if len(sizes) == 1:
-        sizes *= 2
-    if len(sizes) != 2 or not all(type(n) is int and n > 0 and n % 2 for n in sizes):
+    window = _window_of(kernel_size, sigma)
+    if window is None:
         return None
-    if sigma is None:
-        sigma = [n * 0.15 + 0.35 for n in sizes]
-    sigmas = [float(sigma)] * 2 if _is_number(sigma) else list(sigma)
-    sigmas = sigmas * 2 if len(sigmas) == 1 else sigmas
-    if len(sigmas) != 2 or not all(_is_number(s) and s > 0 for s in sigmas):
-        return None
+    sizes, sigmas = window
     if any(n // 2 >= extent for n, extent in zip(sizes, size, strict=True)):
         return None  # torch refuses such a reflection
     weights = bell(sizes, sigmas, torch.float32, torch.device("cpu"))
@@ -285,6 +271,19 @@ def blur_step(
         return None
     alike = is_equal_in_floats if in_floats else is_equal
     return step if alike(("blur", *sizes, products), channels, step, original, trial) else None
+
+
+def _window_of(kernel_size: Any, sigma: Any) -> tuple[list[int], list[Any]] | None:
+    """A blur's sizes and its bell's widths, across and down, as torchvision takes them; None if it refuses them."""
+    sizes = [kernel_size] if isinstance(kernel_size, int) else list(kernel_size)
+    sizes = sizes * 2 if len(sizes) == 1 else sizes
+    if len(sizes) != 2 or not all(type(n) is int and n > 0 and n % 2 for n in sizes):
+        return None
+    if sigma is None:
+        return sizes, [n * 0.15 + 0.35 for n in sizes]
+    sigmas = [float(sigma)] if _is_number(sigma) else list(sigma)
+    sigmas = sigmas * 2 if len(sigmas) == 1 else sigmas
+    return (sizes, sigmas) if len(sigmas) == 2 and all(_is_number(s) and s > 0 for s in sigmas) else None
 
 
 Record = Callable[..., LazyTensor | None]

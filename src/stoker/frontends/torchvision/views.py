@@ -202,6 +202,18 @@ def framed(x: LazyTensor, sides: tuple[int, int, int, int], value: Any) -> LazyT
     return stepped(x, step)
 
 
+def four_sides(padding: Any) -> tuple[int, int, int, int] | None:
+    """(left, top, right, bottom) of torchvision's ``padding``: one number, two (across and down) or four.
+
+    None if it is anything else, or takes pixels away.
+    """
+    sides = (padding,) if isinstance(padding, int) else padding
+    if not isinstance(sides, (list, tuple)) or len(sides) not in (1, 2, 4):
+        return None
+    left, top, right, bottom = (*sides, *sides, *sides, *sides)[:4]
+    return (left, top, right, bottom) if all(type(n) is int and n >= 0 for n in sides) else None
+
+
 def edges_node(node: Node, sides: Sequence[int], border: int) -> Node:
     """An image whose edges are continued ``(left, top, right, bottom)``."""
     size = _larger(node, sides)
