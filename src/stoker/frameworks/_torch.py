@@ -48,8 +48,11 @@ class Loader:
             channels lie side by side (``torch.channels_last``): the same memory, with other strides. Models in that
             format take them without a conversion.
 
-    Rows of one shape become one tensor ``(N, ...)``. Integer outputs of one element per row (labels) become int64
-    ``(N,)``.
+    Rows of one shape become one tensor ``(N, ...)`` of the output's type, on the device that it is on. Integer outputs
+    of one element per row (labels) become int64 ``(N,)``.
+
+    Raises:
+        ArgumentError: an argument is none of these, or there is no CUDA to pin memory for.
     """
 
     def __init__(
@@ -175,7 +178,11 @@ class Loader:
         return "pipeline" if shard is None else f"pipeline, shard {shard[0]} of {shard[1]}"
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from :meth:`state_dict`; the next loop runs the rest of that epoch."""
+        """Go on from :meth:`state_dict`; the next loop runs the rest of that epoch.
+
+        Raises:
+            StateError: it is none, or of another pipeline, data set or seed; the text says what differs.
+        """
         require_entries(state, **{self._entry: str, "batches": int})
         self.pipeline.set_state(json.loads(state[self._entry]))
         self._done = int(state["batches"])
@@ -254,6 +261,9 @@ class Dataset(torch.utils.data.IterableDataset[Any]):
     Args:
         pipeline: a pipeline, or a function of (shard_id, num_shards) that makes one.
         options: as for :class:`Loader`.
+
+    Raises:
+        ArgumentError: it is neither; in a worker process, when the first batch is asked for: it is a pipeline.
     """
 
     def __init__(self, pipeline: Pipeline | Callable[[int, int], Pipeline], *args: Any, **options: Any) -> None:
@@ -349,7 +359,10 @@ class _Loop:
 
 
 def to_torch(batch: Batch) -> Any:
-    """A batch as a tensor (rows of one shape) or a list of tensors, sharing its memory."""
+    """A batch as a tensor ``(N, ...)`` (rows of one shape) or a list of N tensors, sharing its memory, where that is.
+
+    Their type is the batch's, bfloat16 too.
+    """
     return _shared(batch.whole, batch.dtype) if batch.is_dense else [_shared(row, batch.dtype) for row in batch]
 
 

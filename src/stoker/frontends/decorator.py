@@ -28,6 +28,10 @@ def pipeline_def(function: Any = None, *, enable_conditionals: bool = False, **s
     Every argument of :class:`Pipeline` may be given here or in the call, where it wins. With
     ``enable_conditionals=True``, ``if``, ``and``, ``or`` and ``not`` in the function work on nodes, row by row.
 
+    Raises:
+        ArgumentError: an argument that pipelines do not have; in the call also: a value that they do not take, or the
+            function returns nothing.
+
     >>> @pipeline_def(batch_size=8, num_threads=2)
     ... def numbers():
     ...     return fn.random.uniform(range=[0, 1])

@@ -175,3 +175,13 @@ class GraphBuilder:
 def stack_nodes(builder: GraphBuilder, values: Sequence[Any]) -> DataNode:
     """One small tensor per row out of nodes and numbers: ``size=[h, 224]``."""
     return builder.call("stack", [v if isinstance(v, DataNode) else builder.constant(v) for v in values], {})  # type: ignore[no-any-return]
+
+
+def flattened(outputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What a pipeline returns as its outputs in order: a list of them, or one that an operator gave, is its members."""
+    if len(outputs) == 1 and isinstance(outputs[0], (list, tuple)):
+        outputs = tuple(outputs[0])
+    flat: list[Any] = []
+    for o in outputs:
+        flat += list(o) if isinstance(o, (list, tuple)) else [o]
+    return tuple(flat)

@@ -29,7 +29,7 @@ from .checks import (
     share,
 )
 from .data_node import DataNode
-from .definition import GraphBuilder
+from .definition import GraphBuilder, flattened
 from .expected import Expected
 from .preparation import Chosen, prepare
 from .reader_facts import named, reader_facts
@@ -92,6 +92,9 @@ class Pipeline:
         accepted: ``output_dtype``, ``output_ndim`` and ``output_layout`` (one, or one per output) are held against what
             the outputs are. Other arguments of DALI's that choose between its ways to run (``exec_dynamic``,
             ``set_affinity``, ``max_streams`` and the like) change nothing: there is one here.
+
+    Raises:
+        ArgumentError: an argument is not known, or not one of these.
     """
 
     def __init__(
@@ -173,7 +176,7 @@ class Pipeline:
 
     def set_outputs(self, *outputs: Any) -> None:
         """What the pipeline returns: nodes, or constants."""
-        self._outputs = _flatten(outputs)
+        self._outputs = flattened(outputs)
 
     @property
     def graph(self) -> Graph:
@@ -183,7 +186,11 @@ class Pipeline:
         return self._builder.graph(self._outputs)
 
     def build(self) -> Pipeline:
-        """Check the graph, open its data sets and plan it. Starts no thread; called by :meth:`run` if need be."""
+        """Check the graph, open its data sets and plan it. Starts no thread; called by :meth:`run` if need be.
+
+        Raises:
+            StokerError: what the graph asks for does not fit together, is not there, or is not supported.
+        """
         if self._execution is None:
             with self._building:
                 self._execution = self._execution or prepare(self.graph, self._chosen)
@@ -384,12 +391,3 @@ class Pipeline:
         execution = getattr(self, "_execution", None)
         if execution is not None:
             execution.close()
-
-
-def _flatten(outputs: tuple[Any, ...]) -> tuple[Any, ...]:
-    if len(outputs) == 1 and isinstance(outputs[0], (list, tuple)):
-        outputs = tuple(outputs[0])
-    flat: list[Any] = []
-    for o in outputs:
-        flat += list(o) if isinstance(o, (list, tuple)) else [o]
-    return tuple(flat)

@@ -35,6 +35,9 @@ class Sampler:
             shards: how epochs are divided.
             seed: the reader's own; None: what ``indices`` is told, which is the pipeline's.
 
+        Raises:
+            ArgumentError: it does not go with this data set.
+
         Returns:
             An object with ``size`` (positions in an epoch; None: endless), ``indices(seed, epoch, positions)`` (the
             samples at these positions), ``keys(epoch, positions, indices)`` (uint64, what the rows' random numbers
@@ -85,6 +88,9 @@ class Weighted(Sampler):
         weights: one number >= 0 per sample; they need not sum to 1. 8 bytes per sample are kept.
         num_samples: draws in an epoch; by default as many as there are samples.
         seed: decides the draws; by default the reader's ``seed``, or the pipeline's.
+
+    Raises:
+        ArgumentError: other weights; where the pipeline is built: another number of them than there are samples.
     """
 
     def __init__(
@@ -120,6 +126,9 @@ class ClassBalanced(Sampler):
     Args:
         num_samples: positions in an epoch; by default as many as there are samples.
         seed: decides the order; by default the reader's ``seed``, or the pipeline's.
+
+    Raises:
+        ArgumentError: fewer than one position; where the pipeline is built: a data set without labels.
     """
 
     def __init__(self, num_samples: int | None = None, *, seed: int | None = None) -> None:
@@ -151,6 +160,10 @@ class Mixed(Sampler):
         num_samples: positions in an epoch; by default as many as there are samples.
         shuffle: whether each part is gone through in another order every time; else in its own.
         seed: decides the order; by default the reader's ``seed``, or the pipeline's.
+
+    Raises:
+        ArgumentError: sizes or weights are not positive, or not one per part; a share is below a thousandth; where the
+            pipeline is built: the sizes do not sum to the data set's.
 
     >>> samplers.Mixed([len(photos), len(drawings)], weights=[0.8, 0.2])
     """
