@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from torch.utils.data import DataLoader, default_collate
 
 import stoker.torchvision
-from stoker.frontends.torchvision import counts, loader, padded
+from stoker.frontends.torchvision import batches, counts, padded
+from stoker.frontends.torchvision.batches import find, programs
 from stoker.frontends.torchvision.later import Collation, Later
-from stoker.frontends.torchvision.loader import find, programs
 from stoker.frontends.torchvision.recipe import Node
 from stoker.frontends.torchvision.source import Source
 from stoker.frontends.torchvision.tensor import LazyTensor, image_tensor, join, real
@@ -98,7 +98,7 @@ def collated(function: Callable[[Any], Any], batch: Any) -> Any:
 def plain(data: Any) -> Any:
     for program in programs(data):
         padded.simplify(program)
-    return loader.plain(data)
+    return batches.plain(data)
 
 
 STEPS: dict[str, Callable[[Any, Any, random.Random], Any]] = {
@@ -242,7 +242,7 @@ def test_what_is_changed_in_a_collation_is_changed_for_all_who_have_it() -> None
 
     images, expected = lazy_images(2, (40, 36)), [real(x) for x in lazy_images(2, (40, 36))]
     equal(list(work(expected)), list(plain(collated(work, images))))
-    equal(expected, [loader.plain(x) for x in images])
+    equal(expected, [batches.plain(x) for x in images])
 
 
 def test_rows_of_a_batch_are_no_program() -> None:

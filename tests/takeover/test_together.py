@@ -16,9 +16,9 @@ from photographs import photograph
 
 import stoker.torchvision
 from stoker.frontends.torchvision import delivery
+from stoker.frontends.torchvision.batches import find, programs
 from stoker.frontends.torchvision.image import leaf
 from stoker.frontends.torchvision.later import Collation, Later
-from stoker.frontends.torchvision.loader import find, programs
 from stoker.frontends.torchvision.program import Program
 from stoker.frontends.torchvision.replay import image_of
 from stoker.frontends.torchvision.tensor import image_tensor

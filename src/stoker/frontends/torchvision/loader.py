@@ -21,13 +21,12 @@ from torch._utils import ExceptionWrapper
 from torch.utils.data import _utils, default_convert
 from torch.utils.data.dataloader import DataLoader, default_collate
 
-from . import counts, delivery, descriptors, grouping, padded, retry, segment, told
-from .later import Collation, Later
+from . import batches, counts, delivery, descriptors, grouping, padded, retry, segment, told
+from .later import Collation
 from .maker import Maker, Relay
 from .making import shrink
 from .place import Place, taken
-from .program import Program
-from .tensor import LazyTensor, join, real
+from .tensor import LazyTensor, join
 from .together import make_together
 
 _SMALL = 4096  # elements
@@ -75,15 +74,15 @@ def _fetched(original: Callable[[Any, Any], Any], fetcher: Any, index: Any) -> A
     if fetcher.collate_fn in (default_collate, default_convert):
         return _to_travel(original(fetcher, index))
     elsewhere = _groups or delivery.is_elsewhere()
-    with _replaced(fetcher, "collate_fn", Collation(fetcher.collate_fn, find, elsewhere=elsewhere)):
+    with _replaced(fetcher, "collate_fn", Collation(fetcher.collate_fn, batches.find, elsewhere=elsewhere)):
         return _to_travel(original(fetcher, index))
 
 
 def _to_travel(data: Any) -> Any:
     """In a worker: a batch as it is sent."""
     told.settle()
-    delivered = {id(x) for x in _parts(data)}
-    for program in programs(data):
+    delivered = {id(x) for x in batches.parts(data)}
+    for program in batches.programs(data):
         padded.simplify(program)
         if _groups or delivery.is_elsewhere():  # which makes only images that are alike together
             program.gather(delivered)
@@ -91,7 +90,7 @@ def _to_travel(data: Any) -> Any:
         if not program.leaves:  # what a collation has made without images
             program.run()
     if torch.utils.data.get_worker_info() is not None:
-        lazies = find(data)
+        lazies = batches.find(data)
         shrink(lazies)
         if _groups:
             grouping.send(lazies)
@@ -217,7 +216,7 @@ def watch(iterator: Any, *, pins: bool = False, place: Place | None = None) -> A
     iterator._stoker_maker = Maker(workers, in_order=in_order, pinned=pins and bool(workers), place=place)
     iterator._stoker_pins = pins
     if workers and getattr(iterator, "_data_queue", None) is getattr(iterator, "_worker_result_queue", _classes):
-        iterator._stoker_relay = Relay(iterator._data_queue, iterator._stoker_maker, arrived)
+        iterator._stoker_relay = Relay(iterator._data_queue, iterator._stoker_maker, batches.arrived)
         iterator._data_queue = iterator._stoker_relay
     iterator.__class__ = _classes[kind]
     return iterator
@@ -294,17 +293,17 @@ def delivered(data: Any, maker: Maker, iterator: Any) -> Any:
     """A batch with plain tensors; if one of its files is damaged, the batch as it is without Stoker."""
     for _ in range(_MOST_AGAIN):
         try:
-            maker.finish(find(data), programs(data))
+            maker.finish(batches.find(data), batches.programs(data))
             break
         except retry.Damaged as error:
             found = error
         data = _again(data, iterator, found)  # not within: what it raises is the data set's alone
-    return plain(data)
+    return batches.plain(data)
 
 
 def _again(data: Any, iterator: Any, found: retry.Damaged) -> Any:
     """Fetch a batch anew, in this process, from the random state of its start, since a file was ``found`` damaged."""
-    origins = (row.node.source.origin for lazy in find(data) for row in lazy._rows)
+    origins = (row.node.source.origin for lazy in batches.find(data) for row in lazy._rows)
     origin = next((o for o in origins if o is not None), None)
     if origin is None or iterator._dataset_kind != 0:
         raise found  # a stream cannot be read again
@@ -327,65 +326,3 @@ def _again(data: Any, iterator: Any, found: retry.Damaged) -> Any:
     finally:
         if after is not None:
             retry.go_back(after)
-
-
-# ---- batches of any structure ----
-
-
-def find(data: Any) -> list[LazyTensor]:
-    """All lazy tensors in a batch, and those that its programs work on."""
-    found: dict[int, LazyTensor] = {}
-    for x in _parts(data):
-        if isinstance(x, LazyTensor):
-            if x._real is None:
-                found[id(x)] = x
-        else:
-            found |= {id(leaf): leaf for leaf in x._program.leaves.values()}
-    return list(found.values())
-
-
-def programs(data: Any) -> list[Program]:
-    """The programs of a batch that are still to be run."""
-    waiting = (x for x in _parts(data) if isinstance(x, Later) and x._real is None and x.as_lazy() is None)
-    return list({id(x._program): x._program for x in waiting}.values())
-
-
-def arrived(data: Any) -> tuple[list[LazyTensor], list[Program]]:
-    """:func:`find` and :func:`programs` of a batch that has come from a worker."""
-    own = {id(x) for x in _parts(data) if isinstance(x, LazyTensor)}
-    for program in programs(data):
-        program.only_here = {slot for slot, leaf in program.leaves.items() if id(leaf) not in own}
-    return find(data), programs(data)
-
-
-def _parts(data: Any) -> Iterator[Any]:
-    """The tensors of a batch that are not torch's own."""
-    if isinstance(data, (LazyTensor, Later)):
-        yield data
-    elif isinstance(data, (dict, list, tuple)):
-        for value in data.values() if isinstance(data, dict) else data:
-            yield from _parts(value)
-
-
-def plain(data: Any) -> Any:
-    """The batch with real tensors for its lazy ones; containers keep their types."""
-    if isinstance(data, LazyTensor):
-        return real(data)
-    if isinstance(data, Later):
-        lazy = data.as_lazy()
-        return data.as_made() if lazy is None else real(lazy)
-    if isinstance(data, dict):
-        for key, value in data.items():
-            made = plain(value)
-            if made is not value:
-                data[key] = made
-        return data
-    if isinstance(data, list):
-        data[:] = [plain(value) for value in data]
-        return data
-    if isinstance(data, tuple):
-        made = [plain(value) for value in data]
-        if all(a is b for a, b in zip(made, data, strict=True)):
-            return data
-        return type(data)(*made) if hasattr(data, "_fields") else type(data)(made)
-    return data
