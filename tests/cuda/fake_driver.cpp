@@ -80,7 +80,12 @@ int cuDevicePrimaryCtxRetain(void** made, int) {
   return *made = &context_of_device, 0;
 }
 int cuDevicePrimaryCtxRelease_v2(int) { return --alive, 0; }
-int cuCtxSetCurrent(void* wanted) { return context = wanted, 0; }
+// A device that has failed for good is none that a thread could use. Otherwise it is left out of what fails: too many call it.
+int cuCtxSetCurrent(void* wanted) {
+  LOCKED;
+  if (for_good && left < 0) return code;
+  return context = wanted, 0;
+}
 int cuCtxGetCurrent(void** found) { return *found = context, 0; }
 int cuCtxGetStreamPriorityRange(int* least, int* greatest) {
   STEP;

@@ -217,6 +217,8 @@ def test_what_an_interface_must_not_say(emulated_gpu, told, text):
 
 
 def test_the_limit_of_memory_holds_for_batches(emulated_gpu):
-    text = r"at most 3000000 bytes of the GPU's \(`gpu_memory_limit`\), got \d+ in use and \d+ more"
-    with augmented("gpu", gpu_memory_limit=3_000_000) as pipe, pytest.raises(DataError, match=text):
+    text = r"at most 10000 bytes of the GPU's \(`gpu_memory_limit`\), got \d+ in use and \d+ more"
+    with augmented("gpu", gpu_memory_limit=10_000) as pipe, pytest.raises(DataError, match=text):
+        pipe.run(x=images())
+    with augmented("gpu", gpu_memory_limit=100_000) as pipe:  # all that such a batch takes
         pipe.run(x=images())

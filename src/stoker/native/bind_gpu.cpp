@@ -195,8 +195,11 @@ size_t unpack_index(jpeg::gpu::Index& index, gpu::Device& device, const nb::byte
   const std::string_view bytes(packed.c_str(), packed.size());
   nb::gil_scoped_release others_run;
   const gpu::Visit visit(&device);
-  // Such memory is not page-locked: it has been read when the call returns.
-  return index.unpack(bytes, [&](gpu::Address to, const uint8_t* from, size_t count) { device.copy_in(to, from, count); });
+  // An entry is known when it is there, whichever stream then reads it.
+  return index.unpack(bytes, [&](gpu::Address to, const uint8_t* from, size_t count) {
+    device.copy_in(to, from, count);
+    gpu::wait_and_forget(device, device.record_copies());
+  });
 }
 
 // The decoder on a GPU, and the CPU's for what that one leaves.

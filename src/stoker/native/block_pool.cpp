@@ -86,10 +86,22 @@ BlockPool::Block BlockPool::take(size_t bytes) {
     }
   }
   // Ragged batches differ in size from run to run; the slack lets a block serve the next one.
-  b.capacity = apart ? std::max<size_t>(bytes, 1) : bytes + bytes / 8 + 64;
-  b.data = allocate(&b.capacity);
+  b.capacity = apart || !generous(bytes) ? std::max<size_t>(bytes, 1) : bytes + bytes / 8 + 64;
+  try {
+    b.data = allocate(&b.capacity);
+  } catch (const std::bad_alloc&) {
+    release_all();
+    b.capacity = std::max<size_t>(bytes, 1);
+    b.data = allocate(&b.capacity);
+  }
   count_allocation(b.capacity);
   return b;
+}
+
+void BlockPool::release_all() {
+  std::lock_guard<std::mutex> hold(mutex_);
+  for (const Free& block : free_) release(block);
+  free_.clear();
 }
 
 void BlockPool::give(const Free& block) {
@@ -103,8 +115,6 @@ void BlockPool::give(const Free& block) {
   free_.erase(smallest);
 }
 
-BlockPool::~BlockPool() {
-  for (const Free& block : free_) release(block);
-}
+BlockPool::~BlockPool() { release_all(); }
 
 }  // namespace stoker

@@ -42,6 +42,8 @@ class BlockPool : public std::enable_shared_from_this<BlockPool> {
   void give(const Free& block);
   uint8_t* allocate(size_t* bytes);
   void release(const Free& block) noexcept;
+  void release_all();
+  bool generous(size_t bytes) const { return !account_ || account_->generous(bytes + bytes / 8); }
   const size_t kept_;  // most blocks that wait for use; the rest goes back to the system
   const int pid_;
   const std::shared_ptr<gpu::Device> device_;

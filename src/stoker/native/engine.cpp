@@ -42,7 +42,7 @@ Engine::Engine(std::shared_ptr<const Plan> plan, int threads, std::unique_ptr<gp
 }
 
 Engine::~Engine() {
-  const gpu::Visit here = visit();
+  const gpu::Visit here(place_ ? place_->device.get() : nullptr, std::nothrow);
   close();
   jobs_.clear();
 }
@@ -256,7 +256,7 @@ Wait Engine::wait(Job* job, double timeout_s) {
 }
 
 void Engine::close() {
-  const gpu::Visit here = visit();
+  const gpu::Visit here(place_ ? place_->device.get() : nullptr, std::nothrow);  // threads are to end in any case
   {
     std::lock_guard<std::mutex> hold(mutex_);
     closed_ = true;

@@ -5,6 +5,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -125,6 +126,13 @@ class Visit {
  public:
   explicit Visit(Device* device) : device_(device), before_(device ? device->current() : nullptr) {
     if (device_) device_->enter();
+  }
+  // For what gives back: a device that cannot be entered has failed as a whole, and what follows has nobody to tell.
+  Visit(Device* device, std::nothrow_t) noexcept : device_(device), before_(device ? device->current() : nullptr) {
+    try {
+      if (device_) device_->enter();
+    } catch (const std::exception&) {
+    }
   }
   ~Visit() {
     if (device_) device_->leave(before_);

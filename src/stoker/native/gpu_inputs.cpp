@@ -19,7 +19,7 @@ constexpr size_t kBlock = size_t{4} << 20;
 // ---- Locked ----
 
 Locked::~Locked() {
-  const Visit visit(device_.get());
+  const Visit visit(device_.get(), std::nothrow);
   for (const Copied& copied : copied_) {
     try {
       device_->await(copied.event);
@@ -109,7 +109,7 @@ size_t Locked::bytes() const {
 // ---- Inputs ----
 
 Inputs::~Inputs() {
-  const Visit visit(device_.get());
+  const Visit visit(device_.get(), std::nothrow);
   reset();
 }
 

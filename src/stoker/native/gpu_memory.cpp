@@ -14,7 +14,7 @@ constexpr size_t kSmallestBlock = size_t{2} << 20;
 // ---- Behind ----
 
 Behind::~Behind() {
-  const Visit visit(device_.get());
+  const Visit visit(device_.get(), std::nothrow);
   for (const Memory& memory : free_) drop(memory);
 }
 
@@ -91,29 +91,52 @@ Arena::Arena(std::shared_ptr<Device> device, std::shared_ptr<Account> account, s
       behind_(std::move(behind)) {}
 
 Arena::~Arena() {
-  const Visit visit(device_.get());
+  const Visit visit(device_.get(), std::nothrow);
   leave_device();
   for (const Owned& block : blocks_) drop(*block);
 }
 
-Arena::Owned Arena::make(size_t bytes) {
+// A quarter more: batches differ in size, and the next one should fit.
+size_t Arena::with_slack(size_t bytes) const {
+  const size_t more = std::max(kSmallestBlock, aligned(bytes + bytes / 4));
+  return account_->generous(more) ? more : aligned(bytes);
+}
+
+// Of so many bytes, and with the device's memory behind it if it is to be `on_device`.
+Arena::Owned Arena::make(size_t size, bool on_device) {
   device_->enter();
   auto block = std::make_unique<Block>();
-  // A quarter more: batches differ in size, and the next one should fit.
-  block->size = device_->apart ? bytes : std::max(kSmallestBlock, aligned(bytes + bytes / 4));
+  block->size = size;
   if (behind_) {
-    block->host = device_->pin(block->size);
+    block->host = device_->pin(size);
   } else {
-    account_->take(block->size);
+    account_->take(size);
     try {
-      block->device = device_->allocate(block->size);
+      block->device = device_->allocate(size);
     } catch (...) {
-      account_->give(block->size);
+      account_->give(size);
       throw;
     }
   }
-  count_allocation(block->size);
+  try {
+    if (on_device) attach(*block);
+  } catch (...) {
+    drop(*block);
+    throw;
+  }
+  count_allocation(size);
   return block;
+}
+
+// Null: there is no memory for it, or would not be when it is to be sent.
+Arena::Owned Arena::try_to_make(size_t size, bool on_device) {
+  try {
+    Owned block = make(size, on_device);
+    if (!behind_ || on_device || behind_->has(size)) return block;
+    drop(*block);
+  } catch (const std::bad_alloc&) {
+  }
+  return nullptr;
 }
 
 void Arena::drop(const Block& block) noexcept {
@@ -145,32 +168,20 @@ size_t Arena::used() const {
   return total;
 }
 
-// As large as other batches needed; where there is no memory for that, as this one does.
-Arena::Owned Arena::make_first(size_t bytes) {
-  if (needed_->bytes() > bytes) {
-    try {
-      Owned block = make(needed_->bytes());
-      if (may_be_sent(*block)) return block;
-      drop(*block);
-    } catch (const std::bad_alloc&) {
-    }
-  }
-  return make(bytes);
-}
-
-// With room for that many bytes. Called with the lock.
+// With room for that many bytes: the first block as large as other batches needed, later ones as large as all before, so
+// that their number stays small; where there is no memory for that, as large as it must be. Called with the lock.
 Arena::Block& Arena::add_block(size_t bytes, bool on_device) {
-  size_t total = bytes;
-  for (const Owned& block : blocks_) total += block->size;  // so that the number of blocks stays small
-  Owned block = device_->apart ? make(bytes) : blocks_.empty() ? make_first(bytes) : make(total);
-  try {
-    if (on_device) attach(*block);
-    blocks_.push_back(nullptr);
-  } catch (...) {
-    drop(*block);
-    throw;
+  size_t wanted = bytes;
+  for (const Owned& block : blocks_) wanted += block->size;
+  if (blocks_.empty()) wanted = std::max(bytes, needed_->bytes());
+  blocks_.reserve(blocks_.size() + 1);  // so that nothing throws once there is a block
+  Owned block;
+  if (!device_->apart) {
+    if (wanted > bytes) block = try_to_make(with_slack(wanted), on_device);
+    if (const size_t size = with_slack(bytes); !block && size > bytes) block = try_to_make(size, on_device);
   }
-  blocks_.back() = std::move(block);
+  if (!block) block = make(bytes, on_device);
+  blocks_.push_back(std::move(block));
   Block& added = *blocks_.back();
   if (!device_->apart) last_.store(&added, std::memory_order_release);
   return added;
@@ -191,6 +202,9 @@ Arena::Piece Arena::take_from(bool on_device, size_t bytes) {
     if (on_device) attach(*last);
     if (last->take(bytes, &at)) return piece(*last, last->device);
   }
+  if (!device_->apart && !account_->generous(bytes))  // what earlier blocks have left
+    for (const Owned& block : blocks_)
+      if ((block->device || !on_device) && block->take(bytes, &at)) return piece(*block, block->device);
   for (;;) {  // others may take what a new block has before it is this thread's turn
     Block& added = add_block(bytes, on_device);
     needed_->saw(used() + bytes);
@@ -241,14 +255,11 @@ void Arena::reset() {
     for (const Owned& block : blocks_) drop(*block);
     blocks_.clear();
     if (device_->apart) return;
-    try {
-      blocks_.reserve(1);  // so that nothing throws once there is a block
-      Owned block = make(needed);
-      if (may_be_sent(*block)) blocks_.push_back(std::move(block));
-      else drop(*block);
-    } catch (const std::bad_alloc&) {
-      // Not all at once: it is taken piece by piece again, or what asks for it is told.
-    }
+    // If it is not to be had at once, it is taken piece by piece again, or what asks for it is told.
+    blocks_.reserve(1);
+    Owned block = try_to_make(with_slack(needed), false);
+    if (!block) block = try_to_make(aligned(needed), false);
+    if (block) blocks_.push_back(std::move(block));
     last_ = blocks_.empty() ? nullptr : blocks_.back().get();
   }
   for (const Owned& block : blocks_) block->used = 0, block->sent = 0;

@@ -55,6 +55,8 @@ struct Account {
   }
   void give(uint64_t bytes) { taken.fetch_sub(bytes); }
   bool unlimited() const { return limit > uint64_t{1} << 60; }
+  // Whether more may be taken than is asked for, so that a larger batch finds it: where little of the limit is taken.
+  bool generous(uint64_t bytes) const { return unlimited() || (bytes <= limit && taken + bytes <= limit / 4); }
 };
 
 // The most that a batch has needed of one kind of memory so far. What the first batch found out piece by piece, the next
@@ -145,12 +147,12 @@ class Arena {
     bool holds(const uint8_t* at) const { return host <= at && at < host + size; }
   };
   using Owned = std::unique_ptr<Block>;
-  bool may_be_sent(const Block& block) { return !behind_ || behind_->has(block.size); }
   Piece take_from(bool on_device, size_t bytes);
   Block& add_block(size_t bytes, bool on_device);
   void attach(Block& block);
-  Owned make(size_t bytes);
-  Owned make_first(size_t bytes);
+  size_t with_slack(size_t bytes) const;
+  Owned make(size_t size, bool on_device);
+  Owned try_to_make(size_t size, bool on_device);
   void drop(const Block& block) noexcept;
   size_t used() const;
 

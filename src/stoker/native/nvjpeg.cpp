@@ -140,6 +140,9 @@ Engines::Engines(std::shared_ptr<gpu::Device> device, std::shared_ptr<gpu::Accou
   } catch (const gpu::LimitReached& reached) {
     if (handle_) api_->destroy(handle_);
     throw DeviceFailure(reached.what());
+  } catch (...) {
+    if (handle_) api_->destroy(handle_);
+    throw;
   }
   if (const auto refused = memory_.refusal(); created && refused) throw DeviceFailure(refused->what());
   check_status(created, "the GPU's JPEG engines cannot be used");

@@ -13,7 +13,7 @@ constexpr uint64_t kMostOfDriver = uint64_t{512} << 20;
 }  // namespace
 
 Memory::~Memory() {
-  const gpu::Visit visit(device_.get());
+  const gpu::Visit visit(device_.get(), std::nothrow);
   for (const Block& block : waiting_) used_.emplace(block.at, block.size);
   for (const auto& [at, size] : used_) {
     device_->free(at);
