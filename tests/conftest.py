@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from photographs import write_photographs
-from sharing import share
+from sharing import folder_of_all, share
 
 _SETTLE_S = 3.0  # how long threads that were told to end may take on a busy machine
 
@@ -37,6 +37,16 @@ def images(jpegs: Path) -> Path:
     """The folder that ``STOKER_DATA`` names (class folders of JPEG files), or the self-made one."""
     given = os.environ.get("STOKER_DATA")
     return Path(given) if given else jpegs
+
+
+@pytest.fixture(scope="session")
+def kernel_folder(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[Path]:
+    """Where kernels that were compiled for their emulation are kept, for the tests of all processes."""
+    made = folder_of_all(pytestconfig, tmp_path_factory.getbasetemp()) / "kernels"
+    made.mkdir(exist_ok=True)
+    yield made
+    for path in made.glob("*.gch"):  # large
+        path.unlink(missing_ok=True)
 
 
 @pytest.fixture(scope="session")

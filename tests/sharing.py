@@ -13,9 +13,17 @@ import pytest
 
 def share(config: pytest.Config) -> None:
     """If this is one of several processes: heed the others."""
-    if hasattr(config, "workerinput"):
-        folder = Path(config.option.basetemp).parent  # each has its own in this one
-        config.pluginmanager.register(_Sharing(folder))
+    if _is_one_of_several(config):
+        config.pluginmanager.register(_Sharing(folder_of_all(config, Path(config.option.basetemp))))
+
+
+def folder_of_all(config: pytest.Config, own: Path) -> Path:
+    """What the folders of all processes of this session are in, given this process's."""
+    return own.parent if _is_one_of_several(config) else own
+
+
+def _is_one_of_several(config: pytest.Config) -> bool:
+    return hasattr(config, "workerinput")
 
 
 class _Sharing:

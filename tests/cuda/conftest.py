@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import emulated_stages
@@ -19,13 +18,10 @@ def _in_use(gpu_in_use: bool) -> None:
     """Where there is a GPU, some of these tests use it beside the null device."""
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+@pytest.fixture(scope="session")
+def folder(kernel_folder: Path) -> Path:
     """Where compiled kernels are kept."""
-    made = tmp_path_factory.mktemp("kernels")
-    yield made
-    for path in made.glob("*.gch"):  # large
-        path.unlink()
+    return kernel_folder
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import os
 import re
 import subprocess
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from multiprocessing import get_context
@@ -89,24 +89,44 @@ class Stage:
         )  # fmt: skip
 
 
-_PREPARED = threading.Lock()
+PREPARED = "prepared.hpp.gch"  # what most kernels include; large
+_PREPARING = threading.Lock()
 _BUILDING: dict[Path, threading.Lock] = {}
 
 
-def build(path: Path, library: Path, prepared: str = "") -> None:
-    """Compile kernels for the CPU; what they include first, ``prepared``, only once per folder."""
+def compiled(folder: Path, text: str) -> Path:
+    """Kernels compiled for the CPU, once per folder, which other processes may use, too; the library."""
+    path = folder / f"{hashlib.sha256(text.encode()).hexdigest()[:20]}.cpp"
+    library = path.with_suffix(".so")
+    with _BUILDING.setdefault(library, threading.Lock()):  # of a plan that was given up, threads go on
+        if not library.exists():
+            _whole(path, lambda own: own.write_text(text))
+            _build(path, library)
+    return library
+
+
+def _build(path: Path, library: Path) -> None:
     # Every library has an emulation of its own: one that they share would be gone with the first that is unloaded.
-    options = ["g++", "-std=c++20", "-O1", "-ffp-contract=off", "-w", "-fPIC", "-fno-gnu-unique"]
-    options += [f"-I{NATIVE}", f"-I{NATIVE}/cuda", f"-I{HERE}", f"-I{HERE.parent}/native"]
-    options.append('-DSTOKER_EMULATION="emulated_launch.hpp"')
-    if prepared:
-        header = path.parent / f"{prepared}.gch"
-        with _PREPARED:
-            if not header.exists():
-                source = str(NATIVE / "cuda" / prepared)
-                subprocess.run([*options, "-x", "c++-header", source, "-o", str(header)], check=True)
-        options += [f"-I{path.parent}", "-include", prepared]
-    subprocess.run([*options, "-shared", str(path), "-o", str(library)], check=True)
+    command = ["g++", "-std=c++20", "-O1", "-ffp-contract=off", "-w", "-fPIC", "-fno-gnu-unique"]
+    command += [f"-I{NATIVE}", f"-I{NATIVE}/cuda", f"-I{HERE}", f"-I{HERE.parent}/native"]
+    command.append('-DSTOKER_EMULATION="emulated_launch.hpp"')
+    header = path.parent / PREPARED.removesuffix(".gch")
+    with _PREPARING:
+        if not header.exists():
+            _whole(header, lambda own: own.write_text('#include "own.cuh"\n'))
+            _whole(path.parent / PREPARED, lambda own: _run([*command, "-x", "c++-header", header, "-o", own]))
+    _whole(library, lambda own: _run([*command, "-include", header, "-shared", path, "-o", own]))
+
+
+def _run(command: Sequence[str | Path]) -> None:
+    subprocess.run(command, check=True)
+
+
+def _whole(path: Path, make: Callable[[Path], object]) -> None:
+    """A file that another process finds whole, or not at all."""
+    own = path.with_name(f"{os.getpid()}.{path.name}")
+    make(own)
+    own.replace(path)
 
 
 class EmulatedGpu(Gpu):
@@ -117,18 +137,26 @@ class EmulatedGpu(Gpu):
         self.folder = folder
 
     def compiled(self, source: str) -> bytes:
-        path = self.folder / f"{hashlib.sha256(source.encode()).hexdigest()[:20]}.cpp"
-        library = path.with_suffix(".so")
-        with _BUILDING.setdefault(library, threading.Lock()):  # of a plan that was given up, threads go on
-            if not library.exists():
-                names = entries_of(source)
-                text = "".join(f"#define {n} {n}_body\n" for n in names) + source
-                spaces = (n for n, known in NAMESPACES.items() if set(names) <= set(known))
-                text += "".join(f"using namespace {n};\n" for n in spaces)
-                text += "".join(f"#undef {n}\nSTOKER_EMULATED({n}, {n}_body)\n" for n in names)
-                path.write_text(text)
-                build(path, library, "own.cuh" if "STOKER_PASS" in source else "")
-        return str(library).encode()
+        names = entries_of(source)
+        text = "".join(f"#define {n} {n}_body\n" for n in names) + source
+        spaces = (n for n, known in NAMESPACES.items() if set(names) <= set(known))
+        text += "".join(f"using namespace {n};\n" for n in spaces)
+        text += "".join(f"#undef {n}\nSTOKER_EMULATED({n}, {n}_body)\n" for n in names)
+        return str(compiled(self.folder, text)).encode()
+
+
+class EmulatedStages(EmulatedGpu):
+    """Its JPEG decoder does nothing: the CPU is to decode."""
+
+    def compiled(self, source: str) -> bytes:
+        return b"" if "jpeg" in source else super().compiled(source)
+
+
+class IdleGpu(EmulatedGpu):
+    """Every kernel exists and does nothing: memory and order are what counts."""
+
+    def compiled(self, source: str) -> bytes:
+        return b""
 
 
 def entries_of(source: str) -> tuple[str, ...]:
@@ -170,11 +198,7 @@ class Library:
         self.functions.append((stage, names, source))
 
     def compile(self) -> None:
-        path = self.folder / "stages.cpp"
-        path.write_text(self.text)
-        library = path.with_suffix(".so")
-        build(path, library)
-        self.module = self.device.load(str(library).encode())
+        self.module = self.device.load(str(compiled(self.folder, self.text)).encode())
 
     def kernels(self) -> list[tuple[Stage, Any]]:
         """Every stage with its kernel on the null device."""

@@ -82,11 +82,6 @@ def test_the_interpreter_goes_on_while_the_compiler_works():
     assert all(made.result(source).startswith(b"\x7fELF") for source in sources)
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("kernels")
-
-
 @pipeline_def(batch_size=2, num_threads=1)
 def two_stages():
     x = fn.external_source(source=lambda info: np.full((9, 8, 3), info.idx_in_epoch, np.uint8), batch=False)

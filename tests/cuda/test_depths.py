@@ -18,16 +18,9 @@ from stoker.native import _native
 BATCH, INPUT = 4, 20
 
 
-class IdleGpu(emulated_stages.EmulatedGpu):
-    """Its kernels do nothing: memory and order are what counts."""
-
-    def compiled(self, source: str) -> bytes:
-        return b""
-
-
 @pytest.fixture
 def idle(emulated_gpu: None, folder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Gpu, "open", staticmethod(lambda number, memory_limit=None: IdleGpu(folder)))
+    monkeypatch.setattr(Gpu, "open", staticmethod(lambda number, memory_limit=None: emulated_stages.IdleGpu(folder)))
 
 
 @pytest.fixture

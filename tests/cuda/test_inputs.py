@@ -20,16 +20,9 @@ BATCH, FILES = 8, 16
 PADDING = 20 * 65000  # three files to a block of 4 MiB, so that a batch has several
 
 
-class IdleGpu(emulated_stages.EmulatedGpu):
-    """Every kernel exists and does nothing."""
-
-    def compiled(self, source: str) -> bytes:
-        return b""
-
-
 @pytest.fixture
 def idle(folder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    opened(monkeypatch, IdleGpu, folder)
+    opened(monkeypatch, emulated_stages.IdleGpu, folder)
 
 
 @pytest.fixture

@@ -46,9 +46,9 @@ STAGES = stages()
 
 
 @pytest.fixture(scope="module", params=["null", pytest.param("cuda", marks=st.NEEDS_GPU)])
-def kernels(tmp_path_factory, request) -> tuple[dict[str, Any], Any]:
+def kernels(folder, request) -> tuple[dict[str, Any], Any]:
     """The stages' kernels: those that make pairs, and where there is no GPU one that does nothing for other rows."""
-    library = st.CudaLibrary() if request.param == "cuda" else st.Library(tmp_path_factory.mktemp("kernels"))
+    library = st.CudaLibrary() if request.param == "cuda" else st.Library(folder)
     for stage in STAGES.values():
         library.add(stage)
     library.compile()

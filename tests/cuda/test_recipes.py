@@ -222,10 +222,10 @@ CASES = [*geometry(), *colors(), *as_torch(), *outputs(), *chains()]
 
 
 @pytest.fixture(scope="module", params=["emulated", pytest.param("cuda", marks=emulated_stages.NEEDS_GPU)])
-def gpu(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Gpu:
+def gpu(request: pytest.FixtureRequest, kernel_folder: Path) -> Gpu:
     if request.param == "cuda":
         return Gpu.open(0)
-    return emulated_stages.EmulatedGpu(tmp_path_factory.mktemp("recipes"))
+    return emulated_stages.EmulatedGpu(kernel_folder)
 
 
 SIZES = (40_000, 1_000)

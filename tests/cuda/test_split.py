@@ -16,14 +16,11 @@ from tests.run.pipelines import files_of
 ROWS = 16
 
 
-class IdleDecoder(emulated_stages.EmulatedGpu):
-    def compiled(self, source):
-        return b"" if "jpeg" in source else super().compiled(source)
-
-
 @pytest.fixture
 def gpu(folder, monkeypatch):
-    monkeypatch.setattr(Gpu, "open", staticmethod(lambda number, memory_limit=None: IdleDecoder(folder)))
+    monkeypatch.setattr(
+        Gpu, "open", staticmethod(lambda number, memory_limit=None: emulated_stages.EmulatedStages(folder))
+    )
 
 
 @pipeline_def(batch_size=ROWS, num_threads=2, seed=3)
@@ -94,7 +91,7 @@ def test_where_memory_is_short_the_gpu_takes_the_cpus_share(folder, tmp_path, mo
         return fn.decoders.image(data, device="mixed")
 
     def opened(number, memory_limit=None):
-        gpu = IdleDecoder(folder)
+        gpu = emulated_stages.EmulatedStages(folder)
         gpu.account.limit = memory_limit
         return gpu
 

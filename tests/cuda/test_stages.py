@@ -99,9 +99,9 @@ def viewed() -> list[st.Stage]:
     scope="module",
     params=["null", pytest.param("cuda", marks=st.NEEDS_GPU)],
 )
-def library(tmp_path_factory, request):
+def library(folder, request):
     """All kernels of this module, compiled at once, and the device that runs them."""
-    made = st.CudaLibrary() if request.param == "cuda" else st.Library(tmp_path_factory.mktemp("kernels"))
+    made = st.CudaLibrary() if request.param == "cuda" else st.Library(folder)
     for kind, stages in STAGES.items():
         for stage in stages:
             stage.kind = kind

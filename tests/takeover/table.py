@@ -13,7 +13,6 @@ import contextlib
 import io
 import sys
 import tempfile
-import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -97,23 +96,13 @@ def _table(title: str, rows: dict[str, Make], columns: Sequence[Column], place: 
     return [*lines, ""]
 
 
-class _Emulated(emulated_stages.EmulatedGpu):
-    """Compiles a kernel once, whoever asks first; its decoder does nothing: the CPU decodes."""
-
-    lock = threading.Lock()
-
-    def compiled(self, source: str) -> bytes:
-        with self.lock:
-            return b"" if "jpeg" in source else super().compiled(source)
-
-
 @contextlib.contextmanager
-def emulated_place() -> Iterator[Place]:
-    """A GPU's kernels on an emulation of threads."""
+def emulated_place(folder: Path) -> Iterator[Place]:
+    """A GPU's kernels on an emulation of threads; they are kept in ``folder``."""
     kept = Gpu.open, plans.GPU_LOAD, plans.LINES
-    with tempfile.TemporaryDirectory() as folder, few_rows():
+    with few_rows():
         try:
-            Gpu.open = staticmethod(lambda number, limit=None: _Emulated(Path(folder)))  # type: ignore[assignment, method-assign]
+            Gpu.open = staticmethod(lambda number, limit=None: emulated_stages.EmulatedStages(folder))  # type: ignore[assignment, method-assign]
             plans.GPU_LOAD, plans.LINES = 0.0, 1  # an emulated kernel runs one launch at a time
             place = Place(torch.device("cpu"), 0, 1)
             yield place
@@ -221,5 +210,5 @@ def _difference(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> float:
 
 
 if __name__ == "__main__":
-    with emulated_place() as emulated:
+    with tempfile.TemporaryDirectory() as made, emulated_place(Path(made)) as emulated:
         PAGE.write_text(page(emulated), encoding="utf-8")

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -26,30 +25,16 @@ from stoker.native import _native
 from tests.takeover.collations import loader_of
 from tests.takeover.scripts import Tolerant, Views, classification, erasing, run, second_generation
 
-
-class EmulatedStages(emulated_stages.EmulatedGpu):
-    """Compiles a stage once, whoever asks first; its decoder does nothing."""
-
-    lock = threading.Lock()
-
-    def compiled(self, source: str) -> bytes:
-        with self.lock:
-            return b"" if "jpeg" in source else super().compiled(source)
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("gpu")
-
-
 STAYS = pytest.mark.leaks("CUDA keeps its thread and files as long as the process")
 
 
 @pytest.fixture(params=["null", pytest.param("cuda", marks=[emulated_stages.NEEDS_GPU, STAYS])])
-def placed(folder: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[Place]:
+def placed(kernel_folder: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[Place]:
     """The take-over is on, with batches on GPU 0."""
     if request.param == "null":
-        monkeypatch.setattr(Gpu, "open", staticmethod(lambda number, limit=None: EmulatedStages(folder)))
+        monkeypatch.setattr(
+            Gpu, "open", staticmethod(lambda number, limit=None: emulated_stages.EmulatedStages(kernel_folder))
+        )
         monkeypatch.setattr(plans, "GPU_LOAD", 0.0)
         monkeypatch.setattr(plans, "LINES", 1)  # an emulated kernel runs one launch at a time
     place = Place(torch.device("cuda:0" if request.param == "cuda" else "cpu"), 0, 1)

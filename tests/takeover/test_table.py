@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import emulated_stages
 import pytest
 import torch
@@ -11,8 +13,8 @@ from stoker.frontends.torchvision.place import Place
 from tests.takeover import table
 
 
-def test_the_page_is_what_the_transforms_give() -> None:
-    with table.emulated_place() as place:
+def test_the_page_is_what_the_transforms_give(kernel_folder: Path) -> None:
+    with table.emulated_place(kernel_folder) as place:
         text = table.page(place)
     assert "differs by" not in text.split("### Images")[1]
     if table.RELEASE in text:  # another release has other transforms, and its page is not kept
@@ -43,7 +45,7 @@ def test_a_difference_would_be_seen() -> None:
     assert table.cell(lambda library: Careless(), None) == "differs by 1"
 
 
-def test_a_difference_of_the_gpu_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_difference_of_the_gpu_would_be_seen(kernel_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = table._placed
 
     def careless(lazies, place):  # type: ignore[no-untyped-def]
@@ -52,5 +54,5 @@ def test_a_difference_of_the_gpu_would_be_seen(monkeypatch: pytest.MonkeyPatch) 
         return images, count
 
     monkeypatch.setattr(table, "_placed", careless)
-    with table.emulated_place() as place:
+    with table.emulated_place(kernel_folder) as place:
         assert table.cells(lambda t: t.CenterCrop(48), table.v1, place) == ("covered", "differs by 1")
