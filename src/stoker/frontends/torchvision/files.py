@@ -15,8 +15,9 @@ from typing import Any
 from PIL import Image, ImageFile, JpegImagePlugin
 
 from . import counts
-from .image import CHANNELS, _PixelsLater, _Recording, is_small, leaf
+from .image import CHANNELS, _PixelsLater, _Recording, bare, is_small, leaf
 from .jpeg_file import LazyJpeg, open_plain
+from .likeness import named_after
 from .recipe import Node
 
 # Pillow's modules with the formats that files of photographs have. What is not here is left as it is.
@@ -60,19 +61,14 @@ class OpenedFile(_Recording):
     __copy__ = copy
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        return _blank, (self._kind,), self.__getstate__()
-
-
-def _blank(kind: type[ImageFile.ImageFile]) -> ImageFile.ImageFile:
-    """An object of Pillow's own class, which a pickle's state is put into."""
-    return kind.__new__(kind)
+        return bare, (self._kind,), self.__getstate__()
 
 
 @functools.cache
 def _recording(kind: type[ImageFile.ImageFile]) -> type:
     """The class of a format, recording."""
-    names = {"_kind": kind, "__module__": kind.__module__, "__doc__": kind.__doc__, "__qualname__": kind.__qualname__}
-    return type(kind.__name__, (OpenedFile, kind), names)
+    names = {"_kind": kind, "__doc__": kind.__doc__}
+    return named_after(kind)(type(kind.__name__, (OpenedFile, kind), names))
 
 
 def opened(image: ImageFile.ImageFile) -> ImageFile.ImageFile:

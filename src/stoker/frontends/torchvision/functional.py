@@ -12,7 +12,7 @@ import torch
 from PIL import ImageEnhance
 
 from . import grids, kernels, recipe, views
-from .image import LazyImage, _Recording, color_of, decoded, map_node, pad_node
+from .image import LARGEST, LazyImage, _Recording, color_of, decoded, map_node, pad_node
 from .images import lazy_image_class, returned
 from .pointwise import map_rows
 from .replay import image_of
@@ -110,7 +110,7 @@ def to_pil_image(original: Callable[..., Any], pic: Any, mode: Any = None) -> An
 def permute_channels(original: Callable[..., Any], image: Any, permutation: Any) -> Any:
     """v2's ``permute_channels`` of a Pillow image of three."""
     node = _node(image)
-    if node is None or node.channels != 3 or sorted(permutation) != [0, 1, 2]:
+    if node is None or not kernels.is_permutation(permutation, node.channels):
         return original(image, permutation)
     permuted = image._record(node.then(recipe.CHANNELS, tuple(int(c) for c in permutation)))
     permuted.info = {}
@@ -161,9 +161,9 @@ def equalize(original: Callable[..., Any], image: Any, *args: Any, **kwargs: Any
 def expand(original: Callable[..., Any], image: Any, border: Any = 0, fill: Any = 0) -> Any:
     """``ImageOps.expand``: a frame of one colour."""
     node = _node(image)
-    if node is None:
+    sides = border if isinstance(border, tuple) else (border,)
+    if node is None or len(sides) not in (1, 2, 4) or not all(isinstance(n, int) and n <= LARGEST for n in sides):
         return original(image, border, fill)
-    sides = (border,) if isinstance(border, int) else tuple(border)
     left, top, right, bottom = (sides * 4)[:4] if len(sides) < 4 else sides
     if min(left, top, right, bottom) < 0:
         return original(image, border, fill)
@@ -176,9 +176,10 @@ def expand(original: Callable[..., Any], image: Any, border: Any = 0, fill: Any 
 def pad(original: Callable[..., Any], img: Any, padding: Any, fill: Any = 0, padding_mode: str = "constant") -> Any:
     """torchvision's ``pad`` of a Pillow image whose edges are continued; a frame of one colour is ``expand``'s."""
     node = _node(img)
-    border = views.BORDERS.get(padding_mode) if padding_mode != "replicate" else None
+    known = isinstance(padding_mode, str) and padding_mode != "replicate"
+    border = views.BORDERS.get(padding_mode) if known else None
     sides = views.four_sides(padding)
-    if node is None or border is None or sides is None:
+    if node is None or border is None or sides is None or max(sides) > LARGEST:
         return original(img, padding, fill, padding_mode)
     padded = img._record(views.edges_node(node, sides, border))
     padded.info = {}
@@ -276,7 +277,7 @@ def enhancer(base: type) -> type:
 
         def enhance(self, factor: float) -> Any:
             """The image, enhanced."""
-            node = None if "degenerate" in self.__dict__ else _node(self.image)
+            node = None if "degenerate" in self.__dict__ or not _is_real(factor) else _node(self.image)
             if node is None:
                 return super().enhance(factor)
             enhanced = self.image._record(record(node, float(factor)))
@@ -287,6 +288,11 @@ def enhancer(base: type) -> type:
     Enhancer.__name__, Enhancer.__qualname__, Enhancer.__module__ = base.__name__, base.__qualname__, base.__module__
     Enhancer.__doc__ = base.__doc__
     return Enhancer
+
+
+def _is_real(x: Any) -> bool:
+    """Whether C takes ``x`` for a float, as Pillow's functions do: Python's ``float`` takes texts, too."""
+    return hasattr(type(x), "__float__") or hasattr(type(x), "__index__")
 
 
 def _brightness(node: recipe.Node, factor: float) -> recipe.Node:

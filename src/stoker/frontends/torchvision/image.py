@@ -17,6 +17,7 @@ from PIL import Image
 
 from ...native import _native
 from . import counts, early, filters, recipe
+from .likeness import named_after
 from .recipe import Node
 from .replay import image_of
 
@@ -25,6 +26,13 @@ CHANNELS = {"L": 1, "RGB": 3}
 _SAMPLING = {Image.Resampling.NEAREST: 0, Image.Resampling.BILINEAR: 1, Image.Resampling.BICUBIC: 2}
 _MATRIX = {Image.Transform.AFFINE: 6, Image.Transform.PERSPECTIVE: 8}
 _FEW_PIXELS = 64 * 64
+_REAL = (int, float, np.integer, np.floating)
+LARGEST = 2**31 - 1  # of a width, a height, a frame: more than that Pillow does not take
+
+
+def bare(kind: type[Image.Image]) -> Image.Image:
+    """An object of Pillow's own class, which a pickle's state is put into."""
+    return kind.__new__(kind)
 
 
 class _PixelsLater:
@@ -173,7 +181,7 @@ class _Recording(Image.Image):
     def crop(self, box: tuple[float, float, float, float] | None = None) -> Image.Image:
         """As Pillow's; recorded."""
         node = self._recorded()
-        if node is None or box is None or box[2] <= box[0] or box[3] <= box[1]:
+        if node is None or box is None or not _are_real(box) or box[2] <= box[0] or box[3] <= box[1]:
             return super().crop(box)
         x0, y0, x1, y1 = map(round, box)
         width, height = node.size
@@ -193,7 +201,7 @@ class _Recording(Image.Image):
     ) -> Image.Image:
         """As Pillow's; recorded but for ``reducing_gap``."""
         node = self._recorded()
-        number = _FILTER_NUMBERS.get(3 if resample is None else int(resample))
+        number = _FILTER_NUMBERS.get(3 if resample is None else resample) if _is_whole(resample) else None
         width, height = map(int, size) if _are_whole(size) else (0, 0)
         own_width, own_height = self.size if node is None else node.size
         fits = box is None or (0 <= box[0] < box[2] <= own_width and 0 <= box[1] < box[3] <= own_height)
@@ -228,7 +236,8 @@ class _Recording(Image.Image):
         """As Pillow's; recorded if affine or of perspective. ``rotate`` ends here."""
         node = self._recorded()
         count = _MATRIX.get(method)
-        known = count is not None and data is not None and len(data) >= count and resample in _SAMPLING
+        known = count is not None and data is not None and len(data) >= count and _is_whole(resample)
+        known = known and resample in _SAMPLING
         matrix = tuple(float(x) for x in data[:count]) if known else (math.nan,)
         if node is None or not _are_whole(size) or min(size) < 1 or not all(map(math.isfinite, matrix)):
             if node is not None:
@@ -286,9 +295,19 @@ def color_of(mode: str, color: Any) -> tuple[int, int, int]:
 
 def _are_whole(size: Any) -> bool:
     """Whether Pillow takes both numbers for a size: of floats it takes none."""
-    return len(size) == 2 and all(hasattr(n, "__index__") for n in size)
+    return len(size) == 2 and all(hasattr(n, "__index__") for n in size) and max(map(int, size)) <= LARGEST
 
 
+def _is_whole(x: Any) -> bool:
+    """Whether ``x`` may be one of Pillow's numbers of filters; None is its own choice."""
+    return x is None or isinstance(x, (int, np.integer))
+
+
+def _are_real(box: Any) -> bool:
+    return len(box) == 4 and all(isinstance(x, _REAL) for x in box) and max(map(abs, box)) <= LARGEST
+
+
+@named_after(Image.Image)
 class LazyImage(_Recording):
     """An image that was made out of another one by recorded steps."""
 
@@ -301,6 +320,9 @@ class LazyImage(_Recording):
 
     __hash__ = None  # type: ignore[assignment]  # as Pillow's
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return bare, (Image.Image,), self.__getstate__()
+
 
 @functools.cache
 def _blank() -> dict[str, Any]:
@@ -308,6 +330,7 @@ def _blank() -> dict[str, Any]:
     return vars(LazyImage())
 
 
+@named_after(Image.Image)
 class DecodedImage(LazyImage):
     """Pixels that Pillow has made, or an array, from which on steps are recorded."""
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from .likeness import named_after
 from .tensor import ASKS, IMAGES, LazyTensor, real
 
 
@@ -16,6 +17,7 @@ def lazy_image_class() -> Any:
     """The lazy class that stands for ``torchvision.tv_tensors.Image``, and is one."""
     from torchvision import tv_tensors
 
+    @named_after(tv_tensors.Image)
     class LazyImageTensor(LazyTensor, tv_tensors.Image):  # type: ignore[misc]
         """An image of torchvision's transforms v2 that is not made yet."""
 

@@ -18,7 +18,8 @@ from PIL.JpegImagePlugin import JpegImageFile
 from ...native import _native
 from . import counts, retry, told, trial
 from .early import MODES
-from .image import InfoLater, _Recording
+from .image import InfoLater, _Recording, bare
+from .likeness import named_after
 from .recipe import Node
 from .source import Source
 
@@ -26,6 +27,7 @@ _HEAD_BYTES = 4096  # what is looked at: a file's first buffer; few headers with
 _MARKER_ROOM = 64  # some writers pad a file after its end marker
 
 
+@named_after(JpegImageFile)
 class LazyJpeg(_Recording, JpegImageFile):
     """A JPEG file that is open. Its bytes are read when something is done with it, and not decoded then."""
 
@@ -63,6 +65,9 @@ class LazyJpeg(_Recording, JpegImageFile):
         for key, value in vars(_read(header)).items():
             vars(self).setdefault(key, value)
         return vars(self)[name]
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return bare, (JpegImageFile,), self.__getstate__()
 
     def _recorded(self) -> Node | None:
         if self._node is None and self._im is None and not self._foreign:

@@ -183,7 +183,10 @@ def rgb_to_grayscale(
         return node.then(recipe.TORCH_LUMA, (generation,), channels=1)
 
     if num_output_channels == 1:
-        return _stepped(x, ("gray", generation), gray, lambda v: original(v, 1))
+        made = _stepped(x, ("gray", generation), gray, lambda v: original(v, 1))
+        if made is not None:  # a channel has no others beside it
+            made._turned = x._turned
+        return made
     return _stepped(x, ("gray 3", generation), lambda node: _spread(gray(node)), lambda v: original(v, 3))
 
 
@@ -226,11 +229,18 @@ def pad(
 
 def permute_channels(original: Original, x: LazyTensor, permutation: Any) -> LazyTensor | None:
     """Of three channels."""
-    if x._rows[0].node.channels != 3 or sorted(permutation) != [0, 1, 2]:
+    if not is_permutation(permutation, x._rows[0].node.channels):
         return None
     order = tuple(int(c) for c in permutation)
     stepped = floats.stepped if floats.are_floats(x) else views.stepped
     return stepped(x, lambda node: node.then(recipe.CHANNELS, order))
+
+
+def is_permutation(x: Any, channels: int) -> bool:
+    """Whether ``x`` says the order of three channels."""
+    numbers = x.tolist() if isinstance(x, torch.Tensor) and x.ndim == 1 and not x.is_floating_point() else x
+    listed = isinstance(numbers, (list, tuple)) and all(type(n) is int for n in numbers)
+    return channels == 3 and listed and sorted(numbers) == [0, 1, 2]
 
 
 def blur_step(
@@ -275,8 +285,10 @@ def blur_step(
 
 def _window_of(kernel_size: Any, sigma: Any) -> tuple[list[int], list[Any]] | None:
     """A blur's sizes and its bell's widths, across and down, as torchvision takes them; None if it refuses them."""
-    sizes = [kernel_size] if isinstance(kernel_size, int) else list(kernel_size)
-    sizes = sizes * 2 if len(sizes) == 1 else sizes
+    bells = sigma is None or _is_number(sigma) or isinstance(sigma, (list, tuple))
+    if not bells or not isinstance(kernel_size, (int, list, tuple)):
+        return None
+    sizes = [kernel_size] * 2 if isinstance(kernel_size, int) else list(kernel_size)
     if len(sizes) != 2 or not all(type(n) is int and n > 0 and n % 2 for n in sizes):
         return None
     if sigma is None:

@@ -18,6 +18,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from . import bounds, counts, padded, tensor
+from .likeness import named_after
 from .program import FACTORIES, IN_PLACE, NAMES, Call, Program, Slot, a_slot
 from .tensor import ASKS, LazyTensor, is_lazy, lead_of
 from .unmade import Unmade, as_real
@@ -35,6 +36,7 @@ class _Now(threading.local):
 _now = _Now()
 
 
+@named_after(torch.Tensor)
 class Later(Unmade):
     """What a program will have put into a slot when all its calls are done."""
 
@@ -49,8 +51,7 @@ class Later(Unmade):
         """Record ``func``, or run the program and then ``func``."""
         kwargs = kwargs or {}
         if func in ASKS:
-            with torch._C.DisableTorchFunctionSubclass():
-                return func(*args, **kwargs)
+            return tensor.asked(func, args, kwargs)
         result = record(func, args, kwargs)
         if result is not NotImplemented:
             return result

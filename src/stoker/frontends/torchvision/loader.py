@@ -113,7 +113,11 @@ def reduce_lazy(tensor: LazyTensor) -> tuple[Any, ...]:
     arrived = tensor._arrived
     if arrived is not None and arrived.rows is tensor._rows:
         return grouping.reduce(tensor, arrived)
-    return LazyTensor, (tensor._rows, tensor._lead)
+    return _travelled, (tensor._rows, tensor._lead)
+
+
+def _travelled(rows: Any, lead: tuple[int, ...]) -> LazyTensor:
+    return LazyTensor(rows, lead)
 
 
 class _Packed(NamedTuple):

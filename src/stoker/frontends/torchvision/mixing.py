@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from . import counts, recipe
+from .likeness import named_after
 from .pointwise import map_rows
 from .recipe import Node
 from .rows import LazyRow
@@ -25,6 +26,7 @@ from .tensor import (
 from .unmade import Unmade, as_real
 
 
+@named_after(torch.Tensor)
 class LazySum(Unmade):
     """A sum of lazy images, float32 ``(..., channels, height, width)``: what each one's values become, added in order.
 

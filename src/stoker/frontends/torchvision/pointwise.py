@@ -85,6 +85,11 @@ def map_rows(x: LazyTensor, key: Any, function: Callable[[torch.Tensor], Any]) -
     return rows
 
 
+def _as_type(func: Any, args: Any, kwargs: Any) -> Any:
+    """``float()`` and the like: a tensor of that type is given itself, as by ``to``."""
+    return _to(func, (*args, _TYPES[func]), kwargs) if len(args) == 1 and not kwargs else NotImplemented
+
+
 def _to(func: Any, args: Any, kwargs: Any) -> Any:
     x = args[0]
     dtype = args[1] if len(args) == 2 else kwargs.get("dtype")
@@ -98,12 +103,14 @@ def _to(func: Any, args: Any, kwargs: Any) -> Any:
 
 _T = torch.Tensor
 _OPERATORS = "add sub subtract mul multiply div divide true_divide neg clamp bitwise_not bitwise_and floor round"
-_METHODS = "float half double __add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __neg__ __and__ __invert__"
+_METHODS = "__add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __neg__ __and__ __invert__"
+_TYPES = {_T.float: torch.float32, _T.half: torch.float16, _T.double: torch.float64}
 _CHANGES = "add_ sub_ mul_ div_ neg_ clamp_ floor_ round_ __iadd__ __isub__ __imul__ __itruediv__"
 RECORDED.update(
     {
         **dict.fromkeys(functions(_T, f"{_OPERATORS} {_METHODS}") + functions(torch, _OPERATORS), _pointwise),
         **dict.fromkeys(functions(_T, _CHANGES), _in_place),
+        **dict.fromkeys(_TYPES, _as_type),
         _T.to: _to,
     }
 )

@@ -87,7 +87,9 @@ def _interpolate(func: Any, args: Any, kwargs: Any) -> Any:
         made = _by_bytes(x, (height, width), mode, bool(smooth))
     if made is None:
         return NotImplemented
-    return made if x._is_cut else like_memory(x, made)  # torch lays it out as its operand, but if that is a window
+    if not x._is_cut:  # torch lays it out as its operand, but if that is a window, or turned
+        like_memory(x, made)._turned = False
+    return made
 
 
 def _by_bytes(x: LazyTensor, sides: tuple[int, int], mode: str, smooth: bool) -> LazyTensor | None:

@@ -36,6 +36,7 @@ from .images import lazy_image_class
 from .later import Later, reduce_later
 from .mixing import LazySum, reduce_sum
 from .tensor import IMAGES, LazyTensor
+from .unmade import with_made
 
 _undo: list[Callable[[], None]] = []
 
@@ -97,6 +98,7 @@ def enable_here() -> None:
     for name in kernels.FIRST_GENERATION:
         _replace(v1.F_t, name, kernels.first_generation(name))
     _take_over_loaders()
+    _take_over_tensors()
     _take_over_v2()
     _take_over_decoders()
     for name in functional.ENHANCERS:
@@ -106,6 +108,16 @@ def enable_here() -> None:
     ForkingPickler.register(LazyTensor, loader.reduce_lazy)
     ForkingPickler.register(LazySum, reduce_sum)
     ForkingPickler.register(Later, reduce_later)
+
+
+def _take_over_tensors() -> None:
+    """What looks at a tensor's class or memory before it calls a function of torch's: it gets tensors that are made."""
+    for name in ("_create_function_from_trace", "_create_function_from_trace_with_dict", "_create_graph_by_tracing"):
+        _replace(torch._C, name, with_made)  # where `torch.jit.trace` and the like end
+    for name in ("_create_method_from_trace", "_create_method_from_trace_with_dict"):
+        _replace(torch._C.ScriptModule, name, with_made)
+    for owner, name in ((torch.nn.Parameter, "__new__"), (torch.nn.Module, "register_buffer")):
+        _replace(owner, name, with_made)
 
 
 def _take_over_formats() -> None:

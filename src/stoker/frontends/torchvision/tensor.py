@@ -9,20 +9,33 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 from . import counts, early, recipe
+from .likeness import named_after
 from .making import Making
 from .recipe import Node
 from .rows import LazyRow
 from .tables import Table, first_table
 from .unmade import Unmade, as_real, made
 
+
+class Within(NamedTuple):
+    """The memory that a window shows, as torch would have it."""
+
+    size: tuple[int, int]  # (width, height)
+    left: int
+    top: int
+    by_pixel: bool  # a pixel's channels lie beside each other
+    turned: bool  # columns lie where rows do
+
+
 Like = tuple[int, tuple[int, int], torch.dtype]  # channels, (width, height), type of the values
 
 
+@named_after(torch.Tensor)
 class LazyTensor(Unmade):
     """Images that are not made yet, ``(..., channels, height, width)``; torch's tensor in all that can be asked of it.
 
@@ -34,8 +47,9 @@ class LazyTensor(Unmade):
     _lead: tuple[int, ...]
     _real: torch.Tensor | None
     _shares: Shares | None
-    _is_cut: bool  # torch's would not be contiguous
+    _within: Within | None = None  # of a window
     _by_pixel = False  # torch's has a pixel's channels beside each other; sums and vectors follow what memory is like
+    _turned = False  # torch's has its columns where others have rows
     _unordered = False  # made of several that have: which order torch's memory has is not followed
     _later: Any = None  # the program that it is a leaf of, while a collation runs; see `later.py`
     _arrived: Any = None  # what a worker has found out for the GPU; see `grouping.py`
@@ -53,16 +67,19 @@ class LazyTensor(Unmade):
         self._lead = lead
         self._real = None
         self._shares = None
-        self._is_cut = False
         return self
+
+    @property
+    def _is_cut(self) -> bool:
+        """Whether torch's would show a part of its memory alone."""
+        return self._within is not None and self._within.size != self._rows[0].node.size
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Record ``func``, or make its tensors real and run it."""
         kwargs = kwargs or {}
         if func in ASKS:
-            with torch._C.DisableTorchFunctionSubclass():
-                return func(*args, **kwargs)
+            return asked(func, args, kwargs)
         record = RECORDED.get(func)
         if record is not None and not _is_awaited(args):
             result = record(func, args, kwargs)
@@ -87,9 +104,22 @@ class LazyTensor(Unmade):
         return like_memory(self, window_of(self, self._rows, (0, 0, width, height), lead_of(self), lazy))
 
 
+def asked(func: Any, args: Any, kwargs: Any) -> Any:
+    """What a tensor that records answers without its values; one that has been made answers itself, as it may have
+    become another one since."""
+    x = args[0] if args else None
+    is_made = getattr(x, "_real", None)
+    if is_made is not None:
+        return func(is_made, *args[1:], **kwargs)
+    if func in _OF_MEMORY and isinstance(x, LazyTensor) and (x._by_pixel or x._turned or x._within is not None):
+        return func(_laid_out(x, "meta"), *args[1:], **kwargs)
+    with torch._C.DisableTorchFunctionSubclass():
+        return func(*args, **kwargs)
+
+
 def like_memory(x: LazyTensor, made: Any) -> Any:
     """``made``, whose memory torch would lay out as that of ``x``."""
-    made._by_pixel, made._unordered = x._by_pixel, x._unordered
+    made._by_pixel, made._turned, made._unordered = x._by_pixel, x._turned, x._unordered
     return made
 
 
@@ -138,7 +168,7 @@ def _same(func: Any, args: Any, kwargs: Any) -> Any:
 
 def _contiguous(func: Any, args: Any, kwargs: Any) -> Any:
     x = _same(func, args, kwargs)
-    if x is NotImplemented or not (x._is_cut or x._by_pixel or x._unordered):
+    if x is NotImplemented or not (x._unordered or not asked(_T.is_contiguous, args, {})):
         return x
     made = of_rows(x, x._rows, lead_of(x))
     made._unordered = False
@@ -215,14 +245,14 @@ def functions(owner: Any, names: str) -> list[Any]:
 
 _T = torch.Tensor
 _PROPERTIES = "shape dtype device ndim layout requires_grad is_cuda is_sparse is_quantized is_meta is_leaf grad_fn"
-_QUESTIONS = (
-    "size dim numel nelement ndimension is_floating_point is_complex element_size stride is_contiguous __len__ __hash__"
-)
+_QUESTIONS = "size dim numel nelement ndimension is_floating_point is_complex element_size stride is_contiguous __len__"
 ASKS = {
     *(p.__get__ for p in functions(_T, _PROPERTIES)),
     *functions(_T, _QUESTIONS),
     *functions(torch, _QUESTIONS),
+    _T.storage_offset,
 }
+_OF_MEMORY = functions(_T, "stride is_contiguous storage_offset")
 # By function; `pointwise.py`, `views.py` and `mixing.py` add theirs.
 RECORDED: dict[Any, Callable[[Any, Any, Any], Any]] = {
     _T.cpu: _same,
@@ -242,6 +272,7 @@ class Shares:
 
     def __init__(self, root: LazyTensor) -> None:
         self._rows = list(root._rows)
+        self._within = _memory_of(root)
         width, height = root._rows[0].node.size
         self._members: list[tuple[weakref.ref[LazyTensor], Window]] = []
         self.add(root, (0, 0, width, height))
@@ -267,9 +298,9 @@ class Shares:
         if all(member is tensor for member, _ in alive):
             return False
         root = LazyTensor(self._rows, (len(self._rows),))
+        root._within = self._within
         Making([root]).run()
-        assert root._real is not None
-        memory = _pixels_together(root._real) if any(m._by_pixel for m, _ in alive) else root._real
+        memory = _lay_out(root)
         for member, (left, top, right, bottom) in alive:
             view = memory[..., top:bottom, left:right]
             member._real = view.view(*lead_of(member), *view.shape[1:])
@@ -286,8 +317,9 @@ def window_of(x: LazyTensor, rows: Sequence[LazyRow], window: Window, lead: tupl
     shares = x._shares or Shares(x)
     left, top = shares.window(x)[:2]
     made = (kind or type(x))(list(rows), lead)
-    made._is_cut = x._is_cut or made._rows[0].node.size != x._rows[0].node.size
-    made._by_pixel, made._unordered = x._by_pixel, x._unordered
+    within = _memory_of(x)
+    made._within = within._replace(left=within.left + window[0], top=within.top + window[1])
+    like_memory(x, made)
     shares.add(made, (left + window[0], top + window[1], left + window[2], top + window[3]))
     return made
 
@@ -302,13 +334,29 @@ def of_rows(x: LazyTensor, rows: list[LazyRow], lead: tuple[int, ...]) -> LazyTe
 # ---- making them real ----
 
 
-def _pixels_together(x: torch.Tensor) -> torch.Tensor:
-    return x.movedim(-3, -1).contiguous().movedim(-1, -3)
+def _memory_of(x: LazyTensor) -> Within:
+    return x._within or Within(x._rows[0].node.size, 0, 0, x._by_pixel, x._turned)
 
 
-def _lay_out(x: LazyTensor) -> None:
-    if x._by_pixel and x._real is not None:
-        x._real = _pixels_together(x._real)
+def _laid_out(x: LazyTensor, device: str) -> torch.Tensor:
+    """A tensor whose memory is as torch's would be; nothing is said of its values."""
+    (width, height), left, top, by_pixel, turned = _memory_of(x)
+    node, table, _ = x._rows[0]
+    lines = (width, height) if turned else (height, width)
+    shape = (*lines, node.channels) if by_pixel else (node.channels, *lines)
+    memory = torch.empty((len(x._rows), *shape), dtype=table.values.dtype, device=device)
+    memory = memory.movedim(-1, -3) if by_pixel else memory
+    memory = memory.mT if turned else memory
+    window = memory[..., top : top + node.size[1], left : left + node.size[0]]
+    return window.view(*lead_of(x), *window.shape[1:])
+
+
+def _lay_out(x: LazyTensor) -> torch.Tensor:
+    """What was made, where torch would have it in memory: sums follow that."""
+    assert x._real is not None
+    if x._is_cut or _memory_of(x).by_pixel or _memory_of(x).turned:
+        x._real = _laid_out(x, "cpu").copy_(x._real)
+    return x._real
 
 
 def real(x: LazyTensor) -> torch.Tensor:

@@ -36,10 +36,17 @@ def as_real(func: Any, args: Any, kwargs: Any) -> Any:
     return func(*map(made, args), **{k: made(v) for k, v in kwargs.items()})
 
 
+def with_made(func: Any, *args: Any, **kwargs: Any) -> Any:
+    """As :func:`as_real`, in place of ``func`` itself."""
+    return as_real(func, args, kwargs)
+
+
 def made(x: Any) -> Any:
-    """An argument of a function with tensors that are made; in lists and tuples too."""
+    """An argument of a function with tensors that are made; in lists, tuples and dictionaries too."""
     if isinstance(x, Unmade):
         return x.as_made()
     if type(x) in (list, tuple):
         return type(x)(made(y) for y in x)
+    if type(x) is dict:
+        return {key: made(y) for key, y in x.items()}
     return x

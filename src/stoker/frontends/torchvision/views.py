@@ -162,7 +162,11 @@ def _turn(func: Any, args: Any, kwargs: Any) -> Any:
     kind = {1: 2, 2: 3, 3: 4}.get(k % 4)
     if kind is None:
         return NotImplemented
-    return _or_real(moved(x, lambda node: node.then(recipe.TRANSPOSE, (kind,), _turned(node.size, k))))
+    made = moved(x, lambda node: node.then(recipe.TRANSPOSE, (kind,), _turned(node.size, k)))
+    if made is None:
+        return NotImplemented
+    like_memory(x, made)._turned ^= bool(k % 2)  # torch mirrors, and shows what it has made turned
+    return made
 
 
 def _turned(size: tuple[int, int], quarters: int) -> tuple[int, int]:
@@ -173,7 +177,9 @@ def _pad(func: Any, args: Any, kwargs: Any) -> Any:
     x, pad, mode, value = arguments_of(args, kwargs, {"input": None, "pad": None, "mode": "constant", "value": None})
     if not is_lazy(x) or not isinstance(pad, (list, tuple)) or len(pad) != 4:
         return NotImplemented
-    if not all(type(n) is int and n >= 0 for n in pad):
+    if not all(type(n) is int and n >= 0 for n in pad) or not isinstance(mode, str):
+        return NotImplemented
+    if not (value is None or isinstance(value, (int, float))):
         return NotImplemented
     left, right, top, bottom = pad
     if mode == "constant":
@@ -188,6 +194,8 @@ def _pad(func: Any, args: Any, kwargs: Any) -> Any:
 def framed(x: LazyTensor, sides: tuple[int, int, int, int], value: Any) -> LazyTensor | None:
     """All images in a frame of one value, or of one per channel."""
     values = list(value) if isinstance(value, (list, tuple)) else [value] * 3
+    if isinstance(value, (list, tuple)) and len(value) != x._rows[0].node.channels:
+        return None
     if x.dtype == torch.float32:
         return floats.framed(x, sides, values)
     if x.dtype != torch.uint8 or not all(type(v) in (int, float) and 0 <= v <= 255 for v in values):
@@ -264,6 +272,20 @@ def _squeeze(func: Any, args: Any, kwargs: Any) -> Any:
     return _relabelled(x, lead_of(x)[1:])
 
 
+def _as_strided(func: Any, args: Any, kwargs: Any) -> Any:
+    """The memory as it is shown: torchvision tells torch so that an image of one has its pixels together."""
+    defaults = {"input": None, "size": None, "stride": None, "storage_offset": None}
+    x, size, strides, offset = arguments_of(args, kwargs, defaults)
+    lists = isinstance(size, (list, tuple)) and isinstance(strides, (list, tuple)) and len(size) == len(strides)
+    if not is_lazy(x) or offset is not None or not lists or tuple(size) != tuple(x.shape):
+        return NotImplemented
+    if any(n > 1 and one != other for n, one, other in zip(size, strides, x.stride(), strict=True)):
+        return NotImplemented
+    made = _relabelled(x, lead_of(x))
+    made._by_pixel = made._within.by_pixel
+    return made
+
+
 def _relabelled(x: LazyTensor, lead: tuple[int, ...]) -> Any:
     width, height = x._rows[0].node.size
     return window_of(x, x._rows, (0, 0, width, height), lead)
@@ -276,6 +298,7 @@ _FUNCTIONS: dict[Any, Callable[[Any, Any, Any], Any]] = {
     **dict.fromkeys([_T.flip, torch.flip], _flip),
     **dict.fromkeys([_T.rot90, torch.rot90], _turn),
     **dict.fromkeys([_T.reshape, torch.reshape, _T.view], _reshape),
+    **dict.fromkeys([_T.as_strided, torch.as_strided], _as_strided),
     **dict.fromkeys([_T.unsqueeze, torch.unsqueeze], _unsqueeze),
     **dict.fromkeys([_T.squeeze, torch.squeeze], _squeeze),
     torch.nn.functional.pad: _pad,
