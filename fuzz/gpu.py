@@ -109,7 +109,7 @@ def main(seconds: float, folder: Path, seed: int) -> int:
         cases.write_bytes(pack([batch(corpus, draw) for _ in range(BATCHES)]))
         done = subprocess.run([program, cases], capture_output=True, text=True, timeout=600)
         runs += 1
-        outcomes.update(line.split(",")[0] for line in done.stdout.splitlines() if "differs" not in line)
+        outcomes.update(line for line in done.stdout.splitlines() if "differs" not in line)
         if done.returncode:
             failures += 1
             cases.replace(found / f"gpu-{seed}-{runs}")

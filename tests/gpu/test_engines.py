@@ -45,7 +45,7 @@ def rows_of(pipe: Any, count: int) -> tuple[list[np.ndarray], Any]:
 @pytest.mark.parametrize(("smooth", "most", "mean"), [(False, 255, 3.0), (True, 2, 0.01)])
 def test_pixels_are_near_the_exact_ones(files: list[str], smooth: bool, most: int, mean: float) -> None:
     count = 4 * len(files)
-    exact, _ = rows_of(cropping(files, "exact"), count)
+    exact, _ = rows_of(cropping(files, "exact", 0), count)
     made, told = rows_of(cropping(files, smooth=smooth), count)
     apart = [np.abs(a.astype(int) - b) for a, b in zip(made, exact, strict=True)]
     assert max(d.max() for d in apart) <= most and np.mean([d.mean() for d in apart]) < mean
@@ -56,7 +56,7 @@ def test_pixels_are_near_the_exact_ones(files: list[str], smooth: bool, most: in
 
 
 def test_a_part_is_theirs(files: list[str]) -> None:
-    exact, _ = rows_of(cropping(files, "exact"), len(files))
+    exact, _ = rows_of(cropping(files, "exact", 0), len(files))
     all_theirs, _ = rows_of(cropping(files), len(files))
     mixed, told = rows_of(cropping(files, load=0.5, batch_size=7, num_threads=2), len(files))
     for row, one, other in zip(mixed, exact, all_theirs, strict=True):
@@ -111,17 +111,17 @@ def test_memory_is_counted_and_limited(files: list[str], gpu_to_itself: bool) ->
 
 
 @pipeline_def(batch_size=32, num_threads=4, device_id=0, seed=7, prefetch_queue_depth=4)
-def seen_through(files: list[str], backend: str) -> Any:
+def seen_through(files: list[str], backend: str, load: float) -> Any:
     data, _ = fn.readers.file(files=files)
-    crop = fn.decoders.image_random_crop(data, device="mixed", gpu_backend=backend, hw_decoder_load=1.0)
-    return fn.resize(crop, size=(64, 64)), fn.flip(fn.decoders.image(data, device="mixed", gpu_backend=backend,
-                                                                    hw_decoder_load=1.0), horizontal=1)  # fmt: skip
+    how = {"device": "mixed", "gpu_backend": backend, "hw_decoder_load": load}
+    crop = fn.decoders.image_random_crop(data, **how)
+    return fn.resize(crop, size=(64, 64)), fn.flip(fn.decoders.image(data, **how), horizontal=1)
 
 
 def test_windows_that_later_steps_read(files: list[str]) -> None:
     """In the picture itself; near the exact ones, as those that are outputs are."""
     apart = []
-    with seen_through(files, "exact") as exact, seen_through(files, "nvjpeg_hardware") as engines:
+    with seen_through(files, "exact", 0) as exact, seen_through(files, "nvjpeg_hardware", 1.0) as engines:
         for _ in range(6):
             for want, got in zip(exact.run(), engines.run(), strict=True):
                 for a, b in zip(got.as_cpu(), want.as_cpu(), strict=True):

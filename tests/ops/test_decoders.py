@@ -14,7 +14,7 @@ import pytest
 from photographs import photograph
 from PIL import Image, ImageOps
 
-from stoker import Pipeline, eager, fn, types
+from stoker import Pipeline, eager, fn, pipeline_def, types
 from stoker.contract.errors import ArgumentError, DataError
 from stoker.testing.tolerances import assert_exact
 
@@ -252,6 +252,30 @@ def test_options_of_other_decoders_are_accepted() -> None:
         {"preallocate_width_hint": 4096, "use_chunk_allocator": True, "cache_type": "largest"},
     ):  # fmt: skip
         assert_exact(eager.decoders.image(JPEGS["420"], **options), want)
+
+
+UNHEEDED = {
+    "cache_size": (512, r"`cache_size` 512: no decoded images are kept.*`Pipeline\(gpu_jpeg_index=bytes\)`"),
+    "memory_stats": (True, "`memory_stats`: nothing is printed. No padding is to be chosen by it"),
+    "hw_decoder_load": (0.9, r"`hw_decoder_load` 0.9: the GPU's JPEG engines are not used. `gpu_backend="),
+}
+
+
+@pytest.mark.parametrize("name", UNHEEDED)
+def test_what_is_expected_of_a_gpu_and_not_done_warns_where_it_is_asked_for(name: str) -> None:
+    """Once for a node, at the user's line; not on the CPU, and not of what has no consequence."""
+    value, text = UNHEEDED[name]
+
+    @pipeline_def(batch_size=1, num_threads=1)
+    def decoding(device: str, **how: Any) -> Any:
+        return fn.decoders.image(fn.external_source(name="x"), device=device, **how)
+
+    with pytest.warns(RuntimeWarning, match=f"`decoders.image`: {text}") as told:
+        decoding("mixed", device_id=0, **{name: value})
+    assert [Path(one.filename) for one in told] == [Path(__file__)]
+    decoding("cpu", **{name: value})  # warnings are errors
+    quiet = {"cache_type": "threshold", "cache_threshold": 9, "cache_debug": True, "hybrid_huffman_threshold": 1}
+    decoding("mixed", device_id=0, device_memory_padding=0, split_stages=True, hw_decoder_load=0, **quiet)
 
 
 @pytest.mark.parametrize("load", [-0.1, 1.5])

@@ -327,6 +327,14 @@ class Operator:
     def validate(self, args: Mapping[str, Any]) -> None:
         """Raise ArgumentError or UnsupportedError for constants that do not fit together, where the node is made."""
 
+    @classmethod
+    def unheeded(cls, args: Mapping[str, Any]) -> tuple[str, ...]:
+        """What constants ask for that is not done, though they are accepted, and how to get the like.
+
+        Whoever makes a node in a pipeline is warned of it. Not of what changes neither results nor, by much, speed.
+        """
+        return ()
+
     def count_outputs(self, args: Mapping[str, Any]) -> int:
         """How many outputs it has with these constant arguments."""
         return self.outputs

@@ -16,7 +16,7 @@ from ..graph.node import Edge, Graph, Node
 from .data_node import DataNode
 from .literals import as_array
 from .registry import find
-from .source_line import user_line
+from .source_line import user_line, warn_user
 
 _local = threading.local()
 
@@ -86,6 +86,8 @@ class GraphBuilder:
         except (ArgumentError, UnsupportedError) as error:
             text = str(error).removeprefix(f"`{name}`: ")
             raise type(error)(message(operator.subject(arguments), text.rstrip("."), source=source)) from None
+        for text in operator.unheeded(args):
+            warn_user(f"`{operator.subject(args)}`: {text}")
         node = Node(len(self.nodes), operator, args, sources, tuple(edges.items()), draw, self.guards, source, outputs)
         self.nodes.append(node)
         results = tuple(DataNode(self, Edge(node.id, i)) for i in range(outputs))

@@ -1548,7 +1548,7 @@ class decoders:
         on_error: Literal["raise", "replace", "skip"] | None = None,
         cache_size: int = 0,
         cache_threshold: int = 0,
-        cache_type: str = "",
+        cache_type: Literal["", "largest", "threshold"] = "",
         cache_debug: bool = False,
         cache_batch_copy: bool = True,
         name: str | None = None,
@@ -1579,7 +1579,9 @@ class decoders:
                 69 at worst; with `jpeg_fancy_upsampling` 1 at worst. The engines tell nothing of damaged data. What
                 they do not decode (progressive, gray, inks, no end marker, another `output_type`) is exact;
                 `Pipeline.report` says how many, why, and the error measured. No effect on the CPU.
-            hw_decoder_load: With the engines: the part of the rows that is theirs, 0 to 1.
+            hw_decoder_load: With `gpu_backend="nvjpeg_hardware"`: the part of the rows that is the engines', 0 to
+                1. Without effect with the exact backend, which uses no engine; with `mixed`, a value that is
+                neither 0 nor the default warns there.
             on_error: In a pipeline: what becomes of a row that fails here: raise, replace or skip; by default what
                 the pipeline's `on_error` says.
             name: Name of the node, shown in errors and by which outputs and readers are found.
@@ -1655,7 +1657,9 @@ class decoders:
                 69 at worst; with `jpeg_fancy_upsampling` 1 at worst. The engines tell nothing of damaged data. What
                 they do not decode (progressive, gray, inks, no end marker, another `output_type`) is exact;
                 `Pipeline.report` says how many, why, and the error measured. No effect on the CPU.
-            hw_decoder_load: With the engines: the part of the rows that is theirs, 0 to 1.
+            hw_decoder_load: With `gpu_backend="nvjpeg_hardware"`: the part of the rows that is the engines', 0 to
+                1. Without effect with the exact backend, which uses no engine; with `mixed`, a value that is
+                neither 0 nor the default warns there.
             on_error: In a pipeline: what becomes of a row that fails here: raise, replace or skip; by default what
                 the pipeline's `on_error` says.
             name: Name of the node, shown in errors and by which outputs and readers are found.
@@ -1720,7 +1724,9 @@ class decoders:
                 69 at worst; with `jpeg_fancy_upsampling` 1 at worst. The engines tell nothing of damaged data. What
                 they do not decode (progressive, gray, inks, no end marker, another `output_type`) is exact;
                 `Pipeline.report` says how many, why, and the error measured. No effect on the CPU.
-            hw_decoder_load: With the engines: the part of the rows that is theirs, 0 to 1.
+            hw_decoder_load: With `gpu_backend="nvjpeg_hardware"`: the part of the rows that is the engines', 0 to
+                1. Without effect with the exact backend, which uses no engine; with `mixed`, a value that is
+                neither 0 nor the default warns there.
             on_error: In a pipeline: what becomes of a row that fails here: raise, replace or skip; by default what
                 the pipeline's `on_error` says.
             num_attempts: Attempts before the largest centred window of a permitted ratio is taken.
@@ -1805,7 +1811,9 @@ class decoders:
                 69 at worst; with `jpeg_fancy_upsampling` 1 at worst. The engines tell nothing of damaged data. What
                 they do not decode (progressive, gray, inks, no end marker, another `output_type`) is exact;
                 `Pipeline.report` says how many, why, and the error measured. No effect on the CPU.
-            hw_decoder_load: With the engines: the part of the rows that is theirs, 0 to 1.
+            hw_decoder_load: With `gpu_backend="nvjpeg_hardware"`: the part of the rows that is the engines', 0 to
+                1. Without effect with the exact backend, which uses no engine; with `mixed`, a value that is
+                neither 0 nor the default warns there.
             on_error: In a pipeline: what becomes of a row that fails here: raise, replace or skip; by default what
                 the pipeline's `on_error` says.
             name: Name of the node, shown in errors and by which outputs and readers are found.

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -43,8 +43,27 @@ _UPSAMPLING_DOC = (
 )
 
 
+_LOAD = 0.65
+_LOAD_DOC = (
+    'With `gpu_backend="nvjpeg_hardware"`: the part of the rows that is the engines\', 0 to 1. Without effect with the '
+    "exact backend, which uses no engine; with `mixed`, a value that is neither 0 nor the default warns there."
+)
+_HYBRID_DOC = (
+    "Accepted, without effect: one decoder on the GPU takes images of all sizes; what share of the images goes to the "
+    "CPU follows from measured rates, or is `Pipeline(gpu_decoder_load=part)`."
+)
+_PADDING_DOC = (
+    "Accepted, without effect: memory is planned per batch and grows with the first ones to what they need; "
+    "`Pipeline(gpu_memory_limit=bytes)` bounds it."
+)
+_STATISTICS_DOC = "Accepted; with `mixed`, True warns: nothing is printed, as no padding is to be chosen by it."
+
+
 class ImageDecoder(Operator):
-    """Arguments of all image decoders. Most of those for DALI's GPU and hardware decoders have no effect."""
+    """Arguments of all image decoders. Most of those for DALI's GPU and hardware decoders have no effect.
+
+    Such ones are documented with why; of those by which something is expected that does not come, users are warned.
+    """
 
     devices = ("cpu", "mixed")
     gives_bfloat16 = True
@@ -55,21 +74,35 @@ class ImageDecoder(Operator):
     use_fast_idct = arg("bool", False, doc="Accepted: the transform is always the exact one.")
     max_pixels = arg("int", MAX_PIXELS, doc="Larger images are errors, before memory is taken (decompression bombs).")
     scale_denom = arg("int", 1, choices=_SCALES, doc=SCALE_DOC)
-    affine = arg("bool", True, doc="Accepted, without effect on any device.")
+    affine = arg("bool", True, doc="Accepted, without effect: no thread is tied to a core.")
     gpu_backend = arg("str", "exact", choices=_BACKENDS, doc=_BACKEND_DOC)
-    hw_decoder_load = arg("float", 0.65, doc="With the engines: the part of the rows that is theirs, 0 to 1.")
-    hybrid_huffman_threshold = arg("int", 1000000, doc="Accepted, without effect on any device.")
-    device_memory_padding = arg("int", 16777216, doc="Accepted, without effect on any device.")
-    host_memory_padding = arg("int", 8388608, doc="Accepted, without effect on any device.")
-    device_memory_padding_jpeg2k = arg("int", 0, doc="Accepted, without effect on any device.")
-    host_memory_padding_jpeg2k = arg("int", 0, doc="Accepted, without effect on any device.")
-    preallocate_width_hint = arg("int", 0, doc="Accepted; memory is planned.")
-    preallocate_height_hint = arg("int", 0, doc="Accepted; memory is planned.")
-    memory_stats = arg("bool", False, doc="Accepted, without effect.")
-    split_stages = arg("bool", False, doc="Accepted, without effect.")
-    use_chunk_allocator = arg("bool", False, doc="Accepted, without effect.")
+    hw_decoder_load = arg("float", _LOAD, doc=_LOAD_DOC)
+    hybrid_huffman_threshold = arg("int", 1000000, doc=_HYBRID_DOC)
+    device_memory_padding = arg("int", 16777216, doc=_PADDING_DOC)
+    host_memory_padding = arg("int", 8388608, doc=_PADDING_DOC)
+    device_memory_padding_jpeg2k = arg("int", 0, doc="Accepted, without effect: Pillow decodes JPEG 2000, on the CPU.")
+    host_memory_padding_jpeg2k = arg("int", 0, doc="Accepted, without effect: Pillow decodes JPEG 2000, on the CPU.")
+    preallocate_width_hint = arg("int", 0, doc=_PADDING_DOC)
+    preallocate_height_hint = arg("int", 0, doc=_PADDING_DOC)
+    memory_stats = arg("bool", False, doc=_STATISTICS_DOC)
+    split_stages = arg("bool", False, doc="Accepted, without effect, as in DALI, where it is deprecated.")
+    use_chunk_allocator = arg("bool", False, doc="Accepted, without effect, as in DALI, where it is deprecated.")
     on_error = ON_ERROR
     incidental = ("on_error",)
+
+    @classmethod
+    def unheeded(cls, args: Mapping[str, Any]) -> tuple[str, ...]:
+        """Of those for `mixed`: what is expected to be printed, or decoded by engines, and is not."""
+        if args["device"] != "mixed":
+            return ()
+        told = []
+        if args["memory_stats"]:
+            told.append("`memory_stats`: nothing is printed. No padding is to be chosen by it: memory is planned")
+        load = args["hw_decoder_load"]
+        if args["gpu_backend"] == "exact" and load not in (0, _LOAD):
+            text = f"`hw_decoder_load` {load:g}: the GPU's JPEG engines are not used"
+            told.append(f'{text}. `gpu_backend="nvjpeg_hardware"` uses them, with approximate pixels')
+        return tuple(told)
 
     @classmethod
     def damage_offset(cls, read: Callable[[], bytes]) -> int | None:

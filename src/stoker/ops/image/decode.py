@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from ...contract.lowering import Lowering
@@ -11,6 +12,13 @@ from ...contract.step import Value
 from ...contract.types import DType
 from ..generic.cast import cast_array
 from ._decoding import ImageDecoder, decode, pillow_decode, scaled
+
+_CACHES = ("", "largest", "threshold")
+_CACHE_DOC = (
+    "Accepted; with `mixed`, more than 0 warns: DALI keeps so many megabytes of decoded images on the GPU, here none "
+    "are kept. `Pipeline(gpu_jpeg_index=bytes)` keeps where in each JPEG file decoding can begin, with which later "
+    "epochs read and decode no more than the window."
+)
 
 
 class DecodeImage(ImageDecoder, name="decoders.image"):
@@ -22,12 +30,21 @@ class DecodeImage(ImageDecoder, name="decoders.image"):
     nothing outside of it is made. Smaller scales (``scale_denom``) are approximate, made only where asked for.
     """
 
-    cache_size = arg("int", 0, doc="Accepted; for the GPU.")
-    cache_threshold = arg("int", 0, doc="Accepted; for the GPU.")
-    cache_type = arg("str", "", doc="Accepted; for the GPU.")
-    cache_debug = arg("bool", False, doc="Accepted; for the GPU.")
-    cache_batch_copy = arg("bool", True, doc="Accepted; for the GPU.")
+    cache_size = arg("int", 0, doc=_CACHE_DOC)
+    cache_threshold = arg("int", 0, doc="Accepted, without effect: there is no cache (see `cache_size`).")
+    cache_type = arg("str", "", choices=_CACHES, doc="Accepted, without effect: there is no cache (see `cache_size`).")
+    cache_debug = arg("bool", False, doc="Accepted, without effect: there is no cache to tell of.")
+    cache_batch_copy = arg("bool", True, doc="Accepted, without effect: there is no cache to copy from.")
     cases = ({}, {"output_type": "GRAY"}, {"output_type": "BGR"}, {"dtype": "float32"})
+
+    @classmethod
+    def unheeded(cls, args: Mapping[str, Any]) -> tuple[str, ...]:
+        """Of those for `mixed`: what is expected to be kept, printed or decoded by engines, and is not."""
+        told = super().unheeded(args)
+        if args["device"] != "mixed" or args["cache_size"] == 0:
+            return told
+        text = f"`cache_size` {args['cache_size']}: no decoded images are kept, every epoch decodes them anew"
+        return (f"{text}. `Pipeline(gpu_jpeg_index=bytes)` keeps what makes that faster", *told)
 
     def lower(self, c: Lowering, data: Value) -> Value:
         return scaled(c, decode(c, data))
