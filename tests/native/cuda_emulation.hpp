@@ -179,6 +179,14 @@ inline uint32_t block_count() { return emulation().blocks; }
 inline void block_barrier() { emulation().wait_block(); }
 inline void warp_barrier() { emulation().wait_warp(); }
 
+inline uint32_t shuffle_across(uint32_t v, uint32_t bits) {
+  Emulation& e = emulation();
+  e.exchange(e.thread) = v;
+  e.wait_warp();
+  const uint32_t result = e.exchange(e.thread ^ bits);
+  e.wait_warp();
+  return result;
+}
 inline uint32_t shuffle_up(uint32_t v, uint32_t lanes) {
   Emulation& e = emulation();
   const uint32_t self = e.thread, lane = self % kWarp;

@@ -84,7 +84,7 @@ class GpuStage : public gpu::Kernel {
       const Slot* slot = slot_of(batch, r, slot_bytes());
       if (!slot) continue;
       const int64_t width = slot->extent[0], height = slot->extent[1];
-      const bool resampled = spec_.sampler == Sampler::Resample && resampling_.tile_rows(sampler_of<ResampleSlot>(slot)) > 0;
+      const bool resampled = spec_.sampler == Sampler::Resample && resampling_.in_tiles(sampler_of<ResampleSlot>(slot));
       if (spec_.sampler == Sampler::None) work.add(r, slot->lanes);
       else if (in_pairs(slot)) pairs.add_pairs(r, width, height);
       else if (!resampled) work.add_tiles(r, width, height);

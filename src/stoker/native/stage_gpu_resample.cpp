@@ -35,12 +35,15 @@ bool few_positions(const resample::Window& w) {
   return 15 * w.scale + static_cast<double>(w.max_taps) + 1 <= 64 - 6;
 }
 
-// Whether a tile's part of the source has room where the vertical pass is first.
-bool fits_first(const ResampleSlot& s) {
-  const auto most = [](const resample::Window& w, int outputs) {
-    return static_cast<int32_t>((outputs - 1) * w.scale) + static_cast<int32_t>(w.max_taps) + 2 + 3;
-  };
-  return FirstLayout(most(s.vertical, kFirstRows), most(s.horizontal, kColumns)).bytes() <= kFirstBytes;
+// The outputs of a tile along its longer side: so many that their source's positions have room, in tiles of one size. 0: none.
+int64_t tile_outputs(const resample::Window& w) {
+  const int64_t lines = blocks_of(w.out, 16);
+  for (int64_t tiles = blocks_of(lines, kThreads / 32); tiles <= lines; ++tiles) {
+    const int64_t outputs = 16 * blocks_of(lines, tiles);
+    const double source = static_cast<double>(outputs) * w.scale + static_cast<double>(w.max_taps);
+    if (source <= kTilePositions - kPositionsBeyond) return outputs;
+  }
+  return 0;
 }
 
 // The program stores what is sampled.
@@ -88,7 +91,7 @@ bool GpuResampling::describe(const Call& c, Views* v) const {
 // The tiles' kernels read planes of some forms, whose windows are neither turned nor mirrored; for others there are pixels.
 void GpuResampling::take_planes(const Call& c, planar::Image& image, ResampleSlot& s) const {
   const int64_t pitch = int64_t{3} * image.width;
-  const bool upright = s.source.row == pitch && functions_.planar_tiles && tile_rows(s) > 0;
+  const bool upright = s.source.row == pitch && functions_.planar_tiles && in_tiles(s);
   if (upright && image.form != planar::Form::Other) {
     const auto at = static_cast<int64_t>(s.source.data - image.at);
     s.image = image;
@@ -99,22 +102,15 @@ void GpuResampling::take_planes(const Call& c, planar::Image& image, ResampleSlo
   s.source.data += pixels_behind(image, *c.memory);
 }
 
-int64_t GpuResampling::tile_rows(const ResampleSlot& s) const {
-  if (!functions_.tiles || !s.two_passes() || !packed_rgb(s.source)) return 0;
-  if (std::abs(s.source.row) > INT32_MAX) return 0;  // kernels step from row to row by 32 bits
-  if (s.source.width < kLeastWidth || !few_positions(s.vertical) || !few_positions(s.horizontal)) return 0;
-  if (s.vertical_first) return fits_first(s) ? kFirstRows : 0;
-  const int64_t lines = blocks_of(s.vertical.out, 16);
-  for (int64_t tiles = blocks_of(lines, kThreads / 32); tiles <= lines; ++tiles) {
-    const int64_t rows = 16 * blocks_of(lines, tiles);
-    const double source = static_cast<double>(rows) * s.vertical.scale + static_cast<double>(s.vertical.max_taps);
-    if (source <= kColumnRows - kRowsBeyond) return rows;
-  }
-  return 0;
+bool GpuResampling::in_tiles(const ResampleSlot& s) const {
+  if (!functions_.tiles || !s.two_passes() || !packed_rgb(s.source)) return false;
+  if (std::abs(s.source.row) > INT32_MAX) return false;  // kernels step from row to row by 32 bits
+  if (s.source.width < kLeastWidth || !few_positions(s.vertical) || !few_positions(s.horizontal)) return false;
+  return tile_outputs(s.vertical_first ? s.horizontal : s.vertical) > 0;
 }
 
 bool GpuResampling::direct(const Slot& slot) const {
-  return copies_ && slot.extent[2] == 3 && tile_rows(sampler_of<ResampleSlot>(&slot)) > 0;
+  return copies_ && slot.extent[2] == 3 && in_tiles(sampler_of<ResampleSlot>(&slot));
 }
 
 gpu::Address GpuResampling::prepare(gpu::Batch& batch, size_t slot_bytes) const {
@@ -132,9 +128,12 @@ gpu::Address GpuResampling::prepare(gpu::Batch& batch, size_t slot_bytes) const 
     const Slot* slot = slot_of(batch, r, slot_bytes);
     if (!slot) continue;
     const auto& s = sampler_of<ResampleSlot>(slot);
-    room[r].tile_rows = tile_rows(s);
+    const bool grouped = in_tiles(s);
+    if (grouped) {
+      room[r].tile_rows = s.vertical_first ? kTileLines : tile_outputs(s.vertical);
+      room[r].tile_columns = s.vertical_first ? tile_outputs(s.horizontal) : kTileLines;
+    }
     room[r].direct = direct(*slot) && !in_place(slot);
-    const bool grouped = room[r].tile_rows > 0;
     const int64_t bytes = grouped ? static_cast<int64_t>(sizeof(WeightGroup)) : weight;
     room[r].vertical_pitch = grouped ? groups_of(s.vertical) : s.vertical.max_taps;
     room[r].horizontal_pitch = grouped ? groups_of(s.horizontal) : s.horizontal.max_taps;
@@ -150,7 +149,7 @@ gpu::Address GpuResampling::prepare(gpu::Batch& batch, size_t slot_bytes) const 
       if (in_place(slot)) room[r].between = reinterpret_cast<const Port*>(&s + 1)[1].data;
       else if (!room[r].direct) room[r].between = memory.take(s.vertical.out * s.resampled_pitch() * int64_t{4});
       WorkList& list = s.planar() ? (s.vertical_first ? planar_down : planar_tiles) : s.vertical_first ? down : tiles;
-      list.add_blocks(r, blocks_of(s.vertical.out, room[r].tile_rows) * blocks_of(s.horizontal.out, kColumns));
+      list.add_blocks(r, blocks_of(s.vertical.out, room[r].tile_rows) * blocks_of(s.horizontal.out, room[r].tile_columns));
       continue;
     }
     const int64_t pixels = s.between_height() * s.between_width();

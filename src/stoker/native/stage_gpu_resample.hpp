@@ -22,9 +22,8 @@ class GpuResampling {
   // Adds what comes before the stage's own launches; where the rows' ResampleRooms are.
   gpu::Address prepare(gpu::Batch& batch, size_t slot_bytes) const;
 
-  // The rows of a tile whose both passes one kernel makes: so many that their source's rows have room, in tiles of one
-  // height. 0: this is no image for that kernel.
-  int64_t tile_rows(const ResampleSlot& s) const;
+  // Whether one kernel makes both passes, tile by tile.
+  bool in_tiles(const ResampleSlot& s) const;
   // A resampled row is the stage's output as it is, and the kernel of both passes writes it there.
   bool direct(const Slot& slot) const;
 

@@ -42,6 +42,9 @@ STOKER_DEVICE void block_barrier() { __syncthreads(); }
 STOKER_DEVICE void warp_barrier() { __syncwarp(); }
 // Collectives: all lanes of the warp take part.
 STOKER_DEVICE uint32_t shuffle_up(uint32_t v, uint32_t lanes) { return __shfl_up_sync(kAllLanes, v, lanes); }
+STOKER_DEVICE uint32_t shuffle_across(uint32_t v, uint32_t bits) {  // of the lane whose number differs in these bits
+  return __shfl_xor_sync(kAllLanes, v, static_cast<int>(bits));
+}
 STOKER_DEVICE uint32_t ballot(bool v) { return __ballot_sync(kAllLanes, v); }
 STOKER_DEVICE uint32_t atomic_add(uint32_t* p, uint32_t v) { return atomicAdd(p, v); }
 STOKER_DEVICE void atomic_min(uint32_t* p, uint32_t v) { atomicMin(p, v); }

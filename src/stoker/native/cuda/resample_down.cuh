@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Both passes of a resampling in one kernel, see resample_tile.cuh, where the vertical one is first. Positions of the first
-// pass are then the source's rows, which do not lie side by side: a block loads its part of the source and stores it turned.
+// pass are then the source's rows, which do not lie side by side: a thread loads four pixels of two rows at a time, and
+// exchanges them with a neighbour for two pixels of four rows. Lines of the first pass are columns, of which a warp makes 16
+// at a time: line g of its product i is column 2 g + i.
 #pragma once
+#define STOKER_REGISTERS_TAKEN  // by turning pixels
 #include "resample_tile.cuh"
 
 namespace stoker::stage {
@@ -9,17 +12,20 @@ namespace stoker::stage {
 // The tile of a block, as ResampleTile; also which columns of the source are under it.
 struct DownTile {
   const ResampleRoom room;
-  int32_t x, y, last_column, last_row;
-  int32_t row, row_end, column, column_end;
+  int32_t x, x_end, y, last_column, last_row;  // x_end: of the tile
+  int32_t row_end, column, column_end;         // of the source
 
   DownTile(uint32_t tile, const ResampleSlot& s, const ResampleRoom& at)
       : room(at), last_column(static_cast<int32_t>(s.horizontal.out) - 1),
         last_row(static_cast<int32_t>(s.vertical.out) - 1) {
-    const uint32_t across = (static_cast<uint32_t>(last_column) + kColumns) / kColumns, down = tile / across;
-    x = static_cast<int32_t>(tile - down * across) * kColumns;
-    y = static_cast<int32_t>(down) * kFirstRows;
-    under(room.vertical_taps, y, y + kFirstRows - 1 < last_row ? y + kFirstRows - 1 : last_row, row, row_end);
-    under(room.horizontal_taps, x, x + kColumns - 1 < last_column ? x + kColumns - 1 : last_column, column, column_end);
+    const auto columns = static_cast<uint32_t>(room.tile_columns);
+    const uint32_t across = (static_cast<uint32_t>(last_column) + columns) / columns, down = tile / across;
+    x = static_cast<int32_t>((tile - down * across) * columns);
+    x_end = x + static_cast<int32_t>(columns) <= last_column ? x + static_cast<int32_t>(columns) : last_column + 1;
+    y = static_cast<int32_t>(down) * kTileLines;
+    int32_t row;
+    under(room.vertical_taps, y, y + kTileLines - 1 < last_row ? y + kTileLines - 1 : last_row, row, row_end);
+    under(room.horizontal_taps, x, x_end - 1, column, column_end);
   }
 
  private:
@@ -33,119 +39,141 @@ struct DownTile {
   }
 };
 
-// The source under a tile: [channel][column][row].
-template <class Rows>
-inline void turn_source(const Rows& rows, const DownTile& tile, const FirstLayout& layout, uint8_t* turned) {
-  const uint32_t lane = gpu::thread_index() % gpu::kWarp, warp = gpu::thread_index() / gpu::kWarp;
-  const int32_t across = layout.columns / 16, sets = (tile.row_end - tile.row + 7) / 8 * across;
-  for (int32_t set = static_cast<int32_t>(warp); set < sets; set += kThreads / gpu::kWarp) {
-    const int32_t at = 8 * (set / across) + static_cast<int32_t>(lane / 4), wanted = tile.row + at;
-    const int32_t group = 4 * (set % across) + static_cast<int32_t>(lane % 4);
-    const auto line = rows.at(wanted < tile.row_end ? wanted : tile.row_end - 1, tile.column / 4);
-    uint32_t channel[3];
-    line.load(group, channel);
-#pragma unroll
-    for (int c = 0; c < 3; ++c)
-#pragma unroll
-      for (int i = 0; i < 4; ++i)
-        turned[(c * layout.columns + 4 * group + i) * layout.source_pitch + at] =
-            static_cast<uint8_t>(channel[c] >> (8 * i));
-  }
-}
+// How a thread and its neighbour, whose lane differs by 4, turn two rows of four pixels each into four rows of two pixels.
+class Turn {
+ public:
+  explicit Turn(bool second)  // of the two threads: its are the last two rows, and then the last two pixels
+      : keep_(second ? kLast : kFirst), pixel_(second ? 0x1054 : 0x5410) {}
 
-// From [channel][line][position], of `lines` lines: those of a set of eight at a block's positions, `from` on.
-inline void load_lines(const uint8_t* from, int32_t lines, int32_t pitch, int32_t set, int32_t block,
-                       uint32_t (&bytes)[3][2]) {
-#pragma unroll
-  for (int c = 0; c < 3; ++c) {
-    const auto* words = reinterpret_cast<const uint32_t*>(from + (c * lines + 8 * set) * pitch + 32 * block);
-    bytes[c][0] = words[0];
-    bytes[c][1] = words[4];
+  // Of a channel: the first pixel's four rows, and the second's.
+  void operator()(uint32_t row, uint32_t next_row, uint32_t& pixel, uint32_t& next_pixel) const {
+    const uint32_t kept = gpu::choose_bytes(row, next_row, keep_);
+    const uint32_t got = gpu::shuffle_across(gpu::choose_bytes(row, next_row, kFirst + kLast - keep_), 4);
+    pixel = gpu::choose_bytes(kept, got, pixel_);
+    next_pixel = gpu::choose_bytes(kept, got, pixel_ + 0x2222);
   }
+
+ private:
+  static constexpr uint32_t kFirst = 0x5140, kLast = 0x7362;  // two pixels of both rows
+  const uint32_t keep_, pixel_;
+};
+
+// What the vertical pass is told: the bands of both groups of warps, in shared memory since turning takes the registers.
+struct alignas(16) DownTold {
+  Bands::Band band[2][2][gpu::kWarp];  // of a group of warps, of a block of positions
+  int32_t begin[2], groups[2];         // as Bands'; no groups: nothing is to be done
+  int32_t left, sets, last;            // of the source: the first group of columns, sets of 16 of them, and the last row
+};
+
+inline void tell_down(const TileWork& at, uint64_t rooms, DownTold& told) {
+  const DownTile tile(at.item.tile, at.sampler(), at.room(rooms));
+  const uint32_t lane = gpu::thread_index() % gpu::kWarp, warp = gpu::thread_index() / gpu::kWarp;
+  const uint32_t half = warp % 2, block = warp / 2;
+  if (gpu::thread_index() == 0)
+    told.left = tile.column / 4, told.sets = (tile.column_end - tile.column + 15) / 16, told.last = tile.row_end - 1;
+  if (block >= 2) return;
+  const int32_t y = tile.y + 16 * static_cast<int32_t>(half);
+  if (y > tile.last_row) {
+    told.groups[half] = 0;
+    return;
+  }
+  const Bands bands(tile.last_row, tile.room.vertical_taps, tile.room.vertical_weights, tile.room.vertical_pitch, y);
+  if (block == 0 && lane == 0) told.begin[half] = bands.begin(), told.groups[half] = bands.groups();
+  if (block == 0 || bands.groups() > 8) bands.load(static_cast<int32_t>(block), told.band[half][block][lane]);
 }
 
 // The vertical pass: two groups of warps, one for each 16 rows.
-inline void down_pass(const DownTile& tile, const FirstLayout& layout, const uint8_t* turned, uint8_t* between) {
-  const uint32_t lane = gpu::thread_index() % gpu::kWarp, warp = gpu::thread_index() / gpu::kWarp;
+template <class Rows>
+inline void down_pass(const Rows& rows, const DownTold& told, Between& between) {
+  const uint32_t lane = gpu::thread_index() % gpu::kWarp, warp = gpu::thread_index() / gpu::kWarp, half = warp % 2;
   const auto line = static_cast<int32_t>(lane / 4), part = static_cast<int32_t>(lane % 4);
-  const int32_t down = 16 * static_cast<int32_t>(warp % 2);
-  if (tile.y + down > tile.last_row) return;
-  const Bands bands(tile.last_row, tile.room.vertical_taps, tile.room.vertical_weights, tile.room.vertical_pitch,
-                    tile.y + down);
-  const uint8_t* from = turned + line * layout.source_pitch + 4 * (bands.begin() + part) - tile.row;
-  uint8_t* to = between + (down + line) * layout.between_pitch + 2 * part;
-  multiply_lines(
-      bands, static_cast<int32_t>(warp / 2), layout.columns / 8, kThreads / gpu::kWarp / 2,
-      [&](int32_t set, int32_t block, uint32_t (&bytes)[3][2]) {
-        load_lines(from, layout.columns, layout.source_pitch, set, block, bytes);
-      },
-      [&](int32_t set, int c, const Sums& sums) {
+  const int32_t groups = told.groups[half];
+  if (groups == 0) return;
+  const Turn turn(line % 2);
+  uint8_t* to = &between.at[0][16 * half + static_cast<uint32_t>(line)][4 * part];
+#pragma unroll 1
+  for (auto set = static_cast<int32_t>(warp / 2); set < told.sets; set += kThreads / gpu::kWarp / 2) {
+    const int32_t top = forgotten(4 * (told.begin[half] + part) + line % 2 * 2);  // or all rows' addresses were held
+    const int32_t group = told.left + 4 * set + line / 2, last = told.last;
+    uint32_t bytes[4][2][3];  // of 16 positions each
 #pragma unroll
-        for (int r = 0; r < 2; ++r)
-          *reinterpret_cast<uint16_t*>(to + (c * kFirstRows + 8 * r) * layout.between_pitch + 8 * set) =
-              static_cast<uint16_t>(sums.pair(r));
-      });
-}
-
-// The horizontal pass: each warp makes 16 columns of eight rows.
-inline void across_pass(const PairStore& store, const DownTile& tile, const FirstLayout& layout, const uint8_t* between) {
-  const uint32_t lane = gpu::thread_index() % gpu::kWarp, warp = gpu::thread_index() / gpu::kWarp;
-  const auto line = static_cast<int32_t>(lane / 4), part = static_cast<int32_t>(lane % 4);
-  const int32_t first = tile.x + 16 * static_cast<int32_t>(warp % 2);
-  if (first > tile.last_column) return;
-  const Bands bands(tile.last_column, tile.room.horizontal_taps, tile.room.horizontal_weights,
-                    tile.room.horizontal_pitch, first);
-  const uint8_t* from = between + line * layout.between_pitch + 4 * (bands.begin() + part) - tile.column;
-  uint32_t pair[3][2];
-  multiply_lines(
-      bands, static_cast<int32_t>(warp / 2), kFirstRows / 8, kThreads / gpu::kWarp / 2,
-      [&](int32_t set, int32_t block, uint32_t (&bytes)[3][2]) {
-        load_lines(from, kFirstRows, layout.between_pitch, set, block, bytes);
-      },
-      [&](int32_t set, int c, const Sums& sums) {
-        pair[c][0] = sums.pair(0);
-        pair[c][1] = sums.pair(1);
-        if (c < 2) return;
-        const int32_t y = tile.y + 8 * set + 2 * part;
+    for (int h = 0; h < 4; ++h) {
+      if (h > 0 && 4 * h >= groups) continue;
+      uint32_t channel[2][3];
 #pragma unroll
-        for (int r = 0; r < 2; ++r) {
-          const int32_t x = first + line + 8 * r;
-          if (x > tile.last_column || y > tile.last_row) continue;
-          store.put_below(store.at(y, x), pair[0][r], pair[1][r], pair[2][r], y < tile.last_row);
-        }
-      });
-}
-
-// The tile of a block, and how its memory is laid out.
-struct DownWork : TileWork {
-  const DownTile tile;
-  const FirstLayout layout;
-
-  DownWork(uint64_t slots, uint64_t slot_bytes, uint64_t work, uint64_t rooms)
-      : TileWork(slots, slot_bytes, work),
-        tile(item.tile, sampler(), reinterpret_cast<const ResampleRoom*>(rooms)[item.row]),
-        layout(tile.row_end - tile.row, tile.column_end - tile.column) {}
-
-  // Both passes, of the source as turn_source stores it.
-  void resample(uint8_t* turned) const {
-    uint8_t* between = turned + 3 * layout.columns * layout.source_pitch;
-    down_pass(tile, layout, turned, between);
-    gpu::block_barrier();
-    across_pass(PairStore(tile.room, output(), tile.last_column + 1), tile, layout, between);
+      for (int i = 0; i < 2; ++i) {
+        const int32_t wanted = top + 16 * h + i;
+        rows.at(wanted < last ? wanted : last, group).load(0, channel[i]);
+      }
+#pragma unroll
+      for (int c = 0; c < 3; ++c) turn(channel[0][c], channel[1][c], bytes[h][0][c], bytes[h][1][c]);
+    }
+    gpu::warp_barrier();  // so that bands are not read before the loop
+    const Bands::Band first = told.band[half][0][lane], second = told.band[half][1][lane];
+#pragma unroll
+    for (int c = 0; c < 3; ++c) {
+      Sums sums[2];
+#pragma unroll
+      for (int i = 0; i < 2; ++i)
+        sums[i].add(first, {bytes[0][i][c], bytes[1][i][c]}, groups > 8, second, {bytes[2][i][c], bytes[3][i][c]});
+#pragma unroll
+      for (int r = 0; r < 2; ++r)  // columns 4 part to 4 part + 3
+        *reinterpret_cast<uint32_t*>(to + (c * kTileLines + 8 * r) * kTilePositions + 16 * set) =
+            gpu::saturated_four(sums[0].pixel(2 * r), sums[1].pixel(2 * r), sums[0].pixel(2 * r + 1),
+                                sums[1].pixel(2 * r + 1));
+    }
   }
-};
+}
 
-// One block: a tile of a row's image.
+// The horizontal pass: each warp makes 16 columns at a time.
+template <class Store>
+inline void across_pass(const Store& store, const DownTile& tile, const Between& between) {
+  const uint32_t lane = gpu::thread_index() % gpu::kWarp, warp = gpu::thread_index() / gpu::kWarp;
+  const auto line = static_cast<int32_t>(lane / 4), part = static_cast<int32_t>(lane % 4);
+  const int32_t rows = tile.last_row + 1 - tile.y, sets = rows < kTileLines ? (rows + 7) / 8 : kTileLines / 8;
+  const int32_t y = tile.y + 2 * part;
+  for (int32_t x = tile.x + 16 * static_cast<int32_t>(warp); x < tile.x_end; x += 16 * (kThreads / gpu::kWarp)) {
+    const Bands bands(tile.last_column, tile.room.horizontal_taps, tile.room.horizontal_weights,
+                      tile.room.horizontal_pitch, x);
+    const uint8_t* from = &between.at[0][line][4 * (bands.begin() + part) - tile.column];
+    uint8_t* to = store.at(y, x + line);
+    uint32_t pair[3][2];
+    multiply_lines(
+        bands, 0, sets, 1,
+        [&](int32_t set, int32_t block, uint32_t (&bytes)[3][2]) { load_lines(from, set, block, bytes); },
+        [&](int32_t set, int c, const Sums& sums) {
+          pair[c][0] = sums.pair(0);
+          pair[c][1] = sums.pair(1);
+          if (c < 2 || y + 8 * set > tile.last_row) return;
+          uint8_t* here = to + 8 * set * store.row();
+#pragma unroll
+          for (int r = 0; r < 2; ++r)
+            if (x + line + 8 * r < tile.x_end)
+              store.put_below(here + 8 * r * store.pixel(), pair[0][r], pair[1][r], pair[2][r],
+                              y + 8 * set < tile.last_row);
+        });
+  }
+}
+
+// What is behind the first pass; nothing is held in between.
+inline void across_pass(uint64_t slots, uint64_t slot_bytes, uint64_t work, uint64_t rooms, const Between& between) {
+  const TileWork at(slots, slot_bytes, work);
+  const DownTile tile(at.item.tile, at.sampler(), at.room(forgotten(rooms)));
+  if (tile.room.direct) across_pass(PairStore(tile.room, at.output(), tile.last_column + 1), tile, between);
+  else across_pass(WordStore(tile.room, tile.last_column + 1), tile, between);
+}
+
+// One block: a tile of a row's image. Nothing is held from one pass to the next.
 inline void resample_down(uint64_t slots, uint64_t slot_bytes, uint64_t work, uint64_t rooms) {
-  STOKER_SHARED(FirstMemory, memory);
-  const DownWork at(slots, slot_bytes, work, rooms);
-  const Source& source = at.sampler().source;
-  if (inside(source, (at.tile.column + at.layout.columns) / 4))
-    turn_source(PackedRows<true>(source), at.tile, at.layout, memory.at);
-  else
-    turn_source(PackedRows<false>(source), at.tile, at.layout, memory.at);
+  STOKER_SHARED(Between, between);
+  STOKER_SHARED(DownTold, told);
+  tell_down(TileWork(slots, slot_bytes, work), rooms, told);
   gpu::block_barrier();
-  at.resample(memory.at);
+  const Source& source = TileWork(slots, slot_bytes, work).sampler().source;
+  if (inside(source, told.left + 4 * told.sets)) down_pass(PackedRows<true>(source), told, between);
+  else down_pass(PackedRows<false>(source), told, between);
+  gpu::block_barrier();
+  across_pass(slots, slot_bytes, work, rooms, between);
 }
 
 }  // namespace stoker::stage

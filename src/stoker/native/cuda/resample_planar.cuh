@@ -2,7 +2,6 @@
 // Sources of a resampling that are component planes: a group of four pixels is made where it is loaded, once by each warp
 // that multiplies it, and is never in memory as pixels.
 #pragma once
-#define STOKER_REGISTERS_TAKEN  // by making pixels
 #include "planar_samples.cuh"
 #include "resample_down.cuh"
 
@@ -148,25 +147,27 @@ inline void resample_planar_tile(uint64_t slots, uint64_t slot_bytes, uint64_t w
 }
 
 template <planar::Form kForm>
-STOKER_CALLED void turn_planar_source(uint64_t slots, uint64_t slot_bytes, uint64_t work, uint64_t rooms, uint8_t* to) {
-  const DownWork at(slots, slot_bytes, work, rooms);
-  turn_source(PlanarRows<kForm>(at.sampler()), at.tile, at.layout, to);
+STOKER_CALLED void down_planar_pass(const ResampleSlot& s, const DownTold& told, Between& between) {
+  down_pass(PlanarRows<kForm>(s), told, between);
 }
 
 // One block: a tile of a row's image, the vertical pass first.
 inline void resample_planar_down(uint64_t slots, uint64_t slot_bytes, uint64_t work, uint64_t rooms) {
-  STOKER_SHARED(FirstMemory, memory);
+  STOKER_SHARED(Between, between);
+  STOKER_SHARED(DownTold, told);
   using planar::Form;
+  tell_down(TileWork(slots, slot_bytes, work), rooms, told);
+  gpu::block_barrier();
   const ResampleSlot& s = TileWork(slots, slot_bytes, work).sampler();
   switch (s.image.form) {
-    case Form::Gray: turn_planar_source<Form::Gray>(slots, slot_bytes, work, rooms, memory.at); break;
-    case Form::None: turn_planar_source<Form::None>(slots, slot_bytes, work, rooms, memory.at); break;
-    case Form::Width: turn_planar_source<Form::Width>(slots, slot_bytes, work, rooms, memory.at); break;
-    case Form::Height: turn_planar_source<Form::Height>(slots, slot_bytes, work, rooms, memory.at); break;
-    default: turn_planar_source<Form::Both>(slots, slot_bytes, work, rooms, memory.at);
+    case Form::Gray: down_planar_pass<Form::Gray>(s, told, between); break;
+    case Form::None: down_planar_pass<Form::None>(s, told, between); break;
+    case Form::Width: down_planar_pass<Form::Width>(s, told, between); break;
+    case Form::Height: down_planar_pass<Form::Height>(s, told, between); break;
+    default: down_planar_pass<Form::Both>(s, told, between);
   }
   gpu::block_barrier();
-  DownWork(slots, slot_bytes, work, rooms).resample(memory.at);
+  across_pass(slots, slot_bytes, work, rooms, between);
 }
 
 }  // namespace stoker::stage

@@ -18,9 +18,9 @@
 
 namespace stoker::stage {
 
-// Between the passes: column by column.
-struct Between {
-  uint8_t at[3][kColumns][kColumnRows];
+// Between the passes: column by column, or row by row where the vertical pass is first.
+struct alignas(16) Between {
+  uint8_t at[3][kTileLines][kTilePositions];
 };
 
 // The words of a group if it is wanted, else zeros: one by one, since what is loaded together must be in registers side by
@@ -105,9 +105,9 @@ struct Sums {
   }
   // Both outputs of row g + 8 r as bytes.
   uint32_t pair(int r) const { return gpu::saturated_pair(pixel(2 * r), pixel(2 * r + 1)); }
+  int32_t pixel(int i) const { return static_cast<int32_t>(value[i]) >> resample::kWeightBits; }
 
  private:
-  int32_t pixel(int i) const { return static_cast<int32_t>(value[i]) >> resample::kWeightBits; }
 
   // What the highest bytes' products begin with, so that a half need not be added to each sum. It takes four registers,
   // which there are on 9.x alone, and not where a kernel's source takes them.
@@ -214,7 +214,7 @@ inline void multiply_lines(const Bands& bands, int32_t set, int32_t sets, int32_
       two, set, sets, step, [&](Bands::Band& a, Bands::Band& b) { a = first, b = second; }, load, take);
 }
 
-// Where the tile of a block is: kColumns columns from `x` on, rows [y, y_end), of source rows [row, row_end).
+// Where the tile of a block is: kTileLines columns from `x` on, rows [y, y_end), of source rows [row, row_end).
 struct TileBounds {
   int32_t x, x_end, y, y_end;  // x_end: of the image
   int32_t row, row_end;
@@ -230,8 +230,8 @@ struct ResampleTile : TileBounds {
     x_end = static_cast<int32_t>(s.horizontal.out);
     last_column = x_end - 1;
     last_row = static_cast<int32_t>(s.vertical.out) - 1;
-    const uint32_t across = (static_cast<uint32_t>(x_end) + kColumns - 1) / kColumns, down = tile / across;
-    x = static_cast<int32_t>(tile - down * across) * kColumns;
+    const uint32_t across = (static_cast<uint32_t>(x_end) + kTileLines - 1) / kTileLines, down = tile / across;
+    x = static_cast<int32_t>(tile - down * across) * kTileLines;
     const auto rows = static_cast<int32_t>(room.tile_rows);
     y = static_cast<int32_t>(down) * rows;
     y_end = y + rows <= last_row ? y + rows : last_row + 1;
@@ -291,7 +291,7 @@ struct FirstPart {
         [&](int32_t set, int c, const Sums& sums) {
 #pragma unroll
           for (int r = 0; r < 2; ++r)
-            *reinterpret_cast<uint16_t*>(to + (c * kColumns + 8 * r) * kColumnRows + 8 * set) =
+            *reinterpret_cast<uint16_t*>(to + (c * kTileLines + 8 * r) * kTilePositions + 8 * set) =
                 static_cast<uint16_t>(sums.pair(r));
         });
   }
@@ -393,18 +393,34 @@ class WordStore {
   void put(uint8_t* to, uint32_t red, uint32_t green, uint32_t blue, bool) const {
     *reinterpret_cast<PixelPair*>(to) = pair_of(red, green, blue);
   }
+  void put_below(uint8_t* to, uint32_t red, uint32_t green, uint32_t blue, bool second) const {
+    const PixelPair pair = pair_of(red, green, blue);
+    *reinterpret_cast<uint32_t*>(to) = pair.first;
+    if (second) *reinterpret_cast<uint32_t*>(to + row_) = pair.second;
+  }
 
  private:
   const int32_t row_;
   uint8_t* const to_;
 };
 
+// Those of a set of eight lines at a block's positions; `from`: the thread's line of the first set, and its first position.
+inline void load_lines(const uint8_t* from, int32_t set, int32_t block, uint32_t (&bytes)[3][2]) {
+#pragma unroll
+  for (int c = 0; c < 3; ++c) {
+    const auto* words =
+        reinterpret_cast<const uint32_t*>(from + (c * kTileLines + 8 * set) * kTilePositions + 32 * block);
+    bytes[c][0] = words[0];
+    bytes[c][1] = words[4];
+  }
+}
+
 // Each warp makes 16 rows at a time.
 template <class Store>
 inline void second_pass(const Store& store, const TileBounds& tile, const ResampleRoom& room, const Between& between) {
   const uint32_t lane = gpu::thread_index() % gpu::kWarp, warp = gpu::thread_index() / gpu::kWarp;
   const int32_t x = tile.x + static_cast<int32_t>(2 * (lane % 4));
-  const int32_t sets = tile.x_end - tile.x < kColumns ? (tile.x_end - tile.x + 7) / 8 : kColumns / 8;
+  const int32_t sets = tile.x_end - tile.x < kTileLines ? (tile.x_end - tile.x + 7) / 8 : kTileLines / 8;
   for (int32_t y = tile.y + 16 * static_cast<int32_t>(warp); y < tile.y_end; y += 16 * (kThreads / gpu::kWarp)) {
     const Bands bands(tile.last_row, room.vertical_taps, room.vertical_weights, room.vertical_pitch, y);
     const uint8_t* from = &between.at[0][lane / 4][4 * (bands.begin() + static_cast<int32_t>(lane % 4)) - tile.row];
@@ -413,15 +429,7 @@ inline void second_pass(const Store& store, const TileBounds& tile, const Resamp
     uint32_t pair[3][2];
     multiply_lines(
         bands, 0, sets, 1,
-        [&](int32_t set, int32_t block, uint32_t (&bytes)[3][2]) {
-#pragma unroll
-          for (int c = 0; c < 3; ++c) {
-            const auto* words =
-                reinterpret_cast<const uint32_t*>(from + (c * kColumns + 8 * set) * kColumnRows + 32 * block);
-            bytes[c][0] = words[0];
-            bytes[c][1] = words[4];
-          }
-        },
+        [&](int32_t set, int32_t block, uint32_t (&bytes)[3][2]) { load_lines(from, set, block, bytes); },
         [&](int32_t set, int c, const Sums& sums) {
           pair[c][0] = sums.pair(0);
           pair[c][1] = sums.pair(1);
@@ -434,12 +442,19 @@ inline void second_pass(const Store& store, const TileBounds& tile, const Resamp
   }
 }
 
-// An address of which the compiler does not know that it has been read from, so that nothing is held in registers.
+// A number of which the compiler does not know what follows from it has been computed, or read, before, so that nothing is held
+// in registers.
 inline uint64_t forgotten(uint64_t address) {
 #if defined(__CUDA_ARCH__)
   asm volatile("" : "+l"(address));
 #endif
   return address;
+}
+inline int32_t forgotten(int32_t v) {
+#if defined(__CUDA_ARCH__)
+  asm volatile("" : "+r"(v));
+#endif
+  return v;
 }
 
 // A block's row, where its description is, and its tile.

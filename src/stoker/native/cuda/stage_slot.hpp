@@ -24,34 +24,13 @@ constexpr uint32_t pair_tile_rows(uint32_t height) {
   return (height + each - 1) / each * 16;
 }
 
-// A block that makes both passes of a resampling: so many columns, and rows that ResampleRoom says. Its image between the
-// passes has room for the source's rows, and for what the weights' last positions reach beyond them; the pitch lets the
-// 32 lanes of a warp read from as many banks.
-constexpr int kColumns = 32;
-constexpr int kColumnRows = 336;
-constexpr int kRowsBeyond = 40;
+// A block that makes both passes of a resampling: so many columns, or rows where the vertical pass is first, and of the
+// other axis what ResampleRoom says. Its image between the passes has room for the source's positions on that axis, and for
+// what the weights' last positions reach beyond them; the pitch lets the 32 lanes of a warp read from as many banks.
+constexpr int kTileLines = 32;
+constexpr int kTilePositions = 336;
+constexpr int kPositionsBeyond = 40;
 constexpr int kLeastWidth = 8;  // of its source, whose rows then have four words
-
-// A block that makes the vertical pass first: kColumns columns and kFirstRows rows. It holds its part of the source, turned,
-// and its image between the passes, in pitches that let a warp read from as many banks.
-constexpr int kFirstRows = 32;
-constexpr int kFirstBytes = 3 * kColumns * kColumnRows;
-struct FirstLayout {
-  int32_t columns;                      // in sets of 16
-  int32_t source_pitch, between_pitch;  // of a column, and of a row
-  // Of so many source rows and columns, the first of which is a multiple of four.
-  FirstLayout(int32_t rows, int32_t columns_wanted)
-      : columns((columns_wanted + 15) & ~15), source_pitch(spread(rows + 8 + kRowsBeyond)),
-        between_pitch(spread(columns + kRowsBeyond)) {}
-  int32_t bytes() const { return 3 * (columns * source_pitch + kFirstRows * between_pitch); }
-
- private:
-  static int32_t spread(int32_t bytes) { return ((bytes + 15) & ~31) + 16; }
-};
-
-struct alignas(16) FirstMemory {
-  uint8_t at[kFirstBytes];
-};
 
 struct Slot {
   int64_t lanes;          // 0: nothing is to be done
@@ -126,8 +105,8 @@ struct ResampleRoom {
   uint64_t vertical_taps, vertical_weights, horizontal_taps, horizontal_weights;
   uint64_t between;                          // or the resampled image
   int64_t vertical_pitch, horizontal_pitch;  // weights per output, or groups of them
-  int64_t tile_rows;                         // of a tile if one kernel makes both passes; 0: each by itself
-  int64_t direct, unused;                    // that kernel writes to the stage's only output: there is no more to do
+  int64_t tile_rows, tile_columns;           // of a tile if one kernel makes both passes; 0: each by itself
+  int64_t direct;                            // that kernel writes to the stage's only output: there is no more to do
 };
 // The three bytes of each of four neighbours' weights: what tiles are made with. The first group of an output begins at the
 // multiple of four at or before its first position.
