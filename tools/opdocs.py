@@ -13,7 +13,8 @@ from pathlib import Path
 
 import operators
 from operators import ROOT, default, documentation, is_required, markdown, value_text
-from stoker.contract.operator import COMMON, Argument, Operator
+from stoker.contract.argument import COMMON, Argument
+from stoker.contract.operator import Operator
 
 FOLDER = ROOT / "docs" / "operators"
 NOTE = "<!-- Written by tools/opdocs.py from the operator's declaration. -->\n"

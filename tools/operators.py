@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from stoker.contract.operator import REQUIRED, Argument, Operator
+from stoker.contract.argument import REQUIRED, Argument
+from stoker.contract.operator import Operator
 from stoker.contract.types import DType, ImageType, InterpType
 from stoker.frontends import registry
 

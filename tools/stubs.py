@@ -14,7 +14,8 @@ from collections.abc import Mapping
 
 import operators
 from operators import ROOT, default, documentation, is_required, value_text
-from stoker.contract.operator import Argument, Operator
+from stoker.contract.argument import Argument
+from stoker.contract.operator import Operator
 
 TARGET = ROOT / "src" / "stoker" / "frontends" / "fn.pyi"
 

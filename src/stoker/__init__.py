@@ -10,6 +10,7 @@
 from typing import TYPE_CHECKING
 
 from . import types as types
+from .contract.argument import arg as arg
 from .contract.batch import Batch as Batch
 from .contract.errors import ArgumentError as ArgumentError
 from .contract.errors import DataError as DataError
@@ -23,7 +24,6 @@ from .contract.launch import Launch as Launch
 from .contract.operator import Operator as Operator
 from .contract.operator import RowContext as RowContext
 from .contract.operator import Spec as Spec
-from .contract.operator import arg as arg
 from .frontends import fn as fn
 from .frontends.data_node import DataNode as DataNode
 from .frontends.decorator import pipeline_def as pipeline_def

@@ -13,144 +13,19 @@ A class declares its qualified name and arguments, and then *one* of
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from .argument import COMMON, REQUIRED, SEED, Argument
 from .errors import ArgumentError, UnsupportedError, did_you_mean
 from .random import Stream
-from .types import DType, ImageType, InterpType
+from .types import DType
 
 if TYPE_CHECKING:  # who only imports the package pays for no steps
     from .step import Value
-
-
-class _Required:
-    def __repr__(self) -> str:
-        return "required"
-
-
-REQUIRED = _Required()
-
-
-@dataclass(frozen=True)
-class Argument:
-    """One declared argument.
-
-    Attributes:
-        kind: int, float, bool, str, dtype, image_type, interp, or object.
-        many: a list is taken as well as a single value (stored as a tuple).
-        per_row: may be a node of the graph: another value for every row (or frame).
-        default: the value if it is not given; ``REQUIRED`` if it must be.
-    """
-
-    kind: str
-    doc: str
-    default: Any = REQUIRED
-    many: bool = False
-    per_row: bool = False
-    choices: tuple[Any, ...] = ()
-
-    def convert(self, value: Any) -> Any:
-        """``value`` in this argument's type; TypeError or ValueError if it does not fit."""
-        if value is None or self.kind == "object":
-            return value
-        if self.many and isinstance(value, (list, tuple, np.ndarray)):
-            return tuple(self._one(v) for v in value)
-        one = self._one(value)
-        return (one,) if self.many and self.kind in ("int", "float", "str") else one
-
-    def convert_default(self) -> Any:
-        """The default as it is stored; None if there is none."""
-        return None if self.default is REQUIRED else self.convert(self.default)
-
-    def _one(self, value: Any) -> Any:
-        one = _CONVERT[self.kind](value)
-        if self.choices and one not in self.choices:
-            raise ValueError(f"expected one of {', '.join(map(repr, self.choices))}, got {value!r}")
-        return one
-
-
-def arg(
-    kind: str,
-    default: Any = REQUIRED,
-    *,
-    doc: str,
-    many: bool = False,
-    per_row: bool = False,
-    choices: tuple[Any, ...] = (),
-) -> Any:
-    """Declare an argument of an operator (see :class:`Argument`)."""
-    return Argument(kind, doc, default, many, per_row, choices)
-
-
-def _to_int(value: Any) -> int:
-    whole = isinstance(value, (float, np.floating)) and float(value).is_integer()
-    if not whole and not isinstance(value, (bool, np.bool_, int, np.integer)):
-        raise TypeError(f"expected an integer, got {value!r}")
-    if not -(1 << 63) <= int(value) < 1 << 64:
-        raise ValueError("expected an integer of at most 64 bits")
-    return int(value)
-
-
-def _to_float(value: Any) -> float:
-    if isinstance(value, (str, bytes)):
-        raise TypeError(f"expected a number, got {value!r}")
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        raise TypeError(f"expected a number, got {value!r}") from None
-
-
-def _to_bool(value: Any) -> bool:
-    if isinstance(value, (bool, int, np.bool_, np.integer)):
-        return bool(value)
-    raise TypeError(f"expected True or False, got {value!r}")
-
-
-def _to_str(value: Any) -> str:
-    if hasattr(value, "__fspath__"):
-        value = value.__fspath__()
-    if not isinstance(value, str):
-        raise TypeError(f"expected a string, got {value!r}")
-    return value
-
-
-def _to_enum(cls: type[enum.IntEnum]) -> Callable[[Any], Any]:
-    def convert(value: Any) -> Any:
-        if isinstance(value, cls):
-            return value
-        if isinstance(value, enum.Enum) or (isinstance(value, str) and value in cls.__members__):
-            return cls[value.name if isinstance(value, enum.Enum) else value]
-        raise TypeError(f"expected one of types.{', types.'.join(cls.__members__)}, got {value!r}")
-
-    return convert
-
-
-_CONVERT: dict[str, Callable[[Any], Any]] = {
-    "int": _to_int,
-    "float": _to_float,
-    "bool": _to_bool,
-    "str": _to_str,
-    "dtype": DType.of,
-    "image_type": _to_enum(ImageType),
-    "interp": _to_enum(InterpType),
-}
-
-COMMON = {
-    "name": Argument("str", "Name of the node, shown in errors and by which outputs and readers are found.", None),
-    "device": Argument("str", "Where the operator runs.", None, choices=("cpu", "gpu", "mixed")),
-    "preserve": Argument("bool", "Run the operator also if its output is not used.", False),
-    "bytes_per_sample_hint": Argument("int", "Accepted for compatibility; memory is planned.", 0, many=True),
-}
-ON_ERROR = Argument(
-    "str", "In a pipeline: what becomes of a row that fails here: raise, replace or skip; by default what the "
-    "pipeline's `on_error` says.", None, choices=("raise", "replace", "skip"),
-)  # fmt: skip
-SEED = Argument("int", "Seed of this operator's draws; by default it follows from the pipeline's.", None)
 
 
 class RowContext:

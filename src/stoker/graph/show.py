@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from ..contract.argument import Argument
 from ..contract.errors import ArgumentError
 from ..contract.lowering import Undeclared
-from ..contract.operator import Argument, Operator
+from ..contract.operator import Operator
 from ..contract.step import StepList
 from .node import Graph, Node
 from .plan import PASSES, transform

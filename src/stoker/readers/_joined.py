@@ -10,9 +10,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..contract.argument import ON_ERROR, arg
 from ..contract.errors import ArgumentError
 from ..contract.lowering import Lowering
-from ..contract.operator import ON_ERROR, Operator, arg
+from ..contract.operator import Operator
 from ..contract.reader import BoundSampler, Ints, OpenSource, Part, Shards
 from ..contract.step import Value
 from ..contract.types import DType

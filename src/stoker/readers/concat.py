@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..contract.argument import arg
 from ..contract.errors import ArgumentError
-from ..contract.operator import arg
 from ..contract.reader import BoundSampler, Shards
 from ._joined import Chained, Joined, Orders
 from ._samplers import Sequential, Shuffled, as_sampler

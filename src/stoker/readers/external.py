@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..contract.argument import arg
 from ..contract.errors import ArgumentError
 from ..contract.lowering import Lowering
-from ..contract.operator import Operator, Spec, arg
+from ..contract.operator import Operator, Spec
 from ..contract.step import Value
 from ._choice import choose_feeder
 from ._declared import Declared

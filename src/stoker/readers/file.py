@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..contract.argument import ON_ERROR, arg
 from ..contract.errors import ArgumentError
 from ..contract.lowering import Lowering
-from ..contract.operator import ON_ERROR, Operator, arg
+from ..contract.operator import Operator
 from ..contract.reader import OpenSource
 from ..contract.step import Value
 from ..contract.types import DType

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from ..contract.argument import arg
 from ..contract.errors import ArgumentError
-from ..contract.operator import arg
 from ..contract.reader import BoundSampler, Ints, Shards
 from ..contract.whole import whole
 from ._joined import Joined, Orders, Woven

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..contract.argument import arg
 from ..contract.errors import ArgumentError, UnsupportedError
 from ..contract.feed import SampleInfo
 from ..contract.lowering import Lowering
-from ..contract.operator import Operator, RowContext, Spec, arg
+from ..contract.operator import Operator, RowContext, Spec
 from ..contract.types import DType, InterpType
 from ..executor.schedule import Schedule
 from ..frontends import fn

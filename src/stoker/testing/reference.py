@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..contract.argument import arg
 from ..contract.errors import UnsupportedError
 from ..contract.expr import is_static
 from ..contract.lowering import Lowering, Undeclared
-from ..contract.operator import Operator, RowContext, Spec, arg
+from ..contract.operator import Operator, RowContext, Spec
 from ..contract.random import Stream
 from ..contract.scope import Scope
 from ..contract.step import Value

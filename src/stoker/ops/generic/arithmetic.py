@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...contract import expr as ex
+from ...contract.argument import arg
 from ...contract.lowering import Lowering
-from ...contract.operator import Operator, RowContext, arg
+from ...contract.operator import Operator, RowContext
 from ...contract.pixel import COMPARISONS, Px, binary, load, select, unary, uniform
 from ...contract.step import Value, ViewOp
 from ...contract.types import DType, promote

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from ...contract import expr as ex
+from ...contract.argument import arg
 from ...contract.lowering import Lowering
-from ...contract.operator import Operator, RowContext, arg
+from ...contract.operator import Operator, RowContext
 from ...contract.pixel import Px, load, uniform
 from ...contract.step import Value
 from ...contract.types import DType

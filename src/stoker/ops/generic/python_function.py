@@ -7,9 +7,10 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ...contract.argument import arg
 from ...contract.errors import ArgumentError
 from ...contract.lowering import Lowering
-from ...contract.operator import Operator, RowContext, Spec, arg
+from ...contract.operator import Operator, RowContext, Spec
 from ...contract.step import Value
 
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from ...contract.argument import arg
 from ...contract.lowering import Lowering
-from ...contract.operator import Operator, RowContext, Spec, arg
+from ...contract.operator import Operator, RowContext, Spec
 from ...contract.types import DType
 
 

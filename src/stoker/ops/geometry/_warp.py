@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from ...contract import expr as ex
+from ...contract.argument import arg
 from ...contract.errors import ArgumentError, UnsupportedError
 from ...contract.expr import Expr, Scalar
 from ...contract.lowering import Lowering
-from ...contract.operator import Operator, RowContext, arg
+from ...contract.operator import Operator, RowContext
 from ...contract.pixel import load
 from ...contract.step import Sampler, Value
 from ...contract.types import DType, InterpType

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from ...contract import expr as ex
+from ...contract.argument import arg
 from ...contract.errors import UnsupportedError
 from ...contract.expr import Scalar
 from ...contract.lowering import Lowering
-from ...contract.operator import Operator, RowContext, arg
+from ...contract.operator import Operator, RowContext
 from ...contract.pixel import Px, binary, channel_count, load, select, uniform
 from ...contract.step import Sampler, Value, ViewOp
 from ...contract.types import DType

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from ...contract.argument import arg
 from ...contract.errors import ArgumentError
 from ...contract.lowering import Lowering
-from ...contract.operator import Operator, RowContext, arg
+from ...contract.operator import Operator, RowContext
 from ...contract.step import Value, ViewOp
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...contract.argument import arg
 from ...contract.lowering import Lowering
-from ...contract.operator import Operator, RowContext, arg
+from ...contract.operator import Operator, RowContext
 from ...contract.step import Value
 
 

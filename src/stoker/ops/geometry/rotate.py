@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from ...contract import expr as ex
+from ...contract.argument import arg
 from ...contract.errors import ArgumentError, UnsupportedError
 from ...contract.expr import Scalar
 from ...contract.lowering import Lowering
-from ...contract.operator import RowContext, arg
+from ...contract.operator import RowContext
 from ...contract.step import Value
 from ._warp import WarpArguments, asked_size, carrier_type, warped, warped_array
 

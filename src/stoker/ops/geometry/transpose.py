@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...contract.argument import arg
 from ...contract.errors import ArgumentError
 from ...contract.lowering import Lowering
-from ...contract.operator import Operator, RowContext, arg
+from ...contract.operator import Operator, RowContext
 from ...contract.step import Value
 
 

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from ...contract import expr as ex
+from ...contract.argument import arg
 from ...contract.lowering import Lowering
-from ...contract.operator import RowContext, arg
+from ...contract.operator import RowContext
 from ...contract.step import Value
 from ._warp import WarpArguments, asked_size, carrier_type, matrix_numbers, warped, warped_array
 

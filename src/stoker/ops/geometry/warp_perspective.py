@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from ...contract import expr as ex
+from ...contract.argument import arg
 from ...contract.errors import UnsupportedError
 from ...contract.lowering import Lowering
-from ...contract.operator import Operator, RowContext, arg
+from ...contract.operator import Operator, RowContext
 from ...contract.step import Sampler, Value
 from ...contract.types import DType, InterpType
 from ._axes import each_frame

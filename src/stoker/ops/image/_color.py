@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from ...contract import expr as ex
+from ...contract.argument import arg
 from ...contract.expr import Scalar
 from ...contract.lowering import Lowering
-from ...contract.operator import Operator, RowContext, arg
+from ...contract.operator import Operator, RowContext
 from ...contract.pixel import Px, load, uniform
 from ...contract.step import Value
 from ...contract.types import DType, ImageType

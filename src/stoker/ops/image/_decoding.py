@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...contract.argument import ON_ERROR, arg
 from ...contract.errors import ArgumentError, DataError
 from ...contract.lowering import Lowering
-from ...contract.operator import ON_ERROR, Operator, arg
+from ...contract.operator import Operator
 from ...contract.step import OnEngines, Value
 from ...contract.types import DType, ImageType
 from ...native import _native

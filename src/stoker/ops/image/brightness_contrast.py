@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...contract.argument import arg
 from ...contract.lowering import Lowering
-from ...contract.operator import RowContext, arg
+from ...contract.operator import RowContext
 from ...contract.step import Value
 from ...contract.types import DType
 from ._color import OutputDtype, finite, half_range, scaled, scaled_reference

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...contract.operator import arg
+from ...contract.argument import arg
 from ._color import OutputDtype
 
 

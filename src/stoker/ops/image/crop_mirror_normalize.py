@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from ...contract import expr as ex
+from ...contract.argument import arg
 from ...contract.errors import UnsupportedError
 from ...contract.expr import Scalar
 from ...contract.lowering import Lowering
-from ...contract.operator import RowContext, arg
+from ...contract.operator import RowContext
 from ...contract.pixel import Px, binary, load, select, uniform
 from ...contract.step import Value
 from ...contract.types import DType

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from ...contract.argument import arg
 from ...contract.lowering import Lowering
-from ...contract.operator import Operator, RowContext, arg
+from ...contract.operator import Operator, RowContext
 from ...contract.step import Value
 from ...contract.types import DType, ImageType
 from ._decoding import peek, pillow_decode

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from ...contract import expr as ex
+from ...contract.argument import arg
 from ...contract.lowering import Lowering
-from ...contract.operator import RowContext, arg
+from ...contract.operator import RowContext
 from ...contract.step import Value
 from ..geometry.crop import Crop, CropArguments
 from ..geometry.resize import Resize, ResizeArguments

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from ...contract.argument import arg
 from ...contract.lowering import Lowering
-from ...contract.operator import RowContext, arg
+from ...contract.operator import RowContext
 from ...contract.step import Value
 from ...contract.types import DType
 from ..generic.cast import cast_array

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from ...contract import expr as ex
+from ...contract.argument import arg
 from ...contract.errors import ArgumentError
 from ...contract.expr import Expr
 from ...contract.lowering import Lowering
-from ...contract.operator import Operator, RowContext, arg
+from ...contract.operator import Operator, RowContext
 from ...contract.step import Value
 from ...contract.types import DType
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import Any
 
 from ...contract import expr as ex
+from ...contract.argument import arg
 from ...contract.errors import ArgumentError
-from ...contract.operator import arg
 from ._transform import Rows, Take, Transform
 
 _NAMES = ("from_start", "from_end", "to_start", "to_end")

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from ...contract import expr as ex
-from ...contract.operator import arg
+from ...contract.argument import arg
 from ._transform import Rows, Take, Transform, linear
 
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from ...contract.operator import arg
+from ...contract.argument import arg
 from ._transform import Rows, Take, Transform, linear
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...contract.argument import arg
 from ...contract.errors import ArgumentError
-from ...contract.operator import arg
 from ._transform import Rows, Take, Transform, linear
 
 _ELEMENTS = {2: 2, 6: 3}  # numbers -> dimensions
