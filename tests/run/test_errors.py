@@ -103,7 +103,7 @@ TEXTS = {
     make_folder: r"cannot read '.*bad.jpg': Is a directory",
     make_pipe: r"expected a regular file, got the pipe, socket or device '.*bad.jpg'",
     make_loop: r"cannot read '.*bad.jpg': Too many levels of symbolic links",
-    make_sparse: r"there is not enough memory",
+    make_sparse: r"expected a file of at most 2\*\*40 bytes, got 8796093022208 in '.*bad.jpg'",
 }
 
 

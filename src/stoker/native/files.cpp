@@ -50,6 +50,13 @@ bool OpenFile::read_at(uint64_t offset, uint8_t* to, size_t bytes) const {
   return true;
 }
 
+bool has_sane_size(uint64_t bytes, const std::string& path, std::string& error) {
+  constexpr uint64_t kMost = uint64_t{1} << 40;
+  if (bytes <= kMost) return true;
+  error = "expected a file of at most 2**40 bytes, got " + std::to_string(bytes) + " in '" + path + "'";
+  return false;
+}
+
 bool read_whole(const OpenFile& file, const std::string& path, Room& room, View& out, std::string& error) {
   struct stat info;
   if (!file) return failed(path, errno, error);
@@ -60,6 +67,7 @@ bool read_whole(const OpenFile& file, const std::string& path, Room& room, View&
     return false;
   }
   const size_t size = static_cast<size_t>(info.st_size);
+  if (!has_sane_size(size, path, error)) return false;
   uint8_t* const to = room.get(size + 1);
   size_t have = 0;
   while (have < size) {

@@ -54,6 +54,9 @@ class SeenSizes {
   const std::unique_ptr<std::atomic<uint32_t>[]> sizes_;
 };
 
+// A size that a file system tells is no reason to take memory. False: `error` says so.
+bool has_sane_size(uint64_t bytes, const std::string& path, std::string& error);
+
 // All of a regular file as a view of bytes; false: `error` says why not. Read, not mapped: a file that shrinks while it
 // is mapped would end the process.
 bool read_whole(const OpenFile& file, const std::string& path, Room& room, View& out, std::string& error);

@@ -62,7 +62,7 @@ class Own : public Kernel {
     }
     std::memcpy(ports + ports_, c.params, static_cast<size_t>(numbers_) * sizeof(double));
     for (size_t p = 0; p < passes_.size(); ++p)
-      if (!(c.params[first_ + static_cast<int>(p)] <= kMaxBlocks)) {
+      if (const double blocks = c.params[first_ + static_cast<int>(p)]; !(blocks >= 0 && blocks <= kMaxBlocks)) {
         *c.error = "the row is too large for a GPU";
         return Outcome::Error;
       }

@@ -123,6 +123,7 @@ bool read_told(const uint8_t* told, size_t size, Room& room, View& out, std::str
     error = "expected '" + path + "' as it was when it was opened, got another file or a changed one";
     return false;
   }
+  if (!has_sane_size(who.size, path, error)) return false;
   uint8_t* const to = room.get(who.size + 1);
   if (!file.read_at(0, to, who.size)) {
     error = "cannot read all of '" + path + "'";
