@@ -25,15 +25,21 @@ int left = 1 << 30; // calls until one fails
 int code = 999;
 bool for_good = false;  // a failure is the device's, and every call after it fails as well
 std::string failed;
+std::string noted;  // calls, while they are
+bool notes = false;
 std::set<Stream*> streams;
 void* context = nullptr;
 int context_of_device = 0;
 
 #define LOCKED const std::lock_guard<std::recursive_mutex> hold(mutex)
+void note(const char* name) {
+  if (notes) noted.append(name).append(" ");
+}
 int step(const char* name) {
+  note(name);
   if (left > 0 || (left < 0 && !for_good)) return --left, 0;
   left = -1;
-  failed = name;
+  if (failed.empty()) failed = name;
   return code;
 }
 #define STEP                                       \
@@ -54,7 +60,9 @@ extern "C" {
 int fake_alive() { return alive; }
 void fake_fail_after(int calls, int with) { left = calls, code = with, for_good = false, failed.clear(); }
 void fake_break_after(int calls, int with) { fake_fail_after(calls, with), for_good = true; }
-const char* fake_failed() { return failed.c_str(); }  // the call that did
+void fake_note(int on) { notes = on, noted.clear(); }
+const char* fake_noted() { return noted.c_str(); }
+const char* fake_failed() { return failed.c_str(); }  // the first call that did
 int fake_under_way() {
   LOCKED;
   uint64_t total = 0;
@@ -171,7 +179,10 @@ int cuEventRecord(void* event, void* stream) {
   *static_cast<Event*>(event) = {of, ++of->issued};
   return 0;
 }
-int cuEventQuery(void*) { return 0; }
+int cuEventQuery(void*) {
+  LOCKED;
+  return note(__func__), 0;
+}
 int cuEventSynchronize(void* event) {
   STEP;
   const Event& e = *static_cast<Event*>(event);

@@ -48,10 +48,10 @@ def make(asked: list[int]) -> Any:
 def settled(execution: Any, count: int) -> int:
     """How many batches are finished, once that many are, or stay so."""
     until = time.monotonic() + (60 if count else 0.5)
-    while execution._finished() < count and time.monotonic() < until:
+    while execution.run.finished < count and time.monotonic() < until:
         time.sleep(0.01)
     time.sleep(0.3)
-    return execution._finished()
+    return int(execution.run.finished)
 
 
 @pytest.mark.parametrize(

@@ -110,6 +110,49 @@ for n in range(0, 80, 2):
 print(driver.fake_alive(), *sorted(calls))
 """
 
+CALLS = """
+import collections, ctypes, sys
+import numpy as np
+from stoker import fn, pipeline_def, types
+from stoker.device.gpu import Gpu
+
+driver = ctypes.CDLL("libcuda.so.1")
+driver.fake_noted.restype = ctypes.c_char_p
+Gpu.compiled = lambda self, source: b"a kernel"
+WARM, BATCHES, ROWS = 8, 16, 4
+
+class OnGpu:
+    __cuda_array_interface__ = {"shape": (ROWS, 40, 56, 3), "typestr": "|u1", "data": (4096, False), "version": 3}
+    ndim = 4
+
+@pipeline_def(batch_size=ROWS, device_id=0, seed=1, prefetch_queue_depth=1, gpu_decoder_load=1.0)
+def decoded():
+    files, labels = fn.readers.file(file_root=sys.argv[1], random_shuffle=True)
+    x = fn.decoders.image_random_crop(files, device="mixed")
+    return fn.crop_mirror_normalize(fn.resize(x, size=[16, 16]), mean=[1.0], std=[2.0], dtype=types.FLOAT16), labels
+
+@pipeline_def(batch_size=ROWS, device_id=0, seed=1, prefetch_queue_depth=1)
+def given():
+    some = [OnGpu()] * (WARM + BATCHES + 4)
+    x = fn.external_source(source=some, device="gpu", no_copy=True, layout="HWC", cycle="no")
+    x = fn.rotate(fn.random_resized_crop(x, size=(16, 16)), angle=10.0, keep_size=True, fill_value=0)
+    return fn.crop_mirror_normalize(x, mean=[1.0], std=[2.0], dtype=types.FLOAT16)
+
+pipe = {"decoded": decoded, "given": given}[sys.argv[2]](num_threads=int(sys.argv[3]))
+pipe.build()
+for _ in range(WARM):  # the first batches take memory
+    pipe.run()
+driver.fake_note(1)
+for _ in range(BATCHES):
+    pipe.run()
+calls = collections.Counter(driver.fake_noted().decode().split())
+driver.fake_note(0)
+while pipe.next("stop") is not None:
+    pass
+print(driver.fake_under_way(), *(f"{name}={round(count / BATCHES)}" for name, count in sorted(calls.items())))
+pipe.close()
+"""
+
 
 @pytest.fixture(scope="module")
 def with_driver(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
@@ -136,17 +179,41 @@ def test_a_device_that_cannot_be_opened_leaves_nothing(with_driver: dict[str, st
     assert alive == 0
 
 
+def photographs(folder: Path, count: int, height: int = 40, width: int = 56, **options: bool) -> None:
+    rng = np.random.default_rng(count)
+    folder.mkdir()
+    for i in range(count):
+        Image.fromarray(rng.integers(0, 256, (height, width, 3), np.uint8)).save(folder / f"{i}.jpg", **options)
+
+
+# Each takes some microseconds of one thread, for every batch.
+COPIES = {"cuMemcpyHtoDAsync_v2": 2, "cuMemcpyDtoHAsync_v2": 1, "cuStreamWaitEvent": 1, "cuEventQuery": 1}
+EXPECTED = {
+    "decoded": {**COPIES, "cuEventRecord": 2, "cuEventSynchronize": 1},
+    "given": {"cuMemcpyHtoDAsync_v2": 1, "cuEventRecord": 1, "cuEventSynchronize": 1},
+}
+
+
+@pytest.mark.parametrize("threads", [2, 6], ids=["files in small blocks", "files in one block"])
+@pytest.mark.parametrize("chain", EXPECTED)
+def test_the_calls_of_a_batch(with_driver: dict[str, str], tmp_path: Path, chain: str, threads: int) -> None:
+    """No more than these; and whoever has a batch knows that all of its copies are done."""
+    photographs(tmp_path / "a", 40)
+    under_way, *told = run(CALLS, with_driver, str(tmp_path), chain, str(threads)).stdout.split()
+    calls = {name: int(count) for name, count in (t.split("=") for t in told)}
+    launches = calls.pop("cuLaunchKernel")
+    assert 3 <= launches <= 10, launches
+    assert {name: count for name, count in calls.items() if count} == EXPECTED[chain]
+    assert under_way == "0"
+
+
 @pytest.mark.parametrize("status", ["999", "2"], ids=["failure", "no memory"])
 @pytest.mark.parametrize("where", ["threads", "here"])
 def test_a_batch_that_is_issued_in_part_is_waited_for(
     with_driver: dict[str, str], tmp_path: Path, where: str, status: str
 ) -> None:
     """Its memory goes to other batches as soon as its error has been raised."""
-    rng = np.random.default_rng(3)
-    folder = tmp_path / "a"
-    folder.mkdir()
-    for i in range(9):
-        Image.fromarray(rng.integers(0, 256, (40, 56, 3), np.uint8)).save(folder / f"{i}.jpg")
+    photographs(tmp_path / "a", 9)
     done = run(RUN, with_driver, str(tmp_path), where, status)
     alive, *calls = done.stdout.split()
     assert alive == "0"
@@ -165,11 +232,8 @@ def test_a_device_that_has_failed_for_good_is_an_error_each_time(
     with_driver: dict[str, str], tmp_path: Path, where: str
 ) -> None:
     """Whatever a batch was about to do then, also to take memory anew for the next one."""
-    rng = np.random.default_rng(4)
-    folder = tmp_path / "a"
-    folder.mkdir()
-    for i in range(5):  # coefficients of several scans: more than a first piece of page-locked memory holds
-        Image.fromarray(rng.integers(0, 256, (640, 720, 3), np.uint8)).save(folder / f"{i}.jpg", progressive=True)
+    # Coefficients of several scans: more than a first piece of page-locked memory holds.
+    photographs(tmp_path / "a", 5, 640, 720, progressive=True)
     alive, *calls = run(BROKEN, with_driver, str(tmp_path), where).stdout.split()
     assert alive == "0"
     assert {"cuMemAlloc_v2", "cuMemHostAlloc"} <= set(calls), calls

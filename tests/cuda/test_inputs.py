@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from stoker import DataError, fn, pipeline_def
+from stoker import DataError, fn, pipeline_def, settings
 from stoker.device.gpu import Gpu
 
 BATCH, FILES = 8, 16
@@ -114,6 +114,17 @@ def test_files_take_turns_in_the_same_memory(idle: None, files: list[str], threa
             pipe.run()
         locked = locked_bytes(pipe)
     assert 10e6 < locked < (threads + 4) * (16 << 20)
+
+
+@pytest.mark.parametrize(("device", "asked", "threads"), [("mixed", None, 15), ("mixed", 16, 16), ("cpu", None, 16)])
+def test_one_core_is_left_to_who_asks_for_batches(
+    idle: None, files: list[str], monkeypatch: pytest.MonkeyPatch, device: str, asked: int | None, threads: int
+) -> None:
+    monkeypatch.delenv("STOKER_NUM_THREADS", raising=False)
+    monkeypatch.setattr(settings, "default_threads", lambda: 16)
+    with decoding(files, device, num_threads=asked, device_id=0) as pipe:
+        pipe.build()
+        assert pipe.num_threads == threads
 
 
 def test_blocks_of_whole_batches(idle: None, files: list[str]) -> None:

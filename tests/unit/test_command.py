@@ -87,6 +87,15 @@ def test_numbers_from_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path:
         settings.kernel_cache()
 
 
+@pytest.mark.parametrize(("cores", "threads"), [(1, 1), (7, 7), (8, 7), (16, 15)])
+def test_one_core_is_left_beside_a_gpu(monkeypatch: pytest.MonkeyPatch, cores: int, threads: int) -> None:
+    monkeypatch.delenv("STOKER_NUM_THREADS", raising=False)
+    monkeypatch.setattr(settings, "default_threads", lambda: cores)
+    assert settings.threads_beside_a_gpu() == threads
+    monkeypatch.setenv("STOKER_NUM_THREADS", str(cores))
+    assert settings.threads_beside_a_gpu() == cores, "it was asked for"
+
+
 @pytest.mark.parametrize(("text", "error"), [("avx3", "got 'avx3'"), ("AVX2", "got 'AVX2'"), ("plain", ""), ("", "")])
 def test_an_unknown_instruction_set_is_refused(text: str, error: str) -> None:
     program = "from stoker.native import _native; print(_native.get_isa())"

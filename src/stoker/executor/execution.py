@@ -106,7 +106,7 @@ class Execution(Exclusive):
             StateError: the pipeline is closed.
         """
         asked = time.perf_counter()
-        under_way, finished = len(self._queue), self._finished()
+        under_way, finished = len(self._queue), self._run.finished if self._run is not None else 0
         self._fill(max(1, self._depth), at_end, allocate)
         if not self._queue:
             return None
@@ -132,11 +132,6 @@ class Execution(Exclusive):
         self._admit(allocate)
         self._meter.inside_s += time.perf_counter() - asked
         return Delivered(made.outputs, made.rows, self.mark, len(item.rows), made.skipped)
-
-    def _finished(self) -> int:
-        """How many batches of the queue are finished."""
-        run = self._run
-        return 0 if run is None else sum(q.flight is not None and run.is_finished(q.flight) for q in self._queue)
 
     @property
     def _depth(self) -> int:
@@ -235,7 +230,7 @@ class Execution(Exclusive):
     def _start_last(self) -> None:
         """Let the threads have the newest batch; after Ctrl-C, one may have been queued here without."""
         flight = self._queue[-1].flight if self._queue else None
-        if flight is not None and self._run is not None:
+        if flight is not None and not flight.started and self._run is not None:
             self._run.start(flight)
 
     def _take_back(self, mark: Mark) -> None:

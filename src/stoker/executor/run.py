@@ -238,13 +238,17 @@ class Run:
     def _take(self, flight: InFlight) -> None:
         if flight.job.has_errors and not flight.failed:
             flight.failed = failures(flight, self.plan, self.graph, self._samples)
-        if not any(f.fatal for f in flight.failed):
-            own = [i for i in range(len(self.plan.outputs)) if i not in flight.supplied]
+        if not flight.failed or not any(f.fatal for f in flight.failed):
+            own: Sequence[int] = range(len(self.plan.outputs))
+            if flight.supplied:
+                own = [i for i in own if i not in flight.supplied]
             # `extend` and `map` are one call: no signal handler runs between taking an output and keeping it.
             flight.taken.extend(map(flight.job.take_output, own[len(flight.taken) :]))
         flight.done = True
 
     def _outputs(self, flight: InFlight) -> list[Any]:
+        if not flight.supplied:
+            return flight.taken
         taken = iter(flight.taken)
         return [flight.supplied[i] if i in flight.supplied else next(taken) for i in range(len(self.plan.outputs))]
 
@@ -253,9 +257,10 @@ class Run:
             del self._flying[flight.job.id]
             self.engine.release(flight.job)
 
-    def is_finished(self, flight: InFlight) -> bool:
-        """Whether a batch waits to be collected."""
-        return flight.started and bool(self.engine.done(flight.job))
+    @property
+    def finished(self) -> int:
+        """How many batches wait to be collected."""
+        return int(self.engine.finished)
 
     # ---- outputs on a GPU ----
 

@@ -48,7 +48,8 @@ class Pipeline:
 
     Args:
         batch_size: most rows of a batch.
-        num_threads: worker threads; by default as many as the process may use.
+        num_threads: worker threads; by default as many as the process may use, and with a GPU one less where these are
+            eight or more, for the thread that asks for batches.
         device_id: the GPU for what is placed on one (`device="gpu"` or "mixed"). "auto": this process's, which a
             launcher such as torchrun tells by LOCAL_RANK (where a process sees one GPU alone, that one), else GPU 0.
             None: no GPU. Where nothing is placed on a GPU none is used.
@@ -137,6 +138,7 @@ class Pipeline:
         self._chosen = Chosen(
             batch_size=positive("batch_size", batch_size),
             threads=settings.default_threads() if num_threads is None else positive("num_threads", num_threads),
+            threads_with_gpu=settings.threads_beside_a_gpu() if num_threads is None else int(num_threads),
             seed=int.from_bytes(os.urandom(8), "little") >> 1 if wanted is None else wanted,
             depth=depth if exec_async and exec_pipelined else 0,
             device_id=gpu_number(device_id),
@@ -297,8 +299,8 @@ class Pipeline:
 
     @property
     def num_threads(self) -> int:
-        """Worker threads."""
-        return self._chosen.threads
+        """Worker threads; where none were asked for, building may leave out one for a GPU."""
+        return self._execution.settings.threads if self._execution is not None else self._chosen.threads
 
     @property
     def device_id(self) -> int | None:

@@ -25,6 +25,7 @@ class Chosen:
     """A pipeline's arguments, each checked (:class:`.pipeline.Pipeline` says what they mean).
 
     Attributes:
+        threads_with_gpu: worker threads where something runs on a GPU.
         depth: batches that are made ahead; 0: every one on the caller's thread.
         gpu_depth: how many more where there is a GPU, of which so many may be there; None: no more, and all may.
         device_id: the GPU's number; "auto": this process's; None: none.
@@ -38,6 +39,7 @@ class Chosen:
 
     batch_size: int
     threads: int
+    threads_with_gpu: int
     seed: int
     depth: int
     device_id: int | str | None
@@ -71,8 +73,9 @@ def prepare(graph: Graph, chosen: Chosen) -> Execution:
     gpu = _open_gpu(graph, chosen)
     gpu_depth = chosen.gpu_depth if gpu and chosen.depth else None
     run = Settings(
-        chosen.batch_size, chosen.threads, chosen.seed, chosen.depth + (gpu_depth or 0), passes, gpu, chosen.gpu_load,
-        chosen.gpu_utilization, on_error, workers, gpu_depth, _launched(chosen, gpu),
+        chosen.batch_size, chosen.threads_with_gpu if gpu else chosen.threads, chosen.seed,
+        chosen.depth + (gpu_depth or 0), passes, gpu, chosen.gpu_load, chosen.gpu_utilization, on_error, workers,
+        gpu_depth, _launched(chosen, gpu),
     )  # fmt: skip
     execution = Execution(graph, find, run)
     if chosen.checkpoint is not None:

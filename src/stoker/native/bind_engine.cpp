@@ -183,6 +183,7 @@ void bind_run(nb::module_& m) {
       .def("finish_python", [](Engine& e, WorkBox& w) { e.finish_python(std::move(w.work)); })
       .def("close", [](Engine& e) { without_gil([&] { e.close(); }); })
       .def_prop_ro("closed", &Engine::closed)
+      .def_prop_ro("finished", &Engine::finished)
       .def_prop_ro("threads", &Engine::threads)
       .def("step_times", &Engine::step_times)
       .def("device_times", &Engine::device_times)

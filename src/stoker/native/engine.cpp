@@ -53,7 +53,7 @@ Engine::~Engine() {
 void Engine::start_segment(Job* job, std::unique_lock<std::mutex>* lock) {
   for (;;) {
     if (job->segment == plan_->segments.size()) {
-      job->state = JobState::Done;
+      finish(job);
       job_done_.notify_all();
       return;
     }
@@ -72,6 +72,8 @@ void Engine::start_segment(Job* job, std::unique_lock<std::mutex>* lock) {
     }
     job->remaining = job->rows;
     if (job->rows > 0) {
+      job->unsent = job->segment == plan_->device_begin && place_ && job->on_device->may_send_early();
+      job->remaining += job->unsent;
       const auto later = std::find_if(runnable_.begin(), runnable_.end(),
                                       [job](const Job* other) { return other->sequence > job->sequence; });
       runnable_.insert(later, job);
@@ -225,6 +227,13 @@ void Engine::work() {
       if (ready() && worth_waking()) wake_one();
       lock.unlock();
       finished = run_resumed(std::move(parked), &context);
+    } else if (runnable_.front()->unsent) {  // while the others describe rows
+      job = runnable_.front();
+      job->unsent = false;
+      if (ready() && worth_waking()) wake_one();
+      lock.unlock();
+      job->on_device->send_early();
+      finished = 1;
     } else {
       job = runnable_.front();
       const int64_t first = job->next_row, count = std::min(share_of(*job), job->rows - first);

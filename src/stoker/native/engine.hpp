@@ -104,6 +104,7 @@ struct Job {
   std::vector<double> costs;
   int64_t remaining = 0;  // rows of the segment that are not finished
   bool inlined = false;   // runs on the caller's thread
+  bool unsent = false;    // a thread has to send its files, beside those that take rows
   bool held = false;      // it may not begin with its device segments yet,
   bool waiting = false;   // and has come to them
   std::unique_ptr<Parked> resumed;  // inlined only: the row to go on with
@@ -149,6 +150,7 @@ class Engine {
   void submit(Job* job);        // queue it, once; starts the threads when called first
   // Lets a job that was held go on to the device. What it needs there is taken only then.
   void admit(Job* job);
+  int finished() const { return finished_.load(std::memory_order_relaxed); }  // jobs that have not been given back
   uint64_t device_bytes() const { return place_ ? place_->account->taken.load() : 0; }
   size_t locked_bytes() const { return place_ ? place_->locked->bytes() : 0; }  // page-locked, for files
   void begin(Job* job);         // run it on the caller's thread instead (then `advance`)
@@ -218,6 +220,10 @@ class Engine {
   void prepare(Job* job);
   void start_segment(Job* job, std::unique_lock<std::mutex>* lock);
   void open_segment(Job* job);
+  void finish(Job* job) {
+    job->state = JobState::Done;
+    ++finished_;
+  }
   void open_outputs(Job* job, const Segment& segment);
   void open_output(Job* job, const Output& output, OutputMemory* memory);
   void fail_output(Job* job, const Output& output, int32_t why, const std::string& text);
@@ -255,6 +261,7 @@ class Engine {
   std::vector<Job*> idle_;
   std::vector<std::thread> workers_;
   std::atomic<bool> closed_{false};
+  std::atomic<int> finished_{0};
   uint64_t sequence_ = 0;
   uint64_t turn_ = 1;                               // the job whose ordered segments may run
   int parked_ = 0;                                  // rows that wait for Python

@@ -14,6 +14,7 @@ bool Engine::issue(Job* job) {
     job->on_device->issue();
     return true;
   } catch (const std::exception& error) {
+    job->on_device->abandon();
     fail_all(job, error);
   }
   return false;

@@ -56,6 +56,7 @@ Job* Engine::acquire(int64_t rows) {
 void Engine::release(Job* job) {
   for (OutputMemory& o : job->outputs) o.block = BlockPool::Block{};
   std::lock_guard<std::mutex> hold(mutex_);
+  if (job->state == JobState::Done) --finished_;
   job->state = JobState::Idle;
   idle_.push_back(job);
 }
@@ -137,7 +138,7 @@ bool Engine::advance(Job* job, PythonWork* work) {
     if (ends && place_ && issue(job) && !settle(job)) job->segment = plan_->device_begin;
     open_segment(job);
   }
-  job->state = JobState::Done;
+  finish(job);
   return true;
 }
 

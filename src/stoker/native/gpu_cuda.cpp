@@ -184,10 +184,11 @@ class CudaDevice : public Device, public std::enable_shared_from_this<CudaDevice
     d_.check(d_.copy_in(to, from, bytes, copies_), "a copy to the device");
   }
   Lane next_lane() override { return turn_.fetch_add(1, std::memory_order_relaxed) % kLanes; }
-  void join_copies(Lane lane) override {
-    std::lock_guard<std::mutex> hold(mutex_);
-    d_.check(d_.event_record(copied_, copies_), "an event");
-    d_.check(d_.stream_wait(work_[lane], copied_, 0), "waiting for copies");
+  void await_on(Lane lane, Event event) override {
+    d_.check(d_.stream_wait(work_[lane], event, 0), "waiting for copies");
+  }
+  void send(Lane lane, Address to, const uint8_t* from, size_t bytes) override {
+    d_.check(d_.copy_in(to, from, bytes, work_[lane]), "a copy to the device");
   }
   void copy_out(Lane lane, uint8_t* to, Address from, size_t bytes) override {
     d_.check(d_.copy_out(to, from, bytes, work_[lane]), "a copy from the device");
@@ -266,7 +267,6 @@ class CudaDevice : public Device, public std::enable_shared_from_this<CudaDevice
     for (Handle& work : work_) d_.check(d_.stream_create(&work, kStreamNonBlocking, least), "a stream cannot be made");
     d_.check(d_.stream_create(&copies_, kStreamNonBlocking, least), "a stream cannot be made");
     d_.check(d_.stream_create(&order_, kStreamNonBlocking, least), "a stream cannot be made");
-    d_.check(d_.event_create(&copied_, kEventDisableTiming), "an event cannot be made");
     d_.check(d_.event_create(&followed_, kEventDisableTiming), "an event cannot be made");
   }
 
@@ -276,8 +276,7 @@ class CudaDevice : public Device, public std::enable_shared_from_this<CudaDevice
     d_.context_set(context_);
     for (const Handle event : spare_events_) d_.event_destroy(event);
     for (const Handle event : spare_ticks_) d_.event_destroy(event);
-    for (const Handle event : {copied_, followed_})
-      if (event) d_.event_destroy(event);
+    if (followed_) d_.event_destroy(followed_);
     for (const Handle stream : work_)
       if (stream) d_.stream_destroy(stream);
     for (const Handle stream : {copies_, order_})
@@ -308,7 +307,7 @@ class CudaDevice : public Device, public std::enable_shared_from_this<CudaDevice
   const Driver& d_;
   const int number_;
   int device_ = 0, least_priority_ = 0;
-  Handle context_ = nullptr, work_[kLanes] = {}, copies_ = nullptr, copied_ = nullptr, followed_ = nullptr;
+  Handle context_ = nullptr, work_[kLanes] = {}, copies_ = nullptr, followed_ = nullptr;
   Handle order_ = nullptr;
   std::mutex mutex_;
   std::vector<Handle> spare_events_, spare_ticks_;

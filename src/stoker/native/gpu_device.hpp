@@ -39,10 +39,10 @@ class Module : public std::enable_shared_from_this<Module> {
   }
 };
 
-// All calls may come from any thread, which `enter` has prepared. Copies to the device run on a stream of their own, in
-// the order of their calls; work waits for those that were issued before it. Batches take lanes by turns, so that the
-// end of one, when few of its rows are left, runs beside the beginning of the next. All streams have the lowest priority,
-// so that the consumer's model comes first.
+// All calls may come from any thread, which `enter` has prepared. Copies that are issued ahead of the work that reads
+// them run on a stream of their own, in the order of their calls. Batches take lanes by turns, so that the end of one, when
+// few of its rows are left, runs beside the beginning of the next. All streams have the lowest priority, so that the
+// consumer's model comes first.
 class Device {
  public:
   virtual ~Device() = default;
@@ -64,9 +64,10 @@ class Device {
   virtual void free(Address memory) noexcept = 0;
 
   virtual void copy_in(Address to, const uint8_t* from, size_t bytes) = 0;
-  virtual Event record_copies() = 0;        // passed when all copies to the device issued so far are done
+  virtual Event record_copies() = 0;        // passed when all copies of `copy_in` issued so far are done
   virtual Lane next_lane() = 0;
-  virtual void join_copies(Lane lane) = 0;  // its work from now on waits for the copies issued so far
+  virtual void await_on(Lane lane, Event event) = 0;  // its work from now on comes after what the event comes after
+  virtual void send(Lane lane, Address to, const uint8_t* from, size_t bytes) = 0;  // part of the work
   virtual void copy_out(Lane lane, uint8_t* to, Address from, size_t bytes) = 0;  // part of the work
   virtual void move(Lane lane, Address to, Address from, size_t bytes) = 0;       // part of the work; no overlap
   virtual void launch(Lane lane, const Launch& launch) = 0;                       // part of the work

@@ -88,17 +88,9 @@ void Locked::give(const Memory& memory) noexcept {
   put(memory);
 }
 
-void Locked::give_when_copied(std::vector<Memory> memory) {
+void Locked::give_when_copied(Event event, std::vector<Memory> memory) {
   std::lock_guard<std::mutex> hold(mutex_);
-  device_->enter();
-  copied_.emplace_back();
-  try {
-    copied_.back().event = device_->record_copies();
-  } catch (...) {
-    copied_.pop_back();
-    throw;
-  }
-  copied_.back().memory = std::move(memory);
+  copied_.push_back({event, std::move(memory)});
 }
 
 size_t Locked::bytes() const {
@@ -143,7 +135,7 @@ uint8_t* Inputs::take(size_t bytes) {
   {
     std::lock_guard<std::mutex> hold(mutex_);
     bytes = piece_size(bytes, device_->apart);
-    if (device_->apart || blocks_.empty() || blocks_.back().size - blocks_.back().used < bytes) {
+    if (device_->apart || blocks_.empty() || blocks_.back().sent || blocks_.back().size - blocks_.back().used < bytes) {
       full = blocks_.size();
       add(bytes);
       go_ahead = full > 0 && may_go_ahead(blocks_[full - 1]);
@@ -154,7 +146,7 @@ uint8_t* Inputs::take(size_t bytes) {
     ++block.writing;
     needed_->saw(used_ += bytes);
   }
-  if (go_ahead) send_ahead(full - 1);
+  if (go_ahead) send_block(full - 1);
   return piece;
 }
 
@@ -169,7 +161,7 @@ void Inputs::written(const uint8_t* piece) noexcept {
     --blocks_[at].writing;
     if (at + 1 == blocks_.size() || !may_go_ahead(blocks_[at])) return;
   }
-  send_ahead(at);
+  send_block(at);
 }
 
 void Inputs::attach(Block& block) {
@@ -179,21 +171,65 @@ void Inputs::attach(Block& block) {
   block.behind_bytes = memory.size;
 }
 
-// Without the lock: others read files meanwhile. What cannot be done now is left to `send`, which can say so.
-void Inputs::send_ahead(size_t index) noexcept {
+// With the lock.
+void Inputs::forget_copied() noexcept {
+  if (copied_) device_->forget(*copied_);
+  copied_.reset();
+}
+
+// The copy is issued without the lock: others read files meanwhile, or ask for addresses. False: what cannot be done now is
+// left to `send`, which can say so.
+bool Inputs::send_block(size_t index) noexcept {
   Block* block = nullptr;
+  bool good = true;
   try {
     {
       std::lock_guard<std::mutex> hold(mutex_);
+      if (!blocks_[index].unsent()) return true;
+      attach(blocks_[index]);
       block = &blocks_[index];
-      if (!may_go_ahead(*block)) return;
-      attach(*block);
       block->sent = true;
     }
     device_->enter();
     device_->copy_in(block->device, block->host.at, block->used);
   } catch (const std::exception&) {
-    if (block) block->sent = false;
+    good = false;
+  }
+  std::lock_guard<std::mutex> hold(mutex_);
+  if (block) block->sent = good;
+  if (block && good) {
+    ++copies_;
+    followed_ = false;
+    forget_copied();
+  }
+  return good;
+}
+
+bool Inputs::may_send_early() {
+  std::lock_guard<std::mutex> hold(mutex_);
+  return blocks != Blocks::Small && !blocks_.empty() && blocks_.back().unsent();
+}
+
+void Inputs::send_early() noexcept {
+  size_t count = 0;
+  {
+    std::lock_guard<std::mutex> hold(mutex_);
+    count = blocks_.size();
+  }
+  for (size_t i = 0; i < count; ++i)
+    if (!send_block(i)) return;
+  uint64_t copies = 0;
+  {
+    std::lock_guard<std::mutex> hold(mutex_);
+    copies = copies_;
+  }
+  try {
+    const Event event = device_->record_copies();
+    std::lock_guard<std::mutex> hold(mutex_);
+    if (copies == copies_ && !copied_) copied_ = event;
+    else device_->forget(event);
+  } catch (const std::exception&) {
+    // `send` records one.
   }
 }
 
@@ -207,13 +243,19 @@ Address Inputs::behind(const uint8_t* host) {
   return 0;
 }
 
-void Inputs::send() {
+void Inputs::send(Lane lane) {
   std::lock_guard<std::mutex> hold(mutex_);
   for (Block& block : blocks_) {
     if (!block.device || block.sent) continue;
+    forget_copied();
+    followed_ = false;
     device_->copy_in(block.device, block.host.at, block.used);
     block.sent = true;
   }
+  if (followed_) return;
+  if (!copied_) copied_ = device_->record_copies();
+  device_->await_on(lane, *copied_);
+  followed_ = true;
 }
 
 void Inputs::leave_host() {
@@ -222,8 +264,9 @@ void Inputs::leave_host() {
   std::vector<Locked::Memory> left;
   for (const Block& block : blocks_)
     if (block.sent && block.host.at) left.push_back(block.host);
-  if (left.empty()) return;
-  locked_->give_when_copied(std::move(left));
+  if (left.empty() || !copied_) return;
+  locked_->give_when_copied(*copied_, std::move(left));
+  copied_.reset();
   for (Block& block : blocks_)
     if (block.sent) block.host = {};
 }
@@ -263,14 +306,13 @@ void Inputs::finish() noexcept {
   }
   blocks_.clear();
   used_ = 0;
+  forget_copied();
+  copies_ = 0;
+  followed_ = true;
 }
 
 void Inputs::reset() noexcept {
-  try {
-    leave_host();
-  } catch (const std::exception&) {
-    device_->drain(0);
-  }
+  if (!followed_) device_->drain(0);  // copies that no work waits for go to memory that will be others'
   finish();
 }
 

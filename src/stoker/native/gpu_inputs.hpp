@@ -5,11 +5,13 @@
 // processor's caches. So page-locked memory is used again soon. When all of a batch has been issued, the host needs
 // the bytes no more: they make room for other files once they have been copied. If the device leaves a row to the CPU after
 // all, they are fetched back. Few threads send blocks of a few megabytes as soon as they are full, while others of the batch are
-// being read; with many, a call of the driver takes so long that each batch is sent in one.
+// being read; with many, a call of the driver takes so long that each batch is sent in one, when its last file has been read: one
+// thread does that while the others describe rows, so that the launches are planned while the bytes are on their way.
 #pragma once
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "gpu_memory.hpp"
@@ -32,8 +34,8 @@ class Locked {
   // `alike`: from now on nobody wants less. Throws std::bad_alloc.
   Memory take(size_t bytes, bool alike = false);
   void give(const Memory& memory) noexcept;
-  // Once all copies that have been issued so far are done. Throws std::bad_alloc or DeviceFailure, and has not taken it.
-  void give_when_copied(std::vector<Memory> memory);
+  // Once the event has passed, which it takes. Throws std::bad_alloc, and has taken nothing.
+  void give_when_copied(Event event, std::vector<Memory> memory);
   size_t bytes() const;  // that it has, given or not
 
  private:
@@ -56,7 +58,7 @@ class Locked {
 enum class Blocks : uint8_t {
   Sent,   // small; sent when they are full, which takes the device's memory early
   Small,  // small; sent with the batch. The least memory
-  One,    // as many bytes as other batches needed, sent with the batch
+  One,    // as many bytes as other batches needed, sent when the last file has been read
 };
 
 class Inputs {
@@ -77,10 +79,14 @@ class Inputs {
   void written(const uint8_t* piece) noexcept;
   // The device address behind a host address; 0 if it is not one of these. Throws std::bad_alloc.
   Address behind(const uint8_t* host);
-  // Copies what has not been sent, where somebody has wanted an address. Nobody takes or writes at the same time.
-  void send();
-  // The host reads them no more: its memory is given back when it has been copied. As `give_when_copied`, if it throws
-  // nothing has changed.
+  // Copies what has been written, beside those who ask for addresses. What cannot be done now is left to `send`.
+  void send_early() noexcept;
+  bool may_send_early();
+  // Copies what has not been sent, where somebody has wanted an address; the lane's work comes after that. Nobody takes or
+  // writes at the same time.
+  void send(Lane lane);
+  // The host reads them no more: its memory is given back when it has been copied. After `send`. As `give_when_copied`, if
+  // it throws nothing has changed.
   void leave_host();
   // They are in host memory again, if they had left it, though elsewhere (`now_at`). The device has finished with them.
   // Throws std::bad_alloc or DeviceFailure.
@@ -102,15 +108,15 @@ class Inputs {
     int writing = 0;       // pieces that are not written yet
     bool sent = false;
     bool holds(const uint8_t* p, const uint8_t* begin) const { return begin && p >= begin && p < begin + used; }
+    bool unsent() const { return !sent && writing == 0; }
   };
   size_t block_size(size_t bytes) const;
   bool alike() const { return blocks == Blocks::One && !device_->apart; }
   Block& add(size_t bytes);
-  bool may_go_ahead(const Block& block) const {
-    return blocks == Blocks::Sent && !block.sent && block.writing == 0;
-  }
+  bool may_go_ahead(const Block& block) const { return blocks == Blocks::Sent && block.unsent(); }
   void attach(Block& block);
-  void send_ahead(size_t index) noexcept;
+  bool send_block(size_t index) noexcept;
+  void forget_copied() noexcept;
 
   const std::shared_ptr<Device> device_;
   const std::shared_ptr<Locked> locked_;
@@ -119,6 +125,9 @@ class Inputs {
   std::mutex mutex_;
   std::deque<Block> blocks_;
   size_t used_ = 0;  // of all blocks
+  std::optional<Event> copied_;  // after all copies; none: not recorded since the last one
+  uint64_t copies_ = 0;          // made for the batch
+  bool followed_ = true;         // by a lane's work
 };
 
 }  // namespace stoker::gpu

@@ -282,22 +282,25 @@ void JobOnDevice::issue() {
   Device& device = *place_.device;
   device.enter();
   lane_ = device.next_lane();
+  issue_on(lane_);
+}
+
+void JobOnDevice::abandon() noexcept {
   try {
-    issue_on(lane_);
-  } catch (const std::exception&) {  // the batch's memory is free after this
-    finish_calls();
-    device.drain(lane_);
-    throw;
+    place_.device->enter();
+  } catch (const std::exception&) {
+    // It has failed as a whole: it works no more.
   }
+  finish_calls();
+  place_.device->drain(lane_);
 }
 
 void JobOnDevice::issue_on(Lane lane) {
   Device& device = *place_.device;
   for (const uintptr_t stream : followed_) device.follow(lane, stream);
-  inputs_.send();
+  inputs_.send(lane);
   if (called_.empty()) inputs_.leave_host();  // libraries read files on streams of their own
-  upload_.send();
-  device.join_copies(lane);
+  upload_.send(lane);
   for (const Delivery& d : deliveries_) device.move(lane, d.to, behind(d.from), d.bytes);
   deliveries_.clear();
   const bool measured = place_.times->wanted();

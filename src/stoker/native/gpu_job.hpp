@@ -71,6 +71,9 @@ class JobOnDevice : public RowMemory {
   // not to be read by the host.
   uint8_t* input_room(size_t bytes) { return inputs_.take(bytes); }
   void input_written(const uint8_t* room) { inputs_.written(room); }
+  // All files have been read, and the device may have them while rows describe themselves.
+  bool may_send_early() { return inputs_.may_send_early(); }
+  void send_early() noexcept { inputs_.send_early(); }
   Address behind(const uint8_t* host) const override;
   Address device_room(size_t bytes) override { return work_->take(bytes).device; }
 
@@ -86,6 +89,8 @@ class JobOnDevice : public RowMemory {
   void call_libraries();
   // Issues all copies and launches so far; `finished` will be passed after them.
   void issue();
+  // After one of the last three has thrown: nothing of the batch is under way after this, and its memory is free.
+  void abandon() noexcept;
   void await();
   void rest() noexcept;  // as `await`, whatever state the device is in
   struct Finding {

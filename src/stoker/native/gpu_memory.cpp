@@ -233,13 +233,14 @@ Address Arena::behind(const uint8_t* host) {
   return 0;
 }
 
-void Arena::send() {
+void Arena::send(Lane lane) {
   std::lock_guard<std::mutex> hold(mutex_);
   needed_->saw(used());
   for (const Owned& block : blocks_) {
     if (!block->device) continue;
     const size_t used = block->used;
-    if (used > block->sent) device_->copy_in(block->device + block->sent, block->host + block->sent, used - block->sent);
+    if (used > block->sent)
+      device_->send(lane, block->device + block->sent, block->host + block->sent, used - block->sent);
     block->sent = used;
   }
 }

@@ -122,8 +122,8 @@ class Arena {
   uint8_t* take_host(size_t bytes);  // the same, while the device's memory behind it may not be there yet
   // The device address behind a host address; 0 if it is not one of this arena's. Throws std::bad_alloc.
   Address behind(const uint8_t* host);
-  // Copies what has been taken since the last call to the device, where somebody has wanted an address.
-  void send();
+  // Copies what has been taken since the last call to the device, where somebody has wanted an address. Part of the work.
+  void send(Lane lane);
   // The device has finished with all of it.
   void leave_device() noexcept;
   // Everything is free again. What took several blocks takes one from now on.
