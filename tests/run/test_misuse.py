@@ -77,6 +77,19 @@ def test_settings_are_checked(settings: dict[str, Any], text: str) -> None:
         Pipeline(**settings)
 
 
+def test_names_of_passes_are_checked() -> None:
+    @pipeline_def(batch_size=1, num_threads=1)
+    def pipe() -> Any:
+        return fn.random.uniform(range=[0, 1])
+
+    with pytest.raises(
+        ArgumentError, match=r"expected names of passes as `passes`, got 'fusio'; did you mean `fusion`\?"
+    ):
+        pipe(passes=frozenset({"memory", "fusio"})).build()
+    with pytest.raises(ArgumentError, match="got 'zzzzzz'; there are equal_steps, "):
+        pipe(passes=frozenset({"zzzzzz"})).build()
+
+
 def test_a_setting_of_the_decorator_is_checked() -> None:
     with pytest.raises(
         ArgumentError, match=r"`pipeline_def`: unknown argument `batchsize`; did you mean `(max_)?batch_size`\?"

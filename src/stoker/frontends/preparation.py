@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from ..contract.errors import DeviceError
+from ..contract.errors import ArgumentError, DeviceError, did_you_mean
 from ..contract.launch import Launch
 from ..graph.node import Graph
 from .launched import AUTO, divided, gpu_of_process
@@ -65,7 +65,10 @@ def prepare(graph: Graph, chosen: Chosen) -> Execution:
     from ..executor.workers import WorkerSettings
     from ..graph.plan import PASSES
 
-    passes = frozenset(PASSES) if chosen.passes is None else chosen.passes
+    passes = frozenset(PASSES if chosen.passes is None else chosen.passes)
+    for name in sorted(passes.difference(PASSES)):
+        hint = did_you_mean(name, PASSES) or f"there are {', '.join(PASSES)}"
+        raise ArgumentError(f"`Pipeline`: expected names of passes as `passes`, got {name!r}; {hint}")
     workers = WorkerSettings(*chosen.workers)
     workers.check()
     on_error = OnError(*chosen.on_error)
