@@ -136,6 +136,9 @@ class Taking:
     def unpack(self, device: object, packed: bytes) -> None:
         self.taken.append(packed)
 
+    def packed(self, device: object, begin: int, end: int) -> bytes:
+        return b"".join(entry(k, 1) for k in range(begin, end))
+
 
 def test_parts_that_are_merged_while_they_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for k in range(MOST_PARTS + 1):
@@ -148,3 +151,18 @@ def test_parts_that_are_merged_while_they_are_read(tmp_path: Path, monkeypatch: 
         warnings.simplefilter("error")
         folder.load()
     assert b"".join(index.taken) == entry(0, 1) + b"".join(entry(k, 1) for k in range(MOST_PARTS + 1))
+
+
+def test_a_process_that_goes_elsewhere_writes_where_it_has_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    index: Any = Taking()
+    folder = IndexFolder("known", index, None)  # type: ignore[arg-type]
+    folder.load()
+    index.slots = 3
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    folder.save()
+    assert len(parts_of(tmp_path / "known")) == 1
+    assert not any((tmp_path / "elsewhere").iterdir())

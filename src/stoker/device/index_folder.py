@@ -42,7 +42,7 @@ class IndexFolder:
     """
 
     def __init__(self, path: str | os.PathLike[str], index: _native.gpu.JpegIndex, device: _native.gpu.Device) -> None:
-        self.path = Path(path)
+        self.path = Path(path).absolute()  # what is new is written at the end, wherever the process is then
         if self.path.exists() and not self.path.is_dir():
             raise ArgumentError(f"`Pipeline`: expected a folder as `gpu_jpeg_index_path`, got the file '{self.path}'")
         self._index, self._device = index, device
