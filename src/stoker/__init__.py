@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from .frontends import eager as eager
 
 __version__ = "0.1.0"
+_ON_DEMAND = ("dali", "inspection", "math", "testing", "torch", "torchvision")  # what brings other libraries, or much
 
 
 def __getattr__(name: str) -> object:
@@ -48,4 +49,5 @@ def __getattr__(name: str) -> object:
         import importlib
 
         return importlib.import_module("stoker.samplers")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    way_out = f"; it is a module of its own: `import stoker.{name}`" if name in _ON_DEMAND else ""
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{way_out}")

@@ -177,7 +177,7 @@ def test_processes_share_the_cache(cache):
 
 def test_without_the_compiler(monkeypatch):
     monkeypatch.setitem(sys.modules, "cuda.bindings", None)
-    with pytest.raises(compiling.UnsupportedError, match=r"pip install stoker\[cuda13\]"):
+    with pytest.raises(compiling.UnsupportedError, match=r"extra `cuda13`: `pip install .*nvidia-cuda-nvrtc"):
         compiling.compile_kernels(SMALL, 90)
 
 

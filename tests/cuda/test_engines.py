@@ -216,7 +216,7 @@ def test_the_library_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
         raise pathfinder.DynamicLibNotFoundError(f"no {name}")
 
     monkeypatch.setattr(pathfinder, "load_nvidia_dynamic_lib", missing)
-    with pytest.raises(DeviceError, match=r"no nvjpeg.*pip install stoker\[nvjpeg\]"):
+    with pytest.raises(DeviceError, match=r"no nvjpeg.*extra `nvjpeg`: `pip install .*nvidia-nvjpeg"):
         opening.find_library()
 
 

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import runpy
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +14,18 @@ import pytest
 from photographs import write_photographs
 
 from stoker import Pipeline
+from stoker.command import main
 from stoker.frontends import registry
 
 pytest.importorskip("torch", exc_type=ModuleNotFoundError)
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs" / "guides").glob("*.md"))]
-BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
-def blocks(page: Path) -> list[str]:
-    return BLOCK.findall(page.read_text(encoding="utf-8"))
+def blocks(page: Path, language: str = "python") -> list[str]:
+    return [text for kind, text in BLOCK.findall(page.read_text(encoding="utf-8")) if kind == language]
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +74,33 @@ def test_readme(data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_documentation(page: Path, data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     run(page, data_dir, tmp_path)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
+def test_no_block_is_left_out(page: Path) -> None:
+    """What is neither Python nor a command would be run by no test."""
+    assert {kind for kind, _ in BLOCK.findall(page.read_text(encoding="utf-8"))} <= {"python", "sh"}
+
+
+COMMANDS = [line.split("#")[0].split() for page in PAGES for text in blocks(page, "sh") for line in text.splitlines()]
+
+
+@pytest.mark.parametrize("command", [c for c in COMMANDS if c], ids=" ".join)
+def test_commands_are_there(command: list[str], data_dir: Path) -> None:
+    """Targets, extras and modules that a page names; what looks through a folder is run."""
+    if command[0] == "make":
+        targets = re.findall(r"^([\w -]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+        assert command[1] in " ".join(targets).split()
+    elif command[:2] == ["pip", "install"]:
+        extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+            "optional-dependencies"
+        ]
+        assert set(re.findall(r"\[(\w+)\]", " ".join(command[2:]))) <= set(extras)
+    elif command[:2] == ["python", "-m"]:
+        assert importlib.util.find_spec(command[2]) is not None
+    else:
+        assert command[0] == "stoker"
+        assert main([str(data_dir) if word == "DIR" else word for word in command[1:]]) == 0
 
 
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")

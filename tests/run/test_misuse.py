@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -35,7 +37,10 @@ def graph(define: Callable[[], Any], **settings: Any) -> Pipeline:
         (lambda x: fn.resize(x, resize_x="wide"), r"`resize`: argument `resize_x`: expected a number, got 'wide'"),
         (lambda x: fn.flip(x, horizontal=[1]), r"`flip`: argument `horizontal`: expected .*, got \[1\]"),
         (lambda x: fn.crop(x, crop=(3, 4), device="tpu"), r"`crop`: argument `device`: expected one of 'cpu', 'gpu'"),
-        (lambda x: fn.crop_mirror_normalize(x, dtype="string"), r"argument `dtype`: no element type for 'string'"),
+        (
+            lambda x: fn.crop_mirror_normalize(x, dtype="string"),
+            r"`dtype`: no element type for 'string'; there are types.BOOL, ",
+        ),
         (lambda x: fn.resize(x, x, size=3), r"`resize`: expected 1 inputs, got 2"),
         (lambda x: fn.resize(), r"`resize`: expected 1 inputs, got 0"),
         (lambda x: fn.resize("a string", size=3), r"`resize`: expected a node, an array or a number as input, got str"),
@@ -44,7 +49,11 @@ def graph(define: Callable[[], Any], **settings: Any) -> Pipeline:
         (lambda x: fn.readers.file(files=["a"], num_shards=2, shard_id=2), r"expected 0 <= shard_id < num_shards"),
         (
             lambda x: fn.readers.file(file_root="/no/such/folder"),
-            r"`readers.file`: FileNotFoundError: .*/no/such/folder",
+            r"`readers.file`: expected `file_root` to be a folder, there is none at '/no/such/folder'",
+        ),
+        (
+            lambda x: fn.readers.file(file_list="/no/such/list.txt"),
+            r"`readers.file`: expected `file_list` to be a file of paths, there is none at '/no/such/list.txt'",
         ),
     ],
 )
@@ -119,6 +128,16 @@ def test_an_operator_that_does_not_exist() -> None:
         fn.resise  # noqa: B018
     with pytest.raises(AttributeError, match=r"there is no operator `readers.fil`; did you mean `readers.file`\?"):
         fn.readers.fil  # noqa: B018
+    with pytest.raises(
+        AttributeError, match=r"there is no operator `readers.video`.*\. `readers` has: concat, file, mix"
+    ):
+        fn.readers.video  # noqa: B018
+
+
+def test_a_module_that_is_imported_by_itself() -> None:
+    program = "import stoker; stoker.torch.Loader"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert "has no attribute 'torch'; it is a module of its own: `import stoker.torch`" in done.stderr
 
 
 def test_nodes_of_two_pipelines() -> None:

@@ -74,7 +74,8 @@ class DType(enum.IntEnum):
         try:
             return _OF_NUMPY[np.dtype(value)]
         except (KeyError, TypeError):
-            raise TypeError(f"no element type for {value!r}") from None
+            known = ", ".join(f"types.{t.name}" for t in DType)
+            raise TypeError(f"no element type for {value!r}; there are {known}, and NumPy's and torch's") from None
 
 
 _NUMPY = {

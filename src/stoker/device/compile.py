@@ -75,7 +75,8 @@ def compiler_version() -> tuple[int, int]:
         status, major, minor = nvrtc.nvrtcVersion()
     except (ImportError, RuntimeError) as error:
         raise UnsupportedError(
-            f"expected NVRTC to compile kernels for a GPU, got: {error}. Install it with `pip install stoker[cuda13]`"
+            f"expected NVRTC to compile kernels for a GPU, got: {error}. It is the extra `cuda13`: "
+            "`pip install 'cuda-bindings>=13,<14' 'nvidia-cuda-nvrtc>=13,<14'`"
         ) from error
     if int(status):
         raise UnsupportedError(f"expected a working NVRTC, got its status {int(status)}")

@@ -28,8 +28,8 @@ def find_library() -> str:
         return load_nvidia_dynamic_lib("nvjpeg").abs_path or "libnvjpeg.so.13"
     except (DynamicLibNotFoundError, RuntimeError) as error:
         raise DeviceError(
-            f"expected nvJPEG's library for the GPU's JPEG engines, got: {error}. Install it with "
-            f"`pip install stoker[nvjpeg]`. {_HINT}"
+            f"expected nvJPEG's library for the GPU's JPEG engines, got: {error}. It is the extra `nvjpeg`: "
+            f"`pip install 'nvidia-nvjpeg>=13,<14'`. {_HINT}"
         ) from error
 
 

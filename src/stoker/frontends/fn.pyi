@@ -1573,11 +1573,11 @@ class decoders:
                 the last row and column. JPEG is made of low frequencies alone, equal to TurboJPEG's; other files
                 are averaged. Crops count the smaller pixels.
             gpu_backend: "exact", or "nvjpeg_hardware": of the rows on a GPU, give `hw_decoder_load` to its JPEG
-                engines (A100, H100, H200 and newer, through nvJPEG: `pip install stoker[nvjpeg]`). A row's key
-                decides, so that its pixels do not depend on threads or batches. Files with 4:4:4 sampling come out
-                the same, others approximately: photographs with 4:2:0 0.6 levels from the exact pixels on average,
-                69 at worst; with `jpeg_fancy_upsampling` 1 at worst. The engines tell nothing of damaged data. What
-                they do not decode (progressive, gray, inks, no end marker, another `output_type`) is exact;
+                engines (A100, H100, H200 and newer, through nvJPEG, the extra `nvjpeg`). A row's key decides, so
+                that its pixels do not depend on threads or batches. Files with 4:4:4 sampling come out the same,
+                others approximately: photographs with 4:2:0 0.6 levels from the exact pixels on average, 69 at
+                worst; with `jpeg_fancy_upsampling` 1 at worst. The engines tell nothing of damaged data. What they
+                do not decode (progressive, gray, inks, no end marker, another `output_type`) is exact;
                 `Pipeline.report` says how many, why, and the error measured. No effect on the CPU.
             hw_decoder_load: With `gpu_backend="nvjpeg_hardware"`: the part of the rows that is the engines', 0 to
                 1. Without effect with the exact backend, which uses no engine; with `mixed`, a value that is
@@ -1651,11 +1651,11 @@ class decoders:
                 the last row and column. JPEG is made of low frequencies alone, equal to TurboJPEG's; other files
                 are averaged. Crops count the smaller pixels.
             gpu_backend: "exact", or "nvjpeg_hardware": of the rows on a GPU, give `hw_decoder_load` to its JPEG
-                engines (A100, H100, H200 and newer, through nvJPEG: `pip install stoker[nvjpeg]`). A row's key
-                decides, so that its pixels do not depend on threads or batches. Files with 4:4:4 sampling come out
-                the same, others approximately: photographs with 4:2:0 0.6 levels from the exact pixels on average,
-                69 at worst; with `jpeg_fancy_upsampling` 1 at worst. The engines tell nothing of damaged data. What
-                they do not decode (progressive, gray, inks, no end marker, another `output_type`) is exact;
+                engines (A100, H100, H200 and newer, through nvJPEG, the extra `nvjpeg`). A row's key decides, so
+                that its pixels do not depend on threads or batches. Files with 4:4:4 sampling come out the same,
+                others approximately: photographs with 4:2:0 0.6 levels from the exact pixels on average, 69 at
+                worst; with `jpeg_fancy_upsampling` 1 at worst. The engines tell nothing of damaged data. What they
+                do not decode (progressive, gray, inks, no end marker, another `output_type`) is exact;
                 `Pipeline.report` says how many, why, and the error measured. No effect on the CPU.
             hw_decoder_load: With `gpu_backend="nvjpeg_hardware"`: the part of the rows that is the engines', 0 to
                 1. Without effect with the exact backend, which uses no engine; with `mixed`, a value that is
@@ -1718,11 +1718,11 @@ class decoders:
                 the last row and column. JPEG is made of low frequencies alone, equal to TurboJPEG's; other files
                 are averaged. Crops count the smaller pixels.
             gpu_backend: "exact", or "nvjpeg_hardware": of the rows on a GPU, give `hw_decoder_load` to its JPEG
-                engines (A100, H100, H200 and newer, through nvJPEG: `pip install stoker[nvjpeg]`). A row's key
-                decides, so that its pixels do not depend on threads or batches. Files with 4:4:4 sampling come out
-                the same, others approximately: photographs with 4:2:0 0.6 levels from the exact pixels on average,
-                69 at worst; with `jpeg_fancy_upsampling` 1 at worst. The engines tell nothing of damaged data. What
-                they do not decode (progressive, gray, inks, no end marker, another `output_type`) is exact;
+                engines (A100, H100, H200 and newer, through nvJPEG, the extra `nvjpeg`). A row's key decides, so
+                that its pixels do not depend on threads or batches. Files with 4:4:4 sampling come out the same,
+                others approximately: photographs with 4:2:0 0.6 levels from the exact pixels on average, 69 at
+                worst; with `jpeg_fancy_upsampling` 1 at worst. The engines tell nothing of damaged data. What they
+                do not decode (progressive, gray, inks, no end marker, another `output_type`) is exact;
                 `Pipeline.report` says how many, why, and the error measured. No effect on the CPU.
             hw_decoder_load: With `gpu_backend="nvjpeg_hardware"`: the part of the rows that is the engines', 0 to
                 1. Without effect with the exact backend, which uses no engine; with `mixed`, a value that is
@@ -1805,11 +1805,11 @@ class decoders:
                 the last row and column. JPEG is made of low frequencies alone, equal to TurboJPEG's; other files
                 are averaged. Crops count the smaller pixels.
             gpu_backend: "exact", or "nvjpeg_hardware": of the rows on a GPU, give `hw_decoder_load` to its JPEG
-                engines (A100, H100, H200 and newer, through nvJPEG: `pip install stoker[nvjpeg]`). A row's key
-                decides, so that its pixels do not depend on threads or batches. Files with 4:4:4 sampling come out
-                the same, others approximately: photographs with 4:2:0 0.6 levels from the exact pixels on average,
-                69 at worst; with `jpeg_fancy_upsampling` 1 at worst. The engines tell nothing of damaged data. What
-                they do not decode (progressive, gray, inks, no end marker, another `output_type`) is exact;
+                engines (A100, H100, H200 and newer, through nvJPEG, the extra `nvjpeg`). A row's key decides, so
+                that its pixels do not depend on threads or batches. Files with 4:4:4 sampling come out the same,
+                others approximately: photographs with 4:2:0 0.6 levels from the exact pixels on average, 69 at
+                worst; with `jpeg_fancy_upsampling` 1 at worst. The engines tell nothing of damaged data. What they
+                do not decode (progressive, gray, inks, no end marker, another `output_type`) is exact;
                 `Pipeline.report` says how many, why, and the error measured. No effect on the CPU.
             hw_decoder_load: With `gpu_backend="nvjpeg_hardware"`: the part of the rows that is the engines', 0 to
                 1. Without effect with the exact backend, which uses no engine; with `mixed`, a value that is

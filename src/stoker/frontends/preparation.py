@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from ..contract.errors import ArgumentError, DeviceError, did_you_mean
+from ..contract.errors import ArgumentError, DeviceError, did_you_mean, message
 from ..contract.launch import Launch
 from ..graph.node import Graph
 from .launched import AUTO, divided, gpu_of_process
@@ -96,7 +96,9 @@ def _open_gpu(graph: Graph, chosen: Chosen) -> OpenGpu | Literal[False] | None:
     """The GPU if the graph needs one; False: do on the CPU what is placed on it."""
     from ..graph.passes.placement import place
 
-    if not any(place(graph).values()):
+    placed = place(graph)
+    first = next((node for node in graph.nodes if placed[node.id]), None)
+    if first is None:
         return None
     if chosen.device_id is None:
         return False if chosen.without_gpu == "cpu" else None
@@ -107,7 +109,8 @@ def _open_gpu(graph: Graph, chosen: Chosen) -> OpenGpu | Literal[False] | None:
         gpu = Gpu.open(number, chosen.memory_limit)
     except DeviceError as error:
         if chosen.without_gpu != "cpu":
-            raise DeviceError(f'{error}. With `without_gpu="cpu"` it runs on the CPU, with the same results') from error
+            way_out = 'With `without_gpu="cpu"` it runs on the CPU, with the same results'
+            raise DeviceError(message(first.operator.name, str(error), source=first.source, hint=way_out)) from error
         warn_user(f"no GPU is used: {error}. The results on the CPU are the same")
         return False
     if chosen.jpeg_index:

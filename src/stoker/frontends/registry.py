@@ -55,7 +55,9 @@ def names() -> list[str]:
 
 def _no_operator(name: str) -> str:
     hint = did_you_mean(name, [n for n in names() if not n.startswith("_")])
-    return f"there is no operator `{name}`" + (f"; {hint}" if hint else "")
+    group = name.rpartition(".")[0]
+    there = f". `{group}` has: {', '.join(members(group + '.'))}" if is_group(group) else ""
+    return f"there is no operator `{name}`" + (f"; {hint}" if hint else "") + there
 
 
 def is_group(prefix: str) -> bool:

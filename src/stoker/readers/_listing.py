@@ -95,8 +95,12 @@ def list_files(args: Mapping[str, Any]) -> Listing:
     if args["files"] is not None:
         _take_given(listing, args["files"], args["labels"])
     elif args["file_list"] is not None:
+        if not os.path.isfile(args["file_list"]):
+            raise ArgumentError(f"expected `file_list` to be a file of paths, there is none at {args['file_list']!r}")
         _take_list(listing, args["file_list"])
     elif args["file_root"] is not None:
+        if not os.path.isdir(args["file_root"]):
+            raise ArgumentError(f"expected `file_root` to be a folder, there is none at {args['file_root']!r}")
         _walk(listing, args)
     else:
         raise ArgumentError("expected `file_root`, `file_list` or `files`, got none of them")

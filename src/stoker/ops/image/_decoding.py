@@ -32,7 +32,7 @@ SCALE_DOC = (
 _BACKENDS = ("exact", "nvjpeg_hardware")
 _BACKEND_DOC = (
     '"exact", or "nvjpeg_hardware": of the rows on a GPU, give `hw_decoder_load` to its JPEG engines (A100, H100, '
-    "H200 and newer, through nvJPEG: `pip install stoker[nvjpeg]`). A row's key decides, so that its pixels do not "
+    "H200 and newer, through nvJPEG, the extra `nvjpeg`). A row's key decides, so that its pixels do not "
     "depend on threads or batches. Files with 4:4:4 sampling come out the same, others approximately: photographs with "
     "4:2:0 0.6 levels from the exact pixels on average, 69 at worst; with `jpeg_fancy_upsampling` 1 at worst. The "
     "engines tell nothing of damaged data. What they do not decode (progressive, gray, inks, no end marker, another "
