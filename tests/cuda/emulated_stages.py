@@ -20,7 +20,7 @@ import pytest
 
 from stoker.contract.expr import Expr
 from stoker.contract.types import DType
-from stoker.device.compile import compile_kernels
+from stoker.device.compile import NATIVE, compile_kernels
 from stoker.device.engines import SOURCES as ENGINE_SOURCES
 from stoker.device.generate import StageSource, generate
 from stoker.device.gpu import SOURCES, Gpu
@@ -28,7 +28,9 @@ from stoker.graph.scalar_code import Compiler
 from stoker.native import _native
 
 HERE = Path(__file__).parent
-NATIVE = HERE.parent.parent / "src" / "stoker" / "native"
+# The headers that were installed with the native code: those of the checkout may have changed since, and kernels that
+# read another layout than it writes make wrong pixels. What only the emulation includes is not installed.
+INCLUDED = (NATIVE / "cuda", NATIVE, HERE.parents[1] / "src" / "stoker" / "native", HERE, HERE.parent / "native")
 OPS = _native.pixel_ops()
 PROJECTED = ("project_nearest", "project_linear", "project_cubic")
 SAMPLERS = {"": 0, "resample": 1, "affine": 2, **{name: 3 + i for i, name in enumerate(PROJECTED)}}
@@ -108,7 +110,7 @@ def compiled(folder: Path, text: str) -> Path:
 def _build(path: Path, library: Path) -> None:
     # Every library has an emulation of its own: one that they share would be gone with the first that is unloaded.
     command = ["g++", "-std=c++20", "-O1", "-ffp-contract=off", "-w", "-fPIC", "-fno-gnu-unique"]
-    command += [f"-I{NATIVE}", f"-I{NATIVE}/cuda", f"-I{HERE}", f"-I{HERE.parent}/native"]
+    command += [f"-I{folder}" for folder in INCLUDED]
     command.append('-DSTOKER_EMULATION="emulated_launch.hpp"')
     header = path.parent / PREPARED.removesuffix(".gch")
     with _PREPARING:
