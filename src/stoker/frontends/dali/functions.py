@@ -49,7 +49,7 @@ def missing(name: str) -> UnsupportedError:
     """The error for an operator of DALI's that is not here."""
     real = ALIASES.get(name, name)
     also = f" (`{real}` now)" if real != name else ""
-    hint = "`fn.python_function` runs the same in NumPy; docs/migrating_from_dali.md lists what there is"
+    hint = "`fn.python_function` runs the same in NumPy; docs/operators/index.md lists what there is"
     return UnsupportedError(message(f"fn.{name}", f"this operator of DALI's{also} is not in Stoker yet",
                                     source=user_line(), hint=hint))  # fmt: skip
 
