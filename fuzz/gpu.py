@@ -81,6 +81,7 @@ def batch(corpus: list[bytes], draw: random.Random) -> Batch:
     scale_log2 = draw.choice([0, 0, 0, 1, 2, 3])
     rows = [r for r in (row(mutated(corpus, draw), scale_log2, draw) for _ in range(ROWS)) if r]
     again = {"passes": 2, "index_bytes": 1 << 22, "spoil": draw.randrange(len(SPOILT)), "parts": draw.randrange(3)}
+    again["piece_bytes"] = draw.choice([100, 1000, 1 << 17])
     return Batch(
         rows,
         format=draw.choice(FORMATS),

@@ -176,7 +176,7 @@ struct Loaded {
             d.cu.allocate(&at, bytes);
             return at;
           },
-          [&d](Address at) { d.cu.release(at); });
+          [&d](Address at) { d.cu.release(at); }, c.head.piece_bytes);
     kernel = make_decode(c.head.adjust != 0, c.format(), d.functions, c.settings(),
                          static_cast<int>(c.head.scale_log2), index, c.head.parts != 0);
     batch = std::make_unique<DeviceBatch>(d, static_cast<int64_t>(c.rows.size()), kernel->slot_bytes());

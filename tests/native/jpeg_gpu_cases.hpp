@@ -21,7 +21,7 @@ struct BatchCase {
   uint32_t rows, format, adjust;
   uint32_t unstuff_threads, entropy_threads, pixel_threads, min_bits, max_rounds, seed, scale_log2, passes, spoil;
   uint32_t parts, scratch_kb;  // the most memory that a launch may ask for; 0: any
-  uint64_t memory, index_bytes;
+  uint64_t memory, index_bytes, piece_bytes;
 };
 struct RowCase {
   uint32_t bytes;
@@ -147,7 +147,7 @@ inline void read_in_part(TestRow& row, const TestCase& c, Index* index) {
   if (!c.head.parts || !index || index->files() == 0 || !parse(row.file.data(), row.file.size(), info)) return;
   const std::string_view header(reinterpret_cast<const char*>(row.file.data()), info.scan.data);
   const Index::Found found =
-      index->find(file_key(row.file.data(), row.file.size(), header.size()), header, row.file.size(), 0);
+      index->find({file_key(row.file.data(), row.file.size(), header.size()), 0, header, row.file.size(), false});
   const int scale = static_cast<int>(c.head.scale_log2);
   const Turn turn = turn_of(c.head.adjust ? info.orientation : 1);
   const Window window = stored_window(scaled_extent(info, scale), turn, row.y0, row.x0, row.height, row.width);

@@ -45,12 +45,14 @@ class Batch:
     spoil: int = 0  # what happens to the index's entries before the last pass: its place in SPOILT
     scratch_kb: int = 0  # the most memory that a launch may ask for; 0: any
     parts: int = 0  # 1: of known files, only what the window needs is read; 2: and a byte of it has changed
+    piece_bytes: int = 1 << 17  # of a file: a piece for each is noted of a subsequence
 
     def pack(self) -> bytes:
         head = struct.pack(
-            "<14I2Q", len(self.rows), FORMATS.index(self.format), self.adjust, self.unstuff_threads,
+            "<14I3Q", len(self.rows), FORMATS.index(self.format), self.adjust, self.unstuff_threads,
             self.entropy_threads, self.pixel_threads, self.min_bits, self.max_rounds, self.seed, self.scale_log2,
             self.passes, self.spoil, self.parts, self.scratch_kb, self.memory, self.index_bytes,
+            self.piece_bytes,
         )  # fmt: skip
         rows = (struct.pack("<I4i", len(r.data), *(r.window or (0, 0, 0, 0))) + r.data for r in self.rows)
         return head + b"".join(rows)
@@ -66,7 +68,7 @@ def build_emulator(folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     flags = ["-std=c++20", "-O1", "-ffp-contract=off", f"-I{NATIVE}", f"-I{HERE}"]
     checks = ["-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
-    checked = {HERE / "jpeg_gpu_emulated.cpp", NATIVE / "jpeg_gpu.cpp"}
+    checked = {HERE / "jpeg_gpu_emulated.cpp", *NATIVE.glob("jpeg_gpu*.cpp")}
     sources = sorted({*NATIVE.glob("jpeg_*.cpp"), *checked})
     running: list[subprocess.Popen[bytes]] = []
     for source in sources:

@@ -89,38 +89,37 @@ constexpr uint8_t kUntouched = 0xC3;
 // disks. Forged: states and sums of DC, with the seal that then belongs to them; pixels may be others, and that is all.
 enum Spoil : uint32_t { kNothing, kChecksums, kStates, kSums, kBit, kBytes, kExchanged, kPacked, kForged };
 
-// The index's memory, whose content tests may spoil.
+// An index, whose memory's content tests may spoil.
 struct Entries {
-  std::vector<std::pair<uint8_t*, size_t>> chunks;
+  const BatchCase& head;
 
-  std::shared_ptr<Index> index(size_t limit_bytes) {
-    if (limit_bytes == 0) return nullptr;
-    const auto allocate = [this](size_t bytes) {
-      chunks.emplace_back(new uint8_t[bytes], bytes);
-      return reinterpret_cast<Address>(chunks.back().first);
-    };
-    return std::make_shared<Index>(limit_bytes, allocate, [](Address a) { delete[] reinterpret_cast<uint8_t*>(a); });
+  std::shared_ptr<Index> index() const {
+    if (head.index_bytes == 0) return nullptr;
+    const auto allocate = [](size_t bytes) { return reinterpret_cast<Address>(new uint8_t[bytes]); };
+    const auto release = [](Address a) { delete[] reinterpret_cast<uint8_t*>(a); };
+    return std::make_shared<Index>(head.index_bytes, allocate, release, head.piece_bytes);
   }
   // The index, or what is used in its place.
-  std::shared_ptr<Index> spoil(uint32_t how, std::shared_ptr<Index> index, size_t limit_bytes) {
-    if (how == kPacked) return by_disk(*index, limit_bytes);
-    size_t used = index->slots();
-    for (const auto& [memory, bytes] : chunks) {
-      IndexEntry* const entries = reinterpret_cast<IndexEntry*>(memory);
-      const size_t count = std::min(used, bytes / IndexEntry::kBytes);
-      for (size_t i = 0; i < count; ++i) {
-        spoil(static_cast<Spoil>(how), entries[i]);
-        if (how == kForged) entries[i].seal = part_of_seal(entries[i], 0, 1, index->seed(i));
+  std::shared_ptr<Index> spoil(std::shared_ptr<Index> index) const {
+    if (head.spoil == kPacked) return by_disk(*index);
+    const KnownFile* before = nullptr;
+    for (size_t i = 0; i < index->slots(); ++i) {
+      const KnownFile& file = index->file(i);
+      IndexEntry& entry = *reinterpret_cast<IndexEntry*>(file.entry);
+      spoil(static_cast<Spoil>(head.spoil), entry, file.pieces);
+      if (head.spoil == kForged) entry.seal = part_of_seal(entry, file.pieces, 0, 1, file.seed);
+      if (head.spoil == kExchanged && before && before->pieces == file.pieces) {
+        uint8_t* const bytes = reinterpret_cast<uint8_t*>(&entry);
+        std::swap_ranges(bytes, bytes + IndexEntry::bytes_of(file.pieces), reinterpret_cast<uint8_t*>(before->entry));
       }
-      if (how == kExchanged) std::rotate(entries, entries + 1, entries + count);
-      used -= count;
+      before = &file;
     }
     return index;
   }
 
  private:
   // As a folder may give it that somebody has changed, who has seen to its digests.
-  std::shared_ptr<Index> by_disk(const Index& from, size_t limit_bytes) {
+  std::shared_ptr<Index> by_disk(const Index& from) const {
     std::string bytes = from.packed(0, from.slots(), [](uint8_t* to, Address at, size_t size) {
       std::memcpy(to, reinterpret_cast<const uint8_t*>(at), size);
     });
@@ -128,7 +127,7 @@ struct Entries {
       const size_t record = random() % 2 ? bytes.size() : std::min<size_t>(bytes.size(), 1024);  // has no more bytes
       bytes[random() % record] ^= static_cast<char>(1 << random() % 8);
     }
-    std::shared_ptr<Index> to = index(limit_bytes);
+    std::shared_ptr<Index> to = index();
     try {
       to->unpack(bytes, [](Address at, const uint8_t* data, size_t size) {
         std::memcpy(reinterpret_cast<uint8_t*>(at), data, size);
@@ -140,23 +139,26 @@ struct Entries {
 
   static uint32_t random() { return static_cast<uint32_t>(emulation().random()); }
 
-  static void spoil(Spoil how, IndexEntry& entry) {
+  static void spoil(Spoil how, IndexEntry& entry, uint32_t pieces) {
     uint8_t* const bytes = reinterpret_cast<uint8_t*>(&entry);
+    const uint64_t size = IndexEntry::bytes_of(pieces);
+    Beginning* const behind = entry.at + kIndexSubsequences * pieces;
     if (how == kChecksums) {
       ++entry.checksum.high;
       for (Checksum& sum : entry.chunk) ++sum.low;
     } else if (how == kStates || how == kForged) {
-      for (Beginning& at : entry.at) {
-        at.state = static_cast<uint16_t>(random());
-        at.blocks ^= random() >> random() % 32;
+      for (Beginning* at = entry.at; at < behind; ++at) {
+        at->state = static_cast<uint16_t>(random());
+        at->blocks ^= random() >> random() % 32;
       }
-      if (how == kForged) spoil(kSums, entry);
+      if (how == kForged) spoil(kSums, entry, pieces);
     } else if (how == kSums) {
-      for (Beginning& at : entry.at) at.dc[random() % kMaxPlanes] ^= static_cast<int16_t>(1 + random() % 0x7FFF);
+      for (Beginning* at = entry.at; at < behind; ++at)
+        at->dc[random() % kMaxPlanes] ^= static_cast<int16_t>(1 + random() % 0x7FFF);
     } else if (how == kBit) {
-      bytes[random() % sizeof entry] ^= static_cast<uint8_t>(1 << random() % 8);
+      bytes[random() % size] ^= static_cast<uint8_t>(1 << random() % 8);
     } else if (how == kBytes) {
-      for (uint32_t k = 1 + random() % 32; k > 0; --k) bytes[random() % sizeof entry] ^= static_cast<uint8_t>(1 + random() % 255);
+      for (uint32_t k = 1 + random() % 32; k > 0; --k) bytes[random() % size] ^= static_cast<uint8_t>(1 + random() % 255);
     }
   }
 };
@@ -205,11 +207,11 @@ bool run_pass(TestCase& c, const stoker::gpu::Kernel& kernel, Index* index, bool
 
 bool run_case(TestCase& c) {
   emulation().random.seed(c.head.seed);
-  Entries entries;
-  std::shared_ptr<Index> index = entries.index(c.head.index_bytes);
+  const Entries entries{c.head};
+  std::shared_ptr<Index> index = entries.index();
   bool good = true;
   for (uint32_t pass = 1; pass <= c.head.passes; ++pass) {
-    if (pass == c.head.passes && index) index = entries.spoil(c.head.spoil, index, c.head.index_bytes);
+    if (pass == c.head.passes && index) index = entries.spoil(index);
     const auto kernel = make_decode(c.head.adjust != 0, c.format(), functions(), c.settings(),
                                     static_cast<int>(c.head.scale_log2), index, c.head.parts != 0);
     good &= run_pass(c, *kernel, index.get(), pass == c.head.passes);

@@ -186,10 +186,12 @@ def indexed(rows: list[Row], **options) -> Batch:
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"min_bits": 32, "entropy_threads": 96, "seed": 4}, {"scale_log2": 1}], ids=str
+    "options",
+    [{}, {"min_bits": 32, "entropy_threads": 96, "seed": 4}, {"scale_log2": 1}, {"piece_bytes": 900}],
+    ids=str,
 )
 def test_files_that_come_again(run, options):
-    """The second time nothing is guessed, and rows of MCUs above and below the window are left out."""
+    """The second time nothing is guessed, and what is above, below and beside the window is left out."""
     rng = np.random.default_rng(34)
     rows = []
     for size in ((9, 5), (70, 45), (33, 120)):
@@ -203,7 +205,22 @@ def test_files_that_come_again(run, options):
     assert all_equal(run(indexed([progressive])))
 
 
-@pytest.mark.parametrize("options", [{}, {"min_bits": 32, "entropy_threads": 96, "seed": 4, "scale_log2": 1}], ids=str)
+def test_windows_that_hold_most_of_the_data(run):
+    """How many CTAs they get follows from their size, so that each takes more than one turn."""
+    pixels = np.full((40, 320, 3), 128, np.uint8)
+    pixels[:, :64] = np.random.default_rng(39).integers(0, 256, (40, 64, 3))
+    data = encode(Image.fromarray(pixels), quality=98, subsampling=0)
+    rows = [Row(data, (0, 0, 40, 60)), Row(data, (9, 20, 25, 40)), Row(data, (0, 200, 40, 100)), Row(data)]
+    options = {"entropy_threads": 32, "min_bits": 32, "piece_bytes": 2000}
+    assert set(run(indexed(rows, **options))) == {"equal, known"}
+    assert set(run(indexed(rows, parts=1, **options))) == {"equal, in part"}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"min_bits": 32, "entropy_threads": 96, "seed": 4, "scale_log2": 1}, {"piece_bytes": 500, "min_bits": 256}],
+    ids=str,
+)
 def test_files_that_are_read_in_part(run, options):
     """Nothing but the header and the chunks that hold the window; checksums tell whether these are still the same."""
     rng = np.random.default_rng(36)
@@ -251,6 +268,8 @@ def test_index_entries_that_are_wrong(run, how):
     files = [encode(picture(rng, 90, 70), subsampling=s, quality=q) for s in (0, 2) for q in (30, 95)]
     rows = [row for data in files for row in windows(data, (90, 70), rng, 3)]
     options = {"spoil": SPOILT.index(how), "entropy_threads": 32, "min_bits": 32}
+    if how != "exchanged":  # among entries of one size
+        options["piece_bytes"] = 1500
     assert set(run(*(indexed(rows, seed=seed, **options) for seed in range(3)))) == {"equal, entry of another"}
     assert set(run(indexed(rows, parts=1, **options))) == {"left: 16"}
 

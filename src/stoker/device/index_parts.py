@@ -19,13 +19,14 @@ from typing import BinaryIO
 
 SUFFIX = ".stoker-jpeg-index"
 MOST_PARTS = 8  # of a folder that has just been merged
-_VERSION = 2
+_VERSION = 3
 _HEAD = struct.Struct("<16sII")  # magic, version, bytes of an entry
 _MAGIC = b"stoker jpegindex"
 _PIECE = struct.Struct("<Q16s")  # bytes that follow, and their digest; no bytes: the end
 _MOST = 1 << 28  # bytes of a piece that can be right
 _TOGETHER = 1 << 24  # bytes of a piece that is made of others
-_RECORD = struct.Struct("<QQIIII")  # how an entry begins: key, name, size, seed, bytes of the header behind it, unused
+# How an entry begins: key, name, size, seed, bytes of the header behind it, and those that it has beside the fewest.
+_RECORD = struct.Struct("<QQIIII")
 
 
 def parts_of(folder: Path) -> list[Path]:
@@ -130,8 +131,8 @@ def _entries(packed: bytes, record_bytes: int) -> Iterator[tuple[int, bytes]]:
     while at < len(packed):
         if at + record_bytes > len(packed):
             raise ValueError("an entry is cut short")
-        key, _, _, _, header_bytes, _ = _RECORD.unpack_from(packed, at)
-        end = at + record_bytes + (header_bytes + 7) // 8 * 8
+        key, _, _, _, header_bytes, more_bytes = _RECORD.unpack_from(packed, at)
+        end = at + record_bytes + more_bytes + (header_bytes + 7) // 8 * 8
         if end > len(packed):
             raise ValueError("an entry is cut short")
         yield key, packed[at:end]

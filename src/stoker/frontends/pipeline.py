@@ -64,8 +64,9 @@ class Pipeline:
         gpu_memory_limit: the most bytes of the GPU's memory to take; by default what is there. Outputs in memory of the
             consumer's framework do not count.
         gpu_jpeg_index: bytes of the GPU's memory, within `gpu_memory_limit`, in which JPEG decoders keep where in a
-            file decoding can begin (6688 bytes per file, from its first decoding on). Of files that come again, no more
-            is read and decoded than the rows that the window needs. Those for which no room is left are decoded as
+            file decoding can begin (6688 bytes per file, from its first decoding on, and 6144 more for each 128 KiB
+            that it has besides the first, up to eight). Of files that come again, no more is read than the rows that
+            the window needs, and no more decoded than its surroundings. Those for which no room is left are decoded as
             without. What is kept is checked against the file's state, header and data. 0: nothing is kept.
         gpu_jpeg_index_path: a folder in which that is kept when the pipeline is closed (or the process ends), 7.9 KB
             per file, and from which it is taken when one is built, so that the first epoch of a new process knows the

@@ -10,7 +10,7 @@ namespace stoker::jpeg::gpu {
 
 namespace {
 
-constexpr size_t kSlotsPerChunk = 2048;
+constexpr size_t kChunkBytes = 2048 * IndexEntry::bytes_of(1);
 constexpr size_t kSamples = 32;  // of eight bytes, over a file's data
 
 uint64_t mixed(uint64_t h, uint64_t v) {
@@ -20,19 +20,21 @@ uint64_t mixed(uint64_t h, uint64_t v) {
 
 }  // namespace
 
-Index::Index(size_t limit_bytes, Allocate allocate, Release release)
-    : most_slots_(std::min<size_t>(limit_bytes / IndexEntry::kBytes, UINT32_MAX)), seed_(std::random_device()()),
-      allocate_(std::move(allocate)), release_(std::move(release)) {}
+Index::Index(size_t limit_bytes, Allocate allocate, Release release, size_t piece_bytes)
+    : limit_bytes_(limit_bytes), piece_bytes_(piece_bytes), seed_(std::random_device()()), allocate_(std::move(allocate)),
+      release_(std::move(release)) {}
 
 Index::~Index() {
-  for (const stoker::gpu::Address chunk : chunks_) release_(chunk);
+  for (const Chunk& chunk : chunks_) release_(chunk.at);
 }
 
-bool Index::make_room() {
-  if (slots_.size() < kSlotsPerChunk * chunks_.size()) return slots_.size() < most_slots_;
-  if (full_ || slots_.size() >= most_slots_) return false;
+bool Index::make_room(size_t bytes) {
+  if (!chunks_.empty() && chunks_.back().bytes - chunks_.back().used >= bytes) return true;
+  const size_t more = std::min(kChunkBytes, limit_bytes_ - bytes_);
+  if (full_ || more < bytes || slots_.size() >= UINT32_MAX) return false;
   try {
-    chunks_.push_back(allocate_(std::min(kSlotsPerChunk, most_slots_ - slots_.size()) * IndexEntry::kBytes));
+    chunks_.push_back({allocate_(more), more, 0});
+    bytes_ += more;
     return true;
   } catch (const std::bad_alloc&) {
     return false;  // of no consequence but for speed; `bytes` tells
@@ -48,26 +50,28 @@ Index::Found Index::usable(const Entry& entry) {
 uint32_t Index::seed_of(uint64_t key) const { return static_cast<uint32_t>(mixed(seed_, key) >> 32); }
 
 // Before any lock is taken.
-std::unique_ptr<Index::Entry> Index::described(uint64_t key, std::string_view header, size_t size, uint32_t seed,
-                                               uint64_t name) {
+std::unique_ptr<Index::Entry> Index::described(const Sought& of, uint32_t seed, uint32_t pieces) {
   auto entry = std::make_unique<Entry>();
-  entry->file.key = key;
-  entry->file.name = name;
-  entry->file.header = header;
-  entry->file.size = static_cast<uint32_t>(size);
-  entry->file.seed = seed;
+  KnownFile& file = entry->file;
+  file.key = of.key;
+  file.name = of.name;
+  file.header = of.header;
+  file.size = static_cast<uint32_t>(of.size);
+  file.seed = seed;
+  file.pieces = pieces;
   return entry;
 }
 
 Index::Entry* Index::take_slot(std::unique_ptr<Entry> entry) {
   std::lock_guard<std::mutex> hold(slots_mutex_);
-  if (!make_room()) {
+  const size_t bytes = IndexEntry::bytes_of(entry->file.pieces);
+  if (!make_room(bytes)) {
     full_ = true;
     return nullptr;
   }
-  const size_t slot = slots_.size();
-  entry->file.slot = static_cast<uint32_t>(slot);
-  entry->file.entry = chunks_[slot / kSlotsPerChunk] + slot % kSlotsPerChunk * IndexEntry::kBytes;
+  entry->file.slot = static_cast<uint32_t>(slots_.size());
+  entry->file.entry = chunks_.back().at + chunks_.back().used;
+  chunks_.back().used += bytes;
   return slots_.emplace_back(std::move(entry)).get();
 }
 
@@ -93,24 +97,26 @@ void Index::give_name(uint64_t name, Entry* entry) {
   part.entries[name] = entry;
 }
 
-Index::Found Index::find(uint64_t key, std::string_view header, size_t size, uint64_t name) {
+Index::Found Index::find(const Sought& file) {
   Entry* known = nullptr;
   {
-    const Table::Part& part = keys_.of(key);
+    const Table::Part& part = keys_.of(file.key);
     std::lock_guard<std::mutex> hold(part.mutex);
-    const auto found = part.entries.find(key);
+    const auto found = part.entries.find(file.key);
     if (found != part.entries.end()) known = found->second;
   }
   if (!known) {
     if (full_) return {};
-    const auto [entry, added] = insert(described(key, header, size, seed_of(key), name));
+    const size_t pieces = std::clamp<size_t>((file.size + piece_bytes_ - 1) / piece_bytes_, 1, kIndexPieces);
+    const auto [entry, added] = insert(described(file, seed_of(file.key), file.segments ? 1 : static_cast<uint32_t>(pieces)));
     if (added) return {Use::Write, &entry->file};
     if (!entry) return {};
     known = entry;
   }
-  if (known->file.header != header || known->file.size != size) return {};  // they have one key by chance, or on purpose
+  // They may have one key by chance, or on purpose.
+  if (known->file.header != file.header || known->file.size != file.size) return {};
   const Found found = usable(*known);
-  if (found.use != Use::None) give_name(name, known);
+  if (found.use != Use::None) give_name(file.name, known);
   return found;
 }
 
@@ -162,11 +168,11 @@ size_t Index::slots() const {
   std::lock_guard<std::mutex> hold(slots_mutex_);
   return slots_.size();
 }
-uint32_t Index::seed(size_t slot) const { return at(static_cast<uint32_t>(slot)).file.seed; }
+const KnownFile& Index::file(size_t slot) const { return at(static_cast<uint32_t>(slot)).file; }
 size_t Index::files() const { return complete_; }
 size_t Index::bytes() const {
   std::lock_guard<std::mutex> hold(slots_mutex_);
-  return std::min(kSlotsPerChunk * chunks_.size(), most_slots_) * IndexEntry::kBytes;
+  return bytes_;
 }
 
 uint64_t file_key(const uint8_t* data, size_t size, size_t header_bytes) {

@@ -30,6 +30,7 @@ namespace stoker::jpeg::gpu {
 struct KnownFile {
   uint64_t key = 0, name = 0;
   uint32_t slot = 0;
+  uint32_t pieces = 1;  // of a subsequence, in the entry
   stoker::gpu::Address entry = 0;
   std::string header;  // all before the entropy-coded data
   uint32_t size = 0;   // of the file
@@ -43,8 +44,9 @@ class Index {
   using Allocate = std::function<stoker::gpu::Address(size_t)>;  // throws std::bad_alloc
   using Release = std::function<void(stoker::gpu::Address)>;
 
-  // Takes up to `limit_bytes` of the device's memory, as files come. What finds no room is decoded without.
-  Index(size_t limit_bytes, Allocate allocate, Release release);
+  // Takes up to `limit_bytes` of the device's memory, as files come. What finds no room is decoded without. Entries of files
+  // of more than `piece_bytes` have more pieces.
+  Index(size_t limit_bytes, Allocate allocate, Release release, size_t piece_bytes = kIndexPieceBytes);
   ~Index();
   Index(const Index&) = delete;
   Index& operator=(const Index&) = delete;
@@ -55,8 +57,15 @@ class Index {
     Use use = Use::None;
     const KnownFile* file = nullptr;  // lives as long as the index; of Write without an outline
   };
-  // Of a file of `size` bytes that begins with `header`. `name`: its hash, for `named`; 0: it has none.
-  Found find(uint64_t key, std::string_view header, size_t size, uint64_t name);
+  // What a file is known by: the header that its `size` bytes begin with, and the hash of its name, for `named`; 0: it has
+  // none. In `segments`, its entry has a piece for each subsequence.
+  struct Sought {
+    uint64_t key, name;
+    std::string_view header;
+    size_t size;
+    bool segments;
+  };
+  Found find(const Sought& file);
   // The file that had this name, and had not been written to, when it was last decoded, if it is known and can be read in
   // parts; else null. Whether it still is that file is to be seen from its header, and from checksums.
   const KnownFile* named(uint64_t name) const;
@@ -72,9 +81,9 @@ class Index {
   using ToDevice = std::function<void(stoker::gpu::Address, const uint8_t*, size_t)>;
   std::string packed(size_t begin, size_t end, const FromDevice& from_device) const;
   size_t unpack(std::string_view bytes, const ToDevice& to_device);
-  static size_t record_bytes();  // of an entry in them, without its header
+  static size_t record_bytes();  // of an entry of the fewest pieces in them, without its header
   size_t slots() const;          // that are in use
-  uint32_t seed(size_t slot) const;  // of an entry's checksums
+  const KnownFile& file(size_t slot) const;
 
   size_t files() const;         // with complete entries
   size_t bytes() const;         // of the device's memory
@@ -100,23 +109,28 @@ class Index {
   };
   static Found usable(const Entry& entry);
   uint32_t seed_of(uint64_t key) const;
-  static std::unique_ptr<Entry> described(uint64_t key, std::string_view header, size_t size, uint32_t seed, uint64_t name);
+  static std::unique_ptr<Entry> described(const Sought& file, uint32_t seed, uint32_t pieces);
   Entry* take_slot(std::unique_ptr<Entry> entry);  // null: there is no room
-  bool make_room();                                // with `slots_mutex_` held
+  bool make_room(size_t bytes);                    // at the end of the last chunk; with `slots_mutex_` held
   // The entry of a key, which is the given one if there was none; null if there is no room.
   std::pair<Entry*, bool> insert(std::unique_ptr<Entry> entry);
   void give_name(uint64_t name, Entry* entry);
   Entry& at(uint32_t slot) const;
   std::vector<Entry*> entries(size_t begin, size_t end) const;
 
-  const size_t most_slots_;
+  const size_t limit_bytes_, piece_bytes_;
   const uint32_t seed_;
   const Allocate allocate_;
   const Release release_;
   Table keys_, names_;
   mutable std::mutex slots_mutex_;  // taken after one of a table's
   std::vector<std::unique_ptr<Entry>> slots_;
-  std::vector<stoker::gpu::Address> chunks_;
+  struct Chunk {
+    stoker::gpu::Address at;
+    size_t bytes, used;
+  };
+  std::vector<Chunk> chunks_;
+  size_t bytes_ = 0;  // of them
   std::atomic<bool> full_{false};
   std::atomic<size_t> complete_{0};
   std::atomic<int64_t> rows_read_{0}, rows_in_part_{0}, rows_wrong_{0};

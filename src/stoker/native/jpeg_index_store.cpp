@@ -2,6 +2,7 @@
 // An index's entries as bytes that outlive the process. Whoever keeps them sees to it that they are those that were
 // packed; what is unpacked is checked as far as the host relies on it. The device believes no entry in any case.
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <stdexcept>
 
@@ -13,17 +14,32 @@ namespace {
 
 struct Record {
   uint64_t key, name;
-  uint32_t size, seed, header_bytes, unused;
+  uint32_t size, seed, header_bytes;
+  uint32_t more_bytes;  // of the entry, beside those of the fewest pieces
   Outline outline;
 };
 static_assert(sizeof(Record) % 8 == 0);
 
 size_t padded(size_t bytes) { return (bytes + 7) / 8 * 8; }
 
-bool possible(const Record& r, const IndexEntry& entry) {
+constexpr uint64_t kEntryBytes = IndexEntry::bytes_of(1), kPieceBytes = IndexEntry::bytes_of(2) - kEntryBytes;
+
+struct Packed {
+  Record record;
+  std::string_view entry, header;
+  uint32_t pieces() const { return static_cast<uint32_t>(record.more_bytes / kPieceBytes + 1); }
+};
+
+// Of the entry the device looks at all but what the host's part follows from.
+bool possible(const Packed& packed) {
+  const Record& r = packed.record;
   const Outline& outline = r.outline;
+  uint32_t bits = 0, pieces = 0;
+  std::memcpy(&bits, packed.entry.data() + offsetof(IndexEntry, bits), sizeof bits);
+  std::memcpy(&pieces, packed.entry.data() + offsetof(IndexEntry, pieces), sizeof pieces);
+  if (pieces != packed.pieces() || (outline.chunks == 0 && pieces != 1)) return false;
   if (r.header_bytes == 0 || r.header_bytes >= r.size || outline.chunks > kIndexChunks) return false;
-  if (outline.bits < 32 || outline.bits % 32 || outline.bits != entry.bits) return false;
+  if (outline.bits < 32 || outline.bits % 32 || outline.bits != uint64_t{bits} * pieces) return false;
   for (uint32_t c = 0; c < outline.chunks; ++c) {
     const uint32_t before = c ? outline.chunk[c - 1].offset : 0;
     if (outline.chunk[c].offset < before || outline.chunk[c].offset >= r.size - r.header_bytes) return false;
@@ -36,53 +52,52 @@ void append(std::string& to, const void* from, size_t bytes) {
   to.resize(padded(to.size()));
 }
 
-struct Packed {
-  Record record;
-  IndexEntry entry;
-  std::string_view header;
-};
+std::string_view taken(std::string_view& bytes, size_t count) {
+  if (bytes.size() < padded(count)) throw std::invalid_argument("an entry is cut short");
+  const std::string_view front = bytes.substr(0, count);
+  bytes.remove_prefix(padded(count));
+  return front;
+}
 
 std::vector<Packed> taken_apart(std::string_view bytes) {
   std::vector<Packed> all;
   while (!bytes.empty()) {
     Packed& p = all.emplace_back();
-    if (bytes.size() < sizeof p.record + sizeof p.entry) throw std::invalid_argument("an entry is cut short");
-    std::memcpy(&p.record, bytes.data(), sizeof p.record);
-    std::memcpy(&p.entry, bytes.data() + sizeof p.record, sizeof p.entry);
-    bytes.remove_prefix(sizeof p.record + sizeof p.entry);
-    if (bytes.size() < padded(p.record.header_bytes) || !possible(p.record, p.entry))
-      throw std::invalid_argument("an entry is impossible");
-    p.header = bytes.substr(0, p.record.header_bytes);
-    bytes.remove_prefix(padded(p.record.header_bytes));
+    std::memcpy(&p.record, taken(bytes, sizeof p.record).data(), sizeof p.record);
+    const uint32_t more = p.record.more_bytes;
+    if (more % kPieceBytes || more > (kIndexPieces - 1) * kPieceBytes) throw std::invalid_argument("an entry is impossible");
+    p.entry = taken(bytes, kEntryBytes + more);
+    p.header = taken(bytes, p.record.header_bytes);
+    if (!possible(p)) throw std::invalid_argument("an entry is impossible");
   }
   return all;
 }
 
 }  // namespace
 
-size_t Index::record_bytes() { return sizeof(Record) + IndexEntry::kBytes; }
+size_t Index::record_bytes() { return sizeof(Record) + kEntryBytes; }
 
 std::string Index::packed(size_t begin, size_t end, const FromDevice& from_device) const {
-  std::string out;
+  std::string out, held;  // the latter of slots that follow each other in memory
   const std::vector<Entry*> all = entries(begin, end);
   std::vector<uint8_t> complete(all.size());  // before their memory is looked at
   for (size_t i = 0; i < all.size(); ++i) complete[i] = usable(*all[i]).use == Use::Read;
-  std::vector<IndexEntry> held;  // of slots that follow each other in memory
-  for (size_t i = 0, first = 0; i < all.size(); ++i) {
-    if (i >= first + held.size()) {
-      first = i;
+  const auto bytes_of = [&](size_t i) { return IndexEntry::bytes_of(all[i]->file.pieces); };
+  for (size_t i = 0, behind = 0, from = 0; i < all.size(); from += bytes_of(i++)) {
+    if (i >= behind) {
       const stoker::gpu::Address at = all[i]->file.entry;
-      size_t count = 1;
-      while (i + count < all.size() && all[i + count]->file.entry == at + count * IndexEntry::kBytes) ++count;
-      held.resize(count);
-      from_device(reinterpret_cast<uint8_t*>(held.data()), at, count * IndexEntry::kBytes);
+      size_t bytes = 0;
+      for (behind = i; behind < all.size() && all[behind]->file.entry == at + bytes; ++behind) bytes += bytes_of(behind);
+      held.resize(bytes);
+      from = 0;
+      from_device(reinterpret_cast<uint8_t*>(held.data()), at, bytes);
     }
     if (!complete[i]) continue;
     const KnownFile& file = all[i]->file;
-    const Record record = {file.key,  file.name, file.size, file.seed, static_cast<uint32_t>(file.header.size()), 0,
-                           file.outline};
+    const Record record = {file.key, file.name, file.size, file.seed, static_cast<uint32_t>(file.header.size()),
+                           static_cast<uint32_t>(bytes_of(i) - kEntryBytes), file.outline};
     append(out, &record, sizeof record);
-    append(out, &held[i - first], sizeof(IndexEntry));
+    append(out, held.data() + from, bytes_of(i));
     append(out, file.header.data(), file.header.size());
   }
   return out;
@@ -90,26 +105,26 @@ std::string Index::packed(size_t begin, size_t end, const FromDevice& from_devic
 
 size_t Index::unpack(std::string_view bytes, const ToDevice& to_device) {
   const std::vector<Packed> all = taken_apart(bytes);  // before anything of it is believed
-  std::vector<IndexEntry> held;  // that follow each other in memory, on their way
-  std::vector<Entry*> sent;      // whose they are
+  std::string held;          // entries that follow each other in memory, on their way
+  std::vector<Entry*> sent;  // whose they are
   size_t added = 0;
   const auto send = [&] {
     if (held.empty()) return;
-    to_device(sent.front()->file.entry, reinterpret_cast<const uint8_t*>(held.data()),
-              held.size() * IndexEntry::kBytes);
+    to_device(sent.front()->file.entry, reinterpret_cast<const uint8_t*>(held.data()), held.size());
     for (Entry* entry : sent) entry->state.store(State::Complete, std::memory_order_release);
     complete_ += sent.size();
     added += sent.size();
     held.clear();
     sent.clear();
   };
-  for (const auto& [record, entry, header] : all) {
+  for (const Packed& p : all) {
     if (full_) break;
-    const auto [known, is_new] = insert(described(record.key, header, record.size, record.seed, record.name));
+    const Record& r = p.record;
+    const auto [known, is_new] = insert(described({r.key, r.name, p.header, r.size, false}, r.seed, p.pieces()));
     if (!is_new) continue;
-    known->file.outline = record.outline;
-    if (!sent.empty() && known->file.entry != sent.front()->file.entry + held.size() * IndexEntry::kBytes) send();
-    held.push_back(entry);
+    known->file.outline = r.outline;
+    if (!sent.empty() && known->file.entry != sent.front()->file.entry + held.size()) send();
+    held += p.entry;
     sent.push_back(known);
   }
   send();

@@ -24,6 +24,8 @@ STOKER_DEVICE void decode_unknown(EntropyShared& shared, const Row& row, const P
     const uint32_t kept = (8 * start[place.segments] / room / 32 + 1) * 32;
     bits = bits > kept ? bits : kept;
   }
+  const uint32_t unit = 32 * (row.index && !row.known ? row.pieces : 1);
+  bits = (bits + unit - 1) / unit * unit;
   const Sequence sequence = {place, start, pointer<const uint32_t>(place.segment_first), bits,
                              cut(place, bits, shared.sums)};
   const SubsequenceState states(place);
@@ -40,31 +42,51 @@ STOKER_DEVICE void decode_unknown(EntropyShared& shared, const Row& row, const P
     if (thread_index() == 0) atomic_or(status, in_step ? kTruncated : kSlow);
     return;
   }
-  write_all(shared, row, sequence, states, needed_mcus);
+  // Fewer subsequences were asked for than an entry can have; without one, the host drops it.
+  const bool kept = row.index && !row.known && sequence.count <= kIndexSubsequences;
+  if (kept) write_pieces(shared, row, place, bits, sequence.count);
+  else write_all(shared, row, sequence, states, needed_mcus);
   block_barrier();
-  sum_differences(shared, row, pointer<int16_t>(place.dc), 0, needed_mcus, nullptr);
-  if (row.index && !row.known) note(shared, row, place, sequence, states, outline);
+  sum_differences(shared, row, pointer<int16_t>(place.dc), needed_mcus);
+  if (kept) note(shared, row, place, sequence, outline);
 }
 
+// `items`: which CTA of a row this is; files that are not known have one.
 STOKER_KERNEL STOKER_LAUNCH_BOUNDS(1024, 1)
-    stoker_jpeg_entropy(uint64_t rows, uint64_t places, uint64_t statuses, uint64_t min_bits, uint64_t max_rounds) {
+    stoker_jpeg_entropy(uint64_t rows, uint64_t places, uint64_t statuses, uint64_t items, uint64_t min_bits,
+                        uint64_t max_rounds) {
   STOKER_SHARED(EntropyShared, shared);
-  const Place& place = pointer<const Place>(places)[block_index()];
+  const Item item = pointer<const Item>(items)[block_index()];
+  const Place& place = pointer<const Place>(places)[item.place_and_plane];
   const Row& row = pointer<const Row>(rows)[place.row];
   uint32_t* const status = pointer<uint32_t>(statuses) + place.row;
-  if (*status & kFailures) return;
+  if (thread_index() == 0) shared.failed = *status & kFailures;  // the row's other CTAs may be about to change it
+  block_barrier();
+  if (shared.failed) return;
   const bool known = row.index && row.known;
   const IndexEntry* const entry = pointer<const IndexEntry>(row.index);
-  Checksum part = {};
-  if (known) part = part_of_seal(*entry, thread_index(), thread_count(), row.seed);  // on its way while there is other work
+  Checksum part = {};  // on its way while there is other work
+  if (known) part = part_of_seal(*entry, row.pieces, thread_index(), thread_count(), row.seed);
   build_tables(row, shared);
-  find_homes(row, place);
   block_barrier();
   if (known) {
-    if (is_of(shared, *entry, part, row, place)) return decode_known(shared, row, place, status);
+    if (is_of(shared, *entry, part, row, place)) {
+      uint32_t turn = item.first;
+      do {  // where things are is found out anew: there are no registers to keep it in
+        block_barrier();
+        if (thread_index() == 0) shared.next = 0;
+        const Place& own = pointer<const Place>(places)[pointer<const Item>(items)[block_index()].place_and_plane];
+        decode_known(shared, pointer<const Row>(rows)[own.row], own, turn, pointer<uint32_t>(statuses) + own.row);
+        block_barrier();
+        turn = shared.next;
+      } while (turn);
+      return;
+    }
     if (thread_index() == 0) atomic_or(status, row.part_end ? kStrayed : kNotRead);
-    if (row.part_end) return;
+    if (row.part_end || item.first > 0) return;
   }
+  find_homes(row, place, 0, row.needed_rows * row.mcu_columns * row.blocks);
+  block_barrier();
   Outline& outline = *pointer<Outline>(statuses + row.outline);
   decode_unknown(shared, row, place, status, outline, static_cast<uint32_t>(min_bits), static_cast<uint32_t>(max_rounds));
 }

@@ -7,22 +7,16 @@ namespace stoker::jpeg::gpu {
 
 STOKER_DEVICE uint32_t smaller(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
-// How each subsequence begins, after all blocks were decoded and the running sums of their DC differences are known.
-STOKER_DEVICE void note_beginnings(const Row& row, const Place& place, const Sequence& sequence,
-                                   const SubsequenceState& states, IndexEntry& entry) {
+// The DC predictions with which each piece begins, after all blocks were decoded and the running sums of their differences
+// are known. The rest of the entry's beginnings was noted while they were written.
+STOKER_DEVICE void note_predictions(const Row& row, const Place& place, uint32_t count, IndexEntry& entry) {
   const int16_t* const dc = pointer<const int16_t>(place.dc);
-  const uint32_t mcus = row.mcu_rows * row.mcu_columns, interval = place.segments > 1 ? row.restart_interval : mcus;
-  for (uint32_t i = thread_index(); i < kIndexSubsequences; i += thread_count()) {
-    if (i >= sequence.count) {
-      entry.at[i] = {};
-      continue;
-    }
-    const uint32_t segment = sequence.at(i).segment, head = sequence.first[segment], from = segment * interval;
-    const uint32_t before = (i ? states.blocks[i - 1] : 0) - (head ? states.blocks[head - 1] : 0);
+  const uint32_t blocks = row.mcu_rows * row.mcu_columns * row.blocks;
+  for (uint32_t i = thread_index(); i < kIndexSubsequences * row.pieces; i += thread_count()) {
     Beginning& at = entry.at[i];
-    at = {smaller(from * row.blocks + before, smaller(mcus, from + interval) * row.blocks), {}, states.entry[i]};
+    if (i >= count) at = {};
     uint32_t missing = (1u << row.components) - 1;
-    for (uint32_t b = smaller(at.blocks + (state_position(at.state) ? 1 : 0), mcus * row.blocks); b-- > 0 && missing;) {
+    for (uint32_t b = smaller(at.blocks + (state_position(at.state) ? 1 : 0), blocks); b-- > 0 && missing;) {
       const uint32_t c = row.component[b % row.blocks];
       if (missing >> c & 1) at.dc[c] = dc[b];
       missing &= ~(1u << c);
@@ -30,6 +24,7 @@ STOKER_DEVICE void note_beginnings(const Row& row, const Place& place, const Seq
   }
 }
 
+// `bits` of a subsequence.
 STOKER_DEVICE uint32_t chunk_words(uint32_t bits) { return kChunkSubsequences * (bits / 32); }
 
 // The checksums of a file's chunks. Several threads share one.
@@ -64,6 +59,12 @@ STOKER_DEVICE void note_offsets(EntropyShared& shared, const Row& row, uint32_t 
   }
 }
 
+// Pieces of the data as a whole. Those of files in segments are as many as their subsequences.
+STOKER_DEVICE uint32_t count_pieces(const Sequence& sequence, uint32_t pieces, uint32_t bytes) {
+  const uint32_t bits = sequence.bits / pieces;
+  return pieces == 1 || bytes == 0 ? sequence.count : (8 * bytes + bits - 1) / bits;
+}
+
 // The sum of all threads' parts.
 STOKER_DEVICE Checksum sum_of_all(EntropyShared& shared, const Checksum& part) {
   Checksum sum;
@@ -74,30 +75,31 @@ STOKER_DEVICE Checksum sum_of_all(EntropyShared& shared, const Checksum& part) {
 
 // Keeps what has been found, and tells the host what it needs to read the file in parts.
 STOKER_DEVICE void note(EntropyShared& shared, const Row& row, const Place& place, const Sequence& sequence,
-                        const SubsequenceState& states, Outline& outline) {
-  if (sequence.count > kIndexSubsequences) return;  // it was asked for less than that; the host drops the entry
+                        Outline& outline) {
   IndexEntry& entry = *pointer<IndexEntry>(row.index);
   const uint32_t bytes = pointer<const uint32_t>(place.segment_start)[place.segments];
+  const uint32_t count = count_pieces(sequence, row.pieces, bytes);
   block_barrier();
-  note_beginnings(row, place, sequence, states, entry);
-  for (uint32_t c = thread_index(); c < kIndexChunks; c += thread_count()) entry.chunk[c] = {};
+  note_predictions(row, place, count, entry);
   if (thread_index() == 0) {
-    entry.unused = 0;
     entry.checksum = *pointer<const Checksum>(place.checksum);
     entry.bytes = bytes;
-    entry.bits = outline.bits = sequence.bits;
-    entry.count = sequence.count;
+    entry.bits = sequence.bits / row.pieces;
+    entry.count = count;
+    entry.pieces = row.pieces;
+    outline.bits = sequence.bits;
     outline.chunks = place.segments > 1 ? 0 : (sequence.count + kChunkSubsequences - 1) / kChunkSubsequences;
   }
+  for (uint32_t c = thread_index(); c < kIndexChunks; c += thread_count()) entry.chunk[c] = {};
   block_barrier();
-  for (uint32_t c = thread_index(); c < outline.chunks; c += thread_count())
-    outline.chunk[c].blocks = entry.at[c * kChunkSubsequences].blocks;
   if (outline.chunks > 0) {
+    for (uint32_t c = thread_index(); c < outline.chunks; c += thread_count())
+      outline.chunk[c].blocks = entry.at[c * kChunkSubsequences * row.pieces].blocks;
     note_checksums(row, place, outline, bytes, entry);
     note_offsets(shared, row, bytes, outline);
     block_barrier();
   }
-  const Checksum seal = sum_of_all(shared, part_of_seal(entry, thread_index(), thread_count(), row.seed));
+  const Checksum seal = sum_of_all(shared, part_of_seal(entry, row.pieces, thread_index(), thread_count(), row.seed));
   if (thread_index() == 0) entry.seal = seal;
 }
 
@@ -107,12 +109,13 @@ STOKER_DEVICE bool is_of(EntropyShared& shared, const IndexEntry& entry, const C
                          const Place& place) {
   const Checksum seal = sum_of_all(shared, part);
   if (seal.low != entry.seal.low || seal.high != entry.seal.high) return false;
-  if (entry.bits < 32 || entry.bits % 32 || entry.count > kIndexSubsequences) return false;
+  if (entry.bits < 32 || entry.bits % 32 || entry.pieces != row.pieces) return false;
+  if (entry.count == 0 || entry.count > kIndexSubsequences * row.pieces) return false;
   uint32_t bytes = entry.bytes;
   Checksum expected = entry.checksum;
   if (row.part_end) {
-    const uint32_t begin = 4 * row.part_word, end = 4 * row.part_end * chunk_words(entry.bits);
-    if (row.part_word != row.part_begin * chunk_words(entry.bits) || bytes < begin) return false;
+    const uint32_t each = chunk_words(entry.bits * row.pieces), begin = 4 * row.part_word, end = 4 * row.part_end * each;
+    if (row.part_word != row.part_begin * each || bytes < begin) return false;
     bytes = smaller(bytes, end) - begin;
     expected = {};
     for (uint32_t c = row.part_begin; c < row.part_end && c < kIndexChunks; ++c) {
@@ -125,8 +128,23 @@ STOKER_DEVICE bool is_of(EntropyShared& shared, const IndexEntry& entry, const C
          bytes == pointer<const uint32_t>(place.segment_start)[place.segments];
 }
 
-// Of the subsequences from `first` to `behind`, the last that begins before, or exactly with, a block of the scan.
-STOKER_DEVICE uint32_t subsequence_before(const IndexEntry& entry, uint32_t first, uint32_t behind, uint32_t block) {
+// A known file's pieces, of which those from `skipped` to `behind` are there; `sequence` counts from the first of these.
+struct Known {
+  const IndexEntry& entry;
+  const Sequence& sequence;
+  uint32_t skipped, behind;
+  uint32_t end;  // of the blocks that the window needs
+
+  // Where blocks are that a piece has to do with end. The last one may be under way.
+  STOKER_DEVICE uint32_t blocks_end(uint32_t i) const {
+    if (i + 1 >= entry.count) return end;
+    const Beginning& next = entry.at[i + 1];
+    return next.blocks + (state_position(next.state) ? 1 : 0);
+  }
+};
+
+// Of the pieces from `first` to `behind`, the last that begins before, or exactly with, a block of the scan.
+STOKER_DEVICE uint32_t piece_before(const IndexEntry& entry, uint32_t first, uint32_t behind, uint32_t block) {
   uint32_t found = first;
   for (uint32_t after = behind; after - found > 1;) {
     const uint32_t middle = (found + after) / 2;
@@ -146,61 +164,136 @@ STOKER_DEVICE uint32_t first_needed(const Row& row, const Place& place) {
   return segment ? (segment * row.restart_interval - 1) * row.blocks : 0;
 }
 
-// Behind which block of the scan writing a subsequence ends: the last of its segment that is needed.
+// Behind which block of the scan writing a piece ends: the last of its segment that is needed.
 STOKER_DEVICE uint32_t last_of(const Row& row, const Place& place, const Sequence& sequence, uint32_t local) {
   const uint32_t mcus = row.needed_rows * row.mcu_columns;
   if (place.segments == 1) return mcus * row.blocks;
   return smaller(mcus, (sequence.at(local).segment + 1) * row.restart_interval) * row.blocks;
 }
 
-// Whether a subsequence that was written from its beginning ended as the entry says.
-STOKER_DEVICE bool ended_well(const Row& row, const Place& place, const Sequence& sequence, const End& reached,
-                              uint32_t i) {
-  const uint32_t local = i - row.part_begin * kChunkSubsequences;
-  if (reached.blocks >= last_of(row, place, sequence, local)) return true;  // what is behind is nobody's, or padding
+// Columns of MCUs.
+struct Columns {
+  uint32_t begin, end, all;
+
+  // Whether any of the MCUs from `first` to `last` of the scan is in them.
+  STOKER_DEVICE bool meet(uint32_t first, uint32_t last) const {
+    const uint32_t from = first % all, to = from + (last - first);
+    return (from < end && to >= begin) || to >= all + begin;
+  }
+};
+
+// Those that the window needs; of a file in segments all, since running sums go from one segment to the next.
+STOKER_DEVICE Columns needed_columns(const Row& row, const Place& place) {
+  Columns out = {place.segments == 1 ? row.mcu_columns : 0, row.mcu_columns, row.mcu_columns};
+  if (place.segments > 1) return out;
+  out.end = 0;
+  for (uint32_t c = 0; c < row.components; ++c) {
+    const Plane& p = row.plane[c];
+    if (p.columns == 0) continue;
+    const uint32_t behind = (static_cast<uint32_t>(p.first_column) + p.columns + p.h - 1) / p.h;
+    out.begin = smaller(out.begin, p.first_column / p.h);
+    out.end = out.end > behind ? out.end : behind;
+  }
+  return out;
+}
+
+// How many pieces the window needs from `begin` on. The list gets `thread_count()` of them, as many before them `turn` times.
+STOKER_DEVICE uint32_t choose(EntropyShared& shared, const Row& row, const Known& known, uint32_t begin, uint32_t turn) {
+  const Columns columns = needed_columns(row, known.sequence.place);
+  uint32_t done = 0;
+  for (uint32_t base = begin; base < known.behind; base += thread_count()) {
+    const uint32_t i = base + thread_index();
+    bool needed = i < known.behind && known.entry.at[i].blocks < known.end;
+    if (needed) {
+      const uint32_t first = known.entry.at[i].blocks, behind = known.blocks_end(i);
+      needed = columns.meet(first / row.blocks, (behind > first ? behind - 1 : first) / row.blocks);
+    }
+    uint32_t total = 0;
+    const uint32_t at = done + inclusive_sum(needed ? 1 : 0, shared.sums, total) - 1;
+    if (needed && at / thread_count() == turn) shared.list[at % thread_count()] = static_cast<uint16_t>(i);
+    done += total;
+  }
+  block_barrier();
+  return done;
+}
+
+// Whether a piece that was written from its beginning ended as the entry says.
+STOKER_DEVICE bool ended_well(const Known& known, const End& reached, uint32_t last, uint32_t i) {
+  if (reached.blocks >= last) return true;  // what is behind is nobody's, or padding
+  const Sequence& sequence = known.sequence;
+  const uint32_t local = i - known.skipped;
   // The last of its segment, or of what is there: blocks are missing.
   if (local + 1 == sequence.first[sequence.at(local).segment + 1] || !reached.reached) return false;
-  const Beginning& next = pointer<const IndexEntry>(row.index)->at[i + 1];
+  const Beginning& next = known.entry.at[i + 1];
   return reached.state == next.state && reached.blocks == next.blocks;
 }
 
-// Decodes what the window needs of a file whose entry is right; sees to it that it is.
-STOKER_DEVICE void decode_known(EntropyShared& shared, const Row& row, const Place& place, uint32_t* status) {
+// Differences of DC to predictions, in a piece that was written.
+STOKER_DEVICE void predict(const Row& row, const Place& place, const Beginning& from, const End& reached, uint32_t end) {
+  int16_t* const dc = pointer<int16_t>(place.dc);
+  const uint32_t under_way = reached.reached && state_position(reached.state) ? 1 : 0;
+  const uint32_t behind = smaller(reached.blocks + under_way, end);
+  uint32_t sums[kMaxPlanes] = {static_cast<uint32_t>(from.dc[0]), static_cast<uint32_t>(from.dc[1]),
+                               static_cast<uint32_t>(from.dc[2])};
+  uint32_t b = from.blocks + (state_position(from.state) ? 1 : 0), block = b % row.blocks;
+  for (; b < behind; ++b) {
+    const uint32_t c = row.component[block], sum = (c == 0 ? sums[0] : c == 1 ? sums[1] : sums[2]) + static_cast<uint32_t>(dc[b]);
+    sums[0] = c == 0 ? sum : sums[0];
+    sums[1] = c == 1 ? sum : sums[1];
+    sums[2] = c >= 2 ? sum : sums[2];
+    dc[b] = static_cast<int16_t>(sum);
+    block = block + 1 == row.blocks ? 0 : block + 1;
+  }
+}
+
+// Decodes the thread's piece of the list. False: it was not as the entry says. Blocks are from `low` to `high`.
+STOKER_DEVICE bool decode_piece(const EntropyShared& shared, const Row& row, const Known& known, uint32_t low,
+                                uint32_t high) {
+  const Place& place = known.sequence.place;
+  const uint32_t i = shared.list[thread_index()];
+  const Beginning& at = known.entry.at[i];
+  if (at.blocks < low || at.blocks >= high || state_block(at.state) >= row.period) return false;
+  const uint32_t end = smaller(last_of(row, place, known.sequence, i - known.skipped), high);
+  const End reached = write(shared, row, place, known.sequence.at(i - known.skipped), at.state, at.blocks, end);
+  predict(row, place, at, reached, end);
+  // What was in registers before is not any more.
+  const uint32_t piece = shared.list[thread_index()];
+  return ended_well(known, reached, last_of(row, place, known.sequence, piece - known.skipped), piece);
+}
+
+// Decodes a CTA's worth of what the window needs of a file whose entry is right, and sees to it that it is. `turn`: how many
+// such parts are before it. `shared.next`: the CTA's next turn, of those that the row's CTAs share; 0: there is none.
+STOKER_DEVICE void decode_known(EntropyShared& shared, const Row& row, const Place& place, uint32_t turn, uint32_t* status) {
   const IndexEntry& entry = *pointer<const IndexEntry>(row.index);
   const Sequence sequence = {place, pointer<const uint32_t>(place.segment_start),
                              pointer<const uint32_t>(place.segment_first), entry.bits,
                              cut(place, entry.bits, shared.sums)};
-  const uint32_t skipped = row.part_begin * kChunkSubsequences;  // subsequences that were not read
-  const uint32_t behind = skipped + sequence.count;
-  const uint32_t mcus = row.needed_rows * row.mcu_columns, end = mcus * row.blocks, needed = first_needed(row, place);
-  if (behind > entry.count) {
+  const uint32_t skipped = row.part_begin * kChunkSubsequences * row.pieces;  // pieces that were not read
+  const Known known = {entry, sequence, skipped, skipped + sequence.count, row.needed_rows * row.mcu_columns * row.blocks};
+  const uint32_t needed = first_needed(row, place);
+  if (known.behind > entry.count) {
     if (thread_index() == 0) atomic_or(status, kStrayed);
     return;
   }
-  const uint32_t begin = subsequence_before(entry, skipped, behind, needed);
+  const uint32_t begin = piece_before(entry, skipped, known.behind, needed);
   const Beginning& first = entry.at[begin];
-  const uint32_t first_mcu = first.blocks / row.blocks;
-  int16_t* const dc = pointer<int16_t>(place.dc);
-  if (thread_index() == 0) {
-    // Nothing left for the window, or not from where it begins.
-    const bool late = first.blocks > needed || (first.blocks == needed && state_position(first.state));
-    shared.failed = late || first.blocks >= end ? 1 : 0;
-    for (uint32_t b = first_mcu * row.blocks; b <= first.blocks && b < end; ++b) dc[b] = 0;
-  }
-  block_barrier();
-  for (uint32_t i = begin + thread_index(); i < behind; i += thread_count()) {
-    const Beginning at = entry.at[i];
-    if (at.blocks >= end) break;
-    const End reached = write(shared, row, place, sequence.at(i - skipped), at.state, at.blocks,
-                              last_of(row, place, sequence, i - skipped));
-    if (!ended_well(row, place, sequence, reached, i)) atomic_or(&shared.failed, 1);
-  }
-  block_barrier();
-  if (shared.failed) {
+  // Nothing left for the window, or not from where it begins, or not to where it ends.
+  if (first.blocks > needed || (first.blocks == needed && state_position(first.state)) || first.blocks >= known.end ||
+      (known.behind < entry.count && entry.at[known.behind].blocks < known.end)) {
     if (thread_index() == 0) atomic_or(status, kStrayed);
     return;
   }
-  sum_differences(shared, row, dc, first_mcu, mcus, first.dc);
+  const uint32_t all = choose(shared, row, known, begin, turn), before = turn * thread_count();
+  if (all <= before) return;
+  const uint32_t count = smaller(all - before, thread_count());
+  // Blocks that these pieces have to do with. One that a wrong state leads further stops there.
+  const uint32_t low = entry.at[shared.list[0]].blocks;
+  const uint32_t high = smaller(known.blocks_end(shared.list[count - 1]), known.end);
+  find_homes(row, place, low, high);
+  if (thread_index() == 0 && all > before + row.shares * thread_count()) shared.next = turn + row.shares;
+  block_barrier();
+  if (thread_index() < count && !decode_piece(shared, row, known, low, high))
+    atomic_or(status, kStrayed);
 }
 
 }  // namespace stoker::jpeg::gpu

@@ -6,11 +6,10 @@
 
 namespace stoker::jpeg::gpu {
 
-// Where each block's coefficients go.
-STOKER_DEVICE void find_homes(const Row& row, const Place& place) {
+// Where the coefficients of the blocks of the scan from `begin` to `end` go.
+STOKER_DEVICE void find_homes(const Row& row, const Place& place, uint32_t begin, uint32_t end) {
   uint32_t* const homes = pointer<uint32_t>(place.homes);
-  const uint32_t count = row.needed_rows * row.mcu_columns * row.blocks;
-  for (uint32_t i = thread_index(); i < count; i += thread_count()) {
+  for (uint32_t i = begin + thread_index(); i < end; i += thread_count()) {
     const uint32_t mcu = i / row.blocks, block = i % row.blocks, c = row.component[block];
     const Plane& plane = row.plane[c];
     const uint32_t inside = block - plane.first_block;
@@ -18,7 +17,6 @@ STOKER_DEVICE void find_homes(const Row& row, const Place& place) {
     const uint32_t y = mcu / row.mcu_columns * plane.v + inside / plane.h - plane.first_row;
     homes[i] = x < plane.columns && y < plane.rows ? place.first_home[c] + y * plane.columns + x : kNoHome;
   }
-  if (thread_index() < 2) homes[count + thread_index()] = kNoHome;  // looked up ahead
 }
 
 // Cuts the data. Returns the number of subsequences.
@@ -90,30 +88,62 @@ STOKER_DEVICE bool count_blocks(EntropyShared& shared, const Row& row, const Seq
   return shared.failed == 0;
 }
 
+// Where the blocks of a subsequence are in the scan: of those before the end of what is needed of its segment.
+struct Span {
+  uint32_t begin, end;
+};
+
+STOKER_DEVICE Span span_of(const Row& row, const Sequence& sequence, const SubsequenceState& states, uint32_t needed_mcus,
+                           const Subsequence& s, uint32_t i) {
+  const uint32_t interval = sequence.place.segments > 1 ? row.restart_interval : needed_mcus;
+  const uint32_t from = s.segment * interval;
+  if (from >= needed_mcus) return {};
+  const uint32_t head = sequence.first[s.segment];
+  const uint32_t before = (i ? states.blocks[i - 1] : 0) - (head ? states.blocks[head - 1] : 0);
+  const uint32_t to = needed_mcus - from < interval ? needed_mcus : from + interval;
+  const uint32_t begin = from * row.blocks + before, end = to * row.blocks;
+  return {begin < end ? begin : end, end};
+}
+
 STOKER_DEVICE void write_all(const EntropyShared& shared, const Row& row, const Sequence& sequence,
                              const SubsequenceState& states, uint32_t needed_mcus) {
-  const uint32_t interval = sequence.place.segments > 1 ? row.restart_interval : needed_mcus;
   for (uint32_t i = thread_index(); i < sequence.count; i += thread_count()) {
     const Subsequence s = sequence.at(i);
-    const uint32_t from = s.segment * interval;
-    if (from >= needed_mcus) break;
-    const uint32_t head = sequence.first[s.segment];
-    const uint32_t before = (i ? states.blocks[i - 1] : 0) - (head ? states.blocks[head - 1] : 0);
-    const uint32_t to = needed_mcus - from < interval ? needed_mcus : from + interval;
-    const uint32_t index = from * row.blocks + before;
-    if (index < to * row.blocks)
-      write(shared, row, sequence.place, s, states.entry[i], index, to * row.blocks);
+    const Span span = span_of(row, sequence, states, needed_mcus, s, i);
+    if (span.begin < span.end) write(shared, row, sequence.place, s, states.entry[i], span.begin, span.end);
   }
 }
 
-// Differences of DC to their running sums, modulo 2^16, of MCUs from `from` on, before which they are `sums`, or 0.
-// Segments are told apart by who reads them.
-STOKER_DEVICE void sum_differences(EntropyShared& shared, const Row& row, int16_t* dc, uint32_t from, uint32_t mcus,
-                                   const int16_t* sums) {
+// A piece of a subsequence, whose beginning goes to the row's entry: of the next one, too, for there are no registers to
+// keep it in.
+STOKER_CALLED void write_piece(const EntropyShared& shared, const Row& row, const Place& place, uint32_t bits,
+                               uint32_t i, uint32_t k) {
+  const Sequence sequence = {place, pointer<const uint32_t>(place.segment_start),
+                             pointer<const uint32_t>(place.segment_first), bits, 0};
+  const SubsequenceState states(place);
+  const Subsequence s = sequence.at(i), piece = s.piece(k, row.pieces, bits);
+  if (k > 0 && piece.begin >= s.limit) return;
+  const Span span = span_of(row, sequence, states, row.mcu_rows * row.mcu_columns, s, i);
+  Beginning* const at = pointer<IndexEntry>(row.index)->at + i * row.pieces + k;
+  if (k == 0) *at = {span.begin, {}, states.entry[i]};
+  End reached = {false, at->state, at->blocks};
+  if (at->blocks < span.end) reached = write(shared, row, place, piece, at->state, at->blocks, span.end);
+  if (k + 1 < row.pieces) at[1] = {reached.blocks, {}, reached.state};
+}
+
+// All of a picture in pieces, for an entry.
+STOKER_DEVICE void write_pieces(const EntropyShared& shared, const Row& row, const Place& place, uint32_t bits,
+                                uint32_t count) {
+  for (uint32_t i = thread_index(); i < count; i += thread_count())
+    for (uint32_t k = 0; k < row.pieces; ++k) write_piece(shared, row, place, bits, i, k);
+}
+
+// Differences of DC to their running sums, modulo 2^16. Segments are told apart by who reads them.
+STOKER_DEVICE void sum_differences(EntropyShared& shared, const Row& row, int16_t* dc, uint32_t mcus) {
   for (uint32_t c = 0; c < row.components; ++c) {
     const uint32_t first = row.plane[c].first_block, blocks = row.plane[c].h * row.plane[c].v;
-    uint32_t done = sums ? static_cast<uint32_t>(sums[c]) : 0;
-    for (uint32_t base = from; base < mcus; base += thread_count()) {
+    uint32_t done = 0;
+    for (uint32_t base = 0; base < mcus; base += thread_count()) {
       const uint32_t m = base + thread_index();
       int16_t* const own = dc + m * row.blocks + first;
       uint32_t sum = 0, total = 0;

@@ -61,7 +61,8 @@ struct Row {
   uint32_t part_begin, part_end, part_word;
   uint32_t seed;                            // of checksums
   uint32_t outline;                         // where in the report the host looks for the new entry's
-  uint32_t unused;
+  uint16_t pieces;                          // of a subsequence in `index`
+  uint16_t shares;                          // CTAs that decode a known file together
   planar::Image image;                      // of the row's samples, if they stay
   Plane plane[kMaxPlanes];
 };

@@ -56,6 +56,13 @@ struct Subsequence {
   uint32_t limit;       // of its segment
   uint32_t segment;
   bool head;            // its segment's first
+
+  // One of its `pieces`, which together have so many `bits`.
+  STOKER_DEVICE Subsequence piece(uint32_t k, uint32_t pieces, uint32_t bits) const {
+    if (pieces == 1) return *this;
+    const uint32_t from = begin + k * (bits / pieces), to = from + bits / pieces;
+    return {from, to < end ? to : end, limit, segment, head && k == 0};
+  }
 };
 
 // A row's data as subsequences.

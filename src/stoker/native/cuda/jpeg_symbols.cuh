@@ -46,6 +46,8 @@ struct EntropyShared {
   uint32_t sums[kMaxWarps];
   uint32_t dirty;
   uint32_t failed;
+  uint32_t next;                     // of a known file, the CTA's next turn
+  uint16_t list[kWarp * kMaxWarps];  // and the pieces that it decodes in this one
 };
 
 STOKER_DEVICE bool is_dc(uint32_t table) { return table % 2 == 0; }
