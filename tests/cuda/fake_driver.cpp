@@ -60,8 +60,12 @@ extern "C" {
 int fake_alive() { return alive; }
 void fake_fail_after(int calls, int with) { left = calls, code = with, for_good = false, failed.clear(); }
 void fake_break_after(int calls, int with) { fake_fail_after(calls, with), for_good = true; }
-void fake_note(int on) { notes = on, noted.clear(); }
-const char* fake_noted() { return noted.c_str(); }
+void fake_note(int on) {
+  LOCKED;
+  notes = on;
+  if (on) noted.clear();
+}
+const char* fake_noted() { return noted.c_str(); }  // once nothing is noted any more
 const char* fake_failed() { return failed.c_str(); }  // the first call that did
 int fake_under_way() {
   LOCKED;

@@ -145,12 +145,53 @@ for _ in range(WARM):  # the first batches take memory
 driver.fake_note(1)
 for _ in range(BATCHES):
     pipe.run()
-calls = collections.Counter(driver.fake_noted().decode().split())
 driver.fake_note(0)
+calls = collections.Counter(driver.fake_noted().decode().split())
 while pipe.next("stop") is not None:
     pass
 print(driver.fake_under_way(), *(f"{name}={round(count / BATCHES)}" for name, count in sorted(calls.items())))
 pipe.close()
+"""
+
+FORKED = """
+import ctypes, gc, os, sys
+from stoker import fn, pipeline_def
+from stoker.device.gpu import Gpu
+from stoker.native import _native
+
+driver = ctypes.CDLL("libcuda.so.1")
+driver.fake_noted.restype = ctypes.c_char_p
+Gpu.compiled = lambda self, source: b"a kernel"
+gc.disable()
+
+@pipeline_def(batch_size=4, num_threads=2, device_id=0, seed=1, gpu_decoder_load=1.0, exec_async=False,
+              gpu_jpeg_index=1 << 20)
+def chain():
+    files, labels = fn.readers.file(file_root=sys.argv[1])
+    return fn.decoders.image(files, device="mixed"), labels.gpu()
+
+pipe = chain()
+pipe.build()
+last = pipe.run()
+alive = driver.fake_alive()
+driver.fake_note(1)
+child = os.fork()
+if child == 0:
+    told = ""
+    del pipe, last
+    gc.collect()
+    try:
+        _native.gpu.open_cuda(0)
+    except _native.gpu.DeviceFailure as failure:
+        told = str(failure)
+    as_it_was = driver.fake_alive() == alive and driver.fake_noted() == b""
+    os._exit(0 if as_it_was and "was forked from one that had used CUDA" in told else 1)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+pipe.run()
+pipe.close()
+del pipe, last
+gc.collect()
+print(driver.fake_alive())
 """
 
 
@@ -237,3 +278,9 @@ def test_a_device_that_has_failed_for_good_is_an_error_each_time(
     alive, *calls = run(BROKEN, with_driver, str(tmp_path), where).stdout.split()
     assert alive == "0"
     assert {"cuMemAlloc_v2", "cuMemHostAlloc"} <= set(calls), calls
+
+
+def test_a_forked_child_leaves_the_driver_alone(with_driver: dict[str, str], tmp_path: Path) -> None:
+    """What a garbage collector lets go of there is the parent's, and the library is of no use in a child."""
+    photographs(tmp_path / "a", 9)
+    assert run(FORKED, with_driver, str(tmp_path)).stdout.split() == ["0"]

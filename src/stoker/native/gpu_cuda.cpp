@@ -2,9 +2,11 @@
 // CUDA through its driver's library, which is opened when the first device is: the package needs no CUDA to be built,
 // and one build serves machines with and without.
 #include <dlfcn.h>
+#include <pthread.h>
 
 #include <atomic>
 #include <mutex>
+#include <type_traits>
 
 #include "gpu_device.hpp"
 
@@ -15,12 +17,17 @@ namespace {
 // The part of the driver's interface that is used here, as its documentation gives it (CUDA Driver API 12 and 13).
 using Result = int;
 using Handle = void*;
-constexpr int kSuccess = 0, kNotReady = 600, kOutOfMemory = 2;
+constexpr int kSuccess = 0, kNotReady = 600, kOutOfMemory = 2, kNotInitialized = 3;
 constexpr int kCapabilityMajor = 75, kCapabilityMinor = 76;
 constexpr unsigned kStreamNonBlocking = 1, kEventBlockingSync = 1, kEventDisableTiming = 2, kHostPortable = 1;
 constexpr unsigned kUntimed = kEventDisableTiming | kEventBlockingSync;
 constexpr int kMaxDynamicShared = 8;
 constexpr uint32_t kPlainSharedBytes = 48 * 1024;  // what a kernel may ask for without saying so before
+
+template <typename... A>
+void put_off(Result (*&function)(A...)) {
+  function = [](A...) -> Result { return kNotInitialized; };
+}
 
 struct Driver {
   void* library = nullptr;
@@ -59,10 +66,53 @@ struct Driver {
   Result (*function_attribute)(Handle, int, int);
   Result (*launch)(Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Handle, void**, void**);
 
-  template <typename F>
-  void find(F& function, const char* name) {
-    function = reinterpret_cast<F>(::dlsym(library, name));
-    if (!function) throw DeviceFailure(std::string("the CUDA driver is too old: it has no ") + name);
+  // All of them, with the names that the library has for them.
+  template <typename Visitor>
+  void each(Visitor visit) {
+    visit(init, "cuInit");
+    visit(error_string, "cuGetErrorString");
+    visit(device_count, "cuDeviceGetCount");
+    visit(device_get, "cuDeviceGet");
+    visit(device_name, "cuDeviceGetName");
+    visit(device_attribute, "cuDeviceGetAttribute");
+    visit(context_retain, "cuDevicePrimaryCtxRetain");
+    visit(context_release, "cuDevicePrimaryCtxRelease_v2");
+    visit(context_set, "cuCtxSetCurrent");
+    visit(context_get, "cuCtxGetCurrent");
+    visit(priority_range, "cuCtxGetStreamPriorityRange");
+    visit(memory_info, "cuMemGetInfo_v2");
+    visit(memory_allocate, "cuMemAlloc_v2");
+    visit(memory_free, "cuMemFree_v2");
+    visit(host_allocate, "cuMemHostAlloc");
+    visit(host_free, "cuMemFreeHost");
+    visit(copy_in, "cuMemcpyHtoDAsync_v2");
+    visit(copy_out, "cuMemcpyDtoHAsync_v2");
+    visit(copy_within, "cuMemcpyDtoDAsync_v2");
+    visit(stream_create, "cuStreamCreateWithPriority");
+    visit(stream_destroy, "cuStreamDestroy_v2");
+    visit(stream_wait, "cuStreamWaitEvent");
+    visit(stream_synchronize, "cuStreamSynchronize");
+    visit(event_create, "cuEventCreate");
+    visit(event_destroy, "cuEventDestroy_v2");
+    visit(event_record, "cuEventRecord");
+    visit(event_query, "cuEventQuery");
+    visit(event_synchronize, "cuEventSynchronize");
+    visit(event_elapsed, "cuEventElapsedTime");
+    visit(module_load, "cuModuleLoadData");
+    visit(module_unload, "cuModuleUnload");
+    visit(module_function, "cuModuleGetFunction");
+    visit(function_attribute, "cuFuncSetAttribute");
+    visit(launch, "cuLaunchKernel");
+  }
+  // For a forked child, which has neither the library's threads nor its hold of the device: letting go of something there,
+  // as a garbage collector may at any time, could crash in it. Every call is an error from now on, which says so.
+  void refuse() {
+    each([](auto& function, const char*) { put_off(function); });
+    error_string = [](Result, const char** text) -> Result {
+      *text = "this process was forked from one that had used CUDA, and cannot use it itself: start it with \"spawn\", or "
+              "before the GPU is first used";
+      return kSuccess;
+    };
   }
   void check(Result result, const char* what) const {
     if (result == kSuccess) return;
@@ -78,46 +128,23 @@ Driver load_driver() {
   Driver d;
   d.library = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (!d.library) throw DeviceFailure("there is no CUDA driver (libcuda.so.1) on this machine");
-  d.find(d.init, "cuInit");
-  d.find(d.error_string, "cuGetErrorString");
-  d.find(d.device_count, "cuDeviceGetCount");
-  d.find(d.device_get, "cuDeviceGet");
-  d.find(d.device_name, "cuDeviceGetName");
-  d.find(d.device_attribute, "cuDeviceGetAttribute");
-  d.find(d.context_retain, "cuDevicePrimaryCtxRetain");
-  d.find(d.context_release, "cuDevicePrimaryCtxRelease_v2");
-  d.find(d.context_set, "cuCtxSetCurrent");
-  d.find(d.context_get, "cuCtxGetCurrent");
-  d.find(d.priority_range, "cuCtxGetStreamPriorityRange");
-  d.find(d.memory_info, "cuMemGetInfo_v2");
-  d.find(d.memory_allocate, "cuMemAlloc_v2");
-  d.find(d.memory_free, "cuMemFree_v2");
-  d.find(d.host_allocate, "cuMemHostAlloc");
-  d.find(d.host_free, "cuMemFreeHost");
-  d.find(d.copy_in, "cuMemcpyHtoDAsync_v2");
-  d.find(d.copy_out, "cuMemcpyDtoHAsync_v2");
-  d.find(d.copy_within, "cuMemcpyDtoDAsync_v2");
-  d.find(d.stream_create, "cuStreamCreateWithPriority");
-  d.find(d.stream_destroy, "cuStreamDestroy_v2");
-  d.find(d.stream_wait, "cuStreamWaitEvent");
-  d.find(d.stream_synchronize, "cuStreamSynchronize");
-  d.find(d.event_create, "cuEventCreate");
-  d.find(d.event_destroy, "cuEventDestroy_v2");
-  d.find(d.event_record, "cuEventRecord");
-  d.find(d.event_query, "cuEventQuery");
-  d.find(d.event_synchronize, "cuEventSynchronize");
-  d.find(d.event_elapsed, "cuEventElapsedTime");
-  d.find(d.module_load, "cuModuleLoadData");
-  d.find(d.module_unload, "cuModuleUnload");
-  d.find(d.module_function, "cuModuleGetFunction");
-  d.find(d.function_attribute, "cuFuncSetAttribute");
-  d.find(d.launch, "cuLaunchKernel");
+  d.each([&](auto& function, const char* name) {
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(d.library, name));
+    if (!function) throw DeviceFailure(std::string("the CUDA driver is too old: it has no ") + name);
+  });
   d.check(d.init(0), "the CUDA driver does not start");
   return d;
 }
 
+Driver* in_use = nullptr;
+
 const Driver& driver() {
-  static const Driver loaded = load_driver();  // tried again after a failure
+  static Driver loaded = load_driver();  // tried again after a failure
+  static const int not_heard_of_forks = ::pthread_atfork(nullptr, nullptr, [] {
+    if (in_use) in_use->refuse();
+  });
+  if (not_heard_of_forks) throw std::bad_alloc();
+  in_use = &loaded;
   return loaded;
 }
 
