@@ -41,6 +41,10 @@ pipe.close()
 def test_a_child_that_collects_garbage(images: Path) -> None:
     """It neither crashes nor disturbs its parent, and is told why it cannot open a GPU."""
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(images)], capture_output=True, text=True, check=False, timeout=300
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", PROGRAM, str(images)],  # of forks beside threads
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "0\n", "")
