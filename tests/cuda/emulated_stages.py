@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shutil
 import subprocess
 import threading
 from collections.abc import Callable, Sequence
@@ -28,9 +29,7 @@ from stoker.graph.scalar_code import Compiler
 from stoker.native import _native
 
 HERE = Path(__file__).parent
-# The headers that were installed with the native code: those of the checkout may have changed since, and kernels that
-# read another layout than it writes make wrong pixels. What only the emulation includes is not installed.
-INCLUDED = (NATIVE / "cuda", NATIVE, HERE.parents[1] / "src" / "stoker" / "native", HERE, HERE.parent / "native")
+CHECKOUT = HERE.parents[1] / "src" / "stoker" / "native"
 OPS = _native.pixel_ops()
 PROJECTED = ("project_nearest", "project_linear", "project_cubic")
 SAMPLERS = {"": 0, "resample": 1, "affine": 2, **{name: 3 + i for i, name in enumerate(PROJECTED)}}
@@ -110,7 +109,9 @@ def compiled(folder: Path, text: str) -> Path:
 def _build(path: Path, library: Path) -> None:
     # Every library has an emulation of its own: one that they share would be gone with the first that is unloaded.
     command = ["g++", "-std=c++20", "-O1", "-ffp-contract=off", "-w", "-fPIC", "-fno-gnu-unique"]
-    command += [f"-I{folder}" for folder in INCLUDED]
+    with _PREPARING:
+        headers = _headers(path.parent)
+    command += [f"-I{folder}" for folder in (headers / "cuda", headers, HERE, HERE.parent / "native")]
     command.append('-DSTOKER_EMULATION="emulated_launch.hpp"')
     header = path.parent / PREPARED.removesuffix(".gch")
     with _PREPARING:
@@ -118,6 +119,26 @@ def _build(path: Path, library: Path) -> None:
             _whole(header, lambda own: own.write_text('#include "own.cuh"\n'))
             _whole(path.parent / PREPARED, lambda own: _run([*command, "-x", "c++-header", header, "-o", own]))
     _whole(library, lambda own: _run([*command, "-include", header, "-shared", path, "-o", own]))
+
+
+def _headers(folder: Path) -> Path:
+    """All native headers, in one folder.
+
+    They are those that were installed with the native code: the checkout's may have changed since, and kernels that
+    read another layout than it writes make wrong pixels. What only the emulation includes is not installed, and comes
+    from the checkout.
+    """
+    found = folder / "headers"
+    if not found.exists():
+        own = folder / f"{os.getpid()}.headers"
+        for source in (CHECKOUT, NATIVE):
+            others = shutil.ignore_patterns("__pycache__", "*.py*", "*.cpp", "*.so")
+            shutil.copytree(source, own, ignore=others, dirs_exist_ok=True)
+        try:
+            own.rename(found)
+        except OSError:  # another process was first
+            shutil.rmtree(own)
+    return found
 
 
 def _run(command: Sequence[str | Path]) -> None:

@@ -38,10 +38,10 @@ pipe.close()
 """
 
 
-def test_a_child_that_collects_garbage(images: Path) -> None:
+def test_a_child_that_collects_garbage(jpegs: Path) -> None:
     """It neither crashes nor disturbs its parent, and is told why it cannot open a GPU."""
     done = subprocess.run(
-        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", PROGRAM, str(images)],  # of forks beside threads
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", PROGRAM, str(jpegs)],  # of forks beside threads
         capture_output=True,
         text=True,
         check=False,
