@@ -18,7 +18,7 @@ def share(config: pytest.Config) -> None:
 
 
 def folder_of_all(config: pytest.Config, own: Path) -> Path:
-    """What the folders of all processes of this session are in, given this process's."""
+    """What the folders of all processes of one run of the tests are in, given this process's."""
     return own.parent if _is_one_of_several(config) else own
 
 
@@ -61,7 +61,7 @@ class _Sharing:
         self._alone = alone
 
     def pytest_unconfigure(self) -> None:
-        """The end of the session."""
+        """Its last test has ended."""
         os.close(self._door)
         os.close(self._room)
 
