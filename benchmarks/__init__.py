@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The measuring bench: Stoker and its peers on one machine, in one run, by turns. ``python -m benchmarks`` runs it.
+"""Benchmarks: Stoker and its peers on one machine, in alternation. ``python -m benchmarks`` runs them.
 
-Start reading at `case` (what is declared), then `worker` (what runs in a contender's process), `harness` (who runs when
-and what is made of the numbers) and any file of `cases`.
+Start reading at `case` (declarations), then `worker` (the process of a contender), `harness` (order of the rounds and
+statistics) and any file of `cases`.
 """

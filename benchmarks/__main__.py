@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``python -m benchmarks``: measure all cases, or those named, and write build/bench/results.{md,json}."""
+"""``python -m benchmarks``: measure all cases, or the named ones, and write build/bench/results.{md,json}."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from benchmarks.machine import ROOT
 from benchmarks.process import Settings
 
 RULES = (
-    "All contenders of a case run in one session by turns (A B B A), each in its own process, while the others sleep. "
-    "Figures are medians over the rounds; a ratio is that of two medians, its spread the smallest and largest within "
-    "one round. A round beside other programs is run again, twice at most. Each round first uses up what prefetching "
-    "had in stock. Files come from the page cache; nothing decoded is ever kept. Shuffling and epoch edges lie inside "
-    "the timing. Outputs are consumed and check-summed. Windows, data types and layouts are the same for all. A peer "
-    "counts with the best of its settings. CPU time is that of all threads of a process."
+    "All contenders of a case alternate in one session (A B B A), each in its own process, while the others sleep. "
+    "Figures are medians over the rounds. A ratio is that of two medians, and its spread the smallest and largest "
+    "ratio within one round. A round that other programs disturb is repeated, twice at most. Each round first "
+    "consumes the prefetched batches. Files come from the page cache; decoded images are never cached. Shuffling and "
+    "epoch edges are inside the timing. Outputs are consumed and check-summed. Windows, data types and layouts are "
+    "the same for all. A peer counts with the best of its settings. CPU time is that of all threads of a process."
 )
 _QUICK_ROUNDS, _QUICK_SECONDS = 2, 0.3
 _PAGE = (
@@ -32,7 +32,8 @@ _PAGE = (
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Parse the command line, measure, report. The exit status says whether the bench ran, not whether bars are met."""
+    """Parse the command line, measure and report. The exit status tells whether the benchmarks ran, not which bars are
+    met."""
     arguments = _arguments(argv)
     every = cases.collect()
     if arguments.list:
@@ -52,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         for series in result.series:
             description |= series.versions
     description["others' load"] = report.disturbance(results)
-    print(f"other programs kept busy meanwhile: {report.disturbance(results)}")
+    print(f"cores that other programs kept busy: {report.disturbance(results)}")
     _write(results, description, arguments)
     return 0
 
@@ -67,7 +68,9 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="two short rounds: shows that all works, proves nothing")
     parser.add_argument("--peers", type=Path, help="interpreter with the peers; default: .venv-bench, made if needed")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "bench", help="folder for results and logs")
-    parser.add_argument("--record", type=Path, help="also write the page to this file, as docs/performance.md")
+    parser.add_argument(
+        "--record", type=Path, help="also write the page to this file, as docs/internals/performance.md"
+    )
     arguments = parser.parse_args(argv)
     if arguments.quick:
         arguments.rounds, arguments.seconds = _QUICK_ROUNDS, _QUICK_SECONDS
@@ -87,7 +90,7 @@ def _settings(arguments: argparse.Namespace) -> Settings:
 
 
 def _demo_data() -> Path:
-    """The synthetic set of the demonstration, for who names no data."""
+    """Return the demonstration's synthetic data set, for runs without ``--data``."""
     from stoker.demo import dataset
 
     root = ROOT / "stoker-demo" / "data"
@@ -96,7 +99,7 @@ def _demo_data() -> Path:
 
 
 def describe_data(root: Path) -> str:
-    """Read all files once, and say how much they are, decoded, beside the processor's cache."""
+    """Read all files once; describe their number and size, decoded and relative to the processor's cache."""
     from PIL import Image
 
     files = Data(root).files

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The allocation counter: a small library that is loaded before a contender and counts its larger allocations."""
+"""Allocation counter: a small preloaded library that counts the larger allocations of a contender."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def build(folder: Path) -> Path | None:
 
 
 def counted() -> int:
-    """Number of allocations of 4 KiB or more that this process has made; the counter must be loaded into it."""
+    """Return the number of allocations of 4 KiB or more in this process, which must have preloaded the counter."""
     count = ctypes.CDLL(None).bench_large_allocations
     count.restype = ctypes.c_uint64
     return int(count())

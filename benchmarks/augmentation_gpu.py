@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``python -m benchmarks.augmentation_gpu``: what a batch of ``benchmarks.gpu``'s augmentation waits for.
+"""``python -m benchmarks.augmentation_gpu``: bottlenecks of ``benchmarks.gpu``'s augmentation.
 
-For numbers of threads and batches ahead: the rate, the processor's time of a batch on all threads and on the caller's,
-and what threads spend in each step. Then, from the driver's own trace, for how much of the time the GPU runs kernels
-and copies, alone and beside each other. With ``--null`` the device is host memory and kernels do nothing: the host's
-part, on a machine without a GPU.
+For several numbers of threads and prefetched batches: the rate, the processor time per batch on all threads and on the
+caller's, and the threads' time per step. Then the share of time in which the GPU runs kernels and copies, alone and
+overlapping, from the driver's trace. With ``--null`` the device is host memory and kernels do nothing: this measures
+the host's share on a machine without a GPU.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ WARM = 40
 
 
 def main() -> None:
-    """Measure what the command line says."""
+    """Run the measurements of the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.augmentation_gpu", description=__doc__.split("\n")[0])
-    parser.add_argument("--null", action="store_true", help="no GPU: the host's part alone")
+    parser.add_argument("--null", action="store_true", help="no GPU: the host's share only")
     parser.add_argument("--threads", type=int, nargs="*", default=[2, 4, 8, 16])
     parser.add_argument("--depths", type=int, nargs="*", default=[DEPTH])
-    parser.add_argument("--batches", type=int, default=400, help="that a rate is taken from")
+    parser.add_argument("--batches", type=int, default=400, help="batches per rate")
     arguments = parser.parse_args()
     images, use = _null() if arguments.null else _gpu()
     for threads in arguments.threads:
@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def measure(images: Any, use: Callable[[Any], None], threads: int, depth: int, batches: int, turns: int = 3) -> None:
-    """The best of some turns."""
+    """Return the best of several rounds."""
     pipeline = augment(images, threads, depth)
     for _ in range(WARM):
         use(pipeline.run())
@@ -54,14 +54,14 @@ def measure(images: Any, use: Callable[[Any], None], threads: int, depth: int, b
         ends = (time.perf_counter() - start, time.process_time() - all_threads, time.thread_time() - caller, inside)
         found.append([1e6 * t / (batches // turns) for t in ends])
     wall, processor, caller, inside = min(found)
-    print(f"{threads} threads, {depth} ahead: {1e6 * BATCH / wall:,.0f} images/s; per batch {wall:.0f} us, of them "
-          f"{inside:.0f} in `run`; processor {processor:.0f} us, {caller:.0f} of them the caller's")  # fmt: skip
+    print(f"{threads} threads, {depth} prefetched: {1e6 * BATCH / wall:,.0f} images/s; per batch {wall:.0f} us, "
+          f"{inside:.0f} of them in `run`; processor {processor:.0f} us, {caller:.0f} by the caller")  # fmt: skip
     print(f"  {pipeline.report()}".replace("\n", "\n  "), flush=True)
     pipeline.close()
 
 
 def trace(images: Any, use: Callable[[Any], None], threads: int, depth: int, batches: int = 40) -> None:
-    """For how much of the time the GPU does what."""
+    """Print the shares of time that the GPU spends in each activity."""
     import torch
     from torch.profiler import ProfilerActivity, profile
 
@@ -105,7 +105,7 @@ def _gpu() -> tuple[Any, Callable[[Any], None]]:
 
 
 class _Interface:
-    """A host array that passes for one of the null device."""
+    """Host array with the interface of an array on the null device."""
 
     def __init__(self, array: np.ndarray[Any, Any]) -> None:
         self.array, self.ndim = array, array.ndim
@@ -122,7 +122,7 @@ def _null() -> tuple[Any, Callable[[Any], None]]:
 
     class Null(Gpu):
         def compiled(self, source: str) -> bytes:
-            return b""  # kernels by any name, which do nothing
+            return b""  # any kernel name gives an empty kernel
 
     Gpu.open = staticmethod(lambda number, memory_limit=None: Null(_native.gpu.open_null(), 1 << 40))  # type: ignore[method-assign]
     return _Interface(np.zeros(SHAPE, np.uint8)), lambda outputs: None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a case is: contenders that do the same work, and bars that their figures are held against.
+"""Benchmark cases: contenders that do the same work, and bars for their figures.
 
 This module is imported in every contender's process, so it uses the standard library alone.
 """
@@ -16,11 +16,11 @@ Environment = Literal["stoker", "peers"]
 
 @dataclass(frozen=True)
 class Unit:
-    """How a figure is shown.
+    """Format of a figure.
 
     Attributes:
         name: Shown in tables.
-        from_seconds: What a `Loop`'s seconds per item become; None for a `Sample`, which gives its own unit.
+        from_seconds: Converts a `Loop`'s seconds per item; None for a `Sample`, which returns its own unit.
         higher_is_better: Direction, for choosing the best of several settings.
     """
 
@@ -43,10 +43,10 @@ class Loop:
     """Work that is repeated for the length of a round.
 
     Attributes:
-        step: Does one portion, consumes what came out, and returns the number of items and a checksum of them.
-        warm: Untimed steps at the start of each round: they use up what a prefetching pipeline had in stock, so that
-            the timed part starts and ends with empty queues. Default: a prefetch depth of two, and one.
-        around: Entered for each round, the untimed steps included.
+        step: Runs one portion, consumes its output, and returns the number of items and their checksum.
+        warm: Untimed steps at the start of each round. They consume prefetched batches, so that the timed part starts
+            and ends with empty queues. Default: a prefetch depth of two, and one.
+        around: Entered for each round, including the untimed steps.
     """
 
     step: Callable[[], tuple[int, float]]
@@ -56,7 +56,7 @@ class Loop:
 
 @dataclass(frozen=True)
 class Sample:
-    """Work that measures itself: `read` returns one figure in the case's unit."""
+    """Work with its own measurement: `read` returns one figure in the case's unit."""
 
     read: Callable[[], float]
 
@@ -73,8 +73,8 @@ class Contender:
         function: A function of the case's module, called as ``function(data, **options)`` in a process of its own.
         options: Its keyword arguments, made of JSON types.
         environment: Which virtual environment the process runs in.
-        cores: Pin the process to so many cores; None leaves it free.
-        copies: Start so many processes that run at the same time; their rates add up.
+        cores: Pin the process to this many cores; None leaves it free.
+        copies: Start this many processes that run at the same time; their rates add up.
         count_allocations: Load the allocation counter into the process.
     """
 
@@ -89,15 +89,15 @@ class Contender:
 
 @dataclass(frozen=True)
 class Bar:
-    """A demand on one contender's median, by itself or as a ratio to the best of others.
+    """Requirement on one contender's median, absolute or as a ratio to the best of others.
 
     Attributes:
-        text: What is demanded, in words.
+        text: The requirement in words.
         of: The contender.
         against: Names of others; the figure becomes ``of / best(against)``. Empty: the figure itself.
         at_least: Lower bound. Exactly one of the two bounds is given.
         at_most: Upper bound.
-        goal: What would be wished for; same direction as the bound.
+        goal: A desired value in the same direction as the bound.
     """
 
     text: str
@@ -113,32 +113,32 @@ class Bar:
 
     @property
     def limit(self) -> float:
-        """The bound, whichever it is."""
+        """Return the bound that is given."""
         return self.at_least if self.at_least is not None else self.at_most  # type: ignore[return-value]
 
     def meets(self, figure: float, limit: float | None = None) -> bool:
-        """Whether a figure satisfies the bound, or another limit in the same direction."""
+        """Return whether a figure satisfies the bound, or another limit in the same direction."""
         wanted = self.limit if limit is None else limit
         return figure >= wanted if self.at_least is not None else figure <= wanted
 
     def short_by(self, figure: float) -> float:
-        """The share of the bound by which a figure misses it; 0 where it is met."""
+        """Return the share of the bound by which a figure misses it; 0 if it is met."""
         return 0.0 if self.meets(figure) else abs(figure / self.limit - 1)
 
 
 @dataclass(frozen=True)
 class Case:
-    """Contenders that do the same work, measured by turns.
+    """Contenders that do the same work, measured in alternation.
 
     Attributes:
         name: For the command line.
         title: For tables.
         unit: Of the figures.
-        contenders: In the order of their turns.
-        bars: Demands; may be empty for a row that only informs.
+        contenders: In the order of their rounds.
+        bars: Requirements; empty for an informative row.
         note: What a reader must know to judge the figures.
-        module: The module with the contenders' functions; filled in when the cases are collected.
-        seconds: Length of a round as a multiple of the usual one.
+        module: The module with the contenders' functions; set when the cases are collected.
+        seconds: Length of a round as a multiple of the default.
     """
 
     name: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The files that are measured on, and the windows that a random resized crop takes of them. Standard library alone."""
+"""Benchmark files, and the windows of random resized crops. Imports only the standard library."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _ATTEMPTS = 10
 
 
 class Data:
-    """A folder of JPEG files, flat or nested, always in the same order."""
+    """Folder of JPEG files, flat or nested, in a fixed order."""
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
         self.root = os.fspath(root)
 
     @cached_property
     def files(self) -> list[str]:
-        """Paths of the files, sorted."""
+        """Return the paths of the files, sorted."""
         found = [
             os.path.join(folder, name)
             for folder, _, names in os.walk(self.root)
@@ -37,11 +37,11 @@ class Data:
 
     @cached_property
     def labels(self) -> list[int]:
-        """A label for each file: its index, so that a checksum of labels shows which files were seen."""
+        """Return a label for each file: its index, so that a checksum of labels identifies the files of a batch."""
         return list(range(len(self.files)))
 
     def read(self) -> list[bytes]:
-        """All files; the first call brings them into the page cache."""
+        """Return the bytes of all files; the first call loads them into the page cache."""
         contents = []
         for path in self.files:
             with open(path, "rb") as file:
@@ -50,7 +50,7 @@ class Data:
 
 
 def random_window(rng: random.Random, width: int, height: int) -> Window:
-    """Draw the window (x0, y0, x1, y1) of a random resized crop, with torchvision's and DALI's usual distribution.
+    """Draw the window (x0, y0, x1, y1) of a random resized crop, with the default distribution of torchvision and DALI.
 
     Source: Szegedy et al., "Going deeper with convolutions" (2015), as `torchvision.transforms.RandomResizedCrop`.
     """
@@ -68,7 +68,7 @@ def random_window(rng: random.Random, width: int, height: int) -> Window:
 
 
 def mean_window(width: int = 500, height: int = 375, draws: int = 20_000) -> tuple[int, int]:
-    """The (height, width) of a window with the mean area and the mean aspect of the random ones."""
+    """Return the (height, width) of a window with the mean area and aspect of the random ones."""
     rng = random.Random(0)
     windows = [random_window(rng, width, height) for _ in range(draws)]
     mean_w = sum(x1 - x0 for x0, _, x1, _ in windows) / draws

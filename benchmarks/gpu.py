@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """``python -m benchmarks.gpu``: the GPU path beside DALI's on one machine, in one run.
 
-It makes a data set of many different files, checks that the GPU's pixels are the CPU's, and prints a table. Where
-``--dali`` names a folder with NVIDIA DALI's packages (or it is installed), DALI runs by turns with Stoker, with several
-of its settings, of which the best counts. Rates are those of files seen for the first time in the run's own order:
-shuffled epochs over a set much larger than a batch; outputs are read on the GPU and summed; a rate's time ends when the
-device is idle.
+The program creates a data set of many different files, checks that the GPU's pixels equal the CPU's, and prints a
+table. If ``--dali`` names a folder with NVIDIA DALI's packages (or it is installed), DALI runs in alternation with
+Stoker, with several settings, of which the best counts. Every file is new to the contender in the timed part: shuffled
+epochs over a set much larger than a batch. Outputs are read on the GPU and summed, and the clock stops when the device
+is idle.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ROUNDS = 5
 
 
 def main() -> int:
-    """Parse the command line and measure, or be one contender's process."""
+    """Parse the command line and measure, or serve as one contender's process."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=__doc__.split("\n")[0])
     add_arguments(parser, seconds=1.5)
     parser.add_argument("--dali", type=Path, help="folder to import nvidia.dali from, if it is not installed")
@@ -68,7 +68,7 @@ def main() -> int:
 
 
 def serve(spec: dict[str, Any]) -> int:
-    """A contender's process: prepares a pipeline, then answers each line on its input with a round's rate."""
+    """Serve as a contender's process: build a pipeline, then answer each input line with the rate of a round."""
     if spec["dali"]:
         sys.path.insert(0, spec["dali"])
     if spec["cores"]:
@@ -85,7 +85,7 @@ def serve(spec: dict[str, Any]) -> int:
     torch.cuda.synchronize()
     print("ready", flush=True)
     for line in sys.stdin:
-        for _ in range(spec["depth"] + 1):  # what was made while it slept
+        for _ in range(spec["depth"] + 1):  # batches that were prefetched while the process slept
             consume(pipeline.run(), total)
         torch.cuda.synchronize()
         rows, start, cpu = 0, time.perf_counter(), time.process_time()
@@ -95,13 +95,13 @@ def serve(spec: dict[str, Any]) -> int:
         torch.cuda.synchronize()
         seconds = time.perf_counter() - start
         print(json.dumps([rows / seconds, 1e6 * (time.process_time() - cpu) / rows]), flush=True)
-    decoders = pipeline.execution.settings.gpu.decoders if spec["library"] == "stoker" else []
+    decoders = pipeline.execution.decoders if spec["library"] == "stoker" else []
     print(json.dumps([[d.rows_on_gpu, d.rows_on_cpu, d.reasons] for d in decoders]), flush=True)
     return 0
 
 
 class Contender:
-    """A process that runs one pipeline when asked."""
+    """Process that runs one pipeline on request."""
 
     def __init__(self, label: str, arguments: argparse.Namespace, **spec: Any) -> None:
         self.label = label
@@ -115,7 +115,7 @@ class Contender:
         self.absent = self._line() != "ready"
 
     def run(self, seconds: float) -> None:
-        """One round."""
+        """Run one round."""
         if self.absent:
             return
         assert self._process.stdin is not None
@@ -126,7 +126,7 @@ class Contender:
         self.cpu_us.append(cpu)
 
     def close(self) -> Any:
-        """End the process; what it says about where rows were decoded."""
+        """End the process; return its report of where rows were decoded."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         last = self._line()
@@ -139,12 +139,12 @@ class Contender:
 
 
 def measure_rates(arguments: argparse.Namespace) -> None:
-    """The rows of the table: by turns, forwards and backwards."""
+    """Measure the table's rows in alternation, forwards and backwards."""
     every = len(os.sched_getaffinity(0))
     for title, kind, cores in ((f"training chain, {every} cores", CHAIN, 0), ("training chain, 2 cores", CHAIN, 2),
                                (f"decoding to RGB, {every} cores", DECODE, 0)):  # fmt: skip
         threads = cores or every
-        own = cores or threads_beside_a_gpu()  # as by default
+        own = cores or threads_beside_a_gpu()  # the default
         contenders = [Contender("stoker", arguments, library="stoker", kind=kind, threads=own, cores=cores)]
         for load in (0.65, 0.75, 1.0) if kind == CHAIN else (0.65,):
             decoder = {"hw_decoder_load": load, "preallocate_width_hint": 1000, "preallocate_height_hint": 1000}
@@ -195,7 +195,7 @@ def check_bits(files: list[str], count: int = 1024) -> None:
 
 
 def measure_gpu_time(files: list[str], batches: int = 40) -> None:
-    """What the device's kernels and copies take per image, from the driver's own trace of them."""
+    """Print the device's time per image in kernels and copies, from the driver's own trace."""
     import torch
     from torch.profiler import ProfilerActivity, profile
 
@@ -218,7 +218,7 @@ def measure_gpu_time(files: list[str], batches: int = 40) -> None:
 
 
 def measure_first_batch(files: list[str]) -> None:
-    """From building to the first batch, with kernels in the cache, in a fresh process's second pipeline."""
+    """Measure the time from build to first batch, with cached kernels, in a fresh process's second pipeline."""
     start = time.perf_counter()
     pipeline = make_pipeline("stoker", CHAIN, files, "gpu", 16, 2)
     built = time.perf_counter()
@@ -228,7 +228,7 @@ def measure_first_batch(files: list[str]) -> None:
 
 
 def measure_augmentation(seconds: float = 1.0) -> None:
-    """The rate of the augmentation as a pipeline; ``benchmarks.stages_gpu`` measures its kernels."""
+    """Measure the rate of the augmentation as a pipeline; ``benchmarks.stages_gpu`` measures its kernels."""
     import torch
 
     pipeline, total = make_augmentation(4), torch.zeros((), dtype=torch.float64, device="cuda")

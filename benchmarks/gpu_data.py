@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The data set of benchmarks on a GPU: many different files, made of few photographs."""
+"""Data set of GPU benchmarks: many different files, derived from few photographs."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from typing import Any
 
 
 def add_arguments(parser: argparse.ArgumentParser, seconds: float) -> None:
-    """What benchmarks on a GPU are told alike: the data set, the length of a round, and which contender to be."""
+    """Add the arguments that GPU benchmarks share: data set, length of a round, contender."""
     parser.add_argument("--data", type=Path, required=True, help="folder of JPEG files to make the data set from")
-    parser.add_argument("--files", type=int, default=4096, help="how many files to make")
-    parser.add_argument("--work", type=Path, default=Path("/dev/shm/stoker-bench-gpu"), help="where to make them")
+    parser.add_argument("--files", type=int, default=4096, help="number of files")
+    parser.add_argument("--work", type=Path, default=Path("/dev/shm/stoker-bench-gpu"), help="folder for the files")
     parser.add_argument("--seconds", type=float, default=seconds, help="length of a round")
     parser.add_argument("--contender", help=argparse.SUPPRESS)
 
 
 def make_files(photographs: Path, folder: Path, count: int) -> list[str]:
-    """``count`` different files: photographs cut by some pixels and coded again, with their own chroma sampling."""
+    """Write ``count`` different files: photographs, cropped by some pixels and encoded with their chroma sampling."""
     sources = sorted(str(p) for p in photographs.rglob("*") if p.suffix.lower() in (".jpg", ".jpeg"))
     folder.mkdir(parents=True, exist_ok=True)
     jobs = [(sources[i % len(sources)], str(folder / f"{i:06}.jpg"), i // len(sources)) for i in range(count)]
@@ -38,7 +38,7 @@ def _make_file(job: tuple[str, str, int]) -> None:
     source, path, turn = job
     with Image.open(source) as image:
         sampling = JpegImagePlugin.get_sampling(image)
-        tables = image.quantization  # the same bits per pixel as the original's
+        tables = image.quantization  # as many bits per pixel as in the original
         pixels = image.convert("L" if image.mode == "L" else "RGB")
     box = (turn % 5, turn // 5 % 5, pixels.width - turn // 25 % 3, pixels.height - turn // 75 % 3)
     options: dict[str, Any] = {"qtables": tables, "optimize": turn % 2 == 0}
@@ -52,7 +52,7 @@ def describe(files: list[str]) -> None:
     import torch
 
     total = 0
-    for path in files:  # also brings them into the page cache
+    for path in files:  # also loads them into the page cache
         with open(path, "rb") as file:
             total += len(file.read())
     print(f"date        {time.strftime('%Y-%m-%d %H:%M UTC', time.gmtime())}")

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``python -m benchmarks.gpu_host``: the host's part of the GPU path, on a machine without a GPU.
+"""``python -m benchmarks.gpu_host``: the host's share of the GPU path, on a machine without a GPU.
 
-The chain of ``benchmarks.gpu`` runs on the null device with kernels that do nothing, so that reading, parsing,
-describing and planning launches are all there is, but for the copy that the null device itself makes of what is sent.
-Later epochs need what kernels find out, and are not here. What is printed is processor time per image, and how much of
-it is the system's; the least of the rounds, by turns with the floors: the same files read by one thread into as much
-memory as batches have, and into a little that is used over and over.
+The chain of ``benchmarks.gpu`` runs on the null device with empty kernels. It therefore measures reading, parsing,
+describing and planning launches, and the null device's own copy of uploads. Later epochs need results of kernels and
+are not measured. The figures are processor time per image, and the system's share of it: the minimum of the rounds, in
+alternation with two lower bounds. These read the same files on one thread, into as much memory as the batches have, and
+into a small reused buffer.
 """
 
 from __future__ import annotations

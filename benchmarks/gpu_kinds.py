@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ``python -m benchmarks.gpu --only kinds`` measures: the index's cost and gain, progressive files, scales.
+"""Cases of ``python -m benchmarks.gpu --only kinds``: cost and gain of the index, progressive files, scales.
 
-Pipelines run one after the other in one process, by turns, and nothing else does; rates are medians of rounds.
+Pipelines run one after the other in one process, in alternation, without other work. Rates are medians of rounds.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PROGRESSIVE = 1024  # files
 
 
 def measure_kinds(files: list[str], folder: Path, seconds: float) -> None:
-    """Print all of it."""
+    """Print all cases."""
     run = _Runs(seconds)
     _first_sight(run, files)
     _index_on_disk(run, files)
@@ -46,17 +46,17 @@ class _Runs:
         self._total = torch.zeros((), dtype=torch.float64, device="cuda")
 
     def make(self, kind: str, files: list[str], **settings: Any) -> Any:
-        """A pipeline on the GPU."""
+        """Return a pipeline on the GPU."""
         return make_pipeline("stoker", kind, files, "gpu", 16, DEPTH, **settings)
 
     def batches(self, pipeline: Any, count: int) -> None:
-        """Take batches, and wait until the device has none."""
+        """Take batches, and wait until the device is idle."""
         for _ in range(count):
             consume(pipeline.run(), self._total)
         self.torch.cuda.synchronize()
 
     def compare(self, title: str, what: dict[str, tuple[str, list[str], dict[str, Any]]]) -> None:
-        """Rates of pipelines, by turns."""
+        """Return the rates of pipelines, in alternation."""
         pipelines = {label: self.make(kind, files, **settings) for label, (kind, files, settings) in what.items()}
         rates: dict[str, list[float]] = {label: [] for label in what}
         for label, pipeline in pipelines.items():
@@ -80,7 +80,7 @@ class _Runs:
 
 
 def _first_sight(run: _Runs, files: list[str]) -> None:
-    """What making the index costs: the rest of an epoch whose files were never seen, with and without it."""
+    """Measure the cost of building the index: the rest of an epoch of new files, with and without it."""
     times: dict[str, list[float]] = {"without the index": [], "while it is made": []}
     warm, rest = 6, len(files) // BATCH - 6
     for _ in range(ROUNDS):
@@ -99,7 +99,7 @@ def _first_sight(run: _Runs, files: list[str]) -> None:
 
 
 def _index_on_disk(run: _Runs, files: list[str]) -> None:
-    """Writing it, its size, and building a pipeline that reads it."""
+    """Measure writing the index, its size, and building a pipeline that reads it."""
     with tempfile.TemporaryDirectory() as folder:
         pipeline = run.make(CHAIN, files, index=INDEX_BYTES, index_path=folder)
         run.batches(pipeline, 2 * len(files) // BATCH)
@@ -113,7 +113,7 @@ def _index_on_disk(run: _Runs, files: list[str]) -> None:
         run.batches(pipeline, len(files) // BATCH)
         each = size / len(files)
         print(f"\nindex on disk: {each:.0f} bytes per file, written in {wrote:.2f} s, built with it in {built:.2f} s")
-        print(f"  {pipeline.report().decoding.known}", flush=True)
+        print(f"  {pipeline.report().codecs['jpeg'].known}", flush=True)
         pipeline.close()
 
 

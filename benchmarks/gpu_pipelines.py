@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pipelines of benchmarks on a GPU, in the same text for Stoker and DALI, and what reads their outputs."""
+"""Pipelines of GPU benchmarks, with the same source for Stoker and DALI, and the consumer of their outputs."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 MEAN = [0.485 * 255, 0.456 * 255, 0.406 * 255]
 STD = [0.229 * 255, 0.224 * 255, 0.225 * 255]
 BATCH = 256
-DEPTH = 5  # batches made ahead
-INDEX_BYTES = 1 << 28  # what the row of later epochs may keep about files
+DEPTH = 5  # prefetched batches
+INDEX_BYTES = 1 << 28  # bytes that later epochs may use for the index
 CHAIN, DECODE = "chain", "decode"
 
 
 def library(name: str) -> Any:
-    """``fn``, ``types`` and ``pipeline_def`` of Stoker or DALI."""
+    """Return ``fn``, ``types`` and ``pipeline_def`` of Stoker or DALI."""
     if name == "stoker":
         import stoker
 
@@ -38,10 +38,10 @@ def make_pipeline(
     passes: frozenset[str] | None = None,
     **decoder: Any,
 ) -> Any:
-    """The training chain, or decoding alone.
+    """Return the training chain, or decoding only.
 
-    Of Stoker alone, ``load``: the part of the rows that the GPU decodes; ``index``: bytes for what is kept about files,
-    ``index_path``: where it is on disk; ``passes``: over the plan, or all.
+    Options of Stoker only: ``load`` is the fraction of rows that the GPU decodes, ``index`` the bytes for data about
+    files, ``index_path`` its place on disk, ``passes`` the enabled passes over the plan, or all.
     """
     lib = library(name)
     fn, types = lib.fn, lib.types
@@ -71,7 +71,7 @@ def make_pipeline(
 
 
 def consume(outputs: Any, total: Any) -> None:
-    """Sum some elements of the first output on the GPU; nothing waits for it."""
+    """Sum some elements of the first output on the GPU, without waiting."""
     import torch
 
     first = outputs[0]
@@ -84,7 +84,7 @@ def consume(outputs: Any, total: Any) -> None:
 
 
 def make_augmentation(depth: int) -> Any:
-    """Augmentation of one tensor of images that is on the GPU already."""
+    """Return an augmentation of one tensor of images that is on the GPU."""
     import torch
 
     images = torch.randint(0, 256, (BATCH, 375, 500, 3), dtype=torch.uint8, device="cuda")
@@ -92,7 +92,7 @@ def make_augmentation(depth: int) -> Any:
 
 
 def augment(images: Any, threads: int, depth: int) -> Any:
-    """The augmentation of ``images``, which are given for every batch."""
+    """Return the augmentation of ``images``, which are fed for every batch."""
     from stoker import fn, pipeline_def, types
 
     @pipeline_def(batch_size=BATCH, num_threads=threads, device_id=0, seed=7, prefetch_queue_depth=depth)

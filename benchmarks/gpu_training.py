@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ``python -m benchmarks.gpu --only training`` measures: trainings on synthetic input and on a pipeline's."""
+"""Cases of ``python -m benchmarks.gpu --only training``: training on synthetic input and on a pipeline's output."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from typing import Any
 from .gpu_pipelines import BATCH, CHAIN, make_pipeline
 
 TURNS = 2
-WARM, WARM_AUTO = 60, 400  # batches before the time is taken; the split needs some to settle
+WARM, WARM_AUTO = 60, 400  # batches before the clock starts; the split needs some to settle
 
 
 def measure_trainings(names: Iterable[str], files: list[str], fed: Iterable[str]) -> None:
-    """Every model."""
+    """Measure every model."""
     contenders = [(int(t), load if load == "auto" else float(load)) for t, load in (one.split(":") for one in fed)]
     for name in names:
         measure_training(name, files, contenders)
 
 
 def measure_training(name: str, files: list[str], fed: Iterable[tuple[int, float | str]]) -> None:
-    """Images per second of training on synthetic input and on the pipeline's, by turns."""
+    """Print images per second of training on synthetic input and on the pipeline's output, in alternation."""
     import torch
 
     x = torch.randn(BATCH, 3, 224, 224, device="cuda", dtype=torch.float16)
@@ -49,7 +49,7 @@ def measure_training(name: str, files: list[str], fed: Iterable[tuple[int, float
 
 
 def train(name: str, batches: Iterable[tuple[Any, Any]], warm: int, steps: int = 80) -> float:
-    """Images per second of so many steps after ``warm`` ones."""
+    """Return images per second of this number of steps after ``warm`` ones."""
     import torch
     import torchvision
 

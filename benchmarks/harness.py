@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who runs when, and what is made of the numbers.
+"""Order of the contenders' rounds, and the statistics of their figures.
 
-The contenders of a case are all prepared first, each in processes of its own, and then run by turns: A B C, C B A,
-A B C, ... While one runs, the others sleep. A figure is the median over the rounds; a ratio is the ratio of two
-medians, and its spread the smallest and largest ratio within one round, where both stood under the same weather.
+All contenders of a case are prepared first, each in its own processes, and then run in alternation: A B C, C B A, A B
+C, ... While one runs, the others sleep. A figure is the median over the rounds. A ratio is the ratio of two medians,
+and its spread the smallest and largest ratio within one round, in which both had the same conditions.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from benchmarks.process import ContenderAbsent, ContenderFailed, Round, Runner, 
 
 MIN_ROUNDS = 5
 WARM_UP_S = 0.3
-# A round beside other programs is run again, a few times at most; the one with the least of them counts. What decides
-# is their processor time, never the figure.
+# A round disturbed by other programs is repeated, a few times at most; the one with the least disturbance counts. The
+# criterion is the other programs' processor time, never the figure.
 DISTURBED_CORES = 0.15
 REPEATS = 2
 
 
 @dataclass
 class Series:
-    """A contender's rounds.
+    """Rounds of a contender.
 
     Attributes:
-        name: The contender's.
+        name: The contender's name.
         rounds: One entry per round.
-        versions: Of the libraries it used.
-        trouble: Why there are no rounds, or fewer than asked for.
+        versions: Versions of the libraries it used.
+        trouble: Reason for missing rounds.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Series:
 
     @property
     def complete(self) -> bool:
-        """Whether all rounds were run."""
+        """Return whether all rounds were run."""
         return bool(self.rounds) and not self.trouble
 
 
@@ -57,14 +57,14 @@ class Figure:
 
 @dataclass(frozen=True)
 class Verdict:
-    """A bar and what was measured against it.
+    """A bar and the figure measured against it.
 
     Attributes:
-        bar: The demand.
-        figure: What was measured; None where a contender was missing.
+        bar: The requirement.
+        figure: The measured figure; None if a contender was missing.
         against: The peer that counted.
-        cpu: How many times the processor time per item that peer needs; it holds also on a busy machine.
-        trouble: Why there is no figure.
+        cpu: Ratio of that peer's processor time per item to the contender's, which is valid also on a busy machine.
+        trouble: Reason for a missing figure.
     """
 
     bar: Bar
@@ -75,7 +75,7 @@ class Verdict:
 
     @property
     def text(self) -> str:
-        """PASS, or by how much the figure misses the bar."""
+        """Return PASS, or by how much the figure misses the bar."""
         if self.figure is None:
             return f"not measured: {self.trouble}"
         if not self.bar.meets(self.figure.median):
@@ -88,19 +88,19 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Result:
-    """A case and all that was measured in it."""
+    """A case and its measurements."""
 
     case: Case
     series: tuple[Series, ...]
     verdicts: tuple[Verdict, ...]
 
     def shown(self, name: str) -> Figure:
-        """A contender's figure in the case's unit."""
+        """Return a contender's figure in the case's unit."""
         return show(self.case, next(series for series in self.series if series.name == name))
 
 
 def turns(count: int, rounds: int) -> list[list[int]]:
-    """The order of `count` contenders in each round: forwards and backwards by turns."""
+    """Return the order of `count` contenders in each round: forwards and backwards in alternation."""
     return [list(range(count)) if turn % 2 == 0 else list(range(count))[::-1] for turn in range(rounds)]
 
 
@@ -114,7 +114,7 @@ def measure(
         settings: Data and interpreters.
         rounds: Number of rounds.
         seconds: Length of a round, to be multiplied by the case's own factor.
-        say: Called with a short text whenever something begins.
+        say: Called with a short text at the start of each part.
     """
     series = tuple(Series(contender.name) for contender in case.contenders)
     with ExitStack() as stack:
@@ -131,7 +131,7 @@ def measure(
 def _prepare(
     stack: ExitStack, case: Case, index: int, settings: Settings, series: Series, say: Callable[[str], None]
 ) -> Runner | None:
-    """Start a contender and let it run for a moment, so that the first round finds it warm."""
+    """Start a contender and run it briefly, so that the first round finds it warm."""
     say(f"preparing {series.name}")
     try:
         runner = stack.enter_context(Runner(case.module, case.contenders[index], settings))
@@ -144,7 +144,7 @@ def _prepare(
 
 
 def run_round(runner: Runner, series: Series, seconds: float) -> None:
-    """Run a contender for one round, again if other programs were busy beside it, and note the round."""
+    """Run a contender for one round, repeat it if other programs were busy, and record the round."""
     attempts: list[Round] = []
     try:
         while not attempts or (attempts[-1].others > DISTURBED_CORES and len(attempts) <= REPEATS):
@@ -156,19 +156,19 @@ def run_round(runner: Runner, series: Series, seconds: float) -> None:
 
 
 def figures(case: Case, series: Series) -> list[float]:
-    """The rounds' figures in the case's unit."""
+    """Return the rounds' figures in the case's unit."""
     convert = case.unit.from_seconds
     return [convert(one.figure) if convert is not None else one.figure for one in series.rounds]
 
 
 def show(case: Case, series: Series) -> Figure:
-    """A contender's median and spread in the case's unit."""
+    """Return a contender's median and spread in the case's unit."""
     values = figures(case, series)
     return Figure(median(values), min(values), max(values))
 
 
 def judge(case: Case, bar: Bar, series: Sequence[Series]) -> Verdict:
-    """Hold the figures against a bar; the best of several settings of a peer is the one that counts."""
+    """Compare the figures with a bar; of a peer's settings the best one counts."""
     by_name = {one.name: one for one in series}
     mine = by_name[bar.of]
     if not mine.complete:
@@ -188,6 +188,6 @@ def judge(case: Case, bar: Bar, series: Sequence[Series]) -> Verdict:
 
 
 def cpu_s(series: Series) -> float | None:
-    """A contender's median processor time per item; None for a `Sample`."""
+    """Return a contender's median processor time per item; None for a `Sample`."""
     values = [one.cpu_s for one in series.rounds if one.cpu_s is not None]
     return median(values) if values else None

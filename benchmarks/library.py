@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stoker and DALI by one handle, so that both run literally the same pipeline definitions.
+"""Common interface of Stoker and DALI, so that both run literally the same pipeline definitions.
 
-Imported in both environments; NumPy is there in each of them.
+The module is imported in both environments, which both have NumPy.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _STRIDE = 509
 
 @dataclass(frozen=True)
 class Library:
-    """The modules of one of the two that a pipeline definition uses."""
+    """Modules of a library that a pipeline definition uses."""
 
     name: str
     fn: Any
@@ -31,7 +31,7 @@ class Library:
 
 
 def load(name: str) -> Library:
-    """Import one of the two; what it puts where is its own affair, ``from name import fn, types`` works for both."""
+    """Import Stoker or DALI; ``from name import fn, types`` works for both."""
     package = importlib.import_module(name)
 
     def member(part: str) -> Any:
@@ -41,7 +41,7 @@ def load(name: str) -> Library:
 
 
 def consume(outputs: Sequence[Any]) -> float:
-    """Read a sample of every output of a batch and sum it, as the one who takes the batch would read all of it."""
+    """Read a sample of every output of a batch and sum it, in place of a consumer that reads all of it."""
     return float(sum(_sum(output) for output in outputs))
 
 
@@ -51,5 +51,5 @@ def _sum(output: Any) -> float:
 
 
 def dense(output: Any) -> np.ndarray:
-    """An output of equal shapes as one array, without a copy."""
+    """Return an output of equal shapes as one array, without a copy."""
     return np.asarray(output.as_tensor() if hasattr(output, "as_tensor") else output.as_array())

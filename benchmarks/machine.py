@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a result was measured on: processor, system, versions, source."""
+"""Description of the machine of a result: processor, system, versions, source."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def describe() -> dict[str, str]:
-    """The machine and the moment, in the order in which they are printed."""
+    """Return the machine and the time, in the order in which they are printed."""
     return {
         "processor": _cpu_model(),
         "cores": f"{len(os.sched_getaffinity(0))} of {os.cpu_count()}",
@@ -28,7 +28,7 @@ def describe() -> dict[str, str]:
 
 
 def last_level_cache_bytes() -> int:
-    """Size of the largest processor cache; 0 if the system does not say."""
+    """Return the size of the largest processor cache; 0 if it is unknown."""
     largest = 0
     for path in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"):
         text = path.read_text().strip()
@@ -38,14 +38,14 @@ def last_level_cache_bytes() -> int:
 
 
 def busy_s() -> float:
-    """Processor seconds that all programs of the machine have used since it started."""
+    """Return the processor seconds that all programs of the machine have used since it started."""
     fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]
     user, nice, system, _idle, _waiting, interrupts, soft_interrupts, stolen = map(int, fields)
     return (user + nice + system + interrupts + soft_interrupts + stolen) / os.sysconf("SC_CLK_TCK")
 
 
 def process_s(pid: int) -> float:
-    """Processor seconds that a process and its finished children have used."""
+    """Return the processor seconds that a process and its finished children have used."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
@@ -65,7 +65,7 @@ def _cpu_model() -> str:
 
 
 def _commit() -> str:
-    """The commit, with a mark if the tree differs from it."""
+    """Return the commit, with a mark if the tree differs from it."""
     commit, changes = (_git("rev-parse", "--short=12", "HEAD"), _git("status", "--porcelain"))
     return (commit or "none") + (" with changes" if changes else "")
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``python -m benchmarks.planes_gpu``: decoded images that a stage reads in component planes, and the same in pixels.
+"""``python -m benchmarks.planes_gpu``: decoded images in component planes, compared with interleaved pixels.
 
-The training chain of ``benchmarks.gpu`` in both forms in one process: whether all pixels are equal, what the kernels
-take per image by the driver's trace (batches one by one), what a pipeline takes of its memory, rates by turns with the
-processor's time, and what of a thread's time went to steps.
+Both forms of ``benchmarks.gpu``'s training chain run in one process. The program compares all pixels, and measures the
+kernels' time per image from the driver's trace (batch by batch), the memory of a pipeline, rates in alternation with
+the processor time, and the threads' time per step.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.planes_gpu", description=__doc__.split("\n")[0])
     add_arguments(parser, seconds=0.8)
     parser.add_argument("--rounds", type=int, default=4, help="rounds of each form")
-    parser.add_argument("--depths", type=int, nargs="*", default=[5, 8], help="batches made ahead")
+    parser.add_argument("--depths", type=int, nargs="*", default=[5, 8], help="prefetched batches")
     parser.add_argument("--threads", type=int, default=16)
     arguments = parser.parse_args()
     files = make_files(arguments.data, arguments.work, arguments.files)
@@ -40,15 +40,15 @@ def main() -> None:
 
 
 def in_form(form: str, files: list[str], threads: int, depth: int) -> Any:
-    """The training chain of ``benchmarks.gpu`` with images in planes or in pixels."""
-    from stoker.graph.plan import PASSES, PLANES
+    """Return the training chain of ``benchmarks.gpu`` with images in planes or in pixels."""
+    from stoker.graph.analysis import PASSES, PLANES
 
     passes = frozenset(name for name in PASSES if form == "planes" or name != PLANES)
     return make_pipeline("stoker", CHAIN, files, "gpu", threads, depth, passes=passes)
 
 
 def check_bits(files: list[str], threads: int) -> None:
-    """Hold an epoch of both against each other."""
+    """Compare an epoch of both forms."""
     with in_form("planes", files, threads, 2) as one, in_form("pixels", files, threads, 2) as other:
         for _ in range(len(files) // BATCH):
             a, b = (np.asarray(pipe.run()[0].as_cpu().as_array()) for pipe in (one, other))
@@ -59,7 +59,7 @@ def check_bits(files: list[str], threads: int) -> None:
 
 
 def rates(files: list[str], arguments: argparse.Namespace, depth: int) -> None:
-    """Images per second and processor time of both by turns, and the GPU's memory that each pipeline has taken."""
+    """Measure images per second and processor time of both in alternation, and each pipeline's memory on the GPU."""
     import torch
 
     pipes = {form: in_form(form, files, arguments.threads, depth) for form in FORMS}
@@ -92,7 +92,7 @@ def rates(files: list[str], arguments: argparse.Namespace, depth: int) -> None:
 
 
 def step_times(pipe: Any) -> str:
-    """Steps and the microseconds that each takes of a thread's time per image."""
+    """Return the microseconds of thread time per image for each step."""
     rows = pipe.execution.report().rows
     pairs = zip(pipe.execution.plan.steps, pipe.execution.run.step_times(), strict=True)
     return ", ".join(f"{getattr(s.body, 'kernel', type(s.body).__name__)} {1e-3 * t / rows:.1f}" for s, t in pairs if t)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bench's side of a contender: start its processes, let them run for a round, end them."""
+"""Process of a contender, seen from the harness: start it, run rounds, end it."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class ContenderFailed(RuntimeError):
 
 @dataclass(frozen=True)
 class Settings:
-    """What all contenders of a run have in common.
+    """Settings that all contenders of a run share.
 
     Attributes:
         data: Folder of the JPEG files.
         pythons: The interpreter of each environment.
-        logs: Folder for what the contenders print.
+        logs: Folder for the contenders' output.
         preload: The allocation counter's shared library; None if it could not be built.
     """
 
@@ -50,15 +50,15 @@ class Settings:
 
 @dataclass(frozen=True)
 class Round:
-    """What one contender did in one round.
+    """Measurements of one contender in one round.
 
     Attributes:
-        figure: For a `Loop`, wall seconds per item, all copies together; for a `Sample`, its figure.
-        cpu_s: Processor seconds per item, all copies together; None for a `Sample`.
+        figure: For a `Loop`, wall seconds per item of all copies together; for a `Sample`, its figure.
+        cpu_s: Processor seconds per item of all copies together; None for a `Sample`.
         items: Number of items in the round.
-        checksum: Sum of what the steps gave.
-        rested: False if a process would not come to rest afterwards, so that it may have slowed others down.
-        others: Processors that programs outside the bench kept busy meanwhile, on average.
+        checksum: Sum of the steps' checksums.
+        rested: False if a process stayed busy afterwards, so that it may have slowed others down.
+        others: Number of processors that programs outside of the benchmark kept busy, on average.
     """
 
     figure: float
@@ -70,7 +70,7 @@ class Round:
 
 
 class Runner:
-    """A contender, ready to run; use it in a ``with`` statement, which ends its processes."""
+    """Running contender. Its ``with`` statement ends the processes."""
 
     def __init__(self, module: str, contender: Contender, settings: Settings) -> None:
         self.contender = contender
@@ -116,7 +116,7 @@ class Runner:
 
 
 def combine(answers: list[dict[str, Any]]) -> Round:
-    """One round out of the copies' answers: their rates add up, their processor times per item are averaged."""
+    """Return one round for all copies: their rates add up, their processor times per item are averaged."""
     rested = all(answer["rested"] for answer in answers)
     if "figure" in answers[0]:
         return Round(sum(answer["figure"] for answer in answers) / len(answers), None, 1, 0.0, rested)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results as text: a line per figure while measuring, Markdown and JSON at the end."""
+"""Results as text: a line per figure during the measurement, Markdown and JSON at the end."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from benchmarks.harness import DISTURBED_CORES, Figure, Result, Series, Verdict,
 
 
 def number(value: float) -> str:
-    """Three digits that say something, and no exponent."""
+    """Return three significant digits without an exponent."""
     size = abs(value)
     digits = 0 if size >= 100 or value == 0 else 1 if size >= 10 else 2 if size >= 1 else 3
     return f"{value:,.{digits}f}"
 
 
 def spread(figure: Figure) -> str:
-    """A median with the smallest and the largest value."""
+    """Return a median with the smallest and the largest value."""
     return f"{number(figure.median)} ({number(figure.low)} .. {number(figure.high)})"
 
 
 def disturbance(results: Sequence[Result]) -> str:
-    """How many processors other programs kept busy during the rounds: figures taken beside others prove little."""
+    """Return the processor time of other programs during the rounds: figures taken beside others prove little."""
     values = [one.others for result in results for series in result.series for one in series.rounds]
     return f"median {median(values):.2f}, worst {max(values):.2f} cores" if values else "not measured"
 
 
 def markdown(results: Sequence[Result], machine: Mapping[str, str], rules: str) -> str:
-    """All results as one page, the bars first."""
+    """Return all results as one page, the bars first."""
     parts = ["| | |\n| --- | --- |", *(f"| {key} | {value} |" for key, value in machine.items()), "", rules, ""]
     parts += ["## Bars", "", *_table(("case", "demand", "measured", "bar", "goal", "verdict"), _bar_rows(results)), ""]
     for result in results:
@@ -44,7 +44,7 @@ def markdown(results: Sequence[Result], machine: Mapping[str, str], rules: str) 
 
 
 def _warning(result: Result) -> str:
-    """A word of caution where other programs took part in the race."""
+    """Return a warning if other programs were busy during the rounds."""
     worst = max((one.others for series in result.series for one in series.rounds), default=0.0)
     return f"other programs kept up to {worst:.1f} cores busy" if worst > DISTURBED_CORES else ""
 
@@ -66,13 +66,13 @@ def _series_rows(result: Result) -> list[tuple[str, ...]]:
 
 
 def series_text(case: Case, series: Series) -> str:
-    """A contender's figure, or why there is none."""
+    """Return a contender's figure, or the reason why there is none."""
     restless = "" if all(one.rested for one in series.rounds) else ", did not rest between rounds"
     return f"{spread(show(case, series))}{restless}" if series.complete else f"not measured: {series.trouble}"
 
 
 def cpu_text(series: Series) -> str:
-    """Processor time per item over all threads."""
+    """Return the processor time per item over all threads."""
     value = cpu_s(series)
     return "" if value is None else number(1e3 * value)
 
@@ -94,7 +94,7 @@ def _goal(verdict: Verdict) -> str:
 
 
 def lines(result: Result) -> list[str]:
-    """A finished case for the terminal."""
+    """Return a finished case for the terminal."""
     width = max(len(series.name) for series in result.series)
     text = [f"{result.case.title} [{result.case.unit.name}]"]
     for series in result.series:
@@ -108,7 +108,7 @@ def lines(result: Result) -> list[str]:
 
 
 def as_json(results: Sequence[Result], machine: Mapping[str, str]) -> str:
-    """All results with every round, for programs."""
+    """Return all results with every round, for programs."""
     return json.dumps({"machine": dict(machine), "cases": [_case(result) for result in results]}, indent=1)
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``python -m benchmarks.stages_gpu``: what the kernels of stages take per image, from the driver's own trace of them.
+"""``python -m benchmarks.stages_gpu``: time of stage kernels per image, from the driver's trace.
 
-Three pipelines on images that are random bytes: ``resize`` (250 to 300 pixels a side to 224, flipped, normalised to
-float16 CHW; uploaded), ``normalise`` (a window of 224 without resizing; uploaded) and ``augmentation``, that of
-``benchmarks.gpu``. ``docs/gpu.md`` has the table that this fills.
+Three pipelines on random images: ``resize`` (250 to 300 pixels a side to 224, flipped, normalised to float16 CHW;
+uploaded), ``normalise`` (a window of 224 without resizing; uploaded) and ``augmentation``, that of ``benchmarks.gpu``.
+``docs/internals/gpu.md`` has the resulting table.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ import numpy as np
 from .gpu_pipelines import BATCH, MEAN, STD, make_augmentation
 
 BATCHES = 12
-IDLE = 0.02  # seconds without anything on the device, which a batch never has
+IDLE = 0.02  # seconds of an idle device, longer than any gap within a batch
 
 
 def main() -> None:
-    """Measure every pipeline, or those that are named."""
+    """Measure every pipeline, or the named ones."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.stages_gpu", description=__doc__.split("\n")[0])
     parser.add_argument("names", nargs="*", default=[*PIPELINES], help="pipelines")
-    parser.add_argument("--batches", type=int, default=BATCHES, help="how many are measured")
+    parser.add_argument("--batches", type=int, default=BATCHES, help="number of measured batches")
     arguments = parser.parse_args()
     for name in arguments.names:
         measure(name, PIPELINES[name](), arguments.batches)
@@ -44,7 +44,7 @@ def measure(name: str, pipeline: Any, batches: int) -> None:
         for _ in range(batches):
             pipeline.run()
             torch.cuda.synchronize()
-            time.sleep(2 * IDLE)  # the next batch is made meanwhile, and then nothing
+            time.sleep(2 * IDLE)  # the next batch is computed during the pause, then the device is idle
     pipeline.close()
     found = [
         Launch(event.time_range.start, event.device_time_total, event.name)
@@ -60,7 +60,7 @@ def measure(name: str, pipeline: Any, batches: int) -> None:
 
 
 class Launch(NamedTuple):
-    """A kernel or a copy on the device."""
+    """Kernel or copy on the device."""
 
     start: float  # us
     us: float
@@ -68,7 +68,7 @@ class Launch(NamedTuple):
 
 
 def by_batch(launches: Iterable[Launch]) -> list[list[Launch]]:
-    """In order of time, cut where the device did nothing for ``IDLE`` seconds."""
+    """Return launches in order of time, split where the device was idle for ``IDLE`` seconds."""
     batches: list[list[Launch]] = []
     end = float("-inf")
     for one in sorted(launches):
@@ -80,10 +80,10 @@ def by_batch(launches: Iterable[Launch]) -> list[list[Launch]]:
 
 
 def by_stage(batches: Sequence[Sequence[Launch]]) -> dict[str, list[float]]:
-    """Times of each kernel; where it runs for several stages, of each by itself.
+    """Return the times of each kernel, per stage if several stages use it.
 
-    Which stage a launch is for follows from its place among its kernel's launches in a batch. A batch that has fewer or
-    more of them than most says nothing of that, so that their sum there stands apart.
+    The position of a launch among its kernel's launches in a batch identifies its stage. Batches with an unusual number
+    of launches are summed separately.
     """
     times: dict[str, list[float]] = {}
     for name in dict.fromkeys(one.name for batch in batches for one in batch):
@@ -104,12 +104,12 @@ def resize() -> Any:
 
 
 def normalise() -> Any:
-    """A window of uploaded images, flipped and normalised."""
+    """Crop a window of uploaded images, flip and normalise it."""
     return _uploaded(resized=False)
 
 
 def augmentation() -> Any:
-    """That of ``benchmarks.gpu``, one batch at a time."""
+    """Run the augmentation of ``benchmarks.gpu``, one batch at a time."""
     return make_augmentation(depth=1)
 
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """``python -m benchmarks.takeover_gpu``: a torchvision script untouched, and with two lines, on a machine with a GPU.
 
-The script is the usual ImageNet one, word for word but for the folder: `RandomResizedCrop(224)`, flip, `ToTensor`,
-`Normalize`, batches of 256, `pin_memory=True`. Contenders run by turns, each in a process of its own, over shuffled
-epochs of 131,072 samples, as a loader's workers end with an epoch. First the batches of both are compared bit for bit.
+The script is the usual ImageNet one, unchanged except for the folder: `RandomResizedCrop(224)`, flip, `ToTensor`,
+`Normalize`, batches of 256, `pin_memory=True`. Contenders run in alternation, each in its own process, over shuffled
+epochs of 131,072 samples, because a loader's workers end with an epoch. A comparison of both contenders' batches, bit
+for bit, comes first.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _CHILD_SECONDS = os.sysconf("SC_CLK_TCK")
 
 
 def main() -> int:
-    """Parse the command line and measure, or be one contender's process."""
+    """Parse the command line and measure, or serve as one contender's process."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.takeover_gpu", description=__doc__.split("\n")[0])
     add_arguments(parser, seconds=5)
     parser.add_argument("--workers", type=int, nargs="*", default=[16], help="workers of the script")
@@ -45,7 +46,7 @@ def main() -> int:
     parser.add_argument(
         "--modes", nargs="*", default=list(MODES), choices=MODES, help="only these contenders, where rates are measured"
     )
-    parser.add_argument("--turns", type=int, default=TURNS, help="how often each contender is measured")
+    parser.add_argument("--turns", type=int, default=TURNS, help="measurements of each contender")
     arguments = parser.parse_args()
     if arguments.contender:
         print(json.dumps(serve(json.loads(arguments.contender))))
@@ -63,7 +64,7 @@ def main() -> int:
 
 
 def _classes(work: Path) -> Path:
-    """One class folder, as `ImageFolder` wants it."""
+    """Return a folder with one class folder, for `ImageFolder`."""
     root = work.with_name(work.name + "-classes")
     root.mkdir(exist_ok=True)
     if not (root / "all").exists():
@@ -75,7 +76,7 @@ def _classes(work: Path) -> Path:
 
 
 def make_loader(spec: dict[str, Any]) -> Any:
-    """The script's loader; ``mode`` is "untouched", or the device that the take-over delivers on."""
+    """Return the script's loader; ``mode`` is "untouched", or the device on which the take-over delivers."""
     import torch
 
     declared = declare_operators(torch)
@@ -99,7 +100,7 @@ def make_loader(spec: dict[str, Any]) -> Any:
 
 
 def serve(spec: dict[str, Any]) -> dict[str, Any]:
-    """Be a contender."""
+    """Serve as a contender."""
     warnings.simplefilter("ignore")
     import torch
 
@@ -120,7 +121,7 @@ def _digest(images: Any, labels: Any) -> str:
 
 
 def _on_gpu(loader: Any) -> Iterator[tuple[Any, Any]]:
-    """Epoch after epoch, as a training script takes them."""
+    """Yield batches epoch after epoch, like a training script."""
     while True:
         for images, target in loader:
             yield images.cuda(non_blocking=True), target.cuda(non_blocking=True)
@@ -131,7 +132,7 @@ def _rate(loader: Any, seconds: float, workers: int) -> dict[str, float]:
 
     stream = _on_gpu(loader)
     total = torch.zeros((), device="cuda")
-    for _ in range(3 * max(1, workers)):  # what was fetched ahead while the first batch was made
+    for _ in range(3 * max(1, workers)):  # batches that were prefetched during the first one
         images, target = next(stream)
         total += images.sum() + target.sum()
     torch.cuda.synchronize()
@@ -156,7 +157,7 @@ def _own_s() -> float:
 
 
 def _children_s() -> float:
-    """Processor time of the workers, those that have ended included."""
+    """Return the processor time of the workers, including those that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     ticks = 0
     for task in Path("/proc/self/task").iterdir():
@@ -178,7 +179,7 @@ def _counts(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def run(arguments: argparse.Namespace, **spec: Any) -> dict[str, Any]:
-    """One contender in a process of its own."""
+    """Run one contender in its own process."""
     text = json.dumps({"work": str(arguments.work), "seconds": arguments.seconds, "workers": 16, **spec})
     command = [sys.executable, "-m", "benchmarks.takeover_gpu", "--data", str(arguments.data), "--contender", text]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -189,7 +190,7 @@ def run(arguments: argparse.Namespace, **spec: Any) -> dict[str, Any]:
 
 
 def compare(arguments: argparse.Namespace) -> None:
-    """The batches of both, by their digests."""
+    """Compare the batches of both by their digests."""
     modes = [mode for mode in arguments.modes if mode != "untouched"]
     untouched = run(arguments, what="bits", mode="untouched")["batches"]
     for mode in modes:
@@ -199,7 +200,7 @@ def compare(arguments: argparse.Namespace) -> None:
 
 
 def measure_rates(arguments: argparse.Namespace) -> None:
-    """Images per second, and what they cost."""
+    """Print images per second, and their cost."""
     for workers in arguments.workers:
         results: dict[str, list[dict[str, Any]]] = {mode: [] for mode in arguments.modes}
         for turn in range(arguments.turns):
@@ -217,7 +218,7 @@ def measure_rates(arguments: argparse.Namespace) -> None:
 
 
 def measure_training(arguments: argparse.Namespace, model: str) -> None:
-    """Images per second of training: synthetic input, untouched, two lines."""
+    """Print images per second of training: on synthetic input, untouched, and with two lines."""
     rates = {
         mode: run(arguments, what="training", mode=mode, model=model)["rate"]
         for mode in ("synthetic", "untouched", "cuda")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torchvision as a peer: its classification transforms on Pillow images, beside whatever torch is installed."""
+"""torchvision as a peer: its classification transforms on Pillow images, beside any installed torch."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ONE_ARGUMENT_OPERATORS = (
 
 
 def image_loader(data: Data, batch_size: int) -> Any:
-    """A shuffling `DataLoader` in this very process over random crops of the files, normalised, with their labels."""
+    """Return a shuffling `DataLoader` in this process over random crops of the files, normalised, with their labels."""
     import torch
 
     declared = declare_operators(torch)
@@ -42,7 +42,7 @@ def image_loader(data: Data, batch_size: int) -> Any:
     )
 
     class Images(torch.utils.data.Dataset[Any]):
-        """The files; `keep` holds the declared operators for as long as they may be needed."""
+        """Data set of the files; `keep` holds the declared operators."""
 
         keep = declared
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A contender's process: prepares one job, then measures it whenever it is told to, and rests in between.
+"""Process of a contender: prepares one job, measures it on request, and sleeps in between.
 
-It is told through its standard input and answers through its standard output, a line of JSON each. What the libraries
-print goes to the standard error stream. Runs in a peer's environment too, hence on the standard library alone.
+Requests arrive on standard input, and answers leave on standard output, one line of JSON each. The libraries' output
+goes to standard error. The module also runs in a peer's environment, so it imports only the standard library.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def main() -> None:
     except ImportError as error:
         answer(absent=f"{type(error).__name__}: {error}")
         return
-    except Exception as error:  # noqa: BLE001 - whatever a contender raises is the bench's to report
+    except Exception as error:  # noqa: BLE001 - the harness reports any error of a contender
         traceback.print_exc()
         answer(failed=f"{type(error).__name__}: {error}")
         return
@@ -56,13 +56,13 @@ def main() -> None:
     for line in sys.stdin:
         try:
             answer(**measure(job, float(json.loads(line)["seconds"])))
-        except Exception as error:  # noqa: BLE001 - as above
+        except Exception as error:  # noqa: BLE001 - the harness reports any error of a contender
             traceback.print_exc()
             answer(failed=f"{type(error).__name__}: {error}")
 
 
 def prepare(order: dict[str, Any]) -> Job:
-    """Pin the process if asked to, and make the job."""
+    """Pin the process if requested, and create the job."""
     if order["cores"] is not None:
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: order["cores"]])
     function = getattr(importlib.import_module(order["module"]), order["function"])
@@ -71,13 +71,13 @@ def prepare(order: dict[str, Any]) -> Job:
 
 
 def measure(job: Job, seconds: float) -> dict[str, Any]:
-    """Run a job for one round, and wait until its threads have come to rest."""
+    """Run a job for one round, and wait until its threads are idle."""
     result = measure_loop(job, seconds) if isinstance(job, Loop) else {"figure": job.read()}
     return {**result, "rested": rest()}
 
 
 def measure_loop(job: Loop, seconds: float) -> dict[str, Any]:
-    """Repeat the step for at least so many seconds, whole steps only."""
+    """Repeat the step for at least this many seconds, whole steps only."""
     with job.around():
         for _ in range(job.warm):
             job.step()
@@ -95,7 +95,7 @@ def measure_loop(job: Loop, seconds: float) -> dict[str, Any]:
 
 
 def rest() -> bool:
-    """Wait until the process uses no processor time, so that it takes none from whose turn is next."""
+    """Wait until the process uses no processor time, so that it does not slow down the next contender."""
     deadline = time.monotonic() + _REST_LIMIT_S
     while time.monotonic() < deadline:
         before = time.process_time()
@@ -106,12 +106,12 @@ def rest() -> bool:
 
 
 def versions() -> dict[str, str]:
-    """Versions of the libraries that the job has loaded."""
+    """Return the versions of the libraries that the job has loaded."""
     return {name: _version(module, name) for module, name in DISTRIBUTIONS.items() if module in sys.modules}
 
 
 def _version(module: str, distribution: str) -> str:
-    """A library's own word for its version, which is there also for one that runs from its source."""
+    """Return a library's own version, which exists also if the library runs from its source."""
     return str(getattr(sys.modules[module], "__version__", None) or metadata.version(distribution))
 
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mutated files into the GPU's JPEG decoder, on the emulation of threads and under sanitizers.
+"""Fuzzer of the GPU's JPEG decoder: mutated files on the emulation of threads, under sanitizers.
 
-What it decodes without complaint must be what the CPU finds nothing wrong with, and have its pixels; the rest must be
-left to the CPU. Windows, formats, scales, how the work is cut, and files that come again, whole or in part, are drawn
-as well, and what becomes of their index entries meanwhile (`SPOILT`). Other pixels are only allowed of entries that
-were forged, seal and all.
+If the decoder accepts a file, the CPU must accept it too and give equal pixels; the decoder must leave all other files
+to the CPU. Windows, formats, scales and the division of work are random. Files come again, whole or in part, and their
+index entries may change in between (`SPOILT`). Other pixels are allowed only for entries that were forged including
+their seal.
 
 Usage: python fuzz/gpu.py SECONDS FOLDER [SEED]. FOLDER/corpus has the files (fuzz/make_corpus.py), FOLDER/found gets
 the cases that fail: `emulated CASES` runs them again.
@@ -22,14 +22,14 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "native"))
 from jpeg_gpu_cases import FORMATS, SPOILT, Batch, Row, build_emulator, pack
 
-BATCHES, ROWS = 6, 6  # that a program runs
-MOST_PIXELS = 2_000_000  # of a picture: the emulation takes its time
-HEADER_BYTES = 700  # make a small part of most files and decide the most
+BATCHES, ROWS = 6, 6  # per run of the program
+MOST_PIXELS = 2_000_000  # of a picture: the emulation is slow
+HEADER_BYTES = 700  # few bytes of most files, with the largest effect
 NO_FRAME = (0xC4, 0xC8, 0xCC)
 
 
 def mutated(corpus: list[bytes], draw: random.Random) -> bytes:
-    """A file with some bytes changed, put in, taken out, or from another."""
+    """Return a file with some bytes changed, inserted, deleted, or copied from another."""
     data = bytearray(draw.choice(corpus))
     span = len(data) if draw.random() < 0.25 else min(len(data), HEADER_BYTES)
     for _ in range(draw.randrange(6)):
@@ -53,7 +53,7 @@ def mutated(corpus: list[bytes], draw: random.Random) -> bytes:
 
 
 def size_of(data: bytes) -> tuple[int, int]:
-    """Height and width, where the header is in order; else zeros."""
+    """Return height and width if the header is valid; otherwise zeros."""
     at = 2
     while at + 9 < len(data):
         if data[at] != 0xFF:
@@ -66,7 +66,7 @@ def size_of(data: bytes) -> tuple[int, int]:
 
 
 def row(data: bytes, scale_log2: int, draw: random.Random) -> Row | None:
-    """A window of a file; now and then one that leaves it. None: the file is not for this."""
+    """Return a window of a file, sometimes out of bounds; None if the file is unsuitable."""
     height, width = size_of(data)
     if not 0 < height * width <= MOST_PIXELS:
         return None
@@ -77,7 +77,7 @@ def row(data: bytes, scale_log2: int, draw: random.Random) -> Row | None:
 
 
 def batch(corpus: list[bytes], draw: random.Random) -> Batch:
-    """Some files, and how they are decoded."""
+    """Return some files, and how they are decoded."""
     scale_log2 = draw.choice([0, 0, 0, 1, 2, 3])
     rows = [r for r in (row(mutated(corpus, draw), scale_log2, draw) for _ in range(ROWS)) if r]
     again = {"passes": 2, "index_bytes": 1 << 22, "spoil": draw.randrange(len(SPOILT)), "parts": draw.randrange(3)}
@@ -98,7 +98,7 @@ def batch(corpus: list[bytes], draw: random.Random) -> Batch:
 
 
 def main(seconds: float, folder: Path, seed: int) -> int:
-    """Runs cases until the time is over; the exit status."""
+    """Run cases until the time is over; return the exit status."""
     corpus = [file.read_bytes() for file in sorted((folder / "corpus").iterdir())]
     found = folder / "found"
     found.mkdir(exist_ok=True)

@@ -11,9 +11,9 @@
 #include <memory>
 #include <vector>
 
-#include "jpeg.hpp"
-#include "jpeg_damage.hpp"
-#include "simd.hpp"
+#include "jpeg/jpeg.hpp"
+#include "jpeg/damage.hpp"
+#include "base/simd.hpp"
 
 namespace {
 
@@ -21,7 +21,7 @@ using namespace stoker;  // NOLINT: a program of one file
 
 // Small pictures reach the same code sooner. Of a larger one only its upper left is decoded.
 constexpr int kFewPixels = 1 << 11, kManyPixels = 1 << 14, kWidest = 256;
-constexpr int kLargeShare = 16, kCheckedShare = 4;  // one in so many
+constexpr int kLargeShare = 16, kCheckedShare = 4;  // one in this many
 
 struct Counts {
   uint64_t runs = 0, parsed = 0, decoded = 0, checked = 0, by_status[4] = {};
@@ -93,7 +93,8 @@ jpeg::Window part_of(jpeg::Window w, Choices& choose) {
 }
 
 // All laws at once: the part is decoded by the plain code, and both were filled with something else before.
-void check_laws(const Picture& whole, const Picture& part, jpeg::Window all, jpeg::Window w, size_t channels, int planes) {
+void check_laws(const Picture& whole, const Picture& part, jpeg::Window all, jpeg::Window w, size_t channels,
+                int planes) {
   if (whole.status == jpeg::Status::Unsupported || part.status == jpeg::Status::Unsupported) {
     if (whole.status != part.status) broken_law("support does not depend on the window");
     return;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Write seed files for the fuzzer: small pictures of every kind that the decoder knows, by the tests' own writer.
+"""Write seed files for the fuzzer: small pictures of every kind that the decoder supports, by the tests' own writer.
 
 Usage: python fuzz/make_corpus.py FOLDER
 """
@@ -33,7 +33,7 @@ APPS = (b"", jw.adobe(0), jw.adobe(1), jw.adobe(2), jw.exif(6), jw.segment(0xE0,
 
 
 def files(rng: np.random.Generator) -> Iterator[tuple[str, bytes]]:
-    """Names and contents."""
+    """Return names and contents."""
     for name, factors in SAMPLINGS.items():
         for restart in (0, 1, 3):
             width, height = (int(n) for n in rng.integers(1, 45, 2))
@@ -49,7 +49,7 @@ def files(rng: np.random.Generator) -> Iterator[tuple[str, bytes]]:
 
 
 def odd_files(rng: np.random.Generator) -> Iterator[tuple[str, bytes]]:
-    """Layouts that are legal and rare."""
+    """Return legal but rare layouts."""
     colour = SAMPLINGS["420"]
     yield "again", jw.random_file(rng, 40, 33, colour, scans=[[1], [0, 2], [0, 1]])
     wide = {0: rng.integers(1, 65535, (8, 8))}
@@ -73,7 +73,7 @@ def odd_files(rng: np.random.Generator) -> Iterator[tuple[str, bytes]]:
 
 
 def main(folder: str) -> None:
-    """Write them all."""
+    """Write all files."""
     to = Path(folder)
     to.mkdir(parents=True, exist_ok=True)
     for name, content in files(np.random.default_rng(2024)):

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Builds the fuzzer and runs it: fuzz/run.sh [SECONDS [FOLDER]]. With clang it is libFuzzer's, else one with mutations
-# of its own; both with AddressSanitizer and UndefinedBehaviorSanitizer. STANDALONE=1 takes the latter in any case: it
-# learns nothing, but runs ten times as often; it starts from what the former has found. Set PYTHON to one with NumPy.
+# Builds the fuzzers of files and of recipes and runs each: fuzz/run.sh [SECONDS [FOLDER]]. TARGETS="recipe" runs that one
+# alone. With clang they are libFuzzer's, else ones with mutations of their own; both with AddressSanitizer and
+# UndefinedBehaviorSanitizer. STANDALONE=1 takes the latter in any case: it learns nothing, but runs ten times as often;
+# that of files starts from what the former has found. Set PYTHON to one with NumPy.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 native=$here/../src/stoker/native
@@ -12,18 +13,51 @@ python=${PYTHON:-python3}
 mkdir -p "$work/found" "$work/grown"
 work=$(cd "$work" && pwd)
 "$python" "$here/make_corpus.py" "$work/corpus"
+# Few, of a few layouts, for the recipes that decode.
+STOKER_FUZZ_FILES=$(find "$work/corpus" -name '*-0*' -type f | sort | head -20 | tr '\n' ':')
+export STOKER_FUZZ_FILES
 
-flags="-std=c++20 -O2 -g -ffp-contract=off -fno-sanitize-recover=all -I$native"
-sources=$(find "$native" -maxdepth 1 -name 'jpeg_*.cpp' ! -name 'jpeg_gpu*.cpp')
-if [ -z "${STANDALONE:-}" ] && command -v clang++ >/dev/null 2>&1; then
+with_clang=
+if [ -z "${STANDALONE:-}" ] && command -v clang++ >/dev/null 2>&1; then with_clang=1; fi
+sanitizers=address,undefined,float-cast-overflow
+
+# build TARGET: a program of the fuzzer and of the library that is called like it, an object file at a time.
+build() {
+  flags="-std=c++20 -O2 -g -ffp-contract=off -fno-sanitize-recover=all -I$native"
+  if [ -n "$with_clang" ]; then
+    compiler=clang++
+    flags="$flags -fsanitize=fuzzer,$sanitizers -fno-sanitize-coverage=trace-cmp,stack-depth"
+  else
+    compiler=${CXX:-g++}
+    flags="$flags -DSTOKER_FUZZ_STANDALONE -fsanitize=$sanitizers"
+  fi
+  objects=$work/$1.objects
+  rm -rf "$objects" && mkdir -p "$objects"
+  { "$python" "$here/../tools/native_layers.py" --sources "$1"; echo "$here/$1_fuzz.cpp"; } >"$objects/sources"
+  # shellcheck disable=SC2016,SC2086
+  xargs -P "$(nproc)" -I{} sh -c \
+    'set -eu; source=$1; to=$2/$(basename "$(dirname "$source")")_$(basename "$source").o; shift 2; "$@" -c "$source" -o "$to"' \
+    sh {} "$objects" ${CMAKE_CXX_COMPILER_LAUNCHER:-} $compiler $flags <"$objects/sources"
   # shellcheck disable=SC2086
-  clang++ $flags -fsanitize=fuzzer,address,undefined -fno-sanitize-coverage=trace-cmp,stack-depth \
-    $sources "$here/jpeg_fuzz.cpp" -o "$work/jpeg_fuzz"
-  cd "$work/found"
-  exec "$work/jpeg_fuzz" -max_total_time="$seconds" -max_len="${MAX_LEN:-8192}" -entropic=0 -timeout=20 -rss_limit_mb=2048 \
-    -dict="$here/jpeg.dict" -print_final_stats=1 "$work/grown" "$work/corpus"
-fi
-# shellcheck disable=SC2086
-g++ $flags -DSTOKER_FUZZ_STANDALONE -fsanitize=address,undefined $sources "$here/jpeg_fuzz.cpp" \
-  -o "$work/jpeg_fuzz_standalone"
-find "$work/corpus" "$work/grown" -type f -exec "$work/jpeg_fuzz_standalone" "$seconds" "${SEED:-1}" {} +
+  $compiler $flags "$objects"/*.o -o "$work/$1_fuzz"
+}
+
+# run TARGET: in the folder that findings are written to.
+run() {
+  if [ -n "$with_clang" ]; then
+    extra=
+    [ "$1" = jpeg ] && extra="-dict=$here/jpeg.dict $work/grown $work/corpus"
+    # shellcheck disable=SC2086
+    "$work/$1_fuzz" -max_total_time="$seconds" -max_len="${MAX_LEN:-8192}" -entropic=0 -timeout=20 \
+      -rss_limit_mb=2048 -print_final_stats=1 $extra
+  elif [ "$1" = jpeg ]; then
+    find "$work/corpus" "$work/grown" -type f -exec "$work/jpeg_fuzz" "$seconds" "${SEED:-1}" {} +
+  else
+    "$work/$1_fuzz" "$seconds" "${SEED:-1}"
+  fi
+}
+
+for target in ${TARGETS:-jpeg recipe}; do
+  build "$target"  # in the caller's folder, which a relative PYTHON is found from
+  (cd "$work/found" && run "$target")
+done

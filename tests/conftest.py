@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all tests share: a small data set that they make themselves, and a guard against leaks."""
+"""Shared fixtures: a small synthetic data set, and a guard against leaks."""
 
 from __future__ import annotations
 
@@ -12,36 +12,45 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+from idle_clock import IdleClock
 from photographs import write_photographs
 from sharing import folder_of_all, share
 
-_SETTLE_S = 3.0  # how long threads that were told to end may take on a busy machine
+_SETTLE_S = 3.0  # time for stopped threads to end on an idle machine
+
+# All runs use the same examples, and no example fails because a busy machine is slow. To search for new examples:
+# pytest --hypothesis-profile=search
+_SLOW = [HealthCheck.too_slow]
+settings.register_profile("steady", derandomize=True, deadline=None, database=None, suppress_health_check=_SLOW)
+settings.register_profile("search", deadline=None, suppress_health_check=_SLOW)
+settings.load_profile("steady")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # torch's pool of threads, which it starts on first use and keeps, would look like a leak.
+    # torch starts its thread pool on first use and keeps it, which would look like a leak.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    # A shell that starts the tests in the background has Ctrl-C ignored, and so would the programs that tests start.
+    # A shell that starts the tests in the background ignores Ctrl-C, and child processes would inherit this.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     share(config)
 
 
 @pytest.fixture(scope="session")
 def jpegs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a few dozen JPEG files in three classes; tests only read it."""
+    """Return a folder with a few dozen JPEG files in three classes. Tests only read it."""
     return write_photographs(tmp_path_factory.mktemp("jpegs"))
 
 
 @pytest.fixture(scope="session")
 def images(jpegs: Path) -> Path:
-    """The folder that ``STOKER_DATA`` names (class folders of JPEG files), or the self-made one."""
+    """Return the folder in ``STOKER_DATA`` (class folders of JPEG files), or the synthetic one."""
     given = os.environ.get("STOKER_DATA")
     return Path(given) if given else jpegs
 
 
 @pytest.fixture(scope="session")
 def kernel_folder(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[Path]:
-    """Where kernels that were compiled for their emulation are kept, for the tests of all processes."""
+    """Yield the folder of kernels compiled for the emulation, shared by all test processes."""
     made = folder_of_all(pytestconfig, tmp_path_factory.getbasetemp()) / "kernels"
     made.mkdir(exist_ok=True)
     yield made
@@ -51,11 +60,11 @@ def kernel_folder(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest
 
 @pytest.fixture(scope="session")
 def gpu_in_use(pytestconfig: pytest.Config) -> bool:
-    """Whether there is a GPU. All are open then, by torch too: the driver's threads and files are no leak of a test."""
+    """Return whether there is a GPU. If so, open it, in torch too: its driver's threads and files are no leak."""
     from stoker.native import _native
 
     count = _native.gpu.count_cuda()
-    if pytestconfig.pluginmanager.hasplugin("tests.gpu.watched"):  # no leaks are counted there
+    if pytestconfig.pluginmanager.hasplugin("tests.gpu.watched"):  # This check ignores leaks.
         return count > 0
     for number in range(count):
         import torch
@@ -76,28 +85,28 @@ def _descriptors() -> set[tuple[str, str]]:
     for fd in os.listdir("/proc/self/fd"):
         try:
             found.add((fd, os.readlink(f"/proc/self/fd/{fd}")))
-        except OSError:  # the descriptor of this listing itself
+        except OSError:  # the descriptor of this listing
             continue
     return {item for item in found if item[0] != _tracker()}
 
 
 def _tracker() -> str | None:
-    """The pipe to multiprocessing's helper process, which lives as long as this process."""
+    """Return the pipe to multiprocessing's helper process, which lives as long as this process."""
     module = sys.modules.get("multiprocessing.resource_tracker")
     return str(module._resource_tracker._fd) if module is not None else None
 
 
 @pytest.fixture(autouse=True)
 def no_leaks(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Every test leaves no thread and no open file behind. ``@pytest.mark.leaks("why")`` excuses one."""
+    """Check that a test ends all its threads and closes all its files. ``@pytest.mark.leaks("why")`` exempts one."""
     if not os.path.isdir("/proc/self/task") or request.node.get_closest_marker("leaks"):
         yield
         return
     threads, descriptors = _threads(), _descriptors()
     yield
-    deadline = time.monotonic() + _SETTLE_S
+    clock = IdleClock()
     while left := [*sorted(_threads() - threads), *sorted(_descriptors() - descriptors)]:
-        if time.monotonic() > deadline:
+        if clock.tick() > _SETTLE_S:
             pytest.fail(f"the test left threads or open files behind: {left}")
-        gc.collect()  # may itself end something that takes seconds, such as torch's workers: then look again
+        gc.collect()  # Ending torch's workers may take seconds: check again.
         time.sleep(0.02)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Photographs that tests make themselves: seeded, small, with what codecs care about."""
+"""Synthetic photographs: seeded, small, with features that matter to codecs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PER_CLASS = 8
 
 
 def photograph(seed: int, height: int, width: int) -> npt.NDArray[np.uint8]:
-    """A picture with what codecs care about: smooth gradients, edges, texture, noise."""
+    """Return an image with features that matter to codecs: smooth gradients, edges, texture, noise."""
     rng = np.random.default_rng(seed)
     y, x = np.mgrid[0:height, 0:width].astype(np.float32)
     phase = rng.uniform(0, 6.28, 3)
@@ -28,7 +28,7 @@ def photograph(seed: int, height: int, width: int) -> npt.NDArray[np.uint8]:
 
 
 def write_photographs(root: Path, per_class: int = PER_CLASS) -> Path:
-    """JPEG files of several sizes, qualities and samplings, some gray or progressive, in a folder per class."""
+    """Write JPEG files of several sizes, qualities and samplings, some gray or progressive, in a folder per class."""
     for c, name in enumerate(CLASSES):
         (root / name).mkdir(parents=True, exist_ok=True)
         for i in range(per_class):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several processes run tests (pytest's ``-n``), but a test marked ``alone`` runs while no other one does."""
+"""Coordination of test processes (pytest's ``-n``): a test marked ``alone`` runs while no other test runs."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import pytest
 
 
 def share(config: pytest.Config) -> None:
-    """If this is one of several processes: heed the others."""
+    """Register the coordination if this is one of several processes."""
     if _is_one_of_several(config):
         config.pluginmanager.register(_Sharing(folder_of_all(config, Path(config.option.basetemp))))
 
 
 def folder_of_all(config: pytest.Config, own: Path) -> Path:
-    """What the folders of all processes of one run of the tests are in, given this process's."""
+    """Return the parent of the folders of all processes of one test run, given the folder of this process."""
     return own.parent if _is_one_of_several(config) else own
 
 
@@ -27,10 +27,10 @@ def _is_one_of_several(config: pytest.Config) -> bool:
 
 
 class _Sharing:
-    """One process's part. The locks are the process's: the system takes them back however it ends.
+    """Locks of one process. The system releases them however the process ends.
 
     Args:
-        folder: the same for all of them, and only theirs.
+        folder: shared by the processes of one test run only.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -41,7 +41,7 @@ class _Sharing:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, bool, bool]:
-        """Run a test, with what its file sets up for it."""
+        """Run a test, including the fixtures of its file."""
         self._enter(_wants_to_be_alone(item))
         try:
             return (yield)
@@ -53,7 +53,7 @@ class _Sharing:
     def _enter(self, alone: bool) -> None:
         if self._alone:
             return
-        fcntl.lockf(self._door, fcntl.LOCK_EX)  # who waits for the room to be empty lets nobody in
+        fcntl.lockf(self._door, fcntl.LOCK_EX)  # While a process waits to run alone, no other process may start a test.
         try:
             fcntl.lockf(self._room, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
         finally:
@@ -61,7 +61,7 @@ class _Sharing:
         self._alone = alone
 
     def pytest_unconfigure(self) -> None:
-        """Its last test has ended."""
+        """Release the locks after the last test."""
         os.close(self._door)
         os.close(self._room)
 

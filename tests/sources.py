@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What pipelines give whose sources end."""
+"""Outputs of pipelines with sources that end."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from stoker import Pipeline
 
 
 def given(pipe: Pipeline, count: int = 100) -> list[list[Any]]:
-    """At most ``count`` batches: of each, the rows of every output as lists."""
+    """Return at most ``count`` batches: for each, the rows of every output as lists."""
     out: list[list[Any]] = []
     while len(out) < count:
         try:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Print the lines per folder and name the files above the wanted size; ``--check`` fails for those above the limit."""
+"""Print the lines per folder and the files above the wanted size; ``--check`` fails for files above the limit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GENERATED = "Written by tools/"
 
 
 def sizes() -> dict[Path, int]:
-    """Lines of every file that people write."""
+    """Return the number of lines of every hand-written file."""
     found = {}
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*")):

@@ -15,23 +15,23 @@ from typing import Any
 
 import numpy as np
 
-Case = Callable[..., Any]  # of the modules `fn` and `types`, and the node of the input
-CASES: dict[str, tuple[str, str, Case]] = {}  # name -> (group, input, what to define)
+Case = Callable[..., Any]  # takes the modules `fn` and `types`, and the input's node
+CASES: dict[str, tuple[str, str, Case]] = {}  # name -> (group, input, definition)
 WINDOW: dict[str, Any] = {"crop": (20, 28), "mean": [120.0, 110.0, 100.0], "std": [60.0, 61.0, 62.0]}
 
 
 def of_types(types: Any, value: Any) -> Any:
-    """``value``, or what "types.X" names."""
+    """Return ``value``, or the object that a string "types.X" names."""
     return getattr(types, value[6:]) if isinstance(value, str) and value.startswith("types.") else value
 
 
 def on_node(operation: Callable[[Any], Any]) -> Case:
-    """A case that is arithmetic on the input."""
+    """Add a case of arithmetic on the input."""
     return lambda fn, types, x: operation(x)
 
 
 def simple(name: str, group: str, source: str = "image", **arguments: Any) -> None:
-    """Add a case that is one operator: ``name`` up to a blank is its name; strings like "types.X" are looked up."""
+    """Add a case of one operator. Its name is ``name`` up to a blank; strings like "types.X" are looked up."""
     path = name.split()[0].rstrip(",").split(".")
 
     def define(fn: Any, types: Any, x: Any) -> Any:
@@ -114,7 +114,7 @@ for reduction in ("variance", "std_dev"):
 
 
 def transform(name: str, **arguments: Any) -> None:
-    """Add a case that makes a matrix, and one that applies it after another."""
+    """Add a case that creates a matrix, and one that composes it with another."""
     CASES[f"transforms.{name}"] = (
         "transforms", "image", lambda fn, types, x: getattr(fn.transforms, name.split(",")[0])(**arguments),
     )  # fmt: skip
@@ -190,7 +190,7 @@ simple("peek_image_shape", "decode", "jpeg")
 
 
 def run_case(module: str, name: str, inputs: Any) -> list[Any]:
-    """Rows of the case's output, or the text of the error that the definition or run raised."""
+    """Return the rows of the case's output, or the text of the error that the definition or run raised."""
     dali, fn, types = (importlib.import_module(m) for m in (module, f"{module}.fn", f"{module}.types"))
     _, source, define = CASES[name]
     rows = [np.ascontiguousarray(inputs[k]) for k in sorted(inputs) if k.rsplit("_", 1)[0] == source]
@@ -219,7 +219,7 @@ DRAWS: dict[str, dict[str, Any]] = {
 
 
 def run_draws(module: str, name: str) -> Any:
-    """Draws of 50 samples of 2000 numbers each."""
+    """Return draws of 50 samples of 2000 numbers each."""
     dali, fn = (importlib.import_module(m) for m in (module, f"{module}.fn"))
     pipe = dali.Pipeline(batch_size=50, num_threads=1, device_id=None, seed=7)
     with pipe:
@@ -229,13 +229,13 @@ def run_draws(module: str, name: str) -> Any:
 
 
 def refusal(error: Exception) -> str:
-    """The first line of what a library says, without the place in the code."""
+    """Return the first line of an error's text, without its location in the code."""
     text = str(error).strip().splitlines()[0].split(" — ")[0]
     return f"{type(error).__name__}: {text[:200]}"
 
 
 def run_shards(module: str, **reader: Any) -> list[Any]:
-    """The labels that two shards of ten files read in two epochs, batch by batch of 3."""
+    """Return the labels that two shards of ten files read in two epochs, batch by batch of 3."""
     dali, fn = (importlib.import_module(m) for m in (module, f"{module}.fn"))
     with tempfile.TemporaryDirectory() as folder:
         files = []
@@ -264,7 +264,7 @@ def main() -> None:
         try:
             for i, row in enumerate(run_case(module, name, inputs)):
                 made[f"{name}|{i}"] = row
-        except Exception as error:  # noqa: BLE001 - what either library refuses is a finding
+        except Exception as error:  # noqa: BLE001 - an error of either library is a result
             made[f"{name}|error"] = np.array(refusal(error))
     for name, reader in SHARDS.items():
         own = {"sharding": "contiguous"} if module.startswith("stoker") and name in CONTIGUOUS else {}

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Automatic augmentations' tables as JSON: ``python tools/dali_policies.py (nvidia.dali|stoker.dali)``.
+"""Tables of automatic augmentations as JSON: ``python tools/dali_policies.py (nvidia.dali|stoker.dali)``.
 
-For every suite and policy its augmentations, probabilities, and parameters at some magnitudes. ``tools/dali_values.py``
-records DALI's in tests/compat/dali_policies.json.
+The output has, for every suite and policy, its augmentations, probabilities, and parameters at some magnitudes.
+``tools/dali_values.py`` records DALI's output in tests/compat/dali_policies.json.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SUITE_BINS, POLICY_BINS = 31, 11
 
 
 def parameters(one: Any, bins: int) -> Any:
-    """Of all bins, with both signs where there are two; None of what has no parameter."""
+    """Return the parameters of all bins, with both signs if there are two; None without a parameter."""
     if one.mag_range is None:
         return None
     if hasattr(one, "parameters"):
@@ -30,7 +30,7 @@ def parameters(one: Any, bins: int) -> Any:
 
 
 def described(one: Any, bins: int, chosen: list[int]) -> list[Any]:
-    """Name, type of the parameters, and those of the chosen bins to six digits."""
+    """Return the name, the parameters' type, and the parameters of the chosen bins to six digits."""
     found = parameters(one, bins)
     if found is None:
         return [one.name, None, None]
@@ -39,7 +39,7 @@ def described(one: Any, bins: int, chosen: list[int]) -> list[Any]:
 
 
 def tables(module: str) -> dict[str, Any]:
-    """Everything, by the functions' names."""
+    """Return all tables by the functions' names."""
     rand, trivial, auto = (
         importlib.import_module(f"{module}.auto_aug.{name}")
         for name in ("rand_augment", "trivial_augment", "auto_augment")
@@ -59,7 +59,7 @@ def tables(module: str) -> dict[str, Any]:
 
 
 def steps(policy: Any) -> list[Any]:
-    """A policy's sub-policies."""
+    """Return a policy's sub-policies."""
     return [
         [[probability, *described(one, POLICY_BINS, [place or 0])] for one, probability, place in sub]
         for sub in policy.sub_policies

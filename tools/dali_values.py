@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compare values with the real NVIDIA DALI and write the tables of docs/migrating_from_dali.md.
+"""Compare values with NVIDIA DALI and write the tables of docs/migrating_from_dali.md.
 
-``python tools/dali_values.py PYTHON``: PYTHON is an interpreter that has nvidia-dali (a CPU is enough). Its outputs are
-kept in tests/compat/dali_values.npz, which the tests compare with, so that they do not need DALI; the tables of its
-automatic augmentations in tests/compat/dali_policies.json.
+``python tools/dali_values.py PYTHON``: PYTHON is an interpreter with nvidia-dali (a CPU is enough). The program stores
+DALI's outputs in tests/compat/dali_values.npz, with which the tests compare, so that they do not need DALI. It stores
+the tables of DALI's automatic augmentations in tests/compat/dali_policies.json.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TOOL = ROOT / "tools" / "dali_cases.py"
 
 
 def picture(rng: Any, height: int, width: int) -> Any:
-    """Something between noise and a photograph: smooth shapes, edges and some grain."""
+    """Return a picture between noise and a photograph: smooth shapes, edges and some grain."""
     y, x = np.mgrid[0:height, 0:width].astype(np.float64)
     smooth = np.stack([np.sin(x / 5 + k) * 60 + np.cos(y / (4 + k)) * 50 for k in range(3)], -1)
     edges = ((x // 9 + y // 7) % 2)[..., None] * 60
@@ -37,14 +37,14 @@ def picture(rng: Any, height: int, width: int) -> Any:
 
 
 def encoded(image: Any, form: str = "JPEG", **options: Any) -> Any:
-    """The bytes of a file."""
+    """Return the bytes of a file."""
     file = io.BytesIO()
     image.save(file, form, **options)
     return np.frombuffer(file.getvalue(), np.uint8)
 
 
 def make_inputs() -> dict[str, Any]:
-    """Named rows: ``<input>_<row>``."""
+    """Return named rows: ``<input>_<row>``."""
     rng = np.random.default_rng(5)
     made: dict[str, Any] = {}
     for i, (height, width) in enumerate([(24, 31), (30, 28)]):
@@ -66,13 +66,13 @@ def make_inputs() -> dict[str, Any]:
 
 
 def outputs_of(python: str, module: str, inputs: Path, target: Path) -> dict[str, Any]:
-    """Run all cases under one library."""
+    """Run all cases with one library."""
     subprocess.run([python, str(TOOL), module, str(inputs), str(target)], check=True)
     return dict(np.load(target))
 
 
 def compare(theirs: dict[str, Any], ours: dict[str, Any], name: str) -> dict[str, Any]:
-    """How far two libraries' rows of a case are apart."""
+    """Return the differences between two libraries' rows of a case."""
     for side, found in (("DALI", theirs), ("Stoker", ours)):
         if f"{name}|error" in found:
             return {"verdict": f"{side} refuses: {found[f'{name}|error']}"}
@@ -89,7 +89,7 @@ def compare(theirs: dict[str, Any], ours: dict[str, Any], name: str) -> dict[str
 
 
 def table(theirs: dict[str, Any], ours: dict[str, Any], groups: dict[str, list[str]]) -> str:
-    """The findings as Markdown."""
+    """Return the results as Markdown."""
     lines: list[str] = []
     for group, names in groups.items():
         lines += [f"### {group.capitalize()}", ""]
@@ -114,7 +114,7 @@ def table(theirs: dict[str, Any], ours: dict[str, Any], groups: dict[str, list[s
 
 
 def draws(theirs: dict[str, Any], ours: dict[str, Any]) -> list[str]:
-    """Distributions of random numbers with the same seed, which are other numbers."""
+    """Return distributions of random numbers with the same seed, whose single values differ."""
     lines = ["### Random numbers", "", "100,000 draws with one seed.", ""]
     lines += [
         "| operator | library | mean | standard deviation | smallest | largest | equal draws |",
@@ -129,7 +129,7 @@ def draws(theirs: dict[str, Any], ours: dict[str, Any]) -> list[str]:
 
 
 def groups_of() -> dict[str, list[str]]:
-    """Cases by group."""
+    """Return the cases by group."""
     groups: dict[str, list[str]] = {}
     for name, (group, _, _) in CASES.items():
         groups.setdefault(group, []).append(name)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Print the requirements that ``pyproject.toml`` states, one per line: ``tools/needs.py build run test``.
+"""Print sets of requirements from ``pyproject.toml``, one requirement per line: ``tools/needs.py build test``.
 
-``build`` are the build system's, ``run`` the package's own, all others the extras of that name. So that the Makefile
-can install them apart from the package, and ``pyproject.toml`` stays the only place that names them.
+``build`` has the requirements of the build system, of the package and of its demonstration. All other sets are the
+dependency groups of that name. ``NAME-no-deps`` may be missing: then it is empty.
 """
 
 from __future__ import annotations
@@ -12,22 +12,26 @@ import sys
 import tomllib
 from pathlib import Path
 
-# scikit-build-core asks for these when it builds in isolation; here it must find them installed.
+# scikit-build-core requests these tools when it builds in isolation; the Makefile builds without isolation.
 BUILD_TOOLS = ("cmake>=3.21", "ninja>=1.11")
 
 
 def needs(groups: list[str]) -> list[str]:
-    """The requirements of all ``groups``."""
+    """Return the requirements of all ``groups``."""
     stated = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text(encoding="utf-8"))
     known = {
-        "build": [*stated["build-system"]["requires"], *BUILD_TOOLS],
-        "run": stated["project"]["dependencies"],
-        **stated["project"]["optional-dependencies"],
+        "build": [
+            *stated["build-system"]["requires"],
+            *BUILD_TOOLS,
+            *stated["project"]["dependencies"],
+            *stated["project"]["optional-dependencies"]["demo"],
+        ],
+        **stated["dependency-groups"],
     }
-    unknown = [group for group in groups if group not in known]
+    unknown = {group.removesuffix("-no-deps") for group in groups} - {name.removesuffix("-no-deps") for name in known}
     if unknown:
-        sys.exit(f"tools/needs.py: expected {', '.join(known)}, got {', '.join(unknown)}")
-    return [requirement for group in groups for requirement in known[group]]
+        sys.exit(f"tools/needs.py: expected {', '.join(known)}, got {', '.join(sorted(unknown))}")
+    return [requirement for group in groups for requirement in known.get(group, [])]
 
 
 if __name__ == "__main__":

@@ -28,17 +28,10 @@ _KINDS = {
     "interp": "interpolation",
     "object": "any",
 }
-_MEANING = {
-    "pointwise": "Pointwise: every element of the output follows from the elements at its place; it fuses.",
-    "gather": "Gather: moves elements; where it can, it moves nothing and the next step reads in another order.",
-    "reduce": "Reduction: an output element follows from many input elements.",
-    "composite": "Composite: expands to other operators, which fuse.",
-    "source": "Source: where rows come from.",
-}
 
 
 def page(operator: type[Operator]) -> str:
-    """The page of one operator."""
+    """Return the page of one operator."""
     own = {k: a for k, a in operator.all_arguments().items() if k not in COMMON}
     sections = [
         f"# fn.{operator.name}\n",
@@ -57,7 +50,7 @@ def page(operator: type[Operator]) -> str:
         if operator.cases
         else f"```python\n{operators.call(operator, {})}\n```\n",
     ]
-    if operator.inputs[1] and operator.kind != "source":
+    if operator.inputs[1] and not operator.is_source:
         sections.append(f"On data that are there: `eager.{operator.name}(...)`, with the same arguments and bits.\n")
     return "\n".join(sections)
 
@@ -88,8 +81,10 @@ def _table(arguments: dict[str, Argument]) -> str:
 def _facts(operator: type[Operator]) -> str:
     exact = "bit for bit on every machine" if operator.exactness == "exact" else operator.exactness
     facts = [f"Devices: {', '.join(operator.devices)}.", f"Exactness: {exact}."]
-    if operator.kind in _MEANING:
-        facts.append(_MEANING[operator.kind])
+    if operator.is_source:
+        facts.append("Source: where rows come from.")
+    if operator.is_composite():
+        facts.append("Composite: expands to other operators, which fuse.")
     if operator.draws:
         facts.append("Random: its draws follow from seed, epoch, row key and its place in the pipeline.")
     if operator.scope == "batch":
@@ -102,7 +97,7 @@ def _facts(operator: type[Operator]) -> str:
 
 
 def index(found: Iterable[type[Operator]]) -> str:
-    """The list of all operators, by group."""
+    """Return the list of all operators, by group."""
     groups: dict[str, list[type[Operator]]] = {}
     for operator in found:
         groups.setdefault(operator.name.rpartition(".")[0], []).append(operator)
@@ -120,7 +115,7 @@ def _summary(operator: type[Operator]) -> str:
 
 
 def pages() -> dict[Path, str]:
-    """All files of the folder."""
+    """Return all files of the folder."""
     found = operators.public()
     made = {FOLDER / f"{name}.md": page(operator) for name, operator in found.items()}
     return {**made, FOLDER / "index.md": index(found.values())}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the generators of stubs and pages read off an operator's class."""
+"""Facts about an operator's class for the generators of stubs and pages."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def public() -> dict[str, type[Operator]]:
-    """All operators that users call, by qualified name."""
+    """Return all operators that users call, by qualified name."""
     found = {name: registry.find(name) for name in registry.names() if not name.startswith("_")}
     return {name: operator for name, operator in found.items() if not operator.hidden}
 
 
 def documentation(operator: type[Operator]) -> str:
-    """The docstring without its indentation."""
+    """Return the docstring without its indentation."""
     return inspect.cleandoc(operator.__doc__ or "")
 
 
 def inputs(operator: type[Operator]) -> list[inspect.Parameter]:
-    """The operator's inputs, with the names that its own code gives them."""
+    """Return the operator's inputs, with the names in its own code."""
     low, high = operator.inputs
     if high == 0:
         return []
     for method in ("lower", "compose", "infer", "reference"):
         if getattr(operator, method) is not getattr(Operator, method):
             own = list(inspect.signature(getattr(operator, method)).parameters.values())[2:]
-            if own:  # an input may have the name of an argument: it is given by its place
+            if own:  # an input may have the name of an argument: it is positional
                 taken = operator.all_arguments()
                 return [p.replace(name=f"{p.name}_input") if p.name in taken else p for p in own]
     kind = inspect.Parameter.POSITIONAL_ONLY if low == high == 1 else inspect.Parameter.VAR_POSITIONAL
@@ -49,14 +49,14 @@ def inputs(operator: type[Operator]) -> list[inspect.Parameter]:
 
 
 def outputs(operator: type[Operator], **changed: Any) -> int | None:
-    """How many nodes a call gives with default arguments, but for those ``changed``; None for one that is no tuple."""
+    """Return the number of nodes that a call returns with default arguments, except ``changed``; None for one."""
     arguments = {name: argument.convert_default() for name, argument in operator.all_arguments().items()}
     made = operator()
     return made.count_outputs(arguments | changed) if made.returns_tuple(arguments | changed) else None
 
 
 def deciding(operator: type[Operator]) -> tuple[str, Any] | None:
-    """The argument that decides how many nodes a call gives, and a value other than its default."""
+    """Return the argument that determines a call's number of nodes, with a value other than its default."""
     for name, argument in operator.arguments.items():
         if argument.kind not in ("bool", "int") or argument.many or argument.per_row:
             continue
@@ -67,7 +67,7 @@ def deciding(operator: type[Operator]) -> tuple[str, Any] | None:
 
 
 def value_text(value: Any, prefix: str = "types.") -> str:
-    """A constant as one would write it: ``types.RGB``, ``(0.5, 1.0)``, ``numpy.arange(...)`` as its shape."""
+    """Return a constant as a user writes it: ``types.RGB``, ``(0.5, 1.0)``, ``numpy.arange(...)`` as its shape."""
     if isinstance(value, DType | ImageType | InterpType):
         return prefix + value.name
     if isinstance(value, enum.Enum):
@@ -83,7 +83,7 @@ def value_text(value: Any, prefix: str = "types.") -> str:
 
 
 def default(argument: Argument) -> Any:
-    """The default as users write it: a single number for a list of one."""
+    """Return the default as users write it: a single number for a list of one."""
     value = argument.convert_default()
     if argument.many and isinstance(value, tuple) and len(value) == 1:
         return value[0]
@@ -91,12 +91,12 @@ def default(argument: Argument) -> Any:
 
 
 def is_required(argument: Argument) -> bool:
-    """Whether a call must give the argument."""
+    """Return whether a call must give the argument."""
     return argument.default is REQUIRED
 
 
 def call(operator: type[Operator], arguments: Mapping[str, Any]) -> str:
-    """One of the operator's cases as a call."""
+    """Return one of the operator's cases as a call."""
     known = operator.all_arguments()
     fixed = [p.name for p in inputs(operator) if p.kind is not p.VAR_POSITIONAL]
     rest = [f"*{p.name}" for p in inputs(operator) if p.kind is p.VAR_POSITIONAL and operator.inputs[0] > len(fixed)]
@@ -112,18 +112,18 @@ def _single(value: Any) -> Any:
 
 
 def markdown(text: str) -> str:
-    """A docstring's roles and double back-quotes in Markdown."""
+    """Return a docstring with its roles and double back-quotes converted to Markdown."""
     text = re.sub(r":\w+:`~?(?:[\w.]*\.)?(\w+)`", r"`\1`", text)
     return text.replace("``", "`")
 
 
 def write_or_check(made: Mapping[Path, str], command: str, stale: Callable[[], list[Path]] = list) -> int:
-    """Write the files, or with ``--check`` say which are out of date; the exit status.
+    """Write the files, or with ``--check`` report those that are out of date; return the exit status.
 
     Args:
         made: contents by path.
-        command: what brings the files up to date, for the message.
-        stale: files that should not be there any more.
+        command: the command that updates the files, for the message.
+        stale: files that should not exist any more.
     """
     old = [p for p, text in made.items() if not p.exists() or p.read_text(encoding="utf-8") != text]
     gone = stale()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Write ``src/stoker/frontends/fn.pyi``: what editors and type checkers know about ``fn``'s operators.
+"""Write ``src/stoker/frontends/fn.pyi``, from which editors and type checkers know ``fn``'s operators.
 
 ``tools/stubs.py`` writes it, ``tools/stubs.py --check`` fails if it is out of date.
 """
@@ -37,7 +37,7 @@ Input: TypeAlias = DataNode | Constant | npt.ArrayLike
 DTypeLike: TypeAlias = DType | npt.DTypeLike
 
 '''
-# Operators that the user registers have no declaration here.
+# Operators that users register have no declaration here.
 TAIL = "def __getattr__(name: str) -> Any: ...\n"
 
 _KINDS = {
@@ -55,7 +55,7 @@ _PATH_LIKE = ("file", "root", "path")
 
 
 def annotation(name: str, argument: Argument) -> str:
-    """The type of one argument."""
+    """Return the type of one argument."""
     if argument.kind == "object":
         return "Any"
     base = _KINDS[argument.kind]
@@ -77,7 +77,7 @@ def annotation(name: str, argument: Argument) -> str:
 
 
 def parameter(name: str, argument: Argument) -> str:
-    """One argument with its type and default."""
+    """Return one argument with its type and default."""
     text = f"{name}: {annotation(name, argument)}"
     if is_required(argument):
         return text
@@ -108,7 +108,7 @@ def _docstring(operator: type[Operator]) -> str:
 
 
 def function(operator: type[Operator], *, in_group: bool) -> str:
-    """The declaration of one operator; two if an argument decides how many nodes a call gives."""
+    """Return the declaration of one operator; two declarations if an argument determines a call's number of nodes."""
     arguments = dict(sorted(operator.all_arguments().items(), key=lambda item: not is_required(item[1])))
     parameters = {name: parameter(name, argument) for name, argument in arguments.items()}
     usual = _result(operators.outputs(operator))
@@ -129,7 +129,8 @@ def function(operator: type[Operator], *, in_group: bool) -> str:
 
 
 def _definition(operator: type[Operator], decorators: list[str], parameters: Mapping[str, str], result: str) -> str:
-    # What decides the number of results has no default in one of two declarations, so it is given by name there.
+    # The argument that determines the number of results has no default in one of two declarations, so it is keyword-
+    # only there.
     choice = operators.deciding(operator)
     lead = [name for name in operator.positional if choice is None or name != choice[0]]
     named = [text for name, text in parameters.items() if name not in lead]
@@ -141,7 +142,7 @@ def _definition(operator: type[Operator], decorators: list[str], parameters: Map
 
 
 def _tree(found: Mapping[str, type[Operator]], prefix: str = "") -> str:
-    """Functions, then groups as classes."""
+    """Return functions first, then groups as classes."""
     here = {name: op for name, op in found.items() if name.startswith(prefix)}
     direct = [op for name, op in here.items() if "." not in name[len(prefix) :]]
     groups = sorted({name[len(prefix) :].split(".")[0] for name in here if "." in name[len(prefix) :]})

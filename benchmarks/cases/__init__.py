@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One file = one question. Each declares `CASES` and the functions that its contenders run."""
+"""Cases: one file per question. Each declares `CASES` and the functions of its contenders."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from benchmarks.case import Case
 
 
 def collect() -> list[Case]:
-    """All cases of all files, those that matter most first, each with the name of its module filled in."""
+    """Return all cases of all files, the most important first, each with the name of its module."""
     found: list[tuple[int, Case]] = []
     for info in pkgutil.iter_modules(__path__):
         module = importlib.import_module(f"{__name__}.{info.name}")

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The JPEG decoder by kind of file, one core: samplings, progressive files, sizes, and an eighth of the size; and where
-its time goes, in processor cycles.
+"""JPEG decoder by kind of file, on one core: samplings, progressive files, sizes, scale 1/8, and cycles per stage.
 
-The files are the photographs, encoded anew, so that the kinds differ in nothing else. All are decoded before one is
+The files are the photographs, encoded again, so that kinds differ in nothing else. Every file is decoded before one is
 decoded again.
 """
 
@@ -39,7 +38,7 @@ def decode_size(data: Data, *, kind: str) -> Loop:
 
 
 def count_ticks(data: Data, *, stage: str, per: str) -> Sample:
-    """Cycles (of the time-stamp counter) of one stage of decoding or of all, over all files once."""
+    """Return the cycles (of the time-stamp counter) of one stage of decoding, or of all, over all files once."""
     from stoker.native import _native
 
     contents = [content for content in data.read() if _native.jpeg.jpeg_info(content)["support"] == "native"]
@@ -47,7 +46,7 @@ def count_ticks(data: Data, *, stage: str, per: str) -> Sample:
     def read() -> float:
         ticks = [_native.jpeg.jpeg_ticks(content) for content in contents]
         stages = [stage] if stage != "all" else list(_STAGES)
-        counted = [one for one in ticks if one["symbols"]]  # progressive files have no count
+        counted = [one for one in ticks if one["symbols"]]  # not counted for progressive files
         return sum(one[name] for one in counted for name in stages) / sum(one[per] for one in counted)
 
     return Sample(read)
@@ -85,7 +84,7 @@ def _encoded(data: Data, kind: str) -> list[bytes]:
 
 
 def _tiled(images: list[Any], size: tuple[int, int]) -> Any:
-    """One image of many: the same tiles whatever the size, so that a pixel is the same work."""
+    """Return one image of repeated tiles, so that the work per pixel does not depend on the size."""
     from PIL import Image
 
     out = Image.new("RGB", size)
@@ -146,7 +145,7 @@ _STAGES = ("tables", "entropy", "transform", "rows")
 
 
 def _case(kind: str, title: str, times: float, goal: float | None = None, note: str = "") -> Case:
-    """A case whose bar is so many times simplejpeg's speed."""
+    """Return a case whose bar is this multiple of simplejpeg's speed."""
     contenders = tuple(
         Contender(
             name, "decode_kind", {"library": name, "kind": kind}, "stoker" if name == "stoker" else "peers", cores=1
@@ -174,9 +173,15 @@ CASES = (
     _case("gray", "gray", 1.25, 1.6),
     _case("progressive", "progressive", 1.2),
     _case(
-        "large", "12 megapixels", 1.25, 1.6, "Tiles of the photographs; the output is a fresh array, as simplejpeg's."
+        "large", "12 megapixels", 1.25, 1.6, "Tiles of the photographs; the output is a new array, like simplejpeg's."
     ),
-    _case("eighth", "an eighth of the width and height", 1.4, None, "Exact as TurboJPEG scales; Pillow drafts."),
+    _case(
+        "eighth",
+        "an eighth of the width and height",
+        1.4,
+        None,
+        "Exact, like TurboJPEG's scaling; Pillow uses draft mode.",
+    ),
     Case(
         "jpeg-size",
         "JPEG decoding, large against small, one core",

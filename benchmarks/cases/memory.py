@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory in the steady state: how much is held above what the import took, and how often more is asked for."""
+"""Memory in the steady state: resident memory above the import's, and the number of allocations."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ THREADS = 2
 PREFETCH = 2
 _WARM_BATCHES, _BATCHES = 10, 100
 _BATCH_MIB = BATCH * 3 * 224 * 224 * 4 / 2**20
-# What decoding and resizing may hold beside the batches: decoded windows, coefficients, tables, compressed files.
+# Allowance for decoding and resizing beside the batches: decoded windows, coefficients, tables, compressed files.
 _ARENA_MIB = 16 * (THREADS + 1)
 
 
 def measure_resident(data: Data, *, library: str) -> Sample:
-    """MiB that building and running the training chain adds to what the import left."""
+    """Return the MiB that building and running the training chain adds to the memory after the import."""
     load(library)
     before = _resident_mib()
     pipeline = make_pipeline(library, data, threads=THREADS)
@@ -36,7 +36,7 @@ def measure_resident(data: Data, *, library: str) -> Sample:
 
 
 def count_large_allocations(data: Data, *, library: str) -> Sample:
-    """Allocations of 4 KiB and more during 100 batches, each dropped before the next is taken."""
+    """Return the allocations of 4 KiB and more during 100 batches, each dropped before the next one."""
     pipeline = make_pipeline(library, data, threads=THREADS)
     _take(pipeline, _WARM_BATCHES)
 
@@ -81,6 +81,6 @@ CASES = (
         COUNT,
         _pair("count_large_allocations", count_allocations=True),
         (Bar("allocations", "stoker", at_most=0),),
-        note="After 10 batches. Counted by a library that stands before the C library's allocator, all threads.",
+        note="After 10 batches. Counted on all threads, by a library that wraps the C library's allocator.",
     ),
 )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is paid when there is nothing to do: a tiny pipeline, each further node of it, an eager call."""
+"""Overhead without work: a tiny pipeline, each additional node, an eager call."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SAMPLE_S = 0.6
 
 
 def make_pipeline(library: str, further_nodes: int, **settings: Any) -> Any:
-    """One sample: a drawn number, and as many more nodes as asked for, half of them draws that cannot be merged."""
+    """Return a pipeline of one random number and ``nodes`` more nodes, half of them draws that cannot be merged."""
     lib = load(library)
     fn = lib.fn
 
@@ -49,7 +49,7 @@ def run_trivial(data: Data, *, library: str, **settings: Any) -> Loop:
 
 
 def time_per_node(data: Data, *, library: str, **settings: Any) -> Sample:
-    """The difference that twenty more nodes make, divided by twenty; short and long runs alternate."""
+    """Return a twentieth of the time of twenty additional nodes; short and long runs alternate."""
     short, long = (make_pipeline(library, count, **settings) for count in (0, _FURTHER_NODES))
 
     def read() -> float:
@@ -68,21 +68,21 @@ def _seconds_per_call(call: Callable[[], object]) -> float:
 
 
 def call_stoker(data: Data) -> Loop:
-    """`eager.flip` on an array of 8x8 pixels."""
+    """Call `eager.flip` on an array of 8x8 pixels."""
     from stoker import eager
 
     return _call_loop(lambda image: np.asarray(eager.flip(image)))
 
 
 def call_dali(data: Data) -> Loop:
-    """`flip` in DALI's imperative mode, evaluated."""
+    """Call `flip` in DALI's imperative mode, and evaluate it."""
     from nvidia.dali.experimental import dynamic
 
     return _call_loop(lambda image: np.asarray(dynamic.flip(dynamic.as_tensor(image, layout="HWC")).evaluate()))
 
 
 def call_numpy(data: Data) -> Loop:
-    """The same in NumPy, for scale."""
+    """Flip in NumPy, for scale."""
     return _call_loop(lambda image: np.ascontiguousarray(image[:, ::-1]))
 
 
@@ -115,11 +115,11 @@ CASES = (
         US_PER_RUN,
         _pairs("run_trivial"),
         (Bar("time per run", "stoker", at_most=20),),
-        note="`random.uniform` alone, batch 1, otherwise default settings: what `run` costs by itself.",
+        note="`random.uniform` alone, batch 1, otherwise default settings: the cost of `run` itself.",
     ),
     Case(
         "further-node",
-        "Each further node of that pipeline",
+        "Each additional node of that pipeline",
         US_PER_NODE,
         _pairs("time_per_node"),
         (Bar("time per node", "stoker", at_most=3),),

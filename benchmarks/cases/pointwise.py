@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Five pointwise operators in a row against one: what a library pays for each pass over memory."""
+"""Five pointwise operators compared with one: the cost of each pass over memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BATCH = 64
 
 
 def run_pipeline(data: Data, *, library: str, operators: int) -> Loop:
-    """Arithmetic on uint8 RGB images, stored as uint8 again."""
+    """Compute arithmetic on uint8 RGB images, stored as uint8."""
     images = np.random.default_rng(0).integers(0, 256, (BATCH, 224, 224, 3), np.uint8)
     lib = load(library)
     fn, types = lib.fn, lib.types

@@ -18,7 +18,7 @@ STD = np.array([0.229, 0.224, 0.225], np.float32) * np.float32(255)
 
 
 def decoded_windows(data: Data) -> np.ndarray:
-    """A batch of mean windows, uint8 (N, H, W, 3), each the middle of a photograph that is large enough."""
+    """Return a batch of mean windows, uint8 (N, H, W, 3), from the centres of photographs that are large enough."""
     from PIL import Image
 
     height, width = mean_window()
@@ -38,7 +38,7 @@ def decoded_windows(data: Data) -> np.ndarray:
 
 
 def run_pipeline(data: Data, *, library: str) -> Loop:
-    """`external_source`, `resize`, `crop_mirror_normalize`."""
+    """Run `external_source`, `resize` and `crop_mirror_normalize`."""
     windows = decoded_windows(data)
     lib = load(library)
     fn, types = lib.fn, lib.types
@@ -57,7 +57,7 @@ def run_pipeline(data: Data, *, library: str) -> Loop:
 
 
 def run_pillow(data: Data) -> Loop:
-    """Pillow's `resize` and NumPy's arithmetic into a batch that is there already."""
+    """Run Pillow's `resize` and NumPy's arithmetic into an existing batch."""
     from PIL import Image
 
     windows = [Image.fromarray(window) for window in decoded_windows(data)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the order of samples, saved states and bad files cost: they should cost nothing that can be measured."""
+"""Cost of sample orders, saved states and bad files, which should be negligible."""
 
 from __future__ import annotations
 
@@ -49,23 +49,23 @@ def _loop(pipeline: Any, *, save: bool = False) -> Loop:
 
 
 def run_plain(data: Data) -> Loop:
-    """In order, one shard, no state."""
+    """Run in order, with one shard and without saved states."""
     return _loop(_pipeline(data.files))
 
 
 def run_sampled(data: Data) -> Loop:
-    """Shuffled, one of two shards, the state written after every batch."""
+    """Run one of two shards, shuffled, and save the state after every batch."""
     reader = {"random_shuffle": True, "num_shards": 2, "shard_id": 1}
     return _loop(_pipeline(data.files, reader=reader), save=True)
 
 
 def run_good(data: Data) -> Loop:
-    """Good files alone, shuffled."""
+    """Run good files only, shuffled."""
     return _loop(_pipeline(_many(data), reader={"random_shuffle": True}))
 
 
 def run_replacing(data: Data) -> Loop:
-    """The same with every hundredth file cut off, and `on_error="replace"`."""
+    """Run with every hundredth file cut off, and `on_error="replace"`."""
     folder = tempfile.mkdtemp(prefix="stoker-bench-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     files = _many(data)
@@ -78,14 +78,15 @@ def run_replacing(data: Data) -> Loop:
 
 
 def _many(data: Data) -> list[str]:
-    """At least ten bad ones' worth of files."""
+    """Return enough files for at least ten bad ones."""
     return data.files * -(-10 * _BAD_EVERY // len(data.files))
 
 
 def time_restore(data: Data) -> Sample:
-    """Milliseconds that `set_state` takes in the middle of an epoch of 1.2 million samples."""
+    """Return the milliseconds of `set_state` in the middle of an epoch of 1.2 million samples."""
     files = (data.files * -(-_IMAGENET // len(data.files)))[:_IMAGENET]
-    pipeline = _pipeline(files, reader={"random_shuffle": True})  # not run: a new process has no batches under way
+    # not run before: a new process has no batches in flight
+    pipeline = _pipeline(files, reader={"random_shuffle": True})
     state = {**pipeline.get_state(), "consumed": _IMAGENET // 2}
 
     def read() -> float:
@@ -125,12 +126,12 @@ def _start(which: int) -> float:
 
 
 def time_start(data: Data) -> Sample:
-    """Milliseconds to build a pipeline over a list of a million files."""
+    """Return the milliseconds to build a pipeline over a list of a million files."""
     return Sample(lambda: _start(0))
 
 
 def memory_of_start(data: Data) -> Sample:
-    """The most memory that it takes beside the caller's list."""
+    """Return the peak memory of that build, without the caller's list."""
     return Sample(lambda: _start(1))
 
 
@@ -158,7 +159,7 @@ CASES = (
         MS,
         (Contender("stoker", "time_restore"),),
         (Bar("time to restore", "stoker", at_most=200),),
-        note="`set_state` from its JSON text; the first batch comes on top.",
+        note="`set_state` from its JSON text, without the first batch.",
     ),
     Case(
         "million-files",
@@ -166,7 +167,7 @@ CASES = (
         MS,
         (Contender("stoker", "time_start"),),
         (Bar("time to build", "stoker", at_most=2000),),
-        note="Names and labels are a list of the caller's.",
+        note="The caller owns the list of names and labels.",
     ),
     Case(
         "million-files-memory",

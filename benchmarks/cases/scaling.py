@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Threads: two of them against two processes, and one beside a Python thread that never lets go of the interpreter."""
+"""Threads: two of them compared with two processes, and one beside a Python thread that never releases the GIL."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ ORDER = 70
 
 
 def run_beside_spinning_thread(data: Data, *, threads: int) -> Loop:
-    """The training chain while another Python thread of the process counts as fast as it can."""
+    """Run the training chain while another Python thread of the process counts as fast as possible."""
     return replace(run_pipeline(data, library=STOKER, threads=threads), around=_spinning_thread)
 
 
 def run_alone(data: Data, *, threads: int) -> Loop:
-    """The training chain."""
+    """Run the training chain."""
     return run_pipeline(data, library=STOKER, threads=threads)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long a user waits: for the import, and for the first batch. Each figure comes from a fresh interpreter."""
+"""Startup times: the import, and the first batch. Each figure comes from a fresh interpreter."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from benchmarks.library import DALI, STOKER, consume
 
 ORDER = 60
 
-# What is timed is only what the library adds to NumPy, which every user of it has loaded anyway.
+# The time of NumPy's import is not counted, because every user has loaded it.
 _IMPORT = """
 import time, numpy
 start = time.perf_counter()
@@ -30,13 +30,13 @@ _IMPORT_NAMES = {STOKER: "stoker", DALI: "nvidia.dali, nvidia.dali.fn, nvidia.da
 
 
 def time_import(data: Data, *, library: str) -> Sample:
-    """Milliseconds that the import takes on top of NumPy's."""
-    __import__(library)  # writes the byte code, and tells the harness if the library is absent
+    """Return the milliseconds of the import, without NumPy's."""
+    __import__(library)  # writes the byte code, and fails if the library is missing
     return Sample(lambda: _run(_IMPORT.format(names=_IMPORT_NAMES[library])))
 
 
 def time_first_batch(data: Data, *, library: str) -> Sample:
-    """Milliseconds from a built pipeline to its first batch."""
+    """Return the milliseconds from a built pipeline to its first batch."""
     __import__(library)
     return Sample(lambda: _run(_FIRST_BATCH.format(library=library, root=data.root)))
 

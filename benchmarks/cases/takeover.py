@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A torchvision script as it is, against the same script with `stoker.torchvision` switched on."""
+"""A torchvision script, unchanged, compared with the same script and `stoker.torchvision` enabled."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from benchmarks.torchvision_peer import declare_operators
 
 ORDER = 15
 BATCH = 256
-EPOCH = 5120  # files of an epoch, at least: what a loader does at an epoch's ends is inside of the timing, seldom
+EPOCH = 5120  # minimum number of files of an epoch: the timing contains few of a loader's epoch ends
 CORES = 2
 _LOOK_S = 0.02
 
 
 def make_loader(data: Data, *, taken_over: bool, workers: int) -> Any:
-    """The usual ImageNet script, word for word but for the folder: its list of files is repeated to an epoch."""
+    """Return the loader of the usual ImageNet script, changed only in its folder; files repeat to fill an epoch."""
     import torch
 
     declared = declare_operators(torch)
@@ -45,14 +45,15 @@ def make_loader(data: Data, *, taken_over: bool, workers: int) -> Any:
     dataset.samples *= -(-EPOCH // len(dataset.samples))
     dataset.declared = declared
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # fewer cores than workers, no device to pin memory for
+        # warnings about fewer cores than workers, and about no device for pinned memory
+        warnings.simplefilter("ignore")
         return torch.utils.data.DataLoader(
             dataset, batch_size=BATCH, shuffle=True, num_workers=workers, pin_memory=True
         )
 
 
 def class_folders(data: Data) -> str:
-    """The data as `ImageFolder` wants them: as they are, or one class that links to a flat folder."""
+    """Return the data as class folders for `ImageFolder`; a flat folder is linked as one class."""
     root = Path(data.root).resolve()
     if any(entry.is_dir() for entry in root.iterdir()):
         return str(root)
@@ -80,7 +81,7 @@ def run_script(data: Data, *, taken_over: bool, workers: int) -> Loop:
 
 
 def measure_memory(data: Data, *, taken_over: bool, workers: int) -> Sample:
-    """The most memory of all processes together, in MiB, at any time while a training loop runs."""
+    """Return the peak memory of all processes together, in MiB, during a training loop."""
     loader = make_loader(data, taken_over=taken_over, workers=workers)
 
     def read() -> float:
@@ -97,7 +98,7 @@ def measure_memory(data: Data, *, taken_over: bool, workers: int) -> Sample:
         try:
             for at, (images, _) in enumerate(loader):
                 images.sum()
-                if at == 2 * workers + 8:  # what was fetched ahead has been used up
+                if at == 2 * workers + 8:  # prefetched batches are consumed
                     break
         finally:
             stop.set()
@@ -108,13 +109,13 @@ def measure_memory(data: Data, *, taken_over: bool, workers: int) -> Sample:
 
 
 def measure_imports(data: Data) -> Sample:
-    """The memory of a process that has imported what the script imports, in MiB: nobody can stay below it."""
+    """Return the memory of a process after the script's imports, in MiB: a lower bound."""
     make_loader(data, taken_over=False, workers=0)
     return Sample(summed_pss_mib)
 
 
 def summed_pss_mib() -> float:
-    """The proportional set size of this process and its children."""
+    """Return the proportional set size of this process and its children."""
     me = os.getpid()
     tasks = Path(f"/proc/{me}/task").iterdir()
     children = [child for task in tasks for child in (task / "children").read_text(encoding="ascii").split()]
@@ -122,7 +123,7 @@ def summed_pss_mib() -> float:
     for process in (str(me), *children):
         try:
             lines = Path(f"/proc/{process}/smaps_rollup").read_text(encoding="ascii").splitlines()
-        except OSError:  # it has ended
+        except OSError:  # the child has ended
             continue
         total_kib += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
     return total_kib / 1024
@@ -144,7 +145,7 @@ CASES = (
         _contenders("run_script", CORES, CORES),
         (Bar("rate over the untouched script's", "two lines", ("untouched",), at_least=3, goal=4),),
         note="`ImageFolder`, `RandomResizedCrop(224)`, `RandomHorizontalFlip`, `ToTensor`, `Normalize`, `DataLoader`, "
-        "batches of 256. The processor time shown is the main process's alone.",
+        "batches of 256. The processor time is that of the main process only.",
         seconds=4,
     ),
     Case(
@@ -163,7 +164,7 @@ CASES = (
             (*_contenders("measure_memory", workers, CORES), Contender("its imports alone", "measure_imports", {})),
             (Bar("memory of the untouched script's", "two lines", ("untouched",), at_most=0.5),),
             note=f"The largest sum of proportional set sizes (PSS), read every 20 ms over {2 * workers + 9} batches of "
-            "147 MiB. A loop that goes on to the next batch holds two of them, whoever makes them.",
+            "147 MiB. A loop that takes the next batch holds two of them, with any loader.",
         )
         for workers in (2, 8)
     ),

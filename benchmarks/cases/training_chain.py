@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The main job: JPEG files to training batches, float32 (64, 3, 224, 224), shuffled, over and over."""
+"""Main case: JPEG files to training batches, float32 (64, 3, 224, 224), shuffled, epoch after epoch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ORDER = 10
 BATCH = 64
 MEAN, STD = ([0.485 * 255, 0.456 * 255, 0.406 * 255], [0.229 * 255, 0.224 * 255, 0.225 * 255])
 
-# DALI's own default executor, its older one, and a deeper queue: the best of them counts.
+# DALI's default executor, its older one, and a deeper queue; the best of them counts.
 _DALI_SETTINGS: dict[str, dict[str, Any]] = {
     "": {},
     ", static executor": {"exec_dynamic": False},
@@ -23,7 +23,7 @@ _DALI_SETTINGS: dict[str, dict[str, Any]] = {
 
 
 def make_pipeline(library_name: str, data: Data, *, threads: int, **settings: Any) -> Any:
-    """The pipeline, built, from the same definition for both libraries."""
+    """Return the built pipeline, from the same definition for both libraries."""
     library = load(library_name)
     fn, types = library.fn, library.types
 
@@ -54,7 +54,7 @@ def run_pipeline(data: Data, *, library: str, threads: int, **settings: Any) -> 
 
 
 def run_torchvision(data: Data) -> Loop:
-    """torchvision's transforms on Pillow images in a `DataLoader` without workers, one thread."""
+    """Run torchvision's transforms on Pillow images in a `DataLoader` without workers, on one thread."""
     loader = image_loader(data, BATCH)
     batches = iter(loader)
 
@@ -83,7 +83,7 @@ def _against_dali(threads: int) -> Case:
         (Contender("stoker", "run_pipeline", {"library": STOKER, "threads": threads}), *peers),
         (Bar("rate over DALI's", "stoker", tuple(peer.name for peer in peers), at_least=2, goal=3),),
         note="Read, decode a random crop, resize to 224x224, flip, normalise, float32 CHW, batches of 64. Threads "
-        "beyond the library's workers (reading, Python) find a core if the machine has one free; CPU time tells.",
+        "beyond the library's workers (reading, Python) use a free core if there is one; the CPU time shows it.",
     )
 
 

@@ -2,8 +2,8 @@
 """Stoker feeds accelerators: it reads, decodes and augments images and hands finished batches to the training loop.
 
 ``from stoker import fn, pipeline_def, types``: pipelines, with NVIDIA DALI's names.
-``from stoker import eager``: the same operators on data that are there already.
-``from stoker import samplers``: which samples an epoch takes.
+``from stoker import eager``: the same operators as immediate calls on arrays.
+``from stoker import samplers``: choice and order of an epoch's samples.
 ``from stoker.torch import Loader``: batches as PyTorch tensors.
 """
 
@@ -16,6 +16,7 @@ from .contract.errors import ArgumentError as ArgumentError
 from .contract.errors import DataError as DataError
 from .contract.errors import DeviceError as DeviceError
 from .contract.errors import GraphError as GraphError
+from .contract.errors import ResourceError as ResourceError
 from .contract.errors import StateError as StateError
 from .contract.errors import StokerError as StokerError
 from .contract.errors import UnsupportedError as UnsupportedError
@@ -34,12 +35,13 @@ if TYPE_CHECKING:
     from . import samplers as samplers
     from .frontends import eager as eager
 
-__version__ = "0.1.0"
-_ON_DEMAND = ("dali", "inspection", "math", "testing", "torch", "torchvision")  # what brings other libraries, or much
+__version__ = "0.2.0.dev0"
+# Modules that import other libraries, or are large.
+_ON_DEMAND = ("dali", "inspection", "math", "testing", "torch", "torchvision")
 
 
 def __getattr__(name: str) -> object:
-    """`eager` brings the planner and the run loop with it, so it is imported when it is first asked for."""
+    """Import `eager` and `samplers` on first use, because `eager` loads the planner and the run loop."""
     if name == "eager":
         from .frontends import eager
 

@@ -4,21 +4,71 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import importlib.util
 import inspect
+import io
+import os
 import platform
 import runpy
 import sys
 from pathlib import Path
 from typing import Any
 
+from .contract.text import printable
+
+INTERRUPTED, CLOSED_PIPE = 130, 141  # exit statuses of a shell for SIGINT and SIGPIPE
+
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the command; its exit status."""
+    """Run the command and return its exit status. Ctrl-C, a closed pipe and a full disk end it without a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # names that the terminal's encoding lacks
+    try:
+        try:
+            return _run(argv)
+        finally:
+            sys.stdout.flush()
+    except KeyboardInterrupt:
+        return _end("interrupted", INTERRUPTED)
+    except BrokenPipeError:
+        return _end("", CLOSED_PIPE)
+    except OSError as error:
+        return _end(str(error), 1)
+
+
+def _end(reason: str, status: int) -> int:
+    """Print a reason, leave nothing that the interpreter would fail to write at its end, and return the status."""
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError):
+        with contextlib.suppress(OSError, ValueError):
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, sys.stdout.fileno())
+            os.close(nowhere)
+    if reason:
+        with contextlib.suppress(OSError, ValueError):
+            print(f"stoker: {printable(reason)}", file=sys.stderr, flush=True)
+    return status
+
+
+class _PrintVersion(argparse.Action):
+    """The argument ``--version``. argparse's own action hides that nothing could be written."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from . import __version__
+
+        print(f"stoker {__version__}")
+        parser.exit()
+
+
+def _run(argv: list[str] | None) -> int:
     parser = argparse.ArgumentParser(
         prog="stoker", description="Feeds accelerators: reads, decodes, augments, batches."
     )
+    parser.add_argument("--version", action=_PrintVersion, nargs=0, help="print the version and exit")
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("demo", add_help=False, help="the ImageNet training chain over a folder of images")
     commands.add_parser("check", add_help=False, help="decode every file of a folder and list the bad ones")
@@ -100,7 +150,7 @@ def _show(path: Path, name: str | None, dot: bool) -> int:
 
 
 def _missing(function: Any) -> str:
-    """The arguments without which it cannot be called."""
+    """Return the names of the function's required arguments."""
     parameters = inspect.signature(function).parameters.values()
     needed = [p.name for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     return ", ".join(f"`{name}`" for name in needed)

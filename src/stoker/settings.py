@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings from the environment, each with its meaning. A number that is none is a ValueError, not another number.
+"""Settings from the environment. A value that is not a valid number raises ValueError.
 
-STOKER_NUM_THREADS   worker threads of a pipeline that asks for no number
-STOKER_SIMD          plain, avx2, avx512 or neon: the widest instruction set to use (default: what the machine has)
-STOKER_WITHOUT_GPU   error (default) or cpu: what a pipeline with GPU operators does on a machine without one
-STOKER_KERNEL_CACHE  the folder of compiled GPU kernels, or "off" (default: stoker/kernels in the user's cache folder)
-STOKER_KERNEL_CACHE_MIB  how large that folder may grow (default: 256)
-STOKER_DATA          a folder of images for tests and benchmarks (default: images that they make)
+STOKER_NUM_THREADS   default number of worker threads of a pipeline
+STOKER_SIMD          plain, avx2, avx512 or neon: widest instruction set to use (default: the machine's widest)
+STOKER_WITHOUT_GPU   error (default) or cpu: policy for pipelines with GPU operators on a machine without a GPU
+STOKER_KERNEL_CACHE  folder of compiled GPU kernels, or "off" (default: stoker/kernels in the user's cache folder)
+STOKER_KERNEL_CACHE_MIB  size limit of that folder (default: 256)
+STOKER_DATA          folder of images for tests and benchmarks (default: generated images)
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _MANY = 8  # cores
 
 
 def default_threads() -> int:
-    """How many threads this process may keep busy: the affinity mask, within the container's CPU quota."""
+    """Return the number of threads for this process: the affinity mask, within the container's CPU quota."""
     asked = _number("STOKER_NUM_THREADS", 1)
     if asked is not None:
         return asked
@@ -27,20 +27,23 @@ def default_threads() -> int:
 
 
 def threads_beside_a_gpu() -> int:
-    """As :func:`default_threads`; of eight cores or more, one is left to the threads that ask for batches, issue their
-    work and wait for it. They are few and short of time: with 16 cores, 16 workers make 6 % fewer batches than 15.
+    """Return the number of worker threads of a pipeline with a GPU: :func:`default_threads`, less one if there are at
+    least 8.
+
+    The free core serves the threads that request batches, issue their GPU work and wait for it. With 16 cores, 16
+    workers make 6 % fewer batches than 15.
     """
     threads = default_threads()
     return threads - 1 if threads >= _MANY and _number("STOKER_NUM_THREADS", 1) is None else threads
 
 
 def without_gpu() -> str:
-    """What happens where there is no GPU: "error" or "cpu"."""
+    """Return the policy for machines without a GPU: "error" or "cpu"."""
     return os.environ.get("STOKER_WITHOUT_GPU", "") or "error"
 
 
 def kernel_cache() -> tuple[Path, int] | None:
-    """The folder that keeps compiled kernels, and its limit in bytes; None if none are kept."""
+    """Return the folder of compiled kernels and its size limit in bytes; None if the cache is off."""
     asked = os.environ.get("STOKER_KERNEL_CACHE", "")
     if asked == "off":
         return None
@@ -50,7 +53,7 @@ def kernel_cache() -> tuple[Path, int] | None:
 
 
 def _number(name: str, least: int) -> int | None:
-    """A setting's whole number; None if it is not set."""
+    """Return the integer value of a setting; None if it is not set."""
     text = os.environ.get(name, "").strip()
     if not text:
         return None
@@ -60,7 +63,7 @@ def _number(name: str, least: int) -> int | None:
 
 
 def _quota(root: str) -> int | None:
-    """Whole CPUs that a cgroup allows, rounded up; None without a limit."""
+    """Return the number of whole CPUs that a cgroup allows, rounded up; None without a limit."""
     try:
         quota, period = _read(root, "cpu.max").split()[:2]
         if quota != "max":

@@ -14,6 +14,6 @@ from .frontends.torchvision import is_enabled as is_enabled
 from .frontends.torchvision import report as report
 
 if __name__ == "__main__":
-    from .frontends.torchvision.script import run
+    from .frontends.torchvision.hooks.script import run
 
     run()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bench itself: whose turn it is, what is counted, what becomes of the numbers. Real processes, short rounds."""
+"""The benchmark harness: turns of contenders, counters, and computed figures. Real processes, short rounds."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from benchmarks.worker import measure_loop, rest
 
 MODULE = "tests.bench.test_harness"
 
-# What contenders run: the functions below, in processes of their own, found by this module's name.
+# Contenders: the functions below, in separate processes, found by the name of this module.
 
 
 def doze(data: Data, *, milliseconds: float) -> Loop:
-    """Sleeps in each step: uses next to no processor time, however busy the machine is."""
+    """Sleep in each step: this takes almost no processor time, however busy the machine is."""
     return Loop(lambda: (2, time.sleep(milliseconds / 1e3) or 0.5), warm=1)
 
 
 def spin(data: Data, *, milliseconds: float) -> Loop:
-    """Uses so much processor time in each step, however long that takes on a busy machine."""
+    """Spend a fixed processor time in each step, however long it takes on a busy machine."""
 
     def step() -> tuple[int, float]:
         end = time.process_time() + milliseconds / 1e3
@@ -44,7 +44,7 @@ def spin(data: Data, *, milliseconds: float) -> Loop:
 
 
 def clocked(data: Data, *, milliseconds: float, meeting: int = 0) -> Loop:
-    """Steps that take exactly so long, since the clock of their process is theirs; so many copies begin together."""
+    """Return steps of an exact duration on a simulated clock. This many copies start together."""
     now = 0.0
     time.perf_counter = lambda: now  # type: ignore[assignment]
     arrived = Path(data.root) / f"{os.getpid()}.arrived"
@@ -53,7 +53,7 @@ def clocked(data: Data, *, milliseconds: float, meeting: int = 0) -> Loop:
         nonlocal now
         now += milliseconds / 1e3
         arrived.touch()
-        while len(list(arrived.parent.glob("*.arrived"))) < meeting:  # the bench waits for an answer, but not for ever
+        while len(list(arrived.parent.glob("*.arrived"))) < meeting:  # the harness waits for an answer, but not forever
             time.sleep(0.001)
         return 2, 0.5
 
@@ -213,7 +213,7 @@ def test_declarations_are_checked() -> None:
 
 
 class Clock:
-    """Stands for `time` in a process that is busy for a while."""
+    """Proxy for `time` in a process that is busy for a while."""
 
     def __init__(self, busy_s: float) -> None:
         self.now, self.busy_s = 0.0, busy_s
@@ -242,7 +242,7 @@ def test_a_round_uses_up_the_stock_first_and_ends_at_rest(monkeypatch: pytest.Mo
 
 
 class Disturbed:
-    """Stands for a contender that other programs disturb."""
+    """Proxy for a contender that other programs disturb."""
 
     def __init__(self, *others: float) -> None:
         self.rounds = [Round(float(number), None, 1, 0.0, rested=True, others=o) for number, o in enumerate(others)]

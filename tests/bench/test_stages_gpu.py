@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which stage a launch on the device is counted for."""
+"""Attribution of launches on the device to stages."""
 
 from __future__ import annotations
 

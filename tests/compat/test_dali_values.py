@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values against the real NVIDIA DALI's, which ``tools/dali_values.py`` recorded."""
+"""Values of Stoker against values of NVIDIA DALI, which ``tools/dali_values.py`` recorded."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def recorded() -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", dali_cases.CASES)
 def test_the_page_tells_the_truth(name: str, recorded: dict[str, Any]) -> None:
-    """What the table says of a case is what is found now."""
+    """The values in the table for a case equal the values measured now."""
     inputs = {k[3:]: v for k, v in recorded.items() if k.startswith("in:")}
     theirs = {k[4:]: v for k, v in recorded.items() if k.startswith(f"out:{name}|")}
     try:
         ours: dict[str, Any] = {
             f"{name}|{i}": x for i, x in enumerate(dali_cases.run_case("stoker.dali", name, inputs))
         }
-    except Exception as error:  # as the tool does
+    except Exception as error:  # as in the tool
         ours = {f"{name}|error": np.array(dali_cases.refusal(error))}
     found = compare(theirs, ours, name)
     (line,) = [x for x in PAGE.read_text(encoding="utf-8").splitlines() if x.startswith(f"| {name} |")]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GPU 0 without a GPU: the null device, with kernels on the emulation of threads."""
+"""GPU 0 without a GPU: the null device, with kernels on emulated threads."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from stoker.device.gpu import Gpu
 
 @pytest.fixture(autouse=True, scope="session")
 def _in_use(gpu_in_use: bool) -> None:
-    """Where there is a GPU, some of these tests use it beside the null device."""
+    """Use a GPU, if there is one: some of these tests use it next to the null device."""
 
 
 @pytest.fixture(scope="session")
 def folder(kernel_folder: Path) -> Path:
-    """Where compiled kernels are kept."""
+    """Return the folder of compiled kernels."""
     return kernel_folder
 
 
 @pytest.fixture
 def emulated_gpu(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What pipelines open as a GPU."""
+    """Make pipelines open the emulated GPU."""
 
     def opened(number: int, memory_limit: int | None = None) -> emulated_stages.EmulatedGpu:
         gpu = emulated_stages.EmulatedGpu(folder)
         if memory_limit is not None:
-            gpu.account.limit = memory_limit
+            gpu.quota.limit = memory_limit
         return gpu
 
     monkeypatch.setattr(Gpu, "open", staticmethod(opened))

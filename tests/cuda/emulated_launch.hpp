@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels on the emulation of threads, as the null device launches them. Included by device.cuh in place of CUDA's words.
+// Kernels on emulated threads, as the null device launches them. shared/device.cuh includes it instead of CUDA's keywords.
 #pragma once
 #include <utility>
 
 #include "cuda_emulation.hpp"
-#include "gpu.hpp"
+#include "gpu/gpu.hpp"
 
 namespace stoker::gpu {
 
@@ -12,11 +12,12 @@ namespace stoker::gpu {
 template <class... Parameters>
 void run_launch(void (*function)(Parameters...), const Launch& launch) {
   const auto call = [&]<size_t... I>(std::index_sequence<I...>) { function(launch.argument[I]...); };
-  Emulation::instance().run([&] { call(std::index_sequence_for<Parameters...>{}); }, launch.grid[0], launch.block[0]);
+  Emulation::instance().run([&] { call(std::index_sequence_for<Parameters...>{}); }, launch.grid[0], launch.block[0],
+                            launch.shared_bytes);
 }
 
 }  // namespace stoker::gpu
 
-// Shows kernel `body` as what the null device launches.
+// Exports kernel `body` in the form that the null device launches.
 #define STOKER_EMULATED(name, body) \
   extern "C" void name(const stoker::gpu::Launch* launch) { stoker::gpu::run_launch(body, *launch); }

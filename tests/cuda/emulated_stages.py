@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stages on the CPU and, by kernels compiled for the CPU, on the null device: what the tests compare bit for bit."""
+"""Stages on the CPU and, with kernels compiled for the CPU, on the null device, for bitwise comparisons."""
 
 from __future__ import annotations
 
@@ -19,32 +19,34 @@ from typing import Any
 import numpy as np
 import pytest
 
+from stoker.codecs.jpeg.codec import SOURCES as JPEG_SOURCES
+from stoker.codecs.jpeg.engines import SOURCES as ENGINE_SOURCES
 from stoker.contract.expr import Expr
 from stoker.contract.types import DType
 from stoker.device.compile import NATIVE, compile_kernels
-from stoker.device.engines import SOURCES as ENGINE_SOURCES
 from stoker.device.generate import StageSource, generate
-from stoker.device.gpu import SOURCES, Gpu
+from stoker.device.gpu import Gpu
 from stoker.graph.scalar_code import Compiler
 from stoker.native import _native
+from stoker.ops.image.recipe import SOURCES as RECIPE_SOURCES
 
 HERE = Path(__file__).parent
 CHECKOUT = HERE.parents[1] / "src" / "stoker" / "native"
 OPS = _native.pixel_ops()
 PROJECTED = ("project_nearest", "project_linear", "project_cubic")
 SAMPLERS = {"": 0, "resample": 1, "affine": 2, **{name: 3 + i for i, name in enumerate(PROJECTED)}}
-JPEG = tuple(name for name, _ in SOURCES["decode"])
+JPEG = tuple(name for name, _ in JPEG_SOURCES)
 ENGINES = tuple(name for name, _ in ENGINE_SOURCES)
 NAMESPACES = {"stoker::jpeg::gpu": JPEG, "stoker::nvjpeg": ENGINES}
 RESAMPLED = ("stoker_resampled", "stoker_resampled_down", "stoker_words")  # of 8-bit images, both passes in one kernel
-PLANAR = ("stoker_resampled_planar", "stoker_resampled_down_planar")  # the same of component planes
-PAIRS = ("stoker_pairs",)  # of 8-bit images that are warped, two pixels at a time
+PLANAR = ("stoker_resampled_planar", "stoker_resampled_down_planar")  # the same for component planes
+PAIRS = ("stoker_pairs",)  # of warped 8-bit images, two pixels at a time
 ENTRIES = ("stoker_stage", "stoker_weights", "stoker_between", *RESAMPLED, *PLANAR, "stoker_walk", *PAIRS, *JPEG)
-INPUT, OUTPUT = 3, 2  # where a value is (native/plan.hpp)
-ON_CPU, ON_DEVICE = 0, 2  # where a segment runs
+INPUT, OUTPUT = 3, 2  # storage of a value (native/plan/plan.hpp)
+ON_CPU, ON_DEVICE = 0, 2  # kind of a segment
 
 
-# `make test-gpu` must not pass without one.
+# `make test-gpu` must not pass without a GPU.
 NEEDS_GPU = pytest.mark.skipif(
     not _native.gpu.count_cuda() and "REQUIRE_GPU" not in os.environ,
     reason="runs kernels on a GPU, and there is none: `make test-gpu`",
@@ -62,7 +64,7 @@ class Row:
 
 @dataclass
 class Stage:
-    """A stage's constants. A row's numbers are the sampler's, then the uniforms, then what view operations index."""
+    """Constants of a stage. The numbers of a row are the sampler's, the uniforms, and indices of view operations."""
 
     code: list[tuple[int, ...]]
     channels: int
@@ -72,6 +74,7 @@ class Stage:
     sampler: str = ""
     pre: list[list[tuple[Any, ...]]] = field(default_factory=list)
     post: list[list[tuple[Any, ...]]] = field(default_factory=list)
+    coordinates: list[int] = field(default_factory=list)  # their axes
 
     @property
     def sampler_numbers(self) -> int:
@@ -79,27 +82,28 @@ class Stage:
 
     def source(self, *, planar: bool = False) -> StageSource:
         types = [int(t) for t in self.in_types], [int(t) for t in self.out_types]
-        return generate(self.code, OPS, self.channels, *types, sampler=self.sampler, planar=planar)
+        more = {"coordinates": len(self.coordinates), "planar": planar}
+        return generate(self.code, OPS, self.channels, *types, sampler=self.sampler, **more)
 
     def arguments(self) -> tuple[Any, ...]:
         n = self.sampler_numbers
         return (
             SAMPLERS[self.sampler], list(range(n)), self.code, self.channels, [int(t) for t in self.in_types],
             [int(t) for t in self.out_types], list(range(n, n + self.uniforms)),
-            self.pre or [[] for _ in self.in_types], self.post or [[] for _ in self.out_types],
+            self.pre or [[] for _ in self.in_types], self.post or [[] for _ in self.out_types], self.coordinates,
         )  # fmt: skip
 
 
-PREPARED = "prepared.hpp.gch"  # what most kernels include; large
+PREPARED = "prepared.hpp.gch"  # headers that most kernels include; large
 _PREPARING = threading.Lock()
 _BUILDING: dict[Path, threading.Lock] = {}
 
 
 def compiled(folder: Path, text: str) -> Path:
-    """Kernels compiled for the CPU, once per folder, which other processes may use, too; the library."""
+    """Compile kernels for the CPU, once per folder, which other processes may share, and return the library."""
     path = folder / f"{hashlib.sha256(text.encode()).hexdigest()[:20]}.cpp"
     library = path.with_suffix(".so")
-    with _BUILDING.setdefault(library, threading.Lock()):  # of a plan that was given up, threads go on
+    with _BUILDING.setdefault(library, threading.Lock()):  # threads of an abandoned plan continue
         if not library.exists():
             _whole(path, lambda own: own.write_text(text))
             _build(path, library)
@@ -107,26 +111,26 @@ def compiled(folder: Path, text: str) -> Path:
 
 
 def _build(path: Path, library: Path) -> None:
-    # Every library has an emulation of its own: one that they share would be gone with the first that is unloaded.
+    # Every library has its own emulation: a shared one would disappear with the first library that is unloaded.
     command = ["g++", "-std=c++20", "-O1", "-ffp-contract=off", "-w", "-fPIC", "-fno-gnu-unique"]
     with _PREPARING:
         headers = _headers(path.parent)
-    command += [f"-I{folder}" for folder in (headers / "cuda", headers, HERE, HERE.parent / "native")]
+    command += [f"-I{folder}" for folder in (headers, HERE, HERE.parent / "native")]
     command.append('-DSTOKER_EMULATION="emulated_launch.hpp"')
     header = path.parent / PREPARED.removesuffix(".gch")
     with _PREPARING:
         if not header.exists():
-            _whole(header, lambda own: own.write_text('#include "own.cuh"\n'))
+            _whole(header, lambda own: own.write_text('#include "device/own.cuh"\n'))
             _whole(path.parent / PREPARED, lambda own: _run([*command, "-x", "c++-header", header, "-o", own]))
     _whole(library, lambda own: _run([*command, "-include", header, "-shared", path, "-o", own]))
 
 
 def _headers(folder: Path) -> Path:
-    """All native headers, in one folder.
+    """Collect all native headers in one folder.
 
-    They are those that were installed with the native code: the checkout's may have changed since, and kernels that
-    read another layout than it writes make wrong pixels. What only the emulation includes is not installed, and comes
-    from the checkout.
+    They are the headers that were installed with the native code. The checkout's may be newer, and kernels that read
+    another layout than the native code writes produce wrong pixels. Headers that only the emulation includes are not
+    installed, and come from the checkout.
     """
     found = folder / "headers"
     if not found.exists():
@@ -146,14 +150,14 @@ def _run(command: Sequence[str | Path]) -> None:
 
 
 def _whole(path: Path, make: Callable[[Path], object]) -> None:
-    """A file that another process finds whole, or not at all."""
+    """Write a file atomically: another process finds the whole file or none."""
     own = path.with_name(f"{os.getpid()}.{path.name}")
     make(own)
     own.replace(path)
 
 
 class EmulatedGpu(Gpu):
-    """The null device, whose kernels are compiled for the CPU."""
+    """Null device with kernels compiled for the CPU."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(_native.gpu.open_null(), 1 << 30)
@@ -169,22 +173,22 @@ class EmulatedGpu(Gpu):
 
 
 class EmulatedStages(EmulatedGpu):
-    """Its JPEG decoder does nothing: the CPU is to decode."""
+    """Null device with emulated stages. Its JPEG decoder does nothing, so the CPU decodes."""
 
     def compiled(self, source: str) -> bytes:
         return b"" if "jpeg" in source else super().compiled(source)
 
 
 class IdleGpu(EmulatedGpu):
-    """Every kernel exists and does nothing: memory and order are what counts."""
+    """Null device on which every kernel exists and does nothing, for tests of memory and order."""
 
     def compiled(self, source: str) -> bytes:
         return b""
 
 
 def entries_of(source: str) -> tuple[str, ...]:
-    """The kernels that generated source has."""
-    for kernels in (*SOURCES.values(), ENGINE_SOURCES):
+    """Return the kernels in generated source."""
+    for kernels in (JPEG_SOURCES, ENGINE_SOURCES, RECIPE_SOURCES):
         if any(text == source for _, text in kernels):
             return tuple(name for name, text in kernels if text == source)
     passes = re.findall(r"STOKER_PASS\((\w+),", source)
@@ -194,7 +198,7 @@ def entries_of(source: str) -> tuple[str, ...]:
 
 
 class Library:
-    """Generated kernels of many stages, compiled for the CPU at once."""
+    """Generated kernels of many stages, compiled for the CPU in one library."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -224,7 +228,7 @@ class Library:
         self.module = self.device.load(str(compiled(self.folder, self.text)).encode())
 
     def kernels(self) -> list[tuple[Stage, Any]]:
-        """Every stage with its kernel on the null device."""
+        """Return every stage with its kernel on the null device."""
         found = []
         for stage, names, source in self.functions:
             functions = [self.module.function(n) for n in names]
@@ -233,14 +237,14 @@ class Library:
 
 
 def forms(stage: Stage, functions: Sequence[Any], source: StageSource) -> list[tuple[Stage, Any]]:
-    """A stage's kernel, and without those that make both passes of a resampling, or pairs, if there are any."""
+    """Return the kernel of a stage, and the variant without combined resampling passes or pairs, if there are any."""
     more = len(functions) - {"resample": 3, "affine": 2}.get(stage.sampler, 1)
     made = [functions, functions[:-more]] if more else [functions]
-    return [(stage, _native.kernels.gpu_stage(*stage.arguments(), f, list(source.uniforms))) for f in made]
+    return [(stage, _native.gpu.stage(*stage.arguments(), f, list(source.uniforms))) for f in made]
 
 
 class CudaLibrary:
-    """The same on a GPU."""
+    """The same library on a GPU."""
 
     def __init__(self) -> None:
         self.gpu = Gpu.open(0)
@@ -251,7 +255,7 @@ class CudaLibrary:
         self.stages.append((stage, stage.source()))
 
     def compile(self) -> None:
-        """All at once, into the cache of kernels."""
+        """Compile all kernels at once, into the kernel cache."""
         sources = {text for _, source in self.stages for text in (source.stage, *(t for _, t in source.samplers))}
         with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
             list(pool.map(compile_kernels, sources, [self.device.architecture] * len(sources)))
@@ -266,7 +270,7 @@ class CudaLibrary:
 
 
 def run(stage: Stage, kernel: Any, rows: Sequence[Row], device: Any = None) -> tuple[list[list[np.ndarray]], list[str]]:
-    """Outputs and errors ("" if there is none) of every row."""
+    """Return outputs and errors ("" without an error) of every row."""
     numbers = len(rows[0].numbers)
     shapes = [s for shape in rows[0].shapes for s in shape]
     plan = _native.Plan()
@@ -310,7 +314,7 @@ def run(stage: Stage, kernel: Any, rows: Sequence[Row], device: Any = None) -> t
 
 
 def rows_of(output: Any, dtype: DType) -> Any:
-    """An output's rows as arrays, wherever they lie."""
+    """Return the rows of an output as arrays, from host or device memory."""
     if isinstance(output, list):
         return [rows_of(row, dtype) for row in output]
     if isinstance(output, np.ndarray):
@@ -323,17 +327,17 @@ def reference(stage: Stage, rows: Sequence[Row]) -> tuple[list[list[np.ndarray]]
 
 
 def is_nan(x: np.ndarray, dtype: DType) -> np.ndarray:
-    """Where an output is NaN; NumPy has the bits of bfloat16."""
+    """Return a mask of NaNs in an output; NumPy has the bits of bfloat16."""
     return (x & 0x7FFF) > 0x7F80 if dtype == DType.BFLOAT16 else np.isnan(x)
 
 
 def assert_same(stage: Stage, kernel: Any, rows: Sequence[Row], device: Any) -> None:
-    """The bits of every output, but for those of a NaN."""
+    """Check that every output has equal bits, except the bits of a NaN."""
     want, want_errors = reference(stage, rows)
     got, errors = run(stage, kernel, rows, device)
     assert errors == want_errors
     for r, (a, b) in enumerate(zip(got, want, strict=True)):
-        for x, y, dtype in zip(a, b, stage.out_types, strict=False):  # a row that failed has none
+        for x, y, dtype in zip(a, b, stage.out_types, strict=False):  # a failed row has no output
             assert x.dtype == y.dtype and x.shape == y.shape
             different = x.view(f"u{x.itemsize}") != y.view(f"u{y.itemsize}")
             if dtype.is_float:

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// A CUDA driver of one device that computes nothing: it counts what is made and not given back, and what has been issued
-// and not been waited for, and fails when it is told to. A stream's work is under way until the host has waited for it.
+// CUDA driver of one device that computes nothing. It counts objects that are not released, and issued work that no call
+// has waited for, and fails on demand. The work of a stream is in flight until the host has waited for it.
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <map>
 #include <mutex>
 #include <set>
 #include <string>
+#include <thread>
 
 namespace {
 
@@ -20,8 +23,8 @@ struct Event {
 };
 
 std::recursive_mutex mutex;
-int alive = 0;      // streams, events, modules, memory and retained contexts
-int left = 1 << 30; // calls until one fails
+int alive = 0;       // streams, events, modules, memory and retained contexts
+int left = 1 << 30;  // calls until one fails
 int code = 999;
 bool for_good = false;  // a failure is the device's, and every call after it fails as well
 std::string failed;
@@ -42,8 +45,25 @@ int step(const char* name) {
   if (failed.empty()) failed = name;
   return code;
 }
-#define STEP                                       \
-  LOCKED;                                          \
+std::atomic<bool> pauses{false};
+std::atomic<int> paused{0}, stuck{0};
+std::atomic<uint64_t> words{0};
+
+// Blocks a call until another thread signals. After a minute the call is stuck, and no later call waits.
+// The end of pausing releases it, because the signalling thread may have ended by then.
+void wait_for_word() {
+  if (!pauses) return;
+  ++paused;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  for (const uint64_t heard = words; pauses && words == heard;) {
+    if (std::chrono::steady_clock::now() > end) return void((pauses = false, ++stuck));
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
+}
+
+#define STEP       \
+  wait_for_word(); \
+  LOCKED;          \
   if (const int result = step(__func__)) return result
 
 void wait_for(Stream* stream, uint64_t upto) {
@@ -65,7 +85,11 @@ void fake_note(int on) {
   notes = on;
   if (on) noted.clear();
 }
-const char* fake_noted() { return noted.c_str(); }  // once nothing is noted any more
+void fake_pause(int on) { pauses = on != 0; }
+void fake_word() { ++words; }
+int fake_paused() { return paused; }
+int fake_stuck() { return stuck; }
+const char* fake_noted() { return noted.c_str(); }    // once nothing is noted any more
 const char* fake_failed() { return failed.c_str(); }  // the first call that did
 int fake_under_way() {
   LOCKED;
@@ -92,7 +116,7 @@ int cuDevicePrimaryCtxRetain(void** made, int) {
   return *made = &context_of_device, 0;
 }
 int cuDevicePrimaryCtxRelease_v2(int) { return --alive, 0; }
-// A device that has failed for good is none that a thread could use. Otherwise it is left out of what fails: too many call it.
+// No thread can use a device that has failed for good. Otherwise this call never fails: there are too many callers.
 int cuCtxSetCurrent(void* wanted) {
   LOCKED;
   if (for_good && left < 0) return code;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A GPU's JPEG engines without any: a fake library over Pillow, whose pixels are wrong by a known amount."""
+"""Fake JPEG engines for machines without them: a library over Pillow, whose pixels are wrong by a known amount."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ import pytest
 from PIL import Image
 
 from stoker import fn, pipeline_def
-from stoker.device import engines as opening
+from stoker.codecs.jpeg import engines as opening
 
 HERE = Path(__file__).parent
-OFF = 3  # levels by which some of the fake's pixels are wrong
+OFF = 3  # levels by which some pixels of the fake are wrong
 _DECODER = ctypes.CFUNCTYPE(
     ctypes.c_int, ctypes.POINTER(ctypes.c_ubyte), ctypes.c_size_t, ctypes.POINTER(ctypes.c_ubyte), ctypes.c_size_t,
     ctypes.c_int,
@@ -27,7 +27,7 @@ _DECODER = ctypes.CFUNCTYPE(
 
 
 def wrong(pixels: np.ndarray) -> np.ndarray:
-    """As the fake engines have it: every fifth pixel of a line is off."""
+    """Return pixels as the fake engines decode them: every fifth pixel of a line is off."""
     made = pixels.copy()
     part = made[:, ::5]
     part[...] = np.where(part > 255 - OFF, part - OFF, part + OFF)
@@ -56,7 +56,7 @@ def nvjpeg(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def engines(nvjpeg: Path, emulated_gpu: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
-    """Sets what the library answers: statuses of opening and decoding, the number of engines."""
+    """Yield a function that sets the library's answers: statuses of opening and decoding, the number of engines."""
     monkeypatch.setattr(opening, "find_library", lambda: str(nvjpeg))
     fake = ctypes.CDLL(str(nvjpeg))
 
@@ -81,12 +81,12 @@ def save(folder: Path, name: str, picture: Image.Image, **options: Any) -> str:
 
 
 def forty_files(folder: Path) -> list[str]:
-    """Of different sizes, with three samplings of their colours."""
+    """Return forty files of different sizes, with three chroma samplings."""
     return [save(folder, f"{i:03}", image(i, 16 + i % 9, 17 + i % 13), subsampling=i % 3) for i in range(40)]
 
 
 def turned_file(folder: Path, orientation: int) -> tuple[str, np.ndarray]:
-    """A file of this orientation, and what the fake engines make of it."""
+    """Return a file of this orientation, and the pixels that the fake engines decode from it."""
     exif = Image.Exif()
     exif[0x0112] = orientation
     path = save(folder, "turned", image(3, 29, 45), exif=exif, subsampling=0)
@@ -107,7 +107,7 @@ def decoding(files: list[str], device: str = "mixed", **how: Any) -> Any:
 
 
 def rows_of(pipe: Any, count: int) -> tuple[list[np.ndarray], Any]:
-    """So many rows, and the report after them."""
+    """Return this many rows, and the report after them."""
     with pipe:
         rows: list[np.ndarray] = []
         while len(rows) < count:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// nvJPEG's functions as far as they are used, over a decoder that a test gives: for machines without JPEG engines.
+// The nvJPEG functions that Stoker calls, over a decoder that a test supplies: for machines without JPEG engines.
 #include <cstddef>
 #include <cstring>
 
@@ -14,19 +14,19 @@ constexpr size_t kState = 1 << 20, kPinned = 4096;
 
 using Decoder = int (*)(const unsigned char* data, size_t bytes, unsigned char* to, size_t pitch, int bgr);
 Decoder decoder = nullptr;
-// Told of what makes a driver take memory: 0 opening, 1 a state, 2 a batch.
+// Callback for events in which a driver takes memory: 0 opening, 1 a state, 2 a batch.
 void (*watcher)(int what) = nullptr;
 void tell(int what) {
   if (watcher) watcher(what);
 }
 int create_status = 0, decode_status = 0, engines = 7, alive = 0;
 
-// Where a handle's states have their memory from: there may be handles of several pipelines.
+// The allocator of a handle's states. Several pipelines may have handles.
 struct Library {
   Allocator on_device, pinned;
 };
 
-// Has device memory from the beginning, and more for a batch's files, which is asked for anew when it is too little.
+// A state has device memory from the start, and more for the files of a batch, which grows on demand.
 struct State {
   Library from;
   int pictures = 0, output = 0;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recipes with every step in all its kinds, and chains of them: pixels, steps and tables."""
+"""Recipes with every variant of every step, and chains of them: pixels, steps and tables."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from stoker.native import _native
 
-OPS = {name: number for number, (name, _) in enumerate(_native.recipe.OPS)}
+OPS = {name: number for number, (name, *_) in enumerate(_native.recipe.OPS)}
 LEFT_OUT = {"Decode", "Pixels", "Store"}  # in every case
 H, W = 21, 34
 
@@ -18,7 +18,7 @@ Steps = list[tuple[Any, ...]]  # (name, parameters...), or (name, number of the 
 
 
 class Case:
-    """One row: pixels, steps (each on the one before), tables as (array, bytes of a value)."""
+    """One row: pixels, steps (each on the previous one), tables as (array, bytes of a value)."""
 
     def __init__(self, name: str, steps: Steps, *tables: tuple[np.ndarray, int], channels: int = 3, flat: bool = False):
         self.name, self.steps, self.tables, self.channels = name, steps, tables, channels
@@ -60,7 +60,7 @@ def table(seed: int, channels: int = 1, dtype: Any = np.uint8) -> tuple[np.ndarr
     return values.view(np.uint8), dtype.itemsize
 
 
-h, w = H - 2, W - 2  # what Pixels cuts out
+h, w = H - 2, W - 2  # windows that Pixels cuts out
 RESIZE = [("Resize", 12, 20, 0, h, 0, w, f, older) for f in (0, 1, 2, 3, 6, 7) for older in (0, 1)] + [
     ("Resize", 40, 9, 2.5, 15.0, 1, 30, 1, 0),
     ("Resize", h, 12, 0, h, 0, w, 2, 0),
@@ -71,7 +71,7 @@ BLUR = [1 / 9] * 9
 
 
 def geometry() -> Iterator[Case]:
-    """Every step that moves pixels alone, in all its kinds."""
+    """Yield every variant of the steps that only move pixels."""
     for i, step in enumerate(RESIZE):
         yield Case(f"resize {i}", [step, ("Store", 0, 0, -1)])
     for kind in range(7):
@@ -95,7 +95,7 @@ def geometry() -> Iterator[Case]:
 
 
 def colors() -> Iterator[Case]:
-    """Every step that changes colours alone."""
+    """Yield every variant of the steps that only change colours."""
     yield Case("map", [("Map", 0), ("Store", 0, 0, -1)], table(1))
     yield Case("map by channel", [("Map", 1), ("Store", 0, 0, -1)], table(1), table(2, 3))
     yield Case("luma, spread", [("Luma",), ("Spread",), ("Store", 0, 0, -1)])
@@ -131,7 +131,7 @@ def colors() -> Iterator[Case]:
 
 
 def as_torch() -> Iterator[Case]:
-    """Filters, and what torch does in its own way."""
+    """Yield filters, and steps with torch's arithmetic."""
     yield Case("correlate", [("Correlate", 11, 3, 3, *BLUR), ("Store", 0, 0, -1)])
     yield Case("correlate wide", [("Correlate", 12, 2, 5, *np.linspace(-0.2, 0.5, 10)), ("Store", 0, 0, -1)])
     for f in range(3):
@@ -175,7 +175,7 @@ def as_torch() -> Iterator[Case]:
 
 
 def outputs() -> Iterator[Case]:
-    """What is stored, and how."""
+    """Yield the kinds of outputs and stores."""
     yield Case("crop", [("Crop", 3, 2, 20, 11), ("Store", 0, 0, -1)])
     for dtype in ("uint16", "float32", "float64", "uint8"):
         yield Case(f"stored {dtype}", [("Store", 0, 0, 0)], table(6, 3, dtype))
@@ -189,7 +189,7 @@ def outputs() -> Iterator[Case]:
 
 
 def chains() -> Iterator[Case]:
-    """Steps on what others made, memory that is used again, several outputs of a file."""
+    """Yield steps on results of other steps, reused memory, several outputs of a file."""
     random = np.random.default_rng(11)
     plain: Steps = [
         ("Contrast", 1.4), ("Saturate", 0.3), ("Hue", 40), ("Sharpen", 1.7), ("Equalize",), ("Autocontrast",),

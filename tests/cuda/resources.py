@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the kernels take of a multiprocessor, for docs/gpu.md: ``python -m tests.cuda.resources`` prints the table.
+"""Registers, shared memory and spills of the kernels, for docs/internals/gpu.md: ``python -m tests.cuda.resources``.
 
-No GPU is needed. Registers are a thread's, shared memory (bytes, static) is a block's; what is spilled is added where
-there is any. The kernels are those that the tests compile: the decoder's, that of recipes, of a few stages, and some
-operators' own.
+No GPU is needed. Registers count per thread, shared memory (static bytes) per block; spills are listed if there are
+any. The kernels are those that the tests compile: the decoder's, the recipes', of a few stages, and of some operators.
 """
 
 from __future__ import annotations
@@ -14,8 +13,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from stoker.codecs.jpeg.codec import SOURCES as JPEG
 from stoker.device import compile as compiling
-from stoker.device.gpu import SOURCES
+from stoker.ops.image.recipe import SOURCES as RECIPE
 
 _ENTRY = re.compile(
     r"Compiling entry function '(\w+)'.*?(\d+) bytes spill stores, (\d+) bytes spill loads.*?"
@@ -24,7 +24,7 @@ _ENTRY = re.compile(
 
 
 def compiled_by_tests() -> Any:
-    """The module of the tests that compile for every architecture."""
+    """Return the module of the tests that compile for every architecture."""
     sys.path[:0] = [str(Path(__file__).parents[1] / name) for name in ("cuda", "native")]
     import test_compile
 
@@ -32,7 +32,7 @@ def compiled_by_tests() -> Any:
 
 
 def resources(text: str, architecture: int) -> Mapping[str, str]:
-    """Of each kernel in a source: registers, shared memory and spills."""
+    """Return registers, shared memory and spills of each kernel in a source."""
     report: list[str] = []
     compiling.compile_kernels(text, architecture, report=report)
     found = {}
@@ -44,7 +44,7 @@ def resources(text: str, architecture: int) -> Mapping[str, str]:
 
 
 def _short(title: str) -> str:
-    """A representative source in a few words; of an operator's own, the types and what it was compiled for."""
+    """Describe a representative source in a few words; for a custom kernel, its types and architecture."""
     if not title.startswith("OwnKernel("):
         return title.strip()
     constants = re.search(r"constants=\(([\d, ]*)\)", title)
@@ -55,7 +55,7 @@ def _short(title: str) -> str:
 def main() -> None:
     tests = compiled_by_tests()
     architectures = tests.ARCHITECTURES
-    sources = {name: text for kernels in SOURCES.values() for name, text in kernels}
+    sources = dict((*JPEG, *RECIPE))
     sources.update(tests.representative())
     print("| kernel |", " | ".join(f"sm_{a}" for a in architectures), "|\n|---|" + "---|" * len(architectures))
     for title, text in sources.items():

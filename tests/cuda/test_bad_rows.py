@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bad rows of batches in a GPU's memory: replaced and left out there, with the rows that the CPU would give."""
+"""Bad rows of batches in GPU memory: replaced and skipped there, with the rows of the CPU."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from stoker import DataError, fn, pipeline_def
-from stoker.executor.flight import Supply
+from stoker.executor.flight import SuppliedMemory
 from stoker.native import _native
 from tests.run.pipelines import files_of
 
@@ -20,7 +20,7 @@ COUNT, BAD = 22, (3, 4, 17)
 
 @pytest.fixture(params=["null", pytest.param("cuda", marks=emulated_stages.NEEDS_GPU)])
 def gpu(request):
-    """GPU 0 is the null device, unless there is one."""
+    """Use the null device as GPU 0, unless there is a GPU."""
     if request.param == "null":
         request.getfixturevalue("emulated_gpu")
     return request.param
@@ -28,7 +28,7 @@ def gpu(request):
 
 @pytest.fixture(scope="module")
 def files(jpegs: Path, tmp_path_factory) -> list[str]:
-    """Photographs; of ``BAD``, one is cut off, one is no image, and one is missing."""
+    """Create photographs. Of ``BAD``, one is truncated, one is no image, and one is missing."""
     root, good, names = tmp_path_factory.mktemp("bad"), files_of(jpegs), []
     for n in range(COUNT):
         path = root / f"{n:02}.jpg"
@@ -42,7 +42,7 @@ def files(jpegs: Path, tmp_path_factory) -> list[str]:
 
 @pipeline_def(batch_size=5, num_threads=2, seed=7, error_limit=1.0)
 def dense(files: list[str], device: str) -> Any:
-    """Rows of one shape, and a label on the GPU and on the CPU."""
+    """Return rows of one shape, and a label on the GPU and on the CPU."""
     data, labels = fn.readers.file(files=files, random_shuffle=True)
     images = fn.decoders.image_random_crop(data)
     images = fn.resize(images, size=(9, 8), device=device)
@@ -52,7 +52,7 @@ def dense(files: list[str], device: str) -> Any:
 
 @pipeline_def(batch_size=5, num_threads=2, seed=7, error_limit=1.0)
 def ragged(files: list[str], device: str, size: int | None = None) -> Any:
-    """Rows of several shapes (or with ``size``, of one shape that only the run knows)."""
+    """Return rows of several shapes (or with ``size``, of one shape that only the run knows)."""
     data, labels = fn.readers.file(files=files)
     images = fn.decoders.image(data)
     if size is not None:
@@ -62,14 +62,14 @@ def ragged(files: list[str], device: str, size: int | None = None) -> Any:
 
 @pipeline_def(batch_size=5, num_threads=2, seed=7, error_limit=1.0)
 def mixed_rows(files: list[str], device: str) -> Any:
-    """Rows that depend on each other."""
+    """Return rows that depend on each other."""
     data, labels = fn.readers.file(files=files)
     images = fn.resize(fn.decoders.image(data), size=(9, 8), device=device)
     return fn.permute_batch(images, indices=fn.batch_permutation()), labels
 
 
 def batches(pipe: Any) -> list[list[Any]]:
-    """Per batch and output: whether it is dense, and the rows on the CPU."""
+    """Return, per batch and output, whether it is dense, and the rows on the CPU."""
     found = []
     with pipe:
         while (delivered := pipe.next()) is not None:
@@ -122,15 +122,15 @@ def test_rows_that_depend_on_each_other(gpu: str, files: list[str]) -> None:
 
 @pytest.mark.parametrize("policy", ["replace", "skip"])
 def test_memory_of_the_consumer(emulated_gpu: None, policy: str, files: list[str]) -> None:
-    """The null device's; `tests/gpu/test_bad_rows.py` does this with torch's."""
+    """The memory is the null device's; `tests/gpu/test_bad_rows.py` uses torch's."""
     want = batches(dense(files, "cpu", on_error=policy))
     pipe = dense(files, "gpu", device_id=0, on_error=policy)
     kept = []
 
-    def allocate(output: int, planned: Any, rows: int) -> Supply | None:
+    def allocate(output: int, planned: Any, rows: int) -> SuppliedMemory | None:
         memory = np.full((rows, *planned.shape), 77, planned.dtype.numpy)
         kept.append(memory)
-        return Supply(memory.ctypes.data, memory)
+        return SuppliedMemory(memory.ctypes.data, memory)
 
     with pipe:
         for batch in want:
@@ -142,7 +142,7 @@ def test_memory_of_the_consumer(emulated_gpu: None, policy: str, files: list[str
 
 
 def test_the_first_rows_of_a_batch(gpu: str, files: list[str]) -> None:
-    """What an iterator gives of an epoch's last batch."""
+    """An iterator can keep the first rows of the last batch of an epoch."""
     for make in (dense, ragged):
         with make(files, "gpu", device_id=0, on_error="skip") as pipe:
             batch = pipe.run()[0]
@@ -162,7 +162,7 @@ def test_the_default_still_raises(gpu: str, files: list[str]) -> None:
 
 
 def test_rows_are_moved_and_put_together() -> None:
-    """The native side alone."""
+    """Test only the native side."""
     plan = _native.Plan()
     plan.finish(0, 0)
     engine = _native.Engine(plan, 1, _native.gpu.open_null())

@@ -15,31 +15,37 @@ from test_stages import compiled
 
 from stoker import settings
 from stoker.contract import pixel as px
-from stoker.contract.step import OwnKernel
+from stoker.contract.step import CompiledPass, OwnKernel
 from stoker.contract.types import DType
 from stoker.device import compile as compiling
 from stoker.device.own import own_sources
 
 ARCHITECTURES = (80, 90, 100)
-SMALL = '#include "device.cuh"\nSTOKER_KERNEL f(double* p) { p[0] = p[1] * p[2] + p[0]; }\n'
+SMALL = '#include "shared/device.cuh"\nSTOKER_KERNEL f(double* p) { p[0] = p[1] * p[2] + p[0]; }\n'
 
 U8, F32 = DType.UINT8, DType.FLOAT
-# Operators with kernels of their own: the passes, constants and types that photographs need, and some others.
+
+
+def own(name: str, passes: list[str], constants: tuple[int, ...] = ()) -> OwnKernel:
+    return OwnKernel(name, tuple(map(CompiledPass, passes)), constants)
+
+
+# Operators with custom kernels: the passes, constants and types that photographs need, and some others.
 OWN = (
-    (OwnKernel("Equalize", ("count", "tabulate", "apply")), [U8], [U8]),
-    *((OwnKernel("Blur", ("weigh", "across", "down")), [t], [t]) for t in (U8, DType.FLOAT16)),
-    (OwnKernel("Filter", ("correlate",)), [DType.INT16, F32], [F32]),
-    (OwnKernel("Reduce", ("partial", "finish"), (3, 3, 3)), [U8], [F32]),
-    (OwnKernel("Reduce", ("partial", "finish"), (6, 7, 3)), [F32, F32], [F32]),
-    (OwnKernel("Reduce", ("partial", "finish"), (1, 1, 7)), [DType.FLOAT64], [DType.FLOAT64]),
-    (OwnKernel("Reduce", ("partial", "finish"), (2, 3, 2)), [DType.UINT64], [DType.UINT64]),
-    (OwnKernel("Reduce", ("partial", "finish"), (3, 3, 3)), [DType.BFLOAT16], [DType.BFLOAT16]),
-    (OwnKernel("Reduce", ("partial", "finish"), (0, 7, 3)), [DType.FLOAT16], [DType.FLOAT16]),
+    (own("Equalize", ["count", "tabulate", "apply"]), [U8], [U8]),
+    *((own("Blur", ["weigh", "across", "down"]), [t], [t]) for t in (U8, DType.FLOAT16)),
+    (own("Filter", ["correlate"]), [DType.INT16, F32], [F32]),
+    (own("Reduce", ["partial", "finish"], (3, 3, 3)), [U8], [F32]),
+    (own("Reduce", ["partial", "finish"], (6, 7, 3)), [F32, F32], [F32]),
+    (own("Reduce", ["partial", "finish"], (1, 1, 7)), [DType.FLOAT64], [DType.FLOAT64]),
+    (own("Reduce", ["partial", "finish"], (2, 3, 2)), [DType.UINT64], [DType.UINT64]),
+    (own("Reduce", ["partial", "finish"], (3, 3, 3)), [DType.BFLOAT16], [DType.BFLOAT16]),
+    (own("Reduce", ["partial", "finish"], (0, 7, 3)), [DType.FLOAT16], [DType.FLOAT16]),
 )
 
 
 def representative() -> dict[str, str]:
-    """What a training chain needs, and long arithmetic in double."""
+    """Return the sources of a training chain's kernels, and of long arithmetic in double."""
     x = [px.load(DType.UINT8, 0, c) for c in range(3)]
     normal = [((v.cast(DType.FLOAT) - 1.0 - c) * 0.5).cast(DType.FLOAT16) for c, v in enumerate(x)]
     functions = px.load(DType.FLOAT)
@@ -98,7 +104,7 @@ def cache(tmp_path, monkeypatch) -> Path:
 
 @pytest.fixture
 def compiles(monkeypatch) -> list[str]:
-    """The sources that went to the compiler."""
+    """Record the sources that the compiler receives."""
     seen: list[str] = []
     real = compiling._compile
     monkeypatch.setattr(compiling, "_compile", lambda source, *rest: seen.append(source) or real(source, *rest))
@@ -130,8 +136,9 @@ def test_the_key_knows_all_that_changes_code(monkeypatch, tmp_path):
     others.append(compiling.key_of(SMALL, 90, (13, 0)))
     monkeypatch.undo()
     found = compiling.headers(compiled([[px.load(DType.UINT8)]], [DType.UINT8]).source().stage)
-    assert {"cuda/device.cuh", "cuda/stage.cuh", "xmath_more.hpp", "half.hpp", "cuda/std/cstdint"} <= set(found)
-    monkeypatch.setattr(compiling, "headers", lambda source: {"device.cuh": "changed"})
+    wanted = "shared/device.cuh device/stage.cuh shared/xmath_more.hpp shared/half.hpp device/std/cstdint"
+    assert set(wanted.split()) <= set(found)
+    monkeypatch.setattr(compiling, "headers", lambda source: {"shared/device.cuh": "changed"})
     others.append(compiling.key_of(SMALL, 90, (13, 0)))
     assert len({key, *others}) == 6
 
@@ -165,7 +172,7 @@ def test_a_cache_that_cannot_be_written_is_said(tmp_path, monkeypatch, compiles)
 
 
 def test_processes_share_the_cache(cache):
-    """Several that start together all get the same code, and leave no half-written file."""
+    """Several processes that start together all get the same code, and leave no partial file."""
     program = (
         "import hashlib; from stoker.device.compile import compile_kernels\n"
         f"print(hashlib.sha256(compile_kernels({SMALL!r}, 90)).hexdigest())"
@@ -187,7 +194,7 @@ def test_what_the_compiler_refuses(cache):
 
 
 def test_sources(request):
-    """Snapshots of generated text: what changes there changes every cached kernel."""
+    """Snapshots of generated text: a change in them changes every cached kernel."""
     folder = Path(__file__).parent / "snapshots"
     x = [px.load(DType.UINT8, 0, c) for c in range(3)]
     normal = [((v.cast(DType.FLOAT) - 1.0 - c) * 0.5).cast(DType.FLOAT16) for c, v in enumerate(x)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The JPEG decoder's kernels compile for every architecture, without spills and within what their launches allow."""
+"""Kernels of the JPEG decoder compile for every architecture, without spills and within limits of their launches."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import re
 
 import pytest
 
+from stoker.codecs.jpeg.codec import SOURCES
 from stoker.device import compile as compiling
-from stoker.device.gpu import SOURCES
 
-# Of the kernels, the most registers: what lets as many threads be on a multiprocessor as their launches count on.
+# The largest number of registers per kernel at which a multiprocessor holds as many threads as its launches assume.
 MOST_REGISTERS = {"unstuff": 64, "clear": 32, "entropy": 64, "transform": 64, "pixels": 64}
 
 
 @pytest.mark.parametrize("architecture", [80, 90, 100])
 def test_jpeg_kernels_compile_without_spills(architecture):
     report: list[str] = []
-    for source in dict.fromkeys(text for _, text in SOURCES["decode"]):
+    for source in dict.fromkeys(text for _, text in SOURCES):
         assert compiling.compile_kernels(source, architecture, report=report)
     spills = r"(\d+) bytes spill stores, (\d+) bytes spill loads"
     pattern = rf"entry function 'stoker_jpeg_(\w+)'.*?{spills}.*?Used (\d+) registers"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernel of recipes compiles for every architecture, within what its launch allows, and without spills."""
+"""The recipe kernel compiles for every architecture, within the limits of its launch, and without spills."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 import pytest
 
 from stoker.device import compile as compiling
-from stoker.device.gpu import SOURCES
+from stoker.ops.image.recipe import SOURCES
 
 MOST_REGISTERS = 64  # two blocks of 512 threads on a multiprocessor
 
@@ -16,7 +16,7 @@ MOST_REGISTERS = 64  # two blocks of 512 threads on a multiprocessor
 @pytest.mark.parametrize("architecture", [80, 90, 100])
 def test_the_kernel_of_recipes_compiles(architecture):
     report: list[str] = []
-    ((_, source),) = SOURCES["recipe"]
+    ((_, source),) = SOURCES
     assert compiling.compile_kernels(source, architecture, report=report)
     (registers,) = re.findall(r"Used (\d+) registers", report[0])
     spills = [int(n) for n in re.findall(r"(\d+) bytes spill stores", report[0])]

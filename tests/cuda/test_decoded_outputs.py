@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decoded images that are outputs: written where they are handed over, by the GPU (emulated), the CPU and Pillow."""
+"""Decoded images as outputs: the (emulated) GPU, the CPU and Pillow write them directly into the delivered memory."""
 
 from __future__ import annotations
 

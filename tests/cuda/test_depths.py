@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A prefetch depth for each side: how many batches are on the GPU (a null device), and the memory that they take."""
+"""Separate prefetch depths for CPU and GPU: the number of batches on the GPU (a null device), and their memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from stoker import ArgumentError, DataError, StateError, fn, pipeline_def
 from stoker.device.gpu import Gpu
-from stoker.executor.flight import Supply
+from stoker.executor.flight import SuppliedMemory
 from stoker.native import _native
 
 BATCH, INPUT = 4, 20
@@ -25,13 +25,13 @@ def idle(emulated_gpu: None, folder: Any, monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.fixture
 def asked() -> list[int]:
-    """The samples that the source was asked for."""
+    """Return the list that records the samples that the source is asked for."""
     return []
 
 
 @pytest.fixture
 def make(asked: list[int]) -> Any:
-    """Makes pipelines whose rows are (side, side, 1), one more than the sample's number."""
+    """Return pipelines whose rows are (side, side, 1) and one more than the number of the sample."""
 
     def rows(info: Any) -> np.ndarray:
         asked.append(info.idx_in_epoch)
@@ -46,7 +46,7 @@ def make(asked: list[int]) -> Any:
 
 
 def settled(execution: Any, count: int) -> int:
-    """How many batches are finished, once that many are, or stay so."""
+    """Return the number of finished batches, once it has reached ``count`` or no longer changes."""
     until = time.monotonic() + (60 if count else 0.5)
     while execution.run.finished < count and time.monotonic() < until:
         time.sleep(0.01)
@@ -74,7 +74,7 @@ def test_so_many_are_on_the_gpu(idle: None, make: Any, asked: list[int], depth: 
 
 
 def bytes_of(pipe: Any) -> int:
-    """The GPU's memory that is taken after some batches, when nothing more moves."""
+    """Return the GPU memory in use after some batches, when it no longer changes."""
     with pipe:
         for _ in range(4):
             pipe.run()
@@ -83,7 +83,7 @@ def bytes_of(pipe: Any) -> int:
 
 
 def test_memory_is_that_of_each_side(idle: None, make: Any) -> None:
-    """More batches ahead on the CPU's side take none of the GPU's."""
+    """More prefetched batches on the CPU take no GPU memory."""
     side = 1000
     few, many, all_there = (
         bytes_of(make(side, prefetch_queue_depth=depth))
@@ -97,26 +97,26 @@ def test_memory_is_that_of_each_side(idle: None, make: Any) -> None:
 def test_a_consumers_memory_is_asked_for_late(emulated_gpu: None, make: Any) -> None:
     given = []
 
-    def allocate(output: int, planned: Any, rows: int) -> Supply:
+    def allocate(output: int, planned: Any, rows: int) -> SuppliedMemory:
         given.append(np.full((rows, 24, 24, 1), -1, np.float32))
-        return Supply(given[-1].ctypes.data, given[-1])
+        return SuppliedMemory(given[-1].ctypes.data, given[-1])
 
     with make(24, prefetch_queue_depth={"cpu_size": 4, "gpu_size": 2}) as pipe:
         for k in range(3):
             made = pipe.next("go_on", allocate).outputs[0]
             assert made is given[k] and (made[:, 5, 7, 0] == np.arange(BATCH * k, BATCH * k + BATCH) + 1).all()
             assert len(given) == k + 1 + 2 and len(pipe.execution._queue) == 6
-        pipe.start_epoch(1)  # what is held is dropped
+        pipe.start_epoch(1)  # held batches are dropped
         assert not pipe.execution._queue
         made = pipe.next("go_on", allocate).outputs[0]
         assert any(made is one for one in given[5:]) and (made > 0).all()
 
 
 def test_memory_that_cannot_be_had(emulated_gpu: None, make: Any) -> None:
-    """It is its batch's error, and the others go on."""
+    """A refused allocation is the error of its batch, and other batches continue."""
     calls = 0
 
-    def allocate(output: int, planned: Any, rows: int) -> Supply | None:
+    def allocate(output: int, planned: Any, rows: int) -> SuppliedMemory | None:
         nonlocal calls
         calls += 1
         if calls == 2:
@@ -148,7 +148,7 @@ def test_stopping_with_batches_held(idle: None, make: Any) -> None:
 
 
 def test_bad_rows(emulated_gpu: None, make: Any) -> None:
-    """A batch with a row that fails on the GPU is its turn's error, and leaves its place."""
+    """A batch with a row that fails on the GPU raises in its turn, and frees its slot."""
 
     @pipeline_def(
         batch_size=BATCH, num_threads=2, seed=1, device_id=0, prefetch_queue_depth={"cpu_size": 3, "gpu_size": 1}
@@ -174,12 +174,12 @@ def test_depths_are_checked(make: Any, depth: Any) -> None:
 
 
 def test_batches_take_at_once_what_the_first_one_needed(idle: None) -> None:
-    """Memory for a batch's inputs is found out piece by piece once, not by each batch that is on its way."""
+    """Only the first batch allocates input memory block by block. Later batches allocate it at once."""
     image = np.zeros((1 << 21, 1, 1), np.uint8)  # a batch of 8 is four times as large as the first block
 
     def source(info: Any) -> np.ndarray:
-        if info.iteration == 1 and info.idx_in_batch == 0:
-            time.sleep(0.3)  # until the first batch is made, so that others know
+        while info.iteration == 1 and not pipe.execution.run.finished:
+            time.sleep(0.001)  # until the first batch is complete, so that others know its size
         return image
 
     @pipeline_def(batch_size=8, num_threads=1, device_id=0, prefetch_queue_depth=4)
@@ -191,6 +191,6 @@ def test_batches_take_at_once_what_the_first_one_needed(idle: None) -> None:
         for _ in range(12):
             pipe.run()
         made = _native.allocations() - before
-    # Five batches: of the first one several blocks for its inputs, then one in place of them; of others one. And what
-    # batches work in, and outputs.
+    # Five batches: the first allocates several blocks for its inputs, then one in place of them; the others one each.
+    # Scratch memory and outputs are added.
     assert made <= 16, made

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays that sources give in the GPU's memory, on the null device; with a GPU, those of torch."""
+"""Arrays in GPU memory from sources, on the null device; with a GPU, torch's arrays."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROWS = 5
 
 
 class Interface:
-    """An array that only CUDA's array interface shows; the null device's memory is the host's."""
+    """Array that supports only CUDA's array interface. The memory of the null device is host memory."""
 
     def __init__(self, array, version=3, **told):
         self.array, self.version, self.told = array, version, told
@@ -36,7 +36,7 @@ class Interface:
 
 
 class OnCuda(Interface):
-    """One that says by DLPack that it is on GPU 7."""
+    """Array that reports GPU 7 through DLPack."""
 
     def __dlpack_device__(self):
         return (2, 7)
@@ -47,7 +47,7 @@ class OnCuda(Interface):
 
 @pytest.fixture(params=["null", pytest.param("cuda", marks=emulated_stages.NEEDS_GPU)])
 def there(request):
-    """Puts an array on the device."""
+    """Return a function that copies an array to the device."""
     if request.param == "cuda":
         import torch
 
@@ -180,7 +180,7 @@ def shown_by(x):
 
 
 def test_a_tensor_is_read_by_dlpacks_interface_in_c():
-    """It says the same as its capsule, and keeps itself."""
+    """The C interface returns the same as the capsule, and keeps the tensor alive."""
     torch = pytest.importorskip("torch")
     whole = torch.arange(240, dtype=torch.int16).reshape(4, 5, 12)
     for x in (whole, whole[1:, ::2].transpose(0, 2), whole[0, 0, 3], whole[:0], whole.to(torch.bfloat16), whole > 7):
@@ -195,7 +195,7 @@ def test_what_has_no_such_interface_is_read_otherwise():
     torch = pytest.importorskip("torch")
 
     class Derived(torch.Tensor):
-        """It may be anything: what it is derived from cannot be asked."""
+        """A derived tensor may be anything: its base class cannot answer for it."""
 
     for x in (torch.zeros(3).as_subclass(Derived), np.zeros(3), 7, torch.zeros(3).to_sparse()):
         assert shown_by(x) is None
@@ -220,5 +220,5 @@ def test_the_limit_of_memory_holds_for_batches(emulated_gpu):
     text = r"at most 10000 bytes of the GPU's \(`gpu_memory_limit`\), got \d+ in use and \d+ more"
     with augmented("gpu", gpu_memory_limit=10_000) as pipe, pytest.raises(DataError, match=text):
         pipe.run(x=images())
-    with augmented("gpu", gpu_memory_limit=100_000) as pipe:  # all that such a batch takes
+    with augmented("gpu", gpu_memory_limit=100_000) as pipe:  # all memory of such a batch
         pipe.run(x=images())

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows that a GPU's JPEG engines decode: whose they are, where their pixels go, what is left to the exact decoder, and
-what is told of their error."""
+"""Rows for the JPEG engines of a GPU.
+
+The tests cover the selection of rows, the destination of their pixels, the fallback to the exact decoder, and the
+reported error.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ import pytest
 from fake_engines import OFF, decoding, exact_of, forty_files, image, rows_of, save, turned_file, wrong
 
 from stoker import ArgumentError, DataError, DeviceError, fn, pipeline_def, types
-from stoker.device import engines as opening
+from stoker.codecs.jpeg import engines as opening
 
 
 @pytest.fixture(scope="module")
@@ -24,12 +27,12 @@ def test_all_rows_are_the_engines(engines: Any, files: list[str]) -> None:
     rows, report = rows_of(decoding(files), len(files))
     for path, row in zip(files, rows, strict=True):
         np.testing.assert_array_equal(row, wrong(exact_of(path)))
-    told = report.decoding
-    assert told.engines.rows >= len(files) and not told.engines.reasons and told.rows_on_gpu == told.rows_on_cpu == 0
+    told, decoded = report.codecs["jpeg"].engines, report.decoding
+    assert told.rows >= len(files) and not told.reasons and decoded.rows_on_gpu == decoded.rows_on_cpu == 0
 
 
 def is_theirs(key: int, part: float) -> bool:
-    """Whether a row is the engines' turn: the finish of splitmix64, as a number below 1."""
+    """Return whether a row belongs to the engines: the finalizer of splitmix64, as a number below 1."""
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         key = (key ^ key >> shift) * factor % 2**64
     return (key ^ key >> 31) / 2**64 < part
@@ -39,7 +42,7 @@ def is_theirs(key: int, part: float) -> bool:
     {}, {"batch_size": 5, "num_threads": 1}, {"gpu_decoder_load": 0.0}, {"gpu_decoder_load": 1.0, "exec_async": False},
 ])  # fmt: skip
 def test_a_key_decides_whose_a_row_is(engines: Any, files: list[str], settings: dict[str, Any]) -> None:
-    """Not threads, batches, or how exact rows are shared out."""
+    """The key decides, not threads, batches, or the split of exact rows."""
     theirs = []
     rows, _ = rows_of(decoding(files, hw_decoder_load=0.5, **settings), len(files))
     for path, row in zip(files, rows, strict=True):
@@ -61,12 +64,12 @@ def test_a_smaller_part_is_within_a_larger(engines: Any, files: list[str]) -> No
 def test_the_error_is_measured(engines: Any, tmp_path: Path) -> None:
     path = save(tmp_path, "one", image(1), subsampling=0)
     _, report = rows_of(decoding([path] * 300, batch_size=50), 300)
-    found = report.decoding.engines
+    found = report.codecs["jpeg"].engines
     assert 1 <= found.compared < 20 and found.max_error == OFF
     exact = exact_of(path).astype(int)
     assert found.mean_error == pytest.approx(np.abs(wrong(exact.astype(np.uint8)) - exact).mean())
     assert f"{OFF} at most, by {found.compared} rows" in str(report)
-    assert report.to_dict()["decoding"]["engines"]["max_error"] == OFF
+    assert report.to_dict()["codecs"]["jpeg"]["engines"]["max_error"] == OFF
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
@@ -95,7 +98,7 @@ def test_windows_and_orientations(engines: Any, tmp_path: Path, orientation: int
 
 @pytest.mark.parametrize("orientation", range(1, 9))
 def test_windows_that_later_steps_read(engines: Any, tmp_path: Path, orientation: int) -> None:
-    """Nothing is copied: they read the picture, whichever way it is turned; what is compared is so as well."""
+    """Later steps read the image without a copy, in any orientation. The comparison with exact pixels does so too."""
     path, shown = turned_file(tmp_path, orientation)
 
     @pipeline_def(batch_size=150, num_threads=2, device_id=0, seed=7)
@@ -120,7 +123,7 @@ def test_windows_that_later_steps_read(engines: Any, tmp_path: Path, orientation
             for one, other in zip(mirrored, wide, strict=True):
                 np.testing.assert_array_equal(np.asarray(one), want[:, ::-1])
                 np.testing.assert_array_equal(np.asarray(other), want)
-        told = pipe.report().decoding.engines
+        told = pipe.report().codecs["jpeg"].engines
     assert told.compared and told.max_error == OFF
 
 
@@ -138,7 +141,7 @@ def test_what_is_left_to_the_exact_decoder(engines: Any, tmp_path: Path) -> None
     rows, report = rows_of(decoding(files, batch_size=len(files)), len(files))
     for path, row in zip(files, rows, strict=True):
         np.testing.assert_array_equal(row, exact_of(path))
-    told = report.decoding.engines
+    told = report.codecs["jpeg"].engines
     kinds = {"progressive", "other colours than YCbCr", "not a JPEG file of a usual kind"}
     assert told.rows == 0 and set(told.reasons) == kinds
     (row,), _ = rows_of(decoding([str(tmp_path / "trailing.jpg")], batch_size=1), 1)
@@ -146,17 +149,17 @@ def test_what_is_left_to_the_exact_decoder(engines: Any, tmp_path: Path) -> None
     (row,), report = rows_of(decoding([str(tmp_path / "usual.jpg")], batch_size=1, output_type=types.GRAY), 1)
     (same,), _ = rows_of(decoding([str(tmp_path / "usual.jpg")], "cpu", batch_size=1, output_type=types.GRAY), 1)
     np.testing.assert_array_equal(row, same)
-    assert set(report.decoding.engines.reasons) == {"an output of another colour model"}
+    assert set(report.codecs["jpeg"].engines.reasons) == {"an output of another colour model"}
 
 
 def test_a_file_that_ends_early(engines: Any, tmp_path: Path) -> None:
-    """The engines would say nothing."""
+    """The engines report no error for a truncated file."""
     path = Path(save(tmp_path, "ends", image(5)))
     path.write_bytes(path.read_bytes()[:-2] + bytes(100))
     with decoding([str(path)], batch_size=1) as pipe:
         with pytest.raises(DataError, match="end before the image is complete"):
             pipe.run()
-        assert pipe.report().decoding.engines.reasons["no end marker"] >= 1
+        assert pipe.report().codecs["jpeg"].engines.reasons["no end marker"] >= 1
 
 
 def test_nvjpeg_is_asked(engines: Any, tmp_path: Path) -> None:
@@ -164,7 +167,7 @@ def test_nvjpeg_is_asked(engines: Any, tmp_path: Path) -> None:
     (tmp_path / "a.jpg").write_bytes(data[:2] + b"\xff\xfe\x00\x04hm" + data[2:])
     (row,), report = rows_of(decoding([str(tmp_path / "a.jpg")], batch_size=1), 1)
     np.testing.assert_array_equal(row, exact_of(str(tmp_path / "a.jpg")))
-    assert list(report.decoding.engines.reasons) == ["nvJPEG says that the engines do not decode it"]
+    assert list(report.codecs["jpeg"].engines.reasons) == ["nvJPEG says that the engines do not decode it"]
 
 
 def test_a_batch_that_the_library_refuses(engines: Any, files: list[str]) -> None:
@@ -172,7 +175,7 @@ def test_a_batch_that_the_library_refuses(engines: Any, files: list[str]) -> Non
     rows, report = rows_of(decoding(files[:8]), 8)
     for path, row in zip(files, rows, strict=False):
         np.testing.assert_array_equal(row, exact_of(path))
-    told = report.decoding.engines
+    told = report.codecs["jpeg"].engines
     assert told.rows == 0 and told.reasons["in a batch that nvJPEG refused (status 3)"] >= 8
 
 
@@ -230,7 +233,7 @@ def test_arguments(engines: Any, files: list[str]) -> None:
 
 
 def test_both_beside_each_other(engines: Any, files: list[str]) -> None:
-    """Equal but for the engines, two decoders stay two; on the CPU there are none."""
+    """Two decoders that differ only in the engines are not merged. The CPU has no engines."""
 
     @pipeline_def(batch_size=4, num_threads=2, device_id=0)
     def both() -> Any:

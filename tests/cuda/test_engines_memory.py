@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory behind a GPU's JPEG engines: what their library asks for, and what the driver takes for it unasked, count."""
+"""Memory of a GPU's JPEG engines: allocations of their library, and memory that the driver takes unasked, count."""
 
 from __future__ import annotations
 
@@ -23,37 +23,37 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 
 def test_what_the_library_works_in_is_counted(engines: Any, files: list[str]) -> None:
-    """Its memory is the pipeline's: what it has is there, is used again, and is given back."""
+    """The library's memory belongs to the pipeline: it is counted, reused, and released."""
     with decoding(files, batch_size=8) as pipe:
-        gpu = pipe.execution.settings.gpu
+        gpu = pipe.execution.gpu
         for _ in range(12):
             pipe.run()
-        (library,) = gpu._engines.values()
-        assert 1 << 20 < library.device_bytes < gpu.account.taken
+        (library,) = pipe.execution.codecs.get("jpeg")._engines.values()
+        assert 1 << 20 < library.device_bytes < gpu.quota.taken
         before = library.device_bytes
         for _ in range(20):
             pipe.run()
         assert library.device_bytes < 8 * before
-    account = gpu.account
+    quota = gpu.quota
     del pipe, gpu, library
     gc.collect()
-    assert account.taken == 0
+    assert quota.taken == 0
 
 
 def test_memory_that_comes_and_goes_is_an_error_at_most(engines: Any, files: list[str]) -> None:
-    """Also where a batch finds none to describe its rows in, and other batches give some back before it is sent."""
+    """Also if a batch finds no memory for its row descriptions, and others release some before it is sent."""
     done = 0
     for _ in range(15):
         with decoding(files, prefetch_queue_depth=4, gpu_memory_limit=1 << 30, num_threads=1) as pipe:
-            gpu = pipe.execution.settings.gpu
-            gpu.device.apart = True  # every piece of memory is asked for by itself
-            account = gpu.account
+            gpu = pipe.execution.gpu
+            gpu.device.separate_allocations = True  # every allocation is separate
+            quota = gpu.quota
             ended = threading.Event()
 
-            def change(account: Any = account, ended: threading.Event = ended) -> None:
+            def change(quota: Any = quota, ended: threading.Event = ended) -> None:
                 while not ended.is_set():
-                    account.limit = 0
-                    account.limit = 1 << 30
+                    quota.limit = 0
+                    quota.limit = 1 << 30
 
             other = threading.Thread(target=change)
             other.start()
@@ -70,7 +70,7 @@ def test_memory_that_comes_and_goes_is_an_error_at_most(engines: Any, files: lis
 
 
 def test_the_library_is_within_the_limit(engines: Any, files: list[str]) -> None:
-    """A state of it takes 1 MiB; a batch's files take 4 MiB, and all else of it some kilobytes."""
+    """A state of the library takes 1 MiB; the files of a batch take 4 MiB, and everything else some kilobytes."""
     with (
         decoding(files, gpu_memory_limit=5 << 20, prefetch_queue_depth=1) as pipe,
         pytest.raises(DataError, match=r"at most 5242880 bytes.*`gpu_memory_limit`\), got \d+ in use and 1048576 more"),
@@ -83,7 +83,7 @@ def test_the_library_is_within_the_limit(engines: Any, files: list[str]) -> None
 
 @pytest.fixture
 def keeping(nvjpeg: Path, engines: Any) -> Iterator[Callable[..., None]]:
-    """Sets by how much the null device has less memory after each opening, new state and batch."""
+    """Set the memory that the null device loses with each opening, new state and batch."""
     fake = ctypes.CDLL(str(nvjpeg))
     lock, held = threading.Lock(), [0]
     watch = ctypes.CFUNCTYPE(None, ctypes.c_int)
@@ -93,40 +93,40 @@ def keeping(nvjpeg: Path, engines: Any) -> Iterator[Callable[..., None]]:
         def grow(what: int) -> None:
             with lock:
                 held[0] += bytes[what]
-                _native.gpu.null_keeps(held[0])
+                _native.gpu.set_null_driver_bytes(held[0])
 
         kept.append(watch(grow))
         fake.fake_watch(kept[-1])
 
     yield keep
     fake.fake_watch(ctypes.cast(None, watch))
-    _native.gpu.null_keeps(0)
+    _native.gpu.set_null_driver_bytes(0)
 
 
 def test_what_the_driver_takes_is_counted(keeping: Any, files: list[str]) -> None:
-    """Of opening, of states, and of a state's first batch; what is less later is another's."""
+    """Openings, states, and the first batch of a state count. Later losses belong to other users of the GPU."""
     keeping(200 << 20, 5 << 20, 3 << 20)
     with decoding(files, num_threads=1, exec_async=False) as pipe:  # so that there is one state
         for _ in range(4):
             pipe.run()
-        gpu = pipe.execution.settings.gpu
-        (opened,) = gpu._engines.values()
-        assert opened.driver_bytes == 208 << 20 and gpu.account.taken > opened.driver_bytes + opened.device_bytes
-        told = pipe.report().decoding.engines
+        gpu = pipe.execution.gpu
+        (opened,) = pipe.execution.codecs.get("jpeg")._engines.values()
+        assert opened.driver_bytes == 208 << 20 and gpu.quota.taken > opened.driver_bytes + opened.device_bytes
+        told = pipe.report().codecs["jpeg"].engines
         assert (told.library_bytes, told.driver_bytes) == (opened.device_bytes, 208 << 20)
         assert "their memory 1 MB and the driver's 218 MB" in str(told)
-        account = gpu.account
+        quota = gpu.quota
     del pipe, gpu, opened
     gc.collect()
-    assert account.taken == 0
+    assert quota.taken == 0
 
 
 def test_no_more_is_put_down_to_the_driver_than_it_can_be(keeping: Any, files: list[str]) -> None:
-    """Where a model takes its memory at the same time."""
+    """A model allocates memory at the same time."""
     keeping(7 << 30, 1 << 30, 0)
     with decoding(files, gpu_memory_limit=1 << 30) as pipe:
         pipe.run()
-        assert pipe.report().decoding.engines.driver_bytes == 512 << 20
+        assert pipe.report().codecs["jpeg"].engines.driver_bytes == 512 << 20
 
 
 def test_the_driver_is_within_the_limit(keeping: Any, files: list[str]) -> None:
@@ -136,7 +136,7 @@ def test_the_driver_is_within_the_limit(keeping: Any, files: list[str]) -> None:
     for of_state, of_batch in ((100 << 20, 0), (0, 100 << 20)):
         keeping(200 << 20, of_state, of_batch)
         with decoding(files, gpu_memory_limit=250 << 20, num_threads=1, exec_async=False) as pipe:
-            for _ in range(3):  # it stays taken, so no later batch is within the limit either
+            for _ in range(3):  # the memory stays taken, so no later batch is within the limit either
                 with pytest.raises(DataError, match=r"at most 262144000 bytes.*`gpu_memory_limit`"):
                     pipe.run()
     keeping(200 << 20, 5 << 20, 5 << 20)

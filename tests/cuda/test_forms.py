@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which operators have a form on the GPU: all but those that docs/gpu.md names, with the reason."""
+"""GPU forms of operators: every operator has one, except those that docs/internals/gpu.md lists with the reason."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from stoker.contract.operator import Operator, Spec
@@ -13,7 +15,7 @@ from stoker.contract.types import DType
 from stoker.frontends.data_node import DataNode
 from stoker.frontends.definition import GraphBuilder
 from stoker.frontends.registry import find as find_public
-from stoker.graph.plan import transform
+from stoker.graph.analysis import transform
 from stoker.ops._index import INDEX
 from stoker.testing.reference import Fed
 
@@ -24,18 +26,22 @@ ON_CPU = (
     "transforms.rotation", "transforms.scale", "transforms.shear", "transforms.translation",
 )  # fmt: skip
 OPERATORS = tuple(name for name in INDEX if not name.startswith("_") and name not in SOURCES)
-PARAMETERS = {"peek", "crop_window", "scalars"}  # from which shapes and numbers are computed
+PARAMETERS = {"peek", "crop_window", "scalars"}  # inputs of shapes and numbers
 
-IMAGE, NUMBER, MATRIX = Spec(DType.UINT8, (None, None, 3), "HWC"), Spec(DType.FLOAT, ()), Spec(DType.FLOAT, (2, 3))
-FED = {
-    "filter": (IMAGE, Spec(DType.FLOAT, (3, 3))),
-    "full": (NUMBER,),
-    "per_frame": (Spec(DType.FLOAT, (None, 2), "FC"),),
-    "reductions.std_dev": (IMAGE, NUMBER),
-    "reductions.variance": (IMAGE, NUMBER),
-    "transforms.combine": (MATRIX, MATRIX),
-    **dict.fromkeys((n for n in OPERATORS if n.startswith("decoders.")), (Spec(DType.UINT8, (None,)),)),
-}
+IMAGE = Spec(DType.UINT8, (None, None, 3), "HWC")
+
+
+def fed_specs(operator: type[Operator], case: dict[str, Any]) -> tuple[Spec, ...]:
+    """Return the types of an operator's own inputs for a case: images, or arrays of other types and ranks."""
+    if operator.name == "per_frame":
+        return (Spec(DType.FLOAT, (None, 2), "FC"),)
+    rows = operator.case_inputs(case)
+    if rows is None:
+        return (IMAGE,) * operator.inputs[0]
+    inputs = [np.asarray(x) for x in rows[0][: operator.inputs[0]]]
+    return tuple(
+        Spec(DType.of(x.dtype), (None,) * x.ndim if x.ndim == 1 else x.shape) if x.ndim != 3 else IMAGE for x in inputs
+    )
 
 
 def find(name: str) -> type[Operator]:
@@ -43,14 +49,14 @@ def find(name: str) -> type[Operator]:
 
 
 def steps_of(name: str) -> tuple[Step, ...]:
-    """Those of the operator's first case, placed on the GPU; what only sends its output there is left out."""
+    """Return the steps of the operator's first case on the GPU, without steps that only send outputs there."""
     operator, builder = find(name), GraphBuilder(find)
 
     def fed(spec: Spec) -> DataNode:
-        return builder.add_operator(Fed, Fed.complete({"spec": spec}, {}))
+        return builder.add_operator(Fed, Fed.fill_defaults({"spec": spec}, {}))
 
     case = dict(operator.cases[0]) if operator.cases else {}
-    inputs = [fed(spec) for spec in FED.get(name, (IMAGE,) * operator.inputs[0])]
+    inputs = [fed(spec) for spec in fed_specs(operator, case)]
     if name == "permute_batch":
         case["indices"] = fed(Spec(DType.INT32, ()))
     if name == "python_function":
@@ -62,9 +68,12 @@ def steps_of(name: str) -> tuple[Step, ...]:
 
 
 def computed_on_the_cpu(steps: tuple[Step, ...]) -> set[str]:
-    """The kernels there, but for views and what shows values that there are."""
+    """Return the kernels on the CPU, except views and kernels that only expose existing values."""
     here = [s.body for s in steps if not s.on_gpu and not isinstance(s.body, View)]
-    return {b.kernel if isinstance(b, Native) else type(b).__name__ for b in here if not getattr(b, "aliases", False)}
+    aliases = [isinstance(b, Native) and b.memory.aliases for b in here]
+    return {
+        b.kernel if isinstance(b, Native) else type(b).__name__ for b, a in zip(here, aliases, strict=True) if not a
+    }
 
 
 @pytest.mark.parametrize("name", OPERATORS)
@@ -76,6 +85,6 @@ def test_has_a_form_on_the_gpu_or_a_reason(name: str) -> None:
         assert here <= PARAMETERS
         return
     assert here and not any(s.on_gpu for s in steps)
-    text = (Path(__file__).parents[2] / "docs" / "gpu.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "docs" / "internals" / "gpu.md").read_text(encoding="utf-8")
     group = f"`{name.rpartition('.')[0]}.*`"
     assert f"| `{name}`" in text or f", `{name}`" in text or group in text, "the page names it, with the reason"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Videos on the null device: every frame is a row of its stage, with arguments of its own; the bits of the CPU."""
+"""Videos on the null device: every frame is a row of its stage, with its own arguments; the bits of the CPU."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FRAMES = (4, 1, 2, 6, 3)
 
 @pytest.fixture(params=["null", pytest.param("cuda", marks=emulated_stages.NEEDS_GPU)], autouse=True)
 def gpu(folder, monkeypatch, request):
-    """GPU 0 is the null device, unless there is one."""
+    """Use the null device as GPU 0, unless there is a GPU."""
     if request.param == "null":
         monkeypatch.setattr(Gpu, "open", staticmethod(lambda number, limit=None: emulated_stages.EmulatedGpu(folder)))
 
@@ -48,7 +48,7 @@ def turned(clips: list[np.ndarray], layout: str, on_gpu: bool) -> Any:
 
 @pytest.mark.parametrize("layout", ["FHWC", "FCHW"])
 def test_videos_give_the_cpus_bits(layout: str) -> None:
-    """Rows of several numbers of frames in one batch."""
+    """One batch has rows with several numbers of frames."""
     clips = videos(layout)
     with turned(clips, layout, False) as pipe:
         want = [[np.array(row) for row in output] for output in pipe.run()]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parts of an index on disk that become many are put together, whatever else is done to the folder meanwhile."""
+"""Merging of index parts on disk, while other processes change the folder."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 
-from stoker.device import index_parts
-from stoker.device.index_folder import IndexFolder
-from stoker.device.index_parts import MOST_PARTS, merge_parts, parts_of, read_pieces, write_part
+from stoker.codecs.jpeg import index_parts
+from stoker.codecs.jpeg.index_folder import IndexFolder
+from stoker.codecs.jpeg.index_parts import MOST_PARTS, merge_parts, parts_of, read_pieces, write_part
 
 BYTES = 64  # of an entry, without its header
 
 
 def entry(key: int, mark: int, header: int = 5) -> bytes:
-    """What an entry looks like on disk; ``mark`` tells entries of one key apart."""
+    """Return an entry in its format on disk. ``mark`` distinguishes entries of one key."""
     begin = struct.pack("<QQIIII", key, key | 1, 1000, mark, header, 0)
     return begin.ljust(BYTES, bytes([mark])) + bytes((header + 7) // 8 * 8)
 
@@ -33,7 +33,7 @@ def write(folder: Path, *pieces: bytes) -> Path:
 
 
 def entries(folder: Path) -> list[bytes]:
-    """All of the folder's, in the order in which they are read."""
+    """Return all entries of the folder, in the order in which they are read."""
     found = []
     for part in parts_of(folder):
         with part.open("rb") as file:
@@ -56,7 +56,7 @@ def test_many_parts_become_few(tmp_path: Path) -> None:
     for one in found:
         first.setdefault(struct.unpack_from("<Q", one)[0], one)
     assert sorted(first) == sorted({*range(40), *range(1000, 1040)})
-    assert first[30] == entry(30, 30, header=30)  # the one that was written first
+    assert first[30] == entry(30, 30, header=30)  # the entry that was written first
     assert len(found) < 40 * 3
     assert all(not path.name.startswith(".new-") for path in tmp_path.iterdir())
 
@@ -92,7 +92,7 @@ def test_damaged_parts_stay(tmp_path: Path) -> None:
 
 
 def test_processes_merge_and_write_at_once(tmp_path: Path) -> None:
-    """Nothing is lost, whoever comes first."""
+    """Every entry survives, whichever process is first."""
 
     def work(turn: int) -> None:
         for k in range(30):
@@ -126,7 +126,7 @@ def test_parts_stay_until_the_new_one_is_on_the_disk(tmp_path: Path, monkeypatch
 
 
 class Taking:
-    """An index that keeps what it is given."""
+    """Index that records its entries."""
 
     record_bytes, slots = BYTES, 0
 

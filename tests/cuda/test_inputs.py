@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files on their way to a GPU (the null device): their page-locked memory is other files' once it has been copied, full
-blocks are sent while others are read, and what the CPU has to make after all finds the bytes again."""
+"""Transfer of files to a GPU (the null device).
+
+Pinned memory of a file is reused once it has been copied. Full blocks are sent while others are read. The CPU still
+finds the bytes of rows that fall back to it.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from stoker import DataError, fn, pipeline_def, settings
 from stoker.device.gpu import Gpu
 
 BATCH, FILES = 8, 16
-PADDING = 20 * 65000  # three files to a block of 4 MiB, so that a batch has several
+PADDING = 20 * 65000  # three files per block of 4 MiB, so that a batch has several
 
 
 @pytest.fixture
@@ -31,11 +34,11 @@ def emulated(folder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def opened(monkeypatch: pytest.MonkeyPatch, kind: Any, folder: Any) -> None:
-    """As without a limit on a real one, unless there is one."""
+    """Open a GPU without a memory limit: a real one, if there is one."""
 
     def open_gpu(number: int, memory_limit: int | None = None) -> Any:
         gpu = kind(folder)
-        gpu.account.limit = 2**64 - 1 if memory_limit is None else memory_limit
+        gpu.quota.limit = 2**64 - 1 if memory_limit is None else memory_limit
         return gpu
 
     monkeypatch.setattr(Gpu, "open", staticmethod(open_gpu))
@@ -49,14 +52,14 @@ def photograph(i: int) -> bytes:
 
 
 def padded(data: bytes, byte: int, bytes_more: int = PADDING) -> bytes:
-    """With comments of one value before the tables, so that other files' memory is seen where it is taken for these."""
+    """Add comments of one value before the tables, so that a mix-up with other files' memory is visible."""
     comment = b"\xff\xfe" + (64998).to_bytes(2, "big") + bytes([byte]) * 64996
     return data[:2] + comment * (bytes_more // 65000) + data[2:]
 
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """One in five ends early, which the GPU finds out and Pillow decides about; one is larger than a block."""
+    """Write files. One in five is truncated, which the GPU finds and Pillow handles; one is larger than a block."""
     place, paths = tmp_path_factory.mktemp("files"), []
     for i in range(FILES):
         data = padded(photograph(i), i, 5_000_000 if i == 9 else PADDING)
@@ -101,18 +104,18 @@ def test_what_the_gpu_gives_up_is_read_again(emulated: None, files: list[str], w
     assert decoded.rows_on_gpu > 0
 
 
-def locked_bytes(pipe: Any) -> int:
-    return int(pipe.execution.run.locked_bytes)
+def pinned_bytes(pipe: Any) -> int:
+    return int(pipe.execution.run.pinned_bytes)
 
 
 @pytest.mark.parametrize("threads", [2, 6])
 def test_files_take_turns_in_the_same_memory(idle: None, files: list[str], threads: int) -> None:
-    """Batches that have been issued hold none of it. 17 are under way, of up to 14 MB; threads read one each."""
+    """Issued batches hold no such memory. 17 are in flight, of up to 14 MB; each thread reads one."""
     ahead: dict[str, Any] = {"gpu_decoder_load": 1.0, "prefetch_queue_depth": 16}
     with decoding(files, "mixed", num_threads=threads, device_id=0, **ahead) as pipe:
         for _ in range(40):
             pipe.run()
-        locked = locked_bytes(pipe)
+        locked = pinned_bytes(pipe)
     assert 10e6 < locked < (threads + 4) * (16 << 20)
 
 
@@ -128,16 +131,16 @@ def test_one_core_is_left_to_who_asks_for_batches(
 
 
 def test_blocks_of_whole_batches(idle: None, files: list[str]) -> None:
-    """With many threads: as large as batches turn out to be, and no smaller ones stay."""
+    """With many threads, blocks grow to the size of batches, and smaller blocks are released."""
     with decoding(files, "mixed", num_threads=6, device_id=0, gpu_decoder_load=1.0, prefetch_queue_depth=1) as pipe:
         for _ in range(24):
             pipe.run()
-        locked = locked_bytes(pipe)
+        locked = pinned_bytes(pipe)
     assert locked > 0 and locked % (16 << 20) == 0, "14 MB and an eighth, in steps of 4 MiB"
 
 
 def test_a_batch_that_comes_to_nothing(emulated: None, files: list[str], tmp_path: Path) -> None:
-    """Files that cannot be read, after some of the batch were sent: memory is given back, the next batch is right."""
+    """Files become unreadable after a part of the batch was sent: memory is released, and the next batch is right."""
     gone = str(tmp_path / "gone.jpg")
     some = [*files[:7], gone]
 
@@ -157,7 +160,7 @@ def test_a_batch_that_comes_to_nothing(emulated: None, files: list[str], tmp_pat
             try:
                 got = pipe.run()[0].as_cpu()
             except DataError:
-                continue  # made ahead
+                continue  # prefetched
             break
     with in_order("cpu") as plain:
         for a, b in zip(got, plain.run()[0], strict=True):

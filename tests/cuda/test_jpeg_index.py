@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JPEG decoders of a pipeline on the null device, with kernels on the emulation of threads: several epochs of the same
-files, with and without what is kept about them."""
+"""Several epochs of the same files with the JPEG index, on the null device with kernels on emulated threads."""
 
 from __future__ import annotations
 
@@ -13,8 +12,8 @@ import pytest
 from PIL import Image
 
 from stoker import ArgumentError, DataError, Pipeline, fn, pipeline_def
-from stoker.device import index_parts
-from stoker.device.index_folder import save_all
+from stoker.codecs.jpeg import index_parts
+from stoker.codecs.jpeg.index_folder import save_all
 
 FILES = 4
 ENTRY_BYTES = 6688
@@ -48,7 +47,7 @@ def same(pipe, plain, batches):
     for _ in range(batches):
         for got, want in zip(pipe.run()[0].as_cpu(), plain.run()[0], strict=True):
             np.testing.assert_array_equal(got, want)
-    return pipe.report().decoding
+    return pipe.report()
 
 
 def photograph(rng, width, height, **options):
@@ -60,7 +59,7 @@ def photograph(rng, width, height, **options):
 
 @pytest.fixture
 def changing(tmp_path):
-    """Two files, and what writes another picture in place of one."""
+    """Return two files, and a function that overwrites one with another image."""
     rng, paths = np.random.default_rng(4), [str(tmp_path / f"{i}.jpg") for i in range(2)]
 
     def write(i, data):
@@ -73,7 +72,7 @@ def changing(tmp_path):
 
 
 def epochs(pipe, files, first, count):
-    """Epochs from ``first`` on, of all files in one batch each; all must have the CPU's pixels."""
+    """Run epochs from ``first`` on, of all files in one batch each. All pixels must equal the CPU's."""
     with cropping(files, "cpu", exec_pipelined=False) as plain:
         for _ in range(first):
             plain.run()
@@ -82,17 +81,32 @@ def epochs(pipe, files, first, count):
 
 def test_later_epochs_know_the_files(emulated_gpu, files):
     with cropping(files, "mixed", **INDEX) as pipe, cropping(files, "cpu") as plain:
-        decoded = same(pipe, plain, 3 * FILES // 2)
-    assert decoded.rows_on_cpu == 0
-    # One is progressive. Batches that are made ahead do not know yet what those before them find.
-    assert decoded.known.files == FILES - 1 and decoded.known.wrong == 0
-    assert decoded.known.rows >= FILES - 1 and decoded.known.bytes == 64 * ENTRY_BYTES
-    assert 0 < decoded.known.parts <= decoded.known.rows
-    assert f"rows of known files ({FILES - 1} known" in str(decoded) and "read in part" in str(decoded)
+        report = same(pipe, plain, 3 * FILES // 2)
+    known = report.codecs["jpeg"].known
+    assert report.decoding.rows_on_cpu == 0
+    # One is progressive. Prefetched batches do not know yet the entries of the batches before them.
+    assert known.files == FILES - 1 and known.wrong == 0
+    assert known.rows >= FILES - 1 and known.bytes == 64 * ENTRY_BYTES
+    assert 0 < known.parts <= known.rows
+    assert f"rows of known files ({FILES - 1} known" in str(report) and "read in part" in str(report)
+
+
+def test_files_of_a_batch_that_failed_are_known_later(emulated_gpu, changing):
+    """A failed batch leaves its files without entries. The next batch with them writes entries."""
+    paths, write = changing
+    write(1, photograph(np.random.default_rng(6), 4000, 4000, quality=1))  # larger than the limit
+    with cropping(paths, "mixed", exec_pipelined=False, **(INDEX | {"gpu_memory_limit": 1 << 25})) as pipe:
+        for _ in range(2):
+            with pytest.raises(DataError, match="memory"):
+                pipe.run()
+        write(1, photograph(np.random.default_rng(7), 64, 48))
+        for _ in range(3):
+            pipe.run()
+        assert pipe.report().codecs["jpeg"].known.files == 2
 
 
 def data_changed(data):
-    """The same size and header, other pixels."""
+    """Change the pixels, and keep size and header."""
     changed = bytearray(data)
     for at in range(len(data) * 3 // 4, len(data) - 4):
         if 0 < data[at] < 254 and 0 < data[at - 1] < 254:
@@ -112,21 +126,21 @@ CHANGES = {
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_files_that_change_between_epochs(emulated_gpu, changing, change):
-    """Whatever the change, also one that size and time do not tell: the pixels are those of the file as it is now."""
+    """After any change, even one that size and time do not show, the pixels are those of the current file."""
     paths, write = changing
     with cropping(paths, "mixed", exec_pipelined=False, **INDEX) as pipe:
-        known = epochs(pipe, paths, 0, 3).known
+        known = epochs(pipe, paths, 0, 3).codecs["jpeg"].known
         assert known.files == 2 and known.parts >= 2
         before, stat = Path(paths[1]).read_bytes(), os.stat(paths[1])
         write(1, CHANGES[change](before, np.random.default_rng(9)))
         os.utime(paths[1], ns=(stat.st_atime_ns, stat.st_mtime_ns))
-        after = epochs(pipe, paths, 3, 4).known
-        assert after.wrong == 0  # no name is left that leads to what was known
-        assert after.rows - known.rows >= (4 if change == "progressive" else 6)  # the new one is known in the end
+        after = epochs(pipe, paths, 3, 4).codecs["jpeg"].known
+        assert after.wrong == 0  # no name leads to the old entry any more
+        assert after.rows - known.rows >= (4 if change == "progressive" else 6)  # the new file is indexed in the end
 
 
 def brighter(data, rows):
-    """A file of the same length with few other bytes, at its beginning; its last rows are of another brightness."""
+    """Return a file of the same length with few changed bytes, at its start. Its last rows have another brightness."""
 
     def bottom(of):
         return np.asarray(Image.open(io.BytesIO(of)).convert("L"), np.int64)[-rows:]
@@ -150,14 +164,14 @@ def bottoms(files, device):
 
 
 def test_files_of_which_only_what_is_before_the_window_changes(emulated_gpu, tmp_path):
-    """Predictions of DC go through the whole file, so that it is another picture."""
+    """DC predictions run through the whole file, so that it is another image."""
     rng, path = np.random.default_rng(4), tmp_path / "tall.jpg"
     out = io.BytesIO()
     Image.fromarray(rng.integers(110, 140, (320, 48), np.uint8)).convert("RGB").save(out, "JPEG", quality=90)
     path.write_bytes(out.getvalue())
     with bottoms([str(path)], "mixed", **INDEX) as pipe:
         before = [np.asarray(pipe.run()[0].as_cpu().as_array()) for _ in range(3)][-1]
-        assert pipe.report().decoding.known.parts
+        assert pipe.report().codecs["jpeg"].known.parts
         stat = path.stat()
         path.write_bytes(brighter(path.read_bytes(), 16))
         os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
@@ -175,18 +189,18 @@ def test_files_that_are_cut_short_between_epochs(emulated_gpu, changing):
         epochs(pipe, paths, 0, 3)
         write(1, Path(paths[1]).read_bytes()[:-200])
         with pytest.raises(DataError, match=r"1\.jpg"):
-            for _ in range(6):  # until its window needs what is missing
+            for _ in range(6):  # until its window needs the missing part
                 pipe.run()
 
 
 def test_the_cpu_takes_rows_of_known_files(emulated_gpu, changing):
-    """Of which only a part had been read."""
+    """Only a part of these files had been read."""
     paths, _ = changing
     with cropping(paths, "mixed", exec_pipelined=False, **INDEX) as pipe:
-        assert epochs(pipe, paths, 0, 3).rows_on_cpu == 0
-        for decoder in pipe.execution.settings.gpu.decoders:
+        assert epochs(pipe, paths, 0, 3).decoding.rows_on_cpu == 0
+        for decoder in pipe.execution.decoders:
             decoder.cpu_share = 1.0
-        assert epochs(pipe, paths, 3, 2).rows_on_cpu == 4
+        assert epochs(pipe, paths, 3, 2).decoding.rows_on_cpu == 4
 
 
 def parts_of(folder):
@@ -194,7 +208,7 @@ def parts_of(folder):
 
 
 def test_a_new_pipeline_knows_what_the_last_one_found_out(emulated_gpu, changing, tmp_path):
-    """From its first epoch on, and reads in part."""
+    """The new pipeline uses the index from its first epoch on, and reads files in part."""
     paths, write = changing
     folder = tmp_path / "not yet" / "index"
     kept = {**INDEX, "gpu_jpeg_index_path": folder, "exec_pipelined": False}
@@ -203,18 +217,18 @@ def test_a_new_pipeline_knows_what_the_last_one_found_out(emulated_gpu, changing
         assert not folder.exists()
     assert len(parts_of(folder)) == 1 == len(list(folder.iterdir()))
     with cropping(paths, "mixed", **kept) as pipe:
-        known = epochs(pipe, paths, 0, 1).known
+        known = epochs(pipe, paths, 0, 1).codecs["jpeg"].known
         assert known.files == known.rows == known.parts == 2 and known.wrong == 0
-    assert len(parts_of(folder)) == 1  # nothing was new
+    assert len(parts_of(folder)) == 1  # no new entry
     write(1, data_changed(Path(paths[1]).read_bytes()))
     with cropping(paths, "mixed", **kept) as pipe:
-        known = epochs(pipe, paths, 0, 3).known
+        known = epochs(pipe, paths, 0, 3).codecs["jpeg"].known
         assert known.files == 3 and known.wrong == 0
-        save_all()  # as at the process's end, should nobody close it
+        save_all()  # as at the end of the process without `close`
         assert len(parts_of(folder)) == 2
     assert len(parts_of(folder)) == 2
     with cropping(paths, "mixed", **{**kept, "gpu_jpeg_index": ENTRY_BYTES}) as pipe:
-        assert epochs(pipe, paths, 0, 1).known.files == 1  # as many as there is room for
+        assert epochs(pipe, paths, 0, 1).codecs["jpeg"].known.files == 1  # as many as fit
 
 
 def test_parts_are_put_together(emulated_gpu, changing, tmp_path, monkeypatch):
@@ -224,10 +238,10 @@ def test_parts_are_put_together(emulated_gpu, changing, tmp_path, monkeypatch):
     for k in range(3):
         write(0, photograph(np.random.default_rng(k), 48, 64))
         with cropping(paths, "mixed", **kept) as pipe:
-            epochs(pipe, paths, 0, 2)  # in the first, the file is found to be another
+            epochs(pipe, paths, 0, 2)  # in the first, the file turns out to be another
         assert len(parts_of(tmp_path / "index")) == 1
     with cropping(paths, "mixed", **kept) as pipe:
-        known = epochs(pipe, paths, 0, 1).known
+        known = epochs(pipe, paths, 0, 1).codecs["jpeg"].known
         assert known.files == 4 and known.parts == 2 and known.wrong == 0
 
 
@@ -236,7 +250,7 @@ WRONG = {"checksums": 552 + 32, "beginnings": 552 + 544, "where chunks are": 32 
 
 @pytest.mark.parametrize("at", WRONG.values(), ids=WRONG)
 def test_entries_that_are_wrong_are_found_out(emulated_gpu, changing, tmp_path, at):
-    """As if a file had changed and nothing told it: all of a part's bytes are as they were written."""
+    """A file has other content with unchanged metadata: the part's bytes match the written ones."""
     paths, _ = changing
     folder = tmp_path / "index"
     kept = {**INDEX, "gpu_jpeg_index_path": folder, "exec_pipelined": False}
@@ -251,7 +265,7 @@ def test_entries_that_are_wrong_are_found_out(emulated_gpu, changing, tmp_path, 
     part.unlink()
     index_parts.write_part(folder, record, [bytes(piece)])
     with cropping(paths, "mixed", **kept) as pipe:
-        assert epochs(pipe, paths, 0, 3).known.wrong >= 1
+        assert epochs(pipe, paths, 0, 3).codecs["jpeg"].known.wrong >= 1
 
 
 def damaged(part, at):
@@ -260,7 +274,7 @@ def damaged(part, at):
     part.write_bytes(data)
 
 
-DAMAGE = {  # and how many parts there are in the end: what is whole of one is used
+DAMAGE = {  # and the number of parts in the end: whole entries of a part are used
     "foreign": (lambda part: damaged(part, 1), 2),
     "version": (lambda part: damaged(part, 16), 2),
     "size": (lambda part: damaged(part, 30), 2),
@@ -282,7 +296,7 @@ def test_damaged_parts_are_left_out(emulated_gpu, changing, tmp_path, damage, pa
         pytest.warns(RuntimeWarning, match="index of JPEG files .* found out anew"),
         cropping(paths, "mixed", **kept) as pipe,
     ):
-        assert epochs(pipe, paths, 0, 2).known.files == 2
+        assert epochs(pipe, paths, 0, 2).codecs["jpeg"].known.files == 2
     assert len(parts_of(tmp_path / "index")) == parts
 
 
@@ -322,13 +336,13 @@ def test_bytes_that_others_want_are_read_whole(emulated_gpu, changing):
             for i, path in enumerate(changing[0]):
                 assert bytes(data[i]) == Path(path).read_bytes()
                 np.testing.assert_array_equal(images.as_cpu()[i], np.asarray(Image.open(path)))
-        known = pipe.report().decoding.known
+        known = pipe.report().codecs["jpeg"].known
     assert known.rows >= 2 and known.parts == 0
 
 
 def test_nothing_is_kept_unless_asked_for(emulated_gpu, files):
     with cropping(files[:2], "mixed", device_id=0) as pipe, cropping(files[:2], "cpu") as plain:
-        assert same(pipe, plain, 2).known is None
+        assert same(pipe, plain, 2).codecs["jpeg"].known is None
 
 
 @pytest.mark.parametrize("options", [{"gpu_jpeg_index": -1}, {"gpu_jpeg_index": True}, {"gpu_jpeg_index": 1.5},

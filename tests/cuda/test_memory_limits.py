@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`gpu_memory_limit` to the byte: what fits is not refused for the sake of what a later batch may want."""
+"""`gpu_memory_limit` to the byte: an allocation that fits is not refused for the needs of a later batch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NATIVE = HERE.parents[1] / "src" / "stoker" / "native"
 
 def test_what_fits_is_given(tmp_path: Path) -> None:
     compiler = os.environ.get("CXX") or shutil.which("g++") or "c++"
-    native = [NATIVE / f"{name}.cpp" for name in ("gpu_memory", "gpu_null", "block_pool")]
+    native = [NATIVE / "gpu" / f"{name}.cpp" for name in ("memory", "null", "block_pool")]
     sources = [HERE / "memory_limits.cpp", *native]
     program = tmp_path / "limits"
     checks = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators with kernels of their own on a GPU: the CPU's bits, for all types, layouts and sizes."""
+"""Operators with custom GPU kernels: the CPU's bits, for all types, layouts and sizes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Source = Callable[[Any], Any]
 
 @pytest.fixture(params=["null", pytest.param("cuda", marks=emulated_stages.NEEDS_GPU)], autouse=True)
 def gpu(folder, monkeypatch, request):
-    """GPU 0 is the null device, unless there is one."""
+    """Use the null device as GPU 0, unless there is a GPU."""
     if request.param == "null":
         monkeypatch.setattr(Gpu, "open", staticmethod(lambda number, limit=None: emulated_stages.EmulatedGpu(folder)))
 
@@ -28,7 +28,7 @@ def rows_of(output: Any) -> list[np.ndarray]:
 
 
 def compare(pipe: Callable[..., Any]) -> list[list[np.ndarray]]:
-    """What ``pipe(on_gpu)`` gives on the CPU. A GPU gives the same bits, NaNs aside."""
+    """Return the CPU's results of ``pipe(on_gpu)``, and compare the GPU's: the same bits, NaNs aside."""
     with pipe(False) as cpu, pipe(True, device_id=0) as gpu:
         want, outputs = [rows_of(o) for o in cpu.run()], gpu.run()
     for got, expected in zip(outputs, want, strict=True):
@@ -45,7 +45,7 @@ def compare(pipe: Callable[..., Any]) -> list[list[np.ndarray]]:
 def compare_rows(
     columns: Sequence[Sequence[Any]], layouts: Sequence[str], make: Callable[..., Any]
 ) -> list[list[np.ndarray]]:
-    """As :func:`compare`, for ``make(*inputs)`` over rows of inputs; the first is on the GPU."""
+    """Compare like :func:`compare`, for ``make(*inputs)`` over rows of inputs; the first is on the GPU."""
 
     @pipeline_def(batch_size=len(columns[0]), num_threads=2, seed=5)
     def pipe(on_gpu: bool) -> Any:
@@ -69,7 +69,7 @@ LAYOUTS = ("HW", "HWC", "CHW", "FHW", "FHWC", "FCHW")
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_equalize(layout: str) -> None:
-    """Also images of one value, of few, without pixels, and of several blocks."""
+    """Also images of one value, of few values, without pixels, and of several blocks."""
     rng = np.random.default_rng(1)
     rows = [rng.integers(0, 256, shaped(layout, h, w), np.uint8) for h, w in ((9, 7), (1, 1), (0, 4), (30, 21))]
     rows += [np.full(shaped(layout, 5, 6), 77, np.uint8), rng.integers(3, 6, shaped(layout, 8, 8), np.uint8)]
@@ -92,7 +92,7 @@ FILTERED = ("uint8", "int8", "uint16", "int16", "float16", "float32")
 
 @pytest.mark.parametrize("dtype", FILTERED)
 def test_gaussian_blur(dtype: str) -> None:
-    """All layouts; windows from one pixel to more than the image has, and one that no tile in shared memory takes."""
+    """All layouts; windows from one pixel to more than the image has, one of them too large for shared memory."""
     rng = np.random.default_rng(3)
     sigmas = [np.array(s, np.float32) for s in ((0.4, 1.7), (3.0, 0.3), (0.8, 0.8))]
 
@@ -113,7 +113,7 @@ BORDERS = ("reflect_101", "reflect_1001", "wrap", "clamp", "constant")
 # Every type, every border.
 @pytest.mark.parametrize(("dtype", "border"), [*zip(FILTERED, (*BORDERS, "wrap"), strict=True), ("uint8", "constant")])
 def test_filter(dtype: str, border: str) -> None:
-    """A window for every row, up to one larger than the image; an anchor of every row; a value for the border."""
+    """Every row has its window, up to one larger than the image, its anchor, and its border value."""
     rng = np.random.default_rng(4)
     layout = LAYOUTS[BORDERS.index(border) + 1]
     rows = [noise(rng, dtype, shaped(layout, h, w)) for h, w in ((9, 7), (3, 2), (20, 50))]
@@ -151,7 +151,7 @@ def numbers(rng: np.random.Generator, dtype: str, shape: Sequence[int]) -> np.nd
 
 @pytest.mark.parametrize("dtype", [*NUMBERS, *(pytest.param(t, marks=emulated_stages.NEEDS_GPU) for t in MORE)])
 def test_reductions_of_types(dtype: str) -> None:
-    """Over one number, over several chunks, to whole numbers, with zeros of both signs and NaNs."""
+    """Over one number, over several chunks, to integers, with zeros of both signs and NaNs."""
     rng = np.random.default_rng(6)
     rows = [numbers(rng, dtype, s) for s in ((5, 7), (1, 1), (40, 210))]
     rows += [np.zeros((4, 9), dtype), np.ones((64, 65), dtype)]
@@ -160,7 +160,7 @@ def test_reductions_of_types(dtype: str) -> None:
 
     def reduced(x: Any) -> Any:
         made = [fn.reductions.min(x), fn.reductions.sum(x), fn.reductions.mean(x)]
-        if dtype in ("uint64", "float32"):  # what is special to 64 bits, and to floats
+        if dtype in ("uint64", "float32"):  # values special to 64 bits, and to floats
             made.append(fn.reductions.max(x))
             made += [fn.reductions.sum(x, dtype="uint8"), fn.reductions.mean(x, dtype="int64")]
             made += [fn.reductions.mean_square(x), fn.reductions.rms(x, dtype="float16")]
@@ -172,7 +172,7 @@ def test_reductions_of_types(dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["bfloat16", pytest.param("float16", marks=emulated_stages.NEEDS_GPU)])
 def test_reductions_of_short_floats(dtype: str) -> None:
-    """Computed from their values in float32; results of 16 bits are rounded once."""
+    """Values are computed in float32. Results of 16 bits are rounded once."""
     rng = np.random.default_rng(9)
     rows = [noise(rng, "float32", s) for s in ((5, 7), (1, 1), (40, 210))] + [np.full((2, 2), -np.inf, np.float32)]
     rows += [np.where(rng.random((3, 40)) < 0.5, 0.0, -0.0).astype(np.float32), np.full((2, 3), np.nan, np.float32)]
@@ -187,8 +187,8 @@ def test_reductions_of_short_floats(dtype: str) -> None:
 
 @pytest.mark.parametrize("axes", [(0,), (0, 2), (1, 2), (0, 1, 2)])
 def test_reductions_of_axes(axes: tuple[int, ...]) -> None:
-    """Over views, for ragged rows, some of them empty; a mean for every output."""
-    rng, tall = np.random.default_rng(7), 40 if len(axes) == 3 else 5  # several chunks, where there are few outputs
+    """Over views, for ragged rows, some of them empty; with a mean for every output."""
+    rng, tall = np.random.default_rng(7), 40 if len(axes) == 3 else 5  # several chunks for few outputs
     rows = [rng.normal(0, 9, s).astype(np.float32) for s in ((4, 6, 3), (tall, 7, 33), (1, 1, 1), (3, 2, 70))]
     empty = [*rows, np.zeros((0, 4, 2), np.float32), np.zeros((3, 0, 2), np.float32)]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The installed package has every header that its kernels for GPUs are compiled with."""
+"""The installed package has every header that its GPU kernels include."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from pathlib import Path
 
 from stoker.device.compile import NATIVE
 
-STANDARD = NATIVE / "cuda" / "std"
+STANDARD = NATIVE / "device" / "std"
 
 
 def included(path: Path) -> list[Path]:
-    """Where the headers of one file are, or would be: quoted ones beside it, standard ones in the package's folder."""
+    """Return the paths of the headers of a file: quoted ones below `native`, standard ones in the package's folder."""
     text = path.read_text(encoding="utf-8")
-    quoted = [path.parent / name for name in re.findall(r'^ *#include "([^"]+)"', text, re.MULTILINE)]
+    quoted = [NATIVE / name for name in re.findall(r'^ *#include "([^"]+)"', text, re.MULTILINE)]
     return quoted + [STANDARD / name for name in re.findall(r"^ *#include <([^>]+)>", text, re.MULTILINE)]
 
 
 def test_no_header_is_left_out_of_the_package():
-    known, left = set(), {p.resolve() for p in (NATIVE / "cuda").glob("*.[ch]*")}
+    known, left = set(), {p.resolve() for p in (NATIVE / "device").glob("*.[ch]*")}
     assert left
     while left:
         path = left.pop()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Warps that make two neighbours at a time (``stage_pairs.cuh``), against the CPU: the same bits, whatever the row."""
+"""Warps of two neighbours at a time (``device/stage_pairs.cuh``), against the CPU: the same bits, all rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PLANAR = (1, 0, 0, 0, 0, [1, 2, 0])  # rows are given as HWC, and stored as CHW
 
 
 def stages() -> dict[str, st.Stage]:
-    """Of one to eight bytes, with and without mirrors, flat, with a second input, and with two outputs."""
+    """Return stages of one to eight bytes, with and without mirrors, flat, with a second input, with two outputs."""
     x = [px.load(DType.UINT8, 0, c) for c in range(3)]
     real = [v.cast(DType.FLOAT) for v in x]
     normal = [((v - 100.0 * c) * 0.01) for c, v in enumerate(real)]
@@ -47,7 +47,7 @@ STAGES = stages()
 
 @pytest.fixture(scope="module", params=["null", pytest.param("cuda", marks=st.NEEDS_GPU)])
 def kernels(folder, request) -> tuple[dict[str, Any], Any]:
-    """The stages' kernels: those that make pairs, and where there is no GPU one that does nothing for other rows."""
+    """Return the kernels of the stages: pair kernels, and without a GPU a kernel that does nothing for other rows."""
     library = st.CudaLibrary() if request.param == "cuda" else st.Library(folder)
     for stage in STAGES.values():
         library.add(stage)
@@ -68,9 +68,9 @@ def _gpu_stage(stage: st.Stage, functions: list[Any], source: Any) -> Any:
 
 
 def rows(rng: np.random.Generator, name: str) -> list[st.Row]:
-    """Turned and stretched images, from within and from outside, smooth and not; every output's width is even.
+    """Return rotated and stretched images, sampled inside and outside, smooth and not. Every output width is even.
 
-    The first ones' places are at the source's very edges, and at its pixels' centres and borders.
+    The points of the first rows are at the very edges of the source, and at pixel centres and borders.
     """
     stage, found = STAGES[name], []
     for k in range(30, 46):
@@ -87,7 +87,7 @@ def rows(rng: np.random.Generator, name: str) -> list[st.Row]:
 
 
 def _row(stage: st.Stage, m: list[Any], k: int, rng: np.random.Generator, size: Any, out: Any) -> st.Row:
-    """From an image of a size, rough by every other ``k``, filled or from the edge by every other two."""
+    """Return a row from an image of a size, rough for every other ``k``, filled or clamped for every other two."""
     (height, width), (out_h, out_w) = size, out
     rough = rng.integers(0, 256, (height // 4 + 1, width // 4 + 1, 4), dtype=np.uint8).repeat(4, 0).repeat(4, 1)
     image = rough[:height, :width] if k % 2 else rng.integers(0, 256, (height, width, 4), dtype=np.uint8)
@@ -107,7 +107,7 @@ def test_pairs(kernels, name):
 
 @pytest.mark.parametrize("kernels", ["null"], indirect=True)
 def test_a_row_whose_neighbours_are_apart_is_left_to_the_plain_kernel(kernels):
-    """The planted error: where that kernel does nothing, as here without a GPU, such a row is not made."""
+    """The planted error: the plain kernel does nothing here without a GPU, so a row that needs it stays unwritten."""
     made, device = kernels
     row = rows(np.random.default_rng(6), "bytes")[1]
     row.shapes = [(3, 9, 7)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Perspective as a sampler of fused stages, on the null device or a GPU: the CPU's bits, and one launch for a chain."""
+"""Perspective as the sampler of fused stages, on the null device or a GPU: the CPU's bits, one launch per chain."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from stoker.device.gpu import Gpu
 
 @pytest.fixture(params=["null", pytest.param("cuda", marks=emulated_stages.NEEDS_GPU)], autouse=True)
 def gpu(folder, monkeypatch, request):
-    """GPU 0 is the null device, unless there is one."""
+    """Use the null device as GPU 0, unless there is a GPU."""
     if request.param == "null":
         monkeypatch.setattr(Gpu, "open", staticmethod(lambda number, limit=None: emulated_stages.EmulatedGpu(folder)))
 
@@ -31,7 +31,7 @@ PERSPECTIVES = (
 @pytest.mark.parametrize("interp_type", ["INTERP_NN", "INTERP_LINEAR", "INTERP_CUBIC"])
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_warp_perspective(layout: str, interp_type: str) -> None:
-    """A matrix for every row, one of them with a horizon; other sizes than the image's; one to four channels."""
+    """Every row has its matrix, one with a horizon; output sizes differ from the image's; one to four channels."""
     rng = np.random.default_rng(2)
     sizes = ((9, 7), (1, 1), (40, 33), (2, 50))
     channels = (1, 3, 4, 2) if "C" in layout else (1,) * 4
@@ -76,7 +76,7 @@ def chain(x: Any, m: Any) -> Any:
 
 
 def test_a_chain_is_one_launch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Perspective, colours, normalisation and another layout; nothing is in memory between them."""
+    """Perspective, colours, normalization and a layout change are one launch, without intermediate memory."""
     launched: Counter[str] = Counter()
     load = Gpu.load
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whole pipelines with their stages on the null device: the bits of the CPU, whatever the graph."""
+"""Whole pipelines with their stages on the null device: the bits of the CPU for every graph."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stoker.device.gpu import Gpu
     params=["null", pytest.param("cuda", marks=emulated_stages.NEEDS_GPU)],
 )
 def gpu(folder, monkeypatch, request):
-    """GPU 0 is the null device, unless there is one."""
+    """Use the null device as GPU 0, unless there is a GPU."""
     opened = []
     if request.param == "cuda":
         return opened
@@ -74,9 +74,9 @@ def test_two_pipelines_at_once(gpu):
 
 
 def test_memory_in_pieces_changes_nothing(folder, monkeypatch):
-    """As tools that watch memory want it: an allocation for each piece."""
+    """Memory tools need a separate allocation for each piece."""
     plain, apart = emulated_stages.EmulatedGpu(folder), emulated_stages.EmulatedGpu(folder)
-    apart.device.apart = True
+    apart.device.separate_allocations = True
     images = photographs(17)
     got = []
     for gpu in (plain, apart):
@@ -100,7 +100,7 @@ def turned(images, on_gpu, size, interpolation, fill):
     ((2, 2), types.INTERP_LINEAR), ((1, 7), types.INTERP_LINEAR), ((40, 3), types.INTERP_LANCZOS3),
 ])  # fmt: skip
 def test_an_image_that_is_turned_after_it_was_resized(gpu, size, interpolation, fill):
-    """Between the two a pixel takes a word; rows of any width, also where it is not read so."""
+    """A pixel takes a word between the two steps. Rows have any width, also if the image is not read in words."""
     images = [*photographs(9), np.full((30, 40, 3), 255, np.uint8), np.zeros((3, 3, 3), np.uint8)]
     with turned(images, False, size, interpolation, fill) as pipe:
         want = [pipe.run()[0].as_array() for _ in range(2)]
@@ -140,14 +140,14 @@ def halves(rows, on_gpu):
 
 
 def test_inputs_of_bfloat16(gpu):
-    """NumPy's arrays have its bits; all of them are tried."""
+    """NumPy arrays contain its bits. The test tries all of them."""
     bits = np.random.default_rng(5).permutation(1 << 16)[: 3 * 9 * 7 * 3 * 50].astype(np.uint16)
     rows = list(bits.reshape(3, 9 * 50, 7, 3))
     compare_bits(halves, rows)
 
 
 def compare_bits(define, rows):
-    """What ``define`` gives of bfloat16 is the same on the GPU; of a NaN, only that it is one is part of a result."""
+    """Compare the results of ``define`` in bfloat16. Any NaN equals any NaN."""
     with define(rows, False) as cpu, define(rows, True, device_id=0) as pipe:
         for want, got in zip(cpu.run(), pipe.run(), strict=True):
             assert got.device != "cpu"
@@ -195,5 +195,5 @@ def images_of_bfloat16(rows, on_gpu):
 
 @pytest.mark.parametrize("gpu", [pytest.param("cuda", marks=emulated_stages.NEEDS_GPU)], indirect=True)
 def test_images_of_bfloat16(gpu):
-    """What takes long to compile for the emulation, which knows these kernels from other types."""
+    """These cases take long to compile for the emulation, which tests the same kernels with other types."""
     compare_bits(images_of_bfloat16, bfloat16_rows(7))

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decoded images that one stage resamples: read in component planes, in pixels, and on the CPU, with the same bits.
-The GPU is emulated; where there is one, it runs these, too."""
+"""Decoded images that one stage resamples: equal bits from component planes, from pixels, and on the CPU.
+
+The GPU is emulated. A real GPU runs these tests, too.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ import pytest
 from PIL import Image
 
 from stoker import fn, pipeline_def, types
-from stoker.graph.plan import PASSES, PLANES
+from stoker.graph.analysis import PASSES, PLANES
 
 sys.path.append(str(Path(__file__).parents[1] / "native"))
 import jpeg_writer as jw
@@ -22,7 +24,7 @@ import jpeg_writer as jw
 PIXELS = [name for name in PASSES if name != PLANES]
 ONE = [(1, 1), (1, 1)]
 FULL, HALF_WIDTH, HALF_HEIGHT, HALF = ([luma, *ONE] for luma in ((1, 1), (2, 1), (1, 2), (2, 2)))
-# Of these, pixels are made first.
+# Of these, pixels are computed first.
 OTHERS = ([(4, 1), (1, 1), (1, 1)], [(2, 2), (2, 1), (1, 1)], [(1, 1), (2, 2), (2, 2)], [(1, 2), (1, 1), (1, 2)])
 
 
@@ -40,7 +42,7 @@ def gpu(request):
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    """Photographs of noise: every sampling, gray, RGB, progressive, turned, damaged, and no JPEG at all."""
+    """Write noise photographs: every sampling, gray, RGB, progressive, rotated, damaged, and a file that is no JPEG."""
     place, rng = tmp_path_factory.mktemp("files"), np.random.default_rng(31)
     sizes = itertools.cycle([(41, 67), (64, 64), (90, 35), (33, 130), (17, 24)])
     names = (str(i) for i in itertools.count())
@@ -56,7 +58,7 @@ def files(tmp_path_factory):
         Image.fromarray(pixels).save(paths[-1], **{"format": "JPEG", "quality": 92, **options})
     for orientation in (2, 6, 8):
         paths.append(write(place, next(names), jw.random_file(rng, 44, 57, HALF, app=jw.exif(orientation))))
-    for factors in (FULL, HALF):  # several 0xFF in a row: seen while decoding, and made again by the CPU
+    for factors in (FULL, HALF):  # several 0xFF in a row: found while decoding, and decoded again by the CPU
         data = jw.random_file(rng, 60, 50, factors)
         at = data.index(b"\xff\x00", len(data) // 2)
         paths.append(write(place, next(names), data[:at] + b"\xff" + data[at:]))
@@ -70,7 +72,7 @@ def resized(files, device, make, output_type=types.RGB, scale_denom=1):
 
 
 def made(pipe, batches, planes=0):
-    """All outputs of all rows. One pipeline at a time: the emulation is one machine."""
+    """Return all outputs of all rows. One pipeline at a time, because the emulation is one machine."""
     with pipe:
         assert len(pipe.build().execution.plan.in_planes) == planes
         outputs = [[o.as_cpu() if pipe.device_id is not None else o for o in pipe.run()] for _ in range(batches)]
@@ -78,7 +80,7 @@ def made(pipe, batches, planes=0):
 
 
 def check(files, make, expected=1, output_type=types.RGB, scale_denom=1, epochs=1, **options):
-    """All rows in three ways; how they were decoded for the stage that reads planes."""
+    """Compare all rows in three ways, and return how they were decoded for the stage that reads planes."""
     batches = epochs * -(-len(files) // 6)
     how = {"output_type": output_type, "scale_denom": scale_denom}
     want, _ = made(resized(files, "cpu", make, **how), batches)
@@ -104,7 +106,7 @@ def test_a_training_chain(gpu, files, load):
 
 
 def test_windows_of_known_files(gpu, files):
-    """Random crops, in later epochs of files that are read in part."""
+    """Later epochs take random crops of files that are read in part."""
 
     def crops(x):
         x = fn.random_resized_crop(x, size=(31, 22), random_area=(0.1, 0.9), interp_type=types.INTERP_CUBIC)
@@ -115,7 +117,7 @@ def test_windows_of_known_files(gpu, files):
 
 @pytest.mark.parametrize("scale_denom", [2, 4, 8])
 def test_smaller_scales(gpu, files, scale_denom):
-    """Blocks of four, two and one samples, also where the first that is there has an odd place."""
+    """Blocks have four, two and one samples, also if the first existing one has an odd position."""
 
     def inner(x):
         x = fn.crop(x, crop=(0.8, 0.8), crop_pos_x=0.7, crop_pos_y=0.9) if scale_denom < 8 else x
@@ -128,7 +130,7 @@ def test_smaller_scales(gpu, files, scale_denom):
     (types.BGR, 1), (types.YCbCr, 1), (types.GRAY, 0), (types.ANY_DATA, 0)
 ])  # fmt: skip
 def test_other_colours(gpu, files, output_type, planes):
-    """Images that may have another number of channels than three are pixels."""
+    """Images with a number of channels other than three may use pixels."""
     check(files[::2], lambda x: fn.resize(x, size=(24, 28)), planes, output_type=output_type)
 
 
@@ -141,7 +143,7 @@ def test_other_colours(gpu, files, output_type, planes):
     lambda x: fn.resize(fn.slice(x, start=[3], shape=[11], axes=[0]), size=(24, 24)),
 ], ids=["wide", "tall", "small", "nearest", "rotated", "sliced"])  # fmt: skip
 def test_stages(gpu, files, make):
-    """Of every form; those that read no planes ask for pixels."""
+    """Stages of every form are covered. Those that read no planes ask for pixels."""
     check(files[::2], make)
 
 
@@ -154,7 +156,7 @@ def several(x):
     lambda x: fn.resize(fn.flip(x, horizontal=1), size=(24, 24)),
 ], ids=["two readers", "an output", "a warp", "no sampler", "mirrored"])  # fmt: skip
 def test_what_is_in_pixels(gpu, files, make):
-    """Images that more than one stage reads, or leave the pipeline, or have every pixel read at any place."""
+    """Several stages read the image, or it is an output, or a step reads it at arbitrary positions."""
 
     def outputs(x):
         return make(x)

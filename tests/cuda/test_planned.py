@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What planning makes of whole chains on a GPU, as text; to be looked at when it changes."""
+"""Plans of whole chains on a GPU, as text snapshots. Review each change."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SNAPSHOTS = Path(__file__).parent / "snapshots"
 
 
 class Blank(Gpu):
-    """A null device whose kernels do nothing."""
+    """Null device whose kernels do nothing."""
 
     def compiled(self, source: str) -> bytes:
         return b""
@@ -32,7 +32,7 @@ def null_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def files(tmp_path: Path) -> list[str]:
-    (tmp_path / "a.jpg").write_bytes(b"")  # nothing is read
+    (tmp_path / "a.jpg").write_bytes(b"")  # no data are read
     return [str(tmp_path / "a.jpg")]
 
 
@@ -46,7 +46,7 @@ def training(files: list[str]) -> Any:
 
 
 def augmentation(files: list[str]) -> Any:
-    """Of arrays that are on the GPU: a stage each, but for what needs whole images."""
+    """Augment arrays that are on the GPU: one stage each, except steps that need whole images."""
     x = fn.external_source(source=lambda: np.zeros((2, 9, 9, 3), np.uint8), device="gpu", layout="HWC", dtype="uint8",
                            ndim=3)  # fmt: skip
     x = fn.resize(fn.flip(x, horizontal=fn.random.coin_flip()), size=(32, 24))
@@ -72,7 +72,7 @@ def test_plans_are_as_they_were(name: str, files: list[str]) -> None:
     with graph() as pipe:
         text = pipe.show()
     plan = text[text.index("\nplan\n") + 1 :]
-    plan = re.sub(r"<(\w+) \d+>", r"<\1>", plan)  # objects and where they are
+    plan = re.sub(r"<(\w+) \d+>", r"<\1>", plan)  # objects and their addresses
     path = SNAPSHOTS / f"{name}.txt"
     if os.environ.get("STOKER_SNAPSHOTS") == "write":
         path.write_text(plan)

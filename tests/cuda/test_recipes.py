@@ -13,8 +13,9 @@ import pytest
 from recipe_cases import BLUR, CASES, LEFT_OUT, OPS, Case, Steps, h, table, w
 
 from stoker.contract.types import DType
-from stoker.device.gpu import SOURCES, Gpu
+from stoker.device.gpu import Gpu
 from stoker.native import _native
+from stoker.ops.image.recipe import SOURCES
 
 
 @pytest.fixture(scope="module", params=["emulated", pytest.param("cuda", marks=emulated_stages.NEEDS_GPU)])
@@ -25,12 +26,12 @@ def gpu(request: pytest.FixtureRequest, kernel_folder: Path) -> Gpu:
 
 
 SIZES = (40_000, 1_000)
-# Steps whose first numbers are their image's height and width.
+# Steps whose first numbers are the height and width of their image.
 SIZED = ("Resize", "Affine", "Project", "TorchResize", "TorchResizeFloats", "TorchPick", "TorchWarp", "TorchGrid")
 
 
 def run(kernel: Any, cases: Sequence[Case], device: Any) -> tuple[list[list[np.ndarray]], list[str]]:
-    """Outputs and errors of every row; what nobody wrote is left out by filling outputs before."""
+    """Return outputs and errors of every row. Bytes that no kernel writes keep a fill value."""
     plan = _native.Plan()
     for dtype in (DType.UINT8, DType.FLOAT64, DType.UINT8):
         plan.add_value(int(dtype), 1, emulated_stages.INPUT, 0)
@@ -66,7 +67,7 @@ def run(kernel: Any, cases: Sequence[Case], device: Any) -> tuple[list[list[np.n
 
 
 def written(case: Case) -> list[list[tuple[int, int]]]:
-    """The bytes of each output that a case writes: (first, end)."""
+    """Return the bytes of each output that a case writes: (first, end)."""
     places: list[list[tuple[int, int]]] = [[] for _ in SIZES]
     sizes: list[tuple[int, int, int]] = [(h, w, case.channels)]
     for at, (name, *params) in enumerate(case.steps):
@@ -91,7 +92,7 @@ def written(case: Case) -> list[list[tuple[int, int]]]:
 
 
 def different(cases: Sequence[Case], want: list[list[np.ndarray]], got: list[list[np.ndarray]]) -> list[str]:
-    """The cases of which any byte that they write is another."""
+    """Return the cases in which any written byte differs."""
     return [
         case.name
         for case, a, b in zip(cases, want, got, strict=True)
@@ -100,7 +101,7 @@ def different(cases: Sequence[Case], want: list[list[np.ndarray]], got: list[lis
 
 
 def test_the_bits_of_the_cpu(gpu: Gpu) -> None:
-    functions = [gpu.load(source).function(name) for name, source in SOURCES["recipe"]]
+    functions = [gpu.load(source).function(name) for name, source in SOURCES]
     got, errors = run(_native.gpu.recipe(functions, len(SIZES)), CASES, gpu.device)  # first: memory has no results yet
     want, wrong = run(_native.kernels.recipe(len(SIZES)), CASES, None)
     assert wrong == errors == [""] * len(CASES)
@@ -108,7 +109,7 @@ def test_the_bits_of_the_cpu(gpu: Gpu) -> None:
 
 
 def rounded_mean(seed: int, lanes: int, threads: int, generation: int) -> Case:
-    """The mean's byte of many pixels, whose exact sum is that of a whole mean: where it is rounded down, one less."""
+    """Return a case whose exact mean is an integer, over many pixels. A sum that is rounded down gives one less."""
     enlarged, seen = ("Resize", 23 * h, 23 * w, 0, h, 0, w, 0, 0), ("Crop", 0, 0, 2, 2)
     contrast = ("TorchContrast", generation, 0.0, lanes, threads)
     case = Case(f"mean {seed} {lanes} {threads}", [enlarged, contrast, seen, ("Store", 0, 0, -1)], channels=1)
@@ -123,7 +124,7 @@ def rounded_mean(seed: int, lanes: int, threads: int, generation: int) -> Case:
 def test_a_rounded_sum_is_rounded_alike(gpu: Gpu) -> None:
     orders = ((8, 1, 1), (8, 6, 2), (16, 2, 2))
     cases = [rounded_mean(seed, *order) for seed in range(6) for order in orders]
-    functions = [gpu.load(source).function(name) for name, source in SOURCES["recipe"]]
+    functions = [gpu.load(source).function(name) for name, source in SOURCES]
     got, errors = run(_native.gpu.recipe(functions, len(SIZES)), cases, gpu.device)
     want, wrong = run(_native.kernels.recipe(len(SIZES)), cases, None)
     assert wrong == errors == [""] * len(cases)
@@ -133,9 +134,9 @@ def test_a_rounded_sum_is_rounded_alike(gpu: Gpu) -> None:
 
 
 def test_all_steps_are_compared() -> None:
-    from stoker.frontends.torchvision.grouping import FORMS
+    from stoker.frontends.torchvision.gpu.grouping import GPU_STEPS
 
-    assert {OPS[name] for case in CASES for name, *_ in case.steps} | {OPS[n] for n in LEFT_OUT} == FORMS
+    assert {OPS[name] for case in CASES for name, *_ in case.steps} | {OPS[n] for n in LEFT_OUT} == GPU_STEPS
 
 
 def bad(steps: Steps, *tables: tuple[np.ndarray, int], change: Callable[[Any], Any] = lambda numbers: numbers) -> Case:
@@ -178,7 +179,7 @@ def test_what_is_no_recipe_is_refused(gpu: Gpu) -> None:
         bad([store], change=lambda numbers: np.array([])),
         Case("good", [store]),
     ]
-    functions = [gpu.load(source).function(name) for name, source in SOURCES["recipe"]]
+    functions = [gpu.load(source).function(name) for name, source in SOURCES]
     _, wrong = run(_native.kernels.recipe(len(SIZES)), cases, None)
     _, errors = run(_native.gpu.recipe(functions, len(SIZES)), cases, gpu.device)
     assert errors[-1] == wrong[-1] == ""
@@ -186,7 +187,7 @@ def test_what_is_no_recipe_is_refused(gpu: Gpu) -> None:
 
 
 def test_a_planted_difference_is_seen() -> None:
-    """In any byte that a case writes, and in no other."""
+    """The comparison finds a difference in any byte that a case writes, and in no other."""
     want, _ = run(_native.kernels.recipe(len(SIZES)), CASES, None)
     for case, outputs in zip(CASES, want, strict=True):
         places = [(o, at) for o, parts in enumerate(written(case)) for i, j in parts for at in (i, j - 1)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of a batch on the CPU and the GPU, with the null device: its stages are emulated, its decoder does nothing."""
+"""Split of batch rows between CPU and GPU, on the null device: its stages are emulated, its decoder does nothing."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ def test_the_gpu_may_do_it_all(gpu, jpegs):
 
 
 def test_shares_follow_what_is_measured(gpu, jpegs):
-    """The null GPU takes no time: whatever the machine, the controller has looked, and told what it saw."""
+    """The null GPU takes no time. On any machine, the controller has measured and reported it."""
     with decoding(files_of(jpegs), "mixed", device_id=0, prefetch_queue_depth=2) as pipe:
         report = pipe.build().report()
         assert report.decoding is None
         for _ in range(8 * WINDOW_BATCHES):
             pipe.run()
         report = pipe.report()
-        share = pipe.execution.settings.gpu.decoders[0].cpu_share
+        share = pipe.execution.decoders[0].cpu_share
     assert report.decoding.cpu_share == share
     assert report.decoding.why != "nothing is measured yet"
     assert report.decoding.rows_on_cpu > 0, "a few rows tell what the CPU needs"
@@ -74,8 +74,8 @@ def test_the_load_is_a_part(load):
 
 
 def test_depths_of_both_sides():
-    chosen = Pipeline(prefetch_queue_depth={"cpu_size": 3, "gpu_size": 2}, device_id=0)._chosen
-    assert (chosen.depth, chosen.gpu_depth) == (3, 2), "test_depths.py: what becomes of them"
+    config = Pipeline(prefetch_queue_depth={"cpu_size": 3, "gpu_size": 2}, device_id=0)._config
+    assert (config.depth, config.gpu_depth) == (3, 2)  # their effect: test_depths.py
     with pytest.raises(ArgumentError, match="`cpu_size` and `gpu_size`, got"):
         Pipeline(prefetch_queue_depth={"cpu_size": 3})
     with pytest.raises(ArgumentError, match=r"'gpu_size'.*>= 1, got 0"):
@@ -83,7 +83,7 @@ def test_depths_of_both_sides():
 
 
 def test_where_memory_is_short_the_gpu_takes_the_cpus_share(folder, tmp_path, monkeypatch):
-    """Shares are for speed: a pipeline whose memory is used up goes on when the share moves."""
+    """Shares only affect speed: a pipeline with exhausted memory continues when the share moves."""
 
     @pipeline_def(batch_size=ROWS, num_threads=2, exec_async=False, device_id=0)
     def images():
@@ -92,7 +92,7 @@ def test_where_memory_is_short_the_gpu_takes_the_cpus_share(folder, tmp_path, mo
 
     def opened(number, memory_limit=None):
         gpu = emulated_stages.EmulatedStages(folder)
-        gpu.account.limit = memory_limit
+        gpu.quota.limit = memory_limit
         return gpu
 
     monkeypatch.setattr(Gpu, "open", staticmethod(opened))
@@ -100,13 +100,13 @@ def test_where_memory_is_short_the_gpu_takes_the_cpus_share(folder, tmp_path, mo
     Image.fromarray(pixels).save(tmp_path / "large.jpg")
     with images(gpu_decoder_load=1.0, gpu_memory_limit=200 << 20) as pipe:
         held = []
-        with pytest.raises(DataError, match="`gpu_memory_limit`"):  # outputs that are kept take all there is
+        with pytest.raises(DataError, match="`gpu_memory_limit`"):  # kept outputs take all memory
             for _ in range(20):
                 held.append(pipe.run())
         held.pop()
-        (decoder,) = pipe.execution.settings.gpu.decoders
+        (decoder,) = pipe.execution.decoders
         for share in (0.5, 1.0, 1.0, 0.0):
             decoder.cpu_share = share
             pipe.run()
-        assert decoder.rows_without_room > 0
+        assert decoder.rows_without_memory > 0
         assert decoder.rows_on_cpu > 0, "some rows fit"

@@ -20,16 +20,17 @@ UNARY = {"float": [k for k in px.UNARY if k != "not"], "whole": ["neg", "abs", "
 
 
 def compiled(program, in_types, channels=0, **more) -> st.Stage:
-    """A stage of expressions; their uniforms must be numbers, and are its first numbers per row."""
-    code = px.compile_program(program, st.OPS)
+    """Return a stage of expressions. Its uniforms must be numbers; they are its first numbers per row."""
+    code = px.compile_program(program, st.OPS, len(in_types))
     out_types = [p[0].dtype for p in program]
+    more["coordinates"] = code.coordinates
     stage = st.Stage(code.code, channels, in_types, out_types, len(code.uniforms), **more)
     stage.numbers = [float(u) for u in code.uniforms]
     return stage
 
 
 def operations(dtype: DType) -> list[px.Px]:
-    """Every operation of a type."""
+    """Return every operation of a type."""
     a, b = px.load(dtype, 0), px.load(dtype, 1)
     kind = "float" if dtype.is_float else "whole"
     return [*(px.binary(op, a, b) for op in BINARY[kind]), *(px.unary(op, a) for op in UNARY[kind])]
@@ -54,7 +55,7 @@ def every_operation() -> list[st.Stage]:
 
 
 def chains() -> list[st.Stage]:
-    """Chains over channels, with uniforms, of one to four channels, and several outputs."""
+    """Return chains over channels, with uniforms, of one to four channels, and several outputs."""
     stages = []
     for channels in (1, 2, 3, 4):
         for dtype, to in ((DType.UINT8, DType.FLOAT16), (DType.FLOAT, DType.UINT8), (DType.INT16, DType.INT16)):
@@ -81,8 +82,24 @@ def sampled(sampler: str) -> list[st.Stage]:
     return stages
 
 
+def placed(dtype: DType, sampler: str = "") -> list[st.Stage]:
+    """Return programs of coordinates: flat, with an expression for each channel, and stored in another order."""
+    row, column, third = map(px.coordinate, range(3))
+    flat = px.select(px.binary("lt", row * 3 + column - third * 2, 40), px.load(dtype), px.uniform(9, dtype))
+    inside = px.binary("lt", row * 3 + column, 40)
+    x = [px.load(dtype, 0, c).cast(DType.FLOAT) for c in range(3)]
+    ramp = [v + row.cast(DType.FLOAT) * (c + 0.5) - column.cast(DType.FLOAT) for c, v in enumerate(x)]
+    masked = [px.select(inside, px.load(dtype, 0, c), px.uniform(c, dtype)) for c in range(3)]
+    return [
+        compiled([[flat]], [dtype], 0, sampler=sampler),
+        compiled([ramp], [dtype], 3, sampler=sampler),
+        compiled([ramp], [dtype], 3, sampler=sampler, post=[[(1, 0, 0, 0, 0, [1, 2, 0])]]),
+        compiled([masked], [dtype], 3, sampler=sampler),
+    ]
+
+
 def view_stage(pre, post):
-    code = px.compile_program([[px.load(DType.UINT16)]], st.OPS).code
+    code = px.compile_program([[px.load(DType.UINT16)]], st.OPS, 1).code
     return st.Stage(code, 0, [DType.UINT16], [DType.UINT16], 0, pre=[pre], post=[post])
 
 
@@ -100,7 +117,7 @@ def viewed() -> list[st.Stage]:
     params=["null", pytest.param("cuda", marks=st.NEEDS_GPU)],
 )
 def library(folder, request):
-    """All kernels of this module, compiled at once, and the device that runs them."""
+    """Compile all kernels of this module at once, and open their device."""
     made = st.CudaLibrary() if request.param == "cuda" else st.Library(folder)
     for kind, stages in STAGES.items():
         for stage in stages:
@@ -114,6 +131,8 @@ STAGES = {
     "operations": every_operation(),
     "chains": chains(),
     "views": viewed(),
+    "coordinates": [stage for dtype in (DType.UINT8, DType.FLOAT) for stage in placed(dtype)],
+    **{f"coordinates {sampler}": placed(DType.UINT8, sampler) for sampler in ("resample", "affine", "project_linear")},
     "resample": sampled("resample"),
     "affine": sampled("affine"),
     **{sampler: sampled(sampler) for sampler in st.PROJECTED},
@@ -166,7 +185,7 @@ def test_chains_of_channels(library):
 
 
 def test_views(library):
-    """Slices, flips, permutations and reshapes on both sides: addresses and strides of every row are its own."""
+    """Slices, flips, permutations and reshapes on both sides: every row has its own addresses and strides."""
     rng = np.random.default_rng(1)
     shapes = (lambda n: (5, n, 3), lambda n: (3, 5, n), lambda n: (3, 5, n), lambda n: (5, 9, 3))
     for (stage, kernel), shape in zip(kernels(library, "views"), shapes, strict=True):
@@ -178,7 +197,7 @@ def test_views(library):
         want, want_errors = st.reference(stage, rows)
         got, errors = st.run(stage, kernel, rows, library.device)
         assert errors == want_errors and errors[-1] == "the window leaves the tensor"
-        # A store through a window leaves the rest of the output as it was.
+        # A store through a window leaves the rest of the output unchanged.
         compared = 1 if stores else len(rows) - 1
         assert all(np.array_equal(a[0], b[0]) for a, b in zip(got[:compared], want[:compared], strict=True))
 
@@ -191,7 +210,7 @@ def resample_rows(rng, stage, count):
         if k % 4 == 0:
             out_h, out_w = height, width
         if k % 5 == 0:
-            height, width = 3 * height + 8, width  # the vertical pass goes first
+            height, width = 3 * height + 8, width  # the vertical pass first
         y0, x0 = rng.uniform(0, height / 3), rng.uniform(0, width / 3)
         region = (y0, rng.uniform(y0, height), x0, rng.uniform(x0, width)) if k % 3 else (0, height, 0, width)
         if k % 7 == 3:
@@ -210,7 +229,7 @@ def resample_rows(rng, stage, count):
 
 
 def test_resample(library):
-    """Every filter up and down, mirrored, whole pixels, both orders of the passes, all types."""
+    """Every filter, enlarging and reducing, mirrored, whole pixels, both orders of the passes, all types."""
     rng = np.random.default_rng(2)
     for stage, kernel in kernels(library, "resample"):
         st.assert_same(stage, kernel, resample_rows(rng, stage, 120), library.device)
@@ -228,12 +247,12 @@ LARGE = [
 
 
 def large_rows(rng, stage):
-    """Several tiles, either pass first, at all alignments; also what no tile has room for."""
+    """Return rows of several tiles, either pass first, at all alignments; also rows that no tile has room for."""
     rows = []
     for k, (height, width, out_h, out_w) in enumerate(LARGE):
         for filter_kind in (1, 3, 2 + k % 6):
             base = rng.integers(0, 256, (height, width + 1, 3), dtype=np.uint8)
-            x = [base[:, k % 2 : width + k % 2]]  # rows that are not side by side
+            x = [base[:, k % 2 : width + k % 2]]  # rows that are not contiguous
             x0, x1 = (0.0, float(width)) if k % 3 else (width - 0.5, 2.25)
             numbers = [0.25 * k, height - 0.5, x0, x1, float(filter_kind), float(filter_kind), 1.0]
             shape = (out_h, out_w, 3)
@@ -245,7 +264,7 @@ def large_rows(rng, stage):
 
 
 def test_resample_of_large_images(library):
-    """Of 8 bits, in one kernel and in two; see resample_tile.cuh."""
+    """8-bit images, in one kernel and in two; see resample_tile.cuh."""
     rng = np.random.default_rng(7)
     stages = [(s, k) for s, k in kernels(library, "resample") if s.in_types[0] == DType.UINT8]
     assert len(stages) == 6
@@ -300,7 +319,7 @@ def affine_rows(rng, stage, count):
 
 
 def smooth_rows(rng, stage):
-    """Images with equal neighbours, at angles and steps whose results are whole numbers or nearly so, and far away."""
+    """Return images with equal neighbours, at angles and steps whose results are almost integers, and far away."""
     rows = []
     for k in range(24):
         height, width, out_h, out_w = (int(v) for v in rng.integers(20, 60, 4))
@@ -312,13 +331,13 @@ def smooth_rows(rng, stage):
             m[2] += (300_000.0, 200_000.0)[k // 8 % 2]
         image = rng.integers(0, 256, (height // 5 + 1, width // 5 + 1, 3), dtype=np.uint8).repeat(5, 0).repeat(5, 1)
         image[:: 1 + k % 3, :, k % 3] = 255
-        x = image if k % 5 else image[:, :, ::-1]  # channels that are not side by side
+        x = image if k % 5 else image[:, :, ::-1]  # channels that are not contiguous
         rows.append(st.Row([*map(float, m), 1.0, float(k % 2), 12.0, *stage.numbers], [x], [(out_h, out_w, 3)]))
     return rows
 
 
 def test_affine_of_smooth_images(library):
-    """What float cannot decide is decided in double; see stage_warp.cuh."""
+    """Points that float cannot decide are decided in double; see device/stage_warp.cuh."""
     rng = np.random.default_rng(9)
     stages = [(s, k) for s, k in kernels(library, "affine") if s.in_types == [DType.UINT8] and s.channels == 3]
     assert len(stages) == 2
@@ -327,14 +346,14 @@ def test_affine_of_smooth_images(library):
 
 
 def test_affine(library):
-    """Linear, and the three ways of walking without interpolation, clamped and filled."""
+    """Linear, and the three ways to step without interpolation, clamped and filled."""
     rng = np.random.default_rng(3)
     for stage, kernel in kernels(library, "affine"):
         st.assert_same(stage, kernel, affine_rows(rng, stage, 120), library.device)
 
 
 def projected_rows(rng, stage, count):
-    """Horizons in and beside the image, images of a pixel, several tiles, channels that are not side by side."""
+    """Return horizons inside and outside the image, images of a pixel, several tiles, strided channels."""
     rows = []
     for k in range(count):
         height, width, out_h, out_w = (int(rng.integers(1, 60 if k % 5 else 3)) for _ in range(4))
@@ -373,3 +392,31 @@ def test_a_projection_refuses_what_the_cpu_refuses(library):
     st.assert_same(stage, kernel, rows, library.device)
     errors = st.reference(stage, rows)[1]
     assert [bool(e) for e in errors] == [False, True, True, True] and "up to four channels" in errors[1]
+
+
+def test_coordinates(library):
+    """Without memory, along merged and unmerged axes, over several tiles, and in reversed views."""
+    rng = np.random.default_rng(12)
+    for stage, kernel in kernels(library, "coordinates"):
+        rows = []
+        for height, width in ((5, 7), (1, 1), (0, 3), (70, 90), (1, 300), (6, 5)):
+            x = images(rng, stage.in_types[0], (height, width, 3))[:: 1 if height % 2 else -1]
+            rows.append(st.Row(stage.numbers, [x], [(3, height, width) if stage.post else (height, width, 3)]))
+        st.assert_same(stage, kernel, rows, library.device)
+
+
+@pytest.mark.parametrize("sampler", ["resample", "affine", "project_linear"])
+def test_coordinates_of_what_is_sampled(library, sampler):
+    """Coordinates are those of the output, in all kernels of a sampled stage. Large rows have several tiles."""
+    rng = np.random.default_rng(13)
+    for stage, kernel in kernels(library, f"coordinates {sampler}"):
+        if sampler == "resample":
+            rows = [*resample_rows(rng, stage, 40), *large_rows(rng, stage)]
+        elif sampler == "affine":
+            rows = [*affine_rows(rng, stage, 40), *smooth_rows(rng, stage)]
+        else:
+            rows = projected_rows(rng, stage, 30)
+        for row in rows:
+            if stage.post:
+                row.shapes = [(row.shapes[0][2], *row.shapes[0][:2])]
+        st.assert_same(stage, kernel, rows, library.device)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A thread that asks for batches keeps the device that it has in use: other libraries ask the thread for it."""
+"""The device of a thread that asks for batches stays current, because other libraries query it."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ def doubling(ragged: bool, python: bool) -> Any:
 def test_a_consumers_thread_is_left_as_it_was(
     emulated_gpu: None, ragged: bool, python: bool, settings: dict[str, Any]
 ) -> None:
-    assert not _native.gpu.uses_null()
+    assert not _native.gpu.is_null_device_current()
     pipe = doubling(ragged, python, **settings).build()
-    assert not _native.gpu.uses_null()
+    assert not _native.gpu.is_null_device_current()
     kept = []
     for k in range(3):
         (batch,) = pipe.run()
-        assert not _native.gpu.uses_null()
+        assert not _native.gpu.is_null_device_current()
         assert np.asarray(batch.as_cpu()[0])[0, 0] == 2 * (4 * k % 50 + python)
         kept.append(batch)
     pipe.close()
-    assert not _native.gpu.uses_null()
+    assert not _native.gpu.is_null_device_current()
     del kept, batch, pipe
-    assert not _native.gpu.uses_null()
+    assert not _native.gpu.is_null_device_current()
 
 
 def test_devices_are_opened_and_closed_beside_others(emulated_gpu: None) -> None:
@@ -50,4 +50,4 @@ def test_devices_are_opened_and_closed_beside_others(emulated_gpu: None) -> None
     assert gpu.device.free_bytes > 0
     gpu.device.load(b"").function("anything")
     del gpu
-    assert not _native.gpu.uses_null()
+    assert not _native.gpu.is_null_device_current()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The synthetic data set: the same files for the same seed, whole or not there, never over what others made."""
+"""The synthetic data set: reproducible from the seed, written completely or not at all, never over other files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ COUNT = 70
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("demo") / "data"
-    assert dataset.make(root, COUNT, workers=2).made
+    assert dataset.make(root, COUNT, workers=2).is_new
     return root
 
 
@@ -41,7 +41,7 @@ def digests(root: Path) -> dict[str, str]:
 def test_a_set_is_made_once_and_used_again(made: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in made.rglob("*")}
     again = dataset.make(made, COUNT)
-    assert not again.made
+    assert not again.is_new
     assert again.count == len(digests(made)) == COUNT
     assert again.size_bytes == sum(path.stat().st_size for path in made.rglob("*.jpg"))
     assert {path: path.stat().st_mtime_ns for path in made.rglob("*")} == before
@@ -69,7 +69,7 @@ def test_an_incomplete_set_is_made_anew(tmp_path: Path, damage: str) -> None:
         victim.unlink()
     else:
         victim.write_bytes(victim.read_bytes()[:-1])
-    assert dataset.make(root, 6, workers=1).made
+    assert dataset.make(root, 6, workers=1).is_new
     assert digests(root) == expected
     assert os.listdir(tmp_path) == ["data"], "nothing unfinished is left beside the set"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The demonstration on a stranger's folder: it lists what it cannot use, keeps its promises, writes only to --out."""
+"""The demonstration on a user's folder: it lists unusable files, checks its results, and writes only to --out."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def write_jpeg(path: Path, seed: int, **options: object) -> None:
 
 @pytest.fixture
 def photos(tmp_path: Path) -> Path:
-    """A folder as people have them: nested, with a rotated, a CMYK and a broken file, and things that are no image."""
+    """Create a typical folder: nested, with a rotated, a CMYK and a broken file, and files that are no images."""
     root = tmp_path / "my photos"
     for number in range(9):
         write_jpeg(root / ("summer" if number % 2 else "winter") / f"{number}.jpg", number)

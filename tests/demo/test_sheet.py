@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The contact sheet: every sample is shown, in its place, with its colours."""
+"""The contact sheet: it shows every sample, at its position, with its colours."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scripts written for NVIDIA DALI, with the import changed. Each runs under DALI 2.4 as it stands in its file."""
+"""Scripts for NVIDIA DALI, with the import changed. Each file runs unchanged under DALI 2.4."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The code in README and documentation runs as it is written, on a small data set."""
+"""The code in README and documentation, run as written on a small data set."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ from stoker.frontends import registry
 pytest.importorskip("torch", exc_type=ModuleNotFoundError)
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs" / "guides").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    *(p for f in ("", "guides", "internals") for p in sorted((ROOT / "docs" / f).glob("*.md"))),
+]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -30,24 +33,24 @@ def blocks(page: Path, language: str = "python") -> list[str]:
 
 @pytest.fixture(scope="module")
 def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Enough files for one full batch of the README's pipeline, and a rest."""
+    """Write enough files for one full batch of the README's pipeline and a partial one."""
     return write_photographs(tmp_path_factory.mktemp("readme"), per_class=45)
 
 
 @pytest.fixture(autouse=True)
 def own_operators(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a page registers is known to that page alone."""
+    """Forget the operators that a page registers after this page."""
     monkeypatch.setattr(registry, "_registered", dict(registry._registered))
 
 
 def run(page: Path, data_dir: Path, folder: Path) -> dict[str, Any]:
-    """All blocks of a page as one program; its names."""
+    """Run all blocks of a page as one program, and return its names."""
     from stoker.torch import Loader
 
     program = folder / f"{page.stem}.py"
     program.write_text("\n".join(blocks(page)), encoding="utf-8")
     names = runpy.run_path(str(program), {"data_dir": str(data_dir)})
-    for value in names.values():  # a registered operator keeps its page's names alive, running pipelines too
+    for value in names.values():  # A registered operator keeps the names of its page alive, running pipelines too.
         if isinstance(value, Pipeline | Loader):
             value.close()
     return names
@@ -78,7 +81,7 @@ def test_documentation(page: Path, data_dir: Path, tmp_path: Path, monkeypatch: 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
 def test_no_block_is_left_out(page: Path) -> None:
-    """What is neither Python nor a command would be run by no test."""
+    """Every block is Python or a command, since no test would run another block."""
     assert {kind for kind, _ in BLOCK.findall(page.read_text(encoding="utf-8"))} <= {"python", "sh"}
 
 
@@ -87,7 +90,7 @@ COMMANDS = [line.split("#")[0].split() for page in PAGES for text in blocks(page
 
 @pytest.mark.parametrize("command", [c for c in COMMANDS if c], ids=" ".join)
 def test_commands_are_there(command: list[str], data_dir: Path) -> None:
-    """Targets, extras and modules that a page names; what looks through a folder is run."""
+    """Targets, extras and modules that a page names exist. Commands that read a folder are run."""
     if command[0] == "make":
         targets = re.findall(r"^([\w -]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
         assert command[1] in " ".join(targets).split()

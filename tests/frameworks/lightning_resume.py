@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``Loader`` in PyTorch Lightning: a training that stops in the middle of an epoch goes on with the rows that are left.
+"""``Loader`` in PyTorch Lightning: a training that stops in the middle of an epoch resumes with the remaining rows.
 
-`make lightning` runs it; Lightning is not among what the other tests need.
+`make lightning` runs this test; the other tests do not need Lightning.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 class Model(pl.LightningModule):
-    """Notes which rows it is trained on."""
+    """Model that records the rows that it is trained on."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class Model(pl.LightningModule):
 
 
 class SaveAfter(pl.Callback):
-    """Saves after so many steps; what is trained after that is lost, as in a process that is killed."""
+    """Callback that saves after this many steps. Later steps are lost, as in a killed process."""
 
     def __init__(self, steps: int, path: Path) -> None:
         self._steps = steps
@@ -59,7 +59,7 @@ def trainer(folder: Path, **limits: Any) -> pl.Trainer:
 
 @pytest.mark.parametrize("steps", [1, 3, 4, 5, 6])
 def test_a_training_goes_on_in_the_middle_of_an_epoch(steps: int, jpegs: Path, tmp_path: Path) -> None:
-    files = files_of(jpegs)[:17]  # four batches in an epoch
+    files = files_of(jpegs)[:17]  # four batches per epoch
     whole = Model()
     loader = Loader(training(files))
     trainer(tmp_path, max_epochs=3).fit(whole, loader)
@@ -78,7 +78,7 @@ def test_a_training_goes_on_in_the_middle_of_an_epoch(steps: int, jpegs: Path, t
 
 
 def test_a_training_goes_on_after_whole_epochs(jpegs: Path, tmp_path: Path) -> None:
-    """Lightning does not restore loaders then; it says which epoch comes."""
+    """Lightning does not restore loaders after a whole epoch. It sets the number of the next epoch."""
     files = files_of(jpegs)[:17]
     whole, loader = Model(), Loader(training(files))
     trainer(tmp_path, max_epochs=3).fit(whole, loader)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""These tests need a GPU. Without one they are skipped, or fail where ``REQUIRE_GPU=1`` says that there must be one."""
+"""Fixtures of tests that need a GPU. Without one the tests are skipped, or fail if ``REQUIRE_GPU=1`` requires one."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import os
 import pytest
 
 
-@pytest.fixture(autouse=True, scope="session")  # before what needs one
+@pytest.fixture(autouse=True, scope="session")  # before fixtures that need a GPU
 def a_gpu(gpu_in_use: bool) -> None:
-    """A GPU, in use."""
+    """Skip without a GPU, or fail if one is required."""
     if not gpu_in_use:
         if os.environ.get("REQUIRE_GPU") == "1":
             pytest.fail("there is no CUDA device, and REQUIRE_GPU=1")
@@ -19,5 +19,5 @@ def a_gpu(gpu_in_use: bool) -> None:
 
 @pytest.fixture(scope="session")
 def gpu_to_itself() -> bool:
-    """Whether no other tests use the GPU at the same time, so that what it has free is a matter of this one's."""
+    """Return whether no other tests use the GPU at the same time, so that its free memory depends only on this one."""
     return int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")) == 1

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The few functions of the CUDA driver that the tests on a GPU call, found at run time: no header or library of CUDA is
-// needed to build them. Any failure ends the program.
+// The CUDA driver functions that the GPU tests call, loaded at run time: the build needs no header or library of
+// CUDA. Any failure ends the program.
 #pragma once
 #include <dlfcn.h>
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JAX's arrays on a GPU as a pipeline's data, and its batches in JAX: ``python -m tests.gpu.jax_arrays``.
+"""JAX arrays on a GPU as the data of a pipeline, and batches in JAX: ``python -m tests.gpu.jax_arrays``.
 
-A program of its own: JAX keeps threads, beside which later tests could not fork safely.
+This is a separate program, because JAX keeps threads, and later tests could not fork safely.
 """
 
 from __future__ import annotations

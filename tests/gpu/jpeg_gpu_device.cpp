@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The GPU JPEG decoder on a GPU: jpeg_gpu_device CUBIN CASES [REPEATS]. Compares each batch with the CPU decoder; with
-// REPEATS, runs all batches so many times, one after the other, and prints the time per row that each kernel takes.
+// REPEATS, runs all batches this many times, in sequence, and prints the time per row of each kernel.
 #include <list>
 #include <map>
 #include <thread>
@@ -46,7 +46,7 @@ class Device {
   Functions functions;
 };
 
-// Memory of one size that grows, as a pool would keep it.
+// Growing memory, as in a pool.
 class DeviceMemory {
  public:
   Address get(Device& d, size_t bytes) {
@@ -78,15 +78,15 @@ class DeviceBatch : public TestBatch {
     if (poison) d_.cu.fill(at, 0xA5, bytes, d_.stream);
     return at;
   }
-  uint8_t* host_room(size_t bytes) override {
+  uint8_t* allocate_host(size_t bytes) override {
     Piece& p = described_.emplace_back();
     p.host.assign(bytes, 0x5A);
     p.bytes = bytes;
     p.device.get(d_, bytes);
     return p.host.data();
   }
-  Address device_room(size_t bytes) override { return described_.emplace_back().device.get(d_, bytes); }
-  Address behind(const uint8_t* host) const override {
+  Address allocate_device(size_t bytes) override { return described_.emplace_back().device.get(d_, bytes); }
+  Address device_address(const uint8_t* host) const override {
     for (const Piece& p : described_)
       if (p.host.data() == host) return p.device.at();
     return 0;
@@ -171,14 +171,15 @@ struct Loaded {
   Loaded(Device& d, TestCase& from) : c(from) {
     if (c.head.index_bytes)
       index = std::make_shared<Index>(
-          c.head.index_bytes, [&d](size_t bytes) {
+          c.head.index_bytes,
+          [&d](size_t bytes) {
             Address at = 0;
             d.cu.allocate(&at, bytes);
             return at;
           },
           [&d](Address at) { d.cu.release(at); }, c.head.piece_bytes);
-    kernel = make_decode(c.head.adjust != 0, c.format(), d.functions, c.settings(),
-                         static_cast<int>(c.head.scale_log2), index, c.head.parts != 0);
+    kernel = make_decode(c.head.adjust != 0, c.format(), d.functions, c.settings(), static_cast<int>(c.head.scale_log2),
+                         index, c.head.parts != 0);
     batch = std::make_unique<DeviceBatch>(d, static_cast<int64_t>(c.rows.size()), kernel->slot_bytes());
     for (const TestRow& row : c.rows) {
       Homes h{0, 0, row.width * row.channels};
@@ -190,7 +191,7 @@ struct Loaded {
     }
   }
 
-  // With an index, what a pass found out is known in the next.
+  // With an index, a pass uses the entries of the previous one.
   void describe() {
     batch->forget_rows();
     for (TestRow& row : c.rows) read_in_part(row, c, index.get());
@@ -202,7 +203,7 @@ struct Loaded {
     kernel->launch(*batch);
   }
 
-  // Returns the number of rows that are wrong; counts the others by what became of them.
+  // Returns the number of wrong rows, and counts the others by outcome.
   int check(Device& d, std::map<std::string, int>& outcomes, bool quiet) {
     const std::vector<uint8_t> report = batch->finish();
     int wrong = 0;
@@ -215,11 +216,11 @@ struct Loaded {
       const bool active = batch->active(static_cast<int64_t>(i));
       if (active) kernel->judge(report.data(), static_cast<int64_t>(i), batch->slot(i), nullptr);
       const bool known = active && reinterpret_cast<const Row*>(batch->slot(i))->known;
-      ++outcomes[!active            ? "refused: " + row.error
+      ++outcomes[!active              ? "refused: " + row.error
                  : status & kFailures ? "left: " + std::to_string(status)
-                 : !row.part.empty() ? "decoded in part"
-                 : known            ? "decoded as known"
-                                    : "decoded"];
+                 : !row.part.empty()  ? "decoded in part"
+                 : known              ? "decoded as known"
+                                      : "decoded"];
       wrong += !report_row(c, i, active, status, known, pixels.data(), homes[i].pitch, quiet);
     }
     return wrong;

@@ -14,12 +14,12 @@ from stoker.native import _native
 
 FAULTS = {
     "nothing": "",
-    "memcheck": "reinterpret_cast<volatile int*>(slots)[1 << 12] = 1;",  # behind the rows' descriptions
+    "memcheck": "reinterpret_cast<volatile int*>(slots)[1 << 12] = 1;",  # after the row descriptions
     "racecheck": "__shared__ volatile int x[64]; x[threadIdx.x % 64] = x[(threadIdx.x + 33) % 64] + threadIdx.x;",
-    "synccheck": "if (threadIdx.x % 2) __syncwarp(0x55555555u);",  # of lanes that do not come
-    "initcheck": "++*reinterpret_cast<volatile int*>(output);",  # which nobody has written
+    "synccheck": "if (threadIdx.x % 2) __syncwarp(0x55555555u);",  # of lanes that do not arrive
+    "initcheck": "++*reinterpret_cast<volatile int*>(output);",  # which no kernel has written
 }
-SOURCE = """#include "stage_slot.hpp"
+SOURCE = """#include "shared/stage_slot.hpp"
 STOKER_KERNEL stoker_stage(unsigned long long slots) {
   const auto* ports = reinterpret_cast<const stoker::stage::Port*>(slots + sizeof(stoker::stage::Slot));
   const unsigned long long output = ports[1].data;
@@ -34,10 +34,10 @@ def main(fault: str) -> None:
     from test_stages import compiled
 
     library = st.CudaLibrary()
-    library.device.apart = True
+    library.device.separate_allocations = True
     stage = compiled([[px.load(DType.UINT8)]], [DType.UINT8])
     function = library.gpu.load(SOURCE.replace("FAULT", FAULTS[fault])).function("stoker_stage")
-    kernel = _native.kernels.gpu_stage(*stage.arguments(), [function], list(stage.source().uniforms))
+    kernel = _native.gpu.stage(*stage.arguments(), [function], list(stage.source().uniforms))
     x = np.ones((64, 64), np.uint8)
     st.run(stage, kernel, [st.Row([], [x], [x.shape])], library.device)
 

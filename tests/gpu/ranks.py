@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One process of several, each with a GPU of its own, as torchrun starts them: what it delivers, and a training step.
+"""One of several processes, each with its own GPU, as torchrun starts them: its batches, and a training step.
 
 ``python -m tests.gpu.ranks FILES FOLDER [EMULATED]``: FILES has a path per line; results go to FOLDER; with EMULATED, a
 folder of compiled kernels, the GPUs are null devices.
@@ -25,7 +25,7 @@ BATCH, SIZE, STEPS = 4, 24, 3
 
 @pipeline_def(batch_size=BATCH, num_threads=2, seed=5)
 def shard(files: list[str], launch: Launch | None, device: str = "mixed") -> Any:
-    """The part that ``launch`` says; None: that of the pipeline's ``shards``."""
+    """Return the part that ``launch`` gives; None: that of the pipeline's ``shards``."""
     part = {} if launch is None else {"shard_id": launch.rank, "num_shards": launch.world_size}
     data, labels = fn.readers.file(
         files=files, labels=list(range(len(files))), random_shuffle=True, name="Reader", **part
@@ -36,7 +36,7 @@ def shard(files: list[str], launch: Launch | None, device: str = "mixed") -> Any
 
 
 def emulate(folder: Path) -> None:
-    """Null devices in place of GPUs."""
+    """Replace GPUs by null devices."""
     sys.path[:0] = [str(Path(__file__).parents[1] / name) for name in ("cuda", "native")]
     import emulated_stages
 
@@ -46,7 +46,7 @@ def emulate(folder: Path) -> None:
 
 
 def log_compilations(path: Path) -> None:
-    """A line for each source that this process has compiled."""
+    """Record a line for each source that this process has compiled."""
     real = compiling._compile
 
     def logged(source: str, *rest: Any) -> bytes:
@@ -58,7 +58,7 @@ def log_compilations(path: Path) -> None:
 
 
 def batches_of(pipe: Any) -> Any:
-    """(images, labels) as tensors; a null device's memory is the host's, which torch has no "cuda" for."""
+    """Yield (images, labels) as tensors. The memory of a null device is host memory, which is not "cuda" for torch."""
     if torch.cuda.is_available():
         yield from Loader(pipe)
         return
@@ -71,7 +71,7 @@ def batches_of(pipe: Any) -> Any:
 
 
 def train(model: Any, images: Any, labels: Any) -> float:
-    """One step; its gradients are the mean of all processes'."""
+    """Run one training step. Its gradients are the mean over all processes."""
     model.zero_grad()
     loss = torch.nn.functional.cross_entropy(model(images.flatten(1)), labels % 7)
     loss.backward()
@@ -100,10 +100,10 @@ def main(files: list[str], folder: Path) -> None:
             if len(losses) < STEPS and len(x) == BATCH:
                 losses.append(train(model, x, y))
         told = pipe.report()
-        assert (told.place.shard, told.place.shards) == (launch.rank, launch.world_size)
-        assert told.place.launcher == ("gpu", "shard") and "told by RANK and WORLD_SIZE; GPU " in str(told)
+        assert (told.assignment.shard, told.assignment.shards) == (launch.rank, launch.world_size)
+        assert told.assignment.launcher == ("gpu", "shard") and "told by RANK and WORLD_SIZE; GPU " in str(told)
         if cuda:
-            assert torch.cuda.current_device() == launch.local_rank == pipe.device_id == told.place.gpu
+            assert torch.cuda.current_device() == launch.local_rank == pipe.device_id == told.assignment.gpu
     weights = [p.detach().cpu().numpy().ravel() for p in model.parameters()]
     np.savez(
         folder / f"rank{launch.rank}.npz", images=torch.cat(images), labels=torch.cat(labels), losses=losses,

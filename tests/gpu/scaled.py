@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A pipeline that scales arrays which frameworks give, and what it makes of them."""
+"""A pipeline that scales arrays of other frameworks, and its results."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starting ``ranks.py`` under torchrun, and what its processes must have delivered."""
+"""Launcher of ``ranks.py`` under torchrun, and checks of the batches of its processes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def launch(count: int, files: list[str], folder: Path, *more: str) -> list[Any]:
-    """What each of ``count`` processes saved; with a folder of emulated kernels, of processes that see no GPU."""
+    """Return the results of ``count`` processes; with a folder of emulated kernels, these see no GPU."""
     (folder / "files").write_text("\n".join(files))
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={count}"]
     command += ["-m", "tests.gpu.ranks", str(folder / "files"), str(folder), *more]
@@ -34,7 +34,7 @@ def launch(count: int, files: list[str], folder: Path, *more: str) -> list[Any]:
 
 
 def check(results: list[Any], files: list[str]) -> None:
-    """The shards together are the epoch, once, with the CPU's bits; and the models have stayed one."""
+    """Check that the shards together are the epoch, once, with the CPU's bits, and that the models are equal."""
     labels = np.concatenate([r["labels"] for r in results])
     assert sorted(labels) == list(range(len(files)))
     for rank, result in enumerate(results):

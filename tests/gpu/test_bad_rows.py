@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bad files with the decoder on a GPU: replaced and left out as on the CPU, also in torch's memory."""
+"""Bad files with the decoder on a GPU: replaced and skipped as on the CPU, also in torch's memory."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_in_torchs_memory_beside_work_on_its_stream(policy: str, files: list[str
         for _ in range(2):
             for (x, y), (want, label) in zip(gpu, cpu, strict=True):
                 for _ in range(10):
-                    weight = weight @ weight * 1e-4  # what comes next in the stream waits for this
+                    weight = weight @ weight * 1e-4  # later work in the stream waits for this
                 copies.append((x.clone(), want, torch.equal(y, label)))
                 del x
         torch.cuda.synchronize()

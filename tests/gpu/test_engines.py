@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The JPEG engines of a real GPU: near the exact pixels, whose they are, damaged data, and a long run."""
+"""The JPEG engines of a real GPU: measured error, rows of the engines, damaged data, and a long run."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def rows_of(pipe: Any, count: int) -> tuple[list[np.ndarray], Any]:
         rows: list[np.ndarray] = []
         while len(rows) < count:
             rows += [np.asarray(row) for row in pipe.run()[0].as_cpu()]
-        return rows[:count], pipe.report().decoding
+        return rows[:count], pipe.report()
 
 
 @pytest.mark.parametrize(("smooth", "most", "mean"), [(False, 255, 3.0), (True, 2, 0.01)])
@@ -49,10 +49,11 @@ def test_pixels_are_near_the_exact_ones(files: list[str], smooth: bool, most: in
     made, told = rows_of(cropping(files, smooth=smooth), count)
     apart = [np.abs(a.astype(int) - b) for a, b in zip(made, exact, strict=True)]
     assert max(d.max() for d in apart) <= most and np.mean([d.mean() for d in apart]) < mean
-    assert told.engines.rows > count / 2, told.engines.reasons
-    if told.engines.compared:  # of windows that are among those above
-        assert told.engines.max_error <= max(d.max() for d in apart)
-    print(f"\nengines, {smooth=}: {told.engines}; all rows: {max(d.max() for d in apart)} at most")
+    engines = told.codecs["jpeg"].engines
+    assert engines.rows > count / 2, engines.reasons
+    if engines.compared:  # of windows among those above
+        assert engines.max_error <= max(d.max() for d in apart)
+    print(f"\nengines, {smooth=}: {engines}; all rows: {max(d.max() for d in apart)} at most")
 
 
 def test_a_part_is_theirs(files: list[str]) -> None:
@@ -61,7 +62,8 @@ def test_a_part_is_theirs(files: list[str]) -> None:
     mixed, told = rows_of(cropping(files, load=0.5, batch_size=7, num_threads=2), len(files))
     for row, one, other in zip(mixed, exact, all_theirs, strict=True):
         assert np.array_equal(row, one) or np.array_equal(row, other)
-    assert told.engines.rows and told.rows_on_gpu + told.rows_on_cpu
+    assert told.codecs["jpeg"].engines.rows
+    assert told.decoding.rows_on_gpu + told.decoding.rows_on_cpu
 
 
 def test_damaged_data_disturb_no_others(files: list[str], tmp_path: Path) -> None:
@@ -78,7 +80,7 @@ def test_damaged_data_disturb_no_others(files: list[str], tmp_path: Path) -> Non
     made, told = rows_of(cropping(list(map(str, mixed)), on_error="replace", error_limit=1.0), 32)
     for i in range(0, 32, 2):
         np.testing.assert_array_equal(made[i], good[i])
-    print(f"\ndamaged: {told.engines}")
+    print(f"\ndamaged: {told.codecs['jpeg'].engines}")
 
 
 def test_many_batches(files: list[str]) -> None:
@@ -90,14 +92,14 @@ def test_many_batches(files: list[str]) -> None:
 
 
 def test_memory_is_counted_and_limited(files: list[str], gpu_to_itself: bool) -> None:
-    """The pipeline's own, the library's, and what the driver takes for the engines."""
+    """The count includes the pipeline's own memory, the library's, and the driver's for the engines."""
     with cropping(files) as pipe:
-        gpu = pipe.execution.settings.gpu
+        gpu = pipe.execution.gpu
         before = gpu.device.free_bytes
         for _ in range(8):
             pipe.run()
-        (library,) = gpu._engines.values()
-        most = gpu.account.taken
+        (library,) = pipe.execution.codecs.get("jpeg")._engines.values()
+        most = gpu.quota.taken
         gone = before - gpu.device.free_bytes
         told = f"nvJPEG's {library.device_bytes:,} and the driver's {library.driver_bytes:,}"
         print(f"\n{told} of {most:,} bytes; the GPU has {gone:,} less since it was opened")
@@ -105,7 +107,7 @@ def test_memory_is_counted_and_limited(files: list[str], gpu_to_itself: bool) ->
         if gpu_to_itself:
             assert gone < most + (256 << 20), "more than what is counted, and all that the driver keeps besides"
     limited = cropping(files, gpu_memory_limit=most // 8)
-    with pytest.raises((DataError, DeviceError), match="gpu_memory_limit"), limited:  # or the library gets none at all
+    with pytest.raises((DataError, DeviceError), match="gpu_memory_limit"), limited:  # or the library gets no memory
         for _ in range(8):
             limited.run()
 
@@ -119,7 +121,7 @@ def seen_through(files: list[str], backend: str, load: float) -> Any:
 
 
 def test_windows_that_later_steps_read(files: list[str]) -> None:
-    """In the picture itself; near the exact ones, as those that are outputs are."""
+    """A window inside the image is near the exact one, as windows that are outputs are."""
     apart = []
     with seen_through(files, "exact", 0) as exact, seen_through(files, "nvjpeg_hardware", 1.0) as engines:
         for _ in range(6):
@@ -127,4 +129,4 @@ def test_windows_that_later_steps_read(files: list[str]) -> None:
                 for a, b in zip(got.as_cpu(), want.as_cpu(), strict=True):
                     apart.append(np.abs(np.asarray(a).astype(int) - np.asarray(b)).mean())
         assert np.mean(apart) < 3 and max(apart) < 12, "another picture or window would be about 60"
-        assert engines.report().decoding.engines.rows > 0
+        assert engines.report().codecs["jpeg"].engines.rows > 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The first build on a machine, which compiles, and later ones, which do not. With ``-s``: how long they take."""
+"""The first build on a machine, which compiles, and later ones, which do not. With ``-s``: their times."""
 
 from __future__ import annotations
 

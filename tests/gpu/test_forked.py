@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes that are forked while pipelines have a GPU, as a data loader's workers are."""
+"""Processes that are forked while pipelines use a GPU, as the workers of a data loader are."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import gc, os, sys
 from stoker import DeviceError, fn, pipeline_def
 from stoker.device.gpu import Gpu
 
-gc.disable()  # the child's is to be the one that finds what is let go of
+gc.disable()  # the child's is to be the one that finds what is released
 
 @pipeline_def(batch_size=4, num_threads=2, device_id=0, seed=1, gpu_jpeg_index=1 << 20)
 def chain():
@@ -39,9 +39,9 @@ pipe.close()
 
 
 def test_a_child_that_collects_garbage(jpegs: Path) -> None:
-    """It neither crashes nor disturbs its parent, and is told why it cannot open a GPU."""
+    """The child neither crashes nor disturbs its parent, and its error explains that it cannot open a GPU."""
     done = subprocess.run(
-        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", PROGRAM, str(jpegs)],  # of forks beside threads
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", PROGRAM, str(jpegs)],  # warnings about forks
         capture_output=True,
         text=True,
         check=False,

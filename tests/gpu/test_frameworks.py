@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches on a GPU in CuPy and JAX, and their arrays as a pipeline's data, where these are installed."""
+"""Batches on a GPU in CuPy and JAX, and their arrays as the data of a pipeline, if these are installed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_cupy_reads_and_gives_batches() -> None:
     stream = cupy.cuda.Stream(non_blocking=True)
     with scaled() as pipe, stream:
         for seed in range(20):
-            given = cupy.asarray(images(seed)) + cupy.uint8(0)  # on the stream, just issued
+            given = cupy.asarray(images(seed)) + cupy.uint8(0)  # just issued on the stream
             batch = pipe.run(x=given)[0]
             by_interface, by_dlpack = cupy.asarray(batch), cupy.from_dlpack(batch)
             assert by_interface.data.ptr == by_dlpack.data.ptr, "the same memory"
@@ -51,11 +51,11 @@ def test_a_slow_producer_is_waited_for(no_copy: bool) -> None:
     with scaled(no_copy) as pipe, torch.cuda.stream(side):
         for seed, host in enumerate(hosts):
             for _ in range(20):
-                weight = weight @ weight * 1e-4  # what is copied next comes late
+                weight = weight @ weight * 1e-4  # the next copy is delayed
             buffer.copy_(host, non_blocking=True)
             pipe.feed_input("x", buffer)
             if not no_copy:
-                buffer.zero_()  # its owner may write it again
+                buffer.zero_()  # its owner may overwrite it
             np.testing.assert_array_equal(pipe.run()[0].as_cpu().as_array(), want(images(seed)))
 
 

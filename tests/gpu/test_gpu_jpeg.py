@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The JPEG decoder on a GPU: the CPU decoder's pixels, whatever way the work is cut; with ``-s``, the time of each
-kernel. Files are those of ``STOKER_DATA``, if set: cropped and coded again, so that many differ; else drawn ones."""
+"""The JPEG decoder on a GPU: the pixels of the CPU decoder, for every division of the work.
+
+With ``-s``, it prints the time of each kernel. Files are those of ``STOKER_DATA``, if set, cropped and encoded again,
+so that many differ; otherwise synthetic images.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +19,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from jpeg_gpu_cases import Batch, Row, pack
+from jpeg_gpu_cases import GPU_SOURCES, Batch, Row, pack
 from PIL import Image, JpegImagePlugin
 from test_jpeg import encode, picture
 
+from native_layers import list_sources
 from stoker.device.compile import compile_kernels
 from stoker.native import _native
 
@@ -31,26 +35,31 @@ ROWS = 256
 
 @pytest.fixture(scope="module")
 def device(tmp_path_factory) -> list[str]:
-    """The program that runs cases on the GPU, and its kernels."""
+    """Build the program that runs cases on the GPU, and its kernels."""
     folder = tmp_path_factory.mktemp("jpeg_gpu")
     program, kernels = folder / "device", folder / "jpeg.cubin"
     flags = ["-std=c++20", "-O2", "-ffp-contract=off", f"-I{NATIVE}", f"-I{HERE.parent / 'native'}"]
     compiler = os.environ.get("CXX", "g++")
 
     def compiled(source: Path) -> str:
-        out = str(folder / f"{source.stem}.o")
+        out = str(folder / f"{source.parent.name}_{source.stem}.o")
         subprocess.run([compiler, *flags, "-c", str(source), "-o", out], check=True)
         return out
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        objects = list(pool.map(compiled, [HERE / "jpeg_gpu_device.cpp", *sorted(NATIVE.glob("jpeg_*.cpp"))]))
+        sources = [
+            HERE / "jpeg_gpu_device.cpp",
+            *list_sources(["jpeg"]),
+            *(NATIVE / "gpu_kernels" / s for s in GPU_SOURCES),
+        ]
+        objects = list(pool.map(compiled, sources))
     subprocess.run([compiler, *objects, "-ldl", "-o", str(program)], check=True)
-    kernels.write_bytes(compile_kernels('#include "jpeg.cuh"\n', _native.gpu.open_cuda(0).architecture))
+    kernels.write_bytes(compile_kernels('#include "device/jpeg.cuh"\n', _native.gpu.open_cuda(0).architecture))
     return [str(program), str(kernels)]
 
 
 def window(rng: np.random.Generator, width: int, height: int) -> tuple[int, int, int, int]:
-    """(y0, x0, height, width) of a random resized crop."""
+    """Return (y0, x0, height, width) of a random resized crop."""
     for _ in range(10):
         area, ratio = width * height * rng.uniform(0.08, 1), np.exp(rng.uniform(np.log(3 / 4), np.log(4 / 3)))
         w, h = round((area * ratio) ** 0.5), round((area / ratio) ** 0.5)
@@ -60,7 +69,7 @@ def window(rng: np.random.Generator, width: int, height: int) -> tuple[int, int,
 
 
 def coded_again(path: str | None, seed: int) -> Row:
-    """A random part of a photograph with its quantisers, or a drawing; and a window of that."""
+    """Return a random part of a photograph with its quantizers, or a synthetic image, and a window of it."""
     rng = np.random.default_rng(seed)
     out = io.BytesIO()
     if path is None:
@@ -138,7 +147,7 @@ def test_files_that_are_read_in_part(device, batches, tmp_path):
     print("\nfiles that are known, read in part\n" + out)
     assert f"{4 * ROWS} rows decoded in part" in out and " 0 rows wrong" in out
     out = run(device, tmp_path, [replace(batches[0], passes=2, index_bytes=1 << 22, parts=2)])
-    assert "rows decoded" not in out and " 0 rows wrong" in out  # a byte of each has changed: all are left
+    assert "rows decoded" not in out and " 0 rows wrong" in out  # a byte of each has changed: all fall back
 
 
 def test_results_do_not_depend_on_how_the_work_is_cut(device, batches, tmp_path):
@@ -152,7 +161,7 @@ def test_results_do_not_depend_on_how_the_work_is_cut(device, batches, tmp_path)
 
 
 def small_files() -> Iterator[bytes]:
-    """Every sampling, gray, progressive, with restarts: of few blocks, since a tool looks at every access."""
+    """Yield small files for slow tools: every sampling, gray, progressive, with restarts."""
     rng = np.random.default_rng(3)
     sizes = itertools.cycle([(67, 41), (40, 93), (130, 50), (33, 24), (8, 9)])
     ways = ({}, {"progressive": True}, {"restart_marker_blocks": 3}, {"restart_marker_rows": 1, "optimize": True})
@@ -165,7 +174,7 @@ def small_files() -> Iterator[bytes]:
 
 @pytest.mark.parametrize("tool", ["memcheck", "racecheck", "synccheck"])
 def test_sanitizer_is_content(device, tmp_path, tool):
-    """Windows and whole pictures, at first sight, known and read in part, at smaller scales, in other colours."""
+    """Decode windows and whole images: first pass, known and read in part, at smaller scales, in other color spaces."""
     sanitizer = shutil.which("compute-sanitizer")
     if sanitizer is None:
         pytest.skip("compute-sanitizer is not installed")

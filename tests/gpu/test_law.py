@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The central law across devices and splits: random graphs, parts of them placed on the GPU, give the CPU's bytes."""
+"""The central law across devices and splits: random graphs, partly on the GPU, have the CPU's bytes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from stoker import DataError, UnsupportedError
+from stoker.contract.config import PipelineConfig
 from stoker.device.gpu import Gpu
-from stoker.executor.settings import Settings
-from stoker.testing.garden import find
+from stoker.testing.graph_grower import find
 from stoker.testing.graphs import random_graph
 from stoker.testing.laws import on_gpu, run_graph
 from stoker.testing.tolerances import assert_rows
@@ -35,13 +35,17 @@ def test_random_graphs(part: int, tmp_path: Path) -> None:
         count = len(grown.rows)
         size = count if batches or count % 2 else count // 2
         try:
-            # The CPU's own equality with the references is held elsewhere.
-            want = run_graph(graph, Settings(count, 1, grown.seed, 0, frozenset(), gpu=False), count, find)
+            # Other tests compare the CPU with the references.
+            alone = PipelineConfig(
+                batch_size=count, threads=1, seed=grown.seed, depth=0, passes=frozenset(), without_gpu="cpu"
+            )
+            want = run_graph(graph, alone, count, find)
             for depth, load in ((0, None), (2, float(rng.choice([0.0, 0.5, 1.0])))):
-                got = run_graph(graph, Settings(size, 2, grown.seed, depth, gpu=gpu, gpu_load=load), count, find)
+                config = PipelineConfig(batch_size=size, threads=2, seed=grown.seed, depth=depth, gpu_load=load)
+                got = run_graph(graph, config, count, find, gpu)
                 for o, (a, b) in enumerate(zip(got, want, strict=True)):
                     text = f"output {o} on the GPU, queue of {depth}, the GPU decodes {load}"
-                    assert_rows(a, b, text)  # a NaN's sign and payload differ
+                    assert_rows(a, b, text)  # sign and payload of a NaN differ
         except UnsupportedError as error:
             what["refused: " + str(error).split("made at")[0][-90:]] += 1
         except (AssertionError, DataError) as error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pipelines on a GPU: the CPU's bits for all kinds of files, hand-over to frameworks, memory, stopping."""
+"""Pipelines on a GPU: the CPU's bits for all kinds of files, delivery to frameworks, memory, stopping."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import gc
 import io
 import os
 import time
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ def on_gpu(make: Any, *args: Any, **settings: Any) -> Any:
 
 
 def decoders(pipe: Any) -> list[Any]:
-    return list(pipe.execution.settings.gpu.decoders)
+    return list(pipe.execution.decoders)
 
 
 def equal(a: Any, b: Any) -> None:
@@ -146,7 +147,7 @@ def test_damaged_files(images: Path, tmp_path: Path) -> None:
 
 
 def test_files_made_to_be_slow(tmp_path: Path) -> None:
-    """They are given up within their budget: no hang, the CPU's pixels, and their neighbours as ever."""
+    """The GPU gives them up within their budget: no hang, the CPU's pixels, and unaffected neighbours."""
     rng = np.random.default_rng(41)
     files = []
     for i in range(16):
@@ -185,7 +186,7 @@ INDEX = {"gpu_jpeg_index": 1 << 24, "gpu_decoder_load": 1.0, "exec_pipelined": F
 
 
 def test_later_epochs_read_in_part(images: Path, tmp_path: Path) -> None:
-    """Also of files that change meanwhile, and in the first epoch of a pipeline that finds the index on disk."""
+    """Also for files that change between epochs, and in the first epoch of a pipeline with an index on disk."""
     paths = []
     for i, file in enumerate(f for f in files_of(images)[:64] if f.lower().endswith((".jpg", ".jpeg"))):
         paths.append(str(tmp_path / f"{i}.jpg"))
@@ -197,12 +198,12 @@ def test_later_epochs_read_in_part(images: Path, tmp_path: Path) -> None:
             if n == 2 * epoch:
                 Path(paths[0]).write_bytes(Path(paths[1]).read_bytes())
             equal(gpu.run()[0], cpu.run()[0])
-        known = gpu.report().decoding.known
+        known = gpu.report().codecs["jpeg"].known
     assert known.parts > len(paths) and known.wrong <= 1
     with on_gpu(training, paths, **kept) as gpu, training(paths, "cpu", exec_pipelined=False) as cpu:
         for _ in range(epoch):
             equal(gpu.run()[0], cpu.run()[0])
-        assert gpu.report().decoding.known.parts > len(paths) // 2
+        assert gpu.report().codecs["jpeg"].known.parts > len(paths) // 2
 
 
 def test_torch_gets_tensors_on_the_gpu(images: Path) -> None:
@@ -232,8 +233,10 @@ def test_a_batch_is_shared_without_a_copy(images: Path) -> None:
 
 
 def test_outputs_stay_as_they_are(images: Path) -> None:
-    """Batches that are kept, and batches that are read late on a slow stream, are not written again."""
-    files = [f for f in files_of(images) if f.lower().endswith((".jpg", ".jpeg"))]
+    """Batches that the consumer keeps or reads late on a slow stream are not overwritten."""
+    found = [f for f in files_of(images) if f.lower().endswith((".jpg", ".jpeg"))]
+    # An epoch of 12 whole batches, for any number of files: a loader ends its epoch with a smaller batch.
+    files = list(islice(cycle(found), 12 * 16))
     with training(files, "cpu") as cpu:
         want = [cpu.run()[0].as_array() for _ in range(12)]
     weight = torch.randn(4096, 4096, device="cuda")
@@ -245,20 +248,18 @@ def test_outputs_stay_as_they_are(images: Path) -> None:
     loader = Loader(on_gpu(training, files, prefetch_queue_depth=3))
     copies = []
     with torch.cuda.stream(side):
-        for n, (x, _) in enumerate(loader):
+        for x, _ in loader:
             for _ in range(20):
                 weight = weight @ weight * 1e-4  # the copy below waits for this
             copies.append(x.clone())
             del x
-            if n == 11 or n + 1 == len(loader):
-                break
     side.synchronize()
     loader.close()
-    for tensor, expected in zip(copies, want, strict=False):
+    for tensor, expected in zip(copies, want, strict=True):
         np.testing.assert_array_equal(tensor.cpu().numpy(), expected)
 
 
-# ---- memory, life ----
+# ---- memory, lifetime ----
 
 
 def test_two_pipelines_in_one_process(images: Path) -> None:
@@ -271,17 +272,17 @@ def test_two_pipelines_in_one_process(images: Path) -> None:
 
 
 def test_memory_stays_flat(images: Path, gpu_to_itself: bool) -> None:
-    """What the pipeline counts, and the GPU's own account where nobody else is on it."""
+    """Check the pipeline's count, and the GPU's own count if the test has the GPU alone."""
     files = [f for f in files_of(images) if f.lower().endswith((".jpg", ".jpeg"))]
     with on_gpu(training, files) as pipe:
         for _ in range(200):
             pipe.run()
         torch.cuda.synchronize()
-        free, counted = torch.cuda.mem_get_info(0)[0], pipe.execution.settings.gpu.account.taken
+        free, counted = torch.cuda.mem_get_info(0)[0], pipe.execution.gpu.quota.taken
         for _ in range(SOAK):
             pipe.run()
         torch.cuda.synchronize()
-        assert 0 < pipe.execution.settings.gpu.account.taken <= counted + (64 << 20)
+        assert 0 < pipe.execution.gpu.quota.taken <= counted + (64 << 20)
         assert not gpu_to_itself or free - torch.cuda.mem_get_info(0)[0] <= 64 << 20
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""compute-sanitizer over generated kernels: stages, samplers, weights, operators' own kernels, videos, recipes, whole
-chains, images in planes.
+"""compute-sanitizer on generated kernels.
 
-``make test-gpu-sanitizer`` runs them, and the decoder's of ``test_gpu_jpeg.py``. Each tool must see a fault that is
-planted. docs/reliability.md says what the tools cannot see.
+The programs are stages, samplers, weights, custom kernels, videos, recipes, whole chains, and images in planes.
+``make test-gpu-sanitizer`` runs them, and the decoder's of ``test_gpu_jpeg.py``. Each tool must find a planted fault.
+docs/internals/reliability.md lists faults that the tools cannot find.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 TOOLS = ("racecheck", "memcheck", "synccheck", "initcheck")
-CHOSEN = "[cuda"  # what runs on the GPU, of tests that have the null device, too
+CHOSEN = "[cuda"  # the GPU variants of tests that also have the null device
 FILES = {
     "planes": ("test_planes.py",),
     "stages": ("test_stages.py",),
@@ -28,26 +28,26 @@ FILES = {
     "chains": ("test_pipelines.py",),
     "others": ("test_frames.py", "test_perspective.py", "test_pairs.py", "test_recipes.py"),
 }
-# Not the rest: where an image's pixels are words, the fourth byte is read and nobody's; and what became of a damaged
-# file, whose row is made again, is resampled before that is known.
+# initcheck leaves out the others, which read uninitialised bytes on purpose: the fourth byte of pixels that are words,
+# and pixels of a damaged file, which are resampled before the damage is known and then computed again.
 INITIALISED = ("own", "others")
-PARTS = {("racecheck", "planes"): 4}  # how many processes share what takes long
-# Backtraces of the host would let the tool take Python's lock within the driver, whose lock this waits for in turn.
+PARTS = {("racecheck", "planes"): 4}  # number of processes that share slow tests
+# For host backtraces the tool would take the GIL inside the driver, while the GIL's owner waits for the driver's lock.
 OPTIONS = ("--error-exitcode", "9", "--show-backtrace", "device", "--target-processes", "application-only")
-# What a test reads of an output may be more than a kernel was to write.
+# A test may read more of an output than a kernel writes.
 OF_TOOLS = {"initcheck": ("--check-api-memory-access", "no")}
 
 pytestmark = pytest.mark.skipif("STOKER_SANITIZER" not in os.environ, reason="takes minutes: `make test-gpu-sanitizer`")
 
 
 def watch(tool: str, *program: str) -> subprocess.CompletedProcess[str]:
-    """A program under a tool; it ends with 9 where that has something to say."""
+    """Run a program under a tool. Its exit status is 9 if the tool reports a fault."""
     sanitizer = shutil.which("compute-sanitizer")
     if sanitizer is None:
         pytest.skip("compute-sanitizer is not installed")
     command = [sanitizer, "--tool", tool, *OPTIONS, *OF_TOOLS.get(tool, ()), sys.executable, *program]
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    # without pytest's word to its workers, of which this test's process may be one
+    # without pytest's settings for its workers, of which this process may be one
     own = {name: told for name, told in os.environ.items() if not name.startswith("PYTEST_")}
     return subprocess.run(
         command, cwd=ROOT, env={**own, "PYTHONPATH": path}, text=True, stdout=subprocess.PIPE,

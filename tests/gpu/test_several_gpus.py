@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two GPUs in one machine: a process for each under torchrun, and both in one process."""
+"""Two GPUs in one machine: one process per GPU under torchrun, and both in one process."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_both_in_one_process(files: list[str], current: int) -> None:
 
 
 def test_a_stream_of_the_second(files: list[str]) -> None:
-    """Batches are kept, and read late by another stream of their device, while later ones are made."""
+    """Batches are kept, and another stream of their device reads them late, while later ones are computed."""
     stream = torch.cuda.Stream(1)
     with shard(files, WHOLE, device_id=1) as pipe, shard(files, WHOLE, "cpu") as cpu:
         sums, want = [], []
@@ -81,7 +81,7 @@ def test_a_stream_of_the_second(files: list[str]) -> None:
 
 
 def test_arrays_of_the_other_gpu(files: list[str]) -> None:
-    """A source whose arrays are on another GPU than the pipeline's is told so, or copied: never misread."""
+    """Arrays on another GPU than the pipeline's cause an error or are copied. They are never misread."""
     from stoker import DataError, fn, pipeline_def
 
     data = torch.arange(4 * 6, device="cuda:0", dtype=torch.uint8).reshape(4, 6)

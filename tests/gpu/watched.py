@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plugin for pytest under compute-sanitizer: every piece of a GPU's memory is an allocation of its own, so that what
-is read or written beyond one is seen. A process opens each GPU once and loads each kernel once, since the tool takes
-every one apart that is loaded. Its own threads and files are no leak. ``--part 1/4``: of the tests chosen, every fourth
-from the second on, so that several processes share a file whose tests take minutes."""
+"""A pytest plugin for compute-sanitizer, which makes every piece of GPU memory a separate allocation.
+
+So the tool detects reads and writes beyond a piece. A process opens each GPU once and loads each kernel once, since the
+tool instruments every loaded kernel. Threads and files of the tool are no leak. ``--part 1/4``: every fourth of the
+selected tests, from the second on, so that several processes share a file with slow tests.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ def pytest_configure() -> None:
     Gpu.load = load_once  # type: ignore[method-assign]
 
 
-@pytest.hookimpl(trylast=True)  # behind -k
+@pytest.hookimpl(trylast=True)  # after -k
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     number, count = map(int, config.getoption("--part").split("/"))
     config.hook.pytest_deselected(items=[item for at, item in enumerate(items) if at % count != number])

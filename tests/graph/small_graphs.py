@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small graphs of fed values, and the steps that passes make of them."""
+"""Small graphs of fed inputs, and the steps after the passes."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from collections.abc import Callable
 from typing import Any
 
 from stoker import DataNode, Operator, Spec, fn
+from stoker.codecs.open_codecs import OpenCodecs
 from stoker.contract.step import Stage, Step, StepList
 from stoker.contract.types import DType
 from stoker.frontends.definition import GraphBuilder
 from stoker.frontends.registry import find as find_public
-from stoker.graph.plan import make_plan, transform
+from stoker.graph.analysis import transform
+from stoker.graph.load import load
+from stoker.graph.planner import make_plan
 from stoker.testing.reference import Fed
 
 ALL = frozenset({"equal_steps", "decode_window", "fusion", "memory"})
@@ -23,13 +26,13 @@ def find(name: str) -> type[Operator]:
 
 
 class Maker:
-    """Fed values for small graphs."""
+    """Builder of small graphs with fed inputs."""
 
     def __init__(self) -> None:
         self.builder = GraphBuilder(find)
 
     def fed(self, dtype: DType, shape: tuple[int | None, ...], layout: str = "") -> DataNode:
-        return self.builder.add_operator(Fed, Fed.complete({"spec": Spec(dtype, shape, layout)}, {}))
+        return self.builder.add_operator(Fed, Fed.fill_defaults({"spec": Spec(dtype, shape, layout)}, {}))
 
     def image(self, dtype: DType = DType.UINT8, layout: str = "HWC") -> DataNode:
         return self.fed(dtype, tuple(3 if a == "C" else None for a in layout), layout)
@@ -46,7 +49,8 @@ def steps_of(define: Define, *passes: str) -> StepList:
     with maker.builder:
         made = define(maker)
     graph = maker.builder.graph(made if isinstance(made, tuple) else (made,))
-    make_plan(graph, find, passes=frozenset(passes))  # whatever the passes make can be planned
+    plan = make_plan(graph, find, passes=frozenset(passes))
+    load(plan, codecs=OpenCodecs().get)  # The result of every pass can be planned.
     return transform(graph, find, {}, frozenset(passes), {})
 
 
@@ -55,7 +59,7 @@ def kinds(steps: StepList, kind: type) -> list[Step]:
 
 
 def stages(define: Define) -> int:
-    """How many stages a graph has once it is fused; views beside them are counted as well."""
+    """Return the number of stages of a graph after fusion. Remaining views count too."""
     return len(kinds(steps_of(define, *ALL), Stage))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fusion: what becomes one stage, and what must not."""
+"""Fusion: steps that become one stage, and steps that must not."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from stoker import fn
 from stoker.contract.step import Native, Stage, View
 from stoker.contract.types import DType
-from stoker.frontends.conditionals import Runtime
+from stoker.frontends.conditionals import BranchRuntime
 from stoker.graph.verify import verify_steps
 from tests.graph.small_graphs import ALL, Maker, kinds, stages, steps_of, training_chain
 
@@ -99,7 +99,7 @@ def test_a_second_sampler_is_a_second_stage() -> None:
 
 
 def test_windows_are_not_pushed_through_stages() -> None:
-    """A crop loses elements: what is in front of it would be computed for nothing, but must be the same."""
+    """A crop discards elements. The stage before it would compute them in vain, but the result must be the same."""
 
     def define(m: Maker) -> Any:
         return fn.crop(fn.resize(m.image(), size=(8, 9)), crop=(3, 3))
@@ -111,7 +111,7 @@ def test_windows_are_not_pushed_through_stages() -> None:
 def test_branches_of_a_condition_are_not_fused_with_what_is_outside() -> None:
     def define(m: Maker) -> Any:
         x = m.image() + 1
-        return Runtime(lambda f: f).choose(m.number(DType.BOOL), lambda: x * 2, lambda: x * 3)
+        return BranchRuntime(lambda f: f).choose(m.number(DType.BOOL), lambda: x * 2, lambda: x * 3)
 
     steps = steps_of(define, *ALL)
     assert sorted(len(s.guards) for s in kinds(steps, Stage)) == [0, 1, 1]
@@ -120,7 +120,7 @@ def test_branches_of_a_condition_are_not_fused_with_what_is_outside() -> None:
 def test_stages_inside_of_a_branch_fuse() -> None:
     def define(m: Maker) -> Any:
         x = m.image(DType.FLOAT)
-        return Runtime(lambda f: f).choose(m.number(DType.BOOL), lambda: (x + 1.0) * 2.0, lambda: x)
+        return BranchRuntime(lambda f: f).choose(m.number(DType.BOOL), lambda: (x + 1.0) * 2.0, lambda: x)
 
     guarded = [s for s in kinds(steps_of(define, *ALL), Stage) if s.guards]
     assert len(guarded) == 1

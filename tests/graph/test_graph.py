@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The graph: what is refused, how it is shown, how it is written to JSON and read again."""
+"""The graph: refusals, its text, and its round trip through JSON."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from stoker.graph.show import show, show_steps
 from stoker.graph.verify import verify_graph, verify_steps
 
 PACKAGE = Path(stoker.__file__).parent
-LIMITS = {"fusion.py": 400}  # the one pass that is more than one rewrite
+LIMITS = {"fusion.py": 400}  # the only pass with more than one rewrite
 
 
 def small(**settings: Any) -> Pipeline:
@@ -154,6 +154,15 @@ def test_the_fingerprint_tells_graphs_apart_that_give_other_results() -> None:
     assert fingerprint(name="turned") == fingerprint()
 
 
+def test_a_changed_copy_has_facts_of_its_own() -> None:
+    graph = small().graph
+    first, outline = graph.fingerprint(), graph.outline()
+    resizing = next(n for n in graph.nodes if n.operator.name == "resize")
+    changed = change_node(graph, resizing.id, args={**resizing.args, "size": (5, 6)})
+    assert changed.fingerprint() != first == graph.fingerprint()
+    assert "resize" in changed.difference(outline)
+
+
 @pytest.mark.parametrize(
     ("change", "text"),
     [
@@ -216,11 +225,11 @@ def test_formulas_that_share_their_parts_stay_short() -> None:
     assert len(repr(x)) < 3000
 
 
-# ---- the code ----
+# ---- source code ----
 
 
 def literals(path: Path) -> list[tuple[int, str]]:
-    """String constants that are code: not documentation."""
+    """Return the string constants in code, without docstrings."""
     tree = ast.parse(path.read_text())
     documentation = {
         id(node.body[0].value)
@@ -236,7 +245,7 @@ def literals(path: Path) -> list[tuple[int, str]]:
     ]
 
 
-# Words that are also an operator's name, with what they mean where they stand.
+# Words that also name an operator, with their meaning in each file.
 WORDS = {
     ("graph", "slice"): "a kind of view",
     ("graph", "reshape"): "a kind of view",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory: values share a buffer only if their lives do not meet."""
+"""Memory: values share a buffer only if their lifetimes are disjoint."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The passes, each on small graphs: what they make of them as text, and what they must leave alone."""
+"""Each pass on small graphs: the rewritten steps as text, and the steps that it must not change."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ from stoker import Operator, Spec, fn
 from stoker.contract.step import Native, Stage, StepList, View
 from stoker.contract.types import DType
 from stoker.executor.run import Run
-from stoker.frontends.conditionals import Runtime
+from stoker.frontends.conditionals import BranchRuntime
 from stoker.frontends.definition import GraphBuilder
+from stoker.graph.analysis import transform
+from stoker.graph.load import load
 from stoker.graph.lower import lower, prune
 from stoker.graph.passes.decode_window import push_windows
 from stoker.graph.passes.equal_steps import merge_equal_steps
 from stoker.graph.passes.fusion import fuse
-from stoker.graph.plan import make_plan, transform
+from stoker.graph.planner import make_plan
 from stoker.graph.show import show_steps
 from stoker.graph.verify import verify_steps
 from stoker.testing.reference import Fed, plain_rows
@@ -34,7 +36,7 @@ SNAPSHOTS = Path(__file__).parent / "snapshots"
 
 
 def equal_steps(m: Maker) -> Any:
-    """Two crops of one window, with one of them flipped, and two draws that are two."""
+    """Return a graph of two crops of one window, one of them flipped, and two independent draws."""
     x = m.image()
     crops = [fn.crop(x, crop=(8, 8), crop_pos_x=0.25) for _ in range(2)]
     return fn.flip(crops[0]), crops[1], fn.random.coin_flip(), fn.random.coin_flip()
@@ -65,7 +67,7 @@ CASES: dict[str, tuple[Define, Callable[[StepList], StepList]]] = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_before_and_after(name: str) -> None:
-    """``STOKER_SNAPSHOTS=write`` writes the texts anew; look at what changed."""
+    """``STOKER_SNAPSHOTS=write`` writes the texts again; review the changes."""
     define, step_pass = CASES[name]
     maker = Maker()
     with maker.builder:
@@ -91,8 +93,8 @@ def test_a_crop_becomes_a_decode_window() -> None:
     steps = steps_of(decode_window, *ALL)
     (decode,) = decodes(steps)
     assert len(decode.params) == 2
-    assert "8" in repr(decode.params[0])  # the row at which a window of 8 rows begins
-    assert "[1]" in repr(decode.params[1])  # the image's width
+    assert "8" in repr(decode.params[0])  # the row at which a window of 8 rows starts
+    assert "[1]" in repr(decode.params[1])  # the width of the image
     assert not kinds(steps, View)
     assert list(map(float, steps.values[steps.outputs[0]].shape)) == [8, 9, 3]
 
@@ -131,7 +133,8 @@ def test_a_second_consumer_keeps_the_whole_image() -> None:
 
     def a_condition(m: Maker) -> Any:
         x = fn.decoders.image(m.encoded())
-        crop = Runtime(lambda f: f).choose(m.number(DType.BOOL), lambda: fn.crop(x, crop=(8, 8)), lambda: m.image())
+        runtime = BranchRuntime(lambda f: f)
+        crop = runtime.choose(m.number(DType.BOOL), lambda: fn.crop(x, crop=(8, 8)), lambda: m.image())
         return crop
 
     for define in (two_crops, an_output, an_argument, a_condition):
@@ -169,14 +172,14 @@ def test_steps_that_differ_in_a_number_stay() -> None:
 def test_steps_under_other_conditions_stay() -> None:
     def define(m: Maker) -> Any:
         x, condition = m.image(), m.number(DType.BOOL)
-        return Runtime(lambda f: f).choose(condition, lambda: x + 1, lambda: x + 1)
+        return BranchRuntime(lambda f: f).choose(condition, lambda: x + 1, lambda: x + 1)
 
     assert len(kinds(steps_of(define, "equal_steps"), Stage)) == 2
 
 
 def test_effects_are_never_merged() -> None:
     class Tell(Operator, name="test.tell"):
-        """An effect."""
+        """Operator with a side effect."""
 
         pure = False
 
@@ -191,7 +194,7 @@ def test_effects_are_never_merged() -> None:
 
     builder = GraphBuilder(local_find)
     spec = {"spec": Spec(DType.UINT8, (None, None, 3), "HWC")}
-    x = builder.add_operator(Fed, Fed.complete(spec, {}))
+    x = builder.add_operator(Fed, Fed.fill_defaults(spec, {}))
     made = [builder.call("test.tell", [x], {}) for _ in range(2)]
     unused = builder.call("test.tell", [x], {})
     assert unused is not None
@@ -214,9 +217,9 @@ def test_sharing_memory_needs_fewer_buffers() -> None:
         graph = maker.builder.graph([define(maker)])
     used = []
     for passes in (ALL, ALL - {"memory"}):
-        run = Run(make_plan(graph, find, passes=passes), graph, 1, 0, {})
+        run = Run(load(make_plan(graph, find, passes=passes)), graph, 1, 0, {})
         try:
-            run.run_here(plain_rows(1), {(0, 0): [np.zeros((100, 100, 3), np.uint8)]})
+            run.run_inline(plain_rows(1), {(0, 0): [np.zeros((100, 100, 3), np.uint8)]})
             used.append(run.scratch_bytes)
         finally:
             run.close()
@@ -224,7 +227,7 @@ def test_sharing_memory_needs_fewer_buffers() -> None:
 
 
 def test_numpy_is_not_confused_by_symbols() -> None:
-    """An extent that is a NumPy integer plans as a plain number would."""
+    """An extent that is a NumPy integer plans like a plain number."""
 
     def define(m: Maker) -> Any:
         return fn.resize(m.image(), size=(np.int64(8), np.int32(9)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``stoker check``: every file is decoded whole, and named for what it is."""
+"""``stoker check``: it decodes every file completely, and classifies it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.inspection.test_survey import flat_jpeg, jpeg, png
 
 
 def ended_early() -> bytes:
-    """An end marker before the last row: libjpeg warns and gives the image, and so does a pipeline."""
+    """Return a file with an end marker before the last row: libjpeg and pipelines return the image; libjpeg warns."""
     data = jpeg(size=(256, 256))
     cut = len(data) // 2
     return data[:cut] + b"\xff\xd9"
@@ -83,7 +83,7 @@ def test_every_kind_is_named(threads: int, folder: Path) -> None:
 
 
 def test_it_agrees_with_a_pipeline(folder: Path) -> None:
-    """What is called bad is what a pipeline fails at."""
+    """The check reports a file as bad if and only if a pipeline fails at it."""
 
     @pipeline_def(batch_size=1, num_threads=1)
     def decoding(name: str) -> object:

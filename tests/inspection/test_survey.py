@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The survey of a folder: every kind of file is named for what it is, and nothing is written."""
+"""The survey of a folder: it classifies every file, and writes nothing."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_files_that_are_left_out(tmp_path: Path, kind: str) -> None:
 
 
 def test_a_header_full_of_markers_hides_no_truncation(tmp_path: Path) -> None:
-    """An end marker inside the header, as an embedded preview has one, does not count as the picture's own."""
+    """An end marker inside the header, as in an embedded preview, does not count as the end of the image."""
     content = jpeg(size=(300, 200))
     preview = b"\xff\xe2" + (2 + 4).to_bytes(2, "big") + b"x\xff\xd9x"
     (tmp_path / "a.jpg").write_bytes(content[:2] + preview + content[2:-3000])

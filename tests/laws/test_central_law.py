@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The central law: however a graph runs, it gives the same bytes.
+"""The central law: a graph has the same bytes, however it runs.
 
-Random graphs are run with all passes and with none, with each pass alone, on one, two and four threads, in batches of
-several sizes, with prefetch queues of several depths and without one, and node by node as eager calls; and all of that
-equals the NumPy references of their operators, composed node by node.
+Random graphs run with all passes and with none, with each pass alone, on one, two and four threads, in batches of
+several sizes, with prefetch queues of several depths and without one, and node by node as eager calls. All results
+equal the NumPy references of their operators, composed node by node.
 
-The number of graphs is ``STOKER_GRAPHS`` (default 1000). As a program: ``test_central_law.py --graphs 20000`` runs
-many and goes on after a failure; ``--only 123`` runs graph 123 and shows it.
+The number of graphs is ``STOKER_GRAPHS`` (default 1000). As a program, ``test_central_law.py --graphs 20000`` runs
+many graphs and continues after a failure; ``--only 123`` runs graph 123 and prints it.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ import pytest
 from PIL import Image
 
 from stoker.graph.show import show
-from stoker.testing.garden import find
+from stoker.testing.graph_grower import find
 from stoker.testing.graphs import RandomGraph, random_graph
 from stoker.testing.laws import check_eager, check_failure, check_graph, check_json, vary
 
-BASE = 20250  # raise it for other graphs
+BASE = 20250  # increase it for other graphs
 GRAPHS = int(os.environ.get("STOKER_GRAPHS", "1000"))
-PARTS = 10  # so that a failure leaves the other parts to be run
+PARTS = 10  # so that the other parts run after a failure
 EVERYWHERE = {"crop", "resize", "flip", "cast", "_arithmetic", "crop_mirror_normalize", "_merge", "transpose"}
 
 
 def make_files(folder: Path) -> list[str]:
-    """Small images: JPEG of several samplings, progressive and gray JPEG, PNG with and without transparency."""
+    """Write small images: JPEG of several samplings, progressive and gray JPEG, PNG with and without transparency."""
     rng = np.random.default_rng(5)
     paths = []
     for i in range(10):
@@ -53,12 +53,12 @@ def make_files(folder: Path) -> list[str]:
 
 
 def check(number: int, files: list[str]) -> RandomGraph:
-    """Grow graph ``number`` and hold it to the law."""
+    """Generate graph ``number`` and check the law."""
     grown = random_graph(BASE, number, files=files)
     rng = np.random.default_rng((BASE, number, 1))
     batches = any(n.operator.scope == "batch" for n in grown.graph.nodes)
-    settings = vary(rng, grown.seed, len(grown.rows), whole_batches=batches)
-    check_graph(grown.graph, grown.columns, grown.seed, settings=list(settings), find=find)
+    configs = vary(rng, grown.seed, len(grown.rows), whole_batches=batches)
+    check_graph(grown.graph, grown.columns, grown.seed, configs=list(configs), find=find)
     for graph, row in grown.failing[:1]:
         check_failure(graph, row, len(grown.rows), grown.seed, find)
     if not batches:
@@ -69,7 +69,7 @@ def check(number: int, files: list[str]) -> RandomGraph:
 
 
 def describe(number: int, files: list[str]) -> str:
-    """How to replay a graph, and what it looks like."""
+    """Describe a graph, with the command to repeat it."""
     head = f"graph {number} (replay: {Path(__file__).name} --only {number})"
     try:
         grown = random_graph(BASE, number, files=files)
@@ -105,7 +105,7 @@ def test_a_graph_follows_from_its_number(files: list[str]) -> None:
 
 
 def main() -> int:
-    """Run many graphs; the number of failures."""
+    """Run many graphs, and return the number of failures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--graphs", type=int, default=GRAPHS)
     parser.add_argument("--first", type=int, default=0)

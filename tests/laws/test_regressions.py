@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What random graphs have found, each as the smallest pipeline that shows it."""
+"""Faults that random graphs have found, each as the smallest pipeline that shows it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import pytest
 from PIL import Image
 
 from stoker import Pipeline, eager, fn, types
-from stoker.graph.plan import PASSES
+from stoker.graph.analysis import PASSES
 
 
 def run(define: Callable[[], Any], rows: int = 3, **settings: Any) -> list[list[np.ndarray]]:
-    """The outputs with all passes, which must equal those without any."""
+    """Return the outputs with all passes, which must equal those without passes."""
     results = []
     for passes in (frozenset(PASSES), frozenset[str]()):
         pipe = Pipeline(batch_size=rows, num_threads=1, seed=7, passes=passes, **settings)
@@ -171,7 +171,7 @@ def test_python_may_give_empty_arrays() -> None:
 
 
 def test_planning_takes_time_in_proportion_to_the_graph() -> None:
-    """Shapes and programs share their parts: walking them as trees would take years."""
+    """Shapes and programs share subexpressions: traversing them as trees would take exponential time."""
 
     def define() -> Any:
         x = fn.python_function(image(), function=empty, output_dtypes=types.UINT8, output_ndims=3)

@@ -6,14 +6,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from pixel_values import ISAS, available
 
 from stoker.native import _native
 
 
-@pytest.fixture(params=[i for i in ISAS if available(i)])
+@pytest.fixture(params=_native.instruction_sets())
 def isa(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Every instruction set of this machine in turn."""
+    """Yield every instruction set of this machine in turn."""
     before = _native.get_isa()
     _native.set_isa(request.param)
     yield request.param
@@ -22,7 +21,7 @@ def isa(request: pytest.FixtureRequest) -> Iterator[str]:
 
 @pytest.fixture
 def no_tables() -> Iterator[None]:
-    """Programs of one byte run as they are, not as a table."""
+    """Run programs of one byte directly, not as a table."""
     _native.pixel_set_tables(False)
     yield
     _native.pixel_set_tables(True)

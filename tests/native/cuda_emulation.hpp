@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs kernels without a GPU: one fiber per thread of a CTA. Threads run until they wait, and in another random order
-// each time, so that a missing barrier shows. Waiting that cannot end, or that only some threads of a warp or CTA do,
-// ends the program.
+// Runs kernels without a GPU: one fiber per thread of a CTA. Threads run until they wait, in a new random order
+// each time, so that a missing barrier becomes visible. A deadlock, or a barrier that only some threads of a warp or CTA
+// reach, ends the program.
 #pragma once
 #if !defined(__x86_64__)
 #include <ucontext.h>
@@ -20,8 +20,8 @@
 #include <vector>
 
 #define STOKER_KERNEL inline void
-#define STOKER_SHARED(type, name) \
-  static type name;               \
+#define STOKER_SHARED(type, name)                                                                \
+  static type name;                                                                              \
   static const bool name##_known = stoker::gpu::Emulation::instance().share(&name, sizeof name); \
   (void)name##_known
 #define STOKER_CONSTANT inline const
@@ -30,8 +30,8 @@ namespace stoker::gpu {
 
 constexpr uint32_t kWarp = 32;
 
-// Where a fiber goes on. swapcontext, which is there everywhere, costs two system calls, and a sanitizer has it clear
-// what it knows of the whole stack.
+// The saved context of a fiber. The portable swapcontext costs two system calls, and under a sanitizer it clears the
+// shadow memory of the whole stack.
 #if defined(__x86_64__)
 class Place {
  public:
@@ -45,7 +45,7 @@ class Place {
   void change_to(const Place& other) { change(&top_, other.top_); }
 
  private:
-  // Keeps what a function must keep on the stack that it leaves, and takes it from the one that it goes to.
+  // Saves the callee-saved registers on the old stack, and restores them from the new one.
   [[gnu::naked, gnu::noinline]] static void change(void** from, void* to) {
     asm("pushq %rbp\n\tpushq %rbx\n\tpushq %r12\n\tpushq %r13\n\tpushq %r14\n\tpushq %r15\n\t"
         "movq %rsp, (%rdi)\n\tmovq %rsi, %rsp\n\t"
@@ -82,9 +82,11 @@ class Emulation {
   uint32_t thread = 0, threads = 0, block = 0, blocks = 0;
   uint64_t switches = 0;
 
-  // One launch at a time, whichever pipelines they come from.
-  void run(const std::function<void()>& kernel, uint32_t grid, uint32_t cta) {
+  // One launch at a time, from all pipelines.
+  void run(const std::function<void()>& kernel, uint32_t grid, uint32_t cta, uint32_t dynamic_bytes = 0) {
     const std::lock_guard<std::mutex> hold(mutex_);
+    dynamic_.assign((dynamic_bytes + 2 * kGuard + 15) / 16, {});
+    dynamic_bytes_ = dynamic_bytes;
     kernel_ = &kernel;
     threads = cta;
     blocks = grid;
@@ -97,12 +99,15 @@ class Emulation {
     }
   }
 
-  // Shared memory: noise whenever a CTA begins.
+  // Shared memory: noise at the start of each CTA.
   bool share(void* memory, size_t bytes) {
     shared_.push_back({static_cast<uint8_t*>(memory), bytes});
     make_noise(shared_.back());
     return true;
   }
+
+  // The dynamic shared memory of each CTA, 16-byte aligned.
+  uint8_t* dynamic_shared() { return dynamic_.data()->bytes + kGuard; }
 
   void wait_block() { wait(State::AtBlock); }
   void wait_warp() { wait(State::AtWarp); }
@@ -113,6 +118,25 @@ class Emulation {
   enum class State : uint8_t { Ready, AtBlock, AtWarp, Done };
   static constexpr size_t kStack = 256 << 10;
 
+  static constexpr uint32_t kGuard = 64;  // bytes before and behind dynamic shared memory that no kernel may write
+  static constexpr uint8_t kUntouched = 0xA5;
+  struct alignas(16) Sixteen {
+    uint8_t bytes[16];
+  };
+  // Noise inside, a guard pattern around it.
+  void begin_dynamic() {
+    auto* const all = dynamic_.data()->bytes;
+    std::fill_n(all, dynamic_.size() * 16, kUntouched);
+    make_noise({all + kGuard, dynamic_bytes_});
+  }
+  void end_dynamic() const {
+    const auto* const all = dynamic_.data()->bytes;
+    const auto touched = [](uint8_t x) { return x != kUntouched; };
+    if (std::any_of(all, all + kGuard, touched) ||
+        std::any_of(all + kGuard + dynamic_bytes_, all + dynamic_.size() * 16, touched))
+      fail("a CTA writes outside of its dynamic shared memory");
+  }
+
   struct Memory {
     uint8_t* at;
     size_t bytes;
@@ -121,7 +145,7 @@ class Emulation {
     for (size_t i = 0; i < m.bytes; ++i) m.at[i] = static_cast<uint8_t>(random());
   }
 
-  // A thread of one CTA after the other.
+  // The threads of one CTA after the other.
   struct Fiber {
     Place place;
     std::unique_ptr<char[]> stack{new char[kStack]};
@@ -151,13 +175,14 @@ class Emulation {
     exchange_.assign(threads, 0);
     operands_.assign(threads, {});
     for (const Memory& m : shared_) make_noise(m);
+    begin_dynamic();
     release(0, threads);
     std::vector<uint32_t> ready;
     for (;;) {
       ready.clear();
       for (uint32_t t = 0; t < threads; ++t)
         if (fibers_[t].state == State::Ready) ready.push_back(t);
-      if (ready.empty() && !release()) return;
+      if (ready.empty() && !release()) return end_dynamic();
       std::shuffle(ready.begin(), ready.end(), random);
       for (const uint32_t t : ready) {
         thread = t;
@@ -177,7 +202,7 @@ class Emulation {
     for (uint32_t t = begin; t < end; ++t) fibers_[t].state = State::Ready;
   }
 
-  // Lets whole warps, or the whole CTA, go on. False: all threads have finished.
+  // Resumes whole warps, or the whole CTA. False: all threads have finished.
   bool release() {
     if (count(0, threads, State::Done) == threads) return false;
     bool any = false;
@@ -204,6 +229,8 @@ class Emulation {
   std::mutex mutex_;
   const std::function<void()>* kernel_ = nullptr;
   std::vector<Memory> shared_;
+  std::vector<Sixteen> dynamic_;
+  uint32_t dynamic_bytes_ = 0;
   std::deque<Fiber> fibers_;
   std::vector<uint32_t> exchange_;
   std::vector<std::array<uint32_t, 6>> operands_;
@@ -216,6 +243,10 @@ inline uint32_t thread_index() { return emulation().thread; }
 inline uint32_t thread_count() { return emulation().threads; }
 inline uint32_t block_index() { return emulation().block; }
 inline uint32_t block_count() { return emulation().blocks; }
+template <class T>
+T* dynamic_shared() {
+  return reinterpret_cast<T*>(emulation().dynamic_shared());
+}
 inline void block_barrier() { emulation().wait_block(); }
 inline void warp_barrier() { emulation().wait_warp(); }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batches of JPEG rows for the GPU decoder and what must become of them: read from a file of cases, decoded by some
-// device, compared with the CPU decoder. Prints a line per row: outcome, status and what differs.
+// Batches of JPEG rows for the GPU decoder: read from a file of cases, decoded by some device, compared with the CPU
+// decoder. Prints a line per row: outcome, status and difference.
 #pragma once
 #include <algorithm>
 #include <cstdio>
@@ -10,13 +10,13 @@
 #include <string>
 #include <vector>
 
-#include "jpeg_gpu.hpp"
-#include "jpeg_orientation.hpp"
-#include "jpeg_parts.hpp"
+#include "gpu_kernels/jpeg.hpp"
+#include "jpeg/orientation.hpp"
+#include "gpu_kernels/jpeg_parts.hpp"
 
 namespace stoker::jpeg::gpu {
 
-// As a file of cases has it, little endian; `rows` times RowCase and the file's bytes follow.
+// Header in a file of cases, little endian. `rows` times a RowCase and the bytes of the file follow.
 struct BatchCase {
   uint32_t rows, format, adjust;
   uint32_t unstuff_threads, entropy_threads, pixel_threads, min_bits, max_rounds, seed, scale_log2, passes, spoil;
@@ -44,8 +44,8 @@ struct TestCase {
 
   Format format() const { return static_cast<Format>(head.format); }
   Settings settings() const {
-    return {head.unstuff_threads, head.entropy_threads, head.pixel_threads, head.min_bits, head.max_rounds,
-            static_cast<size_t>(head.memory)};
+    return {head.unstuff_threads, head.entropy_threads, head.pixel_threads,
+            head.min_bits,        head.max_rounds,      static_cast<size_t>(head.memory)};
   }
 };
 
@@ -85,7 +85,7 @@ inline std::vector<TestCase> read_cases(const char* path) {
   return cases;
 }
 
-// Pixels as the CPU gives them, shown upright if asked for.
+// Decodes on the CPU, oriented upright on request.
 inline std::vector<uint8_t> on_cpu(const TestRow& row, const BatchCase& head, jpeg::Status& status) {
   Info info;
   std::vector<uint8_t> out(static_cast<size_t>(row.height) * static_cast<size_t>(row.width * row.channels));
@@ -108,12 +108,12 @@ inline std::vector<uint8_t> on_cpu(const TestRow& row, const BatchCase& head, jp
   const Placement p = placement(w, turn, view);
   for (int64_t y = 0; y < w.y1 - w.y0; ++y)
     for (int64_t x = 0; x < w.x1 - w.x0; ++x)
-      std::memcpy(out.data() + p.offset + y * p.step_y + x * p.step_x,
-                  stored.data() + y * line + x * row.channels, static_cast<size_t>(row.channels));
+      std::memcpy(out.data() + p.offset + y * p.step_y + x * p.step_x, stored.data() + y * line + x * row.channels,
+                  static_cast<size_t>(row.channels));
   return out;
 }
 
-// A batch on its way, without what is particular to a device.
+// The device-independent part of a batch in flight.
 class TestBatch : public stoker::gpu::Batch, public stoker::gpu::RowMemory {
  public:
   TestBatch(int64_t rows, size_t slot_bytes)
@@ -123,7 +123,10 @@ class TestBatch : public stoker::gpu::Batch, public stoker::gpu::RowMemory {
   const uint8_t* slots() const override { return slots_.data(); }
 
   uint8_t* slot(int64_t row) override { return slots_.data() + static_cast<size_t>(row) * slot_bytes_; }
-  void call(std::function<uintptr_t()>) override { std::abort(); }  // the decoder's kernels are its own
+  void call(std::function<uintptr_t(stoker::gpu::Fork&)>) override {
+    std::abort();
+  }  // the decoder's kernels are its own
+  void call_ahead(std::function<uintptr_t()>) override { std::abort(); }
   void set_active(size_t row, bool v) { active_[row] = v; }
   size_t all_slot_bytes() const { return slots_.size(); }
 
@@ -133,13 +136,13 @@ class TestBatch : public stoker::gpu::Batch, public stoker::gpu::RowMemory {
   size_t slot_bytes_;
 };
 
-// Where a row's file and pixels are on the device.
+// Addresses of a row's file and pixels on the device.
 struct Homes {
   uint64_t file, out;
   int64_t pitch;
 };
 
-// Of a file that the index knows by now, only what its window needs is read.
+// For an indexed file, only the part that its window needs is read.
 inline void read_in_part(TestRow& row, const TestCase& c, Index* index) {
   row.part.clear();
   row.read = {};
@@ -162,7 +165,7 @@ inline void read_in_part(TestRow& row, const TestCase& c, Index* index) {
 
 inline void describe_rows(const stoker::gpu::Kernel& kernel, TestCase& c, const std::vector<Homes>& homes,
                           TestBatch& batch) {
-  alignas(64) static char nothing[64];  // there is no job; nobody looks
+  alignas(64) static char nothing[64];  // there is no job; no kernel looks
   Job& job = *reinterpret_cast<Job*>(nothing);
   Scratch work[kWorkAreas];
   for (size_t i = 0; i < c.rows.size(); ++i) {
@@ -181,23 +184,23 @@ inline void describe_rows(const stoker::gpu::Kernel& kernel, TestCase& c, const 
     View host = file, read;
     host.data = row.file.data();
     if (!row.part.empty()) {
-      host.data = batch.host_room(row.part.size());
+      host.data = batch.allocate_host(row.part.size());
       host.shape[0] = file.shape[0] = static_cast<int64_t>(row.part.size());
       std::memcpy(host.data, row.part.data(), row.part.size());
-      file.data = reinterpret_cast<uint8_t*>(batch.behind(host.data));
+      file.data = reinterpret_cast<uint8_t*>(batch.device_address(host.data));
     }
     read.data = reinterpret_cast<uint8_t*>(&row.read);
     const View* in[] = {&file, &read};
     View *host_in[] = {&host, &read}, *to[] = {&out};
-    const Call call{params, in,           to,           job,     static_cast<int64_t>(i), work, nullptr,
-                    &row.error, nullptr, batch.slot(static_cast<int64_t>(i)), host_in, &batch};
+    const Call call{params,  in,      to,         job,     static_cast<int64_t>(i),
+                    work,    nullptr, &row.error, nullptr, batch.slot(static_cast<int64_t>(i)),
+                    host_in, &batch};
     batch.set_active(i, kernel.run(call) == Outcome::Ok);
   }
 }
 
-// A line about one row, unless only the wrong ones are wanted. `pixels` has the row's lines `pitch` apart. Returns
-// whether all is as it must be: what the GPU decoded is what the CPU finds nothing wrong with, and has its pixels, unless
-// they are said to be such that they `may_differ`.
+// Prints a line about one row, or only about wrong rows. `pixels` has the row's lines `pitch` apart. Returns whether the
+// row is right: the GPU decoded it only if the CPU finds no fault, and the pixels are equal, unless they `may_differ`.
 inline bool report_row(const TestCase& c, size_t i, bool active, uint32_t status, bool known, const uint8_t* pixels,
                        int64_t pitch, bool only_wrong = false, bool may_differ = false) {
   const TestRow& row = c.rows[i];
@@ -211,7 +214,10 @@ inline bool report_row(const TestCase& c, size_t i, bool active, uint32_t status
   for (size_t y = static_cast<size_t>(row.height); y-- > 0;)
     for (size_t x = line; x-- > 0;)
       if (pixels[y * static_cast<size_t>(pitch) + x] != expected[y * line + x]) ++wrong, first = y * line + x;
-  const char* const how = status & kNotRead ? "equal, entry of another" : !known ? "equal" : row.part.empty() ? "equal, known" : "equal, in part";
+  const char* const how = status & kNotRead  ? "equal, entry of another"
+                          : !known           ? "equal"
+                          : row.part.empty() ? "equal, known"
+                                             : "equal, in part";
   if (expected.empty() || (wrong == 0 && cpu == jpeg::Status::Ok)) return say(how);
   if (may_differ) return say("other pixels");
   std::printf("row %zu differs: %zu of %zu bytes, first %zu, CPU status %d\n", i, wrong, expected.size(), first,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches for the GPU JPEG decoder, as `jpeg_gpu_cases.hpp` reads them."""
+"""Batches for the GPU JPEG decoder, in the format of `jpeg_gpu_cases.hpp`."""
 
 from __future__ import annotations
 
@@ -11,15 +11,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from native_layers import list_sources
+
 HERE = Path(__file__).parent
 NATIVE = HERE.parents[1] / "src" / "stoker" / "native"
+GPU_SOURCES = (
+    "jpeg.cpp",
+    "jpeg_index.cpp",
+    "jpeg_index_store.cpp",
+    "jpeg_row_buffers.cpp",
+    "jpeg_row.cpp",
+)  # of gpu_kernels/
 FORMATS = ("RGB", "BGR", "GRAY", "YCbCr", "ANY")
 SPOILT = ("nothing", "checksums", "states", "sums", "bit", "bytes", "exchanged", "packed", "forged")
 
 
 @dataclass(frozen=True)
 class Row:
-    """A file and the window wanted of it (y0, x0, height, width), as shown; None: all."""
+    """A file and a window of its oriented image (y0, x0, height, width); None: the whole image."""
 
     data: bytes
     window: tuple[int, int, int, int] | None = None
@@ -27,7 +36,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Batch:
-    """Rows and how the work is cut: threads per CTA and stage, bits per subsequence, rounds, memory, random order."""
+    """Rows, and the division of the work: threads per CTA and stage, bits per subsequence, rounds, memory, order."""
 
     rows: Sequence[Row]
     format: str = "RGB"
@@ -40,12 +49,12 @@ class Batch:
     seed: int = 1
     memory: int = 1 << 30
     scale_log2: int = 0
-    passes: int = 1  # how often all rows are decoded
-    index_bytes: int = 0  # room for what a pass finds out for the next
-    spoil: int = 0  # what happens to the index's entries before the last pass: its place in SPOILT
-    scratch_kb: int = 0  # the most memory that a launch may ask for; 0: any
-    parts: int = 0  # 1: of known files, only what the window needs is read; 2: and a byte of it has changed
-    piece_bytes: int = 1 << 17  # of a file: a piece for each is noted of a subsequence
+    passes: int = 1  # number of passes over all rows
+    index_bytes: int = 0  # room for results that a pass stores for the next one
+    spoil: int = 0  # damage to the entries of the index before the last pass: index into SPOILT
+    scratch_kb: int = 0  # bound of the memory of a launch; 0: none
+    parts: int = 0  # 1: read only what the window needs of known files; 2: the same, and change one byte of it
+    piece_bytes: int = 1 << 17  # of a file: the index stores an entry point for each piece of a subsequence
 
     def pack(self) -> bytes:
         head = struct.pack(
@@ -63,18 +72,18 @@ def pack(batches: Sequence[Batch]) -> bytes:
 
 
 def build_emulator(folder: Path) -> Path:
-    """The program that runs cases. What it checks is built with sanitizers."""
+    """Build the program that runs cases. The tested code is built with sanitizers."""
     compiler = os.environ.get("CXX") or shutil.which("g++") or "c++"
     folder.mkdir(parents=True, exist_ok=True)
     flags = ["-std=c++20", "-O1", "-ffp-contract=off", f"-I{NATIVE}", f"-I{HERE}"]
     checks = ["-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
-    checked = {HERE / "jpeg_gpu_emulated.cpp", *NATIVE.glob("jpeg_gpu*.cpp")}
-    sources = sorted({*NATIVE.glob("jpeg_*.cpp"), *checked})
+    checked = {HERE / "jpeg_gpu_emulated.cpp", *(NATIVE / "gpu_kernels" / name for name in GPU_SOURCES)}
+    sources = sorted({*list_sources(["jpeg"]), *checked})
     running: list[subprocess.Popen[bytes]] = []
     for source in sources:
         if len(running) >= 2:  # memory and processors of small machines
             assert running.pop(0).wait() == 0
-        out = folder / f"{source.stem}.o"
+        out = folder / f"{source.parent.name}_{source.stem}.o"
         command = [compiler, *flags, *(checks if source in checked else []), "-c", str(source), "-o", str(out)]
         running.append(subprocess.Popen(command))
     assert [p.wait() for p in running] == [0] * len(running)

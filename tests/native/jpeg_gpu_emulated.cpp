@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The GPU JPEG decoder on the emulation: jpeg_gpu_emulated CASES. Memory comes in pieces of exactly the size asked for,
-// filled with noise, so that a sanitizer sees every access outside.
+// The GPU JPEG decoder on the emulation: jpeg_gpu_emulated CASES. Every allocation has exactly the requested size and is
+// filled with noise, so that a sanitizer detects every access out of bounds.
 #define STOKER_EMULATION "cuda_emulation.hpp"
-#include "cuda/jpeg.cuh"
+#include "device/jpeg.cuh"
 #include "jpeg_gpu_cases.hpp"
 
 namespace stoker::jpeg::gpu {
@@ -50,9 +50,9 @@ class EmulatedBatch : public TestBatch {
     for (size_t i = 0; i < bytes; ++i) p[i] = static_cast<uint8_t>(emulation().random());
     return reinterpret_cast<Address>(p);
   }
-  uint8_t* host_room(size_t bytes) override { return reinterpret_cast<uint8_t*>(scratch(bytes)); }
-  Address device_room(size_t bytes) override { return scratch(bytes); }
-  Address behind(const uint8_t* host) const override { return reinterpret_cast<Address>(host); }
+  uint8_t* allocate_host(size_t bytes) override { return reinterpret_cast<uint8_t*>(scratch(bytes)); }
+  Address allocate_device(size_t bytes) override { return scratch(bytes); }
+  Address device_address(const uint8_t* host) const override { return reinterpret_cast<Address>(host); }
   uint8_t* upload(size_t bytes, Address* device) override {
     uint8_t* const p = piece(bytes);
     *device = reinterpret_cast<Address>(p);
@@ -85,11 +85,11 @@ class EmulatedBatch : public TestBatch {
 
 constexpr uint8_t kUntouched = 0xC3;
 
-// What becomes of an index's entries before the last pass; `Batch.spoil` in Python. Packed: bytes of what is written to
-// disks. Forged: states and sums of DC, with the seal that then belongs to them; pixels may be others, and that is all.
+// Changes to the entries of an index before the last pass; `Batch.spoil` in Python. Packed: bytes of the format on
+// disk. Forged: states and sums of DC, with a matching seal. Forged entries may change pixels, and nothing else.
 enum Spoil : uint32_t { kNothing, kChecksums, kStates, kSums, kBit, kBytes, kExchanged, kPacked, kForged };
 
-// An index, whose memory's content tests may spoil.
+// Index whose memory tests may damage.
 struct Entries {
   const BatchCase& head;
 
@@ -99,7 +99,7 @@ struct Entries {
     const auto release = [](Address a) { delete[] reinterpret_cast<uint8_t*>(a); };
     return std::make_shared<Index>(head.index_bytes, allocate, release, head.piece_bytes);
   }
-  // The index, or what is used in its place.
+  // The index, or its replacement.
   std::shared_ptr<Index> spoil(std::shared_ptr<Index> index) const {
     if (head.spoil == kPacked) return by_disk(*index);
     const KnownFile* before = nullptr;
@@ -118,7 +118,7 @@ struct Entries {
   }
 
  private:
-  // As a folder may give it that somebody has changed, who has seen to its digests.
+  // An entry from a folder that was forged, with the right digests.
   std::shared_ptr<Index> by_disk(const Index& from) const {
     std::string bytes = from.packed(0, from.slots(), [](uint8_t* to, Address at, size_t size) {
       std::memcpy(to, reinterpret_cast<const uint8_t*>(at), size);
@@ -142,28 +142,29 @@ struct Entries {
   static void spoil(Spoil how, IndexEntry& entry, uint32_t pieces) {
     uint8_t* const bytes = reinterpret_cast<uint8_t*>(&entry);
     const uint64_t size = IndexEntry::bytes_of(pieces);
-    Beginning* const behind = entry.at + kIndexSubsequences * pieces;
+    PieceStart* const behind = entry.at + kIndexSubsequences * pieces;
     if (how == kChecksums) {
       ++entry.checksum.high;
       for (Checksum& sum : entry.chunk) ++sum.low;
     } else if (how == kStates || how == kForged) {
-      for (Beginning* at = entry.at; at < behind; ++at) {
+      for (PieceStart* at = entry.at; at < behind; ++at) {
         at->state = static_cast<uint16_t>(random());
         at->blocks ^= random() >> random() % 32;
       }
       if (how == kForged) spoil(kSums, entry, pieces);
     } else if (how == kSums) {
-      for (Beginning* at = entry.at; at < behind; ++at)
+      for (PieceStart* at = entry.at; at < behind; ++at)
         at->dc[random() % kMaxPlanes] ^= static_cast<int16_t>(1 + random() % 0x7FFF);
     } else if (how == kBit) {
       bytes[random() % size] ^= static_cast<uint8_t>(1 << random() % 8);
     } else if (how == kBytes) {
-      for (uint32_t k = 1 + random() % 32; k > 0; --k) bytes[random() % size] ^= static_cast<uint8_t>(1 + random() % 255);
+      for (uint32_t k = 1 + random() % 32; k > 0; --k)
+        bytes[random() % size] ^= static_cast<uint8_t>(1 + random() % 255);
     }
   }
 };
 
-// One pass over a batch. `loud`: says what became of each row.
+// Runs one pass over a batch. `loud`: print the outcome of each row.
 bool run_pass(TestCase& c, const stoker::gpu::Kernel& kernel, Index* index, bool loud) {
   std::vector<std::vector<uint8_t>> files(c.rows.size()), out(c.rows.size());
   std::vector<Homes> homes;
@@ -175,8 +176,8 @@ bool run_pass(TestCase& c, const stoker::gpu::Kernel& kernel, Index* index, bool
     std::copy(row.file.begin(), row.file.end(), files[i].begin() + static_cast<std::ptrdiff_t>(offset));
     const int64_t pitch = row.width * row.channels + static_cast<int64_t>(gap);
     out[i].assign(static_cast<size_t>(pitch * row.height) + gap, kUntouched);
-    homes.push_back({reinterpret_cast<Address>(files[i].data() + offset),
-                     reinterpret_cast<Address>(out[i].data() + gap), pitch});
+    homes.push_back(
+        {reinterpret_cast<Address>(files[i].data() + offset), reinterpret_cast<Address>(out[i].data() + gap), pitch});
   }
   EmulatedBatch batch(static_cast<int64_t>(c.rows.size()), kernel.slot_bytes(), size_t{c.head.scratch_kb} << 10);
   describe_rows(kernel, c, homes, batch);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What threads find in an index, and put there, at the same time. Prints what is wrong; nothing where all is well.
+// Concurrent reads and writes of a JPEG index. Prints faults, and nothing without one.
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
@@ -8,7 +8,7 @@
 #include <random>
 #include <thread>
 
-#include "jpeg_index.hpp"
+#include "gpu_kernels/jpeg_index.hpp"
 
 using namespace stoker::jpeg::gpu;
 
@@ -30,10 +30,11 @@ size_t size_of(uint64_t file) { return file % 20 ? 1000 : 900 + 100 * (file % 90
 uint32_t bits_of(uint64_t file) { return static_cast<uint32_t>(32 * (1 + file % 100)); }
 
 struct Seen {
-  std::atomic<int> writes{0}, dropped{0};
+  std::atomic<int> writes{0}, dropped{0}, abandoned{0};
+  std::atomic<bool> writing{false};
 };
 
-// What a decoder does with a file: finds it, and when its batch has finished, says how that went.
+// Acts like a decoder: finds a file, and reports the outcome when its batch has finished.
 void decode(Index& index, uint64_t file, std::mt19937& random, Seen& seen) {
   const std::string header = header_of(file);
   const KnownFile* const named = index.named(key_of(file) | 1);
@@ -41,9 +42,17 @@ void decode(Index& index, uint64_t file, std::mt19937& random, Seen& seen) {
   const Index::Found found = index.find({key_of(file), key_of(file) | 1, header, size_of(file), false});
   if (found.use == Index::Use::Write) {
     ++seen.writes;
+    expect(!seen.writing.exchange(true), "two were to write one entry at a time");
+    if (random() % 4 == 0) {  // its batch fails
+      ++seen.abandoned;
+      seen.writing = false;
+      index.not_written(found.file->slot);
+      return;
+    }
     Outline outline = {};
     const uint32_t pieces = found.file->pieces;
-    expect(pieces == std::min<size_t>((size_of(file) + kPieceBytes - 1) / kPieceBytes, kIndexPieces), "too many pieces");
+    expect(pieces == std::min<size_t>((size_of(file) + kPieceBytes - 1) / kPieceBytes, kIndexPieces),
+           "too many pieces");
     outline.bits = pieces * bits_of(file);
     outline.chunks = 1;
     IndexEntry entry = {};
@@ -52,9 +61,11 @@ void decode(Index& index, uint64_t file, std::mt19937& random, Seen& seen) {
     std::memcpy(reinterpret_cast<void*>(found.file->entry), &entry, IndexEntry::bytes_of(pieces));
     const bool good = random() % 8 != 0;
     seen.dropped += !good;
+    seen.writing = false;
     index.written(found.file->slot, good ? &outline : nullptr);
   } else if (found.use == Index::Use::Read) {
-    expect(found.file->header == header && found.file->outline.bits == bits_of(file) * found.file->pieces, "an entry is another file's");
+    expect(found.file->header == header && found.file->outline.bits == bits_of(file) * found.file->pieces,
+           "an entry is another file's");
     const bool right = random() % 64 != 0;
     const size_t before = index.files();
     index.read(found.file->slot, right, false);
@@ -80,16 +91,22 @@ int main() {
     });
   for (std::thread& thread : threads) thread.join();
 
+  std::mt19937 last(98);
+  for (uint64_t turn = 0; turn < 20; ++turn)  // until none is left that was abandoned
+    for (uint64_t file = 0; file < kFiles; ++file)
+      if (seen[file].writes == seen[file].abandoned) decode(index, file, last, seen[file]);
+
   int writes = 0, dropped = 0;
   for (const Seen& one : seen) {
-    expect(one.writes <= 1, "two were to write one entry");
-    writes += one.writes;
+    expect(one.writes <= 1 + one.abandoned, "an entry was to be written again");
+    writes += one.writes - one.abandoned;
     dropped += one.dropped;
   }
   const size_t slots = index.slots();
   expect(writes == static_cast<int>(slots) && slots < kSlots && slots > kSlots * 3 / 5, "the room was not all used");
   const size_t complete = index.files();
-  expect(complete + static_cast<size_t>(dropped + index.rows_wrong()) >= slots && complete < slots, "the count of entries is off");
+  expect(complete + static_cast<size_t>(dropped + index.rows_wrong()) >= slots && complete < slots,
+         "the count of entries is off");
 
   const std::string packed = index.packed(0, slots, [](uint8_t* to, uint64_t from, size_t bytes) {
     std::memcpy(to, reinterpret_cast<const void*>(from), bytes);

@@ -7,10 +7,10 @@
 #include <random>
 #include <vector>
 
-#include "jpeg_huffman.hpp"
-#include "jpeg_idct.hpp"
-#include "jpeg_rows.hpp"
-#include "simd.hpp"
+#include "jpeg/huffman.hpp"
+#include "jpeg/idct.hpp"
+#include "jpeg/rows.hpp"
+#include "base/simd.hpp"
 
 namespace {
 
@@ -32,7 +32,7 @@ int16_t coefficient(int kind) {
   return static_cast<int16_t>(below(81) - 40);
 }
 
-// Blocks that end anywhere, of every magnitude, with quantisers to match.
+// Blocks that end at any position, of every magnitude, with matching quantizers.
 void check_blocks(Isa fast, int round) {
   constexpr int kMost = 9;
   alignas(64) int16_t blocks[2][64 * (kMost + 1)] = {}, quantiser[64];
@@ -81,7 +81,8 @@ void check_rows(Isa fast, int round) {
   const uint8_t *a = rows.at(0), *b = rows.at(1), *c = rows.at(2);
   const size_t size = 3 * static_cast<size_t>(n) + 1;  // one byte behind pixels: they are written exactly
   const int bias = 1 + below(2);
-  const char* const names[] = {"double_width", "double_height", "double_both", "ycc_to_rgb", "ycc_to_bgr", "interleave"};
+  const char* const names[] = {"double_width", "double_height", "double_both",
+                               "ycc_to_rgb",   "ycc_to_bgr",    "interleave"};
   std::vector<uint8_t> out[2][6];
   const Isa used[2] = {Isa::Plain, fast};
   for (int i = 0; i < 2; ++i) {
@@ -99,7 +100,7 @@ void check_rows(Isa fast, int round) {
   for (int k = 0; k < 6; ++k) expect(!std::memcmp(out[0][k].data(), out[1][k].data(), compared[k]), names[k], round);
 }
 
-// Bytes of entropy-coded data, many of them 0xFF, against a byte by byte loop.
+// Compares bytes of entropy-coded data, many of them 0xFF, with a loop over single bytes.
 void check_unstuffing(int round) {
   std::vector<uint8_t> data(static_cast<size_t>(1 + below(200)));
   for (uint8_t& v : data) v = static_cast<uint8_t>(below(8) ? below(256) : 0xFF);

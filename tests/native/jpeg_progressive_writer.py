@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Progressive files with any script of scans, which Pillow cannot write; the companion of `jpeg_writer`."""
+"""Writer of progressive files with any script of scans, which Pillow cannot write; the companion of `jpeg_writer`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ScanScript = tuple[Sequence[int], int, int, int, int]
 
 
 def full_script(components: int) -> list[ScanScript]:
-    """What encoders commonly write: half precision first, then the last bits."""
+    """Return the script that encoders commonly write: half precision first, then the last bits."""
     everything = range(components)
     script: list[ScanScript] = [(everything, 0, 0, 0, 1)]
     script += [((c,), 1, 5, 0, 2) for c in everything] + [((c,), 6, 63, 0, 2) for c in everything]
@@ -24,7 +24,7 @@ def full_script(components: int) -> list[ScanScript]:
 
 
 def random_script(rng: np.random.Generator, components: int) -> list[ScanScript]:
-    """A complete script with random bands and precisions, in a random legal order."""
+    """Return a complete script with random bands and precisions, in a random legal order."""
     chains: list[list[ScanScript]] = []
     groups = [list(range(components))] if rng.random() < 0.5 else [[c] for c in range(components)]
     for group in groups:
@@ -36,7 +36,7 @@ def random_script(rng: np.random.Generator, components: int) -> list[ScanScript]
             top = int(rng.integers(0, 4))
             chains.append([((c,), first, end - 1, 0 if a == top else a + 1, a) for a in range(top, -1, -1)])
     script: list[ScanScript] = []
-    if rng.random() < 0.9:  # DC first; libjpeg only warns when it is not
+    if rng.random() < 0.9:  # DC first; otherwise libjpeg only warns
         for chain in chains[: len(groups)]:
             script.append(chain.pop(0))
     chains = [chain for chain in chains if chain]
@@ -49,7 +49,7 @@ def random_script(rng: np.random.Generator, components: int) -> list[ScanScript]
 
 
 class _Band:
-    """Codes the AC scan of one component. Runs of ended blocks are cut at random, so that every length occurs."""
+    """Encoder of an AC scan of one component. It splits runs of ended blocks at random, so that every length occurs."""
 
     def __init__(self, bits: jw._Bits, codes: dict[int, tuple[int, int]], rng: np.random.Generator) -> None:
         self.bits, self.codes, self.rng = bits, codes, rng
@@ -150,7 +150,7 @@ def _scan_data(
 def write(
     components: Sequence[jw.Component], layout: jw.Layout, script: Sequence[ScanScript], rng: np.random.Generator
 ) -> bytes:
-    """The file. `layout.scans` is not looked at; a scan's tables are those of its components."""
+    """Return the file. `layout.scans` is ignored; the tables of a scan are those of its components."""
     empty = jw.write(components, replace(layout, sof=0xC2, scans=[()]))
     out = empty[: empty.rindex(b"\xff\xda")]
     for scan in script:
@@ -170,6 +170,6 @@ def random_file(
     script: Sequence[ScanScript] | None = None,
     **options: object,
 ) -> bytes:
-    """A progressive file of random coefficients with the given (h, v) sampling factors."""
+    """Return a progressive file of random coefficients with the given (h, v) sampling factors."""
     components, layout = jw.random_components(rng, width, height, factors, **options)
     return write(components, layout, script or random_script(rng, len(factors)), rng)

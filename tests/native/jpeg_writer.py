@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small sequential JPEG writer for the layouts that Pillow cannot write.
+"""A small sequential JPEG writer for layouts that Pillow cannot write.
 
-Free choice of sampling factors, scans, quantisers (8 or 16 bits), restart intervals, component ids and markers.
-Coefficients are given directly or made by a floating-point DCT; the Huffman tables are the standard's, or flat ones
-that can code every symbol.
+It supports all sampling factors, scans, quantizers (8 or 16 bits), restart intervals, component ids and markers.
+Coefficients are inputs, or come from a floating-point DCT. The Huffman tables are the standard's, or flat ones that
+can code every symbol.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ class Table:
 
 
 def flat_dc() -> Table:
-    """All 16 sizes: 14 codes of 4 bits would leave no room for an unused all-ones code, so 5 bits."""
+    """Return a table of all 16 sizes, in 5 bits: 14 codes of 4 bits would leave no room for an unused all-ones code."""
     return Table([0] * 4 + [16] + [0] * 11, list(range(16)))
 
 
 def flat_ac() -> Table:
-    """Every symbol; short codes for small sizes, the rest of 9 to 16 bits, so that long codes occur."""
+    """Return a table of every symbol: short codes for small sizes, 9 to 16 bits for the rest, so that all occur."""
     short = [0x00, 0x01, 0x02, 0x11, 0xF0]
     rest = [s for s in range(256) if s not in short]
     counts = [0] * 16
@@ -73,20 +73,20 @@ class Component:
 
 @dataclass
 class Layout:
-    """What to write besides the components."""
+    """Parts of a file besides the components."""
 
     width: int
     height: int
     quantisers: dict[int, np.ndarray]  # natural order, 8x8
     wide: bool = False  # 16-bit quantisers
-    scans: Sequence[Sequence[int]] = ()  # component indices; default: one scan with all
+    scans: Sequence[Sequence[int]] = ()  # component indices; default: one scan with all components
     restart: int = 0
     dc: Table = field(default_factory=flat_dc)
     ac: Table = field(default_factory=flat_ac)
-    app: bytes = b""  # further marker segments, e.g. from `adobe`
+    app: bytes = b""  # further marker segments, for example from `adobe`
     sof: int = 0xC0
     write_tables: bool = True
-    idle_runs: bool = False  # runs of 16 zeros are written before the end of a block as well
+    idle_runs: bool = False  # write runs of 16 zeros before the end of a block as well
 
 
 def segment(marker: int, payload: bytes) -> bytes:
@@ -152,7 +152,7 @@ def _put_block(bits: _Bits, zz: np.ndarray, difference: int, dc: dict, ac: dict,
 
 
 def _mcu_blocks(scan: Sequence[Component], layout: Layout, everything: Sequence[Component]):
-    """Yields, MCU by MCU, lists of (component, row, column)."""
+    """Yield, MCU by MCU, lists of (component, row, column)."""
     h_max, v_max = max(c.h for c in everything), max(c.v for c in everything)
     if len(scan) == 1:
         c = scan[0]
@@ -202,7 +202,7 @@ def write(components: Sequence[Component], layout: Layout) -> bytes:
 
 
 def random_blocks(rng: np.random.Generator, rows: int, columns: int, size: int = 40, keep: float = 0.3) -> np.ndarray:
-    """Coefficients that fall off with frequency, many of them zero, with DC over the whole range."""
+    """Return coefficients that decrease with frequency, many of them zero, with DC over the whole range."""
     scale = size / (1 + np.add.outer(np.arange(8), np.arange(8)))
     blocks = np.rint(rng.normal(size=(rows, columns, 8, 8)) * scale).astype(int)
     blocks *= rng.random((rows, columns, 8, 8)) < keep * rng.random((rows, columns, 1, 1)) * 2
@@ -211,7 +211,7 @@ def random_blocks(rng: np.random.Generator, rows: int, columns: int, size: int =
 
 
 def dct_blocks(plane: np.ndarray, quantiser: np.ndarray) -> np.ndarray:
-    """Quantised coefficients of a plane of samples whose sides are multiples of 8."""
+    """Return the quantized coefficients of a plane of samples whose sides are multiples of 8."""
     h, w = plane.shape
     tiles = plane.reshape(h // 8, 8, w // 8, 8).swapaxes(1, 2).astype(float) - 128
     return np.rint(_DCT @ tiles @ _DCT.T / quantiser).astype(int)
@@ -220,7 +220,7 @@ def dct_blocks(plane: np.ndarray, quantiser: np.ndarray) -> np.ndarray:
 def random_components(
     rng: np.random.Generator, width: int, height: int, factors: Sequence[tuple[int, int]], **options
 ) -> tuple[list[Component], Layout]:
-    """Random coefficients with the given (h, v) sampling factors."""
+    """Return random coefficients with the given (h, v) sampling factors."""
     ids = options.pop("ids", (1, 2, 3, 4))
     quantisers = options.pop("quantisers", {0: np.full((8, 8), 4)})
     size, keep = options.pop("size", 40), options.pop("keep", 0.3)
@@ -240,16 +240,16 @@ def random_components(
 def random_file(
     rng: np.random.Generator, width: int, height: int, factors: Sequence[tuple[int, int]], **options
 ) -> bytes:
-    """A sequential file of random coefficients with the given (h, v) sampling factors."""
+    """Return a sequential file of random coefficients with the given (h, v) sampling factors."""
     return write(*random_components(rng, width, height, factors, **options))
 
 
 def unsynchronised(rng: np.random.Generator, height: int, width: int) -> bytes:
-    """A gray file of random blocks that no decoder finds its way into from within: a valid file made to be slow.
+    """Return a gray file of random blocks in which a decoder never synchronizes: a valid file that is slow on purpose.
 
-    Every code of seven bits means the same, so that whatever is read anywhere takes eight bits, or nine if it is taken
-    for the first value of a block. A decoder that begins at another number of a block than the right one goes on like
-    that for ever. There are no long runs of ones, which are no code.
+    Every code of seven bits has the same meaning, so a code always takes eight bits, or nine if the decoder takes it
+    for the first value of a block. A decoder that starts at a wrong block number stays wrong forever. There are no long
+    runs of ones, which are no code.
     """
     blocks = -(-height // 8) * -(-width // 8)
     assert blocks % 8 == 0, "the data end with a whole byte"

@@ -1,8 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Runs the JPEG decoder's NEON code on an emulated 64-bit Arm, against the plain code: every kernel on random and extreme
-# values, then whole files and damaged ones by the fuzzer's laws, for SECONDS. Needs Debian's g++-aarch64-linux-gnu and
-# qemu-user; without them it says so and is skipped. On an Arm machine it runs natively.
+# Runs the library's NEON code on an emulated 64-bit Arm, against the plain code: kernels of pixel programs, of images
+# (resampling, warps, filters) and of the JPEG decoder on random and extreme values, then whole files and damaged ones by
+# the fuzzer's laws, for SECONDS. With an emulator, the host compiler builds the same programs too, and the digests of all
+# results must be equal. Needs Debian's g++-aarch64-linux-gnu and qemu-user; without them the script prints SKIPPED.
+# On an Arm machine it runs natively. Usage: neon.sh [SECONDS [FOLDER]]; 0 seconds: only the kernels.
+# FOLDER keeps the objects.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=$here/../..
@@ -20,19 +23,52 @@ for tool in $compiler $emulator; do
     exit 0
   }
 done
-mkdir -p "$work"
-"${PYTHON:-python3}" "$root/fuzz/make_corpus.py" "$work/corpus"
-sources=$(find "$native" -maxdepth 1 -name 'jpeg_*.cpp' ! -name 'jpeg_gpu*.cpp')
-objects=
-for source in $sources; do
-  object=$work/$(basename "$source" .cpp).o
-  "$compiler" -std=c++20 -O2 -ffp-contract=off -Wall -Wextra -I"$native" -c "$source" -o "$object"
-  objects="$objects $object"
+
+flags="-std=c++20 -O3 -ffp-contract=off -I$native"  # those of the build
+
+# build COMPILER FOLDER LIBRARIES PROGRAMS: builds objects that are older than the sources, and the programs.
+build() {
+  mkdir -p "$2"
+  # shellcheck disable=SC2086
+  sources=$("${PYTHON:-python3}" "$root/tools/native_layers.py" --sources $3)
+  for source in $sources; do
+    object=$2/$(basename "$(dirname "$source")")_$(basename "$source" .cpp).o
+    if [ ! -e "$object" ] || [ -n "$(find "$native" -type f -newer "$object" -name '*.[chi]*' | head -n 1)" ]; then
+      echo "$object $source"
+    fi
+    # shellcheck disable=SC2086
+  done | xargs -r -P "$(nproc)" -n 2 "$1" $flags -c -o
+  rm -f "$2/kernels.a"
+  ar rcs "$2/kernels.a" "$2"/*.o
+  for program in $4; do
+    "$1" -std=c++20 -O1 -ffp-contract=off -I"$native" -static "$here/$program.cpp" "$2/kernels.a" -o "$2/$program"
+  done
+}
+
+with_digest="pixel_kernels_check image_kernels_check"
+build "$compiler" "$work/arm" "torch resample warp jpeg" "$with_digest jpeg_kernels_check"
+for program in $with_digest; do
+  $emulator "$work/arm/$program" >"$work/arm/$program.txt" || failed=1
+  cat "$work/arm/$program.txt"
+  [ -z "${failed:-}" ]
 done
-# shellcheck disable=SC2086
-"$compiler" -std=c++20 -O2 -Wall -Wextra -I"$native" -static "$here/jpeg_kernels_check.cpp" $objects -o "$work/check"
-# shellcheck disable=SC2086
-"$compiler" -std=c++20 -O2 -DSTOKER_FUZZ_STANDALONE -I"$native" -static "$root/fuzz/jpeg_fuzz.cpp" $objects \
+$emulator "$work/arm/jpeg_kernels_check"
+[ "$seconds" -gt 0 ] || exit 0
+
+if [ -n "$emulator" ]; then
+  build "${CXX:-g++}" "$work/host" "torch resample warp" "$with_digest"
+  for program in $with_digest; do
+    "$work/host/$program" >"$work/host/$program.txt"
+    [ "$(grep digest "$work/host/$program.txt")" = "$(grep digest "$work/arm/$program.txt")" ] || {
+      echo "$program: the results differ from those of this machine:"
+      cat "$work/host/$program.txt"
+      exit 1
+    }
+  done
+  echo "the digests are those of this machine ($(uname -m)) too"
+fi
+
+"${PYTHON:-python3}" "$root/fuzz/make_corpus.py" "$work/corpus"
+"$compiler" -std=c++20 -O2 -DSTOKER_FUZZ_STANDALONE -I"$native" -static "$root/fuzz/jpeg_fuzz.cpp" "$work/arm/kernels.a" \
   -o "$work/jpeg_fuzz"
-$emulator "$work/check"
 find "$work/corpus" -type f -exec $emulator "$work/jpeg_fuzz" "$seconds" "${SEED:-1}" {} +

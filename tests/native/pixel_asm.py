@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small assembler for the register machine, so that tests read like the programs they run."""
+"""A small assembler for the register machine, so that tests read like the programs that they run."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ def type_of(dtype: str) -> str:
 
 
 class Uniform(int):
-    """An operand that indexes the uniforms."""
+    """Operand that indexes the uniforms."""
 
 
 class Asm:
-    """Collects instructions; each method returns the register that it defines."""
+    """Collector of instructions. Each method returns the register that it defines."""
 
     def __init__(self, inputs, outputs, channels: int = 0) -> None:
         self.inputs, self.outputs, self.channels = list(inputs), list(outputs), channels

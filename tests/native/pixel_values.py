@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of the register machine share: instruction sets, awkward values, equality to the bit."""
+"""Shared parts of the register machine's tests: instruction sets, special values, bitwise equality."""
 
 from __future__ import annotations
 
@@ -7,24 +7,9 @@ import math
 
 import numpy as np
 
-from stoker.native import _native
-
-ISAS = ["plain", "avx2", "avx512", "neon"]
-
-
-def available(isa: str) -> bool:
-    before = _native.get_isa()
-    try:
-        _native.set_isa(isa)
-    except (ValueError, RuntimeError):
-        return False
-    finally:
-        _native.set_isa(before)
-    return True
-
 
 def values(dtype: str, seed: int = 0, n: int = 600) -> np.ndarray:
-    """Random values with the limits and other awkward ones among them."""
+    """Return random values with limits and other special values among them."""
     rng = np.random.default_rng(seed)
     if dtype == "bool":
         return rng.integers(0, 2, n).astype(bool)

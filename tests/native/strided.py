@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Images whose elements lie in memory in other orders."""
+"""Images with other memory layouts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 
 
 def strided_forms(image: np.ndarray) -> list[np.ndarray]:
-    """An image ``(height, width, channels)``, equal each time: backwards along each axis, by planes, by columns."""
+    """Return equal images ``(height, width, channels)``: reversed along each axis, planar, column-major."""
     return [
         image[::-1].copy()[::-1],
         image[:, ::-1].copy()[:, ::-1],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""bfloat16 in and out: torch's bits, from every path. What is computed in it: see test_bfloat16_operators.py."""
+"""Conversion to and from bfloat16: torch's bits, on every path. For arithmetic, see test_bfloat16_operators.py."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROWS = 4
 
 
 def floats() -> np.ndarray:
-    """Random bits, ties, the ends of the range, infinities and NaNs."""
+    """Return random bits, ties, the ends of the range, infinities and NaNs."""
     rng = np.random.default_rng(0)
     bits = rng.integers(0, 2**32, 60_000, np.uint32)
     ties = (bits[:10_000] & 0xFFFF0000) | rng.choice(np.uint32([0x7FFF, 0x8000, 0x8001]), 10_000)
@@ -50,7 +50,7 @@ def test_every_type_is_rounded_once(isa: str, kind: Any) -> None:
         x = rng.integers(0, np.iinfo(kind).max, 20_000, dtype=kind)
     with np.errstate(over="ignore"):
         x = x.astype(kind)
-    if kind is np.float64:  # just above a tie, which a float32 in between would lose
+    if kind is np.float64:  # just above a tie; rounding to float32 first would lose the difference
         x[:1000] = np.float64(1 + 2.0**-8) + 2.0**-40 * np.arange(1, 1001)
         assert (cast_array(x[:1000], DType.BFLOAT16) == 0x3F81).all()
     got = np.asarray(eager.cast(x, dtype=types.BFLOAT16))
@@ -110,7 +110,7 @@ def torch_rows() -> list[torch.Tensor]:
 
 
 def test_inputs_of_it(isa: str) -> None:
-    """NumPy's arrays have its bits, where the source says so."""
+    """NumPy arrays contain its bits if the source declares the type."""
     rows = torch_rows()
     with taken([x.view(torch.int16).numpy().view(np.uint16) for x in rows], "cpu") as pipe:
         wide, small, normal, moved, flat = ([np.array(row) for row in output] for output in pipe.run())

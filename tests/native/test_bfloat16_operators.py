@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators on bfloat16: torch's bits for arithmetic, and for all others those of float32, rounded once."""
+"""Operators on bfloat16: torch's bits for arithmetic; for all other operators float32 results, rounded once."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BF16 = DType.BFLOAT16
 
 
 def numbers(seed: int, count: int = 4000) -> torch.Tensor:
-    """Random bits, ordinary numbers, and what is special."""
+    """Return random bits, ordinary numbers, and special values."""
     rng = np.random.default_rng(seed)
     bits = torch.from_numpy(rng.integers(0, 1 << 16, count, np.uint16).view(np.int16)).view(torch.bfloat16)
     usual = torch.from_numpy(rng.normal(0, 3, count).astype(np.float32)).to(torch.bfloat16)
@@ -38,7 +38,7 @@ def bits_of(x: torch.Tensor) -> np.ndarray:
 
 
 def run(make: Callable[..., Any], *inputs: Any, layout: str = "") -> list[np.ndarray]:
-    """What a graph makes of one row: tensors of torch, whose bfloat16 is told, or arrays."""
+    """Return the results of a graph for one row: torch tensors for bfloat16, otherwise arrays."""
 
     @pipeline_def(batch_size=1, num_threads=1)
     def pipe() -> Any:
@@ -59,7 +59,7 @@ def run(make: Callable[..., Any], *inputs: Any, layout: str = "") -> list[np.nda
 
 
 def assert_equal(got: np.ndarray, want: torch.Tensor | np.ndarray) -> None:
-    """The same bits; any NaN for a NaN."""
+    """Check for equal bits. Any NaN equals any NaN."""
     if isinstance(want, torch.Tensor):
         want = bits_of(want) if want.dtype == torch.bfloat16 else want.numpy()
     assert got.dtype == want.dtype and got.shape == want.shape
@@ -71,7 +71,7 @@ def assert_equal(got: np.ndarray, want: torch.Tensor | np.ndarray) -> None:
 
 
 def _remainder(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """Exact; torch's own for bfloat16 is NaN where the quotient is large."""
+    """Compute exactly. torch's own remainder for bfloat16 is NaN if the quotient is large."""
     return torch.fmod(a.double(), b.double()).to(torch.bfloat16)
 
 
@@ -111,9 +111,9 @@ def test_smaller_and_larger_are_torchs_without_nan() -> None:
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_functions_are_float32s_rounded(name: str) -> None:
-    """torch's float32 functions are others: at most one bfloat16 apart."""
+    """torch's float32 functions differ: results are at most one bfloat16 apart."""
     x = numbers(4)
-    x = torch.where(x.abs() > 1e4, 0.75, x)  # sines of what is larger differ everywhere
+    x = torch.where(x.abs() > 1e4, 0.75, x)  # sines of larger values differ everywhere
     (got,) = run(getattr(math, name), x)
     (wide,) = run(getattr(math, name), x.float())
     assert_equal(got, torch.from_numpy(wide).to(torch.bfloat16))
@@ -133,7 +133,7 @@ OTHERS = {
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_other_types_beside_it_are_torchs(name: str) -> None:
-    """Whole numbers are rounded to bfloat16 first; what holds both types wins."""
+    """Integers are rounded to bfloat16 first. The promoted type holds both types."""
     rng = np.random.default_rng(5)
     other = torch.from_numpy(rng.normal(0, 300, 3000)).to(OTHERS[name])
     x = torch.from_numpy(rng.normal(0, 3, 3000)).to(torch.bfloat16)
@@ -145,7 +145,7 @@ def test_other_types_beside_it_are_torchs(name: str) -> None:
 
 
 def test_numbers_of_python_beside_it() -> None:
-    """As everywhere: whole ones are int32, others float32."""
+    """Python integers are int32, other Python numbers float32, as everywhere."""
     x = numbers(6)
     whole, wide, rounded = run(lambda v: (v + 257, v * 0.1, fn.cast(v * 0.1, dtype=types.BFLOAT16)), x)
     assert_equal(whole, x + torch.tensor([257], dtype=torch.int32))
@@ -154,7 +154,7 @@ def test_numbers_of_python_beside_it() -> None:
 
 
 def test_a_chain_rounds_after_every_operation() -> None:
-    """As torch does, which runs one after the other; here they are one program."""
+    """Torch runs one operation after the other; here they are one program."""
     a, b = numbers(7), numbers(8)
     make = lambda x, y: math.sqrt(abs(x * y - x)) / (y + 3)  # noqa: E731
     (got,) = run(make, a, b)
@@ -191,7 +191,7 @@ def test_images_are_computed_in_float32_and_rounded_once(name: str, case: dict[s
         return getattr(fn, name)(fn.reshape(v, shape=list(x.shape), layout=layout), **case, **drawn)
 
     (got,), (want,) = run(made, x, layout=layout), run(made, x.float(), layout=layout)
-    if "dtype" not in case and name not in ("hsv", "crop_mirror_normalize"):  # whose output has a type of its own
+    if "dtype" not in case and name not in ("hsv", "crop_mirror_normalize"):  # operators whose output has its own type
         want = cast_array(want, BF16)
     elif name in FIRST_ITS_OWN:
         want = (cast_array(want, BF16).astype(np.uint32) << 16).view(np.float32)
@@ -209,7 +209,7 @@ def test_filters() -> None:
 
 
 def test_outputs_of_it() -> None:
-    """Of bytes, wherever a type may be asked for."""
+    """The output of bytes has this type wherever a type may be given."""
     x = np.random.default_rng(3).integers(0, 256, (9, 12, 3), np.uint8)
     for call in (
         lambda dtype: eager.resize(x, size=(5, 7), dtype=dtype),
@@ -238,7 +238,7 @@ def test_fills_are_rounded_to_it() -> None:
 
 
 def test_joining() -> None:
-    """Natively and in Python, also beside other types."""
+    """Joining works natively and in Python, also with other types."""
     a, b = (numbers(k)[:6].reshape(2, 3) for k in (1, 2))
     wide = torch.arange(6, dtype=torch.float16).reshape(2, 3)
 
@@ -292,7 +292,7 @@ def test_what_does_not_take_it_says_so(name: str) -> None:
 
 
 def special(x: torch.Tensor) -> dict[str, torch.Tensor]:
-    """Rows of each number of elements that is summed in another way, and of what is no number."""
+    """Return rows for each summation method, selected by the number of elements, and rows with NaN and infinities."""
     rows = {str(n): x[:n] for n in (1, 3, 4, 31, 33, 4096, 4097)}
     zeros = torch.tensor([0.0, -0.0, 0.0], dtype=x.dtype)
     return {**rows, "infinite": torch.cat([x[:9], zeros / -0.0]), "zeros": zeros}
@@ -300,7 +300,7 @@ def special(x: torch.Tensor) -> dict[str, torch.Tensor]:
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_reductions_are_those_of_the_same_numbers_in_float32(dtype: torch.dtype) -> None:
-    """Rounded once, where their result is of 16 bits; the smallest and the largest are one of the numbers."""
+    """Results of 16 bits are rounded once. The minimum and the maximum are elements of the input."""
     short = "bfloat16" if dtype == torch.bfloat16 else "float16"
     usual = torch.from_numpy(np.random.default_rng(11).normal(3, 90, 6000)).to(dtype)
     for x in special(usual).values():
@@ -328,7 +328,7 @@ def test_reductions_are_those_of_the_same_numbers_in_float32(dtype: torch.dtype)
 
 
 def test_sums_that_torch_takes_in_float32_are_near() -> None:
-    """torch adds float32 up in an order of its own, and rounds once as well."""
+    """torch adds float32 in its own order, and also rounds once."""
     x = torch.from_numpy(np.random.default_rng(12).normal(0, 1, (40, 500))).to(torch.bfloat16)
     got, mean = run(lambda v: (fn.reductions.sum(v, axes=1, dtype="bfloat16"),
                                fn.reductions.mean(v, axes=0, dtype="bfloat16")), x)  # fmt: skip
@@ -345,7 +345,7 @@ def test_nans_are_the_result() -> None:
 
 
 def test_decoders_give_it() -> None:
-    """Their float32 numbers, rounded."""
+    """The result is the decoder's float32 output, rounded."""
     data = np.frombuffer(jpeg_file(), np.uint8)
     short, wide = (eager.decoders.image(data, dtype=dtype) for dtype in ("bfloat16", "float32"))
     np.testing.assert_array_equal(short, cast_array(np.asarray(wide), BF16))
@@ -363,7 +363,7 @@ def test_what_does_not_give_it_says_so() -> None:
 
 
 def test_every_operator_says_whether_it_takes_it() -> None:
-    """Bitwise operators are for whole numbers; the rest either computes or refuses."""
+    """Bitwise operators require integers. Every other operator computes or refuses."""
     takes = {name for name in INDEX if find(name).takes_bfloat16}
     assert {
         *IMAGE_OPERATORS,

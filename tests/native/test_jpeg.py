@@ -17,9 +17,7 @@ from PIL import Image, ImageFile
 from stoker.native import _native
 
 info, decode = _native.jpeg.jpeg_info, _native.jpeg.jpeg_decode
-ISAS = tuple(
-    dict.fromkeys(("plain", "avx2" if _native.best_isa() == "avx512" else _native.best_isa(), _native.best_isa()))
-)
+ISAS = tuple(_native.instruction_sets())
 
 
 @pytest.fixture(params=ISAS, autouse=True)
@@ -39,7 +37,7 @@ def pillow(data: bytes, mode: str = "RGB") -> np.ndarray:
 
 
 def picture(rng: np.random.Generator, width: int, height: int, channels: int = 3) -> Image.Image:
-    """Smooth shapes plus noise, so that blocks are of every kind."""
+    """Return smooth shapes plus noise, so that blocks of every kind occur."""
     y, x = np.mgrid[:height, :width]
     planes = [
         128 + 100 * np.sin(x / rng.uniform(3, 40) + y / rng.uniform(3, 40)) + rng.normal(0, 20, x.shape) * (x > y)
@@ -178,7 +176,7 @@ def test_gray_file_with_sampling_factors():
 
 @pytest.mark.parametrize("size", [1, 40, 2000])
 def test_wide_quantisers_and_overflow(size):
-    """Values far outside what an encoder makes: the wrap and saturation rules of libjpeg-turbo's x86 code."""
+    """For values far outside an encoder's range, results wrap and saturate as in libjpeg-turbo's x86 code."""
     rng = np.random.default_rng(size)
     for limit in (300, 5000, 65535):
         quantisers = {0: rng.integers(1, limit, (8, 8))}
@@ -190,8 +188,11 @@ def test_wide_quantisers_and_overflow(size):
 
 
 def beyond_16_bits(rng: np.random.Generator, factors, **options) -> bytes:
-    """A file whose coefficients leave 16 bits in the passes of a transform: blocks of nothing but DC (some of them with
-    codes for zeros), of one row, of one row and the fourth, with coefficients that only dequantising makes zero."""
+    """Return a file whose coefficients exceed 16 bits in the passes of a transform.
+
+    It has blocks with only DC (some with codes for zeros), with one row, with one row and the fourth, and with
+    coefficients that become zero only by dequantization.
+    """
     quantisers = {0: np.where(rng.random((8, 8)) < 0.2, 32768, rng.integers(1, 3000, (8, 8)))}
     quantisers[0][0, 0] = rng.integers(8, 60)
     components, layout = jw.random_components(
@@ -210,7 +211,7 @@ def beyond_16_bits(rng: np.random.Generator, factors, **options) -> bytes:
 @pytest.mark.parametrize("scale", [1, 2, 4, 8])
 @pytest.mark.parametrize("idle_runs", [False, True])
 def test_overflow_at_smaller_scales(scale, idle_runs):
-    """As in full size: where libjpeg-turbo's x86 code has 16 bits, and where 32."""
+    """Overflow follows libjpeg-turbo's x86 code as in full size: 16 bits in some operations, 32 bits in others."""
     rng = np.random.default_rng(scale)
     for factors in ([(1, 1)], [(1, 1)] * 3, [(2, 2), (1, 1), (1, 1)]):
         for _ in range(8):
@@ -278,7 +279,7 @@ def test_info_and_refusals():
 
 
 def lenient(data: bytes) -> np.ndarray | None:
-    """Pillow's pixels of a damaged file, None where Pillow gives up."""
+    """Return Pillow's pixels of a damaged file, or None if Pillow gives up."""
     ImageFile.LOAD_TRUNCATED_IMAGES = True
     try:
         return pillow(data)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is told of damage that libjpeg only warns of: of which kind, how much, and where the first is."""
+"""Reports of damage about which libjpeg only warns: kind, count, and offset of the first."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PLAIN, RESTARTS, PROGRESSIVE = encoded(), encoded(restart_marker_rows=1), encode
 
 
 def scan_of(data: bytes) -> int:
-    """Where the coded data of the first scan begin."""
+    """Return the offset of the first scan's coded data."""
     at = data.index(b"\xff\xda")
     return at + 2 + int.from_bytes(data[at + 2 : at + 4])
 
@@ -40,7 +40,7 @@ def told(data: bytes, limit: int = 1 << 30) -> tuple[str, dict[str, int], int | 
 @pytest.mark.parametrize("data", [PLAIN, RESTARTS, PROGRESSIVE, encoded(optimize=True), encoded(subsampling=0)])
 def test_nothing_is_told_of_good_files(data: bytes) -> None:
     assert told(data) == ("ok", {}, None)
-    assert told(data + b"what follows the end is nobody's business") == ("ok", {}, None)
+    assert told(data + b"bytes behind the end are ignored") == ("ok", {}, None)
 
 
 def test_photographs_are_good(jpegs: object) -> None:
@@ -88,7 +88,7 @@ def test_restart_markers_that_are_lost_or_out_of_turn() -> None:
 
 
 def test_bits_that_are_no_code() -> None:
-    # All ones are never a code; 0xFF has to be stuffed.
+    # All ones are never a code; 0xFF must be stuffed.
     begin = scan_of(PLAIN) + 40
     damaged = PLAIN[:begin] + b"\xff\x00" * 4 + PLAIN[begin + 8 :]
     _, kinds, offset = told(damaged)
@@ -115,7 +115,7 @@ def test_headers() -> None:
 
 
 def test_random_damage() -> None:
-    """The status is the decoder's, and whatever is told of has a place."""
+    """The status is the decoder's, and every report has an offset."""
     rng = np.random.default_rng(5)
     silent = 0
     for n in range(300):
@@ -133,7 +133,7 @@ def test_random_damage() -> None:
 
 
 def warned_of(data: bytes) -> bool:
-    """Whether libjpeg-turbo has something to say."""
+    """Return whether libjpeg-turbo warns."""
     try:
         simplejpeg.decode_jpeg(data, strict=True)
     except ValueError:
@@ -142,7 +142,7 @@ def warned_of(data: bytes) -> bool:
 
 
 def test_it_agrees_with_libjpeg() -> None:
-    """But for wrong codes, of which its fast loop says nothing, and bytes that its bit buffer had taken already."""
+    """Exceptions: libjpeg's fast loop reports neither wrong codes nor bytes that its bit buffer has already taken."""
     rng = np.random.default_rng(6)
     found, missed = 0, 0
     for n in range(900):

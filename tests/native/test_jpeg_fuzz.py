@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A short fuzz in every test run: mutated files of every kind, differentially against Pillow.
+"""A short fuzz in every test run: mutated files of every kind, compared with Pillow.
 
-The long one, with sanitizers, is `fuzz/run.sh`.
+`fuzz/run.sh` is the long one, with sanitizers.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def mutated(rng: np.random.Generator, data: bytes) -> bytes:
 
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_mutations_equal_pillow(group):
-    """Whatever both decode without complaint about truncation has the same pixels."""
+    """Files that both decode without a complaint about truncation have the same pixels."""
     rng = np.random.default_rng(group)
     outcome: Counter[str] = Counter()
     for name, data in list(CORPUS.items())[group::GROUPS]:
@@ -55,7 +55,7 @@ def test_mutations_equal_pillow(group):
             if expected is None or expected.shape != pixels.shape or status in ("truncated", "unsupported"):
                 outcome["not compared"] += 1
                 continue
-            gave_up = not pixels.any() and len(np.unique(expected)) == 1  # Pillow: zeros, which are white in inks
+            gave_up = not pixels.any() and len(np.unique(expected)) == 1  # Pillow: zeros, which are white in CMYK
             if expected.any() and not gave_up:
                 np.testing.assert_array_equal(pixels, expected, err_msg=f"{name}: {damaged.hex()}")
             outcome["compared"] += 1

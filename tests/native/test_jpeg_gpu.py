@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The GPU JPEG decoder without a GPU: its kernels run on an emulation of threads in random order, under sanitizers, and
-must give the CPU decoder's pixels, or leave the row to it."""
+"""The GPU JPEG decoder without a GPU.
+
+Its kernels run on emulated threads in random order, under sanitizers. They must produce the pixels of the CPU decoder,
+or leave the row to it.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +25,13 @@ LEFT = {"truncated": "left: 1", "filled": "left: 2", "restart": "left: 4", "slow
 
 @pytest.fixture(scope="session")
 def emulator(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The program that runs cases, built once for all tests."""
+    """Build the program that runs cases, once for all tests."""
     return build_emulator(tmp_path_factory.mktemp("jpeg_gpu"))
 
 
 @pytest.fixture
 def run(emulator: Path, tmp_path: Path):
-    """Runs batches; gives a line per row, after seeing that no row differs."""
+    """Run batches, check that every row is correct, and return a line per row."""
 
     def run(*batches: Batch) -> list[str]:
         cases = tmp_path / "cases"
@@ -96,7 +99,7 @@ def test_wide_quantisers_and_overflow(run):
             q = {0: np.full((8, 8), value)}
             rows.append(Row(jw.random_file(rng, 48, 40, factors, quantisers=q, wide=True, size=400)))
     rows.append(Row(jw.random_file(rng, 48, 40, FACTORS[-1], keep=1.0, size=2000)))  # no zero, codes of 16 bits
-    rows.append(Row(jw.random_file(rng, 48, 40, FACTORS[-1], keep=0.02, size=4)))  # hardly anything but zeros
+    rows.append(Row(jw.random_file(rng, 48, 40, FACTORS[-1], keep=0.02, size=4)))  # almost only zeros
     assert all_equal(run(Batch(rows)))
 
 
@@ -111,7 +114,7 @@ def test_overflow_at_smaller_scales(run, scale_log2):
 
 
 def with_restarts(rng, height, width):
-    """Windows of pictures with restart markers."""
+    """Return windows of images with restart markers."""
     rows = []
     for restart in RESTARTS:
         for subsampling in (0, 2):
@@ -123,7 +126,7 @@ def with_restarts(rng, height, width):
 def test_restart_intervals(run):
     rng = np.random.default_rng(24)
     rows = with_restarts(rng, 130, 70)
-    for interval in (1, 7, 8, 30, 1000):  # 30 MCUs: the last two are as good as none
+    for interval in (1, 7, 8, 30, 1000):  # 30 MCUs: the last two are almost empty
         rows += windows(jw.random_file(rng, 41, 37, FACTORS[-1], restart=interval), (41, 37), rng, 1)
     batch = Batch(rows)
     assert all_equal(run(batch, replace(batch, entropy_threads=32, min_bits=32, seed=5)))
@@ -141,7 +144,7 @@ def test_orientation(run):
 
 @pytest.mark.parametrize("scale_log2", [1, 2, 3])
 def test_smaller_scales(run, scale_log2):
-    """Also where components are made to larger blocks than the others, or their blocks lie beside the picture."""
+    """Also for components with larger blocks than others, or with blocks outside the image."""
     rng = np.random.default_rng(32)
     rows = []
     for size in ((1, 1), (9, 17), (64, 48), (75, 50)):
@@ -161,7 +164,7 @@ def test_smaller_scales(run, scale_log2):
 
 @pytest.mark.parametrize("scale_log2", [0, 1, 2, 3])
 def test_several_scans(run, scale_log2):
-    """The host makes coefficients, of the window's blocks alone."""
+    """The host decodes coefficients, only for the blocks of the window."""
     rng = np.random.default_rng(33)
     rows = []
     for size in ((1, 1), (70, 45), (33, 90)):
@@ -177,7 +180,7 @@ def test_several_scans(run, scale_log2):
     rows.append(Row(jw.random_file(rng, 48, 40, FACTORS[-1], quantisers=wide, wide=True, scans=[(0,), (1,), (2,)])))
     batch = Batch(rows, scale_log2=scale_log2)
     gray = Batch([*rows[:3], rows[-2]], format="GRAY", memory=1 << 12, scale_log2=scale_log2)
-    only = Batch(rows[:1], scale_log2=scale_log2)  # nothing for the entropy decoder to do
+    only = Batch(rows[:1], scale_log2=scale_log2)  # no work for the entropy decoder
     assert all_equal(run(batch, gray, only))
 
 
@@ -191,7 +194,7 @@ def indexed(rows: list[Row], **options) -> Batch:
     ids=str,
 )
 def test_files_that_come_again(run, options):
-    """The second time nothing is guessed, and what is above, below and beside the window is left out."""
+    """The second pass guesses nothing, and skips the data above, below and beside the window."""
     rng = np.random.default_rng(34)
     rows = []
     for size in ((9, 5), (70, 45), (33, 120)):
@@ -206,7 +209,7 @@ def test_files_that_come_again(run, options):
 
 
 def test_windows_that_hold_most_of_the_data(run):
-    """How many CTAs they get follows from their size, so that each takes more than one turn."""
+    """The number of CTAs follows from the size of the windows, so each takes several turns."""
     pixels = np.full((40, 320, 3), 128, np.uint8)
     pixels[:, :64] = np.random.default_rng(39).integers(0, 256, (40, 64, 3))
     data = encode(Image.fromarray(pixels), quality=98, subsampling=0)
@@ -222,7 +225,7 @@ def test_windows_that_hold_most_of_the_data(run):
     ids=str,
 )
 def test_files_that_are_read_in_part(run, options):
-    """Nothing but the header and the chunks that hold the window; checksums tell whether these are still the same."""
+    """Only the header and the chunks with the window are read. Checksums detect changed chunks."""
     rng = np.random.default_rng(36)
     rows = []
     for size in ((9, 5), (33, 210)):
@@ -263,7 +266,7 @@ SPOILT_ENTRIES = [how for how in SPOILT if how not in ("nothing", "packed", "for
 
 @pytest.mark.parametrize("how", SPOILT_ENTRIES)
 def test_index_entries_that_are_wrong(run, how):
-    """Whatever of an entry is not as it was written, it is not read: a wrong state may be met again by chance."""
+    """An entry with any changed byte is not used, because decoding could reach a wrong state by chance."""
     rng = np.random.default_rng(35)
     files = [encode(picture(rng, 90, 70), subsampling=s, quality=q) for s in (0, 2) for q in (30, 95)]
     rows = [row for data in files for row in windows(data, (90, 70), rng, 3)]
@@ -275,7 +278,7 @@ def test_index_entries_that_are_wrong(run, how):
 
 
 def test_index_entries_that_somebody_made(run):
-    """Of a folder that was changed, digests and all: no access goes astray, and what has no seal is not read."""
+    """A changed folder with valid digests: every access stays in bounds, and entries without a seal are not used."""
     rng = np.random.default_rng(36)
     files = [encode(picture(rng, 90, 70), subsampling=s, quality=q) for s in (0, 2) for q in (30, 95)]
     rows = [row for data in files for row in windows(data, (90, 70), rng, 3)]
@@ -290,7 +293,7 @@ def test_index_entries_that_somebody_made(run):
 
 
 def test_index_entries_of_other_data(run):
-    """They are not read, and memory has its bound."""
+    """Entries for other data are not used, and memory is bounded."""
     rng = np.random.default_rng(35)
     files = [encode(picture(rng, 90, 70), subsampling=s, quality=q) for s in (0, 2) for q in (30, 95)]
     rows = [row for data in files for row in windows(data, (90, 70), rng, 2)]
@@ -310,7 +313,7 @@ CUTS = [(32, 32), (32, 96), (96, 32), (64, 1 << 20), (64, 2048)]
 
 
 def test_results_do_not_depend_on_how_the_work_is_cut(run):
-    """Threads, bits per subsequence, memory for a group of rows and the order of threads."""
+    """Results do not depend on threads, bits per subsequence, memory for a group of rows, or the order of threads."""
     rng = np.random.default_rng(26)
     noise = rng.integers(0, 256, (40, 56, 3)).astype(np.uint8)
     flat = np.full((120, 200, 3), 77, np.uint8)
@@ -326,7 +329,7 @@ def test_results_do_not_depend_on_how_the_work_is_cut(run):
 
 
 def test_streams_that_do_not_synchronise(run):
-    """Codes of one length never synchronise by chance. Right all the same, or given up within the budget."""
+    """Codes of one length never synchronize by chance. The result is right, or the GPU gives up within the budget."""
     rng = np.random.default_rng(27)
     table = jw.Table([0] * 7 + [255] + [0] * 8, [*range(1, 255), 0])  # every AC code has 8 bits
     components, layout = jw.random_components(rng, 160, 96, FACTORS[-1], ac=table, keep=0.5, size=30)
@@ -341,7 +344,7 @@ def test_streams_that_do_not_synchronise(run):
 
 
 def test_streams_made_to_be_slow(run):
-    """Every thread needs what the one before it finds: there are as many rounds as threads, or the CPU decodes it."""
+    """Every thread needs the result of the previous one. The GPU needs as many rounds, or the CPU decodes the row."""
     rng = np.random.default_rng(41)
     small, large = Row(jw.unsynchronised(rng, 64, 64)), Row(jw.unsynchronised(rng, 320, 408))
     batch = Batch([small], entropy_threads=32, min_bits=256)
@@ -351,7 +354,7 @@ def test_streams_made_to_be_slow(run):
 
 
 def test_scans_that_say_nothing_of_the_other_components(run):
-    """What a parser finds impossible in one scan may stand in the header of a file with several."""
+    """The header of a file with several scans may contain values that are invalid in a single scan."""
     rng = np.random.default_rng(39)
     crowded = jw.random_file(rng, 70, 50, [(4, 2), (4, 4), (4, 4)], scans=[(0,), (1,), (2,)])  # 40 blocks in an MCU
     components, layout = jw.random_components(rng, 24, 24, [(1, 1)] * 3, scans=[(0,), (1,), (2,)])
@@ -363,7 +366,7 @@ def test_scans_that_say_nothing_of_the_other_components(run):
 
 
 def test_memory_for_pictures_that_are_larger_than_their_windows(run):
-    """Groups are bounded by all that rows take; and none is taken for what a few bytes only claim to be."""
+    """Groups are bounded by the total memory of their rows. Sizes that a few bytes only claim take no memory."""
     rng = np.random.default_rng(40)
     components, layout = jw.random_components(rng, 2000, 400, [(1, 1)] * 3, keep=0)
     corner = Row(jw.write(components, layout), (390, 1990, 8, 8))
@@ -399,7 +402,7 @@ def test_what_is_left_to_the_cpu(run):
     restarts = encode(image, restart_marker_blocks=2)
     lost = restarts.replace(b"\xff\xd3", b"\xff\xd4", 1)
     missing = restarts.replace(b"\xff\xd3", b"\x12\x34", 1)
-    # A neighbour does not suffer.
+    # A neighbouring row is unaffected.
     rows = [Row(d) for d in (good, good[:middle], good[:-2], filled, good, lost, missing, good[:start], restarts)]
     expected = ["equal", *[LEFT["truncated"]] * 2, LEFT["filled"], "equal", *[LEFT["restart"]] * 2,
                 "refused: data that end before the picture does", "equal"]  # fmt: skip
@@ -410,7 +413,7 @@ def test_what_is_left_to_the_cpu(run):
 @pytest.mark.parametrize("options", [{"subsampling": 0}, {"subsampling": 2}, {"subsampling": 2, "quality": 98},
                                      {"subsampling": 1, "restart_marker_blocks": 3}], ids=str)  # fmt: skip
 def test_damaged_data(run, options):
-    """What the GPU decodes without complaint is what the CPU decodes without complaint."""
+    """The GPU decodes without an error exactly the files that the CPU decodes without an error."""
     rng = np.random.default_rng(29)
     data = encode(picture(rng, 61, 45), **options)
     start = scan_start(data)

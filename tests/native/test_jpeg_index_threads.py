@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of files that JPEG decoders know, from several threads at once, under ThreadSanitizer."""
+"""The table of known JPEG files under several threads, with ThreadSanitizer."""
 
 from __future__ import annotations
 
@@ -13,13 +13,17 @@ NATIVE = HERE.parents[1] / "src" / "stoker" / "native"
 
 
 def test_files_are_found_by_several_threads_at_once(tmp_path: Path) -> None:
-    """One of them is to write a file's entry, all others see it whole or not at all, and what is packed comes back."""
+    """One thread writes the entry of a file. All others see the whole entry or none, and packed entries round-trip."""
     compiler = os.environ.get("CXX") or shutil.which("g++") or "c++"
-    sources = [HERE / "jpeg_index_threads.cpp", NATIVE / "jpeg_index.cpp", NATIVE / "jpeg_index_store.cpp"]
+    sources = [
+        HERE / "jpeg_index_threads.cpp",
+        NATIVE / "gpu_kernels/jpeg_index.cpp",
+        NATIVE / "gpu_kernels/jpeg_index_store.cpp",
+    ]
     program = tmp_path / "threads"
     flags = ["-std=c++20", "-O1", "-g1", "-fsanitize=thread", "-pthread", f"-I{NATIVE}"]
     subprocess.run([compiler, *flags, *map(str, sources), "-o", str(program)], check=True)
-    # ThreadSanitizer wants memory where it lies without randomisation.
+    # ThreadSanitizer needs an address space without randomization.
     command = [*(["setarch", "--addr-no-randomize"] if shutil.which("setarch") else []), str(program)]
     found = subprocess.run(command, capture_output=True, text=True, check=False)
     assert found.returncode == 0, found.stdout + found.stderr[-4000:]

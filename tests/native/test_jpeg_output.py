@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes into and comes out of the JPEG decoder: callers' memory, planes, headers, wide and multi-picture files."""
+"""Inputs and outputs of the JPEG decoder: memory of callers, planes, headers, wide and multi-picture files."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_the_callers_rows_may_lie_apart(format, scale):
     assert decode_into(data, out, format=format, scale=scale) == "ok"
     np.testing.assert_array_equal(out, whole)
     out[:] = 7
-    assert (memory == 7).all()  # nothing else was touched
+    assert (memory == 7).all()  # no other byte changed
 
 
 def test_a_window_into_the_callers_memory():
@@ -116,12 +116,12 @@ def test_the_first_of_several_pictures():
     check(data)
     check_windows(data, rng)
     assert (info(data)["width"], info(data)["height"]) == (50, 40)
-    # However they are put together: what follows the first picture's end is no matter.
+    # Data after the end of the first image do not matter, in any combination.
     np.testing.assert_array_equal(decode(encode(pictures[0]) + encode(pictures[1]))[0], pillow(encode(pictures[0])))
 
 
 def skippable(data: bytes) -> tuple[int, list[tuple[int, int]]]:
-    """Where the first scan's data begin, and the payloads before it that say nothing about the header's facts."""
+    """Return the offset of the first scan's data, and the payloads before it that the header does not depend on."""
     spans, at = [], 2
     while True:
         marker, length = data[at + 1], int.from_bytes(data[at + 2 : at + 4], "big")
@@ -141,7 +141,7 @@ def skippable(data: bytes) -> tuple[int, list[tuple[int, int]]]:
 
 
 def test_a_header_takes_a_few_hundred_bytes():
-    """What the header reader says depends on nothing else: not on profiles, thumbnails, tables, or any pixel."""
+    """The header reader depends on no profile, thumbnail, table, or pixel."""
     rng = np.random.default_rng(8)
     exif = Image.Exif()
     exif[0x0112] = 6

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Progressive files, inks, several scans of a component, and smaller scales, against Pillow and TurboJPEG."""
+"""Progressive files, CMYK, several scans of a component, and smaller scales, against Pillow and TurboJPEG."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_random_scripts(factors, restart):
 
 
 def test_one_coefficient_per_scan():
-    """As many scans as a script of a colour file can sensibly have, one short of what is left to libjpeg."""
+    """The number of scans is the largest that a color file can sensibly have, one below the limit for the fallback."""
     rng = np.random.default_rng(2)
     script = [(range(3), 0, 0, 0, 0)] + [((c,), k, k, 0, 0) for k in range(1, 64) for c in range(3)]
     check(pw.random_file(rng, 40, 30, FACTORS[-1], script))
@@ -70,7 +70,7 @@ def test_one_coefficient_per_scan():
 
 @pytest.mark.parametrize("drop", range(1, 12))
 def test_incomplete_scripts(drop):
-    """What libjpeg would smooth is left to it; where it does not, the pixels are equal."""
+    """Files that libjpeg would smooth fall back to Pillow. For the others, the pixels are equal."""
     rng = np.random.default_rng(drop)
     script = pw.full_script(3)
     data = pw.random_file(rng, 60, 44, FACTORS[-1], script[:-drop])
@@ -121,7 +121,7 @@ def test_impossible_progressions(scan):
 @pytest.mark.parametrize("restart", [0, 3])
 @pytest.mark.parametrize("scans", [[[0], [0], [1], [2]], [[1], [0, 1, 2]], [[1], [0, 2], [0, 1]]], ids=str)
 def test_sequential_scans_of_one_component_again(scans, restart):
-    """A later scan overwrites what it holds; what it leaves at zero stays."""
+    """A later scan overwrites the coefficients that it contains and keeps those that it leaves at zero."""
     rng = np.random.default_rng(5)
     for factors in (FACTORS[-1], FACTORS[-2]):
         components, layout = jw.random_components(rng, 70, 45, factors, scans=scans, restart=restart, keep=0.2)
@@ -194,7 +194,7 @@ def test_scales_of_odd_sampling(factors, scale):
     check_scaled_windows(data, whole, scale, rng)
 
 
-# What TurboJPEG's own interface accepts.
+# scales that TurboJPEG's own interface accepts
 TURBO_FACTORS = [[(4, 1), (1, 1), (1, 1)], [(1, 2), (1, 1), (1, 1)], FACTORS[-1], FACTORS[-2]]
 
 

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 from pixel_asm import DTYPES, Asm, type_of
-from pixel_values import ISAS, available, cast_reference, same, values
+from pixel_values import cast_reference, same, values
 
 from stoker.native import _native
 
@@ -70,7 +70,7 @@ COMPARES = {
 
 
 def binary(op: str, dtype: str, x, y, out_dtype: str, uniform: int = 0):
-    """Runs one operation; uniform: bit 0 for a, bit 1 for b (their first element counts)."""
+    """Run one operation. uniform: bit 0 for a, bit 1 for b (only their first element counts)."""
     asm = Asm([dtype, dtype], [out_dtype])
     a = asm.uniform(float(x[0])) if uniform & 1 else asm.load(0)
     b = asm.uniform(float(y[0])) if uniform & 2 else asm.load(1)
@@ -86,7 +86,7 @@ def test_integer_ops(isa, op, dtype):
     register = register_dtype(dtype)
     bits = np.dtype(register).itemsize * 8
     x, y = values(dtype, 1), values(dtype, 2)
-    # Operands as the register sees them: U64 by its bits.
+    # Operands as the register has them: U64 by its bits.
     a, b = (v.astype(register).tolist() for v in (x, y))
     want = np.array([wrap(INT_OPS[op](i, j, bits), bits) for i, j in zip(a, b, strict=True)], register)
     out, ok = binary(op, dtype, x, y, "int32" if register == "int32" else "int64")
@@ -190,7 +190,7 @@ def test_functions(op):
     ).astype("f4")
     with np.errstate(all="ignore"):
         want = FUNCTIONS[op](x.astype("f8"))
-        close(function(op, x), want.astype("f4"), 1)  # one ulp where NumPy's double and ours straddle a tie
+        close(function(op, x), want.astype("f4"), 1)  # one ulp if NumPy's double and Stoker's straddle a tie
         near = np.abs(x) < 700
         loose = 4 if op not in ("Tan", "Acosh", "Atanh", "Asinh") else 40
         close(function(op, x[near].astype("f8")), FUNCTIONS[op](x[near].astype("f8")), loose)
@@ -213,7 +213,7 @@ def test_two_argument_functions(op, fn):
     def reference(a, b):
         try:
             return fn(a, b)
-        except ValueError:  # Python raises where C returns a value
+        except ValueError:  # Python raises, C returns a value
             with np.errstate(all="ignore"):
                 return float(np.power(np.float64(a), np.float64(b)))
         except OverflowError:
@@ -263,7 +263,7 @@ def test_casts(isa, no_tables, source, to):
 
 @pytest.mark.parametrize("to", ["bool", "uint8", "int8", "uint16", "int16", "int32"])
 def test_cast_that_is_used_twice(isa, to):
-    """The cast cannot melt into the store."""
+    """The cast cannot be fused into the store."""
     x = values("float32")
     asm = Asm(["float32"], [to, "int32"])
     v = asm.cast(asm.load(), to)
@@ -306,7 +306,7 @@ def test_every_half(isa):
     floats = np.empty(65536, np.float32)
     _native.halves_to_floats(floats, halves)
     same(floats, halves.astype(np.float32))
-    # Each half, the ties between neighbours, and one float to either side of the tie.
+    # Each half, the ties between neighbours, and one float on either side of the tie.
     exact = floats[np.isfinite(floats)]
     with np.errstate(over="ignore"):
         up = np.nextafter(exact.astype("f2"), np.float16(np.inf)).astype("f4")
@@ -331,7 +331,7 @@ def test_half_bits_are_equal_on_every_isa():
     halves = np.arange(65536, dtype=np.uint16)
     results = []
     before = _native.get_isa()
-    for name in filter(available, ISAS):
+    for name in _native.instruction_sets():
         _native.set_isa(name)
         h, f = np.empty(floats.shape, np.float16), np.empty(halves.shape, np.float32)
         _native.floats_to_halves(h, floats.view(np.float32))
@@ -342,7 +342,7 @@ def test_half_bits_are_equal_on_every_isa():
 
 
 def test_double_to_half_rounds_once():
-    tie = 1 + 2.0**-11  # between 1 and its successor; a float cannot tell the next value from it
+    tie = 1 + 2.0**-11  # between 1 and its successor, which a float cannot distinguish
     x = np.array([tie + 2.0**-40, tie - 2.0**-40, tie, -tie - 2.0**-40])
     asm = Asm(["float64"], ["float16"])
     asm.store(asm.cast(asm.load(), "float16"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whole programs of the register machine: tables of one byte, random programs, and those that must be refused."""
+"""Whole programs of the register machine: tables of one byte, random programs, and invalid programs."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_table_is_given_up_if_it_would_fault():
 
 @pytest.mark.parametrize("in_place", [False, True])
 def test_tables_that_swap_channels(isa, in_place):
-    """In place, one lookup must not read what another one has written."""
+    """In place, one lookup must not read the result of another."""
     asm = Asm(["uint8"], ["uint8"], 3)
     for c in range(3):
         x = asm.cvt(asm.load(0, 2 - c), "f32")
@@ -145,7 +145,7 @@ def test_faulting_table_with_interleaved_pixels(isa):
 @settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_random_programs(data):
-    """Random straight-line code, registers reused at random, against the same steps in NumPy."""
+    """Random straight-line code with random reuse of registers equals the same steps in NumPy."""
     ops = ["Add", "Sub", "Mul", "Min", "Max"]
     rng = np.random.default_rng(data.draw(st.integers(0, 10_000)))
     inputs = [rng.integers(-100, 100, 777).astype(np.int16) for _ in range(2)]
@@ -203,7 +203,7 @@ def test_a_register_may_be_overwritten(isa):
 
 
 def test_many_live_registers(isa):
-    """More than L1 likes: blocks get shorter."""
+    """More registers than the first-level cache holds: blocks get shorter."""
     asm = Asm(["uint8"], ["int32"])
     x = asm.load()
     many = [asm.op("Mul", x, asm.uniform(i)) for i in range(120)]

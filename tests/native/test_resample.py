@@ -23,11 +23,9 @@ PILLOW = {
     HAMMING: Image.Resampling.HAMMING,
 }
 SUPPORT = {LINEAR: 1.0, CUBIC: 2.0, LANCZOS: 3.0, TRIANGULAR: 1.0, GAUSSIAN: 1.0, BOX: 0.5, HAMMING: 1.0}
-# Pillow 13 lets the vertical pass go first when the height shrinks much more than the width.
+# Pillow 13 runs the vertical pass first if the height shrinks much more than the width.
 OLD_PILLOW = int(PIL.__version__.split(".")[0]) < 13
-LEVELS = {"plain": ["plain"], "avx2": ["plain", "avx2"], "avx512": ["plain", "avx2", "avx512"]}.get(
-    native.best_isa(), ["plain", native.best_isa()]
-)
+LEVELS = native.instruction_sets()
 
 
 @pytest.fixture(autouse=True)
@@ -38,7 +36,7 @@ def restore_isa():
 
 
 def resample(array, height, width, box, method, method_h=None, antialias=True, horizontal_first=OLD_PILLOW):
-    """The result at every instruction set, which must be one and the same."""
+    """Return the result, after checking that it is the same for every instruction set."""
     results = []
     for level in LEVELS:
         native.set_isa(level)
@@ -75,7 +73,7 @@ def image(seed, height, width, channels, dtype=np.uint8):
     if dtype == np.float32:
         return rng.normal(size=shape).astype(np.float32)
     info = np.iinfo(dtype)
-    scale = 8 if info.bits == 32 else 1  # leave room for the overshoot, where Pillow's mode I is undefined
+    scale = 8 if info.bits == 32 else 1  # leave room for the overshoot, for which Pillow's mode I is undefined
     return rng.integers(info.min // scale, info.max // scale, shape, dtype=np.int64, endpoint=True).astype(dtype)
 
 
@@ -145,7 +143,7 @@ def test_extreme_scales_equal_pillow(method, size):
 
 
 def test_every_width_of_a_row():
-    """The last vector of a row and the outputs near its end take paths of their own."""
+    """The last vector of a row and the outputs near its end have separate code paths."""
     for width in range(1, 80):
         for channels in (1, 2, 3, 4):
             a = image(width, 5, width, channels)
@@ -199,7 +197,7 @@ def test_orders_differ_where_they_should():
 )
 def test_mirrored_region_is_the_flipped_result(task, method, flips, dtype):
     height, width, out_h, out_w, (x0, y0, x1, y1) = task
-    if x0 == x1 or y0 == y1:  # nothing to mirror
+    if x0 == x1 or y0 == y1:  # no mirror
         return
     a = image(11, height, width, 3, dtype)
     want = resample(a, out_h, out_w, (x0, y0, x1, y1), method)
@@ -220,7 +218,7 @@ def test_strides_do_not_matter(task, method, layout, channels):
 
 
 def test_crop_of_a_larger_image_reads_only_the_view():
-    """The filter sees the view's edge, not the pixels behind it in memory."""
+    """The filter ends at the edge of the view, and does not read the pixels after it in memory."""
     big = image(8, 64, 64, 3)
     view = big[10:40, 20:51]
     assert_same(resample(view, 17, 12, None, LANCZOS), resample(view.copy(), 17, 12, None, LANCZOS))
@@ -242,7 +240,7 @@ def kernel(method, x):
 
 
 def axis_matrix(size, out, low, high, method, antialias):
-    """The definition, written with no regard for speed or for the last bit."""
+    """Return the defining weights, without regard for speed or the last bit."""
     scale = (high - low) / out
     stretch = scale if (antialias or method == TRIANGULAR) and scale > 1 else 1.0
     m = np.zeros((out, size))
@@ -259,7 +257,7 @@ def axis_matrix(size, out, low, high, method, antialias):
 @pytest.mark.parametrize("method", [LINEAR, CUBIC, LANCZOS, TRIANGULAR, GAUSSIAN, HAMMING])
 def test_float_follows_the_definition(method, antialias):
     a = image(4, 61, 47, 2, np.float32)
-    # No sample lies exactly on the edge of a filter: there the Gaussian is not continuous, and the last bit decides.
+    # No sample is exactly on the edge of a filter: the Gaussian is discontinuous there, and the last bit would decide.
     for out_h, out_w, box in [(22, 90, (0, 0, 47, 61)), (100, 11, (3.5, 1.25, 40.75, 60.5))]:
         rows = axis_matrix(61, out_h, box[1], box[3], method, antialias)
         columns = axis_matrix(47, out_w, box[0], box[2], method, antialias)

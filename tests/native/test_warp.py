@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Affine sampling compared with Pillow, bit for bit, and with its definition where Pillow has none."""
+"""Affine sampling compared with Pillow, bit for bit, and with its definition for cases that Pillow lacks."""
 
 import math
 
@@ -12,9 +12,7 @@ from strided import strided_forms
 
 from stoker.native import _native as native
 
-LEVELS = {"plain": ["plain"], "avx2": ["plain", "avx2"], "avx512": ["plain", "avx2", "avx512"]}.get(
-    native.best_isa(), ["plain", native.best_isa()]
-)
+LEVELS = native.instruction_sets()
 IDENTITY = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)
 
 
@@ -65,7 +63,7 @@ def image(seed, height, width, channels, dtype=np.uint8):
 
 
 def rotation(angle, scale, height, width, out_h, out_w, shift=(0.0, 0.0)):
-    """About the middle of both images."""
+    """Return the rotation about the centre of both images."""
     a, b = math.cos(angle) * scale, math.sin(angle) * scale
     return (
         a, -b, width / 2 - a * out_w / 2 + b * out_h / 2 + shift[0],
@@ -133,7 +131,7 @@ def test_helper_detects_a_shift_of_one_pixel():
 
 
 def definition(array, matrix, out_h, out_w, linear):
-    """Coordinates clamped to the edge pixels, in double, without rounding."""
+    """Sample by definition: coordinates clamped to the edge pixels, in double, without rounding."""
     height, width, _ = array.shape
     y, x = np.mgrid[0:out_h, 0:out_w] + 0.5
     sx = matrix[0] * x + matrix[1] * y + matrix[2]
@@ -158,7 +156,7 @@ def test_without_fill_the_edge_repeats(task, dtype):
     a = image(2, height, width, 3, dtype)
     got = affine(a, matrix, out_h, out_w, True, None).astype(np.float64)
     want = definition(a, matrix, out_h, out_w, True)
-    # Bytes are truncated; a coordinate that rounds differently moves a value by its slope times 1e-10 or so.
+    # Bytes are truncated. A coordinate that rounds differently changes a value by its slope times about 1e-10.
     tolerance = {np.uint8: 1.0, np.float32: 1e-5}.get(dtype, 0.5) + 1e-9 * float(np.abs(a.astype(np.float64)).max())
     assert np.abs(got - want).max() <= tolerance + 1e-6
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Elementary functions that give the same bits everywhere, compared with mpmath's values."""
+"""Elementary functions with the same bits everywhere, compared with mpmath's values."""
 
 import math
 from fractions import Fraction
@@ -11,7 +11,7 @@ from stoker.native import _native as native
 
 
 def ulps(got, name, x):
-    """The error of `got` in units of the last place, with mpmath's value as the truth."""
+    """Return the error of `got` in units of the last place, with mpmath's value as the exact one."""
     mpmath = pytest.importorskip("mpmath")
     with mpmath.workprec(300):
         value = {

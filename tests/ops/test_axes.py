@@ -14,7 +14,7 @@ from stoker.testing.tolerances import assert_exact
 
 
 def run(name: str, sizes: tuple[int, ...], axes: str, arguments: dict[str, Any], *inputs: Any) -> tuple[Any, str, Any]:
-    """The result, its layout, and the input."""
+    """Return the result, its layout, and the input."""
     x = np.arange(int(np.prod(sizes)), dtype=np.int16).reshape(sizes)
     pipe = Pipeline(batch_size=1, num_threads=1, seed=1, exec_async=False)
     with pipe:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The colour operators against DALI's results, Pillow's grey, and their own laws."""
+"""The colour operators against DALI's results, Pillow's gray, and mathematical properties."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def noise(*shape: int) -> Array:
     return np.random.default_rng(1).integers(0, 256, shape, dtype=np.uint8)
 
 
-# What DALI 2.4 gives on the CPU for three pixels.
+# Results of DALI 2.4 on the CPU for three pixels.
 @pytest.mark.parametrize(
     ("name", "arguments", "pixels", "want"),
     [

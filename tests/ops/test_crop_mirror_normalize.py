@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``crop_mirror_normalize`` against its float32 formula bit for bit, and what DALI does beside it."""
+"""``crop_mirror_normalize``: equal to its float32 formula bit for bit, and close to DALI."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def picture(channels: int = 3, dtype: str = "uint8") -> Array:
 
 
 def formula(x: Array, mean: Any, std: Any, scale: float = 1.0, shift: float = 0.0) -> Array:
-    """Step by step in float32, each operation rounded."""
+    """Compute step by step in float32 and round each operation."""
     inverse = np.float32(1) / np.asarray(std, np.float32)
     if scale != 1:
         inverse = inverse * np.float32(scale)
@@ -83,7 +83,7 @@ def test_integers_round_half_to_even_and_saturate(dtype: str) -> None:
 
 
 def in_a_pipeline(x: Array, **arguments: Any) -> Array:
-    """There the number of channels is known before the first image is."""
+    """Run in a pipeline, which knows the number of channels before the first image."""
     pipe = Pipeline(batch_size=1, num_threads=1, seed=1, exec_async=False)
     with pipe:
         pipe.set_outputs(fn.crop_mirror_normalize(types.Constant(x, layout="HWC"), **arguments))
@@ -108,7 +108,7 @@ def test_video_keeps_its_frames_in_front() -> None:
     assert_exact(run(video, mean=MEAN, std=STD, output_layout=""), want)
 
 
-# What DALI 2.4 gives for a ramp: the window is centred, mirrored with its padding, and fill values are not normalised.
+# Results of DALI 2.4 for a ramp: the window is centred and mirrored with its padding. Fill values are not normalized.
 def test_padding_equals_dali() -> None:
     x = np.arange(5 * 7 * 3, dtype=np.uint8).reshape(5, 7, 3)
     got = run(

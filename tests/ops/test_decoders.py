@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The image decoders: against Pillow, windows against crops of the whole, formats, orientations, and broken files."""
+"""Image decoders: pixels against Pillow, windows against crops of the whole image, formats, orientations, damage."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def pillow(data: bytes, mode: str = "RGB") -> Array:
 
 
 def pipeline(build: Callable[[], Any]) -> list[Array]:
-    """One row of what ``build`` returns."""
+    """Return one row of the outputs of ``build``."""
     pipe = Pipeline(batch_size=1, num_threads=1, seed=3)
     with pipe:
         made = build()
@@ -263,7 +263,7 @@ UNHEEDED = {
 
 @pytest.mark.parametrize("name", UNHEEDED)
 def test_what_is_expected_of_a_gpu_and_not_done_warns_where_it_is_asked_for(name: str) -> None:
-    """Once for a node, at the user's line; not on the CPU, and not of what has no consequence."""
+    """An argument without effect on a GPU warns once per node, at the user's line. It does not warn on the CPU."""
     value, text = UNHEEDED[name]
 
     @pipeline_def(batch_size=1, num_threads=1)

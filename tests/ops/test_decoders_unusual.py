@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Image decoders: smaller scales, size limits, and files that are left to Pillow."""
+"""Image decoders: smaller scales, size limits, and files that fall back to Pillow."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from stoker.testing.tolerances import assert_exact
 
 Array = npt.NDArray[Any]
 
-# 19 x 13 pixels by `cjpeg -arithmetic`; its baseline twin gives the same pixels.
+# 19 x 13 pixels by `cjpeg -arithmetic`. The baseline file has the same pixels.
 ARITHMETIC = bytes.fromhex(
     "ffd8ffe000104a46494600010100000100010000ffdb0043000d090a0b0a080d0b0a0b0e0e0d0f13201513121213271c1e17202e2931302e29"
     "2d2c333a4a3e333646372c2d405741464c4e525352323e5a615a50604a51524fffdb0043010e0e0e131113261515264f352d354f4f4f4f4f4f"
@@ -33,7 +33,7 @@ ARITHMETIC = bytes.fromhex(
 
 
 def with_frame(data: bytes, marker: int, precision: int = 8) -> bytes:
-    """The same file with another start of frame."""
+    """Return the same file with another start-of-frame marker."""
     at = data.index(b"\xff\xc0")
     return data[:at] + bytes([0xFF, marker]) + data[at + 2 : at + 4] + bytes([precision]) + data[at + 5 :]
 
@@ -42,7 +42,7 @@ def with_frame(data: bytes, marker: int, precision: int = 8) -> bytes:
 
 
 def turbo(data: bytes, scale: int) -> Array:
-    """TurboJPEG's scaled decoding."""
+    """Return the result of TurboJPEG's scaled decoding."""
     height, width = simplejpeg.decode_jpeg_header(data)[:2]
     least = {"min_height": -(-height // scale), "min_width": -(-width // scale), "min_factor": 1}
     return np.asarray(simplejpeg.decode_jpeg(data, "RGB", fastdct=False, fastupsample=False, **least))
@@ -71,7 +71,7 @@ def test_scaled_and_turned(orientation: int) -> None:
 
 
 def test_the_error_of_a_smaller_scale() -> None:
-    """Near the mean of the pixels, and not equal: it is only made where it is asked for."""
+    """Scaled decoding is close to the mean of the pixels, but not equal, so it is opt-in."""
     memory = io.BytesIO()
     Image.fromarray(photograph(2, 256, 256)).save(memory, "JPEG", quality=90, subsampling=0)
     for scale in (2, 4, 8):
@@ -136,7 +136,7 @@ def test_the_default_limit_is_pillows() -> None:
     assert 2 * (Image.MAX_IMAGE_PIXELS or 0) in (178956970, 178956971)
 
 
-# ---- what is left to Pillow ----
+# ---- fallback to Pillow ----
 
 
 def test_arithmetic_coding_goes_through_pillow() -> None:
@@ -196,7 +196,7 @@ def test_the_report_lists_what_was_handed_over(tmp_path: Path, threads: int) -> 
             pipe.run()
         report = pipe.report()
     counted = {one.reason: one for one in report.handed_over}
-    # A pipeline makes batches ahead: the files come round again.
+    # A pipeline prefetches batches: the files repeat.
     assert set(counted) == {"arithmetic coding", "not a JPEG file", "lossless coding"}
     arithmetic = counted["arithmetic coding"]
     assert arithmetic.name == "decoders.image"

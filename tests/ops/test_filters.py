@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Filters, histograms and reductions: what is particular to them."""
+"""Filters, histograms and reductions: tests beyond the generated ones."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_every_instruction_set_filters_to_the_same_bits(dtype: str, shape: tuple
     made = {}
     before = _native.get_isa()
     try:
-        for isa in ("plain", *dict.fromkeys(("avx2" if "avx" in _native.best_isa() else "plain", _native.best_isa()))):
+        for isa in _native.instruction_sets():
             _native.set_isa(isa)
             made[isa] = eager.filter(x, weights)
     finally:
@@ -97,7 +97,7 @@ def test_reductions_of_types(dtype: str) -> None:
 
 @pytest.mark.parametrize("count", [1, 31, 33, 4096, 4097, 40_000])
 def test_sums_of_floats_are_taken_in_lanes(count: int) -> None:
-    """The native order, over views and rows of any length, is that of the definition, which is written otherwise."""
+    """The native order of sums, over views and rows of any length, equals that of the separately written reference."""
     x = np.random.default_rng(count).normal(0, 1e6, (count, 3)).astype(np.float64)
     want = summed(np.ascontiguousarray(x.T))
     np.testing.assert_array_equal(eager.reductions.sum(x, axes=(0,)), want)

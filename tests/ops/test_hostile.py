@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inputs that end other libraries' processes: here they give a clear error or a defined result."""
+"""Hostile inputs that crash other libraries. Stoker raises a clear error or returns a defined result."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def picture(height: int = 8, width: int = 9, channels: int = 3, dtype: str = "ui
 
 
 def tried(call: Callable[[], Any]) -> Any:
-    """What the call gives, or the error, which must be one of ours with something to read."""
+    """Return the result of a call, or its error, which must be a Stoker error with a text."""
     try:
         return call()
     except StokerError as error:
@@ -65,7 +65,7 @@ def run(name: str, x: Array, **arguments: Any) -> Any:
     return getattr(eager, name)(x, **arguments)
 
 
-# ---- what ends DALI 2.4's process ----
+# ---- inputs that crash DALI 2.4 ----
 
 
 @pytest.mark.parametrize("channels", [1, 2, 4, 6])
@@ -186,7 +186,7 @@ def test_hostile_regions_and_sides(argument: str) -> None:
 def test_hostile_windows(argument: str, policy: str) -> None:
     for number in NUMBERS:
         if policy == "pad" and 100 < abs(number) < 2**40:
-            continue  # a window of gigabytes is what it asks for
+            continue  # the call requests a window of gigabytes
         for value in ((number, 1.0), np.array([number, 1.0])):
             made = tried(
                 lambda value=value: run(
@@ -257,7 +257,7 @@ def test_hostile_arguments(name: str, arguments: dict[str, Any]) -> None:
     tried(lambda: run(name, picture(), **arguments))
 
 
-# ---- a row fails, the rest goes on ----
+# ---- a failing row among good ones ----
 
 
 def test_a_row_with_hostile_numbers_fails_alone() -> None:
@@ -278,7 +278,7 @@ def test_a_row_with_hostile_numbers_fails_alone() -> None:
     assert found == [5, None, 7, None, 3]
 
 
-# ---- sizes that no memory holds ----
+# ---- sizes beyond memory ----
 
 HUGE = """
     import resource

@@ -1,183 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every operator of the index, with each of its cases, against its reference and the laws of ``stoker.testing``.
 
-An operator that is added is tested here without being named, unless its inputs are not images.
+A new operator is tested here without being named. It supplies its inputs (``case_inputs``).
 """
 
 from __future__ import annotations
 
-import functools
-import io
 import itertools
-import os
-import tempfile
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
-from PIL import Image
 
 from stoker import Pipeline, fn, types
 from stoker.contract.errors import ArgumentError, UnsupportedError
 from stoker.contract.operator import Operator, RowContext
+from stoker.contract.samples import SHAPES, images, noise
 from stoker.contract.types import DType
 from stoker.frontends.registry import find
-from stoker.native import _native
 from stoker.ops._index import INDEX
-from stoker.ops.generic.arithmetic import OPERANDS
 from stoker.testing.laws import check_operator
 from stoker.testing.tolerances import assert_close
 
-Array = npt.NDArray[Any]
-Rows = list[tuple[Array, ...]]
-
 DTYPES = ("uint8", "int16", "uint16", "int32", "float32", "float16")
-SHAPES = {"HWC": (13, 17, 3), "CHW": (3, 11, 19), "FHWC": (2, 13, 16, 3)}
-
-# Operators with no rows to give them here, and why.
-ELSEWHERE = {
-    "external_source": "a source of the user's data",
-    "readers.file": "a source: needs a folder",
-    "readers.concat": "a source of sources: needs folders",
-    "readers.mix": "a source of sources: needs folders",
-    "python_function": "runs the user's code",
-    "_row_number": "depends on the whole batch",
-    "permute_batch": "depends on the whole batch",
-}
 
 
-def noise(seed: int, shape: Sequence[int], dtype: str = "uint8") -> Array:
-    """Values of an image in its type's usual range."""
-    rng = np.random.default_rng(seed)
-    if dtype.startswith("float"):
-        return rng.uniform(-20, 280, shape).astype(dtype)
-    info = np.iinfo(dtype)
-    return rng.integers(max(info.min, -40_000), min(info.max, 80_000), shape, dtype=dtype, endpoint=True)
+def is_tested_elsewhere(operator: type[Operator]) -> bool:
+    """Return whether rows need more than arrays: readers and their parts, whole batches, state, user code."""
+    reads = operator.is_source or operator.__module__.startswith("stoker.readers.")
+    return reads or operator.scope == "batch" or operator.stateful or not operator.pure
 
 
-def images(dtype: str = "uint8", layout: str = "HWC", copies: int = 1) -> Rows:
-    """Three rows of different sizes."""
-    shape = SHAPES[layout]
-    rows = []
-    for i in range(3):
-        sizes = [n + i * {"H": 4, "W": 3}.get(a, 0) for n, a in zip(shape, layout, strict=True)]
-        rows.append(tuple(noise(7 * i + k, sizes, dtype) for k in range(copies)))
-    return rows
-
-
-@functools.cache
-def files() -> Rows:
-    """JPEG of two samplings, progressive, grey, and PNG."""
-    rows = []
-    for i, options in enumerate(
-        (
-            {"format": "JPEG", "subsampling": 2},
-            {"format": "JPEG", "subsampling": 0, "progressive": True},
-            {"format": "PNG"},
-        )
-    ):
-        picture = np.kron(noise(i, (6, 8, 3)), np.ones((4, 4, 1), np.uint8))
-        memory = io.BytesIO()
-        Image.fromarray(picture).save(memory, **options)
-        rows.append((np.frombuffer(memory.getvalue(), np.uint8),))
-    return rows
-
-
-def operands(case: dict[str, Any]) -> Rows:
-    """For arithmetic: numbers for which the operation is defined."""
-    op = case["op"]
-    count = OPERANDS[op]
-    rng = np.random.default_rng(len(op))
-    if op in ("and", "or", "xor", "not", "shl", "shr", "idiv", "mod", "pow"):
-        return [tuple(rng.integers(1, 9, (4, 5)).astype(np.int32) for _ in range(count)) for _ in range(2)]
-    return [tuple(rng.uniform(1.0, 1.9, (4, 5)).astype(np.float32) for _ in range(count)) for _ in range(2)]
-
-
-def _each(*arrays: Any) -> Rows:
-    return [tuple(np.asarray(a) for a in (row if isinstance(row, tuple) else (row,))) for row in arrays]
-
-
-def _gray(case: dict[str, Any]) -> Rows:
-    count = 1 if case["image_type"] == "GRAY" else 3
-    return [(x[:, :, :count].copy(),) for (x,) in images()]
-
-
-def _filters(case: dict[str, Any]) -> Rows:
-    rng = np.random.default_rng(5)
-    rows = [
-        (x, rng.uniform(-0.4, 0.6, shape).astype(np.float32)) for (x,), shape in zip(images(), _WINDOWS, strict=True)
-    ]
-    return [(*row, np.array(77, np.uint8)) for row in rows] if case.get("border") == "constant" else rows
-
-
-_WINDOWS = ((3, 3), (4, 7), (5, 2))
-
-
-def _with_mean() -> Rows:
-    return [(x, np.float32(100.25 + i)) for i, (x,) in enumerate(images())]
-
-
-def _matrices() -> Rows:
-    rng = np.random.default_rng(6)
-    return [tuple(rng.normal(size=(2, 3)).astype(np.float32) for _ in range(3)) for _ in range(2)]
-
-
-def _recipes() -> Rows:
-    """Images of several sizes turned in hue, cut to 8 x 9, stored as planes and through a table of floats."""
-    ops = {name: number for number, (name, _) in enumerate(_native.recipe.OPS)}
-    table = np.random.default_rng(7).normal(size=256).astype(np.float32).view(np.uint8)
-    rows = []
-    for i, (x,) in enumerate(images()):
-        steps = [ops["Decode"], -1, 3, 0, 0, x.shape[1], x.shape[0], ops["Hue"], 0, 40 * i]
-        steps += [ops["Crop"], 1, i, 1, i + 9, 9, ops["Store"], 2, 0, 0, -1, ops["Store"], 2, 1, 0, 0]
-        rows.append((x, np.array([1, 0, 4, 1, *steps], np.float64), table))
-    return rows
-
-
-@functools.cache
-def _folder() -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory()
-
-
-def _told() -> Rows:
-    """Files with an end marker, told of by native code; one with zeros behind its path, as rows of one length have."""
-    rows: Rows = []
-    for i, size in enumerate((64, 5000)):
-        path = Path(_folder().name, f"{i}.jpg")
-        path.write_bytes(np.random.default_rng(i).bytes(size - 2) + b"\xff\xd9")
-        with open(path, "rb") as file:
-            told = _native.recipe.tell(file.fileno(), os.fsencode(path), -1.0)
-        assert told is not None
-        rows.append((np.frombuffer(told + bytes(3 * i), np.uint8),))
-    return rows
-
-
-INPUTS: dict[str, Callable[[dict[str, Any]], Rows]] = {
-    "_arithmetic": operands,
-    "_condition": lambda case: _each(np.int32(0), np.int32(-3), np.float32(0.5).astype(np.int32)),
-    "_recipe": lambda case: _recipes(),
-    "_told_file": lambda case: _told(),
-    "_merge": lambda case: [(np.asarray(i == 0), *row) for i, row in enumerate(images(copies=2))],
-    "cat": lambda case: images(copies=2),
-    "stack": lambda case: images(copies=2),
-    "color_space_conversion": _gray,
-    "filter": lambda case: _filters(case),
-    "reductions.variance": lambda case: _with_mean(),
-    "reductions.std_dev": lambda case: _with_mean(),
-    "transforms.combine": lambda case: _matrices(),
-    "full": lambda case: _each(np.float32(2.5), np.float32(-1)),
-    "full_like": lambda case: [(x, np.float32(3)) for (x,) in images()],
-    "per_frame": lambda case: images(),
-    "peek_image_shape": lambda case: files(),
-    "random.choice": lambda case: _each(np.int32(7), np.int32(1)),
-    "random_crop_generator": lambda case: _each(np.array([20, 31, 3]), np.array([300, 7, 3]), np.array([1, 1, 1])),
-    "squeeze": lambda case: images(),
-}
-FLOATS = {"_arithmetic": "float32", "random.normal": "float32"}  # what they make by default
-# Arguments beside the operator's own cases.
+FLOATS = {"_arithmetic": "float32", "random.normal": "float32"}  # default outputs
+# Arguments in addition to the operator's cases.
 MORE_CASES: dict[str, Sequence[dict[str, Any]]] = {
     "resize": (
         {"resize_x": 7, "resize_y": -9, "interp_type": "INTERP_NN"},
@@ -203,20 +59,11 @@ MORE_CASES: dict[str, Sequence[dict[str, Any]]] = {
 }
 
 
-def rows_for(name: str, case: dict[str, Any]) -> Rows | None:
-    """The rows of an operator; None: its defaults."""
-    if name in INPUTS:
-        return INPUTS[name](case)
-    if name.startswith("decoders."):
-        return files()
-    return None if find(name).inputs[0] else [()] * 3
-
-
 def all_cases() -> list[Any]:
     found = []
     for name in INDEX:
         operator = find(name)
-        if name in ELSEWHERE or operator.stateful:
+        if is_tested_elsewhere(operator):
             continue
         for i, case in enumerate([*operator.cases, *MORE_CASES.get(name, ())]):
             found.append(pytest.param(name, case, id=f"{name}-{i}"))
@@ -224,7 +71,7 @@ def all_cases() -> list[Any]:
 
 
 def tolerance(operator: type[Operator], dtype: str) -> dict[str, float]:
-    """Nothing for exact operators. A float32 sum in another order moves a byte only where it is next to a half."""
+    """Return zero for exact operators. A float32 sum in another order changes a byte only next to a half."""
     if operator.exactness == "exact":
         return {}
     if dtype.startswith("float"):
@@ -237,15 +84,13 @@ def tolerance(operator: type[Operator], dtype: str) -> dict[str, float]:
 def test_case(name: str, case: dict[str, Any]) -> None:
     operator = find(name)
     dtype = DType.of(case["dtype"]).numpy.name if case.get("dtype") else FLOATS.get(name, "uint8")
-    rows = rows_for(name, case)
-    named = ["HWC"] if rows is None else []
-    check_operator(operator, rows, cases=[case], layouts=named, **tolerance(operator, dtype))
+    named = ["HWC"] if operator.inputs[0] and operator.case_inputs(case) is None else []
+    check_operator(operator, cases=[case], layouts=named, **tolerance(operator, dtype))
 
 
 def test_every_operator_has_cases() -> None:
     for name in INDEX:
-        assert name in ELSEWHERE or find(name).cases, f"`{name}` has no cases"
-    assert set(ELSEWHERE) <= set(INDEX)
+        assert is_tested_elsewhere(find(name)) or find(name).cases, f"`{name}` has no cases"
 
 
 # ---- types and layouts ----
@@ -258,7 +103,7 @@ IMAGE_OPERATORS = (
 
 
 def fits(name: str, case: dict[str, Any], layout: str) -> bool:
-    """Whether a case's axes are those of the layout."""
+    """Return whether the axes of a case exist in the layout."""
     if name == "transpose" and "perm" in case:
         return len(case["perm"]) == len(layout)
     if name == "reshape":
@@ -272,7 +117,7 @@ def typed_cases() -> list[Any]:
     found = []
     for name, (d, dtype), (k, layout) in itertools.product(IMAGE_OPERATORS, enumerate(DTYPES), enumerate(SHAPES)):
         cases = [c for c in (*find(name).cases, *MORE_CASES.get(name, ())) if fits(name, c, layout)]
-        if cases:  # each combination takes the next case, so that all are seen with several types and layouts
+        if cases:  # Each combination takes the next case, so that every case meets several types and layouts.
             case = cases[(d + k) % len(cases)]
             found.append(pytest.param(name, case, dtype, layout, id=f"{name}-{dtype}-{layout}"))
     return found
@@ -351,7 +196,7 @@ def test_per_frame_argument_equals_frames_one_by_one(
     np.testing.assert_array_equal(got, np.stack(want))
 
 
-# ---- what is refused ----
+# ---- refusals ----
 
 
 @pytest.mark.parametrize("name", sorted({*IMAGE_OPERATORS, "color_space_conversion", "squeeze"}))
@@ -386,7 +231,7 @@ def test_the_tolerances_reject_planted_errors() -> None:
 
 def test_the_matrix_rejects_an_operator_whose_reference_is_another() -> None:
     class Wrong(find("flip"), name="testing.wrong_flip"):  # type: ignore[misc]
-        """A flip whose reference forgets to mirror."""
+        """Flip with a reference that forgets to mirror."""
 
         def reference(self, row: RowContext, x: Any) -> Any:
             return x

@@ -26,7 +26,7 @@ FILTERS = {
 }
 SIZES = {"down": (17, 30), "up": (95, 131), "wide": (55, 31), "same": (43, 64), "one": (1, 1), "tall": (9, 90)}
 REGIONS = {"whole": None, "pixels": (5, 3, 60, 40), "fractions": (4.25, 7.5, 51.125, 33.75)}  # x0 y0 x1 y1, as Pillow's
-# Pillow 13 lets the vertical pass go first when the height shrinks much more than the width.
+# Pillow 13 runs the vertical pass first if the height shrinks much more than the width.
 OLD_PILLOW = int(PIL.__version__.split(".")[0]) < 13
 
 Array = npt.NDArray[Any]
@@ -37,7 +37,7 @@ def noise(seed: int, *shape: int) -> Array:
 
 
 def pillow(x: Array, size: tuple[int, int], kind: str, box: tuple[float, ...] | None = None) -> Array:
-    """Channel by channel: Pillow's own RGBA is premultiplied."""
+    """Resize channel by channel, because Pillow's own RGBA is premultiplied."""
     height, width = size
     planes = np.moveaxis(x, -1, 0)
     made = [
@@ -141,7 +141,7 @@ def test_save_attrs_tells_the_input_size() -> None:
     assert_exact(size, np.array([7, 9], np.int32))
 
 
-# Sizes that DALI 2.4 gives for an image of (height, width).
+# Sizes that DALI 2.4 computes for an image of (height, width).
 @pytest.mark.parametrize(
     ("source", "arguments", "size"),
     [
@@ -186,7 +186,7 @@ def test_arguments_that_do_not_fit_are_refused(arguments: dict[str, Any], error:
         eager.resize(np.zeros((4, 4, 3), np.uint8), **arguments)
 
 
-# ---- negative controls: what these comparisons would not let pass ----
+# ---- negative controls: faults that these comparisons must find ----
 
 
 def test_premultiplied_alpha_would_be_seen() -> None:
@@ -213,7 +213,7 @@ def test_one_wrong_value_would_be_seen() -> None:
 
 
 def test_an_argument_per_row_has_as_many_numbers_in_every_row():
-    """A plan that is made for the first row's count must not be used for rows of another."""
+    """A plan for the count in the first row must not be reused for rows with another count."""
     images = [np.full((8, 8, 3), 7, np.uint8)] * 2
     equal = Batch([np.asarray([3, 5], np.float32), np.asarray([6, 2], np.float32)], DType.FLOAT)
     assert [x.shape for x in eager.resize(images, size=equal)] == [(3, 5, 3), (6, 2, 3)]

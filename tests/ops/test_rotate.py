@@ -16,7 +16,7 @@ from stoker.testing.tolerances import assert_exact
 
 Array = npt.NDArray[Any]
 KINDS = {"INTERP_NN": Image.Resampling.NEAREST, "INTERP_LINEAR": Image.Resampling.BILINEAR}
-# Multiples of 15 degrees put sample points on pixels' edges, where the last bit of the matrix is seen.
+# Multiples of 15 degrees put sample points on pixel edges, where the last bit of the matrix matters.
 ANGLES = [*range(-360, 405, 15), *np.random.default_rng(0).uniform(-720, 720, 30).round(3).tolist()]
 SHAPES = ((13, 17), (16, 16), (1, 9), (31, 8))
 
@@ -66,7 +66,7 @@ def test_constants_and_nodes_give_the_same_bits() -> None:
         assert_exact(np.array(constant[0]), np.array(per_row[0]), f"by {angle}")
 
 
-# Canvases that DALI 2.4 gives.
+# Canvases that DALI 2.4 computes.
 @pytest.mark.parametrize(
     ("angle", "source", "canvas"),
     [
@@ -91,8 +91,8 @@ def test_without_a_fill_value_the_edge_goes_on() -> None:
 
 def test_counter_clockwise() -> None:
     x = np.zeros((9, 9, 1), np.uint8)
-    x[4, 8] = 200  # right of the middle
-    assert eager.rotate(x, angle=90)[0, 4, 0] == 200  # above it
+    x[4, 8] = 200  # right of the centre
+    assert eager.rotate(x, angle=90)[0, 4, 0] == 200  # above the centre
 
 
 def test_fractions_of_a_size_are_rounded() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``warp_affine`` and the matrices it takes."""
+"""``warp_affine`` and its matrix argument."""
 
 from __future__ import annotations
 

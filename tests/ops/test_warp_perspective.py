@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``experimental.warp_perspective``: what is particular to it."""
+"""``experimental.warp_perspective``: tests beyond the generated ones."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``crop`` and ``slice``: where windows lie, and what happens outside of the data. Results as in DALI 2.4."""
+"""``crop`` and ``slice``: positions of windows, and windows beyond the data. Results as in DALI 2.4."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RAMP = np.arange(5 * 7 * 3, dtype=np.uint8).reshape(5, 7, 3)
 
 
 def padded(x: Array, starts: Any, extents: Any, fill: Any = 0) -> Array:
-    """The window as NumPy pads."""
+    """Return the window as NumPy pads it."""
     pads, index = [], []
     for start, extent, n in zip(starts, extents, x.shape, strict=True):
         before = max(0, -start)
@@ -58,7 +58,7 @@ def test_a_larger_crop_is_centred_and_filled() -> None:
 @pytest.mark.parametrize(
     ("arguments", "index"),
     [
-        ({"start": (1, 2), "shape": (2, 3)}, (slice(2, 5), slice(1, 3))),  # x and y, where the axes have names
+        ({"start": (1, 2), "shape": (2, 3)}, (slice(2, 5), slice(1, 3))),  # x and y, if the axes have names
         ({"start": (1, 2), "shape": (2, 3), "axes": (0, 1)}, (slice(1, 3), slice(2, 5))),
         ({"start": 1, "rel_end": 0.8, "axes": (0,)}, (slice(1, 4),)),
         ({"rel_start": 0.25, "rel_end": 0.75, "axis_names": "W"}, (slice(None), slice(2, 5))),

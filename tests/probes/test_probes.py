@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # ruff: noqa: SIM108 - the statements are what is tested
-"""Eight small working graphs. Each shows that a contract allows for what comes later: video, audio, detection, mixing
-across the batch, conditions, users' operators, Python code, serving.
+"""Eight small working graphs. Each shows that a contract supports a later feature: video, audio, detection, mixing
+across the batch, conditions, custom operators, Python code, serving.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Array = npt.NDArray[Any]
 
 @pytest.fixture(autouse=True)
 def own_operators() -> Iterator[None]:
-    """What a probe registers is forgotten after it."""
+    """Forget the operators that a probe registers after the probe."""
     before = dict(registry._registered)
     yield
     registry._registered.clear()
@@ -81,7 +81,6 @@ def test_a_video_needs_one_argument_per_frame() -> None:
 class Stft(Operator, name="probe.stft"):
     """Magnitude of the short-time Fourier transform. Input: a signal (N,). Output: (frequency, time), float32."""
 
-    kind = "reduce"
     window = arg("int", 64, doc="Length of a window.")
     hop = arg("int", 16, doc="Distance of two windows.")
     cases = ({},)
@@ -108,7 +107,8 @@ def test_a_spectrogram_is_inferred_and_goes_on_natively() -> None:
         return spectrum, math.log(spectrum + 1)[:, ::2], spectrum.shape()
 
     with spectrograms() as pipe:
-        assert "dim" not in (plan := pipe.show().split("plan")[1])  # the plan knows the formula before any data came
+        plan = pipe.show().split("\nplan\n")[1]
+        assert "dim" not in plan  # the plan knows the formula before the first data
         assert "// 16" in plan
         spectrum, logarithm, shapes = pipe.run()
         for row, signal in enumerate(signals):
@@ -119,7 +119,7 @@ def test_a_spectrogram_is_inferred_and_goes_on_natively() -> None:
         assert spectrum.layout == "ft"
 
 
-# ---- (c) several outputs, as many as the arguments say ----
+# ---- (c) a number of outputs that the arguments set ----
 
 
 class Split(Operator, name="probe.split"):
@@ -257,7 +257,7 @@ def test_a_stateful_operator_runs_in_order_and_is_restored_exactly(settings: dic
     with tallies(3, **settings) as pipe, tallies(4) as other:
         start = pipe.get_state()
         assert take(pipe, 4) == want[:12]
-        token = json.loads(json.dumps(pipe.get_state()))  # of what was delivered, not of what was made ahead
+        token = json.loads(json.dumps(pipe.get_state()))  # of delivered batches, not of prefetched ones
         assert take(pipe, 2) == want[12:18]
         other.set_state(token)
         assert take(other, 3) == want[12:24]
@@ -265,7 +265,7 @@ def test_a_stateful_operator_runs_in_order_and_is_restored_exactly(settings: dic
         assert take(other, 1) == want[12:16]
         pipe.set_state(start)
         assert take(pipe, 1) == want[:3]
-        pipe.reset()  # a new epoch's numbers, the same state: what was made ahead has not happened
+        pipe.reset()  # The random numbers of a new epoch with the same state: prefetched batches do not count.
         assert take(pipe, 1) == [(0.0, 4, 1.5), (1.0, 5, 2.0), (2.0, 6, 3.0)]
 
 
@@ -273,7 +273,7 @@ def test_a_stateful_operator_runs_in_order_and_is_restored_exactly(settings: dic
 
 
 def speckle(image: Array, *, rng: np.random.Generator) -> Array:
-    """Multiplicative noise."""
+    """Add multiplicative noise."""
     return (image * rng.normal(1, 0.1, image.shape)).astype(np.float32)
 
 

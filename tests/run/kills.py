@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kill a training process at random moments, again and again: ``python -m tests.run.kills --times 100 FILES``.
+"""Kill a training process at random moments, many times: ``python -m tests.run.kills --times 100 FILES``.
 
-Each life of it takes up the last saved state, with another batch size, number of threads and prefetch depth, and saves
-its state after every batch. At the end the rows of all lives together must be those of one that was never interrupted.
+Each process resumes from the last saved state, with another batch size, number of threads and prefetch depth, and saves
+its state after every batch. At the end, the rows of all processes together must equal those of an uninterrupted run.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LONGEST_LIFE_S = 0.25  # after the first batch
 
 
 def rows_of_life(files: list[str], state: dict[str, Any] | None, **settings: Any) -> Iterator[tuple[list[str], Any]]:
-    """Digests of the rows of every batch, epoch after epoch, with the state after it."""
+    """Yield digests of the rows of every batch, epoch after epoch, with the state after it."""
     loader = Loader(training(files, on_error="replace", error_limit=1.0, **settings))
     if state is not None:
         loader.load_state_dict(state)
@@ -43,7 +43,7 @@ def rows_of_life(files: list[str], state: dict[str, Any] | None, **settings: Any
 
 
 def live(folder: Path, files: list[str], seed: int) -> None:
-    """Go on from what is saved until killed."""
+    """Resume from the saved state and run until killed."""
     drawn = random.Random(seed)
     saved = folder / "saved.json"
     checkpoint = json.loads(saved.read_text()) if saved.exists() else {"bytes": 0, "state": None}
@@ -52,7 +52,7 @@ def live(folder: Path, files: list[str], seed: int) -> None:
         "prefetch_queue_depth": drawn.choice([1, 2, 4]),
     }  # fmt: skip
     with (folder / "rows").open("r+b" if saved.exists() else "w+b") as out:
-        out.truncate(checkpoint["bytes"])  # rows that were written after the last state have not happened
+        out.truncate(checkpoint["bytes"])  # rows written after the last state do not count
         out.seek(checkpoint["bytes"])
         for number, (digests, state) in enumerate(rows_of_life(files, checkpoint["state"], **settings)):
             out.write("".join(f"{d}\n" for d in digests).encode())
@@ -64,7 +64,7 @@ def live(folder: Path, files: list[str], seed: int) -> None:
 
 
 def kill_often(files: list[str], times: int, seed: int) -> tuple[int, int]:
-    """Kill it so many times; how many rows were saved, and by how many lives. AssertionError if a row differs."""
+    """Kill the training this many times. Return the numbers of rows and processes. AssertionError if a row differs."""
     drawn = random.Random(seed)
     grown, size = 0, 0
     with tempfile.TemporaryDirectory() as name:
@@ -86,7 +86,7 @@ def kill_often(files: list[str], times: int, seed: int) -> tuple[int, int]:
                     assert child.stdout.readline() == b"running\n", "it ended by itself"
                     time.sleep(drawn.uniform(0, _LONGEST_LIFE_S))
                 else:
-                    time.sleep(drawn.uniform(0, 1))  # maybe before it has begun
+                    time.sleep(drawn.uniform(0, 1))  # possibly before it starts
                 child.send_signal(signal.SIGKILL)
                 assert child.wait() == -signal.SIGKILL, "it ended by itself"
             now = json.loads((folder / "saved.json").read_text())["bytes"] if (folder / "saved.json").exists() else 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pipelines whose source runs in worker processes, and what they give."""
+"""Pipelines with a source in worker processes, and their outputs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def pipeline(
     return pipe
 
 
-# At the top of a module, so that "spawn" finds it too.
+# At module level, so that "spawn" finds it too.
 def row(info: types.SampleInfo) -> Any:
     if info.idx_in_epoch >= ROWS:
         raise StopIteration

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pipelines that the tests of the run share, and what their batches are compared by."""
+"""Pipelines that the tests in this folder share, and functions to compare their batches."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ Row = tuple[bytes, ...]
 
 
 def run_interrupted(pipe: Pipeline, after_s: float) -> tuple[Any, bool]:
-    """A batch while Ctrl-C comes after so long, and whether it came in time; None if that left it in the pipeline.
+    """Return a batch while Ctrl-C arrives after ``after_s``, and whether it was interrupted.
 
-    In between is the moment when ``run`` has handed over, and what it gave is not held yet: then it is lost. Programs
-    of their own call this, whose SIGALRM is handled as SIGINT.
+    The batch is None if the interrupt left it in the pipeline. An interrupt between the return of ``run`` and the
+    assignment of its result loses the batch. Only separate programs, which handle SIGALRM as SIGINT, call it.
     """
     got = None
     try:
@@ -38,12 +38,12 @@ def run_interrupted(pipe: Pipeline, after_s: float) -> tuple[Any, bool]:
 
 
 def files_of(root: Path) -> list[str]:
-    """All files under a folder, in order."""
+    """Return all files under a folder, in order."""
     return sorted(str(p) for p in root.rglob("*") if p.is_file())
 
 
 def baseline_of(root: Path) -> list[str]:
-    """The files that need no Python code: sequential JPEG."""
+    """Return the files that need no Python code: sequential JPEG."""
     found = []
     for file in files_of(root):
         with Image.open(file) as image:
@@ -54,7 +54,7 @@ def baseline_of(root: Path) -> list[str]:
 
 @pipeline_def(batch_size=5, num_threads=2, seed=7)
 def training(files: list[str], size: int = 16, shuffle: bool = True, **reader: Any) -> Any:
-    """Random crops of images as float32 CHW, and the number of the file as the label."""
+    """Return random crops of images as float32 CHW, with the number of the file as the label."""
     jpegs, labels = fn.readers.file(files=files, random_shuffle=shuffle, name="Reader", **reader)
     images = fn.decoders.image_random_crop(jpegs)
     images = fn.resize(images, resize_x=size, resize_y=size)
@@ -64,13 +64,13 @@ def training(files: list[str], size: int = 16, shuffle: bool = True, **reader: A
 
 @pipeline_def(batch_size=5, num_threads=2, seed=7)
 def decoding(files: list[str], **reader: Any) -> Any:
-    """Whole images of different sizes, in order, and the number of the file."""
+    """Return whole images of different sizes, in order, with the number of the file."""
     jpegs, labels = fn.readers.file(files=files, **reader)
     return fn.decoders.image(jpegs), labels
 
 
 class Count(Operator, name="test_count"):
-    """A running sum of the rows' labels: state that every batch changes, and that depends on their order."""
+    """Running sum of the labels: a state that every batch changes, and that depends on the order of the batches."""
 
     stateful = True
 
@@ -91,23 +91,23 @@ register(Count)
 
 @pipeline_def(batch_size=5, num_threads=2, seed=7)
 def counting_rows(files: list[str]) -> Any:
-    """Running sums of a stateful operator."""
+    """Return running sums of a stateful operator."""
     _, labels = fn.readers.file(files=files, random_shuffle=True)
     return fn.test_count(labels), labels
 
 
 def rows_of(outputs: Any) -> list[Row]:
-    """The rows of a batch as bytes."""
+    """Return the rows of a batch as bytes."""
     return [tuple(np.asarray(x).tobytes() for x in row) for row in zip(*outputs, strict=True)]
 
 
 def labels_of(outputs: Any) -> list[int]:
-    """What the last output says the rows are."""
+    """Return the labels of the rows: the last output."""
     return [int(np.asarray(x).reshape(-1)[0]) for x in outputs[-1]]
 
 
 def stream(pipe: Pipeline, count: int) -> list[Row]:
-    """At least ``count`` rows, epoch after epoch; closes the pipeline."""
+    """Return at least ``count`` rows, epoch after epoch, and close the pipeline."""
     rows: list[Row] = []
     with pipe:
         while len(rows) < count:
@@ -116,11 +116,11 @@ def stream(pipe: Pipeline, count: int) -> list[Row]:
 
 
 def environment(**more: str) -> dict[str, str]:
-    """For a Python of its own: it finds what this one finds."""
+    """Return the environment for a separate Python process with the import path of this one."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, sys.path)]), **more}
 
 
 def epoch(pipe: Pipeline) -> Iterator[tuple[list[Row], dict[str, Any]]]:
-    """The batches of the rest of an epoch, each with the state after it."""
+    """Yield the batches of the rest of an epoch, each with the state after it."""
     while (delivered := pipe.next()) is not None:
         yield rows_of(delivered.outputs), pipe.get_state()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One rank of a training that saves to a checkpoint of torch.distributed, and goes on from it (test_checkpoint.py)."""
+"""One rank of a training that saves to a checkpoint of torch.distributed and resumes from it (test_checkpoint.py)."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from tests.run import pipelines
 
 @pipeline_def(batch_size=2, num_threads=1, seed=7)
 def counting(files: list[str], **reader: Any) -> Any:
-    """Running sums of a stateful operator, and the labels."""
+    """Return running sums of a stateful operator, and the labels."""
     _, labels = fn.readers.file(files=files, random_shuffle=True, **reader)
     return fn.test_count(labels), labels
 
 
 @pipeline_def(batch_size=2, num_threads=1, seed=7)
 def drawing(files: list[str], **reader: Any) -> Any:
-    """A draw, and the labels."""
+    """Return a random draw, and the labels."""
     _, labels = fn.readers.file(files=files, random_shuffle=True, **reader)
     return fn.random.uniform(), labels
 
@@ -47,7 +47,7 @@ def main() -> None:
     pipe: Pipeline = make(told["files"], num_shards=world, shard_id=rank, sharding=told["sharding"])
     found: dict[str, Any] = {}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of torch's own
+        warnings.simplefilter("ignore")  # a warning of torch
         if steps:
             loader = Loader(pipe)
             batches = iter(loader)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run pipelines for a long time and watch the memory: ``python -m tests.run.soak --seconds 3600 FILES``.
 
-Ends with 1 if the process has grown: the median of the last quarter of the samples against that of the second.
+The exit status is 1 if the process has grown: the median of the last quarter of the samples exceeds that of the second.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from stoker import DataError, fn, pipeline_def
 from tests.run.pipelines import decoding, training
 
 MIB = 1 << 20
-ALLOWED_MIB = 4.0  # what allocators keep beside what is in use
+ALLOWED_MIB = 4.0  # memory that allocators keep in addition to what is in use
 PAUSE_S = 0.05
 
 
@@ -32,7 +32,7 @@ def calling(files: list[str]) -> Any:
 
 
 def endless(files: list[str], what: str) -> Iterator[None]:
-    """One batch per step; pipelines are made anew now and then, and some batches fail."""
+    """Yield one batch per step. Now and then create a new pipeline; some batches fail."""
     define: Callable[..., Any] = {"decoding": decoding, "python": calling}.get(what, training)
     for turn in itertools.count():
         broken = [*files[:-1], "no such file"] if turn % 2 else files
@@ -74,7 +74,7 @@ def main() -> int:
     parser.add_argument("--what", choices=["training", "decoding", "loader", "python"], default="training")
     given = parser.parse_args()
     steps = endless(given.files, given.what)
-    next(steps)  # what is imported belongs to none of the samples
+    next(steps)  # imports must not count in the samples
     start = told = sampled = time.monotonic()
     samples: list[float] = []
     for batches, _ in enumerate(steps):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every kind of bad file: raised, replaced or left out, with what is wrong with it; and files that vanish."""
+"""Every kind of bad file and files that disappear: raised, replaced or skipped, with the reason."""
 
 from __future__ import annotations
 

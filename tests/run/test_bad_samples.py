@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bad samples: raised, replaced or left out; the same rows however the pipeline runs; and all of them listed."""
+"""Bad samples: raised, replaced or skipped, always with the same rows, and all of them listed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from stoker import ArgumentError, DataError, Pipeline, UnsupportedError, fn, pipeline_def, samplers
-from stoker.executor.flight import Supply
+from stoker.executor.flight import SuppliedMemory
 from stoker.torch import Loader
 from tests.run import pipelines
 from tests.run.pipelines import files_of, labels_of, rows_of, stream
@@ -25,7 +25,7 @@ BAD = (3, 4, 17)
 
 @pytest.fixture(scope="module")
 def folder(jpegs: Path, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """Photographs; of ``BAD``, one is cut off, one is no image, and one is missing."""
+    """Create photographs. Of ``BAD``, one is truncated, one is no image, and one is missing."""
     root = tmp_path_factory.mktemp("bad")
     good = files_of(jpegs)
     names = []
@@ -83,7 +83,7 @@ def test_a_replaced_row_is_another_sample_whole(folder: list[str]) -> None:
 
 
 def test_substitutes_follow_from_the_row_key(folder: list[str]) -> None:
-    """In the same epoch the same ones, also when asked for by another shard of another number."""
+    """Substitutes in an epoch are the same for any shard and any number of shards."""
 
     def replaced(**reader: Any) -> dict[int, int | None]:
         with training(folder, **reader) as pipe:
@@ -198,7 +198,7 @@ def test_too_many_bad_rows_stop_it(folder: list[str]) -> None:
         with pytest.raises(DataError, match=r"at most 0.01 of the rows to fail, got 2 bad ones .* epoch 0.*04.jpg"):
             pipe.run()
         assert labels_of(pipe.run()) == [5, 6, 7, 8, 9], "the pipeline stays usable"
-    with whole(folder, error_limit=0.1) as pipe:  # 2.4, rounded up: three, in every epoch anew
+    with whole(folder, error_limit=0.1) as pipe:  # 2.4, rounded up: three, counted per epoch
         for _ in range(15):
             pipe.run()
     with whole(folder, error_limit=0.1) as pipe:
@@ -232,7 +232,7 @@ def test_limits_are_shares(wrong: Any, folder: list[str]) -> None:
         whole(folder, on_error="retry")
 
 
-# ---- functions in Python ----
+# ---- Python functions ----
 
 
 def numbers_of(pipe: Pipeline, batches: int) -> list[list[int]]:
@@ -268,7 +268,7 @@ def test_a_function_that_raises(depth: int, folder: list[str]) -> None:
 
 
 def test_a_bad_row_of_the_very_first_batch_where_types_are_found(folder: list[str]) -> None:
-    """Types of a Python function come from the first batch: of its good rows."""
+    """The types of a Python function come from the good rows of the first batch."""
     calls: list[int] = []
 
     def doubled(image: Any, label: Any) -> Any:
@@ -315,7 +315,7 @@ def test_a_batch_whose_rows_depend_on_each_other_is_made_again(folder: list[str]
         assert np.array_equal(image, images[flat.index(int(label))])
 
 
-# ---- what cannot be ----
+# ---- refusals ----
 
 
 def test_replace_needs_other_samples() -> None:
@@ -360,7 +360,7 @@ def test_a_loader(policy: str, make: Any, folder: list[str]) -> None:
 
 @pytest.mark.parametrize("policy", ["replace", "skip"])
 def test_memory_that_the_consumer_supplies(policy: str, folder: list[str]) -> None:
-    """As pinned tensors are: rows are put and left out in place."""
+    """Rows in supplied memory, such as pinned tensors, are replaced and skipped in place."""
     expected = []
     with training(folder, on_error=policy) as pipe:
         while (delivered := pipe.next()) is not None:
@@ -371,7 +371,7 @@ def test_memory_that_the_consumer_supplies(policy: str, folder: list[str]) -> No
         if output:
             return None
         kept.append(torch.full((rows, *planned.shape), float("nan")))
-        return Supply(kept[-1].data_ptr(), kept[-1])
+        return SuppliedMemory(kept[-1].data_ptr(), kept[-1])
 
     with training(folder, on_error=policy) as pipe:
         for want in expected:
@@ -384,11 +384,11 @@ def test_memory_that_the_consumer_supplies(policy: str, folder: list[str]) -> No
             assert got.numpy().tobytes() == want.tobytes()
 
 
-# ---- samplers and the balance of what replaces ----
+# ---- samplers and the choice of substitutes ----
 
 
 def test_a_substitute_comes_from_the_sampler(folder: list[str]) -> None:
-    """Never from outside of what the sampler takes, which may be another split of the data."""
+    """A substitute never comes from outside the sampler's samples, which may be another split of the data."""
     with whole(folder, sampler=[0, 1, 2, 3, 4, 5], error_limit=1.0) as pipe:
         for _ in range(12):
             assert set(labels_of(pipe.run())) <= {0, 1, 2, 5}

@@ -62,7 +62,7 @@ def test_torch_save(jpegs: Path, tmp_path: Path) -> None:
 
 
 def test_a_trainer_may_say_which_epoch_comes(jpegs: Path) -> None:
-    """As it does for a DataLoader's DistributedSampler."""
+    """A trainer sets the epoch like that of a DataLoader's DistributedSampler."""
     files = files_of(jpegs)[:13]
     loader = Loader(training(files))
     epochs = []
@@ -81,7 +81,7 @@ def test_a_trainer_may_say_which_epoch_comes(jpegs: Path) -> None:
 
 
 def ranks(world: int, folder: Path, files: list[str], steps: int, **more: Any) -> list[dict[str, Any]]:
-    """What every rank of a training tells: ``steps`` batches, saved, and restored; with 0 only the last."""
+    """Return the records of all ranks: ``steps`` batches, saved, and restored. With 0, only restore the last."""
     told = {"world": world, "steps": steps, "files": files, "checkpoint": str(folder / "checkpoint"),
             "meeting": str(folder / uuid.uuid4().hex), "sharding": None, "stateful": False, **more}  # fmt: skip
     command = [sys.executable, "-m", "tests.run.rank"]

@@ -34,7 +34,7 @@ def files(jpegs: Path) -> list[str]:
 
 @dali_pipeline_def(batch_size=2, num_threads=1, seed=3)
 def reading(files: list[str], **reader: Any) -> Any:
-    """The number of the file, twice."""
+    """Return the number of the file, twice."""
     _, label = fn.readers.file(files=files, labels=list(range(1, len(files) + 1)), name="Reader", **reader)
     return fn.cast(label, dtype="float32"), label
 
@@ -53,7 +53,7 @@ def labels(iterator: Any, pipe: int = 0, name: str = "label") -> list[list[int]]
     return [step[pipe][name].flatten().tolist() for step in iterator]
 
 
-# The docstrings of DALI's iterators give these for 7 rows. Without padding the next epoch begins at its beginning here.
+# The docstrings of DALI's iterators give these for 7 rows. Without padding, Stoker's epochs start at the first row.
 @pytest.mark.parametrize(("policy", "last", "count"), [(FILL, [7, 1], 4), (PARTIAL, [7], 4), (DROP, [5, 6], 3)])
 def test_last_batches_of_a_reader(files: list[str], policy: Any, last: list[int], count: int) -> None:
     iterator = DALIClassificationIterator(reading(files), reader_name="Reader", last_batch_policy=policy)
@@ -63,7 +63,7 @@ def test_last_batches_of_a_reader(files: list[str], policy: Any, last: list[int]
         epoch = labels(iterator)
         assert epoch[0] == [1, 2] and epoch[-1] == last and len(epoch) == count
         with pytest.raises(StopIteration):
-            next(iterator)  # until it is reset
+            next(iterator)  # until the reset
         iterator.reset()
     iterator._pipes[0].close()
 
@@ -81,11 +81,11 @@ def test_epochs_by_size() -> None:
         iterator = DALIGenericIterator(counting(100), ["n"], size=5, last_batch_policy=policy, auto_reset=True)
         assert len(iterator) == len(batches)
         assert labels(iterator, name="n") == batches
-        assert labels(iterator, name="n") == batches  # a source without a reader begins again
+        assert labels(iterator, name="n") == batches  # a source without a reader starts again
         iterator._pipes[0].close()
 
 
-# As DALI 2.4 gives them.
+# Results of DALI 2.4.
 SEAMLESS = {
     (FILL, False): [[[1, 2], [3, 4], [5, 6], [7, 1]], [[2, 3], [4, 5], [6, 7]], [[1, 2], [3, 4], [5, 6], [7, 1]]],
     (FILL, True): [
@@ -235,14 +235,14 @@ def test_the_old_name_of_the_policy(files: list[str]) -> None:
     pipe.close()
 
 
-# ---- rows that are left out ----
+# ---- skipped rows ----
 
 BAD = (1, 3)
 
 
 @dali_pipeline_def(batch_size=2, num_threads=1, seed=3, on_error="skip", error_limit=1.0)
 def skipping(files: list[str], **reader: Any) -> Any:
-    """The size of the file and its number; the files ``BAD`` are missing."""
+    """Return the size of the file and its number. The files ``BAD`` are missing."""
     data, label = fn.readers.file(files=files, labels=list(range(len(files))), name="Reader", **reader)
     return fn.shapes(data), label
 
@@ -271,7 +271,7 @@ def test_left_out_rows_count_for_the_size(gaps: list[str]) -> None:
         iterator = DALIClassificationIterator(skipping(gaps), size=size, last_batch_policy=PARTIAL)
         assert labels(iterator) == wanted
         iterator._pipes[0].close()
-    first = [f"{gaps[1]}", gaps[0], gaps[2]]  # the first of a batch of three is left out, and the last not wanted
+    first = [f"{gaps[1]}", gaps[0], gaps[2]]  # the first of a batch of three is skipped, and the last is dropped
     iterator = DALIClassificationIterator(skipping(first, batch_size=3), size=2, last_batch_policy=PARTIAL)
     assert labels(iterator) == [[1]]
     iterator._pipes[0].close()
@@ -344,7 +344,7 @@ def test_a_dataset_in_worker_processes(files: list[str]) -> None:
         data.set_epoch(epoch)
         batches = [x.tolist() for x in loader]
         assert sorted({x for b in batches for x in b}) == list(range(7))
-        assert len(batches) == 4  # two of each worker, in turn
+        assert len(batches) == 4  # two per worker, in turn
     with pytest.raises(TypeError, match="depends on the number of workers"):
         len(data)
     wrong = torch.utils.data.DataLoader(Dataset(sharded(files, 0, 1)), batch_size=None, num_workers=2)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The same bytes for any number of threads, batch size, prefetch depth and in every process; others for other seeds."""
+"""The same bytes for any number of threads, batch size, prefetch depth and process; other bytes for other seeds."""
 
 from __future__ import annotations
 
@@ -88,12 +88,12 @@ print(hashlib.sha256(repr(stream(training(sys.argv[1:]), 26)[:26]).encode()).hex
         assert done.stdout.strip() == here
 
 
-# ---- Python code in the middle ----
+# ---- Python code between operators ----
 
 
 @pytest.fixture(scope="module")
 def uneven(files: list[str], tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """Every fifth image takes far longer than the others, so that batches overtake each other."""
+    """Return images of which every fifth takes far longer, so that batches overtake each other."""
     large = tmp_path_factory.mktemp("large") / "large.jpg"
     noise = np.random.default_rng(0).integers(0, 256, (900, 900, 3), np.uint8)
     Image.fromarray(noise).save(large, quality=95)
@@ -148,18 +148,18 @@ def test_tiny_batches_are_made_where_they_are_asked_for() -> None:
         return fn.random.uniform(range=[0.0, 1.0])
 
     with tiny() as pipe:
-        for _ in range(1 << 12):  # it is judged anew after 8 batches, 16, 32...: a busy machine may need several
+        for _ in range(1 << 12):  # decided again after 8 batches, 16, 32...: a busy machine may need several
             pipe.run()
-            if pipe.execution._tiny.found:
+            if pipe.execution._inline.is_inline:
                 break
-        tiny = pipe.execution._tiny
+        tiny = pipe.execution._inline
 
-        def settle(seconds: float) -> bool:
-            tiny.settle(seconds, pipe.execution.run, 3, reads_files=False)
-            return tiny.found
+        def observe(seconds: float) -> bool:
+            tiny.observe(seconds, pipe.execution.run, 3, reads_files=False)
+            return tiny.is_inline
 
-        assert tiny.found
-        assert settle(1.0)
-        assert settle(1e-6)
-        assert settle(1.0), "batches stretched by other programs ended it"
-        assert not settle(1.0)
+        assert tiny.is_inline
+        assert observe(1.0)
+        assert observe(1e-6)
+        assert observe(1.0), "batches stretched by other programs ended it"
+        assert not observe(1.0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors: at their batch and in order, in one shape, with the sample and the user's line; the pipeline stays usable."""
+"""Errors: at their batch, in order, in one format, with the sample and the user's line. The pipeline stays usable."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ SHAPE = re.compile(
 
 @pipeline_def(batch_size=2, num_threads=2, seed=0)
 def reading(files: list[str]) -> Any:
-    jpegs, labels = fn.readers.file(files=files)  # the readers' line
-    images = fn.decoders.image(jpegs)  # the decoders' line
-    images = fn.crop(images, crop=(64, 64))  # the crops' line
+    jpegs, labels = fn.readers.file(files=files)  # line of the readers
+    images = fn.decoders.image(jpegs)  # line of the decoders
+    images = fn.crop(images, crop=(64, 64))  # line of the crops
     return images, labels
 
 
@@ -124,8 +124,8 @@ def test_a_bad_file_in_the_middle(files: list[str], tmp_path: Path, make: Callab
         assert re.search(TEXTS[make], found["text"]), found["text"]
         assert found["operator"] == ("readers.file" if make in READERS else "decoders.image")
         assert (found["sample"], found["path"]) == ("5", str(bad))
-        assert int(found["line"]) == line_of("the readers' line" if make in READERS else "the decoders' line")
-        for _ in range(5):  # and again in the next epoch, for as long as it lasts
+        assert int(found["line"]) == line_of("line of the readers" if make in READERS else "line of the decoders")
+        for _ in range(5):  # and again in every later epoch
             with pytest.raises(DataError) as again:
                 while True:
                     pipe.run()
@@ -149,7 +149,7 @@ def test_a_file_that_vanishes(files: list[str], tmp_path: Path) -> None:
 
 def test_a_sampler_that_is_wrong(files: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     for wrong in (9, -1, 1 << 40):
-        monkeypatch.setattr("stoker.readers.order.Ordered.indices", lambda self, *_, n=wrong: np.asarray([n, 0]))
+        monkeypatch.setattr("stoker.readers.order.PermutedOrder.indices", lambda self, *_, n=wrong: np.asarray([n, 0]))
         with reading(files) as pipe, pytest.raises(DataError, match=f"a sample below 9 from the sampler, got {wrong}"):
             pipe.run()
 
@@ -199,7 +199,7 @@ def test_sizes_that_no_memory_holds(files: list[str]) -> None:
                     pipe.run()
 
 
-# ---- the user's code ----
+# ---- user code ----
 
 
 def failing(x: Any) -> Any:
@@ -212,7 +212,7 @@ def failing(x: Any) -> Any:
 def calling(function: Any, count: int = 8, **options: Any) -> Any:
     numbers = [np.asarray([[n], [n + 1]], np.int32) for n in range(0, count, 2)]
     source = fn.external_source(source=numbers, cycle="quiet")
-    return fn.python_function(source, function=function, **options), source  # the functions' line
+    return fn.python_function(source, function=function, **options), source  # line of the functions
 
 
 def test_an_exception_in_the_users_function() -> None:
@@ -226,7 +226,7 @@ def test_an_exception_in_the_users_function() -> None:
         found = fields(error)
         assert found["text"] == "KeyError: 'no such thing'"
         assert (found["operator"], found["row"]) == ("python_function", "1")
-        assert int(found["line"]) == line_of("the functions' line")
+        assert int(found["line"]) == line_of("line of the functions")
         assert isinstance(error.__cause__, KeyError)
         assert error.__cause__.__traceback__ is not None
         assert inspect.getinnerframes(error.__cause__.__traceback__)[-1].function == "failing"
@@ -305,7 +305,7 @@ def test_an_exception_in_a_source() -> None:
 
     @pipeline_def(batch_size=1, num_threads=1)
     def pulling() -> Any:
-        # Two sources: what comes after the failure must belong together again.
+        # Two sources: after the failure, their rows must match again.
         return fn.external_source(source=lambda n: np.asarray([n], np.int32)), fn.external_source(source=source)
 
     with pulling() as pipe:

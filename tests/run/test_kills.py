@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A process that is killed at any moment loses nothing: the next one goes on with the same rows."""
+"""A process that is killed at any moment loses no row: the next process resumes with the same rows."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pipelines in processes that a launcher started: their GPU, and their readers' shards."""
+"""Pipelines in processes that a launcher started: their GPU, and the shards of their readers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Tell = Callable[..., None]
 
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch) -> Tell:
-    """Sets what a launcher tells: rank, world size, local rank."""
+    """Set the environment of a launcher: rank, world size, local rank."""
 
     def tell(*numbers: int) -> None:
         for name, number in zip(("RANK", "WORLD_SIZE", "LOCAL_RANK"), numbers, strict=False):
@@ -38,7 +38,7 @@ def numbers(**reader: Any) -> Any:
 
 @pytest.fixture(autouse=True)
 def empty_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The labels' files: they are read, and not looked at."""
+    """Create the files of the labels: the pipeline reads them and does not decode them."""
     monkeypatch.chdir(tmp_path)
     for name in FILES:
         Path(name).write_bytes(b"x")
@@ -64,7 +64,7 @@ def test_without_a_launcher_it_is_the_whole() -> None:
     assert labels_of(shards="launcher") == labels_of()
     with numbers(shards="launcher") as pipe:
         pipe.run()
-        assert (pipe.report().place.shard, pipe.report().place.shards) == (0, 1)
+        assert (pipe.report().assignment.shard, pipe.report().assignment.shards) == (0, 1)
         assert "shard" not in str(pipe.report())
 
 
@@ -73,7 +73,7 @@ def test_the_report_tells_the_shard_and_who_says_so(told: Tell) -> None:
     with numbers(shards="launcher") as pipe:
         pipe.run()
         assert "\nshard 1 of 2, told by RANK and WORLD_SIZE\n" in str(pipe.report())
-        assert pipe.report().to_dict()["place"] == {"shard": 1, "shards": 2, "gpu": None, "launcher": ("shard",)}
+        assert pipe.report().to_dict()["assignment"] == {"shard": 1, "shards": 2, "gpu": None, "launcher": ("shard",)}
     with numbers(shard_id=1, num_shards=2) as pipe:
         pipe.run()
         assert "\nshard 1 of 2\n" in str(pipe.report())
@@ -83,7 +83,7 @@ def test_whole_epochs_in_each_process_are_warned_of(told: Tell) -> None:
     told(1, 8, 1)
     with pytest.warns(RuntimeWarning, match=r"gives each of the launcher's 8 processes all samples.*num_shards=1"):
         whole = labels_of()
-    assert whole == labels_of(num_shards=1)  # that it is meant; warnings are errors here
+    assert whole == labels_of(num_shards=1)  # states that it is intended; warnings are errors here
     assert sorted(whole) == list(range(10))
 
 
@@ -137,7 +137,7 @@ def test_what_cannot_be_divided_is_refused(told: Tell) -> None:
 
 
 def test_states_go_on_with_another_number_of_processes(told: Tell) -> None:
-    """What the launcher decides is no part of a graph's identity."""
+    """The launcher's settings are not part of the identity of a graph."""
     told(0, 2, 0)
     with numbers(shards="launcher", batch_size=2) as pipe:
         first = pipe.run()[0].as_array().ravel().tolist()
@@ -160,7 +160,7 @@ def on_gpu(files: list[str]) -> Any:
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Which GPUs pipelines open; none is there."""
+    """Record the GPUs that pipelines open; the machine has none."""
     numbers: list[int] = []
 
     def opened(number: int, memory_limit: int | None = None) -> Gpu:
@@ -177,8 +177,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         ((), 8, 0),  # no launcher
         ((5, 16, 5), 8, 5),
         ((13, 16, 5), 8, 5),
-        ((5, 16, 5), 1, 0),  # a launcher that shows each process its own GPU
-        ((5, 16, 5), 2, 5),  # there is none for it: opening it says so
+        ((5, 16, 5), 1, 0),  # a launcher that shows each process only its own GPU
+        ((5, 16, 5), 2, 5),  # no GPU with this number: opening it raises
         ((0, 1, 0), 8, 0),
     ],
 )
@@ -201,11 +201,11 @@ def test_without_a_gpu_the_cpu_takes_over_with_a_warning(told: Tell, asked: list
         pipe.build()
     with pipe:
         assert pipe.run()[0].device == "cpu" and pipe.device_id is None
-        assert "GPU" not in str(pipe.report().place)
+        assert "GPU" not in str(pipe.report().assignment)
 
 
 def test_a_gpu_is_asked_for_only_where_something_is_placed(told: Tell, asked: list[int]) -> None:
-    told(1, 2)  # not even a broken environment matters then
+    told(1, 2)  # not even a broken environment matters in this case
     with numbers(num_shards=1) as pipe:
         pipe.run()
         assert pipe.device_id is None
@@ -220,7 +220,7 @@ def test_a_contradictory_environment_has_a_way_out(told: Tell, asked: list[int],
         on_gpu(files_of(jpegs), device_id=0).build()
 
 
-# ---- whole numbers of other types ----
+# ---- integers of other types ----
 
 
 def test_numbers_of_numpy() -> None:

@@ -1,26 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Start and stop: at any point, from anywhere, with nothing left behind."""
+"""Start and stop at any point, from any thread, without leaks."""
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import os
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from idle_clock import HANG_S, IdleClock, at_most
 
 from stoker import DataError, Pipeline, StateError, eager, fn, pipeline_def
 from stoker.torch import Loader
 from tests.run.pipelines import decoding, files_of, rows_of, training
 
-QUICK_S = 5.0  # generous: what must not wait for anything, on a busy machine
+QUICK_S = 5.0  # generous bound for calls that must not wait
 
 
 @pytest.fixture(scope="module")
@@ -43,18 +43,11 @@ def descriptors() -> int:
 
 
 def settled(before: int) -> bool:
-    """Whether no more threads are left than before; the system forgets one some time after it has been joined."""
-    deadline = time.monotonic() + QUICK_S
-    while threads() > before and time.monotonic() < deadline:
+    """Return whether no more threads exist than before. The system forgets a joined thread after some time."""
+    clock = IdleClock()
+    while threads() > before and clock.tick() < QUICK_S:
         time.sleep(0.01)
     return threads() <= before
-
-
-@contextlib.contextmanager
-def within(seconds: float) -> Iterator[None]:
-    start = time.monotonic()
-    yield
-    assert time.monotonic() - start < seconds
 
 
 # ---- threads ----
@@ -127,7 +120,7 @@ def test_many_at_once(files: list[str]) -> None:
     rows = [[rows_of(p.run()) for p in pipes] for _ in range(4)]
     for step in rows:
         assert all(r == step[0] for r in step)
-    with within(QUICK_S):
+    with at_most(QUICK_S):
         for pipe in pipes:
             pipe.close()
 
@@ -139,7 +132,7 @@ def test_close_with_full_queues(files: list[str]) -> None:
     for _ in range(20):
         pipe = training(files, prefetch_queue_depth=6, batch_size=9)
         pipe.run()
-        with within(QUICK_S):
+        with at_most(QUICK_S):
             pipe.close()
 
 
@@ -167,7 +160,7 @@ def test_close_while_another_thread_waits() -> None:
     assert entered.wait(60)
     closer = threading.Thread(target=pipe.close)
     closer.start()
-    consumer.join(QUICK_S)
+    consumer.join(HANG_S)
     assert not consumer.is_alive(), "who waits is told at once, also while the function still runs"
     go_on.set()
     closer.join(60)
@@ -194,7 +187,7 @@ def test_close_while_data_are_awaited() -> None:
     consumer.start()
     time.sleep(0.3)
     pipe.close()
-    consumer.join(QUICK_S)
+    consumer.join(HANG_S)
     assert not consumer.is_alive()
     assert results[0] == 2
     assert "closed" in results[1]
@@ -222,12 +215,12 @@ def test_close_from_the_users_function(depth: int) -> None:
     def function(x: Any) -> Any:
         if x[0] == 5:
             pipes[0].close()
-            seen.append(x + 1)  # what it was given is still there
+            seen.append(x + 1)  # its inputs are still there
             done.set()
         return x
 
     pipes.append(calling(function, prefetch_queue_depth=depth))
-    with within(QUICK_S), pytest.raises(StateError, match="closed"):
+    with at_most(QUICK_S), pytest.raises(StateError, match="closed"):
         while True:
             pipes[0].run()
     assert done.wait(60)
@@ -248,7 +241,7 @@ def test_close_from_a_source() -> None:
         return fn.external_source(source=source) + 1
 
     pipes.append(pulling())
-    with within(QUICK_S), pytest.raises(StateError, match="closed"):
+    with at_most(QUICK_S), pytest.raises(StateError, match="closed"):
         while True:
             pipes[0].run()
     pipes.clear()
@@ -268,7 +261,7 @@ def test_close_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     pipe = calling(function)
     pipe.run()
     assert entered.wait(60)
-    with within(QUICK_S), pytest.warns(RuntimeWarning, match="has not returned for 0.2 s after `close`"):
+    with at_most(QUICK_S), pytest.warns(RuntimeWarning, match="has not returned for 0.2 s after `close`"):
         pipe.close()
     go_on.set()
     run = pipe.execution.run
@@ -308,4 +301,4 @@ def test_a_failed_batch_leaves_no_trace(files: list[str], tmp_path: Path) -> Non
                 assert len(pipe.run()[0]) == 2
         run = pipe.execution.run
         assert run is not None
-        assert len(run._flying) <= 2
+        assert len(run._in_flight) <= 2

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from stoker import ArgumentError, DataError, Pipeline, StateError, fn, pipeline_def
-from stoker.executor.flight import Supply
+from stoker.executor.flight import SuppliedMemory
 from stoker.torch import Loader, to_torch
 from tests.run.pipelines import decoding, files_of, labels_of, training
 
@@ -219,7 +219,7 @@ def test_batches_are_shared_without_a_copy(loader: Loader, monkeypatch: pytest.M
         pointers.append(x.data_ptr())
         del x
     list(loader)
-    assert set(pointers) & set(taken[6:]), "memory that was let go of is used again"
+    assert set(pointers) & set(taken[6:]), "memory that was released is used again"
 
 
 def test_pinned_batches_are_written_into_memory_that_torch_allocated(
@@ -253,10 +253,10 @@ def test_pinned_batches_are_written_into_memory_that_torch_allocated(
 def test_memory_for_a_batch_that_fails_is_let_go(jpegs: Path, tmp_path: Path) -> None:
     given: list[weakref.ref[Any]] = []
 
-    def allocate(output: int, planned: Any, rows: int) -> Supply:
+    def allocate(output: int, planned: Any, rows: int) -> SuppliedMemory:
         tensor = torch.full((rows, *planned.shape), 9, dtype=[torch.float32, torch.int32][output])
         given.append(weakref.ref(tensor))
-        return Supply(tensor.data_ptr(), tensor)
+        return SuppliedMemory(tensor.data_ptr(), tensor)
 
     with training([*files_of(jpegs)[:4], str(tmp_path / "none.jpg"), *files_of(jpegs)[4:9]], shuffle=False) as pipe:
         with pytest.raises(DataError):

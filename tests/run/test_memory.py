@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory: the steady state takes none, the whole is bounded, and what is let go of is used again."""
+"""Memory: the steady state allocates nothing, the total is bounded, and released memory is reused."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_the_steady_state_takes_no_memory(files: list[str]) -> None:
 @pytest.mark.parametrize("threads", [2, 4])
 @pytest.mark.parametrize("define", [training, decoding])
 def test_several_threads_come_to_rest(files: list[str], define: Callable[..., Pipeline], threads: int) -> None:
-    """Each thread's memory grows until it has met the largest image, which may take a while on a busy machine."""
+    """The memory of a thread grows until the thread has met the largest image. This takes a while on a busy machine."""
     with define(files, batch_size=8, num_threads=threads) as pipe:
         counts = []
         for _ in range(6):
@@ -84,7 +84,7 @@ def test_the_peak_is_some_batches_and_the_arenas(files: list[str], depth: int) -
 
 
 def test_flat_memory(files: list[str], jpegs: Path) -> None:
-    """The soak, for some seconds; `python -m tests.run.soak` runs it for as long as one likes."""
+    """Run the soak for some seconds. `python -m tests.run.soak` runs it for any time."""
     for what in ("training", "decoding", "loader", "python"):
         command = [sys.executable, "-m", "tests.run.soak", "--seconds", "2", "--what", what, *files_of(jpegs)]
         done = subprocess.run(command, capture_output=True, text=True, env=environment(), check=False)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wrong arguments, and calls in the wrong place: refused where they are written, with the way out."""
+"""Wrong arguments, and calls in the wrong place: refused at the user's line, with the way out."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where operators run, as far as a machine without a GPU can tell."""
+"""Placement of operators, as far as a machine without a GPU can test it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stoker.device.gpu import Gpu
 from stoker.native import _native
 from tests.run.pipelines import files_of
 
-ABSENT = _native.gpu.count_cuda()  # the first number that no GPU has
+ABSENT = _native.gpu.count_cuda()  # the first number without a GPU
 
 
 @pipeline_def(batch_size=4, num_threads=2, seed=3)
@@ -99,7 +99,7 @@ REFUSED: dict[str, Callable[[list[str]], Any]] = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_a_gpu_is_refused_is_refused_without_one(jpegs: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """So a script that runs on a machine without a GPU runs on one with it."""
+    """Refusals do not depend on the machine, so a script that runs without a GPU also runs with one."""
     monkeypatch.setattr(Gpu, "open", staticmethod(lambda number, limit=None: Gpu(_native.gpu.open_null(), 1 << 20)))
     files = files_of(jpegs)
 
@@ -116,7 +116,7 @@ def test_what_a_gpu_is_refused_is_refused_without_one(jpegs: Path, monkeypatch: 
 
 
 def test_python_beside_the_gpu_is_not_refused(jpegs: Path) -> None:
-    """On what the CPU has, its results sent."""
+    """The CPU operator reads only data of the CPU; its results are sent to the GPU."""
     files = files_of(jpegs)
 
     @pipeline_def(batch_size=2, num_threads=1, without_gpu="cpu", device_id=None)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The token of every delivered batch restores what comes after it, byte for byte, in a pipeline of another shape."""
+"""The token of every delivered batch restores the following batches, byte for byte, under other settings."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_every_token_restores_the_rest(files: list[str], shape: dict[str, Any]) 
     rows, tokens = [], []
     with training(files) as pipe:
         tokens.append((0, through_json(pipe.get_state())))
-        for _ in range(6):  # more than two epochs: batches that lie across their edges too
+        for _ in range(6):  # more than two epochs: also batches across the ends of epochs
             rows += rows_of(pipe.run())
             tokens.append((len(rows), through_json(pipe.get_state())))
     rows = stream(training(files), 60)
@@ -100,7 +100,7 @@ def test_the_rest_of_an_epoch(files: list[str]) -> None:
 
 
 def shard(files: list[str], number: int, count: int, token: dict[str, Any] | None = None, batches: int = 100) -> Any:
-    """The labels that a shard gives in the rest of the epoch (or some batches of it), and its last token."""
+    """Return the labels of a shard in the rest of the epoch (or in some batches of it), and its last token."""
     with training(files, batch_size=2, shard_id=number, num_shards=count) as pipe:
         if token is not None:
             pipe.set_state(token)
@@ -123,7 +123,7 @@ def test_another_number_of_shards(files: list[str], before: int, after: int) -> 
     seen = [x for labels, _ in [*firsts, *rests] for x in labels]
     assert set(seen) == set(range(len(files))), "no sample is lost"
     assert len(seen) - len(files) < max(before, after), "samples come twice only to make shards equally long"
-    # And again from a token that the second run made.
+    # And again from a token of the second run.
     halves = [shard(files, s, after, tokens[0], batches=1) for s in range(after)]
     tails = [shard(files, s, before, halves[0][1]) for s in range(before)]
     seen = [x for labels, _ in [*firsts, *halves, *tails] for x in labels]
@@ -187,7 +187,7 @@ def test_a_loader_of_endless_data_counts_its_batches() -> None:
         loader.close()
 
 
-# ---- what does not fit ----
+# ---- refused states ----
 
 
 def token_of(pipe: Pipeline) -> dict[str, Any]:
@@ -262,7 +262,7 @@ def test_the_folder_may_have_moved(jpegs: Path, tmp_path: Path) -> None:
         assert rows_of(pipe.run()) == rest
 
 
-# ---- state beside the order ----
+# ---- state besides the order ----
 
 
 @pipeline_def(batch_size=3, num_threads=2, seed=1)
@@ -294,7 +294,7 @@ def test_what_was_made_ahead_and_dropped_has_not_happened(files: list[str]) -> N
     assert results[0] == results[1] == results[2]
 
 
-# ---- the user's own sources ----
+# ---- custom sources ----
 
 
 @pipeline_def(batch_size=2, num_threads=1, seed=1)

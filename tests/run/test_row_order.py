@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of a batch are taken largest first, where their sizes are known; nothing but the time depends on it."""
+"""Rows of a batch run largest first if their sizes are known. Only the time depends on this."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SIDES = (20, 90, 5, 60, 33, 120, 47, 8)
 
 
 def png(side: int) -> bytes:
-    """A file that is left to Python, so that the order can be seen; noise, so that its size grows with the side."""
+    """Return a file that Python decodes, so that the order is visible. Its noise makes its size grow with the side."""
     pixels = np.random.default_rng(side).integers(0, 256, (side, side, 3), np.uint8)
     file = io.BytesIO()
     Image.fromarray(pixels).save(file, "PNG")
@@ -32,7 +32,7 @@ LARGEST_FIRST = sorted((len(data) for data in FILES), reverse=True)
 
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Sizes of the files that Pillow decodes, in their order."""
+    """Record the sizes of the files that Pillow decodes, in order."""
     sizes: list[int] = []
     decode = _decoding.pillow_decode
 
@@ -60,7 +60,7 @@ def test_files_are_taken_by_size_once_they_are_known(tmp_path: Path, opened: lis
             images, labels = pipe.run()
             assert [np.asarray(label).item() for label in labels] == list(range(len(FILES)))
             assert [len(np.asarray(image)) for image in images] == list(SIDES)
-    # Sizes are known as soon as a file has been read, which its header is for.
+    # The header read yields the sizes.
     assert opened[: 3 * len(FILES)] == 3 * LARGEST_FIRST
 
 
@@ -74,5 +74,5 @@ def test_fed_files_are_taken_by_size(opened: list[int]) -> None:
         for _ in range(3):
             (images,) = pipe.run()
             assert [len(np.asarray(image)) for image in images] == list(SIDES)
-    # Of the last batch that was asked for: another may have been begun.
+    # Of the batch that was requested last: the next one may have started.
     assert opened[2 * len(FILES) : 3 * len(FILES)] == LARGEST_FIRST

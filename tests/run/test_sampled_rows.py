@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Samplers in pipelines: rows that come again are rows of their own, however it runs; states; ranks."""
+"""Samplers in pipelines: repeated samples are separate rows, however the pipeline runs; states; ranks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from stoker import ArgumentError, StateError, fn, pipeline_def, samplers
 from stoker.contract.reader import Shards
-from stoker.readers.order import Ordered
+from stoker.readers.order import PermutedOrder
 from tests.unit.test_samplers import Backwards
 
 
@@ -57,7 +57,7 @@ def test_a_sampler_of_the_same_samples_gives_the_same_rows() -> None:
 
 
 def test_data_sets_one_after_the_other_and_mixed() -> None:
-    """Concatenation is that of the lists."""
+    """Concatenated data sets equal concatenated lists."""
     first, second = NAMES[:2], NAMES[2:]
     assert [n for n, _ in rows(drawing(first + second), 6)] == list(range(6))
     mixed = samplers.Mixed([2, 4], [1, 1], 8)
@@ -107,13 +107,13 @@ def test_ranks_share_a_sampler() -> None:
 
 
 class EveryOther(samplers.Sampler):
-    """A class of one's own."""
+    """Custom sampler class."""
 
     def __repr__(self) -> str:
         return "EveryOther()"
 
     def bind(self, size: int, labels: Any, shards: Shards, seed: int | None) -> Any:
-        return Ordered(size // 2, True, seed)
+        return PermutedOrder(size // 2, True, seed)
 
 
 def test_a_class_of_ones_own() -> None:

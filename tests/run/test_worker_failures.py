@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sources in worker processes that fail: exceptions, processes that die, rows that are bad."""
+"""Failing sources in worker processes: exceptions, dead processes, bad rows."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def only_in(process: int) -> Exception:
 
 
 class Elsewhere(Exception):
-    """Cannot be made again outside of the process that raised it."""
+    """Exception that cannot be reconstructed outside the process that raised it."""
 
     def __reduce__(self) -> Any:
         return only_in, (os.getpid(),)
@@ -123,7 +123,7 @@ def test_a_process_that_dies_is_reported_and_replaced(how: str) -> None:
 def test_what_a_process_made_before_it_died_is_kept() -> None:
     def source(info: types.SampleInfo) -> Any:
         if info.idx_in_epoch == 0:
-            time.sleep(0.5)  # by then the other process has made row 1 and died of row 3
+            time.sleep(0.5)  # by then the other process has computed row 1 and died of row 3
         if info.idx_in_epoch == 3:
             os._exit(1)
         return np.full(1000, info.idx_in_epoch)
@@ -160,14 +160,14 @@ def test_an_iterable_whose_process_died_begins_again_after_reset() -> None:
         given(pipe, 3)
         with pytest.raises(DataError, match="ended with exit code 1"):
             pipe.run()
-        assert given(pipe) == [[[4]], [[5]], [[6]], [[7]]]  # a sequence knows its place
+        assert given(pipe) == [[[4]], [[5]], [[6]], [[7]]]  # a sequence continues at its position
 
 
-# ---- bad rows beside worker processes ----
+# ---- bad rows with worker processes ----
 
 
 def encoded(info: types.SampleInfo) -> Any:
-    """A file's bytes; every fifth is no image."""
+    """Return the bytes of a file; every fifth is no image."""
     if info.idx_in_epoch >= ROWS:
         raise StopIteration
     out = io.BytesIO()
@@ -209,7 +209,7 @@ def test_bad_rows_of_a_source_cannot_be_replaced() -> None:
 
 
 def test_a_reader_beside_processes_cannot_be_replaced_either(tmp_path: Path) -> None:
-    """A substitute would want the other source's row of another time."""
+    """A substitute would need the other source's row of another time."""
     (tmp_path / "a.jpg").write_bytes(b"no image")
     pipe = Pipeline(batch_size=1, num_threads=1, on_error="replace", py_num_workers=1)
     with pipe:

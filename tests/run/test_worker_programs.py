@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs with worker processes: no process is left behind whatever happens, and Ctrl-C loses nothing."""
+"""Programs with worker processes: every process ends in any case, and Ctrl-C loses no batch."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import signal
 import time
 
 import pytest
+from idle_clock import IdleClock, at_most
 
 from tests.run.test_processes import Script
 
@@ -39,8 +40,8 @@ def script(text: str, slow_from: int = 1 << 40) -> tuple[Script, list[int]]:
 
 
 def gone(pids: list[int], seconds: float = 5.0) -> bool:
-    deadline = time.monotonic() + seconds
-    while alive(pids) and time.monotonic() < deadline:
+    clock = IdleClock()
+    while alive(pids) and clock.tick() < seconds:
         time.sleep(0.05)
     return not alive(pids)
 
@@ -69,17 +70,16 @@ def test_no_process_outlives_a_program_that_is_killed() -> None:
 
 def test_ctrl_c_ends_waiting_for_a_worker() -> None:
     program, pids = script(
-        "say('running')\ntry:\n    while True: pipe.run()\nexcept KeyboardInterrupt:\n    say('interrupted')",
+        "try:\n    say('running')\n    while True: pipe.run()\nexcept KeyboardInterrupt:\n    say('interrupted')",
         slow_from=4,
     )
     program.hear("running")
     time.sleep(0.3)
-    start = time.monotonic()
-    program.process.send_signal(signal.SIGINT)
-    program.hear("interrupted")
-    assert program.end() == (0, "", "")
-    assert gone(pids)
-    assert time.monotonic() - start < 8.0, "two workers that hang are given a second, then killed"
+    with at_most(8.0):  # two workers that hang are given a second, then killed
+        program.process.send_signal(signal.SIGINT)
+        program.hear("interrupted")
+        assert program.end() == (0, "", "")
+        assert gone(pids)
 
 
 def test_ctrl_c_at_any_moment_loses_nothing() -> None:

@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 from stoker import ArgumentError, Pipeline, StateError, fn, types
-from stoker.executor.workers import Workers
+from stoker.executor.workers import ProcessWorkerPool
 from tests.run.parallel_sources import ROWS, pipeline, row
 from tests.sources import given
 
 
-# At the top of the module, so that "spawn" finds them too.
+# At module level, so that "spawn" finds them too.
 def row_pair(info: types.SampleInfo) -> Any:
     return row(info), np.int64([info.idx_in_batch, info.iteration])
 
@@ -104,7 +104,7 @@ def test_rows_that_grow_and_shrink_get_the_memory_they_need() -> None:
         return np.full(sizes[info.idx_in_epoch % len(sizes)], info.idx_in_epoch, np.int32)
 
     with pipeline(2, batch_size=2, source=sized, batch=False) as pipe:
-        kept = [pipe.run()[0] for _ in range(10)]  # batches that are kept are not written over
+        kept = [pipe.run()[0] for _ in range(10)]  # batches that the consumer keeps are not overwritten
         for i, batch in enumerate(kept):
             for k, array in enumerate(batch):
                 number = 2 * i + k
@@ -153,21 +153,21 @@ def test_what_cannot_run_in_workers_is_refused(arguments: dict[str, Any], text: 
 
 
 class Pickler:
-    """Sends a function's code, as picklers by value do."""
+    """Pickler that sends the code of a function, as picklers by value do."""
 
     @staticmethod
     def dumps(x: Any, mark: bytes = b"") -> bytes:
         import marshal
 
-        return mark + pickle.dumps((type(x), x.tells, marshal.dumps(x.function.__code__)))
+        return mark + pickle.dumps((type(x), x.make_argument, marshal.dumps(x.function.__code__)))
 
     @staticmethod
     def loads(data: bytes, skip: int = 0) -> Any:
         import marshal
         import types as kinds
 
-        kind, tells, code = pickle.loads(data[skip:])
-        return kind(kinds.FunctionType(marshal.loads(code), {"np": np}), tells, 1)
+        kind, make_argument, code = pickle.loads(data[skip:])
+        return kind(kinds.FunctionType(marshal.loads(code), {"np": np}), make_argument, 1)
 
 
 def test_a_pickler_of_the_users_choice() -> None:
@@ -178,9 +178,9 @@ def test_a_pickler_of_the_users_choice() -> None:
 
 def test_processes_start_all_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
     launched: list[Any] = []
-    launch = Workers._launch
+    launch = ProcessWorkerPool._launch
 
-    def limited(self: Workers, number: int) -> Any:
+    def limited(self: ProcessWorkerPool, number: int) -> Any:
         if number == 2:
             raise OSError("no more processes")
         launched.append(launch(self, number))
@@ -188,7 +188,7 @@ def test_processes_start_all_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
 
     with pipeline(3, source=row, batch=False) as pipe:
         with monkeypatch.context() as patch:
-            patch.setattr(Workers, "_launch", limited)
+            patch.setattr(ProcessWorkerPool, "_launch", limited)
             for _ in range(2):
                 with pytest.raises(OSError, match="no more processes"):
                     pipe.start_py_workers()

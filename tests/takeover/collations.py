@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Collation functions as scripts have them, and loaders that use them."""
+"""Collation functions as scripts write them, and loaders that use them."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def pair(images: Any, labels: Any) -> Any:
 
 
 def mixed_up(batch: Batch) -> Any:
-    """As torchvision's references."""
+    """Apply MixUp like torchvision's references."""
     choice = v2.RandomChoice([v2.MixUp(alpha=0.2, num_classes=2), v2.CutMix(alpha=1.0, num_classes=2)])
     return choice(*default_collate(batch))
 
 
 def by_hand(batch: Batch) -> Any:
-    """MixUp with a permutation, as many scripts write it."""
+    """Apply MixUp with a permutation, like many scripts."""
     images, labels = default_collate(batch)
     part = random.random()
     order = torch.randperm(len(images))
@@ -38,7 +38,7 @@ def by_hand(batch: Batch) -> Any:
 
 
 def by_numpy(batch: Batch) -> Any:
-    """MixUp with a number of NumPy's, with the batch turned round and in another order."""
+    """Apply MixUp with a NumPy number, to the batch in reverse and in another order."""
     images, labels = default_collate(batch)
     part = np.random.beta(1.0, 1.0)
     order = np.random.permutation(len(images))
@@ -47,7 +47,7 @@ def by_numpy(batch: Batch) -> Any:
 
 
 def cut_by_numpy(batch: Batch) -> Any:
-    """As timm's ``Mixup``: a window, or a sum, is set in the batch itself."""
+    """Apply CutMix or MixUp in place like timm's ``Mixup``: assign a window, or a sum, in the batch itself."""
     images, labels = default_collate(batch)
     y, x = np.random.randint(0, 30, 2)
     images[:, :, y : y + 20, x : x + 25] = images.flip(0)[:, :, y : y + 20, x : x + 25]
@@ -55,7 +55,7 @@ def cut_by_numpy(batch: Batch) -> Any:
 
 
 def mixed_row_by_row(batch: Batch) -> Any:
-    """The same, with other windows and parts for every row."""
+    """Mix each row with a window and a share of its own."""
     images, labels = default_collate(batch)
     before = images.clone()
     parts = np.random.beta(1.0, 1.0, len(images)).astype(np.float32)
@@ -69,7 +69,7 @@ def mixed_row_by_row(batch: Batch) -> Any:
 
 
 def padded_to_largest(batch: Batch) -> Any:
-    """As the references' segmentation, with ``new`` and ``fill_``."""
+    """Pad to the largest image like the references' segmentation, with ``new`` and ``fill_``."""
     images, labels = zip(*batch, strict=True)
     size = tuple(max(s) for s in zip(*[image.shape for image in images], strict=True))
     together = images[0].new(len(images), *size).fill_(0.5)
@@ -79,7 +79,7 @@ def padded_to_largest(batch: Batch) -> Any:
 
 
 def padded_in_the_middle(batch: Batch) -> Any:
-    """Assignments into windows, with an index and with slices, into a batch that was made beforehand."""
+    """Assign images to windows of a new batch, with an index and with slices."""
     images, labels = zip(*batch, strict=True)
     height, width = (max(image.shape[d] for image in images) + 3 for d in (1, 2))
     together = torch.full((len(images), 3, height, width), -1.0)
@@ -95,7 +95,7 @@ def padded_in_the_middle(batch: Batch) -> Any:
 
 
 def bytes_added(batch: Batch) -> Any:
-    """As timm's ``fast_collate``."""
+    """Collate like timm's ``fast_collate``."""
     together = torch.zeros((len(batch), *batch[0][0].shape), dtype=torch.uint8)
     for at, (image, _) in enumerate(batch):
         together[at] += image
@@ -103,7 +103,7 @@ def bytes_added(batch: Batch) -> Any:
 
 
 def bytes_copied(batch: Batch) -> Any:
-    """The same, with another function."""
+    """Collate bytes with ``copy_``."""
     together = torch.zeros((len(batch), *batch[0][0].shape), dtype=torch.uint8)
     for at, (image, _) in enumerate(batch):
         together[at].copy_(image)
@@ -111,7 +111,7 @@ def bytes_copied(batch: Batch) -> Any:
 
 
 def bytes_mixed(batch: Batch) -> Any:
-    """As timm's ``FastCollateMixup``."""
+    """Mix like timm's ``FastCollateMixup``."""
     together = torch.zeros((len(batch), *batch[0][0].shape), dtype=torch.uint8)
     for at, (image, _) in enumerate(batch):
         both = image.float() * 0.3 + batch[-1 - at][0].float() * 0.7
@@ -121,7 +121,7 @@ def bytes_mixed(batch: Batch) -> Any:
 
 
 def bytes_cut(batch: Batch) -> Any:
-    """As timm's ``FastCollateMixup`` with CutMix: windows of images are set before they come into the batch."""
+    """Cut like timm's ``FastCollateMixup`` with CutMix: assign windows of images before the images enter the batch."""
     together = torch.zeros((len(batch), *batch[0][0].shape), dtype=torch.uint8)
     for at, part in enumerate(np.random.beta(1.0, 1.0, len(batch)).astype(np.float32)):
         image, other = batch[at][0], batch[-1 - at][0]
@@ -137,7 +137,7 @@ def bytes_cut(batch: Batch) -> Any:
 
 
 def bytes_cut_alike(batch: Batch) -> Any:
-    """The same with one window for the whole batch, as timm has it unless asked for another."""
+    """Cut the same window in the whole batch, timm's default."""
     together = torch.zeros((len(batch), *batch[0][0].shape), dtype=torch.uint8)
     for at, (image, _) in enumerate(batch):
         cut = image.clone()
@@ -147,7 +147,7 @@ def bytes_cut_alike(batch: Batch) -> Any:
 
 
 def bytes_exchanged(batch: Batch) -> Any:
-    """The same by pairs: windows of two images change their places."""
+    """Exchange windows of two images each."""
     together = torch.zeros((len(batch), *batch[0][0].shape), dtype=torch.uint8)
     for at in range(len(batch) // 2):
         one, two = batch[at][0], batch[-1 - at][0]
@@ -163,7 +163,7 @@ def bytes_exchanged(batch: Batch) -> Any:
 
 
 def both_ways(batch: Batch) -> Any:
-    """A batch and what is made of it are delivered, in containers."""
+    """Return a batch and a result of it, in containers."""
     images, labels = default_collate(batch)
     return [images, (images.roll(1, 0).mul_(0.25), images.flip(0) - images)], labels
 
@@ -174,7 +174,7 @@ def padded_and_mixed(batch: Batch) -> Any:
 
 
 def looked_at(batch: Batch) -> Any:
-    """A value decides."""
+    """Branch on a value."""
     images, labels = default_collate(batch)
     rolled = images.roll(1, 0)
     return (rolled if rolled.mean() > 0 else images), labels

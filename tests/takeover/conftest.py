@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of the take-over share: torchvision beside a CPU-only torch, files of many kinds, a switch."""
+"""Shared fixtures of the take-over: torchvision beside a CPU-only torch, files of many kinds, a switch."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ import tests.takeover.declared  # noqa: F401
 from stoker.native import _native
 
 torch.set_num_threads(1)
-_BEST = _native.best_isa()
 
 
-@pytest.fixture(params=dict.fromkeys(("plain", "avx2" if _BEST == "avx512" else _BEST, _BEST)))
+@pytest.fixture(params=_native.instruction_sets())
 def isa(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Every instruction set of this machine in turn."""
+    """Each instruction set of this machine in turn."""
     before = _native.get_isa()
     _native.set_isa(request.param)
     yield request.param
@@ -29,7 +28,7 @@ def isa(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 def write_files(root: Path) -> Path:
-    """Class folders with files of many kinds; most are ordinary JPEG files."""
+    """Write class folders with files of many kinds; most are ordinary JPEG files."""
     for c, name in enumerate(("ant", "bee")):
         (root / name).mkdir(parents=True)
         for i in range(6):
@@ -48,7 +47,7 @@ def write_files(root: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with two classes of files; tests only read it."""
+    """A folder with two classes of files, which tests only read."""
     return write_files(tmp_path_factory.mktemp("takeover") / "files")
 
 
@@ -62,7 +61,7 @@ def photo(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def taken_over() -> Iterator[None]:
-    """Stoker is on during the test, with fresh counts."""
+    """The take-over, enabled during the test, with fresh counts."""
     import stoker.torchvision
     from stoker.frontends.torchvision import counts
 
@@ -73,7 +72,7 @@ def taken_over() -> Iterator[None]:
 
 
 def exactly(a: object, b: object) -> None:
-    """Two tensors or arrays are equal, bit for bit, in shape and type."""
+    """Assert that two tensors or arrays are equal in shape, type and every bit."""
     x, y = np.asarray(a), np.asarray(b)
     assert (x.shape, x.dtype) == (y.shape, y.dtype)
     assert x.tobytes() == y.tobytes()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torchvision's image operators by Pillow, where its native library cannot be loaded.
+"""torchvision's image operators, implemented by Pillow, for machines where its native library cannot be loaded.
 
-The values are those of the library: both decode with libjpeg-turbo. Gray is the luma as it is in the file.
+The values equal the library's, because both decode with libjpeg-turbo. Gray images are the file's luma, unconverted.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from PIL.PngImagePlugin import PngImageFile
 
 
 def define() -> torch.library.Library:
-    """Declare and implement them; the library must be kept."""
+    """Declare and implement the operators; the caller must keep the returned library."""
     library = torch.library.Library("image", "DEF")
     for name in ("decode_jpeg", "decode_image"):
         library.define(f"{name}(Tensor data, int mode, bool apply_exif_orientation=False) -> Tensor")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training scripts as people have them; importable, so that spawned workers find what they define."""
+"""Training scripts as users write them, importable by spawned workers."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ import torchvision.transforms as transforms  # isort: skip
 
 
 class Folder(datasets.ImageFolder):
-    """A folder of images, as a class of the script's own."""
+    """Folder of images, as a class of the script."""
 
 
 def classification(traindir: str, workers: int, size: int = 64, **options: Any) -> Any:
-    """The loader of the usual ImageNet script."""
+    """Return the loader of the usual ImageNet script."""
     normalize = transforms.Normalize(mean=[0.485, 0.456, 0.406], std=[0.229, 0.224, 0.225])
     train_dataset = Folder(
         traindir,
@@ -40,7 +40,7 @@ def classification(traindir: str, workers: int, size: int = 64, **options: Any) 
 
 
 def run(loader: Any, seed: int = 7, epochs: int = 1) -> list[Any]:
-    """All batches of some epochs, from a seed."""
+    """Return all batches of some epochs, from a seed."""
     torch.manual_seed(seed)
     random.seed(seed)
     np.random.seed(seed)
@@ -48,7 +48,7 @@ def run(loader: Any, seed: int = 7, epochs: int = 1) -> list[Any]:
 
 
 class Tolerant(torch.utils.data.Dataset[Any]):
-    """A data set that takes another file when one cannot be read."""
+    """Data set that takes another file when one cannot be read."""
 
     def __init__(self, root: Path) -> None:
         self.files = sorted(root.rglob("*.jpg"))
@@ -94,7 +94,7 @@ class Views(torch.utils.data.Dataset[Any]):
 
 
 def second_generation(traindir: str, workers: int, backend: str = "pil") -> Any:
-    """The usual presets with transforms v2: Pillow images, or tensors from the start."""
+    """Return a loader with the usual presets of transforms v2: Pillow images, or tensors from the start."""
     from torchvision.transforms import v2
 
     first = [v2.ToImage()] if backend == "tensor" else []
@@ -117,7 +117,7 @@ def second_generation(traindir: str, workers: int, backend: str = "pil") -> Any:
 
 
 def erasing(traindir: str, workers: int) -> Any:
-    """A script that erases random windows and shifts colours."""
+    """Return the loader of a script that erases random windows and shifts colours."""
     transform = transforms.Compose(
         [
             transforms.Resize(50),
@@ -135,7 +135,7 @@ def erasing(traindir: str, workers: int) -> Any:
 
 
 class Stream(torch.utils.data.IterableDataset[Any]):
-    """Files one after the other, each worker its share."""
+    """Stream of files, divided over the workers."""
 
     def __init__(self, root: Path) -> None:
         self.files = sorted(root.rglob("*.jpg"))
@@ -151,7 +151,7 @@ class Stream(torch.utils.data.IterableDataset[Any]):
 
 
 class Telling(Tolerant):
-    """A data set that tells which worker met a file that cannot be read."""
+    """Data set whose error names the worker that met an unreadable file."""
 
     def __getitem__(self, index: int) -> tuple[Any, str]:
         try:
@@ -164,12 +164,16 @@ class Telling(Tolerant):
 
 
 class Slow(torch.utils.data.Dataset[Any]):
-    """The first two samples come at once, the others take their time."""
+    """Data set whose first two samples are fast; the others wait for the file ``rest``."""
+
+    def __init__(self, rest: Path) -> None:
+        self.rest = rest
 
     def __len__(self) -> int:
         return 4
 
     def __getitem__(self, index: int) -> int:
         if index > 1:
-            time.sleep(2.5)
+            while not self.rest.exists():
+                time.sleep(0.01)
         return index

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes ``docs/torchvision.md``: for each of torchvision's transforms, whether the take-over covers it, by trying it.
+"""Generator of ``docs/torchvision.md``: which of torchvision's transforms the take-over records, found by running them.
 
-Run as ``.venv/bin/python -m tests.takeover.table``; a test compares. Every row is measured: the transform runs on
-the same file with the same random state, untouched and taken over, and the results are compared bit for bit. What the
-GPU makes is made by its kernels on an emulation of threads, so that the page can be written anywhere; on a GPU, a test
-compares the same.
+Run as ``.venv/bin/python -m tests.takeover.table``; a test compares the page. Every row is measured: the transform runs
+on the same file with the same random state, untouched and taken over, and the results are compared bit for bit. An
+emulation of threads runs the GPU's kernels, so that every machine can write the page. A test on a GPU compares it with
+the real ones.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
-# Where `photographs` and what emulates a GPU are, when this runs by itself.
+# The folders of `photographs` and of the GPU's emulation, for runs outside of pytest.
 sys.path += [str(ROOT / "tests"), str(ROOT / "tests" / "cuda"), str(ROOT / "tests" / "native")]
 
 import emulated_stages  # noqa: E402
@@ -29,7 +29,7 @@ from photographs import photograph  # noqa: E402
 from PIL import Image  # noqa: E402
 
 import tests.takeover.declared  # noqa: E402, F401
-from tests.takeover import transforms  # noqa: E402
+from tests.takeover import transforms, trials  # noqa: E402
 from tests.takeover.transforms import Make  # noqa: E402
 
 from torchvision.transforms import v2  # noqa: E402  # isort: skip
@@ -38,28 +38,30 @@ import torchvision.transforms as v1  # noqa: E402  # isort: skip
 
 import stoker.torchvision  # noqa: E402
 from stoker.device.gpu import Gpu  # noqa: E402
-from stoker.frontends.torchvision import counts, grouping, plans  # noqa: E402
-from stoker.frontends.torchvision.image import LazyImage  # noqa: E402
-from stoker.frontends.torchvision.place import Place, PlacedMaking  # noqa: E402
-from stoker.frontends.torchvision.tensor import LazyTensor, image_tensor, real  # noqa: E402
+from stoker.frontends.torchvision import counts  # noqa: E402
+from stoker.frontends.torchvision.gpu import grouping, plans  # noqa: E402
+from stoker.frontends.torchvision.gpu.destination import Destination, GpuMaterialization  # noqa: E402
+from stoker.frontends.torchvision.pillow.image import LazyImage  # noqa: E402
+from stoker.frontends.torchvision.tensors.tensor import LazyTensor, image_tensor, materialize  # noqa: E402
 from stoker.native import _native  # noqa: E402
 
 PAGE = ROOT / "docs" / "torchvision.md"
-TEXT = Path(__file__).with_name("page.md")  # what stands above the tables
+TEXT = Path(__file__).with_name("page.md")  # text above the tables
 _MARK = "<!-- written by tests/takeover/table.py; the text above its tables is tests/takeover/page.md -->\n"
 RELEASE = "torchvision " + ".".join(torchvision.__version__.split(".")[:2]) + ";"
-_DRAWS = 4  # random transforms run so often, each time from another state
+TRIED = "*"  # marks a cell that depends on the processor's order of additions in torch
+_DRAWS = 4  # runs of random transforms, each from another state
 
 
 class Column(NamedTuple):
-    """What is transformed: by which generation, and behind which steps."""
+    """Input of a transform: its generation, and the preceding steps."""
 
     title: str
     library: Any
     before: Callable[[Any], list[Any]] = lambda t: []
 
     def made(self, make: Make) -> Make:
-        """A transform behind these steps."""
+        """Return the result of a transform after these steps."""
         return lambda t: t.Compose([*self.before(t), make(t)]) if self.before(t) else make(t)
 
 
@@ -77,57 +79,81 @@ _OF_FLOATS = (
 )
 
 
-def page(place: Place) -> str:
-    """The page's text. ``place``: what makes the GPU's columns."""
+def page(destination: Destination | None) -> str:
+    """Return the page's text.
+
+    Args:
+        destination: computes the GPU's columns; None leaves them empty.
+    """
     return "\n".join([
         _MARK + TEXT.read_text(encoding="utf-8"),
-        *_table("Images", transforms.IMAGES, _OF_IMAGES, place),
-        *_table("From images to tensors", transforms.TO_TENSOR, _TO_TENSOR, place),
-        *_table("Floats", transforms.FLOATS, _OF_FLOATS, place),
+        *_table("Images", transforms.IMAGES, _OF_IMAGES, destination),
+        *_table("From images to tensors", transforms.TO_TENSOR, _TO_TENSOR, destination),
+        *_table("Floats", transforms.FLOATS, _OF_FLOATS, destination),
     ])  # fmt: skip
 
 
-def _table(title: str, rows: dict[str, Make], columns: Sequence[Column], place: Place) -> list[str]:
+def rows_of(text: str) -> dict[str, list[str]]:
+    """Return the cells of each row of a page, by the row's table and name."""
+    rows, table = {}, ""
+    for line in text.splitlines():
+        if line.startswith("### "):
+            table = line[4:]
+        elif table and line.startswith("| ") and not line.startswith("| transform |"):
+            name, *cells = line.strip("| ").split(" | ")
+            rows[f"{table}: {name}"] = cells
+    return rows
+
+
+def may_both_be(one: list[str], other: list[str]) -> bool:
+    """Return whether two machines may have such cells in one row: they may differ only in the marks of trials."""
+    found = {f"covered{TRIED}", f"fallback{TRIED}"}
+    by_whom = {"equal", "by the CPU", "—"}  # a GPU supports some orders, not all
+    pairs = [zip(cells[::2], cells[1::2], strict=True) for cells in (one, other)]
+    return all(a == b or ({a[0], b[0]} <= found and {a[1], b[1]} <= by_whom) for a, b in zip(*pairs, strict=True))
+
+
+def _table(title: str, rows: dict[str, Make], columns: Sequence[Column], destination: Destination | None) -> list[str]:
     titles = ["transform", *(title for column in columns for title in (column.title, "GPU"))]
     lines = [f"### {title}\n", f"| {' | '.join(titles)} |", "|---" * len(titles) + "|"]
     for name, make in rows.items():
-        found = [text for column in columns for text in cells(column.made(make), column.library, place)]
+        found = [text for column in columns for text in cells(column.made(make), column.library, destination)]
         lines.append(f"| {name} | {' | '.join(found)} |")
     return [*lines, ""]
 
 
 @contextlib.contextmanager
-def emulated_place(folder: Path) -> Iterator[Place]:
-    """A GPU's kernels on an emulation of threads; they are kept in ``folder``."""
-    kept = Gpu.open, plans.GPU_LOAD, plans.LINES
+def emulated_place(folder: Path) -> Iterator[Destination]:
+    """Return a destination whose kernels run on an emulation of threads; ``folder`` caches them."""
+    kept = Gpu.open, plans.GPU_LOAD, plans.JOBS_IN_FLIGHT
     with few_rows():
         try:
             Gpu.open = staticmethod(lambda number, limit=None: emulated_stages.EmulatedStages(folder))  # type: ignore[assignment, method-assign]
-            plans.GPU_LOAD, plans.LINES = 0.0, 1  # an emulated kernel runs one launch at a time
-            place = Place(torch.device("cpu"), 0, 1)
-            yield place
-            place.close()
+            plans.GPU_LOAD, plans.JOBS_IN_FLIGHT = 0.0, 1  # an emulated kernel runs one launch at a time
+            destination = Destination(torch.device("cpu"), 0, 1)
+            yield destination
+            destination.close()
         finally:
-            Gpu.open, plans.GPU_LOAD, plans.LINES = kept  # type: ignore[method-assign]
+            Gpu.open, plans.GPU_LOAD, plans.JOBS_IN_FLIGHT = kept  # type: ignore[method-assign]
 
 
 @contextlib.contextmanager
 def few_rows() -> Iterator[None]:
-    """Plans for single rows."""
-    few, grouping._FEW = grouping._FEW, 1
+    """Use plans for single rows."""
+    few, grouping._MIN_FILES = grouping._MIN_FILES, 1
     try:
         yield
     finally:
-        grouping._FEW = few
+        grouping._MIN_FILES = few
 
 
 def cell(make: Make, library: Any) -> str:
-    """What the table says about a transform on the CPU."""
+    """Return the table's cell for a transform on the CPU."""
     return cells(make, library, None)[0]
 
 
-def cells(make: Make, library: Any, place: Place | None) -> tuple[str, str]:
-    """What the table says about a transform, on the CPU and by ``place``."""
+def cells(make: Make, library: Any, destination: Destination | None) -> tuple[str, str]:
+    """Return the table's cells for a transform, on the CPU and on the destination."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -137,34 +163,36 @@ def cells(make: Make, library: Any, place: Place | None) -> tuple[str, str]:
             return "—", "—"
         expected = [_outputs(transform, seed) for seed in range(_DRAWS)]
         counts.reset()
-        with stoker.torchvision.enabled():
+        with stoker.torchvision.enabled(), trials.watched() as answered:
             ours = [x for seed in range(_DRAWS) for x in _outputs(transform, seed)]
             recorded = all(_is_lazy(x) for x in ours)
-            there = _placed(ours, place) if recorded and place is not None else None
+            there = _placed(ours, destination) if recorded and destination is not None else None
             found = [_array(x) for x in ours]
     wanted = [_array(x) for outputs in expected for x in outputs]
     difference = max(_difference(a, b) for a, b in zip(wanted, found, strict=True))
     on_gpu = "—" if there is None else _on_gpu(wanted, *there)
     if difference:
         return f"differs by {difference:g}", on_gpu
-    return "covered" if recorded else "as before", on_gpu
+    if recorded:
+        return "covered" + TRIED * bool(answered), on_gpu
+    return "fallback" + TRIED * (not all(answered)), on_gpu
 
 
-def _placed(lazies: list[Any], place: Place) -> tuple[list[Any], int]:
-    """What the GPU makes of lazy images and tensors, and how many it made itself."""
+def _placed(lazies: list[Any], destination: Destination) -> tuple[list[Any], int]:
+    """Return the GPU's results for lazy images and tensors, and the number of images that it computed itself."""
     tensors = [LazyTensor(x._rows, x._lead) if isinstance(x, LazyTensor) else image_tensor(x._node) for x in lazies]
-    before = counts.total()[counts.PLACED]
-    making = PlacedMaking(tensors, place)
-    if making.order is not None:
-        _native.recipe.make(making.order)
-    making.finish()
+    before = counts.totals()[counts.ON_GPU]
+    materialization = GpuMaterialization(tensors, destination)
+    if materialization.order is not None:
+        _native.recipe.materialize(materialization.order)
+    materialization.finish()
     made = []
     for x, tensor in zip(lazies, tensors, strict=True):
-        array = tensor._real.cpu().numpy()
+        array = tensor._materialized.cpu().numpy()
         if isinstance(x, LazyImage):
             array = array.transpose(1, 2, 0) if array.shape[0] > 1 else array[0]
         made.append(np.ascontiguousarray(array))
-    return made, int(counts.total()[counts.PLACED] - before)
+    return made, int(counts.totals()[counts.ON_GPU] - before)
 
 
 def _on_gpu(wanted: list[Any], made: list[Any], by_itself: int) -> str:
@@ -195,12 +223,12 @@ def _outputs(transform: Any, seed: int) -> list[Any]:
 
 def _is_lazy(x: Any) -> bool:
     if isinstance(x, LazyTensor):
-        return x._real is None
+        return x._materialized is None
     return isinstance(x, LazyImage) and x._node is not None
 
 
 def _array(x: Any) -> np.ndarray[Any, Any]:
-    return np.asarray(real(x) if isinstance(x, LazyTensor) else x)
+    return np.asarray(materialize(x) if isinstance(x, LazyTensor) else x)
 
 
 def _difference(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> float:

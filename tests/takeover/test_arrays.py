@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Images of arrays (data sets in memory, ``ToPILImage``): recorded if they are not small, with nothing else changed."""
+"""Images of arrays (data sets in memory, ``ToPILImage``): recorded unless they are small, with equal results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from PIL import Image, ImageDraw
 
 import stoker.torchvision
 from stoker.frontends.torchvision import counts
-from stoker.frontends.torchvision.image import DecodedImage, LazyImage
+from stoker.frontends.torchvision.pillow.image import DecodedImage, LazyImage
 from tests.takeover.conftest import exactly
 from tests.takeover.scripts import run
 from tests.takeover.test_script import equal
@@ -56,14 +56,14 @@ def test_data_sets_in_memory(size: int, channels: int, workers: int) -> None:
     counts.reset()
     with stoker.torchvision.enabled():
         equal(untouched, run(loader(size, channels, workers)))
-    total = counts.total()
+    total = counts.totals()
     large = size * size >= 4096
-    assert total[counts.MADE] == (20 if large else 0) and total[counts.SMALL] == (0 if large else 20)
+    assert total[counts.NATIVE] == (20 if large else 0) and total[counts.SMALL] == (0 if large else 20)
 
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_made_up_data(workers: int) -> None:
-    """torchvision's FakeData goes from tensors to Pillow images."""
+    """torchvision's FakeData converts tensors to Pillow images."""
 
     def fake() -> Any:
         chain = transforms.Compose([transforms.RandomResizedCrop(50), transforms.ToTensor()])
@@ -73,7 +73,7 @@ def test_made_up_data(workers: int) -> None:
     counts.reset()
     with stoker.torchvision.enabled():
         equal(untouched, run(fake()))
-    assert counts.total()[counts.MADE] == 9
+    assert counts.totals()[counts.NATIVE] == 9
 
 
 USES: dict[str, Callable[[Any, Any], Any]] = {
@@ -123,7 +123,7 @@ def test_what_follows_is_recorded_until_pixels_are_touched(taken_over: None) -> 
     assert first._node is not None and second._node is not None
     assert first._node.source is second._node.source, "both views have one source"
     image.putpixel((3, 3), (1, 2, 3))
-    assert image._recorded() is None
+    assert image._recorded_node() is None
 
 
 @pytest.mark.parametrize(

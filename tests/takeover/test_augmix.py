@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AugMix as timm has it, whose chains meet in numpy, is recorded; a method that does something else stays as it is."""
+"""timm's AugMix, whose chains are added in NumPy, is recorded; a method that differs runs unchanged."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ import torch
 from PIL import Image, ImageEnhance, ImageOps
 
 import stoker.torchvision
-from stoker.frontends.torchvision import augmix, counts
+from stoker.frontends.torchvision import counts
+from stoker.frontends.torchvision.pillow import augmix
 from tests.takeover.scripts import Folder, run
 from tests.takeover.test_script import equal
 
@@ -23,7 +24,7 @@ import torchvision.transforms as transforms  # isort: skip
 
 
 def summed(self: Any, img: Any, mixing_weights: Any) -> np.ndarray:
-    """Chains as timm's method adds them up: the pixels of each as an array."""
+    """Add chains like timm's method: the pixels of each as an array."""
     total = np.zeros_like(img, dtype=np.float32)
     for weight in mixing_weights:
         depth = self.depth if self.depth > 0 else np.random.randint(1, 4)
@@ -35,31 +36,31 @@ def summed(self: Any, img: Any, mixing_weights: Any) -> np.ndarray:
 
 
 def chains_in_numpy(self: Any, img: Any, mixing_weights: Any, m: Any) -> Any:
-    """What timm's method does."""
+    """Mix like timm's method, in NumPy."""
     return Image.blend(img, Image.fromarray(summed(self, img, mixing_weights).astype(np.uint8)), m)
 
 
 def rounded(self: Any, img: Any, mixing_weights: Any, m: Any) -> Any:
-    """A release that rounded instead."""
+    """Round instead of truncating, like another release might."""
     return Image.blend(img, Image.fromarray(np.rint(summed(self, img, mixing_weights)).astype(np.uint8)), m)
 
 
 def drawn_otherwise(self: Any, img: Any, mixing_weights: Any, m: Any) -> Any:
-    """One that draws once more."""
+    """Draw one more random number."""
     result = chains_in_numpy(self, img, mixing_weights, m)
     np.random.random()
     return result
 
 
 def failing(self: Any, img: Any, mixing_weights: Any, m: Any) -> Any:
-    """One that wants squares."""
+    """Raise an error for images that are not square."""
     if img.size != (56, 56):
         raise ValueError(img.size)
     return chains_in_numpy(self, img, mixing_weights, m)
 
 
 class AugMix:
-    """timm's class, but for its method."""
+    """timm's class without its method."""
 
     def __init__(self, depth: int = -1) -> None:
         self.ops = [
@@ -75,7 +76,7 @@ class AugMix:
 
 @pytest.fixture
 def package(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Any], type]]:
-    """A module of timm's name whose class has one method or another."""
+    """A module with timm's name, whose class gets the test's method."""
 
     def make(method: Any) -> type:
         kind = type(augmix.CLASS, (AugMix,), {augmix.METHOD: method})
@@ -105,8 +106,8 @@ def test_chains_that_meet_in_numpy_stay_lazy(
     counts.reset()
     with stoker.torchvision.enabled():
         equal(untouched, run(loader(files, kind(depth), workers)))
-    total = counts.total()
-    assert total[counts.MADE] >= 17 and total[counts.PIXELS] == total[counts.TORCH] == 0
+    total = counts.totals()
+    assert total[counts.NATIVE] >= 17 and total[counts.PIXELS] == total[counts.TORCH] == 0
     assert vars(kind)[augmix.METHOD] is chains_in_numpy, "undone"
 
 
@@ -117,11 +118,11 @@ def test_another_method_is_left_alone(files: Path, package: Callable[[Any], type
     counts.reset()
     with stoker.torchvision.enabled():
         equal(untouched, run(loader(files, kind(), 0)))
-    assert counts.total()[counts.PIXELS] > 17, "its arrays are made"
+    assert counts.totals()[counts.PIXELS] > 17, "its arrays are made"
 
 
 def test_a_view_that_is_not_recorded(files: Path, package: Callable[[Any], type]) -> None:
-    """A chain's end may be pixels: then all are, with the same draws."""
+    """All chains are computed as pixels, with the same draws, if one of them ends in pixels."""
 
     def kind_of() -> Any:
         augment = package(chains_in_numpy)()
@@ -134,19 +135,19 @@ def test_a_view_that_is_not_recorded(files: Path, package: Callable[[Any], type]
 
 
 def test_a_package_that_is_imported_later(files: Path, package: Callable[[Any], type]) -> None:
-    """It is looked for again when a loop begins."""
+    """The package is looked up again when a loop begins."""
     with stoker.torchvision.enabled():
         kind = package(chains_in_numpy)
         counts.reset()
         run(loader(files, kind(), 0))
-        assert counts.total()[counts.PIXELS] == 0
+        assert counts.totals()[counts.PIXELS] == 0
 
 
 def test_trying_counts_nothing_and_draws_nothing(package: Callable[[Any], type]) -> None:
     kind = package(chains_in_numpy)
     with stoker.torchvision.enabled():
-        before, state = counts.total(), np.random.get_state()
+        before, state = counts.totals(), np.random.get_state()
         assert augmix._is_known(chains_in_numpy, kind)
         assert not augmix._is_known(rounded, kind)
-        assert np.array_equal(counts.total(), before)
+        assert np.array_equal(counts.totals(), before)
         assert np.array_equal(np.random.get_state()[1], state[1])

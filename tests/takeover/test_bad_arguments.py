@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments that are none: functions of torchvision, Pillow and torch raise what they raise without Stoker, or give
-what they give, argument by argument, on images that record and on plain ones."""
+"""Invalid arguments: torchvision, Pillow and torch raise the same errors, or return the same values, as without Stoker.
+
+Each test replaces one argument of a function, on lazy images and on plain ones.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +26,9 @@ from torchvision.transforms import InterpolationMode  # isort: skip
 from torchvision.transforms.v2 import functional as v2  # isort: skip
 
 import stoker.torchvision
-from stoker.frontends.torchvision.unmade import made
+from stoker.frontends.torchvision.tensors.lazy_base import materialize_nested
 
-SIZE = (72, 66)  # (width, height): more pixels than what is left to Pillow
+SIZE = (72, 66)  # (width, height): more pixels than an image that is left to Pillow
 BAD: list[Any] = [
     None, "a", b"a", True, -1, 0, 2, 1.5, -0.5, math.nan, math.inf, 10**12, [], (), [1], (1, 2), [1, 2, 3],
     (3, 2, 1, 4), [1.5, 2], ["a", "b"], {}, object(), torch.tensor(2), torch.tensor([1, 2]), torch.tensor(0.5),
@@ -36,14 +38,14 @@ BAD: list[Any] = [
 
 
 class Function(NamedTuple):
-    """A function of an image with arguments that are right."""
+    """Function of an image, with valid arguments."""
 
     call: Callable[..., Any]
     arguments: dict[str, Any]
 
 
 def _of_both(module: Any) -> dict[str, Function]:
-    """torchvision's functions, which both generations have."""
+    """Return torchvision's functions that exist in both generations."""
     right: dict[str, dict[str, Any]] = {
         "resize": {"size": [20, 30], "interpolation": InterpolationMode.BILINEAR, "max_size": None, "antialias": True},
         "pad": {"padding": [1, 2], "fill": 3, "padding_mode": "constant"},
@@ -95,7 +97,7 @@ def _of_both(module: Any) -> dict[str, Function]:
 
 
 def _named(owner: Any, name: str) -> Callable[..., Any]:
-    """The function that is there when it is called."""
+    """Return a function that is looked up when it is called."""
     return lambda image, **given: getattr(owner, name)(image, **given)
 
 
@@ -165,7 +167,7 @@ LIBRARIES = {"first": _of_both(v1), "second": _of_both(v2), "Pillow": PILLOW, "t
 
 
 def _wrong(function: Function) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Arguments of which one is wrong; one that is too many."""
+    """Yield argument lists of which one argument is invalid or superfluous."""
     yield "right", function.arguments
     yield "unknown", {**function.arguments, "unknown": 1}
     for name in function.arguments:
@@ -175,15 +177,15 @@ def _wrong(function: Function) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _outcome(function: Function, image: Any, given: dict[str, Any]) -> tuple[Any, ...]:
-    """What came: an exception's type and text, or what values."""
+    """Return an exception's type and text, or the values."""
     try:
         return "gave", _plain(function.call(image, **given))
-    except Exception as error:  # whatever these libraries raise
+    except Exception as error:  # any error of these libraries is an outcome
         return "raised", type(error), str(error)
 
 
 def _plain(x: Any) -> Any:
-    x = made(x)
+    x = materialize_nested(x)
     if isinstance(x, Image.Image):
         return "image", x.mode, x.size, x.tobytes()
     if isinstance(x, torch.Tensor):
@@ -212,7 +214,7 @@ def _differences(file: Path, library: str, kind: str) -> list[str]:
 
 
 def _differ(want: tuple[Any, ...], got: tuple[Any, ...]) -> bool:
-    """Whether outcomes are others; texts with addresses, or of how memory could not be had, are not compared."""
+    """Return whether outcomes differ; texts with addresses, or about refused memory, are not compared."""
     texts = want[0] == "raised" and not any(part in want[2] for part in ("0x", "overflowed", "allocate"))
     return want[:2] != got[:2] or (texts and want[2] != got[2])
 

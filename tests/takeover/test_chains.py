@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random chains of torchvision's transforms, both generations mixed, on files of many kinds: the same results as
-without Stoker, bit for bit, the same errors, and the same random state afterwards."""
+"""Random chains of torchvision's transforms, of both generations, on files of many kinds.
+
+Results equal those without Stoker in every bit, and so do errors and the random state afterwards.
+"""
 
 from __future__ import annotations
 
@@ -134,7 +136,7 @@ def _entry(draw: random.Random) -> list[Any]:
 
 
 def _outcome(path: Path, mode: str | None, chain: list[Any], seed: int) -> Any:
-    """What comes out, as bytes, twice in a row."""
+    """Return the result as bytes, twice in a row."""
     torch.manual_seed(seed)
     random.seed(seed)
     np.random.seed(seed)
@@ -146,7 +148,7 @@ def _outcome(path: Path, mode: str | None, chain: list[Any], seed: int) -> Any:
             for step in chain:
                 x = step(x)
             made.append(x)
-    except Exception as error:  # whatever torchvision raises
+    except Exception as error:  # any error of torchvision is an outcome
         return type(error), str(error)
     return [_content(x) for x in made], torch.rand(1).item(), random.random()
 
@@ -168,7 +170,7 @@ def test_random_chains(files: Path, seed: int) -> None:
         if draw.random() < 0.85:
             chain += [*_entry(draw), *(_tensor_step(draw) for _ in range(draw.randint(0, 3)))]
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of torchvision's, about what was drawn
+            warnings.simplefilter("ignore")  # torchvision's warnings about drawn values
             expected = _outcome(path, mode, chain, number)
             with stoker.torchvision.enabled():
                 got = _outcome(path, mode, chain, number)

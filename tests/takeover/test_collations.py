@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What collation functions of scripts do with images is recorded, and gives what it gives without Stoker."""
+"""Collation functions of scripts are recorded, and return the same values as without Stoker."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ from hypothesis import strategies as st
 from torch.utils.data import DataLoader, default_collate
 
 import stoker.torchvision
-from stoker.frontends.torchvision import batches, counts, padded
-from stoker.frontends.torchvision.batches import find, programs
-from stoker.frontends.torchvision.later import Collation, Later
-from stoker.frontends.torchvision.recipe import Node
-from stoker.frontends.torchvision.source import Source
-from stoker.frontends.torchvision.tensor import LazyTensor, image_tensor, join, real
+from stoker.frontends.torchvision import counts
+from stoker.frontends.torchvision.collation import batches, padded
+from stoker.frontends.torchvision.collation.batches import find_lazy, find_programs
+from stoker.frontends.torchvision.collation.deferred import Collation, DeferredTensor
+from stoker.frontends.torchvision.ir.recipe import Node
+from stoker.frontends.torchvision.tensors.tensor import LazyTensor, image_tensor, materialize, stack_lazy
+from stoker.frontends.torchvision.transport.source import Source
 from tests.takeover.collations import EARLY, LAZY, Batch, bytes_copied, loader_of
 from tests.takeover.conftest import exactly
 from tests.takeover.scripts import Tolerant, run
@@ -39,10 +40,10 @@ def test_the_same_batches(files: Path, name: str, workers: int) -> None:
     with stoker.torchvision.enabled():
         ours = run(loader_of(files, workers, name))
         equal(untouched, ours)
-    total = counts.total()
+    total = counts.totals()
     assert (total[counts.TORCH] == 0) == (name in LAZY)
-    assert (total[counts.REAL] == 0) == (name in LAZY)
-    assert total[counts.MADE] >= 17 if name in LAZY else total[counts.MADE] == 0
+    assert (total[counts.FORCED] == 0) == (name in LAZY)
+    assert total[counts.NATIVE] >= 17 if name in LAZY else total[counts.NATIVE] == 0
     assert all(type(x) is torch.Tensor for batch in ours for x in batch if isinstance(x, torch.Tensor))
 
 
@@ -73,7 +74,7 @@ def test_a_damaged_file_is_met_where_it_was(tmp_path: Path, workers: int) -> Non
 
 
 def lazy_images(count: int, size: tuple[int, int] = (12, 9)) -> list[LazyTensor]:
-    """Images of which nobody has made the pixels; another one for every number."""
+    """Return lazy images, a different one for every number."""
     import io
 
     from photographs import photograph
@@ -83,22 +84,22 @@ def lazy_images(count: int, size: tuple[int, int] = (12, 9)) -> list[LazyTensor]
     for at in range(count):
         out = io.BytesIO()
         Image.fromarray(photograph(at, 70, 80)).save(out, "JPEG")
-        whole = Node.decode(Source.keep(out.getvalue()), (80, 70), 3)
+        whole = Node.decode(Source.from_bytes(out.getvalue()), (80, 70), 3)
         x, y = 5 * at, 3 * at
-        from stoker.frontends.torchvision import recipe
+        from stoker.frontends.torchvision.ir import steps
 
-        made.append(image_tensor(whole.then(recipe.CROP, (x, y, x + size[0], y + size[1]), size)))
+        made.append(image_tensor(whole.then(steps.Crop(x, y, x + size[0], y + size[1]), size)))
     return made
 
 
 def collated(function: Callable[[Any], Any], batch: Any) -> Any:
-    return Collation(function, find, elsewhere=False)(batch)
+    return Collation(function, find_lazy, is_on_gpu=False)(batch)
 
 
 def plain(data: Any) -> Any:
-    for program in programs(data):
+    for program in find_programs(data):
         padded.simplify(program)
-    return batches.plain(data)
+    return batches.to_plain(data)
 
 
 STEPS: dict[str, Callable[[Any, Any, random.Random], Any]] = {
@@ -128,7 +129,7 @@ STEPS: dict[str, Callable[[Any, Any, random.Random], Any]] = {
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.sampled_from(sorted(STEPS)), min_size=1, max_size=12), st.integers(0, 1 << 20))
 def test_random_collations(names: list[str], seed: int) -> None:
-    """Whatever is done in whatever order: what is recorded gives what torch gives, with all that shares memory."""
+    """Random operations in random order give torch's results, also for tensors that share memory."""
 
     def work(batch: Any) -> Any:
         rng = random.Random(seed)
@@ -141,26 +142,26 @@ def test_random_collations(names: list[str], seed: int) -> None:
         return kept
 
     images = lazy_images(4, (48, 40))
-    batch = join(images)
+    batch = stack_lazy(images)
     assert batch is not None
-    expected = work(torch.stack([real(image) for image in lazy_images(4, (48, 40))]))
+    expected = work(torch.stack([materialize(image) for image in lazy_images(4, (48, 40))]))
     got = plain(collated(work, batch))
     for a, b in zip(expected, got, strict=True):
         exactly(a, b)
 
 
 def test_programs_travel() -> None:
-    """Recorded calls go to another process with the images that they work on, which travel once."""
-    batch = join(lazy_images(3))
+    """Recorded calls are sent to another process with their images, each of which is sent once."""
+    batch = stack_lazy(lazy_images(3))
     assert batch is not None
     counts.reset()
     with stoker.torchvision.enabled():
         data = collated(lambda x: (x.roll(1, 0), x.roll(1, 0).float().mul_(0.5)), batch)
-        assert all(isinstance(x, Later) for x in data)
+        assert all(isinstance(x, DeferredTensor) for x in data)
         came = pickle.loads(ForkingPickler.dumps(data))
-    assert counts.total()[counts.REAL] == 0
-    assert len(find(came)) == 1 and len(programs(came)) == 1
-    made = real(batch)
+    assert counts.totals()[counts.FORCED] == 0
+    assert len(find_lazy(came)) == 1 and len(find_programs(came)) == 1
+    made = materialize(batch)
     equal([made.roll(1, 0), made.roll(1, 0) * 0.5], list(plain(came)))
 
 
@@ -171,13 +172,13 @@ def test_what_a_caller_changes_later_was_copied() -> None:
         added.fill_(7)
         return result
 
-    batch = join(lazy_images(3))
+    batch = stack_lazy(lazy_images(3))
     assert batch is not None
-    exactly(plain(collated(work, batch)), real(batch) + 1.0)
+    exactly(plain(collated(work, batch)), materialize(batch) + 1.0)
 
 
 def test_torch_s_errors_stay() -> None:
-    batch = join(lazy_images(3))
+    batch = stack_lazy(lazy_images(3))
     assert batch is not None
     with pytest.raises(RuntimeError, match="must match the size"):
         collated(lambda x: x.roll(1, 0).add_(torch.zeros(3, 3, 4, 4)), batch)
@@ -198,7 +199,7 @@ def test_torch_s_errors_stay() -> None:
     ],
 )
 def test_floats_that_become_bytes_elsewhere(function: Any, fits: bool, rounds: bool) -> None:
-    """Where a batch is made on a GPU, floats become bytes there if they are sure to fit."""
+    """A GPU converts floats to bytes only if they are sure to fit."""
 
     def work(images: Any) -> Any:
         mixed = function(images)
@@ -206,9 +207,9 @@ def test_floats_that_become_bytes_elsewhere(function: Any, fits: bool, rounds: b
             torch.round(mixed, out=mixed)
         return mixed.byte()
 
-    images, expected = lazy_images(2, (40, 36)), work([real(x) for x in lazy_images(2, (40, 36))])
-    data = Collation(work, find, elsewhere=True)(images)
-    assert isinstance(data, Later) == fits
+    images, expected = lazy_images(2, (40, 36)), work([materialize(x) for x in lazy_images(2, (40, 36))])
+    data = Collation(work, find_lazy, is_on_gpu=True)(images)
+    assert isinstance(data, DeferredTensor) == fits
     exactly(plain(data), expected)
 
 
@@ -219,18 +220,18 @@ def test_what_a_view_may_change_is_bounded_no_more() -> None:
         return mixed.byte()
 
     images = lazy_images(2, (40, 36))
-    assert not isinstance(Collation(work, find, elsewhere=True)(images), Later)
+    assert not isinstance(Collation(work, find_lazy, is_on_gpu=True)(images), DeferredTensor)
 
 
 def test_errors_of_rows_that_are_not_there() -> None:
-    batch = join(lazy_images(3))
+    batch = stack_lazy(lazy_images(3))
     assert batch is not None
     with pytest.raises(IndexError, match=r"out of bounds|out of range"):
         collated(lambda x: x.roll(1, 0) + x[np.array([0, 1, 3])], batch)
 
 
 def test_what_is_changed_in_a_collation_is_changed_for_all_who_have_it() -> None:
-    """An image that a data set keeps, and views of it that are older than the change."""
+    """A change in place is visible in an image that a data set keeps, and in its older views."""
 
     def work(images: Any) -> Any:
         kept = images[0]
@@ -240,13 +241,13 @@ def test_what_is_changed_in_a_collation_is_changed_for_all_who_have_it() -> None
         kept[:, 1:4, 2:5] = images[1][:, 1:4, 2:5]
         return torch.stack([kept, images[1]]), both, row, kept + 0
 
-    images, expected = lazy_images(2, (40, 36)), [real(x) for x in lazy_images(2, (40, 36))]
+    images, expected = lazy_images(2, (40, 36)), [materialize(x) for x in lazy_images(2, (40, 36))]
     equal(list(work(expected)), list(plain(collated(work, images))))
-    equal(expected, [batches.plain(x) for x in images])
+    equal(expected, [batches.to_plain(x) for x in images])
 
 
 def test_rows_of_a_batch_are_no_program() -> None:
-    """Images that are copied into a batch are recorded as a batch; what is else done with it, as calls."""
+    """Images that are copied into a batch are recorded as a batch; other operations on it are recorded as calls."""
     images = lazy_images(3, (40, 36))
     data = collated(lambda x: bytes_copied([(image, 0) for image in x])[0], images)
     padded.simplify(data._program)
@@ -257,7 +258,7 @@ def test_rows_of_a_batch_are_no_program() -> None:
     padded.simplify(half._program)
     assert half.as_lazy() is None
     expected = torch.zeros(3, 3, 36, 40, dtype=torch.uint8)
-    expected[0] = real(images[0])
+    expected[0] = materialize(images[0])
     exactly(plain(half), expected)
 
 
@@ -268,7 +269,7 @@ def _first_row(images: Any) -> Any:
 
 
 def test_a_part_that_is_wanted_by_itself() -> None:
-    """A view of a batch that images are copied into shows what is changed in the batch afterwards."""
+    """A view of such a batch shows later changes of the batch."""
 
     def work(images: Any) -> Any:
         together = torch.zeros(3, 3, 36, 40)
@@ -279,4 +280,4 @@ def test_a_part_that_is_wanted_by_itself() -> None:
         return together, row
 
     images = lazy_images(3, (40, 36))
-    equal(list(work([real(x) for x in lazy_images(3, (40, 36))])), list(plain(collated(work, images))))
+    equal(list(work([materialize(x) for x in lazy_images(3, (40, 36))])), list(plain(collated(work, images))))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``python -m stoker.torchvision``: a script runs as Python runs it; what cannot be run is refused in a line."""
+"""``python -m stoker.torchvision``: a script runs like under Python, and wrong arguments are refused in one line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from stoker.frontends.torchvision import script
+from stoker.frontends.torchvision.hooks import script
 
 ROOT = Path(__file__).resolve().parents[2]
 PLACES = """
@@ -36,7 +36,7 @@ main()
 """
 
 
-# torchvision's operators are declared first; what follows is what `python -m stoker.torchvision` does.
+# torchvision's operators are declared first; the rest equals `python -m stoker.torchvision`.
 LAUNCH = """
 import tests.takeover.declared, runpy
 runpy.run_module('stoker.torchvision', run_name='__main__', alter_sys=True)
@@ -79,7 +79,7 @@ def test_what_cannot_be_run(
 
 
 def test_a_script_finds_itself_and_what_is_beside_it(tmp_path: Path) -> None:
-    """Also behind a link, and though it goes elsewhere."""
+    """A script finds its neighbours also through a link, and after changing the folder."""
     home, links = tmp_path / "home", tmp_path / "links"
     home.mkdir()
     links.mkdir()
@@ -98,7 +98,7 @@ def test_a_script_finds_itself_and_what_is_beside_it(tmp_path: Path) -> None:
 
 
 def test_an_error_is_the_last_thing_that_is_said(files: Path, tmp_path: Path) -> None:
-    """A failing script leaves its loader to the interpreter's end."""
+    """A failing script leaves its loader to the interpreter's exit."""
     (tmp_path / "train.py").write_text(FAILS)
     done = command("train.py", str(files), cwd=tmp_path)
     assert done.returncode == 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Descriptors from workers: each taken once, none left behind; small tensors inside of messages."""
+"""Descriptors from workers are taken once and never leak; small tensors travel inside messages."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from stoker import StateError
-from stoker.frontends.torchvision import descriptors, segment
-from stoker.frontends.torchvision.descriptors import Receiver
-from stoker.frontends.torchvision.loader import reduce_small
-from stoker.frontends.torchvision.source import Source
+from stoker.frontends.torchvision.loader.loader import reduce_small
+from stoker.frontends.torchvision.transport import descriptors, segment
+from stoker.frontends.torchvision.transport.descriptors import Receiver
+from stoker.frontends.torchvision.transport.source import Source
 
 
 def a_file(text: bytes) -> int:
@@ -33,7 +33,7 @@ def test_in_any_order() -> None:
         taken = descriptors.take(token, number)
         assert os.pread(taken, 9, 0) == text
         os.close(taken)
-    receiver.close()  # and "two" with it
+    receiver.close()  # closes "two" with it
     receiver.close()
     with pytest.raises(StateError, match="by the process alone"):
         descriptors.take(*sent[1])
@@ -58,10 +58,10 @@ def test_a_segment_is_sent_unasked(monkeypatch: pytest.MonkeyPatch) -> None:
     receiver = Receiver()
     monkeypatch.setattr(segment, "_in_worker", True)
     monkeypatch.setattr(segment, "_sender", receiver.sender)
-    segment.begin()
-    source = Source.keep(b"a file's bytes")
-    segment.end()
-    segment._now.earlier.clear()
+    segment.begin_batch()
+    source = Source.from_bytes(b"a file's bytes")
+    segment.end_batch()
+    segment._thread.earlier.clear()
     assert pickle.loads(pickle.dumps(source)).data.tobytes() == b"a file's bytes"
     receiver.close()
 

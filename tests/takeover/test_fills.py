@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fills of any kind, sensible or not: the same pixels or the same error as without Stoker."""
+"""Fill values of any kind, sensible or not, give the same pixels or the same error as without Stoker."""
 
 from __future__ import annotations
 

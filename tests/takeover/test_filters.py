@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pillow's blurs: the native form has its bits, whatever the radius, and scripts that use them stay recorded."""
+"""Pillow's blurs: native code gives the same bits for every radius, and scripts with them stay recorded."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ import numpy as np
 import pytest
 from PIL import Image, ImageFilter
 
-from stoker.frontends.torchvision import counts, recipe
-from stoker.frontends.torchvision.early import pixels_of
-from stoker.frontends.torchvision.image import LazyImage
-from stoker.frontends.torchvision.recipe import Node
-from stoker.frontends.torchvision.replay import replay
+from stoker.frontends.torchvision import counts
+from stoker.frontends.torchvision.ir import steps
+from stoker.frontends.torchvision.ir.recipe import Node
+from stoker.frontends.torchvision.materialize.eager import planar_pixels
+from stoker.frontends.torchvision.pillow.image import LazyImage
+from stoker.frontends.torchvision.reference.replay import replay
 from tests.takeover.conftest import exactly
 
 
 def _blurred(array: Any, radii: tuple[float, float], passes: int, bell: bool) -> Any:
     height, width, channels = array.shape
     node = Node.pixels(array.reshape(-1), (width, height), channels)
-    node = node.then(recipe.BLUR, (*radii, passes, int(bell)))
-    made = pixels_of(node)
+    node = node.then(steps.Blur(*radii, passes, int(bell)))
+    made = planar_pixels(node)
     expected = np.asarray(replay(node))
     return made.transpose(1, 2, 0).reshape(expected.shape), expected
 
@@ -42,7 +43,7 @@ def test_blurs_have_the_bits_of_pillow(isa: str) -> None:
 
 @pytest.mark.parametrize("shape", [(1, 1500, 3), (700, 2, 1), (5, 5, 3)])
 def test_blurs_of_extreme_shapes(shape: tuple[int, int, int], isa: str) -> None:
-    """Rows longer than what is summed at a time, and windows larger than the image."""
+    """Rows are longer than a block of sums, and windows larger than the image."""
     array = np.random.default_rng(6).integers(0, 256, shape, np.uint8)
     for radius in (0.01, 0.5, 1.0, 2.99, 3.0, 3.5, 4.0, 900.0):
         for bell in (False, True):
@@ -52,9 +53,9 @@ def test_blurs_of_extreme_shapes(shape: tuple[int, int, int], isa: str) -> None:
 
 @pytest.mark.parametrize("numbers", [(-1.0, 1.0, 1, 0), (1.0, float("nan"), 3, 1), (1e30, 1.0, 1, 0), (1.0, 1.0, 0, 0)])
 def test_a_radius_that_is_none_is_refused(numbers: tuple[Any, ...]) -> None:
-    node = Node.pixels(np.zeros(12, np.uint8), (2, 2), 3).then(recipe.BLUR, numbers)
+    node = Node.pixels(np.zeros(12, np.uint8), (2, 2), 3).then(steps.Blur(*numbers))
     with pytest.raises(RuntimeError, match="could not be made: a blur"):
-        pixels_of(node)
+        planar_pixels(node)
 
 
 BLURS = {
@@ -88,11 +89,11 @@ def test_blurs_are_recorded(photo: Path, taken_over: None, name: str) -> None:
             stoker.torchvision.enable()
             assert (ours.mode, ours.size, ours.info) == (expected.mode, expected.size, expected.info)
             exactly(ours, expected)
-    assert not counts.total()[counts.FILTER]
+    assert not counts.totals()[counts.FILTER]
 
 
 class Own(ImageFilter.GaussianBlur):
-    """A blur of the script's own."""
+    """Blur of the script."""
 
     def filter(self, image: Any) -> Any:
         return super().filter(image).copy()
@@ -110,9 +111,9 @@ OTHERS = [
 @pytest.mark.parametrize("other", OTHERS, ids=lambda f: f.name)
 def test_other_filters_are_pillow_s_and_counted(photo: Path, taken_over: None, other: Any) -> None:
     expected = Image.open(photo)
-    expected.load()[0, 0]  # pixels, from here on nothing is recorded
+    expected.load()[0, 0]  # materialized: nothing is recorded from here on
     exactly(Image.open(photo).filter(other), expected.filter(other))
-    assert counts.total()[counts.FILTER] == 1
+    assert counts.totals()[counts.FILTER] == 1
 
 
 @pytest.mark.parametrize("wrong", [3, ImageFilter.GaussianBlur("wide"), ImageFilter.GaussianBlur((1, 2, 3))])

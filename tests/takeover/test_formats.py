@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of other formats and modes: Pillow decodes them, what follows is recorded, and nothing differs."""
+"""Files of other formats and modes: Pillow decodes them, later steps are recorded, and all results are equal."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ from PIL import Image, ImageDraw, ImageFilter, features
 
 import stoker.torchvision
 from stoker.frontends.torchvision import counts
-from stoker.frontends.torchvision.image import DecodedImage, LazyImage, _Recording
-from stoker.frontends.torchvision.making import shrink
-from stoker.frontends.torchvision.recipe import PIXELS, RAW
-from stoker.frontends.torchvision.tensor import LazyTensor
+from stoker.frontends.torchvision.ir.recipe import RAW
+from stoker.frontends.torchvision.ir.steps import PIXELS
+from stoker.frontends.torchvision.materialize.materialization import shrink
+from stoker.frontends.torchvision.pillow.image import DecodedImage, LazyImage, RecordingImage
+from stoker.frontends.torchvision.tensors.tensor import LazyTensor
 from tests.takeover.conftest import exactly
 from tests.takeover.scripts import run
 from tests.takeover.test_script import equal
@@ -115,7 +116,7 @@ def _same(a: Any, b: Any) -> None:
 def test_formats_and_modes(name: str, use: str) -> None:
     try:
         expected = USES[use](Image.open(file_of(name)))
-    except ValueError as error:  # Pillow does not do that to this mode
+    except ValueError as error:  # Pillow does not support this step for the mode
         with stoker.torchvision.enabled(), pytest.raises(ValueError, match=str(error)):
             USES[use](Image.open(file_of(name)))
         return
@@ -131,7 +132,7 @@ def test_what_follows_a_conversion_is_recorded(name: str, taken_over: None) -> N
     image = image.convert("RGB").resize((20, 20))
     assert type(image) is LazyImage and image._node is not None
     assert image._node.root.op == PIXELS
-    assert counts.total()[counts.FOREIGN] == 1
+    assert counts.totals()[counts.PILLOW] == 1
 
 
 def test_a_file_is_of_its_format_s_class(taken_over: None) -> None:
@@ -144,16 +145,16 @@ def test_a_file_is_of_its_format_s_class(taken_over: None) -> None:
 
 def test_steps_on_another_mode_are_said(taken_over: None) -> None:
     Image.open(file_of("PNG, RGBA")).resize((9, 9))
-    assert counts.total()[counts.MODE] == 1
+    assert counts.totals()[counts.MODE] == 1
 
 
 def test_small_images_are_left_to_pillow(photo: Path, taken_over: None) -> None:
     icon = io.BytesIO()
     _PHOTO.resize((32, 32)).save(icon, "PNG")
     image = Image.open(icon)
-    assert not isinstance(image, _Recording) and counts.total()[counts.SMALL] == 1
+    assert not isinstance(image, RecordingImage) and counts.totals()[counts.SMALL] == 1
     assert type(Image.open(photo).crop((0, 0, 20, 20)).filter(ImageFilter.MedianFilter(3))) is Image.Image
-    assert counts.total()[counts.SMALL] == 2
+    assert counts.totals()[counts.SMALL] == 2
 
 
 def test_what_follows_another_step_is_recorded(photo: Path) -> None:
@@ -215,7 +216,7 @@ def test_damage_is_met_where_it_was(name: str) -> None:
 
 @pytest.fixture(scope="module")
 def mixture(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Class folders of files of all formats, each large beside what is made of it."""
+    """Class folders of files of all formats; each file is large compared with its views."""
     root = tmp_path_factory.mktemp("formats")
     for at, name in enumerate(FILES):
         folder = root / ("one", "two")[at % 2]
@@ -229,15 +230,15 @@ def mixture(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("size", [24, 150])
 def test_a_script_with_files_of_all_formats(mixture: Path, workers: int, size: int) -> None:
-    """Smaller than its file an image travels as it is to be, larger as it was."""
+    """An image is sent as a view if that is smaller than its pixels, otherwise as pixels."""
     from tests.takeover.scripts import classification
 
     untouched = run(classification(str(mixture), workers, size))
     counts.reset()
     with stoker.torchvision.enabled():
         equal(untouched, run(classification(str(mixture), workers, size)))
-    total = counts.total()
-    assert total[counts.MADE] == len(FILES) and not total[counts.TORCH] and not total[counts.PIXELS]
+    total = counts.totals()
+    assert total[counts.NATIVE] == len(FILES) and not total[counts.TORCH] and not total[counts.PIXELS]
 
 
 def test_what_travels_is_the_smaller(taken_over: None) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lazy images are Pillow images: the same results whether a method is recorded or not."""
+"""Lazy images are Pillow images: recorded methods and others give equal results."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ import pytest
 from PIL import Image, ImageDraw, ImageEnhance, ImageFilter, ImageOps
 
 import stoker.torchvision
-from stoker.frontends.torchvision.image import LazyImage
-from stoker.frontends.torchvision.jpeg_file import LazyJpeg
+from stoker.frontends.torchvision.pillow.image import LazyImage
+from stoker.frontends.torchvision.pillow.jpeg_file import LazyJpeg
 from tests.takeover.conftest import exactly
 
 R, T = Image.Resampling, Image.Transpose
@@ -149,7 +149,7 @@ def test_pixels_are_there_for_whoever_asks(photo: Path, use: Callable[[Any], Any
 
 @pytest.mark.parametrize("mode", ["L", "RGB"])
 def test_whole_images_that_are_looked_at(files: Path, isa: str, mode: str) -> None:
-    """What is decoded for an array goes straight into it, whatever the file's size and kind."""
+    """A whole image is decoded directly into its array, for any size and kind of file."""
     paths = sorted(files.rglob("*.jpg"))
     expected = [np.asarray(image_of(path, mode)) for path in paths]
     with stoker.torchvision.enabled():
@@ -220,7 +220,8 @@ def test_errors_are_pillows(photo: Path, taken_over: None) -> None:
 def test_views_that_are_looked_at_early_share_decodings(
     photo: Path, taken_over: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from stoker.frontends.torchvision import early, recipe
+    from stoker.frontends.torchvision.ir import steps
+    from stoker.frontends.torchvision.materialize import eager
 
     def views() -> list[Any]:
         part = image_of(photo).crop((5, 6, 110, 80)).resize((70, 72), R.BICUBIC)
@@ -228,13 +229,13 @@ def test_views_that_are_looked_at_early_share_decodings(
         return [*seen, np.asarray(part), np.asarray(part), part.getpixel((3, 4)), part.tobytes()]
 
     decoded: list[Any] = []
-    made = early.interleaved
+    made = eager.interleaved_bytes
 
     def counted(node: Any) -> Any:
-        decoded.extend([node] if node.root.op == recipe.DECODE else [])
+        decoded.extend([node] if node.root.op == steps.DECODE else [])
         return made(node)
 
-    monkeypatch.setattr(early, "interleaved", counted)
+    monkeypatch.setattr(eager, "interleaved_bytes", counted)
     ours = views()
     assert len(decoded) == 2, "for the first view, and for what it has in common with the second"
     stoker.torchvision.disable()
@@ -253,7 +254,7 @@ def test_what_is_only_looked_at_stays_recorded(photo: Path, taken_over: None) ->
 
 
 def test_images_are_compared_as_pillow_does(photo: Path, taken_over: None) -> None:
-    """Whatever steps they were made by: those of Pillow's own class, of ours, and ours that Pillow has followed."""
+    """Images compare equal whichever class they have: Pillow's, lazy, or Pillow's result of a lazy one."""
     small = Image.open(photo).convert("RGB").resize((90, 80))
     looked_at = Image.open(photo).convert("RGB").resize((90, 80))
     np.asarray(looked_at)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How torch adds up floats where it resizes and filters them: the plain twins have its bits, and see other orders."""
+"""torch's additions of floats in resizing and filtering: the plain twins give its bits, and detect other orders."""
 
 from __future__ import annotations
 
@@ -15,20 +15,23 @@ from PIL import Image
 from torchvision.transforms.v2 import functional as F
 
 import stoker.torchvision
-from stoker.frontends.torchvision import recipe, resizes, sampling, sums
-from stoker.frontends.torchvision.early import pixels_of
-from stoker.frontends.torchvision.interpolation import (
+from stoker.frontends.torchvision.ir import steps
+from stoker.frontends.torchvision.ir.recipe import Node
+from stoker.frontends.torchvision.materialize.eager import planar_pixels
+from stoker.frontends.torchvision.reference import sampling, sums
+from stoker.frontends.torchvision.reference.interpolation import (
     APART,
     CUBIC,
     LINEAR,
     ROUNDED,
     SMOOTH,
     TOGETHER,
-    interpolated,
-    is_torchs,
+    interpolate,
+    is_torch_way,
 )
-from stoker.frontends.torchvision.recipe import Node
-from stoker.frontends.torchvision.tensor import LazyTensor
+from stoker.frontends.torchvision.tensors import resizes
+from stoker.frontends.torchvision.tensors.tensor import LazyTensor
+from tests.takeover import trials
 from tests.takeover.conftest import exactly
 
 MODES = {LINEAR: "bilinear", CUBIC: "bicubic"}
@@ -41,8 +44,8 @@ def random_sizes(seed: int) -> tuple[tuple[int, int], tuple[int, int]]:
 
 
 def built(kind: int) -> tuple[int, int]:
-    """The way of axis by axis that torch was built with, and the one of other builds."""
-    way = resizes._way(kind, False, 1, (200, 200))
+    """Return the ways per axis of this torch's build, and of other builds."""
+    way = resizes._find_way(kind, False, 1, (200, 200))
     return (APART, ROUNDED) if way == APART else (ROUNDED, APART)
 
 
@@ -52,44 +55,50 @@ def test_the_twin_is_torch(kind: int, name: str) -> None:
     if kind == CUBIC and name == "together":
         return
     way = {"smooth": SMOOTH, "axis by axis": built(kind)[0], "together": TOGETHER}[name]
+    channels = 3 if way == TOGETHER else 1
+    trial = {SMOOTH: resizes._SMOOTH_TRIALS, TOGETHER: resizes._SMALL_TRIALS}.get(way, resizes._LARGE_TRIALS)
+    if not is_torch_way(kind, way, channels, trial):
+        assert not sampling.has_equal_samples(), "torch's kernels without fused multiply-adds"
+        return
     for seed in range(25):
         given, (h, w) = random_sizes(seed)
         if (way == SMOOTH and w == 1) or (way == TOGETHER and h + w > 128):
-            continue  # torch has another way for these
+            continue  # torch computes these in another way
         h += 130 if name == "axis by axis" and kind == LINEAR else 0
-        channels = 3 if way == TOGETHER else 1
         image = np.random.default_rng(seed).integers(0, 256, (channels, *given)).astype(np.float32)
         expected = torch.nn.functional.interpolate(
             torch.from_numpy(image)[None], size=[h, w], mode=MODES[kind], antialias=way == SMOOTH
         )[0].numpy()
         for plane, wanted in zip(image, expected, strict=True):
-            assert np.array_equal(interpolated(plane, kind, way, (h, w)), wanted), (given, (h, w))
+            assert np.array_equal(interpolate(plane, kind, way, (h, w)), wanted), (given, (h, w))
 
 
 def test_another_order_is_seen() -> None:
-    assert is_torchs(LINEAR, TOGETHER, 3, resizes._SMALL_TRIALS)
-    assert not is_torchs(LINEAR, APART, 3, resizes._SMALL_TRIALS)
-    assert not is_torchs(LINEAR, TOGETHER, 1, resizes._LARGE_TRIALS)
+    repeated = sampling.has_equal_samples()  # none of a build without fused multiply-adds
+    assert is_torch_way(LINEAR, TOGETHER, 3, resizes._SMALL_TRIALS) == repeated
+    assert not is_torch_way(LINEAR, APART, 3, resizes._SMALL_TRIALS)
+    assert not is_torch_way(LINEAR, TOGETHER, 1, resizes._LARGE_TRIALS)
     for kind in MODES:
         way, other = built(kind)
-        assert is_torchs(kind, way, 1, resizes._LARGE_TRIALS)
-        assert not is_torchs(kind, other, 1, resizes._LARGE_TRIALS)
-    assert sums.filters_in_order(3, (3, 3), (47, 37))
-    assert sums.filters_in_order(1, (3, 3), (160, 140))
-    assert not sums.filters_in_order(1, (3, 3), (47, 37)), "small products of matrices are added up otherwise"
+        assert is_torch_way(kind, way, 1, resizes._LARGE_TRIALS) == repeated
+        assert not is_torch_way(kind, other, 1, resizes._LARGE_TRIALS)
+    assert sums.is_filter_in_order(3, (3, 3), (47, 37)) or not repeated
+    assert sums.is_filter_in_order(1, (3, 3), (160, 140)) or not repeated
+    if sums.product_order((3, 3)) != sums.ONE_BY_ONE:
+        assert not sums.is_filter_in_order(1, (3, 3), (47, 37)), "small products of matrices are added up otherwise"
 
 
 @pytest.mark.parametrize("kind", MODES)
 def test_native_code_has_the_bits_of_every_build(kind: int, isa: str) -> None:
-    """Of ways that the torch at hand does not go as well: the twin's, once they are rounded."""
+    """Native code gives the twin's rounded bits also in ways that this torch does not use."""
     ways = [way for way in (SMOOTH, APART, TOGETHER, ROUNDED) if kind == LINEAR or way != TOGETHER]
     twins = {}
     for seed, (given, size) in enumerate([((60, 56), (240, 384)), *(random_sizes(seed) for seed in range(1, 12))]):
         image = np.random.default_rng(seed).integers(0, 256, given, np.uint8)
         node = Node.pixels(image.reshape(-1), (given[1], given[0]), 1)
         for way in ways:
-            twin = np.clip(np.rint(interpolated(image.astype(np.float32), kind, way, size)), 0, 255)
-            made = pixels_of(node.then(recipe.TORCH_RESIZE_FLOATS, (*size, kind, way), (size[1], size[0])))
+            twin = np.clip(np.rint(interpolate(image.astype(np.float32), kind, way, size)), 0, 255)
+            made = planar_pixels(node.then(steps.TorchResizeFloats(*size, kind, way), (size[1], size[0])))
             assert made is not None and np.array_equal(made[0], twin.astype(np.uint8)), (way, given, size)
             twins[seed, way] = twin
     assert not np.array_equal(twins[0, APART], twins[0, ROUNDED]), "bytes tell them apart, if they are many"
@@ -100,65 +109,72 @@ def test_what_is_tried_is_recorded(channels: int) -> None:
     for kind in MODES:
         for antialias in (False, True):
             for sides in ((40, 50), (200, 210)):
-                assert resizes._way(kind, antialias, channels, sides) is not None
+                assert (resizes._find_way(kind, antialias, channels, sides) is not None) == sampling.has_equal_samples()
 
 
 @pytest.mark.leaks("torch keeps its threads")
 def test_threads_are_told_apart() -> None:
-    """With one thread torch has a way of its own for three channels."""
+    """With one thread torch has another way for three channels."""
     before = torch.get_num_threads()
     try:
         for threads in (1, 2, 1):
             torch.set_num_threads(threads)
-            way = resizes._way(LINEAR, False, 3, (170, 190))
-            assert way is not None
+            way = resizes._find_way(LINEAR, False, 3, (170, 190))
+            assert (way is not None) == sampling.has_equal_samples()
+            if way is None:
+                continue
             image = np.random.default_rng(2).integers(0, 256, (3, 120, 150)).astype(np.float32)
             expected = torch.nn.functional.interpolate(torch.from_numpy(image)[None], size=[170, 190], mode="bilinear")[
                 0
             ]
-            made = np.stack([interpolated(plane, LINEAR, way, (170, 190)) for plane in image])
+            made = np.stack([interpolate(plane, LINEAR, way, (170, 190)) for plane in image])
             assert np.array_equal(made, expected.numpy())
     finally:
         torch.set_num_threads(before)
 
 
 def test_sampling_is_torchs() -> None:
-    assert sampling.samples_as_torch()
+    if not sampling.has_equal_samples():
+        assert resizes._find_way(LINEAR, True, 3, (40, 50)) is None, "torch's kernels without fused multiply-adds"
+        return
     rng = np.random.default_rng(4)
     for _ in range(20):
         height, width, h, w = (int(n) for n in rng.integers(1, 60, 4))
         image = rng.integers(0, 256, (height, width)).astype(np.float32)
         grid = torch.from_numpy(rng.uniform(-1.3, 1.3, (1, h, w, 2)).astype(np.float32))
         made = torch.nn.functional.grid_sample(torch.from_numpy(image)[None, None], grid, align_corners=False)
-        assert np.array_equal(sampling.sampled(image, grid[0].numpy()), made[0, 0].numpy())
+        assert np.array_equal(sampling.twin_values(image, grid[0].numpy()), made[0, 0].numpy())
 
 
-@pytest.mark.parametrize("finds", [False, True])
-def test_points_travel_where_torchs_products_differ(photo: Path, finds: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("others", [(), ("points",), trials.SUMS])
+def test_points_travel_where_torchs_products_differ(photo: Path, others: tuple[str, ...]) -> None:
     def turned() -> torch.Tensor:
         return F.rotate(
             v1.functional.pil_to_tensor(Image.open(photo).convert("RGB")), 33.0, v1.InterpolationMode.BILINEAR
         )
 
-    monkeypatch.setattr(sampling, "_finds_torchs_points", lambda threads: finds)
     expected = turned()
-    with stoker.torchvision.enabled():
-        made = turned()
-        assert isinstance(made, LazyTensor) and made._real is None
-        assert made._rows[0].node.op == (recipe.TORCH_WARP if finds else recipe.TORCH_GRID)
+    with stoker.torchvision.enabled(), trials.other_sums(*others), trials.watched() as answered:
+        finds, made = sampling.has_equal_points(), turned()
+        if isinstance(made, LazyTensor):
+            assert made._materialized is None
+            assert made._rows[0].node.op == (steps.TORCH_WARP if finds else steps.TORCH_GRID)
+        else:
+            assert not all(answered[1:]), "behind the question about points"
         exactly(made, expected)
 
 
 OTHER_PROCESSOR = """
 import torch
-from stoker.frontends.torchvision import resizes, sampling
-assert not sampling.samples_as_torch()
-print([resizes._way(kind, antialias, 3, (40, 50)) for kind in (0, 1) for antialias in (False, True)])
+from stoker.frontends.torchvision.tensors import resizes
+from stoker.frontends.torchvision.reference import sampling
+assert not sampling.has_equal_samples()
+print([resizes._find_way(kind, antialias, 3, (40, 50)) for kind in (0, 1) for antialias in (False, True)])
 """
 
 
 def test_a_torch_without_fused_multiply_adds_is_left_alone() -> None:
-    """Its kernels for old processors, which add up otherwise."""
+    """torch's kernels for old processors add in another order."""
     import os
 
     environment = os.environ | {"ATEN_CPU_CAPABILITY": "default"}

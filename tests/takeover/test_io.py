@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torchvision.io's decoders: the same tensors, decoded by Stoker."""
+"""torchvision.io's decoders give the same tensors, decoded by Stoker."""
 
 from __future__ import annotations
 
@@ -18,8 +18,13 @@ from torchvision.io import decode_image, decode_jpeg, read_file
 from torchvision.transforms import v2
 
 import stoker.torchvision
-from stoker.frontends.torchvision import counts, decoders, recipe, trial
-from stoker.frontends.torchvision.image import LazyImage
+from stoker.frontends.torchvision import counts
+from stoker.frontends.torchvision.hooks import decoders
+from stoker.frontends.torchvision.ir import steps
+from stoker.frontends.torchvision.materialize import trial
+from stoker.frontends.torchvision.pillow.image import LazyImage
+from stoker.frontends.torchvision.reference import trial_cache
+from tests.takeover import trials
 from tests.takeover.conftest import exactly
 from tests.takeover.scripts import run
 from tests.takeover.test_script import equal
@@ -45,7 +50,7 @@ def jpeg(kind: str, orientation: int = 0) -> torch.Tensor:
     image = image.convert({"gray": "L", "inks": "CMYK"}.get(kind, "RGB"))
     file = io.BytesIO()
     image.save(file, "JPEG", exif=exif, **options)
-    data = trial._turned(file.getvalue()) if kind == "4:4:0" else file.getvalue()
+    data = trial._transpose_sampling(file.getvalue()) if kind == "4:4:0" else file.getvalue()
     return torch.frombuffer(bytearray(data), dtype=torch.uint8)
 
 
@@ -61,9 +66,9 @@ def test_modes(kind: str, mode: str) -> None:
         assert type(b) is torch.Tensor
         exactly(a, b)
     recorded = kind != "inks" and (kind, mode) != ("RGB", "GRAY")
-    if kind == "4:4:0" and mode != "GRAY":  # an older torchvision's libjpeg decodes these otherwise
-        recorded = trial._found["torchvision", (1, 2)]
-    assert counts.total()[counts.MADE] == 2 * recorded
+    if kind == "4:4:0" and mode != "GRAY":  # the libjpeg of older torchvision releases decodes these differently
+        recorded = trial_cache._answers["decoder", "torchvision", (1, 2)]
+    assert counts.totals()[counts.NATIVE] == 2 * recorded
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
@@ -78,7 +83,7 @@ def test_orientations(orientation: int) -> None:
 def test_what_is_not_jpeg_is_torchvisions(files: Path, taken_over: None) -> None:
     path = str(files / "bee" / "lossless.png")
     assert decode_image(read_file(path), tvio.ImageReadMode.RGB).shape[0] == 3
-    assert counts.total()[counts.MADE] == 0
+    assert counts.totals()[counts.NATIVE] == 0
 
 
 @pytest.mark.parametrize("damage", ["truncated", "empty", "two-dimensional", "a mode for PNG"])
@@ -104,7 +109,7 @@ def test_errors_are_as_before(damage: str) -> None:
 
 
 class Decoded(torch.utils.data.Dataset[Any]):
-    """Files by torchvision's decoder; another one where one is damaged."""
+    """Files by torchvision's decoder; another file replaces a damaged one."""
 
     def __init__(self, files: list[str]) -> None:
         self.files = files
@@ -124,7 +129,7 @@ class Decoded(torch.utils.data.Dataset[Any]):
 
 
 class Normalized(Decoded):
-    """What follows is recorded."""
+    """Transform with recorded steps after the decoder."""
 
     def __getitem__(self, index: int) -> Any:
         try:
@@ -143,7 +148,7 @@ def test_a_data_set(tmp_path: Path, kind: Any, workers: int) -> None:
         Image.fromarray(photograph(i, 80, 100)).save(names[-1])
     data = bytearray(Path(names[5]).read_bytes())
     at = data.index(b"\xff\xda")
-    Path(names[5]).write_bytes(bytes(data[: at + 14] + b"\xff\xd9"))  # without a picture
+    Path(names[5]).write_bytes(bytes(data[: at + 14] + b"\xff\xd9"))  # has no picture
 
     def loader() -> Any:
         return torch.utils.data.DataLoader(kind(names), batch_size=9, num_workers=workers)
@@ -152,9 +157,12 @@ def test_a_data_set(tmp_path: Path, kind: Any, workers: int) -> None:
     counts.reset()
     with stoker.torchvision.enabled():
         equal(untouched, run(loader()))
-    assert counts.total()[counts.MADE] >= 8
+    total = counts.totals()
+    assert total[counts.NATIVE] >= 8 or not trials.all_known(
+        lambda: list(torch.utils.data.DataLoader(kind(names), batch_size=9))
+    )
     if kind is Normalized:
-        assert not counts.total()[counts.TORCH], "lazy to the end"
+        assert not total[counts.TORCH], "lazy to the end"
 
 
 def test_it_is_undone() -> None:
@@ -165,8 +173,8 @@ def test_it_is_undone() -> None:
 
 
 def test_a_decoder_with_another_upsampling_keeps_its_files(monkeypatch: pytest.MonkeyPatch, taken_over: None) -> None:
-    """As libjpeg-turbo before 2.0.4, which torchvision brought along for years, does with 4:4:0."""
-    monkeypatch.setattr(trial, "_found", {})
+    """libjpeg-turbo before 2.0.4, which torchvision bundled for years, decodes 4:4:0 differently."""
+    monkeypatch.setattr(trial_cache, "_answers", {})
 
     def older(data: torch.Tensor, mode: int, apply_exif_orientation: bool = False) -> torch.Tensor:
         tall = Image.open(io.BytesIO(data.numpy().tobytes())).layer  # type: ignore[attr-defined]
@@ -186,21 +194,19 @@ def test_a_decoder_with_another_upsampling_keeps_its_files(monkeypatch: pytest.M
             counts.reset()
             exactly(decoders.decode(older, data, mode), older(data, mode))
             theirs = kind == "4:4:0" and mode != 1
-            assert (counts.total()[counts.MADE], counts.total()[counts.FOREIGN]) == (int(not theirs), int(theirs))
+            assert (counts.totals()[counts.NATIVE], counts.totals()[counts.PILLOW]) == (int(not theirs), int(theirs))
 
 
 def test_pillow_with_another_libjpeg_keeps_its_files(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, taken_over: None
 ) -> None:
-    """What Pillow decodes otherwise is decoded by it, and what follows is recorded."""
+    """Pillow decodes files that its libjpeg decodes differently, and later steps are recorded."""
     path = tmp_path / "photo.jpg"
     path.write_bytes(jpeg("4:2:0").numpy().tobytes())
     for alike in (False, True):
-        monkeypatch.setattr(trial, "_found", {("Pillow", (2, 2)): alike})
-        trial.pillow_decodes_alike.cache_clear()
+        monkeypatch.setattr(trial_cache, "_answers", {("decoder", "Pillow", (2, 2)): alike})
         counts.reset()
         image = Image.open(path).convert("RGB").resize((20, 20))
         assert isinstance(image, LazyImage) and image._node is not None
-        assert image._node.root.op == (recipe.DECODE if alike else recipe.PIXELS)
-        assert counts.total()[counts.FOREIGN] == (not alike)
-    trial.pillow_decodes_alike.cache_clear()
+        assert image._node.root.op == (steps.DECODE if alike else steps.PIXELS)
+        assert counts.totals()[counts.PILLOW] == (not alike)

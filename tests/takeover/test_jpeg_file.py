@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JPEG files that are open are Pillow's in all that can be asked of them, whoever has read their headers."""
+"""Open JPEG files have all properties of Pillow's images, whether Pillow or native code has read their headers."""
 
 from __future__ import annotations
 
@@ -19,9 +19,12 @@ from PIL import Image, JpegImagePlugin
 from torchvision import transforms
 
 import stoker.torchvision
-from stoker.frontends.torchvision import jpeg_file, recipe, retry, segment
-from stoker.frontends.torchvision.recipe import Node
-from stoker.frontends.torchvision.source import Source
+from stoker.frontends.torchvision.ir import recipe
+from stoker.frontends.torchvision.ir.recipe import Node
+from stoker.frontends.torchvision.materialize import retry
+from stoker.frontends.torchvision.pillow import jpeg_file
+from stoker.frontends.torchvision.transport import segment
+from stoker.frontends.torchvision.transport.source import Source
 from stoker.native import _native
 from tests.takeover.conftest import exactly
 
@@ -33,7 +36,7 @@ def _file(image: Any = None, **options: Any) -> bytes:
 
 
 def _with_segment(marker: int, payload: bytes) -> bytes:
-    """A file with one more segment, after its first."""
+    """Return a file with an additional segment after its first one."""
     plain = _file()
     after = 4 + int.from_bytes(plain[4:6], "big")
     return plain[:after] + bytes((0xFF, marker)) + (len(payload) + 2).to_bytes(2, "big") + payload + plain[after:]
@@ -75,7 +78,7 @@ KEPT += ("tile", "size", "mode")
 
 
 def _opened(data: bytes) -> Any:
-    """What Pillow's image says of itself, or how it was refused."""
+    """Return the properties of Pillow's image, or its error."""
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         try:
@@ -162,40 +165,40 @@ def test_a_gray_file_in_three_channels(tmp_path: Path, size: tuple[int, int]) ->
 
 
 def test_bytes_of_a_regular_file(tmp_path: Path, taken_over: None) -> None:
-    for count in (100, 300_000, 20_000, 20_001):  # small ones take each other's memory
+    for count in (100, 300_000, 20_000, 20_001):  # Python reuses the memory of small ones
         path = tmp_path / "bytes"
         path.write_bytes(os.urandom(count))
         with open(path, "rb") as file:
-            source = Source.of_file(file.fileno(), count)
+            source = Source.from_file(file.fileno(), count)
             assert source is not None and source.data.tobytes() == path.read_bytes()
             assert not source.data.flags.writeable
-            assert Source.of_file(file.fileno(), count + 1) is None
+            assert Source.from_file(file.fileno(), count + 1) is None
     with pytest.raises(OSError, match="descriptor"):
-        Source.of_file(-1, 10)
+        Source.from_file(-1, 10)
 
 
 def test_a_worker_copies_files_without_holding_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "bytes"
     path.write_bytes(os.urandom(70_000))
     monkeypatch.setattr(segment, "_in_worker", True)
-    segment.begin()
+    segment.begin_batch()
     with open(path, "rb") as file:
-        first = Source.of_file(file.fileno(), 70_000)
-        assert Source.of_file(file.fileno(), 80_000) is None, "it has fewer"
-        second = Source.of_file(file.fileno(), 60_000)
+        first = Source.from_file(file.fileno(), 70_000)
+        assert Source.from_file(file.fileno(), 80_000) is None, "it has fewer"
+        second = Source.from_file(file.fileno(), 60_000)
     assert first is not None and second is not None and first._data is None
-    third = Source.keep(b"some bytes")
-    segment.end()
-    assert [s._place[1] for s in (first, second, third) if s._place] == [0, 70_000, 130_000]
+    third = Source.from_bytes(b"some bytes")
+    segment.end_batch()
+    assert [s._location[1] for s in (first, second, third) if s._location] == [0, 70_000, 130_000]
     assert first.data.tobytes() == path.read_bytes()
     assert second.data.tobytes() == path.read_bytes()[:60_000]
     assert third.data.tobytes() == b"some bytes"
-    segment._now.earlier.clear()
+    segment._thread.earlier.clear()
 
 
 def test_a_file_of_any_kind_is_read(photo: Path, taken_over: None, monkeypatch: pytest.MonkeyPatch) -> None:
     def node(file: Any) -> Any:
-        return Image.open(file)._recorded()  # type: ignore[attr-defined]
+        return Image.open(file)._recorded_node()  # type: ignore[attr-defined]
 
     data = photo.read_bytes()
     assert node(photo).source.data.tobytes() == data
@@ -203,7 +206,7 @@ def test_a_file_of_any_kind_is_read(photo: Path, taken_over: None, monkeypatch: 
     assert node(io.BytesIO(data)).source.data.tobytes() == data
     with open(photo, "rb", buffering=0) as file:
         assert node(file).source.data.tobytes() == data
-    monkeypatch.setattr(retry, "_damaged", {retry._name(data)})
+    monkeypatch.setattr(retry, "_damaged", {retry._digest(data)})
     with open(photo, "rb") as file:
         assert node(file) is None
     cut = photo.with_name("cut.jpg")

@@ -29,11 +29,11 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def stateful(files: Path, workers: int, **options: Any) -> Any:
-    """The usual script's data set in torchdata's loader."""
+    """Return the usual script's data set in torchdata's loader."""
     plain = classification(str(files), 0)
     generator = torch.Generator().manual_seed(3)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torchdata calls what newer releases of torch call deprecated
+        warnings.simplefilter("ignore")  # torchdata calls functions that newer releases of torch deprecate
         return StatefulDataLoader(
             plain.dataset, batch_size=3, shuffle=True, num_workers=workers, generator=generator, **options
         )
@@ -45,12 +45,12 @@ def test_a_stateful_loader(files: Path, workers: int) -> None:
     counts.reset()
     with stoker.torchvision.enabled():
         equal(untouched, run(stateful(files, workers), epochs=2))
-    assert counts.total()[counts.MADE] >= 2 * 17
+    assert counts.totals()[counts.NATIVE] >= 2 * 17
 
 
 @pytest.mark.parametrize(("workers", "every"), [(0, 1), (2, 1), (2, 2)])
 def test_a_stateful_loader_resumes_after_any_batch(files: Path, workers: int, every: int) -> None:
-    """The state is that of the batch delivered last, and goes between runs with Stoker and without."""
+    """The state belongs to the batch delivered last, and is valid for runs with and without Stoker."""
 
     def states(loader: Any) -> list[Any]:
         torch.manual_seed(1)
@@ -75,7 +75,7 @@ def test_a_stateful_loader_resumes_after_any_batch(files: Path, workers: int, ev
 
 
 class Resumable(torch.utils.data.IterableDataset[Any]):
-    """A stream whose state says where it is and what it will draw, so that it goes on with the same pixels."""
+    """Stream whose state contains its position and its random state, so that it resumes with the same pixels."""
 
     def __init__(self, root: Path) -> None:
         self.files = sorted(root.rglob("*.jpg"))
@@ -112,7 +112,7 @@ def resumable(files: Path, workers: int) -> Any:
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("at", [0, 3])
 def test_a_stateful_loader_goes_on_with_the_same_pixels(files: Path, workers: int, at: int) -> None:
-    """From a state of a run with Stoker or without, to a run with it or without."""
+    """States of runs with and without Stoker resume in both kinds of run."""
 
     def begun() -> tuple[list[Any], Any]:
         loader = resumable(files, workers)
@@ -130,7 +130,7 @@ def test_a_stateful_loader_goes_on_with_the_same_pixels(files: Path, workers: in
     counts.reset()
     with stoker.torchvision.enabled():
         ours, our_state = begun()
-        assert counts.total()[counts.MADE] == sum(len(batch) for batch in ours)
+        assert counts.totals()[counts.NATIVE] == sum(len(batch) for batch in ours)
         goes_on = [rest(state), rest(our_state)]
     equal(whole, ours)
     assert len(whole) > at + 2
@@ -151,7 +151,7 @@ def test_a_state_asked_for_before_the_first_batch(files: Path) -> None:
 
 
 class Watched(DataLoader[Any]):
-    """A loader with iterators of its own, that makes them as its base does."""
+    """Loader with iterators of its own, created like its base class does."""
 
     def _get_iterator(self) -> Any:
         return super()._get_iterator()
@@ -170,7 +170,7 @@ def test_loaders_that_are_defined_before_and_after(files: Path, workers: int) ->
         for kind in (Watched, Later):
             counts.reset()
             equal(untouched, run(kind(dataset, 4, num_workers=workers)))
-            assert counts.total()[counts.MADE] == 17
+            assert counts.totals()[counts.NATIVE] == 17
     assert not hasattr(Watched._get_iterator, "__wrapped__")
     assert not hasattr(Later._get_iterator, "__wrapped__")
     assert "__init_subclass__" not in vars(DataLoader)
@@ -182,7 +182,7 @@ def test_a_stream_divided_over_workers(files: Path, workers: int) -> None:
     counts.reset()
     with stoker.torchvision.enabled():
         equal(untouched, run(DataLoader(Stream(files), batch_size=3, num_workers=workers)))
-    assert counts.total()[counts.MADE] == 16 and not counts.total()[counts.TORCH]
+    assert counts.totals()[counts.NATIVE] == 16 and not counts.totals()[counts.TORCH]
 
 
 @pytest.fixture
@@ -199,8 +199,8 @@ def test_the_image_backend_switches(files: Path, backend: None) -> None:
     assert stoker.torchvision.is_enabled() and torchvision.get_image_backend() == "stoker"
     counts.reset()
     equal(untouched, run(classification(str(files), 0)))
-    assert counts.total()[counts.MADE] == 17
-    torchvision.set_image_backend("stoker")  # twice does no harm
+    assert counts.totals()[counts.NATIVE] == 17
+    torchvision.set_image_backend("stoker")  # a second call has no effect
     torchvision.set_image_backend("PIL")
     assert not stoker.torchvision.is_enabled() and torchvision.get_image_backend() == "PIL"
     Image.preinit()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scripts of the public shapes give what they give without Stoker; ``make recipes`` runs more, with more workers."""
+"""Scripts in the shapes of public ones give the same results as without Stoker; ``make recipes`` runs more of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from PIL import Image
 
 from tests.takeover.recipes.catalogue import RECIPES, run, run_taken_over
 
-# The others need packages which the tests' environment does not have, or seconds to start.
+# The other recipes need packages that the tests' environment lacks, or take seconds to start.
 pytestmark = pytest.mark.filterwarnings("ignore:'pin_memory' argument is set")
 LIGHT = [name for name, recipe in RECIPES.items() if not recipe.needs and "spawned" not in name]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whole scripts: equal samples, order and augmentation, whatever the number of workers and how they start."""
+"""Whole scripts give equal samples, order and augmentation, for any number of workers and any start method."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ from typing import Any
 import pytest
 import torch
 import torchvision.transforms as transforms
+from idle_clock import HANG_S
 from PIL import Image, ImageEnhance, ImageOps
 
 import stoker.torchvision
-from stoker.frontends.torchvision import counts, packing
-from stoker.frontends.torchvision.tensor import LazyTensor
+from stoker.frontends.torchvision import counts
+from stoker.frontends.torchvision.ir import packing
+from stoker.frontends.torchvision.tensors.tensor import LazyTensor
 from tests.takeover.conftest import exactly
 from tests.takeover.scripts import Slow, Telling, Tolerant, Views, classification, erasing, run, second_generation
 
@@ -27,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def equal(a: Any, b: Any) -> None:
-    """The same batches: structure, types and bits."""
+    """Assert that batches are equal in structure, types and bits."""
     assert type(a) is type(b)
     if isinstance(a, torch.Tensor):
         exactly(a, b)
@@ -46,8 +48,8 @@ def test_the_classification_script(files: Path, workers: int) -> None:
     with stoker.torchvision.enabled():
         ours = run(classification(str(files), workers), epochs=2)
     equal(untouched, ours)
-    total = counts.total()
-    assert total[counts.MADE] == 2 * 17, "all stay lazy to the end, those that Pillow decodes too"
+    total = counts.totals()
+    assert total[counts.NATIVE] == 2 * 17, "all stay lazy to the end, those that Pillow decodes too"
     assert not total[counts.PIXELS] and not total[counts.TORCH]
 
 
@@ -65,8 +67,8 @@ def test_erased_windows_and_colours_stay_lazy(files: Path, workers: int) -> None
     counts.reset()
     with stoker.torchvision.enabled():
         equal(untouched, run(erasing(str(files), workers)))
-    assert counts.total()[counts.MADE] == 17
-    assert not counts.total()[counts.PIXELS] and not counts.total()[counts.TORCH]
+    assert counts.totals()[counts.NATIVE] == 17
+    assert not counts.totals()[counts.PIXELS] and not counts.totals()[counts.TORCH]
 
 
 @pytest.mark.leaks("Python's fork server lives as long as the process")
@@ -76,7 +78,7 @@ def test_workers_that_start_from_nothing(files: Path) -> None:
     with stoker.torchvision.enabled():
         ours = run(classification(str(files), 1, multiprocessing_context="forkserver"))
     equal(untouched, ours)
-    assert counts.total()[counts.MADE] == 17
+    assert counts.totals()[counts.NATIVE] == 17
 
 
 def test_workers_that_stay(files: Path) -> None:
@@ -104,8 +106,8 @@ def test_views_share_one_decode(files: Path, workers: int, monkeypatch: pytest.M
     counts.reset()
     with stoker.torchvision.enabled():
         equal(untouched, run(loader()))
-    assert counts.total()[counts.MADE] == 3 * 16
-    travelling = 2 if workers else 0  # what a worker has made of pixels that Pillow decoded is a recipe for each view
+    assert counts.totals()[counts.NATIVE] == 3 * 16
+    travelling = 2 if workers else 0  # a worker sends one recipe per view of pixels that Pillow has decoded
     assert sum(len(packed.rows) for packed in made) == 16 + travelling, "one recipe, with one decoding, for three views"
 
 
@@ -132,7 +134,7 @@ def test_a_damaged_file_is_met_where_it_was(tmp_path: Path, workers: int, damage
     data = bytearray((tmp_path / "5.jpg").read_bytes())
     if damage == "truncated":
         data = data[: len(data) // 2]
-    else:  # the header is whole and the file ends as it should, but there is no picture
+    else:  # header and end marker are intact, but there is no picture
         at = data.index(b"\xff\xda")
         data = data[: at + 14] + b"\xff\xd9"
     (tmp_path / "5.jpg").write_bytes(bytes(data))
@@ -153,13 +155,13 @@ def test_who_meets_a_damaged_file(tmp_path: Path, workers: int) -> None:
     for i in range(12):
         Image.fromarray(photograph(i, 80, 100)).save(tmp_path / f"{i:02}.jpg")
     data = bytearray((tmp_path / "05.jpg").read_bytes())
-    data[data.index(b"\xff\xda") - 186] = 221  # a code that cannot be, found when the picture is decoded
+    data[data.index(b"\xff\xda") - 186] = 221  # an invalid code, found by decoding
     (tmp_path / "05.jpg").write_bytes(bytes(data))
 
     def loader() -> Any:
         return torch.utils.data.DataLoader(Telling(tmp_path), batch_size=4, num_workers=workers)
 
-    torch.set_num_threads(2)  # a worker has one
+    torch.set_num_threads(2)  # a worker has one thread
     try:
         untouched = run(loader())
         assert any("of 2" in who if workers else "main" in who for _, told in untouched for who in told)
@@ -169,17 +171,20 @@ def test_who_meets_a_damaged_file(tmp_path: Path, workers: int) -> None:
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(1)
-    assert counts.total()[counts.RETRIED] == 1
+    assert counts.totals()[counts.RETRIED] == 1
     assert torch.utils.data.get_worker_info() is None
 
 
 @pytest.mark.parametrize("on", [False, True])
-def test_a_loader_that_times_out(on: bool) -> None:
+def test_a_loader_that_times_out(tmp_path: Path, on: bool) -> None:
     def script() -> list[int]:
-        seen: list[int] = []
+        data = Slow(tmp_path / f"rest-{on}")
+        batches = iter(torch.utils.data.DataLoader(data, num_workers=1, timeout=int(HANG_S)))
+        seen = [next(batches).item() for _ in range(2)]  # a busy machine may take more than a second for these
+        batches._timeout = 1
         with pytest.raises(RuntimeError, match="timed out after 1"):
-            for x in torch.utils.data.DataLoader(Slow(), num_workers=1, timeout=1):
-                seen += x.tolist()
+            next(batches)
+        data.rest.touch()
         return seen
 
     if on:
@@ -190,15 +195,17 @@ def test_a_loader_that_times_out(on: bool) -> None:
 
 
 @pytest.mark.parametrize("on", [False, True])
-def test_ctrl_c_while_the_consumer_waits(on: bool) -> None:
+def test_ctrl_c_while_the_consumer_waits(tmp_path: Path, on: bool) -> None:
     def script() -> list[int]:
         seen: list[int] = []
+        data = Slow(tmp_path / f"rest-{on}")
         timer = threading.Timer(0.7, os.kill, (os.getpid(), signal.SIGINT))
         with pytest.raises(KeyboardInterrupt):
-            for x in torch.utils.data.DataLoader(Slow(), num_workers=1):
-                if not seen:
-                    timer.start()
+            for x in torch.utils.data.DataLoader(data, num_workers=1):
                 seen += x.tolist()
+                if len(seen) == 2:
+                    timer.start()
+        data.rest.touch()
         timer.join()
         return seen
 
@@ -233,13 +240,13 @@ def test_an_error_of_a_worker_is_raised_as_it_was(tmp_path: Path, files: Path) -
 
 
 def mixed(batch: list[Any]) -> Any:
-    """A collate function of one's own, with arithmetic across samples."""
+    """Collate with arithmetic across samples."""
     images = torch.stack([image for image, _ in batch])
     return images * 0.75 + images.flip(0) * 0.25, [label for _, label in batch]
 
 
 def looked_at(batch: list[Any]) -> Any:
-    """A collate function that asks for values."""
+    """Collate with a branch on values."""
     images = torch.stack([image for image, _ in batch])
     return images, images.amax((1, 2, 3))
 
@@ -296,7 +303,7 @@ def test_it_is_undone() -> None:
 
     before = patched()
     with stoker.torchvision.enabled():
-        stoker.torchvision.enable()  # twice does no harm
+        stoker.torchvision.enable()  # a second call has no effect
         assert all(a != b for a, b in zip(before, patched(), strict=True))
         with stoker.torchvision.enabled():
             pass

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sums of many floats: their last bits are torch's, by the plain twin and by native code."""
+"""Sums of many floats: the plain twin and native code give torch's last bits."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import pytest
 import torch
 from torchvision.transforms.v2 import functional as F
 
-from stoker.frontends.torchvision import recipe, sums
-from stoker.frontends.torchvision.early import pixels_of
-from stoker.frontends.torchvision.recipe import Node
+from stoker.frontends.torchvision.ir import steps
+from stoker.frontends.torchvision.ir.recipe import Node
+from stoker.frontends.torchvision.materialize.eager import planar_pixels
+from stoker.frontends.torchvision.reference import sums
 
 SIDE = 512
 pytestmark = pytest.mark.leaks("torch keeps its threads")
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.leaks("torch keeps its threads")
 
 @pytest.fixture(params=[1, 2, 6, 16])
 def threads(request: pytest.FixtureRequest) -> Iterator[int]:
-    """torch with so many threads."""
+    """torch with this number of threads."""
     before = torch.get_num_threads()
     torch.set_num_threads(request.param)
     yield request.param
@@ -29,7 +30,7 @@ def threads(request: pytest.FixtureRequest) -> Iterator[int]:
 
 
 def near_a_whole_mean(rng: np.random.Generator) -> Any:
-    """Bytes ``(height, width)`` whose sum is next to that of a whole mean: rounding decides about the mean's byte."""
+    """Return bytes ``(height, width)`` whose mean is next to an integer, so that rounding decides its byte."""
     values = rng.integers(140, 250, SIDE * SIDE)
     wanted = round(values.mean()) * SIDE * SIDE + int(rng.integers(-3, 3))
     missing = wanted - int(values.sum())
@@ -40,35 +41,35 @@ def near_a_whole_mean(rng: np.random.Generator) -> Any:
 
 def test_the_plain_twin_is_torch(threads: int) -> None:
     rng = np.random.default_rng(threads)
-    lanes = sums.order_of(100_000, 1)
+    lanes = sums.sum_order(100_000, 1)
     assert lanes is not None, "this machine's order is known"
     for _ in range(15):
         values = rng.integers(0, 256, int(rng.integers(1, 1_500_000))).astype(np.float32)
-        assert sums.total(values, lanes.lanes, threads) == float(torch.from_numpy(values).sum())
+        assert sums.sum_integers(values, lanes.lanes, threads) == float(torch.from_numpy(values).sum())
 
 
 def test_another_order_would_be_seen(threads: int) -> None:
-    order = sums.order_of(100_000, 1)
+    order = sums.sum_order(100_000, 1)
     assert order is not None
     rng = np.random.default_rng(3)
     many = [rng.integers(0, 256, 200_001 * threads).astype(np.float32) for _ in range(8)]
     other = 16 if order.lanes == 8 else 8
-    assert any(sums.total(v, other, threads) != float(torch.from_numpy(v).sum()) for v in many)
+    assert any(sums.sum_integers(v, other, threads) != float(torch.from_numpy(v).sum()) for v in many)
 
 
 @pytest.mark.parametrize("threads", [1, 6], indirect=True)
 @pytest.mark.parametrize("channels", [1, 3])
 def test_native_sums_are_torchs(threads: int, channels: int, isa: str) -> None:
-    """By the byte that the mean becomes, of images for which the sum's last bit decides about it."""
+    """Native sums equal torch's, seen in the mean's byte of images for which the sum's last bit decides."""
     rng = np.random.default_rng(threads)
-    order = sums.order_of(SIDE * SIDE, 1)
+    order = sums.sum_order(SIDE * SIDE, 1)
     assert order is not None
     seen = set()
     for _ in range(12):
         gray = near_a_whole_mean(rng)
         image = np.repeat(gray[None], channels, axis=0)
         node = Node.pixels(image.reshape(-1), (SIDE, SIDE), channels, planar=True)
-        made = pixels_of(node.then(recipe.TORCH_CONTRAST, (2, 0.0, *order)))
+        made = planar_pixels(node.then(steps.TorchContrast(2, 0.0, *order)))
         expected = F.adjust_contrast(torch.from_numpy(image), 0.0)
         assert np.array_equal(made, expected.numpy())
         if channels == 1:
@@ -77,12 +78,12 @@ def test_native_sums_are_torchs(threads: int, channels: int, isa: str) -> None:
 
 
 def test_what_is_not_known_is_left_to_torch() -> None:
-    assert sums.order_of(sums.EXACT, 1) == (0, 1)
-    assert sums.order_of(40_000_000, 1) is None
+    assert sums.sum_order(sums.EXACT, 1) == (0, 1)
+    assert sums.sum_order(40_000_000, 1) is None
     before = torch.get_num_threads()
     torch.set_num_threads(sums._MOST_THREADS + 1)
     try:
-        assert sums.order_of(100_000, 1) is None
-        assert sums.order_of(100_000, 2) is not None, "each image is one thread's"
+        assert sums.sum_order(100_000, 1) is None
+        assert sums.sum_order(100_000, 2) is not None, "each image is one thread's"
     finally:
         torch.set_num_threads(before)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page about coverage says what is so."""
+"""The page about coverage matches the measured table."""
 
 from __future__ import annotations
 
@@ -9,27 +9,80 @@ import emulated_stages
 import pytest
 import torch
 
-from stoker.frontends.torchvision.place import Place
-from tests.takeover import table
+from stoker.frontends.torchvision.gpu.destination import Destination
+from stoker.frontends.torchvision.reference.sums import product_order
+from tests.takeover import table, trials
 
 
 def test_the_page_is_what_the_transforms_give(kernel_folder: Path) -> None:
-    with table.emulated_place(kernel_folder) as place:
-        text = table.page(place)
+    with table.emulated_place(kernel_folder) as destination:
+        text = table.page(destination)
     assert "differs by" not in text.split("### Images")[1]
-    if table.RELEASE in text:  # another release has other transforms, and its page is not kept
-        assert table.PAGE.read_text(encoding="utf-8") == text, "run `.venv/bin/python -m tests.takeover.table`"
+    if table.RELEASE in text:  # another release has other transforms, and no page
+        kept = table.PAGE.read_text(encoding="utf-8")
+        assert kept.split("### Images")[0] == text.split("### Images")[0], _RUN
+        assert other_rows(kept, text) == [], _RUN
+
+
+Cells = dict[str, list[str]]
+_RUN = "run `.venv/bin/python -m tests.takeover.table`"
+
+
+def other_rows(kept: str, text: str) -> list[str]:
+    """Return the rows of two pages that no two machines may both have."""
+    page, here = table.rows_of(kept), table.rows_of(text)
+    assert len(page) > 100 and list(page) == list(here)
+    return [name for name in page if not table.may_both_be(page[name], here[name])]
+
+
+def without_gpu(rows: Cells) -> Cells:
+    """Return the CPU's cells."""
+    return {name: cells[::2] for name, cells in rows.items()}
+
+
+@pytest.fixture(scope="module")
+def here() -> Cells:
+    """The rows of this machine."""
+    return without_gpu(table.rows_of(table.page(None)))
+
+
+def test_another_order_of_products_changes_the_rows_that_the_page_names(here: Cells) -> None:
+    """With MKL's order on AMD processors only the marked rows change, and all results equal torch's."""
+    with trials.other_sums("products", "points"):
+        other = without_gpu(table.rows_of(table.page(None)))
+    changed = {name.split(": ")[1] for name in here if here[name] != other[name]}
+    named = table.TEXT.read_text(encoding="utf-8").split('which read "fallback":')[1].split("On a processor")[0]
+    assert changed <= {line.removeprefix("- ").removesuffix(" (of tensors)") for line in named.split("\n")}
+    assert changed or product_order((3, 3)) is None, "these rows depend on it"
+    assert not any("differs by" in cell for cells in other.values() for cell in cells)
+
+
+def test_unknown_orders_leave_everything_equal(here: Cells) -> None:
+    """On a processor with unknown orders of additions, the rows that depend on trials fall back."""
+    with trials.other_sums(*trials.SUMS):
+        other = without_gpu(table.rows_of(table.page(None)))
+    for name, cells in other.items():
+        for before, now in zip(here[name], cells, strict=True):
+            assert now == (f"fallback{table.TRIED}" if before.endswith(table.TRIED) else before), name
+
+
+def test_a_cell_that_depends_on_no_trial_must_be_equal() -> None:
+    one, tried, other = ["covered", "equal"], ["covered*", "equal"], ["fallback*", "—"]
+    assert table.may_both_be(tried, other) and table.may_both_be(one, one)
+    for wrong in (other, ["fallback", "—"], ["covered", "by the CPU"], tried, ["differs by 1", "—"]):
+        assert not table.may_both_be(one, wrong)
+    assert not table.may_both_be(tried, ["fallback", "—"]) and not table.may_both_be(tried, ["differs by 1", "equal"])
 
 
 @emulated_stages.NEEDS_GPU
 @pytest.mark.leaks("CUDA keeps its thread and files as long as the process")
 def test_a_gpu_gives_what_the_page_says() -> None:
-    place = Place(torch.device("cuda:0"), 0, 2)
+    destination = Destination(torch.device("cuda:0"), 0, 2)
     try:
         with table.few_rows():
-            text = table.page(place)
+            text = table.page(destination)
     finally:
-        place.close()
+        destination.close()
     assert "differs by" not in text.split("### Images")[1]
     assert text.count("| equal |") > 100
 
@@ -48,11 +101,11 @@ def test_a_difference_would_be_seen() -> None:
 def test_a_difference_of_the_gpu_would_be_seen(kernel_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = table._placed
 
-    def careless(lazies, place):  # type: ignore[no-untyped-def]
-        images, count = made(lazies, place)
+    def careless(lazies, destination):  # type: ignore[no-untyped-def]
+        images, count = made(lazies, destination)
         images[-1] = images[-1] ^ 1
         return images, count
 
     monkeypatch.setattr(table, "_placed", careless)
-    with table.emulated_place(kernel_folder) as place:
-        assert table.cells(lambda t: t.CenterCrop(48), table.v1, place) == ("covered", "differs by 1")
+    with table.emulated_place(kernel_folder) as destination:
+        assert table.cells(lambda t: t.CenterCrop(48), table.v1, destination) == ("covered", "differs by 1")

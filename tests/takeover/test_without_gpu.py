@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``enable("cuda")`` and ``--device cuda`` where there is no GPU: refused, or done by the CPU if a caller says so."""
+"""``enable("cuda")`` and ``--device cuda`` on machines without a GPU: refused, or run by the CPU if requested."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_without_a_gpu(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)  # where there is one, too
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)  # also on machines with one
     with pytest.raises(DeviceError, match=r"expected a GPU for 'cuda'.*without_gpu"):
         stoker.torchvision.enable("cuda")
     assert not stoker.torchvision.is_enabled()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Torchvision's transforms, each as a function of the module (v1 or v2) that makes it."""
+"""torchvision's transforms, each as a function of the module (v1 or v2) that creates it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from torchvision.transforms import v2  # isort: skip
 
 Make = Callable[[Any], Any]
 _FILTERS = (Mode.NEAREST, Mode.BILINEAR, Mode.BICUBIC, Mode.LANCZOS, Mode.BOX, Mode.HAMMING)
-# Of images, be they Pillow's or tensors of bytes.
+# Of Pillow images and tensors of bytes.
 IMAGES: dict[str, Make] = {
     **{f"Resize, {f.name}": lambda t, f=f: t.Resize(40, interpolation=f, antialias=True) for f in _FILTERS},
     **{
@@ -108,11 +108,11 @@ TO_TENSOR: dict[str, Make] = {
 
 
 def _also(*names: str) -> dict[str, Make]:
-    """Of what is done with bytes, what is done with floats as well."""
+    """Return transforms of bytes, applied to floats as well."""
     return {name: IMAGES[name] for name in names}
 
 
-# What scripts do with floats, behind ToTensor or v2's ToDtype.
+# Float transforms, after ToTensor or v2's ToDtype.
 FLOATS: dict[str, Make] = {
     **_also("RandomCrop", "RandomHorizontalFlip"),
     "Pad, constant": lambda t: t.Pad(3, fill=0),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The laws reject what breaks them: one planted fault per law."""
+"""The laws reject what breaks them, with one planted fault per law."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 
 from stoker import Operator, Spec, UnsupportedError, arg, eager, register
+from stoker.contract.config import PipelineConfig
 from stoker.contract.pixel import load, uniform
 from stoker.contract.types import DType
-from stoker.executor.settings import Settings
 from stoker.frontends import registry
 from stoker.frontends.registry import find
 from stoker.testing import check_operator
@@ -39,7 +39,7 @@ class Brighter(Operator, name="test.brighter"):
 
 
 class Twice(Operator, name="test.twice"):
-    """Two of them, as a composite."""
+    """Apply the operator twice, as a composite."""
 
     cases = ({},)
 
@@ -48,7 +48,7 @@ class Twice(Operator, name="test.twice"):
 
 
 class Mirrored(Operator, name="test.mirrored"):
-    """In Python, at random."""
+    """Mirror in Python, at random."""
 
     draws = 1
     cases = ({},)
@@ -72,7 +72,7 @@ def test_built_in_operators_pass(name: str) -> None:
 
 def test_a_wrong_fast_form_is_seen() -> None:
     class Wrong(Brighter, name="test.wrong"):
-        """Rounds down."""
+        """Round down."""
 
         def reference(self, row: Any, x: Any) -> Any:
             y = np.floor(x.astype(np.float32) * np.float32(row.number("factor")))
@@ -89,7 +89,7 @@ def test_a_wrong_fast_form_is_seen() -> None:
 
 def test_a_wrong_type_is_seen() -> None:
     class Wide(Brighter, name="test.wide"):
-        """A reference of another type."""
+        """Return a reference of another type."""
 
         def reference(self, row: Any, x: Any) -> Any:
             return super().reference(row, x).astype(np.int32)
@@ -100,7 +100,7 @@ def test_a_wrong_type_is_seen() -> None:
 
 def test_a_wrong_shape_is_seen() -> None:
     class Narrow(Mirrored, name="test.narrow"):
-        """Says that it gives other extents than it does."""
+        """Declare extents that differ from the result."""
 
         def infer(self, c: Any, x: Any) -> Spec:
             return Spec(x.dtype, (7, 7, 3), "HWC")
@@ -111,7 +111,7 @@ def test_a_wrong_shape_is_seen() -> None:
 
 def test_dependence_on_other_rows_is_seen() -> None:
     class Shared(Mirrored, name="test.shared"):
-        """Remembers how often it was called."""
+        """Count the calls."""
 
         calls = 0
 
@@ -125,7 +125,7 @@ def test_dependence_on_other_rows_is_seen() -> None:
 
 def test_an_argument_that_a_node_changes_is_seen() -> None:
     class Constant(Brighter, name="test.constant"):
-        """Uses its argument only if it is a constant."""
+        """Use the argument only if it is a constant."""
 
         def lower(self, c: Any, x: Any) -> Any:
             factor = c.scalar("factor")
@@ -138,14 +138,14 @@ def test_an_argument_that_a_node_changes_is_seen() -> None:
 
 def test_an_operator_that_writes_into_its_input_is_seen() -> None:
     class Careless(Mirrored, name="test.careless"):
-        """Adds in place."""
+        """Add in place."""
 
         draws = 0
 
         def reference(self, row: Any, x: Any) -> Any:
             try:
                 x += 1
-            except ValueError:  # what a pipeline gives is read-only
+            except ValueError:  # the outputs of a pipeline are read-only
                 return x
             return x
 
@@ -155,7 +155,7 @@ def test_an_operator_that_writes_into_its_input_is_seen() -> None:
 
 def test_a_composite_that_does_things_by_itself_is_told_so() -> None:
     class Mixed(Operator, name="test.mixed"):
-        """Casts by itself, then calls an operator."""
+        """Cast in the operator itself, then call another operator."""
 
         cases = ({},)
 
@@ -168,7 +168,7 @@ def test_a_composite_that_does_things_by_itself_is_told_so() -> None:
 
 def test_stateful_operators_are_refused() -> None:
     class Counter(Mirrored, name="test.counter"):
-        """Counts."""
+        """Count."""
 
         stateful = True
 
@@ -205,7 +205,7 @@ def test_a_graph_that_gives_something_else_is_seen() -> None:
     else:
         want[0][0] = np.zeros((2, 2), first.dtype)
     with pytest.raises(AssertionError, match="output 0 against the references, row 0"):
-        check_graph(grown.graph, want, grown.seed, settings=[], find=_find)
+        check_graph(grown.graph, want, grown.seed, configs=[], find=_find)
 
 
 def test_a_setting_that_changes_a_byte_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -213,21 +213,23 @@ def test_a_setting_that_changes_a_byte_is_seen(monkeypatch: pytest.MonkeyPatch) 
 
     grown = random_graph(1, 2)
 
-    def planted(graph: Any, settings: Settings, count: int, find: Any) -> Any:
-        columns = run_graph(graph, settings, count, find)
-        if settings.threads == 2:
+    def planted(graph: Any, config: PipelineConfig, count: int, find: Any) -> Any:
+        columns = run_graph(graph, config, count, find)
+        if config.threads == 2:
             columns[0][1] = columns[0][1].astype(np.complex64)
         return columns
 
     monkeypatch.setattr(laws, "run_graph", planted)
-    good, bad = (Settings(6, threads, grown.seed, 0, ALL_PASSES) for threads in (1, 2))
-    check_graph(grown.graph, grown.columns, grown.seed, settings=[good], find=_find)
-    with pytest.raises(AssertionError, match="output 0 with Settings"):
-        check_graph(grown.graph, grown.columns, grown.seed, settings=[good, bad], find=_find)
+    good, bad = (
+        PipelineConfig(batch_size=6, threads=threads, seed=grown.seed, depth=0, passes=ALL_PASSES) for threads in (1, 2)
+    )
+    check_graph(grown.graph, grown.columns, grown.seed, configs=[good], find=_find)
+    with pytest.raises(AssertionError, match="output 0 with PipelineConfig"):
+        check_graph(grown.graph, grown.columns, grown.seed, configs=[good, bad], find=_find)
 
 
 def _find(name: str) -> type[Operator]:
-    from stoker.testing.garden import find as find_all
+    from stoker.testing.graph_grower import find as find_all
 
     return find_all(name)
 
@@ -260,4 +262,5 @@ def test_batches_have_one_type(a: Any, b: Any) -> None:
 @settings(max_examples=5, deadline=None)
 @given(graphs())
 def test_graphs_come_with_their_results(grown: Any) -> None:
-    check_graph(grown.graph, grown.columns, grown.seed, settings=[Settings(6, 2, grown.seed, 1)], find=_find)
+    config = PipelineConfig(batch_size=6, threads=2, seed=grown.seed, depth=1)
+    check_graph(grown.graph, grown.columns, grown.seed, configs=[config], find=_find)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every comparison accepts what it should, and rejects a planted error: a tolerance that never bites proves nothing."""
+"""Comparisons accept correct results and reject a planted error. A tolerance that never rejects proves nothing."""
 
 from __future__ import annotations
 

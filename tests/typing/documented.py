@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Documented usage as type checkers see it: `make check` runs `mypy --strict` over this file; nothing runs it.
+"""Documented usage for type checkers: `make check` runs `mypy --strict` on this file. No test runs it.
 
-A line that must be refused carries `type: ignore`: if it were accepted, mypy would call the comment unused.
+A line that mypy must refuse has `type: ignore`. If mypy accepted the line, it would report the comment as unused.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, assert_type
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy.typing as npt
 
 import stoker
 from stoker import BadSample, Batch, DataNode, Pipeline, eager, fn, pipeline_def, samplers, types
+from stoker.readers import Bytes, DataSet, RangeStorage, SampledReader, Values, fingerprint
 from stoker.torch import Loader
 
 
@@ -100,3 +102,19 @@ class Posterize(stoker.Operator, name="posterize"):
 
     def reference(self, row: stoker.RowContext, x: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
         return x & np.uint8(0xFF << (8 - row["bits"]) & 0xFF)
+
+
+@stoker.register
+class Records(SampledReader, name="my.records"):
+    """Read byte ranges of a file. Outputs: the bytes, and the label."""
+
+    outputs = 2
+    path = stoker.arg("str", doc="The file.")
+
+    @classmethod
+    def dataset(cls, args: Mapping[str, Any]) -> DataSet:
+        offsets, labels = np.asarray([0, 10]), np.zeros((2, 1), np.int32)
+        data = RangeStorage([args["path"]], [0, 0], offsets, [10, 10])
+        columns = Bytes("data", data, "float32", (2,)), Values("label", labels)
+        assert_type(columns[0].row(0), npt.NDArray[Any])
+        return DataSet(columns, fingerprint(offsets, labels), label="label")

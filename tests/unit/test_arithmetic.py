@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators on nodes and ``stoker.math``: types after DALI's table, values after NumPy."""
+"""Operators on nodes and ``stoker.math``: DALI's result types, NumPy's values."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from stoker.contract.types import DType, promote
 from stoker.ops.generic._arithmetic_reference import arithmetic_reference, common_type
 from stoker.ops.generic.arithmetic import OPERANDS
 
-COMPUTED = [t for t in DType if t != DType.BFLOAT16]  # NumPy has no such arrays: see tests/native
+COMPUTED = [t for t in DType if t != DType.BFLOAT16]  # NumPy has no arrays of this type: see tests/native
 Array = npt.NDArray[Any]
-# Beyond these, functions lose places (the cube root all of them).
+# Functions lose digits on values beyond these (the cube root loses all).
 MODEST = {"cbrt": 1e300, "sin": 1e5, "cos": 1e5, "tan": 1e5, "pow": 30.0, "fpow": 30.0}
 
 
 def run(define: Callable[..., Any], *inputs: Any, **settings: Any) -> Any:
-    """What a pipeline of one row gives for constants (or any other inputs); a list if ``define`` gives several."""
+    """Return the results of a pipeline for one row of constants or other inputs; a list if there are several."""
     pipe = Pipeline(batch_size=1, num_threads=1, seed=3, exec_async=False, **settings)
     with pipe:
         out = define(*(fn.copy(types.Constant(x)) if isinstance(x, np.ndarray) else x for x in inputs))
@@ -36,7 +36,7 @@ def run(define: Callable[..., Any], *inputs: Any, **settings: Any) -> Any:
 
 
 def apply(op: str, *inputs: Any, **settings: Any) -> Array:
-    """One operation by its internal name."""
+    """Apply one operation by its internal name."""
 
     def define(*nodes: Any) -> Any:
         first = next(n for n in nodes if hasattr(n, "builder"))
@@ -128,7 +128,7 @@ def test_messages_name_the_operator_as_it_is_written() -> None:
 
 
 def values(op: str, dtype: DType, shape: tuple[int, ...]) -> st.SearchStrategy[Array]:
-    """Arrays of all sorts of values, without those that are errors."""
+    """Return arrays of all kinds of values, except values that raise errors."""
     if dtype.is_float:
         top = float(np.finfo(dtype.numpy).max) / 2
         limit = min(MODEST.get(op, top), top)
@@ -143,7 +143,7 @@ def values(op: str, dtype: DType, shape: tuple[int, ...]) -> st.SearchStrategy[A
 
 
 def has_meaning(op: str, kinds: list[DType]) -> bool:
-    """Whether DALI (and NumPy) can do it."""
+    """Return whether DALI (and NumPy) support the operation."""
     bitwise = op in ("and", "or", "xor", "shl", "shr", "not")
     logical = bitwise or op in ("mul", "lt", "le", "gt", "ge", "eq", "ne")
     if all(t == DType.BOOL for t in kinds):
@@ -253,7 +253,7 @@ def test_axes_with_other_names_do_not_go_together() -> None:
 
 @pytest.mark.parametrize("op", sorted(OPERANDS))
 def test_numbers_per_row_equal_tensors(op: str) -> None:
-    """A scalar operand becomes a number in the program, a tensor an input; both have one meaning."""
+    """A scalar operand becomes a number in the program, a tensor becomes an input. Both have one meaning."""
     dtype = np.int32 if op in ("and", "or", "xor", "shl", "shr", "not") else np.float32
     numbers = [np.asarray(x, dtype) for x in (0.7, 3, 2)[: OPERANDS[op]]]
     scalar = apply(op, *numbers)
@@ -269,7 +269,7 @@ def test_a_chain_becomes_one_stage() -> None:
         x = fn.copy(types.Constant(np.ones((8, 8, 3), np.uint8)))
         gain = fn.random.uniform(range=[0.5, 2])
         pipe.set_outputs(fn.cast(math.clamp((x * gain - 10) / 3 + gain, 0, 255), dtype=types.UINT8))
-    assert pipe.show().split("plan")[1].count("stage[") == 1
+    assert pipe.show().split("\nplan\n")[1].count("stage[") == 1
 
 
 # ---- frames ----

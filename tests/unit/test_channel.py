@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages and arrays between processes."""
+"""Messages and arrays that processes exchange."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stoker.executor.channel import Channel, Closed, Message, lay_out, read, write
+from stoker.executor.channel import Channel, ChannelClosed, Message, lay_out, read, write
 
 
 def test_messages_come_whole_and_in_order_whatever_the_socket_does() -> None:
@@ -24,12 +24,12 @@ def test_messages_come_whole_and_in_order_whatever_the_socket_does() -> None:
         while len(got) < wanted.index(content) + 1:
             receiver.receive()
             messages = receiver.messages()
-            assert receiver.messages() == messages  # a look may be repeated until it is forgotten
+            assert receiver.messages() == messages  # a message stays readable until it is forgotten
             got += [m for m, _ in messages]
             receiver.forget()
     assert got == wanted
     sender.close()
-    with pytest.raises(Closed):
+    with pytest.raises(ChannelClosed):
         receiver.receive()
     receiver.close()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command `stoker`, and the settings that it and all else read from the environment."""
+"""The command `stoker`, and the settings that Stoker reads from the environment."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 
 from stoker import ArgumentError, Pipeline, settings
 from stoker.command import main
+from stoker.native import _native
 
 PIPELINES = """
 from stoker import fn, pipeline_def
@@ -103,6 +104,30 @@ def test_an_unknown_instruction_set_is_refused(text: str, error: str) -> None:
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode != 0) == bool(error)
     assert f"expected plain, avx2, avx512 or neon, {error}" in done.stderr if error else done.stdout.strip()
+
+
+def test_exactly_the_listed_instruction_sets_can_be_chosen() -> None:
+    listed, before = _native.instruction_sets(), _native.get_isa()
+    assert listed[0] == "plain"
+    assert listed[-1] == _native.best_isa()
+    try:
+        for name in ("plain", "avx2", "avx512", "neon"):
+            if name in listed:
+                _native.set_isa(name)
+                assert _native.get_isa() == name
+            else:
+                with pytest.raises(ValueError, match=rf"this machine \({', '.join(listed)}\), got '{name}'"):
+                    _native.set_isa(name)
+    finally:
+        _native.set_isa(before)
+
+
+@pytest.mark.parametrize("name", ["plain", "avx2", "avx512", "neon"])
+def test_the_environment_bounds_the_instruction_set(name: str) -> None:
+    program = "from stoker.native import _native; print(_native.get_isa())"
+    environment = {**os.environ, "STOKER_SIMD": name}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == (name if name in _native.instruction_sets() else _native.best_isa())
 
 
 def test_what_to_do_without_a_gpu_is_told_as_it_was_said(monkeypatch: pytest.MonkeyPatch) -> None:

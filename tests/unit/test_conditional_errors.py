@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # ruff: noqa: SIM108 - the statements are what is tested
-"""``enable_conditionals=True``: what cannot be an ``if`` on nodes is refused, with the line and the way out."""
+"""Errors of ``enable_conditionals=True``: an unsupported ``if`` on nodes is refused, with its line and the way out."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def test_errors_and_nodes_show_the_user_s_lines() -> None:
         return y
 
     pipe = made(define)()
-    lines = {n.operator.subject(n.args): n.source.line - first for n in pipe.graph.nodes if n.source}
+    lines = {n.operator.subject(n.args): n.source_line.line - first for n in pipe.graph.nodes if n.source_line}
     assert (lines["random.uniform"], lines["*"], lines["if"]) == (8, 6, 5)
 
     def broken() -> Any:

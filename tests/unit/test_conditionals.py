@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # ruff: noqa: SIM108 - the statements are what is tested
-"""``enable_conditionals=True``: ``if`` on nodes gives what Python's ``if`` gives row by row."""
+"""``enable_conditionals=True``: ``if`` on nodes has the result of Python's ``if``, row by row."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ SETTINGS: dict[str, Any] = {"batch_size": 4, "num_threads": 2, "seed": 7, "enabl
 
 
 def values(make: Callable[..., Pipeline], *args: Any, **kwargs: Any) -> list[list[Any]]:
-    """Per output, the values of some rows."""
+    """Return the values of some rows for each output."""
     with make(*args, **kwargs) as pipe:
         runs = [pipe.run() for _ in range(ROWS // pipe.batch_size)]
     return [[x.tolist() for run in runs for x in run[k]] for k in range(len(runs[0]))]
 
 
 def check(define: Callable[..., Any], plain: Callable[..., Any], **settings: Any) -> None:
-    """``define(u)`` as a pipeline gives for every row what ``plain(u)`` gives in Python."""
+    """Check that ``define(u)`` as a pipeline returns for every row the result of ``plain(u)`` in Python."""
 
     @pipeline_def(**{**SETTINGS, **settings})
     def make() -> Any:
@@ -227,7 +227,7 @@ def test_branches_run_only_for_their_rows() -> None:
     }
     for key, want in rows.items():
         assert want
-        assert seen[key][: len(want)] == want  # what was made ahead comes after
+        assert seen[key][: len(want)] == want  # prefetched batches come next
 
 
 def test_a_branch_of_python_code_that_no_row_takes_at_first_needs_types() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Automatic augmentations: each against NumPy, the choice per row, and what is refused."""
+"""Automatic augmentations: values against NumPy, the choice per row, and refusals."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ IMAGE = np.arange(6 * 7 * 3, dtype=np.uint8).reshape(6, 7, 3) * 2
 
 
 def run(define: Callable[[Any], Any], rows: int = 8, seed: int = 5) -> list[Any]:
-    pipe = Pipeline(rows, 2, None, seed=seed, exec_async=False)  # nothing is made ahead
+    pipe = Pipeline(rows, 2, None, seed=seed, exec_async=False)  # no prefetching
     with pipe:
         x = fn.external_source(source=lambda: [IMAGE] * rows, layout="HWC")
         pipe.set_outputs(define(x))
@@ -98,7 +98,7 @@ def test_trivial_augment_draws_the_magnitude_per_row() -> None:
 
 
 def one_bin(one: Any, magnitude: int, **more: Any) -> Any:
-    """An augmentation without random signs, at one of eleven magnitudes."""
+    """Return an augmentation without random signs, at one of eleven magnitudes."""
     fixed = one.augmentation(randomly_negate=False)
     return run(lambda x: fixed(x, magnitude_bin=magnitude, num_magnitude_bins=11, **more), rows=1)[0]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a pipeline's outputs are to be is held against what they are, also by `stoker.pipeline_def` and the Loader."""
+"""Comparison of outputs with their declarations, in `stoker.pipeline_def` and in the Loader."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scalar expressions: the same value with numbers, by substitution, and in native code."""
+"""Scalar expressions: one value from numbers, from substitution, and from native code."""
 
 from __future__ import annotations
 
@@ -19,18 +19,19 @@ from stoker.contract.scalar import OPS
 from stoker.contract.types import DType
 from stoker.executor.run import Run
 from stoker.frontends.definition import GraphBuilder
-from stoker.graph.plan import make_plan
+from stoker.graph.load import load
+from stoker.graph.planner import make_plan
 from stoker.graph.scalar_code import Compiler
 from stoker.testing.reference import Fed, plain_rows
 
 VALUES = [-np.inf, -7.5, -3.0, -2.5, -1.0, -0.5, -0.0, 0.0, 0.3, 0.5, 1.0, 1.5, 2.0, 2.5, 7.0, 1e18, np.inf, np.nan]
 UNARY = ("neg", "abs", "floor", "ceil", "round_even", "round_away", "trunc", "sqrt", "not", "float32", "isfinite")
 BINARY = ("add", "sub", "mul", "div", "floordiv", "mod", "min", "max", "lt", "le", "gt", "ge", "eq", "ne", "and", "or")
-INEXACT = {"exp": math.exp, "log": math.log, "sin": math.sin, "cos": math.cos}  # native ones round by themselves
+INEXACT = {"exp": math.exp, "log": math.log, "sin": math.sin, "cos": math.cos}  # Native integers round by themselves.
 
 
 class Evaluate(Operator, name="test.evaluate"):
-    """Scalars out of the elements of the input."""
+    """Operator that computes scalars from the elements of the input."""
 
     build = arg("object", doc="From the elements to scalars.")
     count = arg("int", doc="How many elements there are.")
@@ -43,18 +44,18 @@ class Evaluate(Operator, name="test.evaluate"):
 
 
 def natively(build: Any, rows: list[list[float]]) -> list[np.ndarray]:
-    """What the compiled expressions give for every row."""
+    """Return the results of the compiled expressions for every row."""
 
     def find(name: str) -> type[Operator]:
         return {"test.evaluate": Evaluate, Fed.name: Fed}[name]
 
     builder = GraphBuilder(find)
     spec = Spec(DType.FLOAT64, (len(rows[0]),))
-    x = builder.add_operator(Fed, Fed.complete({"spec": spec}, {}))
+    x = builder.add_operator(Fed, Fed.fill_defaults({"spec": spec}, {}))
     graph = builder.graph([builder.call("test.evaluate", [x], {"build": build, "count": len(rows[0])})])
-    run = Run(make_plan(graph, find), graph, 1, 0, {})
+    run = Run(load(make_plan(graph, find)), graph, 1, 0, {})
     try:
-        out = run.run_here(plain_rows(len(rows)), {(0, 0): [np.asarray(r, np.float64) for r in rows]})[0]
+        out = run.run_inline(plain_rows(len(rows)), {(0, 0): [np.asarray(r, np.float64) for r in rows]})[0]
         return [np.array(x) for x in out]
     finally:
         run.close()
@@ -76,7 +77,7 @@ def test_every_operation_in_numbers_and_in_native_code() -> None:
         for op, a, b in zip((*UNARY, *BINARY), got, want, strict=True):
             if op == "abs" or math.isfinite(pair[0]):
                 assert same(a, b), (op, pair, a, b)
-            else:  # of infinities and NaN the sign of a NaN and of a zero do not matter
+            else:  # For infinities and NaN, the sign of a NaN or of a zero does not matter.
                 assert same(a, b) or a == b, (op, pair, a, b)
 
 
@@ -91,7 +92,7 @@ def test_functions_are_within_a_unit_of_the_last_place(op: str) -> None:
 def test_where_takes_the_branch_that_holds() -> None:
     rows = [[0.0, 3.0, 4.0], [2.0, 3.0, 4.0], [math.nan, 3.0, 4.0]]
     got = natively(lambda e: [ex.where(e[0], e[1], e[2])], rows)
-    assert [g[0] for g in got] == [4.0, 3.0, 3.0]  # NaN is not 0
+    assert [g[0] for g in got] == [4.0, 3.0, 3.0]  # NaN is not 0.
     assert ex.where(1, "a", "b") == "a"  # type: ignore[arg-type]
 
 
@@ -139,7 +140,7 @@ def test_symbols_numbers_and_native_code_agree(tree: Any, values: list[float]) -
     want = build_tree(tree, values)
     symbolic = build_tree(tree, [Expr("elem", 7, i, 0) for i in range(3)])
     replaced = ex.substitute(symbolic, lambda leaf: values[leaf.args[1]])
-    # `x + 0` and `x * 1` are left out of expressions, which turns -0.0 + 0 into -0.0.
+    # Expressions leave out `x + 0` and `x * 1`; computed, -0.0 + 0 would be 0.0.
     assert replaced == want or same(replaced, want)
     got = natively(lambda e: [build_tree(tree, e)], [values])[0][0]
     assert got == float(want) or same(got, want)
@@ -191,8 +192,8 @@ def test_simplifications_that_hold_for_all_values() -> None:
     assert x * 1 is x
     assert x / 1 is x
     n = Expr("dim", 0, 0)
-    assert n - n == 0  # extents are finite
-    assert isinstance(x - x, Expr)  # an element may be infinite
+    assert n - n == 0  # Extents are finite.
+    assert isinstance(x - x, Expr)  # An element may be infinite.
 
 
 def test_numbers_with_symbols_on_either_side() -> None:
@@ -211,7 +212,7 @@ def test_an_expression_has_no_truth() -> None:
 def test_shared_parts_cost_nothing() -> None:
     x: Any = Expr("dim", 0, 0)
     for _ in range(200):
-        x = x + x  # a tree of 2**200 leaves
+        x = x + x  # A tree of 2**200 leaves.
     assert x.reads == {0}
     assert not x.by_frame
     assert ex.substitute(x, lambda leaf: Expr("dim", 1, 0)).reads == {1}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``external_source``: every kind of source, its end, its errors, feeding by hand, and going on from a state."""
+"""``external_source``: all kinds of sources, their ends and errors, ``feed_input``, and resuming from a state."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def pipeline(batch_size: int = 2, depth: int = 2, asynchronous: bool = True, **s
 
 
 def take(pipe: Pipeline, count: int = 100) -> list[Any]:
-    """First output's rows, batch by batch, until the data end."""
+    """Return the rows of the first output, batch by batch, until the data end."""
     return [outputs[0] for outputs in given(pipe, count)]
 
 
@@ -95,7 +95,7 @@ def test_a_callback_is_told_where_it_is() -> None:
         return np.int64(info.idx_in_epoch)
 
     with pipeline(source=source, batch=False) as pipe:
-        assert take(pipe) == [[0, 1], [2, 3], [4]]  # the last batch is shorter: no sample is lost
+        assert take(pipe) == [[0, 1], [2, 3], [4]]  # The last batch is shorter: no sample is lost.
         assert told[:4] == [types.SampleInfo(0, 0, 0, 0), types.SampleInfo(1, 1, 0, 0), types.SampleInfo(2, 0, 1, 0),
                             types.SampleInfo(3, 1, 1, 0)]  # fmt: skip
         pipe.reset()
@@ -104,7 +104,7 @@ def test_a_callback_is_told_where_it_is() -> None:
 
     with pipeline(source=lambda info: [info.iteration, info.epoch_idx], batch_info=True) as pipe:
         assert take(pipe, 2) == [[0, 0], [1, 0]]
-    with pipeline(source=lambda i, base=10: [base + i]) as pipe:  # a default is not the number of the batch
+    with pipeline(source=lambda i, base=10: [base + i]) as pipe:  # a default is not the batch's number
         assert take(pipe, 2) == [[10], [11]]
     with pipeline(source=lambda base=10: [base]) as pipe:
         assert take(pipe, 2) == [[10], [10]]
@@ -190,7 +190,7 @@ def test_cycles() -> None:
 
 def test_an_iterator_cannot_begin_again() -> None:
     with pipeline(source=generate()) as pipe:
-        pipe.start_epoch(0)  # nothing was taken yet
+        pipe.start_epoch(0)  # no batch was taken yet
         assert take(pipe) == WANTED
         pipe.reset()
         with pytest.raises(StateError, match="an iterator, which has ended and cannot begin again"):
@@ -219,7 +219,7 @@ def test_declared_types_hold_and_found_ones_stay() -> None:
             DataError, match="expected float32 with 1 axes per row, got float64 with 1 in row 0 — made at"
         ):
             pipe.run()
-        assert take(pipe, 1) == [[[2.0]]]  # the pipeline stays usable
+        assert take(pipe, 1) == [[[2.0]]]  # The pipeline stays usable.
 
 
 @pytest.mark.parametrize(
@@ -299,7 +299,7 @@ def test_arguments_that_do_not_fit_are_refused_at_their_line(arguments: dict[str
     assert "test_external_source.py" in str(error.value)
 
 
-# ---- by hand ----
+# ---- feed_input ----
 
 
 def test_feeding_by_hand() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several readers as one: one after the other, and woven in proportion."""
+"""Joined readers: concatenated, and mixed in proportion."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from stoker import ArgumentError, Pipeline, StateError, fn, pipeline_def, sample
 from stoker.frontends.registry import find
 from stoker.graph.node import Graph
 
-A, B = 11, 4  # files of the parts
+A, B = 11, 4  # Numbers of files of the parts.
 
 
 @pytest.fixture
 def folders(tmp_path: Path) -> list[str]:
-    """Two folders of two classes; a file's content is its name."""
+    """Create two folders of two classes. The content of a file is its name."""
     for root, count in (("a", A), ("b", B)):
         for i in range(count):
             file = tmp_path / root / "xy"[i % 2] / f"{root}{i}.jpg"
@@ -45,7 +45,7 @@ Row = tuple[Any, ...]
 
 
 def batches(pipe: Pipeline, epochs: int = 1) -> list[list[Row]]:
-    """All batches of so many epochs as rows of (name, label, part, draw)."""
+    """Return all batches of this many epochs as rows of (name, label, part, draw)."""
     found: list[list[Row]] = []
     for _ in range(epochs):
         while True:
@@ -67,7 +67,7 @@ def names(found: list[Row]) -> list[str]:
     return [row[0] for row in found]
 
 
-# ---- one after the other ----
+# ---- concat ----
 
 
 def test_concatenation_is_the_parts_one_after_the_other(folders: list[str]) -> None:
@@ -106,7 +106,7 @@ def test_labels_may_have_offsets(offsets: Any, want: set[int], folders: list[str
         assert {r[1] for r in rows(joined(folders, how, label_offsets=offsets))} == want
 
 
-# ---- in proportion ----
+# ---- mix ----
 
 
 def test_proportions_hold_in_every_block(folders: list[str]) -> None:
@@ -233,7 +233,7 @@ def test_a_state_of_other_parts_is_refused(folders: list[str]) -> None:
 
 
 class Plain:
-    """A sampler that says nothing of itself."""
+    """Sampler that implements only the required methods."""
 
     def __iter__(self) -> Any:
         return iter([2, 0])
@@ -242,11 +242,11 @@ class Plain:
         return 2
 
     def set_epoch(self, epoch: int) -> None:
-        """The same in every epoch."""
+        """Do nothing: the order is the same in every epoch."""
 
 
 def test_a_state_of_parts_with_objects_fits_in_another_process(folders: list[str]) -> None:
-    """What decides is told without addresses of objects."""
+    """A state contains no addresses of objects, so another process accepts it."""
     one, two = (joined(folders, "concat", [{"sampler": Plain()}, {}]).build() for _ in range(2))
     assert one.graph.fingerprint() == two.graph.fingerprint()
     assert one.graph.fingerprint() != joined(folders, "concat", [{"sampler": [2, 0]}, {}]).build().graph.fingerprint()
@@ -262,7 +262,7 @@ def test_the_graph_survives_json(folders: list[str]) -> None:
     assert again.fingerprint() == pipe.graph.fingerprint()
 
 
-# ---- what is wrong ----
+# ---- errors ----
 
 
 def test_a_part_that_is_gone_is_replaced_by_a_sample_of_any(folders: list[str]) -> None:

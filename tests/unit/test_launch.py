@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a launcher tells a process."""
+"""Facts that a launcher gives to a process."""
 
 from __future__ import annotations
 

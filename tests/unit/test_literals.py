@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers that users write into pipelines: their types, and that none is changed in silence."""
+"""Number literals in pipelines: their types, and that no number changes silently."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from stoker import ArgumentError, UnsupportedError, fn, pipeline_def, types
 
 
 def given(value: Any) -> Any:
-    """What a pipeline gives for a constant."""
+    """Return the result of a pipeline for a constant."""
 
     @pipeline_def(batch_size=1, num_threads=1)
     def pipe() -> Any:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``python_function``: forms of functions, order, draws, errors."""
+"""``python_function``: kinds of functions, order, draws, errors."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_declared_types_are_known_before_any_data() -> None:
         )
 
     with pipeline(define) as pipe:
-        assert "uint8[" in pipe.show().split("plan")[1]
+        assert "uint8[" in pipe.show().split("\nplan\n")[1]
         image, number = pipe.run()
         assert (image.layout, image.dtype, number.dtype) == ("HWC", types.UINT8, types.FLOAT)
 
@@ -108,7 +108,7 @@ def test_a_function_may_keep_and_change_what_it_gets() -> None:
 
 
 def test_rows_come_in_order_also_when_batches_overtake_each_other() -> None:
-    """The second batch's native part takes long, so that the third one is there before it."""
+    """The native part of the second batch takes long, so the third batch is ready first."""
     order: list[int] = []
 
     def define() -> Any:

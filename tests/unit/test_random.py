@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random operators: two implementations of one generator, distributions, and independence of how things run."""
+"""Random operators: two implementations of one generator, distributions, independence of threads and batches."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WORDS = st.integers(0, 2**64 - 1)
 
 
 def draw(define: Callable[[], Any], rows: int = 8, batch: int = 8, threads: int = 2, **settings: Any) -> Any:
-    """The values of ``rows`` rows; a list if ``define`` gives several nodes."""
+    """Return the values of ``rows`` rows; a list if ``define`` returns several nodes."""
     pipe = Pipeline(batch_size=batch, num_threads=threads, seed=settings.pop("seed", 11), **settings)
     with pipe:
         out = define()
@@ -70,7 +70,7 @@ CASES: list[tuple[str, list[Any], dict[str, Any], float]] = [
 def test_native_draws_are_the_reference_s(name: str, inputs: list[Any], args: dict[str, Any], error: float) -> None:
     operator = find(name)
     got = draw(lambda: _function(name)(*inputs, **args), rows=4, batch=4)
-    complete = operator.complete(operator.bind(args), {})
+    complete = operator.fill_defaults(operator.bind(args), {})
     for row in range(4):
         context = RowContext(complete, stream=plain.Stream(11, 0, row, _draw_id(inputs)))
         want = operator().reference(context, *(np.asarray(x) for x in inputs))
@@ -86,7 +86,7 @@ def _function(name: str) -> Any:
 
 
 def _draw_id(inputs: list[Any]) -> int:
-    """The operator takes its draws first, its constants become nodes after it."""
+    """Return the draw id. The operator gets its id before the nodes of its constants."""
     return 0
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from stoker.contract.random import permute
 from stoker.native import _native
-from stoker.readers.order import Ordered
+from stoker.readers.order import PermutedOrder
 
 SIZES = (1, 2, 3, 4, 5, 7, 8, 15, 16, 17, 63, 64, 65, 255, 256, 257, 1000, 1023, 1024, 1025, 4095, 4097, 5000)
 
@@ -59,12 +59,12 @@ def test_seed_and_epoch_are_keys() -> None:
 
 
 def test_it_looks_shuffled() -> None:
-    """No sign of the order that it came from: neighbours are far apart, and fixed points are about one."""
+    """The original order is not visible: neighbours are far apart, and about one element is a fixed point."""
     size, fixed = 1000, []
     for epoch in range(50):
         taken = order(size, 3, epoch)
         gaps = np.abs(np.diff(taken))
-        assert 250 < gaps.mean() < 420  # of a random order: a third of the size
+        assert 250 < gaps.mean() < 420  # In a random order, the mean distance of neighbours is a third of the size.
         assert abs(np.corrcoef(taken, np.arange(size))[0, 1]) < 0.15
         fixed.append(int(np.sum(taken == np.arange(size))))
     assert 0.5 < np.mean(fixed) < 1.7
@@ -72,10 +72,12 @@ def test_it_looks_shuffled() -> None:
 
 def test_the_readers_order_uses_it() -> None:
     positions = np.arange(50, dtype=np.int64)
-    shuffled = Ordered(50, shuffle=True)
+    shuffled = PermutedOrder(50, shuffle=True)
     assert np.array_equal(shuffled.indices(9, 4, positions), permute(9, 4, 50, positions))
-    assert np.array_equal(Ordered(50, shuffle=True, seed=2).indices(9, 4, positions), permute(2, 4, 50, positions))
-    assert np.array_equal(Ordered(50).indices(9, 4, positions), positions)
-    later = Ordered(50, shuffle=True, shuffle_from_epoch=1)
+    assert np.array_equal(
+        PermutedOrder(50, shuffle=True, seed=2).indices(9, 4, positions), permute(2, 4, 50, positions)
+    )
+    assert np.array_equal(PermutedOrder(50).indices(9, 4, positions), positions)
+    later = PermutedOrder(50, shuffle=True, shuffle_from_epoch=1)
     assert np.array_equal(later.indices(9, 0, positions), positions)
     assert not np.array_equal(later.indices(9, 1, positions), positions)

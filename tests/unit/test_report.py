@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report: what limits, what would be gained, how full the queue was, how far the epoch is."""
+"""The report: the bottleneck, the gain of stages, the state of the queue, the progress of the epoch."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ MS = 1_000_000
 
 def measured(times: dict[tuple[str, str, str], int], *, waited: float = 0.9, depth: int = 2, threads: int = 2,
              own: float = 0.0, size: int | None = 400) -> Report:  # fmt: skip
-    """Of 100 rows in 10 batches and one second, in which the consumer waited and worked for these shares."""
+    """Return a report of 100 rows in 10 batches and one second; the consumer waits and works for these shares."""
     meter = Meter()
     for i in range(10):
-        meter.delivered(10, i * 0.1, i * 0.1 + waited * 0.1, under_way=2, finished=i % 2)
+        meter.delivered(10, i * 0.1, i * 0.1 + waited * 0.1, in_flight=2, finished=i % 2)
     meter.last, meter.waited_s, meter.inside_s = 1.0, waited, 1.0 - own
     return meter.report(times, 7, threads, depth=depth, place=(3, 100, size))
 
@@ -50,7 +50,7 @@ def test_a_stage_that_does_not_limit_gains_nothing() -> None:
     report = measured({python: 900 * MS, decode: 1000 * MS})
     assert report.limited_by == PYTHON and report.stages[1].gain == pytest.approx(9 / 5)
     alone = measured({python: 900 * MS, decode: 100 * MS}, depth=0)
-    assert [s.gain for s in alone.stages] == [pytest.approx(10.0), pytest.approx(10 / 9)]  # one after the other
+    assert [s.gain for s in alone.stages] == [pytest.approx(10.0), pytest.approx(10 / 9)]  # sequential
 
 
 def test_the_consumers_own_work_counts_beside_its_sources() -> None:
@@ -68,11 +68,11 @@ def test_a_consumer_that_does_not_wait_limits() -> None:
 
 def test_queue_and_progress() -> None:
     report = measured({})
-    assert (report.queue.depth, report.queue.under_way, report.queue.finished, report.queue.ready) == (2, 2.0, 0.5, 0.5)
+    assert (report.queue.depth, report.queue.in_flight, report.queue.finished, report.queue.ready) == (2, 2.0, 0.5, 0.5)
     assert report.progress == Progress(3, 100, 400, pytest.approx(3.0))
     assert str(Progress(3, 100, 400, 3725.4)) == "epoch 3: 100 of 400 rows (25%), 1:02:05 left"
     assert str(Progress(0, 5, None, None)) == "epoch 0: 5 rows"
-    assert "queue of 2: 0.5 batches finished and 2.0 under way when asked; 50% of the requests did not wait" in str(
+    assert "queue of 2: 0.5 batches finished and 2.0 in flight when asked; 50% of the requests did not wait" in str(
         report
     )
     assert measured({}, size=None).progress.seconds_left is None
@@ -95,7 +95,7 @@ def test_forms() -> None:
     assert plain["stages"][0]["gain"] == report.stages[0].gain and plain["progress"]["of"] == 400
 
 
-# ---- of real pipelines ----
+# ---- reports of real pipelines ----
 
 
 def slow(x: Any) -> Any:
@@ -104,18 +104,27 @@ def slow(x: Any) -> Any:
 
 
 def test_a_slow_python_function_limits() -> None:
+    asked = 0
+
+    def when_asked(x: Any) -> Any:
+        while asked < x[0]:  # however late the consumer is, no batch is ready before
+            time.sleep(0.0005)
+        return slow(x)
+
     pipe = Pipeline(4, 2, seed=1)
     with pipe:
         x = fn.external_source(lambda i: np.full((4, 8), i, np.float32))
-        pipe.set_outputs(fn.python_function(x + 1, function=slow))
+        pipe.set_outputs(fn.python_function(x + 1, function=when_asked))
     with pipe:
         for _ in range(6):
+            asked += 1
             pipe.run()
         report = pipe.report()
+        asked += 100
     assert report.limited_by == PYTHON
     top = report.stages[0]
     assert top.name == "python_function" and top.where == PYTHON and "test_report.py" in top.source
-    assert top.ms_per_row > 3 and top.gain > 3  # the first batch, by which types are found, is not in it
+    assert top.ms_per_row > 3 and top.gain > 3  # The first batch, which finds the types, does not count.
     assert report.queue.ready < 0.7 and report.batches == 6
 
 
@@ -129,7 +138,7 @@ def test_a_slow_source_limits() -> None:
             pipe.run()
         report = pipe.report()
     assert report.stages[0].where == SOURCE and report.stages[0].name == "external_source"
-    assert report.limited_by in (SOURCE, "consumer")  # it is the consumer's own thread that the source holds up
+    assert report.limited_by in (SOURCE, "consumer")  # The source runs on the consumer's thread.
 
 
 def test_a_slow_consumer_limits_and_progress_is_the_epochs(jpegs: Path) -> None:
@@ -142,6 +151,8 @@ def test_a_slow_consumer_limits_and_progress_is_the_epochs(jpegs: Path) -> None:
         size = pipe.epoch_size("__readers.file_0")
         pipe.run()
         for _ in range(3):
+            while not pipe.execution.run.finished:
+                time.sleep(0.001)
             time.sleep(0.15)
             pipe.run()
         report = pipe.report()

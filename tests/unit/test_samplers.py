@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Samplers: which samples an epoch takes; random access; rows that come again are rows of their own."""
+"""Samplers: the samples of an epoch, random access, and repeated samples as separate rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from stoker.contract.random import Stream, part_key, permute_by
 from stoker.contract.reader import BoundSampler, Shards
 from stoker.native import _native
 from stoker.readers._samplers import as_sampler, quotas
-from stoker.readers.order import Interleaved, Ordered
+from stoker.readers.order import PermutedOrder, QuotaOrder
 
 ONE = Shards()
 
@@ -71,7 +71,7 @@ def test_sequential_and_shuffled() -> None:
     shuffled = bind(samplers.Shuffled(), 50)
     assert sorted(epoch(shuffled)) == list(range(50))
     assert epoch(shuffled) != epoch(shuffled, 1)
-    assert epoch(shuffled) == epoch(Ordered(50, True)), "as random_shuffle"
+    assert epoch(shuffled) == epoch(PermutedOrder(50, True)), "as random_shuffle"
     assert epoch(bind(samplers.Shuffled(3), 50)) == epoch(shuffled, seed=3)
     later = bind(samplers.Shuffled(first_epoch=2), 9)
     assert epoch(later, 1) == list(range(9)) != epoch(later, 2)
@@ -80,7 +80,7 @@ def test_sequential_and_shuffled() -> None:
 @settings(max_examples=30, deadline=None)
 @given(st.integers(2, 200), st.integers(1, 9), st.integers(0, 5))
 def test_parts_that_are_kept_are_shuffled_by_themselves(size: int, number: int, which: int) -> None:
-    order = bind(samplers.Shuffled(), size, shards=Shards(number, 0, contiguous=True, sticks=True))
+    order = bind(samplers.Shuffled(), size, shards=Shards(number, 0, is_contiguous=True, is_sticky=True))
     taken = epoch(order, which)
     for i in range(number):
         low, high = i * size // number, (i + 1) * size // number
@@ -110,7 +110,7 @@ def test_class_balanced(labels: list[int], which: int) -> None:
     order = bind(samplers.ClassBalanced(), len(labels), labels)
     classes = sorted(set(labels))
     taken = [labels[i] for i in epoch(order, which)]
-    start = which * len(labels) % len(classes)  # blocks go on over the end of an epoch
+    start = which * len(labels) % len(classes)  # Blocks continue over the end of an epoch.
     whole = taken[-start % len(classes) :]
     for at in range(0, len(whole) - len(classes) + 1, len(classes)):
         assert sorted(whole[at : at + len(classes)]) == classes, "each class once in each block"
@@ -131,7 +131,7 @@ def test_all_of_a_class_come_before_one_comes_again() -> None:
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=4), st.data())
 def test_interleaving_keeps_its_proportions_and_can_be_entered_anywhere(quota: list[int], data: st.DataObject) -> None:
     sizes = [data.draw(st.integers(1, 12)) for _ in quota]
-    order = Interleaved(200, np.asarray(sizes, np.int64), np.asarray(quota, np.int64))
+    order = QuotaOrder(200, np.asarray(sizes, np.int64), np.asarray(quota, np.int64))
     part, round_, inside = order.parts(7, 0, np.arange(200, dtype=np.int64))
     block = sum(quota)
     for at in range(0, 200 - block + 1, block):
@@ -145,7 +145,7 @@ def test_interleaving_keeps_its_proportions_and_can_be_entered_anywhere(quota: l
 
 
 def test_blocks_of_one_each_have_a_short_way() -> None:
-    order = Interleaved(90, np.asarray([3, 4, 5], np.int64), np.ones(3, np.int64))
+    order = QuotaOrder(90, np.asarray([3, 4, 5], np.int64), np.ones(3, np.int64))
     part, _, _ = order.parts(7, 0, np.arange(90, dtype=np.int64))
     parts, ranks = order._blocks(7, np.arange(30, dtype=np.int64), 3)
     assert parts.reshape(-1).tolist() == part.tolist()
@@ -183,7 +183,7 @@ def test_mixed_data_sets(which: int, shuffle: bool) -> None:
     assert order.keys(0, np.arange(40, dtype=np.int64), found).tolist() == list(range(40))
 
 
-# ---- the user's own ----
+# ---- custom samplers ----
 
 
 class Backwards:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which rows come next: shards over one global order, epochs one after the other."""
+"""Order of rows: shards over one global order, epochs in sequence."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from stoker.contract.reader import OpenSource, Shards
 from stoker.executor.schedule import Rows, Schedule
-from stoker.readers.order import Ordered
+from stoker.readers.order import PermutedOrder
 
 
 def schedule(size: int, shard: int = 0, shards: int = 1, *, shuffle: bool = True, seed: int = 5) -> Schedule:
-    source = OpenSource(Ordered(size, shuffle), None, None, "", Shards(shards, shard))
+    source = OpenSource(PermutedOrder(size, shuffle), (), "", Shards(shards, shard))
     return Schedule({0: source}, (0,), seed)
 
 
@@ -43,7 +43,7 @@ def test_shards_take_everything_and_are_equally_long(size: int, shards: int, bat
     everything = sorted(x for p in parts for x in p)
     assert set(everything) == set(range(size))
     extra = len(everything) - size
-    assert 0 <= extra < shards  # those that fill the last round begin the order again
+    assert 0 <= extra < shards  # Rows that fill the last round start the order again.
 
 
 @given(SIZES, SHARDS, BATCH, st.data())
@@ -97,7 +97,7 @@ def test_the_last_batch_can_be_filled_from_the_next_epoch() -> None:
     s.start_epoch(1)
     begin = s.next(4, "fill")
     assert begin is not None
-    assert begin.indices[0][0] == last.indices[0][-1]  # the epoch begins with it all the same
+    assert begin.indices[0][0] == last.indices[0][-1]  # The epoch still starts with this sample.
 
 
 @pytest.mark.parametrize(("before", "after"), [(2, 3), (4, 1), (1, 4)])
@@ -126,7 +126,7 @@ def test_without_a_reader_keys_count_up() -> None:
 
 
 def test_a_second_reader_goes_through_its_own_epochs() -> None:
-    sources = {0: OpenSource(Ordered(4), None, None, ""), 3: OpenSource(Ordered(3), None, None, "")}
+    sources = {0: OpenSource(PermutedOrder(4)), 3: OpenSource(PermutedOrder(3))}
     s = Schedule(sources, (0, 3), 1)
     rows = take(s, 8)
     assert rows.indices[0].tolist() == [0, 1, 2, 3, 0, 1, 2, 3]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shards: they part every epoch between them, equally, strided or contiguous; and padding."""
+"""Shards: strided or contiguous parts of equal size, and padding."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from stoker.contract.reader import OpenSource, Shards
 from stoker.executor.schedule import Schedule
-from stoker.readers.order import Ordered, Picked
+from stoker.readers.order import PermutedOrder, WeightedOrder
 
 
 def joined(batches: list[list[int]]) -> list[int]:
@@ -29,7 +29,7 @@ ONE = Shards()
 
 
 def schedule(size: int, shards: Shards = ONE, *, shuffle: bool = False) -> Schedule:
-    return Schedule({0: OpenSource(Ordered(size, shuffle), None, None, "", shards)}, (0,), 5)
+    return Schedule({0: OpenSource(PermutedOrder(size, shuffle), (), "", shards)}, (0,), 5)
 
 
 def epoch_of(s: Schedule, batch: int, at_end: Any = "stop") -> list[list[int]]:
@@ -63,7 +63,7 @@ def test_shards_part_every_epoch_equally(
 def test_batches_are_equal_in_number_and_size_on_all_ranks(
     size: int, number: int, batch: int, contiguous: bool, at_end: str
 ) -> None:
-    """What PARTIAL, DROP and FILL of the iterators are made of."""
+    """The iterators' PARTIAL, DROP and FILL rely on this."""
     shapes = {
         tuple(map(len, epoch_of(schedule(size, Shards(number, i, contiguous)), batch, at_end))) for i in range(number)
     }
@@ -75,7 +75,7 @@ def test_batches_are_equal_in_number_and_size_on_all_ranks(
 @pytest.mark.parametrize(("size", "number"), [(10, 3), (7, 7), (9, 2), (3, 5)])
 def test_contiguous_shards_begin_where_dalis_do(size: int, number: int) -> None:
     for i in range(number):
-        taken = [x for b in epoch_of(schedule(size, Shards(number, i, contiguous=True)), 4) for x in b]
+        taken = [x for b in epoch_of(schedule(size, Shards(number, i, is_contiguous=True)), 4) for x in b]
         low, high = i * size // number, (i + 1) * size // number
         assert taken[: high - low] == list(range(low, high))
         assert [x % size for x in range(low, low + len(taken))] == taken, "completed with what follows"
@@ -98,15 +98,15 @@ def test_the_next_part_in_every_epoch_unless_it_sticks(contiguous: bool) -> None
 
 
 def test_a_last_batch_is_padded_with_the_last_sample() -> None:
-    s = schedule(7, Shards(pads=True))
+    s = schedule(7, Shards(is_padded=True))
     first, second, third = (s.next(4, "go_on") for _ in range(3))
     assert first is not None and second is not None and third is not None
     assert second.indices[0].tolist() == [4, 5, 6, 6]
     assert second.epochs.tolist() == [0, 0, 0, 0]
     assert third.indices[0].tolist() == [0, 1, 2, 3]
     assert third.epochs.tolist() == [1] * 4
-    assert epoch_of(schedule(7, Shards(pads=True)), 4, "fill") == [[0, 1, 2, 3], [4, 5, 6, 6]]
-    assert epoch_of(schedule(7, Shards(pads=True)), 4, "stop") == [[0, 1, 2, 3], [4, 5, 6]]
+    assert epoch_of(schedule(7, Shards(is_padded=True)), 4, "fill") == [[0, 1, 2, 3], [4, 5, 6, 6]]
+    assert epoch_of(schedule(7, Shards(is_padded=True)), 4, "stop") == [[0, 1, 2, 3], [4, 5, 6]]
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_a_last_batch_is_padded_with_the_last_sample() -> None:
     [(False, [[0, 3, 6, 9], [1, 4, 7, 7], [2, 5, 8, 8]]), (True, [[0, 1, 2, 2], [3, 4, 5, 5], [6, 7, 8, 9]])],
 )
 def test_a_part_is_padded_with_its_own_last_sample(contiguous: bool, expected: list[list[int]]) -> None:
-    assert [joined(epoch_of(schedule(10, Shards(3, i, contiguous, pads=True)), 3)) for i in range(3)] == expected
+    assert [joined(epoch_of(schedule(10, Shards(3, i, contiguous, is_padded=True)), 3)) for i in range(3)] == expected
 
 
 @settings(max_examples=60, deadline=None)
@@ -122,7 +122,7 @@ def test_a_part_is_padded_with_its_own_last_sample(contiguous: bool, expected: l
 def test_a_padded_stream_can_be_taken_up_anywhere(
     size: int, number: int, batch: int, contiguous: bool, data: st.DataObject
 ) -> None:
-    shards = Shards(number, number - 1, contiguous, pads=True)
+    shards = Shards(number, number - 1, contiguous, is_padded=True)
     s = schedule(size, shards, shuffle=True)
     marks, rows = [], []
     for _ in range(8):
@@ -163,7 +163,7 @@ def _substitutes(s: Schedule, rows: Any, attempt: int) -> list[int]:
 
 
 def test_a_contiguous_part_keeps_to_its_own_files() -> None:
-    s = schedule(30, Shards(3, 1, contiguous=True, sticks=True))
+    s = schedule(30, Shards(3, 1, is_contiguous=True, is_sticky=True))
     rows = s.next(10, "stop")
     assert rows is not None
     for attempt in range(20):
@@ -171,7 +171,7 @@ def test_a_contiguous_part_keeps_to_its_own_files() -> None:
 
 
 def test_readers_that_go_together_are_substituted_together() -> None:
-    sources = {k: OpenSource(Ordered(20, True), None, None, "", Shards(2, 1)) for k in (0, 4)}
+    sources = {k: OpenSource(PermutedOrder(20, True), (), "", Shards(2, 1)) for k in (0, 4)}
     s = Schedule(sources, (0, 4), 1)
     rows = s.next(5, "stop")
     assert rows is not None
@@ -181,8 +181,8 @@ def test_readers_that_go_together_are_substituted_together() -> None:
 
 
 def test_substitutes_are_spread() -> None:
-    order = Picked(1000, np.cumsum(np.ones(1000)))
-    s = Schedule({0: OpenSource(order, None, None, "")}, (0,), 1)
+    order = WeightedOrder(1000, np.cumsum(np.ones(1000)))
+    s = Schedule({0: OpenSource(order)}, (0,), 1)
     rows = s.next(1000, "stop")
     assert rows is not None
     assert len(set(_substitutes(s, rows, 0))) > 350

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The controller of the split between CPU and GPU, run against a model of both and of a training."""
+"""The controller of the split between CPU and GPU, against a model of CPU, GPU and training."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ US = 1e-6
 
 @dataclass(frozen=True)
 class Machine:
-    """Times per row: of worker threads, of the GPU's stages, and of a consumer that both of them hold up."""
+    """Times per row of worker threads, of GPU stages, and of a consumer that waits for both."""
 
     threads: float = 14
-    other: float = 60 * US  # reading, describing
+    other: float = 60 * US  # reading and describing
     cpu: float = 900 * US  # decoding on a thread
     gpu: float = 6 * US  # decoding on the GPU
     rest: float = 2 * US
     consumer: float = 100 * US  # training alone
-    held_up: float = 1.5  # training waits this much longer than the GPU works for the pipeline
-    crowded: float = 0.0  # part by which training is slowed down by threads that are all busy
-    cold: float = 0.0  # part by which the first windows are slower
+    held_up: float = 1.5  # The training waits this much longer than the GPU works for the pipeline.
+    crowded: float = 0.0  # fraction by which busy threads slow down the training
+    cold: float = 0.0  # fraction by which the first windows are slower
     noise: float = 0.003
 
     def times(self, share: float) -> tuple[float, float]:
-        """Of the consumer and the pipeline alone."""
+        """Return the times of the consumer alone and of the pipeline alone."""
         threads = (self.other + share * self.cpu) / self.threads
         gpu = self.rest + (1 - share) * self.gpu
         own = self.consumer + self.held_up * gpu if self.consumer else 0.0
@@ -49,12 +49,12 @@ class Machine:
                       self.cpu * (1 + 0.02 * rng.standard_normal()) if share else 0.0, self.gpu, self.rest)  # fmt: skip
 
     def best(self) -> float:
-        """The shortest time per row that any share gives."""
+        """Return the shortest time per row over all shares."""
         return min(self.row_s(s) for s in np.linspace(0, 1, 501))
 
 
 def settle(machine: Machine, split: Split, windows: int = 200, seed: int = 0) -> list[float]:
-    """The shares of all windows."""
+    """Return the shares of all windows."""
     rng = np.random.default_rng(seed)
     shares = []
     for n in range(windows):
@@ -88,7 +88,7 @@ def test_it_comes_close_to_the_best_share_and_stays_there(name: str, seed: int) 
     machine = MACHINES[name]
     split = Split(machine.threads, None)
     shares = settle(machine, split, 300, seed)
-    late = np.mean([machine.row_s(s) for s in shares[100:]])  # with what trials cost
+    late = np.mean([machine.row_s(s) for s in shares[100:]])  # including the cost of trials
     plain = machine.row_s(0.0)
     assert late <= max(1.015 * machine.best(), 0.4 * machine.best() + 0.6 * plain) + 0.01 * plain, (shares, split.why)
     assert late <= 1.01 * plain, "never much worse than without the CPU"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The project's tools: generated files are current, and set-up says what is missing before it fails."""
+"""Tools of the project: generated files are current, and the set-up names missing requirements before it fails."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 APT = "sudo apt install python3-venv python3-dev g++ make"
 
 
-@pytest.mark.parametrize("tool", ["index", "stubs", "opdocs", "budget"])
+@pytest.mark.parametrize("tool", ["index", "stubs", "kernel_stubs", "opdocs", "budget", "native_layers"])
 def test_generated_files_are_current(tool: str) -> None:
     done = subprocess.run(
         [sys.executable, ROOT / "tools" / f"{tool}.py", "--check"], capture_output=True, text=True, check=False
@@ -29,7 +29,7 @@ def test_generated_files_are_current(tool: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-# ---- the stub of the compiled module, which is written by hand ----
+# ---- the hand-written stub of the compiled module ----
 
 
 def _declared(body: list[ast.stmt]) -> dict[str, ast.stmt]:
@@ -42,11 +42,14 @@ def _declared(body: list[ast.stmt]) -> dict[str, ast.stmt]:
     return found
 
 
+PROTOCOLS = ("__len__", "__getitem__", "__dlpack__", "__dlpack_device__", "__cuda_array_interface__")
+
+
 def _members(thing: object) -> set[str]:
-    return {name for name in vars(thing) if not name.startswith("_") or name in ("__len__", "__getitem__")}
+    return {name for name in vars(thing) if not name.startswith("_") or name in PROTOCOLS}
 
 
-@pytest.mark.parametrize("name", ["__init__", "kernels", "jpeg"])
+@pytest.mark.parametrize("name", ["__init__", "kernels", "gpu", "jpeg"])
 def test_the_native_stub_names_what_there_is(name: str) -> None:
     module: ModuleType = _native if name == "__init__" else getattr(_native, name)
     text = (ROOT / "src" / "stoker" / "native" / "_native" / f"{name}.pyi").read_text()
@@ -96,7 +99,7 @@ def test_a_missing_python_is_one_apt_line() -> None:
 
 @pytest.mark.parametrize(("lacking", "said"), [("ensurepip", "venv module"), ("sysconfig", "Python.h")])
 def test_a_python_in_parts_is_one_apt_line(tmp_path: Path, lacking: str, said: str) -> None:
-    """As on Debian without python3-venv, and without python3-dev."""
+    """Debian has separate packages python3-venv and python3-dev."""
     real = shutil.which("python3") or sys.executable
     body = f'case "$*$(test "$1" = - && cat)" in *{lacking}*) exit 1;; *) exec "{real}" "$@";; esac'
     done = _doctor(_fake_python(tmp_path / "python3", body))
@@ -119,10 +122,40 @@ def test_a_versioned_python_has_packages_of_its_own() -> None:
 
 def test_requirements_come_from_one_place() -> None:
     done = subprocess.run(
-        [sys.executable, ROOT / "tools" / "needs.py", "build", "run", "demo", "test"],
+        [sys.executable, ROOT / "tools" / "needs.py", "build", "test", "test-no-deps"],
         capture_output=True,
         text=True,
         check=True,
     )
     names = {re.split(r"[<>=!~]", line)[0] for line in done.stdout.split()}
-    assert {"scikit-build-core", "nanobind", "cmake", "ninja", "numpy", "pillow", "pytest", "torch"} <= names
+    assert {"scikit-build-core", "nanobind", "cmake", "ninja", "numpy", "pillow", "tqdm"} <= names
+    assert {"pytest", "torch", "torchvision"} <= names
+
+
+@pytest.mark.parametrize(
+    ("target", "sets"),
+    [
+        ("test-older", {"build", "older"}),
+        ("test-newest", {"build", "newest"}),
+        ("recipes", {"build", "recipes"}),
+        ("lightning", {"build", "test", "lightning"}),
+        ("changelog", {"release"}),
+        (".venv-bench/.bench-needs", {"bench"}),
+    ],
+)
+def test_one_rule_installs_every_set_of_requirements(target: str, sets: set[str]) -> None:
+    done = subprocess.run(
+        ["make", "--dry-run", "--always-make", "-C", ROOT, target], capture_output=True, text=True, check=True
+    )
+    listed = re.findall(r"for set in ([\w-]+) ([\w-]+); do", done.stdout)
+    assert {name for name, _ in listed} == sets
+    for name, no_deps in listed:
+        assert no_deps == f"{name}-no-deps"
+        command = [sys.executable, ROOT / "tools" / "needs.py", name, no_deps]
+        assert subprocess.run(command, capture_output=True, check=True).stdout.strip()
+
+
+def test_an_unknown_set_of_requirements_is_an_error() -> None:
+    command = [sys.executable, ROOT / "tools" / "needs.py", "nonsense"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and "got nonsense" in done.stderr

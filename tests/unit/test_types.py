@@ -69,7 +69,7 @@ def test_promotion_is_symmetric_and_holds_both(a: DType, b: DType) -> None:
         assert both == a
     elif a.is_float or b.is_float:
         assert both == max(t for t in (a, b) if t.is_float)
-    elif both != DType.INT64:  # a uint64 beside a signed type does not fit anywhere
+    elif both != DType.INT64:  # No type holds both uint64 and a signed type.
         for t in (a, b):
             assert np.can_cast(t.numpy, both.numpy), (a, b, both)
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What things are: types, expressions, operators, readers, batches, errors. It runs nothing."""
+"""Definitions of types, expressions, operators, readers, batches and errors. Nothing runs here."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an argument of an operator is: its kind, its default, and how what users write becomes a value of it."""
+"""Arguments of operators: kinds, defaults, and the conversion of users' values."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ REQUIRED = _Required()
 
 @dataclass(frozen=True)
 class Argument:
-    """One declared argument.
+    """Declared argument of an operator.
 
     Attributes:
         kind: int, float, bool, str, dtype, image_type, interp, or object.
-        many: a list is taken as well as a single value (stored as a tuple).
-        per_row: may be a node of the graph: another value for every row (or frame).
-        default: the value if it is not given; ``REQUIRED`` if it must be.
+        many: the argument takes a list as well as a single value. Values are stored as a tuple.
+        per_row: the argument may be a node of the graph, with another value for every row (or frame).
+        default: value of an argument that is not given; ``REQUIRED`` if it must be given.
     """
 
     kind: str
@@ -40,7 +40,11 @@ class Argument:
     choices: tuple[Any, ...] = ()
 
     def convert(self, value: Any) -> Any:
-        """``value`` in this argument's type; TypeError or ValueError if it does not fit."""
+        """Convert ``value`` to this argument's type.
+
+        Raises:
+            TypeError, ValueError: the value does not fit.
+        """
         if value is None or self.kind == "object":
             return value
         if self.many and isinstance(value, (list, tuple, np.ndarray)):
@@ -49,7 +53,7 @@ class Argument:
         return (one,) if self.many and self.kind in ("int", "float", "str") else one
 
     def convert_default(self) -> Any:
-        """The default as it is stored; None if there is none."""
+        """Return the default in its stored form; None if there is no default."""
         return None if self.default is REQUIRED else self.convert(self.default)
 
     def _one(self, value: Any) -> Any:
@@ -132,7 +136,7 @@ COMMON = {
     "bytes_per_sample_hint": Argument("int", "Accepted for compatibility; memory is planned.", 0, many=True),
 }
 ON_ERROR = Argument(
-    "str", "In a pipeline: what becomes of a row that fails here: raise, replace or skip; by default what the "
+    "str", "In a pipeline: policy for a row that fails here: raise, replace or skip; by default what the "
     "pipeline's `on_error` says.", None, choices=("raise", "replace", "skip"),
 )  # fmt: skip
 SEED = Argument("int", "Seed of this operator's draws; by default it follows from the pipeline's.", None)

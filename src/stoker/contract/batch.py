@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A batch: what a run delivers for one output."""
+"""Batches: the rows that a run delivers for one output."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from .types import DType
 
 
 class Batch:
-    """Rows of one type and rank, of one shape (dense) or of several.
+    """Rows of one element type and rank, of equal shapes (dense) or different ones.
 
     Attributes:
         dtype: element type.
-        layout: axis names of one row, "" if they have none.
-        keys: uint64, one per row: what the row's random numbers follow from.
+        layout: axis names of one row; "" if the axes have no names.
+        keys: uint64, one per row: the row keys that decide the rows' random numbers.
         epochs: int64, one per row.
-        skipped: numbers of the rows that the batch would have with those that failed and were left out.
+        skipped: positions of the rows that failed and were left out (``on_error="skip"``), counted before the removal.
         device: "cpu" or "gpu".
     """
 
@@ -50,7 +50,11 @@ class Batch:
         return len(self._rows) if self._rows is not None else int(self._dense.shape[0])
 
     def __getitem__(self, row: int) -> Any:
-        """One row, without a copy: a NumPy array, or on a GPU something that DLPack and CUDA's array interface read."""
+        """Return one row without a copy.
+
+        Returns:
+            A NumPy array, or for a batch on a GPU an object with DLPack and CUDA's array interface.
+        """
         if self._rows is not None:
             return self._rows[row]
         return self._dense.row(row) if self.device == "gpu" else self._dense[row]
@@ -59,16 +63,16 @@ class Batch:
         return (self[i] for i in range(len(self)))
 
     def at(self, row: int) -> Any:
-        """One row, without a copy (DALI's name)."""
+        """Return one row, without a copy (DALI's name)."""
         return self[row]
 
     @property
     def is_dense(self) -> bool:
-        """Whether all rows have one shape."""
+        """Return whether all rows have one shape."""
         return self._dense is not None
 
     def is_dense_tensor(self) -> bool:
-        """Whether all rows have one shape (DALI's name)."""
+        """Return whether all rows have one shape (DALI's name)."""
         return self.is_dense
 
     @property
@@ -79,16 +83,17 @@ class Batch:
         return np.asarray([r.shape for r in self], np.int64)
 
     def shape(self) -> list[tuple[int, ...]]:
-        """One tuple per row (DALI's form)."""
+        """Return one tuple per row (DALI's form)."""
         if self._dense is not None:
             return [tuple(self._dense.shape[1:])] * len(self)
         return [tuple(r.shape) for r in self]
 
     def as_array(self) -> npt.NDArray[Any]:
-        """All rows as one array ``[rows, ...]`` in host memory, without a copy. Of bfloat16, the bits as uint16.
+        """Return all rows as one array ``[rows, ...]`` in host memory, without a copy. bfloat16 is returned as uint16
+        bits.
 
         Raises:
-            ArgumentError: their shapes differ, or they are on a GPU (see :meth:`as_cpu`).
+            ArgumentError: the rows' shapes differ, or the rows are on a GPU (see :meth:`as_cpu`).
         """
         if self.device == "gpu":
             raise ArgumentError(
@@ -99,10 +104,13 @@ class Batch:
 
     @property
     def whole(self) -> Any:
-        """All rows as one array where they are: of NumPy, or one that DLPack and CUDA's array interface read.
+        """Return all rows as one array on the batch's device.
+
+        Returns:
+            A NumPy array, or for a batch on a GPU an object with DLPack and CUDA's array interface.
 
         Raises:
-            ArgumentError: their shapes differ.
+            ArgumentError: the rows' shapes differ.
         """
         return self._one()
 
@@ -116,7 +124,7 @@ class Batch:
         return self._dense
 
     def head(self, rows: int) -> Batch:
-        """The first so many rows, without a copy."""
+        """Return the first ``count`` rows, without a copy."""
         if self._rows is not None:
             data: Any = self._rows[:rows]
         else:
@@ -126,7 +134,7 @@ class Batch:
         return Batch(data, self.dtype, self.layout, keys, epochs, self.device, self.skipped)
 
     def as_cpu(self) -> Batch:
-        """The batch in host memory: itself, or a copy of what is on a GPU."""
+        """Return the batch in host memory: the batch itself, or a copy of a batch on a GPU."""
         if self.device == "cpu":
             return self
         data: Any = [self._to_host(r) for r in self._rows] if self._rows is not None else self._to_host(self._dense)
@@ -151,7 +159,7 @@ class Batch:
 
     @property
     def __cuda_array_interface__(self) -> Any:
-        """Of a dense batch on a GPU (CuPy, Numba, JAX)."""
+        """Return CUDA's array interface of a dense batch on a GPU (CuPy, Numba, JAX)."""
         if self.device != "gpu":
             raise AttributeError("a batch in host memory has no CUDA array interface")
         return self._one().__cuda_array_interface__

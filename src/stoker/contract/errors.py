@@ -1,26 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The errors, in one shape: expected, got, where, way out.
+"""Errors of one form: expected, got, where, way out.
 
 StokerError
 ├── ArgumentError (ValueError)    an argument is wrong; raised where the pipeline is defined or built
 ├── DataError (RuntimeError)      a sample is wrong; raised at its batch
 ├── UnsupportedError              something that Stoker does not do (yet)
-├── DeviceError (RuntimeError)    a GPU is missing, or does not do what it is told
+├── DeviceError (RuntimeError)    a GPU is missing, or a call to it fails
+├── ResourceError (RuntimeError)  the operating system refuses what a run needs; the next call tries again
 ├── StateError (RuntimeError)     a call at the wrong time: a closed pipeline, a token of another graph
 └── GraphError                    a graph that breaks its own rules
 """
 
 from __future__ import annotations
 
+import errno
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from .text import printable_lines
+
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """Where in the user's code something was written."""
+class SourceLine:
+    """Line in the user's code."""
 
     file: str
     line: int
@@ -30,7 +34,10 @@ class Source:
 
 
 class StokerError(Exception):
-    """Base of all errors that Stoker raises on purpose."""
+    """Base of all errors that Stoker raises on purpose. Control characters in texts, as of file names, are escaped."""
+
+    def __init__(self, *args: object, **named: Any) -> None:
+        super().__init__(*(printable_lines(a) if isinstance(a, str) else a for a in args), **named)
 
 
 class ArgumentError(StokerError, ValueError):
@@ -38,7 +45,12 @@ class ArgumentError(StokerError, ValueError):
 
 
 class DataError(StokerError, RuntimeError):
-    """A sample is wrong. ``row`` is its place in the batch, ``sample`` its index in the data set (or None)."""
+    """A sample is wrong.
+
+    Attributes:
+        row: the sample's position in the batch.
+        sample: its index in the data set; None if unknown.
+    """
 
     def __init__(self, message: str, *, row: int | None = None, sample: int | None = None) -> None:
         super().__init__(message)
@@ -47,11 +59,15 @@ class DataError(StokerError, RuntimeError):
 
 
 class UnsupportedError(StokerError):
-    """Something that Stoker does not do."""
+    """An operation is not supported."""
 
 
 class DeviceError(StokerError, RuntimeError):
-    """An accelerator is missing, or does not do what it is told."""
+    """An accelerator is missing, or a call to it fails."""
+
+
+class ResourceError(StokerError, RuntimeError):
+    """The operating system refuses a resource that a run needs, such as a thread. The next call tries again."""
 
 
 class StateError(StokerError, RuntimeError):
@@ -62,14 +78,31 @@ class GraphError(StokerError):
     """A graph that breaks its own rules."""
 
 
-def message(subject: str, text: str, *, sample: str | None = None, source: Source | None = None, hint: str = "") -> str:
-    """One error text: ```crop`: expected ..., got ... — sample 3, made at train.py:42. Way out.``"""
+# No descriptors, memory or disk, or a mount or server that is gone. The list is also native/io/files.cpp's.
+_OF_SYSTEM = frozenset({
+    errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.ENODEV,
+    errno.ENOTCONN, errno.ETIMEDOUT, errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.ENETDOWN, errno.ENETUNREACH,
+})  # fmt: skip
+
+
+def is_system_failure(error: BaseException | None) -> bool:
+    """Return whether an error is a failure of the operating system rather than of a sample.
+
+    Such errors are: no file descriptors left, no memory, a full or dead disk, a mount or server that is gone.
+    """
+    return isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in _OF_SYSTEM)
+
+
+def message(
+    subject: str, text: str, *, sample: str | None = None, source: SourceLine | None = None, hint: str = ""
+) -> str:
+    """Return an error text of the form ```crop`: expected ..., got ... — sample 3, made at train.py:42. Way out.``"""
     where = ", ".join([*([sample] if sample else []), *([f"made at {source}"] if source else [])])
     return f"`{subject}`: {text}" + (f" — {where}" if where else "") + (f". {hint}" if hint else "")
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """`` Did you mean `x`?`` for the nearest known name, or nothing."""
+    """Return ``did you mean `x`?`` with the nearest known name, or an empty string."""
     import difflib
 
     near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
@@ -77,7 +110,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def show_number(x: Any) -> str:
-    """A number without a needless fraction."""
+    """Return a number as text, without a needless fraction."""
     if not isinstance(x, float):
         return str(x)
     return str(int(x)) if math.isfinite(x) and x == int(x) else f"{x:.7g}"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Scalar expressions: extents, windows and kernel parameters, symbolic at plan time and native at run time.
 
-An operator computes its output size or its window with ordinary arithmetic and the functions of this module. With
-numbers they give numbers; with an :class:`Expr` in them they give an :class:`Expr`, which the planner turns into
-scalar code that the run loop evaluates for every row without Python (``native/scalar.hpp``). All values are doubles:
+An operator computes its output size or its window with ordinary arithmetic and the functions of this module. Numbers
+give a number. If an operand is an :class:`Expr`, the result is an :class:`Expr` too. The planner turns it into scalar
+code that the run loop evaluates for every row without Python (``native/plan/scalar.hpp``). All values are doubles:
 integers are exact up to 2**53.
 """
 
@@ -20,21 +20,21 @@ from .scalar import EVALUATE, LEAVES
 _alive: weakref.WeakValueDictionary[tuple[Any, ...], Expr] = weakref.WeakValueDictionary()
 _numbers = itertools.count()
 _SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "mod": "%"}
-_TEXT = 80  # parts of an expression that are written out
+_TEXT = 80  # maximum number of parts in the text of an expression
 
 
 class Expr:
-    """One node of a scalar expression.
+    """Node of a scalar expression.
 
-    Equal expressions are one object: parts are shared so often that walking an expression as a tree would take
-    exponential time, and comparing two of them as well.
+    Equal expressions are one object. Expressions share their parts so often that walking or comparing them as trees
+    would take exponential time.
 
     Attributes:
-        op: its operation, a name of OPS.
-        args: operands; of dim, elem and count the value's id and where in it.
-        number: another one for every expression.
-        reads: ids of the values that it depends on.
-        by_frame: whether it differs from frame to frame.
+        op: the operation, a name of OPS.
+        args: operands. For dim, elem and count: the value's id and the position in it.
+        number: unique number of the expression.
+        reads: ids of the values that the expression depends on.
+        by_frame: whether the expression differs from frame to frame.
     """
 
     __slots__ = ("__weakref__", "args", "by_frame", "number", "op", "reads")
@@ -67,7 +67,7 @@ class Expr:
         return self._text([_TEXT])
 
     def _text(self, left: list[int]) -> str:
-        """The formula, as far as ``left[0]`` parts go."""
+        """Return the formula, up to ``left[0]`` parts."""
         left[0] -= 1
         if left[0] < 0:
             return "..."
@@ -155,32 +155,32 @@ Scalar = int | float | bool | Expr
 
 
 def same(a: Any, b: Any) -> bool:
-    """Whether two scalars are certainly equal: equal numbers, or one expression."""
+    """Return whether two scalars are certainly equal: equal numbers, or the same expression."""
     if isinstance(a, Expr) or isinstance(b, Expr):
         return a is b
     return bool(a == b)
 
 
 def identity(x: Scalar) -> Any:
-    """Something hashable and sortable that is equal for the same scalars only; 0.0 and -0.0 are two."""
+    """Return a hashable, sortable key that only equal scalars share. 0.0 and -0.0 have different keys."""
     if isinstance(x, Expr):
         return (1, x.number, "")
     return (0, x, "") if x and x == x else (0, 0, repr(float(x)))
 
 
 def _plain(x: Any) -> int | float:
-    """A number as an int if it is one; all numbers of expressions are doubles, and 8.0 is written 8."""
+    """Return a whole number as an int, so that the double 8.0 is written 8."""
     x = float(x)
     return int(x) if x.is_integer() and (x or math.copysign(1, x) > 0) else x
 
 
 def is_static(x: Any) -> TypeGuard[int | float]:
-    """Whether ``x`` is a number, known at plan time."""
+    """Return whether ``x`` is a number that is known at plan time."""
     return not isinstance(x, Expr)
 
 
 def product(extents: Iterable[Scalar]) -> int | None:
-    """The number of elements; None if an extent is known only at run time."""
+    """Return the number of elements; None if an extent is known only at run time."""
     known = list(extents)
     numbers = [int(e) for e in known if is_static(e)]
     return math.prod(numbers) if len(numbers) == len(known) else None
@@ -207,7 +207,7 @@ def _binary(op: str, a: Any, b: Any) -> Any:
 
 
 def _finite(e: Any) -> bool:
-    """Extents are finite; arbitrary elements need not be."""
+    """Require a finite number. Extents must be finite; arbitrary elements need not be."""
     if not isinstance(e, Expr):
         return bool(math.isfinite(e))
     return e.op in ("dim", "count", "frame") or (e.op in ("add", "sub", "mul") and all(_finite(a) for a in e.args))
@@ -218,27 +218,27 @@ def _unary(op: str, a: Any) -> Any:
 
 
 def minimum(a: Scalar, b: Scalar) -> Any:
-    """The smaller one; ``a`` if they are equal."""
+    """Return the smaller value; ``a`` if the values are equal."""
     return _fold("min", a, b)
 
 
 def maximum(a: Scalar, b: Scalar) -> Any:
-    """The larger one; ``a`` if they are equal."""
+    """Return the larger value; ``a`` if the values are equal."""
     return _fold("max", a, b)
 
 
 def floor(a: Scalar) -> Any:
-    """The next whole number below; infinities and NaN stay."""
+    """Return the next whole number below. Infinities and NaN stay."""
     return _unary("floor", a)
 
 
 def ceil(a: Scalar) -> Any:
-    """The next whole number above; infinities and NaN stay."""
+    """Return the next whole number above. Infinities and NaN stay."""
     return _unary("ceil", a)
 
 
 def absolute(a: Scalar) -> Any:
-    """The absolute value."""
+    """Return the absolute value."""
     return _unary("abs", a)
 
 
@@ -258,42 +258,45 @@ def round_away(a: Scalar) -> Any:
 
 
 def sqrt(a: Scalar) -> Any:
-    """The square root; NaN for negative numbers."""
+    """Return the square root; NaN for negative numbers."""
     return _unary("sqrt", a)
 
 
 def exp(a: Scalar) -> Any:
-    """Stays symbolic also for numbers: the native exp gives the same bits everywhere, Python's does not."""
+    """Return the exponential as an expression, even for a number.
+
+    The native exp gives the same bits on every machine; Python's does not.
+    """
     return Expr("exp", a)
 
 
 def log(a: Scalar) -> Any:
-    """The natural logarithm; symbolic also for numbers, as :func:`exp`."""
+    """Return the natural logarithm as an expression, even for a number (see :func:`exp`)."""
     return Expr("log", a)
 
 
 def sin(a: Scalar) -> Any:
-    """The sine; symbolic also for numbers, as :func:`exp`."""
+    """Return the sine as an expression, even for a number (see :func:`exp`)."""
     return Expr("sin", a)
 
 
 def cos(a: Scalar) -> Any:
-    """The cosine; symbolic also for numbers, as :func:`exp`."""
+    """Return the cosine as an expression, even for a number (see :func:`exp`)."""
     return Expr("cos", a)
 
 
 def equal(a: Scalar, b: Scalar) -> Any:
-    """Whether the values are equal (:func:`same` tells whether the expressions are)."""
+    """Return whether the values are equal. :func:`same` compares expressions instead."""
     return _fold("eq", a, b)
 
 
 def different(a: Scalar, b: Scalar) -> Any:
-    """Whether the values differ."""
+    """Return whether the values differ."""
     return _fold("ne", a, b)
 
 
 def both(a: Scalar, b: Scalar) -> Any:
-    """Logical and."""
+    """Return the logical and."""
     if is_static(a):
         return b if a else False
     if is_static(b):
@@ -302,7 +305,7 @@ def both(a: Scalar, b: Scalar) -> Any:
 
 
 def either(a: Scalar, b: Scalar) -> Any:
-    """Logical or."""
+    """Return the logical or."""
     if is_static(a):
         return True if a else b
     if is_static(b):
@@ -311,22 +314,22 @@ def either(a: Scalar, b: Scalar) -> Any:
 
 
 def negate(a: Scalar) -> Any:
-    """Logical not."""
+    """Return the logical not."""
     return _unary("not", a)
 
 
 def isfinite(a: Scalar) -> Any:
-    """Whether the value is neither infinite nor NaN."""
+    """Return whether the value is neither infinite nor NaN."""
     return _unary("isfinite", a)
 
 
 def float32(a: Scalar) -> Any:
-    """The nearest float32."""
+    """Return the value rounded to the nearest float32."""
     return _unary("float32", a)
 
 
 def where(condition: Scalar, a: Scalar, b: Scalar) -> Any:
-    """``a`` where the condition holds, else ``b``."""
+    """Return ``a`` if the condition holds, else ``b``."""
     if is_static(condition):
         return a if condition else b
     if same(a, b):
@@ -335,14 +338,14 @@ def where(condition: Scalar, a: Scalar, b: Scalar) -> Any:
 
 
 def clamp(x: Scalar, low: Scalar, high: Scalar) -> Any:
-    """``x`` within ``low``..``high``."""
+    """Return ``x`` limited to ``low``..``high``."""
     return minimum(maximum(x, low), high)
 
 
 def parts(x: Scalar, known: Container[Any] = ()) -> list[Expr]:
-    """All different parts of ``x``, operands before what they are operands of, but for ``known`` ones.
+    """Return all distinct parts of ``x`` except ``known`` ones, operands first.
 
-    Without recursion: a long chain of operators makes formulas that are deeper than Python's stack.
+    The walk is not recursive: formulas of long operator chains are deeper than Python's stack.
     """
     found: dict[int, Expr] = {}
     todo = [x]
@@ -356,7 +359,7 @@ def parts(x: Scalar, known: Container[Any] = ()) -> list[Expr]:
 
 
 def substitute(x: Scalar, change: Callable[[Expr], Scalar | None]) -> Any:
-    """``x`` with every leaf (dim, elem, count) for which ``change`` gives something replaced by it."""
+    """Return ``x`` with leaves (dim, elem, count) replaced by the result of ``change``, where that is not None."""
     new: dict[int, Any] = {}
     for part in parts(x):
         if part.op in LEAVES:
@@ -372,7 +375,7 @@ def substitute(x: Scalar, change: Callable[[Expr], Scalar | None]) -> Any:
 
 
 def leaves(x: Any, found: set[int]) -> set[int]:
-    """The ids of the values that ``x`` reads."""
+    """Return the ids of the values that ``x`` reads."""
     if isinstance(x, Expr):
         found |= x.reads
     return found

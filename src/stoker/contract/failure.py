@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is told of a bad sample, and what may be done with one."""
+"""Records of bad samples, and the policies for them."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ ACTIONS: tuple[Action, ...] = ("raise", "replace", "skip")
 
 @dataclass(frozen=True)
 class BadSample:
-    """One sample that failed in a pipeline.
+    """Sample that failed in a pipeline.
 
     Attributes:
-        path: the file that it is in; "" where data do not come from files.
-        index: its number in the data set; None where a source has no numbers.
-        offset: the byte of the file at which it is damaged; None if what failed cannot tell.
-        reason: what is wrong with it.
-        action: what was done: raised, replaced or skipped.
-        epoch: in which epoch this happened first.
-        key: the row key: what the row's random numbers, and its substitute, follow from.
-        substitute: the number of the sample that took its place; None if none did.
+        path: file that contains the sample; "" if the data do not come from files.
+        index: index in the data set; None if the source has no indices.
+        offset: byte of the file at which the damage begins; None if unknown.
+        reason: description of the failure.
+        action: outcome: raised, replaced or skipped.
+        epoch: epoch of the first failure.
+        key: row key, which decides the row's random numbers and its substitute.
+        substitute: index of the sample that replaced it; None if no sample did.
     """
 
     path: str

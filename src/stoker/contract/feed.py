@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Python code that makes data is told, and how what it gives becomes an array."""
+"""Callbacks that produce data: the information they receive, and the conversion of their results to arrays."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -10,12 +11,14 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from .errors import SourceLine, StateError
+from .operator import Spec
 from .types import DType
 
 
 @dataclass(frozen=True)
 class SampleInfo:
-    """What a per-sample source is told."""
+    """Information that a per-sample source receives."""
 
     idx_in_epoch: int
     idx_in_batch: int
@@ -25,21 +28,21 @@ class SampleInfo:
 
 @dataclass(frozen=True)
 class BatchInfo:
-    """What a per-batch source is told (``batch_info=True``)."""
+    """Information that a per-batch source receives (``batch_info=True``)."""
 
     iteration: int
     epoch_idx: int
 
 
 @dataclass(frozen=True, slots=True)
-class OnGpu:
-    """An array in a GPU's memory, as a run reads it.
+class GpuArray:
+    """Array in a GPU's memory, as a run reads it.
 
     Attributes:
-        address: of the first element.
-        shape, strides: per axis, elements and bytes.
-        owner: keeps the memory.
-        stream: work that reads it waits for this stream's; None: what makes it is done.
+        address: address of the first element.
+        shape, strides: per axis, in elements and bytes.
+        owner: object that keeps the memory alive.
+        stream: CUDA stream of the producer; the run's work waits for it. None: the data are complete.
     """
 
     address: int
@@ -57,44 +60,111 @@ class OnGpu:
         return self.shape[0]
 
 
-class Workers(Protocol):
-    """Processes that Python code runs in beside this one."""
+class WorkerPool(Protocol):
+    """Interface of the worker processes that run a source's Python code."""
 
     @property
     def count(self) -> int:
-        """How many."""
+        """Return the number of worker processes."""
         ...
 
     def add(self, producer: Callable[[Any], Any], *, stateful: bool) -> int:
-        """Make a producer known, before the start; its number. A stateful one stays in one process."""
+        """Register a producer before the start and return its number. A stateful producer stays in one process."""
         ...
 
     def submit(self, producer: int, request: Any) -> Any:
-        """Ask a producer for something; what :meth:`result` takes."""
+        """Send a request to a producer and return a task for :meth:`result`."""
         ...
 
     def result(self, task: Any) -> Any:
-        """Wait for what was asked for."""
+        """Wait for a task and return its result."""
         ...
 
     def ready(self, task: Any) -> bool:
-        """Whether :meth:`result` would not have to wait."""
+        """Return whether :meth:`result` would return without waiting."""
         ...
 
     def wait(self) -> None:
-        """Wait until something has come, or for a moment."""
+        """Wait until a result arrives, or for a short time."""
         ...
 
     def drop(self, task: Any) -> None:
-        """Its result is not, or no longer, wanted."""
+        """Discard a task: its result is not needed."""
         ...
 
 
+class Feeder(ABC):
+    """Source of the caller's data: Python code that gives one batch after the other.
+
+    The execution opens the feeder with the pipeline, gives it worker processes (:meth:`use`) and requests batches in
+    order.
+
+    Attributes:
+        parallel: whether the feeder needs worker processes.
+        device: the run's GPU (native); the execution sets it.
+    """
+
+    parallel: bool = False
+    device: Any = None
+
+    def use(self, workers: WorkerPool) -> None:  # noqa: B027 - most have nothing to do
+        """Run the source in these worker processes."""
+
+    @property
+    @abstractmethod
+    def specs(self) -> tuple[Spec, ...]:
+        """Return the types of the outputs; None before the first batch if they are not declared."""
+
+    @property
+    def ready(self) -> bool:
+        """Return whether :meth:`pull` returns (or ends, or fails) without waiting."""
+        return True
+
+    def wait(self, source: SourceLine | None) -> None:  # noqa: B027 - most have nothing to do
+        """Wait until the feeder is ready, or for a short time, so that the caller can check whether the pipeline was
+        closed.
+        """
+
+    @property
+    def position(self) -> Any:
+        """Return the position for :meth:`seek`; it must be JSON-able."""
+        return None
+
+    @abstractmethod
+    def pull(self, count: int, epoch: int) -> tuple[Any, ...]:
+        """Return the next batch of at most ``count`` rows: one column per output.
+
+        A column is an array with the rows on its first axis, or a list with an array per row.
+
+        Raises:
+            StopIteration: the epoch has ended.
+        """
+
+    def reset(self) -> None:  # noqa: B027 - most have nothing to do
+        """Begin an epoch."""
+
+    def seek(self, position: Any) -> None:
+        """Continue from ``position``."""
+        raise StateError("this source cannot be resumed")
+
+    @abstractmethod
+    def require_resumable(self, source: SourceLine | None) -> None:
+        """Raise StateError if the source cannot go on from a position."""
+
+    @abstractmethod
+    def feed(self, data: Any, limit: int, layout: str | None) -> None:
+        """Take a batch of at most ``limit`` rows that is fed by hand.
+
+        Raises:
+            StateError: the source has data of its own.
+        """
+
+
 def to_array(data: Any) -> npt.NDArray[Any]:
-    """Any array, DLPack tensor, number or bytes as a contiguous NumPy array in native byte order.
+    """Convert an array, DLPack tensor, number or bytes to a contiguous NumPy array in native byte order.
 
     Raises:
-        TypeError: it is none of these, or not of numbers.
+        TypeError: the data are none of these, or not numeric.
     """
     if isinstance(data, np.ndarray):
         array = data

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which of several processes this one is, as launchers such as torchrun tell it."""
+"""Rank, world size and local rank of this process, from launchers such as torchrun."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ _NAMES = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
 
 @dataclass(frozen=True)
 class Launch:
-    """One of several processes that train together, one for each GPU.
+    """Rank and size of a group of processes that train together, one per GPU.
 
     >>> launch = Launch.from_environment()
     >>> launch.rank, launch.world_size, launch.local_rank  # not started by a launcher
     (0, 1, 0)
 
-    A pipeline takes its GPU from here by itself, and the shards of its readers with ``shards="launcher"``. These it
-    does not take unasked: an evaluation that one process runs, or each of them whole, looks the same to a reader as
-    a training that they share. For other things, and other readers, use its numbers.
+    A pipeline takes its GPU from the launcher by default. It takes the shards of its readers only with
+    ``shards="launcher"``: a reader cannot distinguish a shared training from an evaluation that one process runs, or
+    that each process runs on all data. Use the numbers of this class for other purposes.
 
     Attributes:
-        rank: of this process among all, from 0.
-        world_size: how many there are.
-        local_rank: of this process among those of its machine: its GPU.
+        rank: rank of this process among all, from 0.
+        world_size: number of processes.
+        local_rank: rank of this process on its machine, which selects its GPU.
     """
 
     rank: int = 0
@@ -36,10 +36,11 @@ class Launch:
 
     @staticmethod
     def from_environment(environment: Mapping[str, str] | None = None) -> Launch:
-        """From RANK, WORLD_SIZE and LOCAL_RANK, which torchrun sets; without all of them, the only process.
+        """Read RANK, WORLD_SIZE and LOCAL_RANK, which torchrun sets. Without all of them, return a group of one
+        process.
 
         Raises:
-            ArgumentError: only some of them are set, or they do not fit.
+            ArgumentError: only some of the variables are set, or they contradict each other.
         """
         told = os.environ if environment is None else environment
         found = {name: told[name] for name in _NAMES if told.get(name)}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The builder that operators are lowered with: from arguments and symbolic values to steps. It runs nothing."""
+"""Builder for lowering operators: from arguments and symbolic values to steps. Nothing runs here."""
 
 from __future__ import annotations
 
@@ -13,18 +13,34 @@ from . import expr as ex
 from .errors import ArgumentError, UnsupportedError
 from .expr import Expr, Scalar
 from .operator import Operator, Spec
-from .pixel import Px, channel_count, load, scalars
+from .pixel import Px, channel_count, coordinate, load, on_axes, scalars, uniform
 from .scope import Scope, Scoped
-from .step import Launches, Native, PyCall, Sampler, Stage, Step, StepList, Value, View, ViewOp
+from .step import (
+    ALIASES,
+    Counted,
+    GpuForm,
+    Launches,
+    Native,
+    PyCall,
+    Sampler,
+    Stage,
+    Step,
+    StepList,
+    Value,
+    View,
+    ViewOp,
+)
 from .types import DType
 
-MAX_RANK = 7  # the batch adds one axis, the native side takes eight
+MAX_RANK = 7  # native code takes eight axes, and the batch adds one
 SMALL = 16  # constants up to this many elements are known as numbers while planning
 
 
 class Lowering(Scoped):
-    """Collects the steps of a graph. Operators use what :class:`.scope.Scoped` has, and the methods below
-    ``---- for operators ----``."""
+    """Collects the steps of a graph.
+
+    Operators use the methods of :class:`.scope.Scoped` and those below ``---- for operators ----``.
+    """
 
     def __init__(
         self,
@@ -39,7 +55,7 @@ class Lowering(Scoped):
         self._sources = sources
 
     def lower(self, scope: Scope, inputs: Sequence[Value]) -> tuple[Value, ...]:
-        """Lower one node; its outputs."""
+        """Lower one node and return its outputs."""
         outer, self._scope = self._scope, scope
         try:
             op = scope.operator
@@ -55,11 +71,14 @@ class Lowering(Scoped):
 
     def _python_node(self, op: Operator, inputs: Sequence[Value]) -> tuple[Value, ...]:
         inferred = op.infer(self, *inputs)
-        specs = self.found() if inferred is None else inferred if isinstance(inferred, tuple) else (inferred,)
+        specs = (
+            self.discovered_types() if inferred is None else inferred if isinstance(inferred, tuple) else (inferred,)
+        )
         return self.python(specs, list(inputs) + list(self.scope.edges.values()))
 
     def new_value(self, dtype: DType, shape: Iterable[Scalar], layout: str = "", per_frame: bool = False) -> Value:
-        extents = tuple(int(e) if isinstance(e, float) and e.is_integer() else e for e in shape)  # passes compare them
+        # So that passes can compare extents.
+        extents = tuple(int(e) if isinstance(e, float) and e.is_integer() else e for e in shape)
         value = Value(len(self.list.values), dtype, extents, layout, per_frame)
         if any(self.differs_by_frame(n) for n in value.shape):
             raise ArgumentError(f"`{self.scope.operator.name}`: all frames of a video have one size, got one per frame")
@@ -71,7 +90,7 @@ class Lowering(Scoped):
         return value
 
     def opaque(self, dtype: DType, rank: int, layout: str = "", known: Sequence[Any] = ()) -> Value:
-        """A value whose extents are known only when it is there (but for those given in ``known``)."""
+        """Add a value whose extents are known only at run time, except for the axes in ``known``."""
         number = len(self.list.values)
         shape = [Expr("dim", number, i) for i in range(rank)]
         return self.new_value(
@@ -88,19 +107,19 @@ class Lowering(Scoped):
     # ---- for operators ----
 
     def apply(self, name: str, *inputs: Value, **args: Any) -> Any:
-        """Lower another operator in this one's place: constants and values by argument name."""
+        """Lower another operator in place of this one. Constants and values are given by argument name."""
         op_class = self._find(name)
         edges = {k: v for k, v in args.items() if isinstance(v, Value)}
         given = {k: v for k, v in args.items() if not isinstance(v, Value) and v is not None}
         outer = self.scope
         given.setdefault("seed", outer.args.get("seed")) if op_class.draws else None
-        consts = op_class.complete(op_class.bind(given), edges)
+        consts = op_class.fill_defaults(op_class.bind(given), edges)
         scope = Scope(op_class(), consts, edges, outer.node, outer.draw, outer.guards)
         result = self.lower(scope, inputs)
         return result[0] if len(result) == 1 else result
 
     def axis(self, x: Value, name: str) -> int:
-        """The axis called ``name``; unnamed images of rank 3 are HWC, of rank 2 HW."""
+        """Return the axis called ``name``. Unnamed images of rank 3 are HWC, of rank 2 HW."""
         layout = self.layout(x)
         if name not in layout:
             raise ArgumentError(
@@ -115,7 +134,7 @@ class Lowering(Scoped):
         return x.shape[self.axis(x, name)]
 
     def relabel(self, x: Value, layout: str) -> Value:
-        """The same data with other axis names."""
+        """Return the same data with other axis names."""
         return self.view(x, (), layout=layout)
 
     def view(self, x: Value, ops: Sequence[ViewOp], layout: str | None = None, *, may_copy: bool = False) -> Value:
@@ -142,7 +161,7 @@ class Lowering(Scoped):
         return out
 
     def _frames_viewed(self, x: Value, ops: Sequence[ViewOp], shape: Sequence[Scalar], layout: str) -> Value:
-        """Slices whose start or direction differs from frame to frame: no strides express that; frames are copied."""
+        """Copy slices whose start or direction differs from frame to frame, which strides cannot express."""
         if self.layout(x)[:1] != "F":
             raise ArgumentError(f"`{self.scope.operator.name}`: a per-frame argument needs a video (a leading F axis)")
         if any(op.kind != "slice" or op.axis == 0 for op in ops):
@@ -155,7 +174,7 @@ class Lowering(Scoped):
         )[0]  # fmt: skip
 
     def slice(self, x: Value, windows: Mapping[int, tuple[Scalar, Scalar]]) -> Value:
-        """The window ``{axis: (start, extent)}``."""
+        """Take the window ``{axis: (start, extent)}``."""
         ops = []
         for axis, (start, extent) in windows.items():
             self.require(
@@ -210,21 +229,30 @@ class Lowering(Scoped):
 
     def pointwise(self, inputs: Sequence[Value], program: Px, shape: Sequence[Scalar] | None = None,
                   layout: str | None = None) -> Value:  # fmt: skip
-        """A flat stage: one expression over all elements (inputs broadcast). ``per_frame`` numbers make it framed."""
+        """Emit a flat stage: one expression over all elements (inputs broadcast).
+
+        ``per_frame`` numbers make the stage run frame by frame.
+        """
         first = inputs[0]
         shape = first.shape if shape is None else shape
         layout = first.layout if layout is None else layout
         frames, framed = self._framing([program], inputs, shape)
+        if frames is not None:
+            program = on_axes(program, _of_a_frame(len(shape)))
         return self.stage(
             inputs, [(program.dtype, shape, layout)], [[program]], frames=frames, framed=framed
         )[0]  # fmt: skip
 
     def channelled(self, x: Value, program: Sequence[Px], axis: int) -> Value:
-        """A stage with one expression per channel; channels run along ``axis`` and stay there."""
+        """Emit a stage with one expression per channel. Channels run along ``axis`` and stay there.
+
+        Coordinates are those of the axes of ``x``.
+        """
         frames, framed = self._framing(program, [x], x.shape)
         lead = 1 if frames is not None else 0
         rank, at = x.rank - lead, axis - lead
         order = [i for i in range(rank) if i != at] + [at]
+        program = [_of_a_channel(p, k, lead, order) for k, p in enumerate(program)]
         view = [] if at == rank - 1 else [ViewOp("permute", list=tuple(order))]
         shape = list(x.shape)
         shape[axis] = len(program)
@@ -234,17 +262,25 @@ class Lowering(Scoped):
             frames=frames, framed=framed,
         )[0]  # fmt: skip
 
+    def coordinate(self, x: Value, name: str) -> Px:
+        """Return an element's index along the axis called ``name``, INT32, for :meth:`pointwise` and
+        :meth:`channelled`.
+
+        The output has the axes of ``x``.
+        """
+        return coordinate(self.axis(x, name))
+
     def _framing(self, program: Sequence[Px], inputs: Sequence[Value], shape: Sequence[Scalar]) -> tuple[Any, Any]:
         if not any(self.differs_by_frame(u) for u in scalars(list(program))):
             return None, ()
         return shape[0], [x.rank == len(shape) for x in inputs]
 
     def differs_by_frame(self, x: Any) -> bool:
-        """Whether a number depends on the frame."""
+        """Return whether a number depends on the frame."""
         return isinstance(x, Expr) and x.by_frame
 
     def sample(self, x: Value, sampler: Sampler, height: Scalar, width: Scalar) -> Value:
-        """Resample or warp the H and W axes; other axes: C anywhere (or none) and a leading F."""
+        """Resample or warp the H and W axes. The other axes may be C (anywhere) and a leading F."""
         layout = self.layout(x)
         if "F" in layout[1:]:
             order = [layout.index("F"), *(i for i, name in enumerate(layout) if name != "F")]
@@ -274,31 +310,54 @@ class Lowering(Scoped):
         if x.dtype == dtype:
             return x
         out = self.pointwise([x], load(x.dtype).cast(dtype))
-        return self.mark(out, per_frame=True) if x.per_frame else out
+        return self.with_properties(out, per_frame=True) if x.per_frame else out
 
     def native(
         self,
         kernel: str,
         inputs: Sequence[Value],
-        outputs: Sequence[tuple[DType, Sequence[Scalar], str]],
+        outputs: Sequence[tuple[DType, Sequence[Any], str]],
         *,
         attrs: tuple[Any, ...] = (),
         params: Sequence[Scalar] = (),
+        max_output: Scalar | None = None,
         **traits: Any,
     ) -> tuple[Value, ...]:
-        """Emit a native kernel; see :class:`Native` for the traits."""
-        outs = tuple(self.new_value(dtype, shape, layout) for dtype, shape, layout in outputs)
+        """Emit a native kernel; see :class:`Native` for the traits.
+
+        Args:
+            max_output: upper bound of the outputs' first extent, where only the kernel knows the extent itself. That
+                extent is None in ``outputs``. The kernel has one more output, the count, which is returned last
+                (:class:`Counted`).
+        """
+        if max_output is None:
+            outs = tuple(self.new_value(dtype, shape, layout) for dtype, shape, layout in outputs)
+        else:
+            outs = self._counted(outputs, max_output)
         self.emit(kernel, inputs, outs, attrs=attrs, params=params, **traits)
         return outs
 
+    def _counted(
+        self, outputs: Sequence[tuple[DType, Sequence[Scalar | None], str]], max_output: Scalar
+    ) -> tuple[Value, ...]:
+        """Declare outputs whose first extent the kernel writes to one more output, the last one."""
+        count = self.new_value(DType.INT32, ())
+        outs = []
+        for dtype, shape, layout in outputs:
+            made = self.opaque(dtype, len(shape), layout, shape)
+            if shape and shape[0] is None:
+                made = self.list.values[made.id] = replace(made, counted=Counted(max_output, count.id))
+            outs.append(made)
+        return (*outs, count)
+
     def emit(self, kernel: str, inputs: Sequence[Value], outputs: Sequence[Value], *, attrs: tuple[Any, ...] = (),
              params: Sequence[Scalar] = (), own: Launches | None = None, **traits: Any) -> None:  # fmt: skip
-        """Emit a native kernel that makes values that are declared already (of sizes that only it tells).
+        """Emit a native kernel that writes values declared by the caller (whose extents only the kernel knows).
 
-        ``own`` is its form for GPUs.
+        ``own`` is the kernel's form for GPUs.
         """
         if own is not None:
-            params, traits = (*params, *own.numbers()), {**traits, "gpu": own.kernel()}
+            params, traits = (*params, *own.numbers()), {**traits, "gpu": GpuForm(own.kernel())}
         if any(self.differs_by_frame(p) for p in params):
             raise ArgumentError(
                 f"`{self.scope.operator.name}`: expected arguments for the whole row, got one per frame"
@@ -306,24 +365,24 @@ class Lowering(Scoped):
         self._add(Native(kernel, attrs, tuple(params), **traits), [x.id for x in inputs], [o.id for o in outputs])
 
     def constant(self, array: Any, layout: str = "") -> Value:
-        """A tensor that is the same for every row."""
+        """Add a tensor that is the same for every row."""
         array = np.asarray(array, order="C")
         attrs = (array.tobytes(), array.shape)
-        value = self.native("constant", [], [(DType.of(array.dtype), array.shape, layout)], attrs=attrs, aliases=True)[
-            0
-        ]
+        value = self.native(
+            "constant", [], [(DType.of(array.dtype), array.shape, layout)], attrs=attrs, memory=ALIASES
+        )[0]
         numbers = array.reshape(-1).tolist() if array.size <= SMALL else [2**53 + 1]
-        if all(abs(x) <= 2**53 for x in numbers if isinstance(x, int)):  # others are no doubles
+        if all(abs(x) <= 2**53 for x in numbers if isinstance(x, int)):  # a double represents only these exactly
             self._numbers[value.id] = numbers
         return value
 
     def numbers(self, values: Sequence[Scalar], dtype: DType, shape: Sequence[int] | None = None) -> Value:
-        """A small tensor out of scalars."""
+        """Add a small tensor made of scalars."""
         shape = (len(values),) if shape is None else shape
         return self.native("scalars", [], [(dtype, shape, "")], params=values)[0]
 
     def python(self, specs: Sequence[Spec], inputs: Sequence[Value]) -> tuple[Value, ...]:
-        """A Python segment that runs this node's operator; outputs as ``specs`` say."""
+        """Add a Python segment that runs this node's operator, with outputs as ``specs`` say."""
         scope = self.scope
         outs = tuple(self.opaque(s.dtype, len(s.shape), s.layout, s.shape) for s in specs)
         ordered = scope.operator.stateful or not scope.operator.pure
@@ -335,39 +394,51 @@ class Lowering(Scoped):
         self._add(body, [x.id for x in inputs], [o.id for o in outs])
         return outs
 
-    def found(self) -> tuple[Spec, ...]:
-        """What the first run told about this node's outputs; Undeclared before."""
+    def discovered_types(self) -> tuple[Spec, ...]:
+        """Return the outputs' types from the first run; raise UndeclaredTypes before it."""
         specs = self._discovered.get(self.scope.node)
         if specs is None:
-            raise Undeclared(self.scope.node)
+            raise UndeclaredTypes(self.scope.node)
         return specs
 
     @property
     def source(self) -> Any:
-        """The opened data set of this node, which is a reader."""
+        """Return the opened data set of this node, which must be a reader."""
         return self._sources[self.scope.node]
 
     def fed(self, spec: Spec, output: int = 0) -> Value:
-        """A value that the caller supplies for every row."""
+        """Add a value that the caller supplies for every row."""
         value = self.opaque(spec.dtype, len(spec.shape), spec.layout, spec.shape)
         self.list.fed[self.scope.node, output] = value.id
         return value
 
     def reader(self) -> int:
-        """The index column of this node, which is a reader."""
+        """Return the index column of this node, which must be a reader."""
         self.list.readers.append(self.scope.node)
         return len(self.list.readers) - 1
 
-    def mark(self, x: Value, **changes: Any) -> Value:
-        """``x`` with other plan-time properties (per_frame, layout); the same data."""
+    def with_properties(self, x: Value, **changes: Any) -> Value:
+        """Return the same data with other plan-time properties (per_frame, layout)."""
         out = self.new_value(x.dtype, x.shape, changes.get("layout", x.layout), changes.get("per_frame", x.per_frame))
         self._add(View(()), [x.id], [out.id])
         self.list.values[out.id] = replace(out, **changes)
         return self.list.values[out.id]
 
 
-class Undeclared(Exception):
-    """A Python node whose outputs' types only running it tells."""
+def _of_a_frame(rank: int) -> list[Px]:
+    """Return the coordinates of a video of ``rank`` axes in terms of one frame's coordinates."""
+    return [uniform(Expr("frame"), DType.INT32), *map(coordinate, range(rank - 1))]
+
+
+def _of_a_channel(x: Px, channel: int, lead: int, order: Sequence[int]) -> Px:
+    """Return an expression over a tensor's axes in terms of one channel's. ``order`` lists the axes after ``lead``."""
+    space = [uniform(channel, DType.INT32) if k == len(order) - 1 else coordinate(k) for k in range(len(order))]
+    axes = [space[order.index(i)] for i in range(len(order))]
+    return on_axes(x, [uniform(Expr("frame"), DType.INT32), *axes] if lead else axes)
+
+
+class UndeclaredTypes(Exception):
+    """Output types of a Python node are known only after its first run."""
 
     def __init__(self, node: int) -> None:
         super().__init__(node)

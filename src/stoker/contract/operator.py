@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an operator is. One operator is one class in one file: its arguments, its meaning, its fast form, its cases.
+"""Base class of operators. One operator is one class in one file: arguments, meaning, fast form, cases.
 
 A class declares its qualified name and arguments, and then *one* of
 
-* ``lower(c, *inputs)``: builds steps with the :class:`~stoker.contract.lowering.Lowering` (its output's symbolic
-  shapes and types are what ``infer`` gives);
-* ``compose(c, *inputs)``: expands to other operators;
-* ``infer`` and ``reference``: Python code, run in a segment of its own (users' operators).
+* ``lower(c, *inputs)``: builds steps with the :class:`~stoker.contract.lowering.Lowering`. The output's symbolic shapes
+  and types take the role of ``infer``.
+* ``compose(c, *inputs)``: expands into other operators.
+* ``infer`` and ``reference``: Python code that runs in a segment of its own (users' operators).
 
-``reference`` is the meaning in plain NumPy for one row; for a composite it follows from its parts.
+``reference`` is the meaning in plain NumPy for one row. A composite needs none: its parts have references.
 """
 
 from __future__ import annotations
@@ -22,16 +22,17 @@ import numpy as np
 from .argument import COMMON, REQUIRED, SEED, Argument
 from .errors import ArgumentError, UnsupportedError, did_you_mean
 from .random import Stream
+from .samples import Rows
 from .types import DType
 
-if TYPE_CHECKING:  # who only imports the package pays for no steps
+if TYPE_CHECKING:  # `import stoker` does not load the step classes
     from .step import Value
 
 
 class RowContext:
-    """What a reference gets besides its inputs: arguments and draws of one row.
+    """Arguments and draws of one row, for a reference.
 
-    Arguments are Python values (constants) or NumPy arrays (per row); ``row.number("angle")`` gives a float.
+    Arguments are Python values (constants) or NumPy arrays (per row); ``row.number("angle")`` returns a float.
     """
 
     def __init__(
@@ -41,32 +42,37 @@ class RowContext:
         layouts: tuple[str, ...] = (),
         stream: Stream | None = None,
         state: Any = None,
-        place: tuple[int, int] = (0, 1),
+        batch_position: tuple[int, int] = (0, 1),
     ) -> None:
         self.args = args
         self.layouts = layouts
         self._stream = stream
         self.state = state
-        self.place = place  # number of the row in its batch, and how many rows that has; for scope = "batch"
+        # Number of the row in its batch, and number of rows in the batch. Operators with scope = "batch" read it.
+        self.batch_position = batch_position
 
     def __getitem__(self, name: str) -> Any:
         return self.args[name]
 
     def number(self, name: str, index: int = 0) -> float:
-        """Element ``index`` of an argument; one element stands for all."""
+        """Return element ``index`` of an argument. An argument with one element has the same value for every index."""
         value = np.asarray(self.args[name], dtype=np.float64).reshape(-1)
         return float(value[index if len(value) > 1 else 0])
 
     @property
     def stream(self) -> Stream:
-        """The row's random numbers; ArgumentError if the operator's class has `draws = 0`."""
+        """Return the row's random numbers.
+
+        Raises:
+            ArgumentError: the operator's class has `draws = 0`.
+        """
         if self._stream is None:
             raise ArgumentError("this operator declares no draws (`draws = 0`)")
         return self._stream
 
     @property
     def layout(self) -> str:
-        """The first input's axes; HWC for an unnamed image."""
+        """Return the axes of the first input; HWC for an unnamed image."""
         return self.layouts[0] if self.layouts else ""
 
 
@@ -74,24 +80,25 @@ class Operator:
     """Base class of all operators. Subclass with ``class Flip(Operator, name="flip")``.
 
     Class attributes:
-        inputs: how many inputs (minimum, maximum).
+        inputs: number of inputs (minimum, maximum).
         positional: names of arguments that may also be given by position, for operators without inputs.
-        outputs: how many outputs; may be a function of the constants (:meth:`count_outputs`).
-        kind: pointwise, gather, reduce, general, source or composite (documentation and passes' trait).
+        outputs: number of outputs. :meth:`count_outputs` may compute it from the constants.
+        is_source: the operator produces rows. It has no inputs and is opened before the pipeline is planned.
         scope: "row", or "batch" if a row's result depends on other rows.
-        draws: how many random streams the operator uses.
+        draws: number of random streams that the operator uses.
         pure: False if calls have effects (or hidden state) and must happen once per row, in order.
-        stateful: the operator keeps state between rows: ``init``, ``get_state``, ``set_state``; its rows run in order.
-        exactness: "exact", or what bounds the error.
-        version: raise it when results change.
-        whole_sources: arguments that take what calls of other sources returned, in a list; they become
-            :class:`~stoker.contract.reader.Part`.
-        devices: what ``device`` may place it on; where that is the CPU alone, what it gives is sent to a GPU.
-        incidental: arguments that decide where or when rows are made but not what they are; a state may be restored
-            with others.
-        gives_bfloat16: bfloat16 may be asked for as the output's type.
-        takes_bfloat16: inputs may be bfloat16. What is computed from them is computed in float32 and rounded once.
-        cases: what tests, documentation and benchmarks run: dictionaries of arguments.
+        stateful: the operator keeps state between rows (``init``, ``get_state``, ``set_state``). Its rows run in order.
+        exactness: "exact", or the bound of the error.
+        version: number to raise when results change.
+        source_list_arguments: arguments that take a list of outputs of other sources. Each becomes a
+            :class:`~stoker.contract.reader.SourcePart`.
+        devices: devices that ``device`` may place the operator on. Outputs of a CPU-only operator are copied to a GPU.
+        result_neutral: arguments that do not change the contents of rows, only where or when rows are computed. A state
+            may be restored with other values of these.
+        arguments_come_last: the class's own arguments follow those of its subclasses.
+        gives_bfloat16: the output type may be bfloat16.
+        takes_bfloat16: inputs may be bfloat16. The computation is in float32, with one rounding at the end.
+        cases: argument dictionaries for tests, documentation and benchmarks. ``case_inputs`` returns the inputs.
     """
 
     name: ClassVar[str] = ""
@@ -99,7 +106,7 @@ class Operator:
     inputs: ClassVar[tuple[int, int]] = (1, 1)
     positional: ClassVar[tuple[str, ...]] = ()
     outputs: ClassVar[int] = 1
-    kind: ClassVar[str] = "general"
+    is_source: ClassVar[bool] = False
     scope: ClassVar[str] = "row"
     draws: ClassVar[int] = 0
     pure: ClassVar[bool] = True
@@ -107,11 +114,12 @@ class Operator:
     devices: ClassVar[tuple[str, ...]] = ("cpu", "gpu")
     exactness: ClassVar[str] = "exact"
     version: ClassVar[int] = 1
-    whole_sources: ClassVar[tuple[str, ...]] = ()
-    incidental: ClassVar[tuple[str, ...]] = ()
+    source_list_arguments: ClassVar[tuple[str, ...]] = ()
+    result_neutral: ClassVar[tuple[str, ...]] = ()
     gives_bfloat16: ClassVar[bool] = False
     takes_bfloat16: ClassVar[bool] = False
     hidden: ClassVar[bool] = False
+    arguments_come_last: ClassVar[bool] = False
     _all_arguments: ClassVar[dict[str, Argument]]
     cases: ClassVar[tuple[dict[str, Any], ...]] = ()
 
@@ -126,7 +134,7 @@ class Operator:
             for what, there in (
                 ("a docstring", bool(cls.__doc__) and cls.__doc__ is not Operator.__doc__),
                 ("`lower`, `compose` or `infer`", cls._overrides("lower", "compose", "infer")),
-                ("`reference`", cls._overrides("reference", "compose") or cls.kind == "source"),
+                ("`reference`", cls._overrides("reference", "compose") or cls.is_source),
             )
             if not there
         ]
@@ -139,22 +147,29 @@ class Operator:
 
     @classmethod
     def declared(cls) -> dict[str, Argument]:
-        """The arguments that the class and its bases declare."""
-        return {k: v for base in reversed(cls.__mro__) for k, v in vars(base).items() if isinstance(v, Argument)}
+        """Return the arguments that the class and its base classes declare."""
+        bases = list(reversed(cls.__mro__))
+        bases.sort(key=lambda base: bool(vars(base).get("arguments_come_last")))
+        return {k: v for base in bases for k, v in vars(base).items() if isinstance(v, Argument)}
+
+    @classmethod
+    def case_inputs(cls, case: Mapping[str, Any]) -> Rows | None:
+        """Return the test inputs for one of the ``cases``; None: images, uint8 HWC."""
+        return None
 
     @classmethod
     def is_composite(cls) -> bool:
-        """Whether it is made of other operators."""
+        """Return whether the operator expands into other operators."""
         return cls._overrides("compose")
 
     @classmethod
     def is_python(cls) -> bool:
-        """Whether the operator has no native form: its reference runs in a Python segment."""
+        """Return whether the operator has no native form: its reference runs in a Python segment."""
         return not cls._overrides("lower", "compose")
 
     @classmethod
     def all_arguments(cls) -> dict[str, Argument]:
-        """Its own, ``seed`` if it draws, and those that all operators take, by name."""
+        """Return all arguments by name: the class's own, ``seed`` if the operator draws, and the common ones."""
         known = cls.__dict__.get("_all_arguments")
         if known is None:
             known = {**cls.arguments, **({"seed": SEED} if cls.draws else {}), **COMMON}
@@ -163,7 +178,11 @@ class Operator:
 
     @classmethod
     def bind(cls, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Constants by name, converted and with defaults; ArgumentError for unknown or ill-typed ones."""
+        """Convert constants given by name and add defaults.
+
+        Raises:
+            ArgumentError: an argument is unknown, or its value has the wrong type.
+        """
         known = cls.all_arguments()
         values: dict[str, Any] = {}
         for key, value in given.items():
@@ -181,8 +200,12 @@ class Operator:
         return values
 
     @classmethod
-    def complete(cls, values: Mapping[str, Any], edges: Mapping[str, Any]) -> dict[str, Any]:
-        """``values`` with defaults; ArgumentError if a required argument is neither in them nor in ``edges``."""
+    def fill_defaults(cls, values: Mapping[str, Any], edges: Mapping[str, Any]) -> dict[str, Any]:
+        """Return ``values`` with defaults added.
+
+        Raises:
+            ArgumentError: a required argument is neither in ``values`` nor in ``edges``.
+        """
         full = dict(values)
         for key, argument in cls.all_arguments().items():
             if key in full or key in edges:
@@ -196,75 +219,90 @@ class Operator:
 
     @classmethod
     def subject(cls, args: Mapping[str, Any]) -> str:
-        """What messages call the operator; one that stands for several may go by its arguments."""
+        """Return the operator's name for messages. One class may serve several names."""
         return cls.name
 
     def validate(self, args: Mapping[str, Any]) -> None:
-        """Raise ArgumentError or UnsupportedError for constants that do not fit together, where the node is made."""
+        """Check at definition time that the constants fit together.
+
+        Raises:
+            ArgumentError, UnsupportedError: the constants do not fit together.
+        """
 
     @classmethod
-    def unheeded(cls, args: Mapping[str, Any]) -> tuple[str, ...]:
-        """What constants ask for that is not done, though they are accepted, and how to get the like.
+    def ineffective_arguments(cls, args: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return warnings for constant arguments that are accepted but have no effect, with alternatives.
 
-        Whoever makes a node in a pipeline is warned of it. Not of what changes neither results nor, by much, speed.
+        The user is warned when a pipeline adds the node. Arguments that change neither results nor, noticeably, the
+        speed get no warning.
         """
         return ()
 
     def count_outputs(self, args: Mapping[str, Any]) -> int:
-        """How many outputs it has with these constant arguments."""
+        """Return the number of outputs for these constant arguments."""
         return self.outputs
 
     def returns_tuple(self, args: Mapping[str, Any]) -> bool:
-        """Whether the call gives a tuple of nodes rather than one."""
+        """Return whether a call returns a tuple of nodes rather than one node."""
         return self.count_outputs(args) != 1
 
     def runs_batches(self, args: Mapping[str, Any]) -> bool:
-        """For Python operators: whether :meth:`run_rows` is called, with all rows of a batch."""
+        """Return whether a Python operator runs all rows of a batch in one call (:meth:`run_rows`)."""
         return self.scope == "batch"
 
-    # `c` is the :class:`~stoker.contract.lowering.Lowering`, which knows operators, so that its type is not known here.
+    # `c` is a :class:`~stoker.contract.lowering.Lowering`. That module imports this one, so the type is Any here.
 
     def lower(self, c: Any, *inputs: Any) -> Value | tuple[Value, ...]:
         """Build the operator's steps."""
         raise NotImplementedError
 
     def compose(self, c: Any, *inputs: Any) -> Any:
-        """Expand to other operators: ``c.apply("resize", x, size=...)``; arguments by ``c.pass_on("mirror")``."""
+        """Expand into other operators: ``c.apply("resize", x, size=...)``.
+
+        Pass arguments on with ``c.pass_on("mirror")``.
+        """
         raise NotImplementedError
 
     def infer(self, c: Any, *inputs: Any) -> Any:
-        """For Python operators: the output's ``Spec`` (or a tuple of them), or None if only running it tells."""
+        """Return the output types of a Python operator: a ``Spec``, a tuple of them, or None if only a run can tell."""
         raise NotImplementedError
 
     def reference(self, row: RowContext, *inputs: Any) -> Any:
-        """The meaning for one row in plain NumPy."""
+        """Compute one row in plain NumPy. This is the operator's definition."""
         raise NotImplementedError
 
     def run_rows(self, rows: list[RowContext], inputs: list[tuple[Any, ...]]) -> list[Any]:
-        """All rows of a batch at once, if :meth:`runs_batches`; results (or exceptions) per row."""
+        """Compute all rows of a batch (see :meth:`runs_batches`).
+
+        Returns:
+            A result or an exception per row.
+        """
         return [self.reference(row, *x) for row, x in zip(rows, inputs, strict=True)]
 
     @classmethod
     def damage_offset(cls, read: Callable[[], bytes]) -> int | None:
-        """Where the data that ``read`` gives are damaged, at which a row failed here; None if that cannot be told."""
+        """Return the offset of the damage in the bytes that ``read`` returns; None if it is unknown."""
         return None
 
     def init(self) -> Any:
-        """The state that a stateful operator starts with; ``row.state`` holds it, the operator changes it."""
+        """Return the initial state of a stateful operator.
+
+        ``row.state`` holds the state, and the operator changes it in place.
+        """
         return None
 
     def get_state(self, state: Any) -> Any:
-        """``state`` as something that JSON can hold; it travels with every delivered batch."""
+        """Return ``state`` in a form that JSON can hold. The result travels with every delivered batch."""
         return state
 
     def set_state(self, saved: Any) -> Any:
-        """The state that :meth:`get_state` saved."""
+        """Return the state that :meth:`get_state` saved."""
         return saved
 
 
 @dataclass(frozen=True)
 class Spec:
-    """Type of a Python operator's output. ``shape`` may have None for extents that only running tells."""
+    """Type of a Python operator's output. Extents in ``shape`` that are known only at run time are None."""
 
     dtype: DType
     shape: tuple[Any, ...]

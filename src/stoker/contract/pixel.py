@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pixel expressions: the per-element meaning of an operator, written once for every machine.
 
-An operator builds a tree of :class:`Px` out of loads, uniforms (per-row numbers) and typed operations. Fusion joins
-trees; :func:`compile_program` turns them into the register program that ``native/pixel.cpp`` runs. Types are semantic
-(:class:`DType`): integers wrap in their own width, FLOAT16 and BFLOAT16 are computed in float32 and
-rounded after every operation.
+An operator builds a tree of :class:`Px` out of loads, uniforms (per-row numbers), coordinates and typed operations.
+Fusion joins trees; :func:`compile_program` turns them into the register program that ``native/pixel/pixel.cpp``
+runs. Types are semantic (:class:`DType`): integers wrap in their own width, FLOAT16 and BFLOAT16 are computed in
+float32 and rounded after every operation.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ UNARY = {
     "sin": "Sin", "cos": "Cos", "tan": "Tan", "asin": "Asin", "acos": "Acos", "atan": "Atan", "sinh": "Sinh",
     "cosh": "Cosh", "tanh": "Tanh", "asinh": "Asinh", "acosh": "Acosh", "atanh": "Atanh",
 }  # fmt: skip
-# Operations that read a 64-bit register as unsigned have a form of their own.
+# Operations that read a 64-bit register as unsigned have separate op codes.
 UNSIGNED = {
     "IDiv": "UDiv", "IMod": "UMod", "IPow": "UPow", "Min": "UMin", "Max": "UMax", "Shr": "UShr", "Lt": "ULt",
     "Le": "ULe", "Gt": "UGt", "Ge": "UGe",
@@ -37,14 +37,17 @@ UNSIGNED = {
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Px:
-    """A typed pixel expression. ``op``: load, uniform, cast, convert, select, or a key of BINARY or UNARY."""
+    """Typed pixel expression.
+
+    ``op``: load, uniform, coordinate, cast, convert, select, or a name of BINARY or UNARY.
+    """
 
     op: str
     dtype: DType
     args: tuple[Px, ...] = ()
-    port: int = 0  # load
-    channel: int = -1  # load; -1: the lane's own element
-    value: Scalar = 0  # uniform
+    port: int = 0  # of a load, or the axis of a coordinate
+    channel: int = -1  # of a load; -1: the lane's own element
+    value: Scalar = 0  # of a uniform
 
     def __add__(self, o: Px | Scalar) -> Px:
         return binary("add", self, o)
@@ -59,11 +62,11 @@ class Px:
         return binary("div", self, o)
 
     def cast(self, dtype: DType) -> Px:
-        """The value in another type: half to even, saturating, NaN to 0."""
+        """Convert to another type: round half to even, saturate, NaN becomes 0."""
         return self if dtype == self.dtype else Px("cast", dtype, (self,))
 
     def convert(self, dtype: DType) -> Px:
-        """The value in another type as C converts integers: modulo the width. Floats are cast."""
+        """Convert to another integer type modulo its width, as in C. Floats are cast (:meth:`cast`)."""
         if dtype == self.dtype:
             return self
         if self.dtype.is_float or dtype.is_float or dtype == DType.BOOL:
@@ -72,17 +75,40 @@ class Px:
 
 
 def load(dtype: DType, port: int = 0, channel: int = -1) -> Px:
-    """An element of input ``port``: of ``channel``, or the one at the place that is computed."""
+    """Load an element of input ``port``: of ``channel``, or at the lane's own position."""
     return Px("load", dtype, port=port, channel=channel)
 
 
 def uniform(value: Scalar, dtype: DType = DType.FLOAT) -> Px:
-    """A number that is the same for a whole row (or frame)."""
+    """Return a number that is constant within a row (or frame)."""
     return Px("uniform", dtype, value=value)
 
 
+def coordinate(axis: int) -> Px:
+    """Return the index along an axis of the iteration space, INT32. Along the frame axis it is constant within a frame.
+
+    A stage's iteration space is the space of its outputs after ``post``. Passes that change the space rewrite the
+    coordinates (:func:`on_axes`), so that the value stays the index in the space where it was written.
+    """
+    return Px("coordinate", DType.INT32, port=axis)
+
+
+def on_axes(x: Px, axes: Sequence[Px], memo: dict[int, Px] | None = None) -> Px:
+    """Return ``x`` in another iteration space. ``axes`` gives each axis's coordinate in terms of the new space."""
+    return rewrite(x, lambda n: axes[n.port] if n.op == "coordinate" else None, memo)
+
+
+def coordinates_of(outputs: Sequence[Px]) -> set[int]:
+    """Return the axes whose coordinates the expressions use."""
+    found: set[int] = set()
+    seen: set[int] = set()
+    for x in outputs:
+        visit(x, lambda n: found.add(n.port) if n.op == "coordinate" else None, seen)
+    return found
+
+
 def binary(op: str, a: Px, b: Px | Scalar) -> Px:
-    """``op`` over two values of one type; comparisons give BOOL."""
+    """Apply ``op`` to two values of one type. Comparisons return BOOL."""
     if not isinstance(b, Px):
         b = uniform(b, a.dtype)
     if a.dtype != b.dtype:
@@ -91,17 +117,17 @@ def binary(op: str, a: Px, b: Px | Scalar) -> Px:
 
 
 def unary(op: str, a: Px) -> Px:
-    """``op`` (a key of UNARY) of one value."""
+    """Apply ``op`` (a key of UNARY) to one value."""
     return Px(op, a.dtype, (a,))
 
 
 def select(condition: Px, a: Px, b: Px) -> Px:
-    """``a`` where the condition holds, else ``b``; both are computed."""
+    """Return ``a`` where the condition holds, else ``b``. Both are computed."""
     return Px("select", a.dtype, (condition, a, b))
 
 
 def rewrite(x: Px, change: Callable[[Px], Px | None], memo: dict[int, Px] | None = None) -> Px:
-    """``x`` with every leaf for which ``change`` gives something replaced by it."""
+    """Return ``x`` with leaves replaced by the result of ``change``, where that is not None."""
     memo = {} if memo is None else memo
     known = memo.get(id(x))
     if known is not None:
@@ -128,11 +154,13 @@ def visit(x: Px, see: Callable[[Px], None], seen: set[int] | None = None) -> Non
 
 
 def describe(x: Px) -> str:
-    """A short, unambiguous text of the expression."""
+    """Return a short, unambiguous text of the expression."""
     if x.op == "load":
         return f"${x.port}" + (f".{x.channel}" if x.channel >= 0 else "")
     if x.op == "uniform":
         return f"{x.value!r}:{x.dtype}"
+    if x.op == "coordinate":
+        return f"@{x.port}"
     suffix = f"<{x.dtype}>" if x.op in ("cast", "convert") else ""
     return f"{x.op}{suffix}({', '.join(map(describe, x.args))})"
 
@@ -153,15 +181,17 @@ Instruction = tuple[int, int, int, int, int, int, int, int, int, int, int]
 
 
 def register_type(dtype: DType) -> int:
-    """I32 0, I64 1, F32 2, F64 3, as ``pixel::type_of``."""
+    """Return the register type as ``pixel::type_of`` numbers it: I32 0, I64 1, F32 2, F64 3."""
     return _REGISTER.get(dtype, 0)
 
 
 class _Program:
     """Emits instructions for expressions; equal subtrees are computed once."""
 
-    def __init__(self, op_codes: dict[str, int]) -> None:
+    def __init__(self, op_codes: dict[str, int], inputs: int) -> None:
         self.ops = op_codes
+        self.inputs = inputs
+        self.coordinates: list[int] = []
         self.code: list[Instruction] = []
         self.uniforms: list[Scalar] = []
         self._by_id: dict[int, tuple[int, bool]] = {}
@@ -201,6 +231,10 @@ class _Program:
     def _operation(self, x: Px, operands: list[tuple[int, bool]]) -> int:
         if x.op == "load":
             return self.emit("Load", x.dtype, port=x.port, channel=max(x.channel, 0))
+        if x.op == "coordinate":
+            if x.port not in self.coordinates:
+                self.coordinates.append(x.port)
+            return self.emit("Coordinate", x.dtype, port=self.inputs + self.coordinates.index(x.port))
         if x.op == "select":
             condition, a, b = operands
             return self.emit("Select", x.dtype, operands=[a, b, condition])
@@ -230,24 +264,32 @@ class _Program:
 
 
 @dataclass(frozen=True)
-class Compiled:
-    """A register program: packed instructions, and the numbers per row that they use."""
+class CompiledProgram:
+    """Register program: packed instructions, uniforms (numbers per row), and the axes of its coordinates.
+
+    Coordinates are input ports after those of the values.
+    """
 
     code: list[Instruction]
     uniforms: list[Scalar]
+    coordinates: list[int]
 
 
-def compile_program(outputs: Sequence[Sequence[Px]], op_codes: dict[str, int]) -> Compiled:
-    """Instructions for ``outputs[port][channel]``; a flat program has one expression per port."""
-    program = _Program(op_codes)
+def compile_program(outputs: Sequence[Sequence[Px]], op_codes: dict[str, int], inputs: int) -> CompiledProgram:
+    """Compile ``outputs[port][channel]``. A flat program has one expression per port.
+
+    Args:
+        inputs: number of values that the program loads from.
+    """
+    program = _Program(op_codes, inputs)
     for port, channels in enumerate(outputs):
         for channel, x in enumerate(channels):
             program.store(x, port, channel)
-    return Compiled(program.code, program.uniforms)
+    return CompiledProgram(program.code, program.uniforms, program.coordinates)
 
 
 def size(outputs: Sequence[Px]) -> int:
-    """How many distinct operations the expressions have."""
+    """Return the number of distinct operations in the expressions."""
     seen: set[int] = set()
     for x in outputs:
         visit(x, lambda _: None, seen)
@@ -255,7 +297,7 @@ def size(outputs: Sequence[Px]) -> int:
 
 
 def channel_count(outputs: Sequence[Px]) -> int:
-    """How many channels a program with these channels as its output reads or writes, whichever is more."""
+    """Return the larger of the channel counts that a program with these output channels reads and writes."""
     loaded: list[int] = []
     seen: set[int] = set()
     for x in outputs:
@@ -264,7 +306,7 @@ def channel_count(outputs: Sequence[Px]) -> int:
 
 
 def scalars(outputs: Sequence[Px]) -> list[Scalar]:
-    """The uniforms' values."""
+    """Return the scalars of all uniforms."""
     found: list[Scalar] = []
     seen: set[int] = set()
     for x in outputs:

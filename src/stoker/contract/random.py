@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random numbers as a function of (seed, epoch, row key, draw id, counter): the plain form.
+"""Random numbers as a function of (seed, epoch, row key, draw id, counter), in plain Python.
 
-Philox4x32-10 (Salmon, Moraes, Dror, Shaw, SC 2011). ``native/philox.hpp`` is the fast twin; tests hold them equal.
+Philox4x32-10 (Salmon, Moraes, Dror, Shaw, SC 2011). ``native/base/philox.hpp`` is the fast form; tests compare both.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _MASK = 0xFFFFFFFF
 
 
 def philox(key: int, low: int, high: int) -> tuple[int, int, int, int]:
-    """One block: four 32-bit words for a 64-bit key and a 128-bit counter."""
+    """Return one block, four 32-bit words, for a 64-bit key and a 128-bit counter."""
     k0, k1 = key & _MASK, (key >> 32) & _MASK
     c0, c1, c2, c3 = low & _MASK, (low >> 32) & _MASK, high & _MASK, (high >> 32) & _MASK
     for _ in range(10):
@@ -30,19 +30,19 @@ def philox(key: int, low: int, high: int) -> tuple[int, int, int, int]:
 
 @functools.lru_cache(maxsize=64)
 def epoch_key(seed: int, epoch: int) -> int:
-    """The Philox key of one epoch."""
+    """Return the Philox key of one epoch."""
     w = philox(seed, epoch, _EPOCH_DOMAIN)
     return w[0] | (w[1] << 32)
 
 
 def part_key(seed: int, part: int, epoch: int) -> int:
-    """The key of the permutation of one part of a data set, in one of its own epochs; ``part`` -1 is none of them."""
+    """Return the key for permuting one part of a data set in one of its own epochs; ``part`` is -1 for the whole."""
     w = philox(epoch_key(seed, epoch), part & (1 << 64) - 1, _PART_DOMAIN)
     return w[0] | (w[1] << 32)
 
 
 class Stream:
-    """The numbers of one draw of one row."""
+    """Random numbers of one draw of one row."""
 
     def __init__(self, seed: int, epoch: int, row_key: int, draw: int) -> None:
         self._key, self._row, self._draw = epoch_key(seed, epoch), row_key, draw
@@ -55,17 +55,17 @@ class Stream:
         return self._words.pop(0)
 
     def uniform(self) -> float:
-        """In [0, 1), with 53 bits."""
+        """Return a number in [0, 1) with 53 random bits."""
         high, low = self.word() >> 6, self.word() >> 5
         return float((high << 27) | low) * 2.0**-53
 
     def generator(self) -> np.random.Generator:
-        """A NumPy generator seeded by this stream, for Python code that wants one."""
+        """Return a NumPy generator seeded by this stream, for Python code."""
         return np.random.Generator(np.random.Philox(key=(self.word() << 32) | self.word()))
 
 
 def _philox_words(key: int, low: npt.NDArray[np.uint64], high: int) -> npt.NDArray[np.uint64]:
-    """The first word of ``philox`` for many counters."""
+    """Return the first word of ``philox`` for many counters."""
     mask, shift = np.uint64(_MASK), np.uint64(32)
     k0, k1 = key & _MASK, (key >> 32) & _MASK
     c0, c1 = low & mask, low >> shift
@@ -83,16 +83,17 @@ def _philox_words(key: int, low: npt.NDArray[np.uint64], high: int) -> npt.NDArr
 
 
 def permute(seed: int, epoch: int, size: int, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Where a keyed permutation of ``range(size)`` takes ``positions``: random access, constant memory.
+    """Return the images of ``positions`` under a keyed permutation of ``range(size)``, with random access and constant
+    memory.
 
-    A six-round Feistel network over the next even number of bits; values outside the range walk the cycle on until
+    A six-round Feistel network over the next even number of bits. Values outside the range walk along the cycle until
     they are inside (Black and Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002).
     """
     return permute_by(epoch_key(seed, epoch), size, positions)
 
 
 def permute_by(key: int, size: int, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """:func:`permute` with a key of the caller's."""
+    """Permute as :func:`permute`, with a key given by the caller."""
     if size <= 1:
         return np.zeros_like(positions)
     half = max(1, ((size - 1).bit_length() + 1) // 2)

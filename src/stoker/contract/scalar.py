@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operations of scalar expressions: their names, and what they make of plain numbers.
+"""Operations of scalar expressions: their names, and their meaning for plain numbers.
 
-``native/scalar.hpp`` does the same, bit for bit, with what becomes known at run time. Functions that differ between
-machines (exp, log, sin, cos) are left to it.
+``native/plan/scalar.hpp`` computes the same values at run time, bit for bit. Functions that differ between machines
+(exp, log, sin, cos) exist only there.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ OPS = (
     "eq", "ne", "and", "or", "not", "where", "float32", "isfinite", "count",
 )  # fmt: skip
 CODE = {name: i for i, name in enumerate(OPS)}
-LEAVES = frozenset({"dim", "elem", "count"})  # what reads a value
+LEAVES = frozenset({"dim", "elem", "count"})  # operations that read a value
 
 
 def _div(a: float, b: float) -> float:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The node that is being lowered: what an operator may ask about its arguments and draws, and what it checks."""
+"""Access to the node that is being lowered: its arguments and draws, and checks on them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .step import Check, Value
 
 
 class Scope:
-    """The node that is being lowered: its arguments, draws and predicate."""
+    """Node that is being lowered, with its arguments, draws and conditions."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class Scope:
 
 
 class Scoped:
-    """What does something for one node at a time. Its methods speak of that node."""
+    """Context of one node at a time. All methods refer to that node."""
 
     def __init__(self) -> None:
         self._scope: Scope | None = None
@@ -47,26 +47,26 @@ class Scoped:
         return self._scope
 
     def given(self, name: str) -> bool:
-        """Whether the argument has a value (a constant that is not None, or a node)."""
+        """Return whether the argument has a value: a constant that is not None, or a node."""
         return name in self.scope.edges or self.scope.args.get(name) is not None
 
     def scope_given(self, name: str) -> bool:
-        """Whether the argument differs from its default."""
+        """Return whether the argument differs from its default."""
         default = self.scope.operator.all_arguments()[name].convert_default()
         return name in self.scope.edges or self.scope.args.get(name) != default
 
     def const(self, name: str) -> Any:
-        """A constant argument."""
+        """Return a constant argument."""
         if name in self.scope.edges:
             raise ArgumentError(f"`{self.scope.operator.name}`: argument `{name}` must be a constant, got a node")
         return self.scope.args.get(name)
 
     def pass_on(self, name: str) -> Any:
-        """An argument as it was given (constant or value), for another operator."""
+        """Return an argument in the given form (constant or value), to pass it to another operator."""
         return self.scope.edges.get(name, self.scope.args.get(name))
 
     def scalar(self, name: str, index: int = 0) -> Scalar:
-        """Element ``index`` of a numeric argument; a single element stands for all."""
+        """Return element ``index`` of a numeric argument. A single element serves all indices."""
         edge = self.scope.edges.get(name)
         if edge is not None:
             self._require_one(name, edge)
@@ -77,7 +77,7 @@ class Scoped:
         return value  # type: ignore[no-any-return]
 
     def _require_one(self, name: str, edge: Value) -> None:
-        """A node that stands for one number has one element."""
+        """Require that a node used as one number has one element."""
         if self.scope.operator.all_arguments()[name].many:
             return
         count = self.count(edge)
@@ -89,7 +89,7 @@ class Scoped:
             raise ArgumentError(f"`{self.scope.operator.name}`: expected one number as `{name}`, got {count}")
 
     def element(self, value: Value, index: int = 0) -> Scalar:
-        """Element ``index`` (in row-major order) of a small tensor; of the current frame if it is per frame."""
+        """Return element ``index`` (row-major) of a small tensor; of the current frame if the tensor is per frame."""
         inner = value.shape[1:] if value.per_frame else value.shape
         count = ex.product(inner)
         if value.per_frame and count is None:
@@ -101,7 +101,9 @@ class Scoped:
         return Expr("elem", value.id, at, count if value.per_frame else 0)
 
     def length(self, name: str) -> int | None:
-        """How many elements a numeric argument has (per frame, if it is per frame); None if only run time tells."""
+        """Return the length of a numeric argument (per frame, if it is per frame); None if it is known only at run
+        time.
+        """
         edge = self.scope.edges.get(name)
         if edge is None:
             value = self.scope.args.get(name)
@@ -109,19 +111,22 @@ class Scoped:
         return self.count(edge)
 
     def count(self, value: Value) -> int | None:
-        """How many elements a small tensor has (per frame, if it is per frame); None if only run time tells."""
+        """Return the size of a small tensor (per frame, if it is per frame); None if it is known only at run time."""
         return ex.product(value.shape[1:] if value.per_frame else value.shape)
 
     @property
     def draw(self) -> tuple[int, bool, int]:
-        """(draw id, own seed?, seed) of the node."""
+        """Return (draw id, whether the node has its own seed, seed) of the node."""
         seed = self.scope.args.get("seed")
         if seed is None or seed < 0:
             return self.scope.draw, False, 0
         return self.scope.draw, True, int(seed)
 
     def require(self, condition: Scalar, text: str, *values: Scalar) -> None:
-        """``condition`` must hold; ``text`` has {0}, {1}.. for ``values``. Raises at once if it is known to fail."""
+        """Require ``condition``. ``text`` refers to ``values`` as {0}, {1}...
+
+        Raises at plan time if it is known to fail.
+        """
         if ex.is_static(condition):
             if not condition and not any(isinstance(v, Expr) for v in values) and not self.scope.guards:
                 raise ArgumentError(f"`{self.scope.operator.name}`: {text.format(*map(show_number, values))}")
@@ -130,6 +135,6 @@ class Scoped:
         self.scope.checks.append(Check(condition, text, values, self.scope.node))
 
     def expect(self, holds: bool, text: str, *values: Scalar) -> None:
-        """As :meth:`require`, for types, ranks and axes: they must fit also in a branch that no row may take."""
+        """Require a type, rank or axis at plan time, even in a branch that no row may take (see :meth:`require`)."""
         if not holds:
             raise ArgumentError(f"`{self.scope.operator.name}`: {text.format(*map(show_number, values))}")

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps: what operators are lowered to and what the passes rewrite. A step's body says what it is; no step has the
-name of an operator that anything but a person reads.
+"""Steps: the result of lowering operators, and the input of the passes.
 
-    View     geometry without moving data: window, flip, transpose, reshape
-    Stage    views -> at most one interpolating sample -> pixel program -> store through views
-    Native   any other native kernel
-    PyCall   Python code, in a segment of its own
+A step's body says what the step does. Its name is for people only: no code depends on an operator's name.
+
+View     geometry without moving data: window, flip, transpose, reshape
+Stage    views -> at most one interpolating sample -> pixel program -> store through views
+Native   any other native kernel
+PyCall   Python code, in a segment of its own
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,25 +19,51 @@ from .expr import Scalar
 from .pixel import Px, describe
 from .types import DType
 
+Sources = Sequence[tuple[str, str]]  # (kernel name, CUDA C++ source) pairs
+
+
+MAX_SHARED_BYTES = 227 * 1024  # of a block on any GPU: compute capability 9.0
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Counted:
+    """A first extent that is known only after the kernel has run.
+
+    Attributes:
+        max_output: upper bound of the extent; memory is reserved for it.
+        count: the value that the kernel writes the extent to: INT32, without axes. It is another output of the kernel.
+    """
+
+    max_output: Scalar
+    count: int
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Value:
-    """One tensor per row. ``shape`` is symbolic; ``layout`` names the axes ("" if they have no names)."""
+    """Tensor of each row. ``shape`` is symbolic; ``layout`` names the axes ("" if they have no names)."""
 
     id: int
     dtype: DType
     shape: tuple[Scalar, ...]
     layout: str = ""
-    per_frame: bool = False  # axis 0 runs along the frames of the operators that take it as an argument
+    per_frame: bool = False  # as an argument, axis 0 runs along the frames of the operator's input
+    counted: Counted | None = None  # how the first extent becomes known, if only the kernel computes it
 
     @property
     def rank(self) -> int:
         return len(self.shape)
 
+    @property
+    def reserved(self) -> tuple[Scalar, ...]:
+        """Extents for which memory is reserved."""
+        return self.shape if self.counted is None else (self.counted.max_output, *self.shape[1:])
+
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
 class ViewOp:
-    """slice(axis, start, step, extent), permute(list), insert(axis), drop(axis), reshape(list of extents)."""
+    """View operation: slice(axis, start, step, extent), permute(list), insert(axis), drop(axis), reshape(list of
+    extents).
+    """
 
     kind: str
     axis: int = 0
@@ -52,7 +79,7 @@ class ViewOp:
         return f"{self.kind}({list(self.list) if self.list else self.axis})"
 
     def inverse(self) -> ViewOp | None:
-        """The view that undoes this one, if it loses nothing."""
+        """Return the inverse operation of a view that loses no element."""
         if self.kind == "permute":
             return ViewOp("permute", list=tuple(self.list.index(i) for i in range(len(self.list))))
         return self if self.kind == "slice" and self.bijective else None
@@ -63,10 +90,10 @@ VIEW_KINDS = {"slice": 0, "permute": 1, "insert": 2, "drop": 3, "reshape": 4}
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
 class View:
-    """Other extents and strides over the same memory: the operations apply from left to right."""
+    """Other extents and strides over the same memory. Operations apply from left to right."""
 
     ops: tuple[ViewOp, ...]
-    may_copy: bool = False  # a reshape of something that is not contiguous copies it
+    may_copy: bool = False  # a reshape copies data that are not contiguous
 
     def __repr__(self) -> str:
         return "view[" + ", ".join(map(repr, self.ops)) + "]"
@@ -74,8 +101,10 @@ class View:
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
 class Sampler:
-    """``resample``: y0 y1 x0 x1 filter_y filter_x antialias; ``affine``: m0..m5 linear has_fill fill;
-    ``project_nearest``, ``project_linear``, ``project_cubic``: m0..m7, a fill for each of four channels.
+    """Interpolation of a stage, by kind and parameters.
+
+    ``resample``: y0 y1 x0 x1 filter_y filter_x antialias; ``affine``: m0..m5 linear has_fill fill; ``project_nearest``,
+    ``project_linear``, ``project_cubic``: m0..m7, a fill for each of four channels.
     """
 
     kind: str
@@ -87,9 +116,10 @@ class Sampler:
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
 class Stage:
-    """``program[port]`` is one expression (flat, ``channels`` 0) or one per channel (channels run along the last axis).
+    """Pixel program with views on its inputs and outputs.
 
-    ``pre[i]`` takes input i to the iteration space, ``post[o]`` takes output o's memory there.
+    ``program[port]`` is one expression (flat, ``channels`` 0) or one per channel (channels run along the last axis).
+    ``pre[i]`` maps input i to the iteration space, ``post[o]`` maps the memory of output o to it.
     """
 
     program: tuple[tuple[Px, ...], ...]
@@ -106,105 +136,213 @@ class Stage:
         return f"stage[{' -> '.join(parts + views)}]"
 
 
-@dataclass(frozen=True, slots=True)
-class OwnKernel:
-    """An operator's own kernel on a GPU: ``stoker::own::Name`` in ``native/cuda/own_name.cuh``, compiled at run time.
+Twin = Callable[[Sequence[Any], Sequence[float], Sequence[Any]], None]  # inputs, numbers, outputs that it fills
 
-    It is a class template: ``Name<Types<inputs..., outputs...>, constants...>``. Each pass is a static function of it,
-    ``void pass(const Row&, uint32_t block)``, and one launch for the whole batch, in this order. How many blocks of 256
-    threads a pass has for a row, and how many bytes of memory the row needs between them, are the step's last numbers.
+
+@dataclass(frozen=True, slots=True)
+class CompiledPass:
+    """Pass of an operator's own GPU kernel, as it is compiled.
+
+    Attributes:
+        name: name of the function.
+        threads: threads of a block.
+        max_shared_bytes: maximum of dynamic shared memory of a block over all rows; 0: none.
     """
 
     name: str
-    passes: tuple[str, ...]
+    threads: int = 256
+    max_shared_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class OwnKernel:
+    """Operator's own GPU kernel: ``stoker::own::Name`` in ``native/device/own_name.cuh``, compiled at run time.
+
+    The kernel is a class template, ``Name<Types<inputs..., outputs...>, constants...>``. Each pass is a static function
+    of the class, ``void pass(const Row&, uint32_t block)``, and one launch for the whole batch, in this order. The
+    step's last numbers are the blocks of each pass for a row, the bytes of dynamic shared memory of passes that use
+    some, and the bytes of device memory that the row needs between the passes.
+    """
+
+    name: str
+    passes: tuple[CompiledPass, ...]
     constants: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchPass:
+    """Launch of a pass for a row. Needed only if blocks of 256 threads without dynamic shared memory do not fit.
+
+    Attributes:
+        blocks: number of blocks for the row.
+        threads: threads of a block: a multiple of 32, at most 1024.
+        shared_bytes: dynamic shared memory of a block (``gpu::dynamic_shared``). All blocks of a launch get the amount
+            of the batch's largest row.
+        max_shared_bytes: maximum over all rows; a row that needs more is an error. GPUs have at least 48 KiB for a
+            block, data-center GPUs up to 227 KiB.
+    """
+
+    blocks: Scalar
+    threads: int = 256
+    shared_bytes: Scalar = 0
+    max_shared_bytes: int = 0
+
+    def __post_init__(self) -> None:
+        if self.threads % 32 or not 32 <= self.threads <= 1024:
+            raise ValueError(f"expected threads of a block to be a multiple of 32, at most 1024, got {self.threads}")
+        if not 0 <= self.max_shared_bytes <= MAX_SHARED_BYTES:
+            raise ValueError(f"expected max_shared_bytes to be 0 to {MAX_SHARED_BYTES}, got {self.max_shared_bytes}")
+        if not self.max_shared_bytes and not (isinstance(self.shared_bytes, int) and self.shared_bytes == 0):
+            raise ValueError("expected max_shared_bytes for a pass with shared_bytes")
 
 
 @dataclass(frozen=True, slots=True)
 class Launches:
-    """What an operator says of its own kernel while it is lowered.
+    """Launch description of an operator's own kernel, made while the operator is lowered.
 
     Attributes:
-        name: the class.
-        blocks: the passes in order, and the blocks of each for a row.
-        scratch_bytes: memory of a row that passes leave results in for the next ones. It is not cleared.
-        constants: numbers that the code is compiled with. Few different ones: each is a kernel of its own.
+        name: name of the class.
+        passes: blocks per row (or a :class:`LaunchPass`) of each pass, in order.
+        scratch_bytes: device memory of a row in which passes leave results for later ones. It is not cleared.
+        constants: numbers that the code is compiled with. Keep their number of values small: each is a separate kernel.
     """
 
     name: str
-    blocks: Mapping[str, Scalar]
+    passes: Mapping[str, Scalar | LaunchPass]
     scratch_bytes: Scalar = 0
     constants: tuple[int, ...] = ()
 
     def kernel(self) -> OwnKernel:
-        return OwnKernel(self.name, tuple(self.blocks), self.constants)
+        """Return the part of the description that kernels are compiled from."""
+        passes = tuple(CompiledPass(name, p.threads, p.max_shared_bytes) for name, p in self._passes().items())
+        return OwnKernel(self.name, passes, self.constants)
 
     def numbers(self) -> tuple[Scalar, ...]:
-        """What follows the step's own numbers."""
-        return (*self.blocks.values(), self.scratch_bytes)
+        """Return the numbers that follow the step's own numbers."""
+        passes = self._passes().values()
+        shared = (p.shared_bytes for p in passes if p.max_shared_bytes)
+        return (*(p.blocks for p in passes), *shared, self.scratch_bytes)
+
+    def _passes(self) -> dict[str, LaunchPass]:
+        return {name: p if isinstance(p, LaunchPass) else LaunchPass(p) for name, p in self.passes.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """GPU kernel with the same name and constants as the CPU kernel, made of compiled CUDA kernels."""
+
+    kernels: Sources
 
 
 @dataclass(frozen=True, slots=True)
 class OnEngines:
-    """The kernel for GPUs, beside engines of fixed function, whose results differ.
+    """GPU kernel that shares rows with fixed-function engines, whose results differ.
 
     Attributes:
-        part: of the rows, chosen by their keys, that are the engines' where they can do them: 0 to 1.
-        smooth: their better and slower form.
+        part: share of the rows (chosen by their keys) for the engines, if the engines support them: 0 to 1.
+        smooth: use the engines' better and slower form.
     """
 
     part: float
     smooth: bool
 
 
+@dataclass(frozen=True, slots=True)
+class GpuForm:
+    """Form of a native kernel for GPUs. Placement, storage and the CPU/GPU split read it.
+
+    Attributes:
+        kernel: the kernel; None: the codec makes it.
+        balanced: the kernel leaves a share of the rows to the CPU, with the same results. The share may change between
+            batches.
+        in_planes: the kernel can leave its image in component planes for the stage that reads them.
+        takes_bound: the kernel accepts an input whose first extent only the GPU knows (``Counted``), with the upper
+            bound as that extent. The kernel reads the count from another input.
+    """
+
+    kernel: OwnKernel | Compiled | OnEngines | None = None
+    balanced: bool = False
+    in_planes: bool = False
+    takes_bound: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FileAccess:
+    """File access of a native kernel. The pass for partial reads uses it.
+
+    Attributes:
+        header_only: the kernel reads only the header of its input, a file.
+        in_parts: the two kernels of the codec that read a file in parts, for a GPU kernel that can work with the part
+            of the file that its window needs. They require a codec with an index. The first returns the header if the
+            index knows the file, with the file's number in the index. The second returns the part that the window
+            needs.
+        gives_file: the output is a file. The kernel's constants say where the files are and which index column names
+            them, so that a codec's kernels can read the file instead.
+    """
+
+    header_only: bool = False
+    in_parts: tuple[str, str] | None = None
+    gives_file: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OutputMemory:
+    """Memory of a native kernel's outputs, if it is not a buffer of the declared extents. Storage assignment reads it.
+
+    Attributes:
+        aliases: outputs are views of the inputs' memory.
+        allocates: the kernel allocates its first output, whose extents only the kernel knows.
+        passes_on: the first output may be the first input.
+    """
+
+    aliases: bool = False
+    allocates: bool = False
+    passes_on: bool = False
+
+
+ALIASES = OutputMemory(aliases=True)
+ALLOCATES = OutputMemory(allocates=True)
+
+
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
 class Native:
-    """A native kernel by its constructor's name and constants.
+    """Native kernel, by its constructor's name and constants. It has no effects: equal steps are merged.
 
     Attributes:
         params: numbers per row.
-        window: if the kernel can make just a window of its output: the indices in ``params`` of the window's first
-            row and column. The output's first two extents are the window's.
-        twin: the same in Python, for rows that the kernel hands over: ``twin(inputs, params, outputs)`` fills
+        window: indices in ``params`` of the window's first row and column, if the kernel can compute only a window of
+            its output. The output's first two extents are the window's.
+        twin: Python implementation for rows that the kernel hands over. ``twin(inputs, params, outputs)`` fills
             ``outputs``.
-        gpu: whether there is a kernel of this name and these constants for GPUs, or which one, or what besides.
-        header_only: of its input, a file, it looks at the header alone.
-        in_planes: its kernel for GPUs can leave the image that it makes in component planes, for whoever reads those.
-        in_parts: its kernel for GPUs can do with the part of its input, a file, that its window needs.
-        partial: the kernels by which a file can be read in two steps instead: one that gives the header where the GPU
-            knows the file, with what it is known as, and one that gives what a window needs.
-        beside_gpu: it runs on the CPU, and shares what the GPU's kernels know.
-        passes_on: its first output may be its first input.
-        rows_of: which of its inputs it takes other rows of; the kernel is told that value's number after its constants.
+        codec: name of the codec that makes the kernels (``contract.codec``); "": the kernel is found by its name.
+        gpu: form for GPUs; None: there is none.
+        file: use of files.
+        memory: memory of the outputs.
+        other_rows_of: input of which the kernel reads other rows than its own. All rows must have arrived before. The
+            kernel receives that value's number after its constants.
     """
 
     kernel: str
     attrs: tuple[Any, ...] = ()
     params: tuple[Scalar, ...] = ()
     window: tuple[int, int] | None = None
-    twin: Callable[..., None] | None = None
-    pure: bool = True
-    batch_scope: bool = False
-    aliases: bool = False
-    allocates: bool = False
-    gpu: bool | OwnKernel | OnEngines = False
-    header_only: bool = False
-    in_planes: bool = False
-    in_parts: bool = False
-    partial: tuple[str, str] | None = None
-    beside_gpu: bool = False
-    passes_on: bool = False
-    rows_of: int | None = None
+    twin: Twin | None = None
+    codec: str = ""
+    gpu: GpuForm | None = None
+    file: FileAccess = FileAccess()
+    memory: OutputMemory = OutputMemory()
+    other_rows_of: int | None = None
 
     def __repr__(self) -> str:
         attrs = [a if isinstance(a, (int, float, str)) else f"<{type(a).__name__} {id(a)}>" for a in self.attrs]
         made = f"{self.kernel}({', '.join(map(str, attrs))}; {', '.join(map(repr, self.params))})"
-        return f"{made} with {self.gpu}" if isinstance(self.gpu, OnEngines) else made
+        engines = self.gpu.kernel if self.gpu else None
+        return f"{made} with {engines}" if isinstance(engines, OnEngines) else made
 
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
 class PyCall:
-    """An operator that runs in Python, over all active rows of a batch.
+    """Operator that runs in Python, over all active rows of a batch.
 
     The step's inputs are the operator's inputs, then its per-row arguments in the order of ``edges``.
     """
@@ -226,35 +364,41 @@ Body = View | Stage | Native | PyCall
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """``condition`` must hold for a row; else the row fails with ``text``, whose {0}, {1}.. are ``values``.
+    """Condition that must hold for a row. Otherwise the row fails with ``text``, in which {0}, {1}.. are ``values``.
 
-    ``node`` is the graph node that demands it, wherever a pass moves the check.
+    ``node`` is the graph node that demands the check, even if a pass moves the check to another step.
     """
 
     condition: Scalar
     text: str
     values: tuple[Scalar, ...] = ()
-    node: int = field(default=-1, repr=False)  # not in the text by which equal steps are found
+    node: int = field(default=-1, repr=False)  # not part of the text that finds equal steps
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One operation of the planned program: its body, and the values that it reads and makes."""
+    """Operation of the planned program: its body, and the values that it reads and writes."""
 
     body: Body
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
-    node: int  # the graph node it comes from
+    node: int  # the graph node that the step was lowered from
     checks: tuple[Check, ...] = ()
     guards: tuple[tuple[int, bool], ...] = ()  # (value, wanted): all must hold for the step to run
     frames: Scalar | None = None
     framed: tuple[bool, ...] = ()
-    on_gpu: bool = False  # it reads and makes values in a GPU's memory
+    on_gpu: bool = False  # the step reads and writes a GPU's memory
+
+
+def counts_of(step: Step, values: Mapping[int, Value]) -> frozenset[int]:
+    """Return the outputs of ``step`` to which its kernel writes the first extent of other ones."""
+    counted = (values[v].counted for v in step.outputs)
+    return frozenset(c.count for c in counted if c is not None).intersection(step.outputs)
 
 
 @dataclass(slots=True)
 class StepList:
-    """All steps of a graph in order, their values, and which values leave the pipeline."""
+    """All steps of a graph in order, their values, and the values that leave the pipeline."""
 
     steps: list[Step] = field(default_factory=list)
     values: dict[int, Value] = field(default_factory=dict)

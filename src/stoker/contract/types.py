@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Element types, colour models and interpolation kinds, under the names that NVIDIA DALI's users know."""
+"""Element types, colour models and interpolation kinds, under NVIDIA DALI's names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 
 class DType(enum.IntEnum):
-    """Element type of a tensor. The values are the native side's contract (``native/tensor.hpp``)."""
+    """Element type of a tensor. The values are the native side's contract (``native/base/tensor.hpp``)."""
 
     BOOL = 0
     UINT8 = 1
@@ -28,7 +28,7 @@ class DType(enum.IntEnum):
 
     @property
     def numpy(self) -> np.dtype[Any]:
-        """Of arrays in host memory. NumPy has no bfloat16: such arrays hold the bits as uint16."""
+        """Return the type of arrays in host memory. NumPy has no bfloat16: such arrays hold the bits as uint16."""
         return _NUMPY[self]
 
     @property
@@ -45,7 +45,7 @@ class DType(enum.IntEnum):
 
     @property
     def positive_range(self) -> float:
-        """The largest value of an integer type, 1 for floats: what "full intensity" means."""
+        """Return the value of full intensity: the largest value of an integer type, 1 for floats."""
         if self.is_float or self == DType.BOOL:
             return 1.0
         return float(2 ** (8 * self.size - self.is_signed) - 1)
@@ -55,8 +55,12 @@ class DType(enum.IntEnum):
 
     @staticmethod
     def of(value: Any) -> DType:
-        """The DType for a NumPy, framework or Python type, a type name or a DType; TypeError if there is none."""
-        if isinstance(value, np.dtype) and value in _OF_NUMPY:  # first: asked for every array that is fed
+        """Return the DType for a NumPy, framework or Python type, a type name or a DType.
+
+        Raises:
+            TypeError: there is no such type.
+        """
+        if isinstance(value, np.dtype) and value in _OF_NUMPY:  # first, because every fed array takes this path
             return _OF_NUMPY[value]
         if isinstance(value, DType):
             return value
@@ -120,9 +124,10 @@ class InterpType(enum.IntEnum):
 
 
 def promote(a: DType, b: DType) -> DType:
-    """DALI's type promotion: a float wins; ints widen so that both fit, mixed signs go one size up (at most int64).
+    """Return the common type of two types by DALI's rules.
 
-    bfloat16, which DALI has not: as in torch, float32 holds it and float16.
+    A float type wins over integers. Integers widen until both fit; mixed signs go one size up (at most int64).
+    bfloat16, which DALI lacks, promotes as in torch: float32 holds bfloat16 together with float16.
 
     >>> promote(DType.UINT8, DType.INT32).name, promote(DType.UINT32, DType.INT8).name
     ('INT32', 'INT64')

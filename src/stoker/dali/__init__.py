@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """``stoker.dali``: laid out like ``nvidia.dali``, so that a script changes its import and runs.
 
-What DALI has and Stoker has not is refused by name. Values that differ are listed in docs/migrating_from_dali.md.
+Features of DALI that Stoker lacks are refused by name. docs/migrating_from_dali.md lists values that differ.
 """
 
 from typing import NoReturn

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What pipelines return (as ``nvidia.dali.backend``)."""
+"""Return types of pipelines (like ``nvidia.dali.backend``)."""
 
 from typing import NoReturn
 

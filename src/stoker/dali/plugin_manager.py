@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators of the user's own (as ``nvidia.dali.plugin_manager``): DALI's binary ones are refused."""
+"""User operators (as ``nvidia.dali.plugin_manager``). DALI's binary ones are refused."""
 
 from typing import NoReturn
 
@@ -9,14 +9,14 @@ _WAY_OUT = "Write the operator in Python (`stoker.Operator`, `stoker.register`) 
 
 
 def load_library(library_path: str, global_symbols: bool = False) -> NoReturn:
-    """UnsupportedError: a library for DALI cannot be loaded."""
+    """Raise UnsupportedError: a library for DALI cannot be loaded."""
     raise UnsupportedError(
         f"`load_library`: {library_path!r} was compiled for DALI, whose operators are not loaded. {_WAY_OUT}"
     )
 
 
 def load_directory(plugin_dir_path: str, global_symbols: bool = False) -> NoReturn:
-    """UnsupportedError: libraries for DALI cannot be loaded."""
+    """Raise UnsupportedError: libraries for DALI cannot be loaded."""
     raise UnsupportedError(
         f"`load_directory`: {plugin_dir_path!r} holds operators that were compiled for DALI: none is loaded. {_WAY_OUT}"
     )

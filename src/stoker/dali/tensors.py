@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What pipelines return (as ``nvidia.dali.tensors``)."""
+"""Return types of pipelines (like ``nvidia.dali.tensors``)."""
 
 from ..frontends.dali.tensors import TensorCPU as TensorCPU
 from ..frontends.dali.tensors import TensorGPU as TensorGPU

@@ -24,12 +24,12 @@ _NOT_HERE = ("STRING", "FEATURE", "DATA_TYPE", "IMAGE_TYPE", "INTERP_TYPE", "TEN
 
 
 def to_numpy_type(dtype: Any) -> Any:
-    """The NumPy type of an element type."""
+    """Return the NumPy type of an element type."""
     return DALIDataType.of(dtype).numpy.type
 
 
 def to_dali_type(framework_type: Any) -> DALIDataType:
-    """The element type of a NumPy or framework type."""
+    """Return the element type of a NumPy or framework type."""
     return DALIDataType.of(framework_type)
 
 

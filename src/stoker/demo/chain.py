@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pipelines of the demonstration, and the training chain once more on Pillow and NumPy."""
+"""Pipelines of the demonstration, and the training chain in Pillow and NumPy for comparison."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from PIL import Image, ImageOps
 
 from stoker import Pipeline, fn, pipeline_def, types
 
+from .._image_formats import open_image
+
 SIZE = 224
 MEAN = [0.485 * 255, 0.456 * 255, 0.406 * 255]
 STD = [0.229 * 255, 0.224 * 255, 0.225 * 255]
@@ -25,7 +27,7 @@ _AREA, _RATIO, _ATTEMPTS = (0.08, 1.0), (3 / 4, 4 / 3), 10
 
 
 def training(files: Sequence[Path], labels: Sequence[int], *, batch_size: int, threads: int, seed: int) -> Pipeline:
-    """The ImageNet training chain over a list of files, built: float32 (N, 3, 224, 224) and labels."""
+    """Build the ImageNet training chain over a list of files: float32 (N, 3, 224, 224) and labels."""
 
     @pipeline_def(batch_size=batch_size, num_threads=threads, device_id=None, seed=seed)
     def chain() -> Any:
@@ -41,7 +43,7 @@ def training(files: Sequence[Path], labels: Sequence[int], *, batch_size: int, t
 
 
 def augmentations(files: Sequence[Path], *, seed: int) -> Pipeline:
-    """One batch of all files, built: the decoded originals and one output per column of the contact sheet."""
+    """Build a pipeline for one batch of all files: decoded originals, and an output per column of the contact sheet."""
 
     @pipeline_def(batch_size=len(files), num_threads=1, device_id=None, seed=seed)
     def chain() -> Any:
@@ -64,7 +66,7 @@ def _recolour(images: Any) -> Any:
 
 
 def _turn(images: Any) -> Any:
-    """Turn a crop that is wide enough for no corner to show what lies outside."""
+    """Rotate a crop that is wide enough to hide the area outside the image."""
     wide = fn.random_resized_crop(images, size=[320, 320], random_area=[0.35, 1.0])
     turned = fn.rotate(wide, angle=fn.random.uniform(range=[-20.0, 20.0]), keep_size=True, fill_value=0)
     return fn.crop(turned, crop=[SIZE, SIZE])
@@ -75,7 +77,7 @@ def _everything(images: Any) -> Any:
 
 
 class PillowChain:
-    """The training chain in Pillow and NumPy, one image after the other, as a plain script would write it."""
+    """Training chain in Pillow and NumPy, one image after the other, as in a plain script."""
 
     def __init__(self, seed: int) -> None:
         self._rng = random.Random(seed)
@@ -83,8 +85,8 @@ class PillowChain:
         self._scale = 1 / np.array(STD, np.float32)[:, np.newaxis, np.newaxis]
 
     def load(self, file: Path) -> npt.NDArray[np.float32]:
-        """One training sample, float32 (3, 224, 224)."""
-        with Image.open(file) as opened:
+        """Return one training sample, float32 (3, 224, 224)."""
+        with open_image(file) as opened:
             image = ImageOps.exif_transpose(opened).convert("RGB")
         image = image.resize((SIZE, SIZE), Image.Resampling.BILINEAR, self._window(*image.size))
         if self._rng.random() < 0.5:
@@ -93,7 +95,7 @@ class PillowChain:
         return np.ascontiguousarray((pixels - self._mean) * self._scale)
 
     def _window(self, width: int, height: int) -> tuple[int, int, int, int]:
-        """The box of a random resized crop, with torchvision's usual distribution."""
+        """Return the box of a random resized crop, with torchvision's usual distribution."""
         for _ in range(_ATTEMPTS):
             area = width * height * self._rng.uniform(*_AREA)
             ratio = math.exp(self._rng.uniform(math.log(_RATIO[0]), math.log(_RATIO[1])))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The promises that the demonstration shows on the user's own files: exact decoding, exact resumption."""
+"""Checks that the demonstration runs on the user's own files: exact decoding, exact resumption."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from PIL import Image, ImageOps
+from PIL import ImageOps
 
 from stoker import Batch, Pipeline, StokerError, eager
+
+from .._image_formats import open_image
 
 
 @dataclass
 class Comparison:
-    """How many images were decoded by both, and which came out differently."""
+    """Number of images that both libraries decoded, and the images that differ."""
 
     compared: int = 0
     different: list[Path] = field(default_factory=list)
@@ -27,18 +29,18 @@ class Comparison:
 
     @property
     def equal(self) -> int:
-        """Number of images whose every bit is the same."""
+        """Return the number of images with identical bits."""
         return self.compared - len(self.different)
 
 
 def compare_with_pillow(
     files: Sequence[Path], *, seconds: float, threads: int, progress: Callable[[int], object]
 ) -> Comparison:
-    """Decode files with Stoker and with Pillow, and compare the pixels, for at most so many seconds."""
+    """Decode files with Stoker and with Pillow, and compare the pixels, for at most ``seconds`` seconds."""
     result = Comparison()
     deadline = time.perf_counter() + seconds
     with ThreadPoolExecutor(threads) as pool, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Pillow warns of large images
+        warnings.simplefilter("ignore")  # Pillow warns about large images
         for start in range(0, len(files), 16 * threads):
             portion = files[start : start + 16 * threads]
             for file, outcome in zip(portion, pool.map(_same, portion), strict=True):
@@ -55,10 +57,10 @@ def compare_with_pillow(
 
 
 def _same(file: Path) -> bool | str:
-    """Whether both decode to the same pixels; a text says why one of them cannot."""
+    """Return whether both libraries decode to the same pixels; a text says why one of them cannot."""
     try:
         mine = np.asarray(eager.decoders.image(file.read_bytes()))
-        with Image.open(file) as image:
+        with open_image(file) as image:
             theirs = np.asarray(ImageOps.exif_transpose(image).convert("RGB"))
     except (StokerError, OSError, SyntaxError, ValueError) as error:
         return str(error).partition("\n")[0]
@@ -67,7 +69,7 @@ def _same(file: Path) -> bool | str:
 
 @dataclass(frozen=True)
 class Resumption:
-    """Checksums of the same batches, run in one go and run with a stop in the middle."""
+    """Checksums of the same batches, run without and with a stop in the middle."""
 
     batches: int
     stopped_after: int
@@ -76,12 +78,14 @@ class Resumption:
 
     @property
     def equal(self) -> bool:
-        """Whether the stop made no difference."""
+        """Return whether the stop made no difference."""
         return self.whole == self.resumed
 
 
 def stop_and_resume(make: Callable[[], Pipeline], batches: int) -> Resumption:
-    """Run some batches in one go, then again with a stop in the middle and a new pipeline that takes up the token."""
+    """Run some batches without a stop, then again with a stop in the middle and a new pipeline that resumes from the
+    token.
+    """
     with make() as pipeline:
         whole = checksum(pipeline.run() for _ in range(batches))
     half = batches // 2
@@ -95,7 +99,7 @@ def stop_and_resume(make: Callable[[], Pipeline], batches: int) -> Resumption:
 
 
 def checksum(batches: Iterable[Sequence[Batch]], start: int = 0) -> int:
-    """CRC-32 of all outputs of all batches, in order."""
+    """Return the CRC-32 of all outputs of all batches, in order."""
     for outputs in batches:
         for output in outputs:
             start = zlib.crc32(np.ascontiguousarray(output.as_array()).data, start)

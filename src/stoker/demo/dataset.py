@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A synthetic data set in class sub-folders, made of a few freely licensed photographs.
+"""Synthetic data set in class sub-folders, made from a few freely licensed photographs.
 
-The same (count, seed) gives the same files under the same releases of Pillow and scikit-image. A manifest records what
-was made; a complete set is used again, an unfinished one can never be seen, because it is written beside its place and
-renamed when it is whole.
+The same (count, seed) gives the same files under the same releases of Pillow and scikit-image. A manifest records the
+settings. A complete set is used again. An incomplete set is never visible: it is written under a temporary name and
+renamed when it is complete.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any
 from PIL import Image
 from PIL import __version__ as pillow_version
 
+from .._image_formats import open_image
 from . import photos, recipe
 
 DEFAULT_COUNT = 2048
@@ -39,23 +40,23 @@ photographs that scikit-image ships. They are good for measuring speed and check
 
 @dataclass(frozen=True)
 class DataSet:
-    """A folder of JPEG files in class sub-folders.
+    """Folder of JPEG files in class sub-folders.
 
     Attributes:
         root: The folder.
         count: Number of files.
-        size_bytes: Their size together.
-        made: False if an earlier set was used again.
+        size_bytes: Their total size.
+        is_new: False if an earlier set was used again.
     """
 
     root: Path
     count: int
     size_bytes: int
-    made: bool
+    is_new: bool
 
 
 class FolderTaken(RuntimeError):
-    """The place asked for holds something that this module did not make, and therefore will not touch."""
+    """The requested folder holds files that this module did not create, and therefore will not touch."""
 
 
 def make(
@@ -66,17 +67,17 @@ def make(
     workers: int | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> DataSet:
-    """Make the data set at `root`, or use the one that is there already.
+    """Create the data set at `root`, or use the existing one.
 
     Args:
-        root: Folder to create. One made earlier with other settings is replaced; anything else there is left alone.
+        root: Folder to create. An earlier set with other settings is replaced; other content is left alone.
         count: Number of images.
         seed: The same seed gives the same images.
-        workers: Number of processes; default: the processors this process may use.
+        workers: Number of processes; default: the processors that this process may use.
         progress: Called with the number of images finished since the last call.
 
     Raises:
-        FolderTaken: `root` exists and was not made by this function.
+        FolderTaken: `root` exists and was not created by this function.
         PhotosMissing: The source photographs are not installed.
     """
     if count < 1:
@@ -100,20 +101,20 @@ def make(
         unfinished.rename(root)
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
-    return DataSet(root, count, sum(files.values()), made=True)
+    return DataSet(root, count, sum(files.values()), is_new=True)
 
 
 def available_cpus() -> int:
-    """Number of processors that this process may use."""
+    """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def find(root: Path, count: int = DEFAULT_COUNT, *, seed: int = 0) -> DataSet | None:
-    """The set that `make` would use again; None if it would have to make one."""
+    """Return the set that `make` would use again; None if it would create one."""
     manifest = _read(root)
     if manifest is None or manifest["key"] != _key(count, seed) or not _complete(root, manifest["files"]):
         return None
-    return DataSet(root, count, sum(manifest["files"].values()), made=False)
+    return DataSet(root, count, sum(manifest["files"].values()), is_new=False)
 
 
 def _key(count: int, seed: int) -> dict[str, str | int]:
@@ -121,7 +122,7 @@ def _key(count: int, seed: int) -> dict[str, str | int]:
 
 
 def _read(root: Path) -> dict[str, Any] | None:
-    """The manifest of a set made earlier; None if there is none that this module wrote."""
+    """Return the manifest of an earlier set; None if this module wrote none."""
     try:
         manifest = json.loads((root / MANIFEST).read_text())
     except (OSError, ValueError):
@@ -141,7 +142,7 @@ def _complete(root: Path, files: dict[str, int]) -> bool:
 def _write_images(
     root: Path, count: int, seed: int, workers: int, progress: Callable[[int], object] | None
 ) -> dict[str, int]:
-    """Write all images in parallel; returns their paths below `root` with their sizes in bytes."""
+    """Write all images in parallel. Return their paths below `root` with their sizes in bytes."""
     sources = photos.find_photos()
     for photo in sources:
         (root / photo.label).mkdir()
@@ -171,7 +172,7 @@ def _load(sources: list[photos.Photo]) -> None:
     """Decode the photographs once in each worker process."""
     _sources.extend(sources)
     for photo in sources:
-        with Image.open(photo.path) as image:
+        with open_image(photo.path) as image:
             _pixels.append(image.convert("L" if photo.gray else "RGB"))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the demonstration prints: a short word on the left, what was found on the right."""
+"""Output of the demonstration: a short label on the left, the finding on the right."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from ..contract.text import printable_lines
 from ..inspection.survey import Finding, Survey
 
 _WORD = 12
@@ -33,16 +34,16 @@ for x, y in Loader(training(224)):      # x float32 (128, 3, 224, 224), y int64 
 
 def _print(word: str, *lines: str) -> None:
     for index, line in enumerate(lines):
-        print(f"{word if index == 0 else '':<{_WORD}}{line}", flush=True)
+        print(f"{word if index == 0 else '':<{_WORD}}{printable_lines(line)}", flush=True)
 
 
 def data(*lines: str) -> None:
-    """Where the images come from."""
+    """Print the origin of the images."""
     _print("Data", *lines)
 
 
 def survey(found: Survey) -> None:
-    """What a folder holds, and which of its files are left out and why."""
+    """Print the contents of a folder, with the files left out and the reasons."""
     classes = f" in {len(found.classes)} folders" if len(found.classes) > 1 else ""
     _print("Data", f"{len(found.files)} usable JPEG files{classes}, of {found.total} files in {found.root}")
     if found.skipped:
@@ -65,12 +66,12 @@ def _list(title: str, findings: Sequence[Finding], root: Path) -> None:
 
 
 def bad_sample(text: str) -> None:
-    """A batch that could not be made."""
+    """Print a batch that failed."""
     _print("", f"  skipped a batch: {text}")
 
 
 def training(rate: float, threads: int, part: str) -> None:
-    """The rate of the training chain."""
+    """Print the rate of the training chain."""
     _print(
         "Training",
         f"{rate:,.0f} images/s on {threads} thread{'s' if threads > 1 else ''}, {part}: read, decode a random crop,",
@@ -79,14 +80,14 @@ def training(rate: float, threads: int, part: str) -> None:
 
 
 def limit(text: str, stages: Sequence[tuple[str, float, float]]) -> None:
-    """What limits the rate, and the time of each stage."""
+    """Print the bottleneck, and the time of each stage."""
     width = max((len(name) for name, _, _ in stages), default=0)
     table = [f"  {name:<{width}}  {ms:6.3f} ms per image  {share:4.0%}" for name, ms, share in stages]
     _print("Limited by", text, *table)
 
 
 def pillow(plain: float, rate: float, threads: int) -> None:
-    """The same chain's rate on Pillow."""
+    """Print the same chain's rate on Pillow."""
     _print(
         "Pillow",
         f"{plain:,.0f} images/s for the same chain on Pillow and NumPy in one process:",
@@ -95,7 +96,7 @@ def pillow(plain: float, rate: float, threads: int) -> None:
 
 
 def comparison(equal: int, total: int, different: Sequence[Path], failed: Sequence[tuple[Path, str]]) -> None:
-    """How many decoded images are the same."""
+    """Print the number of decoded images that are equal."""
     _print("Exact", f"{equal} of {total} decoded images equal Pillow's bit for bit")
     for path in different[:_LISTED]:
         _print("", f"  differs: {path}")
@@ -104,7 +105,7 @@ def comparison(equal: int, total: int, different: Sequence[Path], failed: Sequen
 
 
 def resumption(stopped_after: int, batches: int, whole: int, resumed: int) -> None:
-    """The checksums with and without a stop."""
+    """Print the checksums with and without a stop."""
     verdict = "the same" if whole == resumed else "NOT THE SAME"
     _print(
         "Resume",
@@ -114,11 +115,11 @@ def resumption(stopped_after: int, batches: int, whole: int, resumed: int) -> No
 
 
 def sheet(path: Path) -> None:
-    """Where the contact sheet lies."""
+    """Print the path of the contact sheet."""
     _print("Look at", str(path))
 
 
 def snippet(reader_arguments: str, threads: int) -> None:
-    """A training loop over the user's own files, to be pasted."""
+    """Print a training loop for the user's own files, ready to paste."""
     print("\nPaste this into a training script (it needs torch):")
     print(_SNIPPET.format(threads=threads, arguments=reader_arguments))

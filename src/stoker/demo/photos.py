@@ -44,7 +44,7 @@ _GRAY = {"photographer": "camera.png", "brick": "brick.png", "grass": "grass.png
 
 @dataclass(frozen=True)
 class Photo:
-    """One source photograph: the class it stands for, where it lies, and whether it has colour."""
+    """Source photograph: its class, its path, and whether it has colour."""
 
     label: str
     path: Path
@@ -52,16 +52,16 @@ class Photo:
 
 
 class PhotosMissing(RuntimeError):
-    """The distribution with the photographs is not installed, or no longer holds them."""
+    """The distribution with the photographs is not installed, or no longer contains them."""
 
 
 def find_photos() -> list[Photo]:
     """List the photographs of the installed scikit-image distribution, colour first, in a fixed order.
 
-    A later release may drop one; the others still make a data set, so only their complete absence is an error.
+    A later release may lack one. The others still make a data set, so only their complete absence is an error.
 
     Raises:
-        PhotosMissing: The distribution is not installed, or no colour photograph is in it; the text says what to do.
+        PhotosMissing: The distribution is not installed, or has no colour photograph; the text says what to do.
     """
     try:
         files = metadata.files(DISTRIBUTION) or []
@@ -85,5 +85,5 @@ def find_photos() -> list[Photo]:
 
 
 def version() -> str:
-    """The version of the installed distribution, as recorded beside a data set made of its photographs."""
+    """Return the version of the installed distribution, which is recorded with a data set made from its photographs."""
     return metadata.version(DISTRIBUTION)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One synthetic photograph: a seeded crop, turn, flip and colour shift of a source, encoded as cameras and sites do.
+"""Recipe of a synthetic photograph: a seeded crop, turn, flip and colour shift of a source, encoded like typical JPEGs.
 
-Sizes, qualities and chroma samplings are drawn so that a set of them resembles ImageNet: about 0.19 megapixel and
-80 kB each, mostly around 500x375, some upright, some large, a few gray. What is drawn depends on (seed, index) alone.
+Sizes, qualities and chroma samplings are drawn so that a set of them resembles ImageNet: about 0.19 megapixel and 80 kB
+each, mostly around 500x375, some upright, some large, a few gray. The draws depend on (seed, index) alone.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _GRAIN_TILE = 2048
 
 @dataclass(frozen=True)
 class Recipe:
-    """Everything that is drawn for one image, apart from the source photograph's pixels."""
+    """All values drawn for one image, except for the source photograph's pixels."""
 
     photo: int
     width: int
@@ -46,7 +46,7 @@ class Recipe:
 
 
 def draw(seed: int, index: int, photos: list[Photo]) -> Recipe:
-    """Draw the recipe of image `index`; photographs take turns, so that classes have nearly equal numbers."""
+    """Draw the recipe of image `index`. The photographs alternate, so that classes have nearly equal numbers."""
     rng = np.random.default_rng([seed, index])
     colour = [i for i, photo in enumerate(photos) if not photo.gray]
     gray = [i for i, photo in enumerate(photos) if photo.gray]
@@ -73,7 +73,7 @@ def draw(seed: int, index: int, photos: list[Photo]) -> Recipe:
 
 
 def render(recipe: Recipe, source: Image.Image) -> bytes:
-    """Carry out a recipe on its photograph and encode the result as a baseline JPEG."""
+    """Apply a recipe to its photograph and encode the result as a baseline JPEG."""
     image = _add_grain(_shift_colour(_cut(recipe, source), recipe), recipe)
     buffer = io.BytesIO()
     sampling = {} if image.mode == "L" else {"subsampling": recipe.sampling}
@@ -88,7 +88,7 @@ def _cut(recipe: Recipe, source: Image.Image) -> Image.Image:
     span_x = recipe.width * cos + recipe.height * abs(sin)
     span_y = recipe.width * abs(sin) + recipe.height * cos
     scale = recipe.zoom * min(source.width / span_x, source.height / span_y)
-    if angle and scale > 1.5:  # an affine sampling does not average: a strong reduction starts from a halved source
+    if angle and scale > 1.5:  # affine sampling does not average, so a strong reduction starts from a halved source
         return _cut(recipe, source.reduce(2))
     x = span_x * scale / 2 + recipe.centre[0] * (source.width - span_x * scale)
     y = span_y * scale / 2 + recipe.centre[1] * (source.height - span_y * scale)
@@ -123,6 +123,6 @@ def _add_grain(image: Image.Image, recipe: Recipe) -> Image.Image:
 
 @lru_cache(maxsize=1)
 def _grain_tile() -> np.ndarray:
-    """Normal noise of standard deviation 32, as int16."""
+    """Return normal noise of standard deviation 32, as int16."""
     normal = np.random.default_rng(0).standard_normal((_GRAIN_TILE, _GRAIN_TILE), dtype=np.float32)
     return np.rint(normal * 32).astype(np.int16)

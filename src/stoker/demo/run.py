@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``stoker demo``: the whole story on a folder of photographs, in two minutes, without torch."""
+"""``stoker demo``: the whole demonstration on a folder of photographs, in two minutes, without torch."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from PIL import Image
-
 from stoker import DataError, Pipeline, StokerError
 
+from .._image_formats import open_image
 from ..inspection.progress import progress_bar
 from ..inspection.survey import FolderUnusable, Survey, list_files, survey
 from . import chain, checks, dataset, messages, photos, sheet
@@ -31,7 +30,7 @@ T = TypeVar("T")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the demonstration; returns the exit status."""
+    """Run the demonstration and return the exit status."""
     arguments = _parser().parse_args(argv)
     out = arguments.out.expanduser().absolute()
     try:
@@ -96,10 +95,10 @@ def _look_through(root: Path) -> Survey:
 
 
 def _train(found: Survey, threads: int, seconds: float) -> float:
-    """One epoch of the training chain, more if they are short, less if the time is up; returns images per second."""
+    """Run one epoch of the training chain (more if short, less if the time is up) and return images per second."""
     total, done, started = len(found.files), 0, time.perf_counter()
     with chain.training(found.files, found.labels, batch_size=BATCH, threads=threads, seed=SEED) as pipeline:
-        batches = _sound_batches(pipeline, found)
+        batches = _good_batches(pipeline, found)
         with progress_bar(total, "training") as bar:
             while done < total and time.perf_counter() - started < seconds:
                 count = next(batches)
@@ -115,8 +114,8 @@ def _train(found: Survey, threads: int, seconds: float) -> float:
     return rate
 
 
-def _sound_batches(pipeline: Pipeline, found: Survey) -> Iterator[int]:
-    """Run a pipeline for ever, and give the number of images of each batch; one with a bad sample is told of."""
+def _good_batches(pipeline: Pipeline, found: Survey) -> Iterator[int]:
+    """Run a pipeline endlessly and yield the number of images of each batch. A batch with a bad sample is reported."""
     failures = 0
     while True:
         try:
@@ -178,7 +177,7 @@ def _draw_sheet(found: Survey, out: Path, *, synthetic: bool) -> None:
 
 
 def _reader_arguments(found: Survey, out: Path) -> str:
-    """Arguments of `readers.file` for the same files: the folder itself, or a list of what is usable in it."""
+    """Return arguments of `readers.file` for the same files: the folder itself, or a list of its usable files."""
     root = f"file_root={str(found.root)!r}"
     whole = not found.left_out and not found.skipped
     if whole and all("/" not in name and name != "." for name in found.classes):
@@ -190,7 +189,7 @@ def _reader_arguments(found: Survey, out: Path) -> str:
 
 
 def _pick(found: Survey) -> list[Path]:
-    """Photographs for the sheet: in colour if there are enough, of different classes if there are enough."""
+    """Return photographs for the sheet: in colour if there are enough, of different classes if there are enough."""
     candidates = _spread(found.files, 40 * _SHEET_ROWS)
     colour = [file for file in candidates if _mode(file) != "L"] or candidates
     by_class: dict[Path, list[Path]] = {}
@@ -202,12 +201,12 @@ def _pick(found: Survey) -> list[Path]:
 
 
 def _mode(file: Path) -> str:
-    with Image.open(file) as image:
+    with open_image(file) as image:
         return image.mode
 
 
 def _spread(items: Sequence[T], count: int) -> list[T]:
-    """At most `count` of the items, evenly spread."""
+    """Return at most `count` of the items, evenly spread."""
     return list(items) if len(items) <= count else [items[i * len(items) // count] for i in range(count)]
 
 

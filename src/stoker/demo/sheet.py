@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A contact sheet: for each photograph a row with the original and several augmentations of it, on a dark ground."""
+"""Contact sheet: for each photograph a row with the original and several augmentations, on a dark ground."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _RADIUS = 6
 
 @dataclass(frozen=True)
 class Row:
-    """One photograph.
+    """Photograph with its augmentations.
 
     Attributes:
-        title: Shown under the original, bright: its class.
-        note: Shown beside the title, dim: its file name.
+        title: Bright text under the original: its class.
+        note: Dim text beside the title: its file name.
         original: The decoded photograph, uint8 (H, W, 3).
         samples: Augmentations of it, uint8 (H, W, 3) each, any size.
     """
@@ -52,7 +52,7 @@ def draw_sheet(rows: Sequence[Row], header: str, text: str, columns: Sequence[st
         columns: A heading for each column of augmentations.
 
     Raises:
-        ValueError: There is nothing to draw, or a row has not one sample for each column.
+        ValueError: There are no rows, or the samples of a row do not match the columns.
     """
     for row in rows:
         if len(row.samples) != len(columns):
@@ -93,7 +93,7 @@ def _draw_row(sheet: Image.Image, pen: ImageDraw.ImageDraw, row: Row, y: int) ->
 
 
 def _left(column: int) -> int:
-    """Left edge of a column; the originals stand a little apart."""
+    """Return the left edge of a column. The originals have a larger gap."""
     return MARGIN + column * (TILE + GAP) + (GAP if column else 0)
 
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Accelerators: opening them, and the kernels that plans run there. Nothing here is imported before a GPU is used."""
+"""Accelerators: opening a device, and compiling the kernels that plans run there. Imported only when a GPU is used."""

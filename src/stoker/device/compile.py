@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run-time compilation of CUDA C++ by NVRTC, and the cache of compiled kernels on disk.
 
-A kernel is found again by what can change its code: the source, all headers that it includes, the options, the
-architecture and the compiler's version. Files are written whole or not at all, so that processes may share the cache;
-one that was damaged is compiled again. Of processes that want the same kernel at the same time one compiles it and the
-others wait (``turns.py``). See ``settings.py`` for the folder and its size.
+The cache key covers everything that can change a kernel's code: the source, all headers that it includes, the options,
+the architecture and the compiler's version. Files are written atomically, so that processes may share the cache. A
+damaged file is compiled again. If several processes need the same kernel at the same time, one compiles it and the
+others wait (``build_lock.py``). ``settings.py`` has the folder and its size.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ from pathlib import Path
 from typing import Any
 
 from ..contract.errors import UnsupportedError
+from ..contract.private_folder import make_private_folder, require_private_folder
 from ..settings import kernel_cache
-from .turns import turn
+from .build_lock import build_lock
 
 NATIVE = Path(__file__).resolve().parent.parent / "native"
-# The compiler comes without a standard library; cuda/std has what the shared headers use of it.
-INCLUDE = (NATIVE / "cuda" / "std", NATIVE / "cuda", NATIVE)
-# Exact results: no contraction into fused multiply-adds, no approximations, subnormals kept.
+# NVRTC has no standard library; device/std has the parts that the shared headers use.
+INCLUDE = (NATIVE / "device" / "std", NATIVE)
+# Exact results: no fused multiply-adds, no approximations, subnormals preserved.
 OPTIONS = (
     "--std=c++20", "--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true",
     "--device-as-default-execution-space", "--no-source-include",
@@ -37,16 +38,16 @@ _DIGEST_BYTES = 32
 
 
 def compile_kernels(source: str, architecture: int, *, report: list[str] | None = None) -> bytes:
-    """The machine code (a cubin) of CUDA C++ ``source``, from the cache if it is there.
+    """Return the machine code (a cubin) of CUDA C++ ``source``, from the cache if possible.
 
     Args:
-        source: its ``#include``s are found in ``native/cuda`` and ``native``.
+        source: source text; its ``#include``s are found in ``native``.
         architecture: 90 for compute capability 9.0.
-        report: gets the assembler's report of registers and spills; the cache is then not used.
+        report: receives the assembler's report of registers and spills; disables the cache.
 
     Raises:
         UnsupportedError: the compiler is not installed.
-        RuntimeError: the compiler refused the source: its messages.
+        RuntimeError: the compiler refused the source; the text has its messages.
     """
     version = compiler_version()
     if report is not None:
@@ -55,20 +56,37 @@ def compile_kernels(source: str, architecture: int, *, report: list[str] | None 
     if place is None:
         return _compile(source, architecture, None)
     folder, limit_bytes = place
+    if not _is_trusted(folder):
+        return _compile(source, architecture, None)
     path = folder / f"{key_of(source, architecture, version)}.cubin"
     code = _read(path)
     if code is not None:
         return code
-    with turn(path):
-        code = _read(path)  # by now another process may have made it
+    with build_lock(path):
+        code = _read(path)  # another process may have written it during the wait
         if code is None:
             code = _compile(source, architecture, None)
             _write(path, code, limit_bytes)
     return code
 
 
+def _is_trusted(folder: Path) -> bool:
+    """Whether kernels of a folder may be run. A warning says why not."""
+    try:
+        require_private_folder(folder)
+    except OSError as error:
+        hint = "set STOKER_KERNEL_CACHE to a folder of your own"
+        warnings.warn(f"compiled kernels are neither read nor kept: {error}; {hint}", RuntimeWarning, stacklevel=3)
+        return False
+    return True
+
+
 def compiler_version() -> tuple[int, int]:
-    """NVRTC's version. Raises UnsupportedError if it is not installed."""
+    """Return NVRTC's version.
+
+    Raises:
+        UnsupportedError: NVRTC is not installed.
+    """
     try:
         from cuda.bindings import nvrtc
 
@@ -84,7 +102,7 @@ def compiler_version() -> tuple[int, int]:
 
 
 def key_of(source: str, architecture: int, version: tuple[int, int]) -> str:
-    """The name of a compiled kernel: all that can change its code."""
+    """Return the cache key of a kernel, which covers everything that can change its code."""
     digest = hashlib.sha256()
     parts = [_MAGIC.decode(), repr(OPTIONS), str(architecture), repr(version), source]
     for name, text in sorted(headers(source).items()):
@@ -97,14 +115,16 @@ def key_of(source: str, architecture: int, version: tuple[int, int]) -> str:
 
 
 def headers(source: str) -> dict[str, str]:
-    """The texts of all headers that ``source`` includes, directly or not, by their paths below ``native``."""
+    """Return the texts of all headers that ``source`` includes, directly or indirectly, by their paths below
+    ``native``.
+    """
     found: dict[str, str] = {}
     todo = [(name, NATIVE) for name in _INCLUDES.findall(source)]
     while todo:
         name, beside = todo.pop()
         path = next((p for p in ((f / name).resolve() for f in (beside, *INCLUDE)) if p.is_file()), None)
         if path is None or str(path.relative_to(NATIVE)) in found:
-            continue  # CUDA's own
+            continue  # one of CUDA's headers
         text = path.read_text(encoding="utf-8")
         found[str(path.relative_to(NATIVE))] = text
         todo += [(inner, path.parent) for inner in _INCLUDES.findall(text)]
@@ -116,7 +136,7 @@ def _compile(source: str, architecture: int, report: list[str] | None) -> bytes:
 
     options = [*OPTIONS, f"--gpu-architecture=sm_{architecture}", *(f"--include-path={p}" for p in INCLUDE)]
     if report is not None:
-        options.append("--ptxas-options=-v")
+        options += ["--ptxas-options=-v", "--no-cache"]  # NVRTC's cached results have no report
     status, program = nvrtc.nvrtcCreateProgram(source.encode(), b"stoker.cu", 0, [], [])
     _expect(status, "make a program")
     try:
@@ -137,7 +157,7 @@ def _expect(status: Any, what: str) -> None:
 
 
 def _fetch(size_of: Callable[[Any], Any], get: Callable[[Any, bytes], Any], program: Any) -> bytes:
-    """What NVRTC writes into memory of the size that it names."""
+    """Return the bytes that NVRTC writes into memory of the size that it reports."""
     status, size = size_of(program)
     _expect(status, "give a size")
     memory = bytes(size)  # the binding writes into it
@@ -154,15 +174,18 @@ def _read(path: Path) -> bytes | None:
     code = data[head:]
     if data[: len(_MAGIC)] != _MAGIC or data[len(_MAGIC) : head] != hashlib.sha256(code).digest():
         return None
-    with contextlib.suppress(OSError):  # in a folder that can only be read
-        os.utime(path)  # used just now: the last to be dropped
+    with contextlib.suppress(OSError):  # the folder may be read-only
+        os.utime(path)  # marks the file as recently used
     return code
 
 
 def _write(path: Path, code: bytes, limit_bytes: int) -> None:
-    """Keep ``code``. A cache that cannot be written costs time, not results: a warning says so."""
+    """Write ``code`` to the cache.
+
+    A cache that cannot be written costs time but no results, so the failure is a warning.
+    """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(path.parent)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=".new-")
         try:
             with os.fdopen(handle, "wb") as file:
@@ -178,13 +201,13 @@ def _write(path: Path, code: bytes, limit_bytes: int) -> None:
 
 
 def _trim(folder: Path, limit_bytes: int) -> None:
-    """Drop what was not used for longest until the folder is within its limit."""
+    """Delete the least recently used files until the folder is within its limit."""
     kept = []
     for path in folder.glob("*.cubin"):
         try:
             status = path.stat()
         except OSError:
-            continue  # another process dropped it
+            continue  # another process deleted it
         kept.append((status.st_mtime_ns, status.st_size, path))
     total = sum(size for _, size, _ in kept)
     for _, size, path in sorted(kept)[:-1]:

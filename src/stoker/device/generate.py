@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CUDA C++ for a stage: its register program as text in the frame of ``native/cuda/stage.cuh``.
+"""CUDA C++ of a stage: its register program as text in the frame of ``native/device/stage.cuh``.
 
-The text depends on operations, types, ports, channels and the kind of sampler, never on values: a row's numbers,
+The text depends on operations, types, ports, channels and the kind of sampler, never on values. A row's numbers,
 extents and strides come from its slot. Two graphs that differ only in numbers share a compiled kernel.
 """
 
@@ -15,7 +15,7 @@ from ..contract.pixel import Instruction
 
 _REGISTERS = ("int32_t", "int64_t", "float", "double")
 ELEMENTS = ("Bool", "U8", "U16", "U32", "U64", "I8", "I16", "I32", "I64", "F16", "F32", "F64", "BF16")
-# What samplers interpolate, as C++ types; by the number of the element type.
+# C++ types of interpolated values, by the number of the element type.
 _SAMPLED = {1: "uint8_t", 2: "uint16_t", 6: "int16_t", 7: "int32_t", 10: "float"}
 _SAMPLERS = {"resample": "Resampled", "affine": "Warped"}
 _PROJECTED = {"project_nearest": "NearestAt", "project_linear": "LinearAt", "project_cubic": "CubicAt"}  # of bytes
@@ -55,7 +55,7 @@ _UNARY = frozenset(
         "Atanh",
     ]
 )
-# Functions that are computed in double at length.
+# Functions with long computations in double.
 _LONG = frozenset({
     "FMod", "Pow", "Cbrt", "Exp", "Log", "Log2", "Log10", "Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh",
     "Tanh", "Asinh", "Acosh", "Atanh", "Atan2",
@@ -67,12 +67,12 @@ _I32 = 0
 
 @dataclass(frozen=True)
 class StageSource:
-    """The kernels of a stage.
+    """Kernel sources of a stage.
 
     Attributes:
         stage: source of ``stoker_stage``.
-        samplers: (name, source) of each kernel of the sampler, the same for all stages that sample this type.
-        uniforms: (uniform, register type) as the stage reads them.
+        samplers: (name, source) of each sampler kernel. All stages that sample this type share them.
+        uniforms: (uniform, register type) in the order in which the stage reads them.
     """
 
     stage: str
@@ -81,7 +81,7 @@ class StageSource:
 
 
 class _Text:
-    """Turns instructions into statements; every result gets a name of its own."""
+    """Converts instructions to statements. Every result gets a name of its own."""
 
     def __init__(self, names: Mapping[int, str], sampled: bool) -> None:
         self.names = names
@@ -91,8 +91,9 @@ class _Text:
         self.computes: list[str] = []
         self.stores: list[str] = []
         self.register: dict[int, str] = {}
-        self.rounded: dict[int, tuple[str, str]] = {}  # floats that were rounded to an element type, and from what
-        self.bytes: dict[str, int] = {}  # sampled bytes: by name, their channel; samplers have them as floats as well
+        # Floats that were rounded to an element type: (type, name before).
+        self.rounded: dict[int, tuple[str, str]] = {}
+        self.bytes: dict[str, int] = {}  # channels of sampled bytes by name; samplers also hold them as floats
         self.count = 0
 
     def operand(self, index: int, is_uniform: bool, kind: int) -> str:
@@ -130,9 +131,11 @@ class _Text:
         op, element = self.names[number], ELEMENTS[dtype]
         if op == "Load":
             return self.load(dst, kind, element, port, channel)
+        if op == "Coordinate":
+            return self.define(self.loads, dst, kind, f"lane.coordinate({port})")
         first = self.operand(a, bool(flags & 1), source if op in _CONVERSIONS else kind)
         if op == "Store":
-            # Storing rounds once more, which changes nothing: what was rounded before can be stored instead.
+            # Storing rounds again without effect, so the value before the first rounding can be stored instead.
             if not flags & 1 and self.rounded.get(a, ("", ""))[0] == element:
                 first = self.rounded[a][1]
             return self.stores.append(f"lane.template store<{element}>({port}, {channel}, {first});")
@@ -159,15 +162,17 @@ def generate(
     out_types: Sequence[int],
     sampler: str = "",
     *,
+    coordinates: int = 0,
     planar: bool = False,
 ) -> StageSource:
-    """The kernels of a stage.
+    """Return the kernel sources of a stage.
 
     Args:
-        code: what ``compile_program`` gives, compiled with ``op_codes``.
-        channels: 0: flat, every element is a lane; else how many the program has along the last axis.
+        code: result of ``compile_program``, compiled with ``op_codes``.
+        channels: 0: flat, every element is a lane; otherwise the program's number of channels along the last axis.
         in_types: element types of the inputs, as numbers; ``out_types`` likewise.
-        sampler: how input 0 is sampled: "" or the kind of a ``contract.step.Sampler``.
+        coordinates: number of the program's coordinates, which follow the inputs as ports.
+        sampler: interpolation of input 0: "" or the kind of a ``contract.step.Sampler``.
         planar: input 0 may be in component planes, which a resampling of bytes reads.
 
     Raises:
@@ -181,8 +186,8 @@ def generate(
     loaded = [i[10] for i in code if names[i[0]] == "Load" and i[9] == 0]
     divides = any(names[i[0]] in _DIVISIONS for i in code)
     constants = {
-        "kInputs": len(in_types),
-        "kPorts": len(in_types) + len(out_types),
+        "kInputs": len(in_types) + coordinates,
+        "kPorts": len(in_types) + coordinates + len(out_types),
         "kSampled": max(loaded, default=0) + 1 if channels else 1,
         "kStored": max(i[10] for i in code if names[i[0]] == "Store") + 1,
     }
@@ -195,8 +200,8 @@ def generate(
     sampled_blocks = min(blocks, 2 if channels else 3) if long else blocks
     lines = [
         title + (f"; {sampler}" if sampler else ""),
-        '#include "stage.cuh"',
-        *(['#include "stage_project.cuh"'] if sampler in _PROJECTED else []),
+        '#include "device/stage.cuh"',
+        *(['#include "device/stage_project.cuh"'] if sampler in _PROJECTED else []),
         "",
         "namespace stoker::stage {",
         "",
@@ -220,15 +225,15 @@ def generate(
     frame = "\n".join(lines)
     samplers = _sampler_sources(sampler, sampled)
     if sampler == "resample" and sampled == "uint8_t" and constants["kSampled"] <= 3:
-        both = '#include "resample_tile.cuh"\n\nSTOKER_RESAMPLED\n'
-        down = '#include "resample_down.cuh"\n\nSTOKER_RESAMPLED_DOWN\n'
+        both = '#include "device/resample_tile.cuh"\n\nSTOKER_RESAMPLED\n'
+        down = '#include "device/resample_down.cuh"\n\nSTOKER_RESAMPLED_DOWN\n'
         words = f"{frame}STOKER_WORDS(stoker::stage::Program, {blocks})\n"
         samplers += ("stoker_resampled", both), ("stoker_resampled_down", down), ("stoker_words", words)
         if planar:
             kernels = "stoker_resampled_planar", "stoker_resampled_down_planar"
-            samplers += tuple((n, f'#include "resample_planar.cuh"\n\n{n.upper()}\n') for n in kernels)
+            samplers += tuple((n, f'#include "device/resample_planar.cuh"\n\n{n.upper()}\n') for n in kernels)
     if sampler == "affine" and sampled == "uint8_t" and constants["kSampled"] <= 3 and blocks > _FEWEST_BLOCKS:
-        pairs = f'{frame}#include "stage_pairs.cuh"\n\nSTOKER_PAIRS(stoker::stage::Program, {blocks})\n'
+        pairs = f'{frame}#include "device/stage_pairs.cuh"\n\nSTOKER_PAIRS(stoker::stage::Program, {blocks})\n'
         samplers += (("stoker_pairs", pairs),)
     return StageSource(
         f"{frame}STOKER_STAGE(stoker::stage::Program, {sampled_blocks})\n", samplers, tuple(text.uniforms)
@@ -236,7 +241,7 @@ def generate(
 
 
 def _sampled_type(sampler: str, dtype: int) -> str:
-    """The C++ type of what is interpolated."""
+    """Return the C++ type of interpolated values."""
     types = {_BYTES: _SAMPLED[_BYTES]} if sampler in _PROJECTED else _SAMPLED
     if dtype not in types:
         known = ", ".join(sorted(types.values()))
@@ -251,18 +256,18 @@ def _sampler_class(sampler: str, sampled: str) -> str:
 
 
 def _blocks(ops: Sequence[str], ports: int) -> int:
-    """How many blocks of 256 threads share a multiprocessor: 2 leave 128 registers to a thread, 3 80, and 4 64."""
+    """Return the number of blocks of 256 threads per multiprocessor: 2 leave 128 registers to a thread, 3 80, 4 64."""
     if ports > _FEW_PORTS or len(ops) > _SHORT or not _LONG.isdisjoint(ops):
         return _FEWEST_BLOCKS
     return 4
 
 
-# So many uniforms are kept in registers for all lanes of a thread; more are read where they are used.
+# Up to this many uniforms stay in registers for all lanes of a thread. Others are read where they are used.
 _HELD = 24
 
 
 def _numbers(kinds: Sequence[int]) -> list[str]:
-    """The uniforms as a class with one function each."""
+    """Return the uniforms as a class with one function each."""
     types = [_REGISTERS[kind] for kind in kinds]
     if len(types) <= _HELD:
         members = [f"    const {t} v{i};" for i, t in enumerate(types)]
@@ -280,8 +285,8 @@ def _numbers(kinds: Sequence[int]) -> list[str]:
 
 
 def _sampler_sources(sampler: str, sampled: str) -> tuple[tuple[str, str], ...]:
-    """A source for each kernel, so that they are compiled beside each other; types share what is the same for them."""
-    include = '#include "sampler_kernels.cuh"\n\n'
+    """Return one source per kernel, for concurrent compilation. Types share the kernels that are equal for them."""
+    include = '#include "device/sampler_kernels.cuh"\n\n'
     if sampler == "resample":
         weight = "int32_t" if sampled == "uint8_t" else "double"
         weights, between = f"{include}STOKER_WEIGHTS({weight})\n", f"{include}STOKER_BETWEEN({sampled})\n"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages between this process and a worker process, and arrays in memory that both see.
+"""Messages between this process and a worker process, and arrays in shared memory.
 
-Nothing here has a name that other programs could see: memory is anonymous and its descriptor travels over the socket,
-so that nothing is left behind however a process ends.
+Shared memory is anonymous, and its descriptor travels over the socket. Other programs see no name, and nothing is left
+behind however a process ends.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _ALIGNMENT = 64
 _PAGE = mmap.PAGESIZE
 
 
-class Closed(Exception):
-    """The other side has gone."""
+class ChannelClosed(Exception):
+    """The process at the other end has closed the channel or ended."""
 
 
 class Message:
-    """A message on its way out; after Ctrl-C, :meth:`Channel.send` takes it up where it stands."""
+    """Outgoing message. After Ctrl-C, :meth:`Channel.send` continues where it was interrupted."""
 
     __slots__ = ("data", "sent")
 
@@ -44,7 +44,7 @@ class Channel:
 
     def __init__(self, end: socket.socket) -> None:
         self._socket = end
-        self._raw: list[Any] = []  # what was received and not yet taken apart: (bytes, descriptors beside them, ...)
+        self._raw: list[Any] = []  # received data that are not parsed yet: (bytes, descriptors, ...)
 
     def fileno(self) -> int:
         return self._socket.fileno()
@@ -57,7 +57,7 @@ class Channel:
         self._raw.clear()
 
     def send(self, message: Message, fd: int | None = None) -> None:
-        """Send what has not been sent yet; ``fd`` goes with the first byte."""
+        """Send the part of the message that has not been sent yet. ``fd`` goes with the first byte."""
         while (done := sum(message.sent)) < len(message.data):
             rest = message.data[done:]
             try:
@@ -68,28 +68,31 @@ class Channel:
                 else:
                     message.sent.extend(map(self._socket.send, (rest,)))
             except OSError as error:
-                raise Closed from error
+                raise ChannelClosed from error
 
     def receive(self) -> None:
-        """Wait for bytes and take what there is.
+        """Wait for bytes and receive all that are available.
 
         Raises:
-            Closed: the other side has gone.
+            ChannelClosed: the other end is closed.
         """
         try:
             self._raw.extend(map(self._socket.recvmsg, (_READ,), (_ANCILLARY,)))
         except OSError as error:
-            raise Closed from error
+            raise ChannelClosed from error
         if not self._raw[-1][0] and not self._raw[-1][1]:
             self._raw.pop()
-            raise Closed
+            raise ChannelClosed
 
     def messages(self) -> list[tuple[Any, Any]]:
-        """The whole messages that have come, and the descriptor beside each; the same until :meth:`forget`."""
+        """Return the complete messages, each with its descriptor.
+
+        Repeated calls return the same until :meth:`forget`.
+        """
         return self._parse()[0] if self._raw else []
 
     def forget(self) -> None:
-        """Drop what :meth:`messages` gave: it has been dealt with."""
+        """Drop the messages that :meth:`messages` returned, after the caller has handled them."""
         _, rest, ancillary = self._parse()
         self._raw[:] = [(rest, ancillary)] if rest or ancillary else []
 
@@ -110,7 +113,7 @@ class Channel:
 
 
 class _WithDescriptor:
-    """Ends a message that a descriptor travels with."""
+    """Marker at the end of a message that carries a descriptor."""
 
     def __reduce__(self) -> str:
         return "WITH_DESCRIPTOR"
@@ -126,8 +129,8 @@ def _descriptors(ancillary: Any) -> list[int]:
 # ---- arrays in shared memory ----
 
 
-class Leaf:
-    """Where an array lies in a block."""
+class ArraySlot:
+    """Position of an array in a shared block."""
 
     __slots__ = ("dtype", "offset", "shape")
 
@@ -135,14 +138,18 @@ class Leaf:
         self.dtype, self.shape, self.offset = dtype, shape, offset
 
     def __reduce__(self) -> Any:
-        return Leaf, (self.dtype, self.shape, self.offset)
+        return ArraySlot, (self.dtype, self.shape, self.offset)
 
 
 def lay_out(data: Any, arrays: list[tuple[int, Any]], at: int = 0) -> tuple[Any, int]:
-    """``data`` (lists and tuples of arrays and other things) with a :class:`Leaf` for every array; the bytes needed."""
+    """Replace every array in ``data``, which consists of lists, tuples and other objects, by an :class:`ArraySlot`.
+
+    Returns:
+        The data with slots, and the bytes of shared memory that the arrays need.
+    """
     if isinstance(data, np.ndarray):
         arrays.append((at, data))
-        return Leaf(data.dtype.str, data.shape, at), -(-(at + data.nbytes) // _ALIGNMENT) * _ALIGNMENT
+        return ArraySlot(data.dtype.str, data.shape, at), -(-(at + data.nbytes) // _ALIGNMENT) * _ALIGNMENT
     if isinstance(data, (list, tuple)):
         made = []
         for item in data:
@@ -153,17 +160,20 @@ def lay_out(data: Any, arrays: list[tuple[int, Any]], at: int = 0) -> tuple[Any,
 
 
 def write(block: np.ndarray[Any, Any], arrays: list[tuple[int, Any]]) -> None:
-    """Put the arrays where :func:`lay_out` said."""
+    """Write the arrays to the positions that :func:`lay_out` chose."""
     for at, array in arrays:
         if array.nbytes:
             block[at : at + array.nbytes].view(array.dtype).reshape(array.shape)[...] = array
 
 
 def read(data: Any, base: np.ndarray[Any, Any] | None) -> Any:
-    """The arrays again, without a copy; ``base`` is the block's bytes, which they keep."""
-    if isinstance(data, Leaf):
+    """Replace every :class:`ArraySlot` by its array, without a copy.
+
+    The arrays keep ``base``, the block's bytes, alive.
+    """
+    if isinstance(data, ArraySlot):
         dtype = np.dtype(data.dtype)
-        if base is None:  # nothing but empty arrays
+        if base is None:  # all arrays are empty
             return np.empty(data.shape, dtype)
         size = int(np.prod(data.shape, dtype=np.int64)) * dtype.itemsize
         return base[data.offset : data.offset + size].view(dtype).reshape(data.shape)
@@ -174,7 +184,10 @@ def read(data: Any, base: np.ndarray[Any, Any] | None) -> Any:
 
 
 def make_block(size: int) -> tuple[int, np.ndarray[Any, Any]]:
-    """New memory of at least ``size`` bytes: its descriptor and its bytes. It may be sent to another process."""
+    """Allocate shared memory of at least ``size`` bytes.
+
+    Return its descriptor, which may be sent to another process, and its bytes.
+    """
     size = -(-max(size + size // 4, _PAGE) // _PAGE) * _PAGE  # room to grow: rows differ in size
     fd = os.memfd_create("stoker-rows", os.MFD_CLOEXEC)
     try:
@@ -186,12 +199,12 @@ def make_block(size: int) -> tuple[int, np.ndarray[Any, Any]]:
 
 
 def map_block(fd: int) -> np.ndarray[Any, Any]:
-    """The bytes behind a descriptor, which may be closed afterwards."""
+    """Map the memory behind a descriptor and return its bytes. The descriptor may be closed afterwards."""
     return np.frombuffer(mmap.mmap(fd, 0), np.uint8)
 
 
-class Lease:
-    """Stands behind all arrays that lie in a block: when it is gone, the block is free again."""
+class BlockLease:
+    """Base object of all arrays in a shared block. When it is garbage-collected, the block is free again."""
 
     __slots__ = ("__array_interface__", "__weakref__", "_base")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches between being asked for and being delivered, and where the stream stands after each."""
+"""Batches between request and delivery, and the position of the stream after each."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from .flight import Feeds, InFlight
 from .schedule import Rows
 
 
-@dataclass(slots=True)  # made for every batch: freezing would triple its cost
+@dataclass(slots=True)  # created for every batch; freezing would triple the cost
 class Mark:
-    """Where the stream stands after a batch; :meth:`~stoker.executor.execution.Execution.get_state` writes it out."""
+    """Position of the stream after a batch. :meth:`~stoker.executor.execution.Execution.get_state` serializes it."""
 
     epoch: int
     position: int
-    consumed: int  # by all shards together
+    consumed: int  # total of all shards
     sources: tuple[Any, ...] = ()
     states: Mapping[int, Any] = field(default_factory=dict)
-    bad: tuple[int, int] = (0, 0)  # epoch, and how many rows of it were replaced or left out
+    bad: tuple[int, int] = (0, 0)  # epoch, and count of its rows that were replaced or skipped
 
 
 @dataclass(slots=True)
 class Delivered:
-    """One batch: an array, list of arrays or supplied tensor per output, and where the stream stands after it.
+    """Delivered batch: an array, list of arrays or supplied tensor per output, and the position of the stream after it.
 
-    ``asked`` is how many rows it would have without those left out, whose numbers then are ``skipped``.
+    ``asked`` is the number of rows including those that were left out, whose positions are in ``skipped``.
     """
 
     outputs: list[Any]
@@ -39,7 +39,7 @@ class Delivered:
     skipped: tuple[int, ...] = ()
 
     def batches(self, planned: Sequence[PlannedOutput]) -> tuple[Batch, ...]:
-        """One per output; the plan tells their types, axes and places."""
+        """Return a :class:`~stoker.contract.batch.Batch` per output. The plan supplies types, axes and devices."""
         rows = self.rows
         return tuple(
             Batch(data, p.dtype, p.layout, rows.keys, rows.epochs, "gpu" if p.on_gpu else "cpu", self.skipped)
@@ -49,7 +49,7 @@ class Delivered:
 
 @dataclass(slots=True)
 class Queued:
-    """A batch under way, or the error that stands in its place; ``mark`` is the state after it."""
+    """Batch in flight, or the error that takes its place in the queue. ``mark`` is the position after it."""
 
     mark: Mark
     rows: Rows | None = None

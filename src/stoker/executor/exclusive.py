@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may use a running pipeline: one thread at a time, in the process that it belongs to, until it is closed."""
+"""Exclusive use of a running pipeline: one thread at a time, in the process that owns it, until it is closed."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def alone(method: Callable[Concatenate[E, P], T]) -> Callable[Concatenate[E, P], T]:
-    """One thread at a time, and only in the process that the run belongs to.
+def exclusive_method(method: Callable[Concatenate[E, P], T]) -> Callable[Concatenate[E, P], T]:
+    """Decorate a method that one thread at a time may run, and only in the process that owns the run.
 
     Raises:
-        StateError: the pipeline is closed, or the call comes from its own source.
+        StateError: the pipeline is closed, or one of its own sources makes the call.
     """
 
     @functools.wraps(method)
     def waiting(self: E, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        self._check_usable()  # first: in a child process the lock may be held for ever
+        self._check_usable()  # before the lock: a forked child may inherit it locked forever
         with self._lock:
             if self._busy:
                 raise StateError("a pipeline cannot be asked for batches, or moved, by one of its own sources")
@@ -41,7 +41,10 @@ def alone(method: Callable[Concatenate[E, P], T]) -> Callable[Concatenate[E, P],
 
 
 class Exclusive(ABC):
-    """What methods that run :func:`alone` use. Any thread may close it, also one that runs such a method."""
+    """Base class of objects with exclusive methods (:func:`exclusive_method`).
+
+    Any thread may close the object, even while such a method runs.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -50,20 +53,20 @@ class Exclusive(ABC):
 
     @property
     def closed(self) -> bool:
-        """Whether it can no longer be used."""
+        """Return whether the object is closed."""
         return self._closed
 
     def _check_usable(self) -> None:
-        """StateError if it cannot be used any more, or not in this process."""
+        """Raise StateError if the object is closed or belongs to another process."""
         if self._closed:
             raise StateError("the pipeline is closed")
 
     @abstractmethod
     def _forget(self) -> None:
-        """Let go of all that is under way: it is closed, and no method runs."""
+        """Release everything in flight. Called when the object is closed and no exclusive method runs."""
 
     def _forget_if_idle(self) -> None:
-        """:meth:`_forget`, now or when the method that runs leaves."""
+        """Call :meth:`_forget` now; if an exclusive method runs, it does so when it returns."""
         if self._lock.acquire(blocking=False):
             try:
                 if not self._busy:

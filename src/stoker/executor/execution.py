@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A graph that runs: sources opened, plan made, batches prefetched and delivered in order with their state tokens."""
+"""Execution of a graph: opens sources, makes the plan, prefetches batches, delivers them in order with their state
+tokens.
+"""
 
 from __future__ import annotations
 
@@ -12,101 +14,136 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
+from ..codecs.open_codecs import OpenCodecs
 from ..contract.batch import Batch
+from ..contract.codec import BalancedKernel
+from ..contract.config import PipelineConfig
 from ..contract.errors import StateError, StokerError
 from ..contract.failure import BadSample
+from ..contract.feed import Feeder
 from ..contract.operator import Operator
 from ..contract.reader import OpenSource, Shards
 from ..graph.node import Graph
 from ..graph.plan import Plan, PlannedOutput
+from ..graph.show import show
 from ..settings import default_threads
-from .decoding import Decoding, Engines, KnownFiles
 from .delivery import Delivered, Mark, Queued
-from .exclusive import Exclusive, alone
-from .failures import Failures, Made
-from .flight import Failure, Feeds, Supply
+from .exclusive import Exclusive, exclusive_method
+from .failures import Failures, ResolvedBatch
+from .flight import Feeds, RowFailure, SuppliedMemory
+from .inline_heuristic import InlineHeuristic
 from .meter import Meter
 from .opening import open_sources, open_workers
 from .planning import Planning
-from .pulling import Pulling
-from .report import Place, Report
-from .run import Run
+from .record_prefetch import RecordPrefetcher
+from .report import Assignment, Report
+from .run import OpenGpu, Run
 from .schedule import AtEnd, Rows, Schedule
-from .settings import Settings
-from .split import Sharing, Split
+from .source_puller import SourcePuller
+from .split import Split, SplitController
 from .stage_times import stage_times
-from .state import facts, own_shard, require_resumable, require_same, restored_states, saved_states
-from .tiny import Tiny
+from .state import own_shard, require_resumable, require_same, restored_states, saved_states, state_facts
 
-Allocate = Callable[[int, PlannedOutput, int], Supply | None]
+Allocate = Callable[[int, PlannedOutput, int], SuppliedMemory | None]
 
 
 class Execution(Exclusive):
-    """Runs ``graph``. Nothing starts before the first batch is asked for."""
+    """Runs ``graph``. Nothing starts before the first batch is requested.
 
-    def __init__(self, graph: Graph, find: Callable[[str], type[Operator]], settings: Settings) -> None:
+    Args:
+        gpu: the GPU that the graph runs on; None if it needs none, or if the CPU takes over its work.
+        launcher: those of "shard" and "gpu" that the launcher's environment decided.
+
+    Attributes:
+        config: the pipeline's options.
+        gpu: the GPU, if one is used.
+        threads: number of worker threads.
+        ahead: number of prefetched batches.
+    """
+
+    def __init__(
+        self, graph: Graph, find: Callable[[str], type[Operator]], config: PipelineConfig,
+        gpu: OpenGpu | None = None, launcher: frozenset[str] = frozenset(),
+    ) -> None:  # fmt: skip
         super().__init__()
         self.graph = graph
-        self.settings = settings
+        self.config = config
+        self.gpu = gpu
+        has_gpu = gpu is not None
+        self.threads, self.ahead = config.count_threads(has_gpu=has_gpu), config.count_prefetched(has_gpu=has_gpu)
+        self._most_on_gpu = config.count_on_gpu(has_gpu=has_gpu)
+        self._launcher = launcher
         opened = open_sources(graph)
-        self._feeders = {k: v for k, v in opened.items() if hasattr(v, "pull")}
+        self._feeders = {k: v for k, v in opened.items() if isinstance(v, Feeder)}
         for feeder in self._feeders.values():
-            feeder.device = settings.gpu.device if settings.gpu else None
-        self._workers = open_workers(graph, self._feeders, settings.workers)
+            feeder.device = gpu.device if gpu is not None else None
+        self._workers = open_workers(graph, self._feeders, config.workers)
         self.sources: dict[int, OpenSource] = {k: v for k, v in opened.items() if isinstance(v, OpenSource)}
-        self.schedule = Schedule(self.sources, tuple(self.sources), settings.seed)
-        self._pulling = Pulling(graph, self._feeders, self.schedule, bool(self.sources))
-        self._failures = Failures(graph, settings.on_error, self.schedule, self.sources, bool(self._feeders))
-        self._planning = Planning(graph, find, settings, self.sources, self._feeders, self._failures)
+        self.schedule = Schedule(self.sources, tuple(self.sources), config.seed)
+        self._record_prefetcher = RecordPrefetcher(graph, self.sources)
+        self._puller = SourcePuller(graph, self._feeders, self.schedule, bool(self.sources))
+        self.codecs = OpenCodecs(gpu, config.codec_options)
+        self._failures = Failures(graph, config.on_error, self.schedule, self.sources, bool(self._feeders))
+        self._planning = Planning(graph, find, config, gpu, self.codecs, self.sources, self._feeders, self._failures)
         self._run: Run | None = None
         self._queue: deque[Queued] = deque()
         self._meter = Meter()
-        self._sharing: Sharing | None = None
-        self._tiny = Tiny()
+        self._split_controller: SplitController | None = None
+        self._inline = InlineHeuristic()
         self.mark = self._mark()
 
     def worker_memory(self) -> list[int]:
-        """Bytes of every block of memory that is shared with worker processes."""
+        """Return the sizes in bytes of all memory blocks that are shared with worker processes."""
         return self._workers.memory() if self._workers is not None else []
 
-    @alone
+    @exclusive_method
     def start_workers(self) -> None:
-        """Start the worker processes now, if a source needs any."""
+        """Start the worker processes now if a source needs them."""
         if self._workers is not None:
             self._workers.start()
 
     def _start(self, rows: Rows, feeds: Feeds) -> Run:
         if self.plan is None:
             self._planning.discover(rows, feeds)
-        assert self.plan is not None
-        settings = self.settings
-        self._run = Run(self.plan, self.graph, settings.threads, settings.seed, self.sources, settings.gpu or None)
+        loaded, config = self._planning.loaded, self.config
+        assert loaded is not None
+        self._run = Run(loaded, self.graph, self.threads, config.seed, self.sources, self.gpu)
         self._run.python.states.update(self._planning.states)
-        if self._planning.decoders:
-            # One core is the consumer's, whose launches the GPU waits for.
-            threads = min(settings.threads, max(1, default_threads() - 1))
-            split = Split(threads, settings.gpu_load, settings.gpu_utilization)
-            self._sharing = Sharing(split, self._planning.decoders, self.plan.steps, settings.depth)
+        if loaded.decoders:
+            # One core is left to the consumer: the GPU waits for its launches.
+            threads = min(self.threads, max(1, default_threads() - 1))
+            split = Split(threads, config.gpu_load, config.gpu_utilization)
+            self._split_controller = SplitController(split, loaded.decoders, loaded.plan.steps, self.ahead)
         return self._run
 
     @property
     def plan(self) -> Plan | None:
-        """None until the first batch where only that tells a Python node's types."""
+        """Return the plan; None before the first batch if only that batch tells a Python node's types."""
         return self._planning.plan
+
+    def show(self, form: str) -> str:
+        """Return the graph and its plan as text."""
+        planning = self._planning
+        return show(self.graph, planning.find, form, self.sources, planning.passes, planning.target)
+
+    @property
+    def decoders(self) -> tuple[BalancedKernel, ...]:
+        """Return the plan's decoders that share rows between the GPU and the CPU."""
+        return self._planning.loaded.decoders if self._planning.loaded is not None else ()
 
     # ---- batches ----
 
-    @alone
+    @exclusive_method
     def next(self, at_end: AtEnd = "stop", allocate: Allocate | None = None) -> Delivered | None:
-        """The next batch, or None at the end of the data, and at that of an epoch unless ``at_end`` is "go_on".
+        """Return the next batch; None at the end of the data, and at the end of an epoch unless ``at_end`` is "go_on".
 
         Raises:
-            DataError: a row of this batch failed, or there is no memory for it; the next call gives the next batch.
+            DataError: a row of this batch failed, or there is no memory for it; the next call returns the next batch.
             DeviceError: the GPU failed.
             StateError: the pipeline is closed.
         """
         asked = time.perf_counter()
-        under_way, finished = len(self._queue), self._run.finished if self._run is not None else 0
+        in_flight, finished = len(self._queue), self._run.finished if self._run is not None else 0
         self._fill(max(1, self._depth), at_end, allocate)
         if not self._queue:
             return None
@@ -118,14 +155,14 @@ class Execution(Exclusive):
         except Exception:
             self._pass(item)
             raise
-        # Up to here (and in the next lines) Ctrl-C leaves the batch in the queue, to be delivered by the next call.
+        # Ctrl-C before or during the next lines leaves the batch in the queue, and the next call delivers it.
         assert item.rows is not None
         given = time.perf_counter()
-        self._meter.delivered(len(made.rows), asked, given, under_way, finished)
-        if self._sharing is not None and self._run is not None:
-            self._sharing.delivered(self._run, self._meter, under_way, finished)
-        if self.settings.depth:
-            self._tiny.settle(given - asked, self._run, self._meter.batches, reads_files=bool(self.sources))
+        self._meter.delivered(len(made.rows), asked, given, in_flight, finished)
+        if self._split_controller is not None and self._run is not None:
+            self._split_controller.delivered(self._run, self._meter, in_flight, finished)
+        if self.ahead:
+            self._inline.observe(given - asked, self._run, self._meter.batches, reads_files=bool(self.sources))
         if self._depth:
             self._fill(self._depth + 1, at_end, allocate)
         self._pass(item)
@@ -135,22 +172,22 @@ class Execution(Exclusive):
 
     @property
     def _depth(self) -> int:
-        """How many batches are made ahead now."""
-        return 0 if self._tiny.found else self.settings.depth
+        """Return the current number of prefetched batches."""
+        return 0 if self._inline.is_inline else self.ahead
 
     def _pass(self, item: Queued) -> None:
-        """The batch at the head of the queue has had its turn."""
+        """Remove the batch at the head of the queue after its delivery or failure."""
         self.mark = item.mark
         item.flight = None
-        if self._queue:  # a thread that closes the pipeline may have been here
+        if self._queue:  # another thread may have closed the pipeline and emptied the queue
             self._queue.popleft()
 
     def _admit(self, allocate: Allocate | None) -> None:
-        """Let the next batches go to the GPU, as many as may be there."""
+        """Admit as many of the next batches to the GPU as its limit allows."""
         run = self._run
-        if run is None or self.settings.gpu_depth is None:
+        if run is None or self._most_on_gpu is None:
             return
-        for item in islice(self._queue, self.settings.gpu_depth):
+        for item in islice(self._queue, self._most_on_gpu):
             if item.flight is None or item.rows is None or not item.flight.held:
                 continue
             try:
@@ -165,8 +202,11 @@ class Execution(Exclusive):
         if self._run is not None:
             self._run.check_usable()
 
-    def _finish(self, item: Queued) -> Made:
-        """The batch, its bad rows dealt with. Stateful operators have seen it also if a row of it fails."""
+    def _finish(self, item: Queued) -> ResolvedBatch:
+        """Return the batch after the policies for bad rows.
+
+        Stateful operators have processed all its rows, even if one fails.
+        """
         run = self._run
         if item.error is not None:
             if item.flight is not None and run is not None:
@@ -174,10 +214,10 @@ class Execution(Exclusive):
                     run.collect(item.flight)
             raise item.error
         assert run is not None and item.rows is not None
-        failed: list[Failure] = []
+        failed: list[RowFailure] = []
         outputs = self._collect(run, item, item.rows, failed)
         if not failed:
-            return Made(outputs, item.rows)
+            return ResolvedBatch(outputs, item.rows)
         error = self._failures.judge(item.rows, failed)
         item.mark.bad = self._failures.count
         if error is None:
@@ -185,9 +225,9 @@ class Execution(Exclusive):
         try:
             raise error
         finally:
-            del error, failed, outputs  # the error's traceback must not keep the batch
+            del error, failed, outputs  # the error's traceback would keep the batch alive
 
-    def _collect(self, run: Run, item: Queued, rows: Rows, failed: list[Failure]) -> list[Any]:
+    def _collect(self, run: Run, item: Queued, rows: Rows, failed: list[RowFailure]) -> list[Any]:
         item.mark.bad = self._failures.count
         if item.flight is not None:
             try:
@@ -196,13 +236,13 @@ class Execution(Exclusive):
                 item.mark.states = item.flight.states or item.mark.states
         replay = self._planning.take_replay()
         try:
-            return run.run_here(rows, item.feeds or {}, replay, failed=failed)
+            return run.run_inline(rows, item.feeds or {}, replay, failed=failed)
         finally:
             if run.python.states:
                 item.mark.states = saved_states(self.graph, run.python.states)
 
     def _restore(self, states: Mapping[int, Any]) -> None:
-        """Give every stateful operator its saved state, or the one it starts with."""
+        """Set every stateful operator to its saved state, or to its initial one."""
         kept = self._run.python.states if self._run is not None else self._planning.states
         kept.update(restored_states(self.graph, {*self._planning.states, *kept, *states}, states))
 
@@ -219,22 +259,23 @@ class Execution(Exclusive):
                     return
                 self._queue.append(item)
             except Exception as error:  # noqa: BLE001 - a user's source may raise anything; its batch does
-                # In order: batches before it are delivered first.
+                # The error is queued, so that batches before it are delivered first.
                 self._queue.append(Queued(self._mark(), error=error))
             except BaseException:
-                if not (item and self._queue and self._queue[-1] is item):  # Ctrl-C came before it was queued
+                if not (item and self._queue and self._queue[-1] is item):  # Ctrl-C came before the batch was queued
                     self._take_back(before)
                 raise
             self._start_last()
 
     def _start_last(self) -> None:
-        """Let the threads have the newest batch; after Ctrl-C, one may have been queued here without."""
+        """Start the newest batch on the worker threads. Ctrl-C may have left it queued but not started."""
         flight = self._queue[-1].flight if self._queue else None
         if flight is not None and not flight.started and self._run is not None:
             self._run.start(flight)
 
     def _take_back(self, mark: Mark) -> None:
-        """As if nothing had been taken since; a source that only runs forward has lost what it gave."""
+        """Restore the position before the last batch. Rows of a source without random access are lost."""
+        self._record_prefetcher.drop()
         self.schedule.seek(mark.epoch, mark.consumed)
         for feeder, position in zip(self._feeders.values(), mark.sources, strict=True):
             with contextlib.suppress(StateError):
@@ -244,27 +285,31 @@ class Execution(Exclusive):
         rows, feeds = self._pull(at_end)
         if rows is None:
             return None
+        self._record_prefetcher.request(rows, self._depth + 2)
         run = self._run or self._start(rows, feeds)
         mark = self._mark()
         if not self._depth:
             return Queued(mark, rows, feeds=feeds)
         replay = self._planning.take_replay()
-        most = self.settings.gpu_depth
+        most = self._most_on_gpu
         held = most is not None and len(self._queue) >= most
         supply = self._supply(rows, allocate, on_gpu=(False,) if held else (False, True))
         return Queued(mark, rows, run.prepare(rows, feeds, supply, replay, held=held))
 
     def _pull(self, at_end: AtEnd) -> tuple[Rows | None, Feeds]:
-        """Rows and what the caller's sources give for them; without a batch under way, waiting is the only choice."""
-        if not self._pulling.ready(wait=not self._queue, closed=lambda: self._closed):
+        """Return the next rows and the data of the caller's sources for them.
+
+        Waits only if no batch is in flight.
+        """
+        if not self._puller.ready(wait=not self._queue, closed=lambda: self._closed):
             return None, {}
-        return self._pulling.next(self.settings.batch_size, at_end)
+        return self._puller.next(self.config.batch_size, at_end)
 
     def feed(self, node: int, data: Any, layout: str | None = None) -> None:
-        """Give a batch to a source that is fed by hand."""
-        self._feeders[node].feed(data, self.settings.batch_size, layout)
+        """Pass a batch to a source that is fed by hand."""
+        self._feeders[node].feed(data, self.config.batch_size, layout)
 
-    def _supply(self, rows: Rows, allocate: Allocate | None, on_gpu: Collection[bool]) -> dict[int, Supply]:
+    def _supply(self, rows: Rows, allocate: Allocate | None, on_gpu: Collection[bool]) -> dict[int, SuppliedMemory]:
         assert self.plan is not None
         if allocate is None:
             return {}
@@ -273,38 +318,39 @@ class Execution(Exclusive):
         return {i: memory for i, memory in found if memory is not None}
 
     def run_rows(self, rows: Rows, feeds: Feeds) -> list[Any]:
-        """Run given rows at once, on the caller's thread, beside the queue (inference, eager, substitutes)."""
+        """Run the given rows immediately on the caller's thread, bypassing the queue (inference, eager calls,
+        substitutes).
+        """
         self._check_usable()
         run = self._run or self._start(rows, feeds)
         replay = self._planning.take_replay()
-        return run.run_here(rows, feeds, replay)
+        return run.run_inline(rows, feeds, replay)
 
     def batches(self, delivered: Delivered) -> tuple[Batch, ...]:
-        """The outputs as batches."""
+        """Return the outputs as batches."""
         assert self.plan is not None
         return delivered.batches(self.plan.outputs)
 
     def report(self) -> Report:
-        """What has run and what limits it."""
-        times = stage_times(self.graph, self.plan, self._run, self._meter.rows, self._pulling.source_ns)
+        """Return run statistics and the bottleneck."""
+        times = stage_times(self.graph, self.plan, self._run, self._meter.rows, self._puller.source_ns)
         handed_over = self._run.python.handed_over() if self._run is not None else ()
-        settings, mark = self.settings, self.mark
+        mark = self.mark
         told = self._meter.report(
-            times, settings.seed, settings.threads, handed_over, depth=self._depth,
+            times, self.config.seed, self.threads, handed_over, depth=self._depth,
             place=(mark.epoch, mark.position, self.schedule.epoch_size),
-            split=self._decoding(),
+            split=self._split_controller.report() if self._split_controller is not None else None,
         )  # fmt: skip
         shards = next((s.shards for s in self.sources.values()), Shards())
-        gpu = settings.gpu.device.number if settings.gpu else None
-        return replace(told, place=Place(shards.id, shards.number, gpu, tuple(sorted(settings.launcher))))
+        gpu = self.gpu.device.number if self.gpu is not None else None
+        assignment = Assignment(shards.id, shards.number, gpu, tuple(sorted(self._launcher)))
+        return replace(told, assignment=assignment, codecs=self._report_of_codecs())
 
-    def _decoding(self) -> Decoding | None:
-        if self._sharing is None:
-            return None
-        gpu, used = self.settings.gpu, self._planning.on_engines
-        known = KnownFiles.of(gpu.jpeg_index) if gpu and gpu.jpeg_index else None
-        engines = Engines.of(used, gpu.engines_memory) if used and gpu else None
-        return replace(self._sharing.report(), known=known, engines=engines)
+    def _report_of_codecs(self) -> dict[str, Any]:
+        loaded = self._planning.loaded
+        if self._run is None or loaded is None:
+            return {}
+        return self.codecs.report(tuple(loaded.by_codecs.values()))
 
     # ---- state ----
 
@@ -316,19 +362,23 @@ class Execution(Exclusive):
 
     @property
     def errors(self) -> list[BadSample]:
-        """The bad samples met so far."""
+        """Return the bad samples found so far."""
         return self._failures.listed
 
     def get_state(self, *, elastic: bool = False) -> dict[str, Any]:
-        """The token of the last delivered batch; StateError if a source cannot be taken up again.
+        """Return the token of the last delivered batch.
 
-        ``elastic`` insists on one that serves another number of shards too.
+        Args:
+            elastic: require a token that works with another number of shards too.
+
+        Raises:
+            StateError: a source cannot resume from a state.
         """
         for node, feeder in self._feeders.items():
-            feeder.require_resumable(self.graph.nodes[node].source)
+            feeder.require_resumable(self.graph.nodes[node].source_line)
         require_resumable(self.graph, self.sources, elastic=elastic)
         return {
-            **facts(self.graph, self.sources, self.settings.seed),
+            **state_facts(self.graph, self.sources, self.config.seed),
             "epoch": self.mark.epoch,
             "consumed": self.mark.consumed,
             "bad": list(self.mark.bad),
@@ -338,13 +388,13 @@ class Execution(Exclusive):
 
     @property
     def own_shard(self) -> tuple[int, int] | None:
-        """The shard (number, of how many) that the state serves alone; None if it serves any."""
+        """Return the only shard (number, count) that the state can serve; None if it serves any shard."""
         return own_shard(self.graph, self.sources)
 
-    @alone
+    @exclusive_method
     def set_state(self, token: Mapping[str, Any]) -> None:
-        """Go on after the batch whose token this is."""
-        require_same(token, self.graph, self.sources, self.settings.seed)
+        """Continue after the batch that the token belongs to."""
+        require_same(token, self.graph, self.sources, self.config.seed)
         self._drop()
         self.schedule.seek(int(token["epoch"]), int(token["consumed"]))
         for key, position in token["sources"].items():
@@ -355,40 +405,48 @@ class Execution(Exclusive):
         self._failures.count = (int(epoch), int(bad))
         self.mark = replace(self._mark(), states=states)
 
-    @alone
+    @exclusive_method
     def start_epoch(self, epoch: int) -> None:
-        """Forget what is queued and begin an epoch."""
+        """Drop queued batches and begin an epoch."""
         self._drop()
-        self._restore(self.mark.states)  # what was made ahead and dropped has not happened
+        self._restore(self.mark.states)  # undoes the effect of prefetched batches that are dropped
         self.schedule.start_epoch(epoch)
         for feeder in self._feeders.values():
             feeder.reset()
         self.mark = replace(self._mark(), states=self.mark.states)
 
     def _drop(self) -> None:
-        """Wait for what is under way and throw it away."""
+        """Wait for all batches in flight and discard them."""
         while self._queue:
             flight = self._queue[0].flight
             if flight is not None and self._run is not None:
                 with contextlib.suppress(StokerError):
                     self._run.collect(flight)
             self._queue.popleft()
+        self._record_prefetcher.drop()
 
     def close(self) -> None:
-        """Stop; idempotent. May be called from any thread, also from the user's code that a pipeline runs."""
+        """Stop all threads and release resources; idempotent.
+
+        Any thread may call it, even the user's code inside the pipeline.
+        """
         first, self._closed = not self._closed, True
+        for source in self.sources.values():
+            source.cancel()
         if self._workers is not None:
             self._workers.close()
         if self._run is not None:
             self._run.close()
-            if first and self.settings.gpu:
-                self.settings.gpu.save_jpeg_index()
-        self._forget_if_idle()  # after the threads that write into its memory have ended
+            if first:
+                self.codecs.close()
+        for source in self.sources.values():
+            source.close()
+        self._forget_if_idle()  # after the end of the threads that write to its memory
 
     def _forget(self) -> None:
         self._queue.clear()
 
     @property
     def run(self) -> Run | None:
-        """The running plan, once started."""
+        """Return the running plan; it exists after the start."""
         return self._run

@@ -1,53 +1,41 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What becomes of rows that fail: raised, replaced by others, or left out; and the list of them.
+"""Policies for rows that fail (raise, replace, skip), and the list of failures.
 
-A batch is made as if all its rows were good. Those that failed are looked at when it is delivered, in order, on the
-consumer's side: a substitute is another row of the same epoch's order, run there and then through the same plan, while
-the threads go on with later batches. So nothing here depends on threads, prefetching or the size of batches.
+A batch is computed as if all its rows were good. The consumer's thread handles failed rows when the batch is delivered,
+in order. A substitute is another row of the same epoch's order. It runs immediately through the same plan while the
+worker threads go on with later batches. The outcome is therefore independent of threads, prefetching and batch size.
 """
 
 from __future__ import annotations
 
 import math
-import os
-import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..contract.config import OnError
 from ..contract.errors import ArgumentError, DataError, StokerError, UnsupportedError
 from ..contract.failure import Action, BadSample
 from ..contract.reader import OpenSource
+from ..contract.storage import RecordLocation, Storage
 from ..graph.node import Graph
-from .flight import Failure, InFlight
+from .flight import InFlight, RowFailure
 from .outputs import Outputs, rows_of
 from .run import Run
 from .schedule import Rows, Schedule
 
 _ATTEMPTS = 16
-_FEW_ROWS = 1000  # a stream without epochs is judged by no fewer
+_FEW_ROWS = 1000  # minimum number of rows for the error rate of a stream without epochs
 _MOST_LISTED = 100_000
-DEFAULT_LIMIT = 0.01
-
-
-@dataclass(frozen=True)
-class OnError:
-    """What becomes of rows that fail where no node says otherwise.
-
-    Attributes:
-        action: raise, replace or skip.
-        limit: share of an epoch's rows that may be replaced or left out; None: 1 % for replace, all for skip.
-        uneven_ranks: whether skip may leave pipelines of several shards with unequal numbers of rows.
-    """
-
-    action: Action = "raise"
-    limit: float | None = None
-    uneven_ranks: bool = False
+# Shares of an epoch's rows. A substitute changes a training more than a missing row does. A data set that cannot be
+# read exceeds both.
+DEFAULT_LIMITS: Mapping[Action, float] = {"replace": 0.01, "skip": 0.1}
+_FEW_SKIPPED = 16  # may always be left out, unless they are more than half of the epoch
 
 
 @dataclass(slots=True)
-class Made:
-    """A batch after its bad rows have been dealt with; ``skipped`` are the numbers that left-out rows had."""
+class ResolvedBatch:
+    """Batch after the policies for its bad rows. ``skipped`` lists the positions of rows that were left out."""
 
     outputs: list[Any]
     rows: Rows
@@ -55,10 +43,10 @@ class Made:
 
 
 class Failures:
-    """Deals with the bad rows of one execution.
+    """Applies the policies for bad rows of one execution.
 
     Raises:
-        ArgumentError, UnsupportedError: what is asked for cannot be done for this graph.
+        ArgumentError, UnsupportedError: a policy does not work with this graph.
     """
 
     def __init__(
@@ -70,7 +58,7 @@ class Failures:
         self._graph = graph
         self._on_error = on_error
         self._schedule = schedule
-        self._sources = tuple(sources.values())
+        self._readers, self._sources = tuple(sources), tuple(sources.values())
         needed = [graph.nodes[n] for n in sorted(graph.needed())]
         self._batch_scope = any(n.operator.scope == "batch" for n in needed)
         actions = {self.action(n.id) for n in needed}
@@ -99,29 +87,33 @@ class Failures:
             )
 
     def action(self, node: int) -> Action:
-        """What becomes of a row that fails at a node of the graph."""
+        """Return the policy for a row that fails at a node of the graph."""
         own: Action | None = self._graph.nodes[node].args.get("on_error") if node >= 0 else None
         return own or self._on_error.action
 
-    def require_tolerable(self, failed: list[Failure]) -> None:
-        """Raise the first error that is neither replaced nor left out."""
+    def require_tolerable(self, failed: list[RowFailure]) -> None:
+        """Raise the first error whose row the policy neither replaces nor skips."""
         raised = next((f for f in failed if self.action(f.node) == "raise"), None)
         if raised is not None:
             raise raised.error
 
-    def judge(self, rows: Rows, failed: list[Failure]) -> StokerError | None:
-        """The error to raise: a row's that is neither replaced nor left out, or that there are too many bad ones."""
+    def judge(self, rows: Rows, failed: list[RowFailure]) -> StokerError | None:
+        """Return the error to raise, if any: that of a row with policy "raise", or that the limit of bad rows is
+        exceeded.
+        """
         for f in failed:
             if self.action(f.node) == "raise":
                 self._note(rows, f, "raised")
                 return f.error
         return self._count(rows, failed)
 
-    def resolve(self, run: Run, rows: Rows, outputs: list[Any], failed: list[Failure], flight: InFlight | None) -> Made:
-        """A batch without bad rows, after :meth:`judge` had nothing to raise.
+    def resolve(
+        self, run: Run, rows: Rows, outputs: list[Any], failed: list[RowFailure], flight: InFlight | None
+    ) -> ResolvedBatch:
+        """Return the batch without bad rows, after :meth:`judge` returned None.
 
         Raises:
-            DataError: no substitute was good.
+            DataError: every substitute failed as well.
         """
         actions: list[Action] = [self.action(f.node) for f in failed]
         replaced = [f for f, a in zip(failed, actions, strict=True) if a == "replace"]
@@ -135,25 +127,23 @@ class Failures:
         for f in skipped:
             self._note(rows, f, "skipped")
         if not left_out:
-            return Made(batch.finish(), rows)
+            return ResolvedBatch(batch.finish(), rows)
         keep = [r for r in range(len(rows)) if r not in set(left_out)]
         batch.keep(keep)
         indices = tuple(i[keep] for i in rows.indices)
         rest = Rows(rows.keys[keep], rows.epochs[keep], indices, rows.epoch, rows.position)
-        return Made(batch.finish(), rest, left_out)
+        return ResolvedBatch(batch.finish(), rest, left_out)
 
     # ---- the limit and the list ----
 
-    def _count(self, rows: Rows, failed: Sequence[Failure]) -> DataError | None:
+    def _count(self, rows: Rows, failed: Sequence[RowFailure]) -> DataError | None:
         for f in failed:
             epoch = int(rows.epochs[f.row])
             bad = self.count[1] + 1 if self.count[0] == epoch else 1
             self.count = (epoch, bad)
-            limit = self._on_error.limit
-            if limit is None:
-                limit = DEFAULT_LIMIT if self.action(f.node) == "replace" else 1.0
             size = self._schedule.epoch_size or max(_FEW_ROWS, rows.position)
-            if bad > math.ceil(limit * size):
+            limit, tolerated = self._tolerated(self.action(f.node), size)
+            if bad > tolerated:
                 self._note(rows, f, "raised")
                 error = DataError(
                     f"`on_error`: expected at most {limit:.3g} of the rows to fail, got {bad} bad ones of the {size} "
@@ -165,34 +155,60 @@ class Failures:
                 return error
         return None
 
-    def _note(self, rows: Rows, failure: Failure, action: str, substitute: int | None = None) -> None:
-        index, path, begin = None, "", 0
+    def _tolerated(self, action: Action, size: int) -> tuple[float, int]:
+        """Return the share of an epoch's rows that may be bad, and their count."""
+        limit = self._on_error.limit
+        if limit is not None:
+            return limit, math.ceil(limit * size)
+        limit = DEFAULT_LIMITS[action]
+        few = min(_FEW_SKIPPED, math.ceil(size / 2)) if action == "skip" else 0
+        return limit, max(math.ceil(limit * size), few)
+
+    def _note(self, rows: Rows, failure: RowFailure, action: str, substitute: int | None = None) -> None:
+        index, storage, place = None, None, RecordLocation()
         if self._sources:
-            index = int(rows.indices[0][failure.row])
-            path, begin = self._sources[0].place(index)
+            source, output = self._read_from(failure.node)
+            index = int(rows.indices[source][failure.row])
+            storage, place = self._sources[source].storage(output), self._sources[source].locate(index, output)
+        path = place.path
         key = (path, index, action)
         if (index is not None and key in self._seen) or len(self.listed) >= _MOST_LISTED:
             return
         self._seen.add(key)
         epoch, row_key = int(rows.epochs[failure.row]), int(rows.keys[failure.row])
-        offset = self._damage(failure, path, begin)
+        offset = self._damage(failure, storage, place, index)
         self.listed.append(BadSample(path, index, offset, failure.reason, action, epoch, row_key, substitute))
 
-    def _damage(self, failure: Failure, path: str, begin: int) -> int | None:
-        """At which byte of its file a sample is damaged; the file is read once more for it."""
-        if not failure.in_data or failure.node < 0 or not path:
-            return None
-        found = self._graph.nodes[failure.node].operator.damage_offset(lambda: _content(path, begin))
-        return None if found is None else begin + found
+    def _read_from(self, node: int) -> tuple[int, int | None]:
+        """Return the position of the source, and its output, that a node's first input comes from."""
+        readers = {number: at for at, number in enumerate(self._readers)}
+        output = None
+        while node >= 0 and node not in readers and self._graph.nodes[node].inputs:
+            edge = self._graph.nodes[node].inputs[0]
+            node, output = edge.node, edge.output
+        return (readers[node], output) if node in readers else (0, None)
+
+    def _damage(
+        self, failure: RowFailure, storage: Storage | None, place: RecordLocation, index: int | None
+    ) -> int | None:
+        """Return the byte of the file at which a sample is damaged; the record's first byte if that is unknown.
+
+        Reads the record again.
+        """
+        begin = None if place.length is None else place.offset
+        if not failure.in_data or failure.node < 0 or not place.path or storage is None or index is None:
+            return begin
+        found = self._graph.nodes[failure.node].operator.damage_offset(lambda: _content(storage, index))
+        return begin if found is None else place.offset + found
 
     # ---- substitutes ----
 
-    def _replace(self, run: Run, rows: Rows, bad: list[Failure], batch: Outputs) -> None:
+    def _replace(self, run: Run, rows: Rows, bad: list[RowFailure], batch: Outputs) -> None:
         todo = bad
         for attempt in range(_ATTEMPTS):
             others = self._schedule.substitutes(rows, [f.row for f in todo], attempt)
-            again: list[Failure] = []
-            made = run.run_here(others, {}, failed=again)
+            again: list[RowFailure] = []
+            made = run.run_inline(others, {}, failed=again)
             failing = {f.row for f in again}
             columns = [rows_of(column) for column in made]
             for j, f in enumerate(todo):
@@ -204,15 +220,15 @@ class Failures:
                 return
         self._give_up(todo[0], again[0])
 
-    def _replace_in_batch(self, run: Run, rows: Rows, failed: list[Failure], batch: Outputs) -> list[Failure]:
-        """Where rows depend on each other, the whole batch is made again with the substitutes in their places.
+    def _replace_in_batch(self, run: Run, rows: Rows, failed: list[RowFailure], batch: Outputs) -> list[RowFailure]:
+        """Compute the whole batch again with substitutes for failed rows, because its rows depend on each other.
 
         Returns:
             The rows that are still to be left out.
         """
         indices = tuple(i.copy() for i in rows.indices)
         attempts: dict[int, int] = {}
-        first: dict[int, Failure] = {}
+        first: dict[int, RowFailure] = {}
         now = failed
         while True:
             bad = self._own_fault(now)
@@ -227,7 +243,7 @@ class Failures:
                     mine[f.row] = its[0]
                 first.setdefault(f.row, f)
             now = []
-            made = run.run_here(Rows(rows.keys, rows.epochs, indices, rows.epoch, rows.position), {}, failed=now)
+            made = run.run_inline(Rows(rows.keys, rows.epochs, indices, rows.epoch, rows.position), {}, failed=now)
             self.require_tolerable(now)
         for f in first.values():
             self._note(rows, f, "replaced", int(indices[0][f.row]))
@@ -235,13 +251,13 @@ class Failures:
             batch.put(r, values)
         return now
 
-    def _own_fault(self, failed: list[Failure]) -> list[Failure]:
-        """Of the rows to replace, those that did not fail because another one did; if there are none, all."""
+    def _own_fault(self, failed: list[RowFailure]) -> list[RowFailure]:
+        """Return the failed rows that did not fail because of another row; all of them if there is no such row."""
         bad = [f for f in failed if self.action(f.node) == "replace"]
         own = [f for f in bad if f.node < 0 or self._graph.nodes[f.node].operator.scope != "batch"]
         return own or bad
 
-    def _give_up(self, failure: Failure, last: Failure) -> None:
+    def _give_up(self, failure: RowFailure, last: RowFailure) -> None:
         error = DataError(
             f"{failure.error}. {_ATTEMPTS} substitutes for it failed too, the last because of: {last.reason}",
             row=failure.row, sample=failure.sample,
@@ -249,19 +265,9 @@ class Failures:
         raise error from failure.error
 
 
-def _content(path: str, begin: int) -> bytes:
-    """What a file holds now from a byte on; nothing if it is none any more."""
+def _content(storage: Storage, record: int) -> bytes:
+    """Return a record's current content; no bytes if it can no longer be read."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # it may have become a pipe
+        return storage.content(record)
     except OSError:
         return b""
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return b""
-        with open(descriptor, "rb", closefd=False) as file:
-            file.seek(begin)
-            return file.read()
-    except OSError:
-        return b""
-    finally:
-        os.close(descriptor)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes into a run and comes out of it: memory of a consumer, a batch on its way, a row that failed."""
+"""Data of a batch in flight: memory of consumers, fed inputs, failed rows."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any, NamedTuple
 from ..contract.errors import StokerError
 from .schedule import Rows
 
-Replay = dict[int, dict[int, Any]]  # node -> row -> outputs, made while types were being found
+Replay = dict[int, dict[int, Any]]  # node -> row -> outputs, computed during type discovery
 
 
-class Supply(NamedTuple):
-    """Memory of a consumer for an output.
+class SuppliedMemory(NamedTuple):
+    """Consumer's memory for an output.
 
     Attributes:
-        address: of contiguous memory for all rows, where the output is planned to be.
-        owner: what is handed over as the output; it keeps the memory.
-        stream: for a GPU's memory, the consumer's stream, which may still work there: the run's work follows it.
+        address: address of contiguous memory for all rows, on the device that the plan assigned to the output.
+        owner: object that is delivered as the output; it keeps the memory alive.
+        stream: for GPU memory, the consumer's stream, which may still use the memory. The run's work waits for it.
     """
 
     address: int
@@ -31,17 +31,17 @@ Feeds = Mapping[tuple[int, int], Any]  # (node, output) -> an array with one ele
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
-    """A row that failed.
+class RowFailure:
+    """Failed row.
 
     Attributes:
-        row: its number in the batch.
-        node: the graph's node at which it failed; -1 if it is none's.
-        reason: why, without sample and place.
-        error: the whole message; DeviceError: the GPU failed, and no row is to blame.
-        fatal: it is not the row's fault, and another one in its place would fail too.
-        in_data: the operator failed at what it was given, rather than at its arguments or shapes.
-        sample: which sample of the data set it is, if there is one.
+        row: position in the batch.
+        node: the graph's node that failed; -1 if unknown.
+        reason: the cause, without sample and line.
+        error: the whole error; DeviceError if the GPU failed and no row is to blame.
+        fatal: the row is not at fault, and a substitute would fail too.
+        in_data: the operator failed on its input data, rather than on arguments or shapes.
+        sample: index of the sample in the data set, if it has one.
     """
 
     row: int
@@ -55,15 +55,16 @@ class Failure:
 
 @dataclass(eq=False, slots=True)
 class InFlight:
-    """A batch on its way. ``kept`` are the caller's arrays that the native side reads or writes.
+    """Batch in flight.
 
-    ``taken`` are the outputs that have been handed over: Ctrl-C may come between any two of them. ``addresses`` is
-    where the consumer's memory for outputs is.
+    ``keep_alive`` holds the caller's arrays that native code reads or writes. ``taken`` are the outputs taken from the
+    engine so far: Ctrl-C may come between any two of them. ``addresses`` are those of the consumer's memory for
+    outputs.
     """
 
     job: Any
     rows: Rows
-    kept: list[Any]
+    keep_alive: list[Any]
     supplied: dict[int, Any]
     replay: Replay
     seed: int
@@ -72,7 +73,7 @@ class InFlight:
     handed_over: set[tuple[int, int, str]] = field(default_factory=set)  # (row, node, reason)
     states: dict[int, Any] = field(default_factory=dict)
     taken: list[Any] = field(default_factory=list)
-    failed: list[Failure] = field(default_factory=list)
+    failed: list[RowFailure] = field(default_factory=list)
     addresses: dict[int, int] = field(default_factory=dict)
     started: bool = False
     done: bool = False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From times and counts to a report: what the consumer saw, and a model of what limits the rate."""
+"""Throughput report from times and counts: the consumer's waiting time, and a model of the bottleneck."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ Times = Mapping[tuple[str, str, str], int]  # (where, name, source) -> nanosecon
 
 @dataclass
 class Meter:
-    """Counts what the consumer sees.
+    """Counts batches, rows and waiting time at the consumer.
 
     Attributes:
-        inside_s: time in which the consumer was in a request, also while it prepared later batches.
+        inside_s: the consumer's time inside requests, including the preparation of later batches.
     """
 
     rows: int = 0
@@ -26,19 +26,19 @@ class Meter:
     inside_s: float = 0.0
     first: float = 0.0
     last: float = 0.0
-    under_way: int = 0
+    in_flight: int = 0
     finished: int = 0
     ready: int = 0
 
-    def delivered(self, rows: int, asked: float, given: float, under_way: int, finished: int) -> None:
-        """A batch was handed over; the last two are what the queue held when it was asked for."""
+    def delivered(self, rows: int, asked: float, given: float, in_flight: int, finished: int) -> None:
+        """Record a delivered batch. The last two arguments are the queue's counts at the time of the request."""
         if not self.batches:
             self.first = asked
         self.rows += rows
         self.batches += 1
         self.waited_s += given - asked
         self.last = given
-        self.under_way += under_way
+        self.in_flight += in_flight
         self.finished += finished
         self.ready += finished > 0
 
@@ -46,42 +46,42 @@ class Meter:
         self, times: Times, seed: int, threads: int, handed_over: tuple[HandOver, ...] = (), *, depth: int = 0,
         place: tuple[int, int, int | None] = (0, 0, None), split: Decoding | None = None,
     ) -> Report:  # fmt: skip
-        """What has run; ``place`` is the epoch, its rows that were delivered, and how many it has."""
+        """Return the report. ``place`` is the epoch, the number of its delivered rows, and its size."""
         rows, span = max(self.rows, 1), self.last - self.first
         own_ms = max(0.0, span - self.inside_s) * 1e3 / rows
         ms = {key: ns / 1e6 / rows for key, ns in times.items()}
         waited = self.waited_s / span if span > 0 else 0.0
-        model = _Model(ms, threads if depth else 1, own_ms, serial=not depth)
-        limited_by = "" if not self.batches else CONSUMER if waited < _PATIENT else model.slowest()
+        model = _BottleneckModel(ms, threads if depth else 1, own_ms, serial=not depth)
+        limited_by = "" if not self.batches else CONSUMER if waited < _MAX_WAIT_SHARE else model.slowest()
         total = sum(times.values()) or 1
         stages = tuple(
-            Stage(key[1], key[2], ms[key], ns / total, key[0], model.alone(key), model.gain(key, limited_by))
+            Stage(key[1], key[2], ms[key], ns / total, key[0], model.stage_rate(key), model.gain(key, limited_by))
             for key, ns in sorted(times.items(), key=lambda item: -item[1])
         )
         rate = self.rows / span if span > 0 else 0.0
         epoch, done, size = place
         left = None if size is None or not rate else max(0, size - done) / rate
         count = max(self.batches, 1)
-        queue = Queue(depth, self.under_way / count, self.finished / count, self.ready / count)
+        queue = Queue(depth, self.in_flight / count, self.finished / count, self.ready / count)
         return Report(self.rows, self.batches, span, waited, stages, seed, threads, handed_over, queue,
                       Progress(epoch, done, size, left), limited_by, split)  # fmt: skip
 
 
-_PATIENT = 0.1  # a consumer that waits less than this share of the time is what limits
+_MAX_WAIT_SHARE = 0.1  # a consumer that waits less than this share of the time is the bottleneck
 
 
-class _Model:
-    """How long a row takes if every place is as slow as the sum of its stages, and places work at the same time.
+class _BottleneckModel:
+    """Model of the time per row: a resource's time is the sum of its stages', and resources work concurrently.
 
     Args:
-        own_ms: the consumer's own work per row, on the thread where sources run.
-        serial: everything runs on the consumer's thread, one after the other.
+        own_ms: the consumer's own work per row, on the thread that runs sources.
+        serial: everything runs on the consumer's thread, one stage after the other.
     """
 
     def __init__(self, ms: Mapping[tuple[str, str, str], float], threads: int, own_ms: float, *, serial: bool) -> None:
         self._ms, self._threads, self._own, self._serial = ms, threads, own_ms, serial
 
-    def _places(self, without: tuple[str, str, str] | None = None) -> dict[str, float]:
+    def _resource_times(self, without: tuple[str, str, str] | None = None) -> dict[str, float]:
         sums = {THREADS: 0.0, PYTHON: 0.0, SOURCE: 0.0, GPU: 0.0}
         for key, ms in self._ms.items():
             sums[key[0]] += 0.0 if key == without else ms
@@ -89,23 +89,23 @@ class _Model:
         return sums
 
     def _row_ms(self, without: tuple[str, str, str] | None = None) -> float:
-        places = self._places(without)
+        places = self._resource_times(without)
         if self._serial:
             return sum(places.values()) + self._own
         return max(places[THREADS], places[PYTHON], places[GPU], places[SOURCE] + self._own)
 
     def slowest(self) -> str:
-        """The place that takes longest; the consumer's own work is not among them."""
-        places = self._places()
+        """Return the resource with the most time per row, other than the consumer's own work."""
+        places = self._resource_times()
         return max(places, key=lambda place: places[place])
 
-    def alone(self, key: tuple[str, str, str]) -> float:
-        """Rows per second of one stage with all threads of its place."""
+    def stage_rate(self, key: tuple[str, str, str]) -> float:
+        """Return the rows per second of one stage if it had all threads of its resource."""
         ms = self._ms[key]
         return (self._threads if key[0] == THREADS else 1) * 1e3 / ms if ms else float("inf")
 
     def gain(self, key: tuple[str, str, str], limited_by: str) -> float:
-        """What the rate would be multiplied by without this stage."""
+        """Return the factor by which the total rate would grow without this stage."""
         if limited_by in ("", CONSUMER):
             return 1.0
         rest = self._row_ms(key)

@@ -1,49 +1,51 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Opens what a graph reads: data sets, the caller's sources, and the processes that some of those run in."""
+"""Opening of a graph's inputs: data sets, the caller's sources, and the worker processes for some of them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
-from ..contract.errors import ArgumentError, UnsupportedError, message
+from ..contract.config import WorkerConfig
+from ..contract.errors import ArgumentError, message
+from ..contract.feed import Feeder
+from ..contract.reader import OpenSource, Source
 from ..graph.node import Graph, Node
-from .workers import Workers, WorkerSettings
+from .workers import ProcessWorkerPool
 
 
-def open_sources(graph: Graph) -> dict[int, Any]:
-    """By node, those that the graph's outputs need.
+def open_sources(graph: Graph) -> dict[int, OpenSource | Feeder]:
+    """Open the sources that the graph's outputs need and return them by node.
 
     Raises:
-        ArgumentError: one cannot be opened; the text has its line.
+        ArgumentError: a source cannot be opened; the text has its line.
     """
     needed = graph.needed()
-    return {n.id: _open(n) for n in graph.nodes if n.id in needed and n.operator.kind == "source"}
+    return {n.id: _open(n, n.operator) for n in graph.nodes if n.id in needed and issubclass(n.operator, Source)}
 
 
-def _open(node: Node) -> Any:
-    opener = getattr(node.operator, "open", None)
-    if opener is None:
-        raise UnsupportedError(f"`{node.operator.name}` cannot be opened")
+def _open(node: Node, operator: type[Source]) -> OpenSource | Feeder:
     try:
-        return opener(node.args)
+        return operator.open(node.args)
     except (ValueError, OSError) as error:
         text = str(error).removeprefix(f"`{node.operator.name}`: ")
         if not isinstance(error, ValueError):
             text = f"{type(error).__name__}: {text}"
-        raise ArgumentError(message(node.operator.name, text, source=node.source)) from error
+        raise ArgumentError(message(node.operator.name, text, source=node.source_line)) from error
 
 
-def open_workers(graph: Graph, feeders: Mapping[int, Any], settings: WorkerSettings) -> Workers | None:
-    """Processes for the sources that want them; they start with the first batch, before the run's threads."""
+def open_workers(graph: Graph, feeders: Mapping[int, Feeder], config: WorkerConfig) -> ProcessWorkerPool | None:
+    """Return the pool of worker processes for sources that need it.
+
+    It starts with the first batch, before the run's threads.
+    """
     wanting = {node: feeder for node, feeder in feeders.items() if feeder.parallel}
     if not wanting:
         return None
-    workers = Workers(settings)
+    workers = ProcessWorkerPool(config)
     for number, feeder in wanting.items():
         try:
             feeder.use(workers)
         except ArgumentError as error:
             node = graph.nodes[number]
-            raise ArgumentError(message(node.operator.name, str(error), source=node.source)) from error
+            raise ArgumentError(message(node.operator.name, str(error), source=node.source_line)) from error
     return workers

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A batch's outputs while rows are put in the place of others, or left out, wherever the outputs are."""
+"""Outputs of a batch while rows are replaced or left out, in host memory or on a GPU."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from .run import Run
 
 
 class Outputs:
-    """Arrays, lists of arrays, or memory of the consumer's; of a GPU's memory, the same with its arrays.
+    """Outputs of a batch: arrays, lists of arrays, or the consumer's memory, on the host or a GPU.
 
     Args:
-        run: made the batch, and makes the copies on its GPU.
-        outputs: as :meth:`Run.collect` gave them.
-        flight: the batch's, if the consumer supplied memory.
+        run: the run that computed the batch; it makes copies on the GPU.
+        outputs: result of :meth:`Run.collect`.
+        flight: the batch in flight, if the consumer supplied memory.
     """
 
     def __init__(self, run: Run, outputs: list[Any], flight: InFlight | None) -> None:
@@ -31,7 +31,7 @@ class Outputs:
         self._addresses = flight.addresses if flight is not None else {}
 
     def put(self, row: int, values: Sequence[Any]) -> None:
-        """Put one row in the place of another."""
+        """Replace one row."""
         for i, value in enumerate(values):
             out = self._outputs[i]
             if i in self._addresses or (not isinstance(out, list) and tuple(out.shape[1:]) == tuple(value.shape)):
@@ -58,7 +58,7 @@ class Outputs:
         return int(self._outputs[output].pointer) if supplied is None else supplied
 
     def keep(self, rows: list[int]) -> None:
-        """Leave out all rows but these."""
+        """Remove all rows but the given ones."""
         for i, out in enumerate(self._outputs):
             if isinstance(out, list):
                 self._outputs[i] = [out[r] for r in rows]
@@ -69,7 +69,7 @@ class Outputs:
                 self._outputs[i] = out[rows]
 
     def _close_up(self, output: int, rows: list[int]) -> None:
-        """Move rows to the front of their memory."""
+        """Move the remaining rows to the front of their memory."""
         planned = self._planned[output]
         shape = planned.shape if output in self._addresses else self._outputs[output].shape[1:]
         assert shape is not None, "only outputs of one shape are supplied"
@@ -82,7 +82,7 @@ class Outputs:
             ctypes.memmove(to, source, count)
 
     def finish(self) -> list[Any]:
-        """The outputs; rows of one shape are one array, as in a batch that had no bad rows."""
+        """Return the outputs. Rows of one shape become one array, as in a batch without bad rows."""
         for i, out in enumerate(self._outputs):
             planned = self._planned[i]
             if not isinstance(out, list):
@@ -90,13 +90,13 @@ class Outputs:
             if not out:
                 if planned.shape is not None and not planned.on_gpu:
                     self._outputs[i] = np.empty((0, *planned.shape), planned.dtype.numpy)
-            elif len({tuple(x.shape) for x in out}) == 1 and planned.rank < 8:
+            elif planned.is_uniform(out):
                 self._outputs[i] = self._run.stack_on_gpu(out) if planned.on_gpu else np.stack(out)
         return self._outputs
 
 
 def rows_of(column: Any) -> list[Any]:
-    """The rows of an output, without a copy."""
+    """Return the rows of an output, without a copy."""
     if isinstance(column, (list, np.ndarray)):
         return list(column)
     return [column.row(r) for r in range(column.shape[0])]

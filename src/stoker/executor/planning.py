@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An execution's plan: made at once, or with the first batch where only that tells a Python node's types."""
+"""Planning of an execution: immediate, or with the first batch if only that batch tells a Python node's types."""
 
 from __future__ import annotations
 
@@ -7,76 +7,92 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ..codecs.open_codecs import OpenCodecs
+from ..contract.config import PipelineConfig
 from ..contract.errors import ArgumentError, DataError, message
-from ..contract.lowering import Undeclared
+from ..contract.feed import Feeder
+from ..contract.gpu import Target
+from ..contract.lowering import UndeclaredTypes
 from ..contract.operator import Operator, Spec
 from ..contract.reader import OpenSource
 from ..contract.step import PyCall
+from ..graph.analysis import PASSES
+from ..graph.load import LoadedPlan, load
 from ..graph.node import Graph, Node
-from ..graph.plan import Plan, make_plan
-from .decoding import OnEngines
+from ..graph.plan import Plan
+from ..graph.planner import make_plan
 from .failures import Failures
-from .flight import Failure, Feeds, Replay
+from .flight import Feeds, Replay, RowFailure
 from .python_work import specs_of
-from .run import Run
+from .run import OpenGpu, Run
 from .schedule import Rows
-from .settings import Settings
-from .split import Decoder
 
 
 class Planning:
     """Makes the plan of a graph.
 
     Args:
-        feeders: what gives data for each source of the caller's, by node.
-        failures: says whether the first batch's bad rows are bearable.
+        codecs: the pipeline's codecs, which make some of the plan's kernels.
+        feeders: the caller's sources, by node.
+        failures: policies that decide whether bad rows of the first batch are tolerable.
 
     Attributes:
-        plan: None until the first batch's rows have told all types.
-        decoders: the plan's, that rows may be split between.
-        on_engines: its decoders on the GPU's JPEG engines.
-        states: of stateful operators that ran while types were found, by node.
+        find: function that returns an operator by name.
+        passes: names of the passes.
+        loaded: the plan with its kernels; None until the first batch's rows have told all types.
+        states: states of stateful operators that ran during type discovery, by node.
     """
 
     def __init__(
-        self, graph: Graph, find: Callable[[str], type[Operator]], settings: Settings,
-        sources: Mapping[int, OpenSource], feeders: Mapping[int, Any], failures: Failures,
+        self, graph: Graph, find: Callable[[str], type[Operator]], config: PipelineConfig, gpu: OpenGpu | None,
+        codecs: OpenCodecs, sources: Mapping[int, OpenSource], feeders: Mapping[int, Feeder], failures: Failures,
     ) -> None:  # fmt: skip
         self._graph = graph
-        self._find = find
-        self._settings = settings
+        self.find = find
+        self._seed = config.seed
+        self._gpu = gpu
+        self._codecs = codecs
         self._sources = sources
         self._feeders = feeders
         self._failures = failures
         self._replay: Replay | None = None
-        self.plan: Plan | None = None
-        self.decoders: Sequence[Decoder] = ()
-        self.on_engines: Sequence[OnEngines] = ()
+        self.passes = frozenset(PASSES) if config.passes is None else config.passes
+        self._has_cpu_fallback = config.without_gpu == "cpu"
+        self.loaded: LoadedPlan | None = None
         self.states: dict[int, Any] = {}
-        with contextlib.suppress(Undeclared):
-            self.plan = self._make(graph, {})
+        with contextlib.suppress(UndeclaredTypes):
+            self.loaded = self._make(graph, {})
+
+    @property
+    def plan(self) -> Plan | None:
+        """Return the plan without its kernels."""
+        return self.loaded.plan if self.loaded is not None else None
+
+    @property
+    def target(self) -> Target:
+        """Facts about the machine that the plan depends on."""
+        return Target(self._gpu is not None, self._has_cpu_fallback, self._codecs.indexed_codecs)
 
     def take_replay(self) -> Replay | None:
-        """What Python nodes gave for the first batch's rows while types were found; once."""
+        """Return the Python nodes' results for the first batch, computed during type discovery.
+
+        Only the first call returns them.
+        """
         replay, self._replay = self._replay, None
         return replay
 
-    def _make(self, graph: Graph, discovered: Mapping[int, tuple[Spec, ...]]) -> Plan:
-        gpu = self._settings.gpu
-        known, engines = (len(gpu.decoders), len(gpu.on_engines)) if gpu else (0, 0)
-        plan = make_plan(graph, self._find, discovered, self._settings.passes, self._sources, gpu)
-        self.decoders = gpu.decoders[known:] if gpu else ()
-        self.on_engines = gpu.on_engines[engines:] if gpu else ()
-        return plan
+    def _make(self, graph: Graph, discovered: Mapping[int, tuple[Spec, ...]]) -> LoadedPlan:
+        plan = make_plan(graph, self.find, discovered, self.passes, self._sources, self.target)
+        return load(plan, self._gpu, self._codecs.get)
 
     def discover(self, rows: Rows, feeds: Feeds) -> None:
-        """Find the types that only the first batch tells; Python nodes still see every row once."""
+        """Find the types that only the first batch tells. Each row passes each Python node exactly once."""
         discovered: dict[int, tuple[Spec, ...]] = {node: feeder.specs for node, feeder in self._feeders.items()}
         replay: Replay = {}
-        while self.plan is None:
+        while self.loaded is None:
             try:
-                self.plan = self._make(self._graph, discovered)
-            except Undeclared as undeclared:
+                self.loaded = self._make(self._graph, discovered)
+            except UndeclaredTypes as undeclared:
                 untold = self._graph.nodes[undeclared.node]
                 discovered[untold.id] = self._try_out(untold, rows, feeds, discovered, replay)
         self._replay = replay
@@ -85,24 +101,24 @@ class Planning:
         self, node: Node, rows: Rows, feeds: Feeds, discovered: Mapping[int, tuple[Spec, ...]], replay: Replay
     ) -> tuple[Spec, ...]:
         part = self._graph.before(node.id)
-        plan = self._make(part, discovered)
-        run = Run(plan, part, 1, self._settings.seed, self._sources, self._settings.gpu or None)
+        loaded = self._make(part, discovered)
+        run = Run(loaded, part, 1, self._seed, self._sources, self._gpu)
         operator = node.operator()
         if operator.stateful:
             run.python.states[node.id] = operator.init()
         run.python.states.update(self.states)
-        layouts = tuple(o.layout for o in plan.outputs[: len(node.inputs)])
+        layouts = tuple(o.layout for o in loaded.plan.outputs[: len(node.inputs)])
         edges = tuple(name for name, _ in node.edges)
         body = PyCall(operator, node.args, edges, layouts, node.draw, node.id, False)
         try:
-            lost: list[Failure] = []
-            parents = run.run_here(rows, feeds, replay, record=True, failed=lost)
+            lost: list[RowFailure] = []
+            parents = run.run_inline(rows, feeds, replay, record=True, failed=lost)
             self._failures.require_tolerable(lost)
-            bad = {f.row for f in lost}  # they fail again when the batch is run, and are dealt with then
+            bad = {f.row for f in lost}  # they fail again when the batch runs, where the policies apply
             values = [[p[r] for p in parents] for r in range(len(rows))]
             active = [r for r, v in enumerate(values) if r not in bad and _holds(node, v)]
             given = [values[r][: len(node.inputs) + len(edges)] for r in active]
-            made = run.python.call(body, active, given, rows, self._settings.seed)
+            made = run.python.call(body, active, given, rows, self._seed)
             replay[node.id] = dict(zip(active, made, strict=True))
         finally:
             self.states.update(run.python.states)
@@ -111,8 +127,8 @@ class Planning:
 
 
 def _specs(node: Node, made: Sequence[Any]) -> tuple[Spec, ...]:
-    """The types of a node's outputs, from the first row of ``made`` that succeeded; the others are exceptions."""
-    subject, source = node.operator.subject(node.args), node.source
+    """Return the types of a node's outputs from the first row of ``made`` that is not an exception."""
+    subject, source = node.operator.subject(node.args), node.source_line
     good = next((m for m in made if not isinstance(m, BaseException)), None)
     if good is None:
         failed = next((m for m in made if isinstance(m, BaseException)), None)
@@ -129,6 +145,6 @@ def _specs(node: Node, made: Sequence[Any]) -> tuple[Spec, ...]:
 
 
 def _holds(node: Node, parents: list[Any]) -> bool:
-    """Whether the node runs for a row; its conditions come last among its parents."""
+    """Return whether the node runs for a row. Its conditions are the last of its parents."""
     guards = parents[len(parents) - len(node.guards) :]
     return all(bool(g) == wanted for g, (_, wanted) in zip(guards, node.guards, strict=True))

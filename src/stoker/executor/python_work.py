@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Python code in a run: whole segments of it, and rows that native kernels hand over to their twins in Python."""
+"""Python code in a run: Python segments, and rows that native kernels hand over to their Python twins."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from ..contract.expr import is_static
 from ..contract.feed import to_array
 from ..contract.operator import RowContext, Spec
 from ..contract.random import Stream
-from ..contract.step import Native, PyCall
+from ..contract.step import PyCall
 from ..contract.types import DType
+from ..graph.load import LoadedPlan
 from ..graph.node import Graph
-from ..graph.plan import Plan
 from ..native import _native
 from .flight import InFlight
 from .report import HandOver
@@ -27,43 +27,45 @@ from .schedule import Rows
 
 
 class PythonWork:
-    """What a run does in Python.
+    """Python segments and parked rows of a run.
 
-    It is done on the thread of whoever runs a batch there, else on one that starts when a batch first needs it.
+    A thread that runs a batch itself also does the batch's Python work. Otherwise a dedicated thread does it, which
+    starts with the first such batch.
 
     Args:
-        flights: the run's batches under way, by the number of their job.
+        flights: the run's batches in flight, by job number.
     """
 
     def __init__(
-        self, plan: Plan, graph: Graph, engine: _native.Engine, samples: Samples, flights: dict[int, InFlight]
+        self, loaded: LoadedPlan, graph: Graph, engine: _native.Engine, samples: Samples, flights: dict[int, InFlight]
     ) -> None:
-        self._plan = plan
+        self._plan = loaded.plan
+        self._twins = loaded.twins
         self._graph = graph
         self._engine = engine
         self._samples = samples
         self._flights = flights
-        self.states: dict[int, Any] = {}  # of stateful operators, by node
-        self.ns: dict[int, int] = {}  # time taken, by node
-        self._handed_over: dict[tuple[int, str], HandOver] = {}  # by node and reason
-        self._lock = threading.RLock()  # one piece of the user's code at a time
+        self.states: dict[int, Any] = {}  # states of stateful operators, by node
+        self.ns: dict[int, int] = {}  # time spent, by node
+        self._handed_over: dict[tuple[int, str], HandOver] = {}  # key: (node, reason)
+        self._lock = threading.RLock()  # the user's code never runs concurrently
         self._thread: threading.Thread | None = None
-        self._place = threading.Lock()  # held by that thread for as long as it lives
+        self._place = threading.Lock()  # held by the serving thread until it ends
         self._served = threading.Event()
-        for step in plan.steps:
+        for step in self._plan.steps:
             if isinstance(step.body, PyCall) and step.body.operator.stateful:
                 self.states[step.node] = step.body.operator.init()
 
     def serve(self, owner: weakref.ref[Working], wait_s: float) -> None:
-        """Have a thread for it, as long as the run lives; wait that long for it to begin."""
+        """Ensure that a serving thread exists for the life of the run. Wait up to ``wait_s`` for it to begin."""
         if not self._served.is_set():
-            # Ctrl-C may leave a thread here that starts nevertheless: the first to take the place serves.
+            # Ctrl-C may leave an extra thread behind that still starts: the first one to take the lock serves.
             place = (self._engine, owner)
             threading.Thread(target=_serve, args=place, name="stoker-python", daemon=True).start()
             self._served.wait(wait_s)
 
     def begin(self) -> bool:
-        """Take the place of the serving thread; False if there is one."""
+        """Become the serving thread. Return False if there is one already."""
         if not self._place.acquire(blocking=False):
             return False
         self._thread = threading.current_thread()
@@ -71,7 +73,7 @@ class PythonWork:
         return True
 
     def join(self, wait_s: float) -> bool:
-        """After the engine was closed: wait for the thread to end. False if the user's code still runs."""
+        """Wait for the thread to end after the engine was closed. Return False if the user's code still runs."""
         thread = self._thread
         if thread is not None and thread is not threading.current_thread():
             thread.join(wait_s)
@@ -81,15 +83,15 @@ class PythonWork:
         return True
 
     def do(self, work: Any) -> None:
-        """One piece of Python work. Whatever happens, the batch goes on."""
+        """Do one piece of Python work. The batch goes on even if the work fails."""
         try:
-            with self._lock:  # a substitute may be made here while the serving thread is at a later batch
+            with self._lock:  # this thread may compute a substitute while the serving thread works on a later batch
                 if work.row >= 0:
                     self._hand_over(work)
                 else:
                     self._python_segment(work.job)
         except BaseException as error:
-            # Rows that nothing was made for must not go on. Only the caller's own thread is interrupted.
+            # Rows without results must not go on. Ctrl-C interrupts only the caller's own thread.
             self._fail_work(work, error)
             if threading.current_thread() is not self._thread:
                 raise
@@ -107,14 +109,13 @@ class PythonWork:
 
     def _hand_over(self, work: Any) -> None:
         step = self._plan.steps[work.step]
-        assert isinstance(step.body, Native) and step.body.twin is not None
         job, row, reason = work.job, work.row, work.reason
         if reason:
             self._note(self._flights[job.id], row, step.node, reason)
         inputs = [job.array(row, v) for v in step.inputs]
         began = time.perf_counter_ns()
         try:
-            step.body.twin(inputs, work.params, work.outputs())
+            self._twins[work.step](inputs, work.params, work.outputs())
         except Exception as error:  # noqa: BLE001 - whatever a codec raises fails its row alone
             self._fail(job, row, work.step, error, f" (handed over by the native kernel: {reason})" if reason else "")
         self._count_python(step.node, began)
@@ -123,19 +124,19 @@ class PythonWork:
         self.ns[node] = self.ns.get(node, 0) + time.perf_counter_ns() - began
 
     def _note(self, flight: InFlight, row: int, node: int, reason: str) -> None:
-        """Record that a row was handed over; once, even if several steps of the node do it."""
+        """Record a row's hand-over once, even if several steps of the node hand it over."""
         if (row, node, reason) in flight.handed_over:
             return
         flight.handed_over.add((row, node, reason))
         one = self._handed_over.get((node, reason))
         if one is None:
             made = self._graph.nodes[node]
-            one = HandOver(made.operator.name, f"{made.source}" if made.source else "", reason)
+            one = HandOver(made.operator.name, f"{made.source_line}" if made.source_line else "", reason)
             self._handed_over[node, reason] = one
         one.count(self._samples.of(flight.rows, row)[1])
 
     def handed_over(self) -> tuple[HandOver, ...]:
-        """What native kernels left to their Python twins so far, the most frequent first."""
+        """Return the rows that native kernels have handed over to Python twins, most frequent reason first."""
         return tuple(sorted(map(copy.copy, list(self._handed_over.values())), key=lambda one: -one.rows))
 
     def _python_segment(self, job: Any) -> None:
@@ -146,14 +147,14 @@ class PythonWork:
             assert isinstance(step.body, PyCall)
             began = time.perf_counter_ns()
             rows = [r for r in range(job.rows) if job.active(r, number)]
-            # Copies: the user's code may keep what it is given, or change it.
+            # Copies, because the user's code may keep or change its inputs.
             inputs = [[job.array(r, v).copy() for v in step.inputs] for r in rows]
             made = flight.replay.get(step.node)
             if made is None:
                 made = dict(zip(rows, self.call(step.body, rows, inputs, flight.rows, flight.seed), strict=True))
                 if flight.record:
                     flight.replay[step.node] = made
-            # Of what was made while types were found, rows that have failed meanwhile are not wanted any more.
+            # Results from type discovery are not used for rows that have failed since.
             for r in rows:
                 result = made[r]
                 if isinstance(result, BaseException):
@@ -161,7 +162,7 @@ class PythonWork:
                 else:
                     self._put(job, r, number, result)
             if step.body.operator.stateful:
-                # A copy: the next batch may change the state before this one is delivered.
+                # A copy, because the next batch may change the state before this batch is delivered.
                 flight.states[step.node] = copy.deepcopy(step.body.operator.get_state(self.states[step.node]))
             self._count_python(step.node, began)
 
@@ -174,17 +175,17 @@ class PythonWork:
             stream = Stream(own, int(rows.epochs[row]), int(rows.keys[row]), body.draw)
         return RowContext(
             {**body.args, **edges}, layouts=body.layouts, stream=stream, state=self.states.get(body.node),
-            place=(row, len(rows)),
+            batch_position=(row, len(rows)),
         )  # fmt: skip
 
     def call(self, body: PyCall, active: list[int], values: list[list[Any]], rows: Rows, seed: int) -> list[Any]:
         """Run Python code for the active rows of a batch.
 
         Args:
-            values: per active row, the inputs and then the per-row arguments.
+            values: for each active row, the inputs and then the per-row arguments.
 
         Returns:
-            Per active row a tuple of outputs, or the exception that it raised.
+            For each active row a tuple of outputs, or the exception that the code raised.
         """
         operator = body.operator
         contexts = [self._context(body, r, x, rows, seed) for r, x in zip(active, values, strict=True)]
@@ -236,13 +237,13 @@ class PythonWork:
 
 
 class Working(Protocol):
-    """What has Python work: a run."""
+    """Interface of a run with Python work."""
 
     python: PythonWork
 
 
 def _serve(engine: Any, owner: weakref.ref[Working]) -> None:
-    """The Python thread: it must not keep the run alive, so that a forgotten pipeline still ends."""
+    """Serve Python work on a thread. The thread holds no reference to the run, so that a forgotten pipeline can end."""
     run = owner()
     if run is None or not run.python.begin():
         return
@@ -256,7 +257,7 @@ def _serve(engine: Any, owner: weakref.ref[Working]) -> None:
                 return
             continue
         run = owner()
-        if run is None:  # nobody will ask for the batch, which must not go on without what Python would have made
+        if run is None:  # no caller will collect this batch, and without Python's results it must not go on
             return
         run.python.do(work)
         del run, work
@@ -267,7 +268,7 @@ def _as_tuple(x: Any) -> tuple[Any, ...]:
 
 
 def specs_of(outputs: tuple[Any, ...], layouts: Sequence[str]) -> tuple[Spec, ...]:
-    """Types of a Python node's outputs, from one row of them."""
+    """Return the types of a Python node's outputs, from one row of them."""
     arrays = [to_array(x) for x in outputs]
     names = list(layouts) + [""] * len(arrays)
     return tuple(

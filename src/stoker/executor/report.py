@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run did and what limits it: an object that prints, renders in a notebook and converts to a dict."""
+"""Run report: statistics and bottleneck. It prints, renders in a notebook, and converts to a dict."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from .decoding import Decoding
@@ -21,18 +22,18 @@ _WORDS = {
 
 @dataclass(frozen=True)
 class Stage:
-    """Time of one node of the graph. A fused stage counts for the last node in it.
+    """Time of one node of the graph. A fused stage counts for its last node.
 
     Attributes:
         name, source: the node and the line that made it.
         ms_per_row: time per row on one thread.
-        share: part of all stages' time.
+        share: share of all stages' time.
         where: "threads" (worker threads), "python" (the thread that runs Python code), "source" (a source's code, on
-            the thread that asks for batches), or "gpu" (from one batch in 16: it contains what the GPU did for others
-            in between).
-        rows_per_second: what it could do alone, with all threads of its place.
-        gain: by what the whole rate would be multiplied if it took no time: an estimate, in which each place is as slow
-            as the sum of its stages and the slowest place limits.
+            the thread that requests batches), or "gpu" (measured on one batch in 16; includes the GPU's work for other
+            programs during that time).
+        rows_per_second: the stage's rate if it had all threads of its resource.
+        gain: estimated factor by which the total rate would grow if the stage took no time. The estimate assumes that a
+            resource's time is the sum of its stages' and that the slowest resource limits the rate.
     """
 
     name: str
@@ -46,29 +47,29 @@ class Stage:
 
 @dataclass(frozen=True)
 class Queue:
-    """What the consumer found when it asked.
+    """State of the prefetch queue at the consumer's requests.
 
     Attributes:
-        depth: batches that are made ahead.
-        under_way: batches that had been begun, on average.
-        finished: batches that were finished, on average.
+        depth: number of prefetched batches.
+        in_flight: average number of batches that had begun.
+        finished: average number of finished batches.
         ready: share of the requests that found a finished batch.
     """
 
     depth: int
-    under_way: float
+    in_flight: float
     finished: float
     ready: float
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Where the stream stands.
+    """Position of the stream.
 
     Attributes:
-        epoch, rows: the epoch, and its rows that were delivered (to this shard).
+        epoch, rows: the epoch, and the number of its rows delivered to this shard.
         of: rows of an epoch; None if only the source knows.
-        seconds_left: until the end of the epoch at the rate so far; None if that is not known.
+        seconds_left: time to the end of the epoch at the average rate; None if unknown.
     """
 
     epoch: int
@@ -88,13 +89,13 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class Place:
-    """Which part of the work is this process's.
+class Assignment:
+    """Shard and GPU of this process.
 
     Attributes:
-        shard, shards: the part of an epoch that it takes first, and how many there are; (0, 1): all of it.
+        shard, shards: the first part of an epoch that this process takes, and the number of parts; (0, 1): all.
         gpu: the GPU's number; None: no GPU is in use.
-        launcher: of "shard" and "gpu", those that the environment of a launcher (torchrun) decided.
+        launcher: those of "shard" and "gpu" that the environment of a launcher (torchrun) decided.
     """
 
     shard: int = 0
@@ -114,12 +115,12 @@ class Place:
 
 @dataclass
 class HandOver:
-    """Rows that a node's native kernel left to its Python twin: slower, and as exact as that is.
+    """Rows that a node's native kernel left to its slower Python twin.
 
     Attributes:
         name, source: the node.
-        reason: why, as the kernel says it.
-        rows: how many so far.
+        reason: the kernel's reason.
+        rows: number of rows so far.
         examples: the first of them.
     """
 
@@ -130,7 +131,7 @@ class HandOver:
     examples: tuple[str, ...] = ()
 
     def count(self, sample: str) -> None:
-        """One more."""
+        """Count one more row."""
         self.rows += 1
         if len(self.examples) < _EXAMPLES:
             self.examples += (sample,)
@@ -142,21 +143,22 @@ _HEAD = ("stage", "ms per row", "share", "rows/s alone", "if free", "where", "ma
 
 @dataclass(frozen=True)
 class Report:
-    """Facts about a running pipeline since its first batch.
+    """Statistics of a running pipeline since its first batch.
 
     Attributes:
         rows, batches: delivered so far.
-        seconds: between the first and the latest request for a batch.
+        seconds: time between the first and the latest request for a batch.
         waited: share of that time in which the consumer waited for data.
         stages: time per node, largest first.
-        seed, threads: the settings in use.
-        handed_over: rows that native kernels left to Python, by node and reason, the most frequent first.
-        queue: how many batches were ready when they were asked for.
-        progress: how far the epoch is.
-        limited_by: "consumer", or the place of the stages that limit: "threads", "python", "source", "gpu"; "" before
+        seed, threads: settings in use.
+        handed_over: rows that native kernels left to Python, by node and reason, most frequent first.
+        queue: state of the prefetch queue.
+        progress: position in the epoch.
+        limited_by: "consumer", or the resource of the limiting stages: "threads", "python", "source", "gpu"; "" before
             a run.
-        decoding: where rows were decoded; None without a decoder on a GPU.
-        place: which part of every epoch this process takes, and on which GPU.
+        decoding: rows decoded by GPU and CPU; None without a decoder on a GPU.
+        codecs: sections of the codecs in use, by name. "jpeg" has ``known`` and ``engines``.
+        assignment: this process's part of every epoch, and its GPU.
     """
 
     rows: int
@@ -171,7 +173,8 @@ class Report:
     progress: Progress = Progress(0, 0, None, None)
     limited_by: str = ""
     decoding: Decoding | None = None
-    place: Place = Place()
+    assignment: Assignment = Assignment()
+    codecs: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def rows_per_second(self) -> float:
@@ -179,7 +182,7 @@ class Report:
 
     @property
     def limit(self) -> str:
-        """What limits the rate, in a sentence."""
+        """Return the bottleneck as a sentence."""
         if not self.batches:
             return "nothing has run yet"
         if self.limited_by == CONSUMER:
@@ -192,7 +195,7 @@ class Report:
         return f"{_WORDS[top.where]} `{top.name}` ({share:.0%} of its time; {top.gain:.1f}x the rate if it were free)"
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain values."""
+        """Return the report as plain values."""
         return {**asdict(self), "rows_per_second": self.rows_per_second, "limit": self.limit}
 
     def _table(self) -> list[tuple[str, ...]]:
@@ -215,14 +218,18 @@ class Report:
         return [
             f"{self.rows} rows in {self.batches} batches, {rate}, seed {self.seed}",
             f"{self.progress}",
-            *([str(self.place)] if str(self.place) else []),
+            *([str(self.assignment)] if str(self.assignment) else []),
             (
-                f"queue of {queue.depth}: {queue.finished:.1f} batches finished and {queue.under_way:.1f} under way "
+                f"queue of {queue.depth}: {queue.finished:.1f} batches finished and {queue.in_flight:.1f} in flight "
                 f"when asked; {queue.ready:.0%} of the requests did not wait"
             ),
             f"limited by {self.limit}",
-            *([str(self.decoding)] if self.decoding is not None else []),
+            *self._decoded(),
         ]
+
+    def _decoded(self) -> list[str]:
+        sections = [text for section in self.codecs.values() if (text := str(section))]
+        return sections if self.decoding is None else [self.decoding.line(sections)]
 
     def __str__(self) -> str:
         rows: list[tuple[str, ...]] = [_HEAD, *self._table()]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Python side of a run: it submits batches, runs Python segments, and hands over what the native loop made."""
+"""Python side of a run: submits batches, runs Python segments, and hands over the native loop's outputs."""
 
 from __future__ import annotations
 
@@ -13,54 +13,35 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..contract.errors import DataError, DeviceError, StateError, message
-from ..contract.feed import OnGpu
-from ..contract.step import Native, PyCall
+from ..contract.codec import CodecGpu
+from ..contract.errors import DataError, DeviceError, ResourceError, StateError, message
+from ..contract.feed import GpuArray
+from ..contract.gpu import KernelsOnGpu
+from ..contract.step import PyCall
+from ..graph.load import LoadedPlan
 from ..graph.node import Graph
-from ..graph.plan import KernelsOnGpu, Plan
 from ..native import _native
-from .decoding import OnEngines
-from .flight import Failure, Feeds, InFlight, Replay, Supply
+from .flight import Feeds, InFlight, Replay, RowFailure, SuppliedMemory
 from .python_work import PythonWork
 from .row_errors import Samples, failures
 from .schedule import Rows
-from .split import Decoder
 
 _DONE, _PYTHON, _TIMEOUT, _CLOSED = range(4)
-_POLL_S = 0.1  # how long Ctrl-C may go unnoticed while a batch is awaited
-_CLOSE_S = 5.0  # how long `close` waits for the user's code that runs in a pipeline
+_POLL_S = 0.1  # longest delay of Ctrl-C while a batch is awaited
+_CLOSE_S = 5.0  # longest wait of `close` for the user's code in the pipeline
 _EXIT_S = 1.0  # the same at the end of the process
 
 
-class OpenGpu(KernelsOnGpu, Protocol):
-    """A GPU that plans are made for and run on."""
+class OpenGpu(KernelsOnGpu, CodecGpu, Protocol):
+    """Interface of a GPU that plans are made for and run on."""
 
     @property
     def device(self) -> _native.gpu.Device:
-        """The device, as the run loop uses it."""
+        """Return the device, as the run loop uses it."""
 
     @property
-    def account(self) -> _native.gpu.Account:
-        """What has been taken of its memory, and the most that may be."""
-
-    @property
-    def decoders(self) -> Sequence[Decoder]:
-        """Those of the plans made for it."""
-
-    @property
-    def on_engines(self) -> Sequence[OnEngines]:
-        """Those that give rows to its JPEG engines."""
-
-    @property
-    def engines_memory(self) -> tuple[int, int]:
-        """Bytes that their library has asked for, and that the driver has taken for it."""
-
-    @property
-    def jpeg_index(self) -> _native.gpu.JpegIndex | None:
-        """What they keep about files that may come again."""
-
-    def save_jpeg_index(self) -> None:
-        """Write that to its folder, if it has one."""
+    def quota(self) -> _native.gpu.MemoryQuota:
+        """Return the accounting of device memory: bytes in use and the limit."""
 
 
 _live: weakref.WeakSet[Run] = weakref.WeakSet()
@@ -70,40 +51,40 @@ class Run:
     """Executes one plan. Rows go in with :meth:`prepare` and :meth:`start`, outputs come out of :meth:`collect`.
 
     Args:
-        sources: opened sources by node, for messages and for what of ``Rows.indices`` the plan reads.
+        sources: opened sources by node, for messages and for the plan's columns of ``Rows.indices``.
     """
 
     def __init__(
-        self, plan: Plan, graph: Graph, threads: int, seed: int, sources: Mapping[int, Any], gpu: OpenGpu | None = None
-    ) -> None:
-        self.plan = plan
+        self, loaded: LoadedPlan, graph: Graph, threads: int, seed: int, sources: Mapping[int, Any],
+        gpu: OpenGpu | None = None,
+    ) -> None:  # fmt: skip
+        self.plan = plan = loaded.plan
         self.graph = graph
         self.seed = seed
         self._samples = Samples(plan, sources)
         on_gpu = any(s.on_gpu for s in plan.steps)
         self.engine = (
-            _native.Engine(plan.native, threads, gpu.device, gpu.account)
+            _native.Engine(loaded.native, threads, gpu.device, gpu.quota)
             if on_gpu and gpu is not None
-            else _native.Engine(plan.native, threads)
+            else _native.Engine(loaded.native, threads)
         )
-        self._flying: dict[int, InFlight] = {}
-        self.python = PythonWork(plan, graph, self.engine, self._samples, self._flying)
+        self._in_flight: dict[int, InFlight] = {}
+        self.python = PythonWork(loaded, graph, self.engine, self._samples, self._in_flight)
         self._pid = os.getpid()
-        self.is_native = not any(  # no row can need Python
-            isinstance(s.body, PyCall) or (isinstance(s.body, Native) and s.body.twin is not None) for s in plan.steps
-        )
-        self.is_light = self.is_native and not on_gpu  # the caller's thread does all of the work itself
+        # True if no row needs Python.
+        self.is_native = not loaded.twins and not any(isinstance(s.body, PyCall) for s in plan.steps)
+        self.may_run_inline = self.is_native and not on_gpu  # the caller's thread can do all of the work
         _live.add(self)
 
     # ---- batches ----
 
-    def prepare(self, rows: Rows, feeds: Feeds, supply: Mapping[int, Supply],
+    def prepare(self, rows: Rows, feeds: Feeds, supply: Mapping[int, SuppliedMemory],
                 replay: Replay | None = None, *, held: bool = False) -> InFlight:  # fmt: skip
-        """A batch for the worker threads, which :meth:`start` gives them.
+        """Prepare a batch for the worker threads; :meth:`start` starts it.
 
         Args:
             supply: memory for outputs, by number.
-            held: whether it waits for :meth:`admit` before it takes memory of the GPU and goes there.
+            held: keep the batch off the GPU, and its memory unallocated there, until :meth:`admit`.
         """
         self.check_usable()
         flight = self._prepare(rows, feeds, supply, replay, self.seed)
@@ -112,27 +93,35 @@ class Run:
             flight.job.hold()
         return flight
 
-    def admit(self, flight: InFlight, supply: Mapping[int, Supply]) -> None:
-        """Let a batch that is held go to the GPU. ``supply``: memory for outputs that are there."""
+    def admit(self, flight: InFlight, supply: Mapping[int, SuppliedMemory]) -> None:
+        """Let a held batch go to the GPU. ``supply``: memory for outputs on the GPU."""
         self._supply(flight, supply)
         flight.held = False
         self.engine.admit(flight.job)
 
     def start(self, flight: InFlight) -> None:
-        """Queue a batch for the worker threads. After Ctrl-C it may be called again."""
-        if not flight.started:
+        """Queue a batch for the worker threads. After Ctrl-C or an error it may be called again.
+
+        Raises:
+            ResourceError: a thread cannot start. No other new thread is left behind.
+        """
+        if flight.started:
+            return
+        try:
             self.engine.submit(flight.job)
-            flight.started = True
+        except _native.ThreadStartFailed as failure:
+            raise ResourceError(str(failure)) from failure
+        flight.started = True
 
     def _prepare(
-        self, rows: Rows, feeds: Feeds, supply: Mapping[int, Supply], replay: Replay | None, seed: int
+        self, rows: Rows, feeds: Feeds, supply: Mapping[int, SuppliedMemory], replay: Replay | None, seed: int
     ) -> InFlight:
         try:
             job = self.engine.acquire(rows.keys, rows.epochs, seed, self._samples.indices(rows))
         except _native.gpu.DeviceFailure as failure:
             raise DeviceError(f"the GPU cannot take another batch: {failure}") from failure
         flight = InFlight(job, rows, [], {}, {} if replay is None else replay, seed)
-        self._flying[job.id] = flight
+        self._in_flight[job.id] = flight
         try:
             self._feed(flight, feeds)
         except BaseException:
@@ -141,7 +130,7 @@ class Run:
         self._supply(flight, supply)
         return flight
 
-    def _supply(self, flight: InFlight, supply: Mapping[int, Supply]) -> None:
+    def _supply(self, flight: InFlight, supply: Mapping[int, SuppliedMemory]) -> None:
         for output, memory in supply.items():
             flight.job.supply(output, memory.address, memory.stream)
             flight.addresses[output] = memory.address
@@ -153,12 +142,12 @@ class Run:
             value = self.plan.fed.get(key)
             if value is None:
                 continue
-            flight.kept.append(data)
+            flight.keep_alive.append(data)
             if isinstance(data, np.ndarray):
                 job.feed_rows(value, data)
                 continue
-            for r, row in ((-1, data),) if isinstance(data, OnGpu) else enumerate(data):
-                if isinstance(row, OnGpu):
+            for r, row in ((-1, data),) if isinstance(data, GpuArray) else enumerate(data):
+                if isinstance(row, GpuArray):
                     self._require_on_gpu(key[0], value)
                     job.feed_at(value, r, row.address, row.shape, row.strides, int(row.dtype), row.stream)
                 else:
@@ -169,13 +158,13 @@ class Run:
             node = self.graph.nodes[number]
             text = "its data are in a GPU's memory, and something that runs on the CPU reads them"
             hint = 'Set `device="gpu"` for it and for what reads it, or give it data in host memory'
-            raise DataError(message(node.operator.name, text, source=node.source, hint=hint))
+            raise DataError(message(node.operator.name, text, source=node.source_line, hint=hint))
 
-    def collect(self, flight: InFlight, failed: list[Failure] | None = None) -> list[Any]:
-        """Wait for a batch; its outputs: supplied owners, arrays (dense), or lists of arrays (ragged).
+    def collect(self, flight: InFlight, failed: list[RowFailure] | None = None) -> list[Any]:
+        """Wait for a batch and return its outputs: supplied owners, arrays (dense), or lists of arrays (ragged).
 
-        Rows that failed are added to ``failed``, and what the outputs hold in their places is arbitrary; without it,
-        the first one's error is raised. After Ctrl-C it may be called again.
+        Failed rows are appended to ``failed``, and the outputs' contents at these rows are undefined. Without
+        ``failed`` the first row's error is raised. After Ctrl-C it may be called again.
 
         Raises:
             DeviceError: the GPU failed.
@@ -190,17 +179,17 @@ class Run:
             if state == _DONE:
                 self._take(flight)
             elif state == _CLOSED:
-                _rest_at_exit()
+                _park_daemon_thread_at_exit()
                 raise StateError("the pipeline was closed while a batch was awaited")
             elif state == _PYTHON:
                 self.python.serve(weakref.ref(self), _POLL_S)
         self._forget(flight)
         if not flight.failed:
             return self._outputs(flight)
-        return self._tell(flight, failed)
+        return self._outputs_or_raise(flight, failed)
 
-    def _tell(self, flight: InFlight, failed: list[Failure] | None) -> list[Any]:
-        """The outputs of a batch with failed rows, which are added to ``failed``, or the first one is raised."""
+    def _outputs_or_raise(self, flight: InFlight, failed: list[RowFailure] | None) -> list[Any]:
+        """Append the failed rows to ``failed`` and return the outputs. Without ``failed``, raise the first error."""
         fatal = next((f for f in flight.failed if f.fatal), None)
         if failed is not None and fatal is None:
             failed += flight.failed
@@ -210,11 +199,11 @@ class Run:
         finally:
             del flight, fatal  # the error's traceback must not keep the batch
 
-    def run_here(self, rows: Rows, feeds: Feeds, replay: Replay | None = None, *, record: bool = False,
-                 seed: int | None = None, failed: list[Failure] | None = None) -> list[Any]:  # fmt: skip
+    def run_inline(self, rows: Rows, feeds: Feeds, replay: Replay | None = None, *, record: bool = False,
+                 seed: int | None = None, failed: list[RowFailure] | None = None) -> list[Any]:  # fmt: skip
         """Run one batch on the caller's thread, without a queue or another thread.
 
-        ``record`` puts what Python nodes give into ``replay``; ``seed`` stands for the run's own; ``failed`` as for
+        ``record`` stores the results of Python nodes in ``replay``; ``seed`` replaces the run's seed; ``failed`` as in
         :meth:`collect`.
         """
         self._check_process()
@@ -222,8 +211,8 @@ class Run:
             own = self.seed if seed is None else seed
             outputs = self.engine.run_rows(rows.keys, rows.epochs, own, self._samples.indices(rows))
             if outputs is not None:
-                return outputs
-            # A row failed; done once more, the long way tells which and why.
+                return self._stacked(outputs)
+            # A row failed. The slow path runs the batch again and records the row and the reason.
         flight = self._prepare(rows, feeds, {}, replay, self.seed if seed is None else seed)
         flight.record = record
         try:
@@ -233,7 +222,7 @@ class Run:
             self._take(flight)
         finally:
             self._forget(flight)
-        return self._tell(flight, failed) if flight.failed else self._outputs(flight)
+        return self._outputs_or_raise(flight, failed) if flight.failed else self._outputs(flight)
 
     def _take(self, flight: InFlight) -> None:
         if flight.job.has_errors and not flight.failed:
@@ -248,27 +237,36 @@ class Run:
 
     def _outputs(self, flight: InFlight) -> list[Any]:
         if not flight.supplied:
-            return flight.taken
+            return self._stacked(flight.taken)
         taken = iter(flight.taken)
-        return [flight.supplied[i] if i in flight.supplied else next(taken) for i in range(len(self.plan.outputs))]
+        return self._stacked(
+            [flight.supplied[i] if i in flight.supplied else next(taken) for i in range(len(self.plan.outputs))]
+        )
+
+    def _stacked(self, outputs: list[Any]) -> list[Any]:
+        """Return ``outputs`` with rows of one shape as one array, also where a GPU counted them in memory for more."""
+        return [
+            self.stack_on_gpu(out) if planned.counted and planned.on_gpu and planned.is_uniform(out) else out
+            for out, planned in zip(outputs, self.plan.outputs, strict=True)
+        ]
 
     def _forget(self, flight: InFlight) -> None:
-        if self._flying.get(flight.job.id) is flight:  # the job may serve another batch by now
-            del self._flying[flight.job.id]
+        if self._in_flight.get(flight.job.id) is flight:  # the job may already serve another batch
+            del self._in_flight[flight.job.id]
             self.engine.release(flight.job)
 
     @property
     def finished(self) -> int:
-        """How many batches wait to be collected."""
+        """Return the number of finished batches that are not collected yet."""
         return int(self.engine.finished)
 
     # ---- outputs on a GPU ----
 
     def move_on_gpu(self, moves: list[tuple[int, int, int]]) -> None:
-        """Copy (to, from, bytes) within the GPU's memory, in order; done when it returns.
+        """Copy (to, from, bytes) within the GPU's memory, in order. The copies are complete on return.
 
         Raises:
-            DeviceError: the GPU does not.
+            DeviceError: the GPU failed.
         """
         try:
             self.engine.move_on_device(moves)
@@ -276,7 +274,7 @@ class Run:
             raise DeviceError(f"rows cannot be moved in the GPU's memory: {failure}") from failure
 
     def stack_on_gpu(self, rows: list[Any]) -> Any:
-        """One array out of rows of one shape in the GPU's memory; raises as :meth:`move_on_gpu`."""
+        """Stack rows of one shape in the GPU's memory into one array. Raises the same errors as :meth:`move_on_gpu`."""
         try:
             return self.engine.stack_on_device(rows)
         except (_native.gpu.DeviceFailure, MemoryError) as failure:
@@ -285,9 +283,9 @@ class Run:
     # ---- end ----
 
     def check_usable(self) -> None:
-        """StateError if the run is closed or belongs to another process."""
+        """Raise StateError if the run is closed or belongs to another process."""
         if self.engine.closed:
-            _rest_at_exit()
+            _park_daemon_thread_at_exit()
             raise StateError("the pipeline is closed")
         self._check_process()
 
@@ -310,13 +308,13 @@ class Run:
             )
 
     def stop(self, wait_s: float) -> bool:
-        """Stop all threads. False if the user's code still runs after ``wait_s``."""
+        """Stop all threads. Return False if the user's code still runs after ``wait_s``."""
         if os.getpid() != self._pid:
             return True
         self.engine.close()
         if not self.python.join(wait_s):
             return False
-        self._flying.clear()
+        self._in_flight.clear()
         _live.discard(self)
         return True
 
@@ -325,23 +323,23 @@ class Run:
         return bool(self.engine.closed)
 
     def step_times(self) -> list[int]:
-        """Nanoseconds per native step, over all threads."""
+        """Return nanoseconds per native step, over all threads."""
         return list(self.engine.step_times())
 
     def device_times(self) -> tuple[int, list[float]]:
-        """Nanoseconds of the GPU per native step in the batches that were measured, and how many rows these had."""
+        """Return the number of rows in the measured batches, and the GPU's nanoseconds per native step for them."""
         rows, times = self.engine.device_times()
         return rows, list(times)
 
     @property
     def device_bytes(self) -> int:
-        """Of the GPU's memory, taken at this moment."""
+        """Return the GPU memory in use, in bytes."""
         return self.engine.device_bytes
 
     @property
-    def locked_bytes(self) -> int:
-        """Page-locked memory that files are read into on their way to the GPU, in use or waiting to be."""
-        return self.engine.locked_bytes
+    def pinned_bytes(self) -> int:
+        """Return the bytes of page-locked staging memory for files, used or pooled."""
+        return self.engine.pinned_bytes
 
     @property
     def scratch_bytes(self) -> int:
@@ -351,8 +349,8 @@ class Run:
 _exiting = threading.Event()
 
 
-def _rest_at_exit() -> None:
-    """Keep a thread that the process does not wait for from telling its user that the end has closed its pipeline."""
+def _park_daemon_thread_at_exit() -> None:
+    """Block a daemon thread at interpreter exit, so that it does not report "the pipeline is closed" to the user."""
     if _exiting.is_set() and threading.current_thread() is not threading.main_thread():
         threading.Event().wait()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which rows come next: positions of one global order per epoch, strided over the shards."""
+"""Order of rows: positions of one global order per epoch, strided over the shards."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _SUBSTITUTES = 0xFFFFFFFF  # a draw id that no operator gets
 
 @dataclass(slots=True, eq=False)
 class Rows:
-    """The rows of one batch.
+    """Rows of one batch.
 
     Attributes:
-        keys: uint64, what the rows' random numbers follow from.
+        keys: uint64 row keys, which decide the rows' random numbers.
         epochs: int64.
-        indices: per reader, the data set's index of every row.
-        epoch, position: where the schedule stands after these rows.
+        indices: for each reader, the data set's index of every row.
+        epoch, position: the schedule's position after these rows.
     """
 
     keys: npt.NDArray[np.uint64]
@@ -39,19 +39,22 @@ class Rows:
 
 
 class Schedule:
-    """The order of rows for a pipeline; its whole state is (epoch, how much of it all shards together have taken)."""
+    """Order of rows for a pipeline.
+
+    Its whole state is (epoch, number of positions that all shards together have taken).
+    """
 
     def __init__(self, sources: Mapping[int, OpenSource], readers: tuple[int, ...], seed: int) -> None:
         self._sources = [sources[r] for r in readers]
         self._seed = seed
         self.epoch = 0
         self.position = 0  # rows of this shard taken in the epoch
-        self._origin = 0  # where the shards begin to take turns: not at 0 after a change of their number
+        self._origin = 0  # first position that the shards share; not 0 after a change of their number
         self._same = np.empty(0, np.int64)
 
     @property
     def epoch_size(self) -> int | None:
-        """Rows of this shard in an epoch; None if the pipeline has no end."""
+        """Return the number of rows of this shard in an epoch; None if the order is endless."""
         size = self._size
         return None if size is None else self._shards.length(size)
 
@@ -65,28 +68,28 @@ class Schedule:
 
     @property
     def end(self) -> int | None:
-        """The position at which the running epoch ends; None if it does not."""
+        """Return the position at which the current epoch ends; None if it is endless."""
         size = self._size
         return None if size is None else self._shards.length(size, self._origin)
 
     def consumed(self, position: int) -> int:
-        """How much of the running epoch's order all shards have taken when this one stands at ``position``."""
+        """Return the positions of the epoch that all shards have taken when this one is at ``position``."""
         return self._origin + position * self._shards.number
 
     def seek(self, epoch: int, consumed: int) -> None:
-        """Go on where ``consumed`` rows of an epoch's order have been taken, maybe by another number of shards."""
+        """Continue after ``consumed`` positions of an epoch's order. Another number of shards may have taken them."""
         self.epoch = epoch
         self.position, self._origin = divmod(consumed, self._shards.number)
 
     def next(self, count: int, at_end: AtEnd) -> Rows | None:
-        """The next ``count`` rows.
+        """Return the next ``count`` rows.
 
-        At the end of an epoch ``at_end`` says what happens. "stop": a batch of fewer rows, then None. "fill": the last
-        batch is completed with the next epoch's first rows (which begins with them nevertheless), then None.
-        "go_on": the next epoch follows without a seam. A reader that pads completes the epoch's last batch by repeating
-        its last sample instead, with "fill" and "go_on".
+        ``at_end`` decides what happens at the end of an epoch. "stop": a batch of fewer rows, then None. "fill": the
+        last batch is completed with the first rows of the next epoch, which still begins with these rows; then None.
+        "go_on": the next epoch follows seamlessly. With a padding reader, "fill" and "go_on" complete the epoch's last
+        batch by repeating the last sample instead.
         """
-        end, pads = self.end, self._shards.pads
+        end, pads = self.end, self._shards.is_padded
         if end is None:
             return self._next_endless(count)
         parts = []
@@ -119,7 +122,7 @@ class Schedule:
         return Rows(keys, self._epochs(self.epoch, count), (), self.epoch, self.position)
 
     def _epochs(self, epoch: int, count: int) -> npt.NDArray[np.int64]:
-        """``count`` times ``epoch``; batches of one size share the array."""
+        """Return ``count`` times ``epoch``. Batches of equal size share the array."""
         if self._same.size != count or (count and self._same[0] != epoch):
             self._same = np.full(count, epoch, np.int64)
             self._same.flags.writeable = False
@@ -148,20 +151,22 @@ class Schedule:
     def _companion(
         self, source: OpenSource, epoch: int, origin: int, local: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.int64]:
-        """A second reader's indices: it goes on through its own epochs, whatever the first one's size."""
+        """Return the indices of a second reader, which runs through its own epochs independently of the first reader's
+        size.
+        """
         sampler, size, shards = source.sampler, source.sampler.size, source.shards
         if size is None:
             return sampler.indices(self._seed, epoch, shards.positions(None, epoch, origin, local))
-        if shards.contiguous:
+        if shards.is_contiguous:
             ordinal, length = local + epoch * (self.epoch_size or 0), shards.length(size)
         else:
-            where = origin + local * shards.number + shards.turn(epoch)
+            where = origin + local * shards.number + shards.shard_in(epoch)
             ordinal, length = where + epoch * (self.epoch_size or 0) * shards.number, size
         out = np.empty_like(local)
         for own in np.unique(ordinal // length):
             mask = ordinal // length == own
             where = ordinal[mask] % length
-            if shards.contiguous:
+            if shards.is_contiguous:
                 where = shards.positions(size, int(own), 0, where)
             out[mask] = sampler.indices(self._seed, int(own), where)
         return out
@@ -169,10 +174,10 @@ class Schedule:
     # ---- substitutes ----
 
     def substitutes(self, rows: Rows, bad: list[int], attempt: int) -> Rows:
-        """Rows to put in the place of the rows ``bad``: other positions of the same epoch's order.
+        """Return substitutes for the rows ``bad``: other positions of the same epoch's order.
 
-        Which ones follows from seed, epoch, row key and attempt alone. The rows keep their keys and with them their
-        augmentation. A contiguous shard keeps to its own part, whose files may be the only ones at hand.
+        Seed, epoch, row key and attempt alone decide the choice. The rows keep their keys and so their augmentation. A
+        contiguous shard takes substitutes from its own part, whose files may be the only local ones.
         """
         size, shards = self._size, self._shards
         assert size is not None, "an endless order has no other positions"
@@ -182,10 +187,10 @@ class Schedule:
             stream = Stream(self._seed, epoch, int(rows.keys[r]), _SUBSTITUTES)
             for _ in range(attempt + 1):
                 number = stream.word() << 32 | stream.word()
-            # A position of the whole order, as (round, place in it): the same with any number of shards.
-            place = number % (shards.length(size) if shards.contiguous else size)
-            local = np.asarray([place if shards.contiguous else place // shards.number], np.int64)
-            turn = shards.turn(epoch) if shards.contiguous else place % shards.number
+            # A position of the whole order as (round, position in the round): the same with any number of shards.
+            place = number % (shards.length(size) if shards.is_contiguous else size)
+            local = np.asarray([place if shards.is_contiguous else place // shards.number], np.int64)
+            turn = shards.shard_in(epoch) if shards.is_contiguous else place % shards.number
             for n, source in enumerate(self._sources):
                 found[n].append(self._elsewhere(source, epoch, local, turn, main=n == 0))
         indices = tuple(_join(i) for i in found)
@@ -194,9 +199,9 @@ class Schedule:
     def _elsewhere(
         self, source: OpenSource, epoch: int, local: npt.NDArray[np.int64], turn: int, *, main: bool
     ) -> npt.NDArray[np.int64]:
-        """A source's index at row ``local`` of the shard whose turn it is."""
+        """Return a source's index at row ``local`` of the shard ``turn``."""
         if source.shards.number == self._shards.number:
-            shards = replace(source.shards, id=turn, sticks=True, pads=False)
+            shards = replace(source.shards, id=turn, is_sticky=True, is_padded=False)
             source = replace(source, shards=shards)
         if not main:
             return self._companion(source, epoch, 0, local)

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How rows that both the CPU and the GPU can decode are shared out between them, by what is measured.
+"""Division of rows between CPU and GPU decoders, by measurement.
 
-Both give the same bits, so the split is a matter of speed alone: of the rate at which batches are delivered. Two cases:
+Both decoders give the same bits, so the share affects only the rate of delivered batches. There are two cases:
 
-- The consumer is the limit: batches are ready when it asks for them. Then rows on the CPU leave the GPU to it, but take
-  host time that its launches may need. Nothing but a trial tells which is worth more.
-- The pipeline is the limit: the consumer waits. Then rows are shared so that CPU and GPU finish a batch together, which
-  the times per row on both sides tell.
+- The consumer is the bottleneck: batches are ready when it requests them. Rows decoded on the CPU then leave GPU time
+  to the consumer, but take host time that its launches may need. Only a trial can tell which effect is larger.
+- The pipeline is the bottleneck: the consumer waits. The share should make CPU and GPU finish a batch together. The
+  times per row on both sides give that share.
 
-Every move is a trial: windows of batches with the old and the new share by turns, twice each. The new one stays if it
-was faster both times. What failed is tried again after a while that doubles each time, so that trials cost little.
+Every change is a trial: windows of batches with the old and the new share alternate, twice each. The new share stays
+if it was faster both times. A failed trial is repeated after an interval that doubles each time, so that trials cost
+little.
 """
 
 from __future__ import annotations
@@ -18,38 +19,39 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from ..contract.step import Native
+from ..contract.codec import BalancedKernel
+from ..contract.step import Native, Step
 from .decoding import Decoding
 from .meter import Meter
 
 WINDOW_BATCHES = 16
 WINDOW_S = 0.1
-_FIRST = 1 / 64  # decoded by the CPU at first, to learn what that costs
-_READY = 0.02  # a consumer that waits for a smaller part of the time is the limit
-_WAITS = 0.05  # and one that waits for a larger part is not
-_IDLE, _BUSY = 0.85, 0.93  # parts of the threads' time: below, the GPU is what limits; above, the CPU
-_SPARE = 0.8  # of the threads' time may be used while the consumer is the limit
-_GAIN = 0.004  # by which a larger share of the CPU must be faster
-_LOSS = 0.05  # after which a trial ends at once
-_STEP = 0.02  # smaller moves are not made
-_NEAR = 0.1  # so far, it goes the whole way
+_FIRST = 1 / 64  # initial share of the CPU, to measure its cost
+_READY = 0.02  # a consumer that waits for a smaller part of the time is the bottleneck
+_WAITS = 0.05  # a consumer that waits for a larger part is not
+_IDLE, _BUSY = 0.85, 0.93  # used parts of the threads' time: below, the GPU is the bottleneck; above, the CPU
+_SPARE = 0.8  # part of the threads' time that decoding may use while the consumer is the bottleneck
+_GAIN = 0.004  # minimum gain for a larger share of the CPU
+_LOSS = 0.05  # loss that ends a trial early
+_STEP = 0.02  # minimum change of the share
+_NEAR = 0.1  # below this distance, the share moves to its target in one step
 _PATIENCE, _MOST_PATIENCE = 4, 512  # windows between trials
 _MEMORY = 64  # windows
 
 
 @dataclass(frozen=True)
 class Window:
-    """What was measured over some batches.
+    """Measurements over some batches.
 
     Attributes:
-        rows: delivered.
-        seconds: they took.
+        rows: rows delivered.
+        seconds: duration.
         waited: part of the time in which the consumer waited for data.
-        ready: part of the requests that found batches finished: all but one of those under way.
+        ready: part of the requests that found all but one of the batches in flight finished.
         busy_s: time of worker threads per row.
-        cpu_s: time of a worker thread to decode one row; 0 if no row was.
-        gpu_s: the GPU's time per row in decoding, for rows that it decoded; 0 if it is not known.
-        gpu_rest_s: the GPU's time per row in all other stages.
+        cpu_s: time of a worker thread to decode one row; 0 if none was decoded.
+        gpu_s: GPU time to decode one row; 0 if unknown.
+        gpu_rest_s: GPU time per row in all other stages.
     """
 
     rows: int
@@ -68,7 +70,7 @@ class Window:
 
 @dataclass
 class _Trial:
-    """A share beside the one in use: seconds per row of both, by turns."""
+    """Trial of a new share: seconds per row with the old and the new share, alternating."""
 
     old: float
     new: float
@@ -76,13 +78,13 @@ class _Trial:
     with_new: list[float]
 
     def verdict(self) -> bool | None:
-        """Whether the new share is better; None: more windows are needed."""
+        """Return whether the new share is better; None if more windows are needed."""
         rise = sum(self.with_new) / len(self.with_new) - sum(self.with_old) / len(self.with_old)
         if rise > _LOSS * self.with_old[0]:
             return False
         if len(self.with_new) < 2:
             return None
-        if self.new < self.old:  # less work of the CPU's for the same rate
+        if self.new < self.old:  # the same rate with less CPU work
             return rise < _GAIN / 2 * self.with_old[0]
         return max(self.with_new) < (1 - _GAIN) * min(self.with_old)
 
@@ -92,16 +94,16 @@ class _Trial:
 
 
 class Split:
-    """The CPU's part of the rows, and why it is that.
+    """Share of the CPU in decoding, and the reason for it.
 
     Args:
-        threads: worker threads that have a core for themselves while the consumer runs.
-        load: the GPU's part, if it is fixed; None: by measured speed.
-        utilization: the most of the GPU's time that the pipeline should take, 0 to 1.
+        threads: worker threads that have a core each while the consumer runs.
+        load: fixed share of the GPU; None: chosen by measured speed.
+        utilization: maximum share of the GPU's time that the pipeline should take, 0 to 1.
 
     Attributes:
         cpu_share: 0 to 1.
-        why: in words.
+        why: explanation in words.
     """
 
     def __init__(self, threads: float, load: float | None, utilization: float = 1.0) -> None:
@@ -113,12 +115,12 @@ class Split:
         self._trial: _Trial | None = None
         self._patience = _PATIENCE
         self._rest = 0  # windows until the next trial
-        self._down = False  # the last trial of more on the CPU failed: less is tried next
+        self._down = False  # the last trial of a larger share failed, so a smaller one is tried next
         self._cpu_s = 0.0
-        self._gpu_row_s = (0.0, _MEMORY)  # the GPU's time per row if it decoded all, windows ago
+        self._gpu_row_s = (0.0, _MEMORY)  # (GPU time per row if it decoded all rows, age in windows)
 
     def observe(self, window: Window) -> bool:
-        """Learn from a window that ran with :attr:`cpu_share` all along; whether the share was changed."""
+        """Learn from a window that ran with :attr:`cpu_share`. Return whether the share changed."""
         if self.fixed:
             return False
         before, known = self.cpu_share, self._cpu_s > 0
@@ -161,7 +163,7 @@ class Split:
             self._down = not self._down
 
     def _wanted(self, window: Window) -> float:
-        """The share that seems worth a trial."""
+        """Return the share that the next trial should test."""
         share = self.cpu_share
         if window.waited > _WAITS:
             return self._balanced(window)
@@ -171,12 +173,12 @@ class Split:
         return share + (most - share) / 2 if most - share > _NEAR else most
 
     def _most(self, window: Window) -> float:
-        """The largest share that leaves the threads time to spare at the consumer's rate."""
+        """Return the largest share that leaves the threads spare time at the consumer's rate."""
         others = self._others(window)
         return min(1.0, (_SPARE * self._threads * window.row_s - others) / self._cpu_s)
 
     def _others(self, window: Window) -> float:
-        """Time of threads per row for all but decoding."""
+        """Return the threads' time per row for everything except decoding."""
         return max(0.0, window.busy_s - self.cpu_share * self._cpu_s)
 
     def _balanced(self, window: Window) -> float:
@@ -184,7 +186,8 @@ class Split:
         used = window.busy_s / (self._threads * window.row_s)
         decoding = window.gpu_s / (window.gpu_s + window.gpu_rest_s) if window.gpu_s else 0.8
         gpu_row_s, age = self._gpu_row_s
-        if used <= _BUSY:  # not the CPU, so the GPU is the limit: its time per row is what a row takes now
+        # The CPU is not the bottleneck, so the GPU is: its time per row equals the current time per row.
+        if used <= _BUSY:
             gpu_row_s, age = window.row_s / (1 - share * decoding), 0
         self._gpu_row_s = gpu_row_s, age + 1
         if used > _IDLE and age == 0:
@@ -196,47 +199,25 @@ class Split:
         return even if abs(even - share) < _NEAR else (share + even) / 2
 
     def _floor(self, window: Window) -> float:
-        """The smallest share with which the GPU is not used more than allowed."""
+        """Return the smallest share that keeps the GPU within its allowed utilization."""
         if self._utilization >= 1.0 or not window.gpu_s:
             return 0.0
         return min(1.0, 1.0 - max(0.0, self._utilization * window.row_s - window.gpu_rest_s) / window.gpu_s)
 
 
-class Decoder(Protocol):
-    """A decoder of both devices; see ``native/gpu_either.hpp``."""
-
-    cpu_share: float
-
-    @property
-    def rows_on_gpu(self) -> int:
-        """Rows that the GPU has made."""
-
-    @property
-    def rows_on_cpu(self) -> int:
-        """Rows that the CPU has made."""
-
-    @property
-    def cpu_ns(self) -> int:
-        """Time of threads in these."""
-
-    @property
-    def reasons(self) -> dict[str, int]:
-        """Why the CPU made rows, and how many for each reason."""
-
-
-class Measured(Protocol):
-    """A run whose times are measured (:class:`~stoker.executor.run.Run`)."""
+class MeasuredRun(Protocol):
+    """Interface of a run whose times are measured (:class:`~stoker.executor.run.Run`)."""
 
     def step_times(self) -> list[int]:
-        """Nanoseconds of threads per step."""
+        """Return the threads' nanoseconds per step."""
 
     def device_times(self) -> tuple[int, list[float]]:
-        """Nanoseconds of the GPU per step, in batches with so many rows."""
+        """Return the number of measured rows, and the GPU's nanoseconds per step for them."""
 
 
 @dataclass(frozen=True)
 class _Total:
-    """Sums since the beginning; windows are differences of two."""
+    """Sums since the beginning. A window is the difference of two."""
 
     rows: int = 0
     batches: int = 0
@@ -251,18 +232,22 @@ class _Total:
     device_ns: float = 0.0
 
 
-class Sharing:
-    """Feeds a :class:`Split` with windows of a run, and sets what it decides.
+def _is_balanced(step: Step) -> bool:
+    return isinstance(step.body, Native) and step.body.gpu is not None and step.body.gpu.balanced
+
+
+class SplitController:
+    """Measures windows of a run for a :class:`Split`, and applies its decisions.
 
     Args:
-        steps: the plan's.
-        depth: batches under way when a share is changed, which were begun with the one before.
+        steps: the plan's steps. The GPU time of balanced steps (``GpuForm.balanced``) counts as decoding.
+        depth: batches in flight when a share changes; these began with the old share.
     """
 
-    def __init__(self, split: Split, decoders: Sequence[Decoder], steps: Sequence[object], depth: int) -> None:
+    def __init__(self, split: Split, decoders: Sequence[BalancedKernel], steps: Sequence[Step], depth: int) -> None:
         self.split = split
         self.decoders = decoders
-        self._decoding = [i for i, s in enumerate(steps) if s.on_gpu and isinstance(s.body, Native)]  # type: ignore[attr-defined]
+        self._balanced = [i for i, s in enumerate(steps) if s.on_gpu and _is_balanced(s)]
         self._depth = depth
         self._from: _Total | None = None
         self._skip = depth + 2
@@ -275,23 +260,25 @@ class Sharing:
             decoder.cpu_share = self.split.cpu_share
 
     def report(self) -> Decoding:
-        """Where rows were decoded, and why."""
+        """Return the rows by device, with reasons.
+
+        The CPU's rows are the sum of the reasons' counts: batches in flight are counted while this is read.
+        """
         reasons: dict[str, int] = {}
         for decoder in self.decoders:
             for reason, rows in decoder.reasons.items():
                 reasons[reason] = reasons.get(reason, 0) + rows
         on_gpu = sum(d.rows_on_gpu for d in self.decoders)
-        on_cpu = sum(d.rows_on_cpu for d in self.decoders)
-        return Decoding(on_gpu, on_cpu, reasons, self.split.cpu_share, self.split.why)
+        return Decoding(on_gpu, sum(reasons.values()), reasons, self.split.cpu_share, self.split.why)
 
-    def delivered(self, run: Measured, meter: Meter, under_way: int, finished: int) -> None:
-        """A batch was handed over; the last two are what the queue held when it was asked for."""
+    def delivered(self, run: MeasuredRun, meter: Meter, in_flight: int, finished: int) -> None:
+        """Record a delivered batch. The last two arguments are the queue's counts at the time of the request."""
         if self.split.fixed:
             return
         if self._skip:
             self._skip -= 1
             return
-        self._ready += finished >= max(1, under_way - 1)
+        self._ready += finished >= max(1, in_flight - 1)
         begun = self._from
         if begun is not None:
             batches = meter.batches - begun.batches
@@ -304,19 +291,19 @@ class Sharing:
             self._set()
             self._skip, self._from = self._depth + 2, None
 
-    def _total(self, run: Measured, meter: Meter) -> _Total:
+    def _total(self, run: MeasuredRun, meter: Meter) -> _Total:
         measured, device = run.device_times()
         decoders = self.decoders
         return _Total(
             meter.rows, meter.batches, meter.last, meter.waited_s, sum(run.step_times()),
             sum(d.rows_on_cpu for d in decoders), sum(d.rows_on_gpu for d in decoders), sum(d.cpu_ns for d in decoders),
-            measured, sum(device[i] for i in self._decoding), sum(device),
+            measured, sum(device[i] for i in self._balanced), sum(device),
         )  # fmt: skip
 
     def _window(self, a: _Total, b: _Total, ready: int) -> Window:
         rows, seconds = b.rows - a.rows, b.at - a.at
         made = b.on_cpu - a.on_cpu + b.on_gpu - a.on_gpu
-        part = (b.on_gpu - a.on_gpu) / max(1, made)  # of the rows, the GPU decoded
+        part = (b.on_gpu - a.on_gpu) / max(1, made)  # share of the rows that the GPU decoded
         measured = b.measured - a.measured
         if measured and part:
             self._gpu_s = 1e-9 * (b.decoding_ns - a.decoding_ns) / measured / part

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the time of a run has gone, by the user's lines."""
+"""Time of a run, by lines of the user's code."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from .run import Run
 
 
 def stage_times(graph: Graph, plan: Plan | None, run: Run | None, rows: int, source_ns: Mapping[int, int]) -> Times:
-    """Nanoseconds by (where, what, line).
+    """Return nanoseconds by (where, name, line).
 
     Args:
-        rows: that were delivered; the GPU's time per row is measured on some of them.
+        rows: number of delivered rows; the GPU's time per row is measured on some of them.
         source_ns: time in the caller's sources, by node.
     """
     times: dict[tuple[str, str, str], int] = {}
 
     def add(where: str, number: int, ns: int) -> None:
         node = graph.nodes[number] if number >= 0 else None
-        line = f"{node.source}" if node is not None and node.source else ""
+        line = f"{node.source_line}" if node is not None and node.source_line else ""
         key = (where, node.operator.subject(node.args) if node else "output", line)
         times[key] = times.get(key, 0) + ns
 

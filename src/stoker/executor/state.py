@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a state token says of the pipeline that it is for, and why one does not fit."""
+"""State tokens: their content, and the checks that a token fits a pipeline."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ _FIELDS: dict[str, Any] = {
 }
 
 
-def facts(graph: Graph, sources: Mapping[int, OpenSource], seed: int) -> dict[str, Any]:
-    """What must be equal where a state is restored, with what is needed to say what is not."""
+def state_facts(graph: Graph, sources: Mapping[int, OpenSource], seed: int) -> dict[str, Any]:
+    """Return the facts that must be equal in the pipeline that restores a state, with explanations of differences."""
     stateful = graph.stateful() is not None
-    own = [s.shards.contiguous or (stateful and s.shards.number > 1) for s in sources.values()]
+    own = [s.shards.is_contiguous or (stateful and s.shards.number > 1) for s in sources.values()]
     shards = [[s.shards.number, s.shards.id] for s in sources.values()]
     return {
         "stoker_state": FORMAT,
         "graph": graph.fingerprint(),
         "nodes": graph.outline(),
         "data": [[s.fingerprint, s.samples] for s in sources.values()],
-        # Of shards whose state serves them alone; those of a stateful operator came to it later.
+        # Only for shards whose state serves no other shard.
         "contiguous": [place if alone else None for place, alone in zip(shards, own, strict=True)],
         "seed": seed,
     }
 
 
 def require_same(token: Mapping[str, Any], graph: Graph, sources: Mapping[int, OpenSource], seed: int) -> None:
-    """StateError if a token is of something else; it says what differs."""
-    mine = facts(graph, sources, seed)
+    """Raise StateError if a token belongs to something else. The message names the difference."""
+    mine = state_facts(graph, sources, seed)
     _require_whole(token)
     if token["graph"] != mine["graph"]:
         _refuse(f"another graph: {graph.difference(token['nodes'])}")
@@ -60,12 +60,12 @@ def require_same(token: Mapping[str, Any], graph: Graph, sources: Mapping[int, O
     for node, saved, now in zip(sources, token["contiguous"], mine["contiguous"], strict=False):
         if saved != now:
             name = graph.nodes[node].operator.name
-            why = _why_alone(graph, sources[node])
+            why = _shard_bound_reason(graph, sources[node])
             _refuse(f"other shards: `{name}` had {_shards(saved)}, has {_shards(now)}. {why}")
 
 
 def require_entries(state: object, **kinds: type | tuple[type, ...]) -> None:
-    """StateError if an iterator's state is not a dict with these entries, each of its kind."""
+    """Raise StateError if an iterator's state is not a dict with these entries of the right types."""
     names = " and ".join(repr(name) for name in kinds)
     if not isinstance(state, Mapping):
         raise StateError(f"expected what `state_dict` gave, with the entries {names}, got {type(state).__name__}")
@@ -77,7 +77,7 @@ def require_entries(state: object, **kinds: type | tuple[type, ...]) -> None:
 
 
 def _require_whole(token: object) -> None:
-    """StateError if it is no token at all, or one that lost something on its way; nothing has been changed then."""
+    """Raise StateError if the value is not a token or the token is incomplete. The pipeline is unchanged then."""
     if not isinstance(token, Mapping):
         raise StateError(f"expected a state, which `get_state()` gives as a dict, got {type(token).__name__}. {_READ}")
     if token.get("stoker_state") != FORMAT:
@@ -96,52 +96,55 @@ def _require_whole(token: object) -> None:
 
 
 def require_resumable(graph: Graph, sources: Mapping[int, OpenSource], *, elastic: bool) -> None:
-    """StateError if a reader cannot be taken up again, or with ``elastic``, not by another number of shards."""
+    """Raise StateError if a reader cannot resume from a state.
+
+    With ``elastic``, also if it cannot resume with another number of shards.
+    """
     for number, source in sources.items():
         node = graph.nodes[number]
         why = source.sampler.forward_only
         if why is not None:
             text = f"expected an order that can be entered anywhere, to save where it stands; {why}"
-            raise StateError(message(node.operator.name, text, source=node.source))
-        if elastic and source.shards.contiguous:
+            raise StateError(message(node.operator.name, text, source=node.source_line))
+        if elastic and source.shards.is_contiguous:
             text = (
                 'expected sharding="strided" for a state that another number of shards can restore, got contiguous '
                 "shards, whose state serves the same shard of the same number alone"
             )
-            raise StateError(message(node.operator.name, text, source=node.source))
+            raise StateError(message(node.operator.name, text, source=node.source_line))
     stateful = graph.stateful()
     if elastic and stateful is not None:
         text = (
             "expected no stateful operator for a state that another number of shards can restore: what it has seen is "
             "one shard's rows"
         )
-        raise StateError(message(stateful.operator.name, text, source=stateful.source))
+        raise StateError(message(stateful.operator.name, text, source=stateful.source_line))
 
 
-def _why_alone(graph: Graph, source: OpenSource) -> str:
-    """Why a state serves one shard alone."""
+def _shard_bound_reason(graph: Graph, source: OpenSource) -> str:
+    """Return the reason why a state can serve only one shard."""
     stateful = graph.stateful()
-    if source.shards.contiguous or stateful is None:
+    if source.shards.is_contiguous or stateful is None:
         return 'Contiguous shards cannot be divided anew in the middle of an epoch; sharding="strided" can'
     return f"The stateful operator `{stateful.operator.name}` has seen the rows of one shard alone"
 
 
 def own_shard(graph: Graph, sources: Mapping[int, OpenSource]) -> tuple[int, int] | None:
-    """The shard (number, of how many) that a state serves alone; None if it serves any."""
+    """Return the only shard (number, count) that a state can serve; None if it serves any shard."""
     shards = next((s.shards for s in sources.values() if s.shards.number > 1), None)
     if shards is None:
         return None
-    contiguous = any(s.shards.contiguous for s in sources.values())
+    contiguous = any(s.shards.is_contiguous for s in sources.values())
     return (shards.id, shards.number) if contiguous or graph.stateful() is not None else None
 
 
 def saved_states(graph: Graph, states: Mapping[int, Any]) -> dict[int, Any]:
-    """What stateful operators' states are saved as, by node: copies, so that rows that follow do not change them."""
+    """Return the saved form of stateful operators' states by node. Copies protect them from changes by later rows."""
     return {node: copy.deepcopy(graph.nodes[node].operator().get_state(state)) for node, state in states.items()}
 
 
 def restored_states(graph: Graph, nodes: Iterable[int], saved: Mapping[int, Any]) -> dict[int, Any]:
-    """The states that were saved of stateful operators, by node; of the others, those that they start with."""
+    """Return the states of stateful operators by node: saved states, and initial states for the others."""
     operators = {node: graph.nodes[node].operator() for node in nodes}
     return {k: op.set_state(copy.deepcopy(saved[k])) if k in saved else op.init() for k, op in operators.items()}
 
@@ -156,7 +159,7 @@ def _data_difference(graph: Graph, number: int, saved: Any, now: Any) -> str:
         text = f"it had {saved[1]} samples, there are {now[1]}"
     else:
         text = f"of its {now[1]} samples, names, order or labels have changed"
-    return message(node.operator.name, text, source=node.source)
+    return message(node.operator.name, text, source=node.source_line)
 
 
 def _shards(contiguous: Any) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a worker process does: make what it is asked for, and put it into memory that its parent sees."""
+"""Main function of a worker process: compute requested rows and write them to memory shared with the parent."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from .channel import WITH_DESCRIPTOR, Channel, Closed, Message, lay_out, make_block, write
+from .channel import WITH_DESCRIPTOR, Channel, ChannelClosed, Message, lay_out, make_block, write
 
-_LOOK_S = 0.5  # how often a worker looks whether its parent lives
+_PARENT_POLL_S = 0.5  # interval at which a worker checks that its parent lives
 
 
 class Descriptor:
-    """A file descriptor that goes to a child process, however that is started."""
+    """File descriptor that can be passed to a child process with any start method."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -37,37 +37,37 @@ def _arrived(duplicate: Any) -> Descriptor:
     return Descriptor(duplicate.detach())
 
 
-class Failure:
-    """An exception on its way to the parent: itself if it can be pickled, and its traceback as text."""
+class RemoteException:
+    """Exception on its way to the parent: pickled if possible, and its traceback as text."""
 
     def __init__(self, error: BaseException) -> None:
         self.name = type(error).__name__
         self.text = str(error)
         self.traceback = "".join(traceback.format_exception(error))
         self.pickled: bytes | None = None
-        with contextlib.suppress(Exception):  # whatever a user's exception does when it is pickled, the text is there
+        with contextlib.suppress(Exception):  # pickling a user's exception may fail in any way; the text remains
             data = pickle.dumps(error)
             pickle.loads(data)
             self.pickled = data
 
 
-def work(
+def run_worker(
     end: socket.socket, producers: Sequence[bytes | Callable[[Any], Any]], loads: Callable[[bytes], Any],
-    faults: Descriptor, parent: int, others: Sequence[socket.socket],
+    crash_log: Descriptor, parent: int, others: Sequence[socket.socket],
 ) -> None:  # fmt: skip
-    """The life of a worker process.
+    """Run a worker process until its channel closes.
 
     Args:
-        end: its end of the socket.
-        producers: what makes data: callables, or pickled ones.
-        loads: takes the pickled ones apart.
-        faults: file that a crash of the interpreter is described in.
-        parent: the parent's process id.
-        others: sockets of the parent and of other workers, which this process has only because it was forked.
+        end: the worker's end of the socket.
+        producers: callables that produce data, or their pickled form.
+        loads: function that unpickles producers.
+        crash_log: file for the interpreter's report of a crash.
+        parent: process id of the parent.
+        others: sockets of the parent and of other workers, inherited through fork. The worker closes them.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's, which ends its workers
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and ends its workers
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    faulthandler.enable(file=faults.number, all_threads=False)
+    faulthandler.enable(file=crash_log.number, all_threads=False)
     for other in others:
         other.close()
     threading.Thread(target=_watch, args=(parent,), daemon=True).start()
@@ -79,7 +79,7 @@ def work(
         made = [loads(p) if isinstance(p, bytes) else p for p in producers]
     except Exception as error:  # noqa: BLE001 - pickled code may raise anything; every request is answered with it
         failed = error
-    with contextlib.suppress(Closed):
+    with contextlib.suppress(ChannelClosed):
         while True:
             channel.receive()
             for request, _ in channel.messages():
@@ -90,9 +90,9 @@ def work(
 
 
 def _watch(parent: int) -> None:
-    """End with the parent, also if that was killed while this process is in the user's code."""
+    """End the process when its parent has ended, even while the user's code runs."""
     while os.getppid() == parent:
-        time.sleep(_LOOK_S)
+        time.sleep(_PARENT_POLL_S)
     os._exit(1)
 
 
@@ -100,7 +100,7 @@ def _answer(
     channel: Channel, producers: list[Any], failed: BaseException | None, blocks: dict[int, Any], task: int,
     producer: int, request: Any, block: int | None,
 ) -> None:  # fmt: skip
-    """Send (task, succeeded, what was made, its block, a block that was dropped [, WITH_DESCRIPTOR])."""
+    """Send (task, succeeded, result, its block, a dropped block [, WITH_DESCRIPTOR])."""
     arrays: list[tuple[int, Any]] = []
     try:
         if failed is not None:
@@ -108,7 +108,7 @@ def _answer(
         made, size = lay_out(producers[producer](request), arrays)
         good = True
     except BaseException as error:  # noqa: BLE001 - a user's code may raise anything, SystemExit too: its batch does
-        made, size, good = Failure(error), 0, False
+        made, size, good = RemoteException(error), 0, False
         arrays.clear()
     dropped, fd = None, None
     if size and (block is None or size > blocks[block].size):
@@ -122,7 +122,9 @@ def _answer(
     try:
         message = Message(content if fd is None else (*content, WITH_DESCRIPTOR))
     except Exception as error:  # noqa: BLE001 - something in the result that is no array and cannot be pickled
-        message = Message((task, False, Failure(error), block, dropped) + (() if fd is None else (WITH_DESCRIPTOR,)))
+        message = Message(
+            (task, False, RemoteException(error), block, dropped) + (() if fd is None else (WITH_DESCRIPTOR,))
+        )
     channel.send(message, fd)
     if fd is not None:
         os.close(fd)

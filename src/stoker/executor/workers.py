@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Worker processes that run the user's sources beside this process. Results come back in order, by shared memory."""
+"""Worker processes that run the user's sources. Results return in order, through shared memory."""
 
 from __future__ import annotations
 
@@ -21,54 +21,37 @@ from typing import Any
 
 import numpy as np
 
+from ..contract.config import WorkerConfig
 from ..contract.errors import ArgumentError, DataError, StateError
-from ..contract.whole import whole
-from .channel import Channel, Closed, Lease, Message, map_block, read
-from .worker_process import Descriptor, Failure, work
+from .channel import BlockLease, Channel, ChannelClosed, Message, map_block, read
+from .worker_process import Descriptor, RemoteException, run_worker
 
-_POLL_S = 0.1  # how long a `close` in another thread may go unnoticed
-_GRACE_S = 1.0  # how long `close` lets a worker finish what it is at
-_METHODS = ("fork", "spawn")
+_POLL_S = 0.1  # longest delay until a `close` in another thread is noticed
+_GRACE_S = 1.0  # time that `close` gives a worker to finish its task
 
 
-@dataclass(frozen=True)
-class WorkerSettings:
-    """How many worker processes, how they are started, and what sends the user's code to them.
+class _Pickler:
+    """Serializes producers for spawned processes.
 
-    Attributes:
-        count: processes.
-        start_method: "fork" or "spawn".
-        pickler: None, or an object with ``dumps`` and ``loads``, or a tuple of it and keyword arguments for each.
+    Args:
+        pickler: see :class:`stoker.contract.config.WorkerConfig`.
     """
 
-    count: int = 1
-    start_method: str = "fork"
-    pickler: Any = None
-
-    def check(self) -> None:
-        """ArgumentError for what cannot be."""
-        if (whole(self.count) or 0) < 1:
-            raise ArgumentError(f"`Pipeline`: expected `py_num_workers` >= 1, got {self.count!r}")
-        if self.start_method not in _METHODS:
-            raise ArgumentError(f"`Pipeline`: expected `py_start_method` in {_METHODS}, got {self.start_method!r}")
-        module, _, _ = self._parts()
-        if not (hasattr(module, "dumps") and hasattr(module, "loads")):
-            raise ArgumentError(
-                f"`Pipeline`: expected `py_callback_pickler` with `dumps` and `loads` (such as the module "
-                f"cloudpickle), or a tuple of it and keyword arguments for each, got {self.pickler!r}"
-            )
-
-    def _parts(self) -> tuple[Any, dict[str, Any], dict[str, Any]]:
-        parts = self.pickler if isinstance(self.pickler, tuple) else (self.pickler,)
-        module = pickle if self.pickler is None else parts[0]
-        return module, dict(parts[1] if len(parts) > 1 else {}), dict(parts[2] if len(parts) > 2 else {})
+    def __init__(self, pickler: Any) -> None:
+        parts = pickler if isinstance(pickler, tuple) else (pickle if pickler is None else pickler,)
+        self._module = parts[0]
+        self._dumping = dict(parts[1] if len(parts) > 1 else {})
+        self._loading = dict(parts[2] if len(parts) > 2 else {})
 
     def dumps(self, producer: Any) -> bytes:
-        """A producer for another process; ArgumentError if it cannot be sent."""
-        module, keywords, _ = self._parts()
+        """Serialize a producer for another process.
+
+        Raises:
+            ArgumentError: the producer cannot be serialized.
+        """
         try:
-            return bytes(module.dumps(producer, **keywords))
-        except Exception as error:  # picklers raise many things
+            return bytes(self._module.dumps(producer, **self._dumping))
+        except Exception as error:  # picklers raise many kinds of errors
             raise ArgumentError(
                 f"expected a source that can be sent to another process, got one that cannot: "
                 f"{type(error).__name__}: {error}. Define it at the top of a module, or pass "
@@ -76,9 +59,8 @@ class WorkerSettings:
             ) from error
 
     def loader(self) -> Callable[[bytes], Any]:
-        """What takes :meth:`dumps`' bytes apart."""
-        module, _, keywords = self._parts()
-        return _Loader(module.loads, keywords)
+        """Return the function that loads the bytes of :meth:`dumps`."""
+        return _Loader(self._module.loads, self._loading)
 
 
 @dataclass(frozen=True)
@@ -92,34 +74,37 @@ class _Loader:
 
 @dataclass(eq=False, slots=True)
 class Task:
-    """Something that a worker was asked for."""
+    """Request to a worker."""
 
     id: int
     producer: int
     request: Any
     worker: _Worker | None = None
-    answer: Any = None  # (succeeded, what was made, its block)
-    lease: Lease | None = None
+    answer: Any = None  # (succeeded, result, its block)
+    lease: BlockLease | None = None
     wanted: bool = True
 
 
 @dataclass(eq=False)
 class _Worker:
-    """A worker process as its parent sees it."""
+    """Worker process as its parent sees it."""
 
     number: int
     process: Any
     channel: Channel
-    faults: int
+    crash_log: int
     blocks: dict[int, np.ndarray[Any, Any]] = field(default_factory=dict)
     free: deque[int] = field(default_factory=deque)
-    leased: dict[int, weakref.ref[Lease]] = field(default_factory=dict)
+    leased: dict[int, weakref.ref[BlockLease]] = field(default_factory=dict)
     tasks: dict[int, Task] = field(default_factory=dict)
     outbox: deque[Message] = field(default_factory=deque)
-    gone: bool = False
+    is_gone: bool = False
 
     def vacant(self) -> int | None:
-        """A block that nobody uses. (Looked for rather than told by destructors, in which a Ctrl-C would vanish.)"""
+        """Return a free block.
+
+        The search replaces destructors that report free blocks: a destructor would swallow a Ctrl-C.
+        """
         if self.free:
             return self.free.popleft()
         block = next((b for b, lease in self.leased.items() if lease() is None), None)
@@ -128,14 +113,17 @@ class _Worker:
         return block
 
     def flush(self) -> None:
-        """Send what waits. That the process has gone is seen where its answers, and then nothing, are received."""
-        with contextlib.suppress(Closed):
+        """Send pending messages. A dead process is detected later, when its channel has no more answers."""
+        with contextlib.suppress(ChannelClosed):
             while self.outbox:
                 self.channel.send(self.outbox[0])
                 self.outbox.popleft()
 
     def take(self) -> None:
-        """Deal with what has come. May be done again after Ctrl-C, which may lose a block but never frees one twice."""
+        """Process received messages.
+
+        It may run again after Ctrl-C, which may lose a block but never frees one twice.
+        """
         for (task_id, good, made, block, dropped, *_), fd in self.channel.messages():
             if fd is not None and block not in self.blocks:
                 self.blocks[block] = map_block(fd)
@@ -151,7 +139,7 @@ class _Worker:
         self.channel.forget()
 
     def ended(self) -> str:
-        """How the process ended, in words."""
+        """Describe how the process ended."""
         self.process.join(_GRACE_S)
         code = self.process.exitcode
         if code is None:
@@ -165,28 +153,30 @@ class _Worker:
         return f"was killed by {name}" + (" (was memory short?)" if -code == signal.SIGKILL else "")
 
     def crash(self) -> str:
-        """What the interpreter wrote when it crashed."""
-        size = os.fstat(self.faults).st_size
-        return os.pread(self.faults, min(size, 1 << 16), 0).decode(errors="replace").strip()
+        """Return the interpreter's output from its crash."""
+        size = os.fstat(self.crash_log).st_size
+        return os.pread(self.crash_log, min(size, 1 << 16), 0).decode(errors="replace").strip()
 
     def release(self) -> None:
-        """End the process, if it still runs, and give back all but its blocks, which hold answers that came in time."""
+        """End the process if it still runs, and release everything except blocks, which hold answers that arrived in
+        time.
+        """
         self.channel.close()
         if self.process.is_alive():
             self.process.kill()
         self.process.join()
         self.process.close()
-        os.close(self.faults)
+        os.close(self.crash_log)
 
 
 class WorkerDied(DataError):
-    """A worker process ended while it made something."""
+    """A worker process ended during a task."""
 
     ends_process = True
 
 
 class WorkerTraceback(Exception):
-    """Where a worker process was; the cause of what is raised here."""
+    """Traceback of a worker process, used as the cause of the error that the parent raises."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -196,12 +186,12 @@ class WorkerTraceback(Exception):
         return f"\n{self._text}"
 
 
-class Workers:
+class ProcessWorkerPool:
     """Worker processes of one pipeline. They start with the first request, or by :meth:`start`."""
 
-    def __init__(self, settings: WorkerSettings) -> None:
-        settings.check()
-        self.settings = settings
+    def __init__(self, config: WorkerConfig) -> None:
+        self.config = config
+        self._pickler = _Pickler(config.pickler)
         self._producers: list[Any] = []
         self._stateful: set[int] = set()
         self._workers: list[_Worker] = []
@@ -211,28 +201,28 @@ class Workers:
 
     @property
     def count(self) -> int:
-        return self.settings.count
+        return self.config.count
 
     def add(self, producer: Callable[[Any], Any], *, stateful: bool) -> int:
-        """Make a producer known, before the start; its number. A stateful one stays in one process.
+        """Register a producer before the start and return its number. A stateful producer stays in one process.
 
         Raises:
-            ArgumentError: it cannot be sent to another process, which "spawn" needs.
+            ArgumentError: the producer cannot be sent to another process, which "spawn" needs.
         """
-        self._producers.append(self.settings.dumps(producer) if self.settings.start_method == "spawn" else producer)
+        self._producers.append(self._pickler.dumps(producer) if self.config.start_method == "spawn" else producer)
         number = len(self._producers) - 1
         if stateful:
             self._stateful.add(number)
         return number
 
     def memory(self) -> list[int]:
-        """Bytes of every block of shared memory."""
+        """Return the sizes in bytes of all shared blocks."""
         return [int(block.size) for worker in self._workers for block in worker.blocks.values()]
 
     # ---- start and end ----
 
     def start(self) -> None:
-        """Start the processes, if they do not run. With "fork" better before other threads of the program start."""
+        """Start the processes if they do not run. With "fork", call it before the program starts other threads."""
         if self._closed:
             raise StateError("the pipeline is closed")
         if self._workers:
@@ -246,37 +236,40 @@ class Workers:
         try:
             for number in range(self.count):
                 self._workers.append(self._launch(number))
-        except BaseException:  # no more processes or memory, or Ctrl-C: all or none
+        except BaseException:  # out of processes or memory, or Ctrl-C: start all processes or none
             started, self._workers = self._workers, []
             for worker in started:
                 worker.release()
             raise
 
     def _launch(self, number: int) -> _Worker:
-        context: Any = multiprocessing.get_context(self.settings.start_method)
+        context: Any = multiprocessing.get_context(self.config.start_method)
         mine, theirs = socket.socketpair()
-        faults = os.memfd_create("stoker-faults", os.MFD_CLOEXEC)
-        forks = self.settings.start_method == "fork"
-        others = [mine, *(w.channel._socket for w in self._workers if not w.gone)] if forks else []
+        crash_log = os.memfd_create("stoker-crash-log", os.MFD_CLOEXEC)
+        forks = self.config.start_method == "fork"
+        others = [mine, *(w.channel._socket for w in self._workers if not w.is_gone)] if forks else []
         process = context.Process(
-            target=work, name=f"stoker-worker-{number}", daemon=True,
-            args=(theirs, self._producers, self.settings.loader(), Descriptor(faults), os.getpid(), others),
+            target=run_worker, name=f"stoker-worker-{number}", daemon=True,
+            args=(theirs, self._producers, self._pickler.loader(), Descriptor(crash_log), os.getpid(), others),
         )  # fmt: skip
         with theirs, warnings.catch_warnings():
-            # Newer Pythons warn of a fork beside threads: the child runs the source alone, and none of ours.
+            # Newer Pythons warn of a fork in a threaded process. Here the child runs only the source's code.
             warnings.simplefilter("ignore", DeprecationWarning)
             try:
                 process.start()
             except BaseException:
                 mine.close()
-                os.close(faults)
+                os.close(crash_log)
                 raise
-        return _Worker(number, process, Channel(mine), faults)
+        return _Worker(number, process, Channel(mine), crash_log)
 
     def close(self) -> None:
-        """End all processes; idempotent. One that is in the user's code has a second to return, then it is killed."""
+        """End all processes; idempotent.
+
+        A process that runs the user's code has a second to return and is then killed.
+        """
         self._closed = True
-        if os.getpid() != self._pid:  # a child of the process they belong to
+        if os.getpid() != self._pid:  # a forked child of the process that owns them
             return
         workers, self._workers = self._workers, []
         for worker in workers:
@@ -294,7 +287,7 @@ class Workers:
     # ---- work ----
 
     def submit(self, producer: int, request: Any) -> Task:
-        """Ask for something; see :meth:`result`. A producer that is stateful answers in the order of requests."""
+        """Send a request; see :meth:`result`. A stateful producer answers in the order of requests."""
         self.start()
         task = Task(next(self._ids), producer, request)
         self._give(task)
@@ -304,7 +297,7 @@ class Workers:
         if task.producer in self._stateful:
             worker = self._workers[task.producer % self.count]
         else:
-            worker = min(self._workers, key=lambda w: (w.gone, len(w.tasks), w.number))
+            worker = min(self._workers, key=lambda w: (w.is_gone, len(w.tasks), w.number))
         block = worker.vacant()
         task.worker = worker
         worker.tasks[task.id] = task
@@ -312,7 +305,7 @@ class Workers:
         worker.flush()
 
     def drop(self, task: Task) -> None:
-        """Nobody will ask for its result."""
+        """Discard a task: no caller will request its result."""
         wanted, task.wanted = task.wanted, False
         if wanted and task.answer is not None and task.lease is None and task.worker is not None:
             good, _, block = task.answer
@@ -320,12 +313,12 @@ class Workers:
                 task.worker.free.append(block)
 
     def result(self, task: Task) -> Any:
-        """What was made, with arrays that lie in shared memory for as long as somebody has them; waits for it.
+        """Wait for a task and return its arrays, which lie in shared memory as long as they are referenced.
 
         Raises:
-            WorkerDied: its process ended; a new one takes its place.
-            StateError: the pipeline was closed meanwhile.
-            Exception: what the producer raised, with the worker's traceback as its cause.
+            WorkerDied: its process ended; a new one replaces it.
+            StateError: the pipeline was closed during the wait.
+            Exception: the producer's exception, with the worker's traceback as its cause.
         """
         while task.answer is None:
             if self._closed:
@@ -339,35 +332,35 @@ class Workers:
         if block is None:
             return read(made, None)
         if task.lease is None:
-            task.lease = Lease(worker.blocks[block])
+            task.lease = BlockLease(worker.blocks[block])
         worker.leased[block] = weakref.ref(task.lease)
         return read(made, np.asarray(task.lease))
 
     def ready(self, task: Task) -> bool:
-        """Whether :meth:`result` would not have to wait."""
+        """Return whether :meth:`result` would return without waiting."""
         if task.answer is None and not self._closed:
             self.wait(0)
         return task.answer is not None
 
     def wait(self, timeout_s: float = _POLL_S) -> None:
-        """Take what has come, or wait for something for a moment."""
+        """Process received messages, or wait a short time for one."""
         for worker in self._workers:
             worker.flush()
-            worker.take()  # both only have to do what Ctrl-C has left
-        by_channel: dict[Any, _Worker] = {w.channel: w for w in self._workers if not w.gone}
+            worker.take()  # both calls continue where Ctrl-C interrupted them
+        by_channel: dict[Any, _Worker] = {w.channel: w for w in self._workers if not w.is_gone}
         for channel in wait([*by_channel], timeout_s):
             try:
                 channel.receive()  # type: ignore[union-attr]
-            except Closed:
-                by_channel[channel].gone = True
+            except ChannelClosed:
+                by_channel[channel].is_gone = True
             by_channel[channel].take()
-        for worker in [w for w in self._workers if w.gone]:
+        for worker in [w for w in self._workers if w.is_gone]:
             if self._closed:
                 return
             self._replace(worker)
 
     def _replace(self, dead: _Worker) -> None:
-        """Answer what the dead process was at, and let a new one do the rest."""
+        """Fail the task of the dead process, and start a new process for its other tasks."""
         text = f"a worker process (number {dead.number}, process {dead.process.pid}) {dead.ended()}"
         error = WorkerDied(f"{text} while the source ran in it")
         crash = dead.crash()
@@ -384,13 +377,13 @@ class Workers:
 
 
 def _as_error(made: Any) -> BaseException:
-    if not isinstance(made, Failure):
+    if not isinstance(made, RemoteException):
         return made  # type: ignore[no-any-return]
     error: Any = None
     if made.pickled is not None:
-        with contextlib.suppress(Exception):  # a class that only the worker can make again: its name and text are there
+        with contextlib.suppress(Exception):  # the parent may not be able to unpickle the class; name and text remain
             error = pickle.loads(made.pickled)
-    if not isinstance(error, Exception):  # SystemExit ends the worker's work, not this process
+    if not isinstance(error, Exception):  # SystemExit ends the worker's task, not this process
         error = DataError(f"{made.name}: {made.text}")
     error.__cause__ = WorkerTraceback(made.traceback)
     return error  # type: ignore[no-any-return]

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Adapters to training frameworks, each imported only by who uses that framework."""
+"""Adapters to training frameworks. Each is imported only by users of its framework."""

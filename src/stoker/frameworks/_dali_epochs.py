@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DALI's iterators but for the framework: epochs, last batches, several pipelines."""
+"""Framework-independent part of DALI's iterators: epochs, last batches, several pipelines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..frontends.pipeline import Pipeline
 
 
 class LastBatchPolicy(enum.Enum):
-    """What to do with an epoch's last batch if there are too few rows for it."""
+    """Policy for an epoch's last batch if it has too few rows."""
 
     FILL = 0
     DROP = 1
@@ -25,22 +25,23 @@ class LastBatchPolicy(enum.Enum):
 
 
 class DaliEpochs:
-    """Iterates over one epoch of one or several pipelines at a time: a list with a dictionary per pipeline.
+    """Iterator over one epoch of one or several pipelines at a time. Each item is a list with a dictionary per
+    pipeline.
 
-    Subclasses say how a batch becomes the framework's (:meth:`_convert`).
+    Subclasses convert batches to the framework's tensors (:meth:`_convert`).
 
     Args:
-        pipelines: one or several, of one batch size.
+        pipelines: one or several pipelines of one batch size.
         output_map: a name for every output.
         size: rows of an epoch over all pipelines, for pipelines without a reader; -1: until a source ends.
-        reader_name: the reader whose epochs count; with it, ``size`` and ``last_batch_padded`` must not be given.
-        auto_reset: True or "yes": ready for the next epoch after StopIteration, without :meth:`reset`.
+        reader_name: the reader whose epochs count; excludes ``size`` and ``last_batch_padded``.
+        auto_reset: True or "yes": be ready for the next epoch after StopIteration, without :meth:`reset`.
         fill_last_batch: deprecated: True is FILL, False is PARTIAL.
         dynamic_shape: accepted; shapes may always change.
-        last_batch_padded: with ``size`` and a reader, whether what fills an epoch's last batch is padding (True), or
-            belongs to the next epoch, which then is as much shorter (False, with FILL).
+        last_batch_padded: with ``size`` and a reader: the rows that fill an epoch's last batch are padding (True), or
+            belong to the next epoch, which is shorter by their number (False, with FILL).
         last_batch_policy: FILL, DROP or PARTIAL.
-        prepare_first_batch: accepted; the first batch is made when it is asked for.
+        prepare_first_batch: accepted; the first batch is computed when it is requested.
     """
 
     def __init__(
@@ -72,7 +73,7 @@ class DaliEpochs:
         self._reader_name = reader_name
         if reader_name is not None:
             for pipe in self._pipes:
-                pipe.reader_meta(reader_name)  # raises, with the names that there are
+                pipe.reader_meta(reader_name)  # raises an error with the existing names
         self._at_end: AtEnd = "go_on"
         if reader_name is not None:
             self._at_end = "fill" if self._policy is LastBatchPolicy.FILL else "stop"
@@ -120,7 +121,11 @@ class DaliEpochs:
         return self
 
     def __len__(self) -> int:
-        """Batches of an epoch; TypeError if only the source knows."""
+        """Return the number of batches in an epoch.
+
+        Raises:
+            TypeError: only the source knows the number.
+        """
         dropping = self._policy is LastBatchPolicy.DROP
         if self._reader_name is not None:
             metas = [p.reader_meta(self._reader_name) for p in self._pipes]
@@ -133,7 +138,7 @@ class DaliEpochs:
 
     @property
     def size(self) -> int:
-        """Rows of an epoch over all pipelines; -1 if only the source knows."""
+        """Return the rows of an epoch over all pipelines; -1 if only the source knows."""
         if self._reader_name is None:
             return self._size
         metas = [p.reader_meta(self._reader_name) for p in self._pipes]
@@ -176,7 +181,7 @@ class DaliEpochs:
             )
 
     def _shortened(self, batches: list[Any], rows: int) -> list[Any]:
-        """The first ``rows`` over all pipelines; pipelines without any are left out."""
+        """Return the first ``rows`` rows over all pipelines. Pipelines without rows are left out."""
         kept = []
         for batch in batches:
             take = min(rows, self.batch_size)
@@ -192,7 +197,7 @@ class DaliEpochs:
         raise StopIteration
 
     def reset(self) -> None:
-        """Begin the next epoch. Before the end of one it is ignored with a warning, as by DALI."""
+        """Begin the next epoch. Before the end of an epoch the call is ignored with a warning, as in DALI."""
         if not self._over and self._counter > self._began:
             warnings.warn(
                 f"`{self._name}.reset`: the epoch is not over; the call is ignored", RuntimeWarning, stacklevel=2
@@ -202,21 +207,21 @@ class DaliEpochs:
         if self._over and not seamless:
             for pipe in self._pipes:
                 pipe.reset()
-        # Rows of the next epoch that filled the last batch count for it, so that it is shorter, as DALI's.
+        # Rows of the next epoch that filled the last batch count towards it, which shortens it as in DALI.
         carried = self._over and seamless and self._policy is LastBatchPolicy.FILL and not self._padded
         self._began = self._counter = self._counter % self._size if carried and self._size else 0
         self._over = False
 
     def checkpoints(self) -> list[Any]:
-        """The state of every pipeline, for its argument ``checkpoint``."""
+        """Return the state of every pipeline, for its argument ``checkpoint``."""
         return [p.checkpoint() if hasattr(p, "checkpoint") else p.get_state() for p in self._pipes]
 
     def state_dict(self) -> dict[str, Any]:
-        """Where all pipelines stand after the last batch (JSON-able)."""
+        """Return the position of all pipelines after the last batch (JSON-able)."""
         return {"pipelines": [p.get_state() for p in self._pipes], "rows": self._counter}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from :meth:`state_dict`."""
+        """Continue from :meth:`state_dict`."""
         require_entries(state, pipelines=(list, tuple), rows=int)
         states = state["pipelines"]
         if len(states) != len(self._pipes):
@@ -230,6 +235,6 @@ class DaliEpochs:
 
 
 def _head(batch: Batch, rows: int) -> Batch:
-    """Those of a batch's first so many rows that were not left out."""
+    """Return those of the first ``count`` rows of a batch that were not left out."""
     there = rows - sum(number < rows for number in batch.skipped)
     return batch if len(batch) == there else batch.head(there)

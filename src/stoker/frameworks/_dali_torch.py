@@ -20,8 +20,8 @@ to_torch_type = dict(TORCH_TYPES)
 class DALIGenericIterator(DaliEpochs):
     """Batches of one or several pipelines as PyTorch tensors: ``[{"data": tensor, "label": tensor}, ...]``.
 
-    Arguments as :class:`~stoker.frameworks._dali_epochs.DaliEpochs`. Every output must have rows of one shape; see
-    :class:`DALIRaggedIterator`. Tensors own their memory: they stay as they are for as long as they are kept.
+    Arguments are those of :class:`~stoker.frameworks._dali_epochs.DaliEpochs`. The rows of every output must have one
+    shape; see :class:`DALIRaggedIterator`. Tensors own their memory: later batches do not overwrite them.
     """
 
     def _convert(self, outputs: tuple[Batch, ...]) -> list[Any]:
@@ -40,7 +40,7 @@ class DALIGenericIterator(DaliEpochs):
 
 
 class DALIClassificationIterator(DALIGenericIterator):
-    """:class:`DALIGenericIterator` for pipelines of images and labels: ``[{"data": ..., "label": ...}]``."""
+    """Batches of images and labels as :class:`DALIGenericIterator` returns them: ``[{"data": ..., "label": ...}]``."""
 
     def __init__(
         self, pipelines: Any, size: int = -1, reader_name: str | None = None, auto_reset: Any = False,
@@ -103,16 +103,17 @@ class DALIRaggedIterator(DaliEpochs):
                 )
             return tensor
         rows = list(tensor)
-        if not rows and tag == self.SPARSE_COO_TAG:  # all were left out
+        if not rows and tag == self.SPARSE_COO_TAG:  # all rows were left out
             return torch.empty(0, dtype=TORCH_TYPES[batch.dtype]).to_sparse()
         return rows if tag == self.SPARSE_LIST_TAG else _coo(rows)
 
 
 def _coo(rows: list[Any]) -> Any:
-    """All elements of all rows as a sparse tensor, row number first."""
+    """Return all elements of all rows as a sparse tensor, row number first."""
     places, values = [], []
     for number, row in enumerate(rows):
-        own = torch.ones(row.shape, dtype=torch.bool, device=row.device).nonzero().T  # every place, in order
+        # The coordinates of all elements, in order.
+        own = torch.ones(row.shape, dtype=torch.bool, device=row.device).nonzero().T
         places.append(torch.cat([torch.full((1, own.shape[1]), number, device=row.device), own]))
         values.append(row.reshape(-1))
     shape = (len(rows), *(max(sizes) for sizes in zip(*(r.shape for r in rows), strict=True)))
@@ -135,6 +136,6 @@ def feed_ndarray(
 
 
 def to_torch_tensor(dali_tensor: Any, copy: bool) -> torch.Tensor:
-    """A tensor of a pipeline's output as PyTorch's, sharing its memory or as a copy."""
+    """Convert a tensor of a pipeline's output to PyTorch, sharing its memory or as a copy."""
     tensor = torch.utils.dlpack.from_dlpack(dali_tensor)
     return tensor.clone() if copy else tensor

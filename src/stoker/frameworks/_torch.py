@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch: batches as tensors, written once, straight into the memory that the tensor has."""
+"""PyTorch adapter: the engine writes batches directly into the tensors' memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..contract.batch import Batch
 from ..contract.errors import ArgumentError, StateError
 from ..contract.types import DType
 from ..executor.delivery import Delivered
-from ..executor.flight import Supply
+from ..executor.flight import SuppliedMemory
 from ..executor.schedule import AtEnd
 from ..executor.state import require_entries
 from ..frontends.pipeline import Pipeline
@@ -33,26 +33,26 @@ _INTEGERS = frozenset({DType.UINT8, DType.UINT16, DType.UINT32, DType.INT8, DTyp
 
 
 class Loader:
-    """Iterate over a pipeline's batches as PyTorch tensors, one epoch per ``for`` loop.
+    """Iterator over a pipeline's batches as PyTorch tensors, one epoch per ``for`` loop.
 
     Args:
-        pipeline: the pipeline; it is built if need be.
-        output_map: names of the outputs; batches are then dicts, else tuples (one tensor if there is one output).
-        last_batch_policy: "partial" gives the epoch's last batch as it is, "drop" leaves it out, "fill" completes it
+        pipeline: the pipeline; it is built if needed.
+        output_map: names of the outputs. Batches are then dicts, otherwise tuples (one tensor if there is one output).
+        last_batch_policy: "partial" delivers the epoch's last batch as it is, "drop" leaves it out, "fill" completes it
             with the first rows of the next epoch's order.
         size: batches of an epoch, for pipelines without a reader (which otherwise end when their source does).
-        pin_memory: page-locked tensors, for asynchronous copies to a GPU.
-        ragged: what an output becomes whose rows differ in shape: "list" (of tensors), or "nested" (a nested tensor of
+        pin_memory: return page-locked tensors, for asynchronous copies to a GPU.
+        ragged: form of an output whose rows differ in shape: "list" (of tensors), or "nested" (a nested tensor of
             torch: jagged if only the first axis differs, else strided).
-        memory_format: "channels_last" gives images, which must have the layout HWC, as tensors ``(N, C, H, W)`` whose
-            channels lie side by side (``torch.channels_last``): the same memory, with other strides. Models in that
-            format take them without a conversion.
+        memory_format: "channels_last" returns images, which must have the layout HWC, as tensors ``(N, C, H, W)`` with
+            adjacent channels (``torch.channels_last``): the same memory with other strides. Models in that format take
+            them without a conversion.
 
-    Rows of one shape become one tensor ``(N, ...)`` of the output's type, on the device that it is on. Integer outputs
-    of one element per row (labels) become int64 ``(N,)``.
+    Rows of one shape become one tensor ``(N, ...)`` of the output's type, on the output's device. Integer outputs of
+    one element per row (labels) become int64 ``(N,)``.
 
     Raises:
-        ArgumentError: an argument is none of these, or there is no CUDA to pin memory for.
+        ArgumentError: an argument is invalid, or memory is to be pinned without CUDA.
     """
 
     def __init__(
@@ -96,11 +96,15 @@ class Loader:
         self._pin = pin_memory
         self._at_end: AtEnd = "fill" if policy == "fill" else "stop"
         self._done = 0  # batches of the running epoch
-        self._fresh = True  # the next loop takes the epoch as it stands
+        self._fresh = True  # the next loop continues the current epoch
         self._loop = 0  # number of the running loop
 
     def __len__(self) -> int:
-        """Batches of an epoch; TypeError if only the source knows."""
+        """Return the number of batches in an epoch.
+
+        Raises:
+            TypeError: only the source knows the number.
+        """
         if self._size is not None:
             return self._size
         rows = self.pipeline.execution.schedule.epoch_size
@@ -110,13 +114,13 @@ class Loader:
         return whole + (1 if rest and self._policy != "drop" else 0)
 
     def __iter__(self) -> Iterator[Any]:
-        """The rest of the running epoch after a restored state, else the next whole epoch.
+        """Return an iterator over the rest of the current epoch after a restored state, else over the next whole epoch.
 
-        The loop begins with its first batch. After a :class:`~stoker.DataError` it goes on with the next batch. A loop
-        that was left early is not taken up again: the next one starts the next epoch.
+        The loop begins with its first batch. After a :class:`~stoker.DataError` it continues with the next batch. A
+        loop that was left early is not continued: the next loop starts the next epoch.
 
         Raises:
-            StateError: while it runs, if another loop has begun or the epoch was set.
+            StateError: during the loop, another loop has begun or the epoch was set.
         """
         return _Loop(self)
 
@@ -141,29 +145,30 @@ class Loader:
         raise StopIteration
 
     def set_epoch(self, epoch: int) -> None:
-        """The next loop runs this epoch's order and augmentations; a loop that runs is over."""
+        """Set the epoch of the next loop, which decides its order and augmentations. A running loop is over."""
         self.pipeline.start_epoch(epoch)
         self._fresh, self._done = True, 0
         self._loop += 1
 
     @property
     def sampler(self) -> _Epochs:
-        """For trainers that call ``loader.sampler.set_epoch(epoch)`` before every epoch, as for a DataLoader.
+        """Return an object with ``set_epoch``, for trainers that call ``loader.sampler.set_epoch(epoch)`` before every
+        epoch.
 
-        Where that epoch runs already, as after :meth:`load_state_dict`, it changes nothing.
+        The call has no effect if that epoch is current already, as after :meth:`load_state_dict`.
         """
         return _Epochs(self)
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the stream stands after the last delivered batch: two entries that any checkpoint can hold.
+        """Return the position after the last delivered batch: two entries that any checkpoint can hold.
 
-        The pipeline's state is one text, because torch.distributed.checkpoint reads only entries that it knows from
-        the object it restores, and what a state holds differs from place to place. It writes an entry that several
-        ranks have once: a state that serves one shard alone (contiguous shards, stateful operators) has an entry with
-        the shard's number, one that serves any number of shards is the same on all ranks.
+        The pipeline's state is one text, because torch.distributed.checkpoint reads only entries that exist in the
+        restoring object, and the content of a state varies with its position. The module writes an entry with the same
+        name on several ranks only once. A state that serves one shard (contiguous shards, stateful operators) therefore
+        has the shard's number in its name. A state that serves any number of shards is the same on all ranks.
 
         Raises:
-            StateError: a source cannot be taken up again, or an operator's own state is not made of JSON's types.
+            StateError: a source cannot resume from a state, or an operator's own state is not made of JSON's types.
         """
         state = self.pipeline.get_state()
         try:
@@ -173,15 +178,15 @@ class Loader:
 
     @property
     def _entry(self) -> str:
-        """The name of the pipeline's state among those of all ranks."""
+        """Return the name of the pipeline's state, which distinguishes ranks if needed."""
         shard = self.pipeline.execution.own_shard
         return "pipeline" if shard is None else f"pipeline, shard {shard[0]} of {shard[1]}"
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from :meth:`state_dict`; the next loop runs the rest of that epoch.
+        """Continue from :meth:`state_dict`. The next loop runs the rest of that epoch.
 
         Raises:
-            StateError: it is none, or of another pipeline, data set or seed; the text says what differs.
+            StateError: the state is invalid, or of another pipeline, data set or seed; the text names the difference.
         """
         require_entries(state, **{self._entry: str, "batches": int})
         self.pipeline.set_state(json.loads(state[self._entry]))
@@ -195,20 +200,20 @@ class Loader:
 
     # ---- tensors ----
 
-    def _allocate(self, output: int, planned: PlannedOutput, rows: int) -> Supply | None:
+    def _allocate(self, output: int, planned: PlannedOutput, rows: int) -> SuppliedMemory | None:
         if planned.on_gpu:
             assert planned.shape is not None
             gpu = torch.device("cuda", self.pipeline.device_id or 0)
             tensor = torch.empty((rows, *planned.shape), dtype=TORCH_TYPES[planned.dtype], device=gpu)
-            # The allocator gives what work on this stream may still read: the pipeline writes after that work.
-            return Supply(tensor.data_ptr(), tensor, torch.cuda.current_stream(gpu).cuda_stream)
-        # torch keeps pinned memory, but gives pageable memory back to the system and faults it in again for every
-        # batch, which costs as much as resizing the images. The engine's own blocks are kept and shared, not copied.
+            # Work on this stream may still read the allocator's memory, so the pipeline writes after that work.
+            return SuppliedMemory(tensor.data_ptr(), tensor, torch.cuda.current_stream(gpu).cuda_stream)
+        # torch caches pinned memory, but releases pageable memory to the system and faults it in again for every
+        # batch, which costs as much as resizing the images. The engine's own blocks are pooled and shared instead.
         if not self._pin:
             return None
         assert planned.shape is not None
         tensor = torch.empty((rows, *planned.shape), dtype=TORCH_TYPES[planned.dtype], pin_memory=self._pin)
-        return Supply(tensor.data_ptr(), tensor)
+        return SuppliedMemory(tensor.data_ptr(), tensor)
 
     def _tensors(self, delivered: Delivered) -> Any:
         plan = self.pipeline.execution.plan
@@ -237,7 +242,7 @@ class Loader:
 
 
 def _channels_last(tensor: Any, layout: str) -> Any:
-    """Images (one, or a batch) with the channels' axis before the others, in the same memory."""
+    """Return images (one, or a batch) with the channel axis before the others, in the same memory."""
     if layout != "HWC":
         raise ArgumentError(
             f'`Loader`: expected images of the layout HWC for memory_format="channels_last", got {layout}. Ask for it '
@@ -252,18 +257,19 @@ def _nested(rows: list[Any]) -> Any:
 
 
 class Dataset(torch.utils.data.IterableDataset[Any]):
-    """Batches of a pipeline as a data set, for trainers that want a ``torch.utils.data.DataLoader``.
+    """Batches of a pipeline as a data set, for trainers that need a ``torch.utils.data.DataLoader``.
 
     ``DataLoader(Dataset(pipeline), batch_size=None)``: every item is a whole batch, one epoch per loop. With
-    ``num_workers=0`` (best: the pipeline has threads of its own) it may be a pipeline. For worker processes it is a
-    function ``define(shard_id, num_shards)`` that makes the pipeline of one shard; every worker calls it for its own.
+    ``num_workers=0`` (recommended: the pipeline has its own threads) the argument may be a pipeline. With worker
+    processes it must be a function ``define(shard_id, num_shards)`` that creates the pipeline of one shard. Every
+    worker calls it for its own shard.
 
     Args:
-        pipeline: a pipeline, or a function of (shard_id, num_shards) that makes one.
-        options: as for :class:`Loader`.
+        pipeline: a pipeline, or a function of (shard_id, num_shards) that creates one.
+        options: arguments of :class:`Loader`.
 
     Raises:
-        ArgumentError: it is neither; in a worker process, when the first batch is asked for: it is a pipeline.
+        ArgumentError: the argument is neither. In a worker process, at the first batch: the argument is a pipeline.
     """
 
     def __init__(self, pipeline: Pipeline | Callable[[int, int], Pipeline], *args: Any, **options: Any) -> None:
@@ -279,7 +285,7 @@ class Dataset(torch.utils.data.IterableDataset[Any]):
 
     @property
     def loader(self) -> Loader:
-        """The loader behind it, in this process."""
+        """Return this process's loader."""
         if self._loader is None:
             worker = torch.utils.data.get_worker_info()
             place = (0, 1) if worker is None else (worker.id, worker.num_workers)
@@ -299,18 +305,18 @@ class Dataset(torch.utils.data.IterableDataset[Any]):
     def __iter__(self) -> Iterator[Any]:
         if torch.utils.data.get_worker_info() is None:
             return iter(self.loader)
-        self.loader.set_epoch(self._epoch)  # a worker is a copy that knows the epoch at which it was made
+        self.loader.set_epoch(self._epoch)  # a worker's copy has the epoch at which it was created
         self._epoch += 1
         return iter(self.loader)
 
     def __len__(self) -> int:
-        """Batches of an epoch, of all workers together."""
+        """Return the number of batches in an epoch, over all workers."""
         if not isinstance(self._pipeline, Pipeline) and torch.utils.data.get_worker_info() is None:
             raise TypeError("the number of batches depends on the number of workers")
         return len(self.loader)
 
     def set_epoch(self, epoch: int) -> None:
-        """The next loop runs this epoch. With worker processes, call it before every loop, as with samplers."""
+        """Set the epoch of the next loop. With worker processes, call it before every loop, as with samplers."""
         self._epoch = epoch
         if self._loader is not None:
             self._loader.set_epoch(epoch)
@@ -325,7 +331,7 @@ class Dataset(torch.utils.data.IterableDataset[Any]):
 
 
 class _Epochs:
-    """Which epoch a loader runs."""
+    """Sampler interface of a loader: sets its epoch."""
 
     def __init__(self, loader: Loader) -> None:
         self._loader = loader
@@ -336,7 +342,7 @@ class _Epochs:
 
 
 class _Loop:
-    """One pass over a loader. A class and not a generator, which an error would end."""
+    """One pass over a loader. It is a class because an error would end a generator."""
 
     def __init__(self, loader: Loader) -> None:
         self._loader = loader
@@ -359,17 +365,17 @@ class _Loop:
 
 
 def to_torch(batch: Batch) -> Any:
-    """A batch as a tensor ``(N, ...)`` (rows of one shape) or a list of N tensors, sharing its memory, where that is.
+    """Convert a batch to a tensor ``(N, ...)`` (rows of one shape) or a list of N tensors, sharing the batch's memory.
 
-    Their type is the batch's, bfloat16 too.
+    Their type is the batch's, including bfloat16.
     """
     return _shared(batch.whole, batch.dtype) if batch.is_dense else [_shared(row, batch.dtype) for row in batch]
 
 
 def _shared(array: Any, dtype: DType) -> Any:
-    """An output's array as a tensor in the same memory."""
+    """Return an output's array as a tensor in the same memory."""
     if not isinstance(array, np.ndarray):
         return torch.utils.dlpack.from_dlpack(array)
-    if dtype == DType.BFLOAT16:  # of which NumPy has the bits
+    if dtype == DType.BFLOAT16:  # NumPy holds bfloat16 as bits
         return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
     return torch.from_numpy(array)

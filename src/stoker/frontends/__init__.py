@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ways to write a graph and to run it."""
+"""Front ends: ways to write a graph and to run it."""

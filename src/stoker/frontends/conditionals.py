@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``if`` on nodes: what a converted function calls while it defines a pipeline.
+"""``if`` on nodes: run-time support for converted functions while they define a pipeline.
 
 :mod:`.rewriting` turns ``if``, ``and``, ``or``, ``not``, conditional expressions and chained comparisons into calls of
-this module. With ordinary Python values they mean what they always mean. With a node, both branches are defined: the
+this module. With ordinary Python values they keep their usual meaning. With a node, both branches are defined. The
 nodes of a branch carry the condition (they run for the rows where it holds), and every variable that the branches leave
-different becomes a merge of the two.
+different becomes a merge of both values.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .source_line import user_line
 
 
 class Unbound:
-    """Stands for a variable without a value while branches are put together."""
+    """Marker for a variable without a value while branches are merged."""
 
 
 UNBOUND = Unbound()
@@ -42,7 +42,7 @@ _COMPARE: Mapping[str, Callable[[Any, Any], Any]] = {
 
 @contextmanager
 def _guarded(builder: Builder, condition: Edge, wanted: bool) -> Iterator[None]:
-    """Nodes made inside run where the condition is as wanted."""
+    """Add a guard to nodes that are created inside: they run where the condition is as wanted."""
     outer, builder.guards = builder.guards, (*builder.guards, (condition, wanted))
     try:
         yield
@@ -54,8 +54,8 @@ def _condition(x: DataNode, *, negate: bool = False) -> DataNode:
     return x.builder.call("_condition", [x], {"negate": negate})  # type: ignore[no-any-return]
 
 
-class Runtime:
-    """The helper that a converted function sees, with what its error messages need."""
+class BranchRuntime:
+    """Helper that a converted function calls, with the data for its error messages."""
 
     UNBOUND = UNBOUND
     locals = staticmethod(locals)
@@ -64,24 +64,26 @@ class Runtime:
         self._convert = convert
         self.lost: dict[str, str] = {}  # variables without a value after an `if`, with the reason
 
-    def branch(self, condition: Any, names: tuple[str, ...], forbidden: tuple[str, int] | None) -> Plain | OnNode:
-        """Begin an ``if``. ``forbidden``: what its branches do that needs a Python condition, and the line."""
+    def branch(
+        self, condition: Any, names: tuple[str, ...], forbidden: tuple[str, int] | None
+    ) -> PythonBranch | NodeBranch:
+        """Begin an ``if``. ``forbidden``: an effect of its branches that needs a Python condition, and the line."""
         if not isinstance(condition, DataNode):
-            return Plain(bool(condition))
+            return PythonBranch(bool(condition))
         if forbidden is not None:
             what, line = forbidden
             raise ArgumentError(
                 message("if", f"expected branches that assign variables, got {what} in line {line}", source=user_line(),
                         hint="Both branches of a condition on a node are executed; assign to a variable instead")
             )  # fmt: skip
-        return OnNode(condition, names, self.lost)
+        return NodeBranch(condition, names, self.lost)
 
     def all(self, *values: Callable[[], Any]) -> Any:
-        """``a and b and ...``"""
+        """Evaluate ``a and b and ...``."""
         return self._logic(values, True)
 
     def any(self, *values: Callable[[], Any]) -> Any:
-        """``a or b or ...``"""
+        """Evaluate ``a or b or ...``."""
         return self._logic(values, False)
 
     def _logic(self, values: Sequence[Callable[[], Any]], wanted: bool) -> Any:
@@ -98,14 +100,14 @@ class Runtime:
         return builder.call("_merge", [condition, *pair], {})
 
     def invert(self, x: Any) -> Any:
-        """``not x``"""
+        """Evaluate ``not x``."""
         return _condition(x, negate=True) if isinstance(x, DataNode) else not x
 
     def choose(self, condition: Any, a: Callable[[], Any], b: Callable[[], Any]) -> Any:
-        """``a if condition else b``"""
+        """Evaluate ``a if condition else b``."""
         if not isinstance(condition, DataNode):
             return a() if condition else b()
-        branch = OnNode(condition, ("",), self.lost)
+        branch = NodeBranch(condition, ("",), self.lost)
         for there, value in ((True, a), (False, b)):
             with branch.side(there):
                 branch.complete({"": value()})
@@ -115,7 +117,7 @@ class Runtime:
         return merged
 
     def chain(self, names: tuple[str, ...], first: Any, *others: Callable[[], Any]) -> Any:
-        """``a < b < c``, whose operands are evaluated once and as far as needed."""
+        """Evaluate ``a < b < c``. Each operand is evaluated once, and only if needed."""
         left = first
         terms: list[Callable[[], Any]] = []
 
@@ -128,7 +130,7 @@ class Runtime:
         return self.all(*terms)
 
     def callee(self, function: Any) -> Any:
-        """A function to be called; a user's own gets conditions on nodes too, if it is called with nodes."""
+        """Return the function to call. A user's function that is called with nodes gets conditions on nodes too."""
         if type(function) not in (types.FunctionType, types.MethodType):
             return function
         converted = self._convert(function)
@@ -146,8 +148,8 @@ def _has_node(values: Sequence[Any]) -> bool:
     return any(isinstance(x, DataNode) for part in parts for x in part)
 
 
-class Plain:
-    """An ``if`` on a Python value: one branch is executed, as ever."""
+class PythonBranch:
+    """``if`` on a Python value: one branch is executed, as in plain Python."""
 
     on_node = False
 
@@ -155,7 +157,7 @@ class Plain:
         self._truth = truth
 
     def takes(self, there: bool) -> bool:
-        """Whether the branch is executed."""
+        """Return whether the branch is executed."""
         return self._truth == there
 
     def save(self, variables: Mapping[str, Any]) -> None:
@@ -171,8 +173,8 @@ class Plain:
         return None
 
 
-class OnNode:
-    """An ``if`` on a node: both branches are executed, one after the other."""
+class NodeBranch:
+    """``if`` on a node: both branches are executed, one after the other."""
 
     on_node = True
 
@@ -187,7 +189,7 @@ class OnNode:
         self._side = True
 
     def takes(self, there: bool) -> bool:
-        """Both branches are executed."""
+        """Return True: both branches are executed."""
         self._side = there
         return True
 
@@ -202,8 +204,8 @@ class OnNode:
     def _values(self, variables: Mapping[str, Any]) -> dict[str, Any]:
         return {n: variables.get(n, UNBOUND) for n in self._names}
 
-    def side(self, there: bool) -> OnNode:
-        """The context of one branch."""
+    def side(self, there: bool) -> NodeBranch:
+        """Return the context manager of one branch."""
         self._side = there
         return self
 
@@ -221,11 +223,11 @@ class OnNode:
             )  # fmt: skip
 
     def old(self, name: str) -> Any:
-        """The variable's value before the branches."""
+        """Return the variable's value before the branches."""
         return self._before[name]
 
     def merged(self, name: str) -> Any:
-        """The variable's value after both branches; UNBOUND if it has none."""
+        """Return the variable's value after both branches; UNBOUND if it has none."""
         self._lost.pop(name, None)
         a, b = self._after.get(True, self._before)[name], self._after.get(False, self._before)[name]
         return self._merge(name, a, b)
@@ -269,10 +271,10 @@ def _mergeable(x: Any) -> bool:
 
 
 class _Conversions:
-    """The converted forms of a pipeline function and of the functions that it calls, made once each."""
+    """Cache of the converted forms of a pipeline function and of the functions that it calls."""
 
     def __init__(self) -> None:
-        self.runtime = Runtime(self._called)
+        self.runtime = BranchRuntime(self._called)
         self._known: dict[Any, Any] = {}
 
     def _called(self, function: Any) -> Any:
@@ -282,7 +284,7 @@ class _Conversions:
         if function not in self._known:
             own = (function.__module__ or "").split(".")[0] == __package__.split(".")[0]
             own = own or getattr(function, "stoker_converts", True) is False
-            # Without its source a called function stays as it is; a node as a condition in it is then an error.
+            # A function without source stays unconverted. A node as a condition in it is then an error.
             self._known[function] = function if own else rewrite(function, self.runtime) or function
         return self._known[function]
 
@@ -291,16 +293,16 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def do_not_convert(function: F) -> F:
-    """Leave a function as it is where a pipeline with conditionals calls it."""
+    """Exclude a function from conversion in pipelines with conditionals."""
     function.stoker_converts = False  # type: ignore[attr-defined]
     return function
 
 
 def convert(define: Callable[..., Any]) -> Callable[..., Any]:
-    """``define`` with conditions on nodes; functions that it calls with nodes get them too.
+    """Convert ``define`` to a function with conditions on nodes. Functions that it calls with nodes are converted too.
 
     Raises:
-        ArgumentError: the source is not available (a lambda, code typed into Python's prompt), or the function is a
+        ArgumentError: the source is not available (a lambda, code typed at Python's prompt), or the function is a
             generator.
     """
     conversions = _Conversions()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small things that users hand to pipelines or get from them."""
+"""Constants and callback arguments of pipelines."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from .literals import as_array, of_type
 
 
 class Constant:
-    """A constant with a type, shape or layout of its own, as an input of operators and arithmetic.
+    """Constant with a type, shape or layout of its own, as an input of operators and arithmetic.
 
     Args:
         value: number, list or array.
-        dtype: element type; by default INT32 (or INT64, where they need it) for ints and FLOAT for floats. What is no
-            whole number is rounded to even for an integer type.
-        shape: the shape to give it; a single value is repeated.
+        dtype: element type; by default INT32 (or INT64 if needed) for ints and FLOAT for floats. An integer type rounds
+            fractions to the nearest even number.
+        shape: shape of the constant; a single value is repeated.
         layout: names of the axes.
 
     Raises:
-        ArgumentError: a number is out of its type's range, or it is no array of numbers.
+        ArgumentError: a number is out of its type's range, or the value is not a numeric array.
     """
 
     def __init__(

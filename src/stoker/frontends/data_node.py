@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The handle on a node's output that users hold while they write a graph: arithmetic, indices, devices."""
+"""Handle of a node's output that users hold while they write a graph: arithmetic, indices, devices."""
 
 from __future__ import annotations
 
@@ -10,41 +10,41 @@ import numpy as np
 
 from ..contract.errors import ArgumentError, UnsupportedError, message
 from ..contract.types import DType
-from ..contract.whole import whole
+from ..contract.whole_number import as_whole_number
 from ..graph.node import Edge, Node
 from .source_line import user_line
 
 
 class Builder(Protocol):
-    """What handles ask of the builder of their graph (``definition.py``).
+    """Interface between handles and the builder of their graph (``definition.py``).
 
     Attributes:
-        nodes: all nodes so far; an edge's number is a place in it.
-        guards: conditions under which nodes that are added now run.
+        nodes: all nodes so far; an edge's number is an index into it.
+        guards: conditions of nodes that are added now.
     """
 
     nodes: list[Node]
     guards: tuple[tuple[Edge, bool], ...]
 
     def call(self, name: str, inputs: Sequence[Any], arguments: dict[str, Any]) -> Any:
-        """Add a node; its output, or a tuple of outputs."""
+        """Add a node and return its output, or a tuple of outputs."""
 
     def constant(self, x: Any, name: str = "constant") -> DataNode:
-        """A node for a number or an array."""
+        """Add a node for a number or an array."""
 
     def copy_to(self, x: DataNode, device: str) -> DataNode:
-        """The same data on a device."""
+        """Return the same data on a device."""
 
 
 class DataNode:
-    """The output of a node: one tensor per row once the pipeline runs.
+    """Output of a node: one tensor per row once the pipeline runs.
 
     Supports ``+ - * / // % **``, comparisons, ``& | ^ ~ << >>``, ``abs``, indexing and slicing.
     """
 
     __slots__ = ("builder", "edge")
     __hash__ = object.__hash__
-    __array_ufunc__ = None  # so that numpy_array + node comes here
+    __array_ufunc__ = None  # so that numpy_array + node calls __radd__
 
     def __init__(self, builder: Builder, edge: Edge) -> None:
         self.builder = builder
@@ -52,7 +52,7 @@ class DataNode:
 
     @property
     def device(self) -> str:
-        """ "cpu" or "gpu": where the data will be."""
+        """Return "cpu" or "gpu", the device of the data."""
         todo, seen = [self.edge.node], set[int]()
         while todo:
             node = self.builder.nodes[todo.pop()]
@@ -65,7 +65,7 @@ class DataNode:
 
     @property
     def name(self) -> str:
-        """The node's ``name``, or one made of its operator and number."""
+        """Return the node's ``name``, or a name made of its operator and number."""
         return self._node.name or f"__{self._node.operator.name}_{self.edge.node}"
 
     @property
@@ -199,24 +199,24 @@ class DataNode:
         raise TypeError("the length of a node is known only at run time; use `fn.shapes(x)[0]`")
 
     def shape(self, *, dtype: DType = DType.INT64) -> DataNode:
-        """The shape, one small tensor per row."""
+        """Return the shape, one small tensor per row."""
         return self.builder.call("shapes", [self], {"dtype": dtype})  # type: ignore[no-any-return]
 
     def property(self, key: str) -> DataNode:
-        """UnsupportedError: properties do not travel with data here."""
+        """Raise UnsupportedError: properties do not travel with data here."""
         raise UnsupportedError(message("DataNode.property", f"expected an operator that gives {key!r}, got a property, "
                                        "which do not travel with data here", source=user_line()))  # fmt: skip
 
     def source_info(self) -> DataNode:
-        """UnsupportedError, as :meth:`property`."""
+        """Raise UnsupportedError, like :meth:`property`."""
         return self.property("source_info")
 
     def cpu(self) -> DataNode:
-        """The data in host memory; what is on a GPU does not come back in a pipeline."""
+        """Return the data in host memory. A pipeline cannot copy data back from a GPU."""
         return self if self.device == "cpu" else self._copy("cpu")
 
     def gpu(self) -> DataNode:
-        """The data in the GPU's memory."""
+        """Return the data in the GPU's memory."""
         return self if self.device == "gpu" else self._copy("gpu")
 
     def _copy(self, device: str) -> DataNode:
@@ -227,13 +227,13 @@ class DataNode:
 
 
 class NewAxis:
-    """In an index: an axis of size one. ``newaxis("C")`` names it."""
+    """Axis of size one in an index. ``newaxis("C")`` names it."""
 
     def __init__(self, name: str = "") -> None:
         self.name = name
 
     def __call__(self, name: str) -> NewAxis:
-        """The same with a name of one letter."""
+        """Return a new axis named by one letter."""
         if len(name) != 1:
             raise ArgumentError(f"`newaxis`: expected a name of one letter, got {name!r}")
         return NewAxis(name)
@@ -246,7 +246,10 @@ newaxis = NewAxis()
 
 
 def index_node(x: DataNode, index: Any) -> DataNode:
-    """``x[2]``, ``x[1:5:2, n]``, ``x[newaxis]``: integers drop their axis; starts, stops and integers may be nodes."""
+    """Index a node: ``x[2]``, ``x[1:5:2, n]``, ``x[newaxis]``.
+
+    Integers drop their axis. Starts, stops and integers may be nodes.
+    """
     items = index if isinstance(index, tuple) else (index,)
     added = [(place, item.name) for place, item in enumerate(_kept(items)) if isinstance(item, NewAxis)]
     items = tuple(item for item in items if not isinstance(item, NewAxis))
@@ -262,7 +265,7 @@ def index_node(x: DataNode, index: Any) -> DataNode:
 
 
 def _kept(items: tuple[Any, ...]) -> list[Any]:
-    """The parts of an index that leave an axis."""
+    """Return the parts of an index that keep an axis."""
     return [item for item in items if isinstance(item, (slice, NewAxis))]
 
 
@@ -276,7 +279,7 @@ def _index(x: DataNode, items: tuple[Any, ...]) -> DataNode:
                 parts += "n" if part is None else "v"
                 if part is not None:
                     nodes.append(part)
-            if item.step is not None and whole(item.step) is None:
+            if item.step is not None and as_whole_number(item.step) is None:
                 raise ArgumentError(f"expected a whole number as step, got {item.step!r}")
             spec.append(f"{parts}:{1 if item.step is None else item.step}")
         elif isinstance(item, (int, np.integer, DataNode)):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``pipeline_def``: a function that builds a graph becomes one that makes pipelines."""
+"""``pipeline_def``: turns a function that builds a graph into a function that makes pipelines."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def pipeline_def(*, enable_conditionals: bool = False, **settings: Any) -> Calla
 def pipeline_def(function: Any = None, *, enable_conditionals: bool = False, **settings: Any) -> Any:
     """Turn a function that builds a graph into a function that makes pipelines.
 
-    Every argument of :class:`Pipeline` may be given here or in the call, where it wins. With
+    Every argument of :class:`Pipeline` may be given here or in the call, which takes precedence. With
     ``enable_conditionals=True``, ``if``, ``and``, ``or`` and ``not`` in the function work on nodes, row by row.
 
     Raises:
-        ArgumentError: an argument that pipelines do not have; in the call also: a value that they do not take, or the
-            function returns nothing.
+        ArgumentError: pipelines do not have the argument. In the call also: a value is invalid, or the function returns
+            nothing.
 
     >>> @pipeline_def(batch_size=8, num_threads=2)
     ... def numbers():
@@ -40,7 +40,7 @@ def pipeline_def(function: Any = None, *, enable_conditionals: bool = False, **s
 
 
 def define_as(kind: Any, function: Any, enable_conditionals: bool, settings: Mapping[str, Any]) -> Any:
-    """:func:`pipeline_def` for pipelines of class ``kind``."""
+    """Apply :func:`pipeline_def` with pipelines of class ``kind``."""
     known = {*_SETTINGS, *inspect.signature(kind.__init__).parameters} - {"self", "settings", "accepted"}
     for key in settings:
         if key not in known:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writing a graph: the builder that front ends share."""
+"""Graph builder that the front ends share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from ..contract.errors import ArgumentError, UnsupportedError, message
 from ..contract.operator import Operator
-from ..contract.reader import Part
+from ..contract.reader import SourcePart
 from ..graph.node import Edge, Graph, Node
 from .data_node import DataNode
 from .literals import as_array
@@ -22,7 +22,7 @@ _local = threading.local()
 
 
 def current() -> GraphBuilder | None:
-    """The builder of the pipeline that is being defined on this thread."""
+    """Return the builder of the pipeline that this thread is defining."""
     stack = getattr(_local, "stack", None)
     return stack[-1] if stack else None
 
@@ -31,7 +31,7 @@ class GraphBuilder:
     """Collects nodes in the order of definition. ``with builder:`` makes it the current one.
 
     Args:
-        find: gives operators by name.
+        find: function that returns an operator by name.
     """
 
     def __init__(self, find: Callable[[str], type[Operator]] = find) -> None:
@@ -50,7 +50,7 @@ class GraphBuilder:
         _local.stack.pop()
 
     def call(self, name: str, inputs: Sequence[Any], arguments: dict[str, Any]) -> Any:
-        """Add a node; its output, or a tuple of outputs. Lists of nodes as inputs give lists of outputs."""
+        """Add a node and return its output, or a tuple of outputs. Lists of nodes as inputs give lists of outputs."""
         width = {len(x) for x in inputs if isinstance(x, list) and x and all(isinstance(i, DataNode) for i in x)}
         if not width:
             return self._add(name, inputs, arguments, self._take_draws(name))
@@ -62,7 +62,10 @@ class GraphBuilder:
         return results if isinstance(results[0], DataNode) else [list(r) for r in zip(*results, strict=True)]
 
     def copy_to(self, x: DataNode, device: str) -> DataNode:
-        """The same data on a device. Takes no draw: where data are placed must not change what is drawn after it."""
+        """Return the same data on a device.
+
+        The copy takes no draw id, so that placement does not change later random numbers.
+        """
         return self._add("copy", [x], {"device": device}, self._draws)  # type: ignore[no-any-return]
 
     def _take_draws(self, name: str) -> int:
@@ -75,7 +78,7 @@ class GraphBuilder:
         source = user_line()
         try:
             edges, consts = self._split(operator, arguments)
-            args = operator.complete(operator.bind(consts), edges)
+            args = operator.fill_defaults(operator.bind(consts), edges)
             low, high = operator.inputs
             if not low <= len(inputs) <= high:
                 wanted = str(low) if low == high else f"{low} to {high}"
@@ -86,7 +89,7 @@ class GraphBuilder:
         except (ArgumentError, UnsupportedError) as error:
             text = str(error).removeprefix(f"`{name}`: ")
             raise type(error)(message(operator.subject(arguments), text.rstrip("."), source=source)) from None
-        for text in operator.unheeded(args):
+        for text in operator.ineffective_arguments(args):
             warn_user(f"`{operator.subject(args)}`: {text}")
         node = Node(len(self.nodes), operator, args, sources, tuple(edges.items()), draw, self.guards, source, outputs)
         self.nodes.append(node)
@@ -94,9 +97,9 @@ class GraphBuilder:
         return results if operator().returns_tuple(args) else results[0]
 
     def add_operator(self, operator: type[Operator], args: dict[str, Any]) -> DataNode:
-        """Add a node without inputs for an operator class that has no public name; ``args`` as they are."""
+        """Add a node without inputs for an operator class without a public name. ``args`` are used unchanged."""
         draw, self._draws = self._draws, self._draws + 1
-        node = Node(len(self.nodes), operator, args, draw=draw, guards=self.guards, source=user_line())
+        node = Node(len(self.nodes), operator, args, draw=draw, guards=self.guards, source_line=user_line())
         self.nodes.append(node)
         return DataNode(self, Edge(node.id))
 
@@ -107,7 +110,7 @@ class GraphBuilder:
         for key, value in arguments.items():
             if value is None:
                 continue
-            if key in operator.whole_sources:
+            if key in operator.source_list_arguments:
                 consts[key] = self._parts(key, value)
                 continue
             if isinstance(value, (list, tuple)) and any(isinstance(v, DataNode) for v in value) and key in known:
@@ -122,10 +125,10 @@ class GraphBuilder:
             edges[key] = self.edge_of(value, operator.name)
         return edges, consts
 
-    def _parts(self, key: str, value: Any) -> tuple[Part, ...]:
-        """The sources whose outputs these are."""
+    def _parts(self, key: str, value: Any) -> tuple[SourcePart, ...]:
+        """Return the sources that produced these outputs."""
         parts = []
-        single: set[int] = set()  # readers of which one output was given
+        single: set[int] = set()  # readers that contributed one output only
         for one in value if isinstance(value, (list, tuple)) else [value]:
             node = one[0] if isinstance(one, (list, tuple)) and one else one
             if not isinstance(node, DataNode) or node.builder is not self:
@@ -133,7 +136,7 @@ class GraphBuilder:
                     f"expected `{key}` to be a list of what readers of this pipeline returned, got {type(one).__name__}"
                 )
             made = self.nodes[node.edge.node]
-            if made.operator.kind != "source":
+            if not made.operator.is_source:
                 raise ArgumentError(f"expected `{key}` to come from readers, got an output of `{made.operator.name}`")
             if made.guards:
                 raise ArgumentError(
@@ -144,11 +147,11 @@ class GraphBuilder:
                     f"expected a list with what each reader returned in `{key}`, got several outputs of one reader"
                 )
             single |= {made.id} if isinstance(one, DataNode) else set()
-            parts.append(Part(made.operator, made.args))
+            parts.append(SourcePart(made.operator, made.args))
         return tuple(parts)
 
     def edge_of(self, x: Any, name: str) -> Edge:
-        """The edge for an input: a node's output, or a constant that becomes one."""
+        """Return the edge for an input: a node's output, or a constant, which becomes a node."""
         if isinstance(x, DataNode):
             if x.builder is not self:
                 raise ArgumentError(f"`{name}`: expected a node of this pipeline, got one of another pipeline")
@@ -156,7 +159,7 @@ class GraphBuilder:
         return self.constant(x, name).edge
 
     def constant(self, x: Any, name: str = "constant") -> DataNode:
-        """A node for a number or an array, as it is now; types as :func:`.literals.as_array` gives them."""
+        """Add a node for a copy of a number or an array, with types as in :func:`.literals.as_array`."""
         if hasattr(x, "__stoker_constant__"):
             return x.__stoker_constant__(self)  # type: ignore[no-any-return]
         known = isinstance(x, (bool, int, float, np.generic, np.ndarray)) or hasattr(x, "__dlpack__")
@@ -168,19 +171,19 @@ class GraphBuilder:
         return node
 
     def graph(self, outputs: Sequence[Any]) -> Graph:
-        """The finished graph."""
+        """Return the finished graph."""
         edges = tuple(self.edge_of(o, "pipeline") for o in outputs)
         names = tuple(self.nodes[e.node].name for e in edges)
         return Graph(tuple(self.nodes), edges, names)
 
 
 def stack_nodes(builder: GraphBuilder, values: Sequence[Any]) -> DataNode:
-    """One small tensor per row out of nodes and numbers: ``size=[h, 224]``."""
+    """Stack nodes and numbers into one small tensor per row: ``size=[h, 224]``."""
     return builder.call("stack", [v if isinstance(v, DataNode) else builder.constant(v) for v in values], {})  # type: ignore[no-any-return]
 
 
 def flattened(outputs: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What a pipeline returns as its outputs in order: a list of them, or one that an operator gave, is its members."""
+    """Return a pipeline's outputs in order, with lists of nodes replaced by their members."""
     if len(outputs) == 1 and isinstance(outputs[0], (list, tuple)):
         outputs = tuple(outputs[0])
     flat: list[Any] = []

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``eager``: the operators on data that are there already, with the same bits as in a pipeline.
+"""``eager``: immediate calls of operators on arrays, with the same bits as in a pipeline.
 
 ``eager.resize(image, size=(224, 224))`` takes one sample (a NumPy array, a DLPack tensor, the bytes of a file) and
-gives a NumPy array; a list of samples or a :class:`~stoker.Batch` gives a :class:`~stoker.Batch`. An argument that
+returns a NumPy array. A list of samples or a :class:`~stoker.Batch` gives a :class:`~stoker.Batch`. An argument that
 may differ per row takes a :class:`~stoker.Batch` of its own. Axes of an image are HWC (a video FHWC) unless the input
 is wrapped as ``types.Constant(array, layout="CHW")``.
 
-Plans are kept: a second call with inputs of the same types costs microseconds. Random operators take ``seed=``; row
-``i`` of a call draws what row key ``i`` of epoch 0 draws in a pipeline.
+Plans are cached: a second call with inputs of the same types costs microseconds. Random operators take ``seed=``. Row
+``i`` of a call draws the numbers of row key ``i`` in epoch 0 of a pipeline.
 """
 
 from __future__ import annotations
@@ -19,15 +19,17 @@ from typing import Any
 
 import numpy as np
 
+from ..codecs.open_codecs import OpenCodecs
 from ..contract.batch import Batch
 from ..contract.errors import ArgumentError, UnsupportedError
 from ..contract.feed import to_array
-from ..contract.lowering import Undeclared
+from ..contract.lowering import UndeclaredTypes
 from ..contract.operator import Operator, Spec
 from ..contract.types import DType
 from ..executor.run import Run
 from ..executor.schedule import Rows
-from ..graph.plan import make_plan
+from ..graph.load import load
+from ..graph.planner import make_plan
 from ..ops._index import INDEX
 from ..settings import default_threads
 from . import registry
@@ -35,23 +37,23 @@ from .constants import Constant
 from .definition import GraphBuilder
 from .registry import attribute, find, members
 
-_KEPT_PLANS = 256
+_MAX_CACHED_PLANS = 256
 _FLOAT64 = (int(DType.FLOAT64), 0, "")
 
 
-class _Input(Operator, name="_input"):
-    """A value that the caller feeds."""
+class _FedInput(Operator, name="_input"):
+    """Value that the caller feeds."""
 
     inputs = (0, 0)
-    kind = "source"
+    is_source = True
     hidden = True
 
     def lower(self, c: Any) -> Any:
         return c.fed(c.const("spec"))
 
 
-class _Prepared:
-    """One operator planned for inputs of certain types; callable from several threads at once."""
+class _PlannedCall:
+    """Operator planned for inputs of certain types. Several threads may call it concurrently."""
 
     def __init__(self, name: str, inputs: tuple[Any, ...], fed: tuple[Any, ...], consts: tuple[tuple[str, Any], ...]):
         builder = GraphBuilder()
@@ -62,58 +64,64 @@ class _Prepared:
         self.graph = builder.graph(outputs)
         try:
             plan = make_plan(self.graph, _find)
-        except Undeclared:
+        except UndeclaredTypes:
             raise UnsupportedError(f"`eager.{name}`: call the function itself; there is nothing to plan") from None
-        self.run = Run(plan, self.graph, default_threads(), 0, {})
+        self.run = Run(load(plan, codecs=OpenCodecs().get), self.graph, default_threads(), 0, {})
         self.engine = self.run.engine
         self.values = [plan.fed.get((n.edge.node, 0), -1) for n in (*nodes, *edges.values())]
         self.plan = plan
 
-    def one(self, data: list[Any], seed: int) -> Any:
-        """One row in a single native call; None if it needs Python or fails, which :meth:`many` then does again."""
+    def run_one(self, data: list[Any], seed: int) -> Any:
+        """Compute one row in a single native call.
+
+        Return None if it needs Python or fails; :meth:`run_many` then repeats it.
+        """
         return self.engine.run_row(self.values, data, seed)
 
-    def many(self, data: list[Any], rows: int, seed: int) -> list[Any]:
-        """Several rows, on threads; also where Python is needed or a row fails."""
+    def run_many(self, data: list[Any], rows: int, seed: int) -> list[Any]:
+        """Compute several rows on threads. Handles operators in Python and rows that fail."""
         keys = np.arange(rows, dtype=np.uint64)
         where = Rows(keys, np.zeros(rows, np.int64), (), 0, 0)
         fed = [(k, 0) for k in range(len(data))]
         feeds = {key: x if isinstance(x, (list, Batch)) else [x] * rows for key, x in zip(fed, data, strict=True)}
         feeds = {k: [np.asarray(v, np.float64) if isinstance(v, float) else v for v in x] for k, x in feeds.items()}
-        return self.run.run_here(where, feeds, seed=seed)
+        return self.run.run_inline(where, feeds, seed=seed)
 
 
 def _find(name: str) -> type[Operator]:
-    return _Input if name == "_input" else find(name)
+    return _FedInput if name == "_input" else find(name)
 
 
 def _fed_node(builder: GraphBuilder, spec: tuple[Any, ...]) -> Any:
     dtype, rank, layout = spec[:3]
     shape: tuple[Any, ...] = (None,) * rank if len(spec) == 3 else spec[3]
-    return builder.add_operator(_Input, {"spec": Spec(DType(dtype), shape, layout)})
+    return builder.add_operator(_FedInput, {"spec": Spec(DType(dtype), shape, layout)})
 
 
-@lru_cache(maxsize=_KEPT_PLANS)
+@lru_cache(maxsize=_MAX_CACHED_PLANS)
 def _prepare(
     name: str, inputs: tuple[Any, ...], fed: tuple[Any, ...], consts: tuple[tuple[str, Any], ...], revision: int
-) -> _Prepared:
-    """Kept by what it is made of, and by what was registered then."""
-    return _Prepared(name, inputs, fed, consts)
+) -> _PlannedCall:
+    """Return a planned call, cached by the arguments and the revision of the registry."""
+    return _PlannedCall(name, inputs, fed, consts)
 
 
 if hasattr(os, "register_at_fork"):
-    # Another thread of the parent may have been inside of a kept plan's engine: the child makes its own.
+    # Another thread of the parent may have been inside a cached plan's engine, so a child creates its own plans.
     os.register_at_fork(after_in_child=_prepare.cache_clear)
 
 _DTYPES: dict[Any, int] = {t.numpy: int(t) for t in DType if t != DType.BFLOAT16}
 
 
 _UNNAMED = {3: "HWC", 4: "FHWC"}
-_CHANNELS = 16  # more of them are hardly an image's channels, and would only make plans
+_CHANNELS = 16  # more are unlikely to be channels, and would only fill the cache of plans
 
 
 def _spec(x: Any, layout: str = "") -> tuple[Any, ...]:
-    """Type, rank and axes; and the number of channels, which operators may depend on as they do not on a size."""
+    """Return type, rank and axes, and the number of channels.
+
+    Operators may depend on channels, but not on other extents.
+    """
     dtype = _DTYPES.get(x.dtype)
     if dtype is None:
         dtype = int(DType.of(x.dtype))
@@ -124,7 +132,7 @@ def _spec(x: Any, layout: str = "") -> tuple[Any, ...]:
 
 
 def _sample(x: Any, name: str) -> tuple[Any, tuple[Any, ...]]:
-    """An array and its type."""
+    """Return the input as an array, with its type."""
     if type(x) is np.ndarray:
         return x, _spec(x)
     if isinstance(x, Constant):
@@ -143,7 +151,7 @@ def _sample(x: Any, name: str) -> tuple[Any, tuple[Any, ...]]:
 
 def _call(name: str, inputs: Sequence[Any], arguments: dict[str, Any]) -> Any:
     operator = find(name)
-    if operator.kind == "source":
+    if operator.is_source:
         raise UnsupportedError(f"`eager.{name}`: a source of data belongs into a pipeline; see `pipeline_def`")
     seed = arguments.pop("seed", None)
     rows = _rows(inputs, arguments, name)
@@ -156,28 +164,36 @@ def _call(name: str, inputs: Sequence[Any], arguments: dict[str, Any]) -> Any:
     fed, consts = _bind(operator, arguments, rows, data)
     if seed is None:
         seed = int.from_bytes(os.urandom(8), "little") >> 1 if operator.draws else 0
-    try:
-        prepared = _prepare(name, tuple(specs), fed, consts, registry.revision)
-    except TypeError as error:
-        if "unhashable" not in str(error):
-            raise
-        prepared = _Prepared(name, tuple(specs), fed, consts)
+    prepared = (
+        _prepare(name, tuple(specs), fed, consts, registry.revision)
+        if _is_hashable(consts)
+        else _PlannedCall(name, tuple(specs), fed, consts)
+    )
     if rows is None:
-        result = prepared.one(data, seed)
+        result = prepared.run_one(data, seed)
         if result is not None:
             return result
-        outputs = prepared.many(data, 1, seed)
+        outputs = prepared.run_many(data, 1, seed)
         return outputs[0][0] if len(outputs) == 1 else tuple(o[0] for o in outputs)
     batches = tuple(
-        Batch(o, p.dtype, p.layout) for o, p in zip(prepared.many(data, rows, seed), prepared.plan.outputs, strict=True)
+        Batch(o, p.dtype, p.layout)
+        for o, p in zip(prepared.run_many(data, rows, seed), prepared.plan.outputs, strict=True)
     )
     return batches[0] if len(batches) == 1 else batches
+
+
+def _is_hashable(x: object) -> bool:
+    try:
+        hash(x)
+    except TypeError:
+        return False
+    return True
 
 
 def _bind(
     operator: type[Operator], arguments: Mapping[str, Any], rows: int | None, data: list[Any]
 ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """Arguments that are fed (name, type), whose columns are added to ``data``, and those that are constants."""
+    """Return the fed arguments (name, type) and the constants. Columns of fed arguments are appended to ``data``."""
     known = operator.all_arguments()
     fed: list[Any] = []
     consts: list[tuple[str, Any]] = []
@@ -196,7 +212,7 @@ def _bind(
 
 
 def _rows(inputs: Sequence[Any], arguments: dict[str, Any], name: str) -> int | None:
-    """How many rows the call has; None for one sample."""
+    """Return the number of rows of the call; None for one sample."""
     counts = {len(x) for x in inputs if isinstance(x, (list, tuple, Batch))}
     counts |= {len(v) for v in arguments.values() if isinstance(v, Batch)}
     if len(counts) > 1:
@@ -216,7 +232,7 @@ def _column(x: Any, rows: int | None, name: str) -> tuple[Any, tuple[Any, ...]]:
 
 
 def _argument(value: Any, argument: Any, rows: int | None, name: str, key: str) -> tuple[Any, Any]:
-    """A numeric argument as something to feed, so that calls with other values share a plan; None if it is constant."""
+    """Return a numeric argument as fed data, so that other values share the plan; None if it must be constant."""
     if isinstance(value, float) or (type(value) is int and -(1 << 63) <= value < 1 << 64):
         return float(value), _FLOAT64
     if isinstance(value, Batch):
@@ -254,12 +270,12 @@ def imread(path: str | os.PathLike[str], **arguments: Any) -> Any:
 
     Raises:
         OSError: the file cannot be read.
-        DataError: it is not an image that can be decoded.
+        DataError: the file is not an image that can be decoded.
     """
     return _call("decoders.image", [np.fromfile(path, np.uint8)], arguments)
 
 
-_functions: dict[str, Any] = {}  # of built-in operators: a user's may be registered anew
+_functions: dict[str, Any] = {}  # only built-in operators: a user's may be registered again
 
 
 def __getattr__(name: str) -> Any:

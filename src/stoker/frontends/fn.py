@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """``fn``: operators as functions on nodes, with the names and argument names of NVIDIA DALI.
 
-``fn.resize(images, size=(224, 224))`` adds a node to the pipeline that is being defined. ``fn.readers.file`` and the
-like are found by qualified name. To use an operator on data that are there already, see :mod:`stoker.eager`.
+``fn.resize(images, size=(224, 224))`` adds a node to the pipeline that is being defined. ``fn.readers.file`` and other
+grouped operators are found by qualified name. For immediate calls on arrays see :mod:`stoker.eager`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .data_node import DataNode
 from .definition import current
 from .registry import attribute, find, members
 
-_functions: dict[str, Any] = {}  # of built-in operators: a user's may be registered anew
+_functions: dict[str, Any] = {}  # only built-in operators: a user's may be registered again
 
 
 def _get(name: str) -> Any:
@@ -54,7 +54,7 @@ def _make_function(name: str) -> Any:
 
 
 def _named(operator: type[Operator], inputs: tuple[Any, ...], arguments: dict[str, Any]) -> tuple[Any, ...]:
-    """Move what was given by position into ``arguments``."""
+    """Move positional arguments into ``arguments``."""
     names = operator.positional
     if len(inputs) > len(names):
         raise ArgumentError(f"`{operator.name}`: expected at most {len(names)} values by position, got {len(inputs)}")

@@ -27,13 +27,38 @@ def batch_permutation(
 ) -> DataNode:
     """Draw a permutation of the batch: a row number per row, int32, for ``permute_batch``.
 
-    Every row draws a number, and the permutation follows from their order: it is determined by which rows share the
-    batch, as the result of a permutation always is. Runs in Python.
+    Every row draws a number, and the order of these numbers gives the permutation. It depends on which rows share the
+    batch. Runs in Python.
 
     Args:
         allow_repetitions: Draw every index by itself: some rows twice, some not at all.
         no_fixed_points: No row gets its own number.
         seed: Seed of this operator's draws; by default it follows from the pipeline's.
+        name: Name of the node, shown in errors and by which outputs and readers are found.
+        device: Where the operator runs.
+        preserve: Run the operator also if its output is not used.
+    """
+    ...
+
+def boolean_mask(
+    x: Input,
+    mask: Input,
+    /,
+    *,
+    name: str | None = None,
+    device: Literal["cpu", "gpu", "mixed"] | None = None,
+    preserve: bool = False,
+    bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
+) -> DataNode:
+    """Keep the elements along the first axis where a mask is true: boxes above a score, audio that is not silent.
+
+    Inputs: data of at least one axis, and a mask of type bool with one axis, as long as the first axis of the data.
+    Output: the kept elements in their order. Rows have different lengths; without a true element a row is empty. Exact.
+
+    On a GPU the length of a row is known when the batch is done. There, operators on single elements may follow, others
+    are refused.
+
+    Args:
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
         preserve: Run the operator also if its output is not used.
@@ -109,8 +134,8 @@ def cast(
 ) -> DataNode:
     """Change the element type. Input: any shape and type. Output: the same shape in ``dtype``.
 
-    Floats round half to even, values outside of the range saturate, NaN becomes 0; anything but 0 is True. NumPy
-    has no bfloat16: such arrays have its bits as uint16.
+    Floats round half to even, values outside the range saturate, NaN becomes 0, and every number except 0 becomes True.
+    NumPy has no bfloat16: such arrays have its bits as uint16.
 
     Args:
         dtype: Element type of the output.
@@ -129,9 +154,9 @@ def cat(
     preserve: bool = False,
     bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
 ) -> DataNode:
-    """Join tensors along an axis that they have. Output: the inputs' type, or the one that holds all of them.
+    """Join tensors along an existing axis. Output: the inputs' type, or the type that holds all of them.
 
-    Up to eight tensors with sixteen elements along the axis in all (channels, small vectors) are joined natively, if
+    Up to eight tensors with sixteen elements along the axis in total (channels, small vectors) are joined natively, if
     their extents along it are known when the pipeline is built; others in Python.
 
     Args:
@@ -187,8 +212,8 @@ def color_twist(
     """Change brightness, contrast, saturation and hue. Input: 3 channels, HWC, CHW, FHWC or FCHW. Output: the same.
 
     ``brightness * (contrast * M x + (1 - contrast) * C)`` with M the linear change of hue and saturation in YIQ, and C
-    128 for integers, 0.5 for floats: DALI's order and matrices. Not torchvision's ColorJitter, whose hue is HSV's and
-    whose contrast is about the image's own mean. Sums are float32's, float64's for elements of 32 bits and more.
+    128 for integers, 0.5 for floats: DALI's order and matrices. torchvision's ColorJitter differs: its hue is HSV's and
+    its contrast is about the image's own mean. Sums are float32's, float64's for elements of 32 bits and more.
 
     Args:
         dtype: Element type of the output; by default the input's.
@@ -238,7 +263,7 @@ def copy(
     preserve: bool = False,
     bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
 ) -> DataNode:
-    """The same data. Tensors never change, so nothing is copied before it leaves the pipeline.
+    """Return the same data. Tensors are immutable, so data are copied only when they leave the pipeline.
 
     Args:
         name: Name of the node, shown in errors and by which outputs and readers are found.
@@ -271,9 +296,9 @@ def crop(
 ) -> DataNode:
     """Cut a window. Input: an image, video or volume with layout HWC, CHW, FHWC, ..., any type. Output: the window.
 
-    The start is ``crop_pos * (input - window)``, rounded half away from zero; fractional window sizes are truncated and
-    sizes below 1 mean the whole extent, as in DALI. With ``out_of_bounds_policy="pad"``, a larger window's surplus is
-    shared out in the same way.
+    The start is ``crop_pos * (input - window)``, rounded half away from zero. Fractional window sizes are truncated,
+    and sizes below 1 mean the whole extent, as in DALI. With ``out_of_bounds_policy="pad"``, a larger window's surplus
+    is distributed by the same rule.
 
     Args:
         dtype: Element type of the output; by default the input's.
@@ -288,7 +313,7 @@ def crop(
         crop_pos_x: Horizontal place: 0 is the left edge, 1 the right one.
         crop_pos_y: Vertical place: 0 is the top, 1 the bottom.
         crop_pos_z: Place in depth: 0 is the front, 1 the back.
-        rounding: How the window's start becomes a whole number.
+        rounding: Rounding of the window's start.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
         preserve: Run the operator also if its output is not used.
@@ -341,7 +366,7 @@ def crop_mirror_normalize(
         crop_pos_x: Horizontal place: 0 is the left edge, 1 the right one.
         crop_pos_y: Vertical place: 0 is the top, 1 the bottom.
         crop_pos_z: Place in depth: 0 is the front, 1 the back.
-        rounding: How the window's start becomes a whole number.
+        rounding: Rounding of the window's start.
         mean: Mean, one or one per channel.
         std: Standard deviation, one or one per channel.
         mirror: Mirror left and right where not 0.
@@ -368,9 +393,9 @@ def equalize(
 ) -> DataNode:
     """Spread the values of every channel evenly over 0 to 255. Input: uint8, HW, HWC, CHW or these with a leading F.
 
-    Output: the same. A channel's lowest value becomes 0, its highest 255; one of a single value stays. Exact.
+    Output: the same. A channel's lowest value becomes 0, its highest 255. A channel with a single value stays. Exact.
 
-    Source: OpenCV's ``equalizeHist``, as DALI's operator. Pillow's ``ImageOps.equalize`` rounds in another way.
+    Source: OpenCV's ``equalizeHist``, like DALI's operator. Pillow's ``ImageOps.equalize`` rounds differently.
 
     Args:
         name: Name of the node, shown in errors and by which outputs and readers are found.
@@ -390,10 +415,10 @@ def expand_dims(
     preserve: bool = False,
     bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
 ) -> DataNode:
-    """Insert axes of extent 1. Input: any shape and type. Output: the same data with the new axes; moves none.
+    """Insert axes of extent 1. Input: any shape and type. Output: the same data with the new axes. Moves no data.
 
     Args:
-        axes: Where the new axes stand in the output; negative ones count from its end.
+        axes: Positions of the new axes in the output; negative ones count from its end.
         new_axis_names: Names of the new axes, one per element of `axes`.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
@@ -426,33 +451,33 @@ def external_source(
 ) -> DataNode:
     """Take data from Python: an iterable, a generator function, or a callback; or from ``pipe.feed_input``.
 
-    A source gives a batch at a time: a list of arrays, DLPack tensors, bytes or numbers (one per row), or one array
-    whose first axis runs along the rows; with ``num_outputs``, a tuple of batches. With ``batch=False`` it gives one
+    A source returns one batch at a time: a list of arrays, DLPack tensors, bytes or numbers (one per row), or one array
+    whose first axis runs along the rows; with ``num_outputs``, a tuple of batches. With ``batch=False`` it returns one
     row at a time. A callback may take one argument: the number of the batch in its epoch (a ``types.BatchInfo`` with
-    ``batch_info=True``), or with ``batch=False`` a ``types.SampleInfo``; parameters with defaults are left alone. It
-    ends an epoch by raising StopIteration. A batch may have fewer rows than the pipeline's ``batch_size``, but not
-    none.
+    ``batch_info=True``), or with ``batch=False`` a ``types.SampleInfo``. Parameters with defaults are left alone. A
+    callback ends an epoch by raising StopIteration. A batch may have fewer rows than the pipeline's ``batch_size``, but
+    at least one.
 
-    With ``device="gpu"``, arrays may be in the memory of the pipeline's GPU: torch's, CuPy's, JAX's and all others that
-    speak DLPack or CUDA's array interface, as a list or as one array. The run's work waits for what the array's library
-    had issued to its current stream when the source returned (by CUDA's interface: for the stream that it names), and
-    reads them in place, with any strides. By default they are copied first, by their own framework and on its current
-    stream, whose later work may write them again. With ``no_copy=True`` they are not copied: whoever writes them, or
-    gives them other memory, waits until ``run`` has returned their batch. Its work is done by then, so that nothing has
-    to be waited for on a stream. Batches are made ahead (``prefetch_queue_depth``), so such a source needs an array of
-    its own for each batch under way, or arrays that never change. The run keeps a reference until then. Arrays in host
-    memory are sent; for them ``no_copy`` means the same.
+    With ``device="gpu"``, arrays may be in the memory of the pipeline's GPU, as a list or as one array: from torch,
+    CuPy, JAX and all other libraries that support DLPack or CUDA's array interface. The run waits for the work that the
+    array's library had issued to its current stream when the source returned (with CUDA's interface: to the stream that
+    it names). It reads the arrays in place, with any strides. By default their own framework copies them first, on its
+    current stream, so that later work on that stream may overwrite them. With ``no_copy=True`` there is no copy: do not
+    overwrite or free the arrays until ``run`` has returned their batch. The run's work is complete then, so no stream
+    has to wait. Batches are prefetched (``prefetch_queue_depth``), so such a source needs separate arrays for each
+    batch in flight, or arrays that never change. The run holds references until then. Arrays in host memory are copied
+    to the GPU; for them ``no_copy`` means the same.
 
-    Types that are not declared are found with the first batch; they must not change after it. A sequence, and a
-    callback that is told where it is, can be resumed from a state; other sources say that they cannot.
+    Types that are not declared are taken from the first batch and must not change after it. A sequence, and a callback
+    with an argument, can be resumed from a state. Other sources raise an error that says that they cannot.
 
     With ``parallel=True`` the source runs in the pipeline's worker processes (``py_num_workers``,
-    ``py_start_method="fork"`` or ``"spawn"``), ahead of the run, and its arrays come back in shared memory: the same
-    batches in the same order, whatever the number of processes. A function has to take its one argument; the rows of a
-    batch (``batch=False``), or whole batches, are shared out over the processes. An iterable or a generator function
-    is gone through by one of them. What the source raises is raised here, with the process's traceback as its cause. A
-    process that dies fails the batch it was at and is replaced. With ``"spawn"``, what cannot be pickled is refused
-    when the pipeline is built, unless ``py_callback_pickler`` can do it.
+    ``py_start_method="fork"`` or ``"spawn"``), ahead of the run, and its arrays return in shared memory. The batches
+    and their order are the same for any number of processes. A function must take its one argument; the rows of a batch
+    (``batch=False``), or whole batches, are distributed over the processes. One process iterates over an iterable or a
+    generator function. An exception of the source is raised here, with the process's traceback as its cause. A process
+    that dies fails its current batch and is replaced. With ``"spawn"``, objects that cannot be pickled are refused when
+    the pipeline is built, unless ``py_callback_pickler`` supports them.
 
     Args:
         source: Iterable, generator function or callback; None: fed by hand, by `name`.
@@ -463,12 +488,12 @@ def external_source(
         dtype: Element type, one or one per output; data of other types are refused.
         ndim: Number of axes of a row, one or one per output.
         batch: Whether the source gives batches (the default) or single rows.
-        batch_info: Tell a batch callback a `types.BatchInfo` instead of a number.
+        batch_info: Pass a `types.BatchInfo` to a batch callback instead of a number.
         repeat_last: Fed by hand: use the last batch again when no other was fed.
         blocking: Fed by hand: wait for another thread to feed data.
         no_copy: Read arrays in place; they must not change until their batch is delivered.
         parallel: Run the source in the pipeline's `py_num_workers` processes.
-        prefetch_queue_depth: With `parallel`: batches that are made ahead there; 2 by default.
+        prefetch_queue_depth: With `parallel`: number of batches that the workers prefetch; 2 by default.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
         preserve: Run the operator also if its output is not used.
@@ -500,33 +525,33 @@ def external_source(
 ) -> tuple[DataNode, ...]:
     """Take data from Python: an iterable, a generator function, or a callback; or from ``pipe.feed_input``.
 
-    A source gives a batch at a time: a list of arrays, DLPack tensors, bytes or numbers (one per row), or one array
-    whose first axis runs along the rows; with ``num_outputs``, a tuple of batches. With ``batch=False`` it gives one
+    A source returns one batch at a time: a list of arrays, DLPack tensors, bytes or numbers (one per row), or one array
+    whose first axis runs along the rows; with ``num_outputs``, a tuple of batches. With ``batch=False`` it returns one
     row at a time. A callback may take one argument: the number of the batch in its epoch (a ``types.BatchInfo`` with
-    ``batch_info=True``), or with ``batch=False`` a ``types.SampleInfo``; parameters with defaults are left alone. It
-    ends an epoch by raising StopIteration. A batch may have fewer rows than the pipeline's ``batch_size``, but not
-    none.
+    ``batch_info=True``), or with ``batch=False`` a ``types.SampleInfo``. Parameters with defaults are left alone. A
+    callback ends an epoch by raising StopIteration. A batch may have fewer rows than the pipeline's ``batch_size``, but
+    at least one.
 
-    With ``device="gpu"``, arrays may be in the memory of the pipeline's GPU: torch's, CuPy's, JAX's and all others that
-    speak DLPack or CUDA's array interface, as a list or as one array. The run's work waits for what the array's library
-    had issued to its current stream when the source returned (by CUDA's interface: for the stream that it names), and
-    reads them in place, with any strides. By default they are copied first, by their own framework and on its current
-    stream, whose later work may write them again. With ``no_copy=True`` they are not copied: whoever writes them, or
-    gives them other memory, waits until ``run`` has returned their batch. Its work is done by then, so that nothing has
-    to be waited for on a stream. Batches are made ahead (``prefetch_queue_depth``), so such a source needs an array of
-    its own for each batch under way, or arrays that never change. The run keeps a reference until then. Arrays in host
-    memory are sent; for them ``no_copy`` means the same.
+    With ``device="gpu"``, arrays may be in the memory of the pipeline's GPU, as a list or as one array: from torch,
+    CuPy, JAX and all other libraries that support DLPack or CUDA's array interface. The run waits for the work that the
+    array's library had issued to its current stream when the source returned (with CUDA's interface: to the stream that
+    it names). It reads the arrays in place, with any strides. By default their own framework copies them first, on its
+    current stream, so that later work on that stream may overwrite them. With ``no_copy=True`` there is no copy: do not
+    overwrite or free the arrays until ``run`` has returned their batch. The run's work is complete then, so no stream
+    has to wait. Batches are prefetched (``prefetch_queue_depth``), so such a source needs separate arrays for each
+    batch in flight, or arrays that never change. The run holds references until then. Arrays in host memory are copied
+    to the GPU; for them ``no_copy`` means the same.
 
-    Types that are not declared are found with the first batch; they must not change after it. A sequence, and a
-    callback that is told where it is, can be resumed from a state; other sources say that they cannot.
+    Types that are not declared are taken from the first batch and must not change after it. A sequence, and a callback
+    with an argument, can be resumed from a state. Other sources raise an error that says that they cannot.
 
     With ``parallel=True`` the source runs in the pipeline's worker processes (``py_num_workers``,
-    ``py_start_method="fork"`` or ``"spawn"``), ahead of the run, and its arrays come back in shared memory: the same
-    batches in the same order, whatever the number of processes. A function has to take its one argument; the rows of a
-    batch (``batch=False``), or whole batches, are shared out over the processes. An iterable or a generator function
-    is gone through by one of them. What the source raises is raised here, with the process's traceback as its cause. A
-    process that dies fails the batch it was at and is replaced. With ``"spawn"``, what cannot be pickled is refused
-    when the pipeline is built, unless ``py_callback_pickler`` can do it.
+    ``py_start_method="fork"`` or ``"spawn"``), ahead of the run, and its arrays return in shared memory. The batches
+    and their order are the same for any number of processes. A function must take its one argument; the rows of a batch
+    (``batch=False``), or whole batches, are distributed over the processes. One process iterates over an iterable or a
+    generator function. An exception of the source is raised here, with the process's traceback as its cause. A process
+    that dies fails its current batch and is replaced. With ``"spawn"``, objects that cannot be pickled are refused when
+    the pipeline is built, unless ``py_callback_pickler`` supports them.
 
     Args:
         source: Iterable, generator function or callback; None: fed by hand, by `name`.
@@ -537,12 +562,12 @@ def external_source(
         dtype: Element type, one or one per output; data of other types are refused.
         ndim: Number of axes of a row, one or one per output.
         batch: Whether the source gives batches (the default) or single rows.
-        batch_info: Tell a batch callback a `types.BatchInfo` instead of a number.
+        batch_info: Pass a `types.BatchInfo` to a batch callback instead of a number.
         repeat_last: Fed by hand: use the last batch again when no other was fed.
         blocking: Fed by hand: wait for another thread to feed data.
         no_copy: Read arrays in place; they must not change until their batch is delivered.
         parallel: Run the source in the pipeline's `py_num_workers` processes.
-        prefetch_queue_depth: With `parallel`: batches that are made ahead there; 2 by default.
+        prefetch_queue_depth: With `parallel`: number of batches that the workers prefetch; 2 by default.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
         preserve: Run the operator also if its output is not used.
@@ -568,13 +593,14 @@ def filter(
 
     Images: HW, HWC, CHW or these with a leading F; 8 and 16 bits, float32. The value is for a constant border.
 
-    Output: the same layout, in the image's type or float32. Channels and frames are independent. Sums are float32's in
-    the order of the filter's elements, and the same bits everywhere; DALI's order is another, within float32 rounding.
+    Output: the same layout, in the image's type or float32. Channels and frames are independent. Sums are in float32,
+    in the order of the filter's elements, with the same bits everywhere. DALI sums in another order, so results agree
+    within float32 rounding.
 
     Args:
-        anchor: Where the filter's centre is, (row, column); -1: its middle. Of no effect if `mode` is valid.
-        border: What lies beyond the image's edge.
-        mode: same: the output is as large as the image; valid: only where the filter is inside of it.
+        anchor: Centre of the filter, (row, column); -1: its middle. Without effect if `mode` is valid.
+        border: Rule for pixels beyond the image's edge.
+        mode: same: the output is as large as the image; valid: only positions with the filter inside it.
         dtype: Element type of the output: float32, or the input's.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
@@ -596,7 +622,7 @@ def flip(
 ) -> DataNode:
     """Mirror along the axes W, H and D. Input: an image, video or volume, any type. Output: the same shape.
 
-    Moves no data: what comes next reads (or stores) in the other direction.
+    Moves no data: the next operator reads (or stores) in the other direction.
 
     Args:
         horizontal: Mirror left and right where not 0.
@@ -663,9 +689,9 @@ def gaussian_blur(
 ) -> DataNode:
     """Blur images. Input: HW, HWC, CHW or these with a leading F; 8 and 16 bits, float32. Output: the same layout.
 
-    Rows, then columns, are filtered with a sampled Gaussian bell; edges are reflected (dcb|abcd|cba). Sums are
-    float32's. Windows: ``2 ceil(3 sigma) + 1`` wide if only ``sigma`` is given; ``sigma = 0.3 (radius - 1) + 0.8`` if
-    only ``window_size`` is.
+    Rows, then columns, are filtered with a sampled Gaussian. Edges are reflected (dcb|abcd|cba). Sums are in float32.
+    With ``sigma`` alone the window is ``2 ceil(3 sigma) + 1`` wide; with ``window_size`` alone sigma is ``0.3 (radius -
+    1) + 0.8``.
 
     Args:
         sigma: Width of the bell in pixels: one, or (down, across).
@@ -692,7 +718,8 @@ def hsv(
 ) -> DataNode:
     """Change hue, saturation and value (brightness) of RGB images. Input: 3 channels, HWC, CHW, FHWC or FCHW.
 
-    Linear in YIQ, as in DALI; no conversion to HSV. Output: the same layout, uint8 unless ``dtype`` says else.
+    The change is linear in YIQ, as in DALI, without a conversion to HSV. Output: the same layout, uint8 unless
+    ``dtype`` is given.
 
     Args:
         hue: Change of the hue in degrees.
@@ -717,7 +744,7 @@ def hue(
     preserve: bool = False,
     bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
 ) -> DataNode:
-    """Turn the hue, linearly in YIQ. Input: 3 channels, HWC, CHW, FHWC or FCHW, any type. Output: the same.
+    """Rotate the hue, linearly in YIQ. Input: 3 channels, HWC, CHW, FHWC or FCHW, any type. Output: the same.
 
     Args:
         dtype: Element type of the output; by default the input's.
@@ -739,7 +766,7 @@ def ones(
     preserve: bool = False,
     bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
 ) -> DataNode:
-    """A tensor of ones. Output: ``shape``, a scalar if it is not given.
+    """Create a tensor of ones. Output: ``shape``; a scalar if it is not given.
 
     Args:
         shape: Shape of the output; a scalar if not given.
@@ -761,7 +788,7 @@ def ones_like(
     preserve: bool = False,
     bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
 ) -> DataNode:
-    """A tensor of ones with the input's shape and layout. Output: the input's type unless ``dtype`` says else.
+    """Create a tensor of ones with the input's shape and layout. Output: the input's type unless ``dtype`` is given.
 
     Args:
         dtype: Element type of the output; by default the input's.
@@ -787,9 +814,9 @@ def peek_image_shape(
     """Read an image's shape from its header. Input: a file's bytes. Output: ``(3,)``: height, width, channels.
 
     Args:
-        adjust_orientation: Tell the shape after the EXIF orientation has been applied.
-        image_type: Colour model whose number of channels is told.
-        scale_denom: Tell the shape that the decoders give with `scale_denom`.
+        adjust_orientation: Return the shape after the EXIF orientation is applied.
+        image_type: Colour model that decides the number of channels.
+        scale_denom: Return the shape that decoders produce with `scale_denom`.
         dtype: Element type of the output.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
@@ -807,9 +834,10 @@ def per_frame(
     preserve: bool = False,
     bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
 ) -> DataNode:
-    """Mark a tensor as one value per frame: its first axis runs along the frames of what it is an argument of.
+    """Mark a tensor as one value per frame. Its first axis then runs along the frames of the operator that it is passed
+    to.
 
-    ``fn.rotate(video, angle=fn.per_frame(angles))`` turns every frame by an angle of its own. Moves no data.
+    ``fn.rotate(video, angle=fn.per_frame(angles))`` rotates every frame by its own angle. Moves no data.
 
     Args:
         replace: Take also a tensor whose first axis has another name than F.
@@ -832,8 +860,8 @@ def permute_batch(
     """Take each row's data from another row of the same batch; moves no data.
 
     ``indices`` is a number per row (a node, for example of ``random.choice`` or ``batch_permutation``), or a list with
-    one number for every row of the batch. An index outside of the batch is an error of the row. Since results depend
-    on which rows share a batch, they change with the batch size.
+    one number for every row of the batch. An index outside the batch is an error of the row. Results depend on which
+    rows share a batch, so they change with the batch size.
 
     Args:
         indices: Number of the row to take, counted in the batch from 0.
@@ -858,20 +886,20 @@ def python_function(
     preserve: bool = False,
     bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
 ) -> DataNode:
-    """Call a Python function with the inputs of each row as NumPy arrays; it gives the outputs.
+    """Call a Python function with the inputs of each row as NumPy arrays. The function returns the outputs.
 
     Results may be arrays, DLPack tensors, numbers or bytes; with several outputs, a tuple of them. Types that are not
-    declared are taken from the first batch, in which the function must then run for a row; they must not change. With
-    ``batch_processing=True`` the function is called once per batch, with a list of arrays for each input, and gives a
+    declared are taken from the first batch, in which at least one row must succeed; they must not change. With
+    ``batch_processing=True`` the function is called once per batch, with a list of arrays for each input, and returns a
     list (or an array with a leading axis) for each output.
 
-    A function with a parameter called ``rng`` is given a ``numpy.random.Generator`` of the row (a list of them for a
-    batch): the same numbers for any number of threads, batch size and order. Rows come in order, one at a time. An
-    exception fails its row; the pipeline can go on.
+    A function with a parameter called ``rng`` receives the row's ``numpy.random.Generator`` (a list of them for a
+    batch). Its numbers are the same for any number of threads, batch size and order. Rows come in order, one at a time.
+    An exception fails its row; the pipeline can go on.
 
     Args:
         function: The function.
-        num_outputs: How many outputs it gives; 0 for a function that is called for its effect.
+        num_outputs: Number of outputs; 0 for a function that is called for its effect.
         batch_processing: Call it once for all rows of a batch.
         output_layouts: Names of the outputs' axes, one string or one per output.
         output_dtypes: Element types of all outputs; with `output_ndims`.
@@ -898,20 +926,20 @@ def python_function(
     preserve: bool = False,
     bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
 ) -> tuple[DataNode, ...]:
-    """Call a Python function with the inputs of each row as NumPy arrays; it gives the outputs.
+    """Call a Python function with the inputs of each row as NumPy arrays. The function returns the outputs.
 
     Results may be arrays, DLPack tensors, numbers or bytes; with several outputs, a tuple of them. Types that are not
-    declared are taken from the first batch, in which the function must then run for a row; they must not change. With
-    ``batch_processing=True`` the function is called once per batch, with a list of arrays for each input, and gives a
+    declared are taken from the first batch, in which at least one row must succeed; they must not change. With
+    ``batch_processing=True`` the function is called once per batch, with a list of arrays for each input, and returns a
     list (or an array with a leading axis) for each output.
 
-    A function with a parameter called ``rng`` is given a ``numpy.random.Generator`` of the row (a list of them for a
-    batch): the same numbers for any number of threads, batch size and order. Rows come in order, one at a time. An
-    exception fails its row; the pipeline can go on.
+    A function with a parameter called ``rng`` receives the row's ``numpy.random.Generator`` (a list of them for a
+    batch). Its numbers are the same for any number of threads, batch size and order. Rows come in order, one at a time.
+    An exception fails its row; the pipeline can go on.
 
     Args:
         function: The function.
-        num_outputs: How many outputs it gives; 0 for a function that is called for its effect.
+        num_outputs: Number of outputs; 0 for a function that is called for its effect.
         batch_processing: Call it once for all rows of a batch.
         output_layouts: Names of the outputs' axes, one string or one per output.
         output_dtypes: Element types of all outputs; with `output_ndims`.
@@ -939,8 +967,8 @@ def random_crop_generator(
     """Draw a window of random area and aspect ratio.
 
     Input: a shape, (height, width) or (height, width, channels). Outputs: the window's anchor (y, x) and shape (h, w),
-    int64. The area's share is uniform, the ratio log-uniform; if ``num_attempts`` windows do not fit, the largest
-    centred window of a permitted ratio is taken.
+    int64. The area's share is uniform, the ratio log-uniform. If ``num_attempts`` windows do not fit, the largest
+    centred window of a permitted ratio is used.
 
     Source: torchvision's ``RandomResizedCrop.get_params``.
 
@@ -978,9 +1006,9 @@ def random_resized_crop(
 ) -> DataNode:
     """Cut a random window and resize it. Input: HWC, CHW, HW or these with a leading F. Output: the same layout.
 
-    The window is drawn as torchvision's RandomResizedCrop does (see ``random_crop_generator``); all frames of a video
-    share it. First the crop, then the resize, as in torchvision: the filter does not read around the window (DALI's
-    does). uint8 equals Pillow's ``crop`` and ``resize`` bit for bit.
+    The window is drawn as in torchvision's RandomResizedCrop (see ``random_crop_generator``). All frames of a video
+    share it. The crop comes first, then the resize, as in torchvision: the filter does not read around the window
+    (DALI's does). uint8 equals Pillow's ``crop`` and ``resize`` bit for bit.
 
     Args:
         interp_type: Filter, for shrinking and enlarging.
@@ -1012,11 +1040,11 @@ def reshape(
     preserve: bool = False,
     bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
 ) -> DataNode:
-    """Give the data another shape. Inputs: data, and optionally the shape. Output: the same elements in the same order.
+    """Change the shape. Inputs: data, and optionally the shape. Output: the same elements in the same order.
 
-    One extent may be -1: what is left. Extents of ``rel_shape`` are shares of the input's extents (of those that
-    ``src_dims`` names), rounded half away from zero. Without ``layout``, the axes' names stay where the number of axes
-    does.
+    One extent may be -1; it is computed from the others. Extents of ``rel_shape`` are shares of the input's extents (of
+    those that ``src_dims`` names), rounded half away from zero. Without ``layout``, the axes keep their names if their
+    number does not change.
 
     Args:
         shape: Extents; one may be -1.
@@ -1196,7 +1224,7 @@ def resize_crop_mirror(
 ) -> DataNode:
     """Resize, cut a window, mirror. Input: HWC, CHW, HW or these with a leading F. Output: the same layout and type.
 
-    The same bits as ``flip(crop(resize(x)))``.
+    The result has the same bits as ``flip(crop(resize(x)))``.
 
     Args:
         crop: Window as (height, width), or (depth, height, width).
@@ -1206,7 +1234,7 @@ def resize_crop_mirror(
         crop_pos_x: Horizontal place: 0 is the left edge, 1 the right one.
         crop_pos_y: Vertical place: 0 is the top, 1 the bottom.
         crop_pos_z: Place in depth: 0 is the front, 1 the back.
-        rounding: How the window's start becomes a whole number.
+        rounding: Rounding of the window's start.
         interp_type: Filter, for shrinking and enlarging.
         min_filter: Filter for shrinking.
         mag_filter: Filter for enlarging.
@@ -1225,7 +1253,7 @@ def resize_crop_mirror(
         roi_start: Region's (y, x) start in the input.
         roi_end: Region's (y, x) end; before the start: mirrored.
         roi_relative: Whether the region is in shares of the input's extents.
-        mirror: Sum of 1 (left and right) and 2 (top and bottom): what to mirror.
+        mirror: Directions to mirror: the sum of 1 (left and right) and 2 (top and bottom).
         dtype: Element type of the output; by default the input's.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
@@ -1252,8 +1280,8 @@ def rotate(
 ) -> DataNode:
     """Rotate images about their centre. Input: HWC, CHW, HW or these with a leading F. Output: the same layout.
 
-    The canvas is DALI's: large enough for the whole image, its parity matched to the image's, or as ``keep_size`` and
-    ``size`` say. Multiples of 90 degrees are exact. uint8 on Pillow's canvas with a fill value equals Pillow's
+    The canvas is DALI's: large enough for the whole image, with the image's parity, or determined by ``keep_size`` and
+    ``size``. Multiples of 90 degrees are exact. uint8 on Pillow's canvas with a fill value equals Pillow's
     ``Image.rotate`` (NEAREST, BILINEAR) bit for bit.
 
     Args:
@@ -1306,7 +1334,7 @@ def shapes(
     preserve: bool = False,
     bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
 ) -> DataNode:
-    """The shape of a tensor, one small tensor per row; ``x.shape()`` is the same. Output: ``(rank,)``.
+    """Return the shape of a tensor, one small tensor per row; ``x.shape()`` is the same. Output: ``(rank,)``.
 
     Args:
         dtype: Element type of the output.
@@ -1380,7 +1408,7 @@ def squeeze(
     preserve: bool = False,
     bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
 ) -> DataNode:
-    """Remove axes of extent 1. Input: any shape and type. Output: the same data without these axes; moves none.
+    """Remove axes of extent 1. Input: any shape and type. Output: the same data without these axes. Moves no data.
 
     Args:
         axes: Axes to remove; negative ones count from the end.
@@ -1400,7 +1428,7 @@ def stack(
     preserve: bool = False,
     bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
 ) -> DataNode:
-    """Join tensors of one shape along a new axis. Output: the inputs' type, or the one that holds all of them.
+    """Join tensors of one shape along a new axis. Output: the inputs' type, or the type that holds all of them.
 
     Any number of scalars, or up to eight tensors, are joined natively; more tensors in Python.
 
@@ -1427,7 +1455,7 @@ def transpose(
 ) -> DataNode:
     """Reorder the axes. Input: any shape and type. Output: axis i is the input's axis ``perm[i]``.
 
-    Moves no data: what comes next reads (or stores) in the other order.
+    Moves no data: the next operator reads (or stores) in the other order.
 
     Args:
         perm: Order of the input's axes; by default reversed.
@@ -1456,12 +1484,13 @@ def warp_affine(
     preserve: bool = False,
     bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
 ) -> DataNode:
-    """Show images through an affine matrix. Inputs: HWC, CHW, HW or these with a leading F; a matrix unless ``matrix``.
+    """Warp images by an affine matrix. Inputs: HWC, CHW, HW or these with a leading F; a matrix unless ``matrix`` is
+    given.
 
-    The matrix's six numbers, rows first, take a point (x, y) of the output to one of the input, corners of pixels at
-    the integers: ``(m0 x + m1 y + m2, m3 x + m4 y + m5)``; the other way round without ``inverse_map``. uint8 with
-    a fill value equals Pillow's ``Image.transform(size, AFFINE, ...)`` (NEAREST, BILINEAR) bit for bit: interpolated
-    values are truncated, where DALI rounds them.
+    The matrix's six numbers, rows first, map a point (x, y) of the output to one of the input, corners of pixels at the
+    integers: ``(m0 x + m1 y + m2, m3 x + m4 y + m5)``. Without ``inverse_map`` the direction is reversed. uint8 with a
+    fill value equals Pillow's ``Image.transform(size, AFFINE, ...)`` (NEAREST, BILINEAR) bit for bit. Interpolated
+    values are truncated; DALI rounds them.
 
     Args:
         fill_value: Value outside of the image; by default that of the nearest edge pixel.
@@ -1487,7 +1516,7 @@ def zeros(
     preserve: bool = False,
     bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
 ) -> DataNode:
-    """A tensor of zeros. Output: ``shape``, a scalar if it is not given.
+    """Create a tensor of zeros. Output: ``shape``; a scalar if it is not given.
 
     Args:
         shape: Shape of the output; a scalar if not given.
@@ -1509,7 +1538,9 @@ def zeros_like(
     preserve: bool = False,
     bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
 ) -> DataNode:
-    """A tensor of zeros with the input's shape and layout. Output: the input's type unless ``dtype`` says else.
+    """Create a tensor of zeros with the input's shape and layout.
+
+    Output: the input's type unless ``dtype`` is given.
 
     Args:
         dtype: Element type of the output; by default the input's.
@@ -1556,12 +1587,12 @@ class decoders:
         preserve: bool = False,
         bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
     ) -> DataNode:
-        """Decode an image file. Input: its bytes, uint8 ``(N,)``. Output: ``(H, W, C)``, uint8 unless ``dtype`` says else.
+        """Decode an image file. Input: its bytes, uint8 ``(N,)``. Output: ``(H, W, C)``, uint8 unless ``dtype`` is given.
 
-        Exact: JPEG pixels equal libjpeg-turbo's (accurate transform, fancy upsampling), which is what Pillow gives.
-        Baseline and progressive JPEG are decoded natively; unusual JPEG, PNG, BMP, WebP, TIFF, PNM and the first frame of a
-        GIF go through Pillow; ``Pipeline.report`` lists what did, and why. A crop that follows is decoded as a window:
-        nothing outside of it is made. Smaller scales (``scale_denom``) are approximate, made only where asked for.
+        Exact: JPEG pixels equal those of libjpeg-turbo (accurate transform, fancy upsampling) and so of Pillow. Baseline
+        and progressive JPEG are decoded natively. Unusual JPEG, PNG, BMP, WebP, TIFF, PNM and the first frame of a GIF are
+        decoded by Pillow; ``Pipeline.report`` lists these files with the reason. A crop that follows becomes a decode
+        window: no pixel outside of it is decoded. Smaller scales (``scale_denom``) are approximate and an opt-in.
 
         Args:
             output_type: Colour model of the output: RGB, BGR, GRAY, YCbCr, ANY_DATA.
@@ -1570,20 +1601,20 @@ class decoders:
             max_pixels: Larger images are errors, before memory is taken (decompression bombs).
             scale_denom: 1, 2, 4 or 8: decode to 1 / `scale_denom` of the width and height, rounded up; approximate:
                 on photographs 0.5 levels from the mean of the pixels on average, 27 to 53 at worst and up to 77 in
-                the last row and column. JPEG is made of low frequencies alone, equal to TurboJPEG's; other files
-                are averaged. Crops count the smaller pixels.
-            gpu_backend: "exact", or "nvjpeg_hardware": of the rows on a GPU, give `hw_decoder_load` to its JPEG
-                engines (A100, H100, H200 and newer, through nvJPEG, the extra `nvjpeg`). A row's key decides, so
-                that its pixels do not depend on threads or batches. Files with 4:4:4 sampling come out the same,
-                others approximately: photographs with 4:2:0 0.6 levels from the exact pixels on average, 69 at
-                worst; with `jpeg_fancy_upsampling` 1 at worst. The engines tell nothing of damaged data. What they
-                do not decode (progressive, gray, inks, no end marker, another `output_type`) is exact;
-                `Pipeline.report` says how many, why, and the error measured. No effect on the CPU.
-            hw_decoder_load: With `gpu_backend="nvjpeg_hardware"`: the part of the rows that is the engines', 0 to
-                1. Without effect with the exact backend, which uses no engine; with `mixed`, a value that is
-                neither 0 nor the default warns there.
-            on_error: In a pipeline: what becomes of a row that fails here: raise, replace or skip; by default what
-                the pipeline's `on_error` says.
+                the last row and column. JPEG uses low frequencies only, with TurboJPEG's pixels; other files are
+                averaged. Crops count the smaller pixels.
+            gpu_backend: "exact", or "nvjpeg_hardware": decode the share `hw_decoder_load` of the rows on a GPU with
+                its JPEG engines (A100, H100, H200 and newer, through nvJPEG, the extra `nvjpeg`). The row key
+                decides, so that pixels do not depend on threads or batches. Files with 4:4:4 sampling are exact,
+                others approximate: photographs with 4:2:0 0.6 levels from the exact pixels on average, 69 at worst;
+                with `jpeg_fancy_upsampling` 1 at worst. The engines do not report damaged data. Files that they do
+                not decode (progressive, gray, inks, no end marker, another `output_type`) are exact.
+                `Pipeline.report` has their number, the reasons, and the measured error. No effect on the CPU.
+            hw_decoder_load: With `gpu_backend="nvjpeg_hardware"`: the engines' share of the rows, 0 to 1. Without
+                effect with the exact backend, which uses no engine; with `mixed`, a value that is neither 0 nor the
+                default warns there.
+            on_error: In a pipeline: policy for a row that fails here: raise, replace or skip; by default what the
+                pipeline's `on_error` says.
             name: Name of the node, shown in errors and by which outputs and readers are found.
             device: Where the operator runs.
             preserve: Run the operator also if its output is not used.
@@ -1629,9 +1660,9 @@ class decoders:
         preserve: bool = False,
         bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
     ) -> DataNode:
-        """Decode a window of an image. Input: a file's bytes. Output: ``(h, w, C)``, uint8 unless ``dtype`` says else.
+        """Decode a window of an image. Input: a file's bytes. Output: ``(h, w, C)``, uint8 unless ``dtype`` is given.
 
-        The window is that of ``crop``. Only the window is decoded; the pixels equal a crop of the whole image.
+        The window is that of ``crop``. Only the window is decoded. The pixels equal a crop of the whole image.
 
         Args:
             crop: Window as (height, width), or (depth, height, width).
@@ -1641,27 +1672,27 @@ class decoders:
             crop_pos_x: Horizontal place: 0 is the left edge, 1 the right one.
             crop_pos_y: Vertical place: 0 is the top, 1 the bottom.
             crop_pos_z: Place in depth: 0 is the front, 1 the back.
-            rounding: How the window's start becomes a whole number.
+            rounding: Rounding of the window's start.
             output_type: Colour model of the output: RGB, BGR, GRAY, YCbCr, ANY_DATA.
             dtype: Element type. FLOAT is scaled to [0, 1], UINT16 to the full range.
             adjust_orientation: Turn the image as its EXIF orientation says.
             max_pixels: Larger images are errors, before memory is taken (decompression bombs).
             scale_denom: 1, 2, 4 or 8: decode to 1 / `scale_denom` of the width and height, rounded up; approximate:
                 on photographs 0.5 levels from the mean of the pixels on average, 27 to 53 at worst and up to 77 in
-                the last row and column. JPEG is made of low frequencies alone, equal to TurboJPEG's; other files
-                are averaged. Crops count the smaller pixels.
-            gpu_backend: "exact", or "nvjpeg_hardware": of the rows on a GPU, give `hw_decoder_load` to its JPEG
-                engines (A100, H100, H200 and newer, through nvJPEG, the extra `nvjpeg`). A row's key decides, so
-                that its pixels do not depend on threads or batches. Files with 4:4:4 sampling come out the same,
-                others approximately: photographs with 4:2:0 0.6 levels from the exact pixels on average, 69 at
-                worst; with `jpeg_fancy_upsampling` 1 at worst. The engines tell nothing of damaged data. What they
-                do not decode (progressive, gray, inks, no end marker, another `output_type`) is exact;
-                `Pipeline.report` says how many, why, and the error measured. No effect on the CPU.
-            hw_decoder_load: With `gpu_backend="nvjpeg_hardware"`: the part of the rows that is the engines', 0 to
-                1. Without effect with the exact backend, which uses no engine; with `mixed`, a value that is
-                neither 0 nor the default warns there.
-            on_error: In a pipeline: what becomes of a row that fails here: raise, replace or skip; by default what
-                the pipeline's `on_error` says.
+                the last row and column. JPEG uses low frequencies only, with TurboJPEG's pixels; other files are
+                averaged. Crops count the smaller pixels.
+            gpu_backend: "exact", or "nvjpeg_hardware": decode the share `hw_decoder_load` of the rows on a GPU with
+                its JPEG engines (A100, H100, H200 and newer, through nvJPEG, the extra `nvjpeg`). The row key
+                decides, so that pixels do not depend on threads or batches. Files with 4:4:4 sampling are exact,
+                others approximate: photographs with 4:2:0 0.6 levels from the exact pixels on average, 69 at worst;
+                with `jpeg_fancy_upsampling` 1 at worst. The engines do not report damaged data. Files that they do
+                not decode (progressive, gray, inks, no end marker, another `output_type`) are exact.
+                `Pipeline.report` has their number, the reasons, and the measured error. No effect on the CPU.
+            hw_decoder_load: With `gpu_backend="nvjpeg_hardware"`: the engines' share of the rows, 0 to 1. Without
+                effect with the exact backend, which uses no engine; with `mixed`, a value that is neither 0 nor the
+                default warns there.
+            on_error: In a pipeline: policy for a row that fails here: raise, replace or skip; by default what the
+                pipeline's `on_error` says.
             name: Name of the node, shown in errors and by which outputs and readers are found.
             device: Where the operator runs.
             preserve: Run the operator also if its output is not used.
@@ -1705,8 +1736,8 @@ class decoders:
     ) -> DataNode:
         """Decode a random window of an image. Input: a file's bytes. Output: ``(h, w, C)``.
 
-        uint8 unless ``dtype`` says else. The window is drawn as torchvision's RandomResizedCrop does (see
-        ``random_crop_generator``). Only the window is decoded; the pixels equal a crop of the whole image.
+        uint8 unless ``dtype`` is given. The window is drawn as in torchvision's RandomResizedCrop (see
+        ``random_crop_generator``). Only the window is decoded. The pixels equal a crop of the whole image.
 
         Args:
             output_type: Colour model of the output: RGB, BGR, GRAY, YCbCr, ANY_DATA.
@@ -1715,20 +1746,20 @@ class decoders:
             max_pixels: Larger images are errors, before memory is taken (decompression bombs).
             scale_denom: 1, 2, 4 or 8: decode to 1 / `scale_denom` of the width and height, rounded up; approximate:
                 on photographs 0.5 levels from the mean of the pixels on average, 27 to 53 at worst and up to 77 in
-                the last row and column. JPEG is made of low frequencies alone, equal to TurboJPEG's; other files
-                are averaged. Crops count the smaller pixels.
-            gpu_backend: "exact", or "nvjpeg_hardware": of the rows on a GPU, give `hw_decoder_load` to its JPEG
-                engines (A100, H100, H200 and newer, through nvJPEG, the extra `nvjpeg`). A row's key decides, so
-                that its pixels do not depend on threads or batches. Files with 4:4:4 sampling come out the same,
-                others approximately: photographs with 4:2:0 0.6 levels from the exact pixels on average, 69 at
-                worst; with `jpeg_fancy_upsampling` 1 at worst. The engines tell nothing of damaged data. What they
-                do not decode (progressive, gray, inks, no end marker, another `output_type`) is exact;
-                `Pipeline.report` says how many, why, and the error measured. No effect on the CPU.
-            hw_decoder_load: With `gpu_backend="nvjpeg_hardware"`: the part of the rows that is the engines', 0 to
-                1. Without effect with the exact backend, which uses no engine; with `mixed`, a value that is
-                neither 0 nor the default warns there.
-            on_error: In a pipeline: what becomes of a row that fails here: raise, replace or skip; by default what
-                the pipeline's `on_error` says.
+                the last row and column. JPEG uses low frequencies only, with TurboJPEG's pixels; other files are
+                averaged. Crops count the smaller pixels.
+            gpu_backend: "exact", or "nvjpeg_hardware": decode the share `hw_decoder_load` of the rows on a GPU with
+                its JPEG engines (A100, H100, H200 and newer, through nvJPEG, the extra `nvjpeg`). The row key
+                decides, so that pixels do not depend on threads or batches. Files with 4:4:4 sampling are exact,
+                others approximate: photographs with 4:2:0 0.6 levels from the exact pixels on average, 69 at worst;
+                with `jpeg_fancy_upsampling` 1 at worst. The engines do not report damaged data. Files that they do
+                not decode (progressive, gray, inks, no end marker, another `output_type`) are exact.
+                `Pipeline.report` has their number, the reasons, and the measured error. No effect on the CPU.
+            hw_decoder_load: With `gpu_backend="nvjpeg_hardware"`: the engines' share of the rows, 0 to 1. Without
+                effect with the exact backend, which uses no engine; with `mixed`, a value that is neither 0 nor the
+                default warns there.
+            on_error: In a pipeline: policy for a row that fails here: raise, replace or skip; by default what the
+                pipeline's `on_error` says.
             num_attempts: Attempts before the largest centred window of a permitted ratio is taken.
             random_area: Range of the window's share of the area.
             random_aspect_ratio: Range of width over height.
@@ -1782,8 +1813,8 @@ class decoders:
     ) -> DataNode:
         """Decode a window of an image. Inputs: a file's bytes, and optionally anchor and shape. Output: ``(h, w, C)``.
 
-        The window is that of ``slice``, by default given as (x, y). Only the window is decoded; the pixels equal a slice
-        of the whole image. uint8 unless ``dtype`` says else.
+        The window is that of ``slice``, by default given as (x, y). Only the window is decoded. The pixels equal a slice of
+        the whole image. uint8 unless ``dtype`` is given.
 
         Args:
             axes: The axes that the limits are for; negative ones count from the end.
@@ -1802,20 +1833,20 @@ class decoders:
             max_pixels: Larger images are errors, before memory is taken (decompression bombs).
             scale_denom: 1, 2, 4 or 8: decode to 1 / `scale_denom` of the width and height, rounded up; approximate:
                 on photographs 0.5 levels from the mean of the pixels on average, 27 to 53 at worst and up to 77 in
-                the last row and column. JPEG is made of low frequencies alone, equal to TurboJPEG's; other files
-                are averaged. Crops count the smaller pixels.
-            gpu_backend: "exact", or "nvjpeg_hardware": of the rows on a GPU, give `hw_decoder_load` to its JPEG
-                engines (A100, H100, H200 and newer, through nvJPEG, the extra `nvjpeg`). A row's key decides, so
-                that its pixels do not depend on threads or batches. Files with 4:4:4 sampling come out the same,
-                others approximately: photographs with 4:2:0 0.6 levels from the exact pixels on average, 69 at
-                worst; with `jpeg_fancy_upsampling` 1 at worst. The engines tell nothing of damaged data. What they
-                do not decode (progressive, gray, inks, no end marker, another `output_type`) is exact;
-                `Pipeline.report` says how many, why, and the error measured. No effect on the CPU.
-            hw_decoder_load: With `gpu_backend="nvjpeg_hardware"`: the part of the rows that is the engines', 0 to
-                1. Without effect with the exact backend, which uses no engine; with `mixed`, a value that is
-                neither 0 nor the default warns there.
-            on_error: In a pipeline: what becomes of a row that fails here: raise, replace or skip; by default what
-                the pipeline's `on_error` says.
+                the last row and column. JPEG uses low frequencies only, with TurboJPEG's pixels; other files are
+                averaged. Crops count the smaller pixels.
+            gpu_backend: "exact", or "nvjpeg_hardware": decode the share `hw_decoder_load` of the rows on a GPU with
+                its JPEG engines (A100, H100, H200 and newer, through nvJPEG, the extra `nvjpeg`). The row key
+                decides, so that pixels do not depend on threads or batches. Files with 4:4:4 sampling are exact,
+                others approximate: photographs with 4:2:0 0.6 levels from the exact pixels on average, 69 at worst;
+                with `jpeg_fancy_upsampling` 1 at worst. The engines do not report damaged data. Files that they do
+                not decode (progressive, gray, inks, no end marker, another `output_type`) are exact.
+                `Pipeline.report` has their number, the reasons, and the measured error. No effect on the CPU.
+            hw_decoder_load: With `gpu_backend="nvjpeg_hardware"`: the engines' share of the rows, 0 to 1. Without
+                effect with the exact backend, which uses no engine; with `mixed`, a value that is neither 0 nor the
+                default warns there.
+            on_error: In a pipeline: policy for a row that fails here: raise, replace or skip; by default what the
+                pipeline's `on_error` says.
             name: Name of the node, shown in errors and by which outputs and readers are found.
             device: Where the operator runs.
             preserve: Run the operator also if its output is not used.
@@ -1841,18 +1872,19 @@ class experimental:
         preserve: bool = False,
         bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
     ) -> DataNode:
-        """Show images in perspective. Inputs: uint8, HW, HWC, CHW or these with a leading F; a matrix, if not ``matrix``.
+        """Warp images by a perspective. Inputs: uint8, HW, HWC, CHW or these with a leading F; a matrix unless ``matrix``
+        is given.
 
-        The 3x3 matrix takes a point (x, y, 1) of the output to one of the input, times its third number; the other way
-        round without ``inverse_map``. Output: the same layout, up to four channels. Equals Pillow's
-        ``Image.transform(size, PERSPECTIVE, ...)`` (NEAREST, BILINEAR, BICUBIC) bit for bit: interpolated values are
-        truncated, where DALI rounds them, and a pixel whose point is outside is filled, where DALI mixes it with the edge.
+        The 3x3 matrix maps a point (x, y, 1) of the output to one of the input, up to division by its third number. Without
+        ``inverse_map`` the direction is reversed. Output: the same layout, up to four channels. Equals Pillow's
+        ``Image.transform(size, PERSPECTIVE, ...)`` (NEAREST, BILINEAR, BICUBIC) bit for bit. Interpolated values are
+        truncated; DALI rounds them. A pixel whose point is outside gets the fill value; DALI mixes it with the edge.
 
         Args:
             matrix: Nine numbers, rows first; per frame for videos, too.
             inverse_map: The matrix takes the output to the input; False: the input to the output.
-            pixel_origin: What of the first pixel is at (0, 0).
-            border_mode: What is outside of the image: `fill_value`.
+            pixel_origin: Point of the first pixel that is at (0, 0).
+            border_mode: Pixels outside the image: `fill_value`.
             fill_value: Value outside of the image: one, or one per channel.
             interp_type: INTERP_NN, INTERP_LINEAR or INTERP_CUBIC.
             size: Size of the output, (height, width).
@@ -1876,8 +1908,10 @@ class random:
         preserve: bool = False,
         bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
     ) -> DataNode:
-        """Draw elements along the first axis. Inputs: the elements, or a number n that stands for 0 .. n - 1; optionally a
-        tensor whose shape the draws take. Output: the elements' type; without ``shape`` one element, moving no data.
+        """Draw elements along the first axis. Inputs: the elements, or a number n for 0 .. n - 1; optionally a tensor whose
+        shape the draws take.
+
+        Output: the elements' type. Without ``shape`` the output is one element, without moving data.
 
         Args:
             p: Weight of every element; they need not add up to 1.
@@ -1959,7 +1993,7 @@ class random:
         """Draw evenly from ``range``, or one of ``values``. Output: a scalar, ``shape`` or the input's shape, float32.
 
         A float32 or float64 never reaches the upper end of ``range``. Other types round half to even, as in DALI:
-        ``range=[0, 3]`` with ``dtype=INT32`` gives 3 as well, and 0 and 3 half as often as 1 and 2; for whole numbers use
+        ``range=[0, 3]`` with ``dtype=INT32`` gives 3 as well, and 0 and 3 half as often as 1 and 2. For integers use
         ``values`` or ``random.choice``.
 
         Args:
@@ -1996,29 +2030,30 @@ class readers:
     ) -> tuple[DataNode, DataNode, DataNode]:
         """Read the samples of several readers as one data set: those of the first, then those of the second, and so on.
 
-        ``fn.readers.concat([a, b])``, with what ``fn.readers.file`` returned. Outputs: the bytes, uint8 ``(N,)``, the
-        label, int32 ``(1,)``, and the number of the part that the sample is from, int32 ``(1,)``. An epoch has every sample
-        that an epoch of each part has, in the parts' own orders; with ``random_shuffle`` a permutation of all of them.
+        Usage: ``fn.readers.concat([a, b])`` with the outputs of ``fn.readers.file``. Outputs: the bytes, uint8 ``(N,)``,
+        the label, int32 ``(1,)``, and the number of the sample's part, int32 ``(1,)``. An epoch has every sample that an
+        epoch of each part has, in the parts' own orders; with ``random_shuffle`` a permutation of all of them.
 
         Args:
-            parts: What the readers to join returned, in a list; at least one.
-            label_offsets: What is added to the labels of each part: a list of numbers, or "disjoint" for labels
-                that begin behind those of the part before; by default nothing.
+            parts: Outputs of the readers to join, in a list; at least one.
+            label_offsets: Offsets for the labels of each part: a list of numbers, or "disjoint" for labels that
+                begin after those of the previous part; by default none.
             seed: Seed of the orders; by default the pipeline's. A part's own `seed` stays.
-            num_shards: Into how many parts every epoch is divided. By default 1, or with the pipeline's
-                `shards="launcher"` as many as there are processes (WORLD_SIZE).
-            shard_id: Which part this pipeline takes first; see `stick_to_shard`. By default 0, or with the
+            num_shards: Number of parts that every epoch is divided into. By default 1, or with the pipeline's
+                `shards="launcher"` the number of processes (WORLD_SIZE).
+            shard_id: First part that this pipeline takes; see `stick_to_shard`. By default 0, or with the
                 pipeline's `shards="launcher"` this process's number (RANK).
             sharding: strided: part k is the positions k, k + num_shards, ... of the epoch's order, so that a state
                 restores with another num_shards too. contiguous: as DALI, from floor(k * size / num_shards) on. By
                 default strided, unless parts are both shuffled and kept (random_shuffle with stick_to_shard).
             stick_to_shard: Take the same part in every epoch; by default the next one.
             pad_last_batch: Complete a part, and the last batch of an epoch, by repeating the part's last sample. By
-                default with the samples that follow in the order, and the batch with the next epoch's first ones.
-            on_error: In a pipeline: what becomes of a row that fails here: raise, replace or skip; by default what
-                the pipeline's `on_error` says.
+                default the part is completed with the following samples, and the batch with the next epoch's first
+                ones.
+            on_error: In a pipeline: policy for a row that fails here: raise, replace or skip; by default what the
+                pipeline's `on_error` says.
             random_shuffle: Another order every epoch: a permutation of all parts' samples together.
-            sampler: Which samples of all parts an epoch takes, numbered through; as for `readers.file`.
+            sampler: Samples of an epoch, as indices into all parts together; as for `readers.file`.
             name: Name of the node, shown in errors and by which outputs and readers are found.
             device: Where the operator runs.
             preserve: Run the operator also if its output is not used.
@@ -2035,6 +2070,13 @@ class readers:
         file_filters: Any = None,
         dir_filters: Any = None,
         case_sensitive_filter: bool = False,
+        initial_fill: int = 1024,
+        prefetch_queue_depth: int = 1,
+        read_ahead: bool = False,
+        skip_cached_images: bool = False,
+        dont_use_mmap: bool = False,
+        lazy_init: bool = False,
+        tensor_init_bytes: int = 1048576,
         random_shuffle: bool = False,
         shuffle_after_epoch: bool = False,
         seed: int | None = None,
@@ -2044,13 +2086,6 @@ class readers:
         sharding: Literal["strided", "contiguous"] | None = None,
         stick_to_shard: bool = False,
         pad_last_batch: bool = False,
-        initial_fill: int = 1024,
-        prefetch_queue_depth: int = 1,
-        read_ahead: bool = False,
-        skip_cached_images: bool = False,
-        dont_use_mmap: bool = False,
-        lazy_init: bool = False,
-        tensor_init_bytes: int = 1048576,
         on_error: Literal["raise", "replace", "skip"] | None = None,
         name: str | None = None,
         device: Literal["cpu", "gpu", "mixed"] | None = None,
@@ -2070,30 +2105,31 @@ class readers:
             file_filters: Patterns of the names to take; by default the usual image and audio ones.
             dir_filters: Patterns of the class folders to take; by default all.
             case_sensitive_filter: Whether the patterns tell upper from lower case.
+            initial_fill: No effect: a shuffle is over the whole data set, not over a buffer.
+            prefetch_queue_depth: No effect: the pipeline's prefetch_queue_depth holds.
+            read_ahead: No effect: rows are prefetched with their batches.
+            skip_cached_images: No effect: there is no cache of decoded images.
+            dont_use_mmap: No effect: files are always read, never mapped.
+            lazy_init: No effect: the files are listed when the pipeline is built.
+            tensor_init_bytes: No effect: memory is planned.
             random_shuffle: Another order every epoch: a permutation of the whole data set.
             shuffle_after_epoch: As random_shuffle, but the first epoch is in order.
             seed: Seed of the order; by default the pipeline's.
-            sampler: Which samples an epoch takes, in which order: one of stoker.samplers, a sequence of numbers, or
-                anything that can be iterated, such as a torch.utils.data.Sampler.
-            num_shards: Into how many parts every epoch is divided. By default 1, or with the pipeline's
-                `shards="launcher"` as many as there are processes (WORLD_SIZE).
-            shard_id: Which part this pipeline takes first; see `stick_to_shard`. By default 0, or with the
+            sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
+                iterable, such as a torch.utils.data.Sampler.
+            num_shards: Number of parts that every epoch is divided into. By default 1, or with the pipeline's
+                `shards="launcher"` the number of processes (WORLD_SIZE).
+            shard_id: First part that this pipeline takes; see `stick_to_shard`. By default 0, or with the
                 pipeline's `shards="launcher"` this process's number (RANK).
             sharding: strided: part k is the positions k, k + num_shards, ... of the epoch's order, so that a state
                 restores with another num_shards too. contiguous: as DALI, from floor(k * size / num_shards) on. By
                 default strided, unless parts are both shuffled and kept (random_shuffle with stick_to_shard).
             stick_to_shard: Take the same part in every epoch; by default the next one.
             pad_last_batch: Complete a part, and the last batch of an epoch, by repeating the part's last sample. By
-                default with the samples that follow in the order, and the batch with the next epoch's first ones.
-            initial_fill: No effect: a shuffle is over the whole data set, not over a buffer.
-            prefetch_queue_depth: No effect: the pipeline's prefetch_queue_depth holds.
-            read_ahead: No effect: rows are read ahead as far as batches are.
-            skip_cached_images: No effect: there is no cache of decoded images.
-            dont_use_mmap: No effect: files are always read, never mapped.
-            lazy_init: No effect: the files are listed when the pipeline is built.
-            tensor_init_bytes: No effect: memory is planned.
-            on_error: In a pipeline: what becomes of a row that fails here: raise, replace or skip; by default what
-                the pipeline's `on_error` says.
+                default the part is completed with the following samples, and the batch with the next epoch's first
+                ones.
+            on_error: In a pipeline: policy for a row that fails here: raise, replace or skip; by default what the
+                pipeline's `on_error` says.
             name: Name of the node, shown in errors and by which outputs and readers are found.
             device: Where the operator runs.
             preserve: Run the operator also if its output is not used.
@@ -2119,37 +2155,37 @@ class readers:
         preserve: bool = False,
         bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
     ) -> tuple[DataNode, DataNode, DataNode]:
-        """Read the samples of several readers in proportion to ``weights``, in a drawn order.
+        """Read the samples of several readers in proportion to ``weights``, in a random order.
 
-        ``fn.readers.mix([a, b], weights=[0.8, 0.2])``, with what ``fn.readers.file`` returned. Outputs: the bytes, uint8
-        ``(N,)``, the label, int32 ``(1,)``, and the number of the part that the sample is from, int32 ``(1,)``.
+        Usage: ``fn.readers.mix([a, b], weights=[0.8, 0.2])`` with the outputs of ``fn.readers.file``. Outputs: the bytes,
+        uint8 ``(N,)``, the label, int32 ``(1,)``, and the number of the sample's part, int32 ``(1,)``.
 
-        The proportions hold in every block of samples (as long as the weights' smallest common terms, at most 1000), not
-        only on average. Each part is gone through in its own order, whole before any of it comes again, and goes on from
-        epoch to epoch; every time that it begins again is an epoch of its own, with another order if it is shuffled. A
-        sample that comes several times gets another augmentation each time.
+        The proportions hold in every block of samples, not only on average. A block is as long as the sum of the weights in
+        lowest terms, at most 1000. Each part runs in its own order. All its samples are used before one repeats, across
+        epochs of the pipeline. Each repetition is an epoch of the part, with another order if the part is shuffled. A
+        sample that occurs several times gets another augmentation each time.
 
         Args:
-            parts: What the readers to join returned, in a list; at least one.
-            label_offsets: What is added to the labels of each part: a list of numbers, or "disjoint" for labels
-                that begin behind those of the part before; by default nothing.
+            parts: Outputs of the readers to join, in a list; at least one.
+            label_offsets: Offsets for the labels of each part: a list of numbers, or "disjoint" for labels that
+                begin after those of the previous part; by default none.
             seed: Seed of the orders; by default the pipeline's. A part's own `seed` stays.
-            num_shards: Into how many parts every epoch is divided. By default 1, or with the pipeline's
-                `shards="launcher"` as many as there are processes (WORLD_SIZE).
-            shard_id: Which part this pipeline takes first; see `stick_to_shard`. By default 0, or with the
+            num_shards: Number of parts that every epoch is divided into. By default 1, or with the pipeline's
+                `shards="launcher"` the number of processes (WORLD_SIZE).
+            shard_id: First part that this pipeline takes; see `stick_to_shard`. By default 0, or with the
                 pipeline's `shards="launcher"` this process's number (RANK).
             sharding: strided: part k is the positions k, k + num_shards, ... of the epoch's order, so that a state
                 restores with another num_shards too. contiguous: as DALI, from floor(k * size / num_shards) on. By
                 default strided, unless parts are both shuffled and kept (random_shuffle with stick_to_shard).
             stick_to_shard: Take the same part in every epoch; by default the next one.
             pad_last_batch: Complete a part, and the last batch of an epoch, by repeating the part's last sample. By
-                default with the samples that follow in the order, and the batch with the next epoch's first ones.
-            on_error: In a pipeline: what becomes of a row that fails here: raise, replace or skip; by default what
-                the pipeline's `on_error` says.
-            weights: The share of each part; they need not sum to 1. By default all are equal.
-            length: Samples of an epoch, a number or: sum, as many as the parts' epochs have together; shortest, as
-                many as it takes, in proportion, until the first part has been gone through; longest, until all
-                have.
+                default the part is completed with the following samples, and the batch with the next epoch's first
+                ones.
+            on_error: In a pipeline: policy for a row that fails here: raise, replace or skip; by default what the
+                pipeline's `on_error` says.
+            weights: Share of each part. Shares need not sum to 1. By default all are equal.
+            length: Samples of an epoch: a number; or sum, the total of the parts' epochs; shortest, until the first
+                part is used up; or longest, until all parts are.
             name: Name of the node, shown in errors and by which outputs and readers are found.
             device: Where the operator runs.
             preserve: Run the operator also if its output is not used.
@@ -2171,13 +2207,13 @@ class reductions:
         preserve: bool = False,
         bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
     ) -> DataNode:
-        """The largest element along some axes. Input: any shape and type. Output: the same type.
+        """Return the largest element along some axes. Input: any shape and type. Output: the same type.
 
-        Exact; -0 is below 0, and where there is a NaN, it is the result.
+        Exact. -0 is below 0. If there is a NaN, the result is NaN.
 
         Args:
             axes: Axes that are reduced, negative ones from the last; by default all.
-            axis_names: Their names instead, such as HW.
+            axis_names: Names of the axes to reduce, such as HW, instead of `axes`.
             keep_dims: Keep these axes, with one element.
             name: Name of the node, shown in errors and by which outputs and readers are found.
             device: Where the operator runs.
@@ -2200,13 +2236,13 @@ class reductions:
         preserve: bool = False,
         bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
     ) -> DataNode:
-        """The mean along some axes. Input: any shape and type. Output: float32, or ``dtype``.
+        """Compute the mean along some axes. Input: any shape and type. Output: float32, or ``dtype``.
 
-        The sum is double's, in a fixed order (in 32 lanes).
+        The sum is in double, in a fixed order (in 32 lanes).
 
         Args:
             axes: Axes that are reduced, negative ones from the last; by default all.
-            axis_names: Their names instead, such as HW.
+            axis_names: Names of the axes to reduce, such as HW, instead of `axes`.
             keep_dims: Keep these axes, with one element.
             dtype: Element type of the output; by default float32.
             name: Name of the node, shown in errors and by which outputs and readers are found.
@@ -2230,13 +2266,13 @@ class reductions:
         preserve: bool = False,
         bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
     ) -> DataNode:
-        """The mean of the squares along some axes. Input: any shape and type. Output: float32, or ``dtype``.
+        """Compute the mean of the squares along some axes. Input: any shape and type. Output: float32, or ``dtype``.
 
-        The sum is double's, in a fixed order (in 32 lanes).
+        The sum is in double, in a fixed order (in 32 lanes).
 
         Args:
             axes: Axes that are reduced, negative ones from the last; by default all.
-            axis_names: Their names instead, such as HW.
+            axis_names: Names of the axes to reduce, such as HW, instead of `axes`.
             keep_dims: Keep these axes, with one element.
             dtype: Element type of the output; by default float32.
             name: Name of the node, shown in errors and by which outputs and readers are found.
@@ -2259,13 +2295,13 @@ class reductions:
         preserve: bool = False,
         bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
     ) -> DataNode:
-        """The smallest element along some axes. Input: any shape and type. Output: the same type.
+        """Return the smallest element along some axes. Input: any shape and type. Output: the same type.
 
-        Exact; -0 is below 0, and where there is a NaN, it is the result.
+        Exact. -0 is below 0. If there is a NaN, the result is NaN.
 
         Args:
             axes: Axes that are reduced, negative ones from the last; by default all.
-            axis_names: Their names instead, such as HW.
+            axis_names: Names of the axes to reduce, such as HW, instead of `axes`.
             keep_dims: Keep these axes, with one element.
             name: Name of the node, shown in errors and by which outputs and readers are found.
             device: Where the operator runs.
@@ -2288,13 +2324,13 @@ class reductions:
         preserve: bool = False,
         bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
     ) -> DataNode:
-        """The root of the mean of the squares along some axes. Input: any shape and type. Output: float32.
+        """Compute the root of the mean of the squares along some axes. Input: any shape and type. Output: float32.
 
-        The sum is double's, in a fixed order (in 32 lanes).
+        The sum is in double, in a fixed order (in 32 lanes).
 
         Args:
             axes: Axes that are reduced, negative ones from the last; by default all.
-            axis_names: Their names instead, such as HW.
+            axis_names: Names of the axes to reduce, such as HW, instead of `axes`.
             keep_dims: Keep these axes, with one element.
             dtype: Element type of the output; by default float32.
             name: Name of the node, shown in errors and by which outputs and readers are found.
@@ -2318,16 +2354,16 @@ class reductions:
         preserve: bool = False,
         bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
     ) -> DataNode:
-        """The root of the mean square distance from a mean along some axes. Inputs: data of any type; the mean.
+        """Compute the standard deviation from a given mean along some axes. Inputs: data of any type; the mean.
 
-        The mean is one number, or one per element of the output. Output: float32. The sum is double's, in a fixed order
+        The mean is one number, or one per element of the output. Output: float32. The sum is in double, in a fixed order
         (in 32 lanes).
 
         Args:
             axes: Axes that are reduced, negative ones from the last; by default all.
-            axis_names: Their names instead, such as HW.
+            axis_names: Names of the axes to reduce, such as HW, instead of `axes`.
             keep_dims: Keep these axes, with one element.
-            ddof: Taken off the number of elements that the sum is divided by.
+            ddof: Delta degrees of freedom: the sum is divided by the number of elements minus `ddof`.
             name: Name of the node, shown in errors and by which outputs and readers are found.
             device: Where the operator runs.
             preserve: Run the operator also if its output is not used.
@@ -2349,14 +2385,14 @@ class reductions:
         preserve: bool = False,
         bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
     ) -> DataNode:
-        """The sum along some axes. Input: any shape and type. Output: uint64, int64, float32 or ``dtype``.
+        """Compute the sum along some axes. Input: any shape and type. Output: uint64, int64, float32 or ``dtype``.
 
-        Integers are summed exactly, modulo 2**64; floats in double, in a fixed order (in 32 lanes). Sums of float64 are
-        float64.
+        Integers are summed exactly, modulo 2**64. Floats are summed in double, in a fixed order (in 32 lanes). Sums of
+        float64 are float64.
 
         Args:
             axes: Axes that are reduced, negative ones from the last; by default all.
-            axis_names: Their names instead, such as HW.
+            axis_names: Names of the axes to reduce, such as HW, instead of `axes`.
             keep_dims: Keep these axes, with one element.
             dtype: Element type of the output; by default 64 bits of the input's kind, float32 for floats.
             name: Name of the node, shown in errors and by which outputs and readers are found.
@@ -2380,16 +2416,16 @@ class reductions:
         preserve: bool = False,
         bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
     ) -> DataNode:
-        """The mean square distance from a mean along some axes. Inputs: data of any type; the mean.
+        """Compute the variance from a given mean along some axes. Inputs: data of any type; the mean.
 
-        The mean is one number, or one per element of the output. Output: float32. The sum is double's, in a fixed order
+        The mean is one number, or one per element of the output. Output: float32. The sum is in double, in a fixed order
         (in 32 lanes).
 
         Args:
             axes: Axes that are reduced, negative ones from the last; by default all.
-            axis_names: Their names instead, such as HW.
+            axis_names: Names of the axes to reduce, such as HW, instead of `axes`.
             keep_dims: Keep these axes, with one element.
-            ddof: Taken off the number of elements that the sum is divided by.
+            ddof: Delta degrees of freedom: the sum is divided by the number of elements minus `ddof`.
             name: Name of the node, shown in errors and by which outputs and readers are found.
             device: Where the operator runs.
             preserve: Run the operator also if its output is not used.
@@ -2406,12 +2442,12 @@ class transforms:
         preserve: bool = False,
         bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
     ) -> DataNode:
-        """Two or more affine matrices as one. Inputs: matrices ``(n, n + 1)``. Output: float32 ``(n, n + 1)``.
+        """Combine two or more affine matrices into one. Inputs: matrices ``(n, n + 1)``. Output: float32 ``(n, n + 1)``.
 
-        The first is applied first; products are double's.
+        The first is applied first. Products are in double.
 
         Args:
-            reverse_order: The last is applied first.
+            reverse_order: Apply the last matrix first.
             name: Name of the node, shown in errors and by which outputs and readers are found.
             device: Where the operator runs.
             preserve: Run the operator also if its output is not used.
@@ -2434,7 +2470,7 @@ class transforms:
         preserve: bool = False,
         bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
     ) -> DataNode:
-        """A matrix that takes one box to another. Input: a matrix that is applied before, if any. Output: float32.
+        """Create a matrix that maps one box to another. Input: a matrix to apply before, if any. Output: float32.
 
         Args:
             reverse_order: Apply this transform before the input's, not after it.
@@ -2463,15 +2499,15 @@ class transforms:
         preserve: bool = False,
         bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
     ) -> DataNode:
-        """A matrix that rotates points. Input: a matrix that is applied before, if any. Output: float32, 2x3, or 3x4.
+        """Create a matrix that rotates points. Input: a matrix to apply before, if any. Output: float32, 2x3, or 3x4.
 
-        From the first axis towards the second; with ``axis`` in space, about it.
+        The rotation is from the first axis towards the second; in space, about ``axis``.
 
         Args:
             reverse_order: Apply this transform before the input's, not after it.
             angle: Angle in degrees.
             axis: Axis of a rotation in space; three numbers, not all zero.
-            center: The point that stays; by default the origin.
+            center: Fixed point; by default the origin.
             name: Name of the node, shown in errors and by which outputs and readers are found.
             device: Where the operator runs.
             preserve: Run the operator also if its output is not used.
@@ -2492,13 +2528,13 @@ class transforms:
         preserve: bool = False,
         bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
     ) -> DataNode:
-        """A matrix that scales points. Input: a matrix that is applied before, if any. Output: float32 ``(n, n + 1)``.
+        """Create a matrix that scales points. Input: a matrix to apply before, if any. Output: float32 ``(n, n + 1)``.
 
         Args:
             reverse_order: Apply this transform before the input's, not after it.
-            scale: Factors, one per dimension; one stands for all.
-            center: The point that stays; by default the origin.
-            ndim: Number of dimensions, if one factor stands for all.
+            scale: Factors, one per dimension, or one for all.
+            center: Fixed point; by default the origin.
+            ndim: Number of dimensions, if `scale` is one factor for all.
             name: Name of the node, shown in errors and by which outputs and readers are found.
             device: Where the operator runs.
             preserve: Run the operator also if its output is not used.
@@ -2519,13 +2555,13 @@ class transforms:
         preserve: bool = False,
         bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
     ) -> DataNode:
-        """A matrix that shears points. Input: a matrix that is applied before, if any. Output: float32, 2x3, or 3x4.
+        """Create a matrix that shears points. Input: a matrix to apply before, if any. Output: float32, 2x3, or 3x4.
 
         Args:
             reverse_order: Apply this transform before the input's, not after it.
-            shear: How far an axis moves along each other one: (x, y), in space (xy, xz, yx, yz, zx, zy).
-            angles: The same as angles in degrees, between -90 and 90.
-            center: The point that stays; by default the origin.
+            shear: Shift of an axis along each other one: (x, y), in space (xy, xz, yx, yz, zx, zy).
+            angles: `shear` as angles in degrees, between -90 and 90.
+            center: Fixed point; by default the origin.
             name: Name of the node, shown in errors and by which outputs and readers are found.
             device: Where the operator runs.
             preserve: Run the operator also if its output is not used.
@@ -2544,7 +2580,9 @@ class transforms:
         preserve: bool = False,
         bytes_per_sample_hint: int | Sequence[int] | npt.NDArray[np.generic] = 0,
     ) -> DataNode:
-        """A matrix that shifts points. Input: a matrix that is applied before, if any. Output: float32 ``(n, n + 1)``.
+        """Create a matrix that translates points. Input: a matrix to apply before, if any.
+
+        Output: float32 ``(n, n + 1)``.
 
         Args:
             reverse_order: Apply this transform before the input's, not after it.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers and arrays that users write into a pipeline, as arrays of its own."""
+"""Numbers and arrays in a pipeline's definition, converted to arrays of its own."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _INT64 = np.iinfo(np.int64)
 
 
 def as_array(value: Any, subject: str) -> npt.NDArray[Any]:
-    """A copy: whole numbers INT32, or INT64 where they need it, others FLOAT, as in DALI; arrays keep their type.
+    """Return a copy: integers as INT32, or INT64 if needed, other numbers as FLOAT, as in DALI. Arrays keep their type.
 
     Raises:
-        ArgumentError: it is no array of numbers of one shape, or a whole number that 64 bits do not hold.
+        ArgumentError: the value is not a rectangular numeric array, or an integer exceeds 64 bits.
     """
     array = _read(value, subject)
     if isinstance(value, (np.ndarray, np.generic)) or _is_foreign(value) or array.dtype.kind == "b":
@@ -28,11 +28,11 @@ def as_array(value: Any, subject: str) -> npt.NDArray[Any]:
 
 
 def of_type(value: Any, dtype: DType, subject: str) -> npt.NDArray[Any]:
-    """A copy in a type of its own, rounded to even where that is one of whole numbers.
+    """Return a copy of the given type. Integer types round fractions to the nearest even number.
 
     Raises:
-        ArgumentError: a number is out of its range, or it is no array of numbers of one shape.
-        UnsupportedError: bfloat16, which NumPy has no arrays of.
+        ArgumentError: a number is out of range, or the value is not a rectangular numeric array.
+        UnsupportedError: bfloat16, for which NumPy has no arrays.
     """
     if dtype == DType.BFLOAT16:
         raise UnsupportedError(f"`{subject}`: expected a type that NumPy has, got bfloat16; cast it with `fn.cast`")
@@ -41,7 +41,7 @@ def of_type(value: Any, dtype: DType, subject: str) -> npt.NDArray[Any]:
         return array.astype(target)
     rounded = np.rint(array) if array.dtype.kind == "f" else array
     limits = np.iinfo(target)
-    # Python's numbers: those of two types are not compared exactly.
+    # Python's numbers, because NumPy does not compare numbers of two types exactly.
     wrong = next((x for x in rounded.reshape(-1).tolist() if not limits.min <= x <= limits.max), None)
     if wrong is not None:
         raise ArgumentError(f"`{subject}`: expected numbers from {limits.min} to {limits.max} as {dtype}, got {wrong}")
@@ -59,7 +59,7 @@ def _read(value: Any, subject: str) -> npt.NDArray[Any]:
 
 
 def _is_foreign(value: Any) -> bool:
-    """Whether it is another library's tensor."""
+    """Return whether the value is another library's tensor."""
     return hasattr(value, "__dlpack__") and not isinstance(value, (np.ndarray, np.generic))
 
 

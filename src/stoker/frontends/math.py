@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mathematical functions of nodes, element by element, under DALI's names (``nvidia.dali.math``).
 
-Whole numbers become float32 (``abs``, ``min``, ``max``, ``pow`` and ``clamp`` keep them); operands of different types
-and shapes are promoted and broadcast as by ``+``.
+Integers become float32 (``abs``, ``min``, ``max``, ``pow`` and ``clamp`` keep them). Operands of different types and
+shapes are promoted and broadcast as for ``+``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def sqrt(x: Any) -> DataNode:
 
 
 def rsqrt(x: Any) -> DataNode:
-    """One over the square root."""
+    """Reciprocal of the square root."""
     return _call("rsqrt", x)
 
 
@@ -56,7 +56,7 @@ def log10(x: Any) -> DataNode:
 
 
 def abs(x: Any) -> DataNode:
-    """Absolute value; whole numbers stay whole."""
+    """Absolute value; integers stay integers."""
     return _call("abs", x)
 
 
@@ -66,12 +66,12 @@ def fabs(x: Any) -> DataNode:
 
 
 def floor(x: Any) -> DataNode:
-    """The largest whole number that is not above x."""
+    """Largest integer that is not above x."""
     return _call("floor", x)
 
 
 def ceil(x: Any) -> DataNode:
-    """The smallest whole number that is not below x."""
+    """Smallest integer that is not below x."""
     return _call("ceil", x)
 
 
@@ -136,17 +136,17 @@ def atanh(x: Any) -> DataNode:
 
 
 def min(x: Any, y: Any) -> DataNode:
-    """The smaller one."""
+    """Smaller of both values."""
     return _call("min", x, y)
 
 
 def max(x: Any, y: Any) -> DataNode:
-    """The larger one."""
+    """Larger of both values."""
     return _call("max", x, y)
 
 
 def pow(base: Any, exponent: Any) -> DataNode:
-    """``base ** exponent``; whole numbers stay whole, and negative powers of them are 0."""
+    """``base ** exponent``. Integers stay integers; their negative powers are 0."""
     return _call("pow", base, exponent)
 
 
@@ -156,10 +156,10 @@ def fpow(base: Any, exponent: Any) -> DataNode:
 
 
 def atan2(y: Any, x: Any) -> DataNode:
-    """The angle of the point (x, y), in radians."""
+    """Angle of the point (x, y), in radians."""
     return _call("atan2", y, x)
 
 
 def clamp(x: Any, low: Any, high: Any) -> DataNode:
-    """``x`` moved into ``low`` to ``high``."""
+    """``x`` limited to the range ``low`` to ``high``."""
     return _call("clamp", x, low, high)

@@ -1,41 +1,44 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pipelines: a graph with the settings to run it. Names and meanings of arguments follow NVIDIA DALI."""
+"""Pipeline: a graph with the settings to run it. Names and meanings of arguments follow NVIDIA DALI."""
 
 from __future__ import annotations
 
 import inspect
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from .. import settings
 from ..contract.batch import Batch
+from ..contract.config import OnError, PipelineConfig
 from ..contract.errors import ArgumentError, StateError, did_you_mean
 from ..graph.node import Graph
 from .checks import (
     ACCEPTED,
-    absence,
-    action,
-    chosen_seed,
-    depths,
-    division,
-    gpu_number,
-    memory_limit,
-    part,
-    positive,
-    room,
-    share,
+    choose_without_gpu,
+    require_action,
+    require_error_limit,
+    require_fraction,
+    require_gpu,
+    require_index_size,
+    require_memory_limit,
+    require_positive,
+    require_seed,
+    require_shards,
+    require_workers,
+    split_depth,
 )
 from .data_node import DataNode
+from .declared_outputs import DeclaredOutputs
 from .definition import GraphBuilder, flattened
-from .expected import Expected
-from .preparation import Chosen, prepare
+from .preparation import prepare
 from .reader_facts import named, reader_facts
 from .registry import find
 
-if TYPE_CHECKING:  # what plans and runs is imported when the first pipeline is built: `import stoker` stays light
+# Planner and run loop are imported when the first pipeline is built, so that `import stoker` stays light.
+if TYPE_CHECKING:
     from ..contract.failure import BadSample
     from ..executor.delivery import Delivered
     from ..executor.execution import Allocate, Execution
@@ -44,59 +47,60 @@ if TYPE_CHECKING:  # what plans and runs is imported when the first pipeline is 
 
 
 class Pipeline:
-    """A pipeline.
+    """Graph of operators with the settings to run it.
 
     Args:
-        batch_size: most rows of a batch.
-        num_threads: worker threads; by default as many as the process may use, and with a GPU one less where these are
-            eight or more, for the thread that asks for batches.
-        device_id: the GPU for what is placed on one (`device="gpu"` or "mixed"). "auto": this process's, which a
-            launcher such as torchrun tells by LOCAL_RANK (where a process sees one GPU alone, that one), else GPU 0.
-            None: no GPU. Where nothing is placed on a GPU none is used.
+        batch_size: maximum number of rows in a batch.
+        num_threads: worker threads. By default as many as the process may use; with a GPU and at least eight of them,
+            one less, for the thread that requests batches.
+        device_id: the GPU for nodes that are placed on one (`device="gpu"` or "mixed"). "auto": this process's GPU,
+            which a launcher such as torchrun sets by LOCAL_RANK (or the only visible one), else GPU 0. None: no GPU. A
+            pipeline without nodes on a GPU uses none.
         seed: decides all random numbers, together with epoch and sample; drawn if not given (see :attr:`seed`).
-        prefetch_queue_depth: batches that are made ahead. In DALI's form with a depth for each side, {"cpu_size": c,
-            "gpu_size": g}, a pipeline with a GPU makes c + g ahead, of which g at most are on the GPU or have memory
-            for their results there: the others wait with their files read. Without a GPU it is c.
-        shards: "launcher": the readers that say neither `num_shards` nor `shard_id` take this process's part of every
-            epoch, which a launcher tells by RANK and WORLD_SIZE. None: they take what they say, by default all.
-        exec_async, exec_pipelined: False (either) runs every batch on the caller's thread, when it is asked for.
-        checkpoint: a state (see :meth:`get_state`) to go on from.
-        gpu_memory_limit: the most bytes of the GPU's memory to take; by default what is there. Outputs in memory of the
-            consumer's framework do not count.
-        gpu_jpeg_index: bytes of the GPU's memory, within `gpu_memory_limit`, in which JPEG decoders keep where in a
-            file decoding can begin (6688 bytes per file, from its first decoding on, and 6144 more for each 128 KiB
-            that it has besides the first, up to eight). Of files that come again, no more is read than the rows that
-            the window needs, and no more decoded than its surroundings. Those for which no room is left are decoded as
-            without. What is kept is checked against the file's state, header and data. 0: nothing is kept.
-        gpu_jpeg_index_path: a folder in which that is kept when the pipeline is closed (or the process ends), 7.9 KB
-            per file, and from which it is taken when one is built, so that the first epoch of a new process knows the
-            files. Processes may share it. Damaged parts are left out, with a warning; but who can write to it can, on
-            purpose, change pixels, as with the data set. None: nothing outlives the pipeline.
-        gpu_decoder_load: the part of the images that the GPU decodes where the CPU can do it as well, 0 to 1, or
-            "auto": by measured speed, as many on the CPU's threads as make the whole faster, be it a training that the
-            GPU is left to, or the pipeline where that is the limit. The results are the same bits in any case;
-            :meth:`report` tells the split and its reason.
-        gpu_utilization: with "auto", the most of the GPU's time that the pipeline should take, 0 to 1.
-        without_gpu: "error", or "cpu": where there is no GPU, run on the CPU what is placed on one, with the same bits
-            and a warning. By default what the setting STOKER_WITHOUT_GPU says, else "error".
-        on_error: what becomes of a row that fails. "raise": its batch raises, the next call goes on. "replace": the
-            whole row becomes that of another sample of the epoch, which its row key decides. "skip": the batch is
-            shorter, and `Batch.skipped` says which rows are missing. Readers and decoders may say otherwise for
-            themselves. :attr:`errors` lists all bad samples.
-        error_limit: the share of an epoch's rows that may be replaced or skipped; one more raises. By default 0.01
-            with "replace", and all with "skip".
-        uneven_ranks: allows "skip" with several shards, whose batches then are equal in number but not in rows.
-        py_num_workers: processes for sources with ``parallel=True``.
-        py_start_method: "fork" or "spawn": how they start.
-        py_callback_pickler: what sends a source to spawned processes: an object with ``dumps`` and ``loads`` (such as
-            the module cloudpickle), or a tuple of it and keyword arguments for each. By default pickle.
-        passes: names of the passes over the plan (`graph.plan.PASSES`); by default all. Results do not depend on them.
-        accepted: ``output_dtype``, ``output_ndim`` and ``output_layout`` (one, or one per output) are held against what
-            the outputs are. Other arguments of DALI's that choose between its ways to run (``exec_dynamic``,
-            ``set_affinity``, ``max_streams`` and the like) change nothing: there is one here.
+        prefetch_queue_depth: number of prefetched batches. In DALI's form with a depth for each side, {"cpu_size": c,
+            "gpu_size": g}, a pipeline with a GPU prefetches c + g batches. At most g of them are on the GPU or have
+            memory for their results there; the others wait with their files read. Without a GPU the depth is c.
+        shards: "launcher": readers that set neither `num_shards` nor `shard_id` take this process's part of every
+            epoch, according to the launcher's RANK and WORLD_SIZE. None: they take all, or the part that they set.
+        exec_async, exec_pipelined: False (either) runs every batch on the caller's thread when it is requested.
+        checkpoint: state to resume from (see :meth:`get_state`).
+        gpu_memory_limit: maximum of GPU memory in bytes; by default no limit. Outputs in memory of the consumer's
+            framework do not count.
+        gpu_jpeg_index: bytes of GPU memory, within `gpu_memory_limit`, for an index of positions in files at which JPEG
+            decoding can begin (6688 bytes per file, from its first decoding on, and 6144 more for each further 128 KiB
+            of the file, up to eight). Of indexed files, only the rows that the window needs are read, and only their
+            surroundings are decoded. Files for which no room is left are decoded in the usual way. Entries are checked
+            against the file's state, header and data. 0: no index.
+        gpu_jpeg_index_path: folder in which the index is saved when the pipeline is closed (or the process ends), 7.9
+            KB per file, and from which it is loaded when a pipeline is built, so that the first epoch of a new process
+            knows the files. Processes may share it. Damaged parts are skipped with a warning. Anyone who can write to
+            the folder can change pixels on purpose, as with the data set. None: the index ends with the pipeline.
+        gpu_decoder_load: share of the images that the GPU decodes if the CPU can decode them too, 0 to 1. "auto":
+            chosen by measured speed, so that the CPU decodes as many as make the whole faster. The results have the
+            same bits in any case; :meth:`report` shows the split and its reason.
+        gpu_utilization: with "auto", the maximum share of the GPU's time that the pipeline should take, 0 to 1.
+        without_gpu: policy for nodes on a GPU on machines without one: "error", or "cpu" as the fallback, with the same
+            bits and a warning. By default the setting STOKER_WITHOUT_GPU, else "error".
+        on_error: policy for rows that fail. "raise": the row's batch raises, and the next call goes on. "replace":
+            another sample of the epoch, which the row key decides, replaces the whole row. "skip": the batch is
+            shorter, and `Batch.skipped` lists the missing rows. Readers and decoders may have their own policies.
+            :attr:`errors` lists all bad samples.
+        error_limit: share of an epoch's rows that may be replaced or skipped; one more raises. By default 0.01 with
+            "replace", and 0.1 with "skip" (of a small data set 16 rows, at most half of it). Training on the rest of a
+            data set that cannot be read would go unnoticed.
+        uneven_ranks: allow "skip" with several shards. The shards then deliver the same number of batches, but not of
+            rows.
+        py_num_workers: worker processes for sources with ``parallel=True``.
+        py_start_method: start method of these processes: "fork" or "spawn".
+        py_callback_pickler: serializer that sends a source to spawned processes: an object with ``dumps`` and ``loads``
+            (such as the module cloudpickle), or a tuple of it and keyword arguments for each. By default pickle.
+        passes: names of the passes (`graph.analysis.PASSES`); by default all. Results do not depend on them.
+        accepted: ``output_dtype``, ``output_ndim`` and ``output_layout`` (one, or one per output) are compared with the
+            actual outputs. Other arguments of DALI's that choose between its executors (``exec_dynamic``,
+            ``set_affinity``, ``max_streams`` and similar ones) have no effect, because Stoker has one executor.
 
     Raises:
-        ArgumentError: an argument is not known, or not one of these.
+        ArgumentError: an argument is unknown or invalid.
     """
 
     def __init__(
@@ -130,33 +134,34 @@ class Pipeline:
             if key not in ACCEPTED:
                 known = [*inspect.signature(Pipeline.__init__).parameters, *ACCEPTED]
                 raise ArgumentError(f"`Pipeline`: unknown argument `{key}`; {did_you_mean(key, known)}".rstrip("; "))
-        limit = memory_limit(gpu_memory_limit)
-        jpeg_index = room(gpu_jpeg_index, limit)
-        if gpu_jpeg_index_path is not None and not jpeg_index:
+        limit = require_memory_limit(gpu_memory_limit)
+        index_size = require_index_size(gpu_jpeg_index, limit)
+        if gpu_jpeg_index_path is not None and not index_size:
             raise ArgumentError("`Pipeline`: expected `gpu_jpeg_index` (bytes) beside `gpu_jpeg_index_path`, got 0")
-        depth, gpu_depth = depths(prefetch_queue_depth)
-        wanted = chosen_seed(seed)
-        self._chosen = Chosen(
-            batch_size=positive("batch_size", batch_size),
-            threads=settings.default_threads() if num_threads is None else positive("num_threads", num_threads),
-            threads_with_gpu=settings.threads_beside_a_gpu() if num_threads is None else int(num_threads),
-            seed=int.from_bytes(os.urandom(8), "little") >> 1 if wanted is None else wanted,
+        index = {"index_bytes": index_size, "index_path": gpu_jpeg_index_path}
+        depth, gpu_depth = split_depth(prefetch_queue_depth)
+        given_seed = require_seed(seed)
+        given_threads = None if num_threads is None else require_positive("num_threads", num_threads)
+        self._config = PipelineConfig(
+            batch_size=require_positive("batch_size", batch_size),
+            threads=given_threads or settings.default_threads(),
+            threads_with_gpu=given_threads or settings.threads_beside_a_gpu(),
+            seed=int.from_bytes(os.urandom(8), "little") >> 1 if given_seed is None else given_seed,
             depth=depth if exec_async and exec_pipelined else 0,
-            device_id=gpu_number(device_id),
-            shards=division(shards),
-            without_gpu=absence(without_gpu),
             gpu_depth=gpu_depth,
-            memory_limit=limit,
-            jpeg_index=jpeg_index,
-            jpeg_index_path=gpu_jpeg_index_path,
-            gpu_load=None if gpu_decoder_load == "auto" else part("gpu_decoder_load", gpu_decoder_load),
-            gpu_utilization=part("gpu_utilization", gpu_utilization),
-            on_error=(action(on_error), share(error_limit), bool(uneven_ranks)),
-            workers=(py_num_workers, py_start_method, py_callback_pickler),
-            passes=passes,
+            passes=None if passes is None else frozenset(passes),
+            device_id=require_gpu(device_id),
+            without_gpu=choose_without_gpu(without_gpu),
+            gpu_memory_limit=limit,
+            codec_options={"jpeg": index} if index_size else {},
+            gpu_load=None if gpu_decoder_load == "auto" else require_fraction("gpu_decoder_load", gpu_decoder_load),
+            gpu_utilization=require_fraction("gpu_utilization", gpu_utilization),
+            on_error=OnError(require_action(on_error), require_error_limit(error_limit), bool(uneven_ranks)),
+            shards=require_shards(shards),
+            workers=require_workers(py_num_workers, py_start_method, py_callback_pickler),
             checkpoint=checkpoint,
         )
-        self._expected = Expected(accepted)
+        self._declared_outputs = DeclaredOutputs(accepted)
         self._builder = GraphBuilder()
         self._outputs: tuple[Any, ...] | None = None
         self._defining = False
@@ -178,47 +183,47 @@ class Pipeline:
         self.close()
 
     def set_outputs(self, *outputs: Any) -> None:
-        """What the pipeline returns: nodes, or constants."""
+        """Set the pipeline's outputs: nodes, or constants."""
         self._outputs = flattened(outputs)
 
     @property
     def graph(self) -> Graph:
-        """The graph; StateError before outputs are set."""
+        """Return the graph; StateError before outputs are set."""
         if self._outputs is None:
             raise StateError("the pipeline has no outputs yet: return them from the function, or call `set_outputs`")
         return self._builder.graph(self._outputs)
 
     def build(self) -> Pipeline:
-        """Check the graph, open its data sets and plan it. Starts no thread; called by :meth:`run` if need be.
+        """Check the graph, open its data sets and plan it. Starts no thread; :meth:`run` calls it if needed.
 
         Raises:
-            StokerError: what the graph asks for does not fit together, is not there, or is not supported.
+            StokerError: the graph contradicts itself, needs something that is missing, or is not supported.
         """
         if self._execution is None:
             with self._building:
-                self._execution = self._execution or prepare(self.graph, self._chosen)
+                self._execution = self._execution or prepare(self.graph, self._config)
         self._require_outputs()
         return self
 
     def _require_outputs(self) -> None:
-        """ArgumentError if outputs are not of the types that were asked for, once these are known."""
-        if not self._expected.met and self._execution is not None:
-            self._expected.require(self._execution.plan, self._count_outputs(self._execution))
+        """Raise ArgumentError if outputs differ from their declared types, once these are known."""
+        if not self._declared_outputs.is_satisfied and self._execution is not None:
+            self._declared_outputs.require(self._execution.plan, self._count_outputs(self._execution))
 
     def _count_outputs(self, execution: Execution) -> int:
-        """How many outputs the user sees."""
+        """Return the number of outputs that the user sees."""
         return len(execution.graph.outputs)
 
     def start_py_workers(self) -> None:
-        """Start the processes of sources with ``parallel=True`` now; else they start with the first batch.
+        """Start the processes of sources with ``parallel=True`` now; otherwise they start with the first batch.
 
-        With ``py_start_method="fork"`` they are copies of this process as it is at that moment.
+        With ``py_start_method="fork"`` they are copies of this process at that moment.
         """
         self.execution.start_workers()
 
     @property
     def execution(self) -> Execution:
-        """The running side; builds the pipeline."""
+        """Return the execution; builds the pipeline if needed."""
         self.build()
         assert self._execution is not None
         return self._execution
@@ -226,9 +231,9 @@ class Pipeline:
     # ---- running ----
 
     def run(self, **inputs: Any) -> tuple[Batch, ...]:
-        """The next batch: one :class:`Batch` per output. A reader's epochs follow each other without a seam.
+        """Return the next batch: one :class:`Batch` per output. A reader's epochs are concatenated.
 
-        ``inputs`` are fed to the sources of these names first, as by :meth:`feed_input`.
+        ``inputs`` are first fed to the sources of these names, as with :meth:`feed_input`.
 
         Raises:
             DataError: a row failed, or there is no memory for the batch; the pipeline stays usable.
@@ -248,15 +253,15 @@ class Pipeline:
 
     def feed_input(self, data_node: DataNode | str, data: Any, layout: str | None = None, cuda_stream: Any = None,
                    use_copy_kernel: bool = False) -> None:  # fmt: skip
-        """Give the next batch to an ``external_source`` without a ``source``, by its name or node.
+        """Pass the next batch to an ``external_source`` without a ``source``, by its name or node.
 
         Args:
             data_node: the source.
             data: a list of arrays, bytes or numbers, or an array with the rows on its first axis.
             layout: names of the axes, if the source does not declare them.
-            cuda_stream, use_copy_kernel: accepted without effect: arrays on a GPU say which stream makes them.
+            cuda_stream, use_copy_kernel: accepted without effect: arrays on a GPU carry their stream.
         """
-        fed = {n.name: n.id for n in self.graph.nodes if n.operator.kind == "source" and n.name}
+        fed = {n.name: n.id for n in self.graph.nodes if n.operator.is_source and n.name}
         if isinstance(data_node, DataNode):
             node = data_node.edge.node
         elif data_node in fed:
@@ -267,17 +272,18 @@ class Pipeline:
         self.execution.feed(node, data, layout)
 
     def next(self, at_end: AtEnd = "stop", allocate: Allocate | None = None) -> Delivered | None:
-        """For adapters: the next batch of the epoch in memory that ``allocate`` gives; None at the end.
+        """Return the next batch of the epoch in memory that ``allocate`` supplies; None at the end. For framework
+        adapters.
 
-        ``at_end``: whether an epoch's last batch is what is left ("stop"), completed with the next epoch's first rows
-        ("fill"), or whether the next epoch follows without a seam ("go_on").
+        ``at_end`` decides about an epoch's last batch: "stop" delivers the remaining rows, "fill" completes it with the
+        next epoch's first rows, and "go_on" continues seamlessly with the next epoch.
         """
         delivered = self.execution.next(at_end, allocate)
         self._require_outputs()
         return delivered
 
     def start_epoch(self, epoch: int) -> None:
-        """Begin an epoch; batches that were made ahead are dropped."""
+        """Begin an epoch. Prefetched batches are dropped."""
         self.execution.start_epoch(epoch)
 
     def reset(self) -> None:
@@ -293,99 +299,116 @@ class Pipeline:
 
     @property
     def batch_size(self) -> int:
-        """Most rows of a batch."""
-        return self._chosen.batch_size
+        """Return the maximum number of rows in a batch."""
+        return self._config.batch_size
 
     max_batch_size = batch_size
 
     @property
     def num_threads(self) -> int:
-        """Worker threads; where none were asked for, building may leave out one for a GPU."""
-        return self._execution.settings.threads if self._execution is not None else self._chosen.threads
+        """Return the number of worker threads. By default, building may reduce it by one for a GPU."""
+        return self._execution.threads if self._execution is not None else self._config.threads
 
     @property
     def device_id(self) -> int | None:
-        """The GPU that was asked for, or None. With "auto": the GPU in use, None if none is; builds the pipeline."""
-        asked = self._chosen.device_id
+        """Return the requested GPU, or None.
+
+        With "auto", build the pipeline and return the GPU in use; None if none is.
+        """
+        asked = self._config.device_id
         if not isinstance(asked, str):
             return asked
-        gpu = self.execution.settings.gpu
+        gpu = self.execution.gpu
         return int(gpu.device.number) if gpu else None
 
     @property
     def seed(self) -> int:
-        """The seed in use; give it to another pipeline to get the same samples."""
-        return self._chosen.seed
+        """Return the seed in use; give it to another pipeline to get the same samples."""
+        return self._config.seed
 
     @property
     def num_outputs(self) -> int:
-        """How many outputs the function returned."""
+        """Return the number of outputs of the definition."""
         return len(self.graph.outputs)
 
     @property
     def output_names(self) -> tuple[str | None, ...]:
-        """The `name` of each output's node, or None."""
+        """Return the `name` of each output's node, or None."""
         return self.graph.names
 
     def epoch_size(self, name: str | None = None) -> Any:
-        """Samples of the data set: of the reader ``name``, or a dict of all readers by name."""
+        """Return the number of samples of the reader ``name``, or a dict of all readers by name."""
         facts = reader_facts(self.execution)
         return named({key: known["epoch_size"] for key, known in facts.items()}, name)
 
     def reader_meta(self, name: str | None = None) -> Any:
-        """DALI's facts about a reader: epoch_size, epoch_size_padded, number_of_shards, shard_id, pad_last_batch,
-        stick_to_shard."""
+        """Return DALI's metadata of a reader: epoch_size, epoch_size_padded, number_of_shards, shard_id,
+        pad_last_batch, stick_to_shard.
+        """
         return named(reader_facts(self.execution), name)
 
     @property
     def errors(self) -> list[BadSample]:
-        """The bad samples met so far, each with what was done about it, in the order of their rows."""
+        """Return the bad samples found so far, each with its outcome, in the order of their rows."""
         return list(self.execution.errors)
 
     def get_state(self, *, elastic: bool = False) -> dict[str, Any]:
-        """Where the stream stands after the last delivered batch: JSON-able, restored with :meth:`set_state`.
+        """Return the position after the last delivered batch: JSON-able, restored with :meth:`set_state`.
 
         Args:
-            elastic: insist on a state that restores with another number of shards too.
+            elastic: require a state that restores with another number of shards too.
 
         Raises:
-            StateError: a source or sampler cannot be taken up again.
+            StateError: a source or sampler cannot resume from a state.
         """
         return self.execution.get_state(elastic=elastic)
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Go on from :meth:`get_state`'s token. The graph, data set and seed must be the same; batch size, threads,
-        prefetch depth and, unless shards are contiguous, their number may differ.
+        """Continue from :meth:`get_state`'s token.
+
+        The graph, data set and seed must be the same. Batch size, threads, prefetch depth and, unless shards are
+        contiguous, their number may differ.
 
         Raises:
-            StateError: the state is of something else; the text says what differs.
+            StateError: the state belongs to something else; the text names the difference.
         """
         self.execution.set_state(state)
 
     def report(self) -> Report:
-        """What has run and what limits the rate; prints, renders in a notebook, ``to_dict()``."""
+        """Return run statistics and the bottleneck; prints, renders in a notebook, ``to_dict()``."""
         return self.execution.report()
 
     def show(self, form: str = "text") -> str:
-        """The graph and its plan as text, or the graph in Graphviz's language (``form="dot"``)."""
+        """Return the graph and its plan as text, or the graph in Graphviz's language (``form="dot"``)."""
+        if form != "dot":
+            return self.execution.show(form)
         from ..graph.show import show
 
-        if form == "dot":
-            return show(self.graph, find, form)
-        execution = self.execution
-        gpu, passes = execution.settings.gpu, execution.settings.passes
-        knows = gpu.knows_files if gpu else False
-        return show(self.graph, find, form, execution.sources, passes, gpu=gpu is not False, parts=knows)
+        return show(self.graph, find, form)
 
     def serialize(self) -> str:
-        """The graph as versioned JSON."""
+        """Return the graph as versioned JSON."""
         return self.graph.to_json()
 
     @staticmethod
-    def deserialize(text: str, **settings: Any) -> Pipeline:
-        """A pipeline from :meth:`serialize`'s text."""
+    def deserialize(text: str, *, allow: Sequence[str] = (), **settings: Any) -> Pipeline:
+        """Return a pipeline from :meth:`serialize`'s text.
+
+        Args:
+            text: the graph. Its operators read the files that it names; it runs no code but functions in ``allow``.
+            allow: Python functions and classes of the graph that may be imported and called, by full name
+                ("my_package.augment.mix") or by the module or package that holds them ("my_package.augment").
+            settings: arguments of :class:`Pipeline`.
+
+        Raises:
+            GraphError: the text is no graph, or it names a function that is not allowed.
+            ArgumentError: an operator does not take its arguments.
+        """
+        from ..graph.verify import verify_graph
+
         pipe = Pipeline(**settings)
-        graph = Graph.from_json(text, find)
+        graph = Graph.from_json(text, find, allow)
+        verify_graph(graph)
         pipe._builder.nodes = list(graph.nodes)
         pipe._outputs = tuple(DataNode(pipe._builder, e) for e in graph.outputs)
         return pipe

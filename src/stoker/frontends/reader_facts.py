@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a pipeline tells of its readers, in DALI's words."""
+"""DALI's metadata of a pipeline's readers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def reader_facts(execution: Execution) -> dict[str, dict[str, Any]]:
-    """DALI's facts about every reader, by the name of its node, or by one that follows from its operator and number."""
+    """Return DALI's metadata of every reader by its node's name, or by a name made of operator and number."""
     found = {}
     for number, source in execution.sources.items():
         node, size, shards = execution.graph.nodes[number], source.sampler.size or 0, source.shards
@@ -24,14 +24,14 @@ def reader_facts(execution: Execution) -> dict[str, dict[str, Any]]:
             "epoch_size_padded": shards.length(size) * shards.number,
             "number_of_shards": shards.number,
             "shard_id": shards.id,
-            "pad_last_batch": int(shards.pads),
-            "stick_to_shard": int(shards.sticks),
+            "pad_last_batch": int(shards.is_padded),
+            "stick_to_shard": int(shards.is_sticky),
         }
     return found
 
 
 def named(facts: Mapping[str, T], name: str | None) -> Mapping[str, T] | T:
-    """Those of the reader ``name``; of all, without one.
+    """Return the metadata of the reader ``name``, or of all readers without a name.
 
     Raises:
         ArgumentError: there is no such reader.

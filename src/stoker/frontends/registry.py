@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators by qualified name. The index is made by ``tools/index.py``; a module is imported when it is first used."""
+"""Registry of operators by qualified name. ``tools/index.py`` writes the index; modules are imported on first use."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from ..contract.errors import ArgumentError, did_you_mean
 from ..contract.operator import Operator
 from ..ops._index import INDEX
 
-revision = 0  # of what is registered: plans of another one may be of operators that there are no more
+revision = 0  # changes with every registration, and invalidates cached plans
 _registered: dict[str, type[Operator]] = {}
 _found: dict[str, type[Operator]] = {}
 
 
 def register(operator: type[Operator]) -> type[Operator]:
-    """Make a user's operator known under its name: ``fn.<name>`` and ``eager.<name>``. Works as a decorator.
+    """Register a user's operator under its name: ``fn.<name>`` and ``eager.<name>``. Works as a decorator.
 
-    A class of the same name takes the place of the one before, as when a cell of a notebook is run again.
+    A class of the same name replaces the previous one, for example when a notebook cell runs again.
 
     Raises:
-        ArgumentError: the class has no name, or the name is taken by a built-in operator.
+        ArgumentError: the class has no name, or a built-in operator has that name.
     """
     if not (isinstance(operator, type) and issubclass(operator, Operator) and operator.name):
         raise ArgumentError('expected a class `class MyOp(Operator, name="my_op")`, got ' + repr(operator))
@@ -35,7 +35,11 @@ def register(operator: type[Operator]) -> type[Operator]:
 
 
 def find(name: str) -> type[Operator]:
-    """The operator called ``name``; ArgumentError with the nearest name if there is none."""
+    """Return the operator called ``name``.
+
+    Raises:
+        ArgumentError: there is no such operator; the text has the nearest name.
+    """
     if name in _registered:
         return _registered[name]
     if name in _found:
@@ -49,7 +53,7 @@ def find(name: str) -> type[Operator]:
 
 
 def names() -> list[str]:
-    """All qualified names, hidden ones (leading underscore) included."""
+    """Return all qualified names, including hidden ones (with a leading underscore)."""
     return sorted({*INDEX, *_registered})
 
 
@@ -61,22 +65,22 @@ def _no_operator(name: str) -> str:
 
 
 def is_group(prefix: str) -> bool:
-    """Whether some operator's name begins with ``prefix.``."""
+    """Return whether some operator's name begins with ``prefix.``."""
     return any(n.startswith(prefix + ".") for n in names())
 
 
 def members(prefix: str = "") -> list[str]:
-    """What a user may write after ``prefix`` (nothing, or a group's name with its dot): operators and groups."""
+    """Return the names after ``prefix`` (empty, or a group's name with its dot): operators and groups."""
     rest = (n[len(prefix) :] for n in names() if n.startswith(prefix))
     return sorted({n.split(".")[0] for n in rest if not n.startswith("_")})
 
 
 class Group:
-    """A group of operators, such as ``fn.readers``.
+    """Group of operators, such as ``fn.readers``.
 
     Args:
-        face: the module that shows it.
-        get: gives that module's function, or group, of a qualified name.
+        face: name of the public module that contains the group.
+        get: returns that module's function, or group, of a qualified name.
     """
 
     def __init__(self, face: str, prefix: str, get: Callable[[str], Any]) -> None:
@@ -96,10 +100,10 @@ class Group:
 
 
 def attribute(face: str, name: str, get: Callable[[str], Any], make: Callable[[str], Any]) -> Any:
-    """What ``face`` shows under a qualified name: a function that ``make`` gives, or a group.
+    """Return the attribute of ``face`` for a qualified name: a function made by ``make``, or a group.
 
     Raises:
-        AttributeError: there is neither; with the nearest name.
+        AttributeError: there is no such attribute; the text has the nearest name.
     """
     if name.startswith("_"):
         raise AttributeError(name)

@@ -33,8 +33,10 @@ N = TypeVar("N", bound=ast.AST)
 
 
 def rewrite(function: types.FunctionType, helper: Any) -> Callable[..., Any] | None:
-    """``function`` over again with conditions that may be nodes; None if its source cannot be read, or it yields, or it
-    is inside of a function that was rewritten.
+    """Rewrite ``function`` so that its conditions may be nodes.
+
+    Return None if its source cannot be read, if it is a generator or coroutine, or if it is inside a rewritten
+    function.
     """
     code = function.__code__
     if code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
@@ -51,7 +53,8 @@ def rewrite(function: types.FunctionType, helper: Any) -> Callable[..., Any] | N
     ast.fix_missing_locations(module)
     flags = code.co_flags & _future_flags()
     made: dict[str, Any] = {}
-    exec(compile(module, code.co_filename, "exec", flags=flags, dont_inherit=True), made)  # the user's own code
+    # This executes only the code of the user.
+    exec(compile(module, code.co_filename, "exec", flags=flags, dont_inherit=True), made)
     codes = (c for c in made["factory"].__code__.co_consts if isinstance(c, types.CodeType))
     new = next(c for c in codes if c.co_name == tree.name)
     new = _qualified(new, new.co_qualname, code.co_qualname)
@@ -65,7 +68,7 @@ def rewrite(function: types.FunctionType, helper: Any) -> Callable[..., Any] | N
 
 
 def _qualified(code: types.CodeType, made: str, name: str) -> types.CodeType:
-    """The code, and the code of functions in it, under the user's names: those that tracebacks show."""
+    """Return the code, and nested functions' code, renamed to the user's names, which tracebacks show."""
     consts = tuple(_qualified(c, made, name) if isinstance(c, types.CodeType) else c for c in code.co_consts)
     return code.replace(co_qualname=name + code.co_qualname.removeprefix(made), co_consts=consts)
 
@@ -73,7 +76,8 @@ def _qualified(code: types.CodeType, made: str, name: str) -> types.CodeType:
 def _future_flags() -> int:
     import __future__
 
-    names = (n for n in __future__.all_feature_names if n != "nested_scopes")  # an old feature with the flag of another
+    # The feature "nested_scopes" shares its flag with another one.
+    names = (n for n in __future__.all_feature_names if n != "nested_scopes")
     return sum(getattr(__future__, n).compiler_flag for n in names)
 
 
@@ -84,7 +88,7 @@ def _parse(code: types.CodeType) -> ast.FunctionDef | None:
         return None
     shift = first - 1
     text = "".join(lines)
-    if lines[0][:1].isspace():  # a block of its own, so that neither columns nor strings change
+    if lines[0][:1].isspace():  # inside a block, so that neither columns nor strings change
         text, shift = "if True:\n" + text, shift - 1
     try:
         tree = ast.parse(text)
@@ -99,7 +103,7 @@ def _parse(code: types.CodeType) -> ast.FunctionDef | None:
 
 
 def _plain_signature(tree: ast.FunctionDef) -> None:
-    """Without defaults and annotations: the original function's are kept."""
+    """Remove defaults and annotations. The caller restores those of the original function."""
     args = tree.args
     args.defaults, args.kw_defaults, tree.returns = [], [None] * len(args.kwonlyargs), None
     for a in (*args.posonlyargs, *args.args, *args.kwonlyargs, *(x for x in (args.vararg, args.kwarg) if x)):
@@ -107,7 +111,7 @@ def _plain_signature(tree: ast.FunctionDef) -> None:
 
 
 def _factory(tree: ast.FunctionDef, free: Sequence[str]) -> ast.FunctionDef:
-    """A function around the rewritten one, which makes its closure's variables known to the compiler."""
+    """Wrap the rewritten function in one that defines its closure's variables for the compiler."""
     names = [ast.arg(n) for n in (HELPER, *free)]
     arguments = ast.arguments([], names, None, [], [], None, [])
     body: list[ast.stmt] = [tree, ast.Return(ast.Name(tree.name, ast.Load()))]
@@ -117,11 +121,11 @@ def _factory(tree: ast.FunctionDef, free: Sequence[str]) -> ast.FunctionDef:
     return factory
 
 
-# ---- what a function does ----
+# ---- analysis of a function ----
 
 
 class _Assigned(ast.NodeVisitor):
-    """The variables that statements assign, and what they do that two branches cannot both do."""
+    """Variables that statements assign, and effects that two branches cannot both have."""
 
     def __init__(self) -> None:
         self.names: dict[str, None] = {}
@@ -132,7 +136,7 @@ class _Assigned(ast.NodeVisitor):
         what = _reaches_out(node)
         if what and self.forbidden is None:
             self.forbidden = (what, getattr(node, "lineno", 0))
-        if isinstance(node, _COMPREHENSIONS):  # their own variables are not the function's, but walruses are
+        if isinstance(node, _COMPREHENSIONS):  # a comprehension has its own variables, except for walruses
             walruses = [n for n in ast.walk(node) if isinstance(n, ast.NamedExpr)]
             self.names.update((n.target.id, None) for n in walruses)
         elif not isinstance(node, _SCOPES):
@@ -140,7 +144,7 @@ class _Assigned(ast.NodeVisitor):
 
 
 def _binds(node: ast.AST) -> list[str]:
-    """The variables that a node by itself gives a value (or takes it from)."""
+    """Return the variables that the node itself binds or unbinds."""
     match node:
         case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
             return [name]
@@ -154,7 +158,7 @@ def _binds(node: ast.AST) -> list[str]:
 
 
 def _reaches_out(node: ast.AST) -> str | None:
-    """What a node changes beyond the function's variables."""
+    """Return the statement's effect on anything but the function's variables; None if it has none."""
     match node:
         case ast.Attribute(ctx=ast.Store() | ast.Del()):
             return "an assignment to an attribute"
@@ -178,7 +182,7 @@ def _assigned(statements: Sequence[ast.stmt], outer: set[str]) -> _Assigned:
 
 
 def _own(node: ast.AST, kind: type[N]) -> list[N]:
-    """Nodes of a kind inside of ``node``, but not in functions or classes defined there."""
+    """Yield nodes of a kind inside ``node``, except in functions or classes defined there."""
     found = []
     for child in ast.iter_child_nodes(node):
         if isinstance(child, kind):
@@ -189,7 +193,7 @@ def _own(node: ast.AST, kind: type[N]) -> list[N]:
 
 
 def _declared_outside(node: ast.AST) -> set[str]:
-    """The variables of a function that are global or nonlocal."""
+    """Return the variables of a function that are global or nonlocal."""
     names = [n for g in _own(node, ast.Global) for n in g.names]
     return {*names, *(n for x in _own(node, ast.Nonlocal) for n in x.names)}
 
@@ -198,7 +202,7 @@ def _declared_outside(node: ast.AST) -> set[str]:
 
 
 def _ends(block: Sequence[ast.stmt]) -> bool:
-    """Whether every way through the statements returns or raises."""
+    """Return whether every path through the statements returns or raises."""
     for s in block:
         if isinstance(s, (ast.Return, ast.Raise)):
             return True
@@ -208,14 +212,14 @@ def _ends(block: Sequence[ast.stmt]) -> bool:
 
 
 def _returns(statement: ast.stmt) -> bool:
-    """Whether an ``if`` has a ``return`` that is not inside of a loop or the like."""
+    """Return whether an ``if`` contains a ``return`` that is not inside a loop or another block."""
     if isinstance(statement, ast.Return):
         return True
     return isinstance(statement, ast.If) and any(map(_returns, (*statement.body, *statement.orelse)))
 
 
 def _lifted(block: Sequence[ast.stmt]) -> list[ast.stmt]:
-    """The statements with assignments in place of ``return``; what follows an ``if`` that returns is its other way."""
+    """Replace ``return`` by assignments. Statements after an ``if`` that returns move into its other branch."""
     out: list[ast.stmt] = []
     for i, s in enumerate(block):
         if isinstance(s, ast.Return):
@@ -234,7 +238,7 @@ def _lifted(block: Sequence[ast.stmt]) -> list[ast.stmt]:
 
 
 def _at(new: N, old: ast.expr | ast.stmt) -> N:
-    """``new`` with all its parts that have no place at the first line of ``old`` (the last one is a call's line)."""
+    """Set the location of all parts of ``new`` without one to the first line of ``old`` (a call's line is its last)."""
     for node in ast.walk(new):
         if getattr(node, "lineno", None) is None and isinstance(node, (ast.expr, ast.stmt, ast.arg, ast.keyword)):
             node.lineno = node.end_lineno = old.lineno
@@ -243,7 +247,7 @@ def _at(new: N, old: ast.expr | ast.stmt) -> N:
 
 
 def _nowhere(nodes: Sequence[N]) -> None:
-    """Forget the places that parsing a made-up text gave."""
+    """Remove the locations that come from parsing generated text."""
     for root in nodes:
         for node in ast.walk(root):
             for field in ("lineno", "end_lineno", "col_offset", "end_col_offset"):
@@ -257,7 +261,7 @@ def _nowhere(nodes: Sequence[N]) -> None:
 class _Rewriter(ast.NodeTransformer):
     def __init__(self) -> None:
         self._count = 0
-        self._outer: set[str] = set()  # variables of this function that are global or nonlocal
+        self._outer: set[str] = set()  # global and nonlocal variables of this function
 
     def function(self, node: ast.FunctionDef) -> None:
         """Rewrite a function's body in place."""
@@ -307,7 +311,7 @@ class _Rewriter(ast.NodeTransformer):
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
         self.generic_visit(node)
         if any(isinstance(n, ast.NamedExpr) for n in ast.walk(node)):
-            return node  # a lambda would keep the assignment to itself
+            return node  # the assignment would be local to a lambda
         name = "all" if isinstance(node.op, ast.And) else "any"
         return _at(_call(_helper(name), *map(_later, node.values)), node)
 
@@ -357,12 +361,12 @@ def _literal(value: Any) -> ast.expr:
 
 
 def _do(name: str, method: str) -> ast.stmt:
-    """``name.method(__stoker__.locals())``"""
+    """Return the statement ``name.method(__stoker__.locals())``."""
     return ast.Expr(_call(_method(name, method), _call(_helper("locals"))))
 
 
 def _set(name: str, method: str, variables: Sequence[str]) -> list[ast.stmt]:
-    """Give the variables their values, and none to those without."""
+    """Assign the variables' values, and delete variables without one."""
     if not variables:
         return []
     text = [f"if {name}.on_node:"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The line of the user's code that is running: nodes remember it, errors name it."""
+"""Line of the user's code that is running. Nodes record it, and errors show it."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ import sys
 import warnings
 from typing import Any
 
-from ..contract.errors import Source
+from ..contract.errors import SourceLine
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
-def user_line() -> Source | None:
-    """The innermost line outside of this package."""
+def user_line() -> SourceLine | None:
+    """Return the innermost line outside this package."""
     frame: Any = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame = frame.f_back
-    return Source(frame.f_code.co_filename, frame.f_lineno) if frame else None
+    return SourceLine(frame.f_code.co_filename, frame.f_lineno) if frame else None
 
 
 def warn_user(text: str) -> None:
-    """A RuntimeWarning at the user's line, however deep in this package it is noticed."""
+    """Issue a RuntimeWarning at the user's line, independent of the call depth in this package."""
     line = user_line()
     if line is None:
         warnings.warn(text, RuntimeWarning, stacklevel=2)

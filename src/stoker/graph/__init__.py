@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From nodes to a plan: lowering, passes, segments, native code."""
+"""Compiler from nodes to a plan: lowering, passes, segments, native code."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Graph to steps: every needed node is lowered in the order of definition."""
+"""Lowering of a graph to steps, needed nodes only, in the order of definition."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def lower(
     discovered: Mapping[int, tuple[Spec, ...]] | None = None,
     sources: Mapping[int, Any] | None = None,
 ) -> StepList:
-    """The steps of ``graph``.
+    """Return the steps of ``graph``.
 
     Raises:
-        ArgumentError, UnsupportedError: with the user's line.
-        Undeclared: a Python node's types are not known; ``discovered`` supplies them.
+        ArgumentError, UnsupportedError: an operator refuses its arguments; the text has the user's line.
+        UndeclaredTypes: a Python node's types are not known; ``discovered`` supplies them.
     """
     lowering = Lowering(find, discovered or {}, sources or {})
     needed = graph.needed()
@@ -56,18 +56,18 @@ def _lower_node(lowering: Lowering, node: Node, made: Mapping[Edge, Value]) -> t
         return lowering.lower(scope, inputs)
     except (ArgumentError, UnsupportedError) as error:
         text = str(error).removeprefix(f"`{operator.name}`: ")
-        if node.source is None or f"made at {node.source}" in text:
+        if node.source_line is None or f"made at {node.source_line}" in text:
             raise
-        raise type(error)(message(operator.subject(node.args), text.rstrip("."), source=node.source)) from None
+        raise type(error)(message(operator.subject(node.args), text.rstrip("."), source=node.source_line)) from None
 
 
 def reads(step: Step, steps: StepList) -> set[int]:
-    """All values that a step reads: inputs, conditions, and what its numbers are computed from."""
+    """Return all values that a step reads: inputs, conditions, and the values that its numbers are computed from."""
     return (set(step.inputs) | {g for g, _ in step.guards} | number_sources(step, steps)) - set(step.outputs)
 
 
 def number_sources(step: Step, steps: StepList) -> set[int]:
-    """The values that a step's numbers (windows, uniforms, extents, checks) are computed from."""
+    """Return the values that a step's numbers (windows, uniforms, extents, checks) are computed from."""
     found: set[int] = set()
     for scalar in step_scalars(step, steps):
         leaves(scalar, found)
@@ -75,17 +75,20 @@ def number_sources(step: Step, steps: StepList) -> set[int]:
 
 
 def step_scalars(step: Step, steps: StepList) -> list[Any]:
-    """Every scalar that the run loop computes for a step."""
+    """Return every scalar that the run loop computes for a step."""
     found: list[Any] = [step.frames, *body_scalars(step)]
     for check in step.checks:
         found += [check.condition, *check.values]
     for v in step.outputs:
-        found += steps.values[v].shape
+        value = steps.values[v]
+        found += value.shape
+        if value.counted is not None:
+            found.append(value.counted.max_output)
     return found
 
 
 def body_scalars(step: Step) -> list[object]:
-    """Every scalar in a step's body."""
+    """Return every scalar in a step's body."""
     body = step.body
     if isinstance(body, PyCall):
         return []
@@ -104,7 +107,7 @@ def body_scalars(step: Step) -> list[object]:
 
 
 def prune(steps: StepList) -> StepList:
-    """Without the steps that nothing needs; those with effects stay."""
+    """Return the steps without unused ones. Steps with effects stay."""
     needed = set(steps.outputs)
     kept: list[Step] = []
     for step in reversed(steps.steps):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The graph: frozen nodes, written by the front ends and read by everything below them."""
+"""Graph of frozen nodes, written by the front ends and read by everything below them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ..contract.errors import GraphError, Source, UnsupportedError
+from ..contract.errors import ArgumentError, GraphError, SourceLine, StokerError, UnsupportedError
 from ..contract.operator import Operator
-from ..contract.reader import Part
+from ..contract.reader import SourcePart
 from ..contract.types import DType, ImageType, InterpType
 
 FORMAT = 1
@@ -20,7 +20,7 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """Output ``output`` of node ``node``."""
+    """Output number ``output`` of node ``node``."""
 
     node: int
     output: int = 0
@@ -28,14 +28,14 @@ class Edge:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Node:
-    """One call of an operator.
+    """Call of an operator.
 
     Attributes:
-        args: constants, complete with defaults.
+        args: constants, completed with defaults.
         edges: per-row arguments by name.
         draw: id of the node's random stream, fixed when the node is defined.
         guards: conditions under which the node runs: (condition, wanted).
-        source: the line of the user's code that made the node.
+        source_line: the line of the user's code that made the node.
     """
 
     id: int
@@ -45,7 +45,7 @@ class Node:
     edges: tuple[tuple[str, Edge], ...] = ()
     draw: int = 0
     guards: tuple[tuple[Edge, bool], ...] = ()
-    source: Source | None = None
+    source_line: SourceLine | None = None
     outputs: int = 1
 
     @property
@@ -62,20 +62,20 @@ class Node:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Graph:
-    """All nodes in the order of definition, and which edges leave the pipeline."""
+    """All nodes in the order of definition, and the edges that leave the pipeline."""
 
     nodes: tuple[Node, ...]
     outputs: tuple[Edge, ...]
     names: tuple[str | None, ...] = field(default=())
-    partial: bool = False  # a part of another graph: only what its outputs need
-    _told: dict[str, Any] = field(default_factory=dict, repr=False)  # what every token asks for
+    partial: bool = False  # part of another graph, reduced to the nodes that its outputs need
+    _known: dict[str, Any] = field(default_factory=dict, init=False, repr=False)  # cached facts for state tokens
 
     def before(self, node: int) -> Graph:
-        """The part of the graph that feeds ``node``: its inputs, per-row arguments and conditions."""
+        """Return the part of the graph that feeds ``node``: its inputs, per-row arguments and conditions."""
         return Graph(self.nodes[:node], tuple(self.nodes[node].parents()), partial=True)
 
     def needed(self) -> set[int]:
-        """Nodes that an output depends on, or that have effects, or that the user wants kept."""
+        """Return the nodes that an output depends on, that have effects, or that the user preserves."""
         todo = [e.node for e in self.outputs]
         if not self.partial:
             todo += [n.id for n in self.nodes if n.args.get("preserve") or not n.operator.pure]
@@ -88,15 +88,19 @@ class Graph:
         return found
 
     def stateful(self) -> Node | None:
-        """A node whose operator has a state."""
-        if "stateful" not in self._told:
+        """Return a node with a stateful operator; None if there is none."""
+        if "stateful" not in self._known:
             found = (self.nodes[n] for n in sorted(self.needed()))
-            self._told["stateful"] = next((n for n in found if n.operator.stateful), None)
-        node: Node | None = self._told["stateful"]
+            self._known["stateful"] = next((n for n in found if n.operator.stateful), None)
+        node: Node | None = self._known["stateful"]
         return node
 
     def to_json(self) -> str:
-        """The graph as versioned JSON; UnsupportedError for what has no import path (a lambda, a local function)."""
+        """Return the graph as versioned JSON.
+
+        Raises:
+            UnsupportedError: an object has no import path (a lambda, a local function).
+        """
         import json
 
         nodes = [
@@ -109,7 +113,7 @@ class Graph:
                 "draw": n.draw,
                 "guards": [[e.node, e.output, wanted] for e, wanted in n.guards],
                 "outputs": n.outputs,
-                "source": [n.source.file, n.source.line] if n.source else None,
+                "source": [n.source_line.file, n.source_line.line] if n.source_line else None,
             }
             for n in self.nodes
         ]
@@ -117,42 +121,49 @@ class Graph:
         return json.dumps({"stoker_graph": FORMAT, "nodes": nodes, "outputs": outputs, "names": list(self.names)})
 
     @staticmethod
-    def from_json(text: str, find: Callable[[str], type[Operator]]) -> Graph:
-        """The graph that :meth:`to_json` wrote."""
+    def from_json(text: str, find: Callable[[str], type[Operator]], allow: Sequence[str] = ()) -> Graph:
+        """Return the graph that :meth:`to_json` wrote, after the checks that defining it makes.
+
+        Args:
+            find: gives operators by name.
+            allow: names of Python functions and classes that may be imported, or of the modules that hold them.
+
+        Raises:
+            GraphError: the text is no graph of this version, or names a function that is not allowed.
+            ArgumentError: an operator does not take its arguments.
+        """
         import json
 
-        data = json.loads(text)
-        if data.get("stoker_graph") != FORMAT:
-            raise GraphError(f"expected a graph of format {FORMAT}, got {data.get('stoker_graph')!r}")
-        nodes = []
-        for i, n in enumerate(data["nodes"]):
-            operator = find(n["operator"])
-            if operator.version != n["version"]:
-                raise GraphError(
-                    f"`{operator.name}` has version {operator.version}, the graph was written with {n['version']}"
-                )
-            nodes.append(
-                Node(
-                    i, operator, {k: _decode(v, find) for k, v in n["args"].items()},
-                    tuple(Edge(*e) for e in n["inputs"]), tuple((k, Edge(*e)) for k, e in n["edges"].items()),
-                    n["draw"], tuple((Edge(a, b), w) for a, b, w in n["guards"]),
-                    Source(*n["source"]) if n["source"] else None, n["outputs"],
-                )
-            )  # fmt: skip
-        return Graph(tuple(nodes), tuple(Edge(*e) for e in data["outputs"]), tuple(data["names"]))
+        if isinstance(allow, str):
+            raise ArgumentError(f"expected `allow` to be a list of names, got {allow!r}: give [{allow!r}]")
+        reader = _JsonReader(find, tuple(allow))
+        try:
+            data = json.loads(text)
+            if not isinstance(data, dict) or data.get("stoker_graph") != FORMAT:
+                found = data.get("stoker_graph") if isinstance(data, dict) else type(data).__name__
+                raise GraphError(f"expected a graph of format {FORMAT}, got {found!r}")
+            nodes = tuple(reader.node(i, n) for i, n in enumerate(data["nodes"]))
+            names = tuple(None if name is None else str(name) for name in data["names"])
+            return Graph(nodes, tuple(_edge(*e) for e in data["outputs"]), names)
+        except StokerError:
+            raise
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError) as error:
+            raise GraphError(
+                f"expected a graph as `Pipeline.serialize` writes it, got another text: {type(error).__name__}: {error}"
+            ) from None
 
     def outline(self) -> list[Any]:
-        """Per node what its part of the fingerprint is made of, in little space: name, arguments, all the rest."""
-        if "outline" not in self._told:
-            self._told["outline"] = [_outlined(n) for n in self.nodes]
-        return [[name, {**args}, rest] for name, args, rest in self._told["outline"]]  # the caller's own
+        """Return a compact list of each node's part of the fingerprint: name, arguments, everything else."""
+        if "outline" not in self._known:
+            self._known["outline"] = [_outlined(n) for n in self.nodes]
+        return [[name, {**args}, rest] for name, args, rest in self._known["outline"]]  # a copy
 
     def difference(self, outline: Sequence[Any]) -> str:
-        """In which way another graph, of which this is the :meth:`outline`, was another than this one."""
+        """Describe the difference between this graph and one with the :meth:`outline` ``outline``."""
         for node, was, now in zip(self.nodes, outline, self.outline(), strict=False):
             if was == now:
                 continue
-            place = f"node {node.id}, `{now[0]}`" + (f" made at {node.source}" if node.source else "")
+            place = f"node {node.id}, `{now[0]}`" + (f" made at {node.source_line}" if node.source_line else "")
             if was[0] != now[0]:
                 return f"{place}, was `{was[0]}`"
             changed = [k for k in {**was[1], **now[1]} if was[1].get(k) != now[1].get(k)]
@@ -166,9 +177,9 @@ class Graph:
         return "its outputs are others"
 
     def fingerprint(self) -> str:
-        """A short digest of what decides the results: operators, versions, constants, edges, draws."""
-        if "fingerprint" in self._told:
-            return str(self._told["fingerprint"])
+        """Return a short digest of the facts that decide the results: operators, versions, constants, edges, draws."""
+        if "fingerprint" in self._known:
+            return str(self._known["fingerprint"])
         digest = _digest()
         for n in self.nodes:
             args = {k: _stable(v) for k, v in _deciding(n.operator, n.args).items()}
@@ -176,8 +187,8 @@ class Graph:
                 repr((n.operator.name, n.operator.version, args, n.inputs, n.edges, n.draw, n.guards)).encode()
             )
         digest.update(repr(self.outputs).encode())
-        self._told["fingerprint"] = digest.hexdigest()
-        return str(self._told["fingerprint"])
+        self._known["fingerprint"] = digest.hexdigest()
+        return str(self._known["fingerprint"])
 
 
 def _outlined(node: Node) -> tuple[str, dict[str, str], str]:
@@ -188,8 +199,8 @@ def _outlined(node: Node) -> tuple[str, dict[str, str], str]:
 
 
 def _deciding(operator: type[Operator], args: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments that decide results."""
-    ignored = {"name", "preserve", *operator.incidental}
+    """Return the arguments that decide the results."""
+    ignored = {"name", "preserve", *operator.result_neutral}
     return {k: v for k, v in sorted(args.items()) if k not in ignored}
 
 
@@ -203,7 +214,7 @@ def _short(text: str) -> str:
 
 
 def _digest(data: bytes = b"") -> Any:
-    import hashlib  # brings in OpenSSL, which only a state token needs
+    import hashlib  # late, because it loads OpenSSL, which only state tokens need
 
     return hashlib.blake2b(data, digest_size=8)
 
@@ -213,10 +224,10 @@ def _stable(value: Any) -> str:
         return f"array({value.dtype}, {value.shape}, {_digest(value.tobytes()).hexdigest()})"
     if callable(value):
         return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', type(value).__qualname__)}"
-    if isinstance(value, Part):
+    if isinstance(value, SourcePart):
         args = {k: _stable(v) for k, v in _deciding(value.operator, value.args).items()}
         return repr((value.operator.name, value.operator.version, args))
-    if isinstance(value, (list, tuple)):  # JSON does not tell them apart
+    if isinstance(value, (list, tuple)):  # JSON has one type for both
         if len(value) > 1000 and all(type(v) is int for v in value):
             return f"({len(value)} numbers, {_digest(repr(value).encode()).hexdigest()})"
         text = f"({', '.join(map(_stable, value))})"
@@ -241,7 +252,7 @@ def _encode(value: Any, node: Node) -> Any:
         return {"$": "tuple", "v": [_encode(v, node) for v in value]}
     if isinstance(value, np.ndarray):
         return {"$": "array", "v": value.tolist(), "dtype": str(value.dtype), "shape": value.shape}
-    if isinstance(value, Part):
+    if isinstance(value, SourcePart):
         args = {k: _encode(v, node) for k, v in value.args.items()}
         return {"$": "part", "v": [value.operator.name, args]}
     if callable(value):
@@ -249,25 +260,103 @@ def _encode(value: Any, node: Node) -> Any:
         if module and module != "__main__" and "<" not in qualname and qualname:
             return {"$": "import", "v": f"{module}:{qualname}"}
     raise UnsupportedError(
-        f"`{node.operator.name}`: {value!r} cannot be written to JSON (made at {node.source}). "
+        f"`{node.operator.name}`: {value!r} cannot be written to JSON (made at {node.source_line}). "
         "Use a function that can be imported by name."
     )
 
 
-def _decode(value: Any, find: Callable[[str], type[Operator]]) -> Any:
-    if not isinstance(value, dict):
-        return value
-    tag, v = value["$"], value["v"]
-    if tag in _ENUMS:
-        return _ENUMS[tag][v]
-    if tag == "tuple":
-        return tuple(_decode(x, find) for x in v)
-    if tag == "part":
-        return Part(find(v[0]), {k: _decode(x, find) for k, x in v[1].items()})
-    if tag == "array":
-        return np.asarray(v, dtype=value["dtype"]).reshape(value["shape"])
-    module, qualname = v.split(":")
-    found: Any = importlib.import_module(module)
-    for part in qualname.split("."):
-        found = getattr(found, part)
-    return found
+class _JsonReader:
+    """Nodes out of the JSON form. The text is untrusted: it may only name operators, and functions that are allowed."""
+
+    def __init__(self, find: Callable[[str], type[Operator]], allow: tuple[str, ...]) -> None:
+        self._find = find
+        self._allow = allow
+
+    def node(self, i: int, n: Mapping[str, Any]) -> Node:
+        """Return the node number ``i``."""
+        operator = self._find(str(n["operator"]))
+        if operator.version != n["version"]:
+            raise GraphError(
+                f"`{operator.name}` has version {operator.version}, the graph was written with {n['version']!r}"
+            )
+        edges = {str(k): _edge(*e) for k, e in n["edges"].items()}
+        args = self._bound(operator, n["args"], edges)
+        inputs = tuple(_edge(*e) for e in n["inputs"])
+        low, high = operator.inputs
+        if not low <= len(inputs) <= high:
+            raise GraphError(f"node {i}, `{operator.name}`: expected {low} to {high} inputs, got {len(inputs)}")
+        outputs = operator().count_outputs(args)
+        if _whole(n["outputs"]) != outputs:
+            raise GraphError(f"node {i}, `{operator.name}`: expected {outputs} outputs, got {n['outputs']!r}")
+        source = SourceLine(str(n["source"][0]), _whole(n["source"][1])) if n["source"] else None
+        guards = tuple((_edge(a, b), bool(wanted)) for a, b, wanted in n["guards"])
+        return Node(i, operator, args, inputs, tuple(edges.items()), _whole(n["draw"]), guards, source, outputs)
+
+    def _bound(self, operator: type[Operator], args: Mapping[str, Any], edges: Mapping[str, Edge]) -> dict[str, Any]:
+        """Return checked constants, as those of a call in a pipeline's definition."""
+        known = operator.all_arguments()
+        for key in edges:
+            if key in known and not known[key].per_row:
+                raise ArgumentError(f"`{operator.name}`: argument `{key}` must be a constant, got a node of the graph")
+            if key not in known:
+                operator.bind({key: None})  # raises, with the nearest name
+        decoded = {k: self._decoded(v) for k, v in args.items()}
+        bound = operator.bind(decoded)
+        operator().validate(operator.fill_defaults(bound, edges))
+        return {key: _with_whole_numbers(decoded[key], value) for key, value in bound.items()}
+
+    def _decoded(self, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        tag, v = value["$"], value["v"]
+        if tag in _ENUMS:
+            return _ENUMS[tag][v]
+        if tag == "tuple":
+            return tuple(self._decoded(x) for x in v)
+        if tag == "part":
+            operator = self._find(str(v[0]))
+            if not operator.is_source:
+                raise GraphError(f"expected a reader as a part of another one, got `{operator.name}`")
+            return SourcePart(operator, self._bound(operator, v[1], {}))
+        if tag == "array":
+            return np.asarray(v, dtype=DType.of(value["dtype"]).numpy).reshape(value["shape"])
+        if tag == "import":
+            return self._imported(str(v))
+        raise GraphError(f"expected a value of a graph, got one of kind {tag!r}")
+
+    def _imported(self, path: str) -> Any:
+        """Import an allowed function or class, by the name that :meth:`Graph.to_json` writes."""
+        module, _, qualname = path.partition(":")
+        name = f"{module}.{qualname}"
+        if not any(name == a or name.startswith(f"{a}.") for a in self._allow):
+            raise GraphError(
+                f"the graph names the Python function {path!r}, which would be imported and called. If you trust the "
+                f"file and this function, allow it: `Pipeline.deserialize(text, allow=[{name!r}])`"
+            )
+        try:
+            found: Any = importlib.import_module(module)
+            for part in qualname.split("."):
+                found = getattr(found, part)
+        except (ImportError, AttributeError) as error:
+            raise GraphError(f"the graph names {path!r}, which cannot be imported: {error}") from None
+        # An allowed module must not lead on to what it imported itself, such as `my_package:os.system`.
+        if (getattr(found, "__module__", None), getattr(found, "__qualname__", None)) != (module, qualname):
+            raise GraphError(f"expected a function that is defined as {path!r}, got {found!r}")
+        return found
+
+
+def _with_whole_numbers(read: Any, bound: Any) -> Any:
+    """Return a checked value with the graph's own whole numbers in place of floats: its digest tells them apart."""
+    if isinstance(read, tuple) and isinstance(bound, tuple) and len(read) == len(bound):
+        return tuple(map(_with_whole_numbers, read, bound))
+    return read if type(read) is int and type(bound) is float else bound
+
+
+def _edge(node: Any, output: Any) -> Edge:
+    return Edge(_whole(node), _whole(output))
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise GraphError(f"expected a whole number in a graph, got {value!r}")
+    return value

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From scalar expressions to the straight-line code that the run loop evaluates per row (``native/scalar.hpp``)."""
+"""Compiler of scalar expressions to straight-line code, which the run loop evaluates per row
+(``native/plan/scalar.hpp``).
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from ..contract.scalar import CODE, LEAVES
 
 
 class Compiler:
-    """Turns scalars into straight-line code; equal expressions share one register."""
+    """Compiler of scalars to straight-line code. Equal expressions share one register."""
 
     def __init__(self, value_index: Callable[[int], int]) -> None:
         self.code: list[tuple[int, int, int, int]] = []
@@ -20,7 +22,7 @@ class Compiler:
         self._known: dict[Any, int] = {}
 
     def register(self, x: Scalar) -> int:
-        """The register that holds ``x``."""
+        """Return the register that holds ``x``."""
         key = identity(x)
         if key not in self._known:
             missing: list[Scalar] = [*parts(x, self._known)] or [x]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cuts steps into segments: what a row runs through on one thread, until all rows must have arrived."""
+"""Segmentation: cuts steps into runs that a row passes on one thread, ending where all rows must have arrived."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ..contract.expr import leaves
 from ..contract.step import Native, PyCall, Step, StepList
 from .lower import reads
 
-_GPU_LEVEL = 1 << 30  # levels from here on are the GPU's: its segments come last
+_GPU_LEVEL = 1 << 30  # levels from here on belong to the GPU, whose segments come last
 
 
-class Runs(IntEnum):
-    """What runs a segment, as in native/plan.hpp."""
+class SegmentKind(IntEnum):
+    """Kind of a segment, as in native/plan/plan.hpp."""
 
     NATIVE = 0
     PYTHON = 1
@@ -27,18 +27,19 @@ class Segments:
     """Segments in the order in which they run.
 
     Attributes:
-        members: of each, what runs it and the numbers of its steps.
-        of: by value, the segment that makes it; -1 for what comes before all.
+        members: kind and step numbers of each segment.
+        of: number of the segment that makes each value; -1 for values from before the first segment.
     """
 
-    members: list[tuple[Runs, list[int]]]
+    members: list[tuple[SegmentKind, list[int]]]
     of: Mapping[int, int]
 
 
 def cut(steps: StepList) -> Segments:
-    """Runs of rows without a barrier. Even levels are native, odd ones Python's; fed values come before all.
+    """Cut steps into segments without a barrier inside.
 
-    The GPU's come last; steps on the CPU that read sizes of what it makes stand among its own.
+    Even levels are native, odd ones Python. Fed values come before all. GPU segments come last; CPU steps that read
+    sizes of GPU outputs are among them.
     """
     level: dict[int, int] = dict.fromkeys(steps.fed.values(), -1)
     members: dict[int, list[int]] = {}
@@ -47,12 +48,12 @@ def cut(steps: StepList) -> Segments:
         inputs = [level[v] for v in reads(step, steps) if v in level]
         if step.on_gpu or max(inputs, default=0) >= _GPU_LEVEL:
             at = max([_GPU_LEVEL, *inputs])
-            at += isinstance(step.body, Native) and step.body.batch_scope
+            at += _takes_other_rows(step)
         elif isinstance(step.body, PyCall):
             at = _above(max(inputs, default=-1), parity=1)
-            if not step.body.pure:  # effects happen in the order of definition
+            if not step.body.pure:  # steps with effects run in the order of definition
                 at = last_impure = max(at, last_impure)
-        elif isinstance(step.body, Native) and step.body.batch_scope:
+        elif _takes_other_rows(step):
             at = _above(max(inputs, default=-1), parity=0)
         else:
             at = max(inputs, default=0)
@@ -65,11 +66,15 @@ def cut(steps: StepList) -> Segments:
     return Segments([(_runs(lv), members[lv]) for lv in sorted(members)], of)
 
 
+def _takes_other_rows(step: Step) -> bool:
+    return isinstance(step.body, Native) and step.body.other_rows_of is not None
+
+
 def _output_level(step: Step, steps: StepList, level: Mapping[int, int]) -> int:
-    """The sizes of outputs must be known when their segment starts, so what they depend on comes before."""
+    """Return the level of a step that writes outputs. Their sizes must be known before its segment starts."""
     needs: set[int] = set()
     for v in set(steps.outputs).intersection(step.outputs):
-        for extent in steps.values[v].shape:
+        for extent in steps.values[v].reserved:
             leaves(extent, needs)
     if not needs:
         return 0
@@ -77,10 +82,10 @@ def _output_level(step: Step, steps: StepList, level: Mapping[int, int]) -> int:
     return highest + 1 if highest >= _GPU_LEVEL else _above(highest, parity=0)
 
 
-def _runs(level: int) -> Runs:
-    return Runs.GPU if level >= _GPU_LEVEL else Runs.PYTHON if level % 2 else Runs.NATIVE
+def _runs(level: int) -> SegmentKind:
+    return SegmentKind.GPU if level >= _GPU_LEVEL else SegmentKind.PYTHON if level % 2 else SegmentKind.NATIVE
 
 
 def _above(level: int, parity: int) -> int:
-    """The smallest level of a parity that is above ``level``."""
+    """Return the smallest level of the given parity that is above ``level``."""
     return level + 1 if (level + 1) % 2 == parity else level + 2

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Graphs and plans for people: text and Graphviz."""
+"""Display of graphs and plans: text and Graphviz."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import numpy as np
 
 from ..contract.argument import Argument
 from ..contract.errors import ArgumentError
-from ..contract.lowering import Undeclared
+from ..contract.gpu import Target
+from ..contract.lowering import UndeclaredTypes
 from ..contract.operator import Operator
-from ..contract.step import StepList
+from ..contract.step import StepList, Value
+from .analysis import PASSES, transform
 from .node import Graph, Node
-from .plan import PASSES, transform
 
 
 def show(
@@ -23,15 +24,12 @@ def show(
     form: str = "text",
     sources: Mapping[int, Any] | None = None,
     passes: frozenset[str] = frozenset(PASSES),
-    *,
-    gpu: bool = True,
-    parts: bool = False,
+    target: Target = Target(),  # noqa: B008 - it is frozen
 ) -> str:
-    """``form`` is "text" (graph, then steps after the passes) or "dot" (the graph for Graphviz).
+    """Return the graph as text (``form`` "text": nodes, then steps after the passes) or in Graphviz's language ("dot").
 
     Args:
-        gpu: False: what is placed on a GPU runs on the CPU.
-        parts: the GPU's decoders know files, and can do with parts of them.
+        target: facts about the machine.
     """
     if form == "dot":
         return _dot(graph)
@@ -40,26 +38,32 @@ def show(
     lines = ["graph", *(f"  {_line(n)}" for n in graph.nodes)]
     lines.append("  return " + ", ".join(f"{e.node}.{e.output}" for e in graph.outputs))
     try:
-        steps = transform(graph, find, {}, passes, sources or {}, gpu=gpu, parts=parts)
-    except Undeclared as undeclared:
+        steps = transform(graph, find, {}, passes, sources, target)
+    except UndeclaredTypes as undeclared:
         name = graph.nodes[undeclared.node].operator.name
         return "\n".join([*lines, f"plan: made with the first batch, which tells the types of `{name}`"]) + "\n"
     return "\n".join([*lines, "plan", *(f"  {line}" for line in show_steps(steps))]) + "\n"
 
 
 def show_steps(steps: StepList) -> list[str]:
-    """One line per step."""
+    """Return the steps as text, one per line."""
     lines = []
     for step in steps.steps:
-        outs = ", ".join(
-            f"%{v}:{steps.values[v].dtype}[{', '.join(map(repr, steps.values[v].shape))}]" for v in step.outputs
-        )
+        outs = ", ".join(map(_value, (steps.values[v] for v in step.outputs)))
         guards = "".join(f" if {'' if w else 'not '}%{v}" for v, w in step.guards)
         frames = " per frame" if step.frames is not None else ""
         inputs = ", ".join(f"%{v}" for v in step.inputs)
         where = " on the GPU" if step.on_gpu else ""
         lines.append(f"{outs} = {step.body!r} ({inputs}){frames}{guards}{where}")
     return [*lines, "return " + ", ".join(f"%{v}" for v in steps.outputs)]
+
+
+def _value(value: Value) -> str:
+    """A value with its type and extents; an extent that only the kernel tells has its bound and its count."""
+    shape = list(map(repr, value.shape))
+    if value.counted is not None:
+        shape[0] = f"%{value.counted.count} <= {value.counted.max_output!r}"
+    return f"%{value.id}:{value.dtype}[{', '.join(shape)}]"
 
 
 def _line(node: Node) -> str:
@@ -72,7 +76,7 @@ def _line(node: Node) -> str:
         given[key] = _short(value)
     parts = inputs + [f"{k}={v}" for k, v in given.items()]
     guards = "".join(f" if {'' if w else 'not '}{e.node}.{e.output}" for e, w in node.guards)
-    where = f"  # {node.source}" if node.source else ""
+    where = f"  # {node.source_line}" if node.source_line else ""
     return f"{node.id} = {node.operator.name}({', '.join(parts)}){guards}{where}"
 
 

@@ -1,30 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the values of a plan are: a thread's scratch memory, the batch, an output, a device, or inside of others."""
+"""Memory assignment of a plan's values: scratch, batch, output, device, or inside another value."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from ..contract.expr import leaves
-from ..contract.step import Native, Stage, Step, StepList, View
+from ..contract.step import Native, Stage, Step, StepList, View, counts_of
 from ..contract.types import DType
 from .lower import reads
 from .passes.memory import last_uses, share_buffers
-from .segments import Runs, Segments
+from .segments import SegmentKind, Segments
 
 
 def aliases(step: Step) -> bool:
-    """Whether its outputs show memory of its inputs."""
-    return isinstance(step.body, View) or (isinstance(step.body, Native) and step.body.aliases)
+    """Return whether the step's outputs are views of its inputs' memory."""
+    return isinstance(step.body, View) or (isinstance(step.body, Native) and step.body.memory.aliases)
 
 
-def place_values(
+def assign_memory(
     steps: StepList, segments: Segments, *, share: bool, in_planes: frozenset[int] = frozenset()
 ) -> tuple[int, dict[int, tuple[str, int]]]:
-    """How many scratch buffers a thread needs, and by value what kind of memory it is in, with the buffer or output.
+    """Return the number of scratch buffers of a thread, and each value's kind of memory with its buffer or output.
 
     Args:
-        share: whether values take the buffers of those that nobody needs any more.
+        share: whether values reuse the buffers of values that no later step needs.
         in_planes: see :func:`images_in_planes`.
     """
     where: dict[int, tuple[str, int]] = dict.fromkeys(steps.fed.values(), ("input", 0))
@@ -34,17 +34,20 @@ def place_values(
     sent = _sent(steps, roots) - on_gpu
     turned = _turned(steps)
     slots = {v: slot for slot, v in enumerate(steps.outputs)}
+    counts = [v for s in steps.steps if s.on_gpu for v in sorted(counts_of(s, steps.values))]
 
-    def outside_of_scratch(v: int, step: Step, runs: Runs) -> tuple[str, int] | None:
+    def outside_of_scratch(v: int, step: Step, runs: SegmentKind) -> tuple[str, int] | None:
         if v in slots:
             return "output", slots[v]
+        if v in counts:
+            return "count", counts.index(v)
         if aliases(step) and not (isinstance(step.body, View) and step.body.may_copy):
             return "alias", 0
         if v in on_gpu:
             return "words" if v in turned else "planes" if v in in_planes else "device", 0
         if v in sent:
             return "upload", 0
-        return ("batch", 0) if runs is Runs.PYTHON or v in crossing else None
+        return ("batch", 0) if runs is SegmentKind.PYTHON or v in crossing else None
 
     most = 0
     for runs, members in segments.members:
@@ -59,7 +62,7 @@ def place_values(
 
 
 def used_values(steps: StepList) -> list[int]:
-    """What a plan has values for, in order."""
+    """Return the values of a plan, in order."""
     used = set(steps.fed.values()) | set(steps.outputs)
     for step in steps.steps:
         used |= {*step.inputs, *step.outputs, *reads(step, steps)}
@@ -67,28 +70,28 @@ def used_values(steps: StepList) -> list[int]:
 
 
 def _alias_roots(steps: StepList) -> dict[int, tuple[int, ...]]:
-    """What each view (or row selection) shows."""
+    """Return the values that each view (or row selection) refers to."""
     roots: dict[int, tuple[int, ...]] = {}
     for step in steps.steps:
         if aliases(step):
             for v in step.outputs:
                 roots[v] = step.inputs
-        elif isinstance(step.body, Native) and step.body.passes_on:
+        elif isinstance(step.body, Native) and step.body.memory.passes_on:
             roots[step.outputs[0]] = step.inputs[:1]
     return roots
 
 
 def images_in_planes(steps: StepList) -> frozenset[int]:
-    """Images whose pixels need not be in memory: they are made in component planes, and one stage alone resamples them.
+    """Return images that are decoded to component planes and never stored as pixels: only one stage resamples them.
 
-    That stage makes pixels where it loads them, a few times each. A sampler that reads every pixel at places of its own
-    would do so for each of them.
+    That stage converts to pixels as it loads, a few times per pixel. A sampler with coordinates of its own would
+    convert each pixel for each of its reads, so it does not qualify.
     """
     made: set[int] = set()
     readers: dict[int, list[bool]] = {}
     for step in steps.steps:
         body = step.body
-        if isinstance(body, Native) and body.in_planes and step.on_gpu and step.frames is None:
+        if isinstance(body, Native) and body.gpu and body.gpu.in_planes and step.on_gpu and step.frames is None:
             made.update(step.outputs[:1])
         stage = body if isinstance(body, Stage) and step.on_gpu and step.frames is None else None
         resamples = stage is not None and stage.sampler is not None and stage.sampler.kind == "resample"
@@ -98,9 +101,9 @@ def images_in_planes(steps: StepList) -> frozenset[int]:
 
 
 def _turned(steps: StepList) -> set[int]:
-    """Images of bytes that a stage on the GPU makes for others there to turn, and nothing else looks at.
+    """Return byte images that a GPU stage makes and only warping GPU stages read.
 
-    A thread reads a pixel of theirs from four places, each of which is best one word.
+    A thread of such a stage reads four scattered pixels. Each read is fastest if a pixel is one word.
     """
     made: set[int] = set()
     read: set[int] = set()
@@ -115,29 +118,29 @@ def _turned(steps: StepList) -> set[int]:
 
 
 def _sent(steps: StepList, roots: Mapping[int, tuple[int, ...]]) -> set[int]:
-    """Values that steps on the GPU read, directly or through a view."""
+    """Return the values that GPU steps read, directly or through a view."""
     return _shown([v for s in steps.steps if s.on_gpu for v in s.inputs], roots)
 
 
 def _crossing(steps: StepList, segments: Segments, roots: Mapping[int, tuple[int, ...]]) -> set[int]:
-    """Values that a later segment reads, directly or through a view."""
+    """Return the values that a later segment reads, directly or through a view."""
     todo: list[int] = []
     for n, (_, members) in enumerate(segments.members):
         for i in members:
             step = steps.steps[i]
             todo += [v for v in reads(step, steps) if segments.of.get(v, n) < n]
-            if isinstance(step.body, Native) and step.body.rows_of is not None:
-                todo.append(step.inputs[step.body.rows_of])
+            if isinstance(step.body, Native) and step.body.other_rows_of is not None:
+                todo.append(step.inputs[step.body.other_rows_of])
     for v in steps.outputs:
         needs: set[int] = set()
-        for extent in steps.values[v].shape:
+        for extent in steps.values[v].reserved:
             leaves(extent, needs)
         todo += [need for need in needs if segments.of.get(need, 0) < segments.of[v]]
     return _shown(todo, roots)
 
 
 def _shown(todo: list[int], roots: Mapping[int, tuple[int, ...]]) -> set[int]:
-    """Values, and all that they show."""
+    """Return the values, and all values that they are views of."""
     found: set[int] = set()
     while todo:
         v = todo.pop()

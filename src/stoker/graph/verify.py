@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules that every graph and every list of steps obeys; run between passes in tests, and on every graph once."""
+"""Verifier of graphs and steps. It runs once on every graph, and in tests between passes."""
 
 from __future__ import annotations
 
 from ..contract.errors import GraphError
-from ..contract.step import StepList
+from ..contract.step import Step, StepList
 from .lower import reads
 from .node import Graph, Node
+from .rules import RuleViolation, check_step
 
 
 def verify_graph(graph: Graph) -> None:
@@ -30,14 +31,22 @@ def verify_graph(graph: Graph) -> None:
 
 
 def _one_call(a: Node, b: Node) -> bool:
-    """Whether two nodes are one call with lists of inputs, which shares its draws among them."""
+    """Return whether two nodes belong to one call with lists of inputs, which share its draws."""
     return (
-        a.operator is b.operator and a.source == b.source and a.edges == b.edges and len(a.inputs) == len(b.inputs) > 0
+        a.operator is b.operator
+        and a.source_line == b.source_line
+        and a.edges == b.edges
+        and len(a.inputs) == len(b.inputs) > 0
     )
 
 
-def verify_steps(steps: StepList) -> None:
-    """Raise GraphError if a step reads a value before it is made, or a value is made twice."""
+def verify_steps(steps: StepList, checked: dict[int, Step] | None = None) -> None:
+    """Raise GraphError if a step reads a value before it is made, makes a value twice, or breaks a rule of its body.
+
+    Args:
+        checked: steps that passed before, by identity. The steps of this list are added.
+    """
+    checked = {} if checked is None else checked
     made = set(steps.fed.values())
     for i, step in enumerate(steps.steps):
         for v in sorted(reads(step, steps) - made):
@@ -46,6 +55,13 @@ def verify_steps(steps: StepList) -> None:
             if v in made:
                 raise GraphError(f"step {i} {step.body!r} makes %{v} again")
             made.add(v)
+        if id(step) in checked:
+            continue
+        try:
+            check_step(step, steps.values)
+        except RuleViolation as broken:
+            raise GraphError(f"step {i} {step.body!r}: {broken}") from None
+        checked[id(step)] = step  # keeps the step alive, so that its id is not reused
     for v in steps.outputs:
         if v not in made:
             raise GraphError(f"the output %{v} is never made")

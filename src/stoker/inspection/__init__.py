@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is in a folder of photographs, before it is used."""
+"""Inspection of a folder of images before its use."""

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``stoker check``: decode every file of a folder and list those that deserve a remark.
+"""``stoker check``: decodes every file of a folder and lists bad and unusual ones.
 
-The survey looks at headers; this finds damage in the middle of compressed data too, at the speed of decoding on all
-threads. What it calls broken or truncated is what a pipeline would fail at. Damage that libjpeg passes over with a
-warning (data that end early or are too many, wrong codes, lost restart markers) gives pixels there, and a remark here.
+The survey reads headers only. This command also finds damage in the middle of compressed data, at the speed of decoding
+on all threads. A pipeline would fail on files reported as broken or truncated. Damage that libjpeg accepts with a
+warning (missing or extra data, wrong codes, lost restart markers) gives pixels in a pipeline, and a remark here.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
+from .._image_formats import is_image_name, open_image
+from ..contract.text import printable
 from ..native import _native
 from ..settings import default_threads
 from .progress import progress_bar
@@ -37,9 +39,11 @@ from .survey import (
     name_format,
 )
 
-_PORTION = 256  # files that are under way at once
+_CHUNK_FILES = 256  # files in flight at once
+_HEAD_BYTES = 32
+_MOST_BYTES = 512 << 20  # of a JPEG file, which is decoded from memory: three bytes for each of the most pixels
 _HARMLESS = frozenset({Remark.CMYK, Remark.ROTATED, Remark.OVERSIZED, Remark.OTHER_IMAGE, Remark.DAMAGED})
-# What libjpeg warns of, by the names that the native decoder counts it by.
+# libjpeg's warnings, by the names in the native decoder's counts.
 _WARNINGS = {
     "wrong_codes": "bits that are no code",
     "early_ends": "pieces of data that end early",
@@ -49,70 +53,79 @@ _WARNINGS = {
 
 
 @dataclass
-class Checked:
-    """What was found in a folder.
+class CheckReport:
+    """Findings for a folder.
 
     Attributes:
         root: the folder.
-        files: how many were looked at.
-        seconds: how long that took.
+        files: number of files checked.
+        seconds: duration.
+        ignored: number of files that readers do not list as images, by their names.
         findings: all remarks, by path; a file may have several.
-        warnings: what libjpeg would warn of, over all files.
+        warnings: counts of libjpeg's warnings over all files.
     """
 
     root: Path
     files: int = 0
+    ignored: int = 0
     seconds: float = 0.0
     findings: list[Finding] = field(default_factory=list)
     warnings: Counter[str] = field(default_factory=Counter)
 
     @property
     def bad(self) -> list[Finding]:
-        """Of the files that a pipeline would fail at."""
+        """Return the findings of files on which a pipeline would fail."""
         return [f for f in self.findings if f.remark not in _HARMLESS]
 
     def counts(self) -> dict[str, int]:
-        """How many files have each remark."""
+        """Return the number of files for each remark."""
         return dict(Counter(str(f.remark) for f in self.findings))
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as plain values."""
+        """Return the report as plain values."""
         listed = [
             {"path": str(f.path), "remark": str(f.remark), "detail": f.detail, "offset": f.offset}
             for f in self.findings
         ]
         return {
-            "files": self.files, "seconds": self.seconds, "bad": len(self.bad), "counts": self.counts(),
-            "warnings": dict(self.warnings), "findings": listed,
+            "files": self.files, "ignored": self.ignored, "seconds": self.seconds, "bad": len(self.bad),
+            "counts": self.counts(), "warnings": dict(self.warnings), "findings": listed,
         }  # fmt: skip
 
     def __str__(self) -> str:
-        """A line per finding, and one that counts."""
-        lines = [f"{f.path}: {f.remark}{f' ({f.detail})' if f.detail else ''}" for f in self.findings]
+        """Return a line per finding, and a line of totals."""
+        lines = [
+            f"{printable(f.path)}: {f.remark}{f' ({printable(f.detail)})' if f.detail else ''}" for f in self.findings
+        ]
         listed = ", ".join(f"{count} {remark}" for remark, count in sorted(self.counts().items()))
         rate = self.files / self.seconds if self.seconds else 0
         timing = f"{self.files} files in {self.seconds:.1f} s ({rate:.0f} per s)"
         if self.warnings:
             lines.append("in the damaged files: " + _told(self.warnings))
+        if self.ignored:
+            lines.append(f"{self.ignored} files are not looked at: readers do not list them as images by their names")
         return "\n".join([*lines, f"{timing}: {listed or 'nothing to remark'}"])
 
 
 def check(
     root: Path, *, threads: int | None = None, progress: Callable[[int], AbstractContextManager[Any]] | None = None
-) -> Checked:
+) -> CheckReport:
     """Decode every file below a folder.
 
     Args:
-        root: the folder; hidden files and folders are passed over.
-        threads: by default as many as the process may use.
-        progress: given the number of files, makes a bar whose ``update(count)`` is called when so many more are done.
+        root: the folder; hidden files and folders are skipped, and names that readers do not list as images.
+        threads: number of threads; by default as many as the process may use.
+        progress: function that takes the number of files and returns a bar, whose ``update(count)`` is called when
+            ``count`` more files are done.
 
     Raises:
-        FolderUnusable: there is no such folder, or it cannot be listed.
+        FolderUnusable: the folder does not exist or cannot be listed.
     """
-    result = Checked(root)
+    result = CheckReport(root)
     start = time.perf_counter()
-    paths = list_files(root)
+    found = list_files(root)
+    paths = [path for path in found if is_image_name(path.name)]
+    result.ignored = len(found) - len(paths)
     bar = progress(len(paths)) if progress is not None else nullcontext()
     with ThreadPoolExecutor(threads or default_threads()) as pool, bar as shown:
         for portion in _portions(paths):
@@ -127,27 +140,36 @@ def check(
 
 
 def check_file(path: Path) -> list[Finding]:
-    """All remarks about one file, decoded whole; an ordinary image gives none."""
+    """Decode a whole file and return all remarks about it; none for an ordinary image."""
     return _check(path)[0]
 
 
 def _check(path: Path) -> tuple[list[Finding], Counter[str]]:
     try:
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            return _check_open(path, file)
     except OSError as error:
         return [Finding(path, Remark.UNREADABLE, error.strerror or str(error))], Counter()
-    if data.startswith(b"\xff\xd8\xff"):
+
+
+def _check_open(path: Path, file: BinaryIO) -> tuple[list[Finding], Counter[str]]:
+    head = file.read(_HEAD_BYTES)
+    if head.startswith(b"\xff\xd8\xff"):
+        data = head + file.read(_MOST_BYTES - len(head) + 1)
+        if len(data) > _MOST_BYTES:
+            return [Finding(path, Remark.UNREADABLE, f"larger than {_MOST_BYTES >> 20} MiB")], Counter()
         return _check_jpeg(path, data)
-    remark, detail = name_format(data[:32])
+    remark, detail = name_format(head)
     findings = [Finding(path, remark, detail)]
-    if remark is Remark.OTHER_IMAGE and (failed := _decode_elsewhere(data)):
+    file.seek(0)
+    if remark is Remark.OTHER_IMAGE and (failed := _decode_elsewhere(file)):
         findings.insert(0, Finding(path, *failed))
     return findings, Counter()
 
 
 def _portions(paths: Iterable[Path]) -> Iterator[list[Path]]:
     rest = iter(paths)
-    while portion := list(islice(rest, _PORTION)):
+    while portion := list(islice(rest, _CHUNK_FILES)):
         yield portion
 
 
@@ -166,8 +188,8 @@ def _check_jpeg(path: Path, data: bytes) -> tuple[list[Finding], Counter[str]]:
     if info["status"] == "truncated":
         text = f"the data end before the image of {size} pixels does"
         return [*findings, Finding(path, Remark.TRUNCATED, text, info["offset"])], Counter()
-    # Pillow decides what is an error and what only a warning, as in a pipeline.
-    if info["status"] != "ok" and (failed := _decode_elsewhere(data)):
+    # As in a pipeline, Pillow distinguishes errors from warnings.
+    if info["status"] != "ok" and (failed := _decode_elsewhere(io.BytesIO(data))):
         return [*findings, Finding(path, *failed, info["offset"])], Counter()
     warned = Counter({name: info[name] for name in _WARNINGS if info[name]})
     if warned:
@@ -180,14 +202,14 @@ def _told(warned: Mapping[str, int]) -> str:
     return ", ".join(f"{warned[name]} {text}" for name, text in _WARNINGS.items() if warned.get(name))
 
 
-def _decode_elsewhere(data: bytes) -> tuple[Remark, str] | None:
-    """What is wrong when Pillow decodes it, as a pipeline does with what the native decoder hands over."""
+def _decode_elsewhere(file: BinaryIO) -> tuple[Remark, str] | None:
+    """Decode with Pillow, as a pipeline does for files that the native decoder hands over, and return the fault."""
     from PIL import Image
 
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            Image.open(io.BytesIO(data)).load()
+            open_image(file).load()
     except Image.DecompressionBombError as error:
         return Remark.BOMB, first_line(error)
     except Exception as error:  # noqa: BLE001 - whatever a codec raises is said of its file
@@ -196,7 +218,7 @@ def _decode_elsewhere(data: bytes) -> tuple[Remark, str] | None:
 
 
 def main(argv: list[str]) -> int:
-    """The command; 0: nothing is wrong, 1: some files are bad, 2: the folder cannot be used."""
+    """Run the command and return its exit status: 0: no fault, 1: some files are bad, 2: the folder cannot be used."""
     parser = argparse.ArgumentParser(prog="stoker check", description="Decode every file of a folder, list bad ones.")
     parser.add_argument("folder", type=Path, metavar="DIR")
     parser.add_argument("--threads", type=int, help="by default as many as the process may use")
@@ -208,7 +230,7 @@ def main(argv: list[str]) -> int:
     try:
         found = check(given.folder, threads=given.threads, progress=bar)
     except FolderUnusable as error:
-        print(f"stoker check: {error}", file=sys.stderr)
+        print(f"stoker check: {printable(str(error))}", file=sys.stderr)
         return 2
     print(json.dumps(found.to_dict()) if given.json else found)
     return 1 if found.bad else 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A progress bar: tqdm's where it is installed, else a plain one that redraws a line a few times per second."""
+"""Progress bar: tqdm's if it is installed, else a plain bar that redraws a line a few times per second."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Protocol, Self, TextIO
 
 
 class Bar(Protocol):
-    """What is needed of a progress bar."""
+    """Interface of a progress bar."""
 
     def __enter__(self) -> Self: ...
 
@@ -20,11 +20,11 @@ class Bar(Protocol):
     ) -> None: ...
 
     def update(self, count: int = 1) -> object:
-        """Say that `count` more items are done."""
+        """Report that `count` more items are done."""
 
 
 class PlainBar:
-    """A bar of hash marks with the rate; on a stream that is no terminal it prints only its last line."""
+    """Bar of hash marks with the rate. If the stream is not a terminal, it prints only its last line."""
 
     WIDTH = 28
     INTERVAL_S = 0.1
@@ -45,7 +45,7 @@ class PlainBar:
         self._draw(end="\n")
 
     def update(self, count: int = 1) -> None:
-        """Say that `count` more items are done."""
+        """Report that `count` more items are done."""
         self.done += count
         if self._redraws and time.perf_counter() - self._drawn >= self.INTERVAL_S:
             self._draw(end="")
@@ -67,6 +67,6 @@ def progress_bar(total: int, label: str, unit: str = "images") -> Bar:
         tqdm = importlib.import_module("tqdm").tqdm
     except ModuleNotFoundError:
         return PlainBar(total, label, unit)
-    tqdm.monitor_interval = 0  # else a thread of its own watches the bars, and stays
+    tqdm.monitor_interval = 0  # otherwise tqdm's monitor thread starts and stays
     bar: Bar = tqdm(total=total, desc=f"  {label:<12}", unit=f" {unit}", ncols=88, smoothing=0.1)
     return bar

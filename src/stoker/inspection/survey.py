@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A look through a folder of photographs: which JPEG files can be used, and what is wrong with the others.
+"""Survey of a folder of photographs: which JPEG files can be used, and the faults of the others.
 
-Only headers and the ends of files are read, so that thousands of files take seconds; damage in the middle of the
-compressed data shows only when a file is decoded. Nothing is ever written. A usable file may get several remarks (a
-rotated CMYK photograph).
+Only headers and the ends of files are read, so that thousands of files take seconds. Damage in the middle of the
+compressed data shows only when a file is decoded. Nothing is written. A usable file may get several remarks (a rotated
+CMYK photograph).
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from typing import BinaryIO
 from PIL import Image, UnidentifiedImageError
 
 OVERSIZED_MEGAPIXELS = 40
-BOMB_MEGAPIXELS = 178  # above this Pillow takes an image for a decompression bomb and refuses it
+BOMB_MEGAPIXELS = 178  # Pillow refuses larger images as decompression bombs
 _TAIL_BYTES = 1 << 16
 _ORIENTATION_TAG = 0x0112
 _HEIF_BRANDS = {b"heic", b"heix", b"hevc", b"heim", b"heis", b"mif1", b"msf1"}
 
 
 class Remark(StrEnum):
-    """What can be said of a file; the value is the text a user sees."""
+    """Remark about a file. The value is the text for users."""
 
     CMYK = "CMYK"
     ROTATED = "rotated by EXIF"
@@ -47,7 +47,7 @@ _USABLE = {Remark.CMYK, Remark.ROTATED, Remark.OVERSIZED}
 
 @dataclass(frozen=True)
 class Finding:
-    """One file that there is something to say about; ``offset``: the byte at which it is damaged, if that is known."""
+    """File with a remark. ``offset`` is the byte at which it is damaged, if known."""
 
     path: Path
     remark: Remark
@@ -57,17 +57,17 @@ class Finding:
 
 @dataclass
 class Survey:
-    """What was found in a folder.
+    """Findings of a survey of a folder.
 
     Attributes:
         root: The folder.
         files: Usable JPEG files, sorted by path.
         labels: For each usable file, the index of its class in `classes`.
         classes: Names of the folders that hold usable files, relative to `root`, sorted; "." for files in `root`.
-        unusual: Usable files that deserve a remark.
+        unusual: Usable files with a remark.
         left_out: Files that cannot be used, with the reason.
-        total: Number of files looked at.
-        skipped: Number of files not looked at because of the limit.
+        total: Number of files examined.
+        skipped: Number of files not examined because of the limit.
     """
 
     root: Path
@@ -80,24 +80,24 @@ class Survey:
     skipped: int = 0
 
     def count(self, remark: Remark) -> int:
-        """Number of findings with this remark."""
+        """Return the number of findings with this remark."""
         return sum(finding.remark is remark for finding in (*self.unusual, *self.left_out))
 
 
 class FolderUnusable(RuntimeError):
-    """The folder does not exist, is none, cannot be read, or holds no usable JPEG file."""
+    """The folder does not exist, is not a folder, cannot be read, or holds no usable JPEG file."""
 
 
 def survey(root: Path, *, limit: int | None = None, progress: Callable[[int], object] | None = None) -> Survey:
-    """Look through a folder, flat or nested; hidden files and folders are passed over.
+    """Examine the files of a folder, flat or nested. Hidden files and folders are skipped.
 
     Args:
         root: The folder.
-        limit: Look at so many files at most, spread evenly over all of them.
-        progress: Called with the number of files looked at since the last call.
+        limit: Maximum number of files to examine, spread evenly over all of them.
+        progress: Called with the number of files examined since the last call.
 
     Raises:
-        FolderUnusable: There is nothing here to work with; the text says why.
+        FolderUnusable: The folder has no usable files; the text says why.
     """
     paths = list_files(root)
     result = Survey(root)
@@ -123,10 +123,10 @@ def survey(root: Path, *, limit: int | None = None, progress: Callable[[int], ob
 
 
 def list_files(root: Path) -> list[Path]:
-    """All regular files below a folder, sorted, links to folders not followed.
+    """Return all regular files below a folder, sorted. Links to folders are not followed.
 
     Raises:
-        FolderUnusable: The folder does not exist, is no folder or cannot be listed.
+        FolderUnusable: The folder does not exist, is not a folder or cannot be listed.
     """
     if not root.exists():
         raise FolderUnusable(f"{root} does not exist.")
@@ -146,12 +146,13 @@ def _walk(root: Path) -> Iterator[Path]:
         for name in names:
             path = os.path.join(folder, name)
             if not name.startswith(".") and (os.path.isfile(path) or not os.path.exists(path)):
-                yield Path(path)  # a dangling link is listed; a pipe or a socket would block whoever opens it
+                # Dangling links are listed; pipes and sockets are not, because opening one would block.
+                yield Path(path)
     yield from map(Path, closed)
 
 
 def examine(path: Path) -> list[Finding]:
-    """Say what is remarkable about one file; an ordinary JPEG file gives an empty list."""
+    """Return the remarks about one file; none for an ordinary JPEG file."""
     try:
         with path.open("rb") as file:
             head = file.read(32)
@@ -165,7 +166,7 @@ def examine(path: Path) -> list[Finding]:
 
 
 def name_format(head: bytes) -> tuple[Remark, str]:
-    """Name the format of a file that is no JPEG by its first bytes."""
+    """Return the name of the format of a file that is not a JPEG, by its first bytes."""
     if not head:
         return Remark.EMPTY, ""
     if head[4:8] == b"ftyp" and head[8:12] in _HEIF_BRANDS:
@@ -192,8 +193,8 @@ _MAGIC = (
 def _examine_jpeg(file: BinaryIO) -> Iterator[tuple[Remark, str]]:
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # large images and odd EXIF data are reported in our own words
-            image = Image.open(file, formats=("JPEG", "MPO"))
+            warnings.simplefilter("ignore")  # large images and odd EXIF data get remarks of our own
+            image = Image.open(file, formats=("JPEG",))
             scan_start = file.tell()
             orientation = image.getexif().get(_ORIENTATION_TAG, 1)
     except Image.DecompressionBombError:
@@ -215,7 +216,10 @@ def _examine_jpeg(file: BinaryIO) -> Iterator[tuple[Remark, str]]:
 
 
 def _has_end_marker(file: BinaryIO, scan_start: int) -> bool:
-    """Whether an end-of-image marker follows the start of the scan; trailing bytes after it are common and harmless."""
+    """Return whether an end-of-image marker follows the start of the scan.
+
+    Trailing bytes after it are common and harmless.
+    """
     size = file.seek(0, os.SEEK_END)
     start = max(scan_start, size - _TAIL_BYTES)
     file.seek(start)
@@ -226,7 +230,7 @@ def _has_end_marker(file: BinaryIO, scan_start: int) -> bool:
 
 
 def first_line(error: Exception) -> str:
-    """What an error says, in one line."""
+    """Return an error's text as one line."""
     text = str(error).partition("\n")[0]
     return "no complete header" if "cannot identify" in text or not text else text[:80]
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operators: one class in one file each."""
+"""Operators, one class in one file each."""

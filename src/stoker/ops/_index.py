@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where each operator is declared. Written by tools/index.py."""
+"""Modules of all operators. Written by tools/index.py."""
 
 INDEX: dict[str, str] = {
     "_arithmetic": "ops.generic.arithmetic:Arithmetic",
     "_condition": "ops.generic.condition:Condition",
     "_constant": "ops.generic.constant:Constant",
+    "_fetch": "readers._fetching:Fetch",
     "_index": "ops.generic.index:Index",
     "_merge": "ops.generic.merge:Merge",
+    "_read_file_ref": "ops.generic.read_file_ref:ReadFileRef",
     "_recipe": "ops.image.recipe:Recipe",
     "_row_number": "ops.generic.row_number:RowNumber",
     "_scale_pixels": "ops.image.scale_pixels:ScalePixels",
-    "_told_file": "ops.generic.told_file:ToldFile",
     "batch_permutation": "ops.random.batch_permutation:BatchPermutation",
+    "boolean_mask": "ops.generic.boolean_mask:BooleanMask",
     "brightness": "ops.image.brightness:Brightness",
     "brightness_contrast": "ops.image.brightness_contrast:BrightnessContrast",
     "cast": "ops.generic.cast:Cast",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is known about the data of a source: from its arguments, and then from its first batch."""
+"""Types of a source's data: from its arguments, then from its first batch."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from ..contract.types import DType
 
 @dataclass
 class Declared:
-    """Type, number of axes and layout per output; None where only data tell, which then fill it in."""
+    """Type, number of axes and layout of each output. The first batch fills in values that are None."""
 
     outputs: Sequence[list[Any]]  # dtype, ndim, layout
 
     @staticmethod
     def of(count: int, dtype: Any, ndim: Any, layout: Any) -> Declared:
-        """From the arguments, each one value or one per output."""
+        """Create from the arguments, each of which is one value or one per output."""
         types = _per_output("dtype", dtype, count, DType.of)
         ranks = _per_output("ndim", ndim, count, _rank)
         names = _per_output("layout", layout, count, str)
@@ -36,13 +36,16 @@ class Declared:
         return Declared(outputs)
 
     def specs(self) -> tuple[Spec, ...] | None:
-        """The types of all outputs, once they are known."""
+        """Return the types of all outputs; None until they are known."""
         if any(d is None or n is None for d, n, _ in self.outputs):
             return None
         return tuple(Spec(d, (None,) * n, layout) for d, n, layout in self.outputs)
 
     def check(self, output: int, array: Any, axes: int, where: str) -> None:
-        """Hold ``array``, whose first axes are not a row's, against what is declared; or declare it."""
+        """Check ``array`` against the declared type, or declare its type.
+
+        The first ``axes`` axes do not belong to a row.
+        """
         try:
             dtype = DType.of(array.dtype)
         except TypeError:
@@ -50,7 +53,7 @@ class Declared:
         rank = array.ndim - axes
         wanted = self.outputs[output]
         if wanted[0] == DType.BFLOAT16 and dtype == DType.UINT16:
-            dtype = DType.BFLOAT16  # NumPy's arrays have its bits
+            dtype = DType.BFLOAT16  # NumPy has no bfloat16; the array holds its bits
         if wanted[0] is None:
             wanted[0] = dtype
         if wanted[1] is None:

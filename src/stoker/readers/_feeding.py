@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What takes data from the user's sources: batch by batch, checked, in the form that the run reads."""
+"""Feeders: take data from the user's sources batch by batch, check them and convert them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from ..contract.batch import Batch
-from ..contract.errors import ArgumentError, DataError, Source, StateError, message
-from ..contract.feed import Workers, to_array
+from ..contract.errors import ArgumentError, DataError, SourceLine, StateError, message
+from ..contract.feed import Feeder, to_array
 from ..contract.operator import Spec
 from ..contract.types import DType
 from ._declared import Declared
-from ._on_gpu import lies_on_gpu, take
+from ._gpu_arrays import as_gpu_array, is_on_gpu
 
 Column = Any  # an array with the rows on its first axis, or a list with an array per row
 _SCALAR = (bool, int, float)
@@ -26,53 +26,24 @@ _SCALAR = (bool, int, float)
 # ---- feeders ----
 
 
-class Feeder:
-    """Gives one batch after the other. ``position`` is where it stands; sources that can be resumed ``seek`` it."""
+class CheckedFeeder(Feeder):
+    """Base class of feeders that check each batch against the declared types.
+
+    ``position`` is the position in the source.
+    """
 
     def __init__(self, declared: Declared, *, copies: bool) -> None:
         self._declared = declared
         self._copies = copies
         self._gave = False
 
-    parallel = False  # whether it needs worker processes
-    device: Any = None  # the GPU (native) of the run
-
-    def use(self, workers: Workers) -> None:
-        """Have the source run in these processes."""
-
     @property
     def specs(self) -> tuple[Spec, ...]:
-        """The outputs' types; known after the first batch."""
         found = self._declared.specs()
         assert found is not None, "before the first batch"
         return found
 
-    @property
-    def ready(self) -> bool:
-        """Whether :meth:`pull` has something to give (or an end, or an error) at once."""
-        return True
-
-    def wait(self, source: Source | None) -> None:
-        """Wait until it is ready, or for a moment, in which the pipeline may have been closed."""
-
-    @property
-    def position(self) -> Any:
-        """Where it stands, for :meth:`seek`; something that JSON can hold."""
-        return None
-
-    def pull(self, count: int, epoch: int) -> tuple[Column, ...]:
-        """The next batch of at most ``count`` rows: one column per output. StopIteration at the end of the epoch."""
-        raise NotImplementedError
-
-    def reset(self) -> None:
-        """Begin an epoch."""
-
-    def seek(self, position: Any) -> None:
-        """Go on from ``position``."""
-        raise StateError("this source cannot be resumed")
-
-    def require_resumable(self, source: Source | None) -> None:
-        """StateError if the source cannot go on from a position."""
+    def require_resumable(self, source: SourceLine | None) -> None:
         raise StateError(
             message(
                 "external_source", "expected a source that can be resumed, got one that only runs forward",
@@ -82,13 +53,12 @@ class Feeder:
         )  # fmt: skip
 
     def feed(self, data: Any, limit: int, layout: str | None) -> None:
-        """Take a batch that is fed by hand."""
         raise StateError("expected a source without `source=` to feed, got one that has its own data")
 
-    # ---- what sources give ----
+    # ---- conversion of a source's data ----
 
     def _batch(self, data: Any, limit: int) -> tuple[Column, ...]:
-        """A batch as columns."""
+        """Convert a batch to columns."""
         count = len(self._declared.outputs)
         columns = split(data, count, "batches")
         made = tuple(self._column(i, c) for i, c in enumerate(columns))
@@ -104,7 +74,7 @@ class Feeder:
         return made
 
     def _rows(self, samples: Sequence[Any]) -> tuple[Column, ...]:
-        """Single rows as columns."""
+        """Convert single rows to columns."""
         count = len(self._declared.outputs)
         parts = [split(s, count, "values") for s in samples]
         self._gave = True
@@ -129,18 +99,18 @@ class Feeder:
         return array
 
     def _own(self, x: Any) -> Any:
-        """An array that stays as it is while its batch is under way."""
+        """Return an array that does not change while its batch is in flight."""
         if type(x) is np.ndarray and not self._copies:
             return to_array(x)
-        if lies_on_gpu(x):
-            return take(x, self.device, copies=self._copies)
+        if is_on_gpu(x):
+            return as_gpu_array(x, self.device, copies=self._copies)
         array = to_array(x)
         fresh = isinstance(x, (bytes, list, tuple, *_SCALAR)) or (isinstance(x, np.ndarray) and not _shared(array, x))
         return array if fresh or not self._copies else array.copy()
 
 
 def split(data: Any, count: int, what: str) -> Sequence[Any]:
-    """What a source gave, per output."""
+    """Split a source's result into outputs."""
     if count == 1:
         return data if isinstance(data, tuple) and len(data) == 1 else (data,)
     if not isinstance(data, (tuple, list)) or len(data) != count:
@@ -150,7 +120,7 @@ def split(data: Any, count: int, what: str) -> Sequence[Any]:
 
 
 def as_column(data: Any) -> Any:
-    """A batch of one output: a list with a value per row, or something with the rows on its first axis."""
+    """Convert a batch of one output: a list with a value per row, or an array with the rows on its first axis."""
     if isinstance(data, Batch):
         if not data.is_dense:
             return list(data)
@@ -167,8 +137,8 @@ def as_column(data: Any) -> Any:
 
 
 def _scalar(x: Any, dtype: DType) -> Any:
-    """A Python number in the declared type, if that holds it; a float rounds to another float."""
-    if dtype == DType.BFLOAT16:  # NumPy has arrays of its bits, which the number is not
+    """Convert a Python number to the declared type if that type holds it. A float is rounded to another float type."""
+    if dtype == DType.BFLOAT16:  # NumPy holds bfloat16 as bits, so its conversion would be wrong
         raise ValueError(
             f"expected a tensor of bfloat16 or its bits as uint16 (or FLOAT, and a cast), got number {x!r}"
         )
@@ -183,11 +153,11 @@ def _shared(a: Any, b: Any) -> bool:
 
 
 class Items:
-    """What an iterable or a generator function gives, one after the other, with its ends and beginnings.
+    """Items of an iterable or a generator function, with its ends and restarts.
 
     Args:
         source: the iterable, or the generator function.
-        cycle: what happens at the end: "quiet" begins again, "no" has ended for good, None and "raise" wait for reset.
+        cycle: behaviour at the end: "quiet" begins again, "no" has ended for good, None and "raise" wait for a reset.
     """
 
     def __init__(self, source: Any, cycle: str | None) -> None:
@@ -195,12 +165,12 @@ class Items:
         self.cycle = cycle
         self.once = isinstance(source, Iterator)
         self._iterator: Iterator[Any] | None = None
-        self.taken = 0  # since the beginning of the data
+        self.taken = 0  # items taken since the beginning of the data
         self.ended = False
-        self._spent = False  # ended for good, yet asked to begin again
+        self._spent = False  # ended for good, and another epoch was requested
 
     def take(self) -> Any:
-        """The next item; StopIteration at the end."""
+        """Return the next item; StopIteration at the end."""
         if self._spent:
             raise StateError(
                 "the source of `external_source` is an iterator, which has ended and cannot begin again. Pass the "
@@ -225,7 +195,7 @@ class Items:
         return item
 
     def take_rows(self, count: int) -> list[Any]:
-        """At most ``count`` items; StopIteration if there is none."""
+        """Return at most ``count`` items; StopIteration if there is none."""
         rows: list[Any] = []
         while len(rows) < count:
             try:
@@ -250,18 +220,18 @@ class Items:
 
     @property
     def is_sequence(self) -> bool:
-        """Whether it can go on from a place."""
+        """Return whether the source can continue from any position."""
         return hasattr(self.source, "__getitem__") and hasattr(self.source, "__len__")
 
     def seek(self, taken: int) -> None:
-        """Go on after ``taken`` items of a sequence."""
+        """Continue after ``taken`` items of a sequence."""
         self._begin()
         self.taken = taken
         self._iterator = (self.source[i] for i in range(taken, len(self.source)))
 
 
-class IterableFeeder(Feeder):
-    """From an iterable or a generator function."""
+class IterableFeeder(CheckedFeeder):
+    """Feeder that reads an iterable or a generator function."""
 
     def __init__(self, declared: Declared, items: Items, *, by_batch: bool, copies: bool) -> None:
         super().__init__(declared, copies=copies)
@@ -280,7 +250,7 @@ class IterableFeeder(Feeder):
     def reset(self) -> None:
         self._items.reset()
 
-    def require_resumable(self, source: Source | None) -> None:
+    def require_resumable(self, source: SourceLine | None) -> None:
         if not self._items.is_sequence:
             super().require_resumable(source)
 
@@ -290,14 +260,19 @@ class IterableFeeder(Feeder):
         self._items.seek(int(position))
 
 
-class CallbackFeeder(Feeder):
-    """From a function. ``tells`` makes its argument out of (row in the epoch, row in the batch, batch, epoch)."""
+class CallbackFeeder(CheckedFeeder):
+    """Feeder that calls a function.
 
-    def __init__(self, declared: Declared, function: Callable[..., Any], tells: Callable[..., Any] | None, *,
+    Args:
+        make_argument: returns the function's argument for (row in the epoch, row in the batch, batch, epoch); None:
+            the function takes no argument.
+    """
+
+    def __init__(self, declared: Declared, function: Callable[..., Any], make_argument: Callable[..., Any] | None, *,
                  by_batch: bool, copies: bool) -> None:  # fmt: skip
         super().__init__(declared, copies=copies)
         self._function = function
-        self._tells = tells
+        self._make_argument = make_argument
         self._by_batch = by_batch
         self._sample = self._iteration = 0
         self._ended = False
@@ -310,12 +285,13 @@ class CallbackFeeder(Feeder):
         if self._ended:
             raise StopIteration
         sample, iteration = self._sample, self._iteration
-        # Counted first: a call that fails has had its turn.
+        # Counted before the call: a failed call is not repeated.
         self._sample, self._iteration = sample + count, iteration + 1
         made: list[Any] = []
         try:
             for i in range(1 if self._by_batch else count):
-                made.append(self._function(*(self._tells(sample + i, i, iteration, epoch),) if self._tells else ()))
+                given = (self._make_argument(sample + i, i, iteration, epoch),) if self._make_argument else ()
+                made.append(self._function(*given))
         except StopIteration:
             self._ended = True
             if not made and not self._gave:
@@ -328,19 +304,19 @@ class CallbackFeeder(Feeder):
         self._sample = self._iteration = 0
         self._ended = False
 
-    def require_resumable(self, source: Source | None) -> None:
-        if self._tells is None:
+    def require_resumable(self, source: SourceLine | None) -> None:
+        if self._make_argument is None:
             super().require_resumable(source)
 
     def seek(self, position: Any) -> None:
-        if self._tells is None:
+        if self._make_argument is None:
             super().seek(position)
         self._sample, self._iteration = (int(x) for x in position)
         self._ended = False
 
 
-class HandFeeder(Feeder):
-    """Fed by ``pipe.feed_input``."""
+class ManualFeeder(CheckedFeeder):
+    """Feeder for batches from ``pipe.feed_input``."""
 
     def __init__(self, declared: Declared, name: str, *, repeats: bool, waits: bool, copies: bool) -> None:
         super().__init__(declared, copies=copies)
@@ -355,7 +331,7 @@ class HandFeeder(Feeder):
     def ready(self) -> bool:
         return bool(self._queue) or (self._repeats and self._last is not None)
 
-    def wait(self, source: Source | None) -> None:
+    def wait(self, source: SourceLine | None) -> None:
         if not self._waits:
             raise StateError(
                 message(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists of files with labels: from folders, list files or the caller, kept in little memory."""
+"""Lists of files with labels, from folders, list files or the caller, in compact memory."""
 
 from __future__ import annotations
 
@@ -14,29 +14,27 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .._image_formats import FILE_NAMES
+from ..contract.columns import DataSet
 from ..contract.errors import ArgumentError
-from ..native import _native
+from ._columns import Bytes, Values
+from ._storages import FileStorage, packed_file_table
 
 Ints32 = npt.NDArray[np.int32]
-IMAGES = (
-    "*.jpg", "*.jpeg", "*.png", "*.bmp", "*.tif", "*.tiff", "*.pnm", "*.ppm", "*.pgm", "*.pbm", "*.jp2", "*.webp",
-    "*.gif", "*.flac", "*.ogg", "*.wav",
-)  # fmt: skip
-PARTIAL = ("read_header", "read_window")  # what reads files in two steps; see `contract.step.Native`
+IMAGES = (*FILE_NAMES, "*.flac", "*.ogg", "*.wav")
 
 
 class Listing:
-    """Names and labels, collected as they will be kept: a million files would be 100 MB of Python strings."""
+    """Names and labels in compact form. A million files would be 100 MB of Python strings."""
 
     def __init__(self, root: str) -> None:
         self.root = os.path.join(os.fsencode(root), b"") if root else b""
         self._names = bytearray()
         self._labels: list[Ints32] = []
         self._count = 0
-        self._parts: list[bytes] = []  # digests of the lists that this one is made of
 
     def add(self, names: Sequence[str], labels: Ints32) -> None:
-        """Files, relative to the folder, and their labels."""
+        """Add files, relative to the folder, and their labels."""
         if names:
             self._names += os.fsencode("\0".join(names)) + b"\0"
             self._labels.append(labels)
@@ -44,48 +42,30 @@ class Listing:
 
     @property
     def labels(self) -> Ints32:
-        """The labels of all files."""
+        """Return the labels of all files."""
         if len(self._labels) > 1:
             self._labels = [np.concatenate(self._labels)]
         return self._labels[0]
 
-    def extend(self, other: Listing, offset: int) -> None:
-        """All files of another list, with its folder in their names, and with ``offset`` added to their labels."""
-        names, root = bytes(other._names), other.root
-        if self.root != root:
-            if self.root:
-                raise ValueError("a list with a folder of its own takes no others")
-            names = root + names[:-1].replace(b"\0", b"\0" + root) + b"\0"
-        labels = other.labels.astype(np.int64) + offset
-        if (labels != labels.astype(np.int32)).any():
-            raise ArgumentError(f"expected labels of at most 32 bits, got {int(labels.max())} with the offset {offset}")
-        self._names += names
-        self._labels.append(labels.astype(np.int32))
-        self._count += len(other)
-        self._parts.append(other.digest())
-
-    def digest(self) -> bytes:
-        """Of names and labels without the folder, which may move."""
-        digest = hashlib.blake2b(b"".join(self._parts) or self._names, digest_size=8)
+    def finish(self) -> DataSet:
+        """Return the data set of bytes and labels. Its digest covers names and labels but not the folder."""
+        digest = hashlib.blake2b(self._names, digest_size=8)
         digest.update(self.labels.tobytes())
-        return digest.digest()
-
-    def finish(self) -> tuple[Any, Ints32, str]:
-        """The table, the labels, and the digest."""
-        names = np.frombuffer(self._names, np.uint8)
-        ends = np.flatnonzero(names == 0)
-        if len(ends) != self._count:
-            raise ArgumentError("expected names of files without zero bytes")
-        offsets = np.zeros(len(ends) + 1, np.uint64)
-        offsets[1:] = ends + 1
-        return _native.FileTable(self.root, names, offsets), self.labels, self.digest().hex()
+        storage = FileStorage(packed_file_table(self.root, self._names, self._count))
+        columns = Bytes("data", storage), Values("label", self.labels[:, None])
+        return DataSet(columns, digest.hexdigest(), "label")
 
     def __len__(self) -> int:
         return self._count
 
 
 def list_files(args: Mapping[str, Any]) -> Listing:
-    """The files that a reader's arguments name. ArgumentError if there are none, OSError for the disk's."""
+    """List the files that a reader's arguments name.
+
+    Raises:
+        ArgumentError: there are no files.
+        OSError: the operating system fails.
+    """
     given = [k for k in ("files", "file_list") if args[k] is not None]
     if len(given) > 1:
         raise ArgumentError("expected one of `files` and `file_list`, got both")
@@ -110,7 +90,7 @@ def list_files(args: Mapping[str, Any]) -> Listing:
 
 
 def _base(args: Mapping[str, Any]) -> str:
-    """The folder that relative paths are taken from; "" for the current one."""
+    """Return the folder that relative paths refer to; "" for the current one."""
     root: str | None = args["file_root"]
     return os.path.dirname(args["file_list"]) if root is None and args["file_list"] is not None else root or ""
 
@@ -120,7 +100,7 @@ def _where(args: Mapping[str, Any]) -> str:
 
 
 def _below(listing: Listing, names: list[str]) -> list[str]:
-    """``names`` relative to the listing's folder; if one of them is elsewhere, the folder becomes a part of all."""
+    """Return ``names`` relative to the listing's folder. If a name is elsewhere, all names include their folder."""
     if not listing.root or not any(map(os.path.isabs, names)):
         return names
     root = os.fsdecode(listing.root)

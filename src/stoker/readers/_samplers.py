@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The samplers that users choose from (as ``stoker.samplers``): what they ask for, before a data set is known."""
+"""Samplers for users (public as ``stoker.samplers``): their settings, before a data set is known."""
 
 from __future__ import annotations
 
@@ -12,38 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ..contract.errors import ArgumentError
-from ..contract.reader import BoundSampler, Ints, Shards
-from .order import Endless, Grouped, Interleaved, Listed, Ordered, Passes, Picked
+from ..contract.reader import BoundSampler, Ints, Sampler, Shards
+from .order import EndlessOrder, IterableOrder, ListOrder, LookupOrder, PermutedOrder, QuotaOrder, WeightedOrder
 
 Labels = npt.NDArray[np.int32]
 _LONGEST_BLOCK = 1000
-
-
-class Sampler:
-    """Which samples an epoch takes, and in which order. Give one to a reader: ``fn.readers.file(..., sampler=...)``.
-
-    A class of your own overrides :meth:`bind`. Its ``repr`` is part of the pipeline's fingerprint, so it should say
-    what decides the order.
-    """
-
-    def bind(self, size: int, labels: Labels | None, shards: Shards, seed: int | None) -> BoundSampler:
-        """The order over a data set.
-
-        Args:
-            size: samples in the data set.
-            labels: their labels, int32 ``(size,)``, or None.
-            shards: how epochs are divided.
-            seed: the reader's own; None: what ``indices`` is told, which is the pipeline's.
-
-        Raises:
-            ArgumentError: it does not go with this data set.
-
-        Returns:
-            An object with ``size`` (positions in an epoch; None: endless), ``indices(seed, epoch, positions)`` (the
-            samples at these positions), ``keys(epoch, positions, indices)`` (uint64, what the rows' random numbers
-            follow from) and ``forward_only`` (None, or why the order cannot be entered anywhere).
-        """
-        raise NotImplementedError
 
 
 class Sequential(Sampler):
@@ -53,15 +26,15 @@ class Sequential(Sampler):
         return "Sequential()"
 
     def bind(self, size: int, labels: Labels | None, shards: Shards, seed: int | None) -> BoundSampler:
-        return Ordered(size)
+        return PermutedOrder(size)
 
 
 class Shuffled(Sampler):
-    """All samples, every epoch in another order: a keyed permutation, which keeps no list and can be entered anywhere.
+    """All samples, in another order every epoch: a keyed permutation with random access, which stores no list.
 
     Args:
-        seed: decides the order; by default the reader's ``seed``, or the pipeline's.
-        first_epoch: epochs before this one are in order.
+        seed: seed of the order; by default the reader's ``seed``, or the pipeline's.
+        first_epoch: first epoch that is shuffled; earlier ones are in order.
     """
 
     def __init__(self, seed: int | None = None, *, first_epoch: int = 0) -> None:
@@ -73,24 +46,24 @@ class Shuffled(Sampler):
 
     def bind(self, size: int, labels: Labels | None, shards: Shards, seed: int | None) -> BoundSampler:
         seed = seed if self._seed is None else self._seed
-        # A part that a pipeline keeps must be shuffled by itself.
-        local = shards.contiguous and self._first_epoch == 0 and shards.number > 1
+        # A part that stays with one pipeline must be shuffled within itself.
+        local = shards.is_contiguous and self._first_epoch == 0 and shards.number > 1
         bounds = tuple((i + 1) * size // shards.number for i in range(shards.number)) if local else ()
-        return Ordered(size, True, seed, self._first_epoch, bounds)
+        return PermutedOrder(size, True, seed, self._first_epoch, bounds)
 
 
 class Weighted(Sampler):
     """Independent draws with replacement, sample i with probability ``weights[i] / sum(weights)``.
 
-    A sample that comes several times gets another augmentation each time.
+    A sample that is drawn several times gets another augmentation each time.
 
     Args:
-        weights: one number >= 0 per sample; they need not sum to 1. 8 bytes per sample are kept.
-        num_samples: draws in an epoch; by default as many as there are samples.
-        seed: decides the draws; by default the reader's ``seed``, or the pipeline's.
+        weights: one number >= 0 per sample. They need not sum to 1. Memory: 8 bytes per sample.
+        num_samples: draws in an epoch; by default the number of samples.
+        seed: seed of the draws; by default the reader's ``seed``, or the pipeline's.
 
     Raises:
-        ArgumentError: other weights; where the pipeline is built: another number of them than there are samples.
+        ArgumentError: the weights are invalid. When the pipeline is built: their number is not the number of samples.
     """
 
     def __init__(
@@ -113,22 +86,24 @@ class Weighted(Sampler):
             raise ArgumentError(
                 f"`samplers.Weighted`: expected a weight for each of {size} samples, got {len(self._weights)}"
             )
-        return Picked(self._num_samples or size, np.cumsum(self._weights), seed if self._seed is None else self._seed)
+        return WeightedOrder(
+            self._num_samples or size, np.cumsum(self._weights), seed if self._seed is None else self._seed
+        )
 
 
 class ClassBalanced(Sampler):
     """Every class equally often, whatever its size.
 
-    Each run of as many positions as there are classes has every class once, in a drawn order. Within a class, all its
-    samples come before one comes again, in another order every time. A sample that comes several times in an epoch
+    Each run of as many positions as there are classes has every class once, in a random order. Within a class, all
+    samples are used before one repeats, in another order every time. A sample that occurs several times in an epoch
     gets another augmentation each time.
 
     Args:
-        num_samples: positions in an epoch; by default as many as there are samples.
-        seed: decides the order; by default the reader's ``seed``, or the pipeline's.
+        num_samples: positions in an epoch; by default the number of samples.
+        seed: seed of the order; by default the reader's ``seed``, or the pipeline's.
 
     Raises:
-        ArgumentError: fewer than one position; where the pipeline is built: a data set without labels.
+        ArgumentError: fewer than one position. When the pipeline is built: a data set without labels.
     """
 
     def __init__(self, num_samples: int | None = None, *, seed: int | None = None) -> None:
@@ -144,25 +119,25 @@ class ClassBalanced(Sampler):
         members = np.argsort(labels, kind="stable").astype(np.int64)
         sizes = np.unique(labels, return_counts=True)[1].astype(np.int64)
         seed = seed if self._seed is None else self._seed
-        return Grouped(Interleaved(self._num_samples or size, sizes, np.ones_like(sizes), seed), members)
+        return LookupOrder(QuotaOrder(self._num_samples or size, sizes, np.ones_like(sizes), seed), members)
 
 
 class Mixed(Sampler):
-    """Several data sets, which lie one after the other in the reader's list, in fixed proportions.
+    """Several data sets, concatenated in the reader's list, in fixed proportions.
 
-    The proportions hold in every block of positions (as long as the weights' smallest common terms, at most 1000),
-    whatever the sizes. Each part is gone through whole before any of it comes again, over the ends of epochs too. A
-    sample that comes several times in an epoch gets another augmentation each time.
+    The proportions hold in every block of positions, whatever the sizes. A block is as long as the sum of the weights
+    in lowest terms, at most 1000. All samples of a part are used before one repeats, also across epochs. A sample that
+    occurs several times in an epoch gets another augmentation each time.
 
     Args:
         sizes: samples in each part, in the reader's order.
-        weights: the share of each part; they need not sum to 1. Shares are kept to a thousandth.
-        num_samples: positions in an epoch; by default as many as there are samples.
-        shuffle: whether each part is gone through in another order every time; else in its own.
-        seed: decides the order; by default the reader's ``seed``, or the pipeline's.
+        weights: share of each part. They need not sum to 1. Shares are rounded to a thousandth.
+        num_samples: positions in an epoch; by default the number of samples.
+        shuffle: whether each part is shuffled anew every time; otherwise it is in order.
+        seed: seed of the order; by default the reader's ``seed``, or the pipeline's.
 
     Raises:
-        ArgumentError: sizes or weights are not positive, or not one per part; a share is below a thousandth; where the
+        ArgumentError: sizes or weights are not positive, or not one per part; a share is below a thousandth. When the
             pipeline is built: the sizes do not sum to the data set's.
 
     >>> samplers.Mixed([len(photos), len(drawings)], weights=[0.8, 0.2])
@@ -195,11 +170,11 @@ class Mixed(Sampler):
                 f"{self._sizes.tolist()}"
             )
         seed = seed if self._seed is None else self._seed
-        return Interleaved(self._num_samples or size, self._sizes, self._quotas, seed, self._shuffle)
+        return QuotaOrder(self._num_samples or size, self._sizes, self._quotas, seed, self._shuffle)
 
 
 class UserSampler(Sampler):
-    """The user's own: numbers of samples, as a sequence, or from anything that can be iterated."""
+    """Sampler made of the user's sample numbers: a sequence, or any iterable."""
 
     def __init__(self, source: Any) -> None:
         self._source = source
@@ -216,14 +191,18 @@ class UserSampler(Sampler):
             wrong = self._numbers[(self._numbers < 0) | (self._numbers >= size)]
             if len(wrong):
                 raise ArgumentError(f"expected `sampler` to give numbers from 0 to {size - 1}, got {int(wrong[0])}")
-            return Listed(self._numbers)
+            return ListOrder(self._numbers)
         if hasattr(self._source, "__len__"):
-            return Passes(self._source, len(self._source))
-        return Endless(self._source)
+            return IterableOrder(self._source, len(self._source))
+        return EndlessOrder(self._source)
 
 
 def as_sampler(value: Any) -> Sampler:
-    """A sampler from what users give; ArgumentError if it is none."""
+    """Convert the user's ``sampler`` argument to a sampler.
+
+    Raises:
+        ArgumentError: the value cannot serve as a sampler.
+    """
     if isinstance(value, Sampler):
         return value
     if isinstance(value, type) or not (hasattr(value, "__iter__") or hasattr(value, "__getitem__")):
@@ -235,17 +214,17 @@ def as_sampler(value: Any) -> Sampler:
 
 
 def quotas(weights: Sequence[float], names: str) -> Ints:
-    """How many of each part a block holds, in the proportions of ``weights``; a block is 1000 long at most.
+    """Return the count of each part in a block, in the proportions of ``weights``. A block has at most 1000 samples.
 
     Raises:
-        ArgumentError: a weight is not positive, or too small a share.
+        ArgumentError: a weight is not positive, or its share is too small.
     """
     if not all(isinstance(w, (int, float, np.number)) and math.isfinite(w) and w > 0 for w in weights):
         raise ArgumentError(f"expected `weights` > 0, one per {names}, got {list(weights)}")
     total = math.fsum(weights)
     shares = [Fraction(float(w) / total).limit_denominator(_LONGEST_BLOCK) for w in weights]
     block = math.lcm(*(s.denominator for s in shares))
-    if block > _LONGEST_BLOCK or sum(shares) != 1:  # to the nearest thousandth, the largest remainders up
+    if block > _LONGEST_BLOCK or sum(shares) != 1:  # round to thousandths; the largest remainders are rounded up
         block = _LONGEST_BLOCK
         exact = [float(w) / total * block for w in weights]
         found = [int(e) for e in exact]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The arguments that say how epochs are divided over pipelines, as all readers have them."""
+"""Arguments of all readers for the division of epochs over pipelines."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ..contract.errors import ArgumentError
 from ..contract.reader import Shards
 
 NUM_SHARDS = arg(
-    "int", None, doc="Into how many parts every epoch is divided. By default 1, or with the pipeline's "
-    '`shards="launcher"` as many as there are processes (WORLD_SIZE).',
+    "int", None, doc="Number of parts that every epoch is divided into. By default 1, or with the pipeline's "
+    '`shards="launcher"` the number of processes (WORLD_SIZE).',
 )  # fmt: skip
 SHARD_ID = arg(
-    "int", None, doc="Which part this pipeline takes first; see `stick_to_shard`. By default 0, or with the pipeline's "
+    "int", None, doc="First part that this pipeline takes; see `stick_to_shard`. By default 0, or with the pipeline's "
     '`shards="launcher"` this process\'s number (RANK).',
 )  # fmt: skip
 SHARDING = arg(
@@ -27,29 +27,29 @@ SHARDING = arg(
 STICK_TO_SHARD = arg("bool", False, doc="Take the same part in every epoch; by default the next one.")
 PAD_LAST_BATCH = arg(
     "bool", False, doc="Complete a part, and the last batch of an epoch, by repeating the part's last sample. By "
-    "default with the samples that follow in the order, and the batch with the next epoch's first ones.",
+    "default the part is completed with the following samples, and the batch with the next epoch's first ones.",
 )  # fmt: skip
 NAMES = ("num_shards", "shard_id", "sharding", "stick_to_shard", "pad_last_batch")
 
 
 def check_shards(args: Mapping[str, Any]) -> None:
-    """ArgumentError for a part that there is not."""
+    """Raise ArgumentError if the part does not exist."""
     shards, shard = _part(args)
     if shards < 1 or not 0 <= shard < shards:
         raise ArgumentError(f"expected 0 <= shard_id < num_shards, got shard_id={shard} of num_shards={shards}")
 
 
 def _part(args: Mapping[str, Any]) -> tuple[int, int]:
-    """How many parts there are, and which one this is."""
+    """Return the number of shards and the number of this one."""
     shards, shard = args["num_shards"], args["shard_id"]
     return 1 if shards is None else shards, 0 if shard is None else shard
 
 
 def shards_of(args: Mapping[str, Any], *, shuffled: bool = False) -> Shards:
-    """How the arguments divide epochs. ``shuffled``: their order is another one every time.
+    """Return the shards that the arguments describe. ``shuffled``: the order differs from epoch to epoch.
 
     Raises:
-        ArgumentError: parts are to be kept that change with every epoch.
+        ArgumentError: parts are to stay with their pipelines although they change with every epoch.
     """
     number, shard = _part(args)
     local = shuffled and args["stick_to_shard"] and number > 1

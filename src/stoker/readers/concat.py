@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``readers.concat``: readers one after the other."""
+"""``readers.concat``: concatenated readers."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from typing import Any
 from ..contract.argument import arg
 from ..contract.errors import ArgumentError
 from ..contract.reader import BoundSampler, Shards
-from ._joined import Chained, Joined, Orders
+from ._combined import CombinedReader, ConcatenatedOrder, PartOrders
 from ._samplers import Sequential, Shuffled, as_sampler
 from ._sharding import shards_of
-from .order import Ordered
+from .order import PermutedOrder
 
 
-class ConcatReader(Joined, name="readers.concat"):
+class ConcatReader(CombinedReader, name="readers.concat"):
     """Read the samples of several readers as one data set: those of the first, then those of the second, and so on.
 
-    ``fn.readers.concat([a, b])``, with what ``fn.readers.file`` returned. Outputs: the bytes, uint8 ``(N,)``, the
-    label, int32 ``(1,)``, and the number of the part that the sample is from, int32 ``(1,)``. An epoch has every sample
-    that an epoch of each part has, in the parts' own orders; with ``random_shuffle`` a permutation of all of them.
+    Usage: ``fn.readers.concat([a, b])`` with the outputs of ``fn.readers.file``. Outputs: the bytes, uint8 ``(N,)``,
+    the label, int32 ``(1,)``, and the number of the sample's part, int32 ``(1,)``. An epoch has every sample that an
+    epoch of each part has, in the parts' own orders; with ``random_shuffle`` a permutation of all of them.
     """
 
     random_shuffle = arg("bool", False, doc="Another order every epoch: a permutation of all parts' samples together.")
     sampler = arg(
-        "object", None, doc="Which samples of all parts an epoch takes, numbered through; as for `readers.file`.",
+        "object", None, doc="Samples of an epoch, as indices into all parts together; as for `readers.file`.",
     )  # fmt: skip
 
     def validate(self, args: Mapping[str, Any]) -> None:
-        """Check what does not depend on the disk."""
+        """Check everything that does not depend on the disk."""
         super().validate(args)
         if args["sampler"] is not None and args["random_shuffle"]:
             raise ArgumentError("`sampler` says the order: expected no `random_shuffle` beside it")
@@ -40,10 +40,10 @@ class ConcatReader(Joined, name="readers.concat"):
 
     @classmethod
     def join(
-        cls, args: Mapping[str, Any], parts: Orders, total: tuple[int, Any], shards: Shards
+        cls, args: Mapping[str, Any], parts: PartOrders, total: tuple[int, Any], shards: Shards
     ) -> tuple[BoundSampler, str]:
         if args["sampler"] is not None:
-            if any(not isinstance(order, Ordered) or order.shuffle for order in parts.orders):
+            if any(not isinstance(order, PermutedOrder) or order.shuffle for order in parts.orders):
                 raise ArgumentError(
                     "`sampler` chooses among the samples of all parts: expected parts without a `sampler` or a shuffle "
                     "of their own beside it"
@@ -53,4 +53,4 @@ class ConcatReader(Joined, name="readers.concat"):
         else:
             sampler = Shuffled() if args["random_shuffle"] else Sequential()
             outer = sampler.bind(int(parts.sizes.sum()), None, shards, args["seed"])
-        return Chained(outer, parts, args["seed"]), f"{sampler!r}"
+        return ConcatenatedOrder(outer, parts, args["seed"]), f"{sampler!r}"

@@ -11,39 +11,38 @@ import numpy as np
 from ..contract.argument import arg
 from ..contract.errors import ArgumentError
 from ..contract.reader import BoundSampler, Ints, Shards
-from ..contract.whole import whole
-from ._joined import Joined, Orders, Woven
+from ..contract.whole_number import as_whole_number
+from ._combined import CombinedReader, MixedOrder, PartOrders
 from ._samplers import quotas
 from ._sharding import shards_of
-from .order import Interleaved
+from .order import QuotaOrder
 
 _LENGTHS = ("sum", "shortest", "longest")
 
 
-class MixReader(Joined, name="readers.mix"):
-    """Read the samples of several readers in proportion to ``weights``, in a drawn order.
+class MixReader(CombinedReader, name="readers.mix"):
+    """Read the samples of several readers in proportion to ``weights``, in a random order.
 
-    ``fn.readers.mix([a, b], weights=[0.8, 0.2])``, with what ``fn.readers.file`` returned. Outputs: the bytes, uint8
-    ``(N,)``, the label, int32 ``(1,)``, and the number of the part that the sample is from, int32 ``(1,)``.
+    Usage: ``fn.readers.mix([a, b], weights=[0.8, 0.2])`` with the outputs of ``fn.readers.file``. Outputs: the bytes,
+    uint8 ``(N,)``, the label, int32 ``(1,)``, and the number of the sample's part, int32 ``(1,)``.
 
-    The proportions hold in every block of samples (as long as the weights' smallest common terms, at most 1000), not
-    only on average. Each part is gone through in its own order, whole before any of it comes again, and goes on from
-    epoch to epoch; every time that it begins again is an epoch of its own, with another order if it is shuffled. A
-    sample that comes several times gets another augmentation each time.
+    The proportions hold in every block of samples, not only on average. A block is as long as the sum of the weights in
+    lowest terms, at most 1000. Each part runs in its own order. All its samples are used before one repeats, across
+    epochs of the pipeline. Each repetition is an epoch of the part, with another order if the part is shuffled. A
+    sample that occurs several times gets another augmentation each time.
     """
 
-    weights = arg("object", None, doc="The share of each part; they need not sum to 1. By default all are equal.")
+    weights = arg("object", None, doc="Share of each part. Shares need not sum to 1. By default all are equal.")
     length = arg(
-        "object", "sum", doc="Samples of an epoch, a number or: sum, as many as the parts' epochs have together; "
-        "shortest, as many as it takes, in proportion, until the first part has been gone through; longest, until all "
-        "have.",
+        "object", "sum", doc="Samples of an epoch: a number; or sum, the total of the parts' epochs; shortest, until "
+        "the first part is used up; or longest, until all parts are.",
     )  # fmt: skip
 
     def validate(self, args: Mapping[str, Any]) -> None:
         """Check what does not depend on the disk."""
         super().validate(args)
         length, weights = args["length"], args["weights"]
-        if not (isinstance(length, str) and length in _LENGTHS) and (whole(length) or 0) < 1:
+        if not (isinstance(length, str) and length in _LENGTHS) and (as_whole_number(length) or 0) < 1:
             raise ArgumentError(f"expected `length` in {_LENGTHS} or a number >= 1, got {length!r}")
         if weights is not None:
             if not hasattr(weights, "__len__") or len(weights) != len(args["parts"]):
@@ -56,17 +55,17 @@ class MixReader(Joined, name="readers.mix"):
 
     @classmethod
     def join(
-        cls, args: Mapping[str, Any], parts: Orders, total: tuple[int, Any], shards: Shards
+        cls, args: Mapping[str, Any], parts: PartOrders, total: tuple[int, Any], shards: Shards
     ) -> tuple[BoundSampler, str]:
         shares = quotas([1.0] * len(parts.orders) if args["weights"] is None else list(args["weights"]), "part")
         size = _length(args["length"], parts.sizes, shares)
-        return Woven(Interleaved(size, parts.sizes, shares, args["seed"]), parts), f"{shares.tolist()}"
+        return MixedOrder(QuotaOrder(size, parts.sizes, shares, args["seed"]), parts), f"{shares.tolist()}"
 
 
 def _length(wanted: Any, sizes: Ints, shares: Ints) -> int:
     if wanted == "sum":
         return int(sizes.sum())
-    lasts = sizes * int(shares.sum()) / shares  # positions until a part has been gone through
+    lasts = sizes * int(shares.sum()) / shares  # positions until all samples of a part are used
     if wanted == "shortest":
         return max(1, int(np.floor(lasts.min())))
     return int(np.ceil(lasts.max())) if wanted == "longest" else int(wanted)

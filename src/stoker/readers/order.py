@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Orders: which sample each position of an epoch is. What the samplers become once the data set's size is known."""
+"""Orders: the sample at each position of an epoch. A sampler becomes an order when the data set's size is known."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from ..native import _native
 
 Keys = npt.NDArray[np.uint64]
 Floats = npt.NDArray[np.float64]
-_DRAWS = 0xFFFFFFFE  # a draw id that no operator gets
-_WINDOW = 1 << 20  # numbers of an endless sampler that are kept, for positions that are asked for again
+_DRAWS = 0xFFFFFFFE  # a draw id that no operator has
+_WINDOW = 1 << 20  # recent numbers of an endless sampler that are cached for repeated requests
 
 
 @dataclass(frozen=True)
-class Ordered:
-    """All samples in order, or in an order that a keyed permutation gives: random access, no state, no memory.
+class PermutedOrder:
+    """All samples in order, or permuted by a keyed permutation: random access, no state, no memory.
 
-    ``bounds``, if given, are the ends of parts that are permuted each by itself.
+    ``bounds``, if given, are the ends of parts that are permuted separately.
     """
 
     size: int
@@ -54,8 +54,8 @@ class Ordered:
         return indices.astype(np.uint64)
 
 
-class Repeating:
-    """An order in which a sample may come several times: every coming is a row of its own, with its own draws."""
+class RepeatingOrder:
+    """Order in which samples may repeat. Each occurrence is a separate row with its own draws."""
 
     forward_only: str | None = None
 
@@ -64,8 +64,8 @@ class Repeating:
 
 
 @dataclass(frozen=True, eq=False)
-class Picked(Repeating):
-    """Every position is an independent draw, sample i with probability ``ends[i] - ends[i - 1]`` over ``ends[-1]``."""
+class WeightedOrder(RepeatingOrder):
+    """Independent draws: each position is sample i with probability ``ends[i] - ends[i - 1]`` over ``ends[-1]``."""
 
     size: int
     ends: Floats  # cumulative weights
@@ -75,32 +75,34 @@ class Picked(Repeating):
         seed = seed if self.seed is None else self.seed
         drawn: Floats = _native.uniforms(seed, epoch, _DRAWS, positions.astype(np.uint64))
         found = np.searchsorted(self.ends, drawn * self.ends[-1], side="right")
-        # Rounding may reach the end; of equal ends, the last sample with a weight is meant.
+        # Rounding may reach the end. Then the last sample with a nonzero weight is taken.
         last = int(np.searchsorted(self.ends, self.ends[-1], side="left"))
         picked: Ints = np.minimum(found, last).astype(np.int64)
         return picked
 
 
 @dataclass(frozen=True, eq=False)
-class Interleaved(Repeating):
-    """Parts in fixed proportions: every block of ``sum(quotas)`` positions holds ``quotas[k]`` of part k, mixed.
+class QuotaOrder(RepeatingOrder):
+    """Parts in fixed proportions: every block of ``sum(quotas)`` positions holds ``quotas[k]`` samples of part k,
+    mixed.
 
-    Each part is gone through whole before any of it comes again, also over the end of an epoch; every time in another
-    order if ``shuffle``. Random access: where a position's block begins tells how far every part has come.
+    All samples of a part are used before one repeats, also across epochs, in another order each time if ``shuffle``.
+    Random access works because the start of a position's block tells how many samples of each part came before.
     """
 
     size: int
-    sizes: Ints  # of the parts
+    sizes: Ints  # sizes of the parts
     quotas: Ints
     seed: int | None = None
     shuffle: bool = True
 
     def parts(self, seed: int, epoch: int, positions: Ints) -> tuple[Ints, Ints, Ints]:
-        """For every position: the part, how often that has been gone through, and the place in it."""
+        """Return the part of every position, the number of complete rounds through it, and the index in the round."""
         length = int(self.quotas.sum())
         block, place = np.divmod(positions + epoch * self.size, length)
         part: Ints
-        if length == len(self.quotas):  # each part once in a block: no need to look at the rest of it
+        # Each part once in a block: the permutation of the block gives the part directly.
+        if length == len(self.quotas):
             part = _native.permute_each(seed, np.full_like(place, -1), block, np.full_like(place, length), place)
             ordinal = block
         else:
@@ -112,7 +114,9 @@ class Interleaved(Repeating):
         return part, round_, inside
 
     def _blocks(self, seed: int, blocks: Ints, length: int) -> tuple[Ints, Ints]:
-        """For every place of whole blocks: the part, and how many of that part come before it in the block."""
+        """Return for every position of whole blocks the part, and the number of the part's samples before it in the
+        block.
+        """
         number = np.repeat(blocks, length)
         none, size = np.full_like(number, -1), np.full_like(number, length)
         place = _native.permute_each(seed, none, number, size, np.tile(np.arange(length), len(blocks)))
@@ -123,7 +127,7 @@ class Interleaved(Repeating):
         return parts, ranks
 
     def indices(self, seed: int, epoch: int, positions: Ints) -> Ints:
-        """Samples of the parts laid one after the other."""
+        """Return indices of the samples in the concatenated parts."""
         seed = seed if self.seed is None else self.seed
         part, round_, inside = self.parts(seed, epoch, positions)
         if self.shuffle:
@@ -132,10 +136,10 @@ class Interleaved(Repeating):
 
 
 @dataclass(frozen=True, eq=False)
-class Grouped(Repeating):
-    """Another order's numbers looked up in a list: the samples sorted by class, for example."""
+class LookupOrder(RepeatingOrder):
+    """Order that maps another order's numbers through a list, for example samples sorted by class."""
 
-    order: Interleaved
+    order: QuotaOrder
     members: Ints
 
     @property
@@ -148,8 +152,8 @@ class Grouped(Repeating):
 
 
 @dataclass(frozen=True, eq=False)
-class Listed:
-    """A list of samples, the same in every epoch."""
+class ListOrder:
+    """List of samples, the same in every epoch."""
 
     numbers: Ints
     forward_only: str | None = None
@@ -170,19 +174,19 @@ class Listed:
         return (positions if self.repeats else indices).astype(np.uint64)
 
 
-class Passes:
-    """A user's iterable of known length, gone through once per epoch.
+class IterableOrder:
+    """User's iterable of known length, iterated once per epoch.
 
-    One that has a ``set_epoch``, as ``torch.utils.data.distributed.DistributedSampler``, gives an order that follows
-    from the epoch, and so can be entered anywhere; of others a second pass may differ.
+    An iterable with ``set_epoch``, such as ``torch.utils.data.distributed.DistributedSampler``, gives an order that the
+    epoch decides, and so supports random access. For others, a second pass may give another order.
     """
 
-    _KEPT = 3  # epochs: that of the batch delivered last, and those made ahead
+    _KEPT = 3  # epochs: that of the last delivered batch, and those of prefetched batches
 
     def __init__(self, source: Any, size: int) -> None:
         self.size = size
         self._source = source
-        self._orders: dict[int, Listed] = {}
+        self._orders: dict[int, ListOrder] = {}
         self.forward_only = (
             None if hasattr(source, "set_epoch") else
             f"the sampler, a {type(source).__name__}, gives its numbers one after the other, and another pass over it "
@@ -196,7 +200,7 @@ class Passes:
                 del self._orders[next(iter(self._orders))]
         return self._orders[epoch].indices(seed, epoch, positions)
 
-    def _pass(self, epoch: int) -> Listed:
+    def _pass(self, epoch: int) -> ListOrder:
         if hasattr(self._source, "set_epoch"):
             self._source.set_epoch(epoch)
         numbers = array("q")
@@ -206,21 +210,21 @@ class Passes:
                 break
         if len(numbers) < self.size:
             raise DataError(f"expected {self.size} numbers from the sampler, as its length says, got {len(numbers)}")
-        return Listed(np.frombuffer(numbers, np.int64))
+        return ListOrder(np.frombuffer(numbers, np.int64))
 
     def keys(self, epoch: int, positions: Ints, indices: Ints) -> Keys:
         return self._orders[epoch].keys(epoch, positions, indices)
 
 
-class Endless(Repeating):
-    """A user's iterable of unknown length. It runs forward only, and has no epochs."""
+class EndlessOrder(RepeatingOrder):
+    """User's iterable of unknown length. It runs forward only and has no epochs."""
 
     size = None
 
     def __init__(self, source: Iterable[Any]) -> None:
         self._numbers: Iterator[int] | None = None
         self._source = source
-        self._first = 0  # position of the first number that is kept
+        self._first = 0  # position of the first cached number
         self._kept = array("q")
         self.forward_only = (
             f"the sampler, a {type(source).__name__} without a length, runs forward only. Use one of stoker.samplers, "

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Stoker's own tests are made of, for users to check their operators.
+"""Test tools for operators, the same that Stoker's own tests use.
 
     from stoker.testing import check_operator
     check_operator(MyOp)
 
-Laws (:mod:`.laws`) hold an operator or a graph to its reference however it runs; :mod:`.tolerances` compares results;
-:mod:`.strategies` makes images, batches and graphs for Hypothesis.
+Laws (:mod:`.laws`) compare an operator or a graph with its reference in every way of running it. :mod:`.tolerances`
+compares results. :mod:`.strategies` generates images, batches and graphs for Hypothesis.
 """
 
 from .laws import check_graph as check_graph

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random graphs that run: a number decides the graph, and its reference results come with it.
+"""Random graphs that run. A number determines the graph, and its reference results come with it.
 
-A graph grows by *moves*: small pieces of user code such as "crop one of the images there are". After every move the
-new nodes are lowered and evaluated by their references, so that the next move knows what shapes and values there are,
-and a move that the operators refuse is taken back.
+A graph grows by *moves*: small pieces of user code such as "crop one of the existing images". After every move the
+references evaluate the new nodes, so that the next move knows the existing shapes and values. A move that the operators
+refuse is taken back.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ import numpy as np
 
 from ..executor.schedule import Rows
 from ..graph.node import Graph
-from .garden import Garden, Move, source
+from .graph_grower import GraphGrower, Move, source
 from .moves import MOVES
 from .reference import Column, Interpreter
 
 
 @dataclass(repr=False)
 class RandomGraph:
-    """A graph and what its references give.
+    """Random graph with the results of its references.
 
     Attributes:
-        seed: of the draws.
-        number: what the graph was grown from.
+        seed: seed of the draws.
+        number: the number that determines the graph.
         rows: keys, epochs and indices of the rows in ``columns``.
-        columns: per output, an array per row.
+        columns: for each output, an array per row.
         interpreter: holds the arrays of all other nodes.
-        refused: the moves that were taken back, with the reason.
-        failing: graphs that fail, because of what a reference refused, and at which row.
+        refused: moves that were taken back, with the reason.
+        failing: graphs that must fail because a reference refused their data, with the row.
     """
 
     number: tuple[int, ...]
@@ -49,7 +49,7 @@ class RandomGraph:
         return f"random_graph({', '.join(map(str, self.number))})"
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        printer.text(repr(self))  # IPython and Hypothesis would write out all fields
+        printer.text(repr(self))  # otherwise IPython and Hypothesis print all fields
 
 
 @contextmanager
@@ -59,7 +59,7 @@ def _quiet() -> Iterator[None]:
 
 
 def random_graph(*number: int, files: Sequence[str] = (), moves: Sequence[tuple[float, Move]] = MOVES) -> RandomGraph:
-    """The graph that ``number`` stands for.
+    """Return the graph that ``number`` determines.
 
     Args:
         number: any integers; the same ones give the same graph.
@@ -67,7 +67,7 @@ def random_graph(*number: int, files: Sequence[str] = (), moves: Sequence[tuple[
         moves: (weight, move); by default all of :mod:`stoker.testing.moves`.
     """
     rng = np.random.default_rng(number)
-    garden = Garden(rng, files)
+    garden = GraphGrower(rng, files)
     weights = np.asarray([w for w, _ in moves])
     with _quiet():
         while not garden.grow(source):
@@ -79,7 +79,7 @@ def random_graph(*number: int, files: Sequence[str] = (), moves: Sequence[tuple[
             if wanted <= 0:
                 break
     outputs = [garden.array() for _ in range(int(rng.integers(1, 4)))]
-    outputs += garden.labels  # a reader that nothing needs would not be opened, and the rows would be others
+    outputs += garden.labels  # an unused reader would not be opened, which would change the rows
     graph = garden.builder.graph(outputs)
     columns = [garden.interpreter.column(e) for e in graph.outputs]
     return RandomGraph(

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The laws that every operator and every graph obeys, as functions that raise AssertionError where one is broken.
+"""Laws that every operator and every graph obeys. The functions raise AssertionError if a law is broken.
 
 check_operator(MyOp)      one operator, over its cases: reference, types, passes, threads, eager, arguments per row
-check_graph(graph, want)  one graph: the same bytes however it runs
+check_graph(graph, want)  one graph: the same bytes in every way of running it
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,22 +15,26 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..codecs.open_codecs import OpenCodecs
 from ..contract.batch import Batch
+from ..contract.config import PipelineConfig
 from ..contract.errors import ArgumentError, DataError, UnsupportedError
 from ..contract.operator import Operator, Spec
 from ..contract.step import Value
 from ..contract.types import DType
 from ..executor.execution import Execution
-from ..executor.run import Run
+from ..executor.run import OpenGpu, Run
 from ..executor.schedule import Rows
-from ..executor.settings import Settings
 from ..frontends import eager
 from ..frontends.constants import Constant
 from ..frontends.data_node import DataNode
 from ..frontends.definition import GraphBuilder
 from ..frontends.registry import find as find_public
+from ..graph.analysis import PASSES
+from ..graph.load import load
 from ..graph.node import Edge, Graph, Node
-from ..graph.plan import PASSES, PlannedOutput, make_plan
+from ..graph.plan import PlannedOutput
+from ..graph.planner import make_plan
 from .reference import Column, Fed, Feeds, Interpreter, run_reference
 from .tolerances import assert_exact, assert_rows
 
@@ -40,9 +45,11 @@ ALL_PASSES = frozenset(PASSES)
 # ---- graphs ----
 
 
-def run_graph(graph: Graph, settings: Settings, count: int, find: Find = find_public) -> list[Column]:
-    """The first ``count`` rows of a graph as a pipeline with ``settings`` delivers them: arrays per output and row."""
-    execution = Execution(graph, find, settings)
+def run_graph(
+    graph: Graph, config: PipelineConfig, count: int, find: Find = find_public, gpu: OpenGpu | None = None
+) -> list[Column]:
+    """Return the first ``count`` rows that a pipeline with ``config`` delivers for a graph, per output and row."""
+    execution = Execution(graph, find, config, gpu)
     columns: list[Column] = [[] for _ in graph.outputs]
     try:
         while len(columns[0]) < count:
@@ -60,96 +67,103 @@ def check_graph(
     want: Sequence[Column],
     seed: int,
     *,
-    settings: Sequence[Settings],
+    configs: Sequence[PipelineConfig],
     find: Find = find_public,
 ) -> None:
-    """A graph gives ``want``, and the same bytes with all ``settings``.
+    """Check that a graph gives ``want``, and the same bytes with all ``configs``.
 
     Args:
         graph: the graph.
-        want: per output, an array per row, as the references of the operators give them.
-        seed: the pipeline's.
-        settings: ways to run it; their batch sizes must divide the number of rows.
-        find: operators by name.
+        want: for each output, an array per row: the results of the operators' references.
+        seed: the pipeline's seed.
+        configs: configurations to run; their batch sizes must divide the number of rows.
+        find: function that returns an operator by name.
     """
     count = len(want[0])
-    plain = run_graph(graph, Settings(count, 1, seed, depth=0, passes=frozenset(), gpu=False), count, find)
+    alone = PipelineConfig(batch_size=count, threads=1, seed=seed, depth=0, passes=frozenset(), without_gpu="cpu")
+    plain = run_graph(graph, alone, count, find)
     for o, (got, expected) in enumerate(zip(plain, want, strict=True)):
         assert_rows(got, expected, f"output {o} against the references")
-    for setting in settings:
-        for o, (got, expected) in enumerate(zip(run_graph(graph, setting, count, find), plain, strict=True)):
-            assert_rows(got, expected, f"output {o} with {setting}", nan_bits=True)
+    for config in configs:
+        for o, (got, expected) in enumerate(zip(run_graph(graph, config, count, find), plain, strict=True)):
+            assert_rows(got, expected, f"output {o} with {config}", nan_bits=True)
 
 
 def on_gpu(graph: Graph, rng: np.random.Generator) -> Graph:
-    """The same graph with some of its nodes placed on a GPU, and with them all that follows from these."""
+    """Return the graph with some of its nodes, and all nodes that depend on these, placed on a GPU."""
     share = rng.uniform(0.1, 0.9)
     nodes = []
     for node in graph.nodes:
-        able = node.operator.kind != "source" and not node.operator.is_python() and bool(node.inputs)
+        able = not node.operator.is_source and not node.operator.is_python() and bool(node.inputs)
         chosen = able and rng.random() < share
         nodes.append(replace(node, args={**node.args, "device": "gpu"}) if chosen else node)
     return Graph(tuple(nodes), graph.outputs, graph.names)
 
 
 def check_failure(graph: Graph, row: int, count: int, seed: int, find: Find = find_public) -> None:
-    """A graph fails at ``row`` of a batch of ``count``, or is refused before, with one message whatever its passes."""
+    """Check that a graph fails at ``row`` of ``count``, or is refused earlier, with one message for all passes."""
     messages = set()
-    for setting in (Settings(count, 1, seed, 0, frozenset()), Settings(count, 2, seed, 1, ALL_PASSES)):
+    for threads, depth, passes in ((1, 0, frozenset[str]()), (2, 1, ALL_PASSES)):
+        config = PipelineConfig(batch_size=count, threads=threads, seed=seed, depth=depth, passes=passes)
         try:
-            run_graph(graph, setting, count, find)
+            run_graph(graph, config, count, find)
         except DataError as error:
             assert error.row == row, f"row {row} fails by its reference, the pipeline says: {error}"
             messages.add(str(error))
-        except (ArgumentError, UnsupportedError) as error:  # when it is built: for what follows in a composite
+        except (ArgumentError, UnsupportedError) as error:  # at build time, for nodes inside a composite
             messages.add(str(error))
         else:
-            raise AssertionError(f"row {row} fails by its reference, but not with {setting}")
+            raise AssertionError(f"row {row} fails by its reference, but not with {config}")
     assert len(messages) == 1, f"the message depends on how the graph runs: {sorted(messages)}"
 
 
-def vary(rng: np.random.Generator, seed: int, count: int, *, whole_batches: bool = False) -> Iterator[Settings]:
-    """All passes, none, and two of them alone (over some graphs: each), on threads, in batches and queues of any size.
+def vary(rng: np.random.Generator, seed: int, count: int, *, whole_batches: bool = False) -> Iterator[PipelineConfig]:
+    """Return configurations: all passes, none, and two single passes, on threads, in batches and queues of any size.
 
     Args:
-        rng: decides.
-        seed: the pipeline's.
-        count: rows that are compared; batch sizes divide it.
+        rng: random generator of the choices.
+        seed: the pipeline's seed.
+        count: number of rows that are compared; batch sizes divide it.
         whole_batches: one batch of all rows, for graphs whose rows depend on each other.
     """
     sizes = [count] if whole_batches else [n for n in range(1, count + 1) if count % n == 0]
     alone = [str(name) for name in rng.choice(PASSES, 2, replace=False)]
     for passes in (ALL_PASSES, frozenset[str](), *(frozenset({name}) for name in alone)):
         size, threads, depth = int(rng.choice(sizes)), int(rng.choice([1, 2, 4])), int(rng.integers(0, 4))
-        yield Settings(size, threads, seed, depth, passes)
+        yield PipelineConfig(batch_size=size, threads=threads, seed=seed, depth=depth, passes=passes)
+
+
+_FUNCTIONS = re.compile(r'"import", "v": "([^"]+)"')
 
 
 def check_json(graph: Graph, find: Find = find_public) -> Graph:
-    """A graph that is written and read again is the same graph; returns it."""
-    again = Graph.from_json(graph.to_json(), find)
+    """Check that writing and reading a graph gives the same graph. Return it."""
+    text = graph.to_json()
+    own = [name.replace(":", ".") for name in _FUNCTIONS.findall(text)]  # the graph is the caller's
+    again = Graph.from_json(text, find, own)
     assert again.fingerprint() == graph.fingerprint(), "the graph changes when it is written to JSON and read again"
     return again
 
 
 def check_eager(graph: Graph, interpreter: Interpreter) -> int:
-    """Every deterministic node gives as an eager call, on a batch and on one sample, what it gives in the graph.
+    """Check that every deterministic node gives the same result as an eager call, on a batch and on one sample.
 
-    A call may be refused where the graph is not: it knows less, since sizes are no part of its inputs' types.
+    A call may be refused where the graph is not: it knows less, since sizes are not part of its inputs' types.
 
     Returns:
-        How many nodes were compared: those with inputs, of public operators, that draw nothing.
+        The number of compared nodes: those with inputs, of public operators, without draws.
     """
     compared = 0
     needed = graph.needed()
     for node in graph.nodes:
-        if node.id not in needed or node.operator.kind == "source" or node.operator.draws or not node.inputs:
+        if node.id not in needed or node.operator.is_source or node.operator.draws or not node.inputs:
             continue
         if node.operator.is_python() or node.operator is not _public(node.operator.name):
             continue
         outputs = [interpreter.made[e] for e in _outputs(node)]
         columns = [interpreter.column(e) for e in _outputs(node)]
         if any(interpreter.made[e].per_frame for e in (*node.inputs, *(e for _, e in node.edges))):
-            continue  # of an array's axes, an eager call cannot tell which one runs along the frames
+            continue  # an eager call cannot tell which axis of an array runs along the frames
         inputs = [(interpreter.made[e], interpreter.column(e)) for e in node.inputs]
         edges = {name: (interpreter.made[e], interpreter.column(e)) for name, e in node.edges}
         rows = [r for r, x in enumerate(columns[0]) if x is not None]
@@ -221,33 +235,35 @@ def check_operator(
     seed: int = 1,
     **tolerance: float,
 ) -> None:
-    """An operator does what it says, with each of its cases.
+    """Check that an operator obeys the laws in each of its cases.
 
-    * its reference gives the types, ranks and extents that are inferred while planning;
-    * its fast form equals its reference, in the bytes or within ``tolerance``;
-    * a batch equals its rows one by one, threads change nothing, passes change nothing;
-    * a numeric argument that may differ per row gives the same as a constant and as a node;
-    * an eager call equals the pipeline, if the operator is registered;
-    * nothing writes into its inputs.
+    * The reference gives the types, ranks and extents that are inferred while planning.
+    * The fast form equals the reference, in the bytes or within ``tolerance``.
+    * A batch equals its rows one by one. Threads and passes change nothing.
+    * A numeric argument that may differ per row gives the same result as a constant and as a node.
+    * An eager call equals the pipeline, if the operator is registered.
+    * The operator does not write to its inputs.
 
     Args:
         operator: the class; it need not be registered.
-        inputs: rows, each with one array per input; by default small RGB images, uint8 HWC, of several sizes.
+        inputs: rows, each with one array per input; by default those of the operator's ``case_inputs``, else small RGB
+            images, uint8 HWC, of several sizes.
         cases: arguments; by default the operator's ``cases``.
         layouts: axes of the inputs; by default those that the operator assumes for unnamed ones.
-        seed: of the draws.
-        tolerance: ``atol``, ``bound`` and ``share`` of :func:`~stoker.testing.tolerances.assert_close`; exact if none.
+        seed: seed of the draws.
+        tolerance: ``atol``, ``bound`` and ``share`` of :func:`~stoker.testing.tolerances.assert_close`; exact if None.
 
     Raises:
-        AssertionError: naming the law, the case, the row and the element.
+        AssertionError: a law is broken; the text names the law, the case, the row and the element.
         UnsupportedError: the operator is stateful: its rows depend on each other.
     """
     if operator.stateful:
         raise UnsupportedError(
             f"`{operator.name}` is stateful: its rows depend on those before, so these laws do not hold"
         )
-    rows = [tuple(np.asarray(x) for x in row) for row in (_images(operator.inputs[0]) if inputs is None else inputs)]
     for case in operator.cases if cases is None else cases:
+        given = operator.case_inputs(case) if inputs is None else inputs
+        rows = [tuple(map(np.asarray, row)) for row in (_images(operator.inputs[0]) if given is None else given)]
         try:
             _Trial(operator, dict(case), rows, layouts, seed, tolerance).run()
         except AssertionError as error:
@@ -275,7 +291,7 @@ class _Trial:
         self.operator, self.case, self.data, self.seed, self.tolerance = operator, case, rows, seed, tolerance
         self.layouts = [*layouts, *[""] * (len(rows[0]) - len(layouts))]
         n = len(rows)
-        # Keys and epochs as of the middle of a long run, so that nothing relies on small ones.
+        # Keys and epochs from the middle of a long run, so that no code relies on small ones.
         self.rows = Rows(np.arange(2**40, 2**40 + n, dtype=np.uint64), np.full(n, 3, np.int64), (), 3, n)
 
     def find(self, name: str) -> type[Operator]:
@@ -283,13 +299,13 @@ class _Trial:
         return own.get(name) or find_public(name)
 
     def graph(self, per_row: Mapping[str, npt.NDArray[Any]]) -> tuple[Graph, Feeds]:
-        """The operator over fed inputs, with some of its arguments as fed nodes."""
+        """Return a graph of the operator with fed inputs, and with some arguments as fed nodes."""
         builder = GraphBuilder(self.find)
         columns = [[row[i] for row in self.data] for i in range(len(self.data[0]))]
         nodes = [self._fed(builder, column, layout) for column, layout in zip(columns, self.layouts, strict=True)]
         edges = {name: self._fed(builder, [x] * len(self.data), fixed=True) for name, x in per_row.items()}
         columns += [[x] * len(self.data) for x in per_row.values()]
-        if not per_row:  # a draw's id counts the nodes before it: let there be as many as with a node for an argument
+        if not per_row:  # draw ids count the nodes before, so the number of nodes must not depend on `per_row`
             self._fed(builder, [np.zeros(())], fixed=True)
         made = builder.call(self.operator.name, nodes, {**self.case, **edges})
         outputs = made if isinstance(made, tuple) else (made,)
@@ -303,7 +319,7 @@ class _Trial:
             at = (layout or "FHWC"[-first.ndim :]).find("C")
             same = at >= 0 and all(x.shape[at] == first.shape[at] for x in column)
             shape = tuple(first.shape[i] if same and i == at else None for i in range(first.ndim))
-        return builder.add_operator(Fed, Fed.complete({"spec": Spec(DType.of(first.dtype), shape, layout)}, {}))
+        return builder.add_operator(Fed, Fed.fill_defaults({"spec": Spec(DType.of(first.dtype), shape, layout)}, {}))
 
     def run(self) -> None:
         graph, feeds = self.graph({})
@@ -328,14 +344,14 @@ class _Trial:
     def _run(
         self, graph: Graph, feeds: Feeds, passes: frozenset[str], *, threads: int = 0, only: int | None = None
     ) -> list[Column]:
-        """The outputs; on the caller's thread unless ``threads`` are given."""
+        """Return the outputs, computed on the caller's thread unless ``threads`` is given."""
         chosen = slice(None) if only is None else slice(only, only + 1)
         rows = Rows(self.rows.keys[chosen], self.rows.epochs[chosen], (), 3, len(self.data))
         fed = {key: [np.asarray(x, order="C") for x in column[chosen]] for key, column in feeds.items()}
         plan = make_plan(graph, self.find, passes=passes)
-        run = Run(plan, graph, max(1, threads), self.seed, {})
+        run = Run(load(plan, codecs=OpenCodecs().get), graph, max(1, threads), self.seed, {})
         try:
-            made = run.collect(run.prepare(rows, fed, {})) if threads else run.run_here(rows, fed)
+            made = run.collect(run.prepare(rows, fed, {})) if threads else run.run_inline(rows, fed)
         finally:
             run.close()
         columns = [[np.array(x) for x in output] for output in made]

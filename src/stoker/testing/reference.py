@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Running a graph by its operators' references: plain NumPy, row by row, node by node. What all else must equal.
+"""Interpreter that runs a graph by its operators' references: plain NumPy, row by row, node by node.
 
-Lowering tells which operators a composite consists of and which axes a value has, so the interpreter is a lowering that
-also evaluates: whenever an operator has been lowered, its reference runs on the arrays that its inputs have so far.
+Every other way of running a graph must equal it. Lowering tells the operators of a composite and the axes of a value,
+so the interpreter is a lowering that also evaluates: after an operator is lowered, its reference runs on the arrays of
+its inputs.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..codecs.open_codecs import OpenCodecs
 from ..contract.argument import arg
 from ..contract.errors import UnsupportedError
 from ..contract.expr import is_static
-from ..contract.lowering import Lowering, Undeclared
+from ..contract.lowering import Lowering, UndeclaredTypes
 from ..contract.operator import Operator, RowContext, Spec
 from ..contract.random import Stream
 from ..contract.scope import Scope
@@ -25,8 +27,9 @@ from ..executor.python_work import specs_of
 from ..executor.run import Run
 from ..executor.schedule import Rows
 from ..frontends.registry import find as find_public
+from ..graph.load import load
 from ..graph.node import Edge, Graph, Node
-from ..graph.plan import make_plan
+from ..graph.planner import make_plan
 from .tolerances import assert_close, assert_exact
 
 Column = list[Any]  # one array per row; None where the node does not run
@@ -34,7 +37,7 @@ Feeds = Mapping[tuple[int, int], Sequence[Any]]  # (node, output) -> an array pe
 
 
 def plain_rows(count: int, first: int = 0, epoch: int = 0) -> Rows:
-    """The rows of a pipeline without a reader: their keys count up."""
+    """Return the rows of a pipeline without a reader, whose keys count up."""
     keys = np.arange(first, first + count, dtype=np.uint64)
     return Rows(keys, np.full(count, epoch, np.int64), (), epoch, first + count)
 
@@ -43,18 +46,18 @@ class Fed(Operator, name="testing.fed"):
     """Arrays that the caller of a law supplies."""
 
     inputs = (0, 0)
-    kind = "source"
+    is_source = True
     hidden = True
     spec = arg("object", doc="Type, shape (None: differs from row to row) and axes.")
     per_frame = arg("bool", False, doc="Whether there is one element per frame.")
 
     def lower(self, c: Lowering) -> Value:
         value = c.fed(c.const("spec"))
-        return c.mark(value, per_frame=True) if c.const("per_frame") else value
+        return c.with_properties(value, per_frame=True) if c.const("per_frame") else value
 
 
 class RowRefused(Exception):
-    """A reference refuses the data of a row, which a pipeline must do as well."""
+    """A reference refuses the data of a row. A pipeline must refuse them too."""
 
     def __init__(self, node: int, row: int, error: Exception) -> None:
         super().__init__(f"node {node}, row {row}: {type(error).__name__}: {error}")
@@ -64,15 +67,15 @@ class RowRefused(Exception):
 class Interpreter(Lowering):
     """Evaluates nodes as they are added.
 
-    What an operator that is not exact gives is checked to be near its reference; then the native result stands, so that
-    all that follows can be compared exactly.
+    For an operator that is not exact, the native result must be near the reference. The native result is then used, so
+    that all later nodes can be compared exactly.
 
     Args:
-        rows: whose keys and epochs decide the draws.
-        seed: the pipeline's.
-        feeds: arrays for the nodes that have no reference, which are the sources of data.
+        rows: rows whose keys and epochs decide the draws.
+        seed: the pipeline's seed.
+        feeds: arrays for nodes without a reference, which are the sources of data.
         sources: opened readers by node.
-        find: operators by name.
+        find: function that returns an operator by name.
     """
 
     def __init__(
@@ -93,11 +96,11 @@ class Interpreter(Lowering):
         self._columns: dict[int, Column] = {}
 
     def add(self, node: Node) -> tuple[Value, ...]:
-        """Lower and evaluate the next node of a graph; what it makes.
+        """Lower and evaluate the next node of a graph, and return its outputs.
 
         Raises:
             ArgumentError, UnsupportedError: the operator refuses its arguments.
-            Exception: what the reference raises for a row.
+            Exception: the reference's error for a row.
         """
         edges = {name: self.made[e] for name, e in node.edges}
         guards = tuple((self.made[e].id, wanted) for e, wanted in node.guards)
@@ -107,13 +110,13 @@ class Interpreter(Lowering):
         return values
 
     def column(self, edge: Edge) -> Column:
-        """The arrays of a node's output."""
+        """Return the arrays of a node's output."""
         return self._columns[self.made[edge].id]
 
     def lower(self, scope: Scope, inputs: Sequence[Value]) -> tuple[Value, ...]:
         try:
             outputs = super().lower(scope, inputs)
-        except Undeclared:  # types that only running it tells, here as in a pipeline's first batch
+        except UndeclaredTypes:  # types known only after a run, as in a pipeline's first batch
             self._discovered[scope.node] = self._specs(scope, inputs)
             outputs = super().lower(scope, inputs)
         if not scope.operator.is_composite():
@@ -134,14 +137,14 @@ class Interpreter(Lowering):
         known = self._columns.setdefault(value.id, column)
         if known is column:
             return
-        # The operator gave its input back: the reference must have done so as well.
+        # The operator returned its input, so the reference must have done the same.
         for old, new in zip(known, column, strict=True):
             if new is not None:
                 assert_exact(new, old, f"`{scope.operator.name}`, which changes nothing")
 
     def _evaluate(self, scope: Scope, inputs: Sequence[Value], outputs: int) -> list[Column]:
         operator = scope.operator
-        if operator.kind == "source":
+        if operator.is_source:
             return [list(self._feeds[scope.node, i]) for i in range(outputs)]
         if operator.stateful:
             raise UnsupportedError(f"`{operator.name}`: what it gives depends on the rows before, not on the row")
@@ -168,7 +171,7 @@ class Interpreter(Lowering):
 
     @staticmethod
     def _call(scope: Scope, inputs: Sequence[Value], context: RowContext, arrays: Sequence[Any]) -> Any:
-        """The reference of one row; frame by frame where an argument differs from frame to frame."""
+        """Run the reference for one row, frame by frame if an argument differs from frame to frame."""
         framed = [name for name, value in scope.edges.items() if value.per_frame]
         if not framed:
             return scope.operator.reference(context, *arrays)
@@ -204,7 +207,7 @@ class Interpreter(Lowering):
             seed = self.seed if own is None or own < 0 else own
             stream = Stream(seed, int(self.rows.epochs[row]), int(self.rows.keys[row]), scope.draw)
         layouts = tuple(x.layout for x in inputs)
-        return RowContext({**scope.args, **edges}, layouts=layouts, stream=stream, place=(row, len(self.rows)))
+        return RowContext({**scope.args, **edges}, layouts=layouts, stream=stream, batch_position=(row, len(self.rows)))
 
     def _array(self, scope: Scope, value: Value, row: int) -> npt.NDArray[Any] | None:
         column = self._columns.get(value.id)
@@ -224,12 +227,12 @@ def run_alone(
     seed: int,
     find: Callable[[str], type[Operator]],
 ) -> list[Column]:
-    """What one operator gives natively, by itself. ``fed``: its inputs, then its arguments in the scope's order."""
+    """Return an operator's native results, run alone. ``fed``: its inputs, then its arguments in the scope's order."""
     nodes = []
     for i, (value, _) in enumerate(fed):
         shape = tuple(int(n) if is_static(n) else None for n in value.shape)
         spec = Spec(value.dtype, shape, value.layout)
-        nodes.append(Node(i, Fed, Fed.complete({"spec": spec, "per_frame": value.per_frame}, {})))
+        nodes.append(Node(i, Fed, Fed.fill_defaults({"spec": spec, "per_frame": value.per_frame}, {})))
     edges = tuple((name, Edge(inputs + i)) for i, name in enumerate(scope.edges))
     operator = type(scope.operator)
     count = scope.operator.count_outputs(scope.args)
@@ -238,23 +241,23 @@ def run_alone(
     )
     graph = Graph((*nodes, own), tuple(Edge(own.id, i) for i in range(count)))
     plan = make_plan(graph, find, passes=frozenset())
-    run = Run(plan, graph, 1, seed, {})
+    run = Run(load(plan, codecs=OpenCodecs().get), graph, 1, seed, {})
     try:
-        made = run.run_here(rows, {(i, 0): [np.asarray(x, order="C") for x in c] for i, (_, c) in enumerate(fed)})
+        made = run.run_inline(rows, {(i, 0): [np.asarray(x, order="C") for x in c] for i, (_, c) in enumerate(fed)})
         return [[np.array(x) for x in column] for column in made]
     finally:
         run.close()
 
 
 def _assert_inferred(name: str, value: Value, x: npt.NDArray[Any]) -> None:
-    """What planning knows of a value holds for what the reference gives."""
+    """Assert that the planned type of a value holds for the reference's result."""
     assert x.dtype == value.dtype.numpy, f"`{name}`: {value.dtype} is inferred, its reference gives {x.dtype}"
     fits = x.ndim == value.rank and all(not is_static(e) or e == n for e, n in zip(value.shape, x.shape, strict=True))
     assert fits, f"`{name}`: the shape {value.shape} is inferred, its reference gives {x.shape}"
 
 
 def assert_near(got: npt.NDArray[Any], want: npt.NDArray[Any], largest: float, what: str) -> None:
-    """Within some roundings of a float32 computation over inputs up to ``largest``; one off for whole numbers."""
+    """Assert a difference of a few float32 roundings for inputs up to ``largest``; integers may be off by one."""
     unit = {"f": 1e-5, "b": 0.0}.get(got.dtype.kind, 0.0)
     if got.dtype == np.float16:
         unit = 2e-3
@@ -263,7 +266,7 @@ def assert_near(got: npt.NDArray[Any], want: npt.NDArray[Any], largest: float, w
 
 
 def _largest(x: npt.NDArray[Any]) -> float:
-    """The largest finite magnitude."""
+    """Return the largest finite magnitude."""
     wide = np.abs(x.astype(np.float64))
     return float(np.max(wide[np.isfinite(wide)], initial=0))
 
@@ -276,7 +279,7 @@ def run_reference(
     sources: Mapping[int, Any] | None = None,
     find: Callable[[str], type[Operator]] = find_public,
 ) -> list[Column]:
-    """What ``graph`` gives for ``rows``: per output, an array per row (see :class:`Interpreter` for the arguments)."""
+    """Return the outputs of ``graph`` for ``rows``: per output, an array per row (arguments: :class:`Interpreter`)."""
     interpreter = Interpreter(rows, seed, feeds, sources, find)
     needed = graph.needed()
     for node in graph.nodes:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hypothesis strategies for property tests of operators: images, batches and random graphs.
 
-Hypothesis is imported when a strategy is made; nothing else of Stoker needs it.
+Hypothesis is imported only when a strategy is created.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..contract.types import DType
-from .garden import noise
+from .graph_grower import noise
 from .graphs import RandomGraph, random_graph
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def images(
     channels: Sequence[int] = (1, 3, 4),
     frames: tuple[int, int] = (1, 3),
 ) -> SearchStrategy[npt.NDArray[Any]]:
-    """Images (videos with an F in ``layout``): noise, one value, a ramp, or the type's extremes.
+    """Generate images (videos with an F in ``layout``): noise, one value, a ramp, or the type's extremes.
 
     Args:
         dtype: element type.
@@ -55,7 +55,7 @@ def batches(
     channels: Sequence[int] = (1, 3, 4),
     same_size: bool = False,
 ) -> SearchStrategy[list[npt.NDArray[Any]]]:
-    """Lists of images of one type and one number of channels.
+    """Generate lists of images of one type and one number of channels.
 
     Args:
         dtype: element type.
@@ -80,7 +80,7 @@ def batches(
 
 
 def graphs(base: int = 0, files: Sequence[str] = ()) -> SearchStrategy[RandomGraph]:
-    """Random graphs with their reference results (see :mod:`stoker.testing.graphs`).
+    """Generate random graphs with their reference results (see :mod:`stoker.testing.graphs`).
 
     Args:
         base: another number gives other graphs.

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Comparisons that say how far apart two results may be, and where they differ if they do.
+"""Comparisons of results, whose errors name the difference and its position.
 
-Exact is the rule. Where an operator is inexact (``Operator.exactness``), a tolerance has two parts: a *share* of the
-elements that must be within ``atol``, and a hard *bound* that no element may pass. A mean difference hides a broken
-border; a maximum alone lets every element be a little wrong.
+Exact is the rule. For an inexact operator (``Operator.exactness``) a tolerance has two parts: a *share* of the elements
+that must be within ``atol``, and a hard *bound* for every element. A mean difference hides a broken border, and a
+maximum alone allows every element to be slightly wrong.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ import numpy.typing as npt
 
 
 def assert_exact(got: Any, want: Any, what: str = "result", *, nan_bits: bool = False) -> None:
-    """The same type, shape and bytes; 0.0 and -0.0 differ.
+    """Assert equal type, shape and bytes. 0.0 and -0.0 differ.
 
     Args:
         got: the result.
-        want: what it must be.
-        what: names the result in the error.
-        nan_bits: whether the sign and payload of a NaN count; they do between two runs of ours, NumPy's differ.
+        want: the expected result.
+        what: name of the result in the error.
+        nan_bits: compare the sign and payload of NaNs. Use it between two runs of Stoker; NumPy's NaNs differ.
 
     Raises:
-        AssertionError: with the first place where they differ, and how many there are.
+        AssertionError: the results differ; the text has the first position and the number of differences.
     """
     got, want = _arrays(got, want, what)
     if got.tobytes() == want.tobytes():
@@ -38,20 +38,20 @@ def assert_exact(got: Any, want: Any, what: str = "result", *, nan_bits: bool = 
 
 
 def assert_close(got: Any, want: Any, *, atol: float, bound: float, share: float = 1.0, what: str = "result") -> None:
-    """At least ``share`` of the elements within ``atol``, and every element within ``bound``.
+    """Assert that at least ``share`` of the elements are within ``atol``, and every element within ``bound``.
 
-    Infinities and NaNs must stand in the same places.
+    Infinities and NaNs must be at the same positions.
 
     Args:
         got: the result.
-        want: what it is compared with, of the same type and shape.
+        want: the expected result, of the same type and shape.
         atol: largest difference of an ordinary element.
         bound: largest difference of any element.
-        share: the part of the elements that must be ordinary, from 0 to 1.
-        what: names the result in the error.
+        share: share of the elements that must be ordinary, from 0 to 1.
+        what: name of the result in the error.
 
     Raises:
-        AssertionError: with the worst place.
+        AssertionError: the results differ too much; the text has the worst position.
     """
     if not 0 <= atol <= bound or not 0 <= share <= 1:
         raise ValueError(f"expected 0 <= atol <= bound and 0 <= share <= 1, got {atol}, {bound}, {share}")
@@ -69,7 +69,7 @@ def assert_close(got: Any, want: Any, *, atol: float, bound: float, share: float
 
 
 def assert_rows(got: Sequence[Any], want: Sequence[Any], what: str = "batch", **tolerance: Any) -> None:
-    """Every row as :func:`assert_exact` or, with ``atol`` and ``bound``, as :func:`assert_close` demands."""
+    """Apply :func:`assert_exact` to every row, or with ``atol`` and ``bound`` :func:`assert_close`."""
     if len(got) != len(want):
         raise AssertionError(f"{what}: expected {len(want)} rows, got {len(got)}")
     for i, (a, b) in enumerate(zip(got, want, strict=True)):
@@ -78,7 +78,7 @@ def assert_rows(got: Sequence[Any], want: Sequence[Any], what: str = "batch", **
 
 
 def distance(got: npt.NDArray[Any], want: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    """The absolute difference per element: 0 where both are the same NaN or infinity, infinite where one is."""
+    """Return the absolute difference per element: 0 for the same NaN or infinity, infinite if only one is."""
     a, b = got.astype(np.float64), want.astype(np.float64)
     same = (a == b) | (np.isnan(a) & np.isnan(b))
     finite = np.isfinite(a) & np.isfinite(b)

@@ -1,5 +1,5 @@
 // I32, I32 -> I32, U8; flat
-#include "stage.cuh"
+#include "device/stage.cuh"
 
 namespace stoker::stage {
 

@@ -1,5 +1,5 @@
 // U8 -> F16; 3 channels; resample
-#include "stage.cuh"
+#include "device/stage.cuh"
 
 namespace stoker::stage {
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data from Python: iterators, callbacks with what they are told, processes, and feeding by hand."""
+"""Data from Python: iterators, callbacks with arguments, processes, and ``feed_input``."""
 
 import numpy as np
 import nvidia.dali.fn as fn
@@ -8,7 +8,7 @@ from nvidia.dali import Pipeline, pipeline_def
 
 
 class Batches:
-    """Random access by batch."""
+    """Source with random access by batch."""
 
     def __init__(self, batch_size):
         self.batch_size = batch_size
@@ -36,7 +36,7 @@ assert out.at(3).max() == 6 and labels.as_array().ravel().tolist() == [0, 1, 2, 
 
 
 class Sampled:
-    """A callback that is told which sample it is."""
+    """Callback that receives the number of the sample."""
 
     def __init__(self, count, batch_size):
         self.full_iterations = count // batch_size

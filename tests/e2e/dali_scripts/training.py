@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A classification pipeline: what most scripts for DALI look like. Arguments: folder of class folders."""
+"""A classification pipeline, the most common script for DALI. Arguments: folder of class folders."""
 
 import sys
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scripts of the shape that people have, to run untouched and taken over; ``make recipes`` measures them."""
+"""Scripts in the shapes of public ones, to run untouched and taken over; ``make recipes`` measures them."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All recipes, and running one: what its batches are, what it took, what became of its images."""
+"""Catalogue of recipes, and the runner of one: its batches, their cost, and the outcome for its images."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from stoker.frontends.torchvision import counts
 
 
 class Recipe(NamedTuple):
-    """A script: how its loader is made, the packages that it needs, and how many files an image has beside it."""
+    """A script: how its loader is created, the packages it needs, and the number of files beside each image."""
 
     make: Callable[[str, int], Any]
     needs: tuple[str, ...] = ()
-    beside: int = 0  # masks, which Pillow decodes
+    beside: int = 0  # masks, which Pillow decodes, beside each image
 
     @property
     def missing(self) -> list[str]:
-        """Packages that are not installed."""
+        """Return the packages that are not installed."""
         return [name for name in self.needs if importlib.util.find_spec(name) is None]
 
 
@@ -82,7 +82,7 @@ RECIPES: dict[str, Recipe] = {
 
 
 class Run(NamedTuple):
-    """One epoch: a digest of its batches, its images, and seconds by the clock and of processors."""
+    """One epoch: a digest of its batches, the number of images, wall time and processor time."""
 
     digest: str
     images: int
@@ -91,7 +91,7 @@ class Run(NamedTuple):
 
 
 def run(recipe: Recipe, root: str, workers: int) -> Run:
-    """An epoch from a fixed random state."""
+    """Run an epoch from a fixed random state."""
     for seed in (torch.manual_seed, random.seed, np.random.seed):
         seed(11)
     digest = hashlib.sha256()
@@ -105,7 +105,7 @@ def run(recipe: Recipe, root: str, workers: int) -> Run:
 
 
 class Outcome(NamedTuple):
-    """Of a recipe that was taken over: its run, the share of images that stayed lazy to the end, and all counts."""
+    """Outcome of a recipe that was taken over: its run, the share of images that stayed lazy, and all counts."""
 
     run: Run
     lazy: float
@@ -113,14 +113,14 @@ class Outcome(NamedTuple):
 
 
 def run_taken_over(recipe: Recipe, root: str, workers: int) -> Outcome:
-    """The same, taken over."""
+    """Run an epoch with the take-over enabled."""
     counts.reset()
     with stoker.torchvision.enabled():
         done = run(recipe, root, workers)
-        total, report = counts.total(), stoker.torchvision.report().counts
-    foreign = max(0, int(total[counts.FOREIGN]) - recipe.beside * done.images)
-    fell_back = foreign + int(total[counts.PIXELS]) + int(total[counts.REAL])
-    lazy = max(0, int(total[counts.MADE]) - fell_back) / done.images
+        total, report = counts.totals(), stoker.torchvision.report().counts
+    foreign = max(0, int(total[counts.PILLOW]) - recipe.beside * done.images)
+    fell_back = foreign + int(total[counts.PIXELS]) + int(total[counts.FORCED])
+    lazy = max(0, int(total[counts.NATIVE]) - fell_back) / done.images
     return Outcome(done, min(lazy, 1.0), report)
 
 
@@ -130,7 +130,7 @@ def _cpu_s() -> float:
 
 
 def _add(digest: Any, x: Any) -> int:
-    """Add a batch to a digest; the number of its images."""
+    """Add a batch to a digest, and return its number of images."""
     digest.update(type(x).__name__.encode())
     if isinstance(x, torch.Tensor):
         digest.update(

@@ -26,7 +26,7 @@ BATCH = 32
 
 
 def imagenet(root: str, workers: int, **options: Any) -> Any:
-    """Training in the shape of pytorch/examples."""
+    """Return a training loader in the shape of pytorch/examples."""
     normalize = transforms.Normalize(mean=list(MEAN), std=list(STD))
     train_dataset = datasets.ImageFolder(
         root,
@@ -38,12 +38,12 @@ def imagenet(root: str, workers: int, **options: Any) -> Any:
 
 
 def imagenet_spawned(root: str, workers: int) -> Any:
-    """The same with workers that start from nothing."""
+    """Return the same loader with spawned workers."""
     return imagenet(root, workers, **({"multiprocessing_context": "spawn"} if workers else {}))
 
 
 def imagenet_validation(root: str, workers: int) -> Any:
-    """Validation in the shape of pytorch/examples."""
+    """Return a validation loader in the shape of pytorch/examples."""
     dataset = datasets.ImageFolder(
         root,
         transforms.Compose(
@@ -59,7 +59,7 @@ def imagenet_validation(root: str, workers: int) -> Any:
 
 
 class RepeatedAugmentation(torch.utils.data.Sampler[int]):
-    """Every sample several times in a row, and as many as there are, in the shape of the references' sampler."""
+    """Sampler that repeats every sample several times in a row, like the references' sampler."""
 
     def __init__(self, length: int, repetitions: int = 3) -> None:
         self.length = length
@@ -77,7 +77,7 @@ class RepeatedAugmentation(torch.utils.data.Sampler[int]):
 
 
 def preset(library: Any, backend: str, policy: str) -> Any:
-    """A training preset of the references, for either generation and backend."""
+    """Return a training preset of the references, for either generation and backend."""
     second = library is v2
     steps: list[Any] = []
     if backend == "tensor":
@@ -102,7 +102,7 @@ def preset(library: Any, backend: str, policy: str) -> Any:
 
 
 class MixedCollate:
-    """Collates, then mixes images and labels."""
+    """Collation that also mixes images and labels."""
 
     def __init__(self, classes: int) -> None:
         self.mix = v2.RandomChoice(
@@ -114,7 +114,7 @@ class MixedCollate:
 
 
 def reference(root: str, workers: int, library: Any, backend: str, policy: str, mixed: bool = False) -> Any:
-    """Training in the shape of the references."""
+    """Return a training loader in the shape of the references."""
     dataset = datasets.ImageFolder(root, preset(library, backend, policy))
     return DataLoader(
         dataset,
@@ -127,7 +127,7 @@ def reference(root: str, workers: int, library: Any, backend: str, policy: str, 
 
 
 class Shuffled(torch.utils.data.IterableDataset[Any]):
-    """A stream of files, each worker its share, shuffled in a buffer."""
+    """Stream of files, divided over the workers and shuffled in a buffer."""
 
     def __init__(self, root: str) -> None:
         self.files = sorted(str(p) for p in Path(root).rglob("*") if p.suffix.lower() in (".jpg", ".jpeg"))
@@ -159,5 +159,5 @@ class Shuffled(torch.utils.data.IterableDataset[Any]):
 
 
 def stream(root: str, workers: int) -> Any:
-    """A loader over a stream."""
+    """Return a loader over a stream."""
     return DataLoader(Shuffled(root), batch_size=BATCH, num_workers=workers)

@@ -26,7 +26,7 @@ def _files(root: str) -> list[Path]:
 
 
 class Boxes(torch.utils.data.Dataset[Any]):
-    """Images with boxes, drawn for each from its index."""
+    """Images with boxes that are drawn from the image's index."""
 
     def __init__(self, root: str, transform: Any, wrapped: bool) -> None:
         self.files = _files(root)
@@ -49,12 +49,12 @@ class Boxes(torch.utils.data.Dataset[Any]):
 
 
 def tuples(batch: list[Any]) -> Any:
-    """The references' collation: images differ in size."""
+    """Collate like the references: images differ in size."""
     return tuple(zip(*batch, strict=True))
 
 
 def detection(root: str, workers: int, backend: str = "pil", policy: str = "ssd") -> Any:
-    """Presets with transforms v2."""
+    """Return a detection loader with presets of transforms v2."""
     steps: list[Any] = []
     if backend == "tensor":
         steps.append(v2.ToImage())
@@ -75,7 +75,7 @@ MEAN = (123, 117, 104)
 
 
 class FirstGeneration:
-    """A preset of one's own, with torchvision's functions on image and boxes."""
+    """Preset with torchvision's functions on image and boxes."""
 
     def __call__(self, image: Any, target: Any) -> Any:
         if torch.rand(1) < 0.5:
@@ -86,13 +86,13 @@ class FirstGeneration:
 
 
 def detection_v1(root: str, workers: int) -> Any:
-    """The references' simplest preset: flips."""
+    """Return a loader with the references' simplest preset: flips."""
     dataset = Boxes(root, FirstGeneration(), wrapped=False)
     return DataLoader(dataset, batch_size=8, shuffle=True, num_workers=workers, collate_fn=tuples)
 
 
 class Masks(torch.utils.data.Dataset[Any]):
-    """Images with a mask of classes in a PNG file beside each."""
+    """Images, each with a mask of classes in a PNG file."""
 
     def __init__(self, root: str, masks: str, transform: Any) -> None:
         self.files = _files(root)
@@ -108,7 +108,7 @@ class Masks(torch.utils.data.Dataset[Any]):
 
 
 def write_masks(root: str, masks: str) -> None:
-    """A mask for every file."""
+    """Write a mask for every file."""
     Path(masks).mkdir(exist_ok=True)
     for at, file in enumerate(_files(root)):
         with Image.open(file) as image:
@@ -120,7 +120,7 @@ def write_masks(root: str, masks: str) -> None:
 
 
 class SegmentationPreset:
-    """Resizes, flips, crops: image and mask alike."""
+    """Preset that resizes, flips and crops image and mask alike."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -142,7 +142,7 @@ class SegmentationPreset:
 
 
 class SecondPreset:
-    """The same with transforms v2."""
+    """The segmentation preset with transforms v2."""
 
     def __init__(self, size: int) -> None:
         self.transform = v2.Compose(
@@ -162,7 +162,7 @@ class SecondPreset:
 
 
 def padded(batch: list[Any]) -> Any:
-    """The references' collation: into one tensor, as large as the largest."""
+    """Collate like the references: into one tensor of the largest size."""
     images, masks = zip(*batch, strict=True)
     return _together(images, 0), _together(masks, 255)
 
@@ -176,7 +176,7 @@ def _together(images: Any, fill: int) -> Any:
 
 
 def segmentation(root: str, workers: int, preset: Any = SegmentationPreset) -> Any:
-    """Training of a segmentation network."""
+    """Return the training loader of a segmentation network."""
     masks = f"{root.rstrip('/')}-masks"
     if not Path(masks).exists():
         write_masks(root, masks)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two processes, each with its share: ``torchrun --nproc-per-node 2 tests/takeover/recipes/distributed.py FILES``.
+"""Two processes with half of the data each: ``torchrun --nproc-per-node 2 tests/takeover/recipes/distributed.py
+FILES``.
 
-With ``--stoker`` the two lines are on top. Prints, on the first process, digests of what each process was given in two
-epochs, and how many images were made natively.
+``--stoker`` adds the two lines. The first process prints digests of the batches of each process in two epochs, and the
+number of images that were computed natively.
 """
 
 from __future__ import annotations
@@ -46,11 +47,11 @@ def main(root: str) -> None:
 
 
 def report(digest: str) -> None:
-    """Collect from all processes what each has, and print it."""
+    """Collect the digests of all processes, and print them."""
     from stoker.frontends.torchvision import counts
 
-    total = counts.total()
-    own = (digest, int(total[counts.MADE]), int(total.sum()))
+    total = counts.totals()
+    own = (digest, int(total[counts.NATIVE]), int(total.sum()))
     everyone = [own] * torch.distributed.get_world_size()
     torch.distributed.all_gather_object(everyone, own)
     if torch.distributed.get_rank() == 0:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs all recipes untouched and taken over, and writes ``docs/recipes.md``: ``make recipes``.
+"""Benchmark of all recipes, untouched and taken over; writes ``docs/recipes.md``. ``make recipes`` runs it.
 
 ``python -m tests.takeover.recipes.measure [--workers 0,2,8] [--files 400] [--rounds 9] [--minutes 12] [--only name]
-[--no-page]``. Files are those of ``STOKER_DATA``, or photographs that are made. Every round runs all recipes, untouched
-and taken over by turns, so that what else the machine does meets all of them; there are as many as fit into the
-minutes, and one at least. What reads less than CLOSE then is run FURTHER times more of each kind, whichever recipe it
-is: a single round varies by more than the bar leaves room for. The bar stays what it is.
+[--no-page]``. The files are those of ``STOKER_DATA``, or synthetic photographs. Every round runs all recipes, untouched
+and taken over in alternation, so that other load affects all of them equally. The minutes limit the number of rounds,
+of which there is at least one. Recipes with a ratio below CLOSE run FURTHER times more of each kind, because a single
+round varies by more than the margin of the bar.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from PIL import Image  # noqa: E402
 from tests.takeover.recipes.catalogue import RECIPES, Outcome, Recipe, Run, run, run_taken_over  # noqa: E402
 
 PAGE = ROOT / "docs" / "recipes.md"
-NOISE = 0.05  # of a ratio: what it varies by on a machine that does nothing else
+NOISE = 0.05  # variation of a ratio on an idle machine
 CLOSE, FURTHER = 1.1, 4
 SCRIPTS = {
     "torchrun, DistributedSampler": (["-m", "torch.distributed.run", "--nproc-per-node", "2"], "distributed.py", ()),
@@ -41,7 +41,7 @@ SCRIPTS = {
 
 
 class Line(NamedTuple):
-    """A recipe with so many workers."""
+    """Results of a recipe with one number of workers."""
 
     equal: bool
     lazy: float
@@ -50,21 +50,21 @@ class Line(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """How long measuring goes on."""
+    """Limits of a measurement."""
 
     rounds: int
-    end: float  # of time.monotonic(); the round in hand ends after it at the latest if it is the first
+    end: float  # of time.monotonic(); the first round may end later
 
 
 class Runs:
-    """Of a recipe with so many workers, over the rounds."""
+    """Runs of a recipe with one number of workers, over all rounds."""
 
     def __init__(self) -> None:
         self.untouched: list[Run] = []
         self.ours: list[Outcome] = []
 
     def add(self, recipe: Recipe, root: str, workers: int) -> None:
-        """A run of each kind; which comes first changes from round to round."""
+        """Add a run of each kind; their order alternates between rounds."""
         first = len(self.ours) % 2 == 0
         if first:
             self.untouched.append(run(recipe, root, workers))
@@ -73,7 +73,7 @@ class Runs:
             self.untouched.append(run(recipe, root, workers))
 
     def line(self) -> Line:
-        """The best of each kind."""
+        """Return the best of each kind."""
         digests = {r.digest for r in self.untouched} | {o.run.digest for o in self.ours}
         return Line(
             len(digests) == 1 and self.ours[0].run.images > 0,
@@ -84,7 +84,7 @@ class Runs:
 
 
 def files(folder: Path, count: int) -> str:
-    """Four class folders of photographs."""
+    """Write four class folders of photographs."""
     given = os.environ.get("STOKER_DATA")
     found = sorted(p for p in Path(given).rglob("*") if p.suffix.lower() in (".jpg", ".jpeg")) if given else []
     root = folder / "files"
@@ -101,10 +101,10 @@ def files(folder: Path, count: int) -> str:
 def measure(
     recipes: dict[str, Recipe], root: str, workers: list[int], limits: Limits
 ) -> tuple[dict[str, dict[int, Line]], int]:
-    """All recipes with all numbers of workers, in rounds; and how many rounds there were for all."""
+    """Measure all recipes with all numbers of workers, in rounds; return results and number of complete rounds."""
     runs = {(name, n): Runs() for name in recipes for n in workers}
     for recipe in recipes.values():
-        run(recipe, root, workers[0])  # what it imports is not what is measured
+        run(recipe, root, workers[0])  # imports are not measured
     done, longest = 0, 0.0
     while done < limits.rounds and (not done or time.monotonic() + longest < limits.end):
         began = time.monotonic()
@@ -120,7 +120,7 @@ def measure(
 
 
 def script(command: list[str], name: str, root: str) -> Line:
-    """A script of several processes; only its batches are compared."""
+    """Run a script of several processes; only its batches are compared."""
     path = str(Path(__file__).with_name(name))
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")]), "OMP_NUM_THREADS": "1"}
     told: list[dict[str, Any]] = []
@@ -137,7 +137,7 @@ def script(command: list[str], name: str, root: str) -> Line:
 
 
 def cell(line: Line) -> str:
-    """What the table says."""
+    """Return the text of a table's cell."""
     if not line.equal:
         return "**differs**"
     if line.cpu != line.cpu:
@@ -147,7 +147,7 @@ def cell(line: Line) -> str:
 
 
 def page(table: dict[str, dict[int, Line]], workers: list[int], about: str) -> str:
-    """The page's text."""
+    """Return the page's text."""
     head = "| script | " + " | ".join(f"{n} workers" for n in workers) + " | stayed lazy |"
     lines = [_HEAD.format(about=about, noise=NOISE), head, "|---|" + "---|" * (len(workers) + 1)]
     for name, row in table.items():
@@ -159,15 +159,19 @@ def page(table: dict[str, dict[int, Line]], workers: list[int], about: str) -> s
 _HEAD = """<!-- written by tests/takeover/recipes/measure.py -->
 # Public scripts, taken over
 
-Scripts of the shape of public ones (`tests/takeover/recipes`), with the packages that these use, run untouched and with
-`stoker.torchvision.enable()`: `make recipes` (an environment of its own).
+    make recipes
+
+runs scripts of the shape of public ones (`tests/takeover/recipes`) with the packages that these scripts use: without
+Stoker, and with `stoker.torchvision.enable()`. The command uses a separate environment.
 {about}
 
-**equal**: all batches are the same bytes in the same order. Then how many times the processor time, and the time by
-the clock, the untouched script takes of the taken-over one; the best of the rounds, by turns. What starts and ends the
-workers is inside. **slower**: by more than {noise:.0%} of processor time. **Stayed lazy**: the share of images of which
-Pillow and torch made no step, and no step made a tensor early. Of scripts of several processes, only batches are
-compared.
+- **equal**: all batches have the same bytes in the same order.
+- The two numbers are the ratios of processor time and of wall time, without Stoker to with Stoker. Above 1, Stoker is
+  faster. Each is the best of interleaved rounds, and includes the start and the end of the workers.
+- **slower**: Stoker takes over {noise:.0%} more processor time.
+- **stayed lazy**: the share of images of which Pillow and torch computed no step, and of which no step materialized
+  a tensor early.
+- Scripts of several processes are only compared, not timed.
 """
 
 
@@ -182,7 +186,7 @@ def main() -> None:
     parser.add_argument("--no-page", action="store_true")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    logging.getLogger("stoker.torchvision").setLevel(logging.ERROR)  # what falls back is in the table
+    logging.getLogger("stoker.torchvision").setLevel(logging.ERROR)  # the table shows fallbacks
     torch.set_num_threads(1)
     workers = [int(n) for n in options.workers.split(",")]
     began = time.monotonic()
@@ -197,10 +201,10 @@ def main() -> None:
         limits = Limits(options.rounds, began + 60 * options.minutes)
         table, rounds = measure(recipes, root, workers, limits)
     table |= several
-    kind = "photographs of STOKER_DATA" if os.environ.get("STOKER_DATA") else "made photographs of 500x375"
+    kind = "photographs of STOKER_DATA" if os.environ.get("STOKER_DATA") else "synthetic photographs of 500x375"
     how_often = f"{rounds} rounds" if rounds > 1 else "one round"
-    about = f"Measured with {options.files} {kind}, on {os.cpu_count()} cores, {how_often}; {FURTHER} more of each kind"
-    about += f"\nwhere the processor time's ratio was below {CLOSE} then."
+    about = f"Measured with {options.files} {kind}, on {os.cpu_count()} cores, {how_often}; {FURTHER} more rounds"
+    about += f"\nif the first ratio of processor time was below {CLOSE}."
     if not options.no_page:
         PAGE.write_text(page(table, workers, about), encoding="utf-8")
     bad = [name for name, row in table.items() if any(not line.equal or line.cpu < 1 - NOISE for line in row.values())]

@@ -23,7 +23,7 @@ MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 
 
 def timm(root: str, workers: int, prefetcher: bool = False, splits: int = 0, mixup: str = "") -> Any:
-    """timm's loader: RandAugment, erasing, its own collation if it prefetches, AugMix's splits, MixUp and CutMix."""
+    """Return timm's loader: RandAugment, erasing, its own collation with prefetching, AugMix, MixUp and CutMix."""
     from timm.data import AugMixDataset, FastCollateMixup, create_dataset, create_loader
 
     dataset = create_dataset("", root)
@@ -40,7 +40,7 @@ def timm(root: str, workers: int, prefetcher: bool = False, splits: int = 0, mix
         re_split=bool(splits),
         num_aug_splits=splits,
         color_jitter=0.4,
-        # At strength 10, which 9 and its spread reach, timm's posterize keeps no bits, and Pillow 13 refuses that.
+        # At strength 10, which 9 and its spread reach, timm's posterize keeps no bits, which Pillow 13 refuses.
         auto_augment="augmix-m3" if splits else "rand-m7-mstd0.5-inc1",
         interpolation="bilinear",
         collate_fn=FastCollateMixup(0.8, 1.0, mode=mixup, num_classes=4) if mixup else None,
@@ -54,7 +54,7 @@ def timm(root: str, workers: int, prefetcher: bool = False, splits: int = 0, mix
 
 
 class Examples:
-    """run_image_classification's transform of a batch of examples."""
+    """Transform of a batch of examples, like run_image_classification's."""
 
     def __init__(self) -> None:
         self.transform = transforms.Compose(
@@ -77,7 +77,7 @@ def _stacked(examples: Any) -> Any:
 
 
 def hugging_face(root: str, workers: int) -> Any:
-    """A data set of the ``datasets`` package with ``set_transform``; it decodes what it reads."""
+    """Return a data set of the ``datasets`` package with ``set_transform``, which decodes images on access."""
     import datasets as hub
 
     files = sorted(str(p) for p in Path(root).rglob("*") if p.suffix.lower() in (".jpg", ".jpeg"))
@@ -112,12 +112,12 @@ class Arrays(torch.utils.data.Dataset[Any]):
 
 
 def albumentations(root: str, workers: int) -> Any:
-    """Images that become arrays at once."""
+    """Return a loader whose images become arrays immediately."""
     return DataLoader(Arrays(root), batch_size=16, shuffle=True, num_workers=workers)
 
 
 class Matrices(torch.utils.data.Dataset[Any]):
-    """OpenCV reads, resizes and flips."""
+    """Data set that reads, resizes and flips with OpenCV."""
 
     def __init__(self, root: str) -> None:
         self.files = sorted(str(p) for p in Path(root).rglob("*") if p.suffix.lower() in (".jpg", ".jpeg"))
@@ -136,17 +136,17 @@ class Matrices(torch.utils.data.Dataset[Any]):
 
 
 def opencv(root: str, workers: int) -> Any:
-    """A loader that never meets Pillow."""
+    """Return a loader without Pillow."""
     return DataLoader(Matrices(root), batch_size=16, shuffle=True, num_workers=workers)
 
 
 def stateful(root: str, workers: int) -> Any:
-    """torchdata's loader over the ImageNet script's data set."""
+    """Return torchdata's loader over the ImageNet script's data set."""
     import warnings
 
     from torchdata.stateful_dataloader import StatefulDataLoader
 
     dataset = datasets.ImageFolder(root, Examples().transform)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of torch, about a function that torchdata calls
+        warnings.simplefilter("ignore")  # torch's warning about a function that torchdata calls
         return StatefulDataLoader(dataset, batch_size=16, shuffle=True, num_workers=workers)

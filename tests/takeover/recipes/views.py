@@ -30,7 +30,7 @@ class Blur:
 
 
 class Solarize:
-    """Pillow's."""
+    """Pillow's solarization."""
 
     def __call__(self, image: Any) -> Any:
         return ImageOps.solarize(image)
@@ -63,7 +63,7 @@ def _moco(blur: float, solarize: float) -> Any:
 
 
 def moco_v3(root: str, workers: int) -> Any:
-    """Two views that differ in blur and solarisation."""
+    """Return a loader of two views that differ in blur and solarisation."""
     dataset = datasets.ImageFolder(root, Both(_moco(1.0, 0.0), _moco(0.1, 0.2)))
     return DataLoader(dataset, batch_size=16, shuffle=True, num_workers=workers, drop_last=True)
 
@@ -94,13 +94,13 @@ class MultiCrop:
 
 
 def dino(root: str, workers: int) -> Any:
-    """Ten views."""
+    """Return a loader of ten views."""
     dataset = datasets.ImageFolder(root, MultiCrop())
     return DataLoader(dataset, batch_size=8, shuffle=True, num_workers=workers, drop_last=True)
 
 
 def simclr(root: str, workers: int) -> Any:
-    """Two views of one chain, with torchvision's blur."""
+    """Return a loader of two views of one chain, with torchvision's blur."""
     chain = transforms.Compose(
         [
             transforms.RandomResizedCrop(size=96),
@@ -116,7 +116,7 @@ def simclr(root: str, workers: int) -> Any:
 
 
 def mae(root: str, workers: int) -> Any:
-    """One view, bicubic, the share of one of two processes."""
+    """Return a loader of one bicubic view, with the share of one of two processes."""
     dataset = datasets.ImageFolder(
         root,
         transforms.Compose(

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Lightning data module with a resumable loader, trained by two processes.
 
-``python tests/takeover/recipes/with_lightning.py FILES [--stoker]``; prints what ``distributed.py`` prints.
+``python tests/takeover/recipes/with_lightning.py FILES [--stoker]`` prints the same report as ``distributed.py``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tests.takeover.recipes.distributed import report
 
 
 class Data(lightning.LightningDataModule):
-    """The files."""
+    """Data module of the files."""
 
     def __init__(self, root: str) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class Data(lightning.LightningDataModule):
 
 
 class Model(lightning.LightningModule):
-    """Little to train, and a digest of what came."""
+    """Small model that also computes a digest of its batches."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What automatic augmentations are made of (as ``nvidia.dali.auto_aug.core``)."""
+"""Building blocks of automatic augmentations (like ``nvidia.dali.auto_aug.core``)."""
 
 from ...frontends.dali.augmenting import Augmentation as _Augmentation
 from ...frontends.dali.augmenting import Policy as Policy

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pipelines as scripts for NVIDIA DALI write them: its names, on this package's graph. Public as ``stoker.dali``."""
+"""Front end for NVIDIA DALI's scripts: DALI's names on Stoker's graph. Public as ``stoker.dali``."""

@@ -25,22 +25,25 @@ def _along_y(magnitude: float) -> Any:
 
 
 def shift_enhance_range(magnitude: float) -> Any:
-    """Magnitudes around 0 as factors around 1."""
+    """Shift magnitudes around 0 to factors around 1."""
     return np.float32(1 + magnitude)
 
 
 def sharpness_kernel(magnitude: float) -> Any:
-    """From -1, the smoothed image, over 0, the image, to 1, as far beyond it: float32 ``(3, 3)``."""
+    """Return a float32 ``(3, 3)`` kernel.
+
+    Magnitude -1 smooths the image, 0 keeps it, 1 sharpens it by the same amount.
+    """
     return ((1 + magnitude) * _SHARP - magnitude * _SMOOTH).astype(np.float32)
 
 
 def sharpness_kernel_shifted(magnitude: float) -> Any:
-    """The same from 0 to 2."""
+    """Return the kernel of :func:`sharpness_kernel` for magnitudes from 0 to 2."""
     return sharpness_kernel(magnitude - 1)
 
 
 def poster_mask_uint8(magnitude: float) -> Any:
-    """The mask of as many high bits as the magnitude says: at least 1, so that no image becomes black."""
+    """Return a mask of the ``magnitude`` highest bits; at least one bit, so that no image becomes black."""
     bits = min(8, max(1, round(float(magnitude))))
     return np.uint8(256 - (1 << (8 - bits)))
 
@@ -77,25 +80,25 @@ def shear_y(data: Any, shear: Any, fill_value: Any = 128, interp_type: Any = Non
 
 @augmentation(mag_range=(0.0, 1.0), randomly_negate=True, mag_to_param=_along_x)
 def translate_x(data: Any, rel_offset: Any, shape: Any, fill_value: Any = 128, interp_type: Any = None) -> Any:
-    """Move along x by a share of the width; ``shape`` is (height, width, ...)."""
+    """Translate along x by a share of the width; ``shape`` is (height, width, ...)."""
     return _warp(data, "translation", fill_value, interp_type, offset=rel_offset * shape[1])
 
 
 @augmentation(mag_range=(0, 250), randomly_negate=True, mag_to_param=_along_x, name="translate_x")
 def translate_x_no_shape(data: Any, offset: Any, fill_value: Any = 128, interp_type: Any = None) -> Any:
-    """Move along x by so many pixels."""
+    """Translate along x by a number of pixels."""
     return _warp(data, "translation", fill_value, interp_type, offset=offset)
 
 
 @augmentation(mag_range=(0.0, 1.0), randomly_negate=True, mag_to_param=_along_y)
 def translate_y(data: Any, rel_offset: Any, shape: Any, fill_value: Any = 128, interp_type: Any = None) -> Any:
-    """Move along y by a share of the height; ``shape`` is (height, width, ...)."""
+    """Translate along y by a share of the height; ``shape`` is (height, width, ...)."""
     return _warp(data, "translation", fill_value, interp_type, offset=rel_offset * shape[0])
 
 
 @augmentation(mag_range=(0, 250), randomly_negate=True, mag_to_param=_along_y, name="translate_y")
 def translate_y_no_shape(data: Any, offset: Any, fill_value: Any = 128, interp_type: Any = None) -> Any:
-    """Move along y by so many pixels."""
+    """Translate along y by a number of pixels."""
     return _warp(data, "translation", fill_value, interp_type, offset=offset)
 
 
@@ -108,13 +111,13 @@ def rotate(data: Any, angle: Any, fill_value: Any = 128, interp_type: Any = None
 
 @augmentation(mag_range=(0, 0.9), randomly_negate=True, mag_to_param=shift_enhance_range)
 def brightness(data: Any, parameter: Any) -> Any:
-    """Multiply."""
+    """Multiply the values."""
     return _call(data, "brightness", [data], brightness=parameter)
 
 
 @augmentation(mag_range=(0, 0.9), randomly_negate=True, mag_to_param=shift_enhance_range)
 def contrast(data: Any, parameter: Any) -> Any:
-    """Scale around the image's mean grey, as Pillow's ``ImageEnhance.Contrast``."""
+    """Scale around the image's mean grey, as Pillow's ``ImageEnhance.Contrast`` does."""
     mean = _over_image(data, "mean")
     center = _call(data, "reductions.sum", [mean * _LUMA], axes=[-1], keep_dims=True)
     return _as_bytes(data, center + (data - center) * parameter)
@@ -128,13 +131,13 @@ def color(data: Any, parameter: Any) -> Any:
 
 @augmentation(mag_range=(0, 0.9), randomly_negate=True, mag_to_param=sharpness_kernel)
 def sharpness(data: Any, kernel: Any) -> Any:
-    """Smooth or sharpen with a filter of 3 x 3, at the edges too."""
+    """Smooth or sharpen with a 3 x 3 filter, edges included."""
     return _call(data, "filter", [data, kernel])
 
 
 @augmentation(mag_range=(0, 4), mag_to_param=poster_mask_uint8)
 def posterize(data: Any, mask: Any) -> Any:
-    """Keep the high bits."""
+    """Keep only the high bits."""
     return data & mask
 
 
@@ -153,7 +156,7 @@ def solarize_add(data: Any, shift: Any) -> Any:
 
 @augmentation
 def invert(data: Any, _: Any) -> Any:
-    """Invert."""
+    """Invert the values."""
     return _as_bytes(data, 255 - data)
 
 
@@ -165,7 +168,7 @@ def equalize(data: Any, _: Any) -> Any:
 
 @augmentation
 def auto_contrast(data: Any, _: Any) -> Any:
-    """Stretch each channel to 0 to 255; one of a single value stays."""
+    """Stretch each channel to 0..255. A channel with a single value stays."""
     low, high = _over_image(data, "min"), _over_image(data, "max")
     varies = _as_bytes(data, high > low)
     span = _as_bytes(data, (high - low) * varies + 255 * (1 - varies))
@@ -174,5 +177,5 @@ def auto_contrast(data: Any, _: Any) -> Any:
 
 @augmentation
 def identity(data: Any, _: Any) -> Any:
-    """Nothing."""
+    """Return the image unchanged."""
     return data

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Automatic augmentations as DALI has them: what one is, and how one of several is chosen per row."""
+"""Automatic augmentations as in DALI: their definition, and the choice of one per row."""
 
 from __future__ import annotations
 
@@ -12,32 +12,34 @@ import numpy as np
 import numpy.typing as npt
 
 from ...contract.errors import ArgumentError, message
-from ...contract.whole import whole
-from ..conditionals import Runtime
+from ...contract.whole_number import as_whole_number
+from ..conditionals import BranchRuntime
 from ..data_node import DataNode, index_node
 from ..definition import current
 from ..source_line import user_line
 
 Function = Callable[..., Any]
-_RUNTIME = Runtime(lambda function: function)
-_KEPT: Any = object()  # stands for what an augmentation has already
-_OPTIONAL = ("fill_value", "interp_type")  # given to all, by suites that may have been shortened
+_RUNTIME = BranchRuntime(lambda function: function)
+_KEPT: Any = object()  # default that keeps an augmentation's own setting
+_OPTIONAL = ("fill_value", "interp_type")  # suites pass these to all augmentations, whether they take them or not
 
 
 class SignedBin:
-    """A magnitude's bin (a number or a node) with a sign per row, for calls whose rows share it."""
+    """Magnitude bin (a number or a node) with a sign per row, for calls whose rows share the bin."""
 
     def __init__(self, bin: Any, random_sign: Any) -> None:
         self.bin = bin
         self.random_sign = random_sign
 
     def __getitem__(self, index: int) -> SignedBin:
-        """One of several, where nodes hold several per row."""
-        return SignedBin(self.bin if whole(self.bin) is not None else self.bin[index], self.random_sign[index])
+        """Return the bin at ``index`` if nodes hold several per row."""
+        return SignedBin(
+            self.bin if as_whole_number(self.bin) is not None else self.bin[index], self.random_sign[index]
+        )
 
 
 def signed_bin(magnitude_bin: Any, random_sign: Any = None, seed: Any = None, shape: Any = None) -> SignedBin:
-    """``magnitude_bin`` with signs: 0 or 1 (negative) per row, drawn if not given."""
+    """Add signs to ``magnitude_bin``: 0 or 1 (negative) per row, drawn if not given."""
     if random_sign is None:
         builder = magnitude_bin.builder if isinstance(magnitude_bin, DataNode) else current()
         if builder is None:
@@ -50,14 +52,13 @@ def signed_bin(magnitude_bin: Any, random_sign: Any = None, seed: Any = None, sh
 
 
 class Augmentation:
-    """A function ``(data, parameter, ...)`` and how its parameter follows from a magnitude.
+    """Function ``(data, parameter, ...)`` with a rule that maps a magnitude to its parameter.
 
     Args:
-        function: takes the data and the parameter (a number or array per row) and perhaps arguments by name.
-        mag_range: the magnitudes of the first and of the last bin, or an array with one per bin; None: there is no
-            parameter.
-        randomly_negate: whether every other magnitude, by chance, is negative.
-        mag_to_param: makes the parameter of a magnitude; None: it is the magnitude.
+        function: takes the data, the parameter (a number or array per row) and optionally named arguments.
+        mag_range: magnitudes of the first and last bin, or an array with one per bin; None: no parameter.
+        randomly_negate: negate the magnitude with a probability of one half.
+        mag_to_param: function from magnitude to parameter; None: identity.
     """
 
     def __init__(
@@ -78,15 +79,17 @@ class Augmentation:
         self, mag_range: Any = _KEPT, randomly_negate: Any = _KEPT, mag_to_param: Any = _KEPT,
         param_device: Any = _KEPT, name: Any = _KEPT,
     ) -> Augmentation:  # fmt: skip
-        """The same function with other settings; ``param_device`` has no effect."""
+        """Return the same function with other settings. ``param_device`` has no effect."""
         given = (mag_range, randomly_negate, mag_to_param, name)
         own = (self.mag_range, self.randomly_negate, self.mag_to_param, self.name)
         return Augmentation(self.op, *(o if g is _KEPT else g for g, o in zip(given, own, strict=True)))
 
     def __call__(self, data: Any, *, magnitude_bin: Any = None, num_magnitude_bins: int | None = None, seed: Any = None,
                  **arguments: Any) -> Any:  # fmt: skip
-        """Add it to the pipeline; ``magnitude_bin`` is a number or a node, from 0 to ``num_magnitude_bins`` - 1, or a
-        :func:`signed_bin`."""
+        """Add the augmentation to the pipeline.
+
+        ``magnitude_bin`` is a number or a node, from 0 to ``num_magnitude_bins`` - 1, or a :func:`signed_bin`.
+        """
         if not isinstance(data, DataNode):
             raise ArgumentError(f"`{self.name}`: expected a node of a pipeline as data, got {type(data).__name__}")
         missing = [name for name in self._needs if name not in arguments]
@@ -98,11 +101,11 @@ class Augmentation:
         return self.op(data, parameter, **{k: v for k, v in arguments.items() if k in self._takes})
 
     def takes(self, name: str) -> bool:
-        """Whether its function has an argument of this name."""
+        """Return whether the function has an argument of this name."""
         return name in self._takes
 
     def parameters(self, bins: int | None) -> npt.NDArray[Any]:
-        """The parameters of all bins; with random signs, of each both, the positive one first."""
+        """Return the parameters of all bins. With random signs, each bin has two, the positive one first."""
         if isinstance(self.mag_range, np.ndarray):
             magnitudes = self.mag_range
             if bins is not None and len(magnitudes) != bins:
@@ -123,7 +126,7 @@ class Augmentation:
             raise ArgumentError(f"`{self.name}`: expected `magnitude_bin` and `num_magnitude_bins`, got none")
         table = self.parameters(bins)
         count = len(table) // 2 if self.randomly_negate else len(table)
-        given = whole(place)
+        given = as_whole_number(place)
         if given is not None and not 0 <= given < count:
             raise ArgumentError(f"`{self.name}`: expected a `magnitude_bin` from 0 to {count - 1}, got {place}")
         if self.randomly_negate:
@@ -147,9 +150,9 @@ def augmentation(
     function: Function | None = None, *, mag_range: Any = None, randomly_negate: bool | None = None,
     mag_to_param: Any = None, param_device: str | None = None, name: str | None = None,
 ) -> Any:  # fmt: skip
-    """Make an :class:`Augmentation` of a function ``(data, parameter, ...)``; works as a decorator.
+    """Create an :class:`Augmentation` from a function ``(data, parameter, ...)``; works as a decorator.
 
-    ``param_device`` has no effect: parameters go where the data are.
+    ``param_device`` has no effect: parameters follow the data's device.
     """
 
     def decorate(function: Function) -> Augmentation:
@@ -159,7 +162,7 @@ def augmentation(
 
 
 def _check(augmentations: Sequence[Augmentation], arguments: Mapping[str, Any], subject: str) -> None:
-    """ArgumentError for an argument that none of them takes."""
+    """Raise ArgumentError for an argument that no augmentation takes."""
     for name in arguments:
         if not any(one.takes(name) for one in augmentations) and name not in _OPTIONAL:
             raise ArgumentError(f"`{subject}`: no augmentation takes `{name}`")
@@ -170,26 +173,26 @@ def _seeded(arguments: dict[str, Any], seed: Any) -> dict[str, Any]:
 
 
 def pick(data: DataNode, count: int, seed: Any) -> DataNode:
-    """A whole number from 0 to ``count`` - 1 per row."""
+    """Draw a whole number from 0 to ``count`` - 1 per row."""
     return data.builder.call("random.choice", [count], _seeded({}, seed))  # type: ignore[no-any-return]
 
 
 def select_one(options: Sequence[Callable[[], Any]], number: DataNode) -> Any:
-    """What option ``number`` gives; per row, only that one runs."""
+    """Return the result of option ``number``. For each row only that option runs."""
     if len(options) == 1:
         return options[0]()
-    half = len(options) // 2  # halves, so that a row passes few conditions
+    half = len(options) // 2  # binary search, so that a row evaluates few conditions
     return _RUNTIME.choose(number < half, lambda: select_one(options[:half], number),
                            lambda: select_one(options[half:], number - half))  # fmt: skip
 
 
 def select(ops: Sequence[Callable[..., Any]], selected_op_idx: DataNode, *args: Any, **arguments: Any) -> Any:
-    """``ops[selected_op_idx](*args, **arguments)``; per row, only that one runs."""
+    """Call ``ops[selected_op_idx](*args, **arguments)``. For each row only that operator runs."""
     return select_one([functools.partial(op, *args, **arguments) for op in ops], selected_op_idx)
 
 
 def without(augmentations: Sequence[Augmentation], excluded: Sequence[str] | None) -> list[Augmentation]:
-    """Those that are not excluded by name."""
+    """Return the augmentations whose names are not excluded."""
     names = {a.name for a in augmentations}
     unknown = sorted(set(excluded or ()) - names)
     if unknown:
@@ -199,8 +202,8 @@ def without(augmentations: Sequence[Augmentation], excluded: Sequence[str] | Non
 
 def apply_rand_augment(augmentations: Sequence[Augmentation], data: Any, n: int, m: int, num_magnitude_bins: int = 31,
                        seed: Any = None, **arguments: Any) -> Any:  # fmt: skip
-    """``n`` times one of the augmentations, chosen per row, at magnitude ``m``."""
-    if not augmentations or (times := whole(n)) is None or times < 0:
+    """Apply ``n`` augmentations in sequence, each chosen per row, at magnitude ``m``."""
+    if not augmentations or (times := as_whole_number(n)) is None or times < 0:
         raise ArgumentError("`apply_rand_augment`: expected augmentations and n >= 0")
     if not 0 <= m < num_magnitude_bins:
         raise ArgumentError(f"`apply_rand_augment`: expected m from 0 to {num_magnitude_bins - 1}, got {m}")
@@ -213,7 +216,7 @@ def apply_rand_augment(augmentations: Sequence[Augmentation], data: Any, n: int,
 
 def apply_trivial_augment(augmentations: Sequence[Augmentation], data: Any, num_magnitude_bins: int = 31,
                           seed: Any = None, **arguments: Any) -> Any:  # fmt: skip
-    """One of the augmentations at one of the magnitudes, both chosen per row."""
+    """Apply one of the augmentations at one of the magnitudes, both chosen per row."""
     if not augmentations:
         raise ArgumentError("`apply_trivial_augment`: expected augmentations, got none")
     _check(augmentations, arguments, "apply_trivial_augment")
@@ -229,11 +232,11 @@ def _one_of(augmentations: Sequence[Augmentation], data: Any, magnitude: Any, bi
 
 
 class Policy:
-    """AutoAugment's policy: sub-policies, of which one is chosen per row.
+    """AutoAugment policy: sub-policies, of which one is chosen per row.
 
     Args:
-        name: for messages.
-        num_magnitude_bins: of all magnitudes.
+        name: name in messages.
+        num_magnitude_bins: number of bins of all magnitudes.
         sub_policies: sequences of (augmentation, probability, magnitude bin or None).
     """
 
@@ -249,7 +252,7 @@ class Policy:
 
 
 def apply_auto_augment(policy: Policy, data: Any, seed: Any = None, **arguments: Any) -> Any:
-    """One of the policy's sub-policies, chosen per row; each of its steps with its probability."""
+    """Apply one of the policy's sub-policies, chosen per row; each of its steps with its probability."""
     if not policy.sub_policies:
         raise ArgumentError("`apply_auto_augment`: expected a policy with sub-policies, got none")
     _check([a for sub in policy.sub_policies for a, _, _ in sub], arguments, policy.name)

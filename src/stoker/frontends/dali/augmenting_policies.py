@@ -10,8 +10,8 @@ from ...contract.errors import ArgumentError
 from . import augmentations as a
 from .augmenting import Augmentation, Policy, apply_auto_augment, apply_rand_augment, apply_trivial_augment, without
 
-# AutoAugment's policies, as the paper's appendix gives them (arXiv 1805.09501): per sub-policy an augmentation, tenths
-# of its probability and its bin of 11.
+# AutoAugment's policies from the appendix of arXiv 1805.09501. Each step is an augmentation, tenths
+# of its probability, and its bin of 11.
 _IMAGE_NET = """
 equalize 8, shear_y 8 4 | color 4 9, equalize 6 | color 4 1, rotate 6 8 | solarize 8 3, equalize 4
 solarize 4 2, solarize 6 2 | color 2 0, equalize 8 | equalize 4, solarize_add 8 3 | shear_x 2 9, rotate 6 8
@@ -52,7 +52,10 @@ _BINS = 11
 
 
 def _translations(use_shape: bool, most_abs: Any, most_rel: Any, pixels: float, share: float) -> list[Augmentation]:
-    """The two translations, by shares of the shape or by pixels; the most of them is (vertical, horizontal) or one."""
+    """Return the two translations, by shares of the shape or by pixels.
+
+    The maximum is one number or (vertical, horizontal).
+    """
     given, other = (most_rel, most_abs) if use_shape else (most_abs, most_rel)
     if other is not None:
         names = ("max_translate_abs", "max_translate_rel")
@@ -64,7 +67,7 @@ def _translations(use_shape: bool, most_abs: Any, most_rel: Any, pixels: float, 
 
 
 def _enhancements(most: tuple[float, float], bits: tuple[int, int]) -> list[Augmentation]:
-    """From the shears on, with magnitudes to both sides."""
+    """Return the augmentations after the shears, with magnitudes to both sides."""
     around = [one.augmentation(most, True, a.shift_enhance_range) for one in (a.brightness, a.contrast, a.color)]
     return [
         *around, a.sharpness.augmentation(most, True, a.sharpness_kernel),
@@ -74,7 +77,7 @@ def _enhancements(most: tuple[float, float], bits: tuple[int, int]) -> list[Augm
 
 
 def _paper() -> dict[str, Augmentation]:
-    """AutoAugment's augmentations, with the first paper's magnitudes: enhancements from 0.1 to 1.9."""
+    """Return AutoAugment's augmentations with the first paper's magnitudes: enhancements from 0.1 to 1.9."""
     enhance = {one.name: one.augmentation((0.1, 1.9), False, None) for one in (a.brightness, a.contrast, a.color)}
     return {
         **enhance, "shear_x": a.shear_x.augmentation((0, 0.3), True), "shear_y": a.shear_y.augmentation((0, 0.3), True),
@@ -90,11 +93,11 @@ def _paper() -> dict[str, Augmentation]:
 def get_rand_augment_suite(
     use_shape: bool = False, max_translate_abs: Any = None, max_translate_rel: Any = None
 ) -> list[Augmentation]:
-    """RandAugment's augmentations, each stronger with a larger bin.
+    """Return RandAugment's augmentations, which get stronger with larger bins.
 
     Args:
-        use_shape: translations are shares of the shape, which is then to be given.
-        max_translate_abs: the most pixels of a translation, one number or (vertical, horizontal); 100 by default.
+        use_shape: translations are shares of the shape, which the caller must then supply.
+        max_translate_abs: maximum translation in pixels, one number or (vertical, horizontal); 100 by default.
         max_translate_rel: the same as a share of the shape; 100 / 224 by default.
     """
     return [
@@ -107,7 +110,7 @@ def get_rand_augment_suite(
 def get_rand_augment_non_monotonic_suite(
     use_shape: bool = False, max_translate_abs: Any = None, max_translate_rel: Any = None
 ) -> list[Augmentation]:
-    """RandAugment's augmentations with AutoAugment's magnitudes; arguments as :func:`get_rand_augment_suite`."""
+    """Return RandAugment's augmentations with AutoAugment's magnitudes; arguments as :func:`get_rand_augment_suite`."""
     made = _paper()
     names = "shear_x shear_y rotate brightness contrast color sharpness posterize solarize equalize auto_contrast"
     return [
@@ -119,7 +122,9 @@ def get_rand_augment_non_monotonic_suite(
 def get_trivial_augment_wide_suite(
     use_shape: bool = False, max_translate_abs: Any = None, max_translate_rel: Any = None
 ) -> list[Augmentation]:
-    """TrivialAugment's augmentations with wide magnitudes; translations of at most 32 pixels, or the whole shape."""
+    """Return TrivialAugment's augmentations with wide magnitudes; translations of at most 32 pixels, or the whole
+    shape.
+    """
     return [
         *_translations(use_shape, max_translate_abs, max_translate_rel, 32, 1.0),
         a.shear_x.augmentation((0, 0.99), True), a.shear_y.augmentation((0, 0.99), True),
@@ -139,7 +144,7 @@ def _policy(name: str, text: str, moved: Sequence[Augmentation] = ()) -> Policy:
 def get_image_net_policy(
     use_shape: bool = False, max_translate_abs: Any = None, max_translate_rel: Any = None
 ) -> Policy:
-    """The policy for ImageNet; translations of at most 250 pixels, or the whole shape."""
+    """Return the policy for ImageNet; translations of at most 250 pixels, or the whole shape."""
     moved = _translations(use_shape, max_translate_abs, max_translate_rel, 250, 1.0)
     return _policy("ImageNetPolicy", _IMAGE_NET, moved)
 
@@ -147,18 +152,18 @@ def get_image_net_policy(
 def get_reduced_cifar10_policy(
     use_shape: bool = False, max_translate_abs: Any = None, max_translate_rel: Any = None
 ) -> Policy:
-    """The policy for reduced CIFAR-10; translations of at most 250 pixels, or the whole shape."""
+    """Return the policy for reduced CIFAR-10; translations of at most 250 pixels, or the whole shape."""
     moved = _translations(use_shape, max_translate_abs, max_translate_rel, 250, 1.0)
     return _policy("ReducedCifar10Policy", _REDUCED_CIFAR10, moved)
 
 
 def get_svhn_policy(use_shape: bool = False, max_translate_abs: Any = None, max_translate_rel: Any = None) -> Policy:
-    """The policy for SVHN; translations of at most 250 pixels, or the whole shape."""
+    """Return the policy for SVHN; translations of at most 250 pixels, or the whole shape."""
     return _policy("SvhnPolicy", _SVHN, _translations(use_shape, max_translate_abs, max_translate_rel, 250, 1.0))
 
 
 def get_reduced_image_net_policy() -> Policy:
-    """The policy for reduced ImageNet, without translations."""
+    """Return the policy for reduced ImageNet, without translations."""
     return _policy("ReducedImageNetPolicy", _REDUCED_IMAGE_NET)
 
 
@@ -178,11 +183,11 @@ def rand_augment(
     interp_type: Any = None, max_translate_abs: Any = None, max_translate_rel: Any = None, seed: Any = None,
     monotonic_mag: bool = True, excluded: Sequence[str] | None = None,
 ) -> Any:  # fmt: skip
-    """``n`` random augmentations of magnitude bin ``m`` (of ``num_magnitude_bins``) per row.
+    """Apply ``n`` random augmentations of magnitude bin ``m`` (of ``num_magnitude_bins``) per row.
 
     Args:
         shape: (height, width, ...) of the images, a node or numbers; translations are then shares of it.
-        fill_value: of what comes from outside of the image; None: its border.
+        fill_value: value of pixels from outside the image; None: its border.
         excluded: names of augmentations that are left out.
     """
     suite = get_rand_augment_suite if monotonic_mag else get_rand_augment_non_monotonic_suite
@@ -197,7 +202,7 @@ def trivial_augment_wide(
     max_translate_abs: Any = None, max_translate_rel: Any = None, seed: Any = None,
     excluded: Sequence[str] | None = None,
 ) -> Any:  # fmt: skip
-    """One random augmentation of a random magnitude per row; arguments as :func:`rand_augment`."""
+    """Apply one random augmentation of a random magnitude per row; arguments as :func:`rand_augment`."""
     chosen = without(
         get_trivial_augment_wide_suite(shape is not None, max_translate_abs, max_translate_rel), excluded
     )  # fmt: skip
@@ -210,9 +215,9 @@ def auto_augment(
     data: Any, policy_name: str = "image_net", shape: Any = None, fill_value: Any = 128, interp_type: Any = None,
     max_translate_abs: Any = None, max_translate_rel: Any = None, seed: Any = None,
 ) -> Any:  # fmt: skip
-    """One of a policy's sub-policies per row: "image_net", "reduced_image_net", "svhn" or "reduced_cifar10".
+    """Apply a random sub-policy of "image_net", "reduced_image_net", "svhn" or "reduced_cifar10" per row.
 
-    Other arguments as :func:`rand_augment`; "reduced_image_net" takes nothing about shapes and translations.
+    Other arguments as :func:`rand_augment`; "reduced_image_net" takes no arguments about shapes and translations.
     """
     if policy_name not in _POLICIES:
         raise ArgumentError(f"`auto_augment`: expected a `policy_name` in {tuple(_POLICIES)}, got {policy_name!r}")
@@ -233,7 +238,7 @@ def auto_augment_image_net(
     data: Any, shape: Any = None, fill_value: Any = 128, interp_type: Any = None, max_translate_abs: Any = None,
     max_translate_rel: Any = None, seed: Any = None,
 ) -> Any:  # fmt: skip
-    """:func:`auto_augment` with the policy for ImageNet."""
+    """Apply :func:`auto_augment` with the policy for ImageNet."""
     return auto_augment(
         data, "image_net", shape, fill_value, interp_type, max_translate_abs, max_translate_rel, seed
     )  # fmt: skip

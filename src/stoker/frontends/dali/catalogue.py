@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which operators NVIDIA DALI 2.4 has, so that what is not here is refused by its name."""
+"""Catalogue of the operator names of NVIDIA DALI 2.4, so that missing ones are refused by name."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _OPERATORS = {
     "segmentation": "random_mask_pixel random_object_bbox select_masks",
     "transforms": "combine crop rotation scale shear translation",
 }
-# Names that DALI keeps for what has another name now.
+# Former names that DALI still accepts.
 ALIASES = {
     "audio_decoder": "decoders.audio",
     "coco_reader": "readers.coco",
@@ -71,7 +71,7 @@ ALIASES = {
     "experimental.decoders.image_slice": "decoders.image_slice",
     "experimental.decoders.video": "decoders.video",
 }
-# Classes in `ops` whose names do not follow from their operators'.
+# Classes in `ops` whose names differ from their operators' names.
 _CLASSES = {
     "bbox_paste": "BBoxPaste",
     "bbox_rotate": "BBoxRotate",
@@ -89,7 +89,7 @@ _CLASSES = {
     "reductions.rms": "RMS",
     "segmentation.random_object_bbox": "RandomObjectBBox",
 }
-# Names of DALI's modules and classes that are not here, by where they are looked for.
+# DALI's modules and classes that Stoker lacks, by the module that would contain them.
 _REFUSED = {
     "dali": "",
     "dali.plugin": "",
@@ -113,7 +113,7 @@ NAMES = frozenset(f"{group}.{name}".lstrip(".") for group, names in _OPERATORS.i
 
 
 def refuse(where: str, name: str) -> NoReturn:
-    """What a ``__getattr__`` does.
+    """Refuse a missing name, for a module's ``__getattr__``.
 
     Raises:
         UnsupportedError: DALI has the name, Stoker has not.
@@ -128,6 +128,8 @@ def refuse(where: str, name: str) -> NoReturn:
 
 
 def class_name(operator: str) -> str:
-    """The class in `ops`: ``crop_mirror_normalize`` is CropMirrorNormalize, ``readers.coco`` is COCO."""
+    """Return the name of the class in `ops`: ``crop_mirror_normalize`` is CropMirrorNormalize, ``readers.coco`` is
+    COCO.
+    """
     last = operator.rsplit(".", 1)[-1]
     return _CLASSES.get(operator) or "".join(part[:1].upper() + part[1:] for part in last.split("_"))

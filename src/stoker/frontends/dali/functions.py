@@ -17,21 +17,21 @@ _KNOWN = NAMES | set(ALIASES)
 
 
 def is_group(prefix: str) -> bool:
-    """Whether operators' names begin with ``prefix.``."""
+    """Return whether operators' names begin with ``prefix.``."""
     return any(n.startswith(prefix + ".") for n in {*_KNOWN, *names()})
 
 
 def members(prefix: str) -> list[str]:
-    """What there is behind a prefix ("" or "readers."): operators that can be used, and groups."""
+    """Return the names after a prefix ("" or "readers."): usable operators, and groups."""
     usable = {n for n in {*names(), *(a for a, b in ALIASES.items() if b in names())} if n.startswith(prefix)}
     return sorted({n[len(prefix) :].split(".")[0] for n in usable if not n[len(prefix) :].startswith("_")})
 
 
 def function(name: str) -> Callable[..., Any]:
-    """``fn.<name>``. What DALI has and Stoker has not is refused when it is called.
+    """Return ``fn.<name>``. An operator of DALI's that Stoker lacks is refused when it is called.
 
     Raises:
-        AttributeError: neither has it.
+        AttributeError: neither library has the operator.
     """
     real = ALIASES.get(name, name)
     if real in names() and not real.startswith("_"):
@@ -46,7 +46,7 @@ def function(name: str) -> Callable[..., Any]:
 
 
 def missing(name: str) -> UnsupportedError:
-    """The error for an operator of DALI's that is not here."""
+    """Return the error for an operator of DALI's that Stoker lacks."""
     real = ALIASES.get(name, name)
     also = f" (`{real}` now)" if real != name else ""
     hint = "`fn.python_function` runs the same in NumPy; docs/operators/index.md lists what there is"
@@ -64,7 +64,7 @@ def _refusing(name: str) -> Callable[..., Any]:
 
 
 class FunctionGroup(ModuleType):
-    """``fn.readers`` and the like: a module that finds its members by name."""
+    """Group of operators such as ``fn.readers``: a module that finds its members by name."""
 
     def __init__(self, prefix: str) -> None:
         super().__init__(f"stoker.dali.fn.{prefix}", f"Operators of the group `{prefix}`.")
@@ -78,7 +78,7 @@ class FunctionGroup(ModuleType):
 
 
 def look_up(name: str) -> Any:
-    """An operator's function, or a group of them."""
+    """Return an operator's function, or a group of operators."""
     if name.rsplit(".", 1)[-1].startswith("_"):
         raise AttributeError(name)
     if name not in _KNOWN and is_group(name):
@@ -94,7 +94,7 @@ def _group(kind: type[ModuleType], prefix: str) -> Any:
 
 
 def modules(kind: type[ModuleType]) -> dict[str, Any]:
-    """The groups of DALI's operators as modules, by their names, for ``import stoker.dali.fn.readers``."""
+    """Return the groups of DALI's operators as modules by name, for ``import stoker.dali.fn.readers``."""
     prefixes = {name.rpartition(".")[0] for name in _KNOWN} | {"experimental.inputs", "io"}
     return {f"{one.__name__}": one for one in (_group(kind, prefix) for prefix in sorted(prefixes) if prefix)}
 
@@ -103,7 +103,7 @@ def modules(kind: type[ModuleType]) -> dict[str, Any]:
 
 
 class OperatorClass:
-    """An operator with arguments that are given once: ``resize = ops.Resize(size=(9, 9)); resize(images)``."""
+    """Operator whose arguments are given once: ``resize = ops.Resize(size=(9, 9)); resize(images)``."""
 
     operator = ""
 
@@ -139,11 +139,11 @@ def _by_class(prefix: str, names_of: Iterable[str]) -> dict[str, str]:
 
 
 def operator_class(prefix: str, name: str) -> Any:
-    """``ops.<prefix><name>``: a class, or a group of them.
+    """Return ``ops.<prefix><name>``: a class, or a group of classes.
 
     Raises:
         UnsupportedError: DALI has it, Stoker has not.
-        AttributeError: neither has it.
+        AttributeError: neither library has it.
     """
     if name.startswith("_"):
         raise AttributeError(name)
@@ -165,7 +165,7 @@ def operator_class(prefix: str, name: str) -> Any:
 
 
 class ClassGroup(ModuleType):
-    """``ops.readers`` and the like: a module that finds its members by name."""
+    """Group of operator classes such as ``ops.readers``: a module that finds its members by name."""
 
     def __init__(self, prefix: str) -> None:
         super().__init__(f"stoker.dali.ops.{prefix}", f"Operators of the group `{prefix}` as classes.")
@@ -179,20 +179,20 @@ class ClassGroup(ModuleType):
 
 
 def class_members(prefix: str) -> list[str]:
-    """Classes and groups behind a prefix."""
+    """Return the classes and groups after a prefix."""
     usable = [n for n in {*names(), *ALIASES} if ALIASES.get(n, n) in names()]
     groups = [m for m in members(prefix) if is_group(prefix + m)]
     return sorted([*_by_class(prefix, usable), *groups])
 
 
 class Compose:
-    """Operators one after the other: ``ops.Compose([decode, resize])(jpegs)``."""
+    """Sequence of operators: ``ops.Compose([decode, resize])(jpegs)``."""
 
     def __init__(self, op_list: Iterable[Callable[..., Any]]) -> None:
         self._steps = list(op_list)
 
     def __call__(self, *inputs: Any) -> Any:
-        """Add the nodes."""
+        """Add the nodes of all operators."""
         outputs: Any = inputs
         for step in self._steps:
             outputs = step(*outputs) if isinstance(outputs, (tuple, list)) else step(outputs)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Modules of NVIDIA DALI that are not here: importing one says why, and what to do instead."""
+"""Modules of NVIDIA DALI that Stoker lacks. Importing one raises an error with the reason and the way out."""
 
 from __future__ import annotations
 
@@ -45,16 +45,16 @@ _WAYS_OUT = {
 
 
 class MissingModuleError(UnsupportedError, ImportError):
-    """A module of DALI's that Stoker has not. An ImportError too, for scripts that try whether there is one."""
+    """Stoker lacks this module of DALI's. It is also an ImportError, for scripts that test for the module."""
 
 
 def is_module(name: str) -> bool:
-    """Whether it is one of those modules; names begin after ``dali.``."""
+    """Return whether the name is one of those modules. Names begin after ``dali.``."""
     return name in _WAYS_OUT
 
 
 def refuse_module(name: str) -> NoReturn:
-    """What such a module does when it is imported.
+    """Refuse the import of a missing module.
 
     Raises:
         MissingModuleError: always.

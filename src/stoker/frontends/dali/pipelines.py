@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DALI's ``Pipeline``: its arguments in its order, its methods, and lists of tensors as its outputs."""
+"""DALI's ``Pipeline``: its arguments in its order, its methods, and lists of tensors as outputs."""
 
 from __future__ import annotations
 
 import json
 from collections import deque
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -22,12 +23,12 @@ _open: list[Pipeline] = []
 
 
 class Pipeline(_Pipeline):
-    """A pipeline with the arguments of NVIDIA DALI's, in their order; see :class:`stoker.Pipeline` for what they do.
+    """Pipeline with the arguments of NVIDIA DALI's, in their order; :class:`stoker.Pipeline` explains them.
 
     It is defined by a function under :func:`pipeline_def`, between ``with pipe:`` and ``set_outputs``, or by a subclass
-    with ``define_graph``. ``exec_dynamic``, ``set_affinity``, ``bytes_per_sample``, ``stream_policy`` and the like are
-    accepted and change nothing: they choose between ways to run of which there is one here. ``output_dtype``,
-    ``output_ndim`` and ``output_layout`` are held against what the outputs are.
+    with ``define_graph``. ``exec_dynamic``, ``set_affinity``, ``bytes_per_sample``, ``stream_policy`` and similar
+    arguments are accepted without effect: they choose between DALI's executors, and Stoker has one. ``output_dtype``,
+    ``output_ndim`` and ``output_layout`` are compared with the actual outputs.
     """
 
     def __init__(
@@ -68,10 +69,10 @@ class Pipeline(_Pipeline):
         )
 
     def iter_setup(self) -> None:
-        """Called before every batch is made; for subclasses that feed their inputs there."""
+        """Feed inputs before every batch. Subclasses override this hook."""
 
     def build(self) -> Pipeline:
-        """Define the graph, if a subclass does, and plan it."""
+        """Plan the graph, after defining it if a subclass has ``define_graph``."""
         if self._outputs is None:
             with self:
                 outputs = self.define_graph()
@@ -81,19 +82,19 @@ class Pipeline(_Pipeline):
 
     @staticmethod
     def current() -> Pipeline | None:
-        """The pipeline that is being defined."""
+        """Return the pipeline that is being defined."""
         return _open[-1] if _open and _open[-1]._builder is current() else None
 
     @staticmethod
     def push_current(pipeline: Pipeline) -> Pipeline | None:
-        """Define this pipeline from here to :meth:`pop_current`."""
+        """Make this pipeline the one being defined, until :meth:`pop_current`."""
         before = Pipeline.current()
         pipeline.__enter__()
         return before
 
     @staticmethod
     def pop_current() -> None:
-        """End what :meth:`push_current` began."""
+        """End the definition begun by :meth:`push_current`."""
         _open[-1].__exit__(None, None, None)
 
     def __enter__(self) -> Pipeline:
@@ -103,20 +104,23 @@ class Pipeline(_Pipeline):
         return self
 
     def __exit__(self, *error: Any) -> None:
-        """End the definition. Unlike Stoker's own pipelines, one that runs is not closed: DALI's scripts go on."""
+        """End the definition.
+
+        Unlike Stoker's own class, a running pipeline stays open: DALI's scripts go on using it.
+        """
         if self._defining:
             self._defining = False
             self._builder.__exit__()
             _open.remove(self)
 
     def add_sink(self, edge: DataNode) -> None:
-        """Have a node made though it is no output."""
+        """Keep a node that is not an output."""
         if not isinstance(edge, DataNode):
             raise ArgumentError(f"`add_sink`: expected a node, got {type(edge).__name__}")
         self._sinks.append(edge)
 
     def set_outputs(self, *output_data_nodes: Any) -> None:
-        """What the pipeline returns: nodes, or constants."""
+        """Set the pipeline's outputs: nodes, or constants."""
         super().set_outputs(*output_data_nodes)
         self._visible = len(self._outputs or ())
         self._outputs = (*(self._outputs or ()), *self._sinks)
@@ -124,7 +128,7 @@ class Pipeline(_Pipeline):
     # ---- running ----
 
     def run(self, cuda_stream: Any = None, /, **pipeline_inputs: Any) -> tuple[TensorList, ...]:  # type: ignore[override]
-        """The next batch, one list of tensors per output; a reader's epochs follow each other without a seam.
+        """Return the next batch, one list of tensors per output. A reader's epochs are concatenated.
 
         Raises:
             StopIteration: a source has ended; ``reset()`` begins its next epoch.
@@ -137,17 +141,17 @@ class Pipeline(_Pipeline):
         return tuple(tensor_list(x) for x in made)
 
     def outputs(self, cuda_stream: Any = None) -> tuple[TensorList, ...]:  # type: ignore[override]
-        """The batch that :meth:`schedule_run` asked for."""
+        """Return the batch that :meth:`schedule_run` requested."""
         self._shared.clear()
         return self.share_outputs(cuda_stream)
 
     def schedule_run(self) -> None:
-        """Ask for a batch, which :meth:`share_outputs` or :meth:`outputs` gives."""
+        """Request a batch; :meth:`share_outputs` or :meth:`outputs` returns it."""
         self.build()
         self._scheduled += 1
 
     def share_outputs(self, cuda_stream: Any = None) -> tuple[TensorList, ...]:
-        """The next batch that was asked for; it is valid for as long as it is kept."""
+        """Return the next requested batch. It stays valid as long as it is referenced."""
         if not self._scheduled:
             raise StateError("expected `schedule_run()` before `share_outputs()`, got none")
         self._scheduled -= 1
@@ -156,24 +160,24 @@ class Pipeline(_Pipeline):
         return batch
 
     def release_outputs(self) -> None:
-        """Let go of the oldest shared batch."""
+        """Release the oldest shared batch."""
         if self._shared:
             self._shared.popleft()
 
     def feed_input(self, data_node: DataNode | str, data: Any, layout: str | None = None, cuda_stream: Any = None,
                    use_copy_kernel: bool = False) -> None:  # fmt: skip
-        """Give the next batch to an ``external_source`` without a ``source``, by its node or name."""
+        """Pass the next batch to an ``external_source`` without a ``source``, by its node or name."""
         self.build()
         if isinstance(data, TensorListCPU | TensorListGPU):
             layout, data = layout or data.layout() or None, data.batch
         super().feed_input(data_node, data, layout)
 
     def input_feed_count(self, input_name: str) -> int:
-        """How many batches have to be fed before the first :meth:`run`: one, whatever the depth of the queue."""
+        """Return the number of batches to feed before the first :meth:`run`: one, whatever the depth of the queue."""
         return 1
 
     def empty(self) -> bool:
-        """Whether nothing was asked for that has not been given."""
+        """Return whether no requested batch is pending."""
         return self._scheduled == 0
 
     def reset(self) -> None:
@@ -187,16 +191,16 @@ class Pipeline(_Pipeline):
     exec_pipelined = property(lambda self: self._pipelined)
     exec_dynamic = property(lambda self: True)
     exec_separated = property(lambda self: False)
-    py_num_workers = property(lambda self: self._chosen.workers[0])
-    py_start_method = property(lambda self: self._chosen.workers[1])
-    prefetch_queue_depth = property(lambda self: self._chosen.depth or 1)
+    py_num_workers = property(lambda self: self._config.workers.count)
+    py_start_method = property(lambda self: self._config.workers.start_method)
+    prefetch_queue_depth = property(lambda self: self._config.depth or 1)
     cpu_queue_size = gpu_queue_size = prefetch_queue_depth
     set_affinity = enable_memory_stats = property(lambda self: False)
     stream_policy = concurrency = max_streams = default_cuda_stream_priority = property(lambda self: None)
     is_restored_from_checkpoint = property(lambda self: self._restored)
 
     def _count_outputs(self, execution: Any) -> int:
-        return self._visible  # behind them are those that only run for their effects
+        return self._visible  # the remaining outputs are nodes that run only for their effects
 
     @property
     def num_outputs(self) -> int:
@@ -204,22 +208,22 @@ class Pipeline(_Pipeline):
         return self._visible
 
     def output_dtype(self) -> list[Any]:
-        """The element types that were asked for, one per output, or None."""
+        """Return the declared element types, one per output, or None."""
         return self._expected.of("output_dtype", self.num_outputs)
 
     def output_ndim(self) -> list[Any]:
-        """The numbers of axes that were asked for, one per output, or None."""
+        """Return the declared numbers of axes, one per output, or None."""
         return self._expected.of("output_ndim", self.num_outputs)
 
     def output_stream(self) -> None:
-        """None: batches are in the host's memory."""
+        """Return None: batches are in host memory."""
 
     def executor_statistics(self) -> dict[str, Any]:
-        """:meth:`report` as a dictionary."""
+        """Return :meth:`report` as a dictionary."""
         return self.report().to_dict()
 
     def external_source_shm_statistics(self) -> dict[str, list[int]]:
-        """Bytes of shared memory of the sources' processes: {"capacities": [...], "per_sample_capacities": [...]}."""
+        """Return the bytes of workers' shared memory: {"capacities": [...], "per_sample_capacities": [...]}."""
         sizes = self.execution.worker_memory()
         return {"capacities": sizes, "per_sample_capacities": [s // self.batch_size for s in sizes]}
 
@@ -232,14 +236,16 @@ class Pipeline(_Pipeline):
     # ---- states ----
 
     def checkpoint(self, filename: str | None = None) -> str:
-        """The state after the last batch as text, for ``Pipeline(checkpoint=...)``; also written to ``filename``."""
+        """Return the state after the last batch as text, for ``Pipeline(checkpoint=...)``, and write it to ``filename``
+        if given.
+        """
         text = json.dumps(self.get_state())
         if filename is not None:
             Path(filename).write_text(text, encoding="utf-8")
         return text
 
     def serialize(self, define_graph: Any = None, filename: str | None = None) -> str:
-        """The graph as versioned JSON (DALI's is binary: neither reads the other's)."""
+        """Return the graph as versioned JSON. DALI's format is binary; neither library reads the other's."""
         if define_graph is not None:
             raise UnsupportedError("`serialize`: expected no `define_graph`, got one: use pipeline_def")
         self.build()
@@ -249,19 +255,28 @@ class Pipeline(_Pipeline):
         return text
 
     @staticmethod
-    def deserialize(serialized_pipeline: str | None = None, filename: str | None = None, **settings: Any) -> Pipeline:  # type: ignore[override]
-        """A pipeline from :meth:`serialize`'s text, with the settings given here."""
+    def deserialize(  # type: ignore[override]
+        serialized_pipeline: str | None = None,
+        filename: str | None = None,
+        *,
+        allow: Sequence[str] = (),
+        **settings: Any,
+    ) -> Pipeline:
+        """Return a pipeline from :meth:`serialize`'s text, with the settings given here.
+
+        ``allow`` names the Python functions that may be imported, see :meth:`stoker.Pipeline.deserialize`.
+        """
         if (serialized_pipeline is None) == (filename is None):
             raise ArgumentError("`deserialize`: expected either `serialized_pipeline` or `filename`")
         text = Path(filename).read_text(encoding="utf-8") if filename is not None else serialized_pipeline
         assert text is not None
         pipe = Pipeline(**{"batch_size": 1, **settings})
-        made = _Pipeline.deserialize(text)
+        made = _Pipeline.deserialize(text, allow=allow)
         pipe._builder, pipe._outputs = made._builder, made._outputs
         pipe._visible = len(pipe._outputs or ())
         return pipe
 
 
 def pipeline_def(function: Any = None, *, enable_conditionals: bool = False, **settings: Any) -> Any:
-    """As :func:`stoker.pipeline_def`; the pipelines have DALI's methods."""
+    """Decorate a pipeline definition like :func:`stoker.pipeline_def`; the pipelines have DALI's methods."""
     return define_as(Pipeline, function, enable_conditionals, settings)

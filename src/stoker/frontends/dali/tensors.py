@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What DALI's pipelines return: a list of tensors per output."""
+"""DALI's return types of pipelines: a list of tensors per output."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .catalogue import refuse
 
 
 class TensorCPU:
-    """One tensor in the host's memory. Shares the memory of what it is made of."""
+    """One tensor in host memory. It shares the memory of the object that it was created from."""
 
     def __init__(self, object: Any, layout: str = "", is_pinned: bool = False) -> None:
         self._array = to_array(object)
@@ -27,7 +27,7 @@ class TensorCPU:
         refuse("Tensor", name)
 
     def shape(self) -> list[int]:
-        """Sizes of the axes."""
+        """Return the extents of the axes."""
         return list(self._array.shape)
 
     @property
@@ -39,25 +39,25 @@ class TensorCPU:
         return self._array.ndim
 
     def layout(self) -> str:
-        """Names of the axes."""
+        """Return the names of the axes."""
         return self._layout
 
     def as_cpu(self) -> TensorCPU:
-        """Itself."""
+        """Return the object itself."""
         return self
 
     def data_ptr(self) -> int:
-        """Where the first element lies."""
+        """Return the address of the first element."""
         return int(self._array.ctypes.data)
 
     def squeeze(self, dim: int | None = None) -> bool:
-        """Drop axes of size one, in place; whether there were any."""
+        """Remove axes of size one in place. Return whether there were any."""
         before = self._array.ndim
         self._array = self._array.squeeze() if dim is None else self._array.squeeze(dim)
         return self._array.ndim != before
 
     def copy_to_external(self, address: int, *_: Any, **__: Any) -> None:
-        """Copy the elements to an address with room for them."""
+        """Copy the elements to memory at an address, which must have room for them."""
         import ctypes
 
         array = np.ascontiguousarray(self._array)
@@ -81,7 +81,7 @@ class TensorCPU:
 
 
 class _TensorList:
-    """What lists of tensors have in common, wherever they are."""
+    """Base class of lists of tensors, independent of the device."""
 
     _batch: Batch
 
@@ -90,7 +90,7 @@ class _TensorList:
 
     @property
     def batch(self) -> Batch:
-        """The same rows in Stoker's own form."""
+        """Return the same rows as a :class:`stoker.Batch`."""
         return self._batch
 
     def __len__(self) -> int:
@@ -102,7 +102,7 @@ class _TensorList:
         return self._batch[row % len(self)]
 
     def shape(self) -> list[tuple[int, ...]]:
-        """One tuple per row."""
+        """Return one tuple per row."""
         return self._batch.shape()
 
     @property
@@ -114,11 +114,11 @@ class _TensorList:
         return len(self._batch[0].shape) if len(self) else 0
 
     def layout(self) -> str:
-        """Names of the axes of a row."""
+        """Return the axis names of a row."""
         return self._batch.layout
 
     def is_dense_tensor(self) -> bool:
-        """Whether all rows have one shape."""
+        """Return whether all rows have one shape."""
         return self._batch.is_dense
 
     def __dlpack__(self, **keywords: Any) -> Any:
@@ -132,11 +132,11 @@ class _TensorList:
 
 
 class TensorListCPU(_TensorList):
-    """The rows of one output.
+    """Rows of one output in host memory.
 
     Args:
         source: a batch, an array with the rows on its first axis, or a sequence of arrays.
-        layout: names of the axes of a row.
+        layout: axis names of a row.
         is_pinned: accepted, without effect.
     """
 
@@ -163,24 +163,32 @@ class TensorListCPU(_TensorList):
         return (self[i] for i in range(len(self)))
 
     def at(self, row: int) -> Any:
-        """One row as an array, without a copy."""
+        """Return one row as an array, without a copy."""
         return self._row(row)
 
     def as_array(self) -> npt.NDArray[Any]:
-        """All rows as one array, without a copy; ArgumentError if their shapes differ."""
+        """Return all rows as one array, without a copy.
+
+        Raises:
+            ArgumentError: the shapes differ.
+        """
         return self._batch.as_array()
 
     def as_tensor(self) -> TensorCPU:
-        """All rows as one tensor; ArgumentError if their shapes differ."""
+        """Return all rows as one tensor.
+
+        Raises:
+            ArgumentError: the shapes differ.
+        """
         layout = self._batch.layout
         return TensorCPU(self._batch.as_array(), f"N{layout}" if layout else "")
 
     def as_reshaped_tensor(self, shape: Sequence[int]) -> TensorCPU:
-        """All rows as one tensor of that shape."""
+        """Return all rows as one tensor of the given shape."""
         return TensorCPU(self._batch.as_array().reshape(shape))
 
     def as_cpu(self) -> TensorListCPU:
-        """Itself."""
+        """Return the object itself."""
         return self
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
@@ -188,7 +196,7 @@ class TensorListCPU(_TensorList):
 
 
 class TensorGPU:
-    """One tensor in a GPU's memory, for DLPack and CUDA's array interface."""
+    """One tensor in a GPU's memory, with DLPack and CUDA's array interface."""
 
     def __init__(self, data: Any, dtype: DType, layout: str = "") -> None:
         self._data, self.dtype, self._layout = data, dtype, layout
@@ -197,7 +205,7 @@ class TensorGPU:
         refuse("Tensor", name)
 
     def shape(self) -> list[int]:
-        """Sizes of the axes."""
+        """Return the extents of the axes."""
         return list(self._data.shape)
 
     @property
@@ -205,11 +213,11 @@ class TensorGPU:
         return len(self._data.shape)
 
     def layout(self) -> str:
-        """Names of the axes."""
+        """Return the names of the axes."""
         return self._layout
 
     def as_cpu(self) -> TensorCPU:
-        """A copy in the host's memory."""
+        """Return a copy in host memory."""
         array = np.frombuffer(self._data.to_host(), self.dtype.numpy).reshape(self._data.shape)
         return TensorCPU(array.copy(), self._layout)
 
@@ -225,7 +233,7 @@ class TensorGPU:
 
 
 class TensorListGPU(_TensorList):
-    """The rows of one output in a GPU's memory, as pipelines give them."""
+    """Rows of one output in a GPU's memory."""
 
     def __init__(self, source: Any, layout: str | None = None) -> None:
         if not isinstance(source, Batch) or source.device != "gpu":
@@ -240,14 +248,18 @@ class TensorListGPU(_TensorList):
     at = __getitem__
 
     def as_tensor(self) -> TensorGPU:
-        """All rows as one tensor; ArgumentError if their shapes differ."""
+        """Return all rows as one tensor.
+
+        Raises:
+            ArgumentError: the shapes differ.
+        """
         return TensorGPU(self._batch._one(), self.dtype, f"N{self._batch.layout}" if self._batch.layout else "")
 
     def as_cpu(self) -> TensorListCPU:
-        """A copy in the host's memory."""
+        """Return a copy in host memory."""
         return TensorListCPU(self._batch.as_cpu())
 
 
 def tensor_list(batch: Batch) -> TensorListCPU | TensorListGPU:
-    """A pipeline's output as DALI has it."""
+    """Convert a pipeline's output to DALI's type."""
     return TensorListGPU(batch) if batch.device == "gpu" else TensorListCPU(batch)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stayed lazy, and what fell back and why: the counts behind :func:`stoker.torchvision.report`.
+"""Counters of lazy images and of fallbacks with their reasons, shown by :func:`stoker.torchvision.report`.
 
-Counts are numbers in shared memory, one row per process, so that those of worker processes are seen without a message
-and survive a worker's end.
+The counters are numbers in shared memory, one row per process. The main process reads those of worker processes without
+a message, and they survive a worker's end.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ import numpy.typing as npt
 
 _log = logging.getLogger("stoker.torchvision")
 
-# What was counted. The first are whole ways of a sample, the others single steps that Pillow or torch made.
-MADE, REAL, RETRIED, FOREIGN = range(4)
+# Indices of the counters. The first ones count complete routes of a sample, the others single steps that fell back to
+# Pillow or torch.
+NATIVE, FORCED, RETRIED, PILLOW = range(4)
 NAMES = [
     "images made natively, lazy to the end",
     "tensors made early, by an operation that is not recorded",
@@ -41,72 +42,73 @@ CONVERT, RESIZE, TRANSFORM, POINT, CROP, FILTER, PIXELS, TORCH, MODE, SMALL = ra
     len(NAMES), len(NAMES) + len(_STEPS)
 )
 NAMES += _STEPS
-PLACED, SENT = len(NAMES), len(NAMES) + 1
-NAMES += ["images made on the GPU", "images made by the CPU and sent to the GPU"]  # where batches are delivered there
+ON_GPU, TO_GPU = len(NAMES), len(NAMES) + 1
+# only if batches are delivered on a GPU
+NAMES += ["images made on the GPU", "images made by the CPU and sent to the GPU"]
 
-_own: npt.NDArray[np.int64] = np.zeros(len(NAMES), np.int64)
-_workers: list[Any] = []  # shared memory of the workers of all loaders so far
-_said: set[int] = set()
+_local: npt.NDArray[np.int64] = np.zeros(len(NAMES), np.int64)
+_workers: list[Any] = []  # shared memory of the workers of all loaders created so far
+_logged: set[int] = set()
 
 
 def add(what: int, count: int = 1) -> None:
-    """Count something in this process."""
-    _own[what] += count
+    """Add ``count`` to the counter ``what`` of this process."""
+    _local[what] += count
 
 
-def watch(tensor: Any) -> Any:
-    """Follow a loader's counts: ``tensor`` is int64 in shared memory, ``(workers, counts)``."""
+def register(tensor: Any) -> Any:
+    """Include a loader's counters in the totals; ``tensor`` is int64 in shared memory, ``(workers, counters)``."""
     _workers.append(tensor)
     return tensor
 
 
 def retire(tensor: Any) -> None:
-    """The workers of a loader have ended: keep their counts, not the memory."""
+    """Add the counters of workers that have ended to those of this process, and drop their shared memory."""
     for at, known in enumerate(_workers):
         if known is tensor:
             del _workers[at]
-            _own[:] += tensor.numpy().sum(0)
+            _local[:] += tensor.numpy().sum(0)
             return
 
 
-def use(row: npt.NDArray[np.int64]) -> None:
-    """In a worker: count into ``row`` from now on."""
-    global _own
+def count_into(row: npt.NDArray[np.int64]) -> None:
+    """Count into ``row`` from now on; called in a worker."""
+    global _local
     row[:] = 0
-    _own = row
+    _local = row
 
 
 def reset() -> None:
-    """Forget all counts."""
-    _own[:] = 0
+    """Set all counters to zero."""
+    _local[:] = 0
     _workers.clear()
-    _said.clear()
+    _logged.clear()
 
 
 @contextlib.contextmanager
-def unchanged() -> Iterator[None]:
-    """Within, nothing is counted in this process: something is tried."""
-    before = _own.copy()
+def paused() -> Iterator[None]:
+    """Restore this process's counters on exit, so that a trial is not counted."""
+    before = _local.copy()
     try:
         yield
     finally:
-        _own[:] = before
+        _local[:] = before
 
 
-def total() -> npt.NDArray[np.int64]:
-    """The counts of this process and all workers."""
-    total = _own.copy()
+def totals() -> npt.NDArray[np.int64]:
+    """Return the counters, summed over this process and all workers."""
+    total = _local.copy()
     for tensor in _workers:
         total += tensor.numpy().sum(0)
     return total
 
 
-def say_once() -> None:
+def log_once() -> None:
     """Log each kind of step that fell back, once per run."""
-    counts = total()
-    for what in range(REAL, PLACED):
-        if counts[what] and what not in _said:
-            _said.add(what)
+    counts = totals()
+    for what in range(FORCED, ON_GPU):
+        if counts[what] and what not in _logged:
+            _logged.add(what)
             _log.warning(
                 "%s: done as without Stoker, right but not faster; counts are in stoker.torchvision.report()",
                 NAMES[what],
@@ -114,11 +116,11 @@ def say_once() -> None:
 
 
 class Report:
-    """What became of the images since :func:`stoker.torchvision.enable`. Prints as a table; ``counts`` is a dict."""
+    """Counts of all images since :func:`stoker.torchvision.enable`. Prints as a table; ``counts`` is a dict."""
 
     def __init__(self) -> None:
         self.counts: dict[str, int] = {
-            name: int(n) for name, n in zip(NAMES, total(), strict=True) if n or name == NAMES[MADE]
+            name: int(n) for name, n in zip(NAMES, totals(), strict=True) if n or name == NAMES[NATIVE]
         }
 
     def __str__(self) -> str:

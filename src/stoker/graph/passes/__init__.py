@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rewrites of steps, each a pure function of its own file."""
+"""Passes: rewrites of steps, each a pure function in its own file."""

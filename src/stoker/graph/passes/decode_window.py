@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decode windows: a crop of something that can be made in part becomes a request for that part.
+"""Decode windows: a crop of a kernel's output becomes a request for that window only.
 
-Asks one trait: ``Native.window``. A JPEG decoder with it makes no pixel outside of the crop.
+The pass uses one trait, ``Native.window``. A decoder with it computes no pixel outside of the crop.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..lower import number_sources
 
 
 def push_windows(steps: StepList) -> StepList:
-    """Move slices of the first two axes into the kernels that take a window."""
+    """Move slices of the first two axes into the kernels that support a window."""
     users = Counter(v for step in steps.steps for v in step.inputs)
     kept = set(steps.outputs).union(*(number_sources(step, steps) for step in steps.steps))
     values = dict(steps.values)
@@ -28,7 +28,7 @@ def push_windows(steps: StepList) -> StepList:
             pushed: tuple[Step, ...] = (step,)
         else:
             pushed = _push(maker, step, values)
-            if pushed[0] is not step:  # the kernel moves to where its window is known
+            if pushed[0] is not step:  # the kernel moves down to the position where its window is known
                 assert at is not None
                 result[at] = None
         for new in pushed:
@@ -38,7 +38,10 @@ def push_windows(steps: StepList) -> StepList:
 
 
 def _push(maker: Step, view: Step, values: dict[int, Value]) -> tuple[Step, ...]:
-    """The maker with the view's window, then what is left of the view; just the view if it has no such window."""
+    """Return the maker with the view's window, then the rest of the view.
+
+    Return only the view if it has no window that the maker supports.
+    """
     body = maker.body
     assert isinstance(view.body, View)
     taken = _leading_slices(view.body.ops)

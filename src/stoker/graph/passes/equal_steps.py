@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Equal steps: what is computed twice from the same inputs is computed once. Effects are never merged."""
+"""Common-subexpression elimination: equal steps with equal inputs become one. Steps with effects are never merged."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ...contract.expr import Expr, identity, substitute
+from ...contract.expr import Expr, Scalar, identity, substitute
 from ...contract.pixel import Px, rewrite
-from ...contract.step import Check, Native, PyCall, Sampler, Stage, Step, StepList, Value, View, ViewOp
+from ...contract.step import Check, Counted, Native, PyCall, Sampler, Stage, Step, StepList, Value, View, ViewOp
 
 
 def merge_equal_steps(steps: StepList) -> StepList:
-    """Steps with equal bodies, inputs and conditions become one."""
+    """Merge steps with equal bodies, inputs and conditions."""
     renamed: dict[int, int] = {}
     known: dict[Any, Step] = {}
     keys = _Keys()
@@ -23,7 +23,7 @@ def merge_equal_steps(steps: StepList) -> StepList:
         step = rename(step, renamed) if renamed else step
         for v in step.outputs:
             values[v] = rename_value(values[v], renamed)
-        if isinstance(step.body, PyCall) or (isinstance(step.body, Native) and not step.body.pure):
+        if isinstance(step.body, PyCall):
             kept.append(step)
             continue
         key = keys.step(step, values)
@@ -38,7 +38,7 @@ def merge_equal_steps(steps: StepList) -> StepList:
 
 
 class _Keys:
-    """Something hashable for steps, equal for the equal ones; parts of pixel expressions are numbered once."""
+    """Hashable keys of steps; equal steps have equal keys. Each pixel subexpression is numbered once."""
 
     def __init__(self) -> None:
         self._pixels: dict[Any, int] = {}
@@ -46,9 +46,10 @@ class _Keys:
     def step(self, step: Step, values: Mapping[int, Value]) -> Any:
         types = []
         for o in (values[v] for v in step.outputs):
-            # What a kernel declares by itself has extents of its own: they are the same for the same kernel.
+            # Values that a kernel allocates have symbolic extents of their own, which are equal for equal kernels.
             extents = o.rank if isinstance(step.body, Native) else tuple(map(identity, o.shape))
-            types.append((o.dtype, o.layout, o.per_frame, extents))
+            bound = None if o.counted is None else identity(o.counted.max_output)
+            types.append((o.dtype, o.layout, o.per_frame, extents, bound))
         frames = None if step.frames is None else identity(step.frames)
         checks = tuple((identity(c.condition), c.text, tuple(map(identity, c.values))) for c in step.checks)
         return self._body(step.body), step.inputs, step.guards, frames, checks, tuple(types), step.on_gpu
@@ -81,7 +82,7 @@ def _attribute(x: Any) -> Any:
 
 
 def rename(step: Step, renamed: dict[int, int]) -> Step:
-    """``step`` reading other values."""
+    """Return ``step`` with the values it reads renamed."""
 
     def number(x: Any) -> Any:
         return substitute(x, lambda leaf: _leaf(leaf, renamed)) if isinstance(x, Expr) else x
@@ -119,9 +120,15 @@ def rename(step: Step, renamed: dict[int, int]) -> Step:
 
 
 def rename_value(value: Value, renamed: dict[int, int]) -> Value:
-    """``value`` with extents that follow from other values."""
-    shape = tuple(substitute(e, lambda leaf: _leaf(leaf, renamed)) if isinstance(e, Expr) else e for e in value.shape)
-    return replace(value, shape=shape)
+    """Return ``value`` with the values in its extents renamed."""
+
+    def number(e: Scalar) -> Scalar:
+        return substitute(e, lambda leaf: _leaf(leaf, renamed)) if isinstance(e, Expr) else e
+
+    counted = value.counted
+    if counted is not None:
+        counted = Counted(number(counted.max_output), renamed.get(counted.count, counted.count))
+    return replace(value, shape=tuple(map(number, value.shape)), counted=counted)
 
 
 def _leaf(leaf: Expr, renamed: dict[int, int]) -> Expr | None:

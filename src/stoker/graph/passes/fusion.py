@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fusion: chains of stages and the views between them become one stage, so that pixels stay in registers and cache.
 
-Two rewrites, until nothing changes; both ask only what a step's body is:
+The pass repeats two rewrites until nothing changes. Both depend only on the steps' bodies:
 
-* **absorb**: a stage, then a view that loses nothing (flip, transpose): the stage stores through the view's inverse;
-* **join**: a stage, then (through such views) a pointwise stage that is its only reader: the second program is put in
-  place of the first one's store. The joined stage runs in the first one's iteration space, so the second one's other
-  ports are turned by the inverse of the views between.
+* **absorb**: a stage is followed by a view that loses no element (flip, transpose). The stage stores through the view's
+  inverse.
+* **join**: a stage is followed, possibly through such views, by a pointwise stage that is its only reader. The second
+  program replaces the first one's store. The joined stage runs in the first one's iteration space. The second one's
+  other ports are transformed by the inverse of the views, and its coordinates are computed from the first one's.
 
 Rounding is part of the programs (casts), so a value that was rounded between two operators still is.
 """
@@ -17,20 +18,21 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ...contract.expr import Scalar, identity, same
-from ...contract.pixel import Px, channel_count, rewrite, size, visit
+from ...contract.expr import Expr, Scalar, identity, same
+from ...contract.pixel import Px, channel_count, coordinate, coordinates_of, on_axes, rewrite, size, uniform, visit
 from ...contract.step import Stage, Step, StepList, View, ViewOp
+from ...contract.types import DType
 from ..lower import number_sources
 
-MAX_PROGRAM = 256  # operations of a joined program; past that, registers no longer fit the first-level cache
+MAX_PROGRAM = 256  # operations of a joined program; registers of larger ones do not fit the first-level cache
 MAX_PORTS = 8
 
 
 def fuse(steps: StepList) -> StepList:
-    """Fuse all chains."""
+    """Fuse all chains of stages."""
     work = _Work(steps)
     for i in range(len(work.steps)):
-        # What a step takes over brings its own inputs along. Steps before it stay as they are: nothing new reads them.
+        # A step that absorbs another one also gets its inputs. Earlier steps are unaffected: they gain no readers.
         while work.absorb(i) or work.join(i):
             pass
     return StepList([s for s in work.steps if s is not None], steps.values, steps.outputs, steps.fed, steps.readers)
@@ -40,17 +42,17 @@ class _Work:
     def __init__(self, steps: StepList) -> None:
         self.list = steps
         self.steps: list[Step | None] = list(steps.steps)
-        # What leaves the pipeline, and what numbers (windows, uniforms) are read from, must stay in memory.
+        # Outputs of the pipeline and values that numbers (windows, uniforms) are read from must stay in memory.
         self.kept = set(steps.outputs)
         self.maker: dict[int, int] = {}
-        self.users: Counter[int] = Counter()  # a step that takes another one over reads what that one read
+        self.users: Counter[int] = Counter()  # a step that absorbs another one reads that one's inputs
         for i, step in enumerate(steps.steps):
             self.kept |= number_sources(step, steps)
             self.maker.update(dict.fromkeys(step.outputs, i))
             self.users.update((*step.inputs, *(v for v, _ in step.guards)))
 
     def _sole_stage(self, value: int, reader: Step) -> int | None:
-        """The single-output stage that makes ``value`` for ``reader`` alone."""
+        """Return the single-output stage that makes ``value`` if ``reader`` is its only reader; else None."""
         if value in self.kept or self.users[value] != 1:
             return None
         i = self.maker.get(value)
@@ -60,7 +62,7 @@ class _Work:
         return i if step.guards == reader.guards and step.on_gpu == reader.on_gpu else None
 
     def absorb(self, i: int) -> bool:
-        """Step ``i``, a view of a stage's output, becomes that stage's way to store."""
+        """Absorb step ``i``, a view of a stage's output, into that stage's store."""
         view = self.steps[i]
         if view is None or not isinstance(view.body, View) or view.body.may_copy:
             return False
@@ -80,7 +82,7 @@ class _Work:
         return True
 
     def join(self, i: int) -> bool:
-        """Step ``i``, a pointwise stage, takes over the stage that makes one of its inputs."""
+        """Join step ``i``, a pointwise stage, with the stage that makes one of its inputs."""
         second = self.steps[i]
         if second is None or not isinstance(second.body, Stage) or second.body.sampler is not None:
             return False
@@ -94,10 +96,10 @@ class _Work:
         return False
 
     def _put(self, i: int, taken: int, step: Step) -> None:
-        """``step`` stands at ``i`` for itself and for the one at ``taken``."""
+        """Put ``step`` at ``i`` in place of the steps at ``i`` and ``taken``."""
         gone = self.steps[taken]
         assert gone is not None
-        self.users.subtract(v for v, _ in gone.guards)  # those of the two are the same
+        self.users.subtract(v for v, _ in gone.guards)  # both steps have the same guards
         self.steps[i], self.steps[taken] = step, None
 
     def _joined(self, first: Step, second: Step, port: int) -> Step | None:
@@ -109,7 +111,7 @@ class _Work:
         assert isinstance(a, Stage) and isinstance(b, Stage)
         if not self._same_space(first, second, port):
             return None
-        # From the first one's iteration space to the second one's.
+        # Views from the first stage's iteration space to the second one's.
         back = _inverse(a.post[0])
         if back is None:
             return None
@@ -123,15 +125,17 @@ class _Work:
             return None
         if turn and not self._full_rank(second, port):
             return None
-        program, channels = _compose(a, b, port, len(first.inputs))
+        b = _in_space(b, _coordinates_after(forth, rank))
+        program, channels = _compose(a, b, port, len(first.inputs), rank)
         if program is None or size([x for p in program for x in p]) > MAX_PROGRAM:
             return None
         others = [k for k in range(len(second.inputs)) if k != port]
-        if len(first.inputs) + len(others) > MAX_PORTS:
+        axes = coordinates_of([x for p in program for x in p])
+        if len(first.inputs) + len(others) + len(axes) > MAX_PORTS:
             return None
         body = Stage(
             program,
-            # A scalar has no axes to turn.
+            # A scalar has no axes to transform.
             a.pre + tuple(b.pre[k] + (turn if self.list.values[second.inputs[k]].rank else ()) for k in others),
             tuple(p + turn for p in b.post),
             channels,
@@ -148,7 +152,7 @@ class _Work:
         )
 
     def _framed_alike(self, first: Step, second: Step) -> tuple[Step, Step] | None:
-        """Both stages frame by frame if one is; None if that cannot be."""
+        """Make both stages run frame by frame if one does. Return None if that is impossible."""
         frames = first.frames if first.frames is not None else second.frames
         if frames is None:
             return first, second
@@ -156,7 +160,7 @@ class _Work:
         return None if a is None or b is None else (a, b)
 
     def _by_frame(self, step: Step, frames: Scalar) -> Step | None:
-        """The same stage frame by frame, if its views leave the first axis alone."""
+        """Return the stage in its frame-by-frame form; None if its views change the first axis."""
         if step.frames is not None:
             return step if same(step.frames, frames) else None
         body = step.body
@@ -173,17 +177,18 @@ class _Work:
             pre.append(_without_frame_axis(ops) if framed[-1] else ops)
         if None in (*pre, *post) or not all(same(o.shape[0], frames) for o in outs):
             return None
-        cut = replace(body, pre=tuple(pre), post=tuple(post))  # type: ignore[arg-type]
+        axes = [uniform(Expr("frame"), DType.INT32), *map(coordinate, range(rank - 1))]
+        cut = replace(_in_space(body, axes), pre=tuple(pre), post=tuple(post))  # type: ignore[arg-type]
         return replace(step, body=cut, frames=frames, framed=tuple(framed))
 
     def _same_space(self, first: Step, second: Step, port: int) -> bool:
-        """Whether the second stage runs over just the elements that the first one makes."""
+        """Return whether the second stage runs over exactly the elements that the first one makes."""
         if first.frames is not None and not second.framed[port]:
             return False
         assert isinstance(second.body, Stage)
         made = self.list.values[second.inputs[port]]
         stored = [self.list.values[v] for v in second.outputs]
-        # A broadcast input would be computed once per element of the larger shape, or from too few.
+        # A broadcast input would be computed once per element of the larger shape, or from too few elements.
         return all(_same_extents(made.shape, out.shape, bool(second.body.channels)) for out in stored)
 
     def _full_rank(self, step: Step, port: int) -> bool:
@@ -193,7 +198,9 @@ class _Work:
 
 
 def _same_extents(made: Sequence[Scalar], out: Sequence[Scalar], may_recount: bool) -> bool:
-    """Equal extents in any order (a transposition may lie between), or all but the number of channels."""
+    """Return whether the extents are equal in any order (for a transposition), ignoring the number of channels on
+    request.
+    """
     a, b = list(map(identity, made)), list(map(identity, out))
     if sorted(a) == sorted(b):
         return True
@@ -211,7 +218,7 @@ def _inverse(ops: Sequence[ViewOp]) -> tuple[ViewOp, ...] | None:
 
 
 def _simplify(ops: Sequence[ViewOp]) -> tuple[ViewOp, ...]:
-    """Without neighbouring transpositions that cancel."""
+    """Remove neighbouring transpositions that cancel each other."""
     kept: list[ViewOp] = []
     for op in ops:
         if op.kind == "permute" and kept and kept[-1].kind == "permute":
@@ -225,7 +232,7 @@ def _simplify(ops: Sequence[ViewOp]) -> tuple[ViewOp, ...]:
 
 
 def _keeps_last(ops: Sequence[ViewOp], rank: int) -> bool:
-    """Whether the last axis stays the last one, untouched."""
+    """Return whether the last axis stays last and unchanged."""
     at = rank - 1
     for op in ops:
         if op.kind == "permute":
@@ -239,8 +246,28 @@ def _rank_change(ops: Sequence[ViewOp]) -> int:
     return sum({"insert": 1, "drop": -1}.get(op.kind, 0) for op in ops)
 
 
+def _coordinates_after(ops: Sequence[ViewOp], rank: int) -> list[Px]:
+    """Return the coordinates of the space after ``ops`` in terms of those before. The operations lose no element."""
+    axes = [coordinate(k) for k in range(rank)]
+    for op in ops:
+        if op.kind == "permute":
+            axes = [axes[k] for k in op.list]
+        else:  # a slice that keeps every element has a step of 1 or -1
+            start, step = uniform(op.start, DType.INT32), uniform(op.step, DType.INT32)
+            axes[op.axis] = (axes[op.axis] - start) * step
+    return axes
+
+
+def _in_space(body: Stage, axes: Sequence[Px]) -> Stage:
+    """Return a stage whose program uses the coordinates of another iteration space."""
+    if not coordinates_of([x for port in body.program for x in port]):
+        return body
+    memo: dict[int, Px] = {}
+    return replace(body, program=tuple(tuple(on_axes(x, axes, memo) for x in port) for port in body.program))
+
+
 def _without_frame_axis(ops: Sequence[ViewOp]) -> tuple[ViewOp, ...] | None:
-    """The same views for one frame, if they leave axis 0 alone."""
+    """Return the views for one frame; None if they change axis 0."""
     shifted = []
     for op in ops:
         if op.kind == "permute":
@@ -254,8 +281,14 @@ def _without_frame_axis(ops: Sequence[ViewOp]) -> tuple[ViewOp, ...] | None:
     return tuple(shifted)
 
 
-def _compose(a: Stage, b: Stage, port: int, first_inputs: int) -> tuple[tuple[tuple[Px, ...], ...] | None, int]:
-    """The second program with the first one's expressions for its loads of ``port``; None if they do not fit."""
+def _compose(
+    a: Stage, b: Stage, port: int, first_inputs: int, rank: int
+) -> tuple[tuple[tuple[Px, ...], ...] | None, int]:
+    """Return the second program with its loads of ``port`` replaced by the first one's expressions; None if they do not
+    fit.
+
+    ``rank`` is that of the iteration space. Its last axis holds the channels, if there are any.
+    """
     made = a.program[0]
     memos: dict[int, dict[int, Px]] = {}
 
@@ -271,7 +304,7 @@ def _compose(a: Stage, b: Stage, port: int, first_inputs: int) -> tuple[tuple[tu
                 return replace(n, port=renumber(n.port), channel=at)
             if a.channels:
                 return made[at]
-            return made[0] if at < 0 else _on_channel(made[0], at, memos)
+            return made[0] if at < 0 else _on_channel(made[0], at, rank, memos)
 
         return rewrite(x, leaf, {})
 
@@ -283,14 +316,22 @@ def _compose(a: Stage, b: Stage, port: int, first_inputs: int) -> tuple[tuple[tu
             return None, 0
         program = tuple(tuple(put(x, c) for c, x in enumerate(p)) for p in b.program)
     else:
-        program = tuple(tuple(put(p[0], c) for c in range(len(made))) for p in b.program)
+        program = tuple(tuple(put(_at_channel(p[0], c, rank), c) for c in range(len(made))) for p in b.program)
     return program, max(map(channel_count, program))
 
 
-def _on_channel(x: Px, channel: int, memos: dict[int, dict[int, Px]]) -> Px:
-    """A flat expression for one channel."""
+def _on_channel(x: Px, channel: int, rank: int, memos: dict[int, dict[int, Px]]) -> Px:
+    """Return a flat expression applied to one channel."""
     memo = memos.setdefault(channel, {})
-    return rewrite(x, lambda n: replace(n, channel=channel) if n.op == "load" else None, memo)
+    loaded = rewrite(x, lambda n: replace(n, channel=channel) if n.op == "load" else None, memo)
+    return _at_channel(loaded, channel, rank)
+
+
+def _at_channel(x: Px, channel: int, rank: int) -> Px:
+    """Return a flat expression with a constant for the coordinate of the last axis, which becomes the channel axis."""
+    if rank - 1 not in coordinates_of([x]):
+        return x
+    return on_axes(x, [*map(coordinate, range(rank - 1)), uniform(channel, DType.INT32)])
 
 
 def _loads(x: Px) -> list[Px]:

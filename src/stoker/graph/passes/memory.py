@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory: which scratch buffer each value of a segment lives in. Values whose lives do not overlap share one."""
+"""Memory: assignment of scratch buffers to the values of a segment. Values with disjoint lifetimes share a buffer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 
 def share_buffers(lives: Mapping[int, tuple[int, int]], share: bool = True) -> tuple[dict[int, int], int]:
-    """Buffer numbers by value, and how many there are.
+    """Return buffer numbers by value, and the number of buffers.
 
     Args:
         lives: first and last step (both inclusive) of every value that needs scratch memory.
@@ -30,7 +30,7 @@ def share_buffers(lives: Mapping[int, tuple[int, int]], share: bool = True) -> t
 def last_uses(
     order: Sequence[tuple[Sequence[int], Sequence[int]]], aliases: Mapping[int, Sequence[int]]
 ) -> dict[int, tuple[int, int]]:
-    """First and last step of every value in ``order`` (reads, writes per step); a view keeps what it shows alive."""
+    """Return first and last step of every value in ``order`` (reads, writes per step). A view keeps its base alive."""
     lives: dict[int, tuple[int, int]] = {}
 
     def touch(value: int, at: int) -> None:

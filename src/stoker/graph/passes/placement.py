@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placement: on which device each node, and then each step, runs.
+"""Placement: the device of each node, and then of each step.
 
-Nodes are placed as the user asks, else where their inputs are. A node on the GPU may have steps on the CPU: headers,
-draws and everything that shapes and parameters are computed from stay there, since the run loop reads them. What the
-GPU reads of the CPU's is sent along with the batch; nothing comes back.
+Nodes run on the device that the user requests, else on that of their inputs. A node on the GPU may have steps on the
+CPU: headers, draws, and everything that shapes and parameters are computed from, because the run loop reads them. Data
+that GPU steps read from the CPU are sent with the batch. Nothing is copied back.
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ from ...contract.pixel import load
 from ...contract.step import Native, PyCall, Stage, Step, StepList, Value, View
 from ..lower import step_scalars
 from ..node import Graph, Node
+from .counts import CountsOnGpu
 
 _CPU_ONLY = "it runs on the CPU only, and its input is in the GPU's memory"
 
 
 def place(graph: Graph) -> dict[int, bool]:
-    """For every node, whether its outputs are to be in a GPU's memory.
+    """Return for every node whether its outputs belong in a GPU's memory.
 
     Raises:
-        UnsupportedError: a node that runs on the CPU only reads what is there.
+        UnsupportedError: a CPU-only node reads data on the GPU.
     """
     placed: dict[int, bool] = {}
     needed = graph.needed()
@@ -35,15 +36,15 @@ def place(graph: Graph) -> dict[int, bool]:
         if inherited and not placed[node.id]:
             raise _refused(node, "its input is in the GPU's memory, and data do not come back from there in a pipeline")
         if node.id in needed and node.operator.is_python() and any(placed[e.node] for e in node.parents()):
-            raise _refused(node, _CPU_ONLY)  # before its types are asked for, which only its results may tell
+            raise _refused(node, _CPU_ONLY)  # before type discovery, which would have to run the node
     return placed
 
 
 def place_steps(steps: StepList, graph: Graph, placed: Mapping[int, bool]) -> StepList:
-    """The steps with their devices.
+    """Return the steps with their devices.
 
     Raises:
-        UnsupportedError: a step has no form for the GPU, or a number is read from the GPU's memory.
+        UnsupportedError: a step has no form for the GPU, or a number would be read from the GPU's memory.
     """
     if not any(placed.values()):
         return steps
@@ -62,13 +63,19 @@ class _Placing:
         self._placed = placed
         self._on_host = read_by_the_loop(steps)
         self._fed = set(steps.fed.values())
-        # What the caller feeds for the GPU may be there already. It may also be in host memory, and is then sent.
+        self._counts = CountsOnGpu(self.values)
+        # Data fed for the GPU may already be there. Data in host memory are sent.
         self._on_gpu = {v for (node, _), v in steps.fed.items() if placed[node] and v not in self._on_host}
 
     def place(self, step: Step) -> None:
-        """Append the step where it belongs."""
-        if self._belongs_on_gpu(step):
+        """Append the step, with copies if needed, on its device."""
+        on_gpu = self._belongs_on_gpu(step)
+        if on_gpu:
             self._check_form(step)
+        uncounted = self._counts.add(step, on_gpu=on_gpu)
+        if uncounted is not None:
+            raise self._uncounted(step, uncounted)
+        if on_gpu:
             self._append_on_gpu(step)
         else:
             here = self._on_gpu.intersection((*step.inputs, *(v for v, _ in step.guards)))
@@ -81,21 +88,31 @@ class _Placing:
         from_gpu = any(v in self._on_gpu for v in step.inputs)
         if isinstance(body, PyCall):
             return False
-        if isinstance(body, View) or (isinstance(body, Native) and body.aliases):
+        if isinstance(body, View) or (isinstance(body, Native) and body.memory.aliases):
             return from_gpu
         wanted = step.node >= 0 and self._placed[step.node] and self._on_host.isdisjoint(step.outputs)
         if isinstance(body, Stage):
             return from_gpu or wanted
-        return bool(body.gpu) and (from_gpu or wanted)
+        return body.gpu is not None and (from_gpu or wanted)
 
     def _check_form(self, step: Step) -> None:
         if not self._on_host.isdisjoint(step.outputs):
             raise self._problem(step, "a shape or parameter is computed from it, and it is in the GPU's memory")
 
+    def _uncounted(self, step: Step, v: int) -> UnsupportedError:
+        counted = self.values[v].counted
+        maker = next(s for s in self.result if counted is not None and counted.count in s.outputs)
+        name = self._graph.nodes[maker.node].operator.name
+        return self._problem(
+            step,
+            f"it needs the first extent of what `{name}` makes, which `{name}` counts on the GPU: the number is known "
+            f"when the batch is done. There, only operators on single elements may follow `{name}`",
+        )
+
     def _append_on_gpu(self, step: Step) -> None:
         body = step.body
         if isinstance(body, View) and body.may_copy:
-            # On the CPU such a view copies what is not contiguous; here a stage of its own does.
+            # On the CPU such a view copies data that are not contiguous. On the GPU a separate stage does.
             copy = self._copied(step.inputs[0], step.node, step.guards)
             step = replace(step, body=View(body.ops), inputs=(copy,))
         self.result.append(replace(step, on_gpu=True))
@@ -112,7 +129,7 @@ class _Placing:
         return copy.id
 
     def deliver(self, v: int, node: int) -> int:
-        """The output's value, in the GPU's memory if its node was placed there."""
+        """Return the output's value, in the GPU's memory if its node was placed there."""
         if not self._placed[node] or (v in self._on_gpu and v not in self._fed):
             return v
         maker = next((s for s in self.result if v in s.outputs), None)
@@ -123,14 +140,14 @@ class _Placing:
 
 
 def read_by_the_loop(steps: StepList) -> set[int]:
-    """Values whose elements the run loop reads, and what stages and views make them from."""
+    """Return values whose elements the run loop reads, and the values that stages and views compute them from."""
     found: set[int] = set()
     for step in reversed(steps.steps):
         for scalar in step_scalars(step, steps):
             found |= {part.args[0] for part in parts(scalar) if part.op == "elem"}
         found |= {v for v, _ in step.guards}
-        if isinstance(step.body, Native) and step.body.aliases and len(step.inputs) > 1:
-            found.add(step.inputs[0])  # the condition, or the number of the row
+        if isinstance(step.body, Native) and step.body.memory.aliases and len(step.inputs) > 1:
+            found.add(step.inputs[0])  # the condition, or the row number
         if isinstance(step.body, PyCall) or not found.isdisjoint(step.outputs):
             found.update(step.inputs)
     return found
@@ -141,7 +158,7 @@ def _refused(node: Node, why: str) -> UnsupportedError:
         message(
             node.operator.name,
             why,
-            source=node.source,
+            source=node.source_line,
             hint='Set `device="cpu"` for it and for what comes before; the results are the same bits on every device',
         )
     )

@@ -13,14 +13,14 @@ class Function:
 class Module:
     def function(self, name: str, dynamic_shared_bytes: int = 0) -> Function: ...
 
-class Account:
+class MemoryQuota:
     limit: int
     def __init__(self, limit: int) -> None: ...
     @property
     def taken(self) -> int: ...
 
 class Device:
-    apart: bool
+    separate_allocations: bool
     @property
     def number(self) -> int: ...
     @property
@@ -33,14 +33,15 @@ class Device:
     def free_bytes(self) -> int: ...
     def load(self, image: bytes) -> Module: ...
 
-class Either(Kernel):
+class GpuWithCpuFallback(Kernel):
     cpu_share: float
+    def __init__(self, on_gpu: Kernel, on_cpu: Kernel, /) -> None: ...
     @property
     def rows_on_gpu(self) -> int: ...
     @property
     def rows_on_cpu(self) -> int: ...
     @property
-    def rows_without_room(self) -> int: ...
+    def rows_without_memory(self) -> int: ...
     @property
     def cpu_ns(self) -> int: ...
     @property
@@ -82,38 +83,23 @@ class JpegIndex:
     def rows_wrong(self) -> int: ...
 
 def jpeg_index(device: Device, limit_bytes: int, /) -> JpegIndex: ...
-@overload
-def decode(
-    kernels: Sequence[Function], adjust: bool, format: int, scale_log2: int, index: JpegIndex | None, /
-) -> Either: ...
-@overload
-def decode(
+def open_engines(device: Device, quota: MemoryQuota, library: str, smooth: bool, /) -> JpegEngines: ...
+def on_engines(
+    exact: GpuWithCpuFallback,
+    engines: JpegEngines,
     kernels: Sequence[Function],
+    part: float,
     adjust: bool,
     format: int,
-    scale_log2: int,
-    table: FileTable,
-    reader: int,
-    index: JpegIndex,
     /,
-) -> Either: ...
-def read_header(table: FileTable, reader: int, index: JpegIndex, /) -> Kernel: ...
-def read_window(
-    table: FileTable, reader: int, adjust: bool, format: int, scale_log2: int, index: JpegIndex, /
-) -> Kernel: ...
-def recipe(functions: Sequence[Function], outputs: int) -> Kernel: ...
-def own(passes: Sequence[Function], inputs: int, outputs: int, numbers: int, /) -> Any: ...
-def open_engines(device: Device, account: Account, library: str, smooth: bool, /) -> JpegEngines: ...
-def on_engines(
-    exact: Either, engines: JpegEngines, kernels: Sequence[Function], part: float, adjust: bool, format: int, /
 ) -> OnEngines: ...
 def exchange(x: object, device: Device, /) -> tuple[int, tuple[int, ...], tuple[int, ...], int, int, Any] | None: ...
 def place_of(x: object, /) -> tuple[int, int] | None: ...
 def read_dlpack(capsule: Any, /) -> tuple[int, tuple[int, ...], tuple[int, ...], int, int, Any]: ...
 def open_cuda(number: int) -> Device: ...
 def open_null() -> Device: ...
-def uses_null() -> bool: ...
-def null_keeps(bytes: int) -> None: ...
+def is_null_device_current() -> bool: ...
+def set_null_driver_bytes(bytes: int) -> None: ...
 def count_cuda() -> int: ...
 
 class DeviceArray:
@@ -132,3 +118,122 @@ class DeviceArray:
     def __dlpack_device__(self) -> tuple[int, int]: ...
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]: ...
+
+# ---- kernels: written by tools/kernel_stubs.py ----
+
+@overload
+def decode(
+    functions: Sequence[Function], adjust: bool, format: int, scale_log2: int, index: JpegIndex | None, /
+) -> GpuWithCpuFallback:
+    """A window of an encoded image. The CPU's kernel makes what this one leaves.
+
+    Args:
+        functions: the kernels of device/jpeg.cuh
+        adjust: whether Exif's orientation is applied
+        format: a jpeg::Format
+        scale_log2: images are 1 / 2^scale_log2 as wide and high
+        index: what is known of files
+    """
+
+@overload
+def decode(
+    functions: Sequence[Function],
+    adjust: bool,
+    format: int,
+    scale_log2: int,
+    table: FileTable,
+    reader: int,
+    index: JpegIndex,
+    /,
+) -> GpuWithCpuFallback:
+    """A window of an encoded image, of which only a part may be there.
+
+    Args:
+        functions: the kernels of device/jpeg.cuh
+        adjust: whether Exif's orientation is applied
+        format: a jpeg::Format
+        scale_log2: images are 1 / 2^scale_log2 as wide and high
+        table: the files
+        reader: the column of the batch's indices
+        index: what is known of files
+    """
+
+def own(passes: Sequence[tuple[Function, int, int]], inputs: int, outputs: int, numbers: int, /) -> Kernel:
+    """An operator's own kernel. A step's last numbers are the blocks of each pass for a row, the bytes of shared memory
+    of passes that have some, then the bytes of device memory that a row needs between passes.
+
+    Args:
+        passes: (function, threads of a block, the most shared bytes), launched one after the other
+        inputs: how many
+        outputs: how many
+        numbers: all of the step's, per row
+    """
+
+def read_header(table: FileTable, reader: int, index: JpegIndex, /) -> Kernel:
+    """A file, or its header if the index knows the file.
+
+    Args:
+        table: the files
+        reader: the column of the batch's indices
+        index: what is known of files
+    """
+
+def read_window(
+    table: FileTable, reader: int, adjust: bool, format: int, scale_log2: int, index: JpegIndex, /
+) -> Kernel:
+    """A file, or its header and what a window needs.
+
+    Args:
+        table: the files
+        reader: the column of the batch's indices
+        adjust: whether Exif's orientation is applied
+        format: a jpeg::Format
+        scale_log2: images are 1 / 2^scale_log2 as wide and high
+        index: what is known of files
+    """
+
+def recipe(functions: Sequence[Function], outputs: int, /) -> Kernel:
+    """A row by the steps of its own recipe.
+
+    Args:
+        functions: stoker_recipe
+        outputs: how many
+    """
+
+def stage(
+    sampler: int,
+    sampler_params: Sequence[int],
+    code: Sequence[tuple[int, int, int, int, int, int, int, int, int, int, int]],
+    channels: int,
+    in_dtypes: Sequence[int],
+    out_dtypes: Sequence[int],
+    uniforms: Sequence[int],
+    inputs: Sequence[Sequence[tuple[int, int, int, int, int, Sequence[int]]]],
+    outputs: Sequence[Sequence[tuple[int, int, int, int, int, Sequence[int]]]],
+    coordinates: Sequence[int],
+    functions: Sequence[Function],
+    reads: Sequence[tuple[int, int]],
+    /,
+) -> Kernel:
+    """A stage by its compiled kernels.
+
+    Args:
+        sampler: a Sampler
+        sampler_params: numbers of parameters
+        code: the pixel program's instructions
+        channels: of the program; 0: it is flat
+        in_dtypes: element types of the inputs
+        out_dtypes: element types of the outputs
+        uniforms: numbers of parameters
+        inputs: per input, the view that takes it to the iteration space
+        outputs: per output, the view that takes its memory there
+        coordinates: axes of the iteration space, whose coordinates are the program's last inputs
+        functions: the stage's own kernel, then the sampler's
+        reads: (uniform, type) in the order of the generated code
+    """
+
+def check_constants(name: str, constants: Sequence[object], /) -> None:
+    """Raise TypeError unless the kernel `name` can be made of `constants`."""
+
+def list_constructors() -> list[tuple[str, str, str, tuple[tuple[str, str, str], ...]]]:
+    """List (name, doc, class, ((parameter, type, doc), ...)) of every constructor."""

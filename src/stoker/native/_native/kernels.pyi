@@ -1,60 +1,206 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Constructors of the kernels that plans are made of."""
+"""Constructors of the kernels that plans are made of. Written by tools/kernel_stubs.py."""
 
 from collections.abc import Sequence
+from typing import Any, overload
 
-import numpy as np
 import numpy.typing as npt
 
-from stoker.native._native import FileTable, Kernel
-from stoker.native._native.gpu import Function
+from stoker.native._native import Kernel, Records
 
-# (kind, axis, start, step, extent, list): numbers of parameters, see `graph/plan.py`
-ViewOps = Sequence[tuple[int, int, int, int, int, Sequence[int]]]
+def blur(frame: int, height: int, width: int, channel: int, /) -> Kernel:
+    """Gaussian blur.
 
-def view(ops: ViewOps, may_copy: bool, /) -> Kernel: ...
+    Args:
+        frame: the axis, -1: none
+        height: the axis, -1: none
+        width: the axis, -1: none
+        channel: the axis, -1: none
+    """
+
+def boolean_mask() -> Kernel:
+    """The elements of the first axis where a mask is true, and their count."""
+
+def choice(draw: int, own_seed: bool, seed: int, weights: bool, /) -> Kernel:
+    """Random elements of the first input, with the weights of the second.
+
+    Args:
+        draw: which of the graph's random calls
+        own_seed: whether `seed` replaces the pipeline's
+        weights: whether there are weights
+    """
+
+def constant(data: bytes, shape: Sequence[int], /) -> Kernel:
+    """A tensor that is the same for every row.
+
+    Args:
+        data: its elements
+    """
+
+def crop_window(draw: int, own_seed: bool, seed: int, attempts: int, /) -> Kernel:
+    """A random window of some area and aspect ratio.
+
+    Args:
+        draw: which of the graph's random calls
+        own_seed: whether `seed` replaces the pipeline's
+        attempts: draws before the fallback
+    """
+
+def decode(adjust: bool, format: int, scale_log2: int, /) -> Kernel:
+    """A window of an encoded image. The twin does what is no JPEG file of a usual kind.
+
+    Args:
+        adjust: whether Exif's orientation is applied
+        format: a jpeg::Format
+        scale_log2: images are 1 / 2^scale_log2 as wide and high
+    """
+
+def draw(distribution: int, draw: int, own_seed: bool, seed: int, /) -> Kernel:
+    """Random numbers.
+
+    Args:
+        distribution: a Distribution
+        draw: which of the graph's random calls
+        own_seed: whether `seed` replaces the pipeline's
+    """
+
+def equalize(frame: int, height: int, width: int, channel: int, /) -> Kernel:
+    """Histogram equalization of every channel.
+
+    Args:
+        frame: the axis, -1: none
+        height: the axis, -1: none
+        width: the axis, -1: none
+        channel: the axis, -1: none
+    """
+
+def filter(frame: int, height: int, width: int, channel: int, border: int, /) -> Kernel:
+    """Correlation with a window of weights.
+
+    Args:
+        frame: the axis, -1: none
+        height: the axis, -1: none
+        width: the axis, -1: none
+        channel: the axis, -1: none
+        border: a Border of filter/correlate.hpp
+    """
+
+def index(reader: int, /) -> Kernel:
+    """The index of the row's sample.
+
+    Args:
+        reader: the column of the batch's indices
+    """
+
+def lookup(table: npt.NDArray[Any], rows: int, reader: int, /) -> Kernel:
+    """The row of a table that the row's sample has.
+
+    Args:
+        table: the rows one after the other
+        rows: how many
+        reader: the column of the batch's indices
+    """
+
+def other_row(value: int, /) -> Kernel:
+    """A value of another row of the batch, whose number is the input.
+
+    Args:
+        value: the value's number in the plan
+    """
+
+def peek(adjust: bool, format: int, scale_log2: int, /) -> Kernel:
+    """The shape of an encoded image. The twin does what is no JPEG file of a usual kind.
+
+    Args:
+        adjust: whether Exif's orientation is applied
+        format: a jpeg::Format
+        scale_log2: images are 1 / 2^scale_log2 as wide and high
+    """
+
+def python() -> Kernel:
+    """A step whose Python twin makes every row."""
+
+def read_file_ref() -> Kernel:
+    """The bytes of a file that the input refers to (io/file_ref.hpp)."""
+
+@overload
+def read_range(records: Records, reader: int, /) -> Kernel:
+    """The bytes of a record.
+
+    Args:
+        records: where the bytes are
+        reader: the column of the batch's indices
+    """
+
+@overload
+def read_range(records: Records, reader: int, item: Sequence[int], /) -> Kernel:
+    """The items of a record.
+
+    Args:
+        records: where the bytes are
+        reader: the column of the batch's indices
+        item: extents of an item
+    """
+
+def recipe(outputs: int, /) -> Kernel:
+    """A row by the steps of its own recipe.
+
+    Args:
+        outputs: how many
+    """
+
+def reduce(op: int, axes: int, /) -> Kernel:
+    """Reduction over some axes. Sums have the order of shared/reduce_fold.hpp, floats are double.
+
+    Args:
+        op: a fold::Reduction
+        axes: a bit for each axis that goes
+    """
+
+def scalars() -> Kernel:
+    """A tensor of the row's parameters."""
+
+def select() -> Kernel:
+    """The second or the third input, by the first."""
+
 def stage(
     sampler: int,
     sampler_params: Sequence[int],
-    code: list[tuple[int, int, int, int, int, int, int, int, int, int, int]],
+    code: Sequence[tuple[int, int, int, int, int, int, int, int, int, int, int]],
     channels: int,
     in_dtypes: Sequence[int],
     out_dtypes: Sequence[int],
     uniforms: Sequence[int],
-    inputs: Sequence[ViewOps],
-    outputs: Sequence[ViewOps],
+    inputs: Sequence[Sequence[tuple[int, int, int, int, int, Sequence[int]]]],
+    outputs: Sequence[Sequence[tuple[int, int, int, int, int, Sequence[int]]]],
+    coordinates: Sequence[int],
     /,
-) -> Kernel: ...
-def gpu_stage(
-    sampler: int,
-    sampler_params: Sequence[int],
-    code: list[tuple[int, int, int, int, int, int, int, int, int, int, int]],
-    channels: int,
-    in_dtypes: Sequence[int],
-    out_dtypes: Sequence[int],
-    uniforms: Sequence[int],
-    inputs: Sequence[ViewOps],
-    outputs: Sequence[ViewOps],
-    functions: Sequence[Function],
-    reads: Sequence[tuple[int, int]],
-    /,
-) -> Kernel: ...
-def read(table: FileTable, reader: int, /) -> Kernel: ...
-def told_file() -> Kernel: ...
-def lookup(table: npt.NDArray[np.int32], reader: int, /) -> Kernel: ...
-def index(reader: int, /) -> Kernel: ...
-def peek(adjust: bool, format: int, /) -> Kernel: ...
-def decode(adjust: bool, format: int, /) -> Kernel: ...
-def draw(distribution: int, draw: int, own_seed: bool, seed: int, /) -> Kernel: ...
-def choice(draw: int, own_seed: bool, seed: int, weights: bool, /) -> Kernel: ...
-def crop_window(draw: int, own_seed: bool, seed: int, attempts: int, /) -> Kernel: ...
-def recipe(outputs: int) -> Kernel: ...
-def equalize(frame: int, height: int, width: int, channel: int, /) -> Kernel: ...
-def filter(frame: int, height: int, width: int, channel: int, border: int, /) -> Kernel: ...
-def blur(frame: int, height: int, width: int, channel: int, /) -> Kernel: ...
-def reduce(op: int, axes: int, /) -> Kernel: ...
-def scalars() -> Kernel: ...
-def constant(data: bytes, shape: Sequence[int], /) -> Kernel: ...
-def select() -> Kernel: ...
-def other_row(value: int, /) -> Kernel: ...
-def python() -> Kernel: ...
+) -> Kernel:
+    """Views, at most one interpolating sample, a pixel program.
+
+    Args:
+        sampler: a Sampler
+        sampler_params: numbers of parameters
+        code: the pixel program's instructions
+        channels: of the program; 0: it is flat
+        in_dtypes: element types of the inputs
+        out_dtypes: element types of the outputs
+        uniforms: numbers of parameters
+        inputs: per input, the view that takes it to the iteration space
+        outputs: per output, the view that takes its memory there
+        coordinates: axes of the iteration space, whose coordinates are the program's last inputs
+    """
+
+def view(ops: Sequence[tuple[int, int, int, int, int, Sequence[int]]], may_copy: bool, /) -> Kernel:
+    """Other extents and strides over the same memory.
+
+    Args:
+        ops: (kind, axis, start, step, extent, list), applied in this order
+        may_copy: a reshape of what is not contiguous copies it
+    """
+
+def check_constants(name: str, constants: Sequence[object], /) -> None:
+    """Raise TypeError unless the kernel `name` can be made of `constants`."""
+
+def list_constructors() -> list[tuple[str, str, str, tuple[tuple[str, str, str], ...]]]:
+    """List (name, doc, class, ((parameter, type, doc), ...)) of every constructor."""

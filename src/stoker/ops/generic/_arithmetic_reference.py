@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ``_arithmetic`` means, in plain NumPy."""
+"""Reference of ``_arithmetic`` in plain NumPy."""
 
 from __future__ import annotations
 
@@ -31,19 +31,25 @@ _PLAIN: dict[str, Callable[..., Any]] = {
 
 
 def common_type(types: list[np.dtype[Any]]) -> np.dtype[Any]:
-    """The promoted type by its rule: the widest float, else the smallest integer type that holds all, at most int64."""
+    """Return the promoted type by its rule: the widest float, or the smallest integer type that holds all, at most
+    int64.
+    """
 
     def two(a: np.dtype[Any], b: np.dtype[Any]) -> np.dtype[Any]:
         if "f" in (a.kind, b.kind):
             return max((t for t in (a, b) if t.kind == "f"), key=lambda t: t.itemsize)
-        found = np.promote_types(a, b)  # NumPy's rule is the same, but for a float above int64
+        found = np.promote_types(a, b)  # NumPy's rule differs only in choosing a float above int64
         return np.dtype(np.int64) if found.kind == "f" else found
 
     return functools.reduce(two, types)
 
 
 def arithmetic_reference(op: str, *operands: Any) -> Any:
-    """``op`` over arrays; ZeroDivisionError for a division of integers by zero."""
+    """Apply ``op`` to arrays.
+
+    Raises:
+        ZeroDivisionError: integers are divided by zero.
+    """
     arrays = [np.asarray(x) for x in operands]
     common = common_type([a.dtype for a in arrays])
     with np.errstate(all="ignore"):
@@ -53,7 +59,7 @@ def arithmetic_reference(op: str, *operands: Any) -> Any:
             common = common if common.kind == "f" else np.dtype(np.float32)
             function = _FUNCTIONS.get(op) or {"idiv": np.divide, "mod": np.fmod, "pow": np.power}[op]
             wide = [_to(a, common).astype(np.float64) for a in arrays]
-            return np.asarray(function(*wide)).astype(common)  # in double, rounded once
+            return np.asarray(function(*wide)).astype(common)  # computed in double, rounded once
         typed = [_to(a, common) for a in arrays]
         if op in ("idiv", "mod"):
             return _divide(op, *typed)
@@ -71,7 +77,7 @@ def _to(a: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def _divide(op: str, a: Any, b: Any) -> Any:
-    """Toward zero, with the dividend's sign for the remainder."""
+    """Divide toward zero. The remainder has the dividend's sign."""
     if np.any(b == 0) and np.broadcast(a, b).size:
         raise ZeroDivisionError("integer division by zero")
     remainder = np.where(b == -1, 0, np.fmod(a, np.where(b == -1, 1, b))) if a.dtype.kind == "i" else a % b
@@ -84,7 +90,7 @@ def _divide(op: str, a: Any, b: Any) -> Any:
 
 
 def _power(a: Any, b: Any) -> Any:
-    """By repeated multiplication that wraps; negative powers are 0."""
+    """Raise to a power by repeated multiplication that wraps. Negative powers are 0."""
     a, b = np.broadcast_arrays(a, b)
     bits = 8 * a.dtype.itemsize
     flat = [0 if n < 0 else pow(x, n, 1 << bits) for x, n in zip(a.ravel().tolist(), b.ravel().tolist(), strict=True)]
@@ -92,7 +98,7 @@ def _power(a: Any, b: Any) -> Any:
 
 
 def _shift(op: str, a: Any, b: Any) -> Any:
-    """Counts modulo 32, or 64 for 64-bit types; booleans as int32."""
+    """Shift by counts modulo 32, or 64 for 64-bit types. Booleans count as int32."""
     dtype = a.dtype
     if dtype == np.bool_:
         a, b = a.astype(np.int32), b.astype(np.int32)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ``stack`` and ``cat`` share."""
+"""Shared code of ``stack`` and ``cat``."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from ...contract.pixel import Px
 from ...contract.step import Value, ViewOp
 from ...contract.types import DType, promote
 
-MAX_INPUTS, MAX_CHANNELS = 8, 16  # of a stage
+MAX_INPUTS, MAX_CHANNELS = 8, 16  # limits of a stage
 
 
 def joined_type(inputs: Sequence[Value]) -> DType:
-    """The type that holds all inputs."""
+    """Return the type that holds all inputs."""
     return functools.reduce(promote, [x.dtype for x in inputs])
 
 
 def in_numpy(c: Lowering, inputs: Sequence[Value], dtype: DType) -> Sequence[Value]:
-    """Inputs as Python joins them: NumPy has the bits of bfloat16, so such ones become ``dtype`` before."""
+    """Return the inputs for NumPy. bfloat16 arrays hold bits, so they are converted to ``dtype`` first."""
     mixed = any(x.dtype == DType.BFLOAT16 for x in inputs)
     return [c.cast(x, dtype) for x in inputs] if mixed else inputs
 
@@ -39,7 +39,7 @@ def same_extents(c: Lowering, inputs: Sequence[Value], but: int | None = None) -
 
 
 def axis_of(c: Lowering, rank: int, layout: str) -> int:
-    """The argument ``axis``, or the axis called ``axis_name``."""
+    """Return the argument ``axis``, or the position of the axis called ``axis_name``."""
     name = c.const("axis_name")
     if name is not None and name in layout:
         return layout.index(name)
@@ -50,7 +50,7 @@ def axis_of(c: Lowering, rank: int, layout: str) -> int:
 
 def channelled(c: Lowering, inputs: Sequence[Value], pre: Sequence[Sequence[ViewOp]], program: Sequence[Px],
                shape: Sequence[Any], axis: int, layout: str) -> Value:  # fmt: skip
-    """A stage that writes one element per lane along ``axis``."""
+    """Emit a stage that writes one element per lane along ``axis``."""
     order = (*(i for i in range(len(shape)) if i != axis), axis)
     post = [] if axis == len(shape) - 1 else [ViewOp("permute", list=order)]
     outs = [(program[0].dtype, shape, layout)]

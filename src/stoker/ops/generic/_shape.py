@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The shape of what an operator makes of numbers: asked for, or that of another value."""
+"""Output shape of operators that create tensors: given, or that of another value."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from ...contract.operator import RowContext
 from ...contract.step import Value
 
 
-def asked_shape(c: Lowering, like: Sequence[Value]) -> tuple[Any, ...]:
-    """From the input whose shape is taken, the argument ``shape``, or a scalar's."""
+def requested_shape(c: Lowering, like: Sequence[Value]) -> tuple[Any, ...]:
+    """Return the shape of the input ``like``, or the argument ``shape``, or a scalar's shape."""
     if like:
         return like[0].shape
     if not c.given("shape"):
@@ -28,8 +28,8 @@ def asked_shape(c: Lowering, like: Sequence[Value]) -> tuple[Any, ...]:
     return extents
 
 
-def asked_shape_reference(row: RowContext, like: Sequence[Any]) -> tuple[int, ...]:
-    """The same in NumPy."""
+def requested_shape_reference(row: RowContext, like: Sequence[Any]) -> tuple[int, ...]:
+    """Return the same shape in NumPy."""
     if like:
         return tuple(like[0].shape)
     return () if row["shape"] is None else tuple(int(x) for x in np.asarray(row["shape"]).reshape(-1))

@@ -7,7 +7,10 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from ...contract import expr as ex
+from ...contract import samples
 from ...contract.argument import arg
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
@@ -31,33 +34,42 @@ OPERANDS = {
     "clamp": 3,
 }
 BITWISE = ("and", "or", "xor", "shl", "shr", "not")
-FLOATING = (*FUNCTIONS, "div", "fpow", "atan2", "fabs")  # whole numbers become float32 first
-LOGICAL = ("mul", *BITWISE, *COMPARISONS)  # what two booleans can be combined with
-WIDE = (DType.INT64, DType.UINT64)  # need not be exact as a double, so they stay tensors
+FLOATING = (*FUNCTIONS, "div", "fpow", "atan2", "fabs")  # integers become float32 first
+LOGICAL = ("mul", *BITWISE, *COMPARISONS)  # operations on two booleans
+WIDE = (DType.INT64, DType.UINT64)  # a double may not represent them exactly, so they stay tensors
 
 
 class Arithmetic(Operator, name="_arithmetic"):
-    """One operation on all elements; operands are broadcast as in NumPy.
+    """Apply one operation to all elements. Operands are broadcast as in NumPy.
 
-    Types follow DALI: a float wins over whole numbers, whole numbers widen until both fit (mixed signs one size up, at
-    most int64), Python's ints count as int32 and floats as float32. ``/`` and the functions of ``stoker.math`` give
-    float32 for whole numbers; ``//`` truncates toward zero and ``%`` has the dividend's sign, on floats they are a true
-    division and C's ``fmod``. Whole numbers wrap; a negative power of one is 0; a division by zero is an error of the
+    Types follow DALI: a float wins over integers, integers widen until both fit (mixed signs one size up, at most
+    int64), Python's ints count as int32 and floats as float32. ``/`` and the functions of ``stoker.math`` give float32
+    for integers. ``//`` truncates toward zero and ``%`` has the dividend's sign; on floats they are a true division and
+    C's ``fmod``. Integers wrap; a negative power of an integer is 0; an integer division by zero is an error of the
     row. Shift counts are taken modulo 32 (64 for 64-bit types). Comparisons of mixed signs are right for all values.
-    float16 and bfloat16 are computed in float32, and rounded once by every operation; whole numbers beside them are
-    rounded to the type first, and float32 holds both. These are torch's rules.
+    float16 and bfloat16 are computed in float32 and rounded once by every operation. An integer operand beside them is
+    rounded to the float type first. float16 with bfloat16 gives float32. These are torch's rules.
 
-    Exact; functions other than ``sqrt``, ``floor`` and ``ceil`` within one unit in the last place, and the same bits
-    on every machine.
+    Exact; functions other than ``sqrt``, ``floor`` and ``ceil`` within one unit in the last place, and the same bits on
+    every machine.
     """
 
     inputs = (1, 3)
-    kind = "pointwise"
     takes_bfloat16 = True
     hidden = True
     exactness = "functions within one unit in the last place"
     op = arg("str", choices=tuple(OPERANDS), doc="The operation.")
     cases = tuple({"op": op} for op in OPERANDS)
+
+    @classmethod
+    def case_inputs(cls, case: Mapping[str, Any]) -> samples.Rows:
+        """Return numbers for which the operation is defined."""
+        op = case["op"]
+        count = OPERANDS[op]
+        rng = np.random.default_rng(len(op))
+        if op in ("and", "or", "xor", "not", "shl", "shr", "idiv", "mod", "pow"):
+            return [tuple(rng.integers(1, 9, (4, 5)).astype(np.int32) for _ in range(count)) for _ in range(2)]
+        return [tuple(rng.uniform(1.0, 1.9, (4, 5)).astype(np.float32) for _ in range(count)) for _ in range(2)]
 
     @classmethod
     def subject(cls, args: Mapping[str, Any]) -> str:
@@ -78,14 +90,14 @@ class Arithmetic(Operator, name="_arithmetic"):
             out = c.pointwise(inputs, program, shape, layout)
         else:
             out = c.stage([], [(program.dtype, shape, layout)], [[program]])[0]
-        return c.mark(out, per_frame=True) if per_frame else out
+        return c.with_properties(out, per_frame=True) if per_frame else out
 
     def reference(self, row: RowContext, *operands: Any) -> Any:
         return arithmetic_reference(row["op"], *operands)
 
 
 def check_types(c: Lowering, op: str, types: Sequence[DType]) -> None:
-    """Refuse what has no meaning, as DALI does."""
+    """Refuse combinations without a meaning, as DALI does."""
     if all(t == DType.BOOL for t in types) and op not in LOGICAL:
         c.expect(False, "expected numbers, got booleans only. Cast one operand")
     if op in BITWISE and any(t.is_float for t in types):
@@ -97,7 +109,7 @@ def check_types(c: Lowering, op: str, types: Sequence[DType]) -> None:
 
 
 def _aligned(c: Lowering, operands: Sequence[Value]) -> tuple[list[Value], bool]:
-    """Per-frame operands beside data with frames get that data's rank; alone, the result is per frame too."""
+    """Give per-frame operands the rank of data with frames. Without such data, the result is per frame too."""
     data = [x for x in operands if not x.per_frame and not _single(x)]
     if not any(x.per_frame for x in operands):
         return list(operands), False
@@ -113,18 +125,18 @@ def _aligned(c: Lowering, operands: Sequence[Value]) -> tuple[list[Value], bool]
     for x in operands:
         if x.per_frame and not _uniform_frames(x):
             c.expect(x.rank <= rank, "expected at most {0} axes per frame, got {1}", rank - 1, x.rank - 1)
-            x = c.mark(c.view(x, [ViewOp("insert", 1)] * (rank - x.rank)), per_frame=False)
+            x = c.with_properties(c.view(x, [ViewOp("insert", 1)] * (rank - x.rank)), per_frame=False)
         out.append(x)
     return out, False
 
 
 def _single(x: Value) -> bool:
-    """Whether it has one element, whatever its rank."""
+    """Return whether the value has one element, whatever its rank."""
     return all(ex.is_static(e) and e == 1 for e in x.shape)
 
 
 def _uniform_frames(x: Value) -> bool:
-    """Whether there is one number per frame that a double can hold."""
+    """Return whether the value is one number per frame that a double can hold."""
     return x.dtype not in WIDE and all(ex.is_static(e) and e == 1 for e in x.shape[1:])
 
 
@@ -142,7 +154,7 @@ def _shape(c: Lowering, operands: Sequence[Value]) -> list[Any]:
 
 
 def _broadcast(c: Lowering, a: Any, b: Any) -> Any:
-    """The extent of two operands' common axis; what only running tells, the kernel checks."""
+    """Return the extent of two operands' common axis. The kernel checks extents that are known only at run time."""
     if ex.same(a, b) or (ex.is_static(b) and b == 1):
         return a
     if ex.is_static(a) and a == 1:
@@ -168,7 +180,10 @@ def _layout(c: Lowering, operands: Sequence[Value]) -> str:
 
 
 def _framed(c: Lowering, inputs: list[Value], px: Sequence[Px], shape: Sequence[Any]) -> list[Value]:
-    """Where numbers differ from frame to frame the stage runs frame by frame: what has no frames must not be cut."""
+    """Run the stage frame by frame if numbers differ between frames.
+
+    Inputs without frames are used whole for every frame.
+    """
     if not any(c.differs_by_frame(x.value) for x in px if x.op == "uniform"):
         return inputs
     out = []
@@ -189,7 +204,7 @@ def _framed(c: Lowering, inputs: list[Value], px: Sequence[Px], shape: Sequence[
 
 
 def _operand(c: Lowering, x: Value, inputs: list[Value], rank: int) -> Px:
-    """A number of the row where possible, so that chains with it fuse; else an input."""
+    """Return the operand as a number of the row if possible, so that chains with it fuse; otherwise as an input."""
     one = _uniform_frames(x) if x.per_frame and rank > x.rank else _single(x)
     if one and x.dtype not in WIDE:
         return uniform(c.element(x), x.dtype)
@@ -201,14 +216,14 @@ def _operand(c: Lowering, x: Value, inputs: list[Value], rank: int) -> Px:
 
 
 def _to(x: Px, dtype: DType) -> Px:
-    """In a common type, which holds every value of its own (int64 for mixed signs wraps, as in C)."""
+    """Convert to a common type, which holds every value of the original type (int64 for mixed signs wraps, as in C)."""
     if x.op == "uniform" and (dtype not in (DType.FLOAT16, DType.BFLOAT16) or x.dtype == dtype):
         return uniform(x.value, dtype)
     return x.convert(dtype)
 
 
 def combine(op: str, operands: Sequence[Px]) -> Px:
-    """The operation as a pixel expression."""
+    """Return the operation as a pixel expression."""
     common = functools.reduce(promote, [x.dtype for x in operands])
     if op in FLOATING or (op == "idiv" and common.is_float):
         common = common if common.is_float else DType.FLOAT
@@ -232,7 +247,7 @@ def combine(op: str, operands: Sequence[Px]) -> Px:
 
 
 def _compare(op: str, a: Px, b: Px, common: DType) -> Px:
-    """Where one side is uint64 and the other one signed, a negative number is below everything on the other side."""
+    """Compare uint64 with a signed type. A negative number is below every unsigned one."""
     mixed = DType.UINT64 in (a.dtype, b.dtype) and any(t.is_signed and not t.is_float for t in (a.dtype, b.dtype))
     if not mixed:
         return binary(op, _to(a, common), _to(b, common))

@@ -17,11 +17,10 @@ from ...contract.types import DType
 class Cast(Operator, name="cast"):
     """Change the element type. Input: any shape and type. Output: the same shape in ``dtype``.
 
-    Floats round half to even, values outside of the range saturate, NaN becomes 0; anything but 0 is True. NumPy
-    has no bfloat16: such arrays have its bits as uint16.
+    Floats round half to even, values outside the range saturate, NaN becomes 0, and every number except 0 becomes True.
+    NumPy has no bfloat16: such arrays have its bits as uint16.
     """
 
-    kind = "pointwise"
     gives_bfloat16 = takes_bfloat16 = True
     dtype = arg("dtype", doc="Element type of the output.")
     cases = ({"dtype": "uint8"}, {"dtype": "float32"}, {"dtype": "int16"}, {"dtype": "bool"}, {"dtype": "float16"},
@@ -35,7 +34,7 @@ class Cast(Operator, name="cast"):
 
 
 def cast_array(x: Any, dtype: DType) -> Any:
-    """The conversion rule in NumPy."""
+    """Apply the conversion rule in NumPy."""
     x = np.asarray(x)
     if dtype == DType.BFLOAT16:
         return _bfloat16(x)
@@ -59,7 +58,7 @@ def cast_array(x: Any, dtype: DType) -> Any:
 
 
 def number_in(value: float, dtype: DType) -> float:
-    """The number that ``value`` becomes in ``dtype``."""
+    """Return ``value`` converted to ``dtype``."""
     array = cast_array(np.float64(value), dtype)
     if dtype == DType.BFLOAT16:
         array = (array.astype(np.uint32) << 16).view(np.float32)
@@ -67,11 +66,11 @@ def number_in(value: float, dtype: DType) -> float:
 
 
 def _bfloat16(x: Any) -> Any:
-    """The bits of the nearest numbers with 8 bits of precision, ties to the even one."""
+    """Return the bits of the nearest numbers with 8 bits of precision. Ties go to even."""
     with np.errstate(over="ignore", invalid="ignore"):
         exact = np.asarray(x, np.float64)
         below = exact.astype(np.float32)
-        # The float32 towards zero, its last bit set if anything was cut off, decides as the number itself would.
+        # Round to odd: truncate to float32 and set the last bit if bits were lost. The final rounding is then exact.
         below = np.where(np.abs(below) > np.abs(exact), np.nextafter(below, np.float32(0)), below)
     bits = below.astype(np.float32).view(np.uint32) | (np.isfinite(below) & (below != exact))
     bits = bits.astype(np.uint64)

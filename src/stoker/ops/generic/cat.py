@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ...contract import expr as ex
+from ...contract import samples
 from ...contract.argument import arg
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext, Spec
@@ -20,9 +21,9 @@ from ._join import MAX_CHANNELS, MAX_INPUTS, axis_of, channelled, in_numpy, join
 
 
 class Cat(Operator, name="cat"):
-    """Join tensors along an axis that they have. Output: the inputs' type, or the one that holds all of them.
+    """Join tensors along an existing axis. Output: the inputs' type, or the type that holds all of them.
 
-    Up to eight tensors with sixteen elements along the axis in all (channels, small vectors) are joined natively, if
+    Up to eight tensors with sixteen elements along the axis in total (channels, small vectors) are joined natively, if
     their extents along it are known when the pipeline is built; others in Python.
     """
 
@@ -31,6 +32,10 @@ class Cat(Operator, name="cat"):
     axis = arg("int", 0, doc="The axis to join along.")
     axis_name = arg("str", None, doc="The axis by name; wins over `axis`.")
     cases = ({}, {"axis": 1}, {"axis": -1})
+
+    @classmethod
+    def case_inputs(cls, case: Mapping[str, Any]) -> samples.Rows:
+        return samples.images(copies=2)
 
     def lower(self, c: Lowering, *inputs: Value) -> Value:
         first = inputs[0]
@@ -44,7 +49,7 @@ class Cat(Operator, name="cat"):
             return first
         frames = axis > 0 and any(x.per_frame for x in inputs)
         out = self._joined(c, inputs, axis, layout, joined_type(inputs))
-        return c.mark(out, per_frame=True) if frames else out
+        return c.with_properties(out, per_frame=True) if frames else out
 
     def _joined(self, c: Lowering, inputs: Sequence[Value], axis: int, layout: str, dtype: DType) -> Value:
         rank = inputs[0].rank

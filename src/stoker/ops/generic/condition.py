@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``_condition``: what an ``if`` tests; and the rule that there is one number per row."""
+"""``_condition``: the condition of an ``if``, which must be one number per row."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...contract import expr as ex
+from ...contract import samples
 from ...contract.argument import arg
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
@@ -25,12 +26,16 @@ def require_single(c: Lowering, x: Value, what: str) -> None:
 
 
 class Condition(Operator, name="_condition"):
-    """Whether a number is not 0, as a boolean scalar. Input: one element, of any type."""
+    """Test whether a number is not 0. Input: one element, of any type. Output: a boolean scalar."""
 
     hidden = True
     takes_bfloat16 = True
-    negate = arg("bool", False, doc="Whether it is 0 instead.")
+    negate = arg("bool", False, doc="Test whether the number is 0 instead.")
     cases = ({}, {"negate": True})
+
+    @classmethod
+    def case_inputs(cls, case: Mapping[str, Any]) -> samples.Rows:
+        return samples.each(np.int32(0), np.int32(-3), np.float32(0.5).astype(np.int32))
 
     @classmethod
     def subject(cls, args: Mapping[str, Any]) -> str:
@@ -41,7 +46,7 @@ class Condition(Operator, name="_condition"):
         negate = c.const("negate")
         if x.dtype == DType.BOOL and x.rank == 0 and not negate:
             return x
-        number = c.element(x)  # of 64-bit integers the nearest double, which is 0 for 0 alone
+        number = c.element(x)  # a 64-bit integer becomes the nearest double, which is 0 only for 0
         truth = ex.equal(number, 0) if negate else ex.different(number, 0)
         return c.numbers([truth], DType.BOOL, ())
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``_constant``: a number or an array that stands in a graph."""
+"""``_constant``: a number or an array in a graph."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ...contract.step import Value
 
 
 class Constant(Operator, name="_constant"):
-    """The same tensor for every row."""
+    """Return the same tensor for every row."""
 
     inputs = (0, 0)
     hidden = True

@@ -11,9 +11,8 @@ from ...contract.step import Value
 
 
 class Copy(Operator, name="copy"):
-    """The same data. Tensors never change, so nothing is copied before it leaves the pipeline."""
+    """Return the same data. Tensors are immutable, so data are copied only when they leave the pipeline."""
 
-    kind = "gather"
     takes_bfloat16 = True
     cases = ({},)
 

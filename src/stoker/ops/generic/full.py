@@ -3,19 +3,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ...contract import expr as ex
+from ...contract import samples
 from ...contract.argument import arg
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
 from ...contract.pixel import Px, load, uniform
 from ...contract.step import Value
 from ...contract.types import DType
-from ._shape import asked_shape, asked_shape_reference
+from ._shape import requested_shape, requested_shape_reference
 
 
 class Full(Operator, name="full"):
@@ -26,8 +27,12 @@ class Full(Operator, name="full"):
     layout = arg("str", None, doc="Names of the output's axes.")
     cases = ({"shape": (2, 3)}, {"shape": ()})
 
+    @classmethod
+    def case_inputs(cls, case: Mapping[str, Any]) -> samples.Rows:
+        return samples.each(np.float32(2.5), np.float32(-1))
+
     def lower(self, c: Lowering, value: Value) -> Value:
-        shape = asked_shape(c, ()) if c.given("shape") else value.shape
+        shape = requested_shape(c, ()) if c.given("shape") else value.shape
         c.expect(len(shape) >= value.rank, "expected a `shape` of at least {0} axes, got {1}", value.rank, len(shape))
         for have, want in zip(value.shape[::-1], shape[::-1], strict=False):
             if not ex.same(have, want):
@@ -37,11 +42,11 @@ class Full(Operator, name="full"):
 
     def reference(self, row: RowContext, value: Any) -> Any:
         value = np.asarray(value)
-        return np.broadcast_to(value, value.shape if row["shape"] is None else asked_shape_reference(row, ()))
+        return np.broadcast_to(value, value.shape if row["shape"] is None else requested_shape_reference(row, ()))
 
 
 def filled(c: Lowering, value: Value | float, dtype: DType, shape: Sequence[Any], layout: str) -> Value:
-    """A tensor full of ``value`` in ``dtype``."""
+    """Return a tensor of ``dtype`` filled with ``value``."""
     inputs: list[Value] = []
     if not isinstance(value, Value):
         program: Px = uniform(value, dtype)

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from ...contract import expr as ex
+from ...contract import samples
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
 from ...contract.step import Value
@@ -22,6 +24,10 @@ class FullLike(Operator, name="full_like"):
     inputs = (2, 2)
     takes_bfloat16 = True
     cases = ({},)
+
+    @classmethod
+    def case_inputs(cls, case: Mapping[str, Any]) -> samples.Rows:
+        return [(x, np.float32(3)) for (x,) in samples.images()]
 
     def lower(self, c: Lowering, like: Value, value: Value) -> Value:
         c.expect(value.rank <= like.rank, "expected a value of at most {0} axes, got {1}", like.rank, value.rank)

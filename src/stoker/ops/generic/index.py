@@ -16,14 +16,13 @@ from ...contract.step import Value, ViewOp
 
 
 class Index(Operator, name="_index"):
-    """Pick elements and windows with Python's rules; moves no data.
+    """Select elements and windows by Python's rules; moves no data.
 
-    Inputs: the data, then every start, stop and index of ``spec`` that is not left out. Integers drop their axis and
-    must be inside; negatives count from the end; slices are cut down to the data.
+    Inputs: the data, then every start, stop and index of ``spec`` that is given. Integers drop their axis and must be
+    in range. Negative numbers count from the end. Slices are limited to the data.
     """
 
     inputs = (1, 24)
-    kind = "gather"
     takes_bfloat16 = True
     hidden = True
     spec = arg("str", doc='Per axis "i", or "<start><stop>:<step>" with "v" (a value) or "n" (none) for both.')
@@ -39,7 +38,7 @@ class Index(Operator, name="_index"):
         specs = c.const("spec").split(",")
         c.expect(len(specs) <= x.rank, "expected at most {0} indices, got {1}", x.rank, len(specs))
         numbers = iter([_number(c, v) for v in values])
-        ops, axis = [], 0  # of what is left: integers drop their axis
+        ops, axis = [], 0  # axis of the result so far: integers drop their axis
         whole_frames = True
         for spec, n in zip(specs, x.shape, strict=False):
             if spec == "i":
@@ -53,7 +52,7 @@ class Index(Operator, name="_index"):
         if not ops:
             return x
         out = c.view(x, ops)
-        return out if whole_frames or not x.per_frame else c.mark(out, per_frame=False)
+        return out if whole_frames or not x.per_frame else c.with_properties(out, per_frame=False)
 
     def reference(self, row: RowContext, x: Any, *values: Any) -> Any:
         numbers = iter([int(np.asarray(v).reshape(-1)[0]) for v in values])
@@ -82,7 +81,7 @@ def _element(c: Lowering, at: Any, n: Any) -> Any:
 
 
 def _window(axis: int, spec: str, numbers: Iterator[Any], n: Any) -> ViewOp | None:
-    """Python's slice: limits outside of the data are moved to its ends."""
+    """Apply Python's slice rule: limits outside the data move to its ends."""
     limits, text = spec.split(":")
     step = int(text)
     start, stop = (next(numbers) if kind == "v" else None for kind in limits)

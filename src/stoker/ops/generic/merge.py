@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``_merge``: a variable after an ``if``."""
+"""``_merge``: the value of a variable after an ``if``."""
 
 from __future__ import annotations
 
@@ -9,27 +9,31 @@ from typing import Any
 import numpy as np
 
 from ...contract import expr as ex
+from ...contract import samples
 from ...contract.argument import arg
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
-from ...contract.step import Value
+from ...contract.step import ALIASES, Value
 from ...contract.types import DType
 from .cast import number_in
 
 
 class Merge(Operator, name="_merge"):
-    """The second input where the first one is true, else the third one; moves no data.
+    """Select the second input where the first one is true, else the third one; moves no data.
 
-    Inputs: a boolean scalar, and two tensors of one type and number of axes. A constant takes the other one's type if
-    that holds it exactly.
+    Inputs: a boolean scalar, and two tensors of one type and number of axes. A constant is converted to the other
+    input's type if that type holds it exactly.
     """
 
     inputs = (3, 3)
-    kind = "gather"
     takes_bfloat16 = True
     hidden = True
-    variable = arg("str", "", doc="What the variable is called in the user's code.")
+    variable = arg("str", "", doc="Name of the variable in the user's code.")
     cases = ({},)
+
+    @classmethod
+    def case_inputs(cls, case: Mapping[str, Any]) -> samples.Rows:
+        return [(np.asarray(i == 0), *row) for i, row in enumerate(samples.images(copies=2))]
 
     @classmethod
     def subject(cls, args: Mapping[str, Any]) -> str:
@@ -49,15 +53,15 @@ class Merge(Operator, name="_merge"):
         c.expect(a.per_frame == b.per_frame, "expected values per frame in both branches or in none")
         known = [x if ex.same(x, y) else None for x, y in zip(a.shape, b.shape, strict=True)]
         out = c.opaque(a.dtype, a.rank, a.layout or b.layout, known)
-        c.emit("select", [condition, a, b], [out], aliases=True)
-        return c.mark(out, per_frame=True) if a.per_frame else out
+        c.emit("select", [condition, a, b], [out], memory=ALIASES)
+        return c.with_properties(out, per_frame=True) if a.per_frame else out
 
     def reference(self, row: RowContext, condition: Any, a: Any, b: Any) -> Any:
         return a if condition else b
 
 
 def _adapted(c: Lowering, x: Value, dtype: DType) -> Value:
-    """A constant in another type, if that changes nothing."""
+    """Convert a constant to another type, if that type holds it exactly."""
     if x.dtype == dtype or x.rank:
         return x
     number = c.element(x)

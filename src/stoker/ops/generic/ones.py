@@ -12,12 +12,12 @@ from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
 from ...contract.step import Value
 from ...contract.types import DType
-from ._shape import asked_shape, asked_shape_reference
+from ._shape import requested_shape, requested_shape_reference
 from .full import filled
 
 
 class Ones(Operator, name="ones"):
-    """A tensor of ones. Output: ``shape``, a scalar if it is not given."""
+    """Create a tensor of ones. Output: ``shape``; a scalar if it is not given."""
 
     inputs = (0, 0)
     gives_bfloat16 = True
@@ -27,7 +27,7 @@ class Ones(Operator, name="ones"):
     cases = ({"shape": (2, 3)}, {"dtype": "float32"})
 
     def lower(self, c: Lowering) -> Value:
-        return filled(c, 1, c.const("dtype"), asked_shape(c, ()), c.const("layout") or "")
+        return filled(c, 1, c.const("dtype"), requested_shape(c, ()), c.const("layout") or "")
 
     def reference(self, row: RowContext) -> Any:
-        return np.ones(asked_shape_reference(row, ()), row["dtype"].numpy)
+        return np.ones(requested_shape_reference(row, ()), row["dtype"].numpy)

@@ -15,7 +15,7 @@ from .full import filled
 
 
 class OnesLike(Operator, name="ones_like"):
-    """A tensor of ones with the input's shape and layout. Output: the input's type unless ``dtype`` says else."""
+    """Create a tensor of ones with the input's shape and layout. Output: the input's type unless ``dtype`` is given."""
 
     gives_bfloat16 = takes_bfloat16 = True
     dtype = arg("dtype", None, doc="Element type of the output; by default the input's.")

@@ -15,16 +15,16 @@ from ...contract.step import Value
 
 
 class PythonFunction(Operator, name="python_function"):
-    """Call a Python function with the inputs of each row as NumPy arrays; it gives the outputs.
+    """Call a Python function with the inputs of each row as NumPy arrays. The function returns the outputs.
 
     Results may be arrays, DLPack tensors, numbers or bytes; with several outputs, a tuple of them. Types that are not
-    declared are taken from the first batch, in which the function must then run for a row; they must not change. With
-    ``batch_processing=True`` the function is called once per batch, with a list of arrays for each input, and gives a
+    declared are taken from the first batch, in which at least one row must succeed; they must not change. With
+    ``batch_processing=True`` the function is called once per batch, with a list of arrays for each input, and returns a
     list (or an array with a leading axis) for each output.
 
-    A function with a parameter called ``rng`` is given a ``numpy.random.Generator`` of the row (a list of them for a
-    batch): the same numbers for any number of threads, batch size and order. Rows come in order, one at a time. An
-    exception fails its row; the pipeline can go on.
+    A function with a parameter called ``rng`` receives the row's ``numpy.random.Generator`` (a list of them for a
+    batch). Its numbers are the same for any number of threads, batch size and order. Rows come in order, one at a time.
+    An exception fails its row; the pipeline can go on.
     """
 
     devices = ("cpu",)
@@ -32,7 +32,7 @@ class PythonFunction(Operator, name="python_function"):
     draws = 1
     pure = False
     function = arg("object", doc="The function.")
-    num_outputs = arg("int", 1, doc="How many outputs it gives; 0 for a function that is called for its effect.")
+    num_outputs = arg("int", 1, doc="Number of outputs; 0 for a function that is called for its effect.")
     batch_processing = arg("bool", False, doc="Call it once for all rows of a batch.")
     output_layouts = arg("str", None, many=True, doc="Names of the outputs' axes, one string or one per output.")
     output_dtypes = arg("dtype", None, many=True, doc="Element types of all outputs; with `output_ndims`.")
@@ -40,7 +40,7 @@ class PythonFunction(Operator, name="python_function"):
     cases = ()
 
     def validate(self, args: Mapping[str, Any]) -> None:
-        """Check what does not depend on the data."""
+        """Check everything that does not depend on the data."""
         if not callable(args["function"]):
             raise ArgumentError(f"expected a function as `function`, got {args['function']!r}")
         if args["num_outputs"] < 0:
@@ -77,7 +77,7 @@ class PythonFunction(Operator, name="python_function"):
         return _outputs(row["function"](*inputs, **extra), row["num_outputs"])
 
     def run_rows(self, rows: list[RowContext], inputs: list[tuple[Any, ...]]) -> list[Any]:
-        """One call for all rows."""
+        """Compute all rows in one call."""
         if not rows:
             return []
         function, count = rows[0]["function"], rows[0]["num_outputs"]
@@ -91,15 +91,15 @@ class PythonFunction(Operator, name="python_function"):
 
 
 def _tuple(value: Any) -> tuple[Any, ...]:
-    """What may be one value, several or none."""
+    """Convert no value, one value or several to a tuple."""
     return () if value is None else value if isinstance(value, tuple) else (value,)
 
 
 def takes_rng(function: Callable[..., Any]) -> bool:
-    """Whether a function has a parameter called ``rng``."""
+    """Return whether a function has a parameter called ``rng``."""
     try:
         found = inspect.signature(function).parameters.get("rng")
-    except (TypeError, ValueError):  # some built-in functions do not tell
+    except (TypeError, ValueError):  # some built-in functions have no signature
         return False
     return found is not None and found.kind in (found.POSITIONAL_OR_KEYWORD, found.KEYWORD_ONLY)
 

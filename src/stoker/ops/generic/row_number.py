@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``_row_number``: a number for each place in the batch."""
+"""``_row_number``: a number for each position in the batch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ...contract.types import DType
 
 
 class RowNumber(Operator, name="_row_number"):
-    """The element of a list that stands at the row's place in its batch."""
+    """Return the element of a list at the row's position in its batch."""
 
     inputs = (0, 0)
     scope = "batch"
@@ -25,7 +25,7 @@ class RowNumber(Operator, name="_row_number"):
         return Spec(DType.INT64, ())
 
     def reference(self, row: RowContext) -> Any:
-        at, count = row.place
+        at, count = row.batch_position
         numbers = row["numbers"]
         if count != len(numbers):
             raise ValueError(f"expected one index for each of the {count} rows of the batch, got {len(numbers)}")

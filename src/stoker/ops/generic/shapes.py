@@ -15,7 +15,7 @@ from ...contract.types import DType
 
 
 class Shapes(Operator, name="shapes"):
-    """The shape of a tensor, one small tensor per row; ``x.shape()`` is the same. Output: ``(rank,)``."""
+    """Return the shape of a tensor, one small tensor per row; ``x.shape()`` is the same. Output: ``(rank,)``."""
 
     devices = ("cpu",)
     takes_bfloat16 = True

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from ...contract import samples
 from ...contract.argument import arg
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext, Spec
@@ -19,7 +20,7 @@ from ._join import MAX_INPUTS, channelled, in_numpy, joined_type, same_extents
 
 
 class Stack(Operator, name="stack"):
-    """Join tensors of one shape along a new axis. Output: the inputs' type, or the one that holds all of them.
+    """Join tensors of one shape along a new axis. Output: the inputs' type, or the type that holds all of them.
 
     Any number of scalars, or up to eight tensors, are joined natively; more tensors in Python.
     """
@@ -30,6 +31,10 @@ class Stack(Operator, name="stack"):
     axis_name = arg("str", None, doc="Name of the new axis; without it the output's axes have no names.")
     cases = ({}, {"axis": 1}, {"axis": -1})
 
+    @classmethod
+    def case_inputs(cls, case: Mapping[str, Any]) -> samples.Rows:
+        return samples.images(copies=2)
+
     def lower(self, c: Lowering, *inputs: Value) -> Value:
         same_extents(c, inputs)
         rank = inputs[0].rank
@@ -38,7 +43,7 @@ class Stack(Operator, name="stack"):
         axis %= rank + 1
         frames = any(x.per_frame for x in inputs)
         out = self._joined(c, inputs, axis, joined_type(inputs), frames)
-        return c.mark(out, per_frame=True) if frames and axis > 0 else out
+        return c.with_properties(out, per_frame=True) if frames and axis > 0 else out
 
     def _joined(self, c: Lowering, inputs: Sequence[Value], axis: int, dtype: DType, frames: bool) -> Value:
         layout, rank = self._layout(c, inputs, axis), inputs[0].rank

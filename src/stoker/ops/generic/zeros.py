@@ -12,12 +12,12 @@ from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
 from ...contract.step import Value
 from ...contract.types import DType
-from ._shape import asked_shape, asked_shape_reference
+from ._shape import requested_shape, requested_shape_reference
 from .full import filled
 
 
 class Zeros(Operator, name="zeros"):
-    """A tensor of zeros. Output: ``shape``, a scalar if it is not given."""
+    """Create a tensor of zeros. Output: ``shape``; a scalar if it is not given."""
 
     inputs = (0, 0)
     gives_bfloat16 = True
@@ -27,7 +27,7 @@ class Zeros(Operator, name="zeros"):
     cases = ({"shape": (2, 3)}, {"dtype": "float32"})
 
     def lower(self, c: Lowering) -> Value:
-        return filled(c, 0, c.const("dtype"), asked_shape(c, ()), c.const("layout") or "")
+        return filled(c, 0, c.const("dtype"), requested_shape(c, ()), c.const("layout") or "")
 
     def reference(self, row: RowContext) -> Any:
-        return np.zeros(asked_shape_reference(row, ()), row["dtype"].numpy)
+        return np.zeros(requested_shape_reference(row, ()), row["dtype"].numpy)

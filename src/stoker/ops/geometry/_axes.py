@@ -16,7 +16,7 @@ LAYOUTS = ("HW", "HWC", "CHW", "FHW", "FHWC", "FCHW")
 
 
 def image_axes(c: Lowering, x: Value) -> tuple[int, int, int, int]:
-    """Which axes are F, H, W and C; -1 for one that is not there."""
+    """Return the axes F, H, W and C; -1 for each that is missing."""
     layout = c.layout(x)
     if layout not in LAYOUTS:
         raise UnsupportedError(
@@ -27,7 +27,7 @@ def image_axes(c: Lowering, x: Value) -> tuple[int, int, int, int]:
 
 
 def each_frame(x: Any, layout: str, function: Callable[[Any], Any]) -> Any:
-    """``function`` of every frame as HWC, in the layout again."""
+    """Apply ``function`` to every frame as HWC, and restore the layout."""
     layout = layout or {2: "HW", 3: "HWC", 4: "FHWC"}[x.ndim]
     order = [layout.index(name) for name in "FHWC" if name in layout]
     frames = np.transpose(x, order)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Separable resampling in plain NumPy: what the native kernel must equal.
+"""Separable resampling in plain NumPy: the reference of the native kernel.
 
 Source of the convention: Pillow's ``Image.resize`` (version 13: horizontal pass first unless the vertical one saves
 more; the region passes through float32; 22-bit integer weights and 8-bit rounding between the passes for uint8, double
@@ -48,7 +48,7 @@ _FILTERS: dict[int, tuple[float, Callable[[float], float]]] = {
 
 
 def _weights(n: int, low: float, high: float, out: int, kind: int, antialias: bool) -> list[tuple[int, list[float]]]:
-    """Per output element: first input element and weights that sum to 1."""
+    """Return for each output element the first input element and weights that sum to 1."""
     radius, f = _FILTERS[kind]
     scale = (high - low) / out
     stretch = max(scale, 1.0) if antialias or kind == InterpType.INTERP_TRIANGULAR else 1.0
@@ -65,7 +65,7 @@ def _weights(n: int, low: float, high: float, out: int, kind: int, antialias: bo
 
 
 def _pass(x: npt.NDArray[Any], rows: Sequence[tuple[int, list[float]]]) -> npt.NDArray[Any]:
-    """One pass over axis 0."""
+    """Resample along axis 0."""
     out = np.empty((len(rows), *x.shape[1:]), np.float64 if x.dtype != np.uint8 else x.dtype)
     for i, (first, weights) in enumerate(rows):
         part = x[first : first + len(weights)]
@@ -86,7 +86,7 @@ def _pass(x: npt.NDArray[Any], rows: Sequence[tuple[int, list[float]]]) -> npt.N
 
 
 def _nearest(x: npt.NDArray[Any], low: float, high: float, out: int) -> npt.NDArray[Any]:
-    """Pillow walks by adding the step, and leaves what lies behind the last pixel blank."""
+    """Sample the nearest pixel as Pillow does: it adds up the step, and leaves output behind the last pixel blank."""
     scale = (high - low) / out
     at, result = low + scale * 0.5, np.zeros((out, *x.shape[1:]), x.dtype)
     for i in range(out):
@@ -97,7 +97,7 @@ def _nearest(x: npt.NDArray[Any], low: float, high: float, out: int) -> npt.NDAr
 
 
 class _Axis:
-    """One axis of a resize, with Pillow's short cuts: a pass that only moves pixels picks them."""
+    """One axis of a resize, with Pillow's shortcuts: a pass that only moves pixels copies them."""
 
     def __init__(self, n: int, out: int, low: float, high: float, kind: int) -> None:
         self.n, self.out, self.kind, self.mirrored = n, out, kind, low > high
@@ -125,7 +125,7 @@ def resize_array(
     kinds: Sequence[int],
     antialias: bool,
 ) -> npt.NDArray[Any]:
-    """``x`` with its H and W axes resampled from the region ``low``..``high`` (y, x) to ``out``."""
+    """Resample the H and W axes of ``x`` from the region ``low``..``high`` (y, x) to ``out``."""
     own = x.dtype
     if own not in (np.uint8, np.uint16, np.int16, np.int32, np.float32):
         x = x.astype(np.float32)
@@ -135,11 +135,11 @@ def resize_array(
     ]  # fmt: skip
     cropped = all(a.picks_some for a in axes)
     for a in axes:
-        # Of a float, only what Pillow leaves out: its weights for whole-pixel shifts are 1e-17 rather than zero.
+        # For floats, skip a pass only where Pillow does: its weights of whole-pixel shifts are 1e-17 rather than zero.
         if cropped or (a.picks_whole if x.dtype == np.float32 else a.picks_some):
             a.kind = InterpType.INTERP_NN
     saved = [a.n - a.out for a in axes]
-    # Since version 13 Pillow runs the vertical pass first where that leaves much less to do.
+    # Pillow 13 and later run the vertical pass first if that leaves much less work.
     filtered = all(a.kind != InterpType.INTERP_NN for a in axes)
     vertical_first = filtered and saved[0] > 0 and saved[0] > 2 * saved[1]
     for i in (0, 1) if vertical_first else (1, 0):

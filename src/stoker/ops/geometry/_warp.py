@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What operators share that show an image through an affine matrix."""
+"""Shared code of operators that sample an image through an affine matrix."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _COUNTED = {6: "six", 9: "nine"}
 
 
 class WarpArguments(Operator):
-    """How pixels are found and made."""
+    """Arguments for interpolation and fill values."""
 
     gives_bfloat16 = takes_bfloat16 = True
     fill_value = arg("float", None, doc="Value outside of the image; by default that of the nearest edge pixel.")
@@ -40,7 +40,7 @@ class WarpArguments(Operator):
 
 
 def carrier_type(c: Lowering, x: Value) -> DType:
-    """The type that the sampler moves the image in."""
+    """Return the type in which the sampler moves the image."""
     carrier = x.dtype if x.dtype in MOVED else _CARRIER.get(x.dtype)
     if carrier is None:
         name = c.scope.operator.name
@@ -50,8 +50,8 @@ def carrier_type(c: Lowering, x: Value) -> DType:
     return carrier
 
 
-def asked_size(c: Lowering) -> tuple[Scalar, Scalar]:
-    """The argument `size` in whole pixels."""
+def requested_size(c: Lowering) -> tuple[Scalar, Scalar]:
+    """Return the argument `size` in whole pixels."""
     if c.length("size") != 2:
         raise ArgumentError(f"`{c.scope.operator.name}`: expected `size` as (height, width)")
     asked = [c.scalar("size", i) for i in (0, 1)]
@@ -61,7 +61,10 @@ def asked_size(c: Lowering) -> tuple[Scalar, Scalar]:
 
 
 def matrix_numbers(c: Lowering, matrix: Value | None, count: int) -> list[Scalar]:
-    """The numbers of the matrix, which is the second input or the argument `matrix`; of one per frame, the frame's."""
+    """Return the numbers of the matrix: the second input or the argument `matrix`.
+
+    A matrix per frame gives the frame's.
+    """
     if (matrix is None) == (not c.given("matrix")):
         raise ArgumentError(f"`{c.scope.operator.name}`: expected a matrix, as second input or as `matrix`")
     edge = c.scope.edges.get("matrix") if matrix is None else matrix
@@ -77,8 +80,8 @@ def matrix_numbers(c: Lowering, matrix: Value | None, count: int) -> list[Scalar
     return [c.element(edge, i) for i in range(count)]
 
 
-def warped(c: Lowering, x: Value, matrix: tuple[Any, ...], height: Scalar, width: Scalar) -> Value:
-    """The image through ``matrix`` (canvas pixel to source point, pixel corners at the integers)."""
+def warp(c: Lowering, x: Value, matrix: tuple[Any, ...], height: Scalar, width: Scalar) -> Value:
+    """Warp the image by ``matrix`` (canvas pixel to source point, pixel corners at the integers)."""
     own, carrier = x.dtype, carrier_type(c, x)
     fill = c.const("fill_value")
     linear = c.const("interp_type") == InterpType.INTERP_LINEAR
@@ -88,8 +91,8 @@ def warped(c: Lowering, x: Value, matrix: tuple[Any, ...], height: Scalar, width
     return c.cast(c.cast(x, own), output_type(c.const, own))
 
 
-def warped_array(row: RowContext, x: Any, layout: str, matrix: Any, height: int, width: int) -> Any:
-    """The same in NumPy, for one frame."""
+def warp_array(row: RowContext, x: Any, layout: str, matrix: Any, height: int, width: int) -> Any:
+    """Warp one frame in NumPy."""
     linear, own = row["interp_type"] == InterpType.INTERP_LINEAR, DType.of(x.dtype)
     x = x.astype(_CARRIER.get(own, own).numpy)
     image = np.moveaxis(x, layout.index("C"), -1) if "C" in layout else x[..., None]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Affine sampling in plain NumPy: what the native kernel must equal.
+"""Affine sampling in plain NumPy: the reference of the native kernel.
 
 Source of the convention: Pillow's ``Image.transform(size, AFFINE, ...)`` (``Geometry.c``), with channels independent.
 """
@@ -19,7 +19,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def affine_array(x: Any, m: Sequence[float], height: int, width: int, linear: bool, fill: float | None) -> Any:
-    """The HWC image ``x`` seen through ``m`` (output pixel -> source point, pixel corners at the integers)."""
+    """Warp the HWC image ``x`` by ``m`` (output pixel -> source point, pixel corners at the integers)."""
     outside = np.zeros((), x.dtype) if fill is None else cast_array(np.float64(fill), DType.of(x.dtype))
     if x.shape[0] == 0 or x.shape[1] == 0:
         return np.full((height, width, x.shape[2]), outside)
@@ -49,21 +49,21 @@ def _interpolated(x: Any, columns: Floats, rows: Floats) -> Any:
 
 
 def _neighbours(v: Floats, n: int) -> tuple[Any, Any, Any]:
-    """Both neighbours along one axis, and the weight of the second."""
+    """Return both neighbours along one axis, and the weight of the second."""
     v = v.clip(0, n) - 0.5
     first = np.floor(v).astype(int)
     return first.clip(0), (first + 1).clip(max=n - 1), (v - first)[..., None]
 
 
 def _between(a: Any, b: Any, t: Floats) -> Any:
-    """float32 subtracts in float32, as Pillow does; integers in double."""
+    """Interpolate. float32 subtracts in float32, as Pillow does; integers are computed in double."""
     if a.dtype != np.float32:
         a, b = a.astype(np.float64), b.astype(np.float64)
     return a.astype(np.float64) + (b - a).astype(np.float64) * t
 
 
 def _walk(m: Sequence[float], height: int, width: int) -> tuple[Floats, Floats]:
-    """Pillow's three ways to find the nearest source pixel, which do not find the same ones."""
+    """Return the nearest source pixels. Pillow has three methods, which give different pixels."""
     if m[1] == 0 and m[3] == 0:
         columns = _steps(m[2] + m[0] * 0.5, m[0], width)[None]
         return np.broadcast_to(columns, (height, width)), np.broadcast_to(
@@ -81,12 +81,12 @@ def _walk(m: Sequence[float], height: int, width: int) -> tuple[Floats, Floats]:
 
 
 def _steps(start: float, step: float, count: int) -> Floats:
-    """start, start + step, ... by repeated addition."""
+    """Return start, start + step, ... by repeated addition."""
     return np.add.accumulate(np.concatenate([[start], np.full(max(count - 1, 0), step)]))[:count]
 
 
 def _fixed(m: Sequence[float], height: int, width: int) -> Floats:
-    """16.16 fixed point, wrapping at 32 bits."""
+    """Convert to 16.16 fixed point, wrapping at 32 bits."""
     along, down, start = (int(np.floor(v * 65536 + 0.5)) for v in (m[0], m[1], m[2] + m[0] * 0.5 + m[1] * 0.5))
     value = start + along * np.arange(width)[None] + down * np.arange(height)[:, None]
     wrapped: Floats = (((value + (1 << 31)) % (1 << 32) - (1 << 31)) >> 16).astype(np.float64)

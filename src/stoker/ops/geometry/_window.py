@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Windows: the rules by which operators cut them out of a tensor, also where a window leaves the tensor."""
+"""Windows of a tensor: the rules for cutting them out, also where a window exceeds the tensor."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ...contract.errors import UnsupportedError
 from ...contract.expr import Scalar
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
-from ...contract.pixel import Px, binary, channel_count, load, select, uniform
+from ...contract.pixel import Px, binary, coordinate, load, select, uniform
 from ...contract.step import Sampler, Value, ViewOp
 from ...contract.types import DType
 from ..generic.cast import cast_array, number_in
 
 Windows = Mapping[int, tuple[Scalar, Scalar]]  # axis -> (start, extent)
 
-# The types that the sampler moves. The others travel in one that holds all of their values.
+# Types that the sampler moves. Other types are converted to one that holds all of their values.
 MOVED = (DType.UINT8, DType.UINT16, DType.INT16, DType.INT32, DType.FLOAT)
 _CARRIER = {
     DType.BOOL: DType.UINT8, DType.INT8: DType.INT16, DType.UINT32: DType.INT32,
@@ -31,7 +31,7 @@ _CARRIER = {
 
 
 class BoundsArguments(Operator):
-    """What happens where a window leaves the data."""
+    """Arguments for windows that exceed the data."""
 
     out_of_bounds_policy = arg(
         "str", "error", choices=("error", "pad", "trim_to_shape"),
@@ -41,7 +41,7 @@ class BoundsArguments(Operator):
 
 
 class OutputTypeArguments(Operator):
-    """The output's element type, and DALI's former names."""
+    """Element type of the output, also under DALI's former names."""
 
     gives_bfloat16 = takes_bfloat16 = True
     dtype = arg("dtype", None, doc="Element type of the output; by default the input's.")
@@ -50,13 +50,13 @@ class OutputTypeArguments(Operator):
 
 
 def output_type(args: Any, default: DType) -> DType:
-    """The element type by `dtype` or its former name; ``args`` gives constants by name."""
+    """Return the element type given by `dtype` or its former name. ``args`` holds constants by name."""
     asked = args("dtype") if args("dtype") is not None else args("output_dtype")
     return default if asked is None else DType(asked)
 
 
 def take(c: Lowering, x: Value, windows: Windows) -> Value:
-    """The window of ``x``, by the node's policy."""
+    """Cut the window out of ``x``, by the node's policy."""
     policy = c.const("out_of_bounds_policy")
     if policy == "trim_to_shape":
         windows = {axis: _trimmed(start, extent, x.shape[axis]) for axis, (start, extent) in windows.items()}
@@ -66,13 +66,13 @@ def take(c: Lowering, x: Value, windows: Windows) -> Value:
     if len(fills) == 1:
         return pad(c, x, windows, fills[0])
     at, count = _channels(c, x, fills)
-    inside = binary("ne", load(DType.UINT8, 1, 0), 0)
-    # Pixels outside carry no value of their own: the mask says which they are.
+    inside = lies_inside(c, x, windows)
+    # Pixels outside have no value. Their coordinates tell them apart.
     program = [
         select(inside, load(x.dtype, 0, k), uniform(number_in(fill, x.dtype), x.dtype))
         for k, fill in enumerate(fills[:count])
     ]
-    return masked(c, pad(c, x, windows, 0.0), pad_mask(c, x, windows), program, at)
+    return c.channelled(pad(c, x, windows, 0.0), program, at)
 
 
 def _trimmed(start: Scalar, extent: Scalar, n: Scalar) -> tuple[Scalar, Scalar]:
@@ -81,13 +81,13 @@ def _trimmed(start: Scalar, extent: Scalar, n: Scalar) -> tuple[Scalar, Scalar]:
 
 
 def _is_inside(x: Value, windows: Windows) -> bool:
-    """Whether the window lies inside for certain."""
+    """Return whether the window certainly lies inside."""
     limits = [(s, e, x.shape[axis]) for axis, (s, e) in windows.items()]
     return all(all(map(ex.is_static, limit)) and 0 <= limit[0] <= limit[0] + limit[1] <= limit[2] for limit in limits)
 
 
 def _channels(c: Lowering, x: Value, fills: Sequence[float]) -> tuple[int, int]:
-    """The channel axis, and how many channels there are: as many as fill values."""
+    """Return the channel axis and the number of channels, which must equal the number of fill values."""
     at = c.axis(x, "C")
     c.require(
         ex.equal(x.shape[at], len(fills)), "expected one of `fill_values`, or one per channel ({1}), got {0}",
@@ -98,27 +98,21 @@ def _channels(c: Lowering, x: Value, fills: Sequence[float]) -> tuple[int, int]:
     return at, len(fills)
 
 
-def masked(c: Lowering, x: Value, mask: Value, program: Sequence[Px], at: int) -> Value:
-    """One expression per channel (along axis ``at``) over ``x``, port 0, and a mask (H, W), port 1."""
-    order = [i for i in range(x.rank) if i != at] + [at]
-    view = [] if at == x.rank - 1 else [ViewOp("permute", list=tuple(order))]
-    shape = list(x.shape)
-    shape[at] = len(program)
-    # The mask's axes in the order of the image's, and axes of extent 1 for the others.
-    layout = c.layout(x)
-    flat = [ViewOp("permute", list=(1, 0))] if layout.index("W") < layout.index("H") else []
-    flat += [ViewOp("insert", place) for place, axis in enumerate(order) if layout[axis] not in "HW"]
-    return c.stage(
-        [x, mask], [(program[0].dtype, shape, x.layout)], [program], pre=[view, flat], post=[view],
-        channels=channel_count(program),
-    )[0]  # fmt: skip
+def lies_inside(c: Lowering, x: Value, windows: Windows) -> Px:
+    """Return the condition that an element of the window lies inside ``x``."""
+    inside = uniform(1, DType.BOOL)
+    for axis, (start, _) in windows.items():
+        # Beyond 2**31 the sum wraps to a negative number, which is outside too.
+        at = coordinate(axis) + start
+        inside = binary("and", inside, binary("and", binary("ge", at, 0), binary("lt", at, x.shape[axis])))
+    return inside
 
 
 def pad(c: Lowering, x: Value, windows: Windows, fill: float) -> Value:
-    """The window of ``x``, with ``fill`` where it lies outside.
+    """Cut the window out of ``x``, with ``fill`` outside of ``x``.
 
-    A nearest-neighbour sample shifted by whole pixels. What lies inside is cut out first, so that a decoder still
-    makes just that part.
+    A nearest-neighbour sample shifted by whole pixels. The part inside is cut out first, so that a decoder still
+    produces only that part.
     """
     own, carrier = x.dtype, x.dtype if x.dtype in MOVED else _CARRIER.get(x.dtype)
     if carrier is None:
@@ -138,19 +132,8 @@ def pad(c: Lowering, x: Value, windows: Windows, fill: float) -> Value:
     return _as_type(c, x, own)
 
 
-def pad_mask(c: Lowering, x: Value, windows: Windows) -> Value:
-    """uint8 (H, W): 1 where the window of the image ``x`` lies inside of it."""
-    layout = c.layout(x)
-    inside, placed = _cut(c, x, windows)
-    at = [layout.index("H"), layout.index("W")]
-    # One element that is seen everywhere: a step of 0.
-    spread = [ViewOp("slice", i, 0, 0, inside.shape[axis]) for i, axis in enumerate(at)]
-    ones = c.view(c.constant(np.ones((1, 1), np.uint8), "HW"), spread)
-    return _shifted(c, ones, {at.index(axis): place for axis, place in placed.items()}, 0.0)
-
-
 def _cut(c: Lowering, x: Value, windows: Windows) -> tuple[Value, Windows]:
-    """The part of the window inside of ``x`` (at least one element), and the window's place relative to it."""
+    """Return the part of the window inside ``x`` (at least one element), and the window's position relative to it."""
     inside, placed = {}, {}
     for axis, (start, extent) in windows.items():
         n = x.shape[axis]
@@ -170,7 +153,7 @@ def _shifted(c: Lowering, x: Value, placed: Windows, fill: float) -> Value:
 
 
 def _shifted_axis(c: Lowering, x: Value, axis: int, place: tuple[Scalar, Scalar], fill: float) -> Value:
-    """Any axis of any tensor, as the rows of an image."""
+    """Shift any axis of any tensor, treated as the rows of an image."""
     order = [axis, *(i for i in range(x.rank) if i != axis)]
     others = [x.shape[i] for i in order[1:]]
     rest: Scalar = 1
@@ -184,24 +167,24 @@ def _shifted_axis(c: Lowering, x: Value, axis: int, place: tuple[Scalar, Scalar]
 
 
 def _as_type(c: Lowering, x: Value, dtype: DType) -> Value:
-    """``x`` in a type that holds its values, or modulo its width (uint32 as int32 and back)."""
+    """Convert ``x`` to a type that holds its values, or modulo its width (uint32 as int32 and back)."""
     return x if x.dtype == dtype else c.pointwise([x], load(x.dtype).convert(dtype))
 
 
 def _wrapped(value: float, dtype: DType) -> float:
-    """A number in another type, modulo its width."""
+    """Convert a number to another type, modulo its width."""
     if dtype.is_float:
         return value
     return np.asarray(int(value)).astype(dtype.numpy).item()  # type: ignore[no-any-return]
 
 
 def round_away(x: float) -> int:
-    """Half away from zero."""
+    """Round half away from zero."""
     return -math.floor(-x + 0.5) if x < 0 else math.floor(x + 0.5)
 
 
 def cut_reference(row: RowContext, x: Any, windows: Mapping[int, tuple[int, int]], layout: str) -> Any:
-    """``take`` in NumPy: (start, extent) per axis."""
+    """Apply :func:`take` in NumPy: (start, extent) per axis."""
     out, mask = pad_reference(x, windows)
     policy = row["out_of_bounds_policy"]
     if policy == "trim_to_shape":
@@ -220,7 +203,7 @@ def cut_reference(row: RowContext, x: Any, windows: Mapping[int, tuple[int, int]
 
 
 def pad_reference(x: Any, windows: Mapping[int, tuple[int, int]]) -> tuple[Any, Any]:
-    """The window with something where it lies outside, and whether each element lies inside."""
+    """Return the window with undefined values outside the data, and a mask of elements inside."""
     mask = np.ones([1] * x.ndim, bool)
     for axis, (start, extent) in windows.items():
         at = np.arange(start, start + max(extent, 0))

@@ -31,11 +31,11 @@ class CropArguments(Operator):
     crop_pos_x = arg("float", 0.5, per_row=True, doc="Horizontal place: 0 is the left edge, 1 the right one.")
     crop_pos_y = arg("float", 0.5, per_row=True, doc="Vertical place: 0 is the top, 1 the bottom.")
     crop_pos_z = arg("float", 0.5, per_row=True, doc="Place in depth: 0 is the front, 1 the back.")
-    rounding = arg("str", "round", choices=("round", "truncate"), doc="How the window's start becomes a whole number.")
+    rounding = arg("str", "round", choices=("round", "truncate"), doc="Rounding of the window's start.")
 
 
 def crop_windows(c: Lowering, x: Value) -> Windows:
-    """The window that the node's crop arguments ask for; it may be larger than ``x``."""
+    """Return the window of the node's crop arguments. It may be larger than ``x``."""
     if c.given("crop"):
         beside = [name for name, _, _ in _AXES if c.scope_given(name)]
         if beside:
@@ -74,7 +74,7 @@ def _size(c: Lowering, name: str, axis: str) -> Any:
 
 
 def crop_windows_reference(row: RowContext, x: Any, layout: str) -> dict[int, tuple[int, int]]:
-    """The same in NumPy."""
+    """Return the same window in NumPy."""
     windows = {}
     for name, place, axis in _AXES:
         if axis not in layout:
@@ -98,12 +98,11 @@ def crop_windows_reference(row: RowContext, x: Any, layout: str) -> dict[int, tu
 class Crop(CropArguments, BoundsArguments, OutputTypeArguments, name="crop"):
     """Cut a window. Input: an image, video or volume with layout HWC, CHW, FHWC, ..., any type. Output: the window.
 
-    The start is ``crop_pos * (input - window)``, rounded half away from zero; fractional window sizes are truncated and
-    sizes below 1 mean the whole extent, as in DALI. With ``out_of_bounds_policy="pad"``, a larger window's surplus is
-    shared out in the same way.
+    The start is ``crop_pos * (input - window)``, rounded half away from zero. Fractional window sizes are truncated,
+    and sizes below 1 mean the whole extent, as in DALI. With ``out_of_bounds_policy="pad"``, a larger window's surplus
+    is distributed by the same rule.
     """
 
-    kind = "gather"
     cases = (
         {"crop": (5, 7)},
         {"crop_h": 4, "crop_w": 6, "crop_pos_x": 0.0, "crop_pos_y": 1.0},

@@ -15,11 +15,10 @@ from ...contract.step import Value, ViewOp
 
 
 class ExpandDims(Operator, name="expand_dims"):
-    """Insert axes of extent 1. Input: any shape and type. Output: the same data with the new axes; moves none."""
+    """Insert axes of extent 1. Input: any shape and type. Output: the same data with the new axes. Moves no data."""
 
-    kind = "gather"
     takes_bfloat16 = True
-    axes = arg("int", many=True, doc="Where the new axes stand in the output; negative ones count from its end.")
+    axes = arg("int", many=True, doc="Positions of the new axes in the output; negative ones count from its end.")
     new_axis_names = arg("str", "", doc="Names of the new axes, one per element of `axes`.")
     cases = ({"axes": (0,)}, {"axes": (0, 2)}, {"axes": (3, 0)}, {"axes": (-1,)})
 

@@ -14,10 +14,9 @@ from ...contract.step import Value
 class Flip(Operator, name="flip"):
     """Mirror along the axes W, H and D. Input: an image, video or volume, any type. Output: the same shape.
 
-    Moves no data: what comes next reads (or stores) in the other direction.
+    Moves no data: the next operator reads (or stores) in the other direction.
     """
 
-    kind = "gather"
     takes_bfloat16 = True
     horizontal = arg("int", 1, per_row=True, doc="Mirror left and right where not 0.")
     vertical = arg("int", 0, per_row=True, doc="Mirror top and bottom where not 0.")

@@ -18,15 +18,14 @@ from ._window import round_away
 
 
 class Reshape(Operator, name="reshape"):
-    """Give the data another shape. Inputs: data, and optionally the shape. Output: the same elements in the same order.
+    """Change the shape. Inputs: data, and optionally the shape. Output: the same elements in the same order.
 
-    One extent may be -1: what is left. Extents of ``rel_shape`` are shares of the input's extents (of those that
-    ``src_dims`` names), rounded half away from zero. Without ``layout``, the axes' names stay where the number of axes
-    does.
+    One extent may be -1; it is computed from the others. Extents of ``rel_shape`` are shares of the input's extents (of
+    those that ``src_dims`` names), rounded half away from zero. Without ``layout``, the axes keep their names if their
+    number does not change.
     """
 
     inputs = (1, 2)
-    kind = "gather"
     takes_bfloat16 = True
     shape = arg("int", None, many=True, per_row=True, doc="Extents; one may be -1.")
     rel_shape = arg(
@@ -68,7 +67,7 @@ class Reshape(Operator, name="reshape"):
                     raise ArgumentError(f"`reshape`: expected `src_dims` from -1 to {x.rank - 1}, got {axis}")
 
     def _asked(self, c: Lowering, x: Value, shape: tuple[Value, ...]) -> list[Scalar]:
-        """The extents as they are given; negative: what is left."""
+        """Return the given extents. A negative one is to be computed."""
         source = c.const("src_dims")
         base = x.shape if source is None else tuple(x.shape[a] if a >= 0 else 1 for a in source)
         if not (shape or c.given("shape") or c.given("rel_shape")):

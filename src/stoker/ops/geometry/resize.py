@@ -21,7 +21,7 @@ RESAMPLED = (DType.UINT8, DType.UINT16, DType.INT16, DType.INT32, DType.FLOAT)
 
 
 class FilterArguments(Operator):
-    """How an image is interpolated."""
+    """Arguments for interpolation."""
 
     gives_bfloat16 = takes_bfloat16 = True
     interp_type = arg("interp", InterpType.INTERP_LINEAR, per_row=True, doc="Filter, for shrinking and enlarging.")
@@ -65,14 +65,14 @@ class Size:
 
 
 class _Numbers:
-    """The arguments as scalars, for the symbolic and the plain form alike."""
+    """Arguments as scalars, for both the symbolic and the plain form."""
 
     def __init__(self, given: Any, scalar: Any, const: Any) -> None:
         self.given, self.scalar, self.const = given, scalar, const
 
 
 def output_size(a: Any, height: Any, width: Any, require: Any) -> Size:
-    """DALI's rules for sizes: half away from zero, at least 1; 0 is "not given", negative mirrors."""
+    """Apply DALI's size rules: half away from zero, at least 1; 0 means "not given", negative mirrors."""
     extents = [height, width]
     low, high = [0, 0], [height, width]
     if a.given("roi_start") or a.given("roi_end"):
@@ -95,7 +95,7 @@ def output_size(a: Any, height: Any, width: Any, require: Any) -> Size:
         magnitude = ex.maximum(ex.round_away(ex.absolute(e)), 1)
         require(magnitude <= 1 << 24, "expected a size of at most 2**24, got {0}", magnitude)
         if a.const("subpixel_scale"):
-            # The region grows or shrinks about its middle by what rounding did to the size.
+            # The region grows or shrinks about its centre by the effect of rounding on the size.
             stretch = magnitude / ex.maximum(ex.absolute(e), 1e-9)
             middle, half = (low[i] + high[i]) / 2, (high[i] - low[i]) / 2 * stretch
             low[i], high[i] = ex.clamp(middle - half, 0, extents[i]), ex.clamp(middle + half, 0, extents[i])
@@ -105,7 +105,7 @@ def output_size(a: Any, height: Any, width: Any, require: Any) -> Size:
 
 
 def _requested(a: Any, require: Any) -> list[Any]:
-    """(y, x) as asked for; 0 where not given."""
+    """Return the requested (y, x); 0 where not given."""
     kinds = [k for k in ("size", "resize_shorter", "resize_longer") if a.given(k)]
     single = a.given("resize_x") or a.given("resize_y")
     require(
@@ -121,7 +121,7 @@ def _requested(a: Any, require: Any) -> list[Any]:
 
 
 def _scaled(a: Any, wanted: list[Any], source: list[Any]) -> list[Any]:
-    """The size before rounding."""
+    """Return the size before rounding."""
     mode = a.const("mode")
     if a.given("resize_shorter"):
         mode = "not_smaller"
@@ -147,7 +147,7 @@ def _scaled(a: Any, wanted: list[Any], source: list[Any]) -> list[Any]:
         else:
             shrink = ex.minimum(scale[0], ex.minimum(limit[0], limit[1]))
             scale = [shrink, shrink]
-    # An extent that was asked for comes out as it was asked for, whatever scale * source rounds to.
+    # A requested extent is exact, whatever scale * source rounds to.
     exact = []
     for i in (0, 1):
         unchanged = ex.same(scale[i], ratio[i]) or ex.equal(scale[i], ratio[i])
@@ -156,7 +156,7 @@ def _scaled(a: Any, wanted: list[Any], source: list[Any]) -> list[Any]:
 
 
 def filters(a: Any, size: Size, require: Any) -> list[Any]:
-    """The filter's number per axis: ``min_filter`` where the axis shrinks, else ``mag_filter``."""
+    """Return the filter's number per axis: ``min_filter`` where the axis shrinks, else ``mag_filter``."""
     down, up = (a.scalar(name if a.given(name) else "interp_type") for name in ("min_filter", "mag_filter"))
     for kind in (down, up):
         known = ex.both((kind >= 0) & (kind <= max(InterpType)), ex.equal(ex.floor(kind), kind))
@@ -165,7 +165,7 @@ def filters(a: Any, size: Size, require: Any) -> list[Any]:
 
 
 def check_arguments(c: Lowering) -> None:
-    """Refuse numbers of elements and axes that a resize of images does not have."""
+    """Refuse argument lengths and axes that a resize of images does not support."""
     name = c.scope.operator.name
     if c.const("resize_z"):
         raise UnsupportedError(f"`{name}`: `resize_z` is for volumes, which are not supported")
@@ -175,7 +175,7 @@ def check_arguments(c: Lowering) -> None:
 
 
 def resample(c: Lowering, x: Value, size: Size) -> Value:
-    """Emit the resampling of ``x`` to ``size``; types without a kernel of their own go through float32."""
+    """Emit the resampling of ``x`` to ``size``. Types without a kernel of their own are computed in float32."""
     fy, fx = filters(c, size, c.require)
     sampler = Sampler("resample", (size.low[0], size.high[0], size.low[1], size.high[1], fy, fx, c.const("antialias")))
     own = x.dtype
@@ -185,7 +185,7 @@ def resample(c: Lowering, x: Value, size: Size) -> Value:
 
 
 def sampling_reference(row: RowContext, height: int, width: int) -> tuple[Size, list[int]]:
-    """``output_size`` and ``filters`` for one row, in numbers."""
+    """Return the results of :func:`output_size` and :func:`filters` for one row, in numbers."""
 
     def require(condition: Any, text: str, *values: Any) -> None:
         if not condition:
@@ -204,7 +204,6 @@ class Resize(ResizeArguments, name="resize"):
     BICUBIC, INTERP_LANCZOS3 its LANCZOS.
     """
 
-    kind = "gather"
     dtype = arg("dtype", None, doc="Element type of the output; by default the input's.")
     image_type = arg("image_type", None, doc="Accepted; has no effect.")
     save_attrs = arg("bool", False, doc="Also output the input's shape, int32.")

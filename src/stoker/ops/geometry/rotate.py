@@ -15,18 +15,17 @@ from ...contract.expr import Scalar
 from ...contract.lowering import Lowering
 from ...contract.operator import RowContext
 from ...contract.step import Value
-from ._warp import WarpArguments, asked_size, carrier_type, warped, warped_array
+from ._warp import WarpArguments, carrier_type, requested_size, warp, warp_array
 
 
 class Rotate(WarpArguments, name="rotate"):
     """Rotate images about their centre. Input: HWC, CHW, HW or these with a leading F. Output: the same layout.
 
-    The canvas is DALI's: large enough for the whole image, its parity matched to the image's, or as ``keep_size`` and
-    ``size`` say. Multiples of 90 degrees are exact. uint8 on Pillow's canvas with a fill value equals Pillow's
+    The canvas is DALI's: large enough for the whole image, with the image's parity, or determined by ``keep_size`` and
+    ``size``. Multiples of 90 degrees are exact. uint8 on Pillow's canvas with a fill value equals Pillow's
     ``Image.rotate`` (NEAREST, BILINEAR) bit for bit.
     """
 
-    kind = "gather"
     angle = arg("float", per_row=True, doc="Angle in degrees, counter-clockwise. Per frame with a fixed canvas.")
     axis = arg("float", None, many=True, doc="For volumes, which are not supported.")
     keep_size = arg("bool", False, doc="Keep the image's size.")
@@ -47,14 +46,14 @@ class Rotate(WarpArguments, name="rotate"):
         c.require(ex.both(height > 0, width > 0), "expected an image with pixels, got {0} x {1}", height, width)
         cos, sin = _turn(angle)
         out_height, out_width = self._canvas(c, x, cos, sin)
-        return warped(c, x, matrix(cos, sin, height, width, out_height, out_width), out_height, out_width)
+        return warp(c, x, matrix(cos, sin, height, width, out_height, out_width), out_height, out_width)
 
     def _canvas(self, c: Lowering, x: Value, cos: Scalar, sin: Scalar) -> tuple[Scalar, Scalar]:
         height, width = c.extent(x, "H"), c.extent(x, "W")
         if c.given("size"):
             if c.const("keep_size"):
                 raise ArgumentError("`rotate`: expected `size` or `keep_size`, got both")
-            return asked_size(c)
+            return requested_size(c)
         if c.const("keep_size"):
             return height, width
         edge = c.scope.edges.get("angle")
@@ -87,11 +86,11 @@ class Rotate(WarpArguments, name="rotate"):
             out_width = math.ceil(abs(cos) * width + abs(sin) * height - 1e-2)
             out_height, out_width = out_height + (out_height - sides[0]) % 2, out_width + (out_width - sides[1]) % 2
         m = matrix(cos, sin, height, width, out_height, out_width)
-        return warped_array(row, x, layout, m, out_height, out_width)
+        return warp_array(row, x, layout, m, out_height, out_width)
 
 
 def _turn(angle: Scalar) -> tuple[Any, Any]:
-    """Cosine and sine, to 15 digits as Pillow rounds them: then 60 degrees are a half, and 90 are exact."""
+    """Return cosine and sine, rounded to 15 digits as in Pillow, so that 60 degrees give one half and 90 are exact."""
     turned = angle % 360
     theta = turned * (math.pi / 180)
     at = [ex.equal(turned, k * 90) for k in range(4)]
@@ -104,10 +103,10 @@ def _turn(angle: Scalar) -> tuple[Any, Any]:
 
 
 def _rounded(x: Scalar) -> Any:
-    """``round(x, 15)`` for abs(x) <= 1, bit for bit.
+    """Return ``round(x, 15)`` for abs(x) <= 1, bit for bit.
 
-    The product with 1e15 is rounded itself; its error is computed exactly (Dekker, "A floating-point technique for
-    extending the available precision", 1971), so that the sine of 45 degrees falls on the right side.
+    The product with 1e15 is itself rounded. Its error is computed exactly (Dekker, "A floating-point technique for
+    extending the available precision", 1971), so that the sine of 45 degrees rounds to the correct side.
     """
     factor = 1e15
     product = x * factor
@@ -119,16 +118,16 @@ def _rounded(x: Scalar) -> Any:
 
 
 def _halves(x: Scalar) -> tuple[Any, Any]:
-    """Two numbers of 26 bits whose sum is ``x``."""
+    """Return two numbers of 26 bits whose sum is ``x``."""
     shifted = x * 134217729.0
     high = shifted - (shifted - x)
     return high, x - high
 
 
 def canvas(cos: Scalar, sin: Scalar, height: Scalar, width: Scalar) -> tuple[Any, Any]:
-    """DALI's canvas: (height, width).
+    """Return DALI's canvas: (height, width).
 
-    Source: ``RotatedCanvasSize`` in DALI's rotate_params.h. Sides of the source's parity keep the centres of source
+    Source: ``RotatedCanvasSize`` in DALI's rotate_params.h. Sides with the source's parity keep the centres of source
     and canvas on the same half pixel.
     """
     cos, sin = ex.absolute(cos), ex.absolute(sin)
@@ -144,7 +143,9 @@ def _same_parity(n: Scalar, source: Scalar) -> Any:
 
 
 def matrix(cos: Any, sin: Any, height: Any, width: Any, out_height: Any, out_width: Any) -> tuple[Any, ...]:
-    """Canvas to image, pixel corners at the integers; in the order of operations of Pillow's ``Image.rotate``."""
+    """Return the map from canvas to image, pixel corners at the integers, computed in the order of Pillow's
+    ``Image.rotate``.
+    """
     x, y = -(width / 2), -(height / 2)
     shift_x = cos * x + -sin * y + 0.0 + width / 2
     shift_y = sin * x + cos * y + 0.0 + height / 2

@@ -47,7 +47,6 @@ class Slice(SliceArguments, BoundsArguments, OutputTypeArguments, name="slice"):
     """
 
     inputs = (1, 3)
-    kind = "gather"
     cases = (
         {"start": (1, 2), "shape": (3, 4), "axes": (0, 1)},
         {"rel_start": (0.25,), "rel_end": (0.75,), "axes": (0,)},

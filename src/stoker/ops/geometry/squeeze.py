@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from ...contract import expr as ex
+from ...contract import samples
 from ...contract.argument import arg
 from ...contract.errors import ArgumentError
 from ...contract.lowering import Lowering
@@ -16,13 +18,16 @@ from ...contract.step import Value, ViewOp
 
 
 class Squeeze(Operator, name="squeeze"):
-    """Remove axes of extent 1. Input: any shape and type. Output: the same data without these axes; moves none."""
+    """Remove axes of extent 1. Input: any shape and type. Output: the same data without these axes. Moves no data."""
 
-    kind = "gather"
     takes_bfloat16 = True
     axes = arg("int", None, many=True, doc="Axes to remove; negative ones count from the end.")
     axis_names = arg("str", None, doc="Axes to remove, by name.")
     cases = ({"axes": ()},)
+
+    @classmethod
+    def case_inputs(cls, case: Mapping[str, Any]) -> samples.Rows:
+        return samples.images()
 
     def lower(self, c: Lowering, x: Value) -> Value:
         axes, names = c.const("axes"), c.const("axis_names")

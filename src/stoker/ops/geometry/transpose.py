@@ -15,10 +15,9 @@ from ...contract.step import Value
 class Transpose(Operator, name="transpose"):
     """Reorder the axes. Input: any shape and type. Output: axis i is the input's axis ``perm[i]``.
 
-    Moves no data: what comes next reads (or stores) in the other order.
+    Moves no data: the next operator reads (or stores) in the other order.
     """
 
-    kind = "gather"
     takes_bfloat16 = True
     perm = arg("int", None, many=True, doc="Order of the input's axes; by default reversed.")
     transpose_layout = arg("bool", True, doc="Whether the axes' names move along; otherwise they stay in place.")

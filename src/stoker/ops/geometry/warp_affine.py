@@ -12,21 +12,21 @@ from ...contract.argument import arg
 from ...contract.lowering import Lowering
 from ...contract.operator import RowContext
 from ...contract.step import Value
-from ._warp import WarpArguments, asked_size, carrier_type, matrix_numbers, warped, warped_array
+from ._warp import WarpArguments, carrier_type, matrix_numbers, requested_size, warp, warp_array
 
 _ELEMENTS = 6
 
 
 class WarpAffine(WarpArguments, name="warp_affine"):
-    """Show images through an affine matrix. Inputs: HWC, CHW, HW or these with a leading F; a matrix unless ``matrix``.
+    """Warp images by an affine matrix. Inputs: HWC, CHW, HW or these with a leading F; a matrix unless ``matrix`` is
+    given.
 
-    The matrix's six numbers, rows first, take a point (x, y) of the output to one of the input, corners of pixels at
-    the integers: ``(m0 x + m1 y + m2, m3 x + m4 y + m5)``; the other way round without ``inverse_map``. uint8 with
-    a fill value equals Pillow's ``Image.transform(size, AFFINE, ...)`` (NEAREST, BILINEAR) bit for bit: interpolated
-    values are truncated, where DALI rounds them.
+    The matrix's six numbers, rows first, map a point (x, y) of the output to one of the input, corners of pixels at the
+    integers: ``(m0 x + m1 y + m2, m3 x + m4 y + m5)``. Without ``inverse_map`` the direction is reversed. uint8 with a
+    fill value equals Pillow's ``Image.transform(size, AFFINE, ...)`` (NEAREST, BILINEAR) bit for bit. Interpolated
+    values are truncated; DALI rounds them.
     """
 
-    kind = "gather"
     inputs = (1, 2)
     matrix = arg("float", None, many=True, per_row=True, doc="Six numbers; per frame for videos, too.")
     inverse_map = arg("bool", True, doc="The matrix takes the output to the input; False: the input to the output.")
@@ -48,8 +48,8 @@ class WarpAffine(WarpArguments, name="warp_affine"):
             det = m[0] * m[4] - m[1] * m[3]
             c.require(ex.absolute(det) > 0, "expected a matrix that can be inverted, got one of determinant {0}", det)
             m = inverse(m)
-        out_height, out_width = asked_size(c) if c.given("size") else (height, width)
-        return warped(c, x, tuple(m), out_height, out_width)
+        out_height, out_width = requested_size(c) if c.given("size") else (height, width)
+        return warp(c, x, tuple(m), out_height, out_width)
 
     def reference(self, row: RowContext, x: Any, matrix: Any = None) -> Any:
         layout = row.layout or {2: "HW", 3: "HWC", 4: "FHWC"}[x.ndim]
@@ -64,12 +64,12 @@ class WarpAffine(WarpArguments, name="warp_affine"):
             m = m if row["inverse_map"] else inverse(m)
             size = [int(row.number("size", k) + 0.5) for k in (0, 1)] if row["size"] is not None else None
             height, width = size or (frame.shape[inner.index("H")], frame.shape[inner.index("W")])
-            out.append(warped_array(row, frame, inner, m, height, width))
+            out.append(warp_array(row, frame, inner, m, height, width))
         return np.stack(out, at) if at >= 0 else out[0]
 
 
 def inverse(m: Any) -> list[Any]:
-    """The matrix that undoes ``m``."""
+    """Return the inverse of ``m``."""
     det = m[0] * m[4] - m[1] * m[3]
     a, b, d, e = m[4] / det, -m[1] / det, -m[3] / det, m[0] / det
     return [a, b, -(a * m[2] + b * m[5]), d, e, -(d * m[2] + e * m[5])]

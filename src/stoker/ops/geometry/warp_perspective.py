@@ -16,7 +16,7 @@ from ...contract.operator import Operator, RowContext
 from ...contract.step import Sampler, Value
 from ...contract.types import DType, InterpType
 from ._axes import each_frame
-from ._warp import asked_size, matrix_numbers
+from ._warp import matrix_numbers, requested_size
 
 _ELEMENTS = 9
 _SAMPLERS = {
@@ -28,20 +28,20 @@ _MOST_CHANNELS = 4
 
 
 class WarpPerspective(Operator, name="experimental.warp_perspective"):
-    """Show images in perspective. Inputs: uint8, HW, HWC, CHW or these with a leading F; a matrix, if not ``matrix``.
+    """Warp images by a perspective. Inputs: uint8, HW, HWC, CHW or these with a leading F; a matrix unless ``matrix``
+    is given.
 
-    The 3x3 matrix takes a point (x, y, 1) of the output to one of the input, times its third number; the other way
-    round without ``inverse_map``. Output: the same layout, up to four channels. Equals Pillow's
-    ``Image.transform(size, PERSPECTIVE, ...)`` (NEAREST, BILINEAR, BICUBIC) bit for bit: interpolated values are
-    truncated, where DALI rounds them, and a pixel whose point is outside is filled, where DALI mixes it with the edge.
+    The 3x3 matrix maps a point (x, y, 1) of the output to one of the input, up to division by its third number. Without
+    ``inverse_map`` the direction is reversed. Output: the same layout, up to four channels. Equals Pillow's
+    ``Image.transform(size, PERSPECTIVE, ...)`` (NEAREST, BILINEAR, BICUBIC) bit for bit. Interpolated values are
+    truncated; DALI rounds them. A pixel whose point is outside gets the fill value; DALI mixes it with the edge.
     """
 
-    kind = "gather"
     inputs = (1, 2)
     matrix = arg("float", None, many=True, per_row=True, doc="Nine numbers, rows first; per frame for videos, too.")
     inverse_map = arg("bool", True, doc="The matrix takes the output to the input; False: the input to the output.")
-    pixel_origin = arg("str", "corner", choices=("corner", "center"), doc="What of the first pixel is at (0, 0).")
-    border_mode = arg("str", "constant", choices=("constant",), doc="What is outside of the image: `fill_value`.")
+    pixel_origin = arg("str", "corner", choices=("corner", "center"), doc="Point of the first pixel that is at (0, 0).")
+    border_mode = arg("str", "constant", choices=("constant",), doc="Pixels outside the image: `fill_value`.")
     fill_value = arg("float", (0.0,), many=True, doc="Value outside of the image: one, or one per channel.")
     interp_type = arg(
         "interp", InterpType.INTERP_LINEAR, choices=tuple(_SAMPLERS), doc="INTERP_NN, INTERP_LINEAR or INTERP_CUBIC."
@@ -73,7 +73,7 @@ class WarpPerspective(Operator, name="experimental.warp_perspective"):
         m = matrix_numbers(c, matrix, _ELEMENTS)
         numbers = _normalised(c, m, c.const("inverse_map"), c.const("pixel_origin") == "center")
         if c.given("size"):
-            height, width = asked_size(c)
+            height, width = requested_size(c)
         return c.sample(x, Sampler(_SAMPLERS[c.const("interp_type")], (*numbers, *fills)), height, width)
 
     def reference(self, row: RowContext, x: Any, matrix: Any = None) -> Any:
@@ -81,7 +81,7 @@ class WarpPerspective(Operator, name="experimental.warp_perspective"):
         size = None if row["size"] is None else tuple(int(row.number("size", i) + 0.5) for i in (0, 1))
         fills = np.array(_fills(row["fill_value"]), np.uint8)
         sampling = tuple(_SAMPLERS).index(row["interp_type"])
-        matrices = itertools.cycle([_inverse_map(row, m) for m in given])  # one for all frames, or one each
+        matrices = itertools.cycle([_inverse_map(row, m) for m in given])  # one matrix for all frames, or one per frame
 
         def shown(frame: Any) -> Any:
             return _shown(frame, next(matrices), size or frame.shape[:2], sampling, fills[: frame.shape[2]])
@@ -90,7 +90,7 @@ class WarpPerspective(Operator, name="experimental.warp_perspective"):
 
 
 def _inverse_map(row: RowContext, m: Any) -> Any:
-    """The matrix from the output to the input, from corners, whose last number is 1."""
+    """Return the matrix from output to input, pixel corners at the integers, scaled so that its last number is 1."""
     if not row["inverse_map"]:
         m = np.asarray(_adjugate(list(m.reshape(-1)))).reshape(3, 3)
     if row["pixel_origin"] == "center":
@@ -100,14 +100,14 @@ def _inverse_map(row: RowContext, m: Any) -> Any:
 
 
 def _fills(values: Any) -> list[float]:
-    """Four bytes."""
+    """Return four bytes."""
     return [
         float(min(max(round(v), 0), 255)) for v in ((values * 4)[:4] if len(values) == 1 else (*values, 0, 0, 0)[:4])
     ]
 
 
 def _normalised(c: Lowering, m: list[Any], inverse_map: bool, centers: bool) -> list[Any]:
-    """Eight numbers; the ninth is 1."""
+    """Return eight numbers; the ninth is 1."""
     for number in m:
         c.require(ex.isfinite(number), "expected a finite matrix, got {0}", number)
     if not inverse_map:
@@ -130,7 +130,7 @@ def _normalised(c: Lowering, m: list[Any], inverse_map: bool, centers: bool) -> 
 
 
 def _adjugate(m: list[Any]) -> list[Any]:
-    """The inverse of a 3x3 matrix but for a factor, which a perspective does not see."""
+    """Return the inverse of a 3x3 matrix up to a factor, which does not change a perspective."""
     a, b, c, d, e, f, g, h, i = m
     return [
         e * i - f * h, c * h - b * i, b * f - c * e, f * g - d * i, a * i - c * g, c * d - a * f, d * h - e * g,
@@ -139,7 +139,7 @@ def _adjugate(m: list[Any]) -> list[Any]:
 
 
 def _shown(x: Any, m: Any, size: Any, sampling: int, fill: Any) -> Any:
-    """One HWC image."""
+    """Warp one HWC image."""
     across, down = np.arange(size[1]) + 0.5, (np.arange(size[0]) + 0.5)[:, None]
     with np.errstate(all="ignore"):
         below = m[2, 0] * across + m[2, 1] * down + 1
@@ -169,5 +169,5 @@ def _interpolated(x: Any, columns: Any, rows: Any, cubic: bool) -> Any:
         row = (top + k).clip(0, x.shape[0] - 1)
         line = along([x[row, (left + j).clip(0, x.shape[1] - 1)] for j in taps], dx)
         outside = ((top + k < 0) | (top + k >= x.shape[0]))[..., None]
-        lines.append(np.where(outside, lines[-1], line) if lines else line)  # Pillow's: as the line above
+        lines.append(np.where(outside, lines[-1], line) if lines else line)  # as in Pillow, the line above is repeated
     return np.trunc(along(lines, dy)).clip(0, 255)

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators that know what an image is: codecs, colour, normalisation."""
+"""Image operators: codecs, colour, normalisation."""

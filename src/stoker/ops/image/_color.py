@@ -25,22 +25,22 @@ from ..generic.cast import cast_array
 
 _TO_YIQ = np.array([[0.299, 0.587, 0.114], [0.596, -0.274, -0.321], [0.211, -0.523, 0.311]])
 _FROM_YIQ = np.linalg.inv(_TO_YIQ)
-# M = _KEPT + saturation * (cos(hue) * _SCALED + sin(hue) * _TURNED). Written as 1 - _KEPT, _SCALED makes M exactly 1
-# where nothing changes.
+# M = _KEPT + saturation * (cos(hue) * _SCALED + sin(hue) * _TURNED). _SCALED is 1 - _KEPT, so that M is exactly 1
+# without a change of hue and saturation.
 _KEPT = np.outer(_FROM_YIQ[:, 0], _TO_YIQ[0])
 _SCALED = np.eye(3) - _KEPT
 _TURNED = np.outer(_FROM_YIQ[:, 1], _TO_YIQ[2]) - np.outer(_FROM_YIQ[:, 2], _TO_YIQ[1])
 
 
 class OutputDtype(Operator):
-    """The output's element type."""
+    """Argument for the output's element type."""
 
     gives_bfloat16 = takes_bfloat16 = True
     dtype = arg("dtype", None, doc="Element type of the output; by default the input's.")
 
 
 class ColorOrder(Operator):
-    """The order of the channels."""
+    """Argument for the order of the channels."""
 
     image_type = arg(
         "image_type", ImageType.RGB, choices=(ImageType.RGB, ImageType.BGR), doc="Order of the channels: RGB or BGR."
@@ -48,31 +48,31 @@ class ColorOrder(Operator):
 
 
 def working_type(dtype: DType) -> DType:
-    """The type that sums are made in."""
+    """Return the type of intermediate sums."""
     return DType.FLOAT if dtype.size <= 2 or dtype == DType.FLOAT else DType.FLOAT64
 
 
 def half_range(dtype: DType) -> float:
-    """Half of full intensity."""
+    """Return half of full intensity."""
     return 0.5 if dtype.is_float else (dtype.positive_range + 1) / 2
 
 
 def scaled(c: Lowering, x: Value, factor: Scalar, offset: Scalar, dtype: DType) -> Value:
-    """``factor * x + offset`` for any number of channels."""
+    """Compute ``factor * x + offset`` for any number of channels."""
     wide = working_type(x.dtype)
     value = load(x.dtype).cast(wide) * uniform(factor, wide) + uniform(offset, wide)
     return c.pointwise([x], value.cast(dtype))
 
 
 def scaled_reference(x: Any, factor: float, offset: float, dtype: DType) -> Any:
-    """The same in NumPy."""
+    """Compute :func:`scaled` in NumPy."""
     wide = working_type(DType.of(x.dtype)).numpy.type
     with np.errstate(all="ignore"):
         return cast_array(x.astype(wide) * wide(factor) + wide(offset), dtype)
 
 
 def channel_axis(c: Lowering, x: Value) -> int:
-    """The axis of the three channels that ``x`` must have."""
+    """Return the axis of the three channels that ``x`` must have."""
     at = c.axis(x, "C")
     c.require(
         ex.equal(x.shape[at], 3),
@@ -84,7 +84,7 @@ def channel_axis(c: Lowering, x: Value) -> int:
 
 
 def mixed(c: Lowering, x: Value, matrix: Sequence[Sequence[Scalar]], offset: Scalar, dtype: DType) -> Value:
-    """``matrix * x + offset`` over three channels."""
+    """Compute ``matrix * x + offset`` over three channels."""
     at, wide = channel_axis(c, x), working_type(x.dtype)
     channels = [load(x.dtype, channel=k).cast(wide) for k in range(3)]
     program: list[Px] = []
@@ -95,7 +95,7 @@ def mixed(c: Lowering, x: Value, matrix: Sequence[Sequence[Scalar]], offset: Sca
 
 
 def mixed_reference(x: Any, layout: str, matrix: Any, offset: float, dtype: DType) -> Any:
-    """The same in NumPy."""
+    """Compute :func:`mixed` in NumPy."""
     at = (layout or {3: "HWC", 4: "FHWC"}[x.ndim]).index("C")
     if x.shape[at] != 3:
         raise ValueError(f"expected 3 channels, got {x.shape[at]}")
@@ -108,7 +108,7 @@ def mixed_reference(x: Any, layout: str, matrix: Any, offset: float, dtype: DTyp
 
 
 def hue_matrix(hue: Scalar, saturation: Scalar, factor: Scalar, order: ImageType) -> list[list[Any]]:
-    """``factor * M``, its rows and columns in the order of the channels."""
+    """Return ``factor * M``, with rows and columns in the order of the channels."""
     plain = ex.is_static(hue) and hue == 0
     theta = hue * (math.pi / 180)
     along, across = (saturation, 0) if plain else (saturation * ex.cos(theta), saturation * ex.sin(theta))
@@ -120,7 +120,7 @@ def hue_matrix(hue: Scalar, saturation: Scalar, factor: Scalar, order: ImageType
 
 
 def hue_matrix_reference(row: RowContext, factor: float) -> Any:
-    """The same in NumPy, from the arguments `hue` and `saturation` where the operator has them."""
+    """Compute :func:`hue_matrix` in NumPy, from the arguments `hue` and `saturation` if the operator has them."""
     hue = math.radians(row.number("hue")) if "hue" in row.args else 0.0
     saturation = row.number("saturation") if "saturation" in row.args else 1.0
     turn = np.array([[1, 0, 0], [0, math.cos(hue), math.sin(hue)], [0, -math.sin(hue), math.cos(hue)]])
@@ -129,7 +129,7 @@ def hue_matrix_reference(row: RowContext, factor: float) -> Any:
 
 
 def finite(c: Lowering, *names: str) -> list[Scalar]:
-    """The node's numbers of these names, which must be finite."""
+    """Return the node's numbers of these names, which must be finite."""
     numbers = [c.scalar(name) for name in names]
     for name, x in zip(names, numbers, strict=True):
         c.require(ex.isfinite(x), f"expected a finite `{name}`, got {{0}}", x)

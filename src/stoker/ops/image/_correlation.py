@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Filters in plain NumPy: what the native correlation must equal.
+"""Filters in plain NumPy: the reference of the native correlation.
 
-Sums are float32's, in the order of the filter's elements; every product is rounded before it is added.
+Sums are in float32, in the order of the filter's elements. Every product is rounded before it is added.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from ...contract.expr import Scalar
 
-# DALI's names of borders, by the numbers that native code has for them (native/correlate.hpp), and NumPy's.
+# DALI's border names, in the order of the native numbers (native/filter/correlate.hpp), with NumPy's names.
 BORDERS = {
     "reflect_101": "reflect",
     "reflect_1001": "symmetric",
@@ -22,11 +22,11 @@ BORDERS = {
     "constant": "constant",
 }
 
-_TILE = (16, 128)  # rows and values of a block on a GPU (native/cuda/own_correlate.cuh)
+_TILE = (16, 128)  # rows and values per GPU block (native/device/own_correlate.cuh)
 
 
 def tiles(shape: Sequence[Scalar], axes: tuple[int, int, int, int]) -> Scalar:
-    """How many blocks of a GPU make an image; channels that lie beside each other are taken together."""
+    """Return the number of GPU blocks for an image. Adjacent channels share a block."""
     frames, height, width, channels = (1 if axis < 0 else shape[axis] for axis in axes)
     planes, inner = (frames, channels) if axes[3] < 0 or axes[3] > axes[2] else (frames * channels, 1)
     down = (height + _TILE[0] - 1) // _TILE[0]
@@ -36,7 +36,10 @@ def tiles(shape: Sequence[Scalar], axes: tuple[int, int, int, int]) -> Scalar:
 def correlate_array(
     x: Any, weights: Any, top: int, left: int, shape: tuple[int, int], border: str, fill: float = 0.0
 ) -> Any:
-    """The HWC image as float32, ``shape`` large; ``weights`` begin ``top`` above and ``left`` of every position."""
+    """Return the filtered HWC image as float32 of size ``shape``.
+
+    ``weights`` begin ``top`` above and ``left`` of each position.
+    """
     rows, columns = (
         np.arange(-before, n + w - 1 - before) for before, n, w in zip((top, left), shape, weights.shape, strict=True)
     )
@@ -53,7 +56,7 @@ def correlate_array(
 
 
 def _positions(at: Any, size: int, border: str) -> tuple[Any, Any]:
-    """The source positions, and which of them are inside of a constant border."""
+    """Return the source positions, and a mask of those inside a constant border."""
     inside = (at >= 0) & (at < size)
     if border == "constant":
         return at.clip(0, size - 1), inside

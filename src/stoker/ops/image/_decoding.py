@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the image decoders share: arguments, the native decode step, and its twin in Pillow for other formats."""
+"""Shared code of the image decoders: arguments, the native decode step, and its twin in Pillow for other formats."""
 
 from __future__ import annotations
 
@@ -11,32 +11,38 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..._image_formats import NAMES, open_image
+from ...contract import samples
 from ...contract.argument import ON_ERROR, arg
 from ...contract.errors import ArgumentError, DataError
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator
-from ...contract.step import OnEngines, Value
+from ...contract.step import FileAccess, GpuForm, OnEngines, Value
 from ...contract.types import DType, ImageType
 from ...native import _native
+from ._encoded import image_files
 
 MAX_PIXELS = 178_956_970  # twice Pillow's warning limit: its error limit for decompression bombs
+CODEC = "jpeg"
+_IN_PARTS = ("read_header", "read_window")  # the codec's kernels that read the parts of a file for a window
 _SCALES = (1, 2, 4, 8)
 
 
 SCALE_DOC = (
     "1, 2, 4 or 8: decode to 1 / `scale_denom` of the width and height, rounded up; approximate: on photographs 0.5 "
-    "levels from the mean of the pixels on average, 27 to 53 at worst and up to 77 in the last row and column. JPEG is "
-    "made of low frequencies alone, equal to TurboJPEG's; other files are averaged. Crops count the smaller pixels."
+    "levels from the mean of the pixels on average, 27 to 53 at worst and up to 77 in the last row and column. JPEG "
+    "uses low frequencies only, with TurboJPEG's pixels; other files are averaged. Crops count the smaller pixels."
 )
 
 _BACKENDS = ("exact", "nvjpeg_hardware")
 _BACKEND_DOC = (
-    '"exact", or "nvjpeg_hardware": of the rows on a GPU, give `hw_decoder_load` to its JPEG engines (A100, H100, '
-    "H200 and newer, through nvJPEG, the extra `nvjpeg`). A row's key decides, so that its pixels do not "
-    "depend on threads or batches. Files with 4:4:4 sampling come out the same, others approximately: photographs with "
+    '"exact", or "nvjpeg_hardware": decode the share `hw_decoder_load` of the rows on a GPU with its JPEG engines '
+    "(A100, H100, H200 and newer, through nvJPEG, the extra `nvjpeg`). The row key decides, so that pixels do not "
+    "depend on threads or batches. Files with 4:4:4 sampling are exact, others approximate: photographs with "
     "4:2:0 0.6 levels from the exact pixels on average, 69 at worst; with `jpeg_fancy_upsampling` 1 at worst. The "
-    "engines tell nothing of damaged data. What they do not decode (progressive, gray, inks, no end marker, another "
-    "`output_type`) is exact; `Pipeline.report` says how many, why, and the error measured. No effect on the CPU."
+    "engines do not report damaged data. Files that they do not decode (progressive, gray, inks, no end marker, "
+    "another `output_type`) are exact. `Pipeline.report` has their number, the reasons, and the measured error. "
+    "No effect on the CPU."
 )
 _UPSAMPLING_DOC = (
     "Accepted: chroma is upsampled as libjpeg does, smoothly; by the engines of `gpu_backend` only if this is set, at "
@@ -46,7 +52,7 @@ _UPSAMPLING_DOC = (
 
 _LOAD = 0.65
 _LOAD_DOC = (
-    'With `gpu_backend="nvjpeg_hardware"`: the part of the rows that is the engines\', 0 to 1. Without effect with the '
+    'With `gpu_backend="nvjpeg_hardware"`: the engines\' share of the rows, 0 to 1. Without effect with the '
     "exact backend, which uses no engine; with `mixed`, a value that is neither 0 nor the default warns there."
 )
 _HYBRID_DOC = (
@@ -57,13 +63,16 @@ _PADDING_DOC = (
     "Accepted, without effect: memory is planned per batch and grows with the first ones to what they need; "
     "`Pipeline(gpu_memory_limit=bytes)` bounds it."
 )
-_STATISTICS_DOC = "Accepted; with `mixed`, True warns: nothing is printed, as no padding is to be chosen by it."
+_STATISTICS_DOC = (
+    "Accepted; with `mixed`, True warns: no statistics are printed, because there is no padding to choose."
+)
 
 
 class ImageDecoder(Operator):
-    """Arguments of all image decoders. Most of those for DALI's GPU and hardware decoders have no effect.
+    """Arguments of all image decoders.
 
-    Such ones are documented with why; of those by which something is expected that does not come, users are warned.
+    Most arguments for DALI's GPU and hardware decoders have no effect. Their docs say so with the reason. The user is
+    warned of those that promise something that does not happen.
     """
 
     devices = ("cpu", "mixed")
@@ -89,11 +98,17 @@ class ImageDecoder(Operator):
     split_stages = arg("bool", False, doc="Accepted, without effect, as in DALI, where it is deprecated.")
     use_chunk_allocator = arg("bool", False, doc="Accepted, without effect, as in DALI, where it is deprecated.")
     on_error = ON_ERROR
-    incidental = ("on_error",)
+    result_neutral = ("on_error",)
 
     @classmethod
-    def unheeded(cls, args: Mapping[str, Any]) -> tuple[str, ...]:
-        """Of those for `mixed`: what is expected to be printed, or decoded by engines, and is not."""
+    def case_inputs(cls, case: Mapping[str, Any]) -> samples.Rows:
+        return image_files()
+
+    @classmethod
+    def ineffective_arguments(cls, args: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return warnings for arguments of `mixed` decoders that promise printing or decoding by engines, which does
+        not happen.
+        """
         if args["device"] != "mixed":
             return ()
         told = []
@@ -107,19 +122,27 @@ class ImageDecoder(Operator):
 
     @classmethod
     def damage_offset(cls, read: Callable[[], bytes]) -> int | None:
-        """Where a JPEG file is damaged: its first damage, or its end if data are missing there."""
+        """Return the offset of a JPEG file's first damage, or of its end if data are missing there."""
         found: int | None = _native.jpeg.jpeg_check(read(), MAX_PIXELS)["offset"]
         return found
 
 
 def peek(c: Lowering, data: Value, output_type: ImageType, adjust: bool, scale: int = 1) -> Value:
-    """The decoded image's (height, width, channels), int64, from the file's header."""
+    """Return the decoded image's (height, width, channels), int64, from the file's header."""
     twin, attrs = _twin_peek(output_type, adjust, scale), (adjust, int(output_type), scale.bit_length() - 1)
-    return c.native("peek", [data], [(DType.INT64, (3,), "")], attrs=attrs, twin=twin, header_only=True)[0]
+    return c.native(
+        "peek",
+        [data],
+        [(DType.INT64, (3,), "")],
+        attrs=attrs,
+        twin=twin,
+        codec=CODEC,
+        file=FileAccess(header_only=True),
+    )[0]
 
 
 def decode(c: Lowering, data: Value) -> Value:
-    """The whole image, uint8 HWC. A crop of it becomes a decode window."""
+    """Decode the whole image, uint8 HWC. A crop of it becomes a decode window."""
     if data.rank != 1 or data.dtype != DType.UINT8:
         c.require(False, "expected the bytes of a file (uint8, one axis), got {0} axes", float(data.rank))
     output_type, adjust = c.const("output_type"), c.const("adjust_orientation")
@@ -135,27 +158,29 @@ def decode(c: Lowering, data: Value) -> Value:
         width,
     )
     twin, attrs = _twin_decode(output_type, adjust, scale), (adjust, int(output_type), scale.bit_length() - 1)
-    on_gpu = _on_gpu(c, scale)  # engines want files whole
-    exact, three = on_gpu is True, output_type not in (ImageType.GRAY, ImageType.ANY_DATA)
+    engines = _engines(c, scale)
+    exact, three = engines is None, output_type not in (ImageType.GRAY, ImageType.ANY_DATA)
     return c.native(
         "decode", [data], [(DType.UINT8, (height, width, channels), "HWC")], attrs=attrs, params=(0, 0),
-        window=(0, 1), twin=twin, gpu=on_gpu, in_parts=exact, in_planes=exact and three,
+        window=(0, 1), twin=twin, codec=CODEC, gpu=GpuForm(engines, balanced=True, in_planes=exact and three),
+        file=FileAccess(in_parts=_IN_PARTS if exact else None),  # engines need whole files
     )[0]  # fmt: skip
 
 
-def _on_gpu(c: Lowering, scale: int) -> bool | OnEngines:
+def _engines(c: Lowering, scale: int) -> OnEngines | None:
+    """Return the settings of the engines that the user enables beside the exact decoder; None without them."""
     part = c.const("hw_decoder_load")
     if not 0 <= part <= 1:
         raise ArgumentError(f"expected `hw_decoder_load` from 0 to 1, a part of the rows, got {part}")
     if c.const("gpu_backend") == "exact":
-        return True
+        return None
     if scale != 1:
         raise ArgumentError(f'expected `scale_denom` 1 with `gpu_backend="nvjpeg_hardware"`, got {scale}')
     return OnEngines(float(part), c.const("jpeg_fancy_upsampling"))
 
 
 def scaled(c: Lowering, pixels: Value) -> Value:
-    """The pixels in the decoder's ``dtype``: floats in [0, 1], wider integers over their full range."""
+    """Convert the pixels to the decoder's ``dtype``: floats in [0, 1], wider integers over their full range."""
     dtype = c.const("dtype")
     if dtype == DType.UINT8:
         return pixels
@@ -173,12 +198,12 @@ _PASSED_ON = (
 
 
 def decoded_window(c: Any, data: Any, cut: Callable[[Any], Any]) -> Any:
-    """For composites: decode, then ``cut``, then scale, in the order that lets the decoder make just the window."""
+    """Decode, then ``cut``, then scale, for composites. This order lets the decoder produce only the window."""
     image = c.apply("decoders.image", data, **{name: c.const(name) for name in _PASSED_ON})
     return c.apply("_scale_pixels", cut(image), dtype=c.const("dtype"))
 
 
-# ---- the twin in Pillow ----
+# ---- the Python twin, with Pillow ----
 
 _MODES = {ImageType.RGB: "RGB", ImageType.BGR: "RGB", ImageType.YCbCr: "YCbCr", ImageType.GRAY: "L"}
 
@@ -187,15 +212,16 @@ def _open(data: npt.NDArray[np.uint8]) -> Any:
     from PIL import Image, UnidentifiedImageError
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # the limit is checked by the plan
+        warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # the plan checks the limit
         try:
-            return Image.open(io.BytesIO(data.data))
+            return open_image(io.BytesIO(data.data))
         except Image.DecompressionBombError as error:
             raise DataError(f"{error}; `PIL.Image.MAX_IMAGE_PIXELS` is Pillow's own limit") from error
         except UnidentifiedImageError:
             start = bytes(data[:8])
             raise DataError(
-                f"expected an image that Pillow can read, got {len(data)} bytes that begin with {start!r}"
+                f"expected an image that Pillow can read, got {len(data)} bytes that begin with {start!r}; the "
+                f"formats are {NAMES}"
             ) from None
 
 
@@ -240,9 +266,9 @@ def _twin_decode(output_type: ImageType, adjust: bool, scale: int) -> Callable[.
 def pillow_decode(
     data: npt.NDArray[np.uint8], output_type: ImageType, adjust: bool, scale: int = 1
 ) -> npt.NDArray[np.uint8]:
-    """The image as Pillow decodes it, HWC uint8. Transparency is dropped, 16-bit gray is scaled to 8.
+    """Decode with Pillow, HWC uint8. Transparency is dropped, 16-bit gray is scaled to 8.
 
-    At a smaller scale, pixels are means of ``scale`` x ``scale`` of the whole image's.
+    At a smaller scale, pixels are means of ``scale`` x ``scale`` pixels of the whole image.
     """
     from PIL import Image
 
@@ -251,7 +277,8 @@ def pillow_decode(
     jpeg = image.format in ("JPEG", "MPO")
     try:
         if jpeg and output_type in (ImageType.GRAY, ImageType.YCbCr) and image.mode in ("RGB", "L"):
-            image.draft(_MODES[output_type], image.size)  # libjpeg's own planes, not a conversion back from RGB
+            # Uses libjpeg's own planes instead of a conversion back from RGB.
+            image.draft(_MODES[output_type], image.size)
         image.load()
     except (OSError, SyntaxError, ValueError, EOFError) as error:
         raise DataError(str(error)) from error
@@ -269,11 +296,11 @@ def pillow_decode(
     pixels = pixels[..., None] if pixels.ndim == 2 else pixels
     if output_type == ImageType.BGR:
         pixels = pixels[..., ::-1]
-    return turned(_means(pixels, scale) if scale > 1 else pixels, orientation)
+    return apply_orientation(_means(pixels, scale) if scale > 1 else pixels, orientation)
 
 
 def _means(pixels: npt.NDArray[np.uint8], side: int) -> npt.NDArray[np.uint8]:
-    """Means of squares of pixels, of what there is of them at the lower and right edge; halves go up."""
+    """Return means of squares of pixels, smaller ones at the lower and right edge. Halves round up."""
     sums, counts = pixels.astype(np.int64), np.ones((1, 1, 1), np.int64)
     for axis in (0, 1):
         starts = np.arange(0, pixels.shape[axis], side)
@@ -283,8 +310,8 @@ def _means(pixels: npt.NDArray[np.uint8], side: int) -> npt.NDArray[np.uint8]:
     return ((2 * sums + counts) // (2 * counts)).astype(np.uint8)
 
 
-def turned(pixels: npt.NDArray[Any], orientation: int) -> npt.NDArray[Any]:
-    """Stored pixels as the EXIF orientation says they are to be shown."""
+def apply_orientation(pixels: npt.NDArray[Any], orientation: int) -> npt.NDArray[Any]:
+    """Return stored pixels in the orientation that EXIF specifies for display."""
     if orientation >= 5:
         pixels = pixels.swapaxes(0, 1)
     flip_rows, flip_columns = {

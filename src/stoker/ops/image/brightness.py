@@ -15,7 +15,6 @@ class Brightness(OutputDtype, name="brightness"):
     ``full`` is the output type's largest value, 1 for floats.
     """
 
-    kind = "composite"
     brightness = arg("float", 1.0, per_row=True, doc="Factor of the brightness.")
     brightness_shift = arg("float", 0.0, per_row=True, doc="Added, in shares of full intensity.")
     cases = ({"brightness": 1.5}, {"brightness": 0.5, "brightness_shift": 0.25, "dtype": "float32"})

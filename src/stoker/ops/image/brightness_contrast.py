@@ -20,7 +20,6 @@ class BrightnessContrast(OutputDtype, name="brightness_contrast"):
     the output type's largest value, 1 for floats. Sums are float32's, float64's for elements of 32 bits and more.
     """
 
-    kind = "pointwise"
     brightness = arg("float", 1.0, per_row=True, doc="Factor of the brightness.")
     brightness_shift = arg("float", 0.0, per_row=True, doc="Added, in shares of full intensity.")
     contrast = arg("float", 1.0, per_row=True, doc="Factor of the contrast; 0: grey.")

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from ...contract import expr as ex
+from ...contract import samples
 from ...contract.argument import arg
 from ...contract.errors import UnsupportedError
 from ...contract.lowering import Lowering
@@ -39,7 +40,6 @@ class ColorSpaceConversion(Operator, name="color_space_conversion"):
     ``decoders.image(output_type=types.YCbCr)`` gives.
     """
 
-    kind = "pointwise"
     image_type = arg("image_type", choices=(RGB, BGR, GRAY, YCBCR), doc="Colour model of the input.")
     output_type = arg("image_type", choices=(RGB, BGR, GRAY, YCBCR), doc="Colour model of the output.")
     cases = (
@@ -48,6 +48,11 @@ class ColorSpaceConversion(Operator, name="color_space_conversion"):
         {"image_type": "YCbCr", "output_type": "BGR"},
         {"image_type": "BGR", "output_type": "RGB"},
     )
+
+    @classmethod
+    def case_inputs(cls, case: Mapping[str, Any]) -> samples.Rows:
+        count = 1 if case["image_type"] == "GRAY" else 3
+        return [(x[:, :, :count].copy(),) for (x,) in samples.images()]
 
     def lower(self, c: Lowering, x: Value) -> Value:
         if x.dtype != DType.UINT8:
@@ -76,7 +81,7 @@ class ColorSpaceConversion(Operator, name="color_space_conversion"):
 
 
 def _program(source: ImageType, target: ImageType) -> list[Px]:
-    """One expression per output channel."""
+    """Return one expression per output channel."""
     plain = [load(DType.UINT8, channel=k) for k in range(1 if source == GRAY else 3)]
     if source == target:
         return plain

@@ -28,11 +28,10 @@ class ColorTwist(ColorOrder, OutputDtype, name="color_twist"):
     """Change brightness, contrast, saturation and hue. Input: 3 channels, HWC, CHW, FHWC or FCHW. Output: the same.
 
     ``brightness * (contrast * M x + (1 - contrast) * C)`` with M the linear change of hue and saturation in YIQ, and C
-    128 for integers, 0.5 for floats: DALI's order and matrices. Not torchvision's ColorJitter, whose hue is HSV's and
-    whose contrast is about the image's own mean. Sums are float32's, float64's for elements of 32 bits and more.
+    128 for integers, 0.5 for floats: DALI's order and matrices. torchvision's ColorJitter differs: its hue is HSV's and
+    its contrast is about the image's own mean. Sums are float32's, float64's for elements of 32 bits and more.
     """
 
-    kind = "pointwise"
     exactness = "within float32 rounding"
     brightness = arg("float", 1.0, per_row=True, doc="Factor of the brightness; 1: as it is.")
     contrast = arg("float", 1.0, per_row=True, doc="Factor of the contrast; 0: grey.")
@@ -52,7 +51,7 @@ class ColorTwist(ColorOrder, OutputDtype, name="color_twist"):
         factor, offset = brightness * contrast, (center - contrast * center) * brightness
         dtype = x.dtype if c.const("dtype") is None else c.const("dtype")
         if ex.same(hue, 0) and ex.same(saturation, 1) and not x.dtype.is_float and not dtype.is_float:
-            # Products with 0 add nothing to integers; a channel by itself can become a table.
+            # Products with 0 add nothing to integers. Without them, a channel can become a table.
             channel_axis(c, x)
             return scaled(c, x, factor, offset, dtype)
         return mixed(c, x, hue_matrix(hue, saturation, factor, c.const("image_type")), offset, dtype)

@@ -13,14 +13,14 @@ from ...contract.errors import UnsupportedError
 from ...contract.expr import Scalar
 from ...contract.lowering import Lowering
 from ...contract.operator import RowContext
-from ...contract.pixel import Px, binary, load, select, uniform
+from ...contract.pixel import Px, load, select, uniform
 from ...contract.step import Value
 from ...contract.types import DType
 from ..generic.cast import cast_array, number_in
-from ..geometry._window import BoundsArguments, masked, output_type, pad, pad_mask, pad_reference, take
+from ..geometry._window import BoundsArguments, lies_inside, output_type, pad, pad_reference, take
 from ..geometry.crop import CropArguments, crop_windows, crop_windows_reference
 
-MAX_CHANNELS = 16  # of a pixel program
+MAX_CHANNELS = 16  # limit of a pixel program
 
 
 class CropMirrorNormalize(CropArguments, BoundsArguments, name="crop_mirror_normalize"):
@@ -31,7 +31,6 @@ class CropMirrorNormalize(CropArguments, BoundsArguments, name="crop_mirror_norm
     of two. ``fill_values`` are values of the output: they are not normalised.
     """
 
-    kind = "composite"
     gives_bfloat16 = takes_bfloat16 = True
     mean = arg("float", (0.0,), many=True, per_row=True, doc="Mean, one or one per channel.")
     std = arg("float", (1.0,), many=True, per_row=True, doc="Standard deviation, one or one per channel.")
@@ -59,9 +58,9 @@ class CropMirrorNormalize(CropArguments, BoundsArguments, name="crop_mirror_norm
         count = self._channels(c, x)
         program = self._program(c, x, count)
         if c.const("out_of_bounds_policy") == "pad" and windows:
-            mask = c.flip(pad_mask(c, x, windows), 1, c.scalar("mirror"))
-            x = c.flip(pad(c, x, windows, 0.0), c.axis(x, "W"), c.scalar("mirror"))
-            x = masked(c, x, mask, self._filled(c, program), at)
+            inside = lies_inside(c, x, windows)
+            x = c.channelled(pad(c, x, windows, 0.0), self._filled(c, program, inside), at)
+            x = c.flip(x, c.axis(x, "W"), c.scalar("mirror"))
         else:
             x = take(c, x, windows)
             x = c.flip(x, c.axis(x, "W"), c.scalar("mirror"))
@@ -71,7 +70,7 @@ class CropMirrorNormalize(CropArguments, BoundsArguments, name="crop_mirror_norm
         return c.permute(x, [layout.index(a) for a in wanted], wanted)
 
     def _channels(self, c: Lowering, x: Value) -> int:
-        """The number of channels; 0 if only running tells it and one expression serves all of them."""
+        """Return the number of channels; 0 if it is known only at run time and one expression serves all channels."""
         channels = x.shape[c.axis(x, "C")]
         counts = {"mean": c.length("mean"), "std": c.length("std")}
         if c.const("out_of_bounds_policy") == "pad":
@@ -108,9 +107,9 @@ class CropMirrorNormalize(CropArguments, BoundsArguments, name="crop_mirror_norm
         return program + [zero] * (_padded_count(count, c.const("pad_output")) - count)
 
     @staticmethod
-    def _filled(c: Lowering, program: list[Px]) -> list[Px]:
-        """The program with fill values where the mask, port 1, is 0. Added channels stay 0 everywhere."""
-        inside, fills = binary("ne", load(DType.UINT8, 1, 0), 0), c.const("fill_values")
+    def _filled(c: Lowering, program: list[Px], inside: Px) -> list[Px]:
+        """Return the program with fill values outside the image. Added channels stay 0 everywhere."""
+        fills = c.const("fill_values")
 
         def filled(k: int, x: Px) -> Px:
             fill = number_in(fills[k if len(fills) > 1 else 0], x.dtype)
@@ -158,6 +157,6 @@ def _padded_count(count: int, pad_output: bool) -> int:
 
 
 def _factor(std: Scalar, scale: float) -> Any:
-    """float32(1 / float32(std)), times the scale in float32."""
+    """Return float32(1 / float32(std)), times the scale in float32."""
     inverse = ex.float32(1.0 / ex.float32(std))
     return inverse if scale == 1 else ex.float32(inverse * ex.float32(scale))

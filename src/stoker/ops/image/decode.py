@@ -16,32 +16,34 @@ from ._decoding import ImageDecoder, decode, pillow_decode, scaled
 
 _CACHES = ("", "largest", "threshold")
 _CACHE_DOC = (
-    "Accepted; with `mixed`, more than 0 warns: DALI keeps so many megabytes of decoded images on the GPU, here none "
-    "are kept. `Pipeline(gpu_jpeg_index=bytes)` keeps where in each JPEG file decoding can begin, with which later "
-    "epochs read and decode no more than the window."
+    "Accepted; with `mixed`, more than 0 warns: DALI caches this many megabytes of decoded images on the GPU, Stoker "
+    "none. `Pipeline(gpu_jpeg_index=bytes)` indexes positions in JPEG files at which decoding can begin, so that "
+    "later epochs read and decode no more than the window."
 )
 
 
 class DecodeImage(ImageDecoder, name="decoders.image"):
-    """Decode an image file. Input: its bytes, uint8 ``(N,)``. Output: ``(H, W, C)``, uint8 unless ``dtype`` says else.
+    """Decode an image file. Input: its bytes, uint8 ``(N,)``. Output: ``(H, W, C)``, uint8 unless ``dtype`` is given.
 
-    Exact: JPEG pixels equal libjpeg-turbo's (accurate transform, fancy upsampling), which is what Pillow gives.
-    Baseline and progressive JPEG are decoded natively; unusual JPEG, PNG, BMP, WebP, TIFF, PNM and the first frame of a
-    GIF go through Pillow; ``Pipeline.report`` lists what did, and why. A crop that follows is decoded as a window:
-    nothing outside of it is made. Smaller scales (``scale_denom``) are approximate, made only where asked for.
+    Exact: JPEG pixels equal those of libjpeg-turbo (accurate transform, fancy upsampling) and so of Pillow. Baseline
+    and progressive JPEG are decoded natively. Unusual JPEG, PNG, BMP, WebP, TIFF, PNM and the first frame of a GIF are
+    decoded by Pillow; ``Pipeline.report`` lists these files with the reason. A crop that follows becomes a decode
+    window: no pixel outside of it is decoded. Smaller scales (``scale_denom``) are approximate and an opt-in.
     """
 
     cache_size = arg("int", 0, doc=_CACHE_DOC)
     cache_threshold = arg("int", 0, doc="Accepted, without effect: there is no cache (see `cache_size`).")
     cache_type = arg("str", "", choices=_CACHES, doc="Accepted, without effect: there is no cache (see `cache_size`).")
-    cache_debug = arg("bool", False, doc="Accepted, without effect: there is no cache to tell of.")
+    cache_debug = arg("bool", False, doc="Accepted, without effect: there is no cache to report on.")
     cache_batch_copy = arg("bool", True, doc="Accepted, without effect: there is no cache to copy from.")
     cases = ({}, {"output_type": "GRAY"}, {"output_type": "BGR"}, {"dtype": "float32"})
 
     @classmethod
-    def unheeded(cls, args: Mapping[str, Any]) -> tuple[str, ...]:
-        """Of those for `mixed`: what is expected to be kept, printed or decoded by engines, and is not."""
-        told = super().unheeded(args)
+    def ineffective_arguments(cls, args: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return warnings for arguments of `mixed` decoders that promise caching, printing or engines, which do not
+        happen.
+        """
+        told = super().ineffective_arguments(args)
         if args["device"] != "mixed" or args["cache_size"] == 0:
             return told
         text = f"`cache_size` {args['cache_size']}: no decoded images are kept, every epoch decodes them anew"
@@ -59,7 +61,7 @@ def _pixels(row: RowContext, data: Any) -> Any:
 
 
 def scale_reference(pixels: Any, dtype: DType) -> Any:
-    """``scaled`` in NumPy."""
+    """Convert pixels as ``scaled`` does, in NumPy."""
     import numpy as np
 
     if dtype == DType.UINT8:

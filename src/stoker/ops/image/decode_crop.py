@@ -10,12 +10,11 @@ from ._decoding import ImageDecoder, decoded_window
 
 
 class DecodeImageCrop(ImageDecoder, CropArguments, name="decoders.image_crop"):
-    """Decode a window of an image. Input: a file's bytes. Output: ``(h, w, C)``, uint8 unless ``dtype`` says else.
+    """Decode a window of an image. Input: a file's bytes. Output: ``(h, w, C)``, uint8 unless ``dtype`` is given.
 
-    The window is that of ``crop``. Only the window is decoded; the pixels equal a crop of the whole image.
+    The window is that of ``crop``. Only the window is decoded. The pixels equal a crop of the whole image.
     """
 
-    kind = "composite"
     cases = (
         {"crop": (9, 12)},
         {"crop_h": 7, "crop_w": 5, "crop_pos_x": 1.0, "crop_pos_y": 0.2},

@@ -12,11 +12,10 @@ from ._decoding import ImageDecoder, decoded_window
 class DecodeImageRandomCrop(ImageDecoder, name="decoders.image_random_crop"):
     """Decode a random window of an image. Input: a file's bytes. Output: ``(h, w, C)``.
 
-    uint8 unless ``dtype`` says else. The window is drawn as torchvision's RandomResizedCrop does (see
-    ``random_crop_generator``). Only the window is decoded; the pixels equal a crop of the whole image.
+    uint8 unless ``dtype`` is given. The window is drawn as in torchvision's RandomResizedCrop (see
+    ``random_crop_generator``). Only the window is decoded. The pixels equal a crop of the whole image.
     """
 
-    kind = "composite"
     draws = 1
     num_attempts = arg("int", 10, doc="Attempts before the largest centred window of a permitted ratio is taken.")
     random_area = arg("float", (0.08, 1.0), many=True, doc="Range of the window's share of the area.")

@@ -12,11 +12,10 @@ from ._decoding import ImageDecoder, decoded_window
 class DecodeImageSlice(ImageDecoder, SliceArguments, name="decoders.image_slice"):
     """Decode a window of an image. Inputs: a file's bytes, and optionally anchor and shape. Output: ``(h, w, C)``.
 
-    The window is that of ``slice``, by default given as (x, y). Only the window is decoded; the pixels equal a slice
-    of the whole image. uint8 unless ``dtype`` says else.
+    The window is that of ``slice``, by default given as (x, y). Only the window is decoded. The pixels equal a slice of
+    the whole image. uint8 unless ``dtype`` is given.
     """
 
-    kind = "composite"
     inputs = (1, 3)
     cases = (
         {"start": (3, 2), "shape": (10, 8)},

@@ -14,18 +14,17 @@ from ...contract.step import Launches, Value
 from ...contract.types import DType
 from ..geometry._axes import each_frame, image_axes
 
-_VALUES, _CHUNK = 256, 16384  # of a histogram; pixels of a block on a GPU (native/cuda/own_equalize.cuh)
+_VALUES, _CHUNK = 256, 16384  # values of a histogram, pixels per GPU block (native/device/own_equalize.cuh)
 
 
 class Equalize(Operator, name="equalize"):
     """Spread the values of every channel evenly over 0 to 255. Input: uint8, HW, HWC, CHW or these with a leading F.
 
-    Output: the same. A channel's lowest value becomes 0, its highest 255; one of a single value stays. Exact.
+    Output: the same. A channel's lowest value becomes 0, its highest 255. A channel with a single value stays. Exact.
 
-    Source: OpenCV's ``equalizeHist``, as DALI's operator. Pillow's ``ImageOps.equalize`` rounds in another way.
+    Source: OpenCV's ``equalizeHist``, like DALI's operator. Pillow's ``ImageOps.equalize`` rounds differently.
     """
 
-    kind = "general"
     cases = ({},)
 
     def lower(self, c: Lowering, x: Value) -> Value:

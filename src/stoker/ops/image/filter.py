@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from ...contract import expr as ex
+from ...contract import samples
 from ...contract.argument import arg
 from ...contract.errors import UnsupportedError
 from ...contract.lowering import Lowering
@@ -22,7 +24,7 @@ FILTERED = (DType.UINT8, DType.INT8, DType.UINT16, DType.INT16, DType.FLOAT16, D
 
 
 def filtered_type(c: Lowering, x: Value) -> tuple[Value, DType]:
-    """The image in a type that the kernels read (bfloat16 as float32), and the output's type."""
+    """Return the image in a type that the kernels read (bfloat16 as float32), and the output's type."""
     own, asked = x.dtype, c.const("dtype")
     if own == DType.BFLOAT16:
         x = c.cast(x, DType.FLOAT)
@@ -39,21 +41,21 @@ class Filter(Operator, name="filter"):
 
     Images: HW, HWC, CHW or these with a leading F; 8 and 16 bits, float32. The value is for a constant border.
 
-    Output: the same layout, in the image's type or float32. Channels and frames are independent. Sums are float32's in
-    the order of the filter's elements, and the same bits everywhere; DALI's order is another, within float32 rounding.
+    Output: the same layout, in the image's type or float32. Channels and frames are independent. Sums are in float32,
+    in the order of the filter's elements, with the same bits everywhere. DALI sums in another order, so results agree
+    within float32 rounding.
     """
 
-    kind = "gather"
     gives_bfloat16 = takes_bfloat16 = True
     inputs = (2, 3)
     anchor = arg(
         "int", (-1,), many=True, per_row=True,
-        doc="Where the filter's centre is, (row, column); -1: its middle. Of no effect if `mode` is valid.",
+        doc="Centre of the filter, (row, column); -1: its middle. Without effect if `mode` is valid.",
     )  # fmt: skip
-    border = arg("str", "reflect_101", choices=tuple(BORDERS), doc="What lies beyond the image's edge.")
+    border = arg("str", "reflect_101", choices=tuple(BORDERS), doc="Rule for pixels beyond the image's edge.")
     mode = arg(
         "str", "same", choices=("same", "valid"),
-        doc="same: the output is as large as the image; valid: only where the filter is inside of it.",
+        doc="same: the output is as large as the image; valid: only positions with the filter inside it.",
     )  # fmt: skip
     dtype = arg("dtype", None, doc="Element type of the output: float32, or the input's.")
     cases = (
@@ -64,6 +66,13 @@ class Filter(Operator, name="filter"):
         {"border": "constant"},
         {"mode": "valid"},
     )
+
+    @classmethod
+    def case_inputs(cls, case: Mapping[str, Any]) -> samples.Rows:
+        rng = np.random.default_rng(5)
+        windows = [rng.uniform(-0.4, 0.6, shape).astype(np.float32) for shape in ((3, 3), (4, 7), (5, 2))]
+        fill = (np.array(77, np.uint8),) if case.get("border") == "constant" else ()
+        return [(x, window, *fill) for (x,), window in zip(samples.images(), windows, strict=True)]
 
     def lower(self, c: Lowering, x: Value, weights: Value, fill: Value | None = None) -> Value:
         x, dtype = filtered_type(c, x)

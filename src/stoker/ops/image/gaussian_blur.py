@@ -26,12 +26,11 @@ _LARGEST = 1 << 14
 class GaussianBlur(Operator, name="gaussian_blur"):
     """Blur images. Input: HW, HWC, CHW or these with a leading F; 8 and 16 bits, float32. Output: the same layout.
 
-    Rows, then columns, are filtered with a sampled Gaussian bell; edges are reflected (dcb|abcd|cba). Sums are
-    float32's. Windows: ``2 ceil(3 sigma) + 1`` wide if only ``sigma`` is given; ``sigma = 0.3 (radius - 1) + 0.8`` if
-    only ``window_size`` is.
+    Rows, then columns, are filtered with a sampled Gaussian. Edges are reflected (dcb|abcd|cba). Sums are in float32.
+    With ``sigma`` alone the window is ``2 ceil(3 sigma) + 1`` wide; with ``window_size`` alone sigma is ``0.3 (radius -
+    1) + 0.8``.
     """
 
-    kind = "gather"
     gives_bfloat16 = takes_bfloat16 = True
     exactness = "within float32 rounding"
     sigma = arg("float", (0.0,), many=True, per_row=True, doc="Width of the bell in pixels: one, or (down, across).")
@@ -53,7 +52,7 @@ class GaussianBlur(Operator, name="gaussian_blur"):
         return c.cast(c.native("blur", [x], [made], attrs=axes, params=(*params, *axes), own=own)[0], dtype)
 
     def _bell(self, c: Lowering, i: int) -> tuple[Scalar, Scalar]:
-        """(sigma, size) of an axis."""
+        """Return (sigma, size) of an axis."""
         sigma, size = c.scalar("sigma", i), c.scalar("window_size", i)
         c.require(ex.both(ex.isfinite(sigma), sigma >= 0), "expected a `sigma` that is not negative, got {0}", sigma)
         c.require(

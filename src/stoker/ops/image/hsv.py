@@ -16,10 +16,10 @@ from ._color import finite, hue_matrix, hue_matrix_reference, mixed, mixed_refer
 class Hsv(Operator, name="hsv"):
     """Change hue, saturation and value (brightness) of RGB images. Input: 3 channels, HWC, CHW, FHWC or FCHW.
 
-    Linear in YIQ, as in DALI; no conversion to HSV. Output: the same layout, uint8 unless ``dtype`` says else.
+    The change is linear in YIQ, as in DALI, without a conversion to HSV. Output: the same layout, uint8 unless
+    ``dtype`` is given.
     """
 
-    kind = "pointwise"
     gives_bfloat16 = takes_bfloat16 = True
     exactness = "within float32 rounding"
     hue = arg("float", 0.0, per_row=True, doc="Change of the hue in degrees.")

@@ -14,9 +14,8 @@ from ._color import ColorOrder, OutputDtype, finite, hue_matrix, hue_matrix_refe
 
 
 class Hue(ColorOrder, OutputDtype, name="hue"):
-    """Turn the hue, linearly in YIQ. Input: 3 channels, HWC, CHW, FHWC or FCHW, any type. Output: the same."""
+    """Rotate the hue, linearly in YIQ. Input: 3 channels, HWC, CHW, FHWC or FCHW, any type. Output: the same."""
 
-    kind = "pointwise"
     exactness = "within float32 rounding"
     hue = arg("float", 0.0, per_row=True, doc="Change of the hue in degrees.")
     cases = ({"hue": 45.0}, {"hue": -170.0, "dtype": "float32"})

@@ -3,27 +3,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from ...contract import samples
 from ...contract.argument import arg
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
 from ...contract.step import Value
 from ...contract.types import DType, ImageType
 from ._decoding import peek, pillow_decode
+from ._encoded import image_files
 
 
 class PeekImageShape(Operator, name="peek_image_shape"):
     """Read an image's shape from its header. Input: a file's bytes. Output: ``(3,)``: height, width, channels."""
 
     devices = ("cpu",)
-    adjust_orientation = arg("bool", True, doc="Tell the shape after the EXIF orientation has been applied.")
-    image_type = arg("image_type", ImageType.RGB, doc="Colour model whose number of channels is told.")
-    scale_denom = arg("int", 1, choices=(1, 2, 4, 8), doc="Tell the shape that the decoders give with `scale_denom`.")
+    adjust_orientation = arg("bool", True, doc="Return the shape after the EXIF orientation is applied.")
+    image_type = arg("image_type", ImageType.RGB, doc="Colour model that decides the number of channels.")
+    scale_denom = arg("int", 1, choices=(1, 2, 4, 8), doc="Return the shape that decoders produce with `scale_denom`.")
     dtype = arg("dtype", DType.INT64, doc="Element type of the output.")
     cases = ({}, {"dtype": "int32"}, {"image_type": "GRAY"})
+
+    @classmethod
+    def case_inputs(cls, case: Mapping[str, Any]) -> samples.Rows:
+        return image_files()
 
     def lower(self, c: Lowering, data: Value) -> Value:
         return c.cast(

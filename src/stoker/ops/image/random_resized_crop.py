@@ -12,12 +12,11 @@ from ..geometry.resize import FilterArguments
 class RandomResizedCrop(FilterArguments, name="random_resized_crop"):
     """Cut a random window and resize it. Input: HWC, CHW, HW or these with a leading F. Output: the same layout.
 
-    The window is drawn as torchvision's RandomResizedCrop does (see ``random_crop_generator``); all frames of a video
-    share it. First the crop, then the resize, as in torchvision: the filter does not read around the window (DALI's
-    does). uint8 equals Pillow's ``crop`` and ``resize`` bit for bit.
+    The window is drawn as in torchvision's RandomResizedCrop (see ``random_crop_generator``). All frames of a video
+    share it. The crop comes first, then the resize, as in torchvision: the filter does not read around the window
+    (DALI's does). uint8 equals Pillow's ``crop`` and ``resize`` bit for bit.
     """
 
-    kind = "composite"
     draws = 1
     size = arg("int", many=True, doc="Output (height, width), or one number for both.")
     random_area = arg("float", (0.08, 1.0), many=True, doc="Range of the window's share of the area.")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``_recipe``: what was recorded about an image, done with it."""
+"""``_recipe``: replays the recorded steps of an image."""
 
 from __future__ import annotations
 
@@ -8,32 +8,48 @@ from typing import Any
 
 import numpy as np
 
+from ...contract import samples
 from ...contract.argument import arg
 from ...contract.errors import UnsupportedError
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
-from ...contract.step import Value
+from ...contract.step import Compiled, GpuForm, Value
 from ...contract.types import DType
 from ...native import _native
 
-_STEPS = tuple(name for name, _ in _native.recipe.OPS)
+SOURCES = (("stoker_recipe", '#include "device/recipe.cuh"\n'),)
+_PARAMETERS = {name: count for name, count, *_ in _native.recipe.OPS}
+_STEPS = tuple(name for name, *_ in _native.recipe.OPS)
 _PIXELS = _STEPS.index("Pixels")
 
 
 class Recipe(Operator, name="_recipe"):
-    """The steps of a recipe (``native/recipe_ops.hpp``) on an image, another recipe for every row.
+    """Apply the steps of a recipe (``native/shared/recipe_ops.hpp``) to an image. Every row has its own recipe.
 
-    Inputs: uint8 HWC, what the recipe's first step decodes; or the bytes of its pixels, uint8 with one axis. The
-    recipe, float64 with one axis: how many tables there are, for each its first byte, the bytes of a value and its
-    channels, then steps. The tables, uint8 with one axis. Outputs: as many bytes as ``sizes`` says, of which a recipe
-    writes what it stores; the rest is undefined. Exact: the same bits on CPU and GPU.
+    Inputs: the decoded image, uint8 HWC, as the recipe's first step decodes it; or the bytes of its pixels, uint8 with
+    one axis. The recipe, float64 with one axis: the number of tables, for each table its first byte, the bytes of a
+    value and its channels, then the steps. The tables, uint8 with one axis. Outputs: as many bytes as ``sizes`` says. A
+    recipe writes the bytes that it stores; the others are undefined. Exact: the same bits on CPU and GPU.
     """
 
     inputs = (3, 3)
-    kind = "general"
     hidden = True
     sizes = arg("int", many=True, doc="Bytes of each output.")
     cases = ({"sizes": (8 * 9 * 3, 4 * 8 * 9 * 3)},)
+
+    @classmethod
+    def case_inputs(cls, case: Mapping[str, Any]) -> samples.Rows:
+        """Return images of several sizes with recipes: hue rotation, a crop to 8 x 9, storing as planes and via a float
+        table.
+        """
+        ops = {name: number for number, name in enumerate(_STEPS)}
+        table = np.random.default_rng(7).normal(size=256).astype(np.float32).view(np.uint8)
+        rows: samples.Rows = []
+        for i, (x,) in enumerate(samples.images()):
+            steps = [ops["Decode"], -1, 3, 0, 0, x.shape[1], x.shape[0], ops["Hue"], 0, 40 * i]
+            steps += [ops["Crop"], 1, i, 1, i + 9, 9, ops["Store"], 2, 0, 0, -1, ops["Store"], 2, 1, 0, 0]
+            rows.append((x, np.array([1, 0, 4, 1, *steps], np.float64), table))
+        return rows
 
     def count_outputs(self, args: Mapping[str, Any]) -> int:
         return len(args["sizes"])
@@ -50,23 +66,23 @@ class Recipe(Operator, name="_recipe"):
                 )
         sizes = c.const("sizes")
         outputs = [(DType.UINT8, (size,), "") for size in sizes]
-        return c.native("recipe", [image, recipe, tables], outputs, attrs=(len(sizes),), gpu=True)
+        return c.native("recipe", [image, recipe, tables], outputs, attrs=(len(sizes),), gpu=GpuForm(Compiled(SOURCES)))
 
     def reference(self, row: RowContext, image: Any, recipe: Any, tables: Any) -> tuple[Any, ...]:
-        """By the interpreter of whole orders, which Pillow's and torch's results are compared with."""
+        """Run the interpreter of whole recipes. Tests compare it with Pillow and torch."""
         count = int(recipe[0])
         told = recipe[1 : 1 + 3 * count].reshape(-1, 3).astype(np.int64)
         steps = recipe[1 + 3 * count :]
         if image.ndim == 3:
             height, width, channels = image.shape
             numbers = [_PIXELS, -1, height, width, channels, 0, 0, 0, width, height]
-            steps = np.concatenate([np.array(numbers, np.float64), steps[2 + dict(_native.recipe.OPS)["Decode"] :]])
+            steps = np.concatenate([np.array(numbers, np.float64), steps[2 + _PARAMETERS["Decode"] :]])
         pairs = [(tables[first : first + 256 * item * channels].copy(), int(item)) for first, item, channels in told]
         outputs = [np.zeros(-(-size // 8) * 8, np.uint8) for size in row["sizes"]]
-        order = _native.recipe.order(
+        order = _native.recipe.make_batch(
             steps, np.array([0, steps.size]), [np.ascontiguousarray(image).reshape(-1)], pairs, outputs
         )
-        _native.recipe.make(order)
-        if order.unmade:
-            raise ValueError(order.unmade[0][1])
+        _native.recipe.materialize(order)
+        if order.failures:
+            raise ValueError(order.failures[0][1])
         return tuple(out[:size] for out, size in zip(outputs, row["sizes"], strict=True))

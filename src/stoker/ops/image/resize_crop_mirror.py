@@ -19,11 +19,12 @@ from ..geometry.resize import Resize, ResizeArguments
 class ResizeCropMirror(ResizeArguments, CropArguments, name="resize_crop_mirror"):
     """Resize, cut a window, mirror. Input: HWC, CHW, HW or these with a leading F. Output: the same layout and type.
 
-    The same bits as ``flip(crop(resize(x)))``.
+    The result has the same bits as ``flip(crop(resize(x)))``.
     """
 
-    kind = "composite"
-    mirror = arg("int", 0, per_row=True, doc="Sum of 1 (left and right) and 2 (top and bottom): what to mirror.")
+    mirror = arg(
+        "int", 0, per_row=True, doc="Directions to mirror: the sum of 1 (left and right) and 2 (top and bottom)."
+    )
     dtype = arg("dtype", None, doc="Element type of the output; by default the input's.")
     cases = (
         {"size": (12, 14), "crop": (7, 9)},
@@ -44,7 +45,7 @@ class ResizeCropMirror(ResizeArguments, CropArguments, name="resize_crop_mirror"
     def reference(self, row: RowContext, x: Any) -> Any:
         def part(operator: type[Resize | Crop], data: Any) -> Any:
             known = {k: row[k] for k in operator.arguments if k in row.args}
-            return operator().reference(RowContext(operator.complete(known, {}), layouts=row.layouts), data)
+            return operator().reference(RowContext(operator.fill_defaults(known, {}), layouts=row.layouts), data)
 
         layout, mask = row.layout or {2: "HW", 3: "HWC", 4: "FHWC"}[x.ndim], int(row.number("mirror"))
         out = part(Crop, part(Resize, x))

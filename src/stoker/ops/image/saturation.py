@@ -16,7 +16,6 @@ from ._color import ColorOrder, OutputDtype, finite, hue_matrix, hue_matrix_refe
 class Saturation(ColorOrder, OutputDtype, name="saturation"):
     """Change the saturation, linearly in YIQ. Input: 3 channels, HWC, CHW, FHWC or FCHW, any type. Output: the same."""
 
-    kind = "pointwise"
     exactness = "within float32 rounding"
     saturation = arg("float", 1.0, per_row=True, doc="Factor of the saturation; 0: without colour.")
     cases = ({"saturation": 0.3}, {"saturation": 2.0, "dtype": "float32"})

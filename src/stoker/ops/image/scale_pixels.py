@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``_scale_pixels``: what the image decoders do for ``dtype``."""
+"""``_scale_pixels``: the image decoders' conversion to ``dtype``."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from .decode import scale_reference
 
 
 class ScalePixels(Operator, name="_scale_pixels"):
-    """uint8 pixels in another type: floats in [0, 1], wider integers over their full range."""
+    """Convert uint8 pixels to another type: floats in [0, 1], wider integers over their full range."""
 
-    kind = "pointwise"
     hidden = True
     gives_bfloat16 = True
     dtype = arg("dtype", doc="Element type of the output.")

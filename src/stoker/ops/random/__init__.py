@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators that draw."""
+"""Operators that draw random numbers."""

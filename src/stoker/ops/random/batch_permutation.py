@@ -16,8 +16,8 @@ from ...contract.types import DType
 class BatchPermutation(Operator, name="batch_permutation"):
     """Draw a permutation of the batch: a row number per row, int32, for ``permute_batch``.
 
-    Every row draws a number, and the permutation follows from their order: it is determined by which rows share the
-    batch, as the result of a permutation always is. Runs in Python.
+    Every row draws a number, and the order of these numbers gives the permutation. It depends on which rows share the
+    batch. Runs in Python.
     """
 
     devices = ("cpu",)
@@ -32,10 +32,10 @@ class BatchPermutation(Operator, name="batch_permutation"):
         return Spec(DType.INT32, ())
 
     def run_rows(self, rows: list[RowContext], inputs: list[tuple[Any, ...]]) -> list[Any]:
-        """One index per row; only rows that take part are drawn."""
+        """Return one index per row. Only active rows draw."""
         if not rows:
             return []
-        places = np.asarray([row.place[0] for row in rows], np.int32)
+        places = np.asarray([row.batch_position[0] for row in rows], np.int32)
         drawn = np.asarray([row.stream.uniform() for row in rows])
         apart = rows[0]["no_fixed_points"]
         count = len(rows)
@@ -46,7 +46,7 @@ class BatchPermutation(Operator, name="batch_permutation"):
             return list(places[others + (apart & (others >= np.arange(count)))])
         order = np.argsort(drawn, kind="stable")
         taken = np.empty(count, np.int32)
-        # A row takes the place that its draw has in the order; without fixed points, its successor in that order.
+        # A row gets the rank of its draw; without fixed points, the next row in that order.
         if apart:
             taken[order] = places[np.roll(order, -1)]
         else:

@@ -3,22 +3,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from ...contract import samples
 from ...contract.argument import arg
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
 from ...contract.step import Value, ViewOp
 from ...contract.types import DType
-from ..generic._shape import asked_shape, asked_shape_reference
+from ..generic._shape import requested_shape, requested_shape_reference
 
 
 class Choice(Operator, name="random.choice"):
-    """Draw elements along the first axis. Inputs: the elements, or a number n that stands for 0 .. n - 1; optionally a
-    tensor whose shape the draws take. Output: the elements' type; without ``shape`` one element, moving no data.
+    """Draw elements along the first axis. Inputs: the elements, or a number n for 0 .. n - 1; optionally a tensor whose
+    shape the draws take.
+
+    Output: the elements' type. Without ``shape`` the output is one element, without moving data.
     """
 
     devices = ("cpu",)
@@ -28,6 +31,10 @@ class Choice(Operator, name="random.choice"):
     shape = arg("int", None, many=True, per_row=True, doc="Shape of the draws; one draw if not given.")
     cases = ({}, {"shape": (5,)})
 
+    @classmethod
+    def case_inputs(cls, case: Mapping[str, Any]) -> samples.Rows:
+        return samples.each(np.int32(7), np.int32(1))
+
     def lower(self, c: Lowering, a: Value, *like: Value) -> Value:
         c.expect(a.rank > 0 or not a.dtype.is_float, f"expected a whole number or elements, got one {a.dtype}")
         weights = self._weights(c)
@@ -36,7 +43,7 @@ class Choice(Operator, name="random.choice"):
             return c.view(a, [ViewOp("slice", 0, c.element(at), 1, 1), ViewOp("drop", 0)])
         wide = a.dtype in (DType.INT64, DType.UINT64) and a.rank > 0
         c.expect(not wide, f"expected elements of at most 32 bits beside `shape`, got {a.dtype}. Cast them")
-        return self._draw(c, a, weights, (*asked_shape(c, like), *a.shape[1:]), a.dtype)
+        return self._draw(c, a, weights, (*requested_shape(c, like), *a.shape[1:]), a.dtype)
 
     @staticmethod
     def _weights(c: Lowering) -> list[Value]:
@@ -52,7 +59,7 @@ class Choice(Operator, name="random.choice"):
     def reference(self, row: RowContext, a: Any, *like: Any) -> Any:
         a = np.asarray(a)
         elements = np.arange(int(a), dtype=a.dtype) if a.ndim == 0 else a
-        shape = asked_shape_reference(row, like)
+        shape = requested_shape_reference(row, like)
         picked = [self._pick(row, len(elements)) for _ in range(int(np.prod(shape)))]
         return elements[np.asarray(picked, np.int64)].reshape((*shape, *elements.shape[1:]))
 

@@ -12,7 +12,7 @@ from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
 from ...contract.step import Value
 from ...contract.types import DType
-from ..generic._shape import asked_shape, asked_shape_reference
+from ..generic._shape import requested_shape, requested_shape_reference
 
 
 class CoinFlip(Operator, name="random.coin_flip"):
@@ -30,10 +30,10 @@ class CoinFlip(Operator, name="random.coin_flip"):
         p = c.scalar("probability")
         c.require((p >= 0) & (p <= 1), "expected `probability` in [0, 1], got {0}", p)
         return c.native(
-            "draw", [], [(c.const("dtype"), asked_shape(c, like), "")], attrs=(2, *c.draw), params=(p,)
+            "draw", [], [(c.const("dtype"), requested_shape(c, like), "")], attrs=(2, *c.draw), params=(p,)
         )[0]  # fmt: skip
 
     def reference(self, row: RowContext, *like: Any) -> Any:
-        shape = asked_shape_reference(row, like)
+        shape = requested_shape_reference(row, like)
         values = [row.stream.uniform() < row.number("probability") for _ in range(int(np.prod(shape)))]
         return np.asarray(values, row["dtype"].numpy).reshape(shape)

@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from ...contract import samples
 from ...contract.argument import arg
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
@@ -19,8 +21,8 @@ class RandomCropGenerator(Operator, name="random_crop_generator"):
     """Draw a window of random area and aspect ratio.
 
     Input: a shape, (height, width) or (height, width, channels). Outputs: the window's anchor (y, x) and shape (h, w),
-    int64. The area's share is uniform, the ratio log-uniform; if ``num_attempts`` windows do not fit, the largest
-    centred window of a permitted ratio is taken.
+    int64. The area's share is uniform, the ratio log-uniform. If ``num_attempts`` windows do not fit, the largest
+    centred window of a permitted ratio is used.
 
     Source: torchvision's ``RandomResizedCrop.get_params``.
     """
@@ -32,6 +34,10 @@ class RandomCropGenerator(Operator, name="random_crop_generator"):
     random_area = arg("float", (0.08, 1.0), many=True, doc="Range of the window's share of the area.")
     random_aspect_ratio = arg("float", (3 / 4, 4 / 3), many=True, doc="Range of width over height.")
     cases = ({}, {"random_area": (0.5, 1.0)}, {"random_aspect_ratio": (1.0, 1.0)})
+
+    @classmethod
+    def case_inputs(cls, case: Mapping[str, Any]) -> samples.Rows:
+        return samples.each(np.array([20, 31, 3]), np.array([300, 7, 3]), np.array([1, 1, 1]))
 
     def lower(self, c: Lowering, shape: Value) -> tuple[Value, ...]:
         area, ratio = c.const("random_area"), c.const("random_aspect_ratio")

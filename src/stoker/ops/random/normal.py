@@ -14,10 +14,10 @@ from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
 from ...contract.step import Value
 from ...contract.types import DType
-from ..generic._shape import asked_shape, asked_shape_reference
+from ..generic._shape import requested_shape, requested_shape_reference
 from ..generic.cast import cast_array
 
-_NORMAL = 1  # as in native/kernels.hpp
+_NORMAL = 1  # number of the distribution in native/kernels/draw.cpp
 
 
 class Normal(Operator, name="random.normal"):
@@ -41,11 +41,11 @@ class Normal(Operator, name="random.normal"):
         mean, stddev = c.scalar("mean"), c.scalar("stddev")
         c.require(ex.isfinite(mean), "expected a finite `mean`, got {0}", mean)
         c.require(ex.both(ex.isfinite(stddev), stddev >= 0), "expected a finite `stddev` >= 0, got {0}", stddev)
-        outputs = [(dtype, asked_shape(c, like), "")]
+        outputs = [(dtype, requested_shape(c, like), "")]
         return c.native("draw", [], outputs, attrs=(_NORMAL, *c.draw), params=(mean, stddev))[0]
 
     def reference(self, row: RowContext, *like: Any) -> Any:
-        shape = asked_shape_reference(row, like)
+        shape = requested_shape_reference(row, like)
         drawn = []
         for _ in range(int(np.prod(shape))):
             radius = math.sqrt(-2.0 * math.log(1.0 - row.stream.uniform()))

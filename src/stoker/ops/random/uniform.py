@@ -13,17 +13,17 @@ from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
 from ...contract.step import Value
 from ...contract.types import DType
-from ..generic._shape import asked_shape, asked_shape_reference
+from ..generic._shape import requested_shape, requested_shape_reference
 from ..generic.cast import cast_array
 
-_UNIFORM, _VALUES = 0, 3  # as in native/kernels.hpp
+_UNIFORM, _VALUES = 0, 3  # numbers of the distributions in native/kernels/draw.cpp
 
 
 class Uniform(Operator, name="random.uniform"):
     """Draw evenly from ``range``, or one of ``values``. Output: a scalar, ``shape`` or the input's shape, float32.
 
     A float32 or float64 never reaches the upper end of ``range``. Other types round half to even, as in DALI:
-    ``range=[0, 3]`` with ``dtype=INT32`` gives 3 as well, and 0 and 3 half as often as 1 and 2; for whole numbers use
+    ``range=[0, 3]`` with ``dtype=INT32`` gives 3 as well, and 0 and 3 half as often as 1 and 2. For integers use
     ``values`` or ``random.choice``.
     """
 
@@ -38,7 +38,7 @@ class Uniform(Operator, name="random.uniform"):
 
     def lower(self, c: Lowering, *like: Value) -> Value:
         dtype = DType.FLOAT if c.const("dtype") is None else c.const("dtype")
-        outputs = [(dtype, asked_shape(c, like), "")]
+        outputs = [(dtype, requested_shape(c, like), "")]
         if c.given("values"):
             c.expect(not c.scope_given("range"), "expected one of `range` and `values`, got both")
             given = c.pass_on("values")
@@ -52,7 +52,7 @@ class Uniform(Operator, name="random.uniform"):
 
     def reference(self, row: RowContext, *like: Any) -> Any:
         dtype = DType.FLOAT if row["dtype"] is None else row["dtype"]
-        shape = asked_shape_reference(row, like)
+        shape = requested_shape_reference(row, like)
         count = int(np.prod(shape))
         if row["values"] is not None:
             values = np.asarray(row["values"], np.float64).reshape(-1)

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators that make one value out of many."""
+"""Reductions: operators that compute one value from many."""

@@ -1,20 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What reductions share: which axes go, and the order of sums.
+"""Shared code of reductions: reduced axes, and the order of sums.
 
-Sums of floats, and of what is computed from numbers, are double's in one fixed order (:func:`summed`), which threads of
-a GPU and vectors of a CPU can both keep: the same bits everywhere, and a smaller error than from first to last. Floats
-of 16 bits are taken as the numbers that they are, and a result of 16 bits is rounded once.
+Sums of floats and of computed terms are in double, in one fixed order (:func:`summed`) that suits both GPU threads and
+CPU vectors. They have the same bits everywhere, and a smaller error than sums from first to last. 16-bit floats are
+converted exactly, and a 16-bit result is rounded once.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 
 from ...contract import expr as ex
+from ...contract import samples
 from ...contract.argument import arg
 from ...contract.errors import ArgumentError
 from ...contract.lowering import Lowering
@@ -23,24 +25,23 @@ from ...contract.step import Launches, Value
 from ...contract.types import DType
 from ..generic.cast import cast_array
 
-_NUMBERS = ("min", "max", "sum", "mean", "mean_square", "rms", "variance", "std_dev")  # native/reduce_fold.hpp
-_LANES, _CHUNK = 32, 4096  # of a sum's order (native/reduce_fold.hpp)
-_TASKS = 8  # chunks that a block of a GPU takes (native/cuda/own_reduce.cuh)
+_NUMBERS = ("min", "max", "sum", "mean", "mean_square", "rms", "variance", "std_dev")  # native/shared/reduce_fold.hpp
+_LANES, _CHUNK = 32, 4096  # order of sums (native/shared/reduce_fold.hpp)
+_TASKS = 8  # chunks per GPU block (native/device/own_reduce.cuh)
 
 
 class Reduction(Operator, ABC):
-    """Over some axes, or all of them."""
+    """Base class of reductions over some axes, or all of them."""
 
-    kind = "reduce"
-    version = 2  # sums were taken from first to last before
+    version = 2  # version 1 summed from first to last
     takes_bfloat16 = True
     what: ClassVar[str]
     axes = arg("int", None, many=True, doc="Axes that are reduced, negative ones from the last; by default all.")
-    axis_names = arg("str", None, doc="Their names instead, such as HW.")
+    axis_names = arg("str", None, doc="Names of the axes to reduce, such as HW, instead of `axes`.")
     keep_dims = arg("bool", False, doc="Keep these axes, with one element.")
 
     def result_type(self, c: Lowering, x: Value) -> DType:
-        """The output's element type."""
+        """Return the output's element type."""
         asked = c.const("dtype")
         return DType.FLOAT if asked is None else DType(asked)
 
@@ -71,11 +72,11 @@ class Reduction(Operator, ABC):
 
     @abstractmethod
     def reduce(self, row: RowContext, values: Any, mean: Any) -> Any:
-        """The last axis, reduced in NumPy."""
+        """Reduce the last axis in NumPy."""
 
 
 class FloatReduction(Reduction):
-    """One whose result is a float: a mean in double."""
+    """Base class of reductions with a float result: a mean in double."""
 
     gives_bfloat16 = True
     dtype = arg("dtype", None, doc="Element type of the output; by default float32.")
@@ -85,19 +86,23 @@ class FloatReduction(Reduction):
         return cast_array(self.finish(averaged(self.term(wide))), row["dtype"] or DType.FLOAT)
 
     def term(self, values: Any) -> Any:
-        """What is averaged."""
+        """Return the terms of the average."""
         return values
 
     def finish(self, mean: Any) -> Any:
-        """What becomes of the average."""
+        """Return the result for an average."""
         return mean
 
 
 class Deviation(Reduction):
-    """From a mean that is given."""
+    """Base class of reductions of deviations from a given mean."""
 
     inputs = (2, 2)
-    ddof = arg("int", 0, doc="Taken off the number of elements that the sum is divided by.")
+    ddof = arg("int", 0, doc="Delta degrees of freedom: the sum is divided by the number of elements minus `ddof`.")
+
+    @classmethod
+    def case_inputs(cls, case: Mapping[str, Any]) -> samples.Rows:
+        return [(x, np.float32(100.25 + i)) for i, (x,) in enumerate(samples.images())]
 
     def result_type(self, c: Lowering, x: Value) -> DType:
         return DType.FLOAT
@@ -107,35 +112,35 @@ class Deviation(Reduction):
         return self.finish(averaged((values.astype(np.float64) - about) ** 2, int(row["ddof"]))).astype(np.float32)
 
     def finish(self, variance: Any) -> Any:
-        """What becomes of the variance."""
+        """Return the result for a variance."""
         return variance
 
 
 def averaged(values: Any, ddof: int = 0) -> Any:
-    """The mean over the last axis."""
+    """Return the mean over the last axis."""
     count, total = values.shape[-1] - ddof, summed(values)
     return total / count if count > 0 else np.zeros_like(total)
 
 
 def summed(values: Any) -> Any:
-    """The sum of doubles over the last axis, in the order that the native forms keep.
+    """Return the sum of doubles over the last axis, in the order of the native forms.
 
-    Of each chunk of 4096 numbers, number i is added to lane i % 32, and then the upper half of the lanes to the lower
-    one until one is left. The chunks' sums are added up as if they were one more chunk, of any length.
+    In each chunk of 4096 numbers, number i is added to lane i % 32. Then the upper half of the lanes is added to the
+    lower half until one lane is left. The chunks' sums are added in the same way, as one more chunk of any length.
     """
     chunks = _in_lanes(_in_rows(values, _CHUNK))
     return _in_lanes(chunks)
 
 
 def _in_rows(values: Any, unit: int) -> Any:
-    """The last axis cut into at least one row of ``unit``; the last one is filled up with zeros."""
+    """Cut the last axis into at least one row of ``unit`` numbers. The last row is filled up with zeros."""
     rows = max(-(-values.shape[-1] // unit), 1)
     missing = np.zeros((*values.shape[:-1], rows * unit - values.shape[-1]))
     return np.concatenate([values, missing], -1).reshape(*values.shape[:-1], rows, unit)
 
 
 def _in_lanes(values: Any) -> Any:
-    lanes = np.add.accumulate(_in_rows(values, _LANES), -2)[..., -1, :] + 0.0  # no sum is -0
+    lanes = np.add.accumulate(_in_rows(values, _LANES), -2)[..., -1, :] + 0.0  # adding 0.0 avoids a sum of -0
     while lanes.shape[-1] > 1:
         half = lanes.shape[-1] // 2
         lanes = lanes[..., :half] + lanes[..., half:]
@@ -143,7 +148,7 @@ def _in_lanes(values: Any) -> Any:
 
 
 def _launches(x: Value, gone: list[int], attrs: tuple[int, int]) -> Launches:
-    """The form for GPUs: a warp per chunk of every output, then one per output of several chunks."""
+    """Return the form for GPUs: a warp per chunk of every output, then one warp per output with several chunks."""
     each = math.prod(x.shape[i] for i in gone)
     outputs = math.prod(n for i, n in enumerate(x.shape) if i not in gone)
     chunks = ex.maximum((each + _CHUNK - 1) // _CHUNK, 1)
@@ -156,7 +161,7 @@ def _launches(x: Value, gone: list[int], attrs: tuple[int, int]) -> Launches:
 
 
 def _axes(axes: Any, names: Any, layout: str, rank: int, operator: str) -> list[int]:
-    """The axes that are reduced."""
+    """Return the axes to reduce."""
     if names is None:
         found = list(range(rank)) if axes is None else [int(a) for a in axes]
         if any(not -rank <= a < rank for a in found):
@@ -168,11 +173,11 @@ def _axes(axes: Any, names: Any, layout: str, rank: int, operator: str) -> list[
     missing = [name for name in names if name not in layout]
     if missing:
         raise ArgumentError(f"`{operator}`: expected axes of the layout {layout!r}, got {missing[0]!r}")
-    return sorted(layout.index(name) for name in names)
+    return sorted({layout.index(name) for name in names})
 
 
 def _require_like(c: Lowering, mean: Value, shape: list[Any]) -> None:
-    """A mean is one number, or one for every output."""
+    """Require that a mean is one number, or one per output element."""
     have, want = c.count(mean), ex.product(tuple(shape))
     if have == 1 or (have is not None and have == want):
         return

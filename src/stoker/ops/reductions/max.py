@@ -15,9 +15,10 @@ from ._reduction import Reduction
 
 
 class Max(Reduction, name="reductions.max"):
-    """The largest element along some axes. Input: any shape and type. Output: the same type.
+    """Return the largest element along some axes. Input: any shape and type. Output: the same type.
 
-    Exact; -0 is below 0, and where there is a NaN, it is the result."""
+    Exact. -0 is below 0. If there is a NaN, the result is NaN.
+    """
 
     what = "max"
     cases = ({}, {"axis_names": "HW"}, {"axes": (0, 1), "keep_dims": True}, {"axes": -1})
@@ -27,7 +28,7 @@ class Max(Reduction, name="reductions.max"):
 
     def reduce(self, row: RowContext, values: Any, mean: Any) -> Any:
         made = values.max(-1)
-        if DType.of(values.dtype).is_float:  # NumPy takes either zero
+        if DType.of(values.dtype).is_float:  # NumPy may return either zero
             there = ((values == 0) & ~np.signbit(values)).any(-1)
             made = np.where((made == 0) & there, values.dtype.type(0.0), made)
         return made

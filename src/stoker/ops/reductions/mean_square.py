@@ -9,9 +9,10 @@ from ._reduction import FloatReduction
 
 
 class MeanSquare(FloatReduction, name="reductions.mean_square"):
-    """The mean of the squares along some axes. Input: any shape and type. Output: float32, or ``dtype``.
+    """Compute the mean of the squares along some axes. Input: any shape and type. Output: float32, or ``dtype``.
 
-    The sum is double's, in a fixed order (in 32 lanes)."""
+    The sum is in double, in a fixed order (in 32 lanes).
+    """
 
     what = "mean_square"
     cases = ({}, {"axis_names": "HW", "keep_dims": True})

@@ -11,9 +11,10 @@ from .mean_square import MeanSquare
 
 
 class Rms(MeanSquare, name="reductions.rms"):
-    """The root of the mean of the squares along some axes. Input: any shape and type. Output: float32.
+    """Compute the root of the mean of the squares along some axes. Input: any shape and type. Output: float32.
 
-    The sum is double's, in a fixed order (in 32 lanes)."""
+    The sum is in double, in a fixed order (in 32 lanes).
+    """
 
     what = "rms"
 

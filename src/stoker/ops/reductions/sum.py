@@ -17,10 +17,10 @@ from ._reduction import Reduction, summed
 
 
 class Sum(Reduction, name="reductions.sum"):
-    """The sum along some axes. Input: any shape and type. Output: uint64, int64, float32 or ``dtype``.
+    """Compute the sum along some axes. Input: any shape and type. Output: uint64, int64, float32 or ``dtype``.
 
-    Integers are summed exactly, modulo 2**64; floats in double, in a fixed order (in 32 lanes). Sums of float64 are
-    float64.
+    Integers are summed exactly, modulo 2**64. Floats are summed in double, in a fixed order (in 32 lanes). Sums of
+    float64 are float64.
     """
 
     what = "sum"

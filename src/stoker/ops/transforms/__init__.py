@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators that make and combine affine matrices."""
+"""Operators that create and combine affine matrices."""

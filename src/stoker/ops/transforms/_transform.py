@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Affine matrices ``(n, n + 1)``: the linear part, then the shift. Computed in double, stored as float32."""
+"""Affine matrices ``(n, n + 1)``: the linear part, then the translation. Computed in double, stored as float32."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ from ...contract.operator import Operator, RowContext
 from ...contract.step import Value
 from ...contract.types import DType
 
-Rows = list[list[Any]]  # of numbers, or of expressions
+Rows = list[list[Any]]  # numbers or expressions
 
 
 class Transform(Operator, ABC):
-    """A transform, by itself or after one that is given."""
+    """Base class of transforms, optionally applied after a given one."""
 
     devices = ("cpu",)
     inputs = (0, 1)
     reverse_order = arg("bool", False, doc="Apply this transform before the input's, not after it.")
 
     @abstractmethod
-    def matrix(self, take: Take) -> Rows:
-        """The transform's own matrix."""
+    def matrix(self, take: TransformArguments) -> Rows:
+        """Return the transform's own matrix."""
 
     def lower(self, c: Lowering, previous: Value | None = None) -> Value:
-        own = self.matrix(Take(c, None))
+        own = self.matrix(TransformArguments(c, None))
         if previous is not None:
             other = read_matrix(c, previous)
             c.expect(len(other) == len(own), "expected a matrix of {0} rows, got {1}", len(own), len(other))
-            own = composed(other, own) if c.const("reverse_order") else composed(own, other)
+            own = compose_matrices(other, own) if c.const("reverse_order") else compose_matrices(own, other)
         return store_matrix(c, own)
 
     def reference(self, row: RowContext, previous: Any = None) -> Any:
-        own = np.asarray(self.matrix(Take(None, row)), np.float64)
+        own = np.asarray(self.matrix(TransformArguments(None, row)), np.float64)
         if previous is not None:
             other = np.asarray(previous, np.float64)
             first, second = (own, other) if row["reverse_order"] else (other, own)
@@ -50,22 +50,22 @@ class Transform(Operator, ABC):
         return own.astype(np.float32)
 
 
-class Take:
-    """A transform's arguments: expressions of a row, or the numbers of one."""
+class TransformArguments:
+    """Arguments of a transform: expressions at plan time, or the numbers of one row."""
 
     def __init__(self, c: Lowering | None, row: RowContext | None) -> None:
         self._c = c
         self._row = row
 
     def given(self, name: str) -> bool:
-        """Whether the argument has a value."""
+        """Return whether the argument has a value."""
         if self._c is not None:
             return self._c.given(name)
         assert self._row is not None
         return self._row[name] is not None
 
     def length(self, name: str) -> int:
-        """How many numbers the argument has."""
+        """Return the number of elements of the argument."""
         if self._c is None:
             assert self._row is not None
             return int(np.asarray(self._row[name]).size)
@@ -75,7 +75,7 @@ class Take:
         return count
 
     def vector(self, name: str, size: int, default: float | None = None) -> list[Any]:
-        """An argument as ``size`` numbers; one stands for all."""
+        """Return an argument as ``size`` numbers. A single number is repeated."""
         if default is not None and not self.given(name):
             return [default] * size
         have = self.length(name)
@@ -84,35 +84,35 @@ class Take:
         return [self.number(name, i) for i in range(size)]
 
     def number(self, name: str, index: int = 0) -> Any:
-        """One number of an argument."""
+        """Return one number of an argument."""
         if self._c is not None:
             return self._c.scalar(name, index)
         assert self._row is not None
         return self._row.number(name, index)
 
     def flag(self, name: str) -> bool:
-        """A constant that is True or False."""
+        """Return a boolean constant."""
         if self._c is not None:
             return bool(self._c.const(name))
         assert self._row is not None
         return bool(self._row[name])
 
-    def turn(self, degrees: Any) -> tuple[Any, Any]:
-        """Cosine and sine."""
+    def cos_sin(self, degrees: Any) -> tuple[Any, Any]:
+        """Return cosine and sine of an angle in degrees."""
         theta = degrees * (math.pi / 180)
         return (ex.cos(theta), ex.sin(theta)) if self._c is not None else (math.cos(theta), math.sin(theta))
 
     def require(self, condition: Any, text: str, *values: Any) -> None:
-        """Where rows are planned: the condition must hold."""
+        """Require a condition at plan time."""
         if self._c is not None:
             self._c.require(condition, text, *values)
 
 
 def read_matrix(c: Lowering, value: Value) -> Rows:
-    """The elements of a matrix that is a node's output."""
+    """Return the elements of a matrix that is a node's output."""
     shape = value.shape
     if value.rank == 2 and not value.per_frame and any(isinstance(n, Expr) for n in shape):
-        # Of a size that only the rows tell: matrices of the plane are what images need.
+        # A size known only at run time is taken to be 2 x 3, the size for images.
         fits = ex.both(ex.equal(shape[0], 2), ex.equal(shape[1], 3))
         c.require(fits, "expected a matrix 2 x 3, got {0} x {1}; make others with `transforms`", *shape)
         shape = (2, 3)
@@ -125,12 +125,12 @@ def read_matrix(c: Lowering, value: Value) -> Rows:
 
 
 def store_matrix(c: Lowering, matrix: Rows) -> Value:
-    """The matrix as a value."""
+    """Return the matrix as a value."""
     return c.numbers([n for row in matrix for n in row], DType.FLOAT, (len(matrix), len(matrix) + 1))
 
 
-def composed(second: Rows, first: Rows) -> Rows:
-    """``first``, then ``second``."""
+def compose_matrices(second: Rows, first: Rows) -> Rows:
+    """Return the matrix of ``first`` followed by ``second``."""
     size = len(first)
     return [
         [
@@ -142,7 +142,7 @@ def composed(second: Rows, first: Rows) -> Rows:
 
 
 def linear(square: Rows, center: list[Any] | None = None) -> Rows:
-    """A linear map as a matrix; ``center`` stays where it is."""
+    """Return the matrix of a linear map that leaves ``center`` fixed."""
     if center is None:
         return [[*row, 0.0] for row in square]
     rows = []

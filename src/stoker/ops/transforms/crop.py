@@ -8,13 +8,13 @@ from typing import Any
 from ...contract import expr as ex
 from ...contract.argument import arg
 from ...contract.errors import ArgumentError
-from ._transform import Rows, Take, Transform
+from ._transform import Rows, Transform, TransformArguments
 
 _NAMES = ("from_start", "from_end", "to_start", "to_end")
 
 
 class Crop(Transform, name="transforms.crop"):
-    """A matrix that takes one box to another. Input: a matrix that is applied before, if any. Output: float32."""
+    """Create a matrix that maps one box to another. Input: a matrix to apply before, if any. Output: float32."""
 
     from_start = arg("float", (0.0,), many=True, per_row=True, doc="Lower corner of the box that points are in.")
     from_end = arg("float", (1.0,), many=True, per_row=True, doc="Upper corner of that box.")
@@ -26,7 +26,7 @@ class Crop(Transform, name="transforms.crop"):
         {"from_start": (3.0, 2.0), "from_end": (1.0, 6.0), "to_end": (10.0, 10.0), "absolute": True},
     )
 
-    def matrix(self, take: Take) -> Rows:
+    def matrix(self, take: TransformArguments) -> Rows:
         size = max(take.length(name) for name in _NAMES)
         if size < 2:
             raise ArgumentError("`transforms.crop`: expected a corner with one number per dimension")
@@ -39,7 +39,7 @@ class Crop(Transform, name="transforms.crop"):
             rows.append([*(factor if i == j else 0.0 for j in range(size)), p[i] - factor * a[i]])
         return rows
 
-    def _box(self, take: Take, names: tuple[str, ...], size: int) -> tuple[list[Any], list[Any]]:
+    def _box(self, take: TransformArguments, names: tuple[str, ...], size: int) -> tuple[list[Any], list[Any]]:
         low, high = (take.vector(name, size) for name in names)
         if not take.flag("absolute"):
             return low, high

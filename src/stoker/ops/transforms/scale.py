@@ -4,18 +4,18 @@
 from __future__ import annotations
 
 from ...contract.argument import arg
-from ._transform import Rows, Take, Transform, linear
+from ._transform import Rows, Transform, TransformArguments, linear
 
 
 class Scale(Transform, name="transforms.scale"):
-    """A matrix that scales points. Input: a matrix that is applied before, if any. Output: float32 ``(n, n + 1)``."""
+    """Create a matrix that scales points. Input: a matrix to apply before, if any. Output: float32 ``(n, n + 1)``."""
 
-    scale = arg("float", many=True, per_row=True, doc="Factors, one per dimension; one stands for all.")
-    center = arg("float", None, many=True, per_row=True, doc="The point that stays; by default the origin.")
-    ndim = arg("int", None, doc="Number of dimensions, if one factor stands for all.")
+    scale = arg("float", many=True, per_row=True, doc="Factors, one per dimension, or one for all.")
+    center = arg("float", None, many=True, per_row=True, doc="Fixed point; by default the origin.")
+    ndim = arg("int", None, doc="Number of dimensions, if `scale` is one factor for all.")
     cases = ({"scale": (2.0, 0.5)}, {"scale": (2.0,), "ndim": 3}, {"scale": (2.0, 3.0), "center": (4.0, 5.0)})
 
-    def matrix(self, take: Take) -> Rows:
+    def matrix(self, take: TransformArguments) -> Rows:
         size = take.length("scale")
         if take.given("ndim"):
             size = int(take.number("ndim"))

@@ -7,28 +7,28 @@ from typing import Any
 
 from ...contract.argument import arg
 from ...contract.errors import ArgumentError
-from ._transform import Rows, Take, Transform, linear
+from ._transform import Rows, Transform, TransformArguments, linear
 
 _ELEMENTS = {2: 2, 6: 3}  # numbers -> dimensions
 
 
 class Shear(Transform, name="transforms.shear"):
-    """A matrix that shears points. Input: a matrix that is applied before, if any. Output: float32, 2x3, or 3x4."""
+    """Create a matrix that shears points. Input: a matrix to apply before, if any. Output: float32, 2x3, or 3x4."""
 
     exactness = "within float32 rounding"
     shear = arg(
         "float", None, many=True, per_row=True,
-        doc="How far an axis moves along each other one: (x, y), in space (xy, xz, yx, yz, zx, zy).",
+        doc="Shift of an axis along each other one: (x, y), in space (xy, xz, yx, yz, zx, zy).",
     )  # fmt: skip
-    angles = arg("float", None, many=True, per_row=True, doc="The same as angles in degrees, between -90 and 90.")
-    center = arg("float", None, many=True, per_row=True, doc="The point that stays; by default the origin.")
+    angles = arg("float", None, many=True, per_row=True, doc="`shear` as angles in degrees, between -90 and 90.")
+    center = arg("float", None, many=True, per_row=True, doc="Fixed point; by default the origin.")
     cases = (
         {"shear": (0.3, -0.2)},
         {"angles": (20.0, 10.0), "center": (4.0, 5.0)},
         {"shear": (0.1, 0.2, 0.3, 0.4, 0.5, 0.6)},
     )
 
-    def matrix(self, take: Take) -> Rows:
+    def matrix(self, take: TransformArguments) -> Rows:
         name = "shear" if take.given("shear") else "angles"
         if not take.given(name) or (name == "shear" and take.given("angles")):
             raise ArgumentError("`transforms.shear`: expected `shear` or `angles`")
@@ -40,10 +40,10 @@ class Shear(Transform, name="transforms.shear"):
         square: Rows = [[1.0 if i == j else factors.pop(0) for j in range(size)] for i in range(size)]
         return linear(square, take.vector("center", size) if take.given("center") else None)
 
-    def _factor(self, take: Take, name: str, i: int) -> Any:
+    def _factor(self, take: TransformArguments, name: str, i: int) -> Any:
         number = take.number(name, i)
         if name == "shear":
             return number
         take.require((number > -90) & (number < 90), "expected `angles` between -90 and 90 degrees, got {0}", number)
-        cos, sin = take.turn(number)
+        cos, sin = take.cos_sin(number)
         return sin / cos

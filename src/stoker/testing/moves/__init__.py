@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The moves of random graphs: how the operators are used, with arguments constant and per row.
+"""Moves of random graphs: uses of the operators, with arguments constant and per row.
 
-A move is user code: it takes values that there are and gives new ones. It need not be certain that the operators take
-its arguments; what they refuse is taken back. Another order of the moves would make other graphs of the same numbers.
+A move is user code that takes existing values and returns new ones. It may pass arguments that the operators refuse; it
+is then taken back. Changing the order of the moves changes the graphs of all numbers.
 """
 
 from __future__ import annotations
 
-from ..garden import Move, source
-from . import arrays, images, ways
+from ..graph_grower import Move, source
+from . import arrays, control_flow, images
 
-MOVES: list[tuple[float, Move]] = [(0.8, source), *images.MOVES, *arrays.MOVES, *ways.MOVES]
+MOVES: list[tuple[float, Move]] = [(0.8, source), *images.MOVES, *arrays.MOVES, *control_flow.MOVES]

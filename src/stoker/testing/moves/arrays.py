@@ -12,10 +12,10 @@ import numpy as np
 from ... import math
 from ...contract.types import DType
 from ...frontends import fn
-from ..garden import ANY, Garden, Move, declares
+from ..graph_grower import ANY, GraphGrower, Move, move_registrar
 
 MOVES: list[tuple[float, Move]] = []
-move = declares(MOVES)
+move = move_registrar(MOVES)
 
 
 # ---- arithmetic ----
@@ -27,7 +27,7 @@ _OPERATORS: Sequence[Callable[[Any, Any], Any]] = (
 
 
 @move(2.5)
-def arithmetic_with_number(g: Garden) -> Any:
+def arithmetic_with_number(g: GraphGrower) -> Any:
     number = (
         g.pick((1, 2, 3, 255, -7, 0.5, 1.0, -2.25, 100.0)) if g.chance(0.6) else g.number(1, 50, whole=g.chance(0.5))
     )
@@ -36,8 +36,8 @@ def arithmetic_with_number(g: Garden) -> Any:
 
 
 @move(1.5)
-def arithmetic_of_two(g: Garden) -> Any:
-    """Of equal shapes, of a part of itself (broadcast), or of anything."""
+def arithmetic_of_two(g: GraphGrower) -> Any:
+    """Combine values of equal shapes, a value with a part of itself (broadcast), or any two values."""
     x, op = g.array(), g.pick(_OPERATORS)
     shapes = [a.shape for a in g.arrays(x)]
     form = g.whole(0, 2)
@@ -51,7 +51,7 @@ def arithmetic_of_two(g: Garden) -> Any:
 
 
 @move(0.8)
-def function(g: Garden) -> Any:
+def function(g: GraphGrower) -> Any:
     x = g.array()
     form = g.whole(0, 6)
     if form == 0:
@@ -69,7 +69,7 @@ def function(g: Garden) -> Any:
 
 
 @move(1.0)
-def transpose(g: Garden) -> Any:
+def transpose(g: GraphGrower) -> Any:
     x = g.array()
     rank = len(g.arrays(x)[0].shape)
     order = [int(i) for i in g.rng.permutation(rank)]
@@ -77,7 +77,7 @@ def transpose(g: Garden) -> Any:
 
 
 @move(0.8)
-def reshape(g: Garden) -> Any:
+def reshape(g: GraphGrower) -> Any:
     x = g.array()
     form = g.whole(0, 3)
     if form == 0:
@@ -92,7 +92,7 @@ def reshape(g: Garden) -> Any:
 
 
 @move(0.6)
-def axes(g: Garden) -> Any:
+def axes(g: GraphGrower) -> Any:
     x = g.array()
     rank = len(g.arrays(x)[0].shape)
     ones = [i for i in range(rank) if all(a.shape[i] == 1 for a in g.arrays(x))]
@@ -102,7 +102,7 @@ def axes(g: Garden) -> Any:
 
 
 @move(1.2)
-def index(g: Garden) -> Any:
+def index(g: GraphGrower) -> Any:
     x = g.choose(lambda v: all(a.size for a in g.arrays(v)) and g.arrays(v)[0].ndim > 0)
     rank = g.arrays(x)[0].ndim
     items: list[Any] = []
@@ -125,7 +125,7 @@ def index(g: Garden) -> Any:
 
 
 @move(0.8)
-def joined(g: Garden) -> Any:
+def joined(g: GraphGrower) -> Any:
     x = g.choose(lambda v: g.arrays(v)[0].ndim > 0)
     others = [
         g.choose(
@@ -143,7 +143,7 @@ def joined(g: Garden) -> Any:
 
 
 @move(0.5)
-def draw(g: Garden) -> Any:
+def draw(g: GraphGrower) -> Any:
     shape = [g.number(1, 5, whole=True) for _ in range(g.whole(0, 2))]
     form = g.whole(0, 3)
     more: dict[str, Any] = {"shape": shape} if shape else {}
@@ -161,12 +161,12 @@ def draw(g: Garden) -> Any:
 
 
 @move(0.5)
-def drawn_like(g: Garden) -> Any:
+def drawn_like(g: GraphGrower) -> Any:
     return g.pick((fn.random.uniform, fn.random.coin_flip))(g.array())
 
 
 @move(0.5)
-def filled(g: Garden) -> Any:
+def filled(g: GraphGrower) -> Any:
     form = g.whole(0, 3)
     if form == 0:
         return fn.zeros_like(g.array(), dtype=g.pick(ANY))
@@ -178,39 +178,39 @@ def filled(g: Garden) -> Any:
 
 
 @move(0.4)
-def shapes(g: Garden) -> Any:
+def shapes(g: GraphGrower) -> Any:
     return fn.shapes(g.array())
 
 
 @move(0.3)
-def copy(g: Garden) -> Any:
+def copy(g: GraphGrower) -> Any:
     return fn.copy(g.array())
 
 
 @move(0.3)
-def shuffled(g: Garden) -> Any:
-    """Another row's data: the only moves whose results depend on the batch."""
+def shuffled(g: GraphGrower) -> Any:
+    """Return another row's data. These are the only moves whose results depend on the batch."""
     return fn.permute_batch(g.array(), indices=fn.batch_permutation() if g.chance(0.5) else fn.random.choice(2))
 
 
 def halve(x: Any) -> Any:
-    """A user's function."""
+    """Halve the values, as a user's function."""
     return (x // 2).astype(x.dtype) if x.dtype.kind in "iu" else x * x.dtype.type(0.5)
 
 
 def jitter(x: Any, rng: Any) -> tuple[Any, Any]:
-    """A user's function with random numbers and two outputs."""
+    """Return two outputs with random numbers, as a user's function."""
     number = np.float32(rng.uniform())
     return (x > number * 9).astype(np.uint8), number
 
 
 def total(rows: list[Any]) -> list[Any]:
-    """A user's function for all rows of a batch."""
+    """Sum the values for all rows of a batch, as a user's function."""
     return [np.asarray(x.size, np.int32) for x in rows]
 
 
 @move(1.0)
-def python_function(g: Garden) -> Any:
+def python_function(g: GraphGrower) -> Any:
     x, form = g.array(), g.whole(0, 3)
     if form == 0:
         return fn.python_function(x, function=jitter, num_outputs=2)

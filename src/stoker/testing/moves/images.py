@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Moves on images: windows, sizes, colours, neighbourhoods, and what becomes of whole images."""
+"""Moves on images: windows, sizes, colours, neighbourhoods, and changes of whole images."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import numpy as np
 from ...contract.types import DType, InterpType
 from ...frontends import fn
 from ...frontends.data_node import DataNode
-from ..garden import ANY, FILTERS, PIXELS, SIZES, Garden, Move, declares
+from ..graph_grower import ANY, FILTERS, PIXELS, SIZES, GraphGrower, Move, move_registrar
 
 MOVES: list[tuple[float, Move]] = []
-move = declares(MOVES)
+move = move_registrar(MOVES)
 
 
 # ---- windows and sizes ----
 
 
 @move(1.5)
-def crop(g: Garden) -> Any:
+def crop(g: GraphGrower) -> Any:
     x = g.image()
     args: dict[str, Any] = {"crop_pos_x": g.number(0, 1), "crop_pos_y": g.number(0, 1)}
     height, width = g.least(x, "H"), g.least(x, "W")
@@ -45,7 +45,7 @@ def crop(g: Garden) -> Any:
 
 
 @move(1.0)
-def slice_(g: Garden) -> Any:
+def slice_(g: GraphGrower) -> Any:
     x = g.choose(lambda v: len(g.layout(v)) > 0 and all(a.size for a in g.arrays(v)))
     axis = g.whole(0, len(g.layout(x)) - 1)
     n = min(a.shape[axis] for a in g.arrays(x))
@@ -66,18 +66,18 @@ def slice_(g: Garden) -> Any:
 
 
 @move(1.5)
-def flip(g: Garden) -> Any:
+def flip(g: GraphGrower) -> Any:
     return fn.flip(g.image(), horizontal=g.number(0, 1, whole=True), vertical=g.number(0, 1, whole=True))
 
 
-def _filters(g: Garden) -> dict[str, Any]:
+def _filters(g: GraphGrower) -> dict[str, Any]:
     args: dict[str, Any] = {"interp_type": g.pick(FILTERS), "antialias": g.chance(0.8)}
     if g.chance(0.1):
         args["min_filter"] = g.pick(FILTERS)
     return args
 
 
-def _size(g: Garden) -> dict[str, Any]:
+def _size(g: GraphGrower) -> dict[str, Any]:
     form = g.whole(0, 4)
     if form == 0:
         return {"size": (g.pick(SIZES), g.pick(SIZES))}
@@ -91,7 +91,7 @@ def _size(g: Garden) -> dict[str, Any]:
 
 
 @move(2.0)
-def resize(g: Garden) -> Any:
+def resize(g: GraphGrower) -> Any:
     args = _filters(g) | _size(g)
     if g.chance(0.3):
         args |= {"roi_start": (0.25, 0.1), "roi_end": (g.pick((0.7, 1.0)), 0.9), "roi_relative": True}
@@ -103,18 +103,18 @@ def resize(g: Garden) -> Any:
 
 
 @move(0.7)
-def resize_crop_mirror(g: Garden) -> Any:
+def resize_crop_mirror(g: GraphGrower) -> Any:
     args = _filters(g) | {"resize_shorter": g.number(6, 9), "crop": (g.whole(1, 5), g.whole(1, 5))}
     return fn.resize_crop_mirror(g.image(), crop_pos_x=g.number(0, 1), mirror=g.number(0, 1, whole=True), **args)
 
 
 @move(0.7)
-def random_resized_crop(g: Garden) -> Any:
+def random_resized_crop(g: GraphGrower) -> Any:
     return fn.random_resized_crop(g.image(), size=(g.pick(SIZES), g.pick(SIZES)), **_filters(g))
 
 
 @move(1.0)
-def rotate(g: Garden) -> Any:
+def rotate(g: GraphGrower) -> Any:
     args: dict[str, Any] = {"angle": g.number(-180, 180)}
     if g.chance(0.3):
         args["angle"] = g.pick((0, 90, 180, -90))
@@ -130,7 +130,7 @@ def rotate(g: Garden) -> Any:
 
 
 @move(2.0)
-def crop_mirror_normalize(g: Garden) -> Any:
+def crop_mirror_normalize(g: GraphGrower) -> Any:
     x = g.choose(lambda v: {"H", "W", "C"} <= set(g.layout(v)) and all(a.size for a in g.arrays(v)))
     count = g.pick((1, g.least(x, "C")))
     args: dict[str, Any] = {
@@ -154,12 +154,12 @@ def crop_mirror_normalize(g: Garden) -> Any:
 
 
 @move(2.0)
-def cast(g: Garden) -> Any:
+def cast(g: GraphGrower) -> Any:
     return fn.cast(g.array(), dtype=g.pick(ANY))
 
 
 @move(1.5)
-def color(g: Garden) -> Any:
+def color(g: GraphGrower) -> Any:
     x = g.choose(lambda v: "C" in g.layout(v) and {a.shape[g.layout(v).index("C")] for a in g.arrays(v)} == {3})
     form = g.pick(("brightness", "contrast", "brightness_contrast", "hue", "saturation", "hsv", "color_twist"))
     wanted = {
@@ -174,7 +174,7 @@ def color(g: Garden) -> Any:
 
 
 @move(0.5)
-def color_space(g: Garden) -> Any:
+def color_space(g: GraphGrower) -> Any:
     x = g.choose(lambda v: g.dtype(v) == DType.UINT8 and g.layout(v).endswith("HWC"))
     kinds = ("RGB", "BGR", "YCbCr", "GRAY")
     return fn.color_space_conversion(x, image_type=g.pick(kinds), output_type=g.pick(kinds))
@@ -186,12 +186,12 @@ _FILTERED = (DType.UINT8, DType.INT8, DType.UINT16, DType.INT16, DType.FLOAT16, 
 _IMAGES = ("HW", "HWC", "CHW", "FHW", "FHWC", "FCHW")
 
 
-def _image_of(g: Garden, types: Sequence[DType]) -> DataNode:
+def _image_of(g: GraphGrower, types: Sequence[DType]) -> DataNode:
     return g.choose(lambda v: g.layout(v) in _IMAGES and g.dtype(v) in types and all(a.size for a in g.arrays(v)))
 
 
 @move(0.8)
-def filtered(g: Garden) -> Any:
+def filtered(g: GraphGrower) -> Any:
     x = _image_of(g, _FILTERED)
     window = g.rng.normal(0, 0.4, (g.whole(1, 4), g.whole(1, 4))).astype(np.float32)
     args: dict[str, Any] = {"border": g.pick(("reflect_101", "reflect_1001", "wrap", "clamp", "constant"))}
@@ -205,12 +205,12 @@ def filtered(g: Garden) -> Any:
 
 
 @move(0.5)
-def equalized(g: Garden) -> Any:
+def equalized(g: GraphGrower) -> Any:
     return fn.equalize(_image_of(g, (DType.UINT8,)))
 
 
 @move(0.5)
-def perspective(g: Garden) -> Any:
+def perspective(g: GraphGrower) -> Any:
     x = _image_of(g, (DType.UINT8,))
     matrix = g.rng.normal(0, 1, 9) * (0.3, 0.3, 2.0, 0.3, 0.3, 2.0, 0.02, 0.02, 0.1) + (1, 0, 0, 0, 1, 0, 0, 0, 1)
     args: dict[str, Any] = {"matrix": [float(np.float32(n)) for n in matrix], "fill_value": g.pick((0.0, 99.0))}
@@ -223,7 +223,7 @@ def perspective(g: Garden) -> Any:
 
 
 @move(0.8)
-def reduced(g: Garden) -> Any:
+def reduced(g: GraphGrower) -> Any:
     x = g.choose(lambda v: g.dtype(v) != DType.FLOAT16)
     rank = g.arrays(x)[0].ndim
     args: dict[str, Any] = {"keep_dims": g.chance(0.5)}
@@ -243,6 +243,16 @@ def reduced(g: Garden) -> Any:
 
 
 @move(0.5)
-def blurred(g: Garden) -> Any:
+def blurred(g: GraphGrower) -> Any:
     args: dict[str, Any] = {"sigma": g.number(0.3, 2)} if g.chance(0.6) else {"window_size": g.pick((1, 3, 5, (3, 7)))}
     return fn.gaussian_blur(_image_of(g, _FILTERED), **args)
+
+
+@move(1.5)
+def placed(g: GraphGrower) -> Any:
+    x = g.choose(lambda v: len(g.layout(v)) > 0 and all(a.size for a in g.arrays(v)) and g.dtype(v) in PIXELS)
+    axes = [str(name) for name in g.rng.choice(list(g.layout(x)), 2)]
+    args: dict[str, Any] = {"axes": "".join(axes), "gradient": g.chance(0.4), "by_channel": g.chance(0.4)}
+    for name, low, high in (("first", -2, 2), ("second", -2, 2), ("limit", -3, 6)):
+        args[name] = g.number(low, high, whole=True) if g.chance(0.5) else g.whole(low, high)
+    return g.builder.call("testing.position_mask", (x,), {**args, "fill": g.pick((0.0, 7.0, 100.0))})

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A GPU's JPEG engines: finds NVIDIA's nvJPEG, which drives them, and opens it for pipelines that opt in."""
+
+from __future__ import annotations
+
+from ...contract.errors import DeviceError
+from ...native import _native
+
+# Kernels that copy the engines' pictures to their outputs, and compare some with the exact decoder's.
+SOURCES = tuple((f"stoker_nvjpeg_{name}", '#include "device/nvjpeg_place.cuh"\n') for name in ("place", "compare"))
+_HINT = (
+    'The engines are those of A100, H100, H200 and newer GPUs; without `gpu_backend="nvjpeg_hardware"` no library is '
+    "needed, and the pixels are exact"
+)
+
+
+def find_library() -> str:
+    """Return the path of nvJPEG's library: from the package nvidia-nvjpeg, a CUDA toolkit, or the loader's paths.
+
+    Raises:
+        DeviceError: the library is not found.
+    """
+    try:
+        from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
+    except ImportError:
+        return "libnvjpeg.so.13"  # the loader may find it
+    try:
+        return load_nvidia_dynamic_lib("nvjpeg").abs_path or "libnvjpeg.so.13"
+    except (DynamicLibNotFoundError, RuntimeError) as error:
+        raise DeviceError(
+            f"expected nvJPEG's library for the GPU's JPEG engines, got: {error}. It is the extra `nvjpeg`: "
+            f"`pip install 'nvidia-nvjpeg>=13,<14'`. {_HINT}"
+        ) from error
+
+
+def open_engines(device: _native.gpu.Device, quota: _native.gpu.MemoryQuota, smooth: bool) -> _native.gpu.JpegEngines:
+    """Open the engines of ``device``.
+
+    Args:
+        quota: accounting of the GPU memory that nvJPEG takes.
+        smooth: interpolate subsampled chroma, instead of repeating it.
+
+    Raises:
+        DeviceError: the engines cannot be used; the text has nvJPEG's status.
+    """
+    library = find_library()
+    try:
+        return _native.gpu.open_engines(device, quota, library, smooth)
+    except _native.gpu.DeviceFailure as failure:
+        raise DeviceError(f"GPU {device.number} ({device.name}): {failure}, of {library}. {_HINT}") from failure

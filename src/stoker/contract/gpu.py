@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""GPU in planning: the facts that decide a plan, and the interface that makes the plan's kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from .step import Native, Stage
+from .types import DType
+
+
+@dataclass(frozen=True)
+class Target:
+    """Facts about the machine that a plan depends on.
+
+    Attributes:
+        has_gpu: kernels can be made for a GPU. Without one, a graph that places nodes on a GPU is refused.
+        has_cpu_fallback: nodes that are placed on a GPU run on the CPU if there is no GPU.
+        indexed_codecs: codecs that keep an index of files, so that these files can be read in parts.
+    """
+
+    has_gpu: bool = False
+    has_cpu_fallback: bool = False
+    indexed_codecs: frozenset[str] = frozenset()
+
+    @property
+    def places_steps(self) -> bool:
+        """Return whether steps are placed on a GPU.
+
+        True also without a GPU unless there is a CPU fallback, so that the error can name the first node on a GPU.
+        """
+        return self.has_gpu or not self.has_cpu_fallback
+
+
+class KernelsOnGpu(Protocol):
+    """Source of a plan's GPU kernels (``device/``).
+
+    Every method begins to compile a kernel and returns at once, so that kernels are compiled in parallel. It returns a
+    function that waits for the kernel.
+    """
+
+    def stage(self, body: Stage, arguments: tuple[Any, ...], *, planar: bool) -> Callable[[], Any]:
+        """Begin to make the kernel of a stage; ``arguments`` are those of ``kernels.stage``.
+
+        Args:
+            planar: rows of the first input may be in component planes.
+        """
+
+    def native(self, body: Native, in_types: Sequence[DType], out_types: Sequence[DType]) -> Callable[[], Any]:
+        """Begin to make the kernel of a step with a form for GPUs (``Native.gpu``) and no codec."""

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Folders whose content Stoker trusts as its own: compiled kernels, and the JPEG index of a GPU.
+
+Code and pixels come from there. So the folder belongs to the user who runs the process, and no other user may write to
+it.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+_WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+
+
+def make_private_folder(folder: Path) -> None:
+    """Make a folder that its owner alone may use, whatever the umask, or accept one that is there.
+
+    Raises:
+        PermissionError: the folder is another user's, or other users may write to it.
+        OSError: it cannot be made.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(mode=0o700)
+    except FileExistsError:
+        require_private_folder(folder)
+        return
+    folder.chmod(0o700)  # a umask may have taken the owner's rights as well
+
+
+def require_private_folder(folder: Path) -> None:
+    """Raise PermissionError where a folder is another user's or other users may write to it.
+
+    A folder that does not exist is accepted. Where the system has no users, so is every folder.
+    """
+    if not hasattr(os, "geteuid"):
+        return
+    try:
+        found = folder.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    own = os.geteuid()
+    if found.st_uid != own:
+        raise PermissionError(
+            f"expected a folder of the user who runs this process (number {own}), got '{folder}' of user "
+            f"{found.st_uid}: what others put there would be run or used"
+        )
+    if stat.S_IMODE(found.st_mode) & _WRITABLE_BY_OTHERS:
+        raise PermissionError(
+            f"expected a folder that its owner alone may write to, got '{folder}' with mode "
+            f"{stat.S_IMODE(found.st_mode):03o}: `chmod go-w '{folder}'`"
+        )

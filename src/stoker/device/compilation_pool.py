@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Concurrent compilation of sources, so that a plan waits for its slowest kernel and not for the sum of all."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+
+
+class CompilationPool:
+    """Compiles every source once, several at a time.
+
+    Threads are sufficient: NVRTC releases the GIL and supports concurrent callers. A thread ends with its source, so
+    that none is left after planning. Sources that no caller waits for at the end are not begun.
+
+    Args:
+        compiled: function that returns the machine code of a source; threads call it.
+        at_once: maximum number of concurrent calls.
+    """
+
+    def __init__(self, compiled: Callable[[str], bytes], at_once: int) -> None:
+        self._compiled = compiled
+        self._free = threading.BoundedSemaphore(at_once)
+        self._begun: dict[str, Future[bytes]] = {}
+
+    def begin(self, source: str) -> None:
+        """Begin to compile ``source``, unless it was begun before."""
+        future: Future[bytes] = Future()
+        if self._begun.setdefault(source, future) is future:
+            threading.Thread(target=self._compile, args=(source, future), name="stoker-nvrtc").start()
+
+    def result(self, source: str) -> bytes:
+        """Wait for the machine code of ``source``. A compilation error is raised by every call for its source."""
+        self.begin(source)
+        return self._begun[source].result()
+
+    def _compile(self, source: str, future: Future[bytes]) -> None:
+        with self._free:
+            if not threading.main_thread().is_alive():
+                future.cancel()
+                return
+            try:
+                future.set_result(self._compiled(source))
+            except BaseException as error:  # noqa: BLE001 - the thread that waits gets it
+                future.set_exception(error)

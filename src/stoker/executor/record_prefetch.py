@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Prefetching of records from asynchronous storages: requests go out when a batch's rows are known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..contract.reader import OpenSource
+from ..contract.storage import Storage
+from ..graph.node import Graph
+from .schedule import Rows
+
+
+class RecordPrefetcher:
+    """Requests records from the asynchronous storages of a graph's readers, except for outputs that no node needs."""
+
+    def __init__(self, graph: Graph, sources: Mapping[int, OpenSource]) -> None:
+        needed = graph.needed()
+        edges = [*graph.outputs, *(e for n in graph.nodes if n.id in needed for e in n.parents())]
+        self._storages: list[tuple[int, Storage]] = []  # (the reader's column in `Rows.indices`, storage)
+        for column, (node, source) in enumerate(sources.items()):
+            used = {e.output for e in edges if e.node == node}
+            self._storages += [(column, s) for s in source.storages(used) if s.asynchronous]
+
+    def request(self, rows: Rows, batches: int) -> None:
+        """Request the records that the rows of a batch will read.
+
+        If more than ``batches`` batches are pending, the oldest requests expire.
+        """
+        for column, storage in self._storages:
+            storage.request(rows.indices[column], batches)
+
+    def drop(self) -> None:
+        """Discard all requests: other rows come next."""
+        for _, storage in self._storages:
+            storage.drop()

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Settings that a pipeline takes from its process's launcher: the GPU and, as an opt-in, the shards."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from ..contract.errors import ArgumentError, message
+from ..contract.launch import Launch
+from ..graph.node import Graph, Node
+from .source_line import warn_user
+
+AUTO: Final = "auto"
+LAUNCHER: Final = "launcher"
+
+
+def find_process_gpu() -> int:
+    """Return the GPU of this process: that of LOCAL_RANK, or the only visible one; 0 without a launcher.
+
+    Raises:
+        ArgumentError: the environment contradicts itself.
+    """
+    from ..native import _native
+
+    try:
+        launch = Launch.from_environment()
+    except ArgumentError as error:
+        raise ArgumentError(f"`Pipeline`: {error}. Or say which GPU: `device_id`, a number") from None
+    # Some launchers hide all other GPUs from a process, whatever its LOCAL_RANK is.
+    return 0 if _native.gpu.count_cuda() == 1 else launch.local_rank
+
+
+def shard_readers(graph: Graph, shards: str | None) -> Graph:
+    """Return the graph with this process's shards set in the readers that have none of their own.
+
+    Without ``shards="launcher"`` return the graph unchanged, with a warning if several processes would each read all
+    data.
+
+    Raises:
+        ArgumentError: a reader has other shards than the launcher's, no reader could be divided, or the environment
+            contradicts itself.
+    """
+    needed = graph.needed()
+    readers = [n for n in graph.nodes if n.id in needed and "num_shards" in n.operator.arguments]
+    if shards is None:
+        _warn_of_whole(readers)
+        return graph
+    if not readers:
+        raise ArgumentError(
+            '`Pipeline`: expected a reader that can be divided with shards="launcher", got none. A source of your own '
+            "is divided where it is written: `stoker.Launch.from_environment()` tells rank and world size"
+        )
+    launch = Launch.from_environment()
+    own = {n.id: _with_shards(n, launch) for n in readers}
+    return replace(graph, nodes=tuple(own.get(n.id, n) for n in graph.nodes))
+
+
+def _with_shards(node: Node, launch: Launch) -> Node:
+    told = {"num_shards": launch.world_size, "shard_id": launch.rank}
+    for name, value in told.items():
+        if node.args[name] not in (None, value):
+            text = (
+                f'expected no `{name}`, or the launcher\'s with shards="launcher", got {node.args[name]} where '
+                f"{'WORLD_SIZE' if name == 'num_shards' else 'RANK'} is {value}"
+            )
+            raise ArgumentError(message(node.operator.name, text, source=node.source_line))
+    return replace(node, args={**node.args, **told})
+
+
+def _warn_of_whole(readers: list[Node]) -> None:
+    """Warn that each of several processes reads the whole data set, which is otherwise hard to notice."""
+    unsaid = [n for n in readers if n.args["num_shards"] is None]
+    if not unsaid:
+        return
+    try:
+        count = Launch.from_environment().world_size
+    except ArgumentError:
+        return  # the variables may be meant for another program
+    if count > 1:
+        warn_user(
+            f"`{unsaid[0].operator.name}` gives each of the launcher's {count} processes all samples. Give the "
+            'pipeline shards="launcher" to divide them, or the reader `num_shards=1` to say that this is meant'
+        )

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Batches of any structure: find their lazy parts, and replace these by plain tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ..tensors.tensor import LazyTensor, materialize
+from .deferred import DeferredTensor
+from .program import Program
+
+
+def find_lazy(data: Any) -> list[LazyTensor]:
+    """Return all lazy tensors of a batch, including the leaves of its programs."""
+    found: dict[int, LazyTensor] = {}
+    for x in iterate_lazy(data):
+        if isinstance(x, LazyTensor):
+            if x._materialized is None:
+                found[id(x)] = x
+        else:
+            found |= {id(leaf): leaf for leaf in x._program.leaves.values()}
+    return list(found.values())
+
+
+def find_programs(data: Any) -> list[Program]:
+    """Return the programs of a batch that have not run yet."""
+    waiting = (
+        x
+        for x in iterate_lazy(data)
+        if isinstance(x, DeferredTensor) and x._materialized is None and x.as_lazy() is None
+    )
+    return list({id(x._program): x._program for x in waiting}.values())
+
+
+def receive(data: Any) -> tuple[list[LazyTensor], list[Program]]:
+    """Return :func:`find_lazy` and :func:`find_programs` of a batch that has come from a worker."""
+    own = {id(x) for x in iterate_lazy(data) if isinstance(x, LazyTensor)}
+    for program in find_programs(data):
+        program.private_leaves = {slot for slot, leaf in program.leaves.items() if id(leaf) not in own}
+    return find_lazy(data), find_programs(data)
+
+
+def iterate_lazy(data: Any) -> Iterator[Any]:
+    """Yield the lazy and the deferred tensors of a batch."""
+    if isinstance(data, (LazyTensor, DeferredTensor)):
+        yield data
+    elif isinstance(data, (dict, list, tuple)):
+        for value in data.values() if isinstance(data, dict) else data:
+            yield from iterate_lazy(value)
+
+
+def to_plain(data: Any) -> Any:
+    """Return the batch with plain tensors in place of lazy ones; containers keep their types."""
+    if isinstance(data, LazyTensor):
+        return materialize(data)
+    if isinstance(data, DeferredTensor):
+        lazy = data.as_lazy()
+        return data.materialize() if lazy is None else materialize(lazy)
+    if isinstance(data, dict):
+        for key, value in data.items():
+            result = to_plain(value)
+            if result is not value:
+                data[key] = result
+        return data
+    if isinstance(data, list):
+        data[:] = [to_plain(value) for value in data]
+        return data
+    if isinstance(data, tuple):
+        result = [to_plain(value) for value in data]
+        if all(a is b for a, b in zip(result, data, strict=True)):
+            return data
+        return type(data)(*result) if hasattr(data, "_fields") else type(data)(result)
+    return data

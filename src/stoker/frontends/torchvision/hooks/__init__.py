@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hooks into other libraries: the replacements of their functions, and the switch that installs them."""

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Dispatch by class: torchvision looks up an object's exact class, and lazy objects represent another one."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from PIL import Image
+
+from ..pillow.image import LazyImage
+from ..tensors.tensor import LazyTensor
+
+
+def represented_class(kind: Any) -> Any:
+    """Return the class that an object would have without Stoker."""
+    if issubclass(kind, LazyTensor):
+        return getattr(kind, "represented_class", torch.Tensor)
+    if issubclass(kind, LazyImage):
+        return Image.Image
+    return getattr(kind, "_kind", kind)
+
+
+def get_fill(original: Callable[[Any, Any], Any], fills: Any, kind: Any) -> Any:
+    """Wrap v2's ``_get_fill``, which returns the fill value for an input's class."""
+    return original(fills, represented_class(kind))
+
+
+def to_dtype(original: Callable[..., Any], transform: Any, inpt: Any, params: Any) -> Any:
+    """Wrap ``ToDtype.transform``, which may have a dictionary of types by class."""
+    kind = represented_class(type(inpt))
+    if kind is not type(inpt) and isinstance(transform.dtype, dict) and kind in transform.dtype:
+        transform = copy.copy(transform)
+        transform.dtype = {**transform.dtype, type(inpt): transform.dtype[kind]}
+    return original(transform, inpt, params)

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``python -m stoker.torchvision train.py arguments``: run a script like Python, with the take-over enabled."""
+
+from __future__ import annotations
+
+import os
+import runpy
+import sys
+import types
+import zipfile
+from typing import NoReturn
+
+from ....contract.errors import ArgumentError, DeviceError
+from .switch import enable
+
+_USAGE = """usage: python -m stoker.torchvision [--device DEVICE] script.py [arguments]
+       python -m stoker.torchvision [--device DEVICE] -m module [arguments]
+
+--device DEVICE  where batches are delivered: cpu (the default), cuda (torch's current GPU when a loop begins) or
+                 cuda:1. What comes after the script's name is the script's."""
+
+
+def run() -> None:
+    """Run the script or module that the command line names."""
+    device, arguments = _device(sys.argv[1:])
+    if arguments[:1] in (["-h"], ["--help"]):
+        print(_USAGE)
+        return
+    module = arguments[:1] == ["-m"]
+    arguments = arguments[module:]
+    _check(arguments[0] if arguments else None, module)
+    try:
+        enable(device)
+    except (ArgumentError, DeviceError) as error:
+        _refuse(str(error))
+    sys.argv = arguments
+    if module:
+        _search(os.getcwd())
+        runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)
+        return
+    path = os.path.abspath(arguments[0])
+    _search(os.path.dirname(os.path.realpath(path)))  # search beside the file itself, even if a link names it
+    if not os.path.isfile(path) or zipfile.is_zipfile(path) or path.endswith(".pyc"):
+        runpy.run_path(arguments[0], run_name="__main__")
+    else:
+        _run_file(path)
+
+
+def _run_file(path: str) -> None:
+    """Run a file like Python. ``__file__`` is absolute, so a script may change the working folder."""
+    with open(path, "rb") as file:
+        code = compile(file.read(), path, "exec")
+    # The script replaces this command's module, so that its definitions can be pickled for spawned workers.
+    main = types.ModuleType("__main__")
+    main.__file__ = path
+    sys.modules["__main__"] = main
+    exec(code, vars(main))
+
+
+def _device(arguments: list[str]) -> tuple[str, list[str]]:
+    """Return the requested device, and the rest of the arguments."""
+    if arguments and arguments[0].startswith("--device="):
+        return arguments[0].removeprefix("--device="), arguments[1:]
+    if arguments[:1] != ["--device"]:
+        return "cpu", arguments
+    if len(arguments) < 2:
+        _refuse(f"expected a device behind --device, got nothing\n\n{_USAGE}")
+    return arguments[1], arguments[2:]
+
+
+def _check(name: str | None, module: bool) -> None:
+    what = "a module's name" if module else "a script's path, or -m and a module's name"
+    if name is None or name.startswith("-"):
+        _refuse(f"expected {what}, got {'nothing' if name is None else repr(name)}\n\n{_USAGE}")
+    if not module and not os.path.exists(name):
+        _refuse(f"expected {what}, got {name!r}, which is not there (in {os.getcwd()!r})")
+
+
+def _search(folder: str) -> None:
+    """Search ``folder`` first for modules, unless Python runs with ``-P``."""
+    if not sys.flags.safe_path:
+        sys.path[0] = folder
+
+
+def _refuse(text: str) -> NoReturn:
+    print(f"stoker.torchvision: {text}", file=sys.stderr)
+    sys.exit(2)

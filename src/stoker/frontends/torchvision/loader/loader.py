@@ -1,0 +1,347 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The DataLoader's side: workers send recipes, threads of the main process decode, users get plain tensors.
+
+A worker process runs the data set unchanged. It puts recipes instead of tensors into the result queue, and the files'
+bytes into shared memory (`transport/segment.py`). The main process prefetches batches (`scheduler.py`), and the
+iterator's ``_next_data`` waits for the next one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import gc
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from multiprocessing.reduction import ForkingPickler
+from typing import Any, NamedTuple
+
+import torch
+from torch._utils import ExceptionWrapper
+from torch.utils.data import _utils, default_convert
+from torch.utils.data.dataloader import DataLoader, default_collate
+
+from .. import counts
+from ..collation import batches, padded
+from ..collation.batched_calls import batch_calls
+from ..collation.deferred import Collation
+from ..gpu import grouping
+from ..gpu.destination import Destination, pin_batch
+from ..materialize import retry
+from ..materialize.materialization import shrink
+from ..tensors.tensor import LazyTensor, stack_lazy
+from ..transport import descriptors, file_refs, segment
+from . import delivery
+from .scheduler import BatchScheduler, Relay
+
+_SMALL = 4096  # elements
+_MAX_RETRIES = 64  # damaged files in one batch; after more of them the error has another cause
+_KEEP_FILES_NOTE = "Files are read when the images of their batch are made: keep them until the batch is delivered."
+
+
+# ---- in a worker process, or in the main process with 0 workers ----
+
+
+def fetch(original: Callable[[Any, Any], Any], fetcher: Any, index: Any) -> Any:
+    """Fetch a batch. Fetch it again if a file turns out to be damaged or changed before the end of its collation."""
+    origin = retry.begin_batch(index)
+    segment.begin_batch()
+    file_refs.begin_batch()
+    try:
+        for _ in range(_MAX_RETRIES):
+            try:
+                result = _fetch_once(original, fetcher, index)
+                if not file_refs.has_stale_ref():
+                    return result
+            except Exception as error:
+                if not file_refs.has_stale_ref() and not isinstance(error, retry.Damaged):
+                    raise
+            file_refs.begin_batch()
+            retry.restore_random_states(origin)
+        return _fetch_once(original, fetcher, index)
+    finally:
+        file_refs.end_batch()
+        segment.end_batch()
+        retry.end_batch()
+
+
+def fetch_stream(original: Callable[[Any, Any], Any], fetcher: Any, index: Any) -> Any:
+    """Fetch a batch of a stream, which cannot be fetched again."""
+    segment.begin_batch()
+    try:
+        return _fetch_once(original, fetcher, index)
+    finally:
+        segment.end_batch()
+
+
+def _fetch_once(original: Callable[[Any, Any], Any], fetcher: Any, index: Any) -> Any:
+    """Return a batch; the calls of a script's own collation are recorded."""
+    if fetcher.collate_fn in (default_collate, default_convert):
+        return _prepare_to_send(original(fetcher, index))
+    is_on_gpu = _sends_groups or delivery.is_on_gpu()
+    with _replaced(fetcher, "collate_fn", Collation(fetcher.collate_fn, batches.find_lazy, is_on_gpu=is_on_gpu)):
+        return _prepare_to_send(original(fetcher, index))
+
+
+def _prepare_to_send(data: Any) -> Any:
+    """Return a batch in the form in which a worker sends it."""
+    file_refs.copy_moved_files()
+    delivered = {id(x) for x in batches.iterate_lazy(data)}
+    for program in batches.find_programs(data):
+        padded.simplify(program)
+        if _sends_groups or delivery.is_on_gpu():  # a GPU materializes only equal images together
+            program.stack_equal_leaves(delivered)
+            batch_calls(program)
+        if not program.leaves:  # a collation without images
+            program.run()
+    if torch.utils.data.get_worker_info() is not None:
+        lazies = batches.find_lazy(data)
+        shrink(lazies)
+        if _sends_groups:
+            grouping.attach_groups(lazies)
+    return data
+
+
+_sends_groups = False  # set in a worker: batches are delivered on a GPU
+
+
+def collate(original: Callable[..., Any], batch: Any, *, collate_fn_map: Any = None) -> Any:
+    """Wrap ``default_collate`` of tensors: if one of them is lazy, the batch is lazy."""
+    joined = stack_lazy(batch)
+    return original(batch, collate_fn_map=collate_fn_map) if joined is None else joined
+
+
+def reduce_lazy(tensor: LazyTensor) -> tuple[Any, ...]:
+    """Return the pickled form of a lazy tensor: recipes."""
+    if tensor._materialized is not None:
+        return ForkingPickler._extra_reducers[torch.Tensor](tensor._materialized)  # type: ignore[attr-defined, no-any-return]
+    arrived = tensor._worker_groups
+    if arrived is not None and arrived.rows is tensor._rows:
+        return grouping.reduce_grouped(tensor, arrived)
+    return _unpickle_lazy, (tensor._rows, tensor._lead)
+
+
+def _unpickle_lazy(rows: Any, lead: tuple[int, ...]) -> LazyTensor:
+    return LazyTensor(rows, lead)
+
+
+class _SmallTensor(NamedTuple):
+    data: Any
+    dtype: torch.dtype
+    shape: tuple[int, ...]
+
+
+def _pack_small(value: torch.Tensor) -> _SmallTensor:
+    return _SmallTensor(value.reshape(-1).view(torch.uint8).numpy(), value.dtype, tuple(value.shape))
+
+
+def _unpack_small(value: _SmallTensor) -> torch.Tensor:
+    return torch.from_numpy(value.data.copy()).view(value.dtype).view(value.shape)
+
+
+def reduce_small(original: Callable[[Any], Any], tensor: torch.Tensor) -> Any:
+    """Return the pickled form of a worker's tensor: a small one (labels) travels inside the message."""
+    plain = type(tensor) is torch.Tensor and tensor.layout == torch.strided and tensor.device.type == "cpu"
+    if not plain or not 0 < tensor.numel() <= _SMALL or tensor.requires_grad or tensor.is_conj() or tensor.is_neg():
+        return original(tensor)
+    if tensor.is_shared():  # type: ignore[no-untyped-call]
+        return original(tensor)
+    return _unpack_small, (_pack_small(tensor.contiguous()),)
+
+
+class WorkerInit:
+    """Worker's init function: it enables Stoker there, with any start method, then calls the user's own function."""
+
+    def __init__(
+        self, user: Any, enable: Callable[[], None], memory: Any, senders: Sequence[descriptors.Sender], *, groups: bool
+    ) -> None:
+        self._user = user
+        self._enable = enable
+        self._groups = groups
+        self._memory = memory
+        self._senders = senders
+
+    def __call__(self, worker: int) -> None:
+        global _sends_groups
+        self._enable()
+        _sends_groups = self._groups
+        gc.freeze()  # inherited memory stays shared: collections do not traverse or write to it
+        counts.count_into(self._memory.numpy()[worker])
+        file_refs.enter_worker(self._memory[-1])
+        for number, sender in enumerate(self._senders):
+            if number != worker:
+                sender.close()
+        segment.enter_worker(self._senders[worker])
+        original = ForkingPickler._extra_reducers[torch.Tensor]  # type: ignore[attr-defined]
+        ForkingPickler.register(torch.Tensor, functools.partial(reduce_small, original))
+        if self._user is not None:
+            self._user(worker)
+
+
+# ---- in the main process ----
+
+
+class _Iterator:
+    """Iterator over a DataLoader that returns plain tensors."""
+
+    _stoker_scheduler: BatchScheduler
+    _stoker_relay: Relay | None = None
+    _stoker_counts: Any = None  # counters of the workers, in shared memory
+    _stoker_ref_flag: Any = None  # flag of the workers, in shared memory: stop sending file references
+    _stoker_receivers: Sequence[descriptors.Receiver] = ()
+    _stoker_pins_memory = False  # batches are pinned here instead of by a thread of the loader
+
+    def _next_data(self) -> Any:
+        data = super()._next_data()  # type: ignore[misc]
+        data = deliver(data, self._stoker_scheduler, self)
+        data = pin_batch(data, pins=self._stoker_pins_memory)
+        counts.log_once()
+        return data
+
+    def _shutdown_workers(self) -> None:
+        if self._stoker_relay is not None:
+            self._stoker_relay.close()
+        super()._shutdown_workers()  # type: ignore[misc]
+        self._stoker_scheduler.close()
+        descriptors.close_all(self._stoker_receivers)
+        if sys.is_finalizing():  # an error has kept the iterator alive: counts are not needed any more
+            return
+        counts.retire(self._stoker_counts)
+        file_refs.unregister_flag(self._stoker_ref_flag)
+
+
+_classes: dict[type, type] = {}
+
+
+def wrap_iterator(iterator: Any, *, pins: bool = False, destination: Destination | None = None) -> Any:
+    """Let an iterator of a DataLoader return plain tensors, prefetched; with ``pins`` in pinned memory."""
+    kind = type(iterator)
+    if issubclass(kind, _Iterator) or not hasattr(iterator, "_next_data"):
+        return iterator
+    if kind not in _classes:
+        _classes[kind] = type(kind.__name__, (_Iterator, kind), {"__module__": kind.__module__})
+    workers = getattr(iterator, "_num_workers", 0)
+    in_order = getattr(iterator, "_in_order", True)
+    iterator._stoker_scheduler = BatchScheduler(
+        workers, in_order=in_order, pinned=pins and bool(workers), destination=destination
+    )
+    iterator._stoker_pins_memory = pins
+    if workers and getattr(iterator, "_data_queue", None) is getattr(iterator, "_worker_result_queue", _classes):
+        iterator._stoker_relay = Relay(iterator._data_queue, iterator._stoker_scheduler, batches.receive)
+        iterator._data_queue = iterator._stoker_relay
+    iterator.__class__ = _classes[kind]
+    return iterator
+
+
+def get_iterator(
+    enable: Callable[[], None],
+    destination: Callable[[int], Destination | None],
+    original: Callable[[Any], Any],
+    loader: DataLoader[Any],
+) -> Any:
+    """Wrap ``DataLoader._get_iterator``: enable Stoker in its workers, and return plain tensors.
+
+    Args:
+        enable: enables Stoker; a worker finds this function by its name.
+        destination: returns the destination of a loader with this number of workers; None for host memory.
+        original: the wrapped function.
+        loader: the DataLoader.
+    """
+    if id(loader) in _active_loaders:  # a subclass calls its base class
+        return original(loader)
+    _active_loaders.add(id(loader))
+    try:
+        return _get_iterator(enable, destination, original, loader)
+    finally:
+        _active_loaders.discard(id(loader))
+
+
+_active_loaders: set[int] = set()
+
+
+def _get_iterator(
+    enable: Callable[[], None],
+    destination: Callable[[int], Destination | None],
+    original: Callable[[Any], Any],
+    loader: Any,
+) -> Any:
+    workers = loader.num_workers
+    memory = _shared_zeros(workers + 1, len(counts.NAMES)) if workers else None  # one row per worker, and one for all
+    receivers = [descriptors.Receiver() for _ in range(workers)]
+    senders = [receiver.sender for receiver in receivers]
+    start = loader.worker_init_fn
+    if memory is not None:
+        rows, flag = counts.register(memory[:-1]), file_refs.register_flag(memory[-1])
+        start = WorkerInit(start, enable, memory, senders, groups=delivery.is_on_gpu())
+    # The loader's own pinning would materialize the batch on one thread. Batches are allocated in pinned memory
+    # instead.
+    pins = bool(loader.pin_memory) and torch.accelerator.is_available()
+    try:
+        with _replaced(loader, "worker_init_fn", start):
+            with _replaced(loader, "pin_memory", loader.pin_memory and not pins):
+                iterator = original(loader)
+            iterator = wrap_iterator(iterator, pins=pins, destination=destination(workers))
+    except BaseException:
+        descriptors.close_all(receivers)
+        raise
+    for sender in senders:  # the workers have copies
+        sender.close()
+    if memory is not None:
+        iterator._stoker_counts, iterator._stoker_ref_flag = rows, flag
+        iterator._stoker_receivers = receivers
+    return iterator
+
+
+@contextlib.contextmanager
+def _replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
+    was = getattr(owner, name)
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        setattr(owner, name, was)
+
+
+def _shared_zeros(rows: int, columns: int) -> torch.Tensor:
+    zeros: torch.Tensor = torch.zeros(rows, columns, dtype=torch.int64).share_memory_()  # type: ignore[no-untyped-call]
+    return zeros
+
+
+def deliver(data: Any, scheduler: BatchScheduler, iterator: Any) -> Any:
+    """Return a batch with plain tensors. If one of its files is damaged, fetch the batch again as without Stoker."""
+    for _ in range(_MAX_RETRIES):
+        try:
+            scheduler.finish(batches.find_lazy(data), batches.find_programs(data))
+            break
+        except retry.Damaged as error:
+            found = error
+        # outside of `except`: errors of the data set should not show this one
+        data = _fetch_again(data, iterator, found)
+    return batches.to_plain(data)
+
+
+def _fetch_again(data: Any, iterator: Any, found: retry.Damaged) -> Any:
+    """Fetch a batch again in this process, from its initial random state, because of the error ``found``."""
+    origins = (row.node.source.origin for lazy in batches.find_lazy(data) for row in lazy._rows)
+    origin = next((o for o in origins if o is not None), None)
+    if origin is None or iterator._dataset_kind != 0:
+        raise found  # a stream cannot be read again
+    counts.add(counts.RETRIED)
+    fetcher = _utils.fetch._MapDatasetFetcher(
+        iterator._dataset, iterator._auto_collation, iterator._collate_fn, iterator._drop_last
+    )
+    after = retry.random_states() if iterator._num_workers else None
+    retry.restore_random_states(origin)
+    try:
+        with retry.worker_info_of(origin, iterator._dataset):
+            return fetcher.fetch(origin.index)  # type: ignore[no-untyped-call]
+    except Exception as error:  # wrapped like a worker's error
+        if isinstance(found.__cause__, file_refs.StaleFileRef):
+            error.add_note(f"Stoker has fetched this batch a second time: {found.__cause__}. {_KEEP_FILES_NOTE}")
+        if origin.worker is None:
+            raise
+        where = f"in DataLoader worker process {origin.worker[0]}"
+        ExceptionWrapper(where=where).reraise()  # type: ignore[no-untyped-call]
+    finally:
+        if after is not None:
+            retry.restore_random_states(after)

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Analysis of a graph: lowering to steps, passes over the steps, and a separate store step for every output."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..contract.errors import UnsupportedError, message
+from ..contract.expr import Expr, is_static
+from ..contract.gpu import Target
+from ..contract.operator import Operator, Spec
+from ..contract.pixel import load
+from ..contract.step import Native, Stage, Step, StepList, Value, counts_of
+from .lower import lower, prune
+from .node import Graph
+from .passes.decode_window import push_windows
+from .passes.equal_steps import merge_equal_steps
+from .passes.fusion import fuse
+from .passes.partial_reads import read_parts
+from .passes.placement import place, place_steps
+from .verify import verify_graph, verify_steps
+
+STEP_PASSES: tuple[tuple[str, Callable[[StepList], StepList]], ...] = (
+    ("equal_steps", merge_equal_steps),
+    ("decode_window", push_windows),
+    ("fusion", fuse),
+)
+PARTS = "partial_reads"
+PLANES = "planes"
+MEMORY = "memory"
+PASSES = (*(name for name, _ in STEP_PASSES), PARTS, PLANES, MEMORY)
+
+
+def transform(
+    graph: Graph,
+    find: Callable[[str], type[Operator]],
+    discovered: Mapping[int, tuple[Spec, ...]] | None = None,
+    passes: frozenset[str] = frozenset(PASSES),
+    sources: Mapping[int, Any] | None = None,
+    target: Target = Target(),  # noqa: B008 - it is frozen
+) -> StepList:
+    """Return the steps of ``graph`` after all passes named in ``passes``.
+
+    Steps are placed on a GPU even if the machine has none, so that every machine refuses a graph for the same reasons.
+    """
+    verify_graph(graph)
+    steps = lower(graph, find, discovered or {}, sources or {})
+    placed = place_steps(steps, graph, place(graph))
+    steps = placed if target.places_steps else steps
+    checked: dict[int, Step] = {}
+    for name, step_pass in STEP_PASSES:
+        if name in passes:
+            verify_steps(steps, checked)
+            steps = prune(step_pass(steps))
+    if target.indexed_codecs and PARTS in passes:
+        verify_steps(steps, checked)
+        steps = read_parts(steps, target.indexed_codecs)
+    verify_steps(steps, checked)
+    return steps
+
+
+def require_gpu(graph: Graph, steps: StepList) -> None:
+    """Raise UnsupportedError if a step is placed on a GPU. The text names its node."""
+    step = next((s for s in steps.steps if s.on_gpu), None)
+    if step is None:
+        return
+    node = graph.nodes[step.node] if step.node >= 0 else None
+    raise UnsupportedError(
+        message(
+            node.operator.name if node else "pipeline",
+            "it is placed on a GPU, and the pipeline has none",
+            source=node.source_line if node else None,
+            hint='Give the pipeline `device_id=0` (or another GPU\'s number), or `without_gpu="cpu"`, which runs it on '
+            "the CPU with the same results",
+        )
+    )
+
+
+def end_in_stores(steps: StepList) -> StepList:
+    """Give every output a store step of its own: views, fed values and values with readers are copied."""
+    makers = {v: s for s in steps.steps for v in s.outputs}
+    values, result, outputs = dict(steps.values), list(steps.steps), []
+    for v in steps.outputs:
+        step = makers.get(v)
+        if v in outputs or not _stores(step, v, values):
+            source = values[v]
+            shape = tuple(e if is_static(e) else Expr("dim", v, i) for i, e in enumerate(source.shape))
+            # On a GPU all that is reserved is copied: how much of it is there, the loop learns at the batch's end.
+            counted = source.counted if step and step.on_gpu else None
+            copy = Value(len(values), source.dtype, shape, source.layout, counted=counted)
+            values[copy.id] = copy
+            body = Stage(((load(source.dtype),),), ((),), ((),))
+            # Rows that a condition excludes have nothing to copy, and no step reads their outputs.
+            guards = step.guards if step else ()
+            node, on_gpu = (step.node, step.on_gpu) if step else (-1, False)
+            result.append(Step(body, (v,), (copy.id,), node, guards=guards, on_gpu=on_gpu))
+            v = copy.id
+        outputs.append(v)
+    return StepList(result, values, outputs, steps.fed, steps.readers)
+
+
+def _stores(step: Step | None, v: int, values: Mapping[int, Value]) -> bool:
+    """Return whether ``step`` can write value ``v`` directly to an output's memory."""
+    if step is None or step.guards or not isinstance(step.body, (Stage, Native)):
+        return False
+    if isinstance(step.body, Native) and (step.body.memory.aliases or step.body.memory.allocates):
+        return False
+    if step.on_gpu and v in counts_of(step, values):
+        return False  # it has memory that comes back to the host
+    return not any(isinstance(e, Expr) and e.reads.intersection(step.outputs) for e in values[v].reserved)

@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Emission: steps become segments, memory, scalar code and register programs, which are the data of a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+from ..contract.errors import GraphError
+from ..contract.expr import Expr, is_static
+from ..contract.pixel import compile_program
+from ..contract.step import VIEW_KINDS, Native, OwnKernel, PyCall, Stage, Step, StepList, View, ViewOp, counts_of
+from ..native import _native
+from .passes.placement import read_by_the_loop
+from .plan import (
+    HostKernel,
+    Kernel,
+    NativeCode,
+    Plan,
+    PlannedCodecKernel,
+    PlannedGpuKernel,
+    PlannedGpuStage,
+    PlannedOutput,
+)
+from .scalar_code import Compiler
+from .segments import Segments, cut
+from .storage import aliases, assign_memory, images_in_planes, used_values
+
+_PLACES = ("scratch", "batch", "output", "input", "alias", "upload", "device", "words", "planes", "count")
+_WHERE = {name: number for number, name in enumerate(_PLACES)}
+_SAMPLERS = {"resample": 1, "affine": 2, "project_nearest": 3, "project_linear": 4, "project_cubic": 5}
+
+
+@cache
+def _op_codes() -> dict[str, int]:
+    """Return the numbers of the pixel operations, by name."""
+    return dict(_native.pixel_ops())
+
+
+def emit(steps: StepList, *, share: bool, planes: bool, has_gpu: bool) -> Plan:
+    """Return the plan of ``steps``. Every output must end in a step that stores it.
+
+    Args:
+        share: values may reuse the buffers of values that no later step reads.
+        planes: images that only one resampling reads may stay in component planes.
+        has_gpu: values may be fed from a GPU's memory.
+    """
+    segments = cut(steps)
+    order = [i for _, members in segments.members for i in members]
+    number = {i: n for n, i in enumerate(order)}
+    used = used_values(steps)
+    index = {v: n for n, v in enumerate(used)}
+    in_planes = images_in_planes(steps) if planes else frozenset()
+    buffers, where = assign_memory(steps, segments, share=share, in_planes=in_planes)
+    emitter = _Emitter(steps, index, in_planes)
+    emitted = [emitter.emit_step(steps.steps[i]) for i in order]
+    outputs = [emitter.emit_output(v) for v in steps.outputs]
+    opens = _opened_outputs(steps, segments)
+    members = tuple((runs, tuple(number[i] for i in own)) for runs, own in segments.members)
+    code = NativeCode(
+        values=tuple(
+            (int(steps.values[v].dtype), steps.values[v].rank, _WHERE[where[v][0]], where[v][1]) for v in used
+        ),
+        kernels=tuple(kernel for kernel, _ in emitted),
+        steps=tuple(told for _, told in emitted),
+        outputs=tuple(told for _, told in outputs),
+        segments=tuple((int(runs), own, opens.get(n, ())) for n, (runs, own) in enumerate(members)),
+        scratch_buffers=buffers,
+        index_columns=len(steps.readers),
+    )
+    fed_on_gpu = _fed_on_gpu(steps) if has_gpu else set()
+    return Plan(
+        code,
+        steps=tuple(_renumber(steps.steps[i], index) for i in order),
+        segments=members,
+        values={index[v]: steps.values[v] for v in used},
+        messages=tuple(emitter.messages),
+        outputs=tuple(planned for planned, _ in outputs),
+        fed={key: index[v] for key, v in steps.fed.items() if v in index},
+        readers=tuple(steps.readers),
+        fed_on_gpu=frozenset(index[v] for v in fed_on_gpu if v in index),
+        in_planes=frozenset(index[v] for v in in_planes if v in index),
+    )
+
+
+def _opened_outputs(steps: StepList, segments: Segments) -> dict[int, tuple[int, ...]]:
+    """Return the outputs whose memory each segment opens."""
+    opens: dict[int, tuple[int, ...]] = {}
+    for slot, v in enumerate(steps.outputs):
+        opens[segments.of[v]] = (*opens.get(segments.of[v], ()), slot)
+    return opens
+
+
+def _fed_on_gpu(steps: StepList) -> set[int]:
+    """Return the fed values whose elements only GPU steps read."""
+    found = set(steps.fed.values()) - read_by_the_loop(steps)
+    for step in steps.steps:
+        if not step.on_gpu:
+            found.difference_update(step.inputs)
+    return found
+
+
+def _renumber(step: Step, index: Mapping[int, int]) -> Step:
+    return replace(step, inputs=tuple(index[v] for v in step.inputs), outputs=tuple(index[v] for v in step.outputs))
+
+
+class _Emitter:
+    """Code of steps and outputs.
+
+    Args:
+        index: native number of every value.
+        in_planes: images that may be in component planes.
+
+    Attributes:
+        messages: texts of the checks so far, and the graph nodes that demand them.
+    """
+
+    def __init__(self, steps: StepList, index: Mapping[int, int], in_planes: frozenset[int]) -> None:
+        self.messages: list[tuple[str, int]] = []
+        self._values = steps.values
+        self._index = index
+        self._in_planes = in_planes
+        self._on_gpu = {v for s in steps.steps if s.on_gpu for v in s.outputs}
+
+    def emit_step(self, step: Step) -> tuple[Kernel | None, tuple[Any, ...]]:
+        """Return a step's kernel and the other arguments of ``_native.Plan.add_step``."""
+        index = self._index
+        code = Compiler(lambda v: index[v])
+        checks = []
+        for check in step.checks:
+            self.messages.append((check.text, check.node))
+            values = [code.register(v) for v in check.values]
+            checks.append((code.register(check.condition), len(self.messages) - 1, values))
+        params = _Params(code)
+        kernel = None if isinstance(step.body, PyCall) else self._kernel(step, params)
+        extents = [
+            [code.register(e) if not _own_dim(e, v) else -1 for e in self._values[v].reserved] for v in step.outputs
+        ]
+        if isinstance(step.body, PyCall) or aliases(step):
+            extents = [[] for _ in step.outputs]
+        elif isinstance(step.body, Native) and step.body.memory.allocates:
+            extents[0] = []  # extents known only at run time
+        counted, count = self._count(step)
+        frames = -1 if step.frames is None else code.register(step.frames)
+        guards = [(index[v], wanted) for v, wanted in step.guards]
+        ordered = isinstance(step.body, PyCall) and not step.body.pure
+        return kernel, (
+            [index[v] for v in step.inputs], [index[v] for v in step.outputs], code.code, code.consts,
+            params.registers, extents, checks, guards, frames, [int(f) for f in step.framed], ordered, counted, count,
+        )  # fmt: skip
+
+    def _count(self, step: Step) -> tuple[list[int], int]:
+        """Return the outputs of ``step`` whose first extent its kernel tells, and the output that has it, or -1."""
+        counts = counts_of(step, self._values)
+        if not counts:
+            return [], -1
+        counted = [o for o, v in enumerate(step.outputs) if self._values[v].counted is not None]
+        return counted, step.outputs.index(min(counts))
+
+    def _kernel(self, step: Step, params: _Params) -> Kernel:
+        body = step.body
+        if isinstance(body, View):
+            return HostKernel("view", (_chain(body.ops, params), body.may_copy))
+        if isinstance(body, Native):
+            for p in body.params:
+                params.add(p)
+            return self._native_kernel(step, body)
+        assert isinstance(body, Stage)
+        arguments = self._stage_arguments(step, body, params)
+        if step.on_gpu:
+            return PlannedGpuStage(body, arguments, planar=not self._in_planes.isdisjoint(step.inputs[:1]))
+        return HostKernel("stage", arguments)
+
+    def _native_kernel(self, step: Step, body: Native) -> Kernel:
+        in_types, out_types = (tuple(self._values[v].dtype for v in some) for some in (step.inputs, step.outputs))
+        if body.codec:
+            return PlannedCodecKernel(body, in_types, out_types, step.on_gpu)
+        if step.on_gpu and not body.memory.aliases:
+            if body.gpu is not None and isinstance(body.gpu.kernel, OwnKernel):
+                # Checked against the CPU kernel, because the GPU kernel does not receive them.
+                _check_constants(body, body.attrs)
+            return PlannedGpuKernel(body, in_types, out_types)
+        other = () if body.other_rows_of is None else (self._index[step.inputs[body.other_rows_of]],)
+        constants = (*body.attrs, *other)
+        _check_constants(body, constants)
+        return HostKernel(body.kernel, constants)
+
+    def _stage_arguments(self, step: Step, body: Stage, params: _Params) -> tuple[Any, ...]:
+        """Return the arguments of ``kernels.stage``."""
+        sampler = [params.add(p) for p in body.sampler.params] if body.sampler else []
+        compiled = compile_program(body.program, _op_codes(), len(step.inputs))
+        uniforms = [params.add(u) for u in compiled.uniforms]
+        in_types, out_types = ([int(self._values[v].dtype) for v in some] for some in (step.inputs, step.outputs))
+        return (
+            _SAMPLERS[body.sampler.kind] if body.sampler else 0, sampler, compiled.code, body.channels, in_types,
+            out_types, uniforms, [_chain(ops, params) for ops in body.pre], [_chain(ops, params) for ops in body.post],
+            compiled.coordinates,
+        )  # fmt: skip
+
+    def emit_output(self, v: int) -> tuple[PlannedOutput, tuple[Any, ...]]:
+        """Return an output and the arguments of ``_native.Plan.add_output``."""
+        value = self._values[v]
+        fixed = all(is_static(e) for e in value.shape)
+        code = Compiler(lambda leaf: self._index[leaf])
+        extents = [] if fixed else [code.register(e) for e in value.reserved]
+        shape = [int(e) for e in value.shape] if fixed else []  # type: ignore[arg-type]
+        on_gpu = v in self._on_gpu
+        counted = value.counted is not None
+        planned = PlannedOutput(value.dtype, value.layout, tuple(shape) if fixed else None, value.rank, on_gpu, counted)
+        count = -1 if value.counted is None else self._index[value.counted.count]
+        return planned, (self._index[v], fixed, on_gpu, shape, code.code, code.consts, extents, count)
+
+
+def _check_constants(body: Native, constants: tuple[Any, ...]) -> None:
+    """Raise GraphError unless the constructor that the kernel registered takes ``constants``."""
+    try:
+        _native.kernels.check_constants(body.kernel, constants)
+    except TypeError as error:
+        raise GraphError(f"step {body!r}: {error}") from None
+
+
+class _Params:
+    """Positional numbers of a kernel."""
+
+    def __init__(self, code: Compiler) -> None:
+        self.code = code
+        self.registers: list[int] = []
+
+    def add(self, x: Any) -> int:
+        self.registers.append(self.code.register(x))
+        return len(self.registers) - 1
+
+
+def _own_dim(extent: Any, value: int) -> bool:
+    return isinstance(extent, Expr) and extent.op == "dim" and extent.args[0] == value
+
+
+def _chain(ops: tuple[ViewOp, ...], params: _Params) -> list[tuple[int, int, int, int, int, list[int]]]:
+    chain = []
+    for op in ops:
+        start, step, extent, values = 0, 0, 0, list(op.list)
+        if op.kind == "slice":
+            start, step, extent = params.add(op.start), params.add(op.step), params.add(op.extent)
+        elif op.kind == "reshape":
+            values = [params.add(x) for x in op.list]
+        chain.append((VIEW_KINDS[op.kind], op.axis, start, step, extent, values))
+    return chain

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bind/arrays.hpp"
+
+namespace nb = nanobind;
+
+namespace stoker {
+
+nb::dlpack::dtype dlpack_of(DType t) {
+  using C = nb::dlpack::dtype_code;
+  const auto make = [](C code, int bits) {
+    return nb::dlpack::dtype{static_cast<uint8_t>(code), static_cast<uint8_t>(bits), 1};
+  };
+  switch (t) {
+    case DType::Bool: return make(C::Bool, 8);
+    case DType::U8: return make(C::UInt, 8);
+    case DType::U16: return make(C::UInt, 16);
+    case DType::U32: return make(C::UInt, 32);
+    case DType::U64: return make(C::UInt, 64);
+    case DType::I8: return make(C::Int, 8);
+    case DType::I16: return make(C::Int, 16);
+    case DType::I32: return make(C::Int, 32);
+    case DType::I64: return make(C::Int, 64);
+    case DType::F16: return make(C::Float, 16);
+    case DType::BF16: return make(C::Bfloat, 16);
+    case DType::F32: return make(C::Float, 32);
+    default: return make(C::Float, 64);
+  }
+}
+
+DType dtype_of(nb::dlpack::dtype d) {
+  for (int t = 0; t <= static_cast<int>(DType::BF16); ++t) {
+    const auto have = dlpack_of(static_cast<DType>(t));
+    if (have.code == d.code && have.bits == d.bits && d.lanes == 1) return static_cast<DType>(t);
+  }
+  throw nb::type_error("this element type is not supported");
+}
+
+View view_of(const AnyArray& a) {
+  if (a.ndim() > kMaxRank) throw nb::value_error("expected at most 8 axes");
+  View v;
+  v.data = static_cast<uint8_t*>(const_cast<void*>(a.data()));
+  v.dtype = dtype_of(a.dtype());
+  v.rank = static_cast<int32_t>(a.ndim());
+  for (int i = 0; i < v.rank; ++i) {
+    v.shape[i] = static_cast<int64_t>(a.shape(i));
+    v.stride[i] = a.stride(i) * size_of(v.dtype);
+  }
+  return v;
+}
+
+namespace {
+
+// NumPy has no bfloat16; its arrays hold the bits as uint16.
+nb::dlpack::dtype in_numpy(DType t) { return dlpack_of(t == DType::BF16 ? DType::U16 : t); }
+
+}  // namespace
+
+nb::object array_over(const View& v, nb::handle owner, bool writable) {
+  size_t shape[kMaxRank];
+  int64_t stride[kMaxRank];
+  for (int i = 0; i < v.rank; ++i) {
+    shape[i] = static_cast<size_t>(v.shape[i]);
+    stride[i] = v.stride[i] / size_of(v.dtype);
+  }
+  if (writable) return nb::cast(nb::ndarray<nb::numpy>(v.data, v.rank, shape, owner, stride, in_numpy(v.dtype)));
+  return nb::cast(nb::ndarray<nb::numpy, nb::ro>(v.data, v.rank, shape, owner, stride, in_numpy(v.dtype)));
+}
+
+}  // namespace stoker

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Conversion between native tensors and Python's arrays.
+#pragma once
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <memory>
+
+#include "base/tensor.hpp"
+
+namespace stoker {
+
+using Keys = nanobind::ndarray<const uint64_t, nanobind::ndim<1>, nanobind::c_contig>;
+using Longs = nanobind::ndarray<const int64_t, nanobind::ndim<1>, nanobind::c_contig>;
+using AnyArray = nanobind::ndarray<nanobind::ro, nanobind::device::cpu>;
+
+nanobind::dlpack::dtype dlpack_of(DType t);
+// Throw TypeError for a type without a DType.
+DType dtype_of(nanobind::dlpack::dtype d);
+// Throw ValueError if the array has more axes than a View.
+View view_of(const AnyArray& a);
+// Return an array over memory of another owner; `owner` lives as long as the array.
+nanobind::object array_over(const View& v, nanobind::handle owner, bool writable);
+
+// Return a new array whose element i is make(i).
+template <class T, class F>
+nanobind::ndarray<nanobind::numpy, T, nanobind::ndim<1>> column(size_t n, F make) {
+  std::unique_ptr<T[]> made(new T[n ? n : 1]);
+  for (size_t i = 0; i < n; ++i) made[i] = make(i);
+  T* const out = made.release();
+  nanobind::capsule owner(out, [](void* p) noexcept { delete[] static_cast<T*>(p); });
+  return nanobind::ndarray<nanobind::numpy, T, nanobind::ndim<1>>(out, {n}, owner);
+}
+
+}  // namespace stoker

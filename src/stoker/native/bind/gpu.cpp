@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bindings of devices, compiled kernels and device memory for the planner and the executor.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bind/arrays.hpp"
+#include "bind/dlpack_exchange.hpp"
+#include "bind/gil.hpp"
+#include "bind/gpu.hpp"
+#include "gpu_kernels/gpu_with_cpu_fallback.hpp"
+#include "gpu_kernels/jpeg_index.hpp"
+#include "run/job_on_device.hpp"
+
+namespace nb = nanobind;
+
+namespace stoker {
+
+namespace {
+
+constexpr uintptr_t kLegacyStream = 1;  // also its number in DLPack and the driver
+// The per-thread default stream means another stream here, on another thread; the legacy stream waits for all of them.
+constexpr int64_t kThreadsStream = 2;
+
+struct NumPyType {
+  char kind;
+  uint8_t bytes;
+};
+NumPyType numpy_type(DType t) {
+  switch (t) {
+    case DType::Bool: return {'b', 1};
+    case DType::U8: return {'u', 1};
+    case DType::U16: return {'u', 2};
+    case DType::U32: return {'u', 4};
+    case DType::U64: return {'u', 8};
+    case DType::I8: return {'i', 1};
+    case DType::I16: return {'i', 2};
+    case DType::I32: return {'i', 4};
+    case DType::I64: return {'i', 8};
+    case DType::F16: return {'f', 2};
+    case DType::F32: return {'f', 4};
+    default: return {'f', 8};
+  }
+}
+
+nb::object capsule(DeviceArray& a, nb::handle self, nb::object stream) {
+  const int64_t requested = stream.is_none() ? 0 : nb::cast<int64_t>(stream);
+  a.block->stream = requested < 1 || requested == kThreadsStream ? kLegacyStream : static_cast<uintptr_t>(requested);
+  std::vector<size_t> shape(a.shape.begin(), a.shape.end());
+  const int device = a.device->number();
+  nb::ndarray<> array(a.data, shape.size(), shape.data(), self, nullptr, dlpack_of(a.dtype),
+                      device < 0 ? nb::device::cpu::value : nb::device::cuda::value, device < 0 ? 0 : device);
+  const nb::object made = nb::cast(array);  // a capsule or an object with one, depending on nanobind's version
+  return nb::hasattr(made, "__dlpack__") ? made.attr("__dlpack__")() : made;
+}
+
+nb::dict cuda_interface(DeviceArray& a) {
+  if (a.dtype == DType::BF16) throw nb::attribute_error("CUDA's array interface has no bfloat16; DLPack has");
+  a.block->stream = kLegacyStream;
+  const NumPyType type = numpy_type(a.dtype);
+  nb::list shape;
+  for (const int64_t n : a.shape) shape.append(n);
+  nb::dict d;
+  d["shape"] = nb::tuple(shape);
+  d["typestr"] = std::string(type.bytes == 1 ? "|" : "<") + type.kind + std::to_string(type.bytes);
+  d["data"] = nb::make_tuple(reinterpret_cast<uintptr_t>(a.data), false);
+  d["strides"] = nb::none();
+  d["version"] = 3;
+  return d;
+}
+
+int type_of(uint8_t code, uint8_t bits, uint16_t lanes) {  // -1: no DType
+  for (int t = 0; t <= static_cast<int>(DType::BF16); ++t) {
+    const auto have = dlpack_of(static_cast<DType>(t));
+    if (have.code == code && have.bits == bits && lanes == 1) return t;
+  }
+  return -1;
+}
+
+// Return the contents of a DLPack capsule: (address, shape, strides in bytes, element type or -1, device number,
+// owner).
+nb::tuple read_dlpack(const nb::ndarray<>& array) {
+  nb::list shape, strides;
+  for (size_t i = 0; i < array.ndim(); ++i) {
+    shape.append(array.shape(i));
+    strides.append(array.stride(i) * static_cast<int64_t>(array.itemsize()));
+  }
+  const int found = type_of(array.dtype().code, array.dtype().bits, array.dtype().lanes);
+  nb::capsule owner(new nb::ndarray<>(array), [](void* p) noexcept { delete static_cast<nb::ndarray<>*>(p); });
+  return nb::make_tuple(reinterpret_cast<uintptr_t>(array.data()), nb::tuple(shape), nb::tuple(strides), found,
+                        array.device_id(), owner);
+}
+
+// Return DLPack's C interface of exactly this type; null if it has none of a known version. A type derived from one
+// that has it may be anything.
+const dlpack::Exchange* exchange_of(nb::handle x) {
+  const nb::object own = x.type().attr("__dict__").attr("get")(dlpack::kAttribute, nb::none());
+  if (!PyCapsule_IsValid(own.ptr(), dlpack::kCapsule)) return nullptr;
+  const auto* api = static_cast<const dlpack::Exchange*>(PyCapsule_GetPointer(own.ptr(), dlpack::kCapsule));
+  while (api && api->major != dlpack::kMajor) api = api->previous;
+  return api && api->read && api->current_stream ? api : nullptr;
+}
+
+// Read an array by DLPack's C interface, like read_dlpack, with the array itself as owner; return None if it has none.
+// From now on `device`'s order stream waits for what the array's library has issued to its current stream of that
+// device.
+nb::object exchange(nb::object x, gpu::Device& device) {
+  const dlpack::Exchange* api = exchange_of(x);
+  if (!api) return nb::none();
+  dlpack::Tensor t{};
+  void* stream = nullptr;
+  const auto here = [&] {
+    return (t.device_kind == dlpack::kCuda || t.device_kind == dlpack::kManaged) && t.device_number == device.number();
+  };
+  // Some arrays, such as sparse ones, cannot be exported: `__dlpack__` reports why.
+  if (api->read(x.ptr(), &t) != 0 || (here() && api->current_stream(t.device_kind, t.device_number, &stream) != 0)) {
+    PyErr_Clear();
+    return nb::none();
+  }
+  if (here())
+    without_gil([&] {
+      const gpu::Visit visit(&device);
+      device.order_after(reinterpret_cast<uintptr_t>(stream));
+    });
+  std::vector<int64_t> shape(t.shape, t.shape + t.rank), strides(shape.size());
+  const int64_t item = t.bits / 8 * t.lanes;
+  int64_t whole = item;
+  for (size_t i = shape.size(); i-- > 0;) {
+    strides[i] = t.strides ? t.strides[i] * item : whole;
+    whole *= shape[i];
+  }
+  return nb::make_tuple(reinterpret_cast<uintptr_t>(t.data) + t.byte_offset, nb::tuple(nb::cast(shape)),
+                        nb::tuple(nb::cast(strides)), type_of(t.code, t.bits, t.lanes), t.device_number, x);
+}
+
+// Return the kind and number of the device of an array by DLPack's C interface, like `__dlpack_device__`; None if it
+// has none.
+nb::object place_of(nb::handle x) {
+  const dlpack::Exchange* api = exchange_of(x);
+  if (!api) return nb::none();
+  dlpack::Tensor t{};
+  if (api->read(x.ptr(), &t) == 0) return nb::make_tuple(t.device_kind, t.device_number);
+  PyErr_Clear();
+  return nb::none();
+}
+
+nb::bytes host_copy(const DeviceArray& a) {
+  size_t bytes = static_cast<size_t>(size_of(a.dtype));
+  for (const int64_t n : a.shape) bytes *= static_cast<size_t>(n);
+  std::string content(bytes, '\0');
+  auto* const to = reinterpret_cast<uint8_t*>(content.data());
+  const auto copy = [&] {
+    const gpu::Visit visit(a.device.get());
+    const gpu::Lane lane = a.device->next_lane();
+    gpu::do_now(*a.device, lane, [&] { a.device->copy_out(lane, to, reinterpret_cast<gpu::Address>(a.data), bytes); });
+  };
+  if (bytes) without_gil(copy);
+  return nb::bytes(content.data(), content.size());
+}
+
+}  // namespace
+
+std::shared_ptr<jpeg::gpu::Index> make_jpeg_index(std::shared_ptr<gpu::Device> device, size_t limit_bytes) {
+  const auto allocate = [device](size_t bytes) {
+    const gpu::Visit visit(device.get());
+    return device->allocate(bytes);
+  };
+  return std::make_shared<jpeg::gpu::Index>(limit_bytes, allocate, [device](gpu::Address a) { device->free(a); });
+}
+
+nb::bytes pack_index(const jpeg::gpu::Index& index, gpu::Device& device, size_t begin, size_t end) {
+  const std::string packed = without_gil([&] {
+    const gpu::Visit visit(&device);
+    const gpu::Lane lane = device.next_lane();
+    return index.packed(begin, end, [&](uint8_t* to, gpu::Address from, size_t bytes) {
+      gpu::do_now(device, lane, [&] { device.copy_out(lane, to, from, bytes); });
+    });
+  });
+  return nb::bytes(packed.data(), packed.size());
+}
+
+size_t unpack_index(jpeg::gpu::Index& index, gpu::Device& device, const nb::bytes& packed) {
+  const std::string_view bytes(packed.c_str(), packed.size());
+  return without_gil([&] {
+    const gpu::Visit visit(&device);
+    // The copy must be complete before an entry counts as known, since any stream may read it.
+    return index.unpack(bytes, [&](gpu::Address to, const uint8_t* from, size_t count) {
+      device.copy_in(to, from, count);
+      gpu::wait_and_forget(device, device.record_copies());
+    });
+  });
+}
+
+void bind_gpu(nb::module_& m) {
+  nb::module_ gpu_module = m.def_submodule("gpu", "Devices, compiled kernels and device memory.");
+  nb::exception<gpu::DeviceFailure>(gpu_module, "DeviceFailure", PyExc_RuntimeError);
+  nb::class_<gpu::Function>(gpu_module, "Function").def_prop_ro("name", [](const gpu::Function& f) { return f.name; });
+  nb::class_<gpu::Module>(gpu_module, "Module")
+      .def(
+          "function",
+          [](gpu::Module& module, const std::string& name, uint32_t dynamic_shared_bytes) {
+            return std::const_pointer_cast<gpu::Function>(
+                without_gil([&] { return module.function(name, dynamic_shared_bytes); }));
+          },
+          nb::arg("name"), nb::arg("dynamic_shared_bytes") = 0, nb::keep_alive<0, 1>());
+  nb::class_<gpu::Device>(gpu_module, "Device")
+      .def_prop_ro("number", &gpu::Device::number)
+      .def_prop_ro("name", &gpu::Device::name)
+      .def_rw("separate_allocations", &gpu::Device::separate_allocations)
+      .def_prop_ro("architecture", &gpu::Device::architecture)
+      .def_prop_ro("order_stream", &gpu::Device::order_stream)
+      .def_prop_ro("free_bytes",
+                   [](gpu::Device& d) {
+                     return without_gil([&] {
+                       const gpu::Visit visit(&d);
+                       return d.free_bytes();
+                     });
+                   })
+      .def("load", [](gpu::Device& d, nb::bytes image) {
+        const char* const data = image.c_str();
+        const size_t bytes = image.size();
+        return without_gil([&] { return d.load(data, bytes); });
+      });
+  nb::class_<gpu::GpuWithCpuFallback, stoker::Kernel>(gpu_module, "GpuWithCpuFallback")
+      .def(nb::new_([](const std::shared_ptr<stoker::Kernel>& on_gpu, std::shared_ptr<stoker::Kernel> on_cpu) {
+             auto device = std::dynamic_pointer_cast<gpu::Kernel>(on_gpu);
+             if (!device) throw std::invalid_argument("expected a kernel for GPUs, got one for the CPU");
+             return std::make_shared<gpu::GpuWithCpuFallback>(std::move(device), std::move(on_cpu));
+           }),
+           nb::arg(), nb::arg())
+      .def_prop_rw("cpu_share", &gpu::GpuWithCpuFallback::cpu_share, &gpu::GpuWithCpuFallback::set_cpu_share)
+      .def_prop_ro("rows_on_gpu", &gpu::GpuWithCpuFallback::rows_on_gpu)
+      .def_prop_ro("rows_on_cpu", &gpu::GpuWithCpuFallback::rows_on_cpu)
+      .def_prop_ro("rows_without_memory", &gpu::GpuWithCpuFallback::rows_without_memory)
+      .def_prop_ro("cpu_ns", &gpu::GpuWithCpuFallback::cpu_ns)
+      .def_prop_ro("reasons", &gpu::GpuWithCpuFallback::reasons);
+  nb::class_<jpeg::gpu::Index>(gpu_module, "JpegIndex")
+      .def_prop_ro("files", &jpeg::gpu::Index::files)
+      .def_prop_ro("slots", &jpeg::gpu::Index::slots)
+      .def_prop_ro_static("record_bytes", [](nb::handle) { return jpeg::gpu::Index::record_bytes(); })
+      .def("packed", &pack_index)
+      .def("unpack", &unpack_index)
+      .def_prop_ro("bytes", &jpeg::gpu::Index::bytes)
+      .def_prop_ro("rows_read", &jpeg::gpu::Index::rows_read)
+      .def_prop_ro("rows_in_part", &jpeg::gpu::Index::rows_in_part)
+      .def_prop_ro("rows_wrong", &jpeg::gpu::Index::rows_wrong);
+  gpu_module.def("jpeg_index", &make_jpeg_index);
+  nb::class_<gpu::MemoryQuota>(gpu_module, "MemoryQuota")
+      .def(
+          "__init__", [](gpu::MemoryQuota* self, uint64_t limit) { (new (self) gpu::MemoryQuota)->limit = limit; },
+          nb::arg("limit"))
+      .def_rw("limit", &gpu::MemoryQuota::limit)
+      .def_prop_ro("taken", [](const gpu::MemoryQuota& a) { return a.taken.load(); });
+  bind_nvjpeg(gpu_module);
+  bind_kernels(gpu_module, registry::Target::Gpu);
+  gpu_module.def("read_dlpack", &read_dlpack);
+  gpu_module.def("exchange", &exchange);
+  gpu_module.def("place_of", &place_of, nb::arg().none());
+  gpu_module.def(
+      "open_cuda", [](int number) { return without_gil([number] { return gpu::open_cuda(number); }); },
+      nb::arg("number"));
+  gpu_module.def("open_null", &gpu::open_null);
+  gpu_module.def("is_null_device_current", &gpu::is_null_device_current);
+  gpu_module.def("set_null_driver_bytes", &gpu::set_null_driver_bytes, nb::arg("bytes"));
+  gpu_module.def("count_cuda", [] { return without_gil(gpu::count_cuda); });
+  nb::class_<DeviceArray>(gpu_module, "DeviceArray")
+      .def_prop_ro("shape",
+                   [](const DeviceArray& a) {
+                     nb::list shape;
+                     for (const int64_t n : a.shape) shape.append(n);
+                     return nb::tuple(shape);
+                   })
+      .def_prop_ro("dtype", [](const DeviceArray& a) { return static_cast<int>(a.dtype); })
+      .def_prop_ro("pointer", [](const DeviceArray& a) { return reinterpret_cast<uintptr_t>(a.data); })
+      .def_prop_ro("device_id", [](const DeviceArray& a) { return a.device->number(); })
+      .def("row",
+           [](const DeviceArray& a, int64_t i) {
+             if (a.shape.empty() || i < 0 || i >= a.shape[0]) throw nb::index_error();
+             DeviceArray row = a;
+             row.shape.erase(row.shape.begin());
+             int64_t bytes = size_of(a.dtype);
+             for (const int64_t n : row.shape) bytes *= n;
+             row.data += i * bytes;
+             return row;
+           })
+      .def("first",
+           [](const DeviceArray& a, int64_t rows) {
+             if (a.shape.empty() || rows < 0 || rows > a.shape[0]) throw nb::index_error();
+             DeviceArray part = a;
+             part.shape[0] = rows;
+             return part;
+           })
+      .def("to_host", &host_copy)
+      .def(
+          "__dlpack__",
+          [](nb::handle self, nb::object stream, const nb::kwargs&) {
+            return capsule(nb::cast<DeviceArray&>(self), self, stream);
+          },
+          nb::arg("stream") = nb::none(), nb::arg("kwargs"))
+      .def("__dlpack_device__",
+           [](const DeviceArray& a) {
+             const int device = a.device->number();
+             return device < 0 ? nb::make_tuple(1, 0) : nb::make_tuple(2, device);
+           })
+      .def_prop_ro("__cuda_array_interface__", &cuda_interface);
+}
+
+DeviceArray stack_on_device(Engine& engine, const std::vector<DeviceArray>& rows) {
+  DeviceArray whole;
+  whole.device = engine.device();
+  whole.dtype = rows.at(0).dtype;
+  whole.shape = rows[0].shape;
+  size_t bytes = static_cast<size_t>(size_of(whole.dtype));
+  for (const int64_t n : whole.shape) bytes *= static_cast<size_t>(n);
+  whole.shape.insert(whole.shape.begin(), static_cast<int64_t>(rows.size()));
+  whole.block =
+      std::make_shared<BlockPool::Block>(without_gil([&] { return engine.allocate_on_device(bytes * rows.size()); }));
+  whole.data = whole.block->data;
+  std::vector<Engine::Move> moves;
+  gpu::Address to = reinterpret_cast<gpu::Address>(whole.data);
+  for (const DeviceArray& row : rows) {
+    if (row.shape != rows[0].shape || row.dtype != whole.dtype) throw nb::value_error("expected rows of one shape");
+    moves.push_back({to, reinterpret_cast<gpu::Address>(row.data), bytes});
+    to += bytes;
+  }
+  const uintptr_t after = std::exchange(whole.block->stream, BlockPool::kNoStream);
+  without_gil([&] { engine.move_on_device(moves, after); });
+  return whole;
+}
+
+nb::object device_output(Job* job, const Value& value, OutputMemory& memory,
+                         const std::shared_ptr<gpu::Device>& device) {
+  DeviceArray whole;
+  whole.device = device;
+  whole.block = std::make_shared<BlockPool::Block>(std::move(memory.block));
+  whole.data = memory.data;
+  whole.dtype = value.dtype;
+  const auto extents = [&](int64_t row) {
+    const int64_t* first = memory.shapes.data() + row * value.rank;
+    return std::vector<int64_t>(first, first + value.rank);
+  };
+  if (memory.dense) {
+    whole.shape = job->rows ? extents(0) : std::vector<int64_t>(static_cast<size_t>(value.rank));
+    whole.shape.insert(whole.shape.begin(), job->rows);
+    return nb::cast(std::move(whole));
+  }
+  nb::list rows;
+  for (int64_t r = 0; r < job->rows; ++r) {
+    DeviceArray row = whole;
+    row.data += memory.offsets[static_cast<size_t>(r)];
+    row.shape = extents(r);
+    rows.append(nb::cast(std::move(row)));
+  }
+  return rows;
+}
+
+}  // namespace stoker

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bindings of batches in flight: their inputs, Python's work for them, and their outputs.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+#include "bind/arrays.hpp"
+#include "bind/engine.hpp"
+#include "bind/gil.hpp"
+#include "bind/gpu.hpp"
+#include "kernels/store_scalar.hpp"
+
+namespace nb = nanobind;
+
+namespace stoker {
+
+namespace {
+
+// A failed row may have values of any shape; its output becomes empty.
+void drop_failed(const Job& job, int64_t rank, OutputMemory* memory) {
+  for (int64_t r = 0; r < job.rows; ++r) {
+    int64_t* shape = memory->shapes.data() + r * rank;
+    if (job.failing[static_cast<size_t>(r)]) std::fill(shape, shape + rank, 0);
+    if (!std::equal(shape, shape + rank, memory->shapes.data())) memory->dense = false;
+  }
+}
+
+// Rows of one shape lie one after the other; rows of counted outputs do so only where they have their upper bounds.
+void close_up(const Job& job, const Value& value, OutputMemory* memory) {
+  const int64_t rank = value.rank;
+  const int64_t* first = memory->shapes.data();
+  int64_t bytes = size_of(value.dtype);
+  for (int64_t i = 0; i < rank && job.rows > 0; ++i) bytes *= first[i];
+  memory->dense = true;
+  bool in_place = true;
+  for (int64_t r = 0; r < job.rows; ++r) {
+    memory->dense &= std::equal(first, first + rank, first + r * rank);
+    in_place &= memory->offsets[static_cast<size_t>(r)] == r * bytes;
+  }
+  if (!memory->dense || in_place) return;
+  if (memory->device) {
+    memory->dense = false;  // the rows stay where they are, and the consumer's side puts them together
+    return;
+  }
+  for (int64_t r = 0; r < job.rows; ++r) {
+    int64_t& offset = memory->offsets[static_cast<size_t>(r)];
+    std::memmove(memory->data + r * bytes, memory->data + offset, static_cast<size_t>(bytes));
+    offset = r * bytes;
+  }
+}
+
+// NumPy holds bfloat16 as uint16.
+void take_bits(const Value& planned, View& v) {
+  if (planned.dtype == DType::BF16 && v.dtype == DType::U16) v.dtype = DType::BF16;
+}
+
+void put_value(JobBox& box, int64_t row, int value, const AnyArray& array) {
+  View from = view_of(array);
+  const Value& info = box.job->plan->values[static_cast<size_t>(value)];
+  const auto place = [&] {
+    const gpu::Visit here = box.engine->visit();
+    return box.engine->allocate_value(box.job, row, value, nullptr, from.shape);
+  };
+  View* to = info.storage == Storage::Upload ? without_gil(place) : place();  // the driver may have to allocate memory
+  take_bits(info, from);
+  if (from.dtype != info.dtype || from.rank != info.rank ||
+      (info.storage != Storage::Batch && info.storage != Storage::Upload))
+    throw nb::value_error("the array does not have the planned type and rank");
+  if (!from.contiguous()) throw nb::value_error("expected a contiguous array");
+  std::memcpy(to->data, from.data, static_cast<size_t>(from.elements() * size_of(from.dtype)));
+}
+
+// A plan's code fits one element type and rank; data of another type would be read beyond their end.
+void check_fed(const JobBox& box, int value, View& v) {
+  const Value& planned = box.job->plan->values[static_cast<size_t>(value)];
+  take_bits(planned, v);
+  if (v.dtype != planned.dtype || v.rank != planned.rank)
+    throw nb::value_error("the data do not have the planned element type and number of axes");
+}
+
+// Feed rows of an array in device memory, which its owner keeps; `row` -1: one row per index of its first axis. The
+// batch's work waits for `stream`, if there is one.
+void feed_at(JobBox& b, int value, int64_t row, uintptr_t address, const std::vector<int64_t>& shape,
+             const std::vector<int64_t>& strides, int dtype, std::optional<uintptr_t> stream) {
+  Job& job = *b.job;
+  const size_t axes = row < 0 ? 1 : 0;  // axes that do not belong to a row
+  if (!job.on_device) throw nb::value_error("the plan runs on no device");
+  if (shape.size() != strides.size() || shape.size() < axes || shape.size() - axes > kMaxRank)
+    throw nb::value_error("expected at most 8 axes");
+  if (row >= job.rows || (axes && shape[0] != job.rows)) throw nb::value_error("one element per row");
+  View v;
+  v.device = true;
+  v.data = reinterpret_cast<uint8_t*>(address);
+  v.dtype = static_cast<DType>(dtype);
+  v.rank = static_cast<int32_t>(shape.size() - axes);
+  std::copy(shape.begin() + static_cast<int64_t>(axes), shape.end(), v.shape);
+  std::copy(strides.begin() + static_cast<int64_t>(axes), strides.end(), v.stride);
+  check_fed(b, value, v);
+  if (stream) job.on_device->follow(*stream);
+  if (!axes) {
+    job.row(row)[value] = v;
+    return;
+  }
+  job.feed({value, v, strides[0]});
+}
+
+}  // namespace
+
+nb::object take_output(JobBox& box, int index) {
+  Job* job = box.job;
+  OutputMemory& memory = job->outputs[static_cast<size_t>(index)];
+  const Output& output = job->plan->outputs[static_cast<size_t>(index)];
+  const Value& value = job->plan->values[static_cast<size_t>(output.value)];
+  if (!job->errors.empty() && !output.fixed) drop_failed(*job, value.rank, &memory);
+  if (output.count >= 0) close_up(*job, value, &memory);
+  if (memory.device) return device_output(job, value, memory, box.engine->device());
+  auto* block = new BlockPool::Block(std::move(memory.block));
+  nb::capsule owner(block, [](void* p) noexcept { delete static_cast<BlockPool::Block*>(p); });
+  if (memory.dense && value.rank < kMaxRank) {
+    View v;
+    v.data = memory.data;
+    v.dtype = value.dtype;
+    v.rank = value.rank + 1;
+    v.shape[0] = job->rows;
+    for (int i = 0; i < value.rank; ++i) v.shape[i + 1] = job->rows ? memory.shapes[static_cast<size_t>(i)] : 0;
+    v.set_contiguous_strides();
+    return array_over(v, owner, true);
+  }
+  nb::list rows;
+  for (int64_t r = 0; r < job->rows; ++r) {
+    View v;
+    v.data = memory.data + memory.offsets[static_cast<size_t>(r)];
+    v.dtype = value.dtype;
+    v.rank = value.rank;
+    for (int i = 0; i < value.rank; ++i) v.shape[i] = memory.shapes[static_cast<size_t>(r * value.rank + i)];
+    v.set_contiguous_strides();
+    rows.append(array_over(v, owner, true));
+  }
+  return rows;
+}
+
+nb::object take_row(JobBox& box, size_t index) {
+  OutputMemory& memory = box.job->outputs[index];
+  if (memory.device) return take_output(box, static_cast<int>(index));
+  const Value& value = box.job->plan->values[static_cast<size_t>(box.job->plan->outputs[index].value)];
+  auto* block = new BlockPool::Block(std::move(memory.block));
+  nb::capsule owner(block, [](void* p) noexcept { delete static_cast<BlockPool::Block*>(p); });
+  View v;
+  v.data = memory.data;
+  v.dtype = value.dtype;
+  v.rank = value.rank;
+  std::copy_n(memory.shapes.data(), value.rank, v.shape);
+  v.set_contiguous_strides();
+  return array_over(v, owner, true);
+}
+
+void feed_scalar(const JobBox& b, int value, int64_t row, double x) {
+  View& v = b.job->row(row)[value];
+  v = View{};
+  v.dtype = b.job->plan->values[static_cast<size_t>(value)].dtype;
+  v.data = b.engine->batch_memory(b.job, static_cast<size_t>(value), row).get(8);
+  store_scalar(v.data, v.dtype, x);
+}
+
+void bind_jobs(nb::module_& m) {
+  nb::class_<JobBox>(m, "Job")
+      .def_prop_ro("rows", [](const JobBox& b) { return b.job->rows; })
+      .def_prop_ro("id", [](const JobBox& b) { return reinterpret_cast<uintptr_t>(b.job); })
+      .def("feed",
+           [](JobBox& b, int value, int64_t row, const AnyArray& a) {
+             View v = view_of(a);
+             check_fed(b, value, v);
+             if (row < 0 || row >= b.job->rows) throw nb::index_error();
+             b.job->row(row)[value] = v;
+           })
+      .def("feed_rows",
+           [](JobBox& b, int value, const AnyArray& a) {
+             const View whole = view_of(a);
+             if (whole.rank < 1 || whole.shape[0] != b.job->rows) throw nb::value_error("expected one element per row");
+             View v = whole;
+             v.rank = whole.rank - 1;
+             std::copy(whole.shape + 1, whole.shape + whole.rank, v.shape);
+             std::copy(whole.stride + 1, whole.stride + whole.rank, v.stride);
+             check_fed(b, value, v);
+             b.job->feed({value, v, whole.stride[0]});
+           })
+      .def("feed_at", &feed_at, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none())
+      .def("hold", [](JobBox& b) { b.job->held = true; })
+      .def("feed_scalar", [](JobBox& b, int value, int64_t row, double x) { feed_scalar(b, value, row, x); })
+      .def(
+          "supply",
+          [](JobBox& b, int output, uintptr_t pointer, nb::object stream) {
+            OutputMemory& memory = b.job->outputs.at(static_cast<size_t>(output));
+            memory.data = reinterpret_cast<uint8_t*>(pointer);
+            memory.supplied = true;
+            if (!stream.is_none()) b.job->on_device->follow(nb::cast<uintptr_t>(stream));
+          },
+          nb::arg("output"), nb::arg("pointer"), nb::arg("stream") = nb::none())
+      .def("array",
+           [](nb::handle self, int64_t row, int value) {
+             JobBox& b = nb::cast<JobBox&>(self);
+             return array_over(b.job->row(row)[value], self, false);
+           })
+      .def("active",
+           [](JobBox& b, int64_t row, int step) {
+             return !b.job->failing[static_cast<size_t>(row)] &&
+                    b.engine->active(b.job, row, b.job->plan->steps[static_cast<size_t>(step)]);
+           })
+      .def("put", &put_value)
+      .def("fail", [](JobBox& b, int64_t row, int step,
+                      std::string text) { b.engine->fail_row(b.job, row, step, std::move(text)); })
+      .def("take_output", &take_output)
+      .def("take_outputs",
+           [](JobBox& b) {
+             nb::list list;
+             for (size_t i = 0; i < b.job->outputs.size(); ++i) list.append(take_output(b, static_cast<int>(i)));
+             return list;
+           })
+      .def_prop_ro("segment", [](const JobBox& b) { return b.job->segment; })
+      .def_prop_ro("has_errors", [](const JobBox& b) { return !b.job->errors.empty(); })
+      .def_prop_ro("errors", [](const JobBox& b) {
+        nb::list list;
+        for (const RowError& e : b.job->errors)
+          list.append(nb::make_tuple(e.row, e.step, e.message, e.values, nb::bytes(e.text.data(), e.text.size())));
+        return list;
+      });
+
+  nb::class_<WorkBox>(m, "PythonWork")
+      .def_prop_ro("job", [](const WorkBox& w) { return JobBox{w.engine, w.work.job}; })
+      .def_prop_ro("row", [](const WorkBox& w) { return w.work.parked ? w.work.parked->row : int64_t{-1}; })
+      .def_prop_ro("step",
+                   [](const WorkBox& w) {
+                     const Segment& s = w.work.job->plan->segments[w.work.job->segment];
+                     return w.work.parked ? s.steps[w.work.parked->position] : -1;
+                   })
+      .def_prop_ro("params",
+                   [](const WorkBox& w) { return w.work.parked ? w.work.parked->params : std::vector<double>{}; })
+      .def_prop_ro("reason", [](const WorkBox& w) { return w.work.parked ? w.work.parked->reason : std::string{}; })
+      .def("outputs", [](nb::handle self) {
+        // Return arrays over the memory that the parked row's step is to fill.
+        WorkBox& w = nb::cast<WorkBox&>(self);
+        const Job* job = w.work.job;
+        const Segment& segment = job->plan->segments[job->segment];
+        nb::list list;
+        for (const int32_t v : job->plan->steps[segment.steps[w.work.parked->position]].out)
+          list.append(array_over(w.work.job->row(w.work.parked->row)[v], self, true));
+        return list;
+      });
+}
+
+}  // namespace stoker

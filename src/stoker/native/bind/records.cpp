@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bind/records.hpp"
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include "bind/arrays.hpp"
+#include "bind/gil.hpp"
+#include "io/records.hpp"
+
+namespace nb = nanobind;
+
+namespace stoker {
+
+namespace {
+
+template <class T>
+using Numbers = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Bytes = Numbers<uint8_t>;
+
+std::vector<uint64_t> checked_ends(const Bytes& names, const Keys& offsets) {
+  const uint64_t* ends = offsets.data();
+  const size_t n = offsets.shape(0), size = names.shape(0);
+  bool fits = n > 0 && ends[0] == 0 && ends[n - 1] == size;
+  for (size_t i = 1; fits && i < n; ++i)
+    fits = ends[i - 1] < ends[i] && ends[i] <= size && names.data()[ends[i] - 1] == 0;
+  if (!fits) throw nb::value_error("expected names with a zero after each, and where each begins and ends");
+  return {ends, ends + n};
+}
+
+// Convert arrays to the ranges of a table over `files` files or buffers.
+PackedRanges packed(size_t files, const Numbers<uint32_t>& file, const Keys& offset, const Keys& length,
+                    const Bytes& codec) {
+  const size_t count = file.shape(0);
+  if (offset.shape(0) != count || length.shape(0) != count || codec.shape(0) != count)
+    throw nb::value_error("expected a file, an offset, a length and a codec for each record");
+  PackedRanges ranges;
+  ranges.reserve(count);
+  for (size_t i = 0; i < count; ++i) {
+    const Range r{file.data()[i], offset.data()[i], length.data()[i], static_cast<Codec>(codec.data()[i])};
+    const bool is_absent = r.codec == Codec::Absent;
+    if (!is_absent && r.codec != Codec::Stored) throw nb::value_error("expected a codec that there is");
+    if (!is_absent && (r.file >= files || r.length > PackedRanges::kMaxBytes || r.offset > INT64_MAX - r.length))
+      throw nb::value_error("expected records in files that there are, of less than 2**56 bytes");
+    ranges.add(is_absent ? Range{0, 0, 0, Codec::Absent} : r);
+  }
+  return ranges;
+}
+
+using RangeTuple = std::tuple<uint32_t, uint64_t, uint64_t, int>;
+
+template <class Table>
+RangeTuple item(const Table& table, size_t i) {
+  if (i >= table.size()) throw nb::index_error();
+  const Range r = table.ranges()[i];
+  return {r.file, r.offset, r.length, static_cast<int>(r.codec)};
+}
+
+template <class Table>
+auto absent(const Table& table) {
+  return column<bool>(table.size(), [&](size_t i) { return table.ranges()[i].codec == Codec::Absent; });
+}
+
+RangeTable* joined_ranges(std::shared_ptr<FileTable> files, const std::vector<std::shared_ptr<RangeTable>>& tables) {
+  PackedRanges ranges;
+  size_t first_file = 0;
+  for (const auto& table : tables) {
+    ranges.add_all(table->ranges(), static_cast<uint32_t>(first_file));
+    first_file += table->files().size();
+  }
+  if (first_file != files->size()) throw nb::value_error("expected the files of all tables");
+  return new RangeTable(std::move(files), std::move(ranges));
+}
+
+MemoryTable* joined_memory(const nb::tuple& tables) {
+  PackedRanges ranges;
+  std::vector<MemoryTable::Buffer> buffers;
+  for (const nb::handle one : tables) {
+    const auto& table = nb::cast<const MemoryTable&>(one);
+    ranges.add_all(table.ranges(), static_cast<uint32_t>(buffers.size()));
+    buffers.insert(buffers.end(), table.buffers().begin(), table.buffers().end());
+  }
+  return new MemoryTable(std::move(buffers), std::move(ranges));
+}
+
+class BytesAllocator final : public BufferAllocator {
+ public:
+  uint8_t* get(size_t bytes) override { return bytes_.resize(bytes), bytes_.data(); }
+
+ private:
+  std::vector<uint8_t> bytes_;
+};
+
+nb::bytes content(const Records& records, size_t i) {
+  if (i >= records.size()) throw nb::index_error();
+  BytesAllocator allocator;
+  View out;
+  std::string error;
+  const bool good = without_gil([&] {
+    try {
+      return records.read(i, allocator, out, error);
+    } catch (const SystemFailure& failure) {
+      error = failure.what();
+      return false;
+    }
+  });
+  if (!good) {
+    PyErr_SetString(PyExc_OSError, error.c_str());
+    throw nb::python_error();
+  }
+  return nb::bytes(out.data, static_cast<size_t>(out.shape[0]));
+}
+
+std::vector<MemoryTable::Buffer> buffers_of(const nb::tuple& list) {
+  std::vector<MemoryTable::Buffer> found;
+  for (const nb::handle one : list) {
+    const auto bytes = nb::cast<Bytes>(one, false);
+    found.push_back({bytes.data(), bytes.shape(0)});
+  }
+  return found;
+}
+
+}  // namespace
+
+void bind_records(nb::module_& m) {
+  nb::class_<Records>(m, "Records").def("__len__", &Records::size).def("content", &content);
+  nb::class_<FileTable, Records>(m, "FileTable")
+      .def("__init__",
+           [](FileTable* self, const nb::bytes& root, const Bytes& names, const Keys& offsets) {
+             new (self) FileTable(std::string(root.c_str(), root.size()),
+                                  std::string(reinterpret_cast<const char*>(names.data()), names.shape(0)),
+                                  checked_ends(names, offsets));
+           })
+      .def("__getitem__",
+           [](const FileTable& t, size_t i) {
+             if (i >= t.size()) throw nb::index_error();
+             const std::string path = t.path(i);
+             return nb::bytes(path.data(), path.size());
+           })
+      .def_static("joined", [](const std::vector<std::shared_ptr<FileTable>>& tables) {
+        return new FileTable(FileTable::joined({tables.begin(), tables.end()}));
+      });
+  nb::class_<RangeTable, Records>(m, "RangeTable")
+      .def("__init__",
+           [](RangeTable* self, std::shared_ptr<FileTable> files, const Numbers<uint32_t>& file, const Keys& offset,
+              const Keys& length, const Bytes& codec) {
+             PackedRanges ranges = packed(files->size(), file, offset, length, codec);
+             new (self) RangeTable(std::move(files), std::move(ranges));
+           })
+      .def("__getitem__", &item<RangeTable>)
+      .def_static("joined", &joined_ranges)
+      .def("absent", &absent<RangeTable>)
+      .def_prop_ro("bytes", [](const RangeTable& t) { return t.ranges().bytes(); })
+      .def_prop_ro("open_files", &RangeTable::open_files)
+      .def("close", &RangeTable::close);
+  // The table keeps the tuple and thereby the arrays, whose memory the records are read from.
+  nb::class_<MemoryTable, Records>(m, "MemoryTable")
+      .def(
+          "__init__",
+          [](MemoryTable* self, const nb::tuple& buffers, const Numbers<uint32_t>& file, const Keys& offset,
+             const Keys& length, const Bytes& codec) {
+            std::vector<MemoryTable::Buffer> found = buffers_of(buffers);
+            PackedRanges ranges = packed(found.size(), file, offset, length, codec);
+            for (size_t i = 0; i < ranges.size(); ++i) {
+              const Range r = ranges[i];
+              if (r.codec == Codec::Absent) continue;
+              const uint64_t size = found[r.file].size;
+              if (r.offset > size || r.length > size - r.offset)
+                throw nb::value_error("expected records inside of their buffers");
+            }
+            new (self) MemoryTable(std::move(found), std::move(ranges));
+          },
+          nb::keep_alive<1, 2>())
+      .def("__getitem__", &item<MemoryTable>)
+      .def_static("joined", &joined_memory, nb::keep_alive<0, 1>())
+      .def("absent", &absent<MemoryTable>);
+}
+
+}  // namespace stoker

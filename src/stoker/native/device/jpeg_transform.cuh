@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+// Conversion of coefficients to samples, only for the blocks of the window.
+#pragma once
+#include "shared/jpeg_arithmetic.cuh"
+#include "shared/jpeg_order.cuh"
+#include "shared/jpeg_row.cuh"
+
+namespace stoker::jpeg::gpu {
+
+using namespace stoker::gpu;
+
+struct alignas(16) Words4 {
+  uint32_t v[4];
+};
+
+// Set the coefficients to zero before decoding, since most of them stay zero. `count` is in units of 16 bytes.
+STOKER_KERNEL STOKER_LAUNCH_BOUNDS(512, 2) stoker_jpeg_clear(uint64_t memory, uint64_t count) {
+  const uint64_t step = static_cast<uint64_t>(thread_count()) * block_count();
+  for (uint64_t i = static_cast<uint64_t>(block_index()) * thread_count() + thread_index(); i < count; i += step)
+    pointer<Words4>(memory)[i] = {};
+}
+
+// ---- inverse DCT: eight lanes per block, each transforms a column and then a row ----
+
+constexpr uint32_t kTransformThreads = 256;
+constexpr uint32_t kTilePitch = 9, kTileWords = 8 * kTilePitch;  // avoids bank conflicts between the lanes of a warp
+
+STOKER_CONSTANT ZigZag kZigZag;
+
+constexpr uint32_t kCoefficientPitch = 72;  // of a block: 64, padded to avoid bank conflicts
+
+struct TransformShared {
+  // Per block, column by column.
+  alignas(16) uint16_t coefficient[kTransformThreads / 8 * kCoefficientPitch];
+  alignas(16) int32_t tile[kTransformThreads / 8 * kTileWords];
+  alignas(16) uint16_t quantiser[64];  // column by column
+  alignas(4) uint8_t position[64];     // destination of each coefficient in memory
+  struct {
+    uint32_t offset;  // offset of the block's first sample in the plane
+    uint32_t dc;      // 16 bits; 0 if the host computed it
+  } block[kBlocksPerItem];
+};
+
+STOKER_DEVICE void load_tables(const Row& row, const Plane& plane, TransformShared& shared) {
+  const uint8_t* const from = pointer<const uint8_t>(row.file) + plane.quantiser;
+  for (uint32_t i = thread_index(); i < 64; i += thread_count()) {
+    const uint32_t y = kZigZag.row[i], x = kZigZag.column[i];
+    shared.quantiser[8 * x + y] =
+        static_cast<uint16_t>(plane.wide ? from[2 * i] << 8 | from[2 * i + 1] : static_cast<int>(from[i]));
+    shared.position[i] = static_cast<uint8_t>(row.made ? 8 * (i % 8) + i / 8 : 8 * x + y);
+  }
+}
+
+// Return the DC coefficient of a block: the running sum within its segment.
+STOKER_DEVICE uint32_t predicted_dc(const Row& row, const RowBuffers& buffers, const Plane& plane, uint32_t column,
+                                    uint32_t block_row) {
+  const int16_t* const dc = pointer<const int16_t>(buffers.dc);
+  const uint32_t mcu = block_row / plane.v * row.mcu_columns + column / plane.h;
+  const uint32_t inside = block_row % plane.v * plane.h + column % plane.h;
+  uint32_t sum = static_cast<uint32_t>(dc[mcu * row.blocks + plane.first_block + inside]);
+  if (row.restart_interval && mcu >= row.restart_interval) {
+    const uint32_t last = mcu / row.restart_interval * row.restart_interval - 1;
+    sum -= static_cast<uint32_t>(dc[last * row.blocks + plane.first_block + plane.h * plane.v - 1]);
+  }
+  return static_cast<uint16_t>(sum);
+}
+
+// One thread finds the data of a block for the eight that transform it.
+STOKER_DEVICE void find_blocks(const Row& row, const RowBuffers& buffers, const Plane& plane, uint32_t index,
+                               uint32_t begin, uint32_t end, TransformShared& shared) {
+  for (uint32_t n = begin + thread_index(); n < end; n += thread_count()) {
+    const uint32_t y = n / plane.columns, x = n - y * plane.columns;
+    shared.block[n - begin] = {
+        plane.size * (y * buffers.pitch[index] + x),
+        row.made ? 0 : predicted_dc(row, buffers, plane, plane.first_column + x, plane.first_row + y)};
+  }
+}
+
+// State of one of a block's eight lanes.
+struct Lane {
+  uint32_t index;  // 0 to 7: number of the column, then of the row
+  int32_t* tile;   // of the block
+  uint64_t out;    // address of the block's first sample
+  uint64_t pitch;
+  bool there;  // false: the lane only takes part in the warp's collectives
+};
+
+// Load a lane's eighth of block `n` of the plane.
+STOKER_DEVICE Words4 load_coefficients(const Row& row, const RowBuffers& buffers, const Plane& plane, uint32_t index,
+                                       uint32_t n, const Lane& lane) {
+  Words4 out = {};
+  if (!lane.there) return out;
+  const Words4* const plane_begin =
+      pointer<const Words4>(buffers.coefficients) + 8 * uint64_t{buffers.first_home[index]};
+  if (row.made && plane.size == 1) {  // each block is a single mean
+    if (lane.index == 0) out.v[0] = reinterpret_cast<const uint16_t*>(plane_begin)[n];
+    return out;
+  }
+  return plane_begin[8 * uint64_t{n} + lane.index];
+}
+
+// Scatter eight coefficients that are contiguous in memory to their positions.
+STOKER_DEVICE void scatter(const Words4& coefficients, const TransformShared& shared, const Lane& lane, uint16_t* to) {
+  const uint32_t* const positions = reinterpret_cast<const uint32_t*>(shared.position) + 2 * lane.index;
+  STOKER_UNROLL for (int i = 0; i < 8; ++i) to[positions[i / 4] >> (8 * (i % 4)) & 255] =
+      static_cast<uint16_t>(coefficients.v[i / 2] >> (16 * (i % 2)));
+}
+
+// Return whether `mine` is true for any of the block's lanes.
+STOKER_DEVICE bool any_of_block(bool mine) { return (ballot(mine) >> (thread_index() % kWarp / 8 * 8) & 255) != 0; }
+
+// Eight 16-bit numbers: a column of coefficients or quantisers in the layout of the shared memory.
+struct Column {
+  Words4 pairs;
+  STOKER_DEVICE uint32_t at(int i) const { return i % 2 ? pairs.v[i / 2] >> 16 : pairs.v[i / 2]; }  // in the lower bits
+  STOKER_DEVICE bool below() const { return (pairs.v[0] >> 16 | pairs.v[1] | pairs.v[2] | pairs.v[3]) != 0; }
+  // A transform to four outputs ignores row 4.
+  STOKER_DEVICE bool below_but_fourth() const {
+    return (pairs.v[0] >> 16 | pairs.v[1] | pairs.v[2] >> 16 | pairs.v[3]) != 0;
+  }
+};
+
+STOKER_DEVICE void dequantise(const Column& column, const Column& quantiser, int32_t* out) {
+  STOKER_UNROLL for (int i = 0; i < 8; ++i) out[i] = static_cast<int16_t>(column.at(i) * quantiser.at(i));
+}
+
+// Transform a column of coefficients at full size. Values between columns and rows have 16 bits, two rows in a word.
+STOKER_DEVICE void transform_full(const Lane& lane, const Column& quantiser, const Column& coefficients) {
+  const bool one_row = !any_of_block(coefficients.below());
+  int32_t in[8];
+  dequantise(coefficients, quantiser, in);
+  uint32_t sums[8];
+  transform8(in, 1u << (kColumnShift - 1), sums);
+  const uint32_t flat = static_cast<uint32_t>(flat_column(in[0])) & 0xFFFF;
+  STOKER_UNROLL for (uint32_t i = 0; i < 4; ++i) {
+    const uint32_t pair = saturated_pair16(static_cast<int32_t>(sums[2 * i]) >> kColumnShift,
+                                           static_cast<int32_t>(sums[2 * i + 1]) >> kColumnShift);
+    lane.tile[8 * i + lane.index] = static_cast<int32_t>(one_row ? flat | flat << 16 : pair);
+  }
+  warp_barrier();
+  const Words4* const row = reinterpret_cast<const Words4*>(lane.tile + 8 * (lane.index / 2));
+  const Words4 left = row[0], right = row[1];
+  warp_barrier();
+  if (!lane.there) return;
+  const uint32_t shift = lane.index % 2 ? 0 : 16;
+  STOKER_UNROLL for (int i = 0; i < 4; ++i) {
+    in[i] = static_cast<int32_t>(left.v[i] << shift) >> 16;
+    in[4 + i] = static_cast<int32_t>(right.v[i] << shift) >> 16;
+  }
+  transform8(in, 1u << (kRowShift - 1), sums);
+  uint32_t* const out = pointer<uint32_t>(lane.out + lane.index * lane.pitch);
+  int32_t sample[8];
+  STOKER_UNROLL for (int i = 0; i < 8; ++i) sample[i] = (static_cast<int32_t>(sums[i]) >> kRowShift) + 128;
+  out[0] = saturated_four(sample[0], sample[1], sample[2], sample[3]);
+  out[1] = saturated_four(sample[4], sample[5], sample[6], sample[7]);
+}
+
+STOKER_DEVICE void read_tile_row(const Lane& lane, int32_t* out) {
+  warp_barrier();
+  for (uint32_t i = 0; i < 8; ++i) out[i] = lane.tile[lane.index * kTilePitch + i];
+  warp_barrier();
+}
+
+// The same for four or two samples per side.
+template <uint32_t kSize>
+STOKER_DEVICE void transform_reduced(const Lane& lane, const Column& quantiser, const Column& coefficients) {
+  int32_t in[8], column[kSize];
+  dequantise(coefficients, quantiser, in);
+  if constexpr (kSize == 4) column4(in, !any_of_block(coefficients.below_but_fourth()), column);
+  else column2(in, lane.index == 0, column);
+  for (uint32_t i = 0; i < kSize; ++i) lane.tile[i * kTilePitch + lane.index] = column[i];
+  read_tile_row(lane, in);
+  if (!lane.there || lane.index >= kSize) return;
+  int32_t samples[kSize];
+  if constexpr (kSize == 4) transform4(in, kShift4 + 7, samples);
+  else transform2(in, kShift2 + 7, samples);
+  uint8_t* const out = pointer<uint8_t>(lane.out + lane.index * lane.pitch);
+  for (uint32_t i = 0; i < kSize; ++i) out[i] = to_sample(samples[i]);
+}
+
+STOKER_KERNEL STOKER_LAUNCH_BOUNDS(256, 4)
+    stoker_jpeg_transform(uint64_t rows, uint64_t row_buffers, uint64_t statuses, uint64_t items) {
+  STOKER_SHARED(TransformShared, shared);
+  const Item item = pointer<const Item>(items)[block_index()];
+  const uint32_t index = item.buffers_and_plane >> 30;
+  const RowBuffers& buffers = pointer<const RowBuffers>(row_buffers)[item.buffers_and_plane & 0x3FFFFFFF];
+  const Row& row = pointer<const Row>(rows)[buffers.row];
+  const Plane& plane = row.plane[index];
+  if (pointer<const uint32_t>(statuses)[buffers.row] & kFailures) return;
+  const uint32_t blocks = static_cast<uint32_t>(plane.columns) * plane.rows;
+  const uint32_t end = item.first + kBlocksPerItem < blocks ? item.first + kBlocksPerItem : blocks;
+  load_tables(row, plane, shared);
+  find_blocks(row, buffers, plane, index, item.first, end, shared);
+  block_barrier();
+
+  const uint32_t group = thread_index() / 8, groups = thread_count() / 8;
+  Lane lane = {thread_index() % 8, shared.tile + group * kTileWords, 0, buffers.pitch[index], false};
+  uint16_t* const own = shared.coefficient + group * kCoefficientPitch;
+  const Column quantiser = {reinterpret_cast<const Words4*>(shared.quantiser)[lane.index]};
+  for (uint32_t n = item.first + group; n < item.first + kBlocksPerItem; n += groups) {
+    lane.there = n < end;
+    Words4 coefficients = load_coefficients(row, buffers, plane, index, n, lane);
+    if (lane.there) {
+      lane.out = buffers.samples[index] + shared.block[n - item.first].offset;
+      if (lane.index == 0) coefficients.v[0] |= shared.block[n - item.first].dc;
+    }
+    scatter(coefficients, shared, lane, own);
+    warp_barrier();
+    const Column column = {reinterpret_cast<const Words4*>(own)[lane.index]};
+    warp_barrier();
+    if (plane.size == 8) transform_full(lane, quantiser, column);
+    else if (plane.size == 4) transform_reduced<4>(lane, quantiser, column);
+    else if (plane.size == 2) transform_reduced<2>(lane, quantiser, column);
+    else if (lane.there && lane.index == 0)
+      *pointer<uint8_t>(lane.out) =
+          mean_sample(static_cast<int16_t>(column.at(0)), static_cast<int16_t>(quantiser.at(0)));
+  }
+}
+
+}  // namespace stoker::jpeg::gpu

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels for whole pictures that a GPU's JPEG engines have decoded: copy their windows to the output, and compare some
+// with the exact decoder's.
+#pragma once
+#include "shared/nvjpeg_row.cuh"
+
+namespace stoker::nvjpeg {
+
+using namespace gpu;
+
+struct CompareShared {
+  uint32_t sum, least;  // `least` is 255 less the largest difference
+};
+
+STOKER_DEVICE uint32_t end_of(const Row& row, uint32_t first) {
+  const uint32_t pixels = row.width * row.height;
+  return pixels - first < kPixelsPerItem ? pixels : first + kPixelsPerItem;
+}
+
+STOKER_KERNEL STOKER_LAUNCH_BOUNDS(256, 4) stoker_nvjpeg_place(uint64_t rows, uint64_t row_bytes, uint64_t items) {
+  const Item item = at<const Item>(items)[block_index()];
+  const Row& row = *at<const Row>(rows + row_bytes * item.row);
+  const uint32_t end = end_of(row, item.first);
+  for (uint32_t i = item.first + thread_index(); i < end; i += thread_count()) {
+    const uint32_t y = i / row.width, x = i % row.width;
+    const uint8_t* const from =
+        at<const uint8_t>(row.picture) + uint64_t{row.y0 + y} * row.pitch + uint64_t{row.x0 + x} * 3;
+    uint8_t* const to = at<uint8_t>(row.out) + int64_t{y} * row.step_y + int64_t{x} * row.step_x;
+    for (int c = 0; c < 3; ++c) to[c] = from[c];
+  }
+}
+
+STOKER_KERNEL STOKER_LAUNCH_BOUNDS(256, 4)
+    stoker_nvjpeg_compare(uint64_t rows, uint64_t row_bytes, uint64_t items, uint64_t differences) {
+  STOKER_SHARED(CompareShared, shared);
+  const Item item = at<const Item>(items)[block_index()];
+  const Row& row = *at<const Row>(rows + row_bytes * item.row);
+  if (thread_index() == 0) shared = {0, 255};
+  block_barrier();
+  const uint32_t end = end_of(row, item.first);
+  uint32_t sum = 0, most = 0;
+  for (uint32_t i = item.first + thread_index(); i < end; i += thread_count()) {
+    const uint32_t y = i / row.width, x = i % row.width;
+    const uint8_t* const one = at<const uint8_t>(row.out) + int64_t{y} * row.step_y + int64_t{x} * row.step_x;
+    const uint8_t* const other =
+        at<const uint8_t>(row.exact) + int64_t{y} * row.exact_step_y + int64_t{x} * row.exact_step_x;
+    for (int c = 0; c < 3; ++c) {
+      const uint32_t apart = one[c] < other[c] ? uint32_t{other[c]} - one[c] : uint32_t{one[c]} - other[c];
+      sum += apart;
+      most = apart > most ? apart : most;
+    }
+  }
+  atomic_add(&shared.sum, sum);
+  atomic_min(&shared.least, 255 - most);
+  block_barrier();
+  if (thread_index() == 0)
+    at<Difference>(differences)[row.first_difference + item.first / kPixelsPerItem] = {shared.sum, 255 - shared.least};
+}
+
+}  // namespace stoker::nvjpeg

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Framework for operators' own kernels, which are not stages: a row by its descriptor, elements of any type, and the
+// entry point of a pass. `OwnKernel` in contract/step.py is the operator's side, gpu_kernels/own.cpp the host's.
+#pragma once
+#include "device/stage_ops.cuh"
+#include "shared/device.cuh"
+#include "shared/own_slot.hpp"
+
+namespace stoker::own {
+
+namespace op = stage::op;
+using stage::BF16;
+using stage::Bool;
+using stage::F16;
+using stage::F32;
+using stage::F64;
+using stage::I16;
+using stage::I32;
+using stage::I64;
+using stage::I8;
+using stage::U16;
+using stage::U32;
+using stage::U64;
+using stage::U8;
+
+// Element types of an operator's inputs, then of its outputs.
+template <class... Elements>
+struct Types;
+template <class First, class... Rest>
+struct Types<First, Rest...> {
+  template <int I>
+  static auto find() {
+    if constexpr (I == 0) return First{};
+    else return Types<Rest...>::template find<I - 1>();
+  }
+  template <int I>
+  using At = decltype(find<I>());
+};
+
+struct Row {
+  const uint8_t* base;
+  const Slot& slot() const { return *reinterpret_cast<const Slot*>(base); }
+  const Port& port(int i) const {
+    return *reinterpret_cast<const Port*>(base + sizeof(Slot) + static_cast<uint64_t>(i) * sizeof(Port));
+  }
+  double number(int i) const { return reinterpret_cast<const double*>(&port(static_cast<int>(slot().ports)))[i]; }
+  template <class T>
+  T* scratch(int64_t offset_bytes = 0) const {
+    return reinterpret_cast<T*>(slot().scratch + static_cast<uint64_t>(offset_bytes));
+  }
+};
+
+template <class E>
+inline typename E::Register load(const uint8_t* p) {
+  const auto x = *reinterpret_cast<const typename E::Memory*>(p);
+  if constexpr (std::is_same_v<E, F16>) return op::half_to_float(x);
+  else if constexpr (std::is_same_v<E, BF16>) return float_from_bfloat(x);
+  else return static_cast<typename E::Register>(x);
+}
+
+template <class E>
+inline void store(uint8_t* p, typename E::Register x) {
+  if constexpr (std::is_same_v<E, F16>) *reinterpret_cast<uint16_t*>(p) = op::float_to_half(x);
+  else if constexpr (std::is_same_v<E, BF16>) *reinterpret_cast<uint16_t*>(p) = bfloat_from_float(x);
+  else *reinterpret_cast<typename E::Memory*>(p) = static_cast<typename E::Memory>(x);
+}
+
+// Minimum number of resident blocks per multiprocessor, by which the compiler limits registers.
+constexpr int resident_blocks(int threads) { return threads >= 512 ? 1 : 512 / threads; }
+
+// Return the last of `count` entries that begins at `block` or before. A warp compares 32 entries at a time, so that a
+// thousand rows take two steps; all threads of the block must take part.
+inline uint32_t find_row(const RowStart* starts, uint32_t count, uint64_t block) {
+  const uint32_t lane = gpu::thread_index() % gpu::kWarp;
+  uint32_t low = 0;
+  while (count > 1) {
+    const uint32_t step = (count + gpu::kWarp - 1) / gpu::kWarp, at = lane * step;
+    const uint32_t before = gpu::ballot(at < count && starts[low + at].block <= block);
+    // The first entry always begins at or before the block.
+    const uint32_t skipped = (gpu::bits_set(before) - 1) * step;
+    low += skipped;
+    count = count - skipped < step ? count - skipped : step;
+  }
+  return low;
+}
+
+// Array type, since shared memory is declared by a type and a name.
+template <class T, int N>
+struct Array {
+  T values[N];
+  T& operator[](int64_t i) { return values[i]; }
+};
+
+// Axes of an image in a tensor, as the CPU's kernels see them; a missing axis has one element.
+struct Image {
+  uint8_t* data;
+  int64_t frames, height, width, channels;
+  int64_t frame, row, column, channel;  // strides in bytes
+
+  bool inner;  // a pixel's channels are contiguous
+
+  // Four of the row's numbers, from `axes` on, say which axes are F, H, W and C (-1: none).
+  Image(const Row& r, int number, int axes) : data(reinterpret_cast<uint8_t*>(r.port(number).data)) {
+    const Port& port = r.port(number);
+    const auto take = [&](int i, int64_t& extent, int64_t& stride) {
+      const auto axis = static_cast<int>(r.number(axes + i));
+      extent = axis < 0 ? 1 : port.shape[axis];
+      stride = axis < 0 ? 0 : port.stride[axis];
+    };
+    take(0, frames, frame);
+    take(1, height, row);
+    take(2, width, column);
+    take(3, channels, channel);
+    inner = r.number(axes + 3) < 0 || r.number(axes + 3) > r.number(axes + 2);
+  }
+};
+
+}  // namespace stoker::own
+
+// Define a kernel for pass `function` of an operator: function(row, block) runs for each of a row's blocks, which have
+// `threads` threads. Entry number `first` of `starts` is that of the launch's first block.
+#define STOKER_PASS(name, threads, ...)                                                                          \
+  STOKER_KERNEL STOKER_LAUNCH_BOUNDS(threads, stoker::own::resident_blocks(threads))                             \
+      name(uint64_t slots, uint64_t slot_bytes, uint64_t starts, uint64_t rows, uint64_t first) {                \
+    const auto* table = reinterpret_cast<const stoker::own::RowStart*>(starts);                                  \
+    const uint64_t block = first + stoker::gpu::block_index();                                                   \
+    const stoker::own::RowStart start = table[stoker::own::find_row(table, static_cast<uint32_t>(rows), block)]; \
+    __VA_ARGS__(stoker::own::Row{reinterpret_cast<const uint8_t*>(slots) + start.row * slot_bytes},              \
+                static_cast<uint32_t>(block - start.block));                                                     \
+  }

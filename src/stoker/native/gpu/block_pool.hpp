@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "base/scratch.hpp"
+#include "gpu/device_resources.hpp"
+
+namespace stoker {
+
+// Allocate memory for `free`; `bytes` is rounded up to the size of the allocation.
+uint8_t* allocate_block(size_t* bytes);
+
+// Pool of output memory, which is reused after the consumer has released it. After a fork, the child leaks the blocks
+// that it releases, because another thread of the parent may have held the lock. With `resources` the memory is a
+// GPU's.
+class BlockPool : public std::enable_shared_from_this<BlockPool> {
+ public:
+  struct Block {
+    std::shared_ptr<BlockPool> pool;
+    uint8_t* data = nullptr;
+    size_t capacity = 0;
+    uintptr_t stream = kNoStream;  // stream on which a consumer uses GPU memory; the next writer must follow it
+    Block() = default;
+    Block(Block&& o) noexcept { *this = std::move(o); }
+    Block& operator=(Block&& o) noexcept;
+    ~Block();
+  };
+  static constexpr uintptr_t kNoStream = ~uintptr_t{0};
+  explicit BlockPool(size_t kept, const gpu::DeviceResources* resources = nullptr);
+  Block take(size_t bytes);
+  ~BlockPool();
+
+ private:
+  friend struct Block;
+  struct Free {
+    uint8_t* data;
+    size_t capacity;
+    uintptr_t stream;
+  };
+  void give(const Free& block);
+  uint8_t* allocate(size_t* bytes);
+  void release(const Free& block) noexcept;
+  void release_all();
+  // Return whether a block is so large that no recent request would get it. Requires the lock.
+  bool is_outlier(const Free& block) const { return block.capacity > most_for(most_.bytes()); }
+  static size_t most_for(size_t bytes) { return 4 * bytes + 65536; }  // the largest block that serves a request
+  void note(size_t bytes);                                            // requires the lock
+  bool may_overallocate(size_t bytes) const { return !quota_ || quota_->may_overallocate(bytes + bytes / 8); }
+  const size_t kept_;  // maximum number of idle blocks; the others return to the system
+  const int pid_;
+  const std::shared_ptr<gpu::Device> device_;
+  const std::shared_ptr<gpu::MemoryQuota> quota_;
+  std::mutex mutex_;
+  std::vector<Free> free_;
+  RecentHighWaterMark most_;  // of requests
+  size_t requests_ = 0;
+};
+
+}  // namespace stoker

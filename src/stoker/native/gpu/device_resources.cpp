@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/device_resources.hpp"
+
+namespace stoker::gpu {
+
+void StepTimes::add(const std::vector<int32_t>& steps, const std::vector<double>& ns, int64_t rows) {
+  std::lock_guard<std::mutex> hold(mutex_);
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const size_t step = static_cast<size_t>(steps[i]);
+    if (ns_.size() <= step) ns_.resize(step + 1);
+    ns_[step] += ns[i];
+  }
+  rows_ += rows;
+}
+
+std::pair<int64_t, std::vector<double>> StepTimes::total(size_t steps) const {
+  std::lock_guard<std::mutex> hold(mutex_);
+  std::vector<double> ns = ns_;
+  ns.resize(steps);
+  return {rows_, std::move(ns)};
+}
+
+}  // namespace stoker::gpu

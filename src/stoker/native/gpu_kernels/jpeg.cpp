@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu_kernels/jpeg.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/whole.hpp"
+#include "gpu_kernels/jpeg_row_buffers.hpp"
+#include "jpeg/multiple.hpp"
+#include "jpeg/orientation.hpp"
+
+namespace stoker::jpeg::gpu {
+namespace {
+
+using stoker::gpu::Address;
+using stoker::gpu::Batch;
+using stoker::gpu::Launch;
+using stoker::gpu::Verdict;
+
+constexpr uint32_t kMaxFileBytes = 1u << 28;  // so that positions in bits fit into 32 bits
+constexpr int64_t kMaxPixels = int64_t{1} << 26;
+constexpr size_t kMaxMadeBytes = size_t{1} << 26;  // of coefficients that the host decodes
+
+enum Which : size_t { kUnstuff, kClear, kEntropy, kTransform, kPixels };
+
+bool is_jpeg(const View& file, const uint8_t* data) {
+  return file.rank == 1 && file.shape[0] >= 3 && file.stride[0] == 1 && data[0] == 0xFF && data[1] == 0xD8;
+}
+
+class Decode : public stoker::gpu::Kernel {
+ public:
+  Decode(bool adjust, Format format, Functions functions, Settings settings, int scale_log2,
+         std::shared_ptr<Index> index, bool in_parts, std::shared_ptr<const FileSource> source)
+      : adjust_(adjust),
+        format_(format),
+        scale_(scale_log2),
+        functions_(std::move(functions)),
+        set_(settings),
+        index_(std::move(index)),
+        in_parts_(in_parts),
+        source_(std::move(source)) {}
+
+  size_t slot_bytes() const override { return sizeof(Row); }
+
+  Outcome run(const Call& c) const override {
+    const View& file = *c.in[0];
+    const uint8_t* const data = c.host_in[0]->data;
+    const size_t size = static_cast<size_t>(file.shape[0]);
+    Info info;
+    if (!is_jpeg(file, data)) return refuse(c, "not a JPEG file");
+    if (!parse(data, size, info)) return refuse(c, info.reason);
+    if (size > kMaxFileBytes) return refuse(c, "larger than 256 MiB");
+    const KnownFile* const known = part_read(c).of;  // whose header this is
+    if (!known || !known->accepted.load(std::memory_order_relaxed)) {
+      if (const char* reason = refusal(data, info)) return refuse(c, reason);
+      if (known) known->accepted.store(true, std::memory_order_relaxed);
+    }
+    const View& out = *c.out[0];
+    const Turn turn = turn_of(adjust_ ? info.orientation : 1);
+    const int32_t h = size_within(out.shape[0]), w = size_within(out.shape[1]);
+    if (h == 0 || w == 0) return Outcome::Ok;
+    if (int64_t{h} * w > kMaxPixels) return refuse(c, "a window of more than 64 megapixels");
+    const Extent whole = scaled_extent(info, scale_);
+    const Window window = stored_window(whole, turn, position_of(c.params[0]), position_of(c.params[1]), h, w);
+    if (!is_inside(window, whole)) return refuse(c, "a window that leaves the image");
+    Row row = describe(info, window, format_, scale_);
+    row.file = reinterpret_cast<Address>(file.data);
+    row.file_bytes = static_cast<uint32_t>(size);
+    if (c.in_planes) {
+      leave_planes(c, turn, row);
+    } else {
+      const Placement placed = placement(window, turn, out);
+      row.out = reinterpret_cast<Address>(out.data) + static_cast<uint64_t>(placed.offset);
+      row.step_y = placed.step_y;
+      row.step_x = placed.step_x;
+    }
+    if (in_several_scans(info)) {
+      const char* const reason = make_coefficients(c, info, {window, format_, scale_, nullptr, 0, nullptr}, row);
+      if (reason) return refuse(c, reason);
+    } else {
+      const char* const reason = look_up(c, row);
+      if (reason) return refuse(c, reason);
+      if (row.known) row.shares = static_cast<uint16_t>(shares_of(row, set_.entropy_threads));
+    }
+    std::memcpy(c.slot, &row, sizeof row);
+    return Outcome::Ok;
+  }
+
+  void launch(Batch& batch) const override {
+    const Row* const rows = reinterpret_cast<const Row*>(batch.slots());
+    std::vector<uint32_t> order;
+    for (int64_t i = 0; i < batch.rows(); ++i)
+      if (batch.active(i) && rows[i].height > 0) order.push_back(static_cast<uint32_t>(i));
+    if (order.empty()) return;
+    // Long files first, so that none of them is left at the end; rows without entropy decoding last.
+    const auto length = [&](uint32_t i) { return rows[i].made ? 0 : rows[i].file_bytes; };
+    std::sort(order.begin(), order.end(),
+              [&](uint32_t a, uint32_t b) { return std::pair(length(b), a) < std::pair(length(a), b); });
+    std::vector<Group> groups = group(rows, order);
+    size_t bytes = 0;
+    for (const Group& g : groups) bytes = std::max(bytes, g.working + g.coefficients);
+    const Address memory = batch.scratch(bytes);
+    // The report has a word per row, then an outline for each row whose entry is written.
+    size_t reported = sizeof(uint32_t) * static_cast<size_t>(batch.rows());
+    for (const uint32_t i : order) {
+      if (!rows[i].index || rows[i].known) continue;
+      reinterpret_cast<Row*>(batch.slot(i))->outline = static_cast<uint32_t>(reported);
+      reported += sizeof(Outline);
+    }
+    const Address report = batch.report(reported);
+    for (const uint32_t i : order)
+      if (in_planes(rows[i])) reinterpret_cast<Row*>(batch.slot(i))->out = rows[i].image.pixels;
+    for (Group& g : groups) launch_group(batch, rows, g, memory, report);
+  }
+
+  Verdict judge(const uint8_t* report, int64_t index, const uint8_t* slot, std::string*) const override {
+    const Row& row = *reinterpret_cast<const Row*>(slot);
+    uint32_t status = 0;
+    std::memcpy(&status, report + 4 * index, sizeof status);
+    const bool good = !(status & kFailures);
+    if (row.index && row.known) {
+      index_->read(row.slot, !(status & (kStrayed | kNotRead)), row.part_end != 0);
+    } else if (row.index) {
+      Outline outline;
+      std::memcpy(&outline, report + row.outline, sizeof outline);
+      index_->written(row.slot, good ? &outline : nullptr);
+    }
+    return good ? Verdict::Good : Verdict::Redo;
+  }
+
+  void abandon(const uint8_t* slot) const noexcept override {
+    const Row& row = *reinterpret_cast<const Row*>(slot);
+    if (row.index && !row.known) index_->not_written(row.slot);
+  }
+
+  bool complete(const Call& c) const override {
+    const PartRead part = part_read(c);
+    if (!part.of) return true;
+    if (!source_) return *c.error = "the file is not there as a whole", false;
+    UploadAllocator allocator(c.memory);
+    if (!source_->whole(c, part.of->header, allocator, *c.host_in[0])) return false;
+    const PartRead whole;
+    std::memcpy(c.host_in[1]->data, &whole, sizeof whole);  // the file is complete from now on
+    return true;
+  }
+
+ private:
+  static Outcome refuse(const Call& c, const char* reason) {
+    *c.error = reason;
+    return Outcome::Python;
+  }
+
+  // Memory of the batch, for a file that must be read as a whole after all.
+  class UploadAllocator final : public BufferAllocator {
+   public:
+    explicit UploadAllocator(stoker::gpu::RowMemory* memory) : memory_(memory) {}
+    uint8_t* get(size_t bytes) override { return memory_->allocate_host(bytes); }
+
+   private:
+    stoker::gpu::RowMemory* memory_;
+  };
+
+  PartRead part_read(const Call& c) const {
+    PartRead part;
+    if (in_parts_) std::memcpy(&part, c.host_in[1]->data, sizeof part);
+    return part;
+  }
+
+  // The row's samples stay in memory of the batch, and the output is a view of pixels that are only computed if a step
+  // reads them. The image's description is stored in the row's slot, so that it needs no lock.
+  static void leave_planes(const Call& c, Turn turn, Row& row) {
+    planar::Image& image = row.image;
+    Layout layout;
+    uint64_t offset[kMaxPlanes];
+    for (int i = 0; i < row.components; ++i) offset[i] = layout.take(sample_bytes(row.plane[i]) + 4);
+    image.at = c.memory->allocate_device(layout.used());
+    for (int i = 0; i < row.components; ++i)
+      image.component[i] = describe_component(row.plane[i], image.at + offset[i]);
+    image.x0 = row.x0;
+    image.y0 = row.y0;
+    image.width = row.width;
+    image.height = row.height;
+    image.form = form_of(row);
+    image.blue_first = row.wanted == Wanted::BGR;
+    row.step_x = 3;
+    row.step_y = int64_t{3} * row.width;
+    const Window all{0, 0, row.width, row.height};
+    *c.out[0] = shown(reinterpret_cast<uint8_t*>(image.at), row.step_y, row.step_x, all, turn, *c.out[0]);
+    c.out[0]->planes = &reinterpret_cast<Row*>(c.slot)->image;
+  }
+
+  // Look the file up in the index, or return why it is left to the CPU.
+  const char* look_up(const Call& c, Row& row) const {
+    const PartRead part = part_read(c);
+    if (part.of) return take_part(part, row);
+    if (!may_have(row, row.needed_rows)) return "data that end before the picture does";
+    // An entry covers the whole picture.
+    if (!index_ || segments_in(row) > kIndexSegments || set_.entropy_threads > kIndexSubsequences ||
+        !may_have(row, row.mcu_rows))
+      return nullptr;
+    const uint8_t* const data = c.host_in[0]->data;
+    const std::string_view header(reinterpret_cast<const char*>(data), row.scan);
+    const uint64_t name = source_ && part.state ? source_->name(c, part.state) : 0;
+    const Index::Found found =
+        index_->find({file_key(data, row.file_bytes, row.scan), name, header, row.file_bytes, segments_in(row) > 1});
+    if (found.use == Index::Use::None) return nullptr;
+    take_entry(*found.file, row);
+    row.known = found.use == Index::Use::Read;
+    if (found.use == Index::Use::Write) row.needed_rows = row.mcu_rows;  // other windows need other rows
+    return nullptr;
+  }
+
+  static void take_entry(const KnownFile& known, Row& row) {
+    row.index = known.entry;
+    row.slot = known.slot;
+    row.seed = known.seed;
+    row.pieces = static_cast<uint16_t>(known.pieces);
+  }
+
+  const char* take_part(const PartRead& part, Row& row) const {
+    const KnownFile& known = *part.of;
+    if (row.scan != known.header.size()) return "a part of another file";
+    take_entry(known, row);
+    row.known = true;
+    row.part_begin = static_cast<uint32_t>(part.begin);
+    row.part_end = static_cast<uint32_t>(part.end);
+    row.part_word = row.part_begin * kChunkSubsequences * (known.outline.bits / 32);
+    return nullptr;
+  }
+
+  // Decode the scans of a file into memory that is sent to the device, or return why that is impossible.
+  static const char* make_coefficients(const Call& c, const Info& info, const Target& target, Row& row) {
+    size_t bytes = 0;
+    for (int i = 0; i < row.components; ++i) {
+      row.first_made[i] = static_cast<uint32_t>(bytes / kBlockBytes);
+      const size_t of_plane = blocks_of(row.plane[i]) * (row.plane[i].size == 1 ? sizeof(int16_t) : kBlockBytes);
+      bytes += (of_plane + kBlockBytes - 1) / kBlockBytes * kBlockBytes;
+    }
+    if (bytes > kMaxMadeBytes) return "more than 64 MiB of coefficients in several scans";
+    uint8_t* const memory = c.memory->allocate_host(bytes);
+    std::memset(memory, 0, bytes);
+    Coefficients made;
+    for (int i = 0; i < row.components; ++i)
+      made.plane[i] = reinterpret_cast<int16_t*>(memory + kBlockBytes * row.first_made[i]);
+    const jpeg::Status status = decode_coefficients(c.host_in[0]->data, row.file_bytes, info, target, made, c.work[0]);
+    if (status == jpeg::Status::Unsupported) return "scans that are left out";
+    if (status != jpeg::Status::Ok) return "damaged data in several scans";
+    for (int i = 0; i < row.components; ++i) {
+      if (made.quantiser[i] == 0) return "no quantisers";
+      row.plane[i].quantiser = made.quantiser[i];
+      row.plane[i].wide = made.wide[i];
+    }
+    row.made = c.memory->device_address(memory);
+    return nullptr;
+  }
+
+  std::vector<Group> group(const Row* rows, const std::vector<uint32_t>& order) const {
+    std::vector<Group> groups;
+    Layout working, coefficients;
+    size_t taken = set_.memory;
+    for (const uint32_t i : order) {
+      const size_t own = memory_of(rows[i], set_.entropy_threads);
+      taken += own;
+      if (taken > set_.memory) {
+        groups.emplace_back();
+        groups.back().row_buffers.reserve(order.size());
+        working = coefficients = {};
+        taken = own;
+      }
+      Group& g = groups.back();
+      g.row_buffers.push_back(allocate_row(rows[i], i, set_.entropy_threads, working, coefficients));
+      g.working = working.used();
+      g.coefficients = coefficients.used();
+    }
+    return groups;
+  }
+
+  // Upload the list of thread blocks (CTAs) that divide `count` things per row and plane.
+  template <typename Count>
+  static std::pair<Address, uint32_t> items(Batch& batch, const Group& g, int planes, uint32_t per_item,
+                                            Count&& count) {
+    size_t all = 0;
+    for (const RowBuffers& p : g.row_buffers)
+      for (int plane = 0; plane < planes; ++plane) all += (count(p.row, plane) + per_item - 1) / per_item;
+    if (all == 0) return {};
+    Address at = 0;
+    Item* to = reinterpret_cast<Item*>(batch.upload(all * sizeof(Item), &at));
+    for (uint32_t p = 0; p < g.row_buffers.size(); ++p)
+      for (int plane = 0; plane < planes; ++plane)
+        for (uint32_t first = 0, end = count(g.row_buffers[p].row, plane); first < end; first += per_item)
+          *to++ = {p | static_cast<uint32_t>(plane) << 30, first};
+    return {at, static_cast<uint32_t>(all)};
+  }
+
+  void launch_group(Batch& batch, const Row* rows, Group& g, Address memory, Address status) const {
+    for (RowBuffers& p : g.row_buffers) move_by(p, rows[p.row], memory, memory + g.working);
+    const Address slots = batch.device_slots();
+    Address row_buffers = 0;
+    std::memcpy(batch.upload(g.row_buffers.size() * sizeof(RowBuffers), &row_buffers), g.row_buffers.data(),
+                g.row_buffers.size() * sizeof(RowBuffers));
+    const auto blocks = items(batch, g, kMaxPlanes, kBlocksPerItem, [&](uint32_t row, int plane) {
+      return static_cast<uint32_t>(blocks_of(rows[row].plane[plane]));
+    });
+    const auto pixels = items(batch, g, 1, kGroupsPerItem, [&](uint32_t row, int) {
+      if (!makes_pixels(rows[row])) return uint32_t{0};
+      return (static_cast<uint32_t>(rows[row].width) / kPixelsPerGroup + 2) * static_cast<uint32_t>(rows[row].height);
+    });
+    const auto shares = items(batch, g, 1, 1, [&](uint32_t row, int) {
+      return rows[row].made ? 0u : rows[row].known ? uint32_t{rows[row].shares} : 1u;
+    });
+    const auto coded = std::count_if(g.row_buffers.begin(), g.row_buffers.end(),
+                                     [&](const RowBuffers& p) { return !rows[p.row].made; });
+    if (const uint32_t count = static_cast<uint32_t>(coded)) {
+      issue(batch, kUnstuff, count, set_.unstuff_threads, {slots, row_buffers, status});
+      const uint64_t clear = g.coefficients / 16;
+      issue(batch, kClear, static_cast<uint32_t>(std::clamp<uint64_t>(clear / 2048, 1, 1024)), set_.pixel_threads,
+            {memory + g.working, clear});
+      issue(batch, kEntropy, shares.second, set_.entropy_threads,
+            {slots, row_buffers, status, shares.first, set_.min_bits, set_.max_rounds});
+    }
+    issue(batch, kTransform, blocks.second, set_.pixel_threads, {slots, row_buffers, status, blocks.first});
+    if (pixels.second > 0)
+      issue(batch, kPixels, pixels.second, set_.pixel_threads, {slots, row_buffers, status, pixels.first});
+  }
+
+  void issue(Batch& batch, Which which, uint32_t grid, uint32_t block, std::initializer_list<uint64_t> values) const {
+    Launch launch;
+    launch.function = functions_[which].get();
+    launch.grid[0] = grid;
+    launch.block[0] = block;
+    batch.launch(launch.with(values));
+  }
+
+  bool adjust_;
+  Format format_;
+  int scale_;
+  Functions functions_;
+  Settings set_;
+  std::shared_ptr<Index> index_;  // null: there is no index
+  const bool in_parts_;
+  const std::shared_ptr<const FileSource> source_;
+};
+
+}  // namespace
+
+std::shared_ptr<const stoker::gpu::Kernel> make_decode(bool adjust_orientation, Format format, Functions functions,
+                                                       Settings settings, int scale_log2, std::shared_ptr<Index> index,
+                                                       bool in_parts, std::shared_ptr<const FileSource> source) {
+  return std::make_shared<Decode>(adjust_orientation, format, std::move(functions), settings, scale_log2,
+                                  std::move(index), in_parts, std::move(source));
+}
+
+}  // namespace stoker::jpeg::gpu

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+
+#include "base/whole.hpp"
+#include "gpu/gpu.hpp"
+#include "gpu_kernels/functions.hpp"
+#include "kernels/registry.hpp"
+#include "shared/own_slot.hpp"
+
+// Host side of operators' own GPU kernels.
+namespace stoker::gpu {
+
+namespace {
+
+using own::Port;
+using own::RowStart;
+using own::Slot;
+
+static_assert(own::kAxes == kMaxRank);
+constexpr double kMaxBlocks = 1 << 28;  // per row
+constexpr size_t kMaxScratch = size_t{1} << 40;
+
+uint64_t address_of(const View& v) { return reinterpret_cast<uintptr_t>(v.data); }
+
+bool aligned(const View& v) {
+  const int64_t size = size_of(v.dtype);
+  bool good = address_of(v) % static_cast<uint64_t>(size) == 0;
+  for (int d = 0; d < v.rank; ++d) good &= v.shape[d] <= 1 || v.stride[d] % size == 0;
+  return good || v.elements() == 0;
+}
+
+struct Pass {
+  std::shared_ptr<const Function> function;
+  uint32_t threads, max_shared_bytes;
+  int blocks, shared = -1;  // indices of the step's numbers; -1: no dynamic shared memory
+};
+
+class Own : public Kernel {
+ public:
+  Own(std::vector<Pass> passes, int inputs, int outputs, int numbers)
+      : passes_(std::move(passes)), inputs_(inputs), ports_(inputs + outputs), numbers_(numbers) {
+    int at = numbers - 1 - static_cast<int>(passes_.size());
+    for (const Pass& pass : passes_) at -= pass.max_shared_bytes > 0;
+    if (at < 0) throw std::invalid_argument("an operator's own kernel lacks numbers of its passes");
+    for (Pass& pass : passes_) {
+      pass.blocks = at++;
+      if (pass.threads % 32 || pass.threads < 32 || pass.threads > 1024)
+        throw std::invalid_argument("expected blocks of 32 to 1024 threads, in whole warps");
+    }
+    for (Pass& pass : passes_)
+      if (pass.max_shared_bytes > 0) pass.shared = at++;
+  }
+
+  size_t slot_bytes() const override {
+    const size_t bytes =
+        sizeof(Slot) + static_cast<size_t>(ports_) * sizeof(Port) + static_cast<size_t>(numbers_) * sizeof(double);
+    return (bytes + 15) & ~size_t{15};
+  }
+
+  Outcome run(const Call& c) const override {
+    auto* slot = reinterpret_cast<Slot*>(c.slot);
+    auto* ports = reinterpret_cast<Port*>(slot + 1);
+    slot->ports = ports_;
+    for (int p = 0; p < ports_; ++p) {
+      const View& v = p < inputs_ ? *c.in[p] : *c.out[p - inputs_];
+      if (!aligned(v)) {
+        const std::string size = std::to_string(size_of(v.dtype));
+        *c.error = "expected elements aligned to their size of " + size + " bytes on a GPU";
+        return Outcome::Error;
+      }
+      ports[p].data = address_of(v);
+      ports[p].rank = v.rank;
+      std::copy_n(v.shape, v.rank, ports[p].shape);
+      std::copy_n(v.stride, v.rank, ports[p].stride);
+    }
+    std::memcpy(ports + ports_, c.params, static_cast<size_t>(numbers_) * sizeof(double));
+    for (const Pass& pass : passes_) {
+      if (const double blocks = c.params[pass.blocks]; !(blocks >= 0 && blocks <= kMaxBlocks)) {
+        *c.error = "the row is too large for a GPU";
+        return Outcome::Error;
+      }
+      if (pass.shared < 0) continue;
+      if (const double bytes = c.params[pass.shared]; !(bytes >= 0 && bytes <= pass.max_shared_bytes)) {
+        *c.error = "expected a row that needs at most " + std::to_string(pass.max_shared_bytes) +
+                   " bytes of a GPU's shared memory, got one that needs " + std::to_string(bytes);
+        return Outcome::Error;
+      }
+    }
+    const double scratch = c.params[numbers_ - 1];
+    slot->scratch = scratch > 0 ? c.memory->allocate_device(saturated<size_t>(scratch, 0, kMaxScratch)) : 0;
+    return Outcome::Ok;
+  }
+
+  void launch(Batch& batch) const override {
+    for (const Pass& pass : passes_) launch_pass(batch, pass);
+  }
+
+ private:
+  uint64_t number(const Batch& batch, int64_t row, int which) const {
+    const uint8_t* slot = batch.slots() + static_cast<size_t>(row) * slot_bytes();
+    double x;
+    std::memcpy(
+        &x,
+        slot + sizeof(Slot) + static_cast<size_t>(ports_) * sizeof(Port) + static_cast<size_t>(which) * sizeof(double),
+        sizeof x);
+    return static_cast<uint64_t>(x);
+  }
+
+  void launch_pass(Batch& batch, const Pass& pass) const {
+    std::vector<RowStart> starts;
+    uint64_t total = 0, shared_bytes = 0;
+    for (int64_t r = 0; r < batch.rows(); ++r) {
+      const uint64_t blocks = batch.active(r) ? number(batch, r, pass.blocks) : 0;
+      if (blocks == 0) continue;
+      starts.push_back({total, static_cast<uint64_t>(r)});
+      total += blocks;
+      if (pass.shared >= 0) shared_bytes = std::max(shared_bytes, number(batch, r, pass.shared));
+    }
+    if (total == 0) return;
+    Address there = 0;
+    const size_t bytes = starts.size() * sizeof(RowStart);
+    std::memcpy(batch.upload(bytes, &there), starts.data(), bytes);
+    constexpr uint64_t kGrid = (uint64_t{1} << 31) - 1;
+    for (uint64_t first = 0; first < total; first += kGrid) {
+      Launch launch;
+      launch.function = pass.function.get();
+      launch.grid[0] = static_cast<uint32_t>(std::min(kGrid, total - first));
+      launch.block[0] = pass.threads;
+      launch.shared_bytes = static_cast<uint32_t>(shared_bytes);
+      launch.with({batch.device_slots(), slot_bytes(), there, starts.size(), first});
+      batch.launch(launch);
+    }
+  }
+
+  std::vector<Pass> passes_;
+  int inputs_, ports_, numbers_;
+};
+
+using PassTuple = std::tuple<std::shared_ptr<const Function>, uint32_t, uint32_t>;
+
+std::shared_ptr<Kernel> make_own(std::vector<PassTuple> passes, int inputs, int outputs, int numbers) {
+  std::vector<Pass> all;
+  for (auto& [function, threads, max_shared_bytes] : passes)
+    all.push_back({std::move(function), threads, max_shared_bytes, 0});
+  return std::make_shared<Own>(std::move(all), inputs, outputs, numbers);
+}
+
+const RegisteredOnGpu kOwn{
+    "own",
+    "An operator's own kernel. A step's last numbers are the blocks of each pass for a row, the "
+    "bytes of shared memory of passes that have some, then the bytes of device memory that a "
+    "row needs between passes.",
+    make_own,
+    {{"passes", "(function, threads of a block, the most shared bytes), launched one after the other"},
+     {"inputs", "how many"},
+     {"outputs", "how many"},
+     {"numbers", "all of the step's, per row"}}};
+
+}  // namespace
+
+}  // namespace stoker::gpu

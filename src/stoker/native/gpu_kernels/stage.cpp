@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu_kernels/stage.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+
+#include "base/whole.hpp"
+#include "gpu_kernels/stage_affine.hpp"
+#include "gpu_kernels/stage_batch.hpp"
+#include "gpu_kernels/stage_project.hpp"
+#include "gpu_kernels/stage_resample.hpp"
+#include "gpu_kernels/functions.hpp"
+#include "kernels/registry.hpp"
+#include "kernels/stage_views.hpp"
+
+namespace stoker {
+
+namespace {
+
+using namespace stage;
+
+// Convert a uniform to the bits of the type in which it is used, as the CPU does.
+uint64_t bits_of(double value, pixel::Type type) {
+  uint64_t bits = 0;
+  const auto put = [&](auto x) { std::memcpy(&bits, &x, sizeof x); };
+  switch (type) {
+    case pixel::Type::I32: put(static_cast<int32_t>(either_int64(value))); break;
+    case pixel::Type::I64: put(either_int64(value)); break;
+    case pixel::Type::F32: put(static_cast<float>(value)); break;
+    case pixel::Type::F64: put(value); break;
+  }
+  return bits;
+}
+
+class GpuStage : public gpu::Kernel {
+ public:
+  GpuStage(StageSpec spec, StageFunctions functions)
+      : spec_(std::move(spec)), functions_(std::move(functions)), channels_(spec_.program) {
+    for (const pixel::Instr& in : spec_.program.code) divides_ |= in.op >= pixel::Op::IDiv && in.op <= pixel::Op::UMod;
+    sampler_bytes_ = spec_.sampler == Sampler::Resample ? sizeof(ResampleSlot)
+                     : spec_.sampler == Sampler::Affine ? sizeof(AffineSlot)
+                     : projects(spec_.sampler)          ? sizeof(ProjectSlot)
+                                                        : 0;
+    ports_ = spec_.program.inputs + static_cast<int>(spec_.outputs.size());
+    const auto need = [](const std::shared_ptr<const gpu::Function>& f) {
+      if (!f) throw std::invalid_argument("a stage on a GPU lacks one of its kernels");
+    };
+    need(functions_.stage);
+    if (spec_.sampler == Sampler::Resample) need(functions_.weights), need(functions_.between);
+    if (spec_.sampler == Sampler::Affine) need(functions_.walk);
+  }
+
+  size_t slot_bytes() const override {
+    const size_t bytes = sizeof(Slot) + sampler_bytes_ + static_cast<size_t>(ports_) * sizeof(Port) +
+                         functions_.uniforms.size() * sizeof(uint64_t);
+    return (bytes + 15) & ~size_t{15};
+  }
+
+  Outcome run(const Call& c) const override {
+    Views views;
+    if (!take_views(spec_, c, &views)) return Outcome::Error;
+    take_pixels(c, &views);
+    auto* slot = reinterpret_cast<Slot*>(c.slot);
+    slot->lanes = 0;
+    if (views.out[0].elements() == 0) return Outcome::Ok;
+    if (!describe(c, &views) || !check(c, views)) return Outcome::Error;
+    auto* ports = reinterpret_cast<Port*>(c.slot + sizeof(Slot) + sampler_bytes_);
+    if (spec_.sampler == Sampler::None) set_axes(views, slot, ports);
+    else set_sampled_axes(views, slot, ports);
+    slot->words = spec_.outputs.size() == 1 && c.out[0]->in_words() && same_place(*c.out[0], views.out[0]);
+    auto* uniforms = reinterpret_cast<uint64_t*>(ports + ports_);
+    for (const auto& [uniform, type] : functions_.uniforms)
+      *uniforms++ = bits_of(c.params[spec_.uniforms[static_cast<size_t>(uniform)]], static_cast<pixel::Type>(type));
+    return Outcome::Ok;
+  }
+
+  void launch(gpu::Batch& batch) const override {
+    WorkList work, words, pairs;
+    gpu::Address scratches = 0;
+    const gpu::Address report = divides_ ? batch.report(static_cast<size_t>(batch.rows()) * sizeof(uint32_t)) : 0;
+    if (spec_.sampler == Sampler::Resample) scratches = resampling_.prepare(batch, slot_bytes());
+    if (spec_.sampler == Sampler::Affine) scratches = affine_.prepare(batch, slot_bytes());
+    for (int64_t r = 0; r < batch.rows(); ++r) {
+      const Slot* slot = slot_of(batch, r, slot_bytes());
+      if (!slot) continue;
+      const int64_t width = slot->extent[0], height = slot->extent[1];
+      const bool resampled = spec_.sampler == Sampler::Resample && resampling_.in_tiles(sampler_of<ResampleSlot>(slot));
+      if (spec_.sampler == Sampler::None) work.add(r, slot->lanes);
+      else if (in_pairs(slot)) pairs.add_pairs(r, width, height);
+      else if (!resampled) work.add_tiles(r, width, height);
+      else if (!resampling_.direct(*slot)) words.add_tiles(r, width, height);
+    }
+    work.upload(batch);
+    words.upload(batch);
+    pairs.upload(batch);
+    work.launch(batch, functions_.stage.get(), {scratches, report}, slot_bytes());
+    words.launch(batch, functions_.words.get(), {scratches, report}, slot_bytes());
+    pairs.launch(batch, functions_.pairs.get(), {scratches, report}, slot_bytes());
+  }
+
+  gpu::Verdict judge(const uint8_t* report, int64_t row, const uint8_t*, std::string* error) const override {
+    uint32_t fault = 0;
+    if (divides_) std::memcpy(&fault, report + static_cast<size_t>(row) * sizeof fault, sizeof fault);
+    if (fault == 0) return gpu::Verdict::Good;
+    *error = kDivided;
+    return gpu::Verdict::Error;
+  }
+
+ private:
+  // Only a resampling can read planar images.
+  void take_pixels(const Call& c, Views* v) const {
+    for (size_t i = spec_.sampler == Sampler::Resample ? 1 : 0; i < spec_.inputs.size(); ++i)
+      if (v->in[i].planes) v->in[i].data += pixels_behind(*v->in[i].planes, *c.memory);
+  }
+
+  // Describe the sampler's part and broadcast inputs to the output's shape. Return false with the reason in *c.error.
+  bool describe(const Call& c, Views* v) const {
+    if (spec_.sampler == Sampler::Resample && !resampling_.describe(c, v)) return false;
+    if (spec_.sampler == Sampler::Affine && !affine_.describe(c, *v)) return false;
+    if (projects(spec_.sampler) && !describe_projection(spec_, c, *v)) return false;
+    return spread(spec_, v->out[0], spec_.sampler == Sampler::None ? 0 : 1, v->in, c.error);
+  }
+
+  bool in_pairs(const Slot* slot) const {
+    return functions_.pairs && slot->pairs && sampler_of<AffineSlot>(slot).quick == 4 &&
+           (spec_.program.channels > 0 || slot->extent[2] == 3);
+  }
+
+  // Refuse what would make the device read or write beyond a tensor.
+  bool check(const Call& c, const Views& v) const {
+    const auto aligned = [&](const View& view) {
+      const int64_t size = size_of(view.dtype);
+      bool good = address_of(view) % static_cast<uint64_t>(size) == 0;
+      for (int d = 0; d < view.rank; ++d) good &= view.shape[d] <= 1 || view.stride[d] % size == 0;
+      if (!good) *c.error = "expected elements aligned to their size of " + std::to_string(size) + " bytes on a GPU";
+      return good;
+    };
+    for (size_t i = 0; i < spec_.inputs.size(); ++i)
+      if (!aligned(v.in[i])) return false;
+    for (size_t o = 0; o < spec_.outputs.size(); ++o)
+      if (!aligned(v.out[o])) return false;
+    return channels_.fit(spec_, v, c.error);
+  }
+
+  static bool same_place(const View& a, const View& b) {
+    return a.data == b.data && a.rank == b.rank && std::equal(a.stride, a.stride + a.rank, b.stride);
+  }
+  const View& port(const Views& v, int p) const {
+    const int inputs = spec_.program.inputs;
+    return p < inputs ? v.in[p] : v.out[p - inputs];
+  }
+
+  // Describe all axes except the channels', merged where they form one axis in all views.
+  void set_axes(const Views& v, Slot* slot, Port* ports) const {
+    const bool channels = spec_.program.channels > 0;
+    const int rank = v.out[0].rank - (channels ? 1 : 0);
+    pixel::Axis axes[kMaxRank + 1];
+    int count = 0;
+    slot->lanes = 1;
+    for (int d = 0; d < rank; ++d) {
+      pixel::Axis axis;
+      axis.extent = v.out[0].shape[d];
+      slot->lanes *= axis.extent;
+      for (int p = 0; p < ports_; ++p) axis.stride[p] = port(v, p).stride[d];
+      if (axis.extent != 1) axes[count++] = axis;
+    }
+    count = pixel::merge_axes(axes, count, ports_, spec_.program.inputs);
+    slot->axes = std::max(count, 1);
+    for (int d = 0; d < slot->axes; ++d) slot->extent[d] = count ? axes[count - 1 - d].extent : 1;
+    for (int p = 0; p < ports_; ++p) {
+      const View& view = port(v, p);
+      ports[p].data = address_of(view);
+      ports[p].channel = channels ? view.stride[rank] : 0;
+      for (int d = 0; d < slot->axes; ++d) ports[p].stride[d] = count ? axes[count - 1 - d].stride[p] : 0;
+    }
+  }
+
+  // A sampled row is processed by pixels; flat programs process a pixel's channels one by one.
+  void set_sampled_axes(const Views& v, Slot* slot, Port* ports) const {
+    slot->axes = 2;
+    slot->extent[0] = v.out[0].shape[1];
+    slot->extent[1] = v.out[0].shape[0];
+    slot->extent[2] = v.out[0].shape[2];
+    slot->lanes = slot->extent[0] * slot->extent[1];
+    for (int p = 0; p < ports_; ++p) {
+      const View& view = port(v, p);
+      ports[p].data = address_of(view);
+      ports[p].channel = view.stride[2];
+      ports[p].stride[0] = view.stride[1];
+      ports[p].stride[1] = view.stride[0];
+    }
+    slot->pairs = can_store_pairs(*slot, ports);
+  }
+
+  // Two neighbours can be stored by one access: the first is in an even column, and at the lower address unless all
+  // outputs are mirrored.
+  bool can_store_pairs(const Slot& slot, const Port* ports) const {
+    const Port* outputs = ports + spec_.program.inputs;
+    bool good = slot.extent[0] % 2 == 0;
+    for (size_t o = 0; o < spec_.outputs.size(); ++o) {
+      const Port& port = outputs[o];
+      const int64_t size = size_of(spec_.program.output_dtype[o]), step = port.stride[0];
+      const auto start = static_cast<int64_t>(port.data) - (step < 0 ? size : 0);
+      good &= (step == size || step == -size) && (step < 0) == (outputs[0].stride[0] < 0);
+      good &= (start | port.stride[1] | port.channel) % (2 * size) == 0;
+    }
+    return good;
+  }
+
+  StageSpec spec_;
+  StageFunctions functions_;
+  stage::Channels channels_;
+  GpuResampling resampling_{spec_, functions_};
+  GpuAffine affine_{spec_, functions_};
+  bool divides_ = false;
+  size_t sampler_bytes_ = 0;
+  int ports_ = 0;
+};
+
+// The functions are the stage's own kernel, then the sampler's.
+StageFunctions stage_functions(Sampler sampler, const gpu::Functions& functions,
+                               std::vector<std::pair<int32_t, int32_t>> uniforms) {
+  const size_t wanted = sampler == Sampler::Resample ? 3 : sampler == Sampler::Affine ? 2 : 1;
+  const size_t more = sampler == Sampler::Resample ? 3 : sampler == Sampler::Affine ? 1 : 0;  // for some types
+  const size_t planar = sampler == Sampler::Resample ? 2 : 0;                                 // for planar images
+  const size_t given = functions.size();
+  if (given != wanted && given != wanted + more && given != wanted + more + planar)
+    throw std::invalid_argument("a stage takes its kernel and those of its sampler");
+  StageFunctions f;
+  f.stage = functions[0];
+  if (sampler == Sampler::Resample) {
+    f.weights = functions[1], f.between = functions[2];
+    if (functions.size() > 3) f.tiles = functions[3], f.tiles_down = functions[4], f.words = functions[5];
+    if (functions.size() > 6) f.planar_tiles = functions[6], f.planar_down = functions[7];
+  }
+  if (sampler == Sampler::Affine) {
+    f.walk = functions[1];
+    if (functions.size() > 2) f.pairs = functions[2];
+  }
+  f.uniforms = std::move(uniforms);
+  return f;
+}
+
+std::shared_ptr<gpu::Kernel> make_gpu_stage(Sampler sampler, std::vector<int32_t> sampler_params,
+                                            std::vector<pixel::Instr> code, int channels, std::vector<DType> in_dtypes,
+                                            std::vector<DType> out_dtypes, std::vector<int32_t> uniforms,
+                                            std::vector<std::vector<ViewOp>> inputs,
+                                            std::vector<std::vector<ViewOp>> outputs, std::vector<int32_t> coordinates,
+                                            gpu::Functions functions, std::vector<std::pair<int32_t, int32_t>> reads) {
+  StageFunctions own = stage_functions(sampler, functions, std::move(reads));
+  return std::make_shared<GpuStage>(
+      stage_spec(sampler, std::move(sampler_params), std::move(code), channels, in_dtypes, out_dtypes,
+                 std::move(uniforms), std::move(inputs), std::move(outputs), std::move(coordinates)),
+      std::move(own));
+}
+
+const RegisteredOnGpu kStage{"stage",
+                             "A stage by its compiled kernels.",
+                             make_gpu_stage,
+                             {STOKER_STAGE_PARAMETERS,
+                              {"functions", "the stage's own kernel, then the sampler's"},
+                              {"reads", "(uniform, type) in the order of the generated code"}}};
+
+}  // namespace
+
+}  // namespace stoker

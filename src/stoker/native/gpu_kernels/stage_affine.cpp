@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu_kernels/stage_affine.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "gpu_kernels/stage_batch.hpp"
+#include "shared/warp_point.hpp"
+#include "warp/warp.hpp"
+
+namespace stoker::stage {
+
+namespace {
+
+// Convert the fill value to the image's type.
+double in_type(double fill, DType type) {
+  switch (type) {
+    case DType::U8: return warp::to_type<uint8_t>(fill);
+    case DType::U16: return warp::to_type<uint16_t>(fill);
+    case DType::I16: return warp::to_type<int16_t>(fill);
+    case DType::I32: return warp::to_type<int32_t>(fill);
+    default: return warp::to_type<float>(fill);
+  }
+}
+
+// Pixels may be read as words: the last byte may belong to other data, but is on the same page.
+bool word_rgb(const Source& i) {
+  return i.channels == 3 && i.pixel == 4 && i.channel == 1 && (i.data | static_cast<uint64_t>(i.row)) % 4 == 0;
+}
+
+// See AffineSlot::quick. Coordinates are largest at a corner.
+bool near(const AffineSlot& s) {
+  const Source& i = s.source;
+  constexpr int64_t kCoordinate = 1 << 18, kOffset = int64_t{1} << 31;
+  if (i.width < 2 || i.height < 2 || i.width >= kCoordinate || i.height >= kCoordinate) return false;
+  if (s.width >= kCoordinate || s.height >= kCoordinate) return false;
+  if (std::abs(i.row) >= kOffset / std::max<int64_t>(i.height, 1)) return false;
+  const double* m = s.matrix;
+  for (const double y : {0.0, static_cast<double>(s.height)})
+    for (const double x : {0.0, static_cast<double>(s.width)}) {
+      const double vx = m[0] * x + m[1] * y + m[2], vy = m[3] * x + m[4] * y + m[5];
+      if (!(std::abs(vx) < kCoordinate && std::abs(vy) < kCoordinate)) return false;
+    }
+  return true;
+}
+
+}  // namespace
+
+bool GpuAffine::describe(const Call& c, const Views& v) const {
+  double p[9];
+  for (size_t i = 0; i < 9; ++i) p[i] = c.params[spec_.sampler_params[i]];
+  View image = v.out[0];
+  image.dtype = v.in[0].dtype;
+  image.shape[2] = v.in[0].shape[2];
+  if (v.in[0].elements() == 0 || !warp::can_sample(v.in[0], p, image)) {
+    *c.error = kCannotWarp;
+    return false;
+  }
+  AffineSlot s{};
+  s.source = source_of(v.in[0]);
+  std::copy_n(p, 6, s.matrix);
+  s.height = image.shape[0];
+  s.width = image.shape[1];
+  const bool linear = p[6] != 0, has_fill = p[7] != 0;
+  s.fill = has_fill ? in_type(p[8], v.in[0].dtype) : 0.0;
+  s.clamp = !has_fill;
+  s.walk = linear                                   ? Walk::Linear
+           : p[1] == 0 && p[3] == 0                 ? Walk::Scale
+           : warp::fits_fixed(p, s.width, s.height) ? Walk::Fixed
+                                                    : Walk::Steps;
+  const bool rgb = v.in[0].dtype == DType::U8 && (packed_rgb(s.source) || word_rgb(s.source));
+  s.quick = linear && rgb && s.source.row > 0 && near(s) ? s.source.pixel : 0;
+  std::memcpy(c.slot + sizeof(Slot), &s, sizeof s);
+  return true;
+}
+
+gpu::Address GpuAffine::prepare(gpu::Batch& batch, size_t slot_bytes) const {
+  gpu::Address scratches = 0;
+  auto* scratch = reinterpret_cast<AffineScratch*>(
+      batch.upload(static_cast<size_t>(batch.rows()) * sizeof(AffineScratch), &scratches));
+  WorkList walk;
+  Layout memory;
+  for (int64_t r = 0; r < batch.rows(); ++r) {
+    scratch[r] = AffineScratch{};
+    const Slot* slot = slot_of(batch, r, slot_bytes);
+    if (!slot) continue;
+    const auto& s = sampler_of<AffineSlot>(slot);
+    if (s.walk != Walk::Scale && s.walk != Walk::Steps) continue;
+    const bool scale = s.walk == Walk::Scale;
+    scratch[r].columns = memory.take((scale ? s.width : s.width * s.height) * int64_t{sizeof(int32_t)});
+    scratch[r].rows = memory.take((scale ? s.height : s.width * s.height) * int64_t{sizeof(int32_t)});
+    walk.add_threads(r, scale ? 2 : s.height);
+  }
+  if (memory.used() == 0) return scratches;
+  const gpu::Address base = batch.scratch(memory.used());
+  for (int64_t r = 0; r < batch.rows(); ++r) scratch[r].columns += base, scratch[r].rows += base;
+  walk.upload(batch);
+  walk.launch(batch, functions_.walk.get(), {scratches}, slot_bytes);
+  return scratches;
+}
+
+}  // namespace stoker::stage

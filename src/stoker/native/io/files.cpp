@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/files.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace stoker {
+
+namespace {
+
+// Return whether a failed call lacked a system resource, so that no file is to blame.
+bool is_of_system(int code) { return code == EMFILE || code == ENFILE || code == ENOMEM || code == EIO; }
+
+}  // namespace
+
+bool cannot_read(const std::string& path, int code, std::string& error) {
+  error = "cannot read '" + path + "': " + std::strerror(code);
+  if (is_of_system(code)) throw SystemFailure(error);
+  return false;
+}
+
+bool is_regular(const OpenFile& file, const std::string& path, uint64_t& size, std::string& error) {
+  struct stat info;
+  if (!file) return cannot_read(path, errno, error);
+  if (::fstat(file.descriptor(), &info) != 0) return cannot_read(path, errno, error);
+  if (S_ISDIR(info.st_mode)) return cannot_read(path, EISDIR, error);
+  if (!S_ISREG(info.st_mode)) {
+    error = "expected a regular file, got the pipe, socket or device '" + path + "'";
+    return false;
+  }
+  size = static_cast<uint64_t>(info.st_size);
+  return true;
+}
+
+OpenFile::OpenFile(const std::string& path) {
+  // A signal may interrupt the call: network file systems wait in `open`.
+  do fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  while (fd_ < 0 && errno == EINTR);
+}
+
+void OpenFile::close() {
+  if (fd_ >= 0) ::close(fd_);
+  fd_ = -1;
+}
+
+uint64_t OpenFile::state() const {
+  struct stat info;
+  if (::fstat(fd_, &info) != 0) return 0;
+  uint64_t h = static_cast<uint64_t>(info.st_ino);
+  for (const uint64_t v : {static_cast<uint64_t>(info.st_size), static_cast<uint64_t>(info.st_ctim.tv_sec),
+                           static_cast<uint64_t>(info.st_ctim.tv_nsec)}) {
+    h = (h ^ v) * 0x9E3779B97F4A7C15u;
+    h ^= h >> 29;
+  }
+  return h | 1;
+}
+
+bool OpenFile::read_at(uint64_t offset, uint8_t* to, size_t bytes) const {
+  return read_file(fd_, offset, to, bytes) == static_cast<int64_t>(bytes);
+}
+
+int64_t read_file(int fd, uint64_t offset, uint8_t* to, size_t bytes) {
+  size_t have = 0;
+  while (have < bytes) {
+    const ssize_t got = ::pread(fd, to + have, bytes - have, static_cast<off_t>(offset + have));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return -1;
+    if (got == 0) break;
+    have += static_cast<size_t>(got);
+  }
+  return static_cast<int64_t>(have);
+}
+
+bool has_sane_size(uint64_t bytes, const std::string& path, std::string& error) {
+  if (bytes <= kSaneBytes) return true;
+  error = "expected a file of at most 2**40 bytes, got " + std::to_string(bytes) + " in '" + path + "'";
+  return false;
+}
+
+bool read_whole(const OpenFile& file, const std::string& path, BufferAllocator& allocator, View& out,
+                std::string& error) {
+  uint64_t size = 0;
+  if (!is_regular(file, path, size, error) || !has_sane_size(size, path, error)) return false;
+  uint8_t* const to = allocator.get(size + 1);
+  const int64_t have = read_file(file.descriptor(), 0, to, size);
+  if (have < 0) return cannot_read(path, errno, error);
+  out.data = to;
+  out.shape[0] = have;
+  out.stride[0] = 1;
+  return true;
+}
+
+}  // namespace stoker

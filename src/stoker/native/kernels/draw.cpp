@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+
+#include "base/whole.hpp"
+#include "base/philox.hpp"
+#include "kernels/registry.hpp"
+#include "kernels/store_scalar.hpp"
+#include "run/job.hpp"
+#include "shared/xmath.hpp"
+
+namespace stoker {
+
+namespace {
+
+// The Python side (ops/random/) relies on the order of the enumerators.
+enum class Distribution : uint8_t { Uniform, Normal, Coin, Values };
+
+struct DrawSpec {
+  Distribution distribution;
+  uint32_t draw;
+  bool own_seed = false;
+  uint64_t seed = 0;
+};
+
+philox::Stream stream_of(const DrawSpec& spec, const Call& c) {
+  const uint64_t key = spec.own_seed ? philox::epoch_key(spec.seed, c.job.epochs[c.row]) : c.job.epoch_keys[c.row];
+  return {key, c.job.keys[c.row], spec.draw};
+}
+
+// Box-Muller method; 1 - u keeps the logarithm's argument away from zero.
+double normal(philox::Stream* s) {
+  const double radius = std::sqrt(-2.0 * xm::log(1.0 - s->uniform()));
+  return radius * xm::cos(6.283185307179586 * s->uniform());
+}
+
+class Draw : public Kernel {
+ public:
+  explicit Draw(DrawSpec spec) : spec_(spec) {}
+  Outcome run(const Call& c) const override {
+    philox::Stream s = stream_of(spec_, c);
+    const View& out = *c.out[0];
+    const int64_t n = out.elements(), item = size_of(out.dtype);
+    for (int64_t i = 0; i < n; ++i) {
+      double x = 0;
+      switch (spec_.distribution) {
+        case Distribution::Uniform: x = uniform(&s, c.params[0], c.params[1], out.dtype); break;
+        case Distribution::Normal: x = c.params[0] + c.params[1] * normal(&s); break;
+        case Distribution::Coin: x = s.uniform() < c.params[0]; break;
+        case Distribution::Values: {
+          const int64_t count = c.in[0]->elements();
+          if (count == 0) {
+            *c.error = "expected at least one element in `values`, got none";
+            return Outcome::Error;
+          }
+          x = read_element(*c.in[0], static_cast<int64_t>(s.uniform() * static_cast<double>(count)));
+          break;
+        }
+      }
+      store_scalar(out.data + i * item, out.dtype, x);
+    }
+    return Outcome::Ok;
+  }
+
+ private:
+  // Return the largest half-precision number below `high`.
+  static double below_in_half(double high) {
+    const uint16_t h = half_from_double(high);
+    if (number_of(Half{h}) < high) return number_of(Half{h});
+    if ((h & 0x7fff) == 0) return number_of(Half{0x8001});
+    return number_of(Half{static_cast<uint16_t>(h & 0x8000 ? h + 1 : h - 1)});
+  }
+  // The upper end stays excluded even if rounding to float would reach it.
+  static double uniform(philox::Stream* s, double low, double high, DType dtype) {
+    const double x = low + (high - low) * s->uniform();
+    if (dtype == DType::F32 && static_cast<float>(x) >= high && high > low)
+      return std::nextafter(static_cast<float>(high), static_cast<float>(low));
+    if (dtype == DType::F16 && high > low) return std::min(x, below_in_half(high));
+    return x >= high && high > low && dtype == DType::F64 ? std::nextafter(high, low) : x;
+  }
+  DrawSpec spec_;
+};
+
+class Choice : public Kernel {
+ public:
+  Choice(DrawSpec spec, bool has_weights) : spec_(spec), has_weights_(has_weights) {}
+  Outcome run(const Call& c) const override {
+    const View& from = *c.in[0];
+    const View& out = *c.out[0];
+    const bool range = from.rank == 0;  // a scalar n means 0 .. n-1
+    const int64_t count = range ? saturated<int64_t>(read_element(from, 0)) : from.shape[0];
+    if (count <= 0) {
+      *c.error = "expected at least one element to choose from, got none";
+      return Outcome::Error;
+    }
+    if (has_weights_ && c.in[1]->elements() != count) {
+      *c.error = "expected as many probabilities `p` as elements (" + std::to_string(count) + "), got " +
+                 std::to_string(c.in[1]->elements());
+      return Outcome::Error;
+    }
+    double total = static_cast<double>(count);
+    if (has_weights_ && !sum_weights(*c.in[1], &total, c.error)) return Outcome::Error;
+    int64_t inner = 1;
+    for (int i = 1; i < from.rank; ++i) inner *= from.shape[i];
+    philox::Stream s = stream_of(spec_, c);
+    const int64_t item = size_of(out.dtype), draws = inner ? out.elements() / inner : 0;
+    for (int64_t i = 0; i < draws; ++i) {
+      const int64_t k = pick(c, s.uniform(), count, total);
+      for (int64_t j = 0; j < inner; ++j)
+        store_scalar(out.data + (i * inner + j) * item, out.dtype,
+                     range ? static_cast<double>(k) : read_element(from, k * inner + j));
+    }
+    return Outcome::Ok;
+  }
+
+ private:
+  static bool sum_weights(const View& p, double* total, std::string* error) {
+    *total = 0;
+    for (int64_t i = 0; i < p.elements(); ++i) {
+      const double w = read_element(p, i);
+      if (!(w >= 0)) {
+        *error = "expected probabilities `p` >= 0, got " + std::to_string(w);
+        return false;
+      }
+      *total += w;
+    }
+    if (!(*total > 0) || std::isinf(*total)) {
+      *error = "expected probabilities `p` with a positive sum";
+      return false;
+    }
+    return true;
+  }
+  int64_t pick(const Call& c, double u, int64_t count, double total) const {
+    if (!has_weights_) return std::min(count - 1, static_cast<int64_t>(u * total));
+    double sum = 0;
+    int64_t last = 0;
+    for (int64_t k = 0; k < count; ++k) {
+      const double w = read_element(*c.in[1], k);
+      if (w > 0) last = k;
+      sum += w;
+      if (u * total < sum) return k;
+    }
+    return last;  // rounding left u slightly above the sum
+  }
+  DrawSpec spec_;
+  bool has_weights_;
+};
+
+// torchvision's RandomResizedCrop.get_params: the area is uniform and the aspect ratio log-uniform; after a number of
+// failed attempts the largest centred window with a permitted ratio. Parameters: height width area0 area1 ratio0
+// ratio1; outputs: anchor and shape, int64 (y, x).
+class CropWindow : public Kernel {
+ public:
+  CropWindow(DrawSpec spec, int attempts) : spec_(spec), attempts_(attempts) {}
+  Outcome run(const Call& c) const override {
+    const double height = c.params[0], width = c.params[1];
+    philox::Stream s = stream_of(spec_, c);
+    double h = 0, w = 0, y = 0, x = 0;
+    if (!attempt(c.params, &s, &h, &w)) {
+      fallback(c.params, &h, &w);
+      y = std::floor((height - h) / 2);
+      x = std::floor((width - w) / 2);
+    } else {
+      y = std::floor(s.uniform() * (height - h + 1));
+      x = std::floor(s.uniform() * (width - w + 1));
+    }
+    const double anchor[] = {y, x}, shape[] = {h, w};
+    for (int i = 0; i < 2; ++i) {
+      store_scalar(c.out[0]->data + 8 * i, DType::I64, anchor[i]);
+      store_scalar(c.out[1]->data + 8 * i, DType::I64, shape[i]);
+    }
+    return Outcome::Ok;
+  }
+
+ private:
+  bool attempt(const double* p, philox::Stream* s, double* h, double* w) const {
+    const double low = xm::log(p[4]), high = xm::log(p[5]);
+    for (int i = 0; i < attempts_; ++i) {
+      const double area = p[0] * p[1] * (p[2] + (p[3] - p[2]) * s->uniform());
+      const double ratio = xm::exp(low + (high - low) * s->uniform());
+      *w = round_even(std::sqrt(area * ratio));
+      *h = round_even(std::sqrt(area / ratio));
+      if (*w > 0 && *w <= p[1] && *h > 0 && *h <= p[0]) return true;
+    }
+    return false;
+  }
+  static void fallback(const double* p, double* h, double* w) {
+    *h = p[0];
+    *w = p[1];
+    const double ratio = p[1] / p[0];
+    if (ratio < p[4]) *h = round_even(*w / p[4]);
+    else if (ratio > p[5]) *w = round_even(*h * p[5]);
+    *h = std::max(1.0, std::min(*h, p[0]));
+    *w = std::max(1.0, std::min(*w, p[1]));
+  }
+  DrawSpec spec_;
+  int attempts_;
+};
+
+std::shared_ptr<Kernel> make_draw(Distribution distribution, uint32_t draw, bool own_seed, uint64_t seed) {
+  return std::make_shared<Draw>(DrawSpec{distribution, draw, own_seed, seed});
+}
+std::shared_ptr<Kernel> make_choice(uint32_t draw, bool own_seed, uint64_t seed, bool has_weights) {
+  return std::make_shared<Choice>(DrawSpec{Distribution::Uniform, draw, own_seed, seed}, has_weights);
+}
+std::shared_ptr<Kernel> make_crop_window(uint32_t draw, bool own_seed, uint64_t seed, int attempts) {
+  return std::make_shared<CropWindow>(DrawSpec{Distribution::Uniform, draw, own_seed, seed}, attempts);
+}
+
+constexpr const char *kDrawId = "which of the graph's random calls",
+                     *kOwnSeed = "whether `seed` replaces the pipeline's";
+const Registered kDraw{"draw",
+                       "Random numbers.",
+                       make_draw,
+                       {{"distribution", "a Distribution"}, {"draw", kDrawId}, {"own_seed", kOwnSeed}, {"seed", ""}}};
+const Registered kChoice{
+    "choice",
+    "Random elements of the first input, with the weights of the second.",
+    make_choice,
+    {{"draw", kDrawId}, {"own_seed", kOwnSeed}, {"seed", ""}, {"weights", "whether there are weights"}}};
+const Registered kCropWindow{
+    "crop_window",
+    "A random window of some area and aspect ratio.",
+    make_crop_window,
+    {{"draw", kDrawId}, {"own_seed", kOwnSeed}, {"seed", ""}, {"attempts", "draws before the fallback"}}};
+
+}  // namespace
+
+}  // namespace stoker

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstring>
+
+#include "base/whole.hpp"
+#include "jpeg/orientation.hpp"
+#include "kernels/registry.hpp"
+#include "kernels/store_scalar.hpp"
+#include "run/job.hpp"
+
+namespace stoker {
+
+namespace {
+
+bool is_jpeg(const View& v) {
+  return v.rank == 1 && v.dtype == DType::U8 && v.shape[0] >= 3 && v.stride[0] == 1 && v.data[0] == 0xFF &&
+         v.data[1] == 0xD8 && v.data[2] == 0xFF;
+}
+
+Outcome hand_over(const Call& c, const char* reason) {
+  *c.error = reason;
+  return Outcome::Python;
+}
+
+// Files that the native decoder does not support go to the Python twin, so that only one place knows their formats.
+bool read_header(const Call& c, jpeg::Info& info) {
+  const View& file = *c.in[0];
+  if (is_jpeg(file)) return jpeg::parse(file.data, static_cast<size_t>(file.shape[0]), info);
+  info.reason = "not a JPEG file";
+  return false;
+}
+
+class Peek : public Kernel {
+ public:
+  Peek(bool adjust, jpeg::Format format, int scale_log2) : adjust_(adjust), format_(format), scale_(scale_log2) {}
+  Outcome run(const Call& c) const override {
+    jpeg::Info info;
+    if (!read_header(c, info)) return hand_over(c, info.reason);
+    const jpeg::Extent extent = jpeg::scaled_extent(info, scale_);
+    const bool turned = adjust_ && info.orientation >= 5;
+    const double shape[] = {double(turned ? extent.width : extent.height),
+                            double(turned ? extent.height : extent.width), double(jpeg::channels(info, format_))};
+    for (int i = 0; i < 3; ++i) store_scalar(c.out[0]->data + 8 * i, DType::I64, shape[i]);
+    return Outcome::Ok;
+  }
+
+ private:
+  bool adjust_;
+  jpeg::Format format_;
+  int scale_;
+};
+
+// Decoding of an image. Parameters: the window's first row and column.
+class Decode : public Kernel {
+ public:
+  Decode(bool adjust, jpeg::Format format, int scale_log2) : adjust_(adjust), format_(format), scale_(scale_log2) {}
+  Outcome run(const Call& c) const override {
+    const View& file = *c.in[0];
+    const size_t size = static_cast<size_t>(file.shape[0]);
+    jpeg::Info info;
+    if (!read_header(c, info)) return hand_over(c, info.reason);
+    const View& out = *c.out[0];
+    const jpeg::Turn turn = jpeg::turn_of(adjust_ ? info.orientation : 1);
+    const int32_t y0 = position_of(c.params[0]), x0 = position_of(c.params[1]);
+    const int32_t h = size_within(out.shape[0]), w = size_within(out.shape[1]);
+    if (h == 0 || w == 0) return Outcome::Ok;
+    const jpeg::Extent whole = jpeg::scaled_extent(info, scale_);
+    const jpeg::Window window = jpeg::stored_window(whole, turn, y0, x0, h, w);
+    if (!jpeg::is_inside(window, whole)) {
+      *c.error = "expected a window inside of the image of " + std::to_string(whole.height) + "x" +
+                 std::to_string(whole.width) + " pixels as stored, got rows " + std::to_string(window.y0) + " to " +
+                 std::to_string(window.y1) + " and columns " + std::to_string(window.x0) + " to " +
+                 std::to_string(window.x1);
+      return Outcome::Error;
+    }
+    const bool straight = turn.none();
+    const int64_t channels = out.shape[2], row_bytes = (window.x1 - window.x0) * channels;
+    uint8_t* to = straight ? out.data : c.work[1].get(static_cast<size_t>(row_bytes) * (window.y1 - window.y0));
+    const jpeg::Status status = jpeg::decode(file.data, size, info, window, format_, to, row_bytes, c.work[0], scale_);
+    if (status == jpeg::Status::Unsupported) return hand_over(c, "colours or scans that the native decoder leaves out");
+    // The Python twin decides what is an error and what only deserves a warning.
+    if (status == jpeg::Status::Corrupt) return hand_over(c, "damaged JPEG data");
+    if (status == jpeg::Status::Truncated) {
+      *c.error = "the JPEG data end before the image is complete (" + std::to_string(size) + " bytes, " +
+                 std::to_string(info.width) + "x" + std::to_string(info.height) + " pixels declared)";
+      return Outcome::Error;
+    }
+    if (!straight) place_turned(to, window, turn, channels, out);
+    return Outcome::Ok;
+  }
+
+ private:
+  static void place_turned(const uint8_t* from, const jpeg::Window& window, jpeg::Turn turn, int64_t channels,
+                           const View& out) {
+    const int64_t sh = window.y1 - window.y0, sw = window.x1 - window.x0;
+    const jpeg::Placement place = jpeg::placement(window, turn, out);
+    uint8_t* const to = out.data + place.offset;
+    for (int64_t y = 0; y < sh; ++y)
+      for (int64_t x = 0; x < sw; ++x)
+        std::memcpy(to + y * place.step_y + x * place.step_x, from + (y * sw + x) * channels,
+                    static_cast<size_t>(channels));
+  }
+  bool adjust_;
+  jpeg::Format format_;
+  int scale_;
+};
+
+std::shared_ptr<Kernel> make_peek(bool adjust, jpeg::Format format, int scale_log2) {
+  return std::make_shared<Peek>(adjust, format, scale_log2);
+}
+std::shared_ptr<Kernel> make_decode(bool adjust, jpeg::Format format, int scale_log2) {
+  return std::make_shared<Decode>(adjust, format, scale_log2);
+}
+
+constexpr const char *kAdjust = "whether Exif's orientation is applied", *kFormat = "a jpeg::Format",
+                     *kScale = "images are 1 / 2^scale_log2 as wide and high";
+const Registered kPeek{"peek",
+                       "The shape of an encoded image. The twin does what is no JPEG file of a usual kind.",
+                       make_peek,
+                       {{"adjust", kAdjust}, {"format", kFormat}, {"scale_log2", kScale}}};
+const Registered kDecode{"decode",
+                         "A window of an encoded image. The twin does what is no JPEG file of a usual kind.",
+                         make_decode,
+                         {{"adjust", kAdjust}, {"format", kFormat}, {"scale_log2", kScale}}};
+
+}  // namespace
+
+}  // namespace stoker

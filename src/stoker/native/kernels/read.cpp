@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels that read a row's columns: the bytes of its record, elements of tables in memory, and its number.
+#include <cstring>
+
+#include "kernels/records.hpp"
+#include "run/job.hpp"
+
+namespace stoker {
+
+namespace {
+
+class ReadRange : public Kernel {
+ public:
+  ReadRange(std::shared_ptr<const Records> records, int reader, std::vector<int64_t> item)
+      : records_(std::move(records)), reader_(reader), item_(std::move(item)), sizes_(records_->size()) {}
+  bool allocates() const override { return true; }
+  // Sizes of whole files are known only after they have been read: asking the file system would cost more than a better
+  // order of the rows saves.
+  bool has_cost() const override { return true; }
+  double cost(const Job& job, int64_t row) const override {
+    const uint64_t index = static_cast<uint64_t>(job.indices[reader_][row]);
+    const int64_t known = index < records_->size() ? records_->cost(index) : 0;
+    return known < 0 ? sizes_.of(index) : static_cast<double>(known);
+  }
+  Outcome run(const Call& c) const override {
+    const uint64_t index = static_cast<uint64_t>(c.job.indices[reader_][c.row]);
+    if (index >= records_->size()) return outside(c, index, records_->size());
+    View& out = *c.out[0];
+    if (!records_->read(index, *c.allocator, out, *c.error)) return Outcome::Error;
+    const int64_t bytes = out.shape[0];
+    if (records_->cost(index) < 0) sizes_.record(index, bytes);
+    return item_.empty() && out.dtype == DType::U8 ? Outcome::Ok : shape_items(c, bytes);
+  }
+
+ private:
+  // Shape the bytes as items of `item_` elements of the output's type.
+  Outcome shape_items(const Call& c, int64_t bytes) const {
+    View& out = *c.out[0];
+    int64_t item_bytes = size_of(out.dtype);
+    for (const int64_t extent : item_) item_bytes *= extent;
+    if (bytes % item_bytes != 0) {
+      *c.error = "expected a multiple of " + std::to_string(item_bytes) + " bytes, got " + std::to_string(bytes);
+      return Outcome::Error;
+    }
+    out.shape[0] = bytes / item_bytes;
+    for (size_t i = 0; i < item_.size(); ++i) out.shape[i + 1] = item_[i];
+    out.set_contiguous_strides();
+    return Outcome::Ok;
+  }
+
+  const std::shared_ptr<const Records> records_;
+  const int reader_;
+  const std::vector<int64_t> item_;
+  const KnownFileSizes sizes_;
+};
+
+class Lookup : public Kernel {
+ public:
+  Lookup(std::vector<uint8_t> table, size_t rows, int reader)
+      : table_(std::move(table)), rows_(rows), row_bytes_(rows > 0 ? table_.size() / rows : 0), reader_(reader) {}
+  Outcome run(const Call& c) const override {
+    const size_t index = static_cast<size_t>(c.job.indices[reader_][c.row]);
+    if (index >= rows_) return outside(c, index, rows_);
+    if (row_bytes_ > 0) std::memcpy(c.out[0]->data, table_.data() + index * row_bytes_, row_bytes_);
+    return Outcome::Ok;
+  }
+
+ private:
+  const std::vector<uint8_t> table_;
+  const size_t rows_, row_bytes_;
+  const int reader_;
+};
+
+class Index : public Kernel {
+ public:
+  explicit Index(int reader) : reader_(reader) {}
+  Outcome run(const Call& c) const override {
+    std::memcpy(c.out[0]->data, &c.job.indices[reader_][c.row], 8);
+    return Outcome::Ok;
+  }
+
+ private:
+  int reader_;
+};
+
+// An item consists of `item` elements of the output's type.
+std::shared_ptr<Kernel> make_read_items(std::shared_ptr<const Records> records, int reader, std::vector<int64_t> item) {
+  return std::make_shared<ReadRange>(std::move(records), reader, std::move(item));
+}
+std::shared_ptr<Kernel> make_read_range(std::shared_ptr<const Records> records, int reader) {
+  return make_read_items(std::move(records), reader, {});
+}
+std::shared_ptr<Kernel> make_lookup(registry::Elements table, size_t rows, int reader) {
+  const size_t bytes = table.bytes.size();
+  if (rows > 0 ? bytes % rows != 0 : bytes > 0)
+    throw registry::Mismatch("a table of " + std::to_string(rows) + " equal rows", std::to_string(bytes) + " bytes");
+  return std::make_shared<Lookup>(std::move(table.bytes), rows, reader);
+}
+std::shared_ptr<Kernel> make_index(int reader) { return std::make_shared<Index>(reader); }
+
+constexpr const char *kReader = "the column of the batch's indices", *kRecords = "where the bytes are";
+const Registered kReadRange{
+    "read_range", "The bytes of a record.", make_read_range, {{"records", kRecords}, {"reader", kReader}}};
+const Registered kReadItems{"read_range",
+                            "The items of a record.",
+                            make_read_items,
+                            {{"records", kRecords}, {"reader", kReader}, {"item", "extents of an item"}}};
+const Registered kLookup{"lookup",
+                         "The row of a table that the row's sample has.",
+                         make_lookup,
+                         {{"table", "the rows one after the other"}, {"rows", "how many"}, {"reader", kReader}}};
+const Registered kIndex{"index", "The index of the row's sample.", make_index, {{"reader", kReader}}};
+
+}  // namespace
+
+std::shared_ptr<const Records> registry::Argument<std::shared_ptr<const Records>>::read(const Value& v) {
+  const Object* x = std::get_if<Object>(&v.is);
+  if (x && x->type == typeid(FileTable)) return std::static_pointer_cast<FileTable>(x->pointer);
+  if (x && x->type == typeid(RangeTable)) return std::static_pointer_cast<RangeTable>(x->pointer);
+  if (x && x->type == typeid(MemoryTable)) return std::static_pointer_cast<MemoryTable>(x->pointer);
+  throw Mismatch(type(), describe(v));
+}
+
+// Index out of range: a user's own sampler may return any number.
+Outcome outside(const Call& c, uint64_t index, size_t size) {
+  *c.error = "expected a sample below " + std::to_string(size) + " from the sampler, got " +
+             std::to_string(static_cast<int64_t>(index));
+  return Outcome::Error;
+}
+
+}  // namespace stoker

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reductions over some axes of a tensor.
+#include <algorithm>
+#include <type_traits>
+
+#include "base/elements.hpp"
+#include "kernels/registry.hpp"
+#include "kernels/store_scalar.hpp"
+#include "run/job.hpp"
+#include "shared/reduce_fold.hpp"
+
+namespace stoker {
+
+namespace {
+
+using fold::kChunk;
+using fold::kLanes;
+using fold::Reduction;
+
+// The reduced or the kept axes of a tensor.
+struct Axes {
+  int64_t shape[kMaxRank], stride[kMaxRank];
+  int rank = 0;
+
+  // Append an axis; merge it with the last one if their elements form one regular sequence.
+  void add(int64_t extent, int64_t step) {
+    if (extent == 1) return;
+    if (rank > 0 && stride[rank - 1] == extent * step) {
+      shape[rank - 1] *= extent;
+      stride[rank - 1] = step;
+      return;
+    }
+    shape[rank] = extent;
+    stride[rank++] = step;
+  }
+};
+
+// Call visit(first, count, stride) for runs of elements, in the order of the axes.
+template <class Visit>
+void walk(const uint8_t* data, const Axes& axes, Visit&& visit) {
+  const int last = axes.rank - 1;
+  for (int i = 0; i < axes.rank; ++i)
+    if (axes.shape[i] == 0) return;
+  if (axes.rank == 0) return visit(data, int64_t{1}, int64_t{0});
+  int64_t at[kMaxRank] = {};
+  for (;;) {
+    visit(data, axes.shape[last], axes.stride[last]);
+    int d = last - 1;
+    for (; d >= 0; --d) {
+      data += axes.stride[d];
+      if (++at[d] < axes.shape[d]) break;
+      data -= axes.stride[d] * axes.shape[d];
+      at[d] = 0;
+    }
+    if (d < 0) return;
+  }
+}
+
+// Reduction over elements of type T.
+template <Reduction kOp, class T>
+using FoldOf = fold::Fold<kOp, Computed<T>>;
+
+template <Reduction kOp, class T>
+typename FoldOf<kOp, T>::Result term_of(const uint8_t* p, double about) {
+  return FoldOf<kOp, T>::term(computed_from(load_element<T>(p)), about);
+}
+
+template <Reduction kOp, class T>
+class Reducer {
+ public:
+  using Fold = FoldOf<kOp, T>;
+  using Result = typename Fold::Result;
+
+  explicit Reducer(double about) : about_(about) {
+    std::fill_n(lanes_, kLanes, Fold::neutral());
+    std::fill_n(chunks_, kLanes, Fold::neutral());
+  }
+
+  void take(const uint8_t* p, int64_t count, int64_t stride) {
+    while (count > 0) {
+      const int64_t steps = std::min(count, kChunk - at_) / kLanes;
+      if (at_ % kLanes == 0 && steps > 0) {
+        if (stride == static_cast<int64_t>(sizeof(T))) whole<true>(p, steps, stride);
+        else whole<false>(p, steps, stride);
+        p += steps * kLanes * stride;
+        count -= steps * kLanes;
+        at_ += steps * kLanes;
+      } else {
+        add(&lanes_[at_ % kLanes], p);
+        p += stride;
+        --count;
+        ++at_;
+      }
+      if (at_ == kChunk) end_chunk();
+    }
+  }
+
+  Result result() {
+    if (at_ > 0) end_chunk();
+    return joined(chunks_, std::min<int64_t>(ended_, kLanes));
+  }
+
+ private:
+  void add(Result* lane, const uint8_t* p) { *lane = Fold::join(*lane, term_of<kOp, T>(p, about_)); }
+
+  template <bool kDense>
+  void whole(const uint8_t* p, int64_t steps, int64_t stride) {
+    const int64_t step = kDense ? static_cast<int64_t>(sizeof(T)) : stride;
+    // As many lanes as fit into registers; the chunk stays in the cache.
+    for (int first = 0; first < kLanes; first += kAtOnce) {
+      Result lanes[kAtOnce];
+      std::copy_n(lanes_ + first, kAtOnce, lanes);
+      const uint8_t* q = p + first * step;
+      for (int64_t s = 0; s < steps; ++s, q += kLanes * step)
+        for (int i = 0; i < kAtOnce; ++i) add(&lanes[i], q + i * step);
+      std::copy_n(lanes, kAtOnce, lanes_ + first);
+    }
+  }
+
+  static constexpr int kAtOnce = 8;
+  // Join lanes of which only the first `used` have a number.
+  static Result joined(Result* lanes, int64_t used) {
+    int64_t half = 1;
+    while (half < used) half *= 2;
+    for (half /= 2; half > 0; half /= 2)
+      for (int64_t i = 0; i < half; ++i) lanes[i] = Fold::join(lanes[i], lanes[i + half]);
+    return lanes[0];
+  }
+
+  void end_chunk() {
+    const int64_t used = std::min<int64_t>(at_, kLanes);
+    Result* lane = &chunks_[ended_++ % kLanes];
+    *lane = Fold::join(*lane, joined(lanes_, used));
+    std::fill_n(lanes_, used, Fold::neutral());
+    at_ = 0;
+  }
+
+  double about_;
+  int64_t at_ = 0, ended_ = 0;  // numbers in the current chunk; finished chunks
+  Result lanes_[kLanes], chunks_[kLanes];
+};
+
+template <Reduction kOp, class T>
+typename FoldOf<kOp, T>::Result reduce_many(const uint8_t* data, const Axes& axes, double about) {
+  Reducer<kOp, T> one(about);
+  walk(data, axes, [&](const uint8_t* p, int64_t n, int64_t stride) { one.take(p, n, stride); });
+  return one.result();
+}
+
+// 64 bits do not fit into a double.
+template <class N>
+void put_whole(uint8_t* to, DType dtype, N value) {
+  if (sizeof(N) == 8 && std::is_integral_v<N> && size_of(dtype) == 8 && dtype != DType::F64)
+    __builtin_memcpy(to, &value, sizeof value);
+  else store_scalar(to, dtype, static_cast<double>(value));
+}
+
+// Reduce few numbers, each of which is the only one of its lane.
+template <Reduction kOp, class T>
+typename FoldOf<kOp, T>::Result reduce_few(const uint8_t* data, const Axes& axes, int64_t count, double about) {
+  using Fold = FoldOf<kOp, T>;
+  const auto lane = [&](const uint8_t* p) { return Fold::join(Fold::neutral(), term_of<kOp, T>(p, about)); };
+  if (count <= 4 && axes.rank <= 1) {  // a pixel's channels: lanes without a number would not change the result
+    typename Fold::Result four[4];
+    const int64_t stride = axes.rank ? axes.stride[0] : 0;
+    for (int64_t i = 0; i < 4; ++i) four[i] = i < count ? lane(data + i * stride) : Fold::neutral();
+    return Fold::join(Fold::join(four[0], four[2]), Fold::join(four[1], four[3]));
+  }
+  typename Fold::Result lanes[kLanes];
+  int64_t at = 0, half = 1;
+  walk(data, axes, [&](const uint8_t* p, int64_t n, int64_t stride) {
+    for (int64_t i = 0; i < n; ++i, p += stride) lanes[at++] = lane(p);
+  });
+  while (half < count) half *= 2;
+  std::fill(lanes + at, lanes + half, Fold::neutral());
+  for (half /= 2; half > 0; half /= 2)
+    for (int64_t i = 0; i < half; ++i) lanes[i] = Fold::join(lanes[i], lanes[i + half]);
+  return lanes[0];
+}
+
+template <Reduction kOp, class T>
+void reduce(const View& in, uint32_t axes, const View* mean, double ddof, const View& out) {
+  Axes stay, gone;
+  for (int i = 0; i < in.rank; ++i) (axes >> i & 1 ? gone : stay).add(in.shape[i], in.stride[i]);
+  int64_t at = 0, each = 1;
+  for (int i = 0; i < gone.rank; ++i) each *= gone.shape[i];
+  uint8_t* to = out.data;
+  walk(in.data, stay, [&](const uint8_t* p, int64_t count, int64_t stride) {
+    for (int64_t i = 0; i < count; ++i, p += stride, to += size_of(out.dtype), ++at) {
+      const double about = mean ? read_element(*mean, mean->elements() == 1 ? 0 : at) : 0.0;
+      const auto result =
+          each <= kLanes ? reduce_few<kOp, T>(p, gone, each, about) : reduce_many<kOp, T>(p, gone, about);
+      if constexpr (FoldOf<kOp, T>::kExtreme || kOp == Reduction::Sum) put_whole(to, out.dtype, result);
+      else store_scalar(to, out.dtype, fold::averaged<kOp>(result, each, ddof));
+    }
+  });
+}
+
+// Reduction. Inputs: the data, and for variance and deviation their mean. Parameter: ddof.
+class Reduce : public Kernel {
+ public:
+  Reduce(Reduction op, uint32_t axes) : op_(op), axes_(axes) {}
+  Outcome run(const Call& c) const override {
+    switch (op_) {
+      case Reduction::Min: return of_type<Reduction::Min>(c);
+      case Reduction::Max: return of_type<Reduction::Max>(c);
+      case Reduction::Sum: return of_type<Reduction::Sum>(c);
+      case Reduction::Mean: return of_type<Reduction::Mean>(c);
+      case Reduction::MeanSquare: return of_type<Reduction::MeanSquare>(c);
+      case Reduction::Rms: return of_type<Reduction::Rms>(c);
+      case Reduction::Variance: return of_type<Reduction::Variance>(c);
+      case Reduction::StdDev: return of_type<Reduction::StdDev>(c);
+    }
+    return Outcome::Ok;
+  }
+
+ private:
+  template <Reduction kOp>
+  Outcome of_type(const Call& c) const {
+    const View& in = *c.in[0];
+    const bool about = kOp == Reduction::Variance || kOp == Reduction::StdDev;
+    const View* mean = about ? c.in[1] : nullptr;
+    return with_type(in.dtype, [&]<class T>(T) {
+      reduce<kOp, T>(in, axes_, mean, c.params[0], *c.out[0]);
+      return Outcome::Ok;
+    });
+  }
+  Reduction op_;
+  uint32_t axes_;
+};
+
+std::shared_ptr<Kernel> make_reduce(int op, uint32_t axes) {
+  return std::make_shared<Reduce>(static_cast<Reduction>(op), axes);
+}
+
+const Registered kReduce{"reduce",
+                         "Reduction over some axes. Sums have the order of shared/reduce_fold.hpp, floats are double.",
+                         make_reduce,
+                         {{"op", "a fold::Reduction"}, {"axes", "a bit for each axis that goes"}}};
+
+}  // namespace
+
+}  // namespace stoker

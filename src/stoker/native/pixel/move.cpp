@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pixel/move.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "shared/coordinate.hpp"
+
+namespace stoker::pixel {
+namespace {
+
+template <class T>
+void gather(uint8_t* dst, const uint8_t* src, int64_t stride, int n) {
+  auto* d = reinterpret_cast<T*>(dst);
+  T x;
+  if (stride == 0) {
+    std::memcpy(&x, src, sizeof x);
+    std::fill_n(d, n, x);
+    return;
+  }
+  for (int i = 0; i < n; ++i, src += stride) {
+    std::memcpy(&x, src, sizeof x);
+    d[i] = x;
+  }
+}
+
+template <class T>
+void scatter(uint8_t* dst, int64_t stride, const uint8_t* src, int n) {
+  const auto* s = reinterpret_cast<const T*>(src);
+  for (int i = 0; i < n; ++i, dst += stride) std::memcpy(dst, s + i, sizeof(T));
+}
+
+void gather(const Kernels& k, int element, uint8_t* dst, const uint8_t* src, int64_t stride, int n) {
+  if (stride == -element) return k.reverse[element](dst, src + (n - 1) * stride, n);
+  switch (element) {
+    case 1: return gather<uint8_t>(dst, src, stride, n);
+    case 2: return gather<uint16_t>(dst, src, stride, n);
+    case 4: return gather<uint32_t>(dst, src, stride, n);
+    default: return gather<uint64_t>(dst, src, stride, n);
+  }
+}
+
+void scatter(const Kernels& k, int element, uint8_t* dst, int64_t stride, const uint8_t* src, int n) {
+  if (stride == -element) return k.reverse[element](dst + (n - 1) * stride, src, n);
+  switch (element) {
+    case 1: return scatter<uint8_t>(dst, stride, src, n);
+    case 2: return scatter<uint16_t>(dst, stride, src, n);
+    case 4: return scatter<uint32_t>(dst, stride, src, n);
+    default: return scatter<uint64_t>(dst, stride, src, n);
+  }
+}
+
+void load_contiguous(const Mover& m, uint8_t* const* at, int lane, int n) {
+  m.convert(m.reg[0] + static_cast<ptrdiff_t>(lane) * m.reg_size, at[m.port] + m.offset, n);
+}
+
+void load_strided(const Mover& m, uint8_t* const* at, int lane, int n) {
+  gather(*m.kernels, m.element, m.stage, at[m.port] + m.offset, m.stride, n);
+  m.convert(m.reg[0] + static_cast<ptrdiff_t>(lane) * m.reg_size, m.stage, n);
+}
+
+void count_lanes(const Mover& m, uint8_t* const* at, int lane, int n) {
+  auto* to = reinterpret_cast<int32_t*>(m.reg[0] + static_cast<ptrdiff_t>(lane) * m.reg_size);
+  m.kernels->count(to, coordinate_at(at[m.port]), static_cast<int32_t>(m.stride), n);
+}
+
+void load_interleaved(const Mover& m, uint8_t* const* at, int lane, int n) {
+  uint8_t* reg[kMaxGroup];
+  for (int c = 0; c < m.count; ++c) reg[c] = m.reg[c] + static_cast<ptrdiff_t>(lane) * m.reg_size;
+  m.load_group(reg, m.stride < 0 ? at[m.port] + (n - 1) * m.stride : at[m.port], n);
+}
+
+void store_contiguous(const Mover& m, uint8_t* const* at, int lane, int n) {
+  m.convert(at[m.port] + m.offset, m.reg[0] + static_cast<ptrdiff_t>(lane) * m.reg_size, n);
+}
+
+// Elements whose memory format equals the register format need no staging.
+void store_same_strided(const Mover& m, uint8_t* const* at, int lane, int n) {
+  const uint8_t* from = m.reg[0] + static_cast<ptrdiff_t>(lane) * m.reg_size;
+  scatter(*m.kernels, m.element, at[m.port] + m.offset, m.stride, from, n);
+}
+
+void store_strided(const Mover& m, uint8_t* const* at, int lane, int n) {
+  m.convert(m.stage, m.reg[0] + static_cast<ptrdiff_t>(lane) * m.reg_size, n);
+  scatter(*m.kernels, m.element, at[m.port] + m.offset, m.stride, m.stage, n);
+}
+
+void store_interleaved(const Mover& m, uint8_t* const* at, int lane, int n) {
+  const uint8_t* reg[kMaxGroup];
+  for (int c = 0; c < m.count; ++c) reg[c] = m.reg[c] + static_cast<ptrdiff_t>(lane) * m.reg_size;
+  m.store_group(at[m.port], reg, n);
+}
+
+// Other interleaved elements: their planes are staged, unless memory's format equals the registers'.
+void load_dealt(const Mover& m, uint8_t* const* at, int lane, int n) {
+  uint8_t* reg[kMaxGroup];
+  uint8_t* planes[kMaxGroup];
+  for (int c = 0; c < m.count; ++c) {
+    reg[c] = m.reg[c] + static_cast<ptrdiff_t>(lane) * m.reg_size;
+    planes[c] = m.element == m.reg_size ? reg[c] : m.stage + c * m.plane;
+  }
+  m.deal(planes, at[m.port], n);
+  if (m.element == m.reg_size) return;  // registers of this size need no conversion
+  for (int c = 0; c < m.count; ++c) m.convert(reg[c], planes[c], n);
+}
+
+// The same for pixels in reverse order.
+void load_dealt_back(const Mover& m, uint8_t* const* at, int lane, int n) {
+  uint8_t* planes[kMaxGroup];
+  for (int c = 0; c < m.count; ++c) planes[c] = m.stage + (c + 1) * m.plane;
+  m.deal(planes, at[m.port] + (n - 1) * m.stride, n);
+  for (int c = 0; c < m.count; ++c) {
+    m.kernels->reverse[m.element](m.stage, planes[c], n);
+    m.convert(m.reg[c] + static_cast<ptrdiff_t>(lane) * m.reg_size, m.stage, n);
+  }
+}
+
+void store_woven(const Mover& m, uint8_t* const* at, int lane, int n) {
+  const uint8_t* planes[kMaxGroup];
+  for (int c = 0; c < m.count; ++c) {
+    planes[c] = m.reg[c] + static_cast<ptrdiff_t>(lane) * m.reg_size;
+    if (m.element == m.reg_size) continue;
+    m.convert(m.stage + c * m.plane, planes[c], n);
+    planes[c] = m.stage + c * m.plane;
+  }
+  m.weave(at[m.port], planes, n);
+}
+
+void look_up(const Mover& m, uint8_t* const* at, int, int n) {
+  const uint8_t* src = at[m.source_port] + m.source_offset;
+  uint8_t* dst = at[m.port] + m.offset;
+  if (m.source_stride != 1) {
+    gather(*m.kernels, 1, m.source_stage, src, m.source_stride, n);
+    src = m.source_stage;
+  }
+  if (m.stride == m.element) return m.lookup(dst, src, m.table, n);
+  m.lookup(m.stage, src, m.table, n);
+  scatter(*m.kernels, m.element, dst, m.stride, m.stage, n);
+}
+
+// Lookup for interleaved pixels whose channels all share one table: the pixels are treated as plain bytes.
+void look_up_pixels(const Mover& m, uint8_t* const* at, int, int n) {
+  m.lookup(at[m.port], at[m.source_port], m.table, n * static_cast<int>(m.stride));
+}
+
+}  // namespace
+
+bool interleaves(const Access& a, bool load, const PortStrides& place) {
+  const int64_t element = size_of(a.dtype), pixel = a.count * element;
+  return a.count > 1 && place.channel_stride == element &&
+         (place.lane_stride == pixel || (load && place.lane_stride == -pixel));
+}
+
+Mover bind_single(const Kernels& k, const Access& a, int channel, bool load, const PortStrides& place) {
+  Mover m;
+  m.kernels = &k;
+  m.reg_size = register_size(a.type);
+  m.port = place.port;
+  m.element = static_cast<int>(size_of(a.dtype));
+  m.offset = (a.first + channel) * place.channel_stride;
+  m.stride = place.lane_stride;
+  m.convert = (load ? k.load : k.store)[at(a.dtype)][at(a.type)];
+  const bool contiguous = m.stride == m.element;
+  m.run = load ? (contiguous ? load_contiguous : load_strided) : (contiguous ? store_contiguous : store_strided);
+  if (a.coordinate) m.run = count_lanes;
+  if (!load && m.element == m.reg_size) {
+    m.alignment = static_cast<unsigned>(std::max(m.element, k.store_alignment));
+    if (contiguous) m.producer = a.producer[channel];
+    else m.run = store_same_strided;
+  }
+  return m;
+}
+
+Mover bind_group(const Kernels& k, const Access& a, bool load, const PortStrides& place) {
+  Mover m = bind_single(k, a, 0, load, place);
+  const bool back = m.stride < 0, bytes = a.dtype == DType::U8;
+  m.count = a.count;
+  m.producer = -1;
+  if (load) {
+    if (bytes) m.load_group = (back ? k.load_group_back : k.load_group)[a.count][at(a.type)];
+    m.deal = k.deal[m.element][a.count];
+    m.run = m.load_group ? load_interleaved : back ? load_dealt_back : load_dealt;
+  } else {
+    if (bytes) m.store_group = k.store_group[a.count][at(a.type)];
+    m.weave = k.weave[m.element][a.count];
+    m.run = m.store_group ? store_interleaved : store_woven;
+  }
+  return m;
+}
+
+Mover bind_lookup(const Kernels& k, const Access& a, int channel, const Source& source, const PortStrides& place,
+                  const PortStrides& source_place) {
+  Mover m = bind_single(k, a, channel, false, place);
+  m.run = look_up;
+  m.producer = -1;
+  m.source_port = source_place.port;
+  m.source_offset = source.channel * source_place.channel_stride;
+  m.source_stride = source_place.lane_stride;
+  m.lookup = k.lookup[m.element];
+  return m;
+}
+
+void widen_lookup(Mover& m) { m.run = look_up_pixels; }
+
+}  // namespace stoker::pixel

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Movers: loads and stores of lanes between memory and register blocks, for every memory layout of a view.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "pixel/kernels.hpp"
+#include "pixel/plan.hpp"
+
+namespace stoker::pixel {
+
+// Bound load, store or table lookup of lanes.
+struct Mover {
+  // Move n lanes. `at` has the memory address of each port; register lanes begin at `lane`.
+  void (*run)(const Mover& m, uint8_t* const* at, int lane, int n) = nullptr;
+  uint8_t* reg[kMaxGroup] = {};  // written by loads, read by stores
+  int reg_size = 4;
+  int port = 0;
+  int64_t offset = 0;  // of the channel, in bytes
+  int64_t stride = 0;  // bytes between lanes
+  int element = 1;     // size in memory
+  const Kernels* kernels = nullptr;
+  ConvertFn convert = nullptr;
+  LoadGroupFn load_group = nullptr;
+  StoreGroupFn store_group = nullptr;
+  DealFn deal = nullptr;
+  WeaveFn weave = nullptr;
+  int count = 1;             // number of channels
+  ptrdiff_t plane = 0;       // bytes between the channels' stages
+  unsigned alignment = 1;    // alignment that direct stores require
+  int producer = -1;         // the computation that may store its result directly
+  uint8_t* stage = nullptr;  // contiguous copy of strided elements
+  // For tables: the offset of the byte that is looked up, and the table.
+  LookupFn lookup = nullptr;
+  const uint8_t* table = nullptr;
+  uint8_t* source_stage = nullptr;
+  int source_port = 0;
+  int64_t source_offset = 0, source_stride = 0;
+};
+
+// Strides of a port's lanes and channels, in bytes.
+struct PortStrides {
+  int port;
+  int64_t lane_stride, channel_stride;
+};
+
+// Bind one channel of an access; the caller sets the registers and the stage.
+Mover bind_single(const Kernels& k, const Access& a, int channel, bool load, const PortStrides& place);
+// Bind all channels of an access together. Requires interleaves().
+Mover bind_group(const Kernels& k, const Access& a, bool load, const PortStrides& place);
+bool interleaves(const Access& a, bool load, const PortStrides& place);
+// Bind one channel of a store that is a table lookup.
+Mover bind_lookup(const Kernels& k, const Access& a, int channel, const Source& source, const PortStrides& place,
+                  const PortStrides& source_place);
+// For pixels whose channels all use one table: extend the lookup of channel 0 to all channels.
+void widen_lookup(Mover& m);
+
+}  // namespace stoker::pixel

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loads and stores for which compilers generate slow code: bytes, half floats, pixels of three bytes, mirrored rows and
+// tables. Written once over the operations of base/vectors.ipp; included after base/vectors_*.ipp.
+
+void load_f16(void* __restrict dst, const void* __restrict src, int n) {
+  auto* d = static_cast<float*>(dst);
+  const auto* s = static_cast<const uint8_t*>(src);
+  int i = 0;
+  for (; i + kLanes<float> <= n; i += kLanes<float>) store_vector<float>(d + i, load_halves(s + 2 * i));
+  if (i < n) load_last_halves(d + i, s + 2 * i, n - i);
+}
+
+void store_f16(void* __restrict dst, const void* __restrict src, int n) {
+  const auto* s = static_cast<const float*>(src);
+  auto* d = static_cast<uint8_t*>(dst);
+  int i = 0;
+  for (; i + kLanes<float> <= n; i += kLanes<float>) store_halves(d + 2 * i, load_vector<float>(s + i));
+  if (i < n) store_last_halves(d + 2 * i, s + i, n - i);
+}
+
+#include "pixel/loops.ipp"
+
+template <class Register>
+inline void store_lanes(Register* d, V<int32_t> x) {
+  if constexpr (kFloat<Register>) store_vector<float>(d, __builtin_convertvector(x, V<float>));
+  else store_vector<int32_t>(d, x);
+}
+
+template <class Register>
+inline V<int32_t> load_ints(const Register* s) {
+  if constexpr (kFloat<Register>) return round_to_bytes(load_vector<float>(s));
+  else return load_vector<int32_t>(s);
+}
+
+template <class Register>
+void load_bytes(void* __restrict dst, const void* __restrict src, int n) {
+  auto* d = static_cast<Register*>(dst);
+  const auto* s = static_cast<const uint8_t*>(src);
+  constexpr int kStep = kWidened * kLanes<int32_t>;
+  int i = 0;
+  for (; i + kStep <= n; i += kStep) {
+    V<int32_t> x[kWidened];
+    widen_bytes(s + i, x);
+    for (int k = 0; k < kWidened; ++k) store_lanes(d + i + k * kLanes<int32_t>, x[k]);
+  }
+  for (; i < n; ++i) d[i] = s[i];
+}
+
+// Only the low byte of an integer matters, for U8, I8 and Bool alike.
+template <class Register>
+void store_bytes(void* __restrict dst, const void* __restrict src, int n) {
+  const auto* s = static_cast<const Register*>(src);
+  auto* d = static_cast<uint8_t*>(dst);
+  constexpr int kStep = kNarrowed * kLanes<int32_t>;
+  int i = 0;
+  for (; i + kStep <= n; i += kStep) {
+    V<int32_t> x[kNarrowed];
+    for (int k = 0; k < kNarrowed; ++k) x[k] = load_ints(s + i + k * kLanes<int32_t>);
+    narrow_bytes(d + i, x);
+  }
+  if (i == n) return;
+  if constexpr (kFloat<Register>) store_cast<uint8_t>(d + i, s + i, n - i);
+  else store_as<uint8_t, int32_t>(d + i, s + i, n - i);
+}
+
+// A byte shuffle spreads one channel of the four pixels in a part over four 32-bit lanes. With `Back` the last pixel
+// comes first, which only needs other shuffles.
+template <bool Back>
+inline V<uint8_t> spread_of(int channel) {
+  alignas(STOKER_VECTOR_BYTES) uint8_t by[STOKER_VECTOR_BYTES];
+  for (int i = 0; i < STOKER_VECTOR_BYTES; ++i) {
+    const int part = i / 16, lane = i % 16 / 4, first = part == (Back ? 0 : kParts - 1) ? kLastTwelve : 0;
+    by[i] = static_cast<uint8_t>(i % 4 ? 0x80 : first + 3 * (Back ? 3 - lane : lane) + channel);
+  }
+  return load_vector<uint8_t>(by);
+}
+
+template <class Register, bool Back>
+void load_rgb(uint8_t* const* reg, const uint8_t* p, int n) {
+  constexpr int kPixels = 4 * kParts;
+  Register* d[3];
+  V<uint8_t> spread[3];
+  for (int c = 0; c < 3; ++c) {
+    d[c] = reinterpret_cast<Register*>(reg[c]);
+    spread[c] = spread_of<Back>(c);
+  }
+  int i = 0;
+  for (; i + kPixels <= n; i += kPixels) {
+    const V<uint8_t> bytes = load_twelves<Back>(p + 3 * (Back ? n - i - kPixels : i));
+    for (int c = 0; c < 3; ++c) store_lanes(d[c] + i, (V<int32_t>)shuffle_parts(bytes, spread[c]));
+  }
+  for (; i < n; ++i)
+    for (int c = 0; c < 3; ++c) d[c][i] = p[3 * (Back ? n - 1 - i : i) + c];
+}
+
+template <class Register>
+void store_rgb(uint8_t* p, const uint8_t* const* reg, int n) {
+  constexpr int kPixels = 4 * kParts;
+  const Register* s[3];
+  for (int c = 0; c < 3; ++c) s[c] = reinterpret_cast<const Register*>(reg[c]);
+  constexpr uint8_t kClose[16] = {0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, 0x80, 0x80, 0x80, 0x80};
+  const V<uint8_t> close = repeat_part(kClose);
+  int i = 0;
+  for (; i + kPixels <= n; i += kPixels, p += 3 * kPixels) {
+    const V<int32_t> r = load_ints(s[0] + i) & 255, g = load_ints(s[1] + i) & 255, b = load_ints(s[2] + i);
+    store_twelves(p, shuffle_parts((V<uint8_t>)(r | g << 8 | b << 16), close));
+  }
+  if (i == n) return;
+  const uint8_t* rest[3] = {};
+  for (int c = 0; c < 3; ++c) rest[c] = reinterpret_cast<const uint8_t*>(s[c] + i);
+  store_group<3, Register>(p, rest, n - i);
+}
+
+template <int Size>
+void reverse(void* __restrict dst, const void* __restrict src, int n) {
+  auto* d = static_cast<uint8_t*>(dst);
+  const auto* s = static_cast<const uint8_t*>(src) + static_cast<ptrdiff_t>(n) * Size;
+  uint8_t order[16];  // within a part
+  for (int i = 0; i < 16; ++i) order[i] = static_cast<uint8_t>((15 - i) / Size * Size + i % Size);
+  const V<uint8_t> within = repeat_part(order);
+  constexpr int kStep = STOKER_VECTOR_BYTES / Size;
+  int i = 0;
+  for (; i + kStep <= n; i += kStep, d += STOKER_VECTOR_BYTES) {
+    s -= STOKER_VECTOR_BYTES;
+    store_vector<uint8_t>(d, reverse_parts(shuffle_parts(load_vector<uint8_t>(s), within)));
+  }
+  if (i < n) reverse_last<Size>(d, s - static_cast<ptrdiff_t>(n - i) * Size, n - i, within);
+}
+
+void lookup_bytes(void* dst, const uint8_t* src, const void* table, int n) {
+  auto* d = static_cast<uint8_t*>(dst);
+  const auto* t = static_cast<const uint8_t*>(table);
+  const ByteTable found(t);
+  int i = 0;
+  for (; i + STOKER_VECTOR_BYTES <= n; i += STOKER_VECTOR_BYTES)
+    store_vector<uint8_t>(d + i, found[load_vector<uint8_t>(src + i)]);
+  for (; i < n; ++i) d[i] = t[src[i]];
+}
+
+void fill_moves(Kernels& k) {
+  fill_loops(k);
+  const int i32 = at(Type::I32), f32 = at(Type::F32);
+  for (const DType d : {DType::U8, DType::Bool}) {
+    k.load[at(d)][i32] = load_bytes<int32_t>;
+    k.load[at(d)][f32] = load_bytes<float>;
+  }
+  for (const DType d : {DType::U8, DType::I8, DType::Bool}) k.store[at(d)][i32] = store_bytes<int32_t>;
+  k.store[at(DType::U8)][f32] = store_bytes<float>;
+  k.load_group[3][i32] = load_rgb<int32_t, false>;
+  k.load_group[3][f32] = load_rgb<float, false>;
+  k.load_group_back[3][i32] = load_rgb<int32_t, true>;
+  k.load_group_back[3][f32] = load_rgb<float, true>;
+  k.store_group[3][i32] = store_rgb<int32_t>;
+  k.store_group[3][f32] = store_rgb<float>;
+  k.reverse[1] = reverse<1>;
+  k.reverse[2] = reverse<2>;
+  k.reverse[4] = reverse<4>;
+  k.reverse[8] = reverse<8>;
+  k.lookup[1] = lookup_bytes;
+}

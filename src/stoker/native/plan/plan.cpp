@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/plan.hpp"
+
+#include <algorithm>
+
+namespace stoker {
+
+void Plan::finish() {
+  device_begin = segments.size();
+  for (size_t i = 0; i < segments.size(); ++i) {
+    for (const int32_t s : segments[i].steps) segments[i].ordered |= steps[s].ordered;
+    if (segments[i].ordered) ordered_end = i + 1;
+    if (segments[i].kind == SegmentKind::Device) device_begin = std::min(device_begin, i);
+  }
+  for (Step& s : steps) {
+    s.on_device = s.kernel ? s.kernel->on_device() : nullptr;
+    registers = std::max(registers, s.scalars.code.size());
+    parameters = std::max(parameters, s.params.size());
+    if (s.kernel && s.kernel->has_cost()) costs.push_back(static_cast<int32_t>(&s - steps.data()));
+  }
+  for (Value& v : values)
+    if (v.storage == Storage::Batch) v.small = small++;
+  for (size_t v = 0; v < values.size(); ++v)
+    if (values[v].storage == Storage::Input && values[v].rank == 1) fed.push_back(static_cast<int32_t>(v));
+  if (!segments.empty()) {
+    const auto fixed = [this](int32_t o) { return outputs[static_cast<size_t>(o)].fixed; };
+    const Segment& first = segments[0];
+    rows_find_inputs = first.kind != SegmentKind::Python &&
+                       std::all_of(first.opens.begin(), first.opens.end(), fixed) && costs.empty() && fed.empty();
+  }
+  for (const Output& o : outputs) registers = std::max(registers, o.scalars.code.size());
+}
+
+}  // namespace stoker

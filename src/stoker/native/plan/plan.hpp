@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plan: frozen segments of steps over row values. It only holds data; run/engine.hpp runs it.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/tensor.hpp"
+#include "plan/scalar.hpp"
+
+namespace stoker {
+
+struct Job;
+struct HeldFile;
+namespace gpu {
+class Kernel;
+class RowMemory;
+}  // namespace gpu
+
+enum class Outcome : uint8_t {
+  Ok,
+  Python,  // the row needs the kernel's Python twin (Call::error may say why) and is parked until it has run
+  Error,   // Call::error says why
+  OnHost,  // for kernels on a GPU: the output is in host memory already, and the device has nothing to do
+};
+
+// Arguments of a kernel for one row (and one frame).
+struct Call {
+  const double* params;
+  const View* const* in;
+  View* const* out;  // allocated by the engine, unless the kernel aliases or allocates
+  Job& job;
+  int64_t row;
+  Scratch* work;               // the thread's kWorkAreas areas
+  BufferAllocator* allocator;  // memory of output 0, for kernels that allocate
+  std::string* error;
+  HeldFile* held = nullptr;  // the thread's, until it finishes the row's segment
+  // For kernels on a GPU (gpu/gpu.hpp):
+  uint8_t* slot = nullptr;         // memory for the row's descriptor
+  View* const* host_in = nullptr;  // the inputs with host addresses; `in` has device addresses
+  gpu::RowMemory* memory = nullptr;
+  bool on_host = false;    // the device failed to compute this row
+  bool may_show = false;   // output 0 may become a view of other device memory of the batch
+  bool in_planes = false;  // output 0 has no memory; it may become an image in component planes
+};
+constexpr int kWorkAreas = 4;
+
+// Kernel: a pure function of its inputs, parameters and the row's key. It must be thread-safe.
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+  virtual Outcome run(const Call& call) const = 0;
+  // Return whether the kernel sets its output views itself (views, row selection).
+  virtual bool aliases() const { return false; }
+  // Return whether the size of the kernel's only output is known only while it runs (a file's bytes).
+  virtual bool allocates() const { return false; }
+  // Return the approximate work that the row causes in this and later steps, in bytes of compressed data; 0: not known.
+  // Only called if has_cost().
+  virtual bool has_cost() const { return false; }
+  virtual double cost(const Job&, int64_t) const { return 0; }
+  // Return the kernel as a GPU kernel, or null.
+  virtual const gpu::Kernel* on_device() const { return nullptr; }
+};
+
+enum class Storage : uint8_t {
+  Scratch,  // in the row's buffers, within one segment; `slot` is the buffer
+  Batch,    // in the job; crosses segments
+  Output,   // in the memory of output `slot`
+  Input,    // fed by the caller
+  Alias,    // a view of another value
+  Upload,   // in host memory that is copied to a GPU
+  Device,   // in a GPU's memory
+  Words,    // in a GPU's memory, with four bytes per pixel of three
+  Planes,   // in a GPU's memory, in component planes if its kernel produces planes; the kernel takes the memory
+  Count,    // in a GPU's memory; copied to the host when the batch is done
+};
+
+struct Value {
+  DType dtype;
+  int32_t rank;
+  Storage storage;
+  int32_t slot;
+  int32_t small = 0;  // Batch: number among the row's small values, if it is small (set by Plan::finish)
+};
+// Values of at most this size that cross segments are stored next to each other per row; larger ones have memory of
+// their own.
+constexpr int64_t kSmallValue = 32;
+
+struct Check {
+  int32_t condition;            // register; zero: the row fails
+  int32_t message;              // index into the Python side's messages
+  std::vector<int32_t> values;  // registers shown in the message
+};
+
+struct Guard {
+  int32_t value;
+  bool wanted;
+};
+
+constexpr int kMaxStepInputs = 64, kMaxStepOutputs = 64;
+
+struct Step {
+  std::shared_ptr<const Kernel> kernel;  // null in a Python segment
+  std::vector<int32_t> in, out;
+  ScalarCode scalars;
+  std::vector<int32_t> params;
+  std::vector<std::vector<int32_t>> extents;  // per output
+  std::vector<Check> checks;
+  std::vector<Guard> guards;               // the step runs only if all hold
+  int32_t frames = -1;                     // register with the number of frames, or -1
+  std::vector<uint8_t> framed_in;          // inputs that are sliced per frame
+  bool ordered = false;                    // Python with side effects: batches run in order
+  const gpu::Kernel* on_device = nullptr;  // the kernel, if it is a GPU kernel
+  // Outputs whose first extent is declared as an upper bound, and the output (INT32, no axes) to which the kernel writes
+  // the extent itself; -1: there are none.
+  std::vector<int32_t> counted;
+  int32_t count = -1;
+};
+
+enum class SegmentKind : uint8_t { Native, Python, Device };
+
+struct Segment {
+  SegmentKind kind = SegmentKind::Native;
+  std::vector<int32_t> steps;
+  std::vector<int32_t> opens;  // outputs whose memory is allocated when this segment starts
+  bool ordered = false;        // has an ordered step
+};
+
+struct Output {
+  int32_t value;
+  bool fixed = false;   // every row has `shape`; memory may come from the consumer
+  bool device = false;  // in a GPU's memory
+  std::vector<int64_t> shape;
+  ScalarCode scalars;  // for outputs without a fixed shape: extents of one row, from values of earlier segments
+  std::vector<int32_t> extents;
+  int32_t count = -1;  // the value that has a row's first extent; the one in `extents` is an upper bound then
+};
+
+struct Plan {
+  std::vector<Value> values;
+  std::vector<Step> steps;
+  std::vector<Segment> segments;
+  std::vector<Output> outputs;
+  int32_t buffers = 0;            // number of scratch buffers per row
+  int32_t readers = 0;            // number of index columns of a job
+  int32_t small = 0;              // number of a row's small values
+  size_t registers = 0;           // maximum over all scalar code
+  size_t parameters = 0;          // maximum over all steps
+  size_t ordered_end = 0;         // the segments before this one include all ordered ones
+  size_t device_begin = 0;        // segments from here on run on the device
+  bool rows_find_inputs = false;  // no step reads a row's inputs before the row runs
+
+  std::vector<int32_t> costs;  // steps whose kernel has a cost
+  std::vector<int32_t> fed;    // fed values with one axis: encoded files, if there are any
+  void finish();
+};
+
+}  // namespace stoker

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recipe/recipe.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "io/file_ref.hpp"
+#include "jpeg/jpeg.hpp"
+#include "recipe/images.hpp"
+#include "recipe/pixels.hpp"
+#include "recipe/store.hpp"
+
+namespace stoker::recipe {
+
+namespace {
+
+constexpr size_t kKeptBytes = 64u << 20;  // the memory of a larger image is released after the recipe
+
+// Return a view of a contiguous image of bytes whose memory is set later.
+View side_by_side(int64_t height, int64_t width, int64_t channels) {
+  View v;
+  v.rank = 3;
+  v.shape[0] = height;
+  v.shape[1] = width;
+  v.shape[2] = channels;
+  v.set_contiguous_strides();
+  return v;
+}
+
+struct SkipFile {};
+
+class Interpreter {
+ public:
+  Interpreter(RecipeBatch& batch, int64_t index, ThreadScratch& scratch)
+      : source_(bytes_of(batch.sources[index], scratch)), images_(batch, scratch) {
+    const double* numbers = batch.numbers.data();
+    steps_ = read_steps(numbers + batch.starts[index], numbers + batch.starts[index + 1]);
+    verify(steps_, batch.tables, batch.outputs);
+    count_uses();
+    for (size_t at = 0; at < steps_.size();) {
+      const size_t done = several(at);
+      if (!done) step(steps_[at].op, steps_[at].from, steps_[at].p);
+      at += std::max<size_t>(done, 1);
+    }
+  }
+
+ private:
+  // Steps that store return the image that they take.
+  static bool stores(Op op) { return op == Op::StorePixels || op == Op::Store || op == Op::Patch; }
+
+  // Count how many steps read each step's pixels: those of its own image, or of an image that is the same. A patch
+  // reads none.
+  void count_uses() {
+    uses_.assign(steps_.size(), 0);
+    std::vector<size_t> made(steps_.size());  // the step that computes each image's pixels
+    for (size_t at = 0; at < steps_.size(); ++at) {
+      const RecordedStep& step = steps_[at];
+      made[at] = stores(step.op) ? made[static_cast<size_t>(step.from)] : at;
+      if (step.from >= 0 && step.op != Op::Patch) ++uses_[made[static_cast<size_t>(step.from)]];
+      each_other_image(step, [&](double number) { ++uses_[made[static_cast<size_t>(number)]]; });
+    }
+  }
+
+  static Source bytes_of(const Source& source, ThreadScratch& scratch) {
+    if (!source.is_file_ref) return source;
+    View file;
+    std::string error;
+    if (!read_file_ref(source.data, source.size, scratch.file, file, error)) throw SkipFile{};
+    return {file.data, static_cast<size_t>(file.shape[0])};
+  }
+
+  // Run several steps together, beginning with this one; return their number, or 0 if they cannot be combined.
+  size_t several(size_t at) {
+    if (steps_[at].op == Op::Resize) return resize_and_store(at);
+    if (steps_.size() != 2 || steps_[0].op != Op::Decode || steps_[1].op != Op::StorePixels || steps_[1].from != 0)
+      return 0;
+    decode(steps_[0].p, steps_[1].p);  // directly into the output
+    images_.skip_to(2);
+    return 2;
+  }
+
+  void step(Op op, int64_t from, const double* p) {
+    if (op == Op::Decode) return decode(p);
+    if (op == Op::Pixels) return pixels(p);
+    const View source = images_.at(from);
+    switch (op) {
+      case Op::StorePixels: return store_pixels(source, p);
+      case Op::Store:
+        is_floats(source) ? store_floats(source, p) : store_image(place(source, p), source);
+        return images_.push(source);
+      case Op::Patch: patch(p); return images_.push(source);
+      default:
+        if (is_floats(source)) return make_floats(images_, op, source, p);
+        if (!make_shape(images_, op, source, p)) make_values(images_, op, source, p);
+    }
+  }
+
+  // Decode into the destination of the `store` step if one follows.
+  void decode(const double* p, const double* store = nullptr) {
+    const int64_t channels = whole(p[0]);
+    jpeg::Info info;
+    if (!jpeg::parse(source_.data, source_.size, info)) throw SkipFile{};
+    const auto at = [&](int i) { return static_cast<int32_t>(p[i]); };
+    const jpeg::Window window{at(1), at(2), at(3), at(4)};
+    if (window.x1 > info.width || window.y1 > info.height) throw SkipFile{};  // the file differs from the recorded one
+    const bool gray = info.model == jpeg::Model::Gray;
+    const bool luma = channels == 1 && info.model == jpeg::Model::YCbCr;  // the file's Y plane, unconverted
+    if (gray != (channels == 1) && !luma) throw SkipFile{};
+    const int64_t height = window.y1 - window.y0, width = window.x1 - window.x0;
+    const View v = store ? stored(height, width, channels, store) : images_.fresh(height, width, channels);
+    const auto status =
+        jpeg::decode(source_.data, source_.size, info, window, luma ? jpeg::Format::GRAY : jpeg::Format::ANY, v.data,
+                     v.stride[0], images_.work(0));
+    // Damaged data: Pillow decides what is an error and what only deserves a warning.
+    if (status != jpeg::Status::Ok) throw SkipFile{};
+  }
+
+  // Copy the pixels, because other steps may read a few bytes behind an image.
+  void pixels(const double* p) {
+    const int64_t height = whole(p[0]), width = whole(p[1]), channels = whole(p[2]);
+    if (height * width * channels != static_cast<int64_t>(source_.size))
+      throw InvalidRecipe{"bytes that are not the image's"};
+    const bool planar = p[3] != 0;
+    const int64_t x0 = whole(p[4]), y0 = whole(p[5]), x1 = whole(p[6]), y1 = whole(p[7]);
+    const View v = images_.fresh(y1 - y0, x1 - x0, channels);
+    for (int64_t y = y0; y < y1; ++y) {
+      uint8_t* to = v.data + (y - y0) * v.stride[0];
+      if (!planar || channels == 1) {
+        std::memcpy(to, source_.data + (y * width + x0) * channels, static_cast<size_t>((x1 - x0) * channels));
+        continue;
+      }
+      for (int64_t c = 0; c < channels; ++c) {
+        const uint8_t* from = source_.data + (c * height + y) * width;
+        for (int64_t x = x0; x < x1; ++x) to[(x - x0) * channels + c] = from[x];
+      }
+    }
+  }
+
+  // Resize, mirror and store in one pass, row by row out of the cache, if the result is stored once and not used
+  // otherwise. Return the number of steps done; 0 if the steps are others.
+  size_t resize_and_store(size_t at) {
+    bool mirror[2] = {false, false};
+    size_t last = at + 1;
+    for (; last < steps_.size() && uses_[last - 1] == 1 && steps_[last].from == static_cast<int64_t>(last) - 1;
+         ++last) {
+      const RecordedStep& s = steps_[last];
+      const double kind = s.op == Op::Transpose ? s.p[0] : -1;
+      if (kind != 0 && kind != 1 && kind != 3) break;  // rows, columns, both
+      mirror[0] ^= kind != 1;
+      mirror[1] ^= kind != 0;
+    }
+    if (last >= steps_.size() || steps_[last].op != Op::Store || uses_[last - 1] != 1 ||
+        steps_[last].from != static_cast<int64_t>(last) - 1)
+      return 0;
+    const View source = images_.at(steps_[at].from);
+    View out = source;  // without its memory
+    out.shape[0] = whole(steps_[at].p[0]);
+    out.shape[1] = whole(steps_[at].p[1]);
+    Planes planes = place(out, steps_[last].p);
+    planes.mirror_x = mirror[0];
+    planes.mirror_y = mirror[1];
+    planes.spread = is_spread(source);
+    const resample::Sink sink{[](void* to, int64_t y0, int64_t y1, const uint8_t* pixels, int64_t pitch) {
+                                store_rows(*static_cast<const Planes*>(to), y0, y1, pixels, pitch);
+                              },
+                              &planes};
+    const Resizing r(source, steps_[at].p);
+    if (!resample::resample(once(source), r.vertical, r.horizontal, sink, images_.work(0), r.order))
+      throw InvalidRecipe{"a region that is not finite"};
+    images_.skip_to(last + 1);  // these steps have no pixels; patches refer to the last one
+    return last - at + 1;
+  }
+
+  void store_pixels(const View& v, const double* p) {
+    recipe::copy(v, stored(v.shape[0], v.shape[1], v.shape[2], p));
+    images_.push(v);
+  }
+
+  // Return the location of an image in an output as a contiguous view.
+  View stored(int64_t height, int64_t width, int64_t channels, const double* p) const {
+    View out = side_by_side(height, width, channels);
+    out.data = images_.place(p);
+    return out;
+  }
+
+  void store_floats(const View& v, const double* p) {
+    recipe::store_floats(v, reinterpret_cast<float*>(images_.place(p)));
+  }
+
+  Planes place(const View& v, const double* p) {
+    const Table* t = p[2] < 0 ? nullptr : &images_.table(p[2]);
+    return {images_.place(p),      v.shape[0],           v.shape[1], v.shape[2], t ? t->data : nullptr,
+            t ? t->item_bytes : 1, t && t->channels > 1, false,      false,      false};
+  }
+
+  void patch(const double* p) {
+    const Patch patch = patch_of(p);
+    const int64_t item = patch.item;
+    uint8_t* const to = images_.place(p);
+    fence();  // the non-temporal stores of the pixels below must become visible first
+    const uint8_t* from = images_.table(p[12]).data;
+    for (int64_t c = patch.c0; c < patch.c1; ++c)
+      for (int64_t y = patch.y0; y < patch.y1; ++y)
+        for (int64_t x = patch.x0; x < patch.x1; ++x, from += patch.one ? 0 : item)
+          std::memcpy(to + ((c * patch.height + y) * patch.width + x) * item, from, static_cast<size_t>(item));
+  }
+
+  const Source source_;
+  Images images_;
+  std::vector<RecordedStep> steps_;
+  std::vector<int> uses_;
+};
+
+}  // namespace
+
+View Images::at(int64_t index) const { return images_[static_cast<size_t>(index)]; }
+
+View Images::fresh(int64_t height, int64_t width, int64_t channels) {
+  const size_t at = images_.size();
+  while (scratch_.images.size() <= at) scratch_.images.push_back(std::make_unique<Scratch>());
+  View v = side_by_side(height, width, channels);
+  v.data = scratch_.images[at]->get(static_cast<size_t>(v.elements()) + 1);
+  images_.push_back(v);
+  return v;
+}
+
+View Images::fresh_floats(int64_t height, int64_t width, int64_t channels) {
+  View v = fresh(height, width * static_cast<int64_t>(sizeof(float)), channels);  // as many bytes as the floats take
+  v.shape[1] = width;
+  v.dtype = DType::F32;
+  v.set_contiguous_strides();
+  replace_last(v);
+  return v;
+}
+
+View Images::packed(const View& v) {
+  if (v.stride[2] == 1 && v.stride[1] == v.shape[2]) return v;
+  View out = v;
+  out.set_contiguous_strides();
+  out.data = scratch_.work[1].get(static_cast<size_t>(out.elements()) + 1);
+  recipe::copy(v, out);
+  return out;
+}
+
+const Table& Images::table(double index) const { return batch_.tables[static_cast<size_t>(index)]; }
+
+uint8_t* Images::place(const double* p) const { return batch_.outputs[static_cast<size_t>(p[0])].data + whole(p[1]); }
+
+// If there is no memory for the text either, use a short text that needs none.
+static void refuse(RecipeBatch& batch, int64_t index, const char* why) noexcept {
+  batch.status[index] = Status::Invalid;
+  try {
+    batch.why[index] = why;
+  } catch (const std::bad_alloc&) { batch.why[index] = "no memory"; }
+}
+
+void materialize(RecipeBatch& batch, int64_t index, ThreadScratch& scratch) {
+  try {
+    Interpreter(batch, index, scratch);
+    fence();
+    batch.status[index] = Status::Done;
+  } catch (const SkipFile&) { batch.status[index] = Status::Skipped; } catch (const InvalidRecipe& bad) {
+    refuse(batch, index, bad.why);
+  } catch (const std::bad_alloc&) {
+    refuse(batch, index, "not enough memory");
+  } catch (const std::exception& error) {  // an exception that leaves a thread's function would end the process
+    refuse(batch, index, error.what());
+  } catch (...) { refuse(batch, index, "an unknown error"); }
+  for (std::unique_ptr<Scratch>& image : scratch.images)
+    if (image->capacity() > kKeptBytes) image = std::make_unique<Scratch>();
+  for (Scratch& scratch : scratch.work)
+    if (scratch.capacity() > kKeptBytes) scratch = Scratch();
+  if (scratch.file.capacity() > kKeptBytes) scratch.file = Scratch();
+}
+
+}  // namespace stoker::recipe

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Work for Python: whole segments and parked rows.
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "run/engine.hpp"
+
+namespace stoker {
+
+bool Engine::may_start(const PythonWork& work) const {
+  return work.parked || !plan_->segments[work.job->segment].ordered || work.job->sequence == turn_;
+}
+
+bool Engine::next_python(PythonWork* work, double timeout_s, bool* closed) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  python_served_ = true;
+  auto next = python_.end();
+  python_ready_.wait_for(lock, std::chrono::duration<double>(timeout_s), [&] {
+    next = std::find_if(python_.begin(), python_.end(), [this](const PythonWork& w) { return may_start(w); });
+    return closed_.load() || next != python_.end();
+  });
+  *closed = closed_;
+  if (closed_ || next == python_.end()) return false;
+  *work = std::move(*next);
+  python_.erase(next);
+  return true;
+}
+
+void Engine::finish_python(PythonWork work) {
+  const gpu::Visit here = visit();
+  Job* job = work.job;
+  if (work.parked) {
+    ++work.parked->position;
+    if (job->inlined) {
+      job->resumed = std::move(work.parked);
+      return;
+    }
+    std::lock_guard<std::mutex> hold(mutex_);
+    resumed_.push_back(std::move(work.parked));
+    ++pending_;
+    // Wake all workers: if the number of parked rows blocked them, a new row can be taken as well.
+    if (parked_-- == most_parked_) wake_all();
+    else wake_one();
+    return;
+  }
+  ++job->segment;
+  if (job->inlined) return open_segment(job);
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (job->segment == plan_->ordered_end) {
+    turn_ = job->sequence + 1;
+    python_ready_.notify_all();
+  }
+  start_segment(job, &lock);
+}
+
+}  // namespace stoker

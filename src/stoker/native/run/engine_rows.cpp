@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// One row on its way through a segment: conditions, shapes, parameters, checks, memory, and the kernel's call.
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "run/engine.hpp"
+#include "run/sizes.hpp"
+
+namespace stoker {
+
+namespace {
+
+// Staging memory for kernels that learn their output's size while they run. If there are several requests, the last one
+// counts.
+class InputAllocator final : public BufferAllocator {
+ public:
+  explicit InputAllocator(gpu::JobOnDevice* job) : job_(job) {}
+  uint8_t* get(size_t bytes) override {
+    written();
+    return piece_ = job_->allocate_input(bytes);
+  }
+  // Declare the memory complete: nothing is written to it any more.
+  void written() {
+    if (piece_) job_->input_written(piece_);
+    piece_ = nullptr;
+  }
+
+ private:
+  gpu::JobOnDevice* job_;
+  uint8_t* piece_ = nullptr;
+};
+
+}  // namespace
+
+bool Engine::active(Job* job, int64_t row, const Step& step) const {
+  const View* values = job->row(row);
+  for (const Guard& g : step.guards)
+    if ((read_element(values[g.value], 0) != 0) != g.wanted) return false;
+  return true;
+}
+
+View* Engine::allocate_value(Job* job, int64_t row, int32_t value, RowContext* context, const int64_t* shape) {
+  const Value& info = plan_->values[value];
+  View& v = job->row(row)[value];
+  v.dtype = info.dtype;
+  v.rank = info.rank;
+  int64_t bytes = size_of(info.dtype);
+  for (int i = 0; i < info.rank; ++i) {
+    v.shape[i] = shape[i];
+    bytes *= shape[i];
+  }
+  v.set_contiguous_strides();
+  v.device = info.storage >= Storage::Device;
+  v.planes = nullptr;
+  switch (info.storage) {
+    case Storage::Scratch: v.data = context->buffers[info.slot].get(bytes); break;
+    case Storage::Batch:
+      v.data = bytes <= kSmallValue ? job->small_at(row, info) : job->batch_memory[value][row].get(bytes);
+      break;
+    case Storage::Output:
+      v.data = job->outputs[info.slot].data + job->outputs[info.slot].offsets[row];
+      v.device = job->outputs[info.slot].device;
+      break;
+    case Storage::Upload: v.data = job->on_device->allocate_host_only(static_cast<size_t>(bytes)); break;
+    case Storage::Words: bytes = v.set_word_strides(); [[fallthrough]];
+    case Storage::Device:
+      v.data = reinterpret_cast<uint8_t*>(job->on_device->allocate_device(static_cast<size_t>(bytes)));
+      break;
+    case Storage::Count: v.data = reinterpret_cast<uint8_t*>(job->on_device->count_room(value, row)); break;
+    default: break;
+  }
+  return &v;
+}
+
+// Return false if the row cannot continue (it failed). Set `park` if Python must run, with the reason in `text`.
+bool Engine::run_step(Job* job, int64_t row, int32_t index, RowContext* context, bool* park, std::string* text) {
+  const Step& step = plan_->steps[index];
+  View* values = job->row(row);
+  double* registers = context->registers.data();
+  if (evaluate(step.scalars, values, 0, registers) >= 0) {
+    add_error(job, {row, index, -1, {}, "an argument has fewer elements than are used"});
+    return false;
+  }
+  for (const Check& check : step.checks) {
+    if (registers[check.condition] != 0) continue;
+    RowError error{row, index, check.message, {}, {}};
+    for (const int32_t r : check.values) error.values.push_back(registers[r]);
+    add_error(job, std::move(error));
+    return false;
+  }
+
+  View* out[kMaxStepOutputs];
+  View* in[kMaxStepInputs];
+  const bool aliases = step.kernel->aliases(), allocates = step.kernel->allocates();
+  for (size_t o = 0; o < step.out.size(); ++o) {
+    out[o] = &values[step.out[o]];
+    const Value& info = plan_->values[step.out[o]];
+    out[o]->dtype = info.dtype;
+    out[o]->rank = info.rank;
+    out[o]->device = false;
+    out[o]->planes = nullptr;
+    if (aliases || (allocates && o == 0)) continue;
+    int64_t shape[kMaxRank];
+    for (int i = 0; i < info.rank; ++i) shape[i] = extent_of(registers[step.extents[o][i]]);
+    if (bytes_of(info.dtype, shape, info.rank) > kMaxBytes) {
+      add_error(job, {row, index, -1, {}, kTooLarge});
+      return false;
+    }
+    allocate_value(job, row, step.out[o], context, shape);
+  }
+  for (size_t i = 0; i < step.in.size(); ++i) in[i] = &values[step.in[i]];
+
+  const size_t nparams = step.params.size();
+  double* params = context->params.data();
+  for (size_t i = 0; i < nparams; ++i) params[i] = registers[step.params[i]];
+  BufferAllocator* allocator = nullptr;
+  InputAllocator input(job->on_device.get());
+  if (allocates) {
+    const Value& info = plan_->values[step.out[0]];
+    if (info.storage == Storage::Upload) allocator = &input;
+    else
+      allocator = info.storage == Storage::Batch ? &job->batch_memory[step.out[0]][row] : &context->buffers[info.slot];
+  }
+  Call call{params, in, out, *job, row, context->work, allocator, text, &context->held};
+  const View* in_there[kMaxStepInputs];
+  if (step.on_device) {
+    for (size_t i = 0; i < step.in.size(); ++i) {
+      context->there[i] = job->on_device->on_device(*in[i]);
+      in_there[i] = &context->there[i];
+    }
+    call.in = in_there;
+    call.host_in = in;
+    call.slot = job->on_device->slot(index, row);
+    call.memory = job->on_device.get();
+    call.on_host = job->on_device->redone(row);
+    call.in_planes = !step.out.empty() && plan_->values[step.out[0]].storage == Storage::Planes;
+    call.may_show = !step.out.empty() && plan_->values[step.out[0]].storage == Storage::Device;
+  }
+  uint8_t* const given = step.out.empty() ? nullptr : out[0]->data;
+  if (step.count >= 0 && !step.on_device) std::memcpy(out[step.count]->data, &kNoCount, sizeof kNoCount);
+  Outcome outcome = Outcome::Ok;
+  if (step.frames < 0) {
+    outcome = step.kernel->run(call);
+  } else {
+    outcome = run_frames(call, index, extent_of(registers[step.frames]), context);
+  }
+  if (outcome != Outcome::Python) input.written();
+  if (outcome == Outcome::Error) {
+    add_error(job, {row, index, -1, {}, std::move(*text)});
+    return false;
+  }
+  if (step.count >= 0 && (outcome != Outcome::Ok || (step.on_device && !out[step.count]->device))) {
+    add_error(job, {row, index, -1, {}, "a kernel with a count has left a row to other code, which writes none"});
+    return false;
+  }
+  if (step.count >= 0 && !step.on_device) {
+    int32_t count;
+    std::memcpy(&count, out[step.count]->data, sizeof count);
+    if (std::string wrong = apply_count(job, row, step, count); !wrong.empty()) {
+      add_error(job, {row, index, -1, {}, std::move(wrong)});
+      return false;
+    }
+  }
+  if (step.on_device && outcome == Outcome::Ok) job->on_device->described(index, row);
+  const bool made_here = step.on_device && !out[0]->device;  // or Python will produce it
+  if (made_here && plan_->values[step.out[0]].storage == Storage::Output)
+    job->on_device->deliver(*out[0], reinterpret_cast<gpu::Address>(given));
+  *park = outcome == Outcome::Python;
+  return true;
+}
+
+Engine::RowEnd Engine::run_row(Job* job, int64_t row, size_t position, std::unique_ptr<RowContext>* context) {
+  const Segment& segment = plan_->segments[job->segment];
+  auto start = std::chrono::steady_clock::now();
+  if (job->segment == 0 && position == 0)
+    for (const FedColumn& column : job->columns) job->take(column, row);
+  for (size_t i = position; i < segment.steps.size() && !job->failing[row]; ++i) {
+    const Step& step = plan_->steps[segment.steps[i]];
+    if (!step.guards.empty() && !active(job, row, step)) continue;
+    bool park = false;
+    std::string text;
+    bool going_on = false;
+    try {
+      going_on = run_step(job, row, segment.steps[i], context->get(), &park, &text);
+    } catch (const std::bad_alloc& error) {
+      add_error(job, {row, segment.steps[i], -1, {}, no_memory(error)});
+    } catch (const SystemFailure& failure) {
+      add_error(job, {row, segment.steps[i], kSystemFailed, {}, failure.what()});
+    } catch (const gpu::DeviceFailure& failure) {
+      add_error(job, {row, segment.steps[i], kDeviceFailed, {}, failure.what()});
+    } catch (const std::exception& error) { add_error(job, {row, segment.steps[i], -1, {}, error.what()}); }
+    const auto now = std::chrono::steady_clock::now();
+    const std::chrono::nanoseconds spent = now - start;
+    start = now;
+    std::atomic<uint64_t>& clock = (*context)->step_ns[segment.steps[i]];  // no other thread writes to it
+    clock.store(clock.load(std::memory_order_relaxed) + static_cast<uint64_t>(spent.count()),
+                std::memory_order_relaxed);
+    if (!going_on) break;
+    if (park) {
+      auto parked = std::make_unique<Parked>();
+      parked->job = job;
+      parked->row = row;
+      parked->position = i;
+      parked->reason = std::move(text);
+      const auto& params = (*context)->params;
+      parked->params.assign(params.begin(), params.begin() + static_cast<int64_t>(step.params.size()));
+      (*context)->held.file.close();
+      parked->context = std::move(*context);
+      job->inlined ? void(job->resumed = std::move(parked)) : [&] {
+        std::lock_guard<std::mutex> hold(mutex_);
+        ++parked_;
+        python_.push_back(PythonWork{job, std::move(parked)});
+        python_ready_.notify_one();
+        job_done_.notify_all();
+      }();
+      return RowEnd::Parked;
+    }
+  }
+  (*context)->held.file.close();
+  return RowEnd::Finished;
+}
+
+}  // namespace stoker

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// GPU row descriptors of stages: written by gpu_kernels/stage.cpp, read by stage.cuh. A row's descriptor consists of a
+// Slot, the sampler's slot (none, ResampleSlot, AffineSlot or ProjectSlot), a Port per input and output, and the
+// uniforms, 8 bytes each, converted to the type in which the program uses them.
+#pragma once
+#include <cstdint>
+
+#include "shared/planar_image.cuh"
+#include "shared/resample_taps.hpp"
+
+namespace stoker::stage {
+
+constexpr int kAxes = 8;
+constexpr int kThreads = 256;     // threads of a block
+constexpr int kTileLanes = 4096;  // lanes that a block computes of a row without a sampler
+// A block computes tiles of a sampled row. A tile has kTileWidth by kTileHeight pixels, of which a thread computes
+// kTileRows in one column.
+constexpr int kTileWidth = 32;
+constexpr int kTileRows = 8;
+constexpr int kTileHeight = kThreads / kTileWidth * kTileRows;
+// Where a thread computes pairs of neighbouring pixels, a tile has up to four times the rows. All tiles of a column
+// have the same height.
+constexpr uint32_t pair_tiles(uint32_t height) { return (height + 4 * kTileHeight - 1) / (4 * kTileHeight); }
+constexpr uint32_t pair_tile_rows(uint32_t height) {
+  const uint32_t each = 16 * pair_tiles(height);
+  return (height + each - 1) / each * 16;
+}
+
+// Tile of a block that computes both passes of a resampling: kTileLines columns (rows if the vertical pass comes
+// first); ResampleScratch has the extent along the other axis. The image between the passes holds the tile's source
+// positions on that axis and the positions that the last weights reach beyond them. Its pitch lets the 32 lanes of a
+// warp read from different banks.
+constexpr int kTileLines = 32;
+constexpr int kTilePositions = 336;
+constexpr int kPositionsBeyond = 40;
+constexpr int kLeastWidth = 8;  // minimum width of the source, whose rows then have four words
+
+struct Slot {
+  int64_t lanes;  // 0: there is nothing to do
+  int32_t axes;
+  // For a sampled row:
+  int16_t words;          // pixels of the only output are words, all of whose bytes may be written
+  int16_t pairs;          // horizontal neighbours are adjacent in all outputs, so that one store can write both
+  int64_t extent[kAxes];  // innermost first; for a sampled row x, y and, in flat programs, the channels
+};
+
+struct Port {
+  uint64_t data;
+  int64_t channel;        // stride of the channels; all strides are in bytes
+  int64_t stride[kAxes];  // strides of the axes, innermost first
+};
+
+// Image that the sampler reads.
+struct Source {
+  uint64_t data;
+  int64_t height, width, channels;
+  int64_t row, pixel, channel;  // strides
+};
+
+struct ResampleSlot {
+  Source source;
+  resample::Window vertical, horizontal;
+  int64_t first_row, end_row;  // source rows that the vertical filter reads; likewise columns
+  int64_t first_column, end_column;
+  int64_t vertical_first;
+  int32_t left, top;    // position of the source in `image`
+  planar::Image image;  // if set, it is read instead of `source.data`
+
+  bool picks(bool is_vertical) const {
+    return (is_vertical ? vertical : horizontal).filter == resample::Filter::Nearest;
+  }
+  bool two_passes() const { return !picks(true) && !picks(false); }
+  bool planar() const { return image.at != 0; }
+  // Height of the image between the two passes.
+  int64_t between_height() const { return vertical_first ? vertical.out : end_row - first_row; }
+  int64_t between_width() const { return vertical_first ? end_column - first_column : horizontal.out; }
+  // Pitch in pixels of the resampled image that a single kernel computes. A pixel has four bytes, and pixels are stored
+  // in pairs.
+  int64_t resampled_pitch() const { return (horizontal.out + 1) & ~int64_t{1}; }
+  // Pixels of three bytes are stored in four, so that one access moves a pixel.
+  int64_t between_pixel(int64_t element_bytes) const {
+    return element_bytes == 1 && source.channels == 3 ? 4 : element_bytes * source.channels;
+  }
+};
+
+// How an affine sampler computes source positions; see warp/warp.hpp.
+enum class Walk : int64_t { Linear, Scale, Fixed, Steps };
+
+struct AffineSlot {
+  Source source;
+  double matrix[6];
+  double fill;  // in the image's element type
+  Walk walk;
+  int64_t clamp;          // outside of the image: the nearest pixel of the edge; else `fill`
+  int64_t height, width;  // of the sampled area
+  // Bytes per pixel, three of which are channels, for linear sampling of 8-bit RGB images of at least 2 by 2 pixels
+  // whose coordinates are below 2^18 and offsets below 2^31. 0 for all other cases.
+  int64_t quick;
+};
+
+// Slot of projective sampling: an image of bytes with up to four channels.
+struct ProjectSlot {
+  Source source;
+  double matrix[8];
+  uint8_t fill[8];  // value outside of the image, by channel; four are used
+};
+
+// Addresses of a row's tables and of its image between two passes; filled when the batch is launched.
+struct ResampleScratch {
+  uint64_t vertical_taps, vertical_weights, horizontal_taps, horizontal_weights;
+  uint64_t between;                          // or the resampled image
+  int64_t vertical_pitch, horizontal_pitch;  // weights, or groups of weights, per output
+  int64_t tile_rows, tile_columns;           // tile size if one kernel computes both passes; 0: one kernel per pass
+  int64_t direct;  // the kernel of both passes writes to the stage's only output, and the stage has nothing left to do
+};
+// The three bytes of each of four adjacent weights, from which tiles are computed. An output's first group begins at
+// the multiple of four at or below its first position.
+struct alignas(16) WeightGroup {
+  uint32_t low, middle, high, unused;
+};
+struct alignas(8) PixelPair {
+  uint32_t first, second;
+};
+struct AffineScratch {
+  uint64_t columns, rows;  // Scale: source column and row, int32, per output column and row. Steps: per pixel
+};
+
+// Work of one block: lanes [tile * kTileLanes, (tile + 1) * kTileLanes) of a row (kThreads lanes for a sampler's
+// tables), or one tile of pixels; tiles are numbered row by row.
+struct Work {
+  uint32_t row, tile;
+};
+
+}  // namespace stoker::stage

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Vector of four doubles, the channels of a pixel of bytes, for functions marked STOKER_WIDE (base/simd.hpp).
+#pragma once
+#include <cstdint>
+#include <cstring>
+
+#include "base/simd.hpp"
+#if defined(__x86_64__)
+#include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
+namespace stoker::warp {
+
+// Load a pixel of three or four bytes, without reading beyond it.
+template <int kChannels>
+inline uint32_t pixel_bytes(const uint8_t* p) {
+  uint32_t bytes = 0;
+  if constexpr (kChannels == 4) {
+    std::memcpy(&bytes, p, 4);
+    return bytes;
+  }
+  std::memcpy(&bytes, p, 2);
+  return bytes | static_cast<uint32_t>(p[2]) << 16;
+}
+
+#if defined(__x86_64__)
+#define STOKER_FOUR_DOUBLES 1
+
+using Doubles4 = __m256d;
+
+STOKER_WIDE inline Doubles4 load_doubles(uint32_t bytes) {
+  return _mm256_cvtepi32_pd(_mm_cvtepu8_epi32(_mm_cvtsi32_si128(static_cast<int>(bytes))));
+}
+// Return a + (b - a) * t.
+STOKER_WIDE inline Doubles4 lerp4(Doubles4 a, Doubles4 b, double t) {
+  return _mm256_add_pd(a, _mm256_mul_pd(_mm256_sub_pd(b, a), _mm256_set1_pd(t)));
+}
+// Truncate values of 0 to 255 to bytes.
+STOKER_WIDE inline uint32_t truncated(Doubles4 x) {
+  const __m128i low_bytes = _mm_setr_epi8(0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
+  return static_cast<uint32_t>(_mm_cvtsi128_si32(_mm_shuffle_epi8(_mm256_cvttpd_epi32(x), low_bytes)));
+}
+
+#elif defined(__aarch64__)
+#define STOKER_FOUR_DOUBLES 1
+
+struct Doubles4 {
+  float64x2_t low, high;
+};
+
+inline Doubles4 load_doubles(uint32_t bytes) {
+  const uint32x4_t lanes = vmovl_u16(vget_low_u16(vmovl_u8(vreinterpret_u8_u32(vdup_n_u32(bytes)))));
+  return {vcvtq_f64_u64(vmovl_u32(vget_low_u32(lanes))), vcvtq_f64_u64(vmovl_high_u32(lanes))};
+}
+inline Doubles4 lerp4(const Doubles4& a, const Doubles4& b, double t) {
+  return {vaddq_f64(a.low, vmulq_n_f64(vsubq_f64(b.low, a.low), t)),
+          vaddq_f64(a.high, vmulq_n_f64(vsubq_f64(b.high, a.high), t))};
+}
+inline uint32_t truncated(const Doubles4& x) {
+  const uint32x4_t lanes = vcombine_u32(vmovn_u64(vcvtq_u64_f64(x.low)), vmovn_u64(vcvtq_u64_f64(x.high)));
+  const uint16x4_t words = vmovn_u32(lanes);
+  return vget_lane_u32(vreinterpret_u32_u8(vmovn_u16(vcombine_u16(words, words))), 0);
+}
+
+#endif
+
+}  // namespace stoker::warp

@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "warp/warp.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include "base/simd.hpp"
+#include "shared/warp_point.hpp"
+#include "warp/four_doubles.hpp"
+
+namespace stoker::warp {
+
+namespace {
+
+struct Image {
+  const uint8_t* data;
+  int64_t height, width, channels;
+  int64_t row, pixel, channel;  // strides
+};
+
+Image image_of(const View& v) {
+  return {v.data, v.shape[0], v.shape[1], v.shape[2], v.stride[0], v.stride[1], v.stride[2]};
+}
+
+template <class T>
+T load(const uint8_t* p) {
+  T v;
+  std::memcpy(&v, p, sizeof v);
+  return v;
+}
+template <class T>
+void store(uint8_t* p, T v) {
+  std::memcpy(p, &v, sizeof v);
+}
+
+// ---------------------------------------------------------------- nearest
+
+// Source column and row of each output pixel of one row; -1 means outside (does not occur when clamping).
+struct NearestPixels {
+  int32_t* x;
+  int32_t* y;
+  int32_t* offset;  // scratch for as many numbers
+};
+
+// Iterate over the output and call row(y, picks) for each of its rows.
+template <class Row>
+void walk_scale(const Image& src, const double m[6], bool clamp, int64_t width, int64_t height, NearestPixels p,
+                Row&& row) {
+  double at = m[2] + m[0] * 0.5;
+  for (int64_t x = 0; x < width; ++x, at += m[0]) p.x[x] = index_of(at, src.width, clamp);
+  at = m[5] + m[4] * 0.5;
+  for (int64_t y = 0; y < height; ++y, at += m[4]) {
+    std::fill_n(p.y, width, index_of(at, src.height, clamp));
+    row(y);
+  }
+}
+
+// Compute index_of() of `from`, `from` + `step`, ..., in 16.16 fixed point.
+template <bool kClamp>
+[[gnu::always_inline]] inline void fixed_indices(uint32_t from, uint32_t step, int32_t size, int64_t n, int32_t* to) {
+  for (int64_t x = 0; x < n; ++x) {
+    const int32_t i = static_cast<int32_t>(from + static_cast<uint32_t>(x) * step) >> 16;
+    to[x] = kClamp ? std::clamp(i, 0, size - 1) : (static_cast<uint32_t>(i) < static_cast<uint32_t>(size) ? i : -1);
+  }
+}
+
+// Compute the offset of each picked pixel from the image's first byte; -1: outside.
+[[gnu::always_inline]] inline void find_offsets(const int32_t* x, const int32_t* y, int32_t row, int32_t pixel,
+                                                int64_t n, int32_t* to) {
+  for (int64_t i = 0; i < n; ++i) to[i] = (x[i] | y[i]) < 0 ? -1 : y[i] * row + x[i] * pixel;
+}
+
+STOKER_WIDE void fixed_indices_wide(uint32_t from, uint32_t step, int32_t size, bool clamp, int64_t n, int32_t* to) {
+  clamp ? fixed_indices<true>(from, step, size, n, to) : fixed_indices<false>(from, step, size, n, to);
+}
+STOKER_WIDE void offsets_wide(const int32_t* x, const int32_t* y, int32_t row, int32_t pixel, int64_t n, int32_t* to) {
+  find_offsets(x, y, row, pixel, n, to);
+}
+
+void along_fixed(uint32_t from, uint32_t step, int32_t size, bool clamp, int64_t n, int32_t* to) {
+  if (has_wide()) return fixed_indices_wide(from, step, size, clamp, n, to);
+  clamp ? fixed_indices<true>(from, step, size, n, to) : fixed_indices<false>(from, step, size, n, to);
+}
+
+void offsets(const int32_t* x, const int32_t* y, int32_t row, int32_t pixel, int64_t n, int32_t* to) {
+  if (has_wide()) return offsets_wide(x, y, row, pixel, n, to);
+  find_offsets(x, y, row, pixel, n, to);
+}
+
+template <class Row>
+void walk_fixed(const Image& src, const double m[6], bool clamp, int64_t width, int64_t height, NearestPixels p,
+                Row&& row) {
+  // Unsigned, so that wrapping is defined; within the checked bound nothing wraps.
+  const uint32_t a0 = to_fixed(m[0]), a1 = to_fixed(m[1]), a3 = to_fixed(m[3]), a4 = to_fixed(m[4]);
+  uint32_t x_row = to_fixed(m[2] + m[0] * 0.5 + m[1] * 0.5), y_row = to_fixed(m[5] + m[3] * 0.5 + m[4] * 0.5);
+  for (int64_t y = 0; y < height; ++y, x_row += a1, y_row += a4) {
+    along_fixed(x_row, a0, static_cast<int32_t>(src.width), clamp, width, p.x);
+    along_fixed(y_row, a3, static_cast<int32_t>(src.height), clamp, width, p.y);
+    row(y);
+  }
+}
+
+template <class Row>
+void walk_steps(const Image& src, const double m[6], bool clamp, int64_t width, int64_t height, NearestPixels p,
+                Row&& row) {
+  double x_row = m[2] + m[1] * 0.5 + m[0] * 0.5, y_row = m[5] + m[4] * 0.5 + m[3] * 0.5;
+  for (int64_t y = 0; y < height; ++y, x_row += m[1], y_row += m[4]) {
+    double xx = x_row, yy = y_row;
+    for (int64_t x = 0; x < width; ++x, xx += m[0], yy += m[3]) {
+      p.x[x] = index_of(xx, src.width, clamp);
+      p.y[x] = index_of(yy, src.height, clamp);
+    }
+    row(y);
+  }
+}
+
+// kBytes is the size of a pixel whose channels are adjacent in both images.
+template <int kBytes>
+void pick_row(const Image& src, NearestPixels p, const uint8_t* fill, const View& dst, int64_t y) {
+  const int64_t width = dst.shape[1], step = dst.stride[1];
+  uint8_t* out = dst.data + y * dst.stride[0];
+  offsets(p.x, p.y, static_cast<int32_t>(src.row), static_cast<int32_t>(src.pixel), width, p.offset);
+  for (int64_t x = 0; x < width; ++x, out += step)
+    std::memcpy(out, p.offset[x] < 0 ? fill : src.data + p.offset[x], kBytes);
+}
+
+// Copy channel by channel, for images of any size.
+void pick_row_apart(const Image& src, NearestPixels p, const uint8_t* fill, const View& dst, int64_t y) {
+  const int64_t size = size_of(dst.dtype);
+  uint8_t* out = dst.data + y * dst.stride[0];
+  for (int64_t x = 0; x < dst.shape[1]; ++x, out += dst.stride[1]) {
+    const bool outside = (p.x[x] | p.y[x]) < 0;
+    const uint8_t* in = outside ? fill : src.data + p.y[x] * src.row + p.x[x] * src.pixel;
+    const int64_t step = outside ? size : src.channel;
+    for (int64_t c = 0; c < src.channels; ++c) std::memcpy(out + c * dst.stride[2], in + c * step, size);
+  }
+}
+
+using PickRow = void (*)(const Image&, NearestPixels, const uint8_t*, const View&, int64_t);
+
+PickRow choose_pick_row(const Image& src, const View& dst) {
+  const int64_t size = size_of(dst.dtype);
+  const bool together = src.channels == 1 || (src.channel == size && dst.stride[2] == size);
+  const bool forward = src.row >= 0 && src.pixel >= 0;
+  const bool near = forward && src.height * src.row + src.width * src.pixel <= std::numeric_limits<int32_t>::max();
+  switch (together && near ? src.channels * size : 0) {
+    case 1: return pick_row<1>;
+    case 2: return pick_row<2>;
+    case 3: return pick_row<3>;
+    case 4: return pick_row<4>;
+    case 12: return pick_row<12>;
+    case 16: return pick_row<16>;
+    default: return pick_row_apart;
+  }
+}
+
+void nearest(const Image& src, const double m[6], bool clamp, const uint8_t* fill, const View& dst, int32_t* room) {
+  const int64_t height = dst.shape[0], width = dst.shape[1];
+  const NearestPixels picks{room, room + width, room + 2 * width};
+  const PickRow pick = choose_pick_row(src, dst);
+  const auto row = [&](int64_t y) { pick(src, picks, fill, dst, y); };
+  if (m[1] == 0 && m[3] == 0) return walk_scale(src, m, clamp, width, height, picks, row);
+  if (fits_fixed(m, width, height)) return walk_fixed(src, m, clamp, width, height, picks, row);
+  walk_steps(src, m, clamp, width, height, picks, row);
+}
+
+// ---------------------------------------------------------------- linear
+
+// Narrow the range to the outputs whose coordinate is inside of the source. They form an interval, which is found by
+// bisection on exactly the values that the sampling loop computes.
+void narrow(const Line& line, int64_t& x0, int64_t& x1) {
+  const bool rising = line.step >= 0;
+  const auto first = [&](int64_t lo, int64_t hi, auto&& reached) {
+    while (lo < hi) {
+      const int64_t mid = lo + (hi - lo) / 2;
+      if (reached(line.at(mid))) hi = mid;
+      else lo = mid + 1;
+    }
+    return lo;
+  };
+  const double limit = line.limit;
+  const auto entered = [&](double v) { return rising ? v >= 0.0 : v < limit; };
+  const auto left = [&](double v) { return rising ? !(v < limit) : !(v >= 0.0); };
+  x0 = first(x0, x1, entered);
+  x1 = first(x0, x1, left);
+}
+
+// kChannels 0: any number. kPacked: channels are adjacent in both images.
+template <class T, int kChannels, bool kPacked>
+[[gnu::always_inline]] inline void sample_span(const Image& src, const Line& xs, const Line& ys, int64_t x0, int64_t x1,
+                                               uint8_t* out, const View& dst) {
+  const int64_t channels = kChannels ? kChannels : src.channels;
+  const int64_t in_step = kPacked ? int64_t{sizeof(T)} : src.channel;
+  const int64_t out_step = kPacked ? int64_t{sizeof(T)} : dst.stride[2];
+  for (int64_t x = x0; x < x1; ++x) {
+    const Neighbours h = neighbours(xs.at(x), xs.limit, src.width - 1, src.pixel);
+    const Neighbours v = neighbours(ys.at(x), ys.limit, src.height - 1, src.row);
+    const uint8_t* top = src.data + v.a;
+    const uint8_t* bottom = src.data + v.b;
+    uint8_t* to = out + x * dst.stride[1];
+    for (int64_t c = 0; c < channels; ++c) {
+      const int64_t at = c * in_step;
+      const double upper = lerp(load<T>(top + h.a + at), load<T>(top + h.b + at), h.weight);
+      const double lower = lerp(load<T>(bottom + h.a + at), load<T>(bottom + h.b + at), h.weight);
+      store(to + c * out_step, from_interpolated<T>(lerp(upper, lower, v.weight)));
+    }
+  }
+}
+
+#if STOKER_FOUR_DOUBLES
+
+template <int kChannels>
+STOKER_WIDE inline Doubles4 load_pixel(const uint8_t* p) {
+  return load_doubles(pixel_bytes<kChannels>(p));
+}
+
+template <int kChannels>
+STOKER_WIDE inline void sample_pixel(const Image& src, const Neighbours& h, const Neighbours& v, uint8_t* out) {
+  const uint8_t* top = src.data + v.a;
+  const uint8_t* bottom = src.data + v.b;
+  const Doubles4 upper = lerp4(load_pixel<kChannels>(top + h.a), load_pixel<kChannels>(top + h.b), h.weight);
+  const Doubles4 lower = lerp4(load_pixel<kChannels>(bottom + h.a), load_pixel<kChannels>(bottom + h.b), h.weight);
+  const uint32_t bytes = truncated(lerp4(upper, lower, v.weight));
+  std::memcpy(out, &bytes, kChannels);
+}
+
+// sample_span() with the channels of a pixel in one register and the same operations on the same doubles. Two loops,
+// because the latency from a coordinate to its pixel is too long for the processor to hide by overlapping whole pixels.
+template <int kChannels>
+STOKER_WIDE void sample_bytes_wide(const Image src, const Line xs, const Line ys, int64_t x0, int64_t x1, uint8_t* out,
+                                   int64_t out_step) {  // by value: a written byte might alias a reference
+  constexpr int64_t kChunk = 64;
+  Neighbours h[kChunk], v[kChunk];
+  for (; x0 < x1; x0 += kChunk) {
+    const int64_t n = std::min(kChunk, x1 - x0);
+    for (int64_t i = 0; i < n; ++i) {
+      h[i] = neighbours(xs.at(x0 + i), xs.limit, src.width - 1, src.pixel);
+      v[i] = neighbours(ys.at(x0 + i), ys.limit, src.height - 1, src.row);
+    }
+    for (int64_t i = 0; i < n; ++i) sample_pixel<kChannels>(src, h[i], v[i], out + (x0 + i) * out_step);
+  }
+}
+
+#endif
+
+template <class T>
+void sample(const Image& src, const Line& xs, const Line& ys, int64_t x0, int64_t x1, uint8_t* out, const View& dst) {
+  const bool packed = src.channels == 1 || (src.channel == int64_t{sizeof(T)} && dst.stride[2] == src.channel);
+#if STOKER_FOUR_DOUBLES
+  if constexpr (std::is_same_v<T, uint8_t>) {
+    const bool wide = packed && has_wide();
+    if (wide && src.channels == 3) return sample_bytes_wide<3>(src, xs, ys, x0, x1, out, dst.stride[1]);
+    if (wide && src.channels == 4) return sample_bytes_wide<4>(src, xs, ys, x0, x1, out, dst.stride[1]);
+  }
+#endif
+  if (packed && src.channels == 1) return sample_span<T, 1, true>(src, xs, ys, x0, x1, out, dst);
+  if (packed && src.channels == 3) return sample_span<T, 3, true>(src, xs, ys, x0, x1, out, dst);
+  if (packed && src.channels == 4) return sample_span<T, 4, true>(src, xs, ys, x0, x1, out, dst);
+  sample_span<T, 0, false>(src, xs, ys, x0, x1, out, dst);
+}
+
+template <class T>
+void fill_span(uint8_t* out, int64_t x0, int64_t x1, const T* fill, const View& dst) {
+  for (int64_t x = x0; x < x1; ++x)
+    for (int64_t c = 0; c < dst.shape[2]; ++c) store(out + x * dst.stride[1] + c * dst.stride[2], fill[c]);
+}
+
+template <class T>
+void linear_rows(const Image& src, const double m[6], bool clamp, const T* fill, const View& dst) {
+  const auto width = static_cast<double>(src.width), height = static_cast<double>(src.height);
+  for (int64_t y = 0; y < dst.shape[0]; ++y) {
+    const double yin = static_cast<double>(y) + 0.5;
+    const Line xs{m[0], m[1] * yin, m[2], width}, ys{m[3], m[4] * yin, m[5], height};
+    uint8_t* out = dst.data + y * dst.stride[0];
+    int64_t x0 = 0, x1 = dst.shape[1];
+    if (!clamp) {
+      narrow(xs, x0, x1);
+      narrow(ys, x0, x1);
+      fill_span(out, 0, x0, fill, dst);
+      fill_span(out, x1, dst.shape[1], fill, dst);
+    }
+    sample<T>(src, xs, ys, x0, x1, out, dst);
+  }
+}
+
+template <class T>
+void run(const View& src, const double m[6], bool linear, const double* fill, int64_t fill_step, const View& dst,
+         Scratch& scratch) {
+  const Image image = image_of(src);
+  const int64_t indices = linear ? 0 : 3 * dst.shape[1] * int64_t{sizeof(int32_t)};
+  uint8_t* room = scratch.get(static_cast<size_t>(indices + dst.shape[2] * int64_t{sizeof(T)}));
+  auto* values = reinterpret_cast<T*>(room + indices);
+  for (int64_t c = 0; c < dst.shape[2]; ++c) values[c] = to_type<T>(fill ? fill[c * fill_step] : 0.0);
+  if (image.width <= 0 || image.height <= 0) {
+    for (int64_t y = 0; y < dst.shape[0]; ++y) fill_span(dst.data + y * dst.stride[0], 0, dst.shape[1], values, dst);
+    return;
+  }
+  if (linear) return linear_rows<T>(image, m, !fill, values, dst);
+  nearest(image, m, !fill, room + indices, dst, reinterpret_cast<int32_t*>(room));
+}
+
+}  // namespace
+
+bool fits_fixed(const double m[6], int64_t width, int64_t height) {
+  for (const int64_t x : {int64_t{0}, width})
+    for (const int64_t y : {int64_t{0}, height}) {
+      const auto dx = static_cast<double>(x), dy = static_cast<double>(y);
+      if (!(std::fabs(dx * m[0] + dy * m[1] + m[2]) < 32768.0)) return false;
+      if (!(std::fabs(dx * m[3] + dy * m[4] + m[5]) < 32768.0)) return false;
+    }
+  return true;
+}
+
+bool can_sample(const View& src, const double m[6], const View& dst) {
+  if (src.rank != 3 || dst.rank != 3 || src.dtype != dst.dtype || src.shape[2] != dst.shape[2]) return false;
+  for (int i = 0; i < 6; ++i)
+    if (!std::isfinite(m[i])) return false;
+  for (const int64_t n : {src.shape[0], src.shape[1], dst.shape[0], dst.shape[1]})
+    if (n > std::numeric_limits<int32_t>::max()) return false;
+  switch (src.dtype) {
+    case DType::U8:
+    case DType::U16:
+    case DType::I16:
+    case DType::I32:
+    case DType::F32: return true;
+    default: return false;
+  }
+}
+
+bool affine(const View& src, const double m[6], bool linear, const double* fill, int64_t fill_step, const View& dst,
+            Scratch& scratch) {
+  if (!can_sample(src, m, dst)) return false;
+  if (dst.shape[0] <= 0 || dst.shape[1] <= 0 || dst.shape[2] <= 0) return true;
+  switch (src.dtype) {
+    case DType::U8: run<uint8_t>(src, m, linear, fill, fill_step, dst, scratch); return true;
+    case DType::U16: run<uint16_t>(src, m, linear, fill, fill_step, dst, scratch); return true;
+    case DType::I16: run<int16_t>(src, m, linear, fill, fill_step, dst, scratch); return true;
+    case DType::I32: run<int32_t>(src, m, linear, fill, fill_step, dst, scratch); return true;
+    case DType::F32: run<float>(src, m, linear, fill, fill_step, dst, scratch); return true;
+    default: return false;  // can_sample() excludes other types
+  }
+}
+
+}  // namespace stoker::warp

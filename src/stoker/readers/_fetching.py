@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Storage over an asynchronous store: records are requested when a batch's rows are known, and awaited later."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, TimeoutError
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..contract.argument import arg
+from ..contract.errors import ArgumentError, DataError, StateError, is_system_failure
+from ..contract.lowering import Lowering
+from ..contract.operator import Operator, RowContext, Spec
+from ..contract.step import Value
+from ..contract.storage import Bools, ByteRange, RecordForm, RecordLocation, Storage, Store
+from ..contract.types import DType
+from ._storages import Numbers, checked_ranges
+
+_POLL_S = 0.1  # longest delay until a closed pipeline is noticed
+_CLOSED = "the pipeline is closed"
+
+Asked = dict[int, "Future[bytes]"]
+
+
+class AsyncStorage(Storage):
+    """Byte ranges in an asynchronous store.
+
+    The storage requests records from the store as soon as the rows of a batch are known, which is as early as batches
+    are prefetched (``prefetch_queue_depth``). A Python step waits for them. Records of unexpected rows, such as
+    substitutes of bad ones, are requested when the row runs.
+
+    Args:
+        store: the client; closed with the pipeline.
+        paths: names of the store's objects.
+        file, offset, length: for each record, number of the path, first byte and number of bytes.
+        absent: mask of samples that lack the record; by default all have it.
+
+    Raises:
+        ArgumentError: the numbers do not fit together.
+    """
+
+    asynchronous = True
+
+    def __init__(
+        self, store: Store, paths: Sequence[str | os.PathLike[str]], file: Numbers, offset: Numbers, length: Numbers,
+        absent: npt.ArrayLike | None = None,
+    ) -> None:  # fmt: skip
+        self._store = store
+        self._paths = [os.fspath(p) for p in paths]
+        self._ranges = checked_ranges(file, offset, length, absent)
+        present = self._ranges[0][self._ranges[3] == RecordForm.STORED]
+        if present.size and int(present.max()) >= len(self._paths):
+            raise ArgumentError(f"expected numbers of {len(self._paths)} paths as `file`, got {int(present.max())}")
+        self._ahead: deque[Asked] = deque()
+        self._lock = threading.Lock()
+        self._cancelled = False
+
+    def __len__(self) -> int:
+        return len(self._ranges[0])
+
+    def locate(self, record: int) -> RecordLocation:
+        file, offset, length, codec = (int(column[record]) for column in self._ranges)
+        return RecordLocation() if codec == RecordForm.ABSENT else RecordLocation(self._paths[file], offset, length)
+
+    def absent(self) -> Bools | None:
+        gone: Bools = self._ranges[3] == RecordForm.ABSENT
+        return gone if gone.any() else None
+
+    def content(self, record: int) -> bytes:
+        found = self.take([record])[0]
+        if isinstance(found, BaseException):
+            raise OSError(str(found)) from found
+        return found
+
+    def lower(self, c: Lowering, reader: int, dtype: DType, item: tuple[int, ...], layout: str) -> Value:
+        number = c.native("index", [], [(DType.INT64, (), "")], attrs=(reader,))[0]
+        fetched: Value = c.apply("_fetch", number, storage=self, spec=Spec(dtype, (None, *item), layout))
+        return fetched
+
+    def joined(self, others: Sequence[AsyncStorage]) -> AsyncStorage:
+        parts = (self, *others)
+        if any(o._store is not self._store for o in others):
+            raise ArgumentError("expected parts that read from one store, got several")
+        starts = np.cumsum([0, *(len(p._paths) for p in parts)])
+        files = np.concatenate([p._ranges[0] + starts[i] for i, p in enumerate(parts)])
+        offset, length, codec = (np.concatenate([p._ranges[k] for p in parts]) for k in (1, 2, 3))
+        paths = [path for p in parts for path in p._paths]
+        return AsyncStorage(self._store, paths, files, offset, length, codec == RecordForm.ABSENT)
+
+    # ---- requests and waiting ----
+
+    def request(self, records: npt.NDArray[np.int64], batches: int) -> None:
+        wanted = [int(r) for r in records if 0 <= r < len(self)]
+        with self._lock:
+            if self._cancelled:
+                return
+        asked = self._ask(wanted)
+        expired: list[Asked] = []
+        with self._lock:
+            self._ahead.append(asked)
+            while len(self._ahead) > batches:
+                expired.append(self._ahead.popleft())
+        _drop(expired)
+
+    def take(self, records: Sequence[int]) -> list[bytes | BaseException]:
+        """Wait for records. Return for each its bytes, or the error that its row fails with."""
+        wanted = set(records)
+        asked: Asked = {}
+        with self._lock:
+            for batch in self._ahead:
+                asked |= {r: batch.pop(r) for r in wanted & batch.keys() - asked.keys()}
+        asked |= self._ask([r for r in wanted if r not in asked and 0 <= r < len(self)])
+        found = {r: self._result(r, asked.get(r)) for r in wanted}
+        return [found[r] for r in records]
+
+    def _ask(self, records: Sequence[int]) -> Asked:
+        """Begin to read records."""
+        asked: Asked = {}
+        stored: list[int] = []
+        for r in dict.fromkeys(records):
+            if self._ranges[3][r] == RecordForm.STORED and self._ranges[2][r] > 0:
+                stored.append(r)
+            else:
+                asked[r] = _done(b"")
+        places = [self.locate(r) for r in stored]
+        ranges = [ByteRange(p.path, p.offset, p.length or 0) for p in places]
+        try:
+            given = self._store.fetch(ranges) if ranges else []
+            asked |= {r: g if isinstance(g, Future) else _done(g) for r, g in zip(stored, given, strict=True)}
+        except Exception as error:  # noqa: BLE001 - a store may raise anything; its rows carry it
+            asked |= {r: _failed(error) for r in stored}
+        return asked
+
+    def _result(self, record: int, future: Future[bytes] | None) -> bytes | BaseException:
+        if future is None:
+            return DataError(f"expected a sample below {len(self)} from the sampler, got {record}")
+        place = self.locate(record)
+        try:
+            content = bytes(self._wait(future))
+        except StateError as error:
+            return error
+        except Exception as error:  # noqa: BLE001 - a store may raise anything; its row carries it
+            if is_system_failure(error):
+                return error
+            bad = DataError(f"cannot read {place.path!r} at byte {place.offset}: {type(error).__name__}: {error}")
+            bad.__cause__ = error
+            return bad
+        if len(content) != (place.length or 0):
+            return DataError(
+                f"expected {place.length} bytes at byte {place.offset} of {place.path!r}, got {len(content)}"
+            )
+        return content
+
+    def _wait(self, future: Future[bytes]) -> bytes:
+        while True:
+            if self._cancelled:
+                raise StateError(_CLOSED)
+            try:
+                return future.result(_POLL_S)
+            except TimeoutError:
+                if future.done():  # an error of the store itself
+                    raise
+
+    def drop(self) -> None:
+        """Discard prefetched records."""
+        with self._lock:
+            dropped = list(self._ahead)
+            self._ahead.clear()
+        _drop(dropped)
+
+    def cancel(self) -> None:
+        self._cancelled = True
+        self.drop()
+
+    def close(self) -> None:
+        self.cancel()
+        self._store.close()
+
+
+class Fetch(Operator, name="_fetch"):
+    """Return records of an asynchronous storage. Input: their number, int64. Output: of the type ``spec``."""
+
+    hidden = True
+    devices = ("cpu",)
+    storage = arg("object", doc="The storage.")
+    spec = arg("object", doc="Type and axes of a record.")
+
+    def infer(self, c: Any, number: Any) -> Spec:
+        spec: Spec = c.const("spec")
+        return spec
+
+    def runs_batches(self, args: Mapping[str, Any]) -> bool:
+        return True
+
+    def reference(self, row: RowContext, number: Any) -> Any:
+        found = self.run_rows([row], [(number,)])[0]
+        if isinstance(found, BaseException):
+            raise found
+        return found
+
+    def run_rows(self, rows: list[RowContext], inputs: list[tuple[Any, ...]]) -> list[Any]:
+        if not rows:
+            return []
+        storage: AsyncStorage = rows[0]["storage"]
+        spec: Spec = rows[0]["spec"]
+        found = storage.take([int(number) for (number,) in inputs])
+        return [f if isinstance(f, BaseException) else _items(f, spec) for f in found]
+
+
+def _items(content: bytes, spec: Spec) -> npt.NDArray[Any] | DataError:
+    size = spec.dtype.size * int(np.prod(spec.shape[1:], dtype=np.int64))
+    if len(content) % size:
+        return DataError(f"expected a multiple of {size} bytes, got {len(content)}")
+    return np.frombuffer(content, spec.dtype.numpy).reshape(-1, *spec.shape[1:])
+
+
+def _done(content: bytes) -> Future[bytes]:
+    future: Future[bytes] = Future()
+    future.set_result(content)
+    return future
+
+
+def _failed(error: Exception) -> Future[bytes]:
+    future: Future[bytes] = Future()
+    future.set_exception(error)
+    return future
+
+
+def _drop(batches: Sequence[Asked]) -> None:
+    for asked in batches:
+        for future in asked.values():
+            future.cancel()

@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Storages for the native reader: whole files, byte ranges of files, byte ranges of memory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..contract.errors import ArgumentError
+from ..contract.lowering import Lowering
+from ..contract.step import ALLOCATES, FileAccess, Value
+from ..contract.storage import Bools, RecordForm, RecordLocation, Storage
+from ..contract.types import DType
+from ..native import _native
+
+GIVES_FILE = FileAccess(gives_file=True)  # a codec may read only a part of the file instead
+Numbers = Sequence[int] | npt.NDArray[Any]
+
+
+class _Native(Storage):
+    """Storage over a native table of records."""
+
+    table: _native.Records
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def content(self, record: int) -> bytes:
+        return self.table.content(record)
+
+    def lower(self, c: Lowering, reader: int, dtype: DType, item: tuple[int, ...], layout: str) -> Value:
+        data = c.opaque(dtype, 1 + len(item), layout, (None, *item))
+        c.emit("read_range", [], [data], attrs=(self.table, reader, *([item] if item else [])), memory=ALLOCATES)
+        return data
+
+
+class FileStorage(_Native):
+    """Whole files: record ``i`` is file ``i``.
+
+    Args:
+        table: native table of file names.
+    """
+
+    def __init__(self, table: _native.FileTable) -> None:
+        self.table: _native.FileTable = table
+
+    @classmethod
+    def of(cls, paths: Sequence[str | os.PathLike[str]], root: str = "") -> FileStorage:
+        """Return the storage of files by their paths, prefixed with ``root``."""
+        return cls(file_table(paths, root))
+
+    def locate(self, record: int) -> RecordLocation:
+        return RecordLocation(_path(self.table, record))
+
+    def absent(self) -> Bools | None:
+        return None
+
+    def lower(self, c: Lowering, reader: int, dtype: DType, item: tuple[int, ...], layout: str) -> Value:
+        if dtype != DType.UINT8 or item:
+            return super().lower(c, reader, dtype, item, layout)
+        data = c.opaque(dtype, 1, layout)
+        c.emit("read_range", [], [data], attrs=(self.table, reader), memory=ALLOCATES, file=GIVES_FILE)
+        return data
+
+    def joined(self, others: Sequence[FileStorage]) -> FileStorage:
+        return FileStorage(_native.FileTable.joined([self.table, *(o.table for o in others)]))
+
+
+class RangeStorage(_Native):
+    """Byte ranges of files: members of tar files, records of a container, slices of one large file.
+
+    Memory: 20 bytes per record. Files stay open between rows while there are descriptors, so a file that is replaced
+    during that time is read in its old form.
+
+    Args:
+        files: paths of the files, prefixed with ``root``.
+        file: number of the file, per record.
+        offset, length: first byte, and number of bytes, per record.
+        absent: mask of samples that lack the record; by default all have it.
+
+    Raises:
+        ArgumentError: the numbers do not fit together.
+    """
+
+    def __init__(
+        self, files: Sequence[str | os.PathLike[str]], file: Numbers, offset: Numbers, length: Numbers,
+        absent: npt.ArrayLike | None = None, *, root: str = "",
+    ) -> None:  # fmt: skip
+        self._files = file_table(files, root)
+        self.table: _native.RangeTable = _table(
+            lambda *ranges: _native.RangeTable(self._files, *ranges), file, offset, length, absent
+        )
+
+    def locate(self, record: int) -> RecordLocation:
+        file, offset, length, codec = self.table[record]
+        return (
+            RecordLocation() if codec == RecordForm.ABSENT else RecordLocation(_path(self._files, file), offset, length)
+        )
+
+    def absent(self) -> Bools | None:
+        return _absent(self.table)
+
+    def joined(self, others: Sequence[RangeStorage]) -> RangeStorage:
+        storage = RangeStorage.__new__(RangeStorage)
+        storage._files = _native.FileTable.joined([self._files, *(o._files for o in others)])
+        storage.table = _native.RangeTable.joined(storage._files, [self.table, *(o.table for o in others)])
+        return storage
+
+    def close(self) -> None:
+        self.table.close()
+
+
+class MemoryStorage(_Native):
+    """Byte ranges of memory owned by Python code: bytes, arrays, a mapped file. The memory must not change.
+
+    Args:
+        buffers: objects with contiguous memory.
+        buffer: number of the buffer, per record.
+        offset, length: first byte, and number of bytes, per record.
+        absent: mask of samples that lack the record; by default all have it.
+        name: origin of the bytes, for messages.
+
+    Raises:
+        ArgumentError: a record is not inside its buffer, or the numbers do not fit together.
+    """
+
+    def __init__(
+        self, buffers: Sequence[Any], buffer: Numbers, offset: Numbers, length: Numbers,
+        absent: npt.ArrayLike | None = None, *, name: str = "memory",
+    ) -> None:  # fmt: skip
+        views = tuple(_bytes_of(b) for b in buffers)
+        self._names = [name] * len(views)
+        self.table: _native.MemoryTable = _table(
+            lambda *ranges: _native.MemoryTable(views, *ranges), buffer, offset, length, absent
+        )
+
+    @classmethod
+    def of(cls, items: Sequence[Any], *, name: str = "memory") -> MemoryStorage:
+        """Return the storage of one object with contiguous memory per record; None for an absent record."""
+        lengths = [0 if i is None else len(_bytes_of(i)) for i in items]
+        buffers = [b"" if i is None else i for i in items]
+        nothing = np.zeros(len(items), np.uint64)
+        return cls(buffers, np.arange(len(items)), nothing, lengths, [i is None for i in items], name=name)
+
+    def locate(self, record: int) -> RecordLocation:
+        buffer, offset, length, codec = self.table[record]
+        return RecordLocation() if codec == RecordForm.ABSENT else RecordLocation(self._names[buffer], offset, length)
+
+    def absent(self) -> Bools | None:
+        return _absent(self.table)
+
+    def joined(self, others: Sequence[MemoryStorage]) -> MemoryStorage:
+        storage = MemoryStorage.__new__(MemoryStorage)
+        storage._names = [name for one in (self, *others) for name in one._names]
+        storage.table = _native.MemoryTable.joined((self.table, *(o.table for o in others)))
+        return storage
+
+
+def file_table(paths: Sequence[str | os.PathLike[str]], root: str = "") -> _native.FileTable:
+    """Return the native table of files.
+
+    Raises:
+        ArgumentError: a name contains a zero byte.
+    """
+    base = os.path.join(os.fsencode(root), b"") if root else b""
+    names = b"".join(os.fsencode(p) + b"\0" for p in paths)
+    return packed_file_table(base, names, len(paths))
+
+
+def packed_file_table(root: bytes, names: bytes | bytearray, count: int) -> _native.FileTable:
+    """Return the native table of ``count`` files. ``names`` has a zero after each name."""
+    packed = np.frombuffer(names, np.uint8) if names else np.empty(0, np.uint8)
+    ends = np.flatnonzero(packed == 0)
+    if len(ends) != count:
+        raise ArgumentError("expected names of files without zero bytes")
+    offsets = np.zeros(len(ends) + 1, np.uint64)
+    offsets[1:] = ends + 1
+    return _native.FileTable(root, packed, offsets)
+
+
+def checked_ranges(
+    file: Numbers, offset: Numbers, length: Numbers, absent: npt.ArrayLike | None
+) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint64], npt.NDArray[np.uint64], npt.NDArray[np.uint8]]:
+    """Return (file, offset, length, codec) per record, in the form of the native tables.
+
+    Raises:
+        ArgumentError: the ranges are invalid.
+    """
+    numbers = [
+        _whole("file", file, np.uint32),
+        _whole("offset", offset, np.uint64),
+        _whole("length", length, np.uint64),
+    ]
+    count = len(numbers[0])
+    gone = np.zeros(count, bool) if absent is None else np.asarray(absent, bool)
+    if any(n.shape != (count,) for n in (*numbers, gone)):
+        raise ArgumentError(
+            f"expected one file, offset and length per record, got {[len(n) for n in numbers]}, and {len(gone)} absent"
+        )
+    codec = np.where(gone, np.uint8(RecordForm.ABSENT), np.uint8(RecordForm.STORED))
+    return numbers[0], numbers[1], numbers[2], codec
+
+
+def _table(make: Any, file: Numbers, offset: Numbers, length: Numbers, absent: npt.ArrayLike | None) -> Any:
+    ranges = checked_ranges(file, offset, length, absent)
+    try:
+        return make(*ranges)
+    except ValueError as error:
+        raise ArgumentError(str(error)) from None
+
+
+def _whole(name: str, values: Numbers, dtype: Any) -> npt.NDArray[Any]:
+    given = np.asarray(values)
+    if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
+        raise ArgumentError(f"expected whole numbers as `{name}`, one per record, got {given.dtype} {given.shape}")
+    if given.size and (int(given.min()) < 0 or int(given.max()) > np.iinfo(dtype).max):
+        raise ArgumentError(
+            f"expected numbers from 0 to {np.iinfo(dtype).max} as `{name}`, got {given.min()} to {given.max()}"
+        )
+    return np.ascontiguousarray(given, dtype)
+
+
+def _bytes_of(item: Any) -> npt.NDArray[np.uint8]:
+    if isinstance(item, bytes) and not item:
+        return np.empty(0, np.uint8)
+    try:
+        return np.frombuffer(item, np.uint8)
+    except (TypeError, ValueError, BufferError) as error:
+        raise ArgumentError(f"expected bytes or contiguous memory, got {type(item).__name__}: {error}") from None
+
+
+def _path(table: _native.FileTable, index: int) -> str:
+    return table[index].decode(errors="surrogateescape")
+
+
+def _absent(table: _native.RangeTable | _native.MemoryTable) -> Bools | None:
+    found = table.absent()
+    return found if found.any() else None

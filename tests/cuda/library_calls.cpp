@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// Order of library work among the launches of a batch: forks, joins, early issue, and failures. The device records its
+// calls. Prints faults, and nothing without one.
+#include <cstdio>
+#include <functional>
+#include <string>
+
+#include "plan/plan.hpp"
+#include "run/job_on_device.hpp"
+
+using namespace stoker;
+using namespace stoker::gpu;
+
+namespace {
+
+bool good = true;
+std::string notes;
+void note(const std::string& text) { notes += (notes.empty() ? "" : ", ") + text; }
+
+void expect(const std::string& wanted, const char* what) {
+  if (notes != wanted) std::printf("%s: expected '%s', got '%s'\n", what, wanted.c_str(), notes.c_str());
+  good &= notes == wanted;
+  notes.clear();
+}
+
+constexpr uintptr_t kLaneStream = 5, kOwn = 77, kAhead = 88;
+
+// Null device with named streams.
+class Recorder : public Device {
+ public:
+  int number() const override { return -1; }
+  std::string name() const override { return "recorder"; }
+  int architecture() const override { return 0; }
+  void enter() override {}
+  void* current() noexcept override { return nullptr; }
+  void leave(void*) noexcept override {}
+  uint8_t* pin(size_t bytes) override { return null_->pin(bytes); }
+  void unpin(uint8_t* memory) noexcept override { null_->unpin(memory); }
+  Address allocate(size_t bytes) override { return null_->allocate(bytes); }
+  void free(Address memory) noexcept override { null_->free(memory); }
+  void copy_in(Address to, const uint8_t* from, size_t bytes) override { null_->copy_in(to, from, bytes); }
+  Event record_copies() override { return nullptr; }
+  Lane next_lane() override { return 0; }
+  void await_on(Lane, Event) override {}
+  void send(Lane, Address to, const uint8_t* from, size_t bytes) override { copy_in(to, from, bytes); }
+  void copy_out(Lane lane, uint8_t* to, Address from, size_t bytes) override { null_->copy_out(lane, to, from, bytes); }
+  void move(Lane lane, Address to, Address from, size_t bytes) override { null_->move(lane, to, from, bytes); }
+  void launch(Lane, const Launch& l) override { note("launch " + l.function->name); }
+  Event record(Lane) override { return nullptr; }
+  bool passed(Event) override { return true; }
+  void await(Event) override {}
+  void forget(Event) noexcept override {}
+  Event tick(Lane lane) override { return null_->tick(lane); }
+  double elapsed_ns(Event from, Event to) override { return null_->elapsed_ns(from, to); }
+  void forget_tick(Event event) noexcept override { null_->forget_tick(event); }
+  void follow(Lane, uintptr_t stream) override { note("follow " + std::to_string(stream)); }
+  void drain(Lane) noexcept override { note("drain"); }
+  uintptr_t stream_of(Lane) override { return kLaneStream; }
+  void fork(Lane, uintptr_t stream) override { note("fork " + std::to_string(stream)); }
+  uintptr_t make_stream() override { return 0; }
+  void finish(uintptr_t stream) override { note("finish " + std::to_string(stream)); }
+  void drop_stream(uintptr_t) noexcept override {}
+  uintptr_t order_stream() override { return 0; }
+  void order_after(uintptr_t) override {}
+  std::shared_ptr<Module> load(const void* image, size_t bytes) override { return null_->load(image, bytes); }
+  uint64_t free_bytes() override { return null_->free_bytes(); }
+
+ private:
+  std::shared_ptr<Device> null_ = open_null();
+};
+
+class Step : public gpu::Kernel {
+ public:
+  using Work = std::function<void(Batch&)>;
+  explicit Step(Work work) : work_(std::move(work)) {}
+  size_t slot_bytes() const override { return 16; }
+  Outcome run(const Call&) const override { return Outcome::Ok; }
+  void launch(Batch& batch) const override { work_(batch); }
+
+ private:
+  Work work_;
+};
+
+void launch(Batch& batch, const Function& function) {
+  Launch l;
+  l.function = &function;
+  batch.launch(l);
+}
+
+const Function a{"a"}, b{"b"}, c{"c"}, d{"d"};
+
+struct Job {
+  Plan plan;
+  DeviceResources resources;
+  std::unique_ptr<JobOnDevice> on_device;
+  std::vector<int32_t> steps;
+
+  explicit Job(const std::vector<Step::Work>& works) {
+    for (const Step::Work& work : works) {
+      stoker::Step step;
+      step.kernel = std::make_shared<Step>(work);
+      step.on_device = step.kernel->on_device();
+      steps.push_back(static_cast<int32_t>(plan.steps.size()));
+      plan.steps.push_back(std::move(step));
+    }
+    resources.device = std::make_shared<Recorder>();
+    resources.backing_pool = std::make_shared<DeviceBackingPool>(resources.device, resources.quota);
+    resources.work_arenas = std::make_shared<ArenaPool>(resources.device, resources.quota);
+    resources.pinned_pool = std::make_shared<PinnedPool>(resources.device);
+    on_device = std::make_unique<JobOnDevice>(resources, plan);
+  }
+  void run() {
+    on_device->begin(1);
+    on_device->open(steps);
+    for (const int32_t s : steps) {
+      on_device->slot(s, 0);
+      on_device->described(s, 0);
+    }
+    on_device->plan_launches(plan, steps);
+    on_device->call_ahead();
+    on_device->issue();
+    on_device->await();
+    on_device->finish();
+  }
+};
+
+uintptr_t on_own_stream(Fork& fork) {
+  fork.to(kOwn);
+  note("library");
+  return kOwn;
+}
+
+uintptr_t on_the_batchs_stream(Fork& fork) {
+  note("library");
+  return fork.stream();
+}
+
+uintptr_t ahead() {
+  note("ahead");
+  return kAhead;
+}
+
+void in_order() {
+  Job job({[](Batch& batch) {
+             launch(batch, a);
+             batch.call(on_own_stream);
+             launch(batch, b);
+           },
+           [](Batch& batch) {
+             launch(batch, c);
+             batch.call_ahead(ahead);
+             launch(batch, d);
+           },
+           [](Batch& batch) { batch.call(on_the_batchs_stream); }});
+  const char* const wanted =
+      "ahead, launch a, fork 77, library, follow 77, launch b, launch c, follow 88, launch d, library";
+  for (int i = 0; i < 3; ++i) {  // of the second batch, time is measured
+    job.run();
+    expect(wanted, "a batch");
+  }
+}
+
+void failures() {
+  const auto failing = [](Fork& fork) -> uintptr_t {
+    fork.to(kOwn);
+    throw DeviceFailure("no plan for this size");
+  };
+  Job job({[&](Batch& batch) {
+    launch(batch, a);
+    batch.call_ahead(ahead);
+    batch.call(failing);
+    launch(batch, b);
+  }});
+  try {
+    job.run();
+    note("no failure");
+  } catch (const DeviceFailure& failure) {
+    note(failure.what());
+    job.on_device->abandon();
+  }
+  expect("ahead, launch a, follow 88, fork 77, no plan for this size, finish 88, finish 77, drain",
+         "a call that fails");
+}
+
+}  // namespace
+
+int main() {
+  in_order();
+  failures();
+  return good ? 0 : 1;
+}

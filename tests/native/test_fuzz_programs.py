@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs of `make fuzz`: both compile, standalone and for libFuzzer, and the fuzzer of files decodes a few."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from native_layers import NATIVE, list_sources
+
+FUZZ = Path(__file__).parents[2] / "fuzz"
+COMPILER = os.environ.get("CXX") or shutil.which("g++") or "c++"
+OPTIONS = ["-std=c++20", "-O0", "-ffp-contract=off", f"-I{NATIVE}"]
+FORMS = {"standalone": ["-DSTOKER_FUZZ_STANDALONE"], "libFuzzer": []}
+
+
+def compiled(*arguments: str | Path) -> None:
+    done = subprocess.run([COMPILER, *OPTIONS, *map(str, arguments)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("target", sorted(path.name.removesuffix("_fuzz.cpp") for path in FUZZ.glob("*_fuzz.cpp")))
+def test_each_program_compiles(target: str, form: str) -> None:
+    """Check syntax and types alone: linking the fuzzer of recipes would compile most of the native code once more."""
+    compiled("-Wall", "-Wextra", "-Werror", *FORMS[form], "-fsyntax-only", FUZZ / f"{target}_fuzz.cpp")
+    assert list_sources([target]), "what `fuzz/run.sh` links with it"
+
+
+def test_the_program_of_files_runs(tmp_path: Path, jpegs: Path) -> None:
+    """Link the sources of `fuzz/run.sh`. In 0 seconds the program decodes each given file once."""
+    sources = [*list_sources(["jpeg"]), FUZZ / "jpeg_fuzz.cpp"]
+    objects = [tmp_path / f"{number}.o" for number in range(len(sources))]
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda s, o: compiled(*FORMS["standalone"], "-c", s, "-o", o), sources, objects))
+    program = tmp_path / "jpeg_fuzz"
+    compiled(*objects, "-o", program)
+    files = sorted(str(path) for path in jpegs.rglob("*.jpg"))[:4]
+    done = subprocess.run([program, "0", "1", *files], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.startswith("runs 4, headers accepted 4, entropy decoding reached 4, "), done.stderr

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Native threads for recipes when the system refuses to start one."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+# A limit of address space refuses stacks of 8 MiB, which native threads have, and allows Python's small ones.
+LIMITED = """
+import os, re, resource, sys, threading
+import numpy as np
+from stoker.native import _native
+
+threading.stack_size(256 << 10)
+THREADS = 4
+
+def limit(more):
+    pages = int(open("/proc/self/statm").read().split()[0])
+    most = pages * os.sysconf("SC_PAGE_SIZE") + more if more else resource.RLIM_INFINITY
+    resource.setrlimit(resource.RLIMIT_AS, (most, resource.RLIM_INFINITY))
+
+def native_threads():
+    return len(os.listdir("/proc/self/task")) - threading.active_count()
+"""
+
+REFUSED = (
+    LIMITED
+    + """
+from stoker.frontends.torchvision.ir import recipe, steps
+
+def order(value):
+    output = np.zeros(64, np.uint8)
+    pixels = np.full(48, value, np.uint8)
+    numbers = [steps.PIXELS, -1, 4, 4, 3, 0, 0, 0, 4, 4, steps.STORE_PIXELS, 0, 0, 0]
+    made = _native.recipe.make_batch(np.array(numbers, np.float64), np.array([0, len(numbers)]), [pixels], [], [output])
+    return made, output, pixels
+
+crew = _native.recipe.WorkerPool(THREADS)
+before = native_threads()
+refused, untouched, _ = order(1)
+for more in (4 << 20, 20 << 20):  # for none of the threads, for some
+    limit(more)
+    try:
+        crew.submit(refused)
+    except RuntimeError as error:
+        print("refused:", error)
+    limit(0)
+made, output, _keep = order(2)
+crew.submit(made)
+assert crew.wait(made, 60.0) and not made.failures and (output[:48] == 2).all()
+assert native_threads() - before == THREADS, native_threads()
+assert not crew.wait(refused, 0.5) and not untouched.any(), "an order that was refused has been made"
+crew.close()
+"""
+)
+
+TOLD = (
+    LIMITED
+    + """
+import io
+from PIL import Image
+from stoker.frontends.torchvision.loader.scheduler import BatchScheduler
+sys.path.append("tests")  # modules that tests share
+from tests.takeover.test_scheduler import a_batch
+from pathlib import Path
+
+file = Path(sys.argv[1])
+scheduler = BatchScheduler(THREADS)
+batches = [a_batch(file) for _ in range(3)]
+warm = a_batch(file)
+limit(4 << 20)
+scheduler.arrive(0, [batches[0]])
+for _ in range(2):  # as it came, and asked for again
+    try:
+        scheduler.finish([batches[0]])
+        print("made")
+    except RuntimeError as error:
+        print("refused:", error)
+limit(0)
+scheduler.arrive(1, [batches[1]])
+scheduler.finish([batches[1]])
+scheduler.finish([batches[0]])
+assert batches[0]._materialized.equal(batches[1]._materialized)
+scheduler.close()
+"""
+)
+
+
+def run(program: str, *arguments: str) -> list[str]:
+    root = Path(__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, "-c", program, *arguments], cwd=root, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_an_order_that_is_refused_is_not_made() -> None:
+    """The caller may free the memory of a refused order; missing threads start with the next order."""
+    lines = run(REFUSED)
+    assert [line.partition(":")[0] for line in lines] == ["refused", "refused"]
+
+
+def test_the_consumer_is_told_that_no_thread_starts(files: Path) -> None:
+    """The consumer gets an error. Later batches are materialized, and so is this one on its next request."""
+    lines = run(TOLD, str(files / "bee" / "3.jpg"))
+    assert [line.partition(":")[0] for line in lines] == ["refused", "refused"]

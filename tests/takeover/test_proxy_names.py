@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Proxies of Pillow's and torch's objects have their names and memory layout, and are accepted in their place."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from PIL import Image
+from PIL.JpegImagePlugin import JpegImageFile
+
+import tests.takeover.declared  # noqa: F401
+
+import torchvision.transforms.functional as v1  # isort: skip
+from torchvision import tv_tensors  # isort: skip
+from torchvision.transforms.v2 import functional as v2  # isort: skip
+
+import stoker.torchvision
+from stoker.frontends.torchvision.pillow.image import LazyImage
+from stoker.frontends.torchvision.tensors.tensor import LazyTensor, is_lazy
+from tests.takeover import trials
+
+Make = Callable[[Path], Any]
+LOADED: dict[str, Make] = {
+    "ToTensor": lambda file: v1.to_tensor(Image.open(file)),
+    "PILToTensor": lambda file: v1.pil_to_tensor(Image.open(file)),
+    "ToImage": lambda file: v2.to_image(Image.open(file)),
+}
+
+
+def kept(step: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return the step's result while its owner is still in use."""
+
+    def keep(x: Any) -> Any:
+        made = step(x)
+        made.part_of = x
+        return made
+
+    return keep
+
+
+def turned(x: Any, quarters: int = 1) -> Any:
+    return torch.rot90(x, quarters, (-2, -1))
+
+
+STEPS: dict[str, Callable[[Any], Any]] = {
+    "itself": lambda x: x,
+    "window": lambda x: x[:, 3:30, 5:60],
+    "window in use": kept(lambda x: x[:, 3:30, 5:60]),
+    "window of a window": lambda x: x[:, 3:30, 5:60][..., 2:9, 3:8],
+    "rows": kept(lambda x: x[:, 3:30]),
+    "one image": lambda x: x.unsqueeze(0),
+    "window of one image": kept(lambda x: x.unsqueeze(0)[:, :, 3:30, 5:60].squeeze(0)),
+    "crop": lambda x: v1.crop(x, 3, 5, 20, 30),
+    "center": lambda x: v1.center_crop(x, [30]),
+    "copy of a window": lambda x: x[:, 3:30, 5:60].clone(),
+    "contiguous window": kept(lambda x: x[:, 3:30, 5:60].contiguous()),
+    "contiguous": lambda x: x.unsqueeze(0).contiguous(),
+    "mirrored window": lambda x: v1.hflip(x[:, 3:30, 5:60]),
+    "window, doubled": lambda x: x[:, 3:30, 5:60] * 2,
+    "window, changed": lambda x: x[:, 3:30, 5:60].add_(1),
+    "resized": lambda x: v1.resize(x, [20, 22]),
+    "resized window": lambda x: v1.resize(x[:, 3:30, 5:60], [20, 22]),
+    "turned": turned,
+    "turned twice": lambda x: turned(turned(x), 3),
+    "turned and mirrored": lambda x: v1.vflip(turned(x, 3)),
+    "window of turned": lambda x: turned(x)[:, 3:30, 5:50],
+    "gray of turned": lambda x: v1.rgb_to_grayscale(turned(x)),
+    "resized turned": lambda x: v1.resize(turned(x), [20, 22]),
+    "stack": lambda x: torch.stack([x, x]),
+    "stack of windows": lambda x: torch.stack([x[:, 3:9, 4:9], x[:, 3:9, 4:9]]),
+    "window of a stack": lambda x: torch.stack([x, x])[:, :, 3:9, 5:8],
+    "frame": lambda x: v1.pad(x, [3]),
+    "brightness": lambda x: v1.adjust_brightness(x, 1.5),
+    "gray": v1.rgb_to_grayscale,
+    "floats": lambda x: v1.convert_image_dtype(x, torch.float32),
+}
+
+
+def memory(x: Any) -> tuple[Any, ...]:
+    return tuple(x.shape), x.stride(), x.is_contiguous(), x.storage_offset(), x.stride(-1)
+
+
+@pytest.mark.parametrize("way", LOADED)
+@pytest.mark.parametrize("name", STEPS)
+def test_memory_is_laid_out_as_torchs(photo: Path, way: str, name: str) -> None:
+    expected = STEPS[name](LOADED[way](photo))
+    with stoker.torchvision.enabled():
+        with trials.watched() as known:
+            x = STEPS[name](LOADED[way](photo))
+        assert is_lazy(x) or name == "window, changed" or not all(known)
+        assert memory(x) == memory(expected)
+        total = x.float().mean().item()  # in memory order
+        x.tolist()
+        assert not is_lazy(x) and memory(x)[:3] == memory(expected)[:3]
+        assert total == expected.float().mean().item() == x.float().mean().item()
+
+
+@pytest.mark.parametrize("name", ["turned", "window of turned", "turned and mirrored"])
+def test_contrast_of_what_was_turned(photo: Path, name: str) -> None:
+    expected = v1.adjust_contrast(STEPS[name](LOADED["ToTensor"](photo)), 1.3)
+    with stoker.torchvision.enabled():
+        assert torch.equal(v1.adjust_contrast(STEPS[name](LOADED["ToTensor"](photo)), 1.3) + 0, expected)
+
+
+def test_the_names_are_those_of_the_classes_that_are_stood_for(photo: Path) -> None:
+    with stoker.torchvision.enabled():
+        file = Image.open(photo)
+        image = v1.hflip(file)
+        tensor, wrapped = v1.to_tensor(image), v2.to_image(image)
+        assert isinstance(image, LazyImage) and isinstance(tensor, LazyTensor)
+        pairs = [(file, JpegImageFile), (image, Image.Image), (tensor, torch.Tensor), (wrapped, tv_tensors.Image)]
+        for x, kind in pairs:
+            assert str(type(x)) == str(kind) and type(x).__name__ == kind.__name__
+        with pytest.raises(TypeError, match=r"Got <class 'PIL\.Image\.Image'>"):
+            v1.normalize(image, [0.5], [0.5])
+        with pytest.raises(AttributeError, match="'Tensor' object has no attribute 'nothing'"):
+            _ = tensor.nothing
+        file.close()
+
+
+def test_copies_and_pickles_are_of_these_classes(photo: Path) -> None:
+    """Pickles of tensors can be read without Stoker, and those of images where it is disabled."""
+    with stoker.torchvision.enabled():
+        originals = [
+            Image.open(photo),
+            v1.hflip(Image.open(photo)),
+            LOADED["ToTensor"](photo),
+            LOADED["ToImage"](photo),
+        ]
+        pickles = [pickle.dumps(x) for x in originals]
+        copies = [copy.deepcopy(x) for x in originals]
+    kinds = [JpegImageFile, Image.Image, torch.Tensor, tv_tensors.Image]
+    for original, data, other, kind in zip(originals, pickles, copies, kinds, strict=True):
+        loaded = pickle.loads(data)
+        assert type(loaded) is kind and isinstance(other, kind)
+        if isinstance(loaded, torch.Tensor):
+            assert torch.equal(loaded, other) and torch.equal(loaded, original)
+        else:
+            assert loaded.tobytes() == other.tobytes() == original.tobytes()
+
+
+class Double(torch.nn.Module):
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        return image * 2
+
+
+TAKEN: dict[str, Callable[[Callable[[], Any]], Any]] = {
+    "trace of a function": lambda x: torch.jit.trace(lambda image: image * 2, x())(x()),
+    "trace of functions of several": lambda x: torch.jit.trace(lambda a, b: a + b, (x(), x()))(x(), x()),
+    "trace by name": lambda x: torch.jit.trace(Double(), example_kwarg_inputs={"image": x()})(x()),
+    "trace of a module": lambda x: torch.jit.trace(Double(), x())(x()),
+    "trace_module": lambda x: torch.jit.trace_module(Double(), {"forward": x()})(x()),
+    "script": lambda x: torch.jit.script(Double())(x()),
+    "Parameter": lambda x: torch.nn.Parameter(x()),
+    "Parameter without gradient": lambda x: torch.nn.Parameter(x(), requires_grad=False),
+    "list of parameters": lambda x: torch.nn.ParameterList([x()])[0],
+    "named": lambda x: torch.nn.Parameter(data=x(), requires_grad=True),
+}
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+@pytest.mark.parametrize("name", TAKEN)
+def test_taken_where_torch_looks_at_the_class(photo: Path, name: str) -> None:
+    expected = TAKEN[name](lambda: LOADED["ToTensor"](photo))
+    with stoker.torchvision.enabled():
+        x = TAKEN[name](lambda: LOADED["ToTensor"](photo))
+    assert type(x) is type(expected) and x.requires_grad == expected.requires_grad
+    assert torch.equal(x.detach(), expected.detach())
+
+
+def test_buffers_are_tensors(photo: Path) -> None:
+    module = torch.nn.Module()
+    with stoker.torchvision.enabled():
+        module.register_buffer("image", LOADED["ToTensor"](photo))
+        module.register_buffer("nothing", None)
+    assert type(module.image) is torch.Tensor and module.nothing is None
+
+
+def test_the_gradient_of_an_image(photo: Path) -> None:
+    with stoker.torchvision.enabled():
+        x = LOADED["ToTensor"](photo)
+        x.requires_grad = True
+        (x * 3).sum().backward()
+        assert x.requires_grad and x.is_leaf and torch.equal(x.grad, torch.full(x.shape, 3.0))
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["unsqueeze_(0)", "transpose_(0, 1)", "resize_(3, 2)", "swapaxes_(0, 2)", "requires_grad_()", "squeeze_()"],
+)
+def test_who_is_changed_in_place_says_so(photo: Path, change: str) -> None:
+    """A change in place is visible in the shape: many scripts turn an image into a batch of one."""
+    expected = LOADED["ToTensor"](photo)
+    exec(f"x.{change}", {"x": expected})
+    with stoker.torchvision.enabled():
+        x = LOADED["ToTensor"](photo)
+        exec(f"x.{change}", {"x": x})
+        assert (x.shape, x.stride(), x.ndim, len(x)) == (
+            expected.shape,
+            expected.stride(),
+            expected.ndim,
+            len(expected),
+        )
+        assert x.requires_grad == expected.requires_grad
+        assert torch.equal(x, expected)
+
+
+def test_a_pickled_image_needs_no_take_over(photo: Path, tmp_path: Path) -> None:
+    with stoker.torchvision.enabled():
+        (tmp_path / "tensor.pickle").write_bytes(pickle.dumps(LOADED["ToTensor"](photo)))
+    program = "import pickle, sys; pickle.load(open(sys.argv[1], 'rb')); print('stoker' in sys.modules)"
+    command = [sys.executable, "-c", program, str(tmp_path / "tensor.pickle")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False"]

@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The batch scheduler: waiting batches, batches in flight, and their memory."""
+
+from __future__ import annotations
+
+import gc
+import os
+import pickle
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from idle_clock import HANG_S, at_most
+
+import stoker.torchvision
+from stoker.frontends.torchvision.ir.recipe import Node
+from stoker.frontends.torchvision.loader import scheduler
+from stoker.frontends.torchvision.loader.scheduler import BatchScheduler
+from stoker.frontends.torchvision.materialize.materialization import shrink
+from stoker.frontends.torchvision.tensors.tensor import LazyTensor, image_tensor, stack_lazy
+from stoker.frontends.torchvision.transport import segment
+from stoker.frontends.torchvision.transport.source import Source
+from stoker.native import _native
+from tests.takeover.scripts import classification, run
+
+
+@pytest.fixture
+def as_worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(segment, "_in_worker", True)
+    yield
+    segment._thread.earlier.clear()
+
+
+@pytest.fixture
+def batch_scheduler() -> Iterator[BatchScheduler]:
+    made = BatchScheduler(2)
+    yield made
+    made.close()
+
+
+def a_batch(file: Path) -> LazyTensor:
+    source = Source(np.frombuffer(file.read_bytes(), np.uint8))
+    info = _native.jpeg.jpeg_info(file.read_bytes())
+    joined = stack_lazy([image_tensor(Node.decode(source, (info["width"], info["height"]), 3))] * 3)
+    assert joined is not None
+    return joined
+
+
+def test_a_file_that_is_kept_does_not_travel_in_the_message(files: Path, as_worker: None) -> None:
+    """A worker shares the bytes of a file that it keeps, whenever the file was opened."""
+    batch = a_batch(files / "bee" / "3.jpg")
+    source = batch._rows[0].node.source
+    held = source.data.tobytes()
+    segment.begin_batch()
+    shrink([batch])
+    segment.end_batch()
+    assert source._data is None and source._location is not None and source._location[2] == len(held)
+    assert source.data.tobytes() == held
+    segment._thread.earlier[-1].retire()
+    assert source._location is None and source.data.tobytes() == held, "the next batch has it, too"
+
+
+def soon(condition: Callable[[], bool]) -> bool:
+    end = time.monotonic() + HANG_S
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.01)
+    return condition()
+
+
+def test_batches_without_pixels_of_ours_hold_nothing_up(files: Path, batch_scheduler: BatchScheduler) -> None:
+    """The consumer never requests batches that a collation has materialized."""
+    batches = [a_batch(files / "bee" / "3.jpg") for _ in range(3)]
+    batch_scheduler.arrive(0, [batches[0]])
+    batch_scheduler.arrive(1, [])
+    batch_scheduler.arrive(2, [batches[1]])
+    assert soon(lambda: [b.number for b in batch_scheduler._started] == [0, 2])
+    batch_scheduler.finish([batches[0]])
+    batch_scheduler.finish([batches[1]])
+    batch_scheduler.arrive(3, [])
+    batch_scheduler.arrive(4, [batches[2]])
+    batch_scheduler.finish([batches[2]])  # the consumer may be faster than the scheduler's thread
+    assert soon(lambda: not batch_scheduler._waiting)
+
+
+def test_memory_is_reused_when_the_consumer_lets_go(files: Path, batch_scheduler: BatchScheduler) -> None:
+    batches = [a_batch(files / "bee" / "3.jpg") for _ in range(6)]
+    for number, batch in enumerate(batches):
+        batch_scheduler.arrive(number, [batch])
+    assert soon(lambda: len(batch_scheduler._started) == 2)
+    seen = set()
+    for number in range(6):
+        batch_scheduler.finish([batches[number]])
+        real = batches[number]._materialized
+        assert real is not None
+        seen.add(real.data_ptr())
+        batches[number]._materialized = None
+        del real
+        gc.collect()
+        left = min(2, 5 - number)
+        assert soon(lambda left=left: len(batch_scheduler._started) == left), "begun when there was room again"  # type: ignore[misc]
+    assert len(seen) == 2, "the consumer's batch and the one that is made meanwhile"
+
+
+def test_what_the_consumer_keeps_is_no_dead_end(files: Path, batch_scheduler: BatchScheduler) -> None:
+    batches = [a_batch(files / "bee" / "3.jpg") for _ in range(8)]
+    for number, batch in enumerate(batches):
+        batch_scheduler.arrive(number, [batch])
+    for batch in batches:
+        batch_scheduler.finish([batch])
+    kept = {b._materialized.data_ptr() for b in batches if b._materialized is not None}
+    assert len(kept) == 8
+
+
+def test_the_next_batch_is_made_first_whoever_comes_first(files: Path, batch_scheduler: BatchScheduler) -> None:
+    late, early = a_batch(files / "bee" / "3.jpg"), a_batch(files / "bee" / "3.jpg")
+    batch_scheduler.arrive(1, [late])
+    time.sleep(0.05)
+    assert not batch_scheduler._started, "not its turn"
+    batch_scheduler.arrive(0, [early])
+    assert soon(lambda: [b.number for b in batch_scheduler._started] == [0, 1])
+    batch_scheduler.finish([early])
+    batch_scheduler.finish([late])
+
+
+def test_what_another_epoch_left_is_forgotten(files: Path, batch_scheduler: BatchScheduler) -> None:
+    old, new = a_batch(files / "bee" / "3.jpg"), a_batch(files / "bee" / "3.jpg")
+    batch_scheduler.arrive(0, [old])
+    assert soon(lambda: len(batch_scheduler._started) == 1)
+    batch_scheduler.forget()
+    batch_scheduler.arrive(0, [new])
+    batch_scheduler.finish([new])
+    assert not batch_scheduler._started and not batch_scheduler._waiting and old._materialized is None
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_epochs_that_are_left_early_by_workers_that_stay(files: Path, workers: int) -> None:
+    def script() -> list[Any]:
+        loader = classification(str(files), workers, persistent_workers=True)
+        out = []
+        for _ in range(3):
+            for at, batch in enumerate(loader):
+                out.append(batch)
+                if at == 1:
+                    break
+        return out
+
+    torch.manual_seed(0)
+    untouched = script()
+    with stoker.torchvision.enabled():
+        torch.manual_seed(0)
+        ours = script()
+    for a, b in zip(untouched, ours, strict=True):
+        assert torch.equal(a[0], b[0]) and torch.equal(a[1], b[1])
+
+
+def test_the_relay_leaves_in_the_queue_what_there_is_no_room_for(files: Path) -> None:
+    class Endless:
+        taken = 0
+
+        def get(self, timeout: float) -> Any:
+            self.taken += 1
+            return self.taken - 1, a_batch(files / "bee" / "3.jpg")
+
+    source, batch_scheduler = Endless(), BatchScheduler(2)
+    relay = scheduler.Relay(source, batch_scheduler, lambda item: ([item[1]], []))
+    try:
+        assert soon(lambda: source.taken >= 2)
+        time.sleep(0.6)
+        assert source.taken <= 6
+        for number in range(20):
+            got, batch = relay.get(timeout=60)
+            assert got == number
+            batch_scheduler.finish([batch])
+    finally:
+        relay.close()
+        batch_scheduler.close()
+
+
+def test_memory_tells_that_it_was_given_back() -> None:
+    blocks, told = _native.recipe.block_pool(1), []
+    array = blocks.take(100, lambda: told.append(threading.get_ident()))
+    part = array[3:5]
+    del array
+    assert not told
+    del part
+    assert told == [threading.get_ident()]
+
+
+def test_a_segment_uses_the_room_of_what_is_gone(as_worker: None) -> None:
+    segment.begin_batch()
+    first = Source.from_bytes(b"first")
+    Source.from_bytes(b"not kept by anybody")
+    second = Source.from_bytes(b"second")
+    assert first._location is not None and second._location is not None
+    assert second._location[1] == 5
+    assert first.data.tobytes() == b"first" and second.data.tobytes() == b"second"
+    segment.end_batch()
+    assert second.data.tobytes() == b"second"
+
+
+def test_a_kept_image_does_not_keep_its_batch(as_worker: None) -> None:
+    segment.begin_batch()
+    kept = Source.from_bytes(b"kept")
+    segment.end_batch()
+    for _ in range(3):
+        segment.begin_batch()
+        segment.end_batch()
+    assert kept._location is None and kept.data.tobytes() == b"kept"
+    assert pickle.loads(pickle.dumps(kept)).data.tobytes() == b"kept"
+
+
+def test_without_a_descriptor_bytes_travel_in_the_message(monkeypatch: pytest.MonkeyPatch, files: Path) -> None:
+    def refused(*args: Any) -> int:
+        raise OSError(24, "Too many open files")
+
+    untouched = run(classification(str(files), 2))
+    monkeypatch.setattr(segment.os, "memfd_create", refused)
+    with stoker.torchvision.enabled():
+        ours = run(classification(str(files), 2))
+    for a, b in zip(untouched, ours, strict=True):
+        assert torch.equal(a[0], b[0])
+
+
+def test_a_relay_ends_though_a_message_does_not(
+    batch_scheduler: BatchScheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that is killed while it writes leaves half a message, and its reader waits for the rest."""
+    monkeypatch.setattr(scheduler, "_CLOSE_S", 0.1)
+    begun, rest = threading.Event(), threading.Event()
+
+    class Cut:
+        def get(self, timeout: float) -> Any:
+            begun.set()
+            rest.wait()
+            raise EOFError
+
+    relay = scheduler.Relay(Cut(), batch_scheduler, lambda item: ([item[1]], []))
+    assert begun.wait(HANG_S)
+    with at_most(5):
+        relay.close()
+    rest.set()
+    relay._thread.join(HANG_S)
+    assert not relay._thread.is_alive()
+    for end in relay._bell:
+        os.close(end)

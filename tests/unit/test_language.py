@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The language checks: each rule finds a violation and accepts correct text."""
+
+from __future__ import annotations
+
+import pytest
+
+import language
+
+
+@pytest.mark.parametrize("word", sorted(language.QUESTIONS))
+def test_a_docstring_that_asks_is_found(word: str) -> None:
+    source = f'"""Module."""\n\n\nclass A:\n    """{word} it is."""\n\n    def b(self):\n        """Return {word}."""\n'
+    assert list(language.find_questions(source)) == [(5, f"{word} it is.")]
+
+
+def test_words_with_a_standard_term_are_found() -> None:
+    text = "Nobody waits.\nBatches in flight.\nIt lets go of so many blocks.\n"
+    assert [(line, word) for line, word, _ in language.find_words(text)] == [
+        (1, "Nobody"),
+        (3, "lets go of"),
+        (3, "so many"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["It is dealt with.", "Outputs are held against types.", "Run there and then.", "Samples met so far.",
+     "A state is taken up again.", "Mended rows.", "Make a codec known under its name.", "Every so often.",
+     "Likenesses of images.", "A teller of files.", "Then they are made real.", "Images that are looked at early.",
+     "A collation of one's own.", "Batches in stock.", "Batches that were fetched ahead."],
+)  # fmt: skip
+def test_the_dialect_stays_out(text: str) -> None:
+    assert len(list(language.find_words(text))) == 1
+
+
+@pytest.mark.parametrize("text", ["Handled.", "Compared with types.", "A recommended way.", "Amend the commit."])
+def test_standard_words_pass(text: str) -> None:
+    assert list(language.find_words(text)) == []
+
+
+def test_terms_of_a_folder_apply_to_its_files_only() -> None:
+    text = "Who told it?\nIt is given back at once.\n"
+    found = [(line, word) for line, word, _ in language.find_words(text, "src/stoker/native/run/engine.hpp")]
+    assert sorted(found) == [(1, "Who"), (1, "told"), (2, "at once"), (2, "given back")]
+    assert list(language.find_words(text, "src/stoker/executor/run.py")) == []
+
+
+def test_the_tree_has_no_fault() -> None:
+    assert list(language.find_faults()) == []

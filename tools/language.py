@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Check the language of code and documents: ``tools/language.py --check``.
+
+- A docstring begins with a verb (functions) or a noun phrase (classes, modules), never with a question word.
+- Words that have a standard term are not used: the message names the term. ``docs/glossary.md`` has the project's own.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+QUESTIONS = {"What", "Who", "Where", "Which", "How", "Why", "As", "If"}
+# A pattern for words, and the standard term.
+TERMS = {
+    r"\b(nobody|somebody|everybody)\b": "no caller, the caller, all callers",
+    r"\bwhat becomes of\b": "policy for, outcome of",
+    r"\bwho asks for\b": "opt-in",
+    r"\blets? go of\b": "release",
+    r"\bunder[ _]way\b": "in flight",
+    r"\bso many\b": "count, this many",
+    r"\bby turns\b": "alternating, interleaved",
+    r"\bwithout a seam\b": "seamlessly",
+    r"\bhasten": "prioritize",
+    r"\bthe net under\b": "safety net",
+    r"\bkept what is\b": "cache",
+    r"\bdealt with\b": "handled, processed",
+    r"\b(held|holds?) against\b": "compare with, check against",
+    r"\bthere and then\b": "immediately",
+    r"\bmet so far\b": "found so far",
+    r"\btaken up again\b": "resumed, continued",
+    r"\bmend(s|ed|ing)?\b": "fix",
+    r"\bmakes? .* known\b": "register",
+    r"\bevery so often\b": "periodically, with the interval",
+    r"\blikeness": "proxy",
+    r"\btellers?\b": "holder of a file reference",
+    r"\bmade real\b": "materialized",
+    r"\blooked at early\b": "forced early",
+    r"\bof one's own\b": "custom",
+    r"\b(in stock|fetched ahead)\b": "prefetched",
+}
+# More patterns for the files of a folder.
+FOLDER_TERMS = {
+    "src/stoker/native/": {
+        r"\btold\b|\btells? of\b": "refers to, reports",
+        r"\b(who|whoever)\b": "the thread, the caller, the reader",
+        r"\b(given|gives?) back\b": "release",
+        r"\bmeanwhile\b": "the event that lasts",
+        r"\bside by side\b": "contiguous, interleaved",
+        r"\bat once\b": "together, immediately",
+    },
+}
+SUFFIXES = (".py", ".pyi", ".cpp", ".hpp", ".ipp", ".cuh", ".md")
+# Logs of experiments and of changes stay as they were written; this tool and its test name the words.
+LOGS = ("docs/internals/", "changes/", "CHANGELOG.md", "tools/language.py", "tests/unit/test_language.py")
+
+
+def find_questions(source: str) -> Iterator[tuple[int, str]]:
+    """Yield line and text of each docstring that begins with a question word."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            text = (ast.get_docstring(node) or "").split("\n")[0]
+            if text and text.split()[0].strip(",.:") in QUESTIONS:
+                yield node.body[0].lineno, text
+
+
+def find_words(text: str, name: str = "") -> Iterator[tuple[int, str, str]]:
+    """Yield line, word and standard term of each word that has one, in the file `name`."""
+    terms = dict(TERMS)
+    for folder, more in FOLDER_TERMS.items():
+        if name.startswith(folder):
+            terms |= more
+    for number, line in enumerate(text.splitlines(), 1):
+        for pattern, term in terms.items():
+            for match in re.finditer(pattern, line, re.IGNORECASE):
+                yield number, match[0], term
+
+
+def find_faults() -> Iterator[str]:
+    """Yield a message for each fault in the files that git knows."""
+    done = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True)
+    for name in done.stdout.splitlines():
+        path = ROOT / name
+        if path.suffix not in SUFFIXES or name.startswith(LOGS) or not path.is_file():
+            continue
+        text = path.read_text(encoding="utf-8")
+        if path.suffix == ".py":
+            for line, first in find_questions(text):
+                yield f"{name}:{line}: a docstring begins with a question word: {first}"
+        for line, word, term in find_words(text, name):
+            yield f"{name}:{line}: '{word}': say {term}"
+
+
+def main() -> int:
+    faults = list(find_faults())
+    print("\n".join(faults), end="\n" if faults else "", file=sys.stderr)
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
