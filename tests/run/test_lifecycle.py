@@ -6,7 +6,6 @@ from __future__ import annotations
 import gc
 import os
 import threading
-import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +13,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from idle_clock import HANG_S, IdleClock, at_most
+from idle_clock import HANG_S, at_most
+from started_threads import StartedThreads
 
 from stoker import DataError, Pipeline, StateError, eager, fn, pipeline_def
 from stoker.torch import Loader
@@ -34,46 +34,34 @@ def calling(function: Callable[[Any], Any], **options: Any) -> Any:
     return fn.python_function(numbers, function=function, **options)
 
 
-def threads() -> int:
-    return len(os.listdir("/proc/self/task"))
-
-
 def descriptors() -> int:
     return len(os.listdir("/proc/self/fd"))
-
-
-def settled(before: int) -> bool:
-    """Return whether no more threads exist than before. The system forgets a joined thread after some time."""
-    clock = IdleClock()
-    while threads() > before and clock.tick() < QUICK_S:
-        time.sleep(0.01)
-    return threads() <= before
 
 
 # ---- threads ----
 
 
 def test_threads_start_with_the_first_batch(files: list[str]) -> None:
-    before = threads()
+    started = StartedThreads()
     pipe = training(files, num_threads=3).build()
-    assert threads() == before, "building starts none"
+    assert started.count() == 0, "building starts none"
     pipe.run()
-    assert threads() >= before + 3
+    assert started.count() >= 3
     pipe.close()
-    assert settled(before)
+    assert started.end()
 
 
 def test_one_sample_without_a_thread(files: list[str]) -> None:
-    before = threads()
+    started = StartedThreads()
     with training(files, batch_size=1, exec_async=False) as pipe:
         expected = [rows_of(pipe.run()) for _ in range(3)]
-        assert threads() == before
+        assert started.count() == 0
     with training(files, batch_size=1) as pipe:
         assert [rows_of(pipe.run()) for _ in range(3)] == expected
-    assert settled(before)
+    assert started.end()
     image = eager.decoders.image(Path(files[0]).read_bytes())
     eager.resize([image, image], size=(8, 8))
-    assert threads() == before
+    assert started.count() == 0
 
 
 def test_a_hundred_starts_and_stops(files: list[str]) -> None:
@@ -95,24 +83,24 @@ def test_a_hundred_starts_and_stops(files: list[str]) -> None:
     for n in range(6):
         use(n)
     gc.collect()
-    before, files_open = threads(), descriptors()
+    started, files_open = StartedThreads(), descriptors()
     for n in range(100):
         use(n)
     gc.collect()
-    assert settled(before)
-    assert descriptors() == files_open
+    assert started.end()
+    assert descriptors() <= files_open
 
 
 def test_forgotten_pipelines_end(files: list[str]) -> None:
-    before = threads()
+    started = StartedThreads()
     pipe = training(files)
     pipe.run()
     cycle: list[Any] = [pipe]
     cycle.append(cycle)
-    assert threads() > before
+    assert started.count() > 0
     del pipe, cycle
     gc.collect()
-    assert settled(before)
+    assert started.end()
 
 
 def test_many_at_once(files: list[str]) -> None:
@@ -175,18 +163,20 @@ def test_close_while_data_are_awaited() -> None:
     pipe = fed()
     pipe.feed_input("x", [np.asarray(1, np.int32)])
     results: list[Any] = []
+    first = threading.Event()
 
     def consume() -> None:
         try:
             while True:
                 results.append(int(pipe.run()[0][0]))
+                first.set()
         except StateError as error:
             results.append(str(error))
 
     consumer = threading.Thread(target=consume)
     consumer.start()
-    time.sleep(0.3)
-    pipe.close()
+    assert first.wait(60)
+    pipe.close()  # with the consumer in its second call, or about to make it
     consumer.join(HANG_S)
     assert not consumer.is_alive()
     assert results[0] == 2

@@ -3,16 +3,15 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-from idle_clock import HANG_S, IdleClock
+from idle_clock import HANG_S
+from started_threads import StartedThreads
 
 from stoker import ResourceError
 from stoker.native import _native
@@ -32,32 +31,20 @@ def _no_limit_afterwards() -> Iterator[None]:
     _native.fail_thread_starts(-1)
 
 
-def threads() -> int:
-    return len(os.listdir("/proc/self/task"))
-
-
-def settled(count: int) -> bool:
-    """Return whether at most this many threads remain. The system forgets a joined thread after some time."""
-    clock = IdleClock()
-    while threads() > count and clock.tick() < 5:
-        time.sleep(0.01)
-    return threads() == count
-
-
 @pytest.mark.parametrize("started", range(THREADS))
 def test_all_threads_start_or_none(files: list[str], started: int) -> None:
     with training(files) as pipe:
         expected = [rows_of(pipe.run()) for _ in range(3)]
-    before = threads()
+    running = StartedThreads()
     with training(files, num_threads=THREADS) as pipe:
         for _ in range(2):
             _native.fail_thread_starts(started)
             with pytest.raises(ResourceError, match=rf"expected to start {THREADS} threads, got {started} before"):
                 pipe.run()
-            assert settled(before), "those that have started end"
+            assert running.end(), "those that have started end"
         _native.fail_thread_starts(-1)
         assert rows_of(pipe.run()) == expected[0], "no batch is lost"
-        assert threads() == before + THREADS
+        assert running.count() == THREADS
         assert [rows_of(pipe.run()) for _ in range(2)] == expected[1:]
 
 
@@ -79,30 +66,32 @@ def order_of_one(data: np.ndarray) -> _native.recipe.RecipeBatch:
 @pytest.mark.parametrize("started", range(3))
 def test_a_crew_starts_all_threads_or_none(started: int) -> None:
     """A refused order never runs: its memory may be released."""
-    before = threads()
+    running = StartedThreads()
     crew = _native.recipe.WorkerPool(3)
     refused, accepted = (order_of_one(np.zeros(100, np.uint8)) for _ in range(2))
     _native.fail_thread_starts(started)
     with pytest.raises(RuntimeError, match=rf"`num_threads`: expected to start 3 threads, got {started} before"):
         crew.submit(refused)
-    assert settled(before)
+    assert running.end()
     _native.fail_thread_starts(-1)
     crew.submit(accepted)
-    assert threads() == before + 3
+    assert running.count() == 3
     assert crew.wait(accepted, HANG_S) and accepted.done
     assert not refused.done
     crew.close()
 
 
 UNDER_A_LIMIT = """
-import os, resource, sys
+import resource, sys
+sys.path.append("tests")  # modules that tests share
+from started_threads import StartedThreads
 from stoker import ResourceError
 from tests.run.pipelines import rows_of, training
 
 files = sys.argv[1:]
 with training(files) as pipe:
     expected = [rows_of(pipe.run()) for _ in range(2)]
-before = len(os.listdir("/proc/self/task"))
+running = StartedThreads()
 size = next(int(line.split()[1]) << 10 for line in open("/proc/self/status") if line.startswith("VmSize:"))
 soft, hard = resource.getrlimit(resource.RLIMIT_AS)
 with training(files, num_threads=400) as pipe:
@@ -113,7 +102,7 @@ with training(files, num_threads=400) as pipe:
         print(error)
     resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
     assert [rows_of(pipe.run()) for _ in range(2)] == expected
-    assert len(os.listdir("/proc/self/task")) == before + 400
+    assert running.count() == 400
 """
 
 

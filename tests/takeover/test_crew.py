@@ -9,8 +9,10 @@ from pathlib import Path
 
 # A limit of address space refuses stacks of 8 MiB, which native threads have, and allows Python's small ones.
 LIMITED = """
-import os, re, resource, sys, threading
+import os, resource, sys, threading
 import numpy as np
+sys.path.append("tests")  # modules that tests share
+from started_threads import StartedThreads
 from stoker.native import _native
 
 threading.stack_size(256 << 10)
@@ -20,9 +22,6 @@ def limit(more):
     pages = int(open("/proc/self/statm").read().split()[0])
     most = pages * os.sysconf("SC_PAGE_SIZE") + more if more else resource.RLIM_INFINITY
     resource.setrlimit(resource.RLIMIT_AS, (most, resource.RLIM_INFINITY))
-
-def native_threads():
-    return len(os.listdir("/proc/self/task")) - threading.active_count()
 """
 
 REFUSED = (
@@ -38,7 +37,7 @@ def order(value):
     return made, output, pixels
 
 crew = _native.recipe.WorkerPool(THREADS)
-before = native_threads()
+started = StartedThreads()
 refused, untouched, _ = order(1)
 for more in (4 << 20, 20 << 20):  # for none of the threads, for some
     limit(more)
@@ -50,7 +49,7 @@ for more in (4 << 20, 20 << 20):  # for none of the threads, for some
 made, output, _keep = order(2)
 crew.submit(made)
 assert crew.wait(made, 60.0) and not made.failures and (output[:48] == 2).all()
-assert native_threads() - before == THREADS, native_threads()
+assert started.count() == THREADS, started.count()
 assert not crew.wait(refused, 0.5) and not untouched.any(), "an order that was refused has been made"
 crew.close()
 """
@@ -62,7 +61,6 @@ TOLD = (
 import io
 from PIL import Image
 from stoker.frontends.torchvision.loader.scheduler import BatchScheduler
-sys.path.append("tests")  # modules that tests share
 from tests.takeover.test_scheduler import a_batch
 from pathlib import Path
 
