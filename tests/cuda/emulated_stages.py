@@ -34,7 +34,7 @@ HERE = Path(__file__).parent
 CHECKOUT = HERE.parents[1] / "src" / "stoker" / "native"
 OPS = _native.pixel_ops()
 PROJECTED = ("project_nearest", "project_linear", "project_cubic")
-SAMPLERS = {"": 0, "resample": 1, "affine": 2, **{name: 3 + i for i, name in enumerate(PROJECTED)}}
+INTERPOLATORS = {"": 0, "resample": 1, "affine": 2, **{name: 3 + i for i, name in enumerate(PROJECTED)}}
 JPEG = tuple(name for name, _ in JPEG_SOURCES)
 ENGINES = tuple(name for name, _ in ENGINE_SOURCES)
 NAMESPACES = {"stoker::jpeg::gpu": JPEG, "stoker::nvjpeg": ENGINES}
@@ -64,31 +64,31 @@ class Row:
 
 @dataclass
 class Stage:
-    """Constants of a stage. The numbers of a row are the sampler's, the uniforms, and indices of view operations."""
+    """Constants of a stage. A row's numbers: the interpolator's, the uniforms, and indices of view operations."""
 
     code: list[tuple[int, ...]]
     channels: int
     in_types: list[DType]
     out_types: list[DType]
     uniforms: int
-    sampler: str = ""
+    interpolator: str = ""
     pre: list[list[tuple[Any, ...]]] = field(default_factory=list)
     post: list[list[tuple[Any, ...]]] = field(default_factory=list)
     coordinates: list[int] = field(default_factory=list)  # their axes
 
     @property
-    def sampler_numbers(self) -> int:
-        return {"": 0, "resample": 7, "affine": 9}.get(self.sampler, 12)
+    def interpolator_numbers(self) -> int:
+        return {"": 0, "resample": 7, "affine": 9}.get(self.interpolator, 12)
 
     def source(self, *, planar: bool = False) -> StageSource:
         types = [int(t) for t in self.in_types], [int(t) for t in self.out_types]
         more = {"coordinates": len(self.coordinates), "planar": planar}
-        return generate(self.code, OPS, self.channels, *types, sampler=self.sampler, **more)
+        return generate(self.code, OPS, self.channels, *types, interpolator=self.interpolator, **more)
 
     def arguments(self) -> tuple[Any, ...]:
-        n = self.sampler_numbers
+        n = self.interpolator_numbers
         return (
-            SAMPLERS[self.sampler], list(range(n)), self.code, self.channels, [int(t) for t in self.in_types],
+            INTERPOLATORS[self.interpolator], list(range(n)), self.code, self.channels, [int(t) for t in self.in_types],
             [int(t) for t in self.out_types], list(range(n, n + self.uniforms)),
             self.pre or [[] for _ in self.in_types], self.post or [[] for _ in self.out_types], self.coordinates,
         )  # fmt: skip
@@ -203,7 +203,7 @@ class Library:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.text = ""
-        self.samplers: dict[str, tuple[str, ...]] = {}
+        self.interpolators: dict[str, tuple[str, ...]] = {}
         self.functions: list[tuple[Stage, tuple[str, ...], StageSource]] = []
         self.device = _native.gpu.open_null()
 
@@ -218,10 +218,10 @@ class Library:
     def add(self, stage: Stage) -> None:
         source = stage.source()
         names = self._add(source.stage, str(len(self.functions)), ["stoker_stage"])
-        for name, text in source.samplers:
-            if text not in self.samplers:
-                self.samplers[text] = self._add(text, f"sampler{len(self.samplers)}", [name])
-            names += self.samplers[text]
+        for name, text in source.interpolators:
+            if text not in self.interpolators:
+                self.interpolators[text] = self._add(text, f"interpolator{len(self.interpolators)}", [name])
+            names += self.interpolators[text]
         self.functions.append((stage, names, source))
 
     def compile(self) -> None:
@@ -238,7 +238,7 @@ class Library:
 
 def forms(stage: Stage, functions: Sequence[Any], source: StageSource) -> list[tuple[Stage, Any]]:
     """Return the kernel of a stage, and the variant without combined resampling passes or pairs, if there are any."""
-    more = len(functions) - {"resample": 3, "affine": 2}.get(stage.sampler, 1)
+    more = len(functions) - {"resample": 3, "affine": 2}.get(stage.interpolator, 1)
     made = [functions, functions[:-more]] if more else [functions]
     return [(stage, _native.gpu.stage(*stage.arguments(), f, list(source.uniforms))) for f in made]
 
@@ -256,7 +256,7 @@ class CudaLibrary:
 
     def compile(self) -> None:
         """Compile all kernels at once, into the kernel cache."""
-        sources = {text for _, source in self.stages for text in (source.stage, *(t for _, t in source.samplers))}
+        sources = {text for _, source in self.stages for text in (source.stage, *(t for _, t in source.interpolators))}
         with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
             list(pool.map(compile_kernels, sources, [self.device.architecture] * len(sources)))
 
@@ -264,7 +264,7 @@ class CudaLibrary:
         found = []
         for stage, source in self.stages:
             functions = [self.gpu.load(source.stage).function("stoker_stage")]
-            functions += [self.gpu.load(text).function(name) for name, text in source.samplers]
+            functions += [self.gpu.load(text).function(name) for name, text in source.interpolators]
             found += forms(stage, functions, source)
         return found
 

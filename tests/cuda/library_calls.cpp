@@ -23,7 +23,7 @@ void expect(const std::string& wanted, const char* what) {
   notes.clear();
 }
 
-constexpr uintptr_t kLaneStream = 5, kOwn = 77, kAhead = 88;
+constexpr uintptr_t kStreamHandle = 5, kOwn = 77, kAhead = 88;
 
 // Null device with named streams.
 class Recorder : public Device {
@@ -40,23 +40,27 @@ class Recorder : public Device {
   void free(Address memory) noexcept override { null_->free(memory); }
   void copy_in(Address to, const uint8_t* from, size_t bytes) override { null_->copy_in(to, from, bytes); }
   Event record_copies() override { return nullptr; }
-  Lane next_lane() override { return 0; }
-  void await_on(Lane, Event) override {}
-  void send(Lane, Address to, const uint8_t* from, size_t bytes) override { copy_in(to, from, bytes); }
-  void copy_out(Lane lane, uint8_t* to, Address from, size_t bytes) override { null_->copy_out(lane, to, from, bytes); }
-  void move(Lane lane, Address to, Address from, size_t bytes) override { null_->move(lane, to, from, bytes); }
-  void launch(Lane, const Launch& l) override { note("launch " + l.function->name); }
-  Event record(Lane) override { return nullptr; }
+  WorkStream next_work_stream() override { return 0; }
+  void await_on(WorkStream, Event) override {}
+  void send(WorkStream, Address to, const uint8_t* from, size_t bytes) override { copy_in(to, from, bytes); }
+  void copy_out(WorkStream work_stream, uint8_t* to, Address from, size_t bytes) override {
+    null_->copy_out(work_stream, to, from, bytes);
+  }
+  void move(WorkStream work_stream, Address to, Address from, size_t bytes) override {
+    null_->move(work_stream, to, from, bytes);
+  }
+  void launch(WorkStream, const Launch& l) override { note("launch " + l.function->name); }
+  Event record(WorkStream) override { return nullptr; }
   bool passed(Event) override { return true; }
   void await(Event) override {}
   void forget(Event) noexcept override {}
-  Event tick(Lane lane) override { return null_->tick(lane); }
+  Event tick(WorkStream work_stream) override { return null_->tick(work_stream); }
   double elapsed_ns(Event from, Event to) override { return null_->elapsed_ns(from, to); }
   void forget_tick(Event event) noexcept override { null_->forget_tick(event); }
-  void follow(Lane, uintptr_t stream) override { note("follow " + std::to_string(stream)); }
-  void drain(Lane) noexcept override { note("drain"); }
-  uintptr_t stream_of(Lane) override { return kLaneStream; }
-  void fork(Lane, uintptr_t stream) override { note("fork " + std::to_string(stream)); }
+  void follow(WorkStream, uintptr_t stream) override { note("follow " + std::to_string(stream)); }
+  void drain(WorkStream) noexcept override { note("drain"); }
+  uintptr_t stream_of(WorkStream) override { return kStreamHandle; }
+  void fork(WorkStream, uintptr_t stream) override { note("fork " + std::to_string(stream)); }
   uintptr_t make_stream() override { return 0; }
   void finish(uintptr_t stream) override { note("finish " + std::to_string(stream)); }
   void drop_stream(uintptr_t) noexcept override {}

@@ -52,18 +52,18 @@ def representative() -> dict[str, str]:
     for name in ("exp", "sin", "log", "tanh", "atan", "cbrt"):
         functions = px.unary(name, functions)
     sources = {}
-    for sampler in ("", "resample", "affine", *st.PROJECTED):
-        made = compiled([normal], [DType.UINT8], 3, sampler=sampler).source(planar=sampler == "resample")
-        sources[f"normalise {sampler}"] = made.stage
-        sources.update(made.samplers)
+    for interpolator in ("", "resample", "affine", *st.PROJECTED):
+        made = compiled([normal], [DType.UINT8], 3, interpolator=interpolator).source(planar=interpolator == "resample")
+        sources[f"normalise {interpolator}"] = made.stage
+        sources.update(made.interpolators)
     mixed = [x[0].cast(DType.FLOAT) * (1.0 + c) + x[1].cast(DType.FLOAT) * (2.0 + c) for c in range(3)]
     twisted = [((m.cast(DType.UINT8).cast(DType.FLOAT) - 1.0) * 0.5).cast(DType.FLOAT16) for m in mixed]
-    twist = compiled([twisted], [DType.UINT8], 3, sampler="affine").source()
+    twist = compiled([twisted], [DType.UINT8], 3, interpolator="affine").source()
     sources["twist affine"] = twist.stage
-    sources["twist affine in pairs"] = dict(twist.samplers)["stoker_pairs"]
-    whole = compiled([[px.load(DType.INT16)]], [DType.INT16], sampler="resample")
-    sources.update((f"{name} in double", text) for name, text in whole.source().samplers)
-    sources["flat resample"] = compiled([[px.load(DType.UINT8)]], [DType.UINT8], sampler="resample").source().stage
+    sources["twist affine in pairs"] = dict(twist.interpolators)["stoker_pairs"]
+    whole = compiled([[px.load(DType.INT16)]], [DType.INT16], interpolator="resample")
+    sources.update((f"{name} in double", text) for name, text in whole.source().interpolators)
+    sources["flat resample"] = compiled([[px.load(DType.UINT8)]], [DType.UINT8], interpolator="resample").source().stage
     sources["functions"] = compiled([[functions]], [DType.FLOAT]).source().stage
     for kernel, *types in OWN:
         sources.update((f"{kernel} {types} {name}", text) for name, text in own_sources(kernel, *types))
@@ -201,7 +201,7 @@ def test_sources(request):
     ratio = px.binary("idiv", px.load(DType.INT32, 0), px.load(DType.INT32, 1))
     chosen = px.select(px.binary("lt", ratio, 7), ratio, px.load(DType.INT32, 1))
     made = {
-        "normalise": compiled([normal], [DType.UINT8], 3, sampler="resample"),
+        "normalise": compiled([normal], [DType.UINT8], 3, interpolator="resample"),
         "divide": compiled([[chosen], [ratio.cast(DType.UINT8)]], [DType.INT32, DType.INT32]),
     }
     for name, stage in made.items():

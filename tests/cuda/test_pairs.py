@@ -33,12 +33,12 @@ def stages() -> dict[str, st.Stage]:
     }
     found = {}
     for name, (program, types, channels) in made.items():
-        plain = compiled(program, types, channels, sampler="affine")
-        at = plain.sampler_numbers + plain.uniforms
+        plain = compiled(program, types, channels, interpolator="affine")
+        at = plain.interpolator_numbers + plain.uniforms
         three, mirror = (0, 2, at, at + 1, at + 2, []), (0, 2, at + 3, at + 4, at + 5, [])
         for post, what in (([PLANAR], ""), ([mirror, PLANAR], ", mirrored")):
             views = {"pre": [[three], *([] for _ in types[1:])], "post": [post] * len(program)}
-            found[name + what] = compiled(program, types, channels, sampler="affine", **views)
+            found[name + what] = compiled(program, types, channels, interpolator="affine", **views)
     return found
 
 

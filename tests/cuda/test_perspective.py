@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Perspective as the sampler of fused stages, on the null device or a GPU: the CPU's bits, one launch per chain."""
+"""Perspective as the interpolator of fused stages, on the null device or a GPU: bits as on the CPU, one launch."""
 
 from __future__ import annotations
 

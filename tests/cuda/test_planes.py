@@ -154,7 +154,7 @@ def several(x):
 @pytest.mark.parametrize("make", [
     several, lambda x: x, lambda x: fn.rotate(x, angle=20.0, size=(20, 20)), lambda x: fn.cast(x, dtype=np.int16),
     lambda x: fn.resize(fn.flip(x, horizontal=1), size=(24, 24)),
-], ids=["two readers", "an output", "a warp", "no sampler", "mirrored"])  # fmt: skip
+], ids=["two readers", "an output", "a warp", "no interpolator", "mirrored"])  # fmt: skip
 def test_what_is_in_pixels(gpu, files, make):
     """Several stages read the image, or it is an output, or a step reads it at arbitrary positions."""
 

@@ -69,20 +69,22 @@ def chains() -> list[st.Stage]:
     return stages
 
 
-def sampled(sampler: str) -> list[st.Stage]:
+def sampled(interpolator: str) -> list[st.Stage]:
     stages = []
     types = (DType.UINT8, DType.UINT16, DType.INT16, DType.INT32, DType.FLOAT)
-    for dtype in types[:1] if sampler in st.PROJECTED else types:
+    for dtype in types[:1] if interpolator in st.PROJECTED else types:
         x = [px.load(dtype, 0, c) for c in range(3)]
-        stages.append(compiled([x], [dtype], 3, sampler=sampler))
-        stages.append(compiled([[px.load(dtype, 0)]], [dtype], 0, sampler=sampler))
+        stages.append(compiled([x], [dtype], 3, interpolator=interpolator))
+        stages.append(compiled([[px.load(dtype, 0)]], [dtype], 0, interpolator=interpolator))
         y = [(v.cast(DType.FLOAT) - 100.0 * c) * 0.01 for c, v in enumerate(x)]
         y = [px.binary("add", v, px.load(DType.FLOAT, 1, 0)).cast(DType.FLOAT16) for v in y]
-        stages.append(compiled([y], [dtype, DType.FLOAT], 3, sampler=sampler, post=[[(1, 0, 0, 0, 0, [1, 2, 0])]]))
+        stages.append(
+            compiled([y], [dtype, DType.FLOAT], 3, interpolator=interpolator, post=[[(1, 0, 0, 0, 0, [1, 2, 0])]])
+        )
     return stages
 
 
-def placed(dtype: DType, sampler: str = "") -> list[st.Stage]:
+def placed(dtype: DType, interpolator: str = "") -> list[st.Stage]:
     """Return programs of coordinates: flat, with an expression for each channel, and stored in another order."""
     row, column, third = map(px.coordinate, range(3))
     flat = px.select(px.binary("lt", row * 3 + column - third * 2, 40), px.load(dtype), px.uniform(9, dtype))
@@ -91,10 +93,10 @@ def placed(dtype: DType, sampler: str = "") -> list[st.Stage]:
     ramp = [v + row.cast(DType.FLOAT) * (c + 0.5) - column.cast(DType.FLOAT) for c, v in enumerate(x)]
     masked = [px.select(inside, px.load(dtype, 0, c), px.uniform(c, dtype)) for c in range(3)]
     return [
-        compiled([[flat]], [dtype], 0, sampler=sampler),
-        compiled([ramp], [dtype], 3, sampler=sampler),
-        compiled([ramp], [dtype], 3, sampler=sampler, post=[[(1, 0, 0, 0, 0, [1, 2, 0])]]),
-        compiled([masked], [dtype], 3, sampler=sampler),
+        compiled([[flat]], [dtype], 0, interpolator=interpolator),
+        compiled([ramp], [dtype], 3, interpolator=interpolator),
+        compiled([ramp], [dtype], 3, interpolator=interpolator, post=[[(1, 0, 0, 0, 0, [1, 2, 0])]]),
+        compiled([masked], [dtype], 3, interpolator=interpolator),
     ]
 
 
@@ -132,10 +134,13 @@ STAGES = {
     "chains": chains(),
     "views": viewed(),
     "coordinates": [stage for dtype in (DType.UINT8, DType.FLOAT) for stage in placed(dtype)],
-    **{f"coordinates {sampler}": placed(DType.UINT8, sampler) for sampler in ("resample", "affine", "project_linear")},
+    **{
+        f"coordinates {interpolator}": placed(DType.UINT8, interpolator)
+        for interpolator in ("resample", "affine", "project_linear")
+    },
     "resample": sampled("resample"),
     "affine": sampled("affine"),
-    **{sampler: sampled(sampler) for sampler in st.PROJECTED},
+    **{interpolator: sampled(interpolator) for interpolator in st.PROJECTED},
 }
 
 
@@ -373,10 +378,10 @@ def projected_rows(rng, stage, count):
     return rows
 
 
-@pytest.mark.parametrize("sampler", st.PROJECTED)
-def test_projections(library, sampler):
+@pytest.mark.parametrize("interpolator", st.PROJECTED)
+def test_projections(library, interpolator):
     rng = np.random.default_rng(11)
-    for stage, kernel in kernels(library, sampler):
+    for stage, kernel in kernels(library, interpolator):
         rows = projected_rows(rng, stage, 60)
         st.assert_same(stage, kernel, rows, library.device)
         seen = np.concatenate([made[0].reshape(-1) for made in st.reference(stage, rows)[0]])
@@ -405,14 +410,14 @@ def test_coordinates(library):
         st.assert_same(stage, kernel, rows, library.device)
 
 
-@pytest.mark.parametrize("sampler", ["resample", "affine", "project_linear"])
-def test_coordinates_of_what_is_sampled(library, sampler):
+@pytest.mark.parametrize("interpolator", ["resample", "affine", "project_linear"])
+def test_coordinates_of_what_is_sampled(library, interpolator):
     """Coordinates are those of the output, in all kernels of a sampled stage. Large rows have several tiles."""
     rng = np.random.default_rng(13)
-    for stage, kernel in kernels(library, f"coordinates {sampler}"):
-        if sampler == "resample":
+    for stage, kernel in kernels(library, f"coordinates {interpolator}"):
+        if interpolator == "resample":
             rows = [*resample_rows(rng, stage, 40), *large_rows(rng, stage)]
-        elif sampler == "affine":
+        elif interpolator == "affine":
             rows = [*affine_rows(rng, stage, 40), *smooth_rows(rng, stage)]
         else:
             rows = projected_rows(rng, stage, 30)

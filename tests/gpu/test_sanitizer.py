@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """compute-sanitizer on generated kernels.
 
-The programs are stages, samplers, weights, custom kernels, videos, recipes, whole chains, and images in planes.
+The programs are stages, interpolators, weights, custom kernels, videos, recipes, whole chains, and images in planes.
 ``make test-gpu-sanitizer`` runs them, and the decoder's of ``test_gpu_jpeg.py``. Each tool must find a planted fault.
 docs/internals/reliability.md lists faults that the tools cannot find.
 """

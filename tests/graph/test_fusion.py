@@ -22,7 +22,7 @@ def test_resize_and_normalize_are_one_stage() -> None:
     assert [type(s.body) for s in steps.steps] == [Stage]
     body = steps.steps[0].body
     assert isinstance(body, Stage)
-    assert body.sampler is not None
+    assert body.interpolator is not None
     assert body.channels == 3
 
 
@@ -91,7 +91,7 @@ def test_what_numbers_are_read_from_is_not_fused_away() -> None:
     verify_steps(steps_of(define, *ALL))
 
 
-def test_a_second_sampler_is_a_second_stage() -> None:
+def test_a_second_interpolator_is_a_second_stage() -> None:
     def define(m: Maker) -> Any:
         return fn.rotate(fn.resize(m.image(), size=(8, 9)), angle=10.0)
 

@@ -18,11 +18,11 @@ from stoker.contract.step import (
     Counted,
     FileAccess,
     GpuForm,
+    Interpolator,
     Native,
     OutputMemory,
     OwnKernel,
     PyCall,
-    Sampler,
     Stage,
     Step,
     StepList,
@@ -81,7 +81,7 @@ def of(*program: Px, **more: Any) -> Stage:
 
 
 def resampling(params: int, kind: str = "resample") -> Stage:
-    return replace(GOOD_STAGE, sampler=Sampler(kind, (0.0,) * params))
+    return replace(GOOD_STAGE, interpolator=Interpolator(kind, (0.0,) * params))
 
 
 def native(
@@ -189,13 +189,13 @@ BROKEN: dict[str, tuple[StepList, str]] = {
     "a store that does not fit": (
         stage(replace(GOOD_STAGE, post=((HWC,),)), v2=made(U8, 4, 5, 3)), "does not spread over",
     ),
-    "no sampler": (stage(resampling(7, "guess")), "is no sampler"),
-    "a sampler's numbers": (stage(resampling(6)), "expected 7 numbers of resample, got 6"),
+    "no interpolator": (stage(resampling(7, "guess")), "is no interpolator"),
+    "an interpolator's numbers": (stage(resampling(6)), "expected 7 numbers of resample, got 6"),
     "a sample of rows": (
         stage(resampling(7), v2=made(U8, 4, 5)), "height, width and channels where resample samples",
     ),
     "a sample of nothing": (
-        stage(Stage(((uniform(0, U8),),), (), ((),), 0, Sampler("resample", (0.0,) * 7)), ()),
+        stage(Stage(((uniform(0, U8),),), (), ((),), 0, Interpolator("resample", (0.0,) * 7)), ()),
         "an input that is sampled",
     ),
     # kernels

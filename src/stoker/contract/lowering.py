@@ -19,10 +19,10 @@ from .step import (
     ALIASES,
     Counted,
     GpuForm,
+    Interpolator,
     Launches,
     Native,
     PyCall,
-    Sampler,
     Stage,
     Step,
     StepList,
@@ -210,7 +210,7 @@ class Lowering(Scoped):
         pre: Sequence[Sequence[ViewOp]] = (),
         post: Sequence[Sequence[ViewOp]] = (),
         channels: int = 0,
-        sampler: Sampler | None = None,
+        interpolator: Interpolator | None = None,
         frames: Scalar | None = None,
         framed: Sequence[bool] = (),
     ) -> tuple[Value, ...]:
@@ -221,7 +221,7 @@ class Lowering(Scoped):
             tuple(tuple(p) for p in pre) or ((),) * len(inputs),
             tuple(tuple(p) for p in post) or ((),) * len(outs),
             channels,
-            sampler,
+            interpolator,
         )
         framing = {"frames": frames, "framed": tuple(framed)} if frames is not None else {}
         self._add(body, [x.id for x in inputs], [o.id for o in outs], **framing)
@@ -279,19 +279,19 @@ class Lowering(Scoped):
         """Return whether a number depends on the frame."""
         return isinstance(x, Expr) and x.by_frame
 
-    def sample(self, x: Value, sampler: Sampler, height: Scalar, width: Scalar) -> Value:
+    def sample(self, x: Value, interpolator: Interpolator, height: Scalar, width: Scalar) -> Value:
         """Resample or warp the H and W axes. The other axes may be C (anywhere) and a leading F."""
         layout = self.layout(x)
         if "F" in layout[1:]:
             order = [layout.index("F"), *(i for i, name in enumerate(layout) if name != "F")]
-            moved = self.sample(self.permute(x, order), sampler, height, width)
+            moved = self.sample(self.permute(x, order), interpolator, height, width)
             return self.permute(moved, [order.index(i) for i in range(x.rank)], x.layout)
         if layout not in ("HWC", "CHW", "HW", "FHWC", "FCHW", "FHW"):
             raise UnsupportedError(
                 f"`{self.scope.operator.name}`: expected layout HWC, CHW, HW or these with a leading F, got {layout!r}"
             )
         frames = layout[0] == "F"
-        if not frames and any(self.differs_by_frame(p) for p in (*sampler.params, height, width)):
+        if not frames and any(self.differs_by_frame(p) for p in (*interpolator.params, height, width)):
             raise ArgumentError(f"`{self.scope.operator.name}`: a per-frame argument needs a video (a leading F axis)")
         if any(self.differs_by_frame(p) for p in (height, width)):
             raise ArgumentError(f"`{self.scope.operator.name}`: all frames of a video have one size, got one per frame")
@@ -302,7 +302,8 @@ class Lowering(Scoped):
         if inner == "HW":
             to_hwc = [ViewOp("insert", 2)]
         return self.stage(
-            [x], [(x.dtype, shape, x.layout)], [[load(x.dtype)]], pre=[to_hwc], post=[to_hwc], sampler=sampler,
+            [x], [(x.dtype, shape, x.layout)], [[load(x.dtype)]], pre=[to_hwc], post=[to_hwc],
+            interpolator=interpolator,
             frames=shape[0] if frames else None, framed=[True] if frames else (),
         )[0]  # fmt: skip
 

@@ -100,8 +100,8 @@ class View:
 
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
-class Sampler:
-    """Interpolation of a stage, by kind and parameters.
+class Interpolator:
+    """Interpolation of a stage's first input, by kind and parameters.
 
     ``resample``: y0 y1 x0 x1 filter_y filter_x antialias; ``affine``: m0..m5 linear has_fill fill; ``project_nearest``,
     ``project_linear``, ``project_cubic``: m0..m7, a fill for each of four channels.
@@ -126,10 +126,10 @@ class Stage:
     pre: tuple[tuple[ViewOp, ...], ...]
     post: tuple[tuple[ViewOp, ...], ...]
     channels: int = 0
-    sampler: Sampler | None = None
+    interpolator: Interpolator | None = None
 
     def __repr__(self) -> str:
-        parts = [repr(self.sampler)] if self.sampler else []
+        parts = [repr(self.interpolator)] if self.interpolator else []
         parts += ["; ".join(", ".join(map(describe, p)) for p in self.program)]
         views = [f"in{i}:{list(v)}" for i, v in enumerate(self.pre) if v]
         views += [f"out{o}:{list(v)}" for o, v in enumerate(self.post) if v]

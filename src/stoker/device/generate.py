@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """CUDA C++ of a stage: its register program as text in the frame of ``native/device/stage.cuh``.
 
-The text depends on operations, types, ports, channels and the kind of sampler, never on values. A row's numbers,
+The text depends on operations, types, ports, channels and the kind of interpolator, never on values. A row's numbers,
 extents and strides come from its slot. Two graphs that differ only in numbers share a compiled kernel.
 """
 
@@ -17,7 +17,7 @@ _REGISTERS = ("int32_t", "int64_t", "float", "double")
 ELEMENTS = ("Bool", "U8", "U16", "U32", "U64", "I8", "I16", "I32", "I64", "F16", "F32", "F64", "BF16")
 # C++ types of interpolated values, by the number of the element type.
 _SAMPLED = {1: "uint8_t", 2: "uint16_t", 6: "int16_t", 7: "int32_t", 10: "float"}
-_SAMPLERS = {"resample": "Resampled", "affine": "Warped"}
+_INTERPOLATORS = {"resample": "Resampled", "affine": "Warped"}
 _PROJECTED = {"project_nearest": "NearestAt", "project_linear": "LinearAt", "project_cubic": "CubicAt"}  # of bytes
 _BYTES = 1
 _COMPARISONS = frozenset(["Eq", "Ne", "Lt", "Le", "Gt", "Ge", "ULt", "ULe", "UGt", "UGe"])
@@ -71,12 +71,12 @@ class StageSource:
 
     Attributes:
         stage: source of ``stoker_stage``.
-        samplers: (name, source) of each sampler kernel. All stages that sample this type share them.
+        interpolators: (name, source) of each interpolator kernel. All stages that sample this type share them.
         uniforms: (uniform, register type) in the order in which the stage reads them.
     """
 
     stage: str
-    samplers: tuple[tuple[str, str], ...]
+    interpolators: tuple[tuple[str, str], ...]
     uniforms: tuple[tuple[int, int], ...]
 
 
@@ -93,7 +93,7 @@ class _Text:
         self.register: dict[int, str] = {}
         # Floats that were rounded to an element type: (type, name before).
         self.rounded: dict[int, tuple[str, str]] = {}
-        self.bytes: dict[str, int] = {}  # channels of sampled bytes by name; samplers also hold them as floats
+        self.bytes: dict[str, int] = {}  # channels of sampled bytes by name; interpolators also hold them as floats
         self.count = 0
 
     def operand(self, index: int, is_uniform: bool, kind: int) -> str:
@@ -160,7 +160,7 @@ def generate(
     channels: int,
     in_types: Sequence[int],
     out_types: Sequence[int],
-    sampler: str = "",
+    interpolator: str = "",
     *,
     coordinates: int = 0,
     planar: bool = False,
@@ -172,17 +172,17 @@ def generate(
         channels: 0: flat, every element is a lane; otherwise the program's number of channels along the last axis.
         in_types: element types of the inputs, as numbers; ``out_types`` likewise.
         coordinates: number of the program's coordinates, which follow the inputs as ports.
-        sampler: interpolation of input 0: "" or the kind of a ``contract.step.Sampler``.
+        interpolator: kind of the ``contract.step.Interpolator`` of input 0, or "".
         planar: input 0 may be in component planes, which a resampling of bytes reads.
 
     Raises:
-        UnsupportedError: the sampler does not interpolate the type of input 0.
+        UnsupportedError: the interpolator does not interpolate the type of input 0.
     """
     names = {number: name for name, number in op_codes.items()}
-    text = _Text(names, bool(sampler))
+    text = _Text(names, bool(interpolator))
     for instruction in code:
         text.add(instruction)
-    sampled = _sampled_type(sampler, in_types[0]) if sampler else ""
+    sampled = _sampled_type(interpolator, in_types[0]) if interpolator else ""
     loaded = [i[10] for i in code if names[i[0]] == "Load" and i[9] == 0]
     divides = any(names[i[0]] in _DIVISIONS for i in code)
     constants = {
@@ -196,17 +196,17 @@ def generate(
     title = f"// {', '.join(ELEMENTS[t] for t in in_types)} -> {', '.join(ELEMENTS[t] for t in out_types)}; "
     title += f"{channels} channels" if channels else "flat"
     # With channels, 80 registers spill on sm_100, and so does cubic sampling.
-    long = sampler in ("resample", "project_cubic")
+    long = interpolator in ("resample", "project_cubic")
     sampled_blocks = min(blocks, 2 if channels else 3) if long else blocks
     lines = [
-        title + (f"; {sampler}" if sampler else ""),
+        title + (f"; {interpolator}" if interpolator else ""),
         '#include "device/stage.cuh"',
-        *(['#include "device/stage_project.cuh"'] if sampler in _PROJECTED else []),
+        *(['#include "device/stage_project.cuh"'] if interpolator in _PROJECTED else []),
         "",
         "namespace stoker::stage {",
         "",
         "struct Program {",
-        f"  using Sampler = {_sampler_class(sampler, sampled)};",
+        f"  using Interpolator = {_interpolator_class(interpolator, sampled)};",
         "  static constexpr int " + ", ".join(f"{name} = {value}" for name, value in constants.items()) + ";",
         f"  static constexpr bool kFlat = {str(not channels).lower()}, kDivides = {str(divides).lower()};",
         f"  static constexpr bool kShort = {short};  // so that it may be there several times",
@@ -223,36 +223,36 @@ def generate(
         "",
     ]
     frame = "\n".join(lines)
-    samplers = _sampler_sources(sampler, sampled)
-    if sampler == "resample" and sampled == "uint8_t" and constants["kSampled"] <= 3:
+    interpolators = _interpolator_sources(interpolator, sampled)
+    if interpolator == "resample" and sampled == "uint8_t" and constants["kSampled"] <= 3:
         both = '#include "device/resample_tile.cuh"\n\nSTOKER_RESAMPLED\n'
         down = '#include "device/resample_down.cuh"\n\nSTOKER_RESAMPLED_DOWN\n'
         words = f"{frame}STOKER_WORDS(stoker::stage::Program, {blocks})\n"
-        samplers += ("stoker_resampled", both), ("stoker_resampled_down", down), ("stoker_words", words)
+        interpolators += ("stoker_resampled", both), ("stoker_resampled_down", down), ("stoker_words", words)
         if planar:
             kernels = "stoker_resampled_planar", "stoker_resampled_down_planar"
-            samplers += tuple((n, f'#include "device/resample_planar.cuh"\n\n{n.upper()}\n') for n in kernels)
-    if sampler == "affine" and sampled == "uint8_t" and constants["kSampled"] <= 3 and blocks > _FEWEST_BLOCKS:
+            interpolators += tuple((n, f'#include "device/resample_planar.cuh"\n\n{n.upper()}\n') for n in kernels)
+    if interpolator == "affine" and sampled == "uint8_t" and constants["kSampled"] <= 3 and blocks > _FEWEST_BLOCKS:
         pairs = f'{frame}#include "device/stage_pairs.cuh"\n\nSTOKER_PAIRS(stoker::stage::Program, {blocks})\n'
-        samplers += (("stoker_pairs", pairs),)
+        interpolators += (("stoker_pairs", pairs),)
     return StageSource(
-        f"{frame}STOKER_STAGE(stoker::stage::Program, {sampled_blocks})\n", samplers, tuple(text.uniforms)
+        f"{frame}STOKER_STAGE(stoker::stage::Program, {sampled_blocks})\n", interpolators, tuple(text.uniforms)
     )
 
 
-def _sampled_type(sampler: str, dtype: int) -> str:
+def _sampled_type(interpolator: str, dtype: int) -> str:
     """Return the C++ type of interpolated values."""
-    types = {_BYTES: _SAMPLED[_BYTES]} if sampler in _PROJECTED else _SAMPLED
+    types = {_BYTES: _SAMPLED[_BYTES]} if interpolator in _PROJECTED else _SAMPLED
     if dtype not in types:
         known = ", ".join(sorted(types.values()))
-        raise UnsupportedError(f"{sampler}: expected one of {known}, got {ELEMENTS[dtype]}")
+        raise UnsupportedError(f"{interpolator}: expected one of {known}, got {ELEMENTS[dtype]}")
     return types[dtype]
 
 
-def _sampler_class(sampler: str, sampled: str) -> str:
-    if sampler in _PROJECTED:
-        return f"Projected<warp::{_PROJECTED[sampler]}>"
-    return f"{_SAMPLERS[sampler]}<{sampled}>" if sampler else "Unsampled"
+def _interpolator_class(interpolator: str, sampled: str) -> str:
+    if interpolator in _PROJECTED:
+        return f"Projected<warp::{_PROJECTED[interpolator]}>"
+    return f"{_INTERPOLATORS[interpolator]}<{sampled}>" if interpolator else "Unsampled"
 
 
 def _blocks(ops: Sequence[str], ports: int) -> int:
@@ -284,13 +284,13 @@ def _numbers(kinds: Sequence[int]) -> list[str]:
     return ["  struct Numbers {", *members, f"{head}{start} {{}}", *reads, "  };"]
 
 
-def _sampler_sources(sampler: str, sampled: str) -> tuple[tuple[str, str], ...]:
+def _interpolator_sources(interpolator: str, sampled: str) -> tuple[tuple[str, str], ...]:
     """Return one source per kernel, for concurrent compilation. Types share the kernels that are equal for them."""
-    include = '#include "device/sampler_kernels.cuh"\n\n'
-    if sampler == "resample":
+    include = '#include "device/interpolator_kernels.cuh"\n\n'
+    if interpolator == "resample":
         weight = "int32_t" if sampled == "uint8_t" else "double"
         weights, between = f"{include}STOKER_WEIGHTS({weight})\n", f"{include}STOKER_BETWEEN({sampled})\n"
         return ("stoker_weights", weights), ("stoker_between", between)
-    if sampler == "affine":
+    if interpolator == "affine":
         return (("stoker_walk", f"{include}STOKER_WALK\n"),)
     return ()

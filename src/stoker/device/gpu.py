@@ -50,15 +50,15 @@ class Gpu:
         Return a function that waits for the kernel.
         """
         _, _, code, channels, in_types, out_types, *_, coordinates = arguments
-        kind = body.sampler.kind if body.sampler else ""
+        kind = body.interpolator.kind if body.interpolator else ""
         source = generate(
             code, _native.pixel_ops(), channels, in_types, out_types, kind, coordinates=len(coordinates), planar=planar
         )
-        functions = self.functions((*source.samplers, ("stoker_stage", source.stage)))
+        functions = self.functions((*source.interpolators, ("stoker_stage", source.stage)))
 
         def made() -> Any:
-            *sampler, stage = functions()
-            everything: tuple[Any, ...] = (*arguments, [stage, *sampler], list(source.uniforms))
+            *interpolator, stage = functions()
+            everything: tuple[Any, ...] = (*arguments, [stage, *interpolator], list(source.uniforms))
             return _native.gpu.stage(*everything)
 
         return made

@@ -30,7 +30,7 @@ from .storage import aliases, assign_memory, images_in_planes, used_values
 
 _PLACES = ("scratch", "batch", "output", "input", "alias", "upload", "device", "words", "planes", "count")
 _WHERE = {name: number for number, name in enumerate(_PLACES)}
-_SAMPLERS = {"resample": 1, "affine": 2, "project_nearest": 3, "project_linear": 4, "project_cubic": 5}
+_INTERPOLATORS = {"resample": 1, "affine": 2, "project_nearest": 3, "project_linear": 4, "project_cubic": 5}
 
 
 @cache
@@ -189,12 +189,13 @@ class _Emitter:
 
     def _stage_arguments(self, step: Step, body: Stage, params: _Params) -> tuple[Any, ...]:
         """Return the arguments of ``kernels.stage``."""
-        sampler = [params.add(p) for p in body.sampler.params] if body.sampler else []
+        interpolator = [params.add(p) for p in body.interpolator.params] if body.interpolator else []
         compiled = compile_program(body.program, _op_codes(), len(step.inputs))
         uniforms = [params.add(u) for u in compiled.uniforms]
         in_types, out_types = ([int(self._values[v].dtype) for v in some] for some in (step.inputs, step.outputs))
         return (
-            _SAMPLERS[body.sampler.kind] if body.sampler else 0, sampler, compiled.code, body.channels, in_types,
+            _INTERPOLATORS[body.interpolator.kind] if body.interpolator else 0, interpolator, compiled.code,
+            body.channels, in_types,
             out_types, uniforms, [_chain(ops, params) for ops in body.pre], [_chain(ops, params) for ops in body.post],
             compiled.coordinates,
         )  # fmt: skip

@@ -12,7 +12,7 @@ from ..contract.lowering import Lowering
 from ..contract.operator import Operator, Spec
 from ..contract.pixel import scalars
 from ..contract.scope import Scope
-from ..contract.step import Native, PyCall, Sampler, Stage, Step, StepList, Value, View
+from ..contract.step import Interpolator, Native, PyCall, Stage, Step, StepList, Value, View
 from ..contract.types import DType
 from .node import Edge, Graph, Node
 
@@ -101,8 +101,8 @@ def body_scalars(step: Step) -> list[object]:
             found += [op.start, op.step, op.extent, *(op.list if op.kind == "reshape" else ())]
     if isinstance(body, Stage):
         found += scalars([x for port in body.program for x in port])
-        if isinstance(body.sampler, Sampler):
-            found += body.sampler.params
+        if isinstance(body.interpolator, Interpolator):
+            found += body.interpolator.params
     return found
 
 

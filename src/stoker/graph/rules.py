@@ -13,11 +13,11 @@ from typing import Any
 from ..contract.expr import Expr, Scalar, is_static
 from ..contract.pixel import Px, coordinates_of, visit
 from ..contract.step import (
+    Interpolator,
     Native,
     OutputMemory,
     OwnKernel,
     PyCall,
-    Sampler,
     Stage,
     Step,
     Value,
@@ -28,7 +28,7 @@ from ..contract.step import (
 from ..contract.types import DType
 
 Shape = tuple[Scalar, ...]
-_SAMPLER_NUMBERS = {"resample": 7, "affine": 9, "project_nearest": 12, "project_linear": 12, "project_cubic": 12}
+_INTERPOLATOR_NUMBERS = {"resample": 7, "affine": 9, "project_nearest": 12, "project_linear": 12, "project_cubic": 12}
 _SAMPLED_RANK = 3
 
 
@@ -178,8 +178,8 @@ def _check_stage(step: Step, body: Stage, inputs: Sequence[Value], outputs: Sequ
     spaces = [_viewed(_shape_of(x, f), ops) for x, f, ops in zip(inputs, framed, body.pre, strict=True)]
     stored = [_viewed(_shape_of(x, step.frames is not None), ops) for x, ops in zip(outputs, body.post, strict=True)]
     _check_space(body, spaces, stored)
-    if body.sampler is not None:
-        _check_sampler(body.sampler, spaces, stored)
+    if body.interpolator is not None:
+        _check_interpolator(body.interpolator, spaces, stored)
     for port, out in zip(body.program, outputs, strict=True):
         _check_program(body, port, inputs, out, len(stored[0]))
 
@@ -200,7 +200,7 @@ def _check_space(body: Stage, spaces: Sequence[Shape], stored: Sequence[Shape]) 
     for shape in stored[1:]:
         _require_alike(shape[:end], stored[0][:end], "an output stores")
     for i, shape in enumerate(spaces):
-        if i == 0 and body.sampler is not None:
+        if i == 0 and body.interpolator is not None:
             continue
         _require(len(shape) <= len(stored[0]), f"input {i} has {len(shape)} axes in a space of {len(stored[0])}")
         for d in range(1 if body.channels else 0, len(shape)):
@@ -209,13 +209,16 @@ def _check_space(body: Stage, spaces: Sequence[Shape], stored: Sequence[Shape]) 
             _require(spreads, f"input {i} of {list(shape)} does not spread over {list(stored[0])}")
 
 
-def _check_sampler(sampler: Sampler, spaces: Sequence[Shape], stored: Sequence[Shape]) -> None:
-    wanted = _SAMPLER_NUMBERS.get(sampler.kind)
-    _require(wanted is not None, f"{sampler.kind!r} is no sampler")
-    _require(len(sampler.params) == wanted, f"expected {wanted} numbers of {sampler.kind}, got {len(sampler.params)}")
+def _check_interpolator(interpolator: Interpolator, spaces: Sequence[Shape], stored: Sequence[Shape]) -> None:
+    wanted = _INTERPOLATOR_NUMBERS.get(interpolator.kind)
+    _require(wanted is not None, f"{interpolator.kind!r} is no interpolator")
+    _require(
+        len(interpolator.params) == wanted,
+        f"expected {wanted} numbers of {interpolator.kind}, got {len(interpolator.params)}",
+    )
     _require(bool(spaces), "expected an input that is sampled")
     ranks = [len(spaces[0]), *map(len, stored)]
-    _require(set(ranks) == {_SAMPLED_RANK}, f"expected height, width and channels where {sampler.kind} samples")
+    _require(set(ranks) == {_SAMPLED_RANK}, f"expected height, width and channels where {interpolator.kind} samples")
 
 
 def _check_program(body: Stage, port: Sequence[Px], inputs: Sequence[Value], out: Value, rank: int) -> None:

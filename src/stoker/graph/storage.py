@@ -84,7 +84,7 @@ def _alias_roots(steps: StepList) -> dict[int, tuple[int, ...]]:
 def images_in_planes(steps: StepList) -> frozenset[int]:
     """Return images that are decoded to component planes and never stored as pixels: only one stage resamples them.
 
-    That stage converts to pixels as it loads, a few times per pixel. A sampler with coordinates of its own would
+    That stage converts to pixels as it loads, a few times per pixel. An interpolator with coordinates of its own would
     convert each pixel for each of its reads, so it does not qualify.
     """
     made: set[int] = set()
@@ -94,7 +94,7 @@ def images_in_planes(steps: StepList) -> frozenset[int]:
         if isinstance(body, Native) and body.gpu and body.gpu.in_planes and step.on_gpu and step.frames is None:
             made.update(step.outputs[:1])
         stage = body if isinstance(body, Stage) and step.on_gpu and step.frames is None else None
-        resamples = stage is not None and stage.sampler is not None and stage.sampler.kind == "resample"
+        resamples = stage is not None and stage.interpolator is not None and stage.interpolator.kind == "resample"
         for n, v in enumerate(step.inputs):
             readers.setdefault(v, []).append(resamples and n == 0)
     return frozenset(v for v in made.difference(steps.outputs) if readers.get(v) == [True])
@@ -110,7 +110,7 @@ def _turned(steps: StepList) -> set[int]:
     others = set(steps.outputs)
     for step in steps.steps:
         stage = step.body if isinstance(step.body, Stage) and step.on_gpu and step.frames is None else None
-        turns = stage is not None and stage.sampler is not None and stage.sampler.kind == "affine"
+        turns = stage is not None and stage.interpolator is not None and stage.interpolator.kind == "affine"
         made.update(step.outputs if stage is not None else ())
         read.update(step.inputs[:1] if turns else ())
         others.update(step.inputs[1:] if turns else step.inputs)

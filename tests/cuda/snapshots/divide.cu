@@ -4,7 +4,7 @@
 namespace stoker::stage {
 
 struct Program {
-  using Sampler = Unsampled;
+  using Interpolator = Unsampled;
   static constexpr int kInputs = 2, kPorts = 4, kSampled = 1, kStored = 1;
   static constexpr bool kFlat = true, kDivides = true;
   static constexpr bool kShort = true;  // so that it may be there several times

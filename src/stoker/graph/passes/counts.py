@@ -64,6 +64,6 @@ class CountsOnGpu:
             return False
         if isinstance(body, View):
             return not body.ops
-        if not isinstance(body, Stage) or body.sampler is not None:
+        if not isinstance(body, Stage) or body.interpolator is not None:
             return False
         return not any(body.post) and not any(body.pre[n] for n, _ in inputs)

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...contract.expr import Expr, Scalar, identity, substitute
 from ...contract.pixel import Px, rewrite
-from ...contract.step import Check, Counted, Native, PyCall, Sampler, Stage, Step, StepList, Value, View, ViewOp
+from ...contract.step import Check, Counted, Interpolator, Native, PyCall, Stage, Step, StepList, Value, View, ViewOp
 
 
 def merge_equal_steps(steps: StepList) -> StepList:
@@ -62,8 +62,10 @@ class _Keys:
         assert isinstance(body, Stage)
         program = tuple(tuple(map(self._pixel, port)) for port in body.program)
         chains = tuple(map(self._chain, body.pre)), tuple(map(self._chain, body.post))
-        sampler = (body.sampler.kind, tuple(map(identity, body.sampler.params))) if body.sampler else None
-        return program, chains, body.channels, sampler
+        interpolator = (
+            (body.interpolator.kind, tuple(map(identity, body.interpolator.params))) if body.interpolator else None
+        )
+        return program, chains, body.channels, interpolator
 
     @staticmethod
     def _chain(ops: tuple[ViewOp, ...]) -> Any:
@@ -105,9 +107,13 @@ def rename(step: Step, renamed: dict[int, int]) -> Step:
         def px(x: Px) -> Px:
             return rewrite(x, lambda n: replace(n, value=number(n.value)) if n.op == "uniform" else None)
 
-        sampler = Sampler(body.sampler.kind, tuple(map(number, body.sampler.params))) if body.sampler else None
+        interpolator = (
+            Interpolator(body.interpolator.kind, tuple(map(number, body.interpolator.params)))
+            if body.interpolator
+            else None
+        )
         program = tuple(tuple(px(x) for x in port) for port in body.program)
-        body = Stage(program, tuple(map(chain, body.pre)), tuple(map(chain, body.post)), body.channels, sampler)
+        body = Stage(program, tuple(map(chain, body.pre)), tuple(map(chain, body.post)), body.channels, interpolator)
     checks = tuple(Check(number(c.condition), c.text, tuple(map(number, c.values)), c.node) for c in step.checks)
     return replace(
         step,

@@ -84,7 +84,7 @@ class _Work:
     def join(self, i: int) -> bool:
         """Join step ``i``, a pointwise stage, with the stage that makes one of its inputs."""
         second = self.steps[i]
-        if second is None or not isinstance(second.body, Stage) or second.body.sampler is not None:
+        if second is None or not isinstance(second.body, Stage) or second.body.interpolator is not None:
             return False
         for port, value in enumerate(second.inputs):
             m = self._sole_stage(value, second)
@@ -139,7 +139,7 @@ class _Work:
             a.pre + tuple(b.pre[k] + (turn if self.list.values[second.inputs[k]].rank else ()) for k in others),
             tuple(p + turn for p in b.post),
             channels,
-            a.sampler,
+            a.interpolator,
         )
         framed = first.framed + tuple(second.framed[k] for k in others) if first.frames is not None else ()
         return replace(

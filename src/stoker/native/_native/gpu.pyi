@@ -201,8 +201,8 @@ def recipe(functions: Sequence[Function], outputs: int, /) -> Kernel:
     """
 
 def stage(
-    sampler: int,
-    sampler_params: Sequence[int],
+    interpolator: int,
+    interpolator_params: Sequence[int],
     code: Sequence[tuple[int, int, int, int, int, int, int, int, int, int, int]],
     channels: int,
     in_dtypes: Sequence[int],
@@ -218,8 +218,8 @@ def stage(
     """A stage by its compiled kernels.
 
     Args:
-        sampler: a Sampler
-        sampler_params: numbers of parameters
+        interpolator: kind of interpolator
+        interpolator_params: numbers of parameters
         code: the pixel program's instructions
         channels: of the program; 0: it is flat
         in_dtypes: element types of the inputs
@@ -228,7 +228,7 @@ def stage(
         inputs: per input, the view that takes it to the iteration space
         outputs: per output, the view that takes its memory there
         coordinates: axes of the iteration space, whose coordinates are the program's last inputs
-        functions: the stage's own kernel, then the sampler's
+        functions: the stage's own kernel, then the interpolator's
         reads: (uniform, type) in the order of the generated code
     """
 

@@ -164,8 +164,8 @@ def select() -> Kernel:
     """The second or the third input, by the first."""
 
 def stage(
-    sampler: int,
-    sampler_params: Sequence[int],
+    interpolator: int,
+    interpolator_params: Sequence[int],
     code: Sequence[tuple[int, int, int, int, int, int, int, int, int, int, int]],
     channels: int,
     in_dtypes: Sequence[int],
@@ -179,8 +179,8 @@ def stage(
     """Views, at most one interpolating sample, a pixel program.
 
     Args:
-        sampler: a Sampler
-        sampler_params: numbers of parameters
+        interpolator: kind of interpolator
+        interpolator_params: numbers of parameters
         code: the pixel program's instructions
         channels: of the program; 0: it is flat
         in_dtypes: element types of the inputs

@@ -158,8 +158,9 @@ nb::bytes host_copy(const DeviceArray& a) {
   auto* const to = reinterpret_cast<uint8_t*>(content.data());
   const auto copy = [&] {
     const gpu::Visit visit(a.device.get());
-    const gpu::Lane lane = a.device->next_lane();
-    gpu::do_now(*a.device, lane, [&] { a.device->copy_out(lane, to, reinterpret_cast<gpu::Address>(a.data), bytes); });
+    const gpu::WorkStream work_stream = a.device->next_work_stream();
+    gpu::do_now(*a.device, work_stream,
+                [&] { a.device->copy_out(work_stream, to, reinterpret_cast<gpu::Address>(a.data), bytes); });
   };
   if (bytes) without_gil(copy);
   return nb::bytes(content.data(), content.size());
@@ -178,9 +179,9 @@ std::shared_ptr<jpeg::gpu::Index> make_jpeg_index(std::shared_ptr<gpu::Device> d
 nb::bytes pack_index(const jpeg::gpu::Index& index, gpu::Device& device, size_t begin, size_t end) {
   const std::string packed = without_gil([&] {
     const gpu::Visit visit(&device);
-    const gpu::Lane lane = device.next_lane();
+    const gpu::WorkStream work_stream = device.next_work_stream();
     return index.packed(begin, end, [&](uint8_t* to, gpu::Address from, size_t bytes) {
-      gpu::do_now(device, lane, [&] { device.copy_out(lane, to, from, bytes); });
+      gpu::do_now(device, work_stream, [&] { device.copy_out(work_stream, to, from, bytes); });
     });
   });
   return nb::bytes(packed.data(), packed.size());

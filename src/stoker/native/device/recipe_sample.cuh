@@ -2,7 +2,7 @@
 // Recipe steps that resize and warp.
 #pragma once
 #include "device/recipe_frame.cuh"
-#include "device/sampler_kernels.cuh"
+#include "device/interpolator_kernels.cuh"
 #include "shared/torch_resize_float_sum.hpp"
 #include "shared/torch_warp_point.hpp"
 #include "shared/warp_point.hpp"

@@ -70,7 +70,7 @@ struct alignas(16) DownPassParams {
 };
 
 inline void prepare_down_pass(const TileWork& at, uint64_t scratches, DownPassParams& params) {
-  const DownTile tile(at.item.tile, at.sampler(), at.scratch(scratches));
+  const DownTile tile(at.item.tile, at.interpolator(), at.scratch(scratches));
   const uint32_t lane = gpu::thread_index() % gpu::kWarp, warp = gpu::thread_index() / gpu::kWarp;
   const uint32_t half = warp % 2, block = warp / 2;
   if (gpu::thread_index() == 0)
@@ -165,7 +165,7 @@ inline void across_pass(const Store& store, const DownTile& tile, const Between&
 inline void across_pass(uint64_t slots, uint64_t slot_bytes, uint64_t work, uint64_t scratches,
                         const Between& between) {
   const TileWork at(slots, slot_bytes, work);
-  const DownTile tile(at.item.tile, at.sampler(), at.scratch(forgotten(scratches)));
+  const DownTile tile(at.item.tile, at.interpolator(), at.scratch(forgotten(scratches)));
   if (tile.scratch.direct) across_pass(PairStore(tile.scratch, at.output(), tile.last_column + 1), tile, between);
   else across_pass(WordStore(tile.scratch, tile.last_column + 1), tile, between);
 }
@@ -176,7 +176,7 @@ inline void resample_down(uint64_t slots, uint64_t slot_bytes, uint64_t work, ui
   STOKER_SHARED(DownPassParams, params);
   prepare_down_pass(TileWork(slots, slot_bytes, work), scratches, params);
   gpu::block_barrier();
-  const Source& source = TileWork(slots, slot_bytes, work).sampler().source;
+  const Source& source = TileWork(slots, slot_bytes, work).interpolator().source;
   if (inside(source, params.left + 4 * params.sets)) down_pass(PackedRows<true>(source), params, between);
   else down_pass(PackedRows<false>(source), params, between);
   gpu::block_barrier();

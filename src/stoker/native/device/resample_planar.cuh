@@ -142,7 +142,7 @@ inline void resample_planar_tile(uint64_t slots, uint64_t slot_bytes, uint64_t w
   STOKER_SHARED(FirstPassParams, params);
   prepare_first_pass(TileWork(slots, slot_bytes, work).tile(scratches), params);
   gpu::block_barrier();
-  first_planar_pass(TileWork(slots, slot_bytes, work).sampler(), params, between);
+  first_planar_pass(TileWork(slots, slot_bytes, work).interpolator(), params, between);
   gpu::block_barrier();
   const TileWork again(slots, slot_bytes, work);
   second_pass(again, scratches, again.tile(scratches), between);
@@ -160,7 +160,7 @@ inline void resample_planar_down(uint64_t slots, uint64_t slot_bytes, uint64_t w
   using planar::Form;
   prepare_down_pass(TileWork(slots, slot_bytes, work), scratches, params);
   gpu::block_barrier();
-  const ResampleSlot& s = TileWork(slots, slot_bytes, work).sampler();
+  const ResampleSlot& s = TileWork(slots, slot_bytes, work).interpolator();
   switch (s.image.form) {
     case Form::Gray: down_planar_pass<Form::Gray>(s, params, between); break;
     case Form::None: down_planar_pass<Form::None>(s, params, between); break;

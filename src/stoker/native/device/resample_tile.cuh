@@ -183,12 +183,12 @@ struct TileWork {
   TileWork(uint64_t slots, uint64_t slot_bytes, uint64_t work)
       : item(reinterpret_cast<const Work*>(work)[gpu::block_index()]),
         slot(reinterpret_cast<const uint8_t*>(slots) + item.row * slot_bytes + sizeof(Slot)) {}
-  const ResampleSlot& sampler() const { return *reinterpret_cast<const ResampleSlot*>(slot); }
+  const ResampleSlot& interpolator() const { return *reinterpret_cast<const ResampleSlot*>(slot); }
   const Port& output() const { return *reinterpret_cast<const Port*>(slot + sizeof(ResampleSlot) + sizeof(Port)); }
   const ResampleScratch& scratch(uint64_t scratches) const {
     return reinterpret_cast<const ResampleScratch*>(scratches)[item.row];
   }
-  ResampleTile tile(uint64_t scratches) const { return {item.tile, sampler(), scratch(scratches)}; }
+  ResampleTile tile(uint64_t scratches) const { return {item.tile, interpolator(), scratch(scratches)}; }
 };
 
 inline void second_pass(const TileWork& at, uint64_t scratches, const TileBounds& tile, const Between& between) {
@@ -208,7 +208,7 @@ inline void resample_tile(uint64_t slots, uint64_t slot_bytes, uint64_t work, ui
 #else
   const TileBounds& bounds = tile;
 #endif
-  first_pass(at.sampler().source, tile, between);
+  first_pass(at.interpolator().source, tile, between);
   gpu::block_barrier();
   // Constructed anew, so that nothing is kept in registers between the passes.
   second_pass(TileWork(slots, slot_bytes, work), scratches, bounds, between);

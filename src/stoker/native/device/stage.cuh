@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Framework of every generated stage: the lane of a thread, the addresses of its elements, the sampler, the program.
+// Framework of every generated stage: the lane of a thread, the addresses of its elements, the interpolator, the
+// program.
 #pragma once
 #include "device/stage_ops.cuh"
 #include "device/stage_sample.cuh"
@@ -10,20 +11,24 @@
 
 namespace stoker::stage {
 
-// Row in memory; see stage_slot.hpp. The slot of an empty sampler has no size.
+// Row in memory; see stage_slot.hpp. A stage without an interpolator has no slot for one.
 template <class Program>
 struct Row {
   const uint8_t* base;
-  using SamplerSlot = typename Program::Sampler::Slot;
-  static constexpr int64_t kSampler = Program::Sampler::kSamples ? static_cast<int64_t>(sizeof(SamplerSlot)) : 0;
+  using InterpolatorSlot = typename Program::Interpolator::Slot;
+  static constexpr int64_t kInterpolatorBytes =
+      Program::Interpolator::kSamples ? static_cast<int64_t>(sizeof(InterpolatorSlot)) : 0;
   const Slot& slot() const { return *reinterpret_cast<const Slot*>(base); }
-  const SamplerSlot& sampler() const { return *reinterpret_cast<const SamplerSlot*>(base + sizeof(Slot)); }
+  const InterpolatorSlot& interpolator() const {
+    return *reinterpret_cast<const InterpolatorSlot*>(base + sizeof(Slot));
+  }
   const Port& port(int p) const {
-    return *reinterpret_cast<const Port*>(base + sizeof(Slot) + kSampler + p * sizeof(Port));
+    return *reinterpret_cast<const Port*>(base + sizeof(Slot) + kInterpolatorBytes + p * sizeof(Port));
   }
   template <class T>
   T uniform(int u) const {
-    return *reinterpret_cast<const T*>(base + sizeof(Slot) + kSampler + Program::kPorts * sizeof(Port) + u * 8);
+    return *reinterpret_cast<const T*>(base + sizeof(Slot) + kInterpolatorBytes + Program::kPorts * sizeof(Port) +
+                                       u * 8);
   }
 };
 
@@ -38,7 +43,7 @@ inline typename E::Memory in_memory(typename E::Register x) {
 // One lane: the interface that generated code reads and writes.
 template <class Program>
 struct Lane {
-  using Sampler = typename Program::Sampler;
+  using Interpolator = typename Program::Interpolator;
   template <class S, bool = S::kSamples>
   struct Sampled {
     int unused;
@@ -50,7 +55,7 @@ struct Lane {
 
   uint8_t* at[Program::kPorts];
   const int64_t* channel;
-  Sampled<Sampler> sampled;
+  Sampled<Interpolator> sampled;
 
   template <class E>
   typename E::Register load(int port, int c) const {
@@ -95,8 +100,8 @@ struct HeldPorts {
   }
 };
 
-// Find the addresses of lane `number` of a row without a sampler. Coordinates are innermost first; strides of axes that
-// do not exist are never used.
+// Find the addresses of lane `number` of a row without an interpolator. Coordinates are innermost first; strides of
+// axes that do not exist are never used.
 template <class Program, class Count>
 inline void locate(const Row<Program>& row, const HeldPorts<Program>& held, Count rest, Lane<Program>& lane) {
   const Slot& slot = row.slot();
@@ -124,7 +129,7 @@ inline void locate(const Row<Program>& row, const HeldPorts<Program>& held, Coun
   }
 }
 
-// Compute kTileLanes lanes of a row without a sampler, by one block.
+// Compute kTileLanes lanes of a row without an interpolator, by one block.
 template <class Program>
 inline void run_lanes(const Row<Program>& row, uint32_t tile, bool& fault) {
   const auto lanes = static_cast<uint64_t>(row.slot().lanes);
@@ -145,9 +150,9 @@ inline void run_lanes(const Row<Program>& row, uint32_t tile, bool& fault) {
 // channel 0.
 template <int N, class Program>
 inline void run_channels(const HeldPorts<Program>& held, const typename Program::Numbers& numbers,
-                         const typename Program::Sampler::Reader& reader, int64_t y, int64_t x, int64_t c,
+                         const typename Program::Interpolator::Reader& reader, int64_t y, int64_t x, int64_t c,
                          uint8_t* const (&at)[Program::kPorts], Lane<Program>& lane, bool& fault) {
-  typename Program::Sampler::Type value[N];
+  typename Program::Interpolator::Type value[N];
   reader.template sample<N>(y, x, reader.single ? 0 : c, value);
 #pragma unroll
   for (int p = 1; p < Program::kPorts; ++p) lane.at[p] = at[p] + c * held.channel[p];
@@ -161,11 +166,11 @@ inline void run_channels(const HeldPorts<Program>& held, const typename Program:
 }
 
 template <class Program>
-inline void run_pixel(const typename Program::Numbers& numbers, const typename Program::Sampler::Reader& reader,
+inline void run_pixel(const typename Program::Numbers& numbers, const typename Program::Interpolator::Reader& reader,
                       int64_t y, int64_t x, uint8_t* const (&at)[Program::kPorts], Lane<Program>& lane, bool& fault) {
 #pragma unroll
   for (int p = 1; p < Program::kPorts; ++p) lane.at[p] = at[p];
-  typename Program::Sampler::Type value[Program::kSampled];
+  typename Program::Interpolator::Type value[Program::kSampled];
   if (Program::kSampled > 1 && reader.single) {  // one channel is broadcast to all
     reader.template sample<1>(y, x, 0, value);
 #pragma unroll
@@ -182,9 +187,9 @@ inline void run_pixel(const typename Program::Numbers& numbers, const typename P
 // first one is used.
 template <class Program, class Column>
 inline void run_column(const HeldPorts<Program>& held, const typename Program::Numbers& numbers, const Column& column,
-                       const TilePlace<Program::Sampler::kStep>& place, Lane<Program>& lane, bool& fault) {
+                       const TilePlace<Program::Interpolator::kStep>& place, Lane<Program>& lane, bool& fault) {
   using Pixel = typename Column::Pixel;
-  constexpr int kStep = Program::Sampler::kStep;
+  constexpr int kStep = Program::Interpolator::kStep;
   uint8_t* at[Program::kPorts];
 #pragma unroll
   for (int p = 1; p < Program::kPorts; ++p)
@@ -226,18 +231,18 @@ inline void run_column(const HeldPorts<Program>& held, const typename Program::N
 
 // Compute a tile of a sampled row, by one block.
 template <class Program>
-inline void run_tile(const Row<Program>& row, const typename Program::Sampler::Scratch& scratch, uint32_t tile,
+inline void run_tile(const Row<Program>& row, const typename Program::Interpolator::Scratch& scratch, uint32_t tile,
                      bool& fault) {
   const Slot& slot = row.slot();
-  constexpr int kStep = Program::Sampler::kStep;
+  constexpr int kStep = Program::Interpolator::kStep;
   const TilePlace<kStep> place(tile, slot.extent[0], slot.extent[1]);
   const int64_t channels = slot.extent[2];
   const HeldPorts<Program> held(row);
   const typename Program::Numbers numbers(row);
-  const typename Program::Sampler::Reader reader(row.sampler(), scratch);
+  const typename Program::Interpolator::Reader reader(row.interpolator(), scratch);
   Lane<Program> lane;
   lane.channel = held.channel;
-  if constexpr (Program::Sampler::kQuick && Program::kSampled <= 3 && Program::kShort) {
+  if constexpr (Program::Interpolator::kQuick && Program::kSampled <= 3 && Program::kShort) {
     if (!Program::kFlat || channels == 3) {
       if (reader.quick() == 4) return run_column(held, numbers, QuickColumn<4>(reader, place.x), place, lane, fault);
       if (reader.quick() == 3) return run_column(held, numbers, QuickColumn<3>(reader, place.x), place, lane, fault);
@@ -272,7 +277,7 @@ inline void run_words(const uint8_t* slots, uint64_t slot_bytes, const Work* wor
   Lane<Program> lane;
   lane.channel = held.channel;
   bool fault = false;
-  run_column(held, numbers, WordColumn(row.sampler(), scratches[item.row], place.x), place, lane, fault);
+  run_column(held, numbers, WordColumn(row.interpolator(), scratches[item.row], place.x), place, lane, fault);
   if (Program::kDivides && fault) report[item.row] = 1;
 }
 
@@ -280,13 +285,13 @@ inline void run_words(const uint8_t* slots, uint64_t slot_bytes, const Work* wor
 template <class Program>
 inline void run_block(const uint8_t* slots, uint64_t slot_bytes, const Work* work, const void* scratches,
                       uint32_t* report) {
-  using Scratch = typename Program::Sampler::Scratch;
+  using Scratch = typename Program::Interpolator::Scratch;
   const Work item = work[gpu::block_index()];
   const Row<Program> row{slots + item.row * slot_bytes};
   bool fault = false;
-  if constexpr (Program::Sampler::kHasScratch)
+  if constexpr (Program::Interpolator::kHasScratch)
     run_tile(row, static_cast<const Scratch*>(scratches)[item.row], item.tile, fault);
-  else if constexpr (Program::Sampler::kSamples) run_tile(row, Scratch{}, item.tile, fault);
+  else if constexpr (Program::Interpolator::kSamples) run_tile(row, Scratch{}, item.tile, fault);
   else run_lanes(row, item.tile, fault);
   if (Program::kDivides && fault) report[item.row] = 1;
 }

@@ -335,7 +335,7 @@ inline void run_pairs(const uint8_t* slots, uint64_t slot_bytes, const Work* wor
   const PairPlace place(item.tile, row.slot().extent[0], row.slot().extent[1]);
   const HeldPorts<Program> held(row);
   const typename Program::Numbers numbers(row);
-  const WarpReader<uint8_t> reader(row.sampler(), scratches[item.row]);
+  const WarpReader<uint8_t> reader(row.interpolator(), scratches[item.row]);
   const int32_t mirrored = held.stride[Program::kInputs][0] < 0;  // the second column's elements come first
   const QuickColumn<4> first(reader, place.x + mirrored), second(reader, place.x + 1 - mirrored);
   uint8_t* at[Program::kPorts];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Projective samplers of stages: one pixel of an image of bytes.
+// Projective interpolators of stages: one pixel of an image of bytes.
 #pragma once
 #include "device/stage_sample.cuh"
 #include "shared/device.cuh"
@@ -8,7 +8,7 @@
 
 namespace stoker::stage {
 
-// Projective samplers need no scratch memory.
+// Projective interpolators need no scratch memory.
 struct NoScratch {};
 
 template <class At>
@@ -44,7 +44,7 @@ struct ProjectReader {
   }
 };
 
-// Sampler type for a generated stage; At is warp::NearestAt, LinearAt or CubicAt.
+// Interpolator of a generated stage; At is warp::NearestAt, LinearAt or CubicAt.
 template <class At>
 struct Projected {
   using Slot = ProjectSlot;
@@ -52,7 +52,7 @@ struct Projected {
   using Reader = ProjectReader<At>;
   using Type = uint8_t;
   static constexpr bool kSamples = true, kHasScratch = false, kQuick = false;
-  static constexpr int kStep = 2;  // as in affine samplers
+  static constexpr int kStep = 2;  // as in affine interpolators
 };
 
 }  // namespace stoker::stage

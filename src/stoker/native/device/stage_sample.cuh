@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resampling samplers of stages: one resampled pixel, from the tables of device/sampler_kernels.cuh.
+// Resampling as an interpolator of stages: one resampled pixel, from the tables of device/interpolator_kernels.cuh.
 #pragma once
 #include "shared/device.cuh"
 #include "shared/resample_taps.hpp"
@@ -261,7 +261,7 @@ struct TilePlace {
   }
 };
 
-// Sampler type for a generated stage without a sampler.
+// Empty interpolator: a generated stage that does not interpolate.
 struct Unsampled {
   struct Slot {};
   struct Scratch {};

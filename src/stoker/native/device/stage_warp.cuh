@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Affine sampler of stages: one pixel.
+// Affine interpolator of stages: one pixel.
 #pragma once
 #include "device/stage_sample.cuh"
 #include "shared/device.cuh"
@@ -8,7 +8,7 @@
 
 namespace stoker::stage {
 
-// Find the pixel that a sampler without interpolation picks; negative: outside.
+// Find the nearest pixel of a position; negative: outside.
 inline void warp_pick(const AffineSlot& s, const AffineScratch& scratch, int64_t y, int64_t x, int32_t& py,
                       int32_t& px) {
   const double* m = s.matrix;
@@ -123,7 +123,7 @@ inline uint32_t load_byte(const uint8_t* p) { return *p; }
 inline uint32_t whole_of(uint32_t digits) { return digits >> 12 & 0xFF; }
 inline bool doubtful(uint32_t digits) { return (digits & 0xFFE) == 0; }
 
-// Inputs of an affine sampler, held by a thread.
+// Inputs of an affine interpolator, held by a thread.
 template <class T>
 struct WarpReader {
   const AffineSlot s;

@@ -213,30 +213,34 @@ class CudaDevice : public Device, public std::enable_shared_from_this<CudaDevice
   void copy_in(Address to, const uint8_t* from, size_t bytes) override {
     d_.check(d_.copy_in(to, from, bytes, copies_), "a copy to the device");
   }
-  Lane next_lane() override { return turn_.fetch_add(1, std::memory_order_relaxed) % kLanes; }
-  void await_on(Lane lane, Event event) override {
-    d_.check(d_.stream_wait(work_[lane], event, 0), "waiting for copies");
+  WorkStream next_work_stream() override { return turn_.fetch_add(1, std::memory_order_relaxed) % kWorkStreams; }
+  void await_on(WorkStream work_stream, Event event) override {
+    d_.check(d_.stream_wait(work_streams_[work_stream], event, 0), "waiting for copies");
   }
-  void send(Lane lane, Address to, const uint8_t* from, size_t bytes) override {
-    d_.check(d_.copy_in(to, from, bytes, work_[lane]), "a copy to the device");
+  void send(WorkStream work_stream, Address to, const uint8_t* from, size_t bytes) override {
+    d_.check(d_.copy_in(to, from, bytes, work_streams_[work_stream]), "a copy to the device");
   }
-  void copy_out(Lane lane, uint8_t* to, Address from, size_t bytes) override {
-    d_.check(d_.copy_out(to, from, bytes, work_[lane]), "a copy from the device");
+  void copy_out(WorkStream work_stream, uint8_t* to, Address from, size_t bytes) override {
+    d_.check(d_.copy_out(to, from, bytes, work_streams_[work_stream]), "a copy from the device");
   }
-  void move(Lane lane, Address to, Address from, size_t bytes) override {
-    d_.check(d_.copy_within(to, from, bytes, work_[lane]), "a copy on the device");
+  void move(WorkStream work_stream, Address to, Address from, size_t bytes) override {
+    d_.check(d_.copy_within(to, from, bytes, work_streams_[work_stream]), "a copy on the device");
   }
-  void launch(Lane lane, const Launch& l) override {
+  void launch(WorkStream work_stream, const Launch& l) override {
     void* arguments[Launch::kMaxArguments];
     for (int i = 0; i < l.arguments; ++i) arguments[i] = const_cast<uint64_t*>(&l.argument[i]);
     d_.check(d_.launch(l.function->handle, l.grid[0], l.grid[1], l.grid[2], l.block[0], l.block[1], l.block[2],
-                       l.shared_bytes, work_[lane], arguments, nullptr),
+                       l.shared_bytes, work_streams_[work_stream], arguments, nullptr),
              l.function->name.c_str());
   }
 
-  Event record(Lane lane) override { return record_one(spare_events_, kUntimed, work_[lane]); }
+  Event record(WorkStream work_stream) override {
+    return record_one(spare_events_, kUntimed, work_streams_[work_stream]);
+  }
   Event record_copies() override { return record_one(spare_events_, kUntimed, copies_); }
-  Event tick(Lane lane) override { return record_one(spare_ticks_, kEventBlockingSync, work_[lane]); }
+  Event tick(WorkStream work_stream) override {
+    return record_one(spare_ticks_, kEventBlockingSync, work_streams_[work_stream]);
+  }
   double elapsed_ns(Event from, Event to) override {
     float ms = 0;
     d_.check(d_.event_elapsed(&ms, from, to), "the time between events");
@@ -256,14 +260,18 @@ class CudaDevice : public Device, public std::enable_shared_from_this<CudaDevice
     std::lock_guard<std::mutex> hold(mutex_);
     spare_events_.push_back(event);
   }
-  void follow(Lane lane, uintptr_t stream) override { wait_for(work_[lane], stream); }
-  void drain(Lane lane) noexcept override {
+  void follow(WorkStream work_stream, uintptr_t stream) override { wait_for(work_streams_[work_stream], stream); }
+  void drain(WorkStream work_stream) noexcept override {
     d_.stream_synchronize(copies_);
-    d_.stream_synchronize(work_[lane]);
+    d_.stream_synchronize(work_streams_[work_stream]);
   }
 
-  uintptr_t stream_of(Lane lane) override { return reinterpret_cast<uintptr_t>(work_[lane]); }
-  void fork(Lane lane, uintptr_t stream) override { wait_for(reinterpret_cast<Handle>(stream), stream_of(lane)); }
+  uintptr_t stream_of(WorkStream work_stream) override {
+    return reinterpret_cast<uintptr_t>(work_streams_[work_stream]);
+  }
+  void fork(WorkStream work_stream, uintptr_t stream) override {
+    wait_for(reinterpret_cast<Handle>(stream), stream_of(work_stream));
+  }
   uintptr_t make_stream() override {
     Handle stream = nullptr;
     d_.check(d_.stream_create(&stream, kStreamNonBlocking, least_priority_), "a stream cannot be made");
@@ -296,7 +304,8 @@ class CudaDevice : public Device, public std::enable_shared_from_this<CudaDevice
     int greatest = 0;
     d_.check(d_.priority_range(&least_priority_, &greatest), "stream priorities");
     const int least = least_priority_;
-    for (Handle& work : work_) d_.check(d_.stream_create(&work, kStreamNonBlocking, least), "a stream cannot be made");
+    for (Handle& work : work_streams_)
+      d_.check(d_.stream_create(&work, kStreamNonBlocking, least), "a stream cannot be made");
     d_.check(d_.stream_create(&copies_, kStreamNonBlocking, least), "a stream cannot be made");
     d_.check(d_.stream_create(&order_, kStreamNonBlocking, least), "a stream cannot be made");
     d_.check(d_.event_create(&followed_, kEventDisableTiming), "an event cannot be made");
@@ -310,7 +319,7 @@ class CudaDevice : public Device, public std::enable_shared_from_this<CudaDevice
     for (const Handle event : spare_events_) d_.event_destroy(event);
     for (const Handle event : spare_ticks_) d_.event_destroy(event);
     if (followed_) d_.event_destroy(followed_);
-    for (const Handle stream : work_)
+    for (const Handle stream : work_streams_)
       if (stream) d_.stream_destroy(stream);
     for (const Handle stream : {copies_, order_})
       if (stream) d_.stream_destroy(stream);
@@ -340,11 +349,11 @@ class CudaDevice : public Device, public std::enable_shared_from_this<CudaDevice
   const Driver& d_;
   const int number_;
   int device_ = 0, least_priority_ = 0;
-  Handle context_ = nullptr, work_[kLanes] = {}, copies_ = nullptr, followed_ = nullptr;
+  Handle context_ = nullptr, work_streams_[kWorkStreams] = {}, copies_ = nullptr, followed_ = nullptr;
   Handle order_ = nullptr;
   std::mutex mutex_;
   std::vector<Handle> spare_events_, spare_ticks_;
-  std::atomic<Lane> turn_{0};
+  std::atomic<WorkStream> turn_{0};
 };
 
 class CudaModule : public Module {

@@ -22,9 +22,9 @@ class DeviceFailure : public std::runtime_error {
 
 using Event = void*;
 
-// Number of one of the device's work streams. Work of one lane runs in order; several lanes run concurrently.
-using Lane = uint32_t;
-constexpr Lane kLanes = 4;
+// Number of one of the device's work streams. Work of one stream runs in order; several streams run concurrently.
+using WorkStream = uint32_t;
+constexpr WorkStream kWorkStreams = 4;
 
 // Kernels that were loaded together. Each function keeps its module loaded.
 class Module : public std::enable_shared_from_this<Module> {
@@ -40,9 +40,9 @@ class Module : public std::enable_shared_from_this<Module> {
 };
 
 // A device. All functions may be called from any thread that called `enter`. Copies that are issued ahead of the work
-// that reads them run on a stream of their own, in the order of the calls. Batches use the lanes in turn, so that the
-// end of a batch, when only few of its rows are left, overlaps with the beginning of the next one. All streams have the
-// lowest priority, so that the consumer's model comes first.
+// that reads them run on a stream of their own, in the order of the calls. Batches use the work streams in turn, so that
+// the end of a batch, when only few of its rows are left, overlaps with the beginning of the next one. All streams have
+// the lowest priority, so that the consumer's model comes first.
 class Device {
  public:
   virtual ~Device() = default;
@@ -65,31 +65,33 @@ class Device {
 
   virtual void copy_in(Address to, const uint8_t* from, size_t bytes) = 0;
   virtual Event record_copies() = 0;  // passes when all copies of `copy_in` issued so far are done
-  virtual Lane next_lane() = 0;
-  virtual void await_on(Lane lane, Event event) = 0;  // the lane's later work waits for the event
-  virtual void send(Lane lane, Address to, const uint8_t* from, size_t bytes) = 0;  // ordered with the lane's work
-  virtual void copy_out(Lane lane, uint8_t* to, Address from, size_t bytes) = 0;    // ordered with the lane's work
-  // Ordered with the lane's work; the ranges must not overlap.
-  virtual void move(Lane lane, Address to, Address from, size_t bytes) = 0;
-  virtual void launch(Lane lane, const Launch& launch) = 0;  // ordered with the lane's work
+  virtual WorkStream next_work_stream() = 0;
+  virtual void await_on(WorkStream work_stream, Event event) = 0;  // the stream's later work waits for the event
+  virtual void send(WorkStream work_stream, Address to, const uint8_t* from,
+                    size_t bytes) = 0;  // ordered with the stream's work
+  virtual void copy_out(WorkStream work_stream, uint8_t* to, Address from,
+                        size_t bytes) = 0;  // ordered with the stream's work
+  // Ordered with the stream's work; the ranges must not overlap.
+  virtual void move(WorkStream work_stream, Address to, Address from, size_t bytes) = 0;
+  virtual void launch(WorkStream work_stream, const Launch& launch) = 0;  // ordered with the stream's work
 
-  virtual Event record(Lane lane) = 0;  // passes when all of the lane's work so far is done
+  virtual Event record(WorkStream work_stream) = 0;  // passes when all of the stream's work so far is done
   virtual bool passed(Event event) = 0;
   virtual void await(Event event) = 0;  // blocks the host without spinning
   virtual void forget(Event event) noexcept = 0;
   // Like `record`, for events between which time is measured. They are released with `forget_tick` after they have
   // passed.
-  virtual Event tick(Lane lane) = 0;
+  virtual Event tick(WorkStream work_stream) = 0;
   virtual double elapsed_ns(Event from, Event to) = 0;  // both must have passed
   virtual void forget_tick(Event event) noexcept = 0;
-  // Make the lane's later work wait for what a consumer has issued to its stream so far.
-  virtual void follow(Lane lane, uintptr_t stream) = 0;
-  // Wait on the host for the issued copies and the lane's issued work. A failed device has nothing in flight.
-  virtual void drain(Lane lane) noexcept = 0;
+  // Make the stream's later work wait for what a consumer has issued to its stream so far.
+  virtual void follow(WorkStream work_stream, uintptr_t stream) = 0;
+  // Wait on the host for the issued copies and the stream's issued work. A failed device has nothing in flight.
+  virtual void drain(WorkStream work_stream) noexcept = 0;
 
-  // Return a lane's stream handle for libraries; make a library's stream wait for the lane's work so far.
-  virtual uintptr_t stream_of(Lane lane) = 0;
-  virtual void fork(Lane lane, uintptr_t stream) = 0;
+  // Return a stream's stream handle for libraries; make a library's stream wait for the stream's work so far.
+  virtual uintptr_t stream_of(WorkStream work_stream) = 0;
+  virtual void fork(WorkStream work_stream, uintptr_t stream) = 0;
   // Create a stream for work that a library issues by itself. `finish` waits on the host for that work.
   virtual uintptr_t make_stream() = 0;
   virtual void finish(uintptr_t stream) = 0;
@@ -116,15 +118,15 @@ inline void wait_and_forget(Device& device, Event event) {
   device.forget(event);
 }
 
-// Call `issue`, which issues work of a lane, and wait on the host until the work is done. If an exception is thrown,
+// Call `issue`, which issues work to a stream, and wait on the host until the work is done. If an exception is thrown,
 // none of the work is in flight.
 template <class F>
-void do_now(Device& device, Lane lane, F&& issue) {
+void do_now(Device& device, WorkStream work_stream, F&& issue) {
   try {
     issue();
-    wait_and_forget(device, device.record(lane));
+    wait_and_forget(device, device.record(work_stream));
   } catch (const std::exception&) {
-    device.drain(lane);
+    device.drain(work_stream);
     throw;
   }
 }

@@ -240,7 +240,7 @@ Address Inputs::device_address(const uint8_t* host) {
   return 0;
 }
 
-void Inputs::send(Lane lane) {
+void Inputs::send(WorkStream work_stream) {
   std::lock_guard<std::mutex> hold(mutex_);
   for (Block& block : blocks_) {
     if (!block.device || block.sent) continue;
@@ -251,7 +251,7 @@ void Inputs::send(Lane lane) {
   }
   if (followed_) return;
   if (!copied_) copied_ = device_->record_copies();
-  device_->await_on(lane, *copied_);
+  device_->await_on(work_stream, *copied_);
   followed_ = true;
 }
 
@@ -279,12 +279,12 @@ void Inputs::fetch() {
     fetched.push_back(&block);
   }
   if (fetched.empty()) return;
-  const Lane lane = device_->next_lane();
+  const WorkStream work_stream = device_->next_work_stream();
   try {
-    for (const Block* block : fetched) device_->copy_out(lane, block->at, block->device, block->used);
-    wait_and_forget(*device_, device_->record(lane));
+    for (const Block* block : fetched) device_->copy_out(work_stream, block->at, block->device, block->used);
+    wait_and_forget(*device_, device_->record(work_stream));
   } catch (const std::exception&) {
-    device_->drain(lane);  // their memory is reused after this
+    device_->drain(work_stream);  // their memory is reused after this
     throw;
   }
 }

@@ -86,9 +86,9 @@ class Inputs {
   // `send`.
   void send_early() noexcept;
   bool may_send_early();
-  // Copy the rest, as far as a step has asked for addresses; the lane's work waits for it. No other thread may take or
-  // write memory at the same time.
-  void send(Lane lane);
+  // Copy the rest, as far as a step has asked for addresses. The stream's work waits for the copies. No other thread may
+  // take or write memory at the same time.
+  void send(WorkStream work_stream);
   // Release the host memory after it has been copied. Call after `send`. If an exception is thrown, nothing has changed
   // (see `release_when_copied`).
   void release_host_memory();
@@ -131,7 +131,7 @@ class Inputs {
   size_t used_ = 0;              // over all blocks
   std::optional<Event> copied_;  // event after all copies; none: not recorded since the last one
   uint64_t copies_ = 0;          // number of copies for the batch
-  bool followed_ = true;         // a lane's work waits for the copies
+  bool followed_ = true;         // a stream's work waits for the copies
 };
 
 }  // namespace stoker::gpu

@@ -264,14 +264,14 @@ Address Arena::device_address(const uint8_t* host) {
   return 0;
 }
 
-void Arena::send(Lane lane) {
+void Arena::send(WorkStream work_stream) {
   std::lock_guard<std::mutex> hold(mutex_);
   high_water_mark_->record(used());
   for (const Owned& block : blocks_) {
     if (!block->device) continue;
     const size_t used = block->taken();
     if (used > block->sent)
-      device_->send(lane, block->device + block->sent, block->host + block->sent, used - block->sent);
+      device_->send(work_stream, block->device + block->sent, block->host + block->sent, used - block->sent);
     block->sent = used;
   }
 }

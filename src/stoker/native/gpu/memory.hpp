@@ -127,8 +127,8 @@ class Arena {
   // Return the device address of a host address; 0 if it is not in this arena. Throw std::bad_alloc.
   Address device_address(const uint8_t* host);
   // Copy what has been taken since the last call to the device, as far as a step has asked for addresses. Ordered with
-  // the lane's work.
-  void send(Lane lane);
+  // the stream's work.
+  void send(WorkStream work_stream);
   // Release the device memory; the device has finished with all of it.
   void release_device_memory() noexcept;
   // Free all pieces. If there were several blocks, one block of their size replaces them.

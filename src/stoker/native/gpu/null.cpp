@@ -73,36 +73,36 @@ class NullDevice : public Device {
     std::memcpy(reinterpret_cast<void*>(to), from, bytes);
   }
   Event record_copies() override { return nullptr; }
-  Lane next_lane() override { return 0; }
-  void await_on(Lane, Event) override {}
-  void send(Lane, Address to, const uint8_t* from, size_t bytes) override { copy_in(to, from, bytes); }
-  void copy_out(Lane, uint8_t* to, Address from, size_t bytes) override {
+  WorkStream next_work_stream() override { return 0; }
+  void await_on(WorkStream, Event) override {}
+  void send(WorkStream, Address to, const uint8_t* from, size_t bytes) override { copy_in(to, from, bytes); }
+  void copy_out(WorkStream, uint8_t* to, Address from, size_t bytes) override {
     std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
   }
-  void move(Lane, Address to, Address from, size_t bytes) override {
+  void move(WorkStream, Address to, Address from, size_t bytes) override {
     std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
   }
-  void launch(Lane, const Launch& l) override { reinterpret_cast<Emulation>(l.function->handle)(&l); }
-  Event record(Lane) override { return nullptr; }
+  void launch(WorkStream, const Launch& l) override { reinterpret_cast<Emulation>(l.function->handle)(&l); }
+  Event record(WorkStream) override { return nullptr; }
   bool passed(Event) override { return true; }
   void await(Event) override {}
   void forget(Event) noexcept override {}
-  Event tick(Lane) override { return new Clock::time_point(Clock::now()); }
+  Event tick(WorkStream) override { return new Clock::time_point(Clock::now()); }
   double elapsed_ns(Event from, Event to) override {
     const std::chrono::nanoseconds spent =
         *static_cast<Clock::time_point*>(to) - *static_cast<Clock::time_point*>(from);
     return static_cast<double>(spent.count());
   }
   void forget_tick(Event event) noexcept override { delete static_cast<Clock::time_point*>(event); }
-  uintptr_t stream_of(Lane) override { return 0; }
-  void fork(Lane, uintptr_t) override {}
+  uintptr_t stream_of(WorkStream) override { return 0; }
+  void fork(WorkStream, uintptr_t) override {}
   uintptr_t make_stream() override { return 0; }
   void finish(uintptr_t) override {}
   void drop_stream(uintptr_t) noexcept override {}
   uintptr_t order_stream() override { return 0; }
   void order_after(uintptr_t) override {}
-  void follow(Lane, uintptr_t) override {}
-  void drain(Lane) noexcept override {}
+  void follow(WorkStream, uintptr_t) override {}
+  void drain(WorkStream) noexcept override {}
   std::shared_ptr<Module> load(const void* image, size_t bytes) override {
     return std::make_shared<NullModule>(std::string(static_cast<const char*>(image), bytes));
   }

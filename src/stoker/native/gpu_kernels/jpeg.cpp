@@ -171,10 +171,10 @@ class Decode : public stoker::gpu::Kernel {
   // reads them. The image's description is stored in the row's slot, so that it needs no lock.
   static void leave_planes(const Call& c, Turn turn, Row& row) {
     planar::Image& image = row.image;
-    Layout layout;
+    BumpAllocator allocator;
     uint64_t offset[kMaxPlanes];
-    for (int i = 0; i < row.components; ++i) offset[i] = layout.take(sample_bytes(row.plane[i]) + 4);
-    image.at = c.memory->allocate_device(layout.used());
+    for (int i = 0; i < row.components; ++i) offset[i] = allocator.allocate(sample_bytes(row.plane[i]) + 4);
+    image.at = c.memory->allocate_device(allocator.used());
     for (int i = 0; i < row.components; ++i)
       image.component[i] = describe_component(row.plane[i], image.at + offset[i]);
     image.x0 = row.x0;
@@ -257,7 +257,7 @@ class Decode : public stoker::gpu::Kernel {
 
   std::vector<Group> group(const Row* rows, const std::vector<uint32_t>& order) const {
     std::vector<Group> groups;
-    Layout working, coefficients;
+    BumpAllocator working, coefficients;
     size_t taken = set_.memory;
     for (const uint32_t i : order) {
       const size_t own = memory_of(rows[i], set_.entropy_threads);

@@ -11,17 +11,17 @@ namespace {
 
 uint32_t pitch_of(const Plane& p) { return (uint32_t{p.size} * p.columns + 31) / 32 * 32; }
 
-void allocate_entropy(const Row& row, uint32_t threads, Layout& layout, RowBuffers& buffers) {
+void allocate_entropy(const Row& row, uint32_t threads, BumpAllocator& working, RowBuffers& buffers) {
   buffers.segments = segments_in(row);
   buffers.states = threads + buffers.segments;
-  buffers.words = layout.take(row.file_bytes - row.scan + 4 * (kPaddingWords + 1));
-  buffers.segment_start = layout.take(4 * (size_t{buffers.segments} + 1));
-  buffers.segment_first = layout.take(4 * (size_t{buffers.segments} + 1));
-  buffers.state = layout.take(SubsequenceState::kBytes * buffers.states);
-  buffers.checksum = layout.take(sizeof(Checksum));
+  buffers.words = working.allocate(row.file_bytes - row.scan + 4 * (kPaddingWords + 1));
+  buffers.segment_start = working.allocate(4 * (size_t{buffers.segments} + 1));
+  buffers.segment_first = working.allocate(4 * (size_t{buffers.segments} + 1));
+  buffers.state = working.allocate(SubsequenceState::kBytes * buffers.states);
+  buffers.checksum = working.allocate(sizeof(Checksum));
   const size_t blocks = scan_blocks(row);
-  buffers.homes = layout.take(sizeof(uint32_t) * (blocks + 2));
-  buffers.dc = layout.take(sizeof(int16_t) * blocks);
+  buffers.homes = working.allocate(sizeof(uint32_t) * (blocks + 2));
+  buffers.dc = working.allocate(sizeof(int16_t) * blocks);
 }
 
 // Return the address of the first sample that is in memory.
@@ -54,19 +54,20 @@ planar::Component describe_component(const Plane& p, Address at) {
   return c;
 }
 
-RowBuffers allocate_row(const Row& row, uint32_t index, uint32_t threads, Layout& layout, Layout& coefficients) {
+RowBuffers allocate_row(const Row& row, uint32_t index, uint32_t threads, BumpAllocator& working,
+                        BumpAllocator& coefficients) {
   RowBuffers buffers = {};
   buffers.row = index;
-  if (!row.made) allocate_entropy(row, threads, layout, buffers);
+  if (!row.made) allocate_entropy(row, threads, working, buffers);
   size_t kept = 0;
   for (int i = 0; i < row.components; ++i) {
     const Plane& p = row.plane[i];
     buffers.pitch[i] = pitch_of(p);
-    buffers.samples[i] = in_planes(row) ? first_sample(row.image.component[i], p) : layout.take(sample_bytes(p));
+    buffers.samples[i] = in_planes(row) ? first_sample(row.image.component[i], p) : working.allocate(sample_bytes(p));
     buffers.first_home[i] = row.made ? row.first_made[i] : static_cast<uint32_t>(kept);
     kept += blocks_of(p);
   }
-  buffers.coefficients = row.made ? row.made : coefficients.take(kBlockBytes * kept);
+  buffers.coefficients = row.made ? row.made : coefficients.allocate(kBlockBytes * kept);
   return buffers;
 }
 

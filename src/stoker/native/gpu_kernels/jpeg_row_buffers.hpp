@@ -3,25 +3,14 @@
 #pragma once
 #include <vector>
 
+#include "gpu_kernels/bump_allocator.hpp"
 #include "gpu_kernels/jpeg_row.hpp"
 
 namespace stoker::jpeg::gpu {
 
+using stoker::gpu::BumpAllocator;
+
 constexpr size_t kBlockBytes = 64 * sizeof(int16_t);
-
-// Suballocator that returns consecutive addresses.
-class Layout {
- public:
-  uint64_t take(size_t bytes) {
-    const uint64_t at = used_;
-    used_ += (bytes + 255) / 256 * 256;
-    return at;
-  }
-  size_t used() const { return used_; }
-
- private:
-  size_t used_ = 0;
-};
 
 // Rows whose intermediate results are in memory at the same time.
 struct Group {
@@ -41,7 +30,8 @@ size_t sample_bytes(const Plane& plane);
 planar::Component describe_component(const Plane& plane, stoker::gpu::Address at);
 
 // Allocate a row's buffers, as offsets, for entropy decoding by `threads` threads.
-RowBuffers allocate_row(const Row& row, uint32_t index, uint32_t threads, Layout& layout, Layout& coefficients);
+RowBuffers allocate_row(const Row& row, uint32_t index, uint32_t threads, BumpAllocator& working,
+                        BumpAllocator& coefficients);
 
 // Convert the offsets to addresses.
 void move_by(RowBuffers& buffers, const Row& row, stoker::gpu::Address memory, stoker::gpu::Address coefficients);

@@ -38,21 +38,21 @@ class GpuStage : public gpu::Kernel {
   GpuStage(StageSpec spec, StageFunctions functions)
       : spec_(std::move(spec)), functions_(std::move(functions)), channels_(spec_.program) {
     for (const pixel::Instr& in : spec_.program.code) divides_ |= in.op >= pixel::Op::IDiv && in.op <= pixel::Op::UMod;
-    sampler_bytes_ = spec_.sampler == Sampler::Resample ? sizeof(ResampleSlot)
-                     : spec_.sampler == Sampler::Affine ? sizeof(AffineSlot)
-                     : projects(spec_.sampler)          ? sizeof(ProjectSlot)
-                                                        : 0;
+    interpolator_bytes_ = spec_.interpolator == Interpolator::Resample ? sizeof(ResampleSlot)
+                          : spec_.interpolator == Interpolator::Affine ? sizeof(AffineSlot)
+                          : projects(spec_.interpolator)               ? sizeof(ProjectSlot)
+                                                                       : 0;
     ports_ = spec_.program.inputs + static_cast<int>(spec_.outputs.size());
     const auto need = [](const std::shared_ptr<const gpu::Function>& f) {
       if (!f) throw std::invalid_argument("a stage on a GPU lacks one of its kernels");
     };
     need(functions_.stage);
-    if (spec_.sampler == Sampler::Resample) need(functions_.weights), need(functions_.between);
-    if (spec_.sampler == Sampler::Affine) need(functions_.walk);
+    if (spec_.interpolator == Interpolator::Resample) need(functions_.weights), need(functions_.between);
+    if (spec_.interpolator == Interpolator::Affine) need(functions_.walk);
   }
 
   size_t slot_bytes() const override {
-    const size_t bytes = sizeof(Slot) + sampler_bytes_ + static_cast<size_t>(ports_) * sizeof(Port) +
+    const size_t bytes = sizeof(Slot) + interpolator_bytes_ + static_cast<size_t>(ports_) * sizeof(Port) +
                          functions_.uniforms.size() * sizeof(uint64_t);
     return (bytes + 15) & ~size_t{15};
   }
@@ -65,8 +65,8 @@ class GpuStage : public gpu::Kernel {
     slot->lanes = 0;
     if (views.out[0].elements() == 0) return Outcome::Ok;
     if (!describe(c, &views) || !check(c, views)) return Outcome::Error;
-    auto* ports = reinterpret_cast<Port*>(c.slot + sizeof(Slot) + sampler_bytes_);
-    if (spec_.sampler == Sampler::None) set_axes(views, slot, ports);
+    auto* ports = reinterpret_cast<Port*>(c.slot + sizeof(Slot) + interpolator_bytes_);
+    if (spec_.interpolator == Interpolator::None) set_axes(views, slot, ports);
     else set_sampled_axes(views, slot, ports);
     slot->words = spec_.outputs.size() == 1 && c.out[0]->in_words() && same_place(*c.out[0], views.out[0]);
     auto* uniforms = reinterpret_cast<uint64_t*>(ports + ports_);
@@ -79,14 +79,15 @@ class GpuStage : public gpu::Kernel {
     WorkList work, words, pairs;
     gpu::Address scratches = 0;
     const gpu::Address report = divides_ ? batch.report(static_cast<size_t>(batch.rows()) * sizeof(uint32_t)) : 0;
-    if (spec_.sampler == Sampler::Resample) scratches = resampling_.prepare(batch, slot_bytes());
-    if (spec_.sampler == Sampler::Affine) scratches = affine_.prepare(batch, slot_bytes());
+    if (spec_.interpolator == Interpolator::Resample) scratches = resampling_.prepare(batch, slot_bytes());
+    if (spec_.interpolator == Interpolator::Affine) scratches = affine_.prepare(batch, slot_bytes());
     for (int64_t r = 0; r < batch.rows(); ++r) {
       const Slot* slot = slot_of(batch, r, slot_bytes());
       if (!slot) continue;
       const int64_t width = slot->extent[0], height = slot->extent[1];
-      const bool resampled = spec_.sampler == Sampler::Resample && resampling_.in_tiles(sampler_of<ResampleSlot>(slot));
-      if (spec_.sampler == Sampler::None) work.add(r, slot->lanes);
+      const bool resampled =
+          spec_.interpolator == Interpolator::Resample && resampling_.in_tiles(interpolator_of<ResampleSlot>(slot));
+      if (spec_.interpolator == Interpolator::None) work.add(r, slot->lanes);
       else if (in_pairs(slot)) pairs.add_pairs(r, width, height);
       else if (!resampled) work.add_tiles(r, width, height);
       else if (!resampling_.direct(*slot)) words.add_tiles(r, width, height);
@@ -110,20 +111,20 @@ class GpuStage : public gpu::Kernel {
  private:
   // Only a resampling can read planar images.
   void take_pixels(const Call& c, Views* v) const {
-    for (size_t i = spec_.sampler == Sampler::Resample ? 1 : 0; i < spec_.inputs.size(); ++i)
-      if (v->in[i].planes) v->in[i].data += pixels_behind(*v->in[i].planes, *c.memory);
+    for (size_t i = spec_.interpolator == Interpolator::Resample ? 1 : 0; i < spec_.inputs.size(); ++i)
+      if (v->in[i].planes) v->in[i].data += request_pixels(*v->in[i].planes, *c.memory);
   }
 
-  // Describe the sampler's part and broadcast inputs to the output's shape. Return false with the reason in *c.error.
+  // Describe the interpolator and broadcast inputs to the output's shape. Return false with the reason in *c.error.
   bool describe(const Call& c, Views* v) const {
-    if (spec_.sampler == Sampler::Resample && !resampling_.describe(c, v)) return false;
-    if (spec_.sampler == Sampler::Affine && !affine_.describe(c, *v)) return false;
-    if (projects(spec_.sampler) && !describe_projection(spec_, c, *v)) return false;
-    return spread(spec_, v->out[0], spec_.sampler == Sampler::None ? 0 : 1, v->in, c.error);
+    if (spec_.interpolator == Interpolator::Resample && !resampling_.describe(c, v)) return false;
+    if (spec_.interpolator == Interpolator::Affine && !affine_.describe(c, *v)) return false;
+    if (projects(spec_.interpolator) && !describe_projection(spec_, c, *v)) return false;
+    return spread(spec_, v->out[0], spec_.interpolator == Interpolator::None ? 0 : 1, v->in, c.error);
   }
 
   bool in_pairs(const Slot* slot) const {
-    return functions_.pairs && slot->pairs && sampler_of<AffineSlot>(slot).quick == 4 &&
+    return functions_.pairs && slot->pairs && interpolator_of<AffineSlot>(slot).quick == 4 &&
            (spec_.program.channels > 0 || slot->extent[2] == 3);
   }
 
@@ -214,27 +215,29 @@ class GpuStage : public gpu::Kernel {
   GpuResampling resampling_{spec_, functions_};
   GpuAffine affine_{spec_, functions_};
   bool divides_ = false;
-  size_t sampler_bytes_ = 0;
+  size_t interpolator_bytes_ = 0;
   int ports_ = 0;
 };
 
-// The functions are the stage's own kernel, then the sampler's.
-StageFunctions stage_functions(Sampler sampler, const gpu::Functions& functions,
+// The functions are the stage's own kernel, then the interpolator's.
+StageFunctions stage_functions(Interpolator interpolator, const gpu::Functions& functions,
                                std::vector<std::pair<int32_t, int32_t>> uniforms) {
-  const size_t wanted = sampler == Sampler::Resample ? 3 : sampler == Sampler::Affine ? 2 : 1;
-  const size_t more = sampler == Sampler::Resample ? 3 : sampler == Sampler::Affine ? 1 : 0;  // for some types
-  const size_t planar = sampler == Sampler::Resample ? 2 : 0;                                 // for planar images
+  const size_t wanted = interpolator == Interpolator::Resample ? 3 : interpolator == Interpolator::Affine ? 2 : 1;
+  const size_t more = interpolator == Interpolator::Resample ? 3
+                      : interpolator == Interpolator::Affine ? 1
+                                                             : 0;        // for some types
+  const size_t planar = interpolator == Interpolator::Resample ? 2 : 0;  // for planar images
   const size_t given = functions.size();
   if (given != wanted && given != wanted + more && given != wanted + more + planar)
-    throw std::invalid_argument("a stage takes its kernel and those of its sampler");
+    throw std::invalid_argument("a stage takes its kernel and those of its interpolator");
   StageFunctions f;
   f.stage = functions[0];
-  if (sampler == Sampler::Resample) {
+  if (interpolator == Interpolator::Resample) {
     f.weights = functions[1], f.between = functions[2];
     if (functions.size() > 3) f.tiles = functions[3], f.tiles_down = functions[4], f.words = functions[5];
     if (functions.size() > 6) f.planar_tiles = functions[6], f.planar_down = functions[7];
   }
-  if (sampler == Sampler::Affine) {
+  if (interpolator == Interpolator::Affine) {
     f.walk = functions[1];
     if (functions.size() > 2) f.pairs = functions[2];
   }
@@ -242,15 +245,15 @@ StageFunctions stage_functions(Sampler sampler, const gpu::Functions& functions,
   return f;
 }
 
-std::shared_ptr<gpu::Kernel> make_gpu_stage(Sampler sampler, std::vector<int32_t> sampler_params,
+std::shared_ptr<gpu::Kernel> make_gpu_stage(Interpolator interpolator, std::vector<int32_t> interpolator_params,
                                             std::vector<pixel::Instr> code, int channels, std::vector<DType> in_dtypes,
                                             std::vector<DType> out_dtypes, std::vector<int32_t> uniforms,
                                             std::vector<std::vector<ViewOp>> inputs,
                                             std::vector<std::vector<ViewOp>> outputs, std::vector<int32_t> coordinates,
                                             gpu::Functions functions, std::vector<std::pair<int32_t, int32_t>> reads) {
-  StageFunctions own = stage_functions(sampler, functions, std::move(reads));
+  StageFunctions own = stage_functions(interpolator, functions, std::move(reads));
   return std::make_shared<GpuStage>(
-      stage_spec(sampler, std::move(sampler_params), std::move(code), channels, in_dtypes, out_dtypes,
+      stage_spec(interpolator, std::move(interpolator_params), std::move(code), channels, in_dtypes, out_dtypes,
                  std::move(uniforms), std::move(inputs), std::move(outputs), std::move(coordinates)),
       std::move(own));
 }
@@ -259,7 +262,7 @@ const RegisteredOnGpu kStage{"stage",
                              "A stage by its compiled kernels.",
                              make_gpu_stage,
                              {STOKER_STAGE_PARAMETERS,
-                              {"functions", "the stage's own kernel, then the sampler's"},
+                              {"functions", "the stage's own kernel, then the interpolator's"},
                               {"reads", "(uniform, type) in the order of the generated code"}}};
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "gpu_kernels/bump_allocator.hpp"
 #include "gpu_kernels/stage_batch.hpp"
 #include "shared/warp_point.hpp"
 #include "warp/warp.hpp"
@@ -49,7 +50,7 @@ bool near(const AffineSlot& s) {
 
 bool GpuAffine::describe(const Call& c, const Views& v) const {
   double p[9];
-  for (size_t i = 0; i < 9; ++i) p[i] = c.params[spec_.sampler_params[i]];
+  for (size_t i = 0; i < 9; ++i) p[i] = c.params[spec_.interpolator_params[i]];
   View image = v.out[0];
   image.dtype = v.in[0].dtype;
   image.shape[2] = v.in[0].shape[2];
@@ -80,16 +81,16 @@ gpu::Address GpuAffine::prepare(gpu::Batch& batch, size_t slot_bytes) const {
   auto* scratch = reinterpret_cast<AffineScratch*>(
       batch.upload(static_cast<size_t>(batch.rows()) * sizeof(AffineScratch), &scratches));
   WorkList walk;
-  Layout memory;
+  gpu::BumpAllocator memory;
   for (int64_t r = 0; r < batch.rows(); ++r) {
     scratch[r] = AffineScratch{};
     const Slot* slot = slot_of(batch, r, slot_bytes);
     if (!slot) continue;
-    const auto& s = sampler_of<AffineSlot>(slot);
+    const auto& s = interpolator_of<AffineSlot>(slot);
     if (s.walk != Walk::Scale && s.walk != Walk::Steps) continue;
     const bool scale = s.walk == Walk::Scale;
-    scratch[r].columns = memory.take((scale ? s.width : s.width * s.height) * int64_t{sizeof(int32_t)});
-    scratch[r].rows = memory.take((scale ? s.height : s.width * s.height) * int64_t{sizeof(int32_t)});
+    scratch[r].columns = memory.allocate(static_cast<size_t>(scale ? s.width : s.width * s.height) * sizeof(int32_t));
+    scratch[r].rows = memory.allocate(static_cast<size_t>(scale ? s.height : s.width * s.height) * sizeof(int32_t));
     walk.add_threads(r, scale ? 2 : s.height);
   }
   if (memory.used() == 0) return scratches;

@@ -19,7 +19,7 @@ inline Source source_of(const View& v) {
 
 // Request the pixels of a planar image from its producer. Return the distance from the addresses in views of the image
 // to the pixels.
-inline uint64_t pixels_behind(planar::Image& image, gpu::RowMemory& memory) {
+inline uint64_t request_pixels(planar::Image& image, gpu::RowMemory& memory) {
   const int64_t bytes = int64_t{3} * image.width * image.height;
   if (!image.pixels) image.pixels = memory.allocate_device(static_cast<size_t>(bytes));
   return image.pixels - image.at;
@@ -34,25 +34,11 @@ inline const Slot* slot_of(const gpu::Batch& batch, int64_t row, size_t slot_byt
   return slot->lanes > 0 ? slot : nullptr;
 }
 
-// The sampler's part of the descriptor.
+// The interpolator's part of the descriptor.
 template <class S>
-const S& sampler_of(const Slot* slot) {
+const S& interpolator_of(const Slot* slot) {
   return *reinterpret_cast<const S*>(slot + 1);
 }
-
-// Suballocator of one block of device memory.
-class Layout {
- public:
-  size_t take(int64_t bytes) {
-    const size_t at = used_;
-    used_ += (static_cast<size_t>(bytes) + 255) & ~size_t{255};
-    return at;
-  }
-  size_t used() const { return used_; }
-
- private:
-  size_t used_ = 0;
-};
 
 // Thread blocks of one launch.
 class WorkList {

@@ -11,8 +11,8 @@ namespace stoker::stage {
 
 bool describe_projection(const StageSpec& spec, const Call& c, const Views& v) {
   ProjectSlot s{};
-  for (size_t i = 0; i < 8; ++i) s.matrix[i] = c.params[spec.sampler_params[i]];
-  for (size_t i = 0; i < 4; ++i) s.fill[i] = saturated<uint8_t>(c.params[spec.sampler_params[8 + i]]);
+  for (size_t i = 0; i < 8; ++i) s.matrix[i] = c.params[spec.interpolator_params[i]];
+  for (size_t i = 0; i < 4; ++i) s.fill[i] = saturated<uint8_t>(c.params[spec.interpolator_params[8 + i]]);
   View image = v.out[0];
   image.dtype = v.in[0].dtype;
   image.shape[2] = v.in[0].shape[2];

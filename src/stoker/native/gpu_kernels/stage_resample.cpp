@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "gpu_kernels/bump_allocator.hpp"
 #include "gpu_kernels/stage_batch.hpp"
 #include "resample/weights.hpp"
 
@@ -99,7 +100,7 @@ void GpuResampling::take_planes(const Call& c, planar::Image& image, ResampleSlo
     s.left = static_cast<int32_t>(at % pitch / 3);
     return;
   }
-  s.source.data += pixels_behind(image, *c.memory);
+  s.source.data += request_pixels(image, *c.memory);
 }
 
 bool GpuResampling::in_tiles(const ResampleSlot& s) const {
@@ -110,7 +111,7 @@ bool GpuResampling::in_tiles(const ResampleSlot& s) const {
 }
 
 bool GpuResampling::direct(const Slot& slot) const {
-  return copies_ && slot.extent[2] == 3 && in_tiles(sampler_of<ResampleSlot>(&slot));
+  return copies_ && slot.extent[2] == 3 && in_tiles(interpolator_of<ResampleSlot>(&slot));
 }
 
 gpu::Address GpuResampling::prepare(gpu::Batch& batch, size_t slot_bytes) const {
@@ -122,12 +123,12 @@ gpu::Address GpuResampling::prepare(gpu::Batch& batch, size_t slot_bytes) const 
   // The output itself is the image that both passes write as words.
   const auto in_place = [&](const Slot* slot) { return slot && slot->words && direct(*slot); };
   WorkList weights, between, tiles, down, planar_tiles, planar_down;
-  Layout memory;
+  gpu::BumpAllocator memory;
   for (int64_t r = 0; r < batch.rows(); ++r) {
     scratch[r] = ResampleScratch{};
     const Slot* slot = slot_of(batch, r, slot_bytes);
     if (!slot) continue;
-    const auto& s = sampler_of<ResampleSlot>(slot);
+    const auto& s = interpolator_of<ResampleSlot>(slot);
     const bool grouped = in_tiles(s);
     if (grouped) {
       scratch[r].tile_rows = s.vertical_first ? kTileLines : tile_outputs(s.vertical);
@@ -138,8 +139,8 @@ gpu::Address GpuResampling::prepare(gpu::Batch& batch, size_t slot_bytes) const 
     scratch[r].vertical_pitch = grouped ? groups_of(s.vertical) : s.vertical.max_taps;
     scratch[r].horizontal_pitch = grouped ? groups_of(s.horizontal) : s.horizontal.max_taps;
     const auto tables = [&](const resample::Window& w, int64_t pitch, uint64_t* taps, uint64_t* at) {
-      *taps = memory.take(w.out * static_cast<int64_t>(sizeof(resample::Taps)));
-      *at = memory.take(w.filter == resample::Filter::Nearest ? 0 : w.out * pitch * bytes);
+      *taps = memory.allocate(static_cast<size_t>(w.out) * sizeof(resample::Taps));
+      *at = memory.allocate(w.filter == resample::Filter::Nearest ? 0 : static_cast<size_t>(w.out * pitch * bytes));
     };
     tables(s.vertical, scratch[r].vertical_pitch, &scratch[r].vertical_taps, &scratch[r].vertical_weights);
     tables(s.horizontal, scratch[r].horizontal_pitch, &scratch[r].horizontal_taps, &scratch[r].horizontal_weights);
@@ -147,14 +148,16 @@ gpu::Address GpuResampling::prepare(gpu::Batch& batch, size_t slot_bytes) const 
     if (!s.two_passes()) continue;
     if (grouped) {
       if (in_place(slot)) scratch[r].between = reinterpret_cast<const Port*>(&s + 1)[1].data;
-      else if (!scratch[r].direct) scratch[r].between = memory.take(s.vertical.out * s.resampled_pitch() * int64_t{4});
+      else if (!scratch[r].direct)
+        scratch[r].between = memory.allocate(static_cast<size_t>(s.vertical.out * s.resampled_pitch()) * 4);
       WorkList& list = s.planar() ? (s.vertical_first ? planar_down : planar_tiles) : s.vertical_first ? down : tiles;
       list.add_blocks(
           r, blocks_of(s.vertical.out, scratch[r].tile_rows) * blocks_of(s.horizontal.out, scratch[r].tile_columns));
       continue;
     }
     const int64_t pixels = s.between_height() * s.between_width();
-    scratch[r].between = memory.take(pixels * s.between_pixel(size_of(spec_.program.input_dtype[0])));
+    scratch[r].between =
+        memory.allocate(static_cast<size_t>(pixels * s.between_pixel(size_of(spec_.program.input_dtype[0]))));
     between.add_tiles(r, s.between_width(), s.between_height());
   }
   if (memory.used() == 0) return scratches;

@@ -117,13 +117,13 @@ class Stage : public Kernel {
     if (views.out[0].elements() == 0) return Outcome::Ok;
     double uniforms[256];
     for (size_t u = 0; u < spec_.uniforms.size(); ++u) uniforms[u] = c.params[spec_.uniforms[u]];
-    switch (spec_.sampler) {
-      case Sampler::None: return plain(c, views, uniforms);
-      case Sampler::Resample: return resampled(c, views, uniforms);
-      case Sampler::Affine: return warped(c, views, uniforms);
-      case Sampler::ProjectNearest: return projected(c, views, uniforms, warp::Sampling::Nearest);
-      case Sampler::ProjectLinear: return projected(c, views, uniforms, warp::Sampling::Linear);
-      case Sampler::ProjectCubic: return projected(c, views, uniforms, warp::Sampling::Cubic);
+    switch (spec_.interpolator) {
+      case Interpolator::None: return plain(c, views, uniforms);
+      case Interpolator::Resample: return resampled(c, views, uniforms);
+      case Interpolator::Affine: return warped(c, views, uniforms);
+      case Interpolator::ProjectNearest: return projected(c, views, uniforms, warp::Sampling::Nearest);
+      case Interpolator::ProjectLinear: return projected(c, views, uniforms, warp::Sampling::Linear);
+      case Interpolator::ProjectCubic: return projected(c, views, uniforms, warp::Sampling::Cubic);
     }
     return Outcome::Ok;
   }
@@ -183,7 +183,7 @@ class Stage : public Kernel {
   Outcome warped(const Call& c, stage::Views& v, const double* uniforms) const {
     View* const in = v.in;
     double p[9];
-    for (int i = 0; i < 9; ++i) p[i] = c.params[spec_.sampler_params[i]];
+    for (int i = 0; i < 9; ++i) p[i] = c.params[spec_.interpolator_params[i]];
     const View image = image_of(c, v);
     if (in[0].elements() == 0 || !warp::affine(in[0], p, p[6] != 0, p[7] != 0 ? p + 8 : nullptr, 0, image, c.work[1])) {
       *c.error = stage::kCannotWarp;
@@ -196,8 +196,8 @@ class Stage : public Kernel {
   Outcome projected(const Call& c, stage::Views& v, const double* uniforms, warp::Sampling sampling) const {
     double m[8];
     uint8_t fill[4];
-    for (int i = 0; i < 8; ++i) m[i] = c.params[spec_.sampler_params[i]];
-    for (int i = 0; i < 4; ++i) fill[i] = saturated<uint8_t>(c.params[spec_.sampler_params[8 + i]]);
+    for (int i = 0; i < 8; ++i) m[i] = c.params[spec_.interpolator_params[i]];
+    for (int i = 0; i < 4; ++i) fill[i] = saturated<uint8_t>(c.params[spec_.interpolator_params[8 + i]]);
     const View image = image_of(c, v);
     if (v.in[0].elements() == 0 || !warp::project(v.in[0], m, true, sampling, fill, image)) {
       *c.error = stage::kCannotProject;
@@ -213,13 +213,14 @@ class Stage : public Kernel {
 std::shared_ptr<Kernel> make_view(std::vector<ViewOp> ops, bool may_copy) {
   return std::make_shared<ViewKernel>(std::move(ops), may_copy);
 }
-std::shared_ptr<Kernel> make_stage(Sampler sampler, std::vector<int32_t> sampler_params, std::vector<pixel::Instr> code,
-                                   int channels, std::vector<DType> in_dtypes, std::vector<DType> out_dtypes,
-                                   std::vector<int32_t> uniforms, std::vector<std::vector<ViewOp>> inputs,
-                                   std::vector<std::vector<ViewOp>> outputs, std::vector<int32_t> coordinates) {
-  return std::make_shared<Stage>(stage_spec(sampler, std::move(sampler_params), std::move(code), channels, in_dtypes,
-                                            out_dtypes, std::move(uniforms), std::move(inputs), std::move(outputs),
-                                            std::move(coordinates)));
+std::shared_ptr<Kernel> make_stage(Interpolator interpolator, std::vector<int32_t> interpolator_params,
+                                   std::vector<pixel::Instr> code, int channels, std::vector<DType> in_dtypes,
+                                   std::vector<DType> out_dtypes, std::vector<int32_t> uniforms,
+                                   std::vector<std::vector<ViewOp>> inputs, std::vector<std::vector<ViewOp>> outputs,
+                                   std::vector<int32_t> coordinates) {
+  return std::make_shared<Stage>(stage_spec(interpolator, std::move(interpolator_params), std::move(code), channels,
+                                            in_dtypes, out_dtypes, std::move(uniforms), std::move(inputs),
+                                            std::move(outputs), std::move(coordinates)));
 }
 
 const Registered kView{"view",
@@ -249,15 +250,16 @@ pixel::Program program_of(std::vector<pixel::Instr> code, int channels, const st
 
 }  // namespace
 
-StageSpec stage_spec(Sampler sampler, std::vector<int32_t> sampler_params, std::vector<pixel::Instr> code, int channels,
-                     const std::vector<DType>& in_dtypes, const std::vector<DType>& out_dtypes,
-                     std::vector<int32_t> uniforms, std::vector<std::vector<ViewOp>> inputs,
-                     std::vector<std::vector<ViewOp>> outputs, std::vector<int32_t> coordinates) {
+StageSpec stage_spec(Interpolator interpolator, std::vector<int32_t> interpolator_params,
+                     std::vector<pixel::Instr> code, int channels, const std::vector<DType>& in_dtypes,
+                     const std::vector<DType>& out_dtypes, std::vector<int32_t> uniforms,
+                     std::vector<std::vector<ViewOp>> inputs, std::vector<std::vector<ViewOp>> outputs,
+                     std::vector<int32_t> coordinates) {
   for (const int32_t axis : coordinates)
     if (axis < 0 || axis >= kMaxRank) throw std::invalid_argument("a coordinate's axis is none");
   StageSpec s;
-  s.sampler = sampler;
-  s.sampler_params = std::move(sampler_params);
+  s.interpolator = interpolator;
+  s.interpolator_params = std::move(interpolator_params);
   std::vector<DType> ports = in_dtypes;
   ports.resize(in_dtypes.size() + coordinates.size(), DType::I32);
   s.program = program_of(std::move(code), channels, ports, out_dtypes, uniforms.size());

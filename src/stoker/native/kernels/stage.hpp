@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stages: views, at most one interpolating sampler, a pixel program, and a store through a view.
+// Stages: views, at most one interpolator, a pixel program, and a store through a view.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -11,16 +11,16 @@
 
 namespace stoker {
 
-enum class Sampler : uint8_t { None, Resample, Affine, ProjectNearest, ProjectLinear, ProjectCubic };
-constexpr bool projects(Sampler s) { return s >= Sampler::ProjectNearest; }
+enum class Interpolator : uint8_t { None, Resample, Affine, ProjectNearest, ProjectLinear, ProjectCubic };
+constexpr bool projects(Interpolator s) { return s >= Interpolator::ProjectNearest; }
 
 struct StageSpec {
-  Sampler sampler = Sampler::None;
+  Interpolator interpolator = Interpolator::None;
   // Parameter indices. Resample: y0 y1 x0 x1 filter_y filter_x antialias. Affine: m0..m5 linear has_fill fill.
   // Project...: m0..m7 and a fill value for each of four channels.
-  std::vector<int32_t> sampler_params;
+  std::vector<int32_t> interpolator_params;
   pixel::Program program;
-  bool identity = false;                    // the program only copies, so the sampler may store directly
+  bool identity = false;                    // the program only copies, so the interpolator may store directly
   std::vector<int32_t> uniforms;            // parameter indices
   std::vector<std::vector<ViewOp>> inputs;  // view operations per input
   std::vector<int32_t> coordinates;  // axes of the iteration space, whose coordinates are the program's last inputs
@@ -28,18 +28,19 @@ struct StageSpec {
 };
 
 // Create the description from the constants of a planned stage. Throw std::invalid_argument for an invalid program.
-StageSpec stage_spec(Sampler sampler, std::vector<int32_t> sampler_params, std::vector<pixel::Instr> code, int channels,
-                     const std::vector<DType>& in_dtypes, const std::vector<DType>& out_dtypes,
-                     std::vector<int32_t> uniforms, std::vector<std::vector<ViewOp>> inputs,
-                     std::vector<std::vector<ViewOp>> outputs, std::vector<int32_t> coordinates);
+StageSpec stage_spec(Interpolator interpolator, std::vector<int32_t> interpolator_params,
+                     std::vector<pixel::Instr> code, int channels, const std::vector<DType>& in_dtypes,
+                     const std::vector<DType>& out_dtypes, std::vector<int32_t> uniforms,
+                     std::vector<std::vector<ViewOp>> inputs, std::vector<std::vector<ViewOp>> outputs,
+                     std::vector<int32_t> coordinates);
 
 // Names and docs of these parameters, for the constructors that accept them.
-#define STOKER_STAGE_PARAMETERS                                                                                        \
-  {"sampler", "a Sampler"}, {"sampler_params", "numbers of parameters"}, {"code", "the pixel program's instructions"}, \
-      {"channels", "of the program; 0: it is flat"}, {"in_dtypes", "element types of the inputs"},                     \
-      {"out_dtypes", "element types of the outputs"}, {"uniforms", "numbers of parameters"},                           \
-      {"inputs", "per input, the view that takes it to the iteration space"},                                          \
-      {"outputs", "per output, the view that takes its memory there"},                                                 \
+#define STOKER_STAGE_PARAMETERS                                                                                      \
+  {"interpolator", "kind of interpolator"}, {"interpolator_params", "numbers of parameters"},                        \
+      {"code", "the pixel program's instructions"}, {"channels", "of the program; 0: it is flat"},                   \
+      {"in_dtypes", "element types of the inputs"}, {"out_dtypes", "element types of the outputs"},                  \
+      {"uniforms", "numbers of parameters"}, {"inputs", "per input, the view that takes it to the iteration space"}, \
+      {"outputs", "per output, the view that takes its memory there"},                                               \
       {"coordinates", "axes of the iteration space, whose coordinates are the program's last inputs"}
 
 // (op, type, from, dtype, dst, a, b, c, uniform, port, channel)

@@ -95,8 +95,8 @@ bool Channels::fit(const StageSpec& spec, const Views& v, std::string* error) co
     return false;
   };
   for (size_t i = 0; i < spec.inputs.size(); ++i) {
-    const bool sampled = i == 0 && spec.sampler != Sampler::None;
-    const bool single = i == 0 && (spec.sampler == Sampler::Affine || projects(spec.sampler)) &&
+    const bool sampled = i == 0 && spec.interpolator != Interpolator::None;
+    const bool single = i == 0 && (spec.interpolator == Interpolator::Affine || projects(spec.interpolator)) &&
                         v.in[0].shape[2] == 1;  // the channel is broadcast
     if (!single && !has(v.in[i], loaded[i])) return false;
     if (!sampled || channels || single || v.in[0].shape[2] == v.out[0].shape[2]) continue;
@@ -110,7 +110,7 @@ bool Channels::fit(const StageSpec& spec, const Views& v, std::string* error) co
 
 bool resample_axes(const StageSpec& spec, const double* params, const View& in, const View& out,
                    resample::Axis* vertical, resample::Axis* horizontal, std::string* error) {
-  const auto p = [&](int i) { return params[spec.sampler_params[static_cast<size_t>(i)]]; };
+  const auto p = [&](int i) { return params[spec.interpolator_params[static_cast<size_t>(i)]]; };
   const auto filter = [&](int i) { return static_cast<resample::Filter>(saturated<uint8_t>(p(i))); };
   *vertical = {in.shape[0], out.shape[0], p(0), p(1), filter(4), p(6) != 0};
   *horizontal = {in.shape[1], out.shape[1], p(2), p(3), filter(5), p(6) != 0};

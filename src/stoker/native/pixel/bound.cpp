@@ -71,12 +71,12 @@ ComputeFn kernel_of(const Kernels& k, const Compute& c) {
 void set_tables(bool on) { tables_on.store(on, std::memory_order_relaxed); }
 
 // Offsets of the binding's parts in the scratch memory.
-struct Bound::Layout {
+struct Bound::ScratchLayout {
   size_t micros, loads, stores, splats, slots4, slots8, stage, source_stage, tables, ramp, bytes;
   uint8_t* base = nullptr;
   int lanes = 0;
 
-  Layout(const Plan& plan, bool table) {
+  ScratchLayout(const Plan& plan, bool table) {
     lanes = kMaxLanes;
     while (lanes > 128 && lanes * (4 * plan.slots4 + 8 * plan.slots8) > kRegisterBudget) lanes /= 2;
     const int moved = table ? kTableLanes : lanes;
@@ -108,7 +108,7 @@ struct Bound::Layout {
   }
 };
 
-void Bound::resolve_computes(const Layout& layout) {
+void Bound::resolve_computes(const ScratchLayout& layout) {
   const Kernels& k = kernels();
   compute_count_ = 0;
   for (const Compute& c : plan_->computes) {
@@ -127,7 +127,7 @@ void Bound::resolve_computes(const Layout& layout) {
 
 PortStrides Bound::place(int port) const { return {port, axes_[axes_count_ - 1].stride[port], channel_stride_[port]}; }
 
-void Bound::resolve_access(const Layout& layout, const Access& a, bool load, Mover* out, int& count) const {
+void Bound::resolve_access(const ScratchLayout& layout, const Access& a, bool load, Mover* out, int& count) const {
   const Kernels& k = kernels();
   const PortStrides where = place(a.port + (load ? 0 : inputs_));
   const bool together = interleaves(a, load, where);
@@ -140,7 +140,7 @@ void Bound::resolve_access(const Layout& layout, const Access& a, bool load, Mov
   }
 }
 
-void Bound::resolve_direct(const Layout& layout) {
+void Bound::resolve_direct(const ScratchLayout& layout) {
   resolve_computes(layout);
   load_count_ = store_count_ = 0;
   for (const Access& a : plan_->loads) resolve_access(layout, a, true, loads_, load_count_);
@@ -148,7 +148,7 @@ void Bound::resolve_direct(const Layout& layout) {
 }
 
 // Bind the program with the 256 values of a byte as every input and the tables as its outputs.
-void Bound::resolve_ramp(const Layout& layout) {
+void Bound::resolve_ramp(const ScratchLayout& layout) {
   const Kernels& k = kernels();
   resolve_computes(layout);
   load_count_ = store_count_ = 0;
@@ -167,7 +167,7 @@ void Bound::resolve_ramp(const Layout& layout) {
 
 // Fill the tables by running the program's own code over all 256 bytes. Return false if this divides by zero: the image
 // may not contain the byte that does, so the program must then run directly.
-bool Bound::fill_tables(const Layout& layout) {
+bool Bound::fill_tables(const ScratchLayout& layout) {
   resolve_ramp(layout);
   uint8_t* ramp = layout.base + layout.ramp;
   for (int i = 0; i < 256; ++i) ramp[i] = static_cast<uint8_t>(i);
@@ -185,7 +185,7 @@ bool Bound::fill_tables(const Layout& layout) {
   return fault_ == 0;
 }
 
-void Bound::resolve_tables(const Layout& layout) {
+void Bound::resolve_tables(const ScratchLayout& layout) {
   const Kernels& k = kernels();
   load_count_ = compute_count_ = store_count_ = 0;
   int index = 0;
@@ -251,7 +251,7 @@ void Bound::bind(const Program& program, const double* uniforms, const View* inp
   const float count = static_cast<float>(lanes());
   table_ = plan_->tabular && tables_on.load(std::memory_order_relaxed) &&
            count * (plan_->cost - table_cost()) > 256.0f * plan_->cost + 500.0f && tables_are_safe();
-  Layout layout(*plan_, table_);
+  ScratchLayout layout(*plan_, table_);
   layout.base = scratch.get(layout.bytes);
   computes_ = reinterpret_cast<Micro*>(layout.base + layout.micros);
   loads_ = reinterpret_cast<Mover*>(layout.base + layout.loads);

@@ -172,7 +172,7 @@ class Bound {
 
  private:
   struct Cursor;
-  struct Layout;
+  struct ScratchLayout;
   void bind(const Program&, const double*, const View*, const View*, Scratch&, bool rows);
   void turn(Axis& axis);
   void bind_axes(const View* inputs, const View* outputs, bool rows);
@@ -180,12 +180,12 @@ class Bound {
   float table_cost() const;
   bool tables_are_safe() const;
   PortStrides place(int port) const;
-  void resolve_computes(const Layout& layout);
-  void resolve_access(const Layout& layout, const Access& a, bool load, Mover* out, int& count) const;
-  void resolve_direct(const Layout& layout);
-  void resolve_ramp(const Layout& layout);
-  void resolve_tables(const Layout& layout);
-  bool fill_tables(const Layout& layout);
+  void resolve_computes(const ScratchLayout& layout);
+  void resolve_access(const ScratchLayout& layout, const Access& a, bool load, Mover* out, int& count) const;
+  void resolve_direct(const ScratchLayout& layout);
+  void resolve_ramp(const ScratchLayout& layout);
+  void resolve_tables(const ScratchLayout& layout);
+  bool fill_tables(const ScratchLayout& layout);
   void walk(uint8_t* const* base, const Axis* axes, int count);
   void step(const Cursor& cursor);
   void pad(int lanes) const;

@@ -14,7 +14,7 @@ namespace stoker::recipe {
 
 namespace {
 
-constexpr int64_t kLanes = 2048;  // pixels at a time, so that planes of bytes stay in the L1 cache
+constexpr int64_t kChunkPixels = 2048;  // so few that planes of bytes stay in the L1 cache
 
 // Store `n` bytes of one channel to elements from `to` on.
 void store_bytes(const pixel::Kernels& k, const Planes& p, int64_t channel, const uint8_t* bytes, uint8_t* to, int n) {
@@ -28,11 +28,11 @@ void store_bytes(const pixel::Kernels& k, const Planes& p, int64_t channel, cons
 }
 
 void store_row(const pixel::Kernels& k, const Planes& p, int64_t y, const uint8_t* pixels) {
-  alignas(64) uint8_t dealt[3][kLanes + 64], turned[kLanes + 64];
+  alignas(64) uint8_t dealt[3][kChunkPixels + 64], turned[kChunkPixels + 64];
   uint8_t* planes[3] = {dealt[0], dealt[1], dealt[2]};
   const bool together = p.channels == 3 && !p.spread;
-  for (int64_t x = 0; x < p.width; x += kLanes) {
-    const int n = static_cast<int>(std::min(kLanes, p.width - x));
+  for (int64_t x = 0; x < p.width; x += kChunkPixels) {
+    const int n = static_cast<int>(std::min(kChunkPixels, p.width - x));
     const uint8_t* from = pixels + x * (p.spread ? 1 : p.channels);
     const int64_t first = p.mirror_x ? p.width - x - n : x;
     if (together) k.deal[1][3](planes, from, n);
@@ -49,10 +49,10 @@ void store_row(const pixel::Kernels& k, const Planes& p, int64_t y, const uint8_
 
 // Gather pixels that are not contiguous.
 void gather_row(const pixel::Kernels& k, const Planes& p, int64_t y, const View& v) {
-  alignas(64) uint8_t bytes[kLanes];
+  alignas(64) uint8_t bytes[kChunkPixels];
   for (int64_t c = 0; c < p.channels; ++c)
-    for (int64_t x = 0; x < p.width; x += kLanes) {
-      const int n = static_cast<int>(std::min(kLanes, p.width - x));
+    for (int64_t x = 0; x < p.width; x += kChunkPixels) {
+      const int n = static_cast<int>(std::min(kChunkPixels, p.width - x));
       const uint8_t* from = v.data + y * v.stride[0] + x * v.stride[1] + c * v.stride[2];
       for (int i = 0; i < n; ++i) bytes[i] = from[i * v.stride[1]];
       store_bytes(k, p, c, bytes, p.to + ((c * p.height + y) * p.width + x) * p.item, n);

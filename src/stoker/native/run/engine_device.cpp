@@ -82,11 +82,11 @@ void Engine::wait_for_device() {
 void Engine::move_on_device(const std::vector<Move>& moves, uintptr_t after) {
   gpu::Device& device = *resources_->device;
   const gpu::Visit here(&device);
-  const gpu::Lane lane = device.next_lane();
-  gpu::do_now(device, lane, [&] {
-    if (after != BlockPool::kNoStream) device.follow(lane, after);
+  const gpu::WorkStream work_stream = device.next_work_stream();
+  gpu::do_now(device, work_stream, [&] {
+    if (after != BlockPool::kNoStream) device.follow(work_stream, after);
     for (const Move& m : moves)
-      if (m.bytes) device.move(lane, m.to, m.from, m.bytes);
+      if (m.bytes) device.move(work_stream, m.to, m.from, m.bytes);
   });
 }
 

@@ -283,25 +283,25 @@ void JobOnDevice::call_ahead() {
 // any case.
 class JobOnDevice::ForkAt : public Fork {
  public:
-  ForkAt(JobOnDevice& job, Lane lane) : job_(job), lane_(lane) {}
-  uintptr_t stream() const override { return job_.resources_.device->stream_of(lane_); }
+  ForkAt(JobOnDevice& job, WorkStream work_stream) : job_(job), work_stream_(work_stream) {}
+  uintptr_t stream() const override { return job_.resources_.device->stream_of(work_stream_); }
   void to(uintptr_t other) override {
     job_.called_.push_back(other);
-    job_.resources_.device->fork(lane_, other);
+    job_.resources_.device->fork(work_stream_, other);
   }
 
  private:
   JobOnDevice& job_;
-  const Lane lane_;
+  const WorkStream work_stream_;
 };
 
-void JobOnDevice::issue_call(Lane lane, LibraryCall& call) {
+void JobOnDevice::issue_call(WorkStream work_stream, LibraryCall& call) {
   Device& device = *resources_.device;
   if (call.work) {
-    ForkAt fork(*this, lane);
+    ForkAt fork(*this, work_stream);
     call.stream = call.work(fork);
   }
-  if (call.stream != device.stream_of(lane)) device.follow(lane, call.stream);
+  if (call.stream != device.stream_of(work_stream)) device.follow(work_stream, call.stream);
 }
 
 void JobOnDevice::finish_calls() noexcept {
@@ -318,8 +318,8 @@ void JobOnDevice::finish_calls() noexcept {
 void JobOnDevice::issue() {
   Device& device = *resources_.device;
   device.enter();
-  lane_ = device.next_lane();
-  issue_on(lane_);
+  work_stream_ = device.next_work_stream();
+  issue_on(work_stream_);
 }
 
 void JobOnDevice::abandon() noexcept {
@@ -329,39 +329,39 @@ void JobOnDevice::abandon() noexcept {
     // The device has failed as a whole, so it does no work any more.
   }
   finish_calls();
-  resources_.device->drain(lane_);
+  resources_.device->drain(work_stream_);
   abandon_rows();
 }
 
-void JobOnDevice::issue_on(Lane lane) {
+void JobOnDevice::issue_on(WorkStream work_stream) {
   Device& device = *resources_.device;
-  for (const uintptr_t stream : followed_) device.follow(lane, stream);
-  inputs_.send(lane);
+  for (const uintptr_t stream : followed_) device.follow(work_stream, stream);
+  inputs_.send(work_stream);
   if (calls_.empty()) inputs_.release_host_memory();  // libraries read files on streams of their own
-  upload_.send(lane);
-  for (const Delivery& d : deliveries_) device.move(lane, d.to, device_address(d.from), d.bytes);
+  upload_.send(work_stream);
+  for (const Delivery& d : deliveries_) device.move(work_stream, d.to, device_address(d.from), d.bytes);
   deliveries_.clear();
   const bool measured = resources_.times->wanted();
-  if (measured) ticks_.push_back(device.tick(lane));
+  if (measured) ticks_.push_back(device.tick(work_stream));
   size_t launch = 0, call = 0;
   for (const End& end : ends_) {
     while (launch < end.launches || call < end.calls) {
-      if (call < end.calls && calls_[call].before == launch) issue_call(lane, calls_[call++]);
-      else device.launch(lane, launches_[launch++]);
+      if (call < end.calls && calls_[call].before == launch) issue_call(work_stream, calls_[call++]);
+      else device.launch(work_stream, launches_[launch++]);
     }
-    if (measured) ticks_.push_back(device.tick(lane));
+    if (measured) ticks_.push_back(device.tick(work_stream));
   }
   launches_.clear();
   calls_.clear();
   ends_.clear();
   for (const int32_t s : planned_) {
     const OnStep& step = on(s);
-    if (step.report_bytes) device.copy_out(lane, step.report_host, step.report, step.report_bytes);
+    if (step.report_bytes) device.copy_out(work_stream, step.report_host, step.report, step.report_bytes);
     if (step.counts_host)
-      device.copy_out(lane, reinterpret_cast<uint8_t*>(step.counts_host), step.counts,
+      device.copy_out(work_stream, reinterpret_cast<uint8_t*>(step.counts_host), step.counts,
                       static_cast<size_t>(rows_) * sizeof(int32_t));
   }
-  finished_ = device.record(lane);
+  finished_ = device.record(work_stream);
   issued_ = true;
   called_.clear();
 }
@@ -373,7 +373,7 @@ void JobOnDevice::await() {
   try {
     wait_and_forget(*resources_.device, finished_);
   } catch (const std::exception&) {
-    resources_.device->drain(lane_);
+    resources_.device->drain(work_stream_);
     throw;
   }
   if (!ticks_.empty()) read_ticks();

@@ -90,9 +90,9 @@ class JobOnDevice : public RowMemory {
   bool redone(int64_t row) const { return !redo_.empty() && redo_[static_cast<size_t>(row)]; }
 
  private:
-  void issue_on(Lane lane);
+  void issue_on(WorkStream work_stream);
   struct LibraryCall;
-  void issue_call(Lane lane, LibraryCall& call);
+  void issue_call(WorkStream work_stream, LibraryCall& call);
   void finish_calls() noexcept;
   // Flags of neighbouring rows are set by different threads, so they are spread out: a cache line has the flags of
   // eight rows.
@@ -158,7 +158,7 @@ class JobOnDevice : public RowMemory {
   int64_t rows_ = 0;
   bool judged_ = true;  // no row has got a descriptor since the last inspection
   Event finished_ = nullptr;
-  Lane lane_ = 0;  // lane of what was issued last
+  WorkStream work_stream_ = 0;  // stream of the batch's last work
   bool issued_ = false;
   std::vector<uintptr_t> followed_;
   struct Delivery {

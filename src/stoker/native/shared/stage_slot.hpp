@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // GPU row descriptors of stages: written by gpu_kernels/stage.cpp, read by stage.cuh. A row's descriptor consists of a
-// Slot, the sampler's slot (none, ResampleSlot, AffineSlot or ProjectSlot), a Port per input and output, and the
+// Slot, the interpolator's slot (none, ResampleSlot, AffineSlot or ProjectSlot), a Port per input and output, and the
 // uniforms, 8 bytes each, converted to the type in which the program uses them.
 #pragma once
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace stoker::stage {
 
 constexpr int kAxes = 8;
 constexpr int kThreads = 256;     // threads of a block
-constexpr int kTileLanes = 4096;  // lanes that a block computes of a row without a sampler
+constexpr int kTileLanes = 4096;  // lanes that a block computes of a row without an interpolator
 // A block computes tiles of a sampled row. A tile has kTileWidth by kTileHeight pixels, of which a thread computes
 // kTileRows in one column.
 constexpr int kTileWidth = 32;
@@ -50,7 +50,7 @@ struct Port {
   int64_t stride[kAxes];  // strides of the axes, innermost first
 };
 
-// Image that the sampler reads.
+// Image that the interpolator reads.
 struct Source {
   uint64_t data;
   int64_t height, width, channels;
@@ -83,7 +83,7 @@ struct ResampleSlot {
   }
 };
 
-// How an affine sampler computes source positions; see warp/warp.hpp.
+// How an affine interpolator computes source positions; see warp/warp.hpp.
 enum class Walk : int64_t { Linear, Scale, Fixed, Steps };
 
 struct AffineSlot {
@@ -125,7 +125,7 @@ struct AffineScratch {
   uint64_t columns, rows;  // Scale: source column and row, int32, per output column and row. Steps: per pixel
 };
 
-// Work of one block: lanes [tile * kTileLanes, (tile + 1) * kTileLanes) of a row (kThreads lanes for a sampler's
+// Work of one block: lanes [tile * kTileLanes, (tile + 1) * kTileLanes) of a row (kThreads lanes for an interpolator's
 // tables), or one tile of pixels; tiles are numbered row by row.
 struct Work {
   uint32_t row, tile;

@@ -41,7 +41,7 @@ inline Point point_of(const Matrix& m, int64_t x, int64_t y) {
 // Round down as Pillow does: truncation for values that are not negative.
 inline int64_t whole(double v) { return v < 0 ? static_cast<int64_t>(std::floor(v)) : static_cast<int64_t>(v); }
 
-// Samplers of one point; `at(c)` returns the value of channel c.
+// Interpolators of one point; `at(c)` returns the value of channel c.
 struct NearestAt {
   NearestAt(const Bytes& src, Point p)
       : from(src.data + static_cast<int64_t>(p.y) * src.row + static_cast<int64_t>(p.x) * src.column),

@@ -14,7 +14,7 @@ from ...contract.expr import Expr, Scalar
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
 from ...contract.pixel import load
-from ...contract.step import Sampler, Value
+from ...contract.step import Interpolator, Value
 from ...contract.types import DType, InterpType
 from ..generic.cast import cast_array
 from ._warp_reference import affine_array
@@ -40,7 +40,7 @@ class WarpArguments(Operator):
 
 
 def carrier_type(c: Lowering, x: Value) -> DType:
-    """Return the type in which the sampler moves the image."""
+    """Return the type in which the interpolator moves the image."""
     carrier = x.dtype if x.dtype in MOVED else _CARRIER.get(x.dtype)
     if carrier is None:
         name = c.scope.operator.name
@@ -87,7 +87,7 @@ def warp(c: Lowering, x: Value, matrix: tuple[Any, ...], height: Scalar, width: 
     linear = c.const("interp_type") == InterpType.INTERP_LINEAR
     if own != carrier:
         x = c.pointwise([x], load(own).cast(carrier))
-    x = c.sample(x, Sampler("affine", (*matrix, linear, fill is not None, fill or 0.0)), height, width)
+    x = c.sample(x, Interpolator("affine", (*matrix, linear, fill is not None, fill or 0.0)), height, width)
     return c.cast(c.cast(x, own), output_type(c.const, own))
 
 

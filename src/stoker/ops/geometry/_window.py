@@ -16,13 +16,13 @@ from ...contract.expr import Scalar
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
 from ...contract.pixel import Px, binary, coordinate, load, select, uniform
-from ...contract.step import Sampler, Value, ViewOp
+from ...contract.step import Interpolator, Value, ViewOp
 from ...contract.types import DType
 from ..generic.cast import cast_array, number_in
 
 Windows = Mapping[int, tuple[Scalar, Scalar]]  # axis -> (start, extent)
 
-# Types that the sampler moves. Other types are converted to one that holds all of their values.
+# Types that the interpolator moves. Other types are converted to one that holds all of their values.
 MOVED = (DType.UINT8, DType.UINT16, DType.INT16, DType.INT32, DType.FLOAT)
 _CARRIER = {
     DType.BOOL: DType.UINT8, DType.INT8: DType.INT16, DType.UINT32: DType.INT32,
@@ -149,7 +149,7 @@ def _cut(c: Lowering, x: Value, windows: Windows) -> tuple[Value, Windows]:
 def _shifted(c: Lowering, x: Value, placed: Windows, fill: float) -> Value:
     layout = c.layout(x)
     (dy, height), (dx, width) = (placed.get(layout.index(name), (0, x.shape[layout.index(name)])) for name in "HW")
-    return c.sample(x, Sampler("affine", (1, 0, dx, 0, 1, dy, False, True, fill)), height, width)
+    return c.sample(x, Interpolator("affine", (1, 0, dx, 0, 1, dy, False, True, fill)), height, width)
 
 
 def _shifted_axis(c: Lowering, x: Value, axis: int, place: tuple[Scalar, Scalar], fill: float) -> Value:

@@ -12,7 +12,7 @@ from ...contract.argument import arg
 from ...contract.errors import ArgumentError, UnsupportedError
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
-from ...contract.step import Sampler, Value
+from ...contract.step import Interpolator, Value
 from ...contract.types import DType, InterpType
 from ..generic.cast import cast_array
 from ._resample_reference import resize_array
@@ -177,11 +177,13 @@ def check_arguments(c: Lowering) -> None:
 def resample(c: Lowering, x: Value, size: Size) -> Value:
     """Emit the resampling of ``x`` to ``size``. Types without a kernel of their own are computed in float32."""
     fy, fx = filters(c, size, c.require)
-    sampler = Sampler("resample", (size.low[0], size.high[0], size.low[1], size.high[1], fy, fx, c.const("antialias")))
+    interpolator = Interpolator(
+        "resample", (size.low[0], size.high[0], size.low[1], size.high[1], fy, fx, c.const("antialias"))
+    )
     own = x.dtype
     if own not in RESAMPLED:
         x = c.cast(x, DType.FLOAT)
-    return c.cast(c.sample(x, sampler, size.out[0], size.out[1]), own)
+    return c.cast(c.sample(x, interpolator, size.out[0], size.out[1]), own)
 
 
 def sampling_reference(row: RowContext, height: int, width: int) -> tuple[Size, list[int]]:

@@ -13,13 +13,13 @@ from ...contract.argument import arg
 from ...contract.errors import UnsupportedError
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
-from ...contract.step import Sampler, Value
+from ...contract.step import Interpolator, Value
 from ...contract.types import DType, InterpType
 from ._axes import each_frame
 from ._warp import matrix_numbers, requested_size
 
 _ELEMENTS = 9
-_SAMPLERS = {
+_INTERPOLATORS = {
     InterpType.INTERP_NN: "project_nearest",
     InterpType.INTERP_LINEAR: "project_linear",
     InterpType.INTERP_CUBIC: "project_cubic",
@@ -44,7 +44,10 @@ class WarpPerspective(Operator, name="experimental.warp_perspective"):
     border_mode = arg("str", "constant", choices=("constant",), doc="Pixels outside the image: `fill_value`.")
     fill_value = arg("float", (0.0,), many=True, doc="Value outside of the image: one, or one per channel.")
     interp_type = arg(
-        "interp", InterpType.INTERP_LINEAR, choices=tuple(_SAMPLERS), doc="INTERP_NN, INTERP_LINEAR or INTERP_CUBIC."
+        "interp",
+        InterpType.INTERP_LINEAR,
+        choices=tuple(_INTERPOLATORS),
+        doc="INTERP_NN, INTERP_LINEAR or INTERP_CUBIC.",
     )
     size = arg("float", None, many=True, per_row=True, doc="Size of the output, (height, width).")
     cases = (
@@ -74,13 +77,13 @@ class WarpPerspective(Operator, name="experimental.warp_perspective"):
         numbers = _normalised(c, m, c.const("inverse_map"), c.const("pixel_origin") == "center")
         if c.given("size"):
             height, width = requested_size(c)
-        return c.sample(x, Sampler(_SAMPLERS[c.const("interp_type")], (*numbers, *fills)), height, width)
+        return c.sample(x, Interpolator(_INTERPOLATORS[c.const("interp_type")], (*numbers, *fills)), height, width)
 
     def reference(self, row: RowContext, x: Any, matrix: Any = None) -> Any:
         given = np.asarray(row["matrix"] if matrix is None else matrix, np.float64).reshape(-1, 3, 3)
         size = None if row["size"] is None else tuple(int(row.number("size", i) + 0.5) for i in (0, 1))
         fills = np.array(_fills(row["fill_value"]), np.uint8)
-        sampling = tuple(_SAMPLERS).index(row["interp_type"])
+        sampling = tuple(_INTERPOLATORS).index(row["interp_type"])
         matrices = itertools.cycle([_inverse_map(row, m) for m in given])  # one matrix for all frames, or one per frame
 
         def shown(frame: Any) -> Any:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Preparation of samplers before a stage runs: the taps and weights of every row's axes, the image between two passes,
-// and the source positions of affine samplers without interpolation.
+// Preparation of interpolators before a stage runs: the taps and weights of every row's axes, the image between two
+// passes, and the source positions of affine interpolators that take the nearest pixel.
 #pragma once
 #include "device/stage_sample.cuh"
 #include "device/stage_warp.cuh"
@@ -174,13 +174,13 @@ inline void find_walk(uint64_t slots, uint64_t slot_bytes, uint64_t work, uint64
 
 }  // namespace stoker::stage
 
-#define STOKER_SAMPLER_KERNEL(name, function)                                        \
+#define STOKER_INTERPOLATOR_KERNEL(name, function)                                   \
   STOKER_KERNEL STOKER_LAUNCH_BOUNDS(stoker::stage::kThreads, 3)                     \
       name(uint64_t slots, uint64_t slot_bytes, uint64_t work, uint64_t scratches) { \
     stoker::stage::function(slots, slot_bytes, work, scratches);                     \
   }
 // Definitions of the kernels per type of weights, per element type, and for all types. `Weight` is Sum<T>::Weight of
 // the element type.
-#define STOKER_WEIGHTS(Weight) STOKER_SAMPLER_KERNEL(stoker_weights, find_weights<Weight>)
-#define STOKER_BETWEEN(T) STOKER_SAMPLER_KERNEL(stoker_between, make_between<T>)
-#define STOKER_WALK STOKER_SAMPLER_KERNEL(stoker_walk, find_walk)
+#define STOKER_WEIGHTS(Weight) STOKER_INTERPOLATOR_KERNEL(stoker_weights, find_weights<Weight>)
+#define STOKER_BETWEEN(T) STOKER_INTERPOLATOR_KERNEL(stoker_between, make_between<T>)
+#define STOKER_WALK STOKER_INTERPOLATOR_KERNEL(stoker_walk, find_walk)
