@@ -8,7 +8,7 @@ from typing import Any
 from stoker import Pipeline
 
 
-def given(pipe: Pipeline, count: int = 100) -> list[list[Any]]:
+def read_batches(pipe: Pipeline, count: int = 100) -> list[list[Any]]:
     """Return at most ``count`` batches: for each, the rows of every output as lists."""
     out: list[list[Any]] = []
     while len(out) < count:

@@ -60,14 +60,14 @@ def clocked(data: Data, *, milliseconds: float, meeting: int = 0) -> Loop:
     return Loop(step, warm=1)
 
 
-def tell_cores(data: Data) -> Sample:
+def count_cores(data: Data) -> Sample:
     return Sample(lambda: float(len(os.sched_getaffinity(0))))
 
 
-def need_what_is_not_there(data: Data) -> Sample:
-    import a_library_that_nobody_has  # type: ignore[import-not-found]
+def import_missing_library(data: Data) -> Sample:
+    import a_missing_library  # type: ignore[import-not-found]
 
-    return Sample(a_library_that_nobody_has.read)
+    return Sample(a_missing_library.read)
 
 
 def fail_later(data: Data) -> Sample:
@@ -76,12 +76,12 @@ def fail_later(data: Data) -> Sample:
 
 
 def die(data: Data) -> Sample:
-    sys.stderr.write("last words\n")
+    sys.stderr.write("last output\n")
     return Sample(lambda: os._exit(3))
 
 
 def chatter(data: Data) -> Sample:
-    print("libraries print what they like")
+    print("libraries may print anything")
     return Sample(lambda: float(print("at any time") is None))
 
 
@@ -95,11 +95,11 @@ def run(settings: Settings, *contenders: Contender, unit: object = MIB, bars: tu
     return measure(case, settings, rounds, seconds=0.02)
 
 
-def test_turns_go_forwards_and_backwards() -> None:
+def test_turns_alternate_their_order() -> None:
     assert turns(3, 4) == [[0, 1, 2], [2, 1, 0], [0, 1, 2], [2, 1, 0]]
 
 
-def test_a_slower_contender_is_slower_by_what_it_is(settings: Settings) -> None:
+def test_a_slower_contender_is_slower_by_the_right_factor(settings: Settings) -> None:
     fast = Contender("fast", "clocked", {"milliseconds": 4})
     slow = Contender("slow", "clocked", {"milliseconds": 12})
     bars = (Bar("rate", "fast", ("slow",), at_least=2.0, goal=100), Bar("rate", "slow", ("fast",), at_least=1.0))
@@ -113,7 +113,7 @@ def test_a_slower_contender_is_slower_by_what_it_is(settings: Settings) -> None:
     assert all(one.checksum == one.items / 4 for series in result.series for one in series.rounds)
 
 
-def test_the_clock_is_that_of_the_wall(settings: Settings) -> None:
+def test_the_clock_is_the_wall_clock(settings: Settings) -> None:
     result = run(settings, Contender("sleeps", "doze", {"milliseconds": 4}), unit=IMAGES_PER_S)
     assert all(one.figure >= 0.002 for one in result.series[0].rounds), "two items per step of 4 ms"
 
@@ -137,16 +137,16 @@ def test_copies_run_at_the_same_time_and_add_up(settings: Settings) -> None:
     two = replace(one, name="two", copies=2, options={"milliseconds": 4, "meeting": 3})
     result = run(settings, one, two, unit=IMAGES_PER_S)
     assert result.shown("two").median == pytest.approx(2 * result.shown("one").median)
-    assert len(list(settings.data.glob("*.arrived"))) == 3, "of one, and of the two that waited for each other"
+    assert len(list(settings.data.glob("*.arrived"))) == 3, "one of the single contender, two of the copies"
 
 
 def test_pinning(settings: Settings) -> None:
-    result = run(settings, Contender("pinned", "tell_cores", cores=1), Contender("free", "tell_cores"))
+    result = run(settings, Contender("pinned", "count_cores", cores=1), Contender("free", "count_cores"))
     assert result.shown("pinned").median == 1
     assert result.shown("free").median == len(os.sched_getaffinity(0))
 
 
-def test_trouble_is_told_and_stops_nobody_else(settings: Settings) -> None:
+def test_a_failing_contender_is_reported_and_stops_no_other(settings: Settings) -> None:
     bars = (
         Bar("ratio", "fine", ("absent",), at_most=1),
         Bar("ratio", "fine", ("absent", "chatters"), at_most=1),
@@ -154,18 +154,18 @@ def test_trouble_is_told_and_stops_nobody_else(settings: Settings) -> None:
     )
     result = run(
         settings,
-        Contender("absent", "need_what_is_not_there"),
+        Contender("absent", "import_missing_library"),
         Contender("fails", "fail_later"),
         Contender("dies", "die"),
-        Contender("elsewhere", "tell_cores", environment="peers"),
+        Contender("elsewhere", "count_cores", environment="peers"),
         Contender("chatters", "chatter"),
-        Contender("fine", "tell_cores"),
+        Contender("fine", "count_cores"),
         bars=bars,
     )
     trouble = {series.name: series.trouble for series in result.series}
-    assert "a_library_that_nobody_has" in trouble["absent"]
+    assert "a_missing_library" in trouble["absent"]
     assert "StopIteration" in trouble["fails"]
-    assert "last words" in trouble["dies"]
+    assert "last output" in trouble["dies"]
     assert "no environment" in trouble["elsewhere"]
     assert trouble["fine"] == trouble["chatters"] == ""
     assert [verdict.text.startswith("not measured") for verdict in result.verdicts] == [True, False, True]
@@ -176,7 +176,7 @@ def rounds(*figures: float) -> list[Round]:
     return [Round(figure, None, 1, 0.0, rested=True) for figure in figures]
 
 
-def test_ratios_are_of_medians_with_the_spread_of_rounds_and_against_the_best() -> None:
+def test_ratios_compare_medians_with_the_best_and_show_the_spread_of_rounds() -> None:
     case = Case("a", "A", MS_PER_IMAGE, tuple(Contender(name, "f") for name in "abc"))
     series = [Series("a", rounds(1, 2, 9)), Series("b", rounds(4, 5, 6)), Series("c", rounds(1, 4, 5))]
     verdict = judge(case, Bar("ratio", "a", ("b", "c"), at_most=0.4), series)
@@ -228,7 +228,7 @@ class Clock:
         self.now += seconds
 
 
-def test_a_round_uses_up_the_stock_first_and_ends_at_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_round_consumes_prefetched_items_first_and_ends_when_idle(monkeypatch: pytest.MonkeyPatch) -> None:
     steps: list[str] = []
     loop = Loop(lambda: (steps.append("step") or 1, 0.0), warm=4)
     assert measure_loop(loop, seconds=0.0)["items"] == 1
@@ -254,13 +254,13 @@ class Disturbed:
 
 
 @pytest.mark.parametrize(
-    ("others", "played", "kept"),
+    ("others", "played", "expected"),
     [((0.0, 9.0), 1, 0), ((0.9, 0.1, 0.0), 2, 1), ((0.9, 0.5, 0.7, 0.0), 3, 1)],
 )
-def test_a_disturbed_round_is_run_again(others: tuple[float, ...], played: int, kept: int) -> None:
+def test_a_disturbed_round_is_run_again(others: tuple[float, ...], played: int, expected: int) -> None:
     runner, series = Disturbed(*others), Series("a")
     run_round(runner, series, 0.0)  # type: ignore[arg-type]
-    assert (runner.played, series.rounds) == (played, [runner.rounds[kept]])
+    assert (runner.played, series.rounds) == (played, [runner.rounds[expected]])
 
 
 def test_copies_are_combined() -> None:
@@ -310,10 +310,10 @@ def test_large_allocations_are_counted(tmp_path: Path) -> None:
 
 def test_reports_hold_every_figure(settings: Settings) -> None:
     bars = (Bar("cores", "fine", at_least=1), Bar("ratio", "fine", ("absent",), at_most=1))
-    contenders = (Contender("fine", "tell_cores"), Contender("absent", "need_what_is_not_there"))
+    contenders = (Contender("fine", "count_cores"), Contender("absent", "import_missing_library"))
     result = run(settings, *contenders, bars=bars)
     page = report.markdown([result], {"processor": "a fine one"}, "The rules.")
-    for text in ("a fine one", "The rules.", "A case", "fine", "PASS", "a_library_that_nobody_has"):
+    for text in ("a fine one", "The rules.", "A case", "fine", "PASS", "a_missing_library"):
         assert text in page
     loaded = json.loads(report.as_json([result], {"processor": "a fine one"}))
     assert [len(one["rounds"]) for one in loaded["cases"][0]["contenders"]] == [3, 0]

@@ -7,25 +7,25 @@ from benchmarks.stages_gpu import IDLE, Launch, by_batch, by_stage
 
 
 def batch(number: int, *launches: tuple[str, float]) -> list[Launch]:
-    start, made = 1e6 * 3 * IDLE * number, []
+    start, launched = 1e6 * 3 * IDLE * number, []
     for name, us in launches:
-        made.append(Launch(start, us, name))
+        launched.append(Launch(start, us, name))
         start += us + 40
-    return made
+    return launched
 
 
 FULL = (("copy", 300.0), ("a", 10.0), ("b", 5.0), ("a", 20.0))
 LACKS_THE_FIRST = (("copy", 300.0), ("b", 5.0), ("a", 21.0))
 
 
-def test_launches_are_told_apart_by_batch() -> None:
+def test_launches_are_assigned_to_their_batches() -> None:
     batches = [batch(0, *FULL), batch(1, *LACKS_THE_FIRST), batch(2, *FULL)]
-    assert by_batch(one for made in reversed(batches) for one in made) == batches
+    assert by_batch(launch for one in reversed(batches) for launch in one) == batches
 
 
 def test_a_long_copy_divides_no_batch() -> None:
-    made = batch(0, ("copy", 2e6 * IDLE), ("a", 10.0))
-    assert by_batch(made) == [made]
+    launches = batch(0, ("copy", 2e6 * IDLE), ("a", 10.0))
+    assert by_batch(launches) == [launches]
 
 
 def test_a_batch_without_one_of_the_stages_does_not_shift_the_others() -> None:

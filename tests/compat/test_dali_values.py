@@ -23,7 +23,7 @@ def recorded() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", dali_cases.CASES)
-def test_the_page_tells_the_truth(name: str, recorded: dict[str, Any]) -> None:
+def test_the_page_has_the_measured_values(name: str, recorded: dict[str, Any]) -> None:
     """The values in the table for a case equal the values measured now."""
     inputs = {k[3:]: v for k, v in recorded.items() if k.startswith("in:")}
     theirs = {k[4:]: v for k, v in recorded.items() if k.startswith(f"out:{name}|")}
@@ -53,7 +53,7 @@ def test_the_tables_of_automatic_augmentations_are_dalis() -> None:
         assert found[name] == want, name
 
 
-def test_the_comparison_sees_a_difference(recorded: dict[str, Any]) -> None:
+def test_the_comparison_detects_a_difference(recorded: dict[str, Any]) -> None:
     name = "flip"
     theirs = {k[4:]: v for k, v in recorded.items() if k.startswith(f"out:{name}|")}
     ours = {k: v.copy() for k, v in theirs.items()}
@@ -64,7 +64,7 @@ def test_the_comparison_sees_a_difference(recorded: dict[str, Any]) -> None:
     assert compare(theirs, {"flip|error": np.array("no")}, name)["verdict"] == "Stoker refuses: no"
 
 
-def test_the_inputs_are_what_the_tool_makes(recorded: dict[str, Any]) -> None:
-    made = make_inputs()
-    assert set(made) == {k[3:] for k in recorded if k.startswith("in:")}
-    assert all((recorded[f"in:{k}"] == v).all() for k, v in made.items() if k.startswith("image"))
+def test_the_recorded_inputs_equal_the_tools(recorded: dict[str, Any]) -> None:
+    inputs = make_inputs()
+    assert set(inputs) == {k[3:] for k in recorded if k.startswith("in:")}
+    assert all((recorded[f"in:{k}"] == v).all() for k, v in inputs.items() if k.startswith("image"))

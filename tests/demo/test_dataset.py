@@ -25,7 +25,7 @@ COUNT = 70
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def data_set(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("demo") / "data"
     assert dataset.make(root, COUNT, workers=2).is_new
     return root
@@ -38,29 +38,29 @@ def digests(root: Path) -> dict[str, str]:
 
 
 @needs_photos
-def test_a_set_is_made_once_and_used_again(made: Path) -> None:
-    before = {path: path.stat().st_mtime_ns for path in made.rglob("*")}
-    again = dataset.make(made, COUNT)
+def test_a_data_set_is_created_once_and_reused(data_set: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in data_set.rglob("*")}
+    again = dataset.make(data_set, COUNT)
     assert not again.is_new
-    assert again.count == len(digests(made)) == COUNT
-    assert again.size_bytes == sum(path.stat().st_size for path in made.rglob("*.jpg"))
-    assert {path: path.stat().st_mtime_ns for path in made.rglob("*")} == before
-    assert "SYNTHETIC" in (made / "README.txt").read_text()
+    assert again.count == len(digests(data_set)) == COUNT
+    assert again.size_bytes == sum(path.stat().st_size for path in data_set.rglob("*.jpg"))
+    assert {path: path.stat().st_mtime_ns for path in data_set.rglob("*")} == before
+    assert "SYNTHETIC" in (data_set / "README.txt").read_text()
 
 
 @needs_photos
-def test_the_seed_decides_not_the_number_of_processes(made: Path, tmp_path: Path) -> None:
+def test_the_seed_decides_not_the_number_of_processes(data_set: Path, tmp_path: Path) -> None:
     done: list[int] = []
     dataset.make(tmp_path / "same", COUNT, workers=1, progress=done.append)
     dataset.make(tmp_path / "other", COUNT, seed=1, workers=1)
     assert sum(done) == COUNT
-    assert digests(tmp_path / "same") == digests(made)
-    assert not set(digests(tmp_path / "other").values()) & set(digests(made).values())
+    assert digests(tmp_path / "same") == digests(data_set)
+    assert not set(digests(tmp_path / "other").values()) & set(digests(data_set).values())
 
 
 @needs_photos
 @pytest.mark.parametrize("damage", ["lost", "shorter"])
-def test_an_incomplete_set_is_made_anew(tmp_path: Path, damage: str) -> None:
+def test_an_incomplete_data_set_is_replaced(tmp_path: Path, damage: str) -> None:
     root = tmp_path / "data"
     dataset.make(root, 6, workers=1)
     expected = digests(root)
@@ -75,7 +75,7 @@ def test_an_incomplete_set_is_made_anew(tmp_path: Path, damage: str) -> None:
 
 
 @needs_photos
-def test_a_failure_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_a_failure_leaves_no_files(tmp_path: Path) -> None:
     def fail(count: int) -> None:
         raise OSError("no space left on device")
 
@@ -100,10 +100,10 @@ def test_a_nonsensical_count_is_refused(tmp_path: Path) -> None:
 
 
 @needs_photos
-def test_images_resemble_imagenet(made: Path) -> None:
+def test_images_resemble_imagenet(data_set: Path) -> None:
     modes: Counter[str] = Counter()
     megapixels, samplings = [], set()
-    for path in made.rglob("*.jpg"):
+    for path in data_set.rglob("*.jpg"):
         with Image.open(path) as image:
             image.load()
             modes[image.mode] += 1
@@ -113,11 +113,11 @@ def test_images_resemble_imagenet(made: Path) -> None:
     assert modes["RGB"] > 0.85 * COUNT
     assert 0.14 < np.mean(megapixels) < 0.26
     assert len(samplings) >= 3, "4:4:4, 4:2:2 and 4:2:0 all occur"
-    assert len({path.parent.name for path in made.rglob("*.jpg")}) >= 6
+    assert len({path.parent.name for path in data_set.rglob("*.jpg")}) >= 6
 
 
 @needs_photos
-def test_recipes_use_what_they_may() -> None:
+def test_recipes_stay_within_their_limits() -> None:
     sources = photos.find_photos()
     drawn = [recipe.draw(0, index, sources) for index in range(400)]
     gray = sum(sources[one.photo].gray for one in drawn)

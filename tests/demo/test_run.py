@@ -38,22 +38,22 @@ def photos(tmp_path: Path) -> Path:
     return root
 
 
-def test_the_whole_story(photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_whole_demonstration(photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = {path: path.read_bytes() for path in photos.rglob("*") if path.is_file()}
     out = tmp_path / "out"
     status = main(["--data", str(photos), "--out", str(out), "--seconds", "2"])
-    told = capsys.readouterr()
-    assert status == 0, told.err
-    assert "12 usable JPEG files in 4 folders, of 15 files" in told.out
-    assert "1 CMYK" in told.out
-    assert "1 rotated by EXIF" in told.out
+    captured = capsys.readouterr()
+    assert status == 0, captured.err
+    assert "12 usable JPEG files in 4 folders, of 15 files" in captured.out
+    assert "1 CMYK" in captured.out
+    assert "1 rotated by EXIF" in captured.out
     for text in ("cut.jpg: truncated", "phone.heic: HEIC", "notes.txt: not an image"):
-        assert text in told.out
-    assert "12 of 12 decoded images equal Pillow's bit for bit" in told.out
-    assert "the same\n" in told.out
-    assert "NOT THE SAME" not in told.out
-    assert str(photos) in told.out.partition("Paste this")[2]
-    assert "Traceback" not in told.out + told.err
+        assert text in captured.out
+    assert "12 of 12 decoded images equal Pillow's bit for bit" in captured.out
+    assert "the same\n" in captured.out
+    assert "NOT THE SAME" not in captured.out
+    assert str(photos) in captured.out.partition("Paste this")[2]
+    assert "Traceback" not in captured.out + captured.err
     with Image.open(out / "sheet.png") as sheet:
         assert sheet.width > 1000
     assert {path: path.read_bytes() for path in photos.rglob("*") if path.is_file()} == before
@@ -62,11 +62,11 @@ def test_the_whole_story(photos: Path, tmp_path: Path, capsys: pytest.CaptureFix
 def test_the_snippet_runs_as_printed(photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("torch", exc_type=ModuleNotFoundError)
     assert main(["--data", str(photos), "--out", str(tmp_path / "out"), "--seconds", "2"]) == 0
-    snippet = capsys.readouterr().out.partition("(it needs torch):\n")[2].replace("...", "seen.append(x.shape)")
-    seen: list[tuple[int, ...]] = []
-    exec(compile(snippet, "snippet", "exec"), {"seen": seen})
-    assert sum(shape[0] for shape in seen) == 12
-    assert {tuple(shape[1:]) for shape in seen} == {(3, 224, 224)}
+    snippet = capsys.readouterr().out.partition("(it needs torch):\n")[2].replace("...", "shapes.append(x.shape)")
+    shapes: list[tuple[int, ...]] = []
+    exec(compile(snippet, "snippet", "exec"), {"shapes": shapes})
+    assert sum(shape[0] for shape in shapes) == 12
+    assert {tuple(shape[1:]) for shape in shapes} == {(3, 224, 224)}
 
 
 def test_useless_folders_end_with_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -75,9 +75,9 @@ def test_useless_folders_end_with_one_line(tmp_path: Path, capsys: pytest.Captur
     (tmp_path / "texts" / "a.txt").write_text("text")
     for name, text in (("nowhere", "does not exist"), ("empty", "no files"), ("texts", "no usable JPEG")):
         assert main(["--data", str(tmp_path / name), "--out", str(tmp_path / "out")]) == 2
-        told = capsys.readouterr().err
-        assert text in told
-        assert "Traceback" not in told
+        errors = capsys.readouterr().err
+        assert text in errors
+        assert "Traceback" not in errors
 
 
 def test_a_single_photograph_is_enough(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -70,7 +70,7 @@ def remarks(root: Path, threads: int) -> dict[str, set[Remark]]:
 
 
 @pytest.mark.parametrize("threads", [1, 4])
-def test_every_kind_is_named(threads: int, folder: Path) -> None:
+def test_every_kind_of_file_is_reported(threads: int, folder: Path) -> None:
     found = remarks(folder, threads)
     assert found.pop("gone.jpg") == {Remark.UNREADABLE}
     for name, (_, expected) in FILES.items():
@@ -82,7 +82,7 @@ def test_every_kind_is_named(threads: int, folder: Path) -> None:
     assert not found
 
 
-def test_it_agrees_with_a_pipeline(folder: Path) -> None:
+def test_the_check_agrees_with_a_pipeline(folder: Path) -> None:
     """The check reports a file as bad if and only if a pipeline fails at it."""
 
     @pipeline_def(batch_size=1, num_threads=1)
@@ -100,32 +100,32 @@ def test_it_agrees_with_a_pipeline(folder: Path) -> None:
                 assert name not in bad, name
 
 
-def test_progress_is_told(folder: Path) -> None:
-    told: list[int] = []
+def test_progress_is_reported(folder: Path) -> None:
+    calls: list[int] = []
 
     class Bar(AbstractContextManager["Bar"]):
         def __init__(self, total: int) -> None:
-            told.append(total)
+            calls.append(total)
 
         def __exit__(self, *_: object) -> None:
-            told.append(-1)
+            calls.append(-1)
 
         def update(self, count: int) -> None:
-            told.append(count)
+            calls.append(count)
 
     result = check(folder, progress=Bar)
-    assert told[0] == sum(told[1:-1]) == result.files == len(FILES) + 1 and told[-1] == -1
+    assert calls[0] == sum(calls[1:-1]) == result.files == len(FILES) + 1 and calls[-1] == -1
 
 
 def test_the_command(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", str(folder), "--threads", "2"]) == 1
-    told = capsys.readouterr().out
-    assert f"{folder / 'cut.jpg'}: truncated (the data end before" in told
-    assert f"{folder / 'rotated.jpg'}: rotated by EXIF (orientation 6)" in told
+    printed = capsys.readouterr().out
+    assert f"{folder / 'cut.jpg'}: truncated (the data end before" in printed
+    assert f"{folder / 'rotated.jpg'}: rotated by EXIF (orientation 6)" in printed
     extra = f"5 bytes that belong to nothing; from byte {len(jpeg()) - 2} on"
-    assert f"{folder / 'extra bytes.jpg'}: damaged, yet decoded ({extra})" in told
-    assert "in the damaged files: 1 pieces of data that end early, 5 bytes that belong to nothing" in told
-    assert f"{len(FILES) + 1} files in " in told
+    assert f"{folder / 'extra bytes.jpg'}: damaged, yet decoded ({extra})" in printed
+    assert "in the damaged files: 1 pieces of data that end early, 5 bytes that belong to nothing" in printed
+    assert f"{len(FILES) + 1} files in " in printed
     assert main(["check", str(folder), "--json"]) == 1
     data = json.loads(capsys.readouterr().out)
     assert data["files"] == len(FILES) + 1

@@ -121,10 +121,10 @@ def test_nothing_is_written(tmp_path: Path) -> None:
 def test_a_limit_spreads_over_all_files(tmp_path: Path) -> None:
     for number in range(20):
         (tmp_path / f"{number:02d}.jpg").write_bytes(jpeg())
-    seen: list[int] = []
-    found = survey(tmp_path, limit=5, progress=seen.append)
+    counts: list[int] = []
+    found = survey(tmp_path, limit=5, progress=counts.append)
     assert [path.stem for path in found.files] == ["00", "04", "08", "12", "16"]
-    assert (found.total, found.skipped, sum(seen)) == (5, 15, 5)
+    assert (found.total, found.skipped, sum(counts)) == (5, 15, 5)
 
 
 def test_useless_folders_are_explained(tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_useless_folders_are_explained(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may read everything")
-def test_what_may_not_be_read_is_said(tmp_path: Path) -> None:
+def test_unreadable_files_are_reported(tmp_path: Path) -> None:
     (tmp_path / "good.jpg").write_bytes(jpeg())
     (tmp_path / "closed.jpg").write_bytes(jpeg())
     (tmp_path / "closed.jpg").chmod(0)

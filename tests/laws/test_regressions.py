@@ -74,7 +74,7 @@ def test_windows_and_mirrors_may_differ_from_frame_to_frame(operator: str) -> No
         assert np.array_equal(got[f], want), f
 
 
-def test_numbers_per_frame_are_refused_where_there_are_no_frames() -> None:
+def test_numbers_per_frame_are_refused_without_frames() -> None:
     def define() -> Any:
         return fn.flip(image(), horizontal=fn.per_frame(np.asarray([1, 0], np.int32)))
 
@@ -133,9 +133,9 @@ def test_types_are_found_for_a_part_that_no_reader_feeds(tmp_path: Path) -> None
         _, label = fn.readers.file(files=[str(tmp_path / "a.png")] * 2, labels=[4, 5])
         return label, fn.python_function(fn.random.coin_flip(), function=lambda x: x + np.int32(1))
 
-    labels, made = run(define)
+    labels, numbers = run(define)
     assert [x.tolist() for x in labels] == [[4], [5], [4]]
-    assert all(int(x) in (1, 2) for x in made)
+    assert all(int(x) in (1, 2) for x in numbers)
 
 
 def test_a_64_bit_scalar_beside_a_turned_image() -> None:

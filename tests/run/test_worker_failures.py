@@ -19,7 +19,7 @@ from PIL import Image
 
 from stoker import DataError, Pipeline, StateError, UnsupportedError, fn, types
 from tests.run.parallel_sources import ROWS, pipeline, row
-from tests.sources import given
+from tests.sources import read_batches
 
 
 class Unpicklable(Exception):
@@ -60,7 +60,7 @@ def raising_elsewhere(info: types.SampleInfo) -> Any:
     raise Elsewhere("bad row")
 
 
-def test_an_exception_that_only_its_process_can_make_is_told_by_name_and_text() -> None:
+def test_an_exception_that_cannot_be_unpickled_keeps_its_name_and_text() -> None:
     pipe = pipeline(1, source=raising_elsewhere, batch=False)
     with pipe, pytest.raises(DataError, match="Elsewhere: bad row") as caught:
         pipe.run()
@@ -71,17 +71,17 @@ def test_an_exception_that_only_its_process_can_make_is_told_by_name_and_text() 
     assert any("in raising_elsewhere" in text for text in chain), chain
 
 
-def test_what_a_source_raises_is_raised_at_its_batch_with_its_traceback() -> None:
+def test_an_exception_of_a_source_is_raised_at_its_batch_with_its_traceback() -> None:
     with pipeline(2, batch_size=2, source=raising, batch=False) as pipe:
-        seen: list[Any] = []
+        results: list[Any] = []
         for _ in range(10):
             try:
-                seen += given(pipe, 1)[0]
+                results += read_batches(pipe, 1)[0]
             except (KeyError, DataError) as error:
-                seen.append(error)
-    numbers = [x for x in seen if isinstance(x, list)]
+                results.append(error)
+    numbers = [x for x in results if isinstance(x, list)]
     assert numbers == [[0, 1], [2, 3], [6, 7], [10, 11], [14, 15], [18, 19]]
-    lost, mine, left, text = (x for x in seen if not isinstance(x, list))
+    lost, mine, left, text = (x for x in results if not isinstance(x, list))
     assert isinstance(lost, KeyError) and 'raise KeyError("lost")' in str(lost.__cause__)
     assert "in the source of `external_source`, made at" in lost.__notes__[0]
     assert isinstance(mine, DataError) and "Unpicklable: mine" in str(mine)
@@ -111,16 +111,16 @@ def test_a_process_that_dies_is_reported_and_replaced(how: str) -> None:
         return np.int64(info.idx_in_epoch)
 
     with pipeline(2, batch_size=2, source=source, batch=False) as pipe:
-        assert given(pipe, 2) == [[[0, 1]], [[2, 3]]]
+        assert read_batches(pipe, 2) == [[[0, 1]], [[2, 3]]]
         with pytest.raises(DataError, match=f"process [0-9]+\\) {text} while the source ran in it — made at") as error:
             pipe.run()
         assert trace in str(error.value.__cause__)
         if trace:
             assert "Segmentation fault" in str(error.value.__cause__)
-        assert given(pipe, 3) == [[[6, 7]], [[8, 9]], [[10, 11]]]
+        assert read_batches(pipe, 3) == [[[6, 7]], [[8, 9]], [[10, 11]]]
 
 
-def test_what_a_process_made_before_it_died_is_kept() -> None:
+def test_rows_that_a_process_finished_before_it_died_are_delivered() -> None:
     def source(info: types.SampleInfo) -> Any:
         if info.idx_in_epoch == 0:
             time.sleep(0.5)  # by then the other process has computed row 1 and died of row 3
@@ -129,25 +129,25 @@ def test_what_a_process_made_before_it_died_is_kept() -> None:
         return np.full(1000, info.idx_in_epoch)
 
     with pipeline(2, batch_size=2, source=source, batch=False) as pipe:
-        assert [x[0] for x in given(pipe, 1)[0][0]] == [0, 1]
+        assert [x[0] for x in read_batches(pipe, 1)[0][0]] == [0, 1]
         with pytest.raises(DataError, match="ended with exit code 1"):
             pipe.run()
-        assert [x[0] for x in given(pipe, 1)[0][0]] == [4, 5]
+        assert [x[0] for x in read_batches(pipe, 1)[0][0]] == [4, 5]
 
 
-def test_an_iterable_whose_process_died_begins_again_after_reset() -> None:
+def test_an_iterable_whose_process_died_restarts_after_reset() -> None:
     def dying() -> Iterator[Any]:
         yield from (1, 2, 3)
         os._exit(1)
 
     with pipeline(1, batch_size=1, source=dying, batch=False) as pipe:
-        assert given(pipe, 3) == [[[1]], [[2]], [[3]]]
+        assert read_batches(pipe, 3) == [[[1]], [[2]], [[3]]]
         with pytest.raises(DataError, match="ended with exit code 1"):
             pipe.run()
         with pytest.raises(StateError, match="its place is lost"):
             pipe.run()
         pipe.reset()
-        assert given(pipe, 3) == [[[1]], [[2]], [[3]]]
+        assert read_batches(pipe, 3) == [[[1]], [[2]], [[3]]]
 
     class Numbers:
         def __len__(self) -> int:
@@ -157,10 +157,10 @@ def test_an_iterable_whose_process_died_begins_again_after_reset() -> None:
             return i if i != 3 else os._exit(1)
 
     with pipeline(1, batch_size=1, source=Numbers(), batch=False) as pipe:
-        given(pipe, 3)
+        read_batches(pipe, 3)
         with pytest.raises(DataError, match="ended with exit code 1"):
             pipe.run()
-        assert given(pipe) == [[[4]], [[5]], [[6]], [[7]]]  # a sequence continues at its position
+        assert read_batches(pipe) == [[[4]], [[5]], [[6]], [[7]]]  # a sequence continues at its position
 
 
 # ---- bad rows with worker processes ----
@@ -177,8 +177,8 @@ def encoded(info: types.SampleInfo) -> Any:
 
 
 def decoding(parallel: bool, on_error: str, **settings: Any) -> Pipeline:
-    made = {"num_threads": 2, "seed": 1, "py_num_workers": 2, "error_limit": 1.0, **settings}
-    pipe = Pipeline(batch_size=4, on_error=on_error, **made)
+    options = {"num_threads": 2, "seed": 1, "py_num_workers": 2, "error_limit": 1.0, **settings}
+    pipe = Pipeline(batch_size=4, on_error=on_error, **options)
     with pipe:
         data = fn.external_source(encoded, batch=False, parallel=parallel)
     pipe.set_outputs(fn.decoders.image(data))
@@ -193,7 +193,7 @@ def colours(pipe: Pipeline) -> list[list[int]]:
 
 
 @pytest.mark.parametrize("settings", [{}, {"num_threads": 1, "prefetch_queue_depth": 1}, {"exec_async": False}])
-def test_bad_rows_are_left_out_as_without_processes(settings: dict[str, Any]) -> None:
+def test_bad_rows_are_skipped_as_without_processes(settings: dict[str, Any]) -> None:
     with decoding(False, "skip") as pipe:
         want = colours(pipe)
     assert [x for batch in want for x in batch] == [n for n in range(ROWS) if n % 5 != 3]

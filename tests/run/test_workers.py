@@ -15,7 +15,7 @@ import pytest
 from stoker import ArgumentError, Pipeline, StateError, fn, types
 from stoker.executor.workers import ProcessWorkerPool
 from tests.run.parallel_sources import ROWS, pipeline, row
-from tests.sources import given
+from tests.sources import read_batches
 
 
 # At module level, so that "spawn" finds them too.
@@ -61,14 +61,14 @@ SOURCES: dict[str, dict[str, Any]] = {
 
 def two_epochs(pipe: Pipeline) -> Any:
     with pipe:
-        first = given(pipe, 7)
+        first = read_batches(pipe, 7)
         pipe.reset()
-        return first, given(pipe, 7)
+        return first, read_batches(pipe, 7)
 
 
 @pytest.mark.parametrize("name", SOURCES)
 @pytest.mark.parametrize("count", [1, 3])
-def test_workers_give_what_this_process_would(name: str, count: int) -> None:
+def test_workers_give_the_same_as_this_process(name: str, count: int) -> None:
     arguments = SOURCES[name]
     wanted = two_epochs(pipeline(parallel=False, **arguments))
     assert len(wanted[0]) >= 5
@@ -91,7 +91,7 @@ def test_two_sources_share_the_workers_beside_a_reader(jpegs: Path) -> None:
             b = fn.external_source(generated, batch=False, parallel=parallel)
             pipe.set_outputs(label, a, b)
         with pipe:
-            return given(pipe, 5)
+            return read_batches(pipe, 5)
 
     assert len(batchwise(True)[0]) == 3
     assert batchwise(True) == batchwise(False)
@@ -112,9 +112,9 @@ def test_rows_that_grow_and_shrink_get_the_memory_they_need() -> None:
                 assert (array == number).all()
 
 
-def test_work_happens_in_other_processes_and_ahead() -> None:
+def test_rows_are_computed_in_other_processes_and_prefetched() -> None:
     with pipeline(2, batch_size=2, source=lambda info: np.int64(os.getpid()), batch=False) as pipe:
-        pids = {x for batch in given(pipe, 4) for x in batch[0]}
+        pids = {x for batch in read_batches(pipe, 4) for x in batch[0]}
         assert len(pids) == 2 and os.getpid() not in pids
         children = [os.path.exists(f"/proc/{pid}") for pid in pids]
         assert children == [True, True]
@@ -125,11 +125,11 @@ def test_a_state_is_independent_of_the_workers() -> None:
     for name in ("rows", "numbered batches", "list"):
         arguments = SOURCES[name]
         with pipeline(parallel=False, **arguments) as pipe, pipeline(3, **arguments) as other:
-            given(pipe, 2)
+            read_batches(pipe, 2)
             other.set_state(pipe.get_state())
-            given(other, 1)
+            read_batches(other, 1)
             pipe.set_state(other.get_state())
-            assert given(other) == given(pipe)
+            assert read_batches(other) == read_batches(pipe)
     with pipeline(source=generated, batch=False) as pipe, pytest.raises(StateError, match="can be resumed"):
         pipe.get_state()
 
@@ -147,7 +147,7 @@ def test_a_state_is_independent_of_the_workers() -> None:
         ({"source": lambda i: 1, "method": "spawn"}, "can be sent to another process, got one that cannot: .* made at"),
     ],
 )  # fmt: skip
-def test_what_cannot_run_in_workers_is_refused(arguments: dict[str, Any], text: str) -> None:
+def test_sources_that_cannot_run_in_workers_are_refused(arguments: dict[str, Any], text: str) -> None:
     with pytest.raises(ArgumentError, match=text):
         pipeline(**arguments).build()
 
@@ -173,7 +173,7 @@ class Pickler:
 def test_a_pickler_of_the_users_choice() -> None:
     choice = {"py_callback_pickler": (Pickler, {"mark": b"ab"}, {"skip": 2})}
     with pipeline(1, "spawn", source=lambda i: np.int64([i, i * i]), settings=choice) as pipe:
-        assert given(pipe, 3) == [[[0, 0]], [[1, 1]], [[2, 4]]]
+        assert read_batches(pipe, 3) == [[[0, 0]], [[1, 1]], [[2, 4]]]
 
 
 def test_processes_start_all_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,7 +193,7 @@ def test_processes_start_all_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
                 with pytest.raises(OSError, match="no more processes"):
                     pipe.start_py_workers()
         assert len(launched) == 4 and all(worker.process._closed for worker in launched)
-        assert len(given(pipe)) == 6
+        assert len(read_batches(pipe)) == 6
 
 
 def test_a_closed_pipeline_has_no_processes() -> None:

@@ -70,7 +70,7 @@ def test_built_in_operators_pass(name: str) -> None:
     check_operator(find(name))
 
 
-def test_a_wrong_fast_form_is_seen() -> None:
+def test_a_wrong_fast_form_is_detected() -> None:
     class Wrong(Brighter, name="test.wrong"):
         """Round down."""
 
@@ -87,7 +87,7 @@ def test_a_wrong_fast_form_is_seen() -> None:
         check_operator(Wrong, atol=0.5, bound=0.5)
 
 
-def test_a_wrong_type_is_seen() -> None:
+def test_a_wrong_type_is_detected() -> None:
     class Wide(Brighter, name="test.wide"):
         """Return a reference of another type."""
 
@@ -98,7 +98,7 @@ def test_a_wrong_type_is_seen() -> None:
         check_operator(Wide)
 
 
-def test_a_wrong_shape_is_seen() -> None:
+def test_a_wrong_shape_is_detected() -> None:
     class Narrow(Mirrored, name="test.narrow"):
         """Declare extents that differ from the result."""
 
@@ -109,7 +109,7 @@ def test_a_wrong_shape_is_seen() -> None:
         check_operator(Narrow)
 
 
-def test_dependence_on_other_rows_is_seen() -> None:
+def test_dependence_on_other_rows_is_detected() -> None:
     class Shared(Mirrored, name="test.shared"):
         """Count the calls."""
 
@@ -123,7 +123,7 @@ def test_dependence_on_other_rows_is_seen() -> None:
         check_operator(Shared)
 
 
-def test_an_argument_that_a_node_changes_is_seen() -> None:
+def test_an_argument_that_differs_as_a_node_is_detected() -> None:
     class Constant(Brighter, name="test.constant"):
         """Use the argument only if it is a constant."""
 
@@ -136,7 +136,7 @@ def test_an_argument_that_a_node_changes_is_seen() -> None:
         check_operator(Constant)
 
 
-def test_an_operator_that_writes_into_its_input_is_seen() -> None:
+def test_an_operator_that_writes_into_its_input_is_detected() -> None:
     class Careless(Mirrored, name="test.careless"):
         """Add in place."""
 
@@ -153,7 +153,7 @@ def test_an_operator_that_writes_into_its_input_is_seen() -> None:
         check_operator(Careless)
 
 
-def test_a_composite_that_does_things_by_itself_is_told_so() -> None:
+def test_a_composite_that_builds_steps_is_refused() -> None:
     class Mixed(Operator, name="test.mixed"):
         """Cast in the operator itself, then call another operator."""
 
@@ -196,7 +196,7 @@ def test_registered_operators_are_called_eagerly_as_well(
 # ---- graphs ----
 
 
-def test_a_graph_that_gives_something_else_is_seen() -> None:
+def test_a_graph_with_another_result_is_detected() -> None:
     grown = random_graph(1, 1)
     want = [[x.copy() for x in column] for column in grown.columns]
     first = want[0][0].reshape(-1)
@@ -208,7 +208,7 @@ def test_a_graph_that_gives_something_else_is_seen() -> None:
         check_graph(grown.graph, want, grown.seed, configs=[], find=_find)
 
 
-def test_a_setting_that_changes_a_byte_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_setting_that_changes_a_byte_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     from stoker.testing import laws
 
     grown = random_graph(1, 2)
@@ -239,7 +239,7 @@ def _find(name: str) -> type[Operator]:
 
 @settings(max_examples=30, deadline=None)
 @given(images(layout="CHW", channels=(2,)), images(DType.FLOAT16), images("int64", layout="FHWC"))
-def test_images_are_as_asked(a: Any, b: Any, c: Any) -> None:
+def test_images_have_the_requested_properties(a: Any, b: Any, c: Any) -> None:
     assert a.dtype == np.uint8
     assert a.shape[0] == 2
     assert b.dtype == np.float16

@@ -26,7 +26,7 @@ def test_equal_arrays_are_equal(dtype: str, shape: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @given(data=st.data())
-def test_one_changed_bit_is_seen(dtype: str, data: st.DataObject) -> None:
+def test_one_changed_bit_is_detected(dtype: str, data: st.DataObject) -> None:
     x = np.arange(12).astype(dtype).reshape(3, 4)
     y = x.copy()
     at = data.draw(st.integers(0, 11))
@@ -78,7 +78,7 @@ def test_close_has_a_share_and_a_hard_bound() -> None:
 
 
 @pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
-def test_no_tolerance_covers_what_is_not_finite(wrong: float) -> None:
+def test_no_tolerance_covers_infinities_and_nans(wrong: float) -> None:
     want = np.ones(4)
     got = want.copy()
     got[2] = wrong

@@ -30,9 +30,9 @@ def run(define: Callable[..., Any], *inputs: Any, **settings: Any) -> Any:
     with pipe:
         out = define(*(fn.copy(types.Constant(x)) if isinstance(x, np.ndarray) else x for x in inputs))
     pipe.set_outputs(*(out if isinstance(out, tuple) else (out,)))
-    made = [np.asarray(b)[0] for b in pipe.run()]
+    results = [np.asarray(b)[0] for b in pipe.run()]
     pipe.close()
-    return made if isinstance(out, tuple) else made[0]
+    return results if isinstance(out, tuple) else results[0]
 
 
 def apply(op: str, *inputs: Any, **settings: Any) -> Array:
@@ -179,7 +179,7 @@ def test_values_are_those_of_numpy(data: st.DataObject) -> None:
         ("idiv", [-(2**31)], [-1], [-(2**31)]), ("mod", [-(2**31)], [-1], [0]), ("add", [2**31 - 1], [1], [-(2**31)]),
     ],
 )  # fmt: skip
-def test_integers_do_as_in_dali(op: str, a: list[int], b: list[int], want: list[int]) -> None:
+def test_integer_arithmetic_equals_dalis(op: str, a: list[int], b: list[int], want: list[int]) -> None:
     np.testing.assert_array_equal(apply(op, np.array(a, np.int32), np.array(b, np.int32)), want)
 
 
@@ -241,7 +241,7 @@ def test_shapes_that_do_not_fit_at_run_time_fail_their_row() -> None:
     assert error.value.row == 1
 
 
-def test_axes_with_other_names_do_not_go_together() -> None:
+def test_axes_with_different_names_are_refused() -> None:
     def define(a: Any, b: Any) -> Any:
         return fn.copy(types.Constant(np.ones((2, 2)), layout="HW")) + fn.copy(
             types.Constant(np.ones((2, 2)), layout="WH")

@@ -12,7 +12,7 @@ import pytest
 from stoker.executor.channel import Channel, ChannelClosed, Message, lay_out, read, write
 
 
-def test_messages_come_whole_and_in_order_whatever_the_socket_does() -> None:
+def test_messages_arrive_whole_and_in_order_in_any_pieces() -> None:
     import socket
 
     a, b = socket.socketpair()
@@ -44,6 +44,10 @@ def test_arrays_of_every_kind_go_through_shared_memory() -> None:
     described, size = lay_out(data, arrays)
     block = np.zeros(size, np.uint8)
     write(block, arrays)
-    back = read(pickle.loads(pickle.dumps(described)), block)
-    assert back[0][0].tolist() == [0, 1, 2, 3, 4] and back[0][1].shape == (0, 3) and back[0][1].dtype == np.float16
-    assert back[1] == (2.5, 7, 3) and back[1][2].shape == () and back[2] == "text"
+    received = read(pickle.loads(pickle.dumps(described)), block)
+    assert (
+        received[0][0].tolist() == [0, 1, 2, 3, 4]
+        and received[0][1].shape == (0, 3)
+        and received[0][1].dtype == np.float16
+    )
+    assert received[1] == (2.5, 7, 3) and received[1][2].shape == () and received[2] == "text"

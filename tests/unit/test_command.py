@@ -37,7 +37,7 @@ def wrong():
 )
 
 
-def test_show_prints_what_a_file_defines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_prints_the_pipelines_of_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "pipelines.py"
     file.write_text(PIPELINES)
     assert main(["show", str(file)]) == 0
@@ -51,7 +51,7 @@ def test_show_prints_what_a_file_defines(tmp_path: Path, capsys: pytest.CaptureF
     assert main(["show", str(file), "--name", "reading"]) == 1
 
 
-def test_show_tells_of_what_it_cannot_show(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_reports_pipelines_that_fail(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "wrong.py"
     file.write_text(WRONG)
     assert main(["show", str(file)]) == 1
@@ -94,7 +94,7 @@ def test_one_core_is_left_beside_a_gpu(monkeypatch: pytest.MonkeyPatch, cores: i
     monkeypatch.setattr(settings, "default_threads", lambda: cores)
     assert settings.threads_beside_a_gpu() == threads
     monkeypatch.setenv("STOKER_NUM_THREADS", str(cores))
-    assert settings.threads_beside_a_gpu() == cores, "it was asked for"
+    assert settings.threads_beside_a_gpu() == cores, "the environment sets it"
 
 
 @pytest.mark.parametrize(("text", "error"), [("avx3", "got 'avx3'"), ("AVX2", "got 'AVX2'"), ("plain", ""), ("", "")])
@@ -130,7 +130,7 @@ def test_the_environment_bounds_the_instruction_set(name: str) -> None:
     assert done.stdout.strip() == (name if name in _native.instruction_sets() else _native.best_isa())
 
 
-def test_what_to_do_without_a_gpu_is_told_as_it_was_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_policy_without_a_gpu_names_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STOKER_WITHOUT_GPU", "ignore")
     with pytest.raises(ArgumentError, match="got 'ignore', which STOKER_WITHOUT_GPU says"):
         Pipeline(batch_size=1)

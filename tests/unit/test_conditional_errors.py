@@ -13,7 +13,7 @@ from stoker import ArgumentError, DataError, fn, pipeline_def, types
 from tests.unit.test_conditionals import SETTINGS
 
 
-def made(define: Callable[[], Any]) -> Any:
+def pipeline_of(define: Callable[[], Any]) -> Any:
     return pipeline_def(**SETTINGS)(define)
 
 
@@ -33,8 +33,8 @@ def test_a_variable_of_one_branch_is_an_error_when_it_is_used() -> None:
     with pytest.raises(
         ArgumentError, match=r"`y`: expected a value for every row, got none: it is assigned in one branch"
     ):
-        made(used)()
-    made(unused)().build()
+        pipeline_of(used)()
+    pipeline_of(unused)().build()
 
 
 def test_values_that_cannot_be_merged() -> None:
@@ -52,9 +52,9 @@ def test_values_that_cannot_be_merged() -> None:
         return None
 
     with pytest.raises(ArgumentError, match=r"`mode`: .* cannot be put together \('str' and 'str'\)"):
-        made(words)()
+        pipeline_of(words)()
     with pytest.raises(ArgumentError, match=r"the pipeline's outputs: .* cannot be put together"):
-        made(one_way)()
+        pipeline_of(one_way)()
 
 
 def test_types_must_agree_and_constants_adapt() -> None:
@@ -78,10 +78,10 @@ def test_types_must_agree_and_constants_adapt() -> None:
         return y
 
     with pytest.raises(ArgumentError, match=r"expected `y` to have one type .*, got float32 with 0 axes and float64"):
-        made(differ)().build()
+        pipeline_of(differ)().build()
     with pytest.raises(ArgumentError, match=r"got float32 with 0 axes and float32 with 1 axes"):
-        made(ranks)().build()
-    with made(adapted)() as pipe:
+        pipeline_of(ranks)().build()
+    with pipeline_of(adapted)() as pipe:
         assert pipe.run()[0].dtype == types.FLOAT
 
 
@@ -95,8 +95,8 @@ def test_a_condition_has_one_element() -> None:
         return 1 if x > 0 else 0
 
     with pytest.raises(ArgumentError, match=r"`if`: expected a condition of one element, got a tensor of 2 elements"):
-        made(vector)().build()
-    with made(unknown)() as pipe, pytest.raises(DataError, match=r"`if`: expected a condition of one element"):
+        pipeline_of(vector)().build()
+    with pipeline_of(unknown)() as pipe, pytest.raises(DataError, match=r"`if`: expected a condition of one element"):
         pipe.run()
 
 
@@ -115,12 +115,12 @@ def test_leaving_a_loop_depending_on_a_node_is_refused() -> None:
         return u
 
     with pytest.raises(ArgumentError, match=r"got a `return`, `break` or `continue` in a loop"):
-        made(leaves)()
+        pipeline_of(leaves)()
     with pytest.raises(ArgumentError, match=r"got an assignment to an element in line"):
-        made(assigns)()
+        pipeline_of(assigns)()
 
 
-def test_without_conditionals_the_message_says_what_to_do() -> None:
+def test_without_conditionals_the_message_has_the_way_out() -> None:
     @pipeline_def(batch_size=1)
     def make() -> Any:
         u = fn.random.uniform()
@@ -143,7 +143,7 @@ def test_functions_that_cannot_be_rewritten_are_refused() -> None:
         (generator, "which yields"),
     ):
         with pytest.raises(ArgumentError, match=text):
-            made(function)()
+            pipeline_of(function)()
 
 
 def test_errors_and_nodes_show_the_user_s_lines() -> None:
@@ -159,7 +159,7 @@ def test_errors_and_nodes_show_the_user_s_lines() -> None:
             )
         return y
 
-    pipe = made(define)()
+    pipe = pipeline_of(define)()
     lines = {n.operator.subject(n.args): n.source_line.line - first for n in pipe.graph.nodes if n.source_line}
     assert (lines["random.uniform"], lines["*"], lines["if"]) == (8, 6, 5)
 
@@ -169,6 +169,6 @@ def test_errors_and_nodes_show_the_user_s_lines() -> None:
         return 1
 
     with pytest.raises(KeyError, match=r"in a branch") as error:
-        made(broken)()
+        pipeline_of(broken)()
     assert error.traceback[-1].lineno + 1 == broken.__code__.co_firstlineno + 2
     assert str(error.traceback[-1].path) == __file__

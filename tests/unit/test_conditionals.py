@@ -164,7 +164,7 @@ def comprehension_and_lambda(u: Any) -> Any:
     [two_branches, no_else, several_variables_and_constants, nested, early_returns, conditional_expressions,
      chained_comparisons, loops, containers, calls_another_function],
 )  # fmt: skip
-def test_statements_mean_what_they_mean_in_python(function: Callable[..., Any]) -> None:
+def test_statements_have_their_meaning_in_python(function: Callable[..., Any]) -> None:
     check(function, function)
 
 
@@ -204,18 +204,18 @@ def test_python_values_keep_python_s_meaning() -> None:
 
 
 def test_branches_run_only_for_their_rows() -> None:
-    seen: dict[str, list[float]] = {"up": [], "down": [], "far": []}
+    calls: dict[str, list[float]] = {"up": [], "down": [], "far": []}
 
     @pipeline_def(**{**SETTINGS, "batch_size": ROWS})
     def make() -> Any:
         u = fn.random.uniform(range=[-1, 1])
         if u > 0:
-            y = fn.python_function(u, function=lambda x: seen["up"].append(float(x)) or x * 2)
+            y = fn.python_function(u, function=lambda x: calls["up"].append(float(x)) or x * 2)
         elif u > -0.5:
-            y = fn.python_function(u, function=lambda x: seen["down"].append(float(x)) or -x)
+            y = fn.python_function(u, function=lambda x: calls["down"].append(float(x)) or -x)
         else:
             y = u * 0.0
-            fn.python_function(u, function=lambda x: seen["far"].append(float(x)), num_outputs=0)
+            fn.python_function(u, function=lambda x: calls["far"].append(float(x)), num_outputs=0)
         return u, y
 
     u, y = values(make)
@@ -227,7 +227,7 @@ def test_branches_run_only_for_their_rows() -> None:
     }
     for key, want in rows.items():
         assert want
-        assert seen[key][: len(want)] == want  # prefetched batches come next
+        assert calls[key][: len(want)] == want  # prefetched batches come next
 
 
 def test_a_branch_of_python_code_that_no_row_takes_at_first_needs_types() -> None:

@@ -13,7 +13,7 @@ from stoker import ArgumentError, Pipeline
 from stoker.contract.config import OnError, PipelineConfig, WorkerConfig
 
 
-def test_a_pipeline_keeps_its_options_in_one_frozen_place() -> None:
+def test_a_pipeline_has_one_frozen_configuration() -> None:
     pipe = Pipeline(
         batch_size=3, num_threads=2, seed=7, on_error="skip", error_limit=0.5, uneven_ranks=True, device_id=None,
         prefetch_queue_depth={"cpu_size": 3, "gpu_size": 2}, py_num_workers=4, py_start_method="spawn",

@@ -54,7 +54,7 @@ def test_groups_of_operators_are_modules(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_modules_that_are_not_here_say_so(name: str) -> None:
+def test_missing_modules_are_import_errors(name: str) -> None:
     with pytest.raises(
         UnsupportedError, match=r"the module `dali\..*` of DALI is not in Stoker \(yet\)\. [`\w]"
     ) as error:
@@ -73,7 +73,7 @@ def test_import_is_light_and_brings_in_no_framework() -> None:
     assert not {"nvidia", "torch", "PIL", "multiprocessing"} & set(loaded)
 
 
-def test_the_catalogue_covers_what_stoker_has() -> None:
+def test_the_catalogue_covers_stokers_operators() -> None:
     assert len(NAMES | set(ALIASES)) == 172  # DALI 2.4 has the same number
     assert not NAMES & set(ALIASES)
     assert set(ALIASES.values()) <= NAMES
@@ -82,7 +82,7 @@ def test_the_catalogue_covers_what_stoker_has() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(NAMES | set(ALIASES)))
-def test_every_name_of_dalis_is_there_or_refused_by_name(name: str) -> None:
+def test_every_name_of_dali_exists_or_is_refused_by_name(name: str) -> None:
     function: Any = fn
     for part in name.split("."):
         function = getattr(function, part)
@@ -103,7 +103,7 @@ def test_every_name_of_dalis_is_there_or_refused_by_name(name: str) -> None:
             getattr(group, class_name(name))
 
 
-def test_names_that_nobody_has_are_attribute_errors() -> None:
+def test_unknown_names_are_attribute_errors() -> None:
     with pytest.raises(AttributeError, match="there is no operator `resise`; did you mean `resize`"):
         fn.resise  # noqa: B018
     with pytest.raises(AttributeError, match=r"there is no class `ops\.Resise`; did you mean `Resize`"):
@@ -168,7 +168,7 @@ def test_a_subclass_with_define_graph_and_operator_classes(images: Any) -> None:
         dali.Pipeline(1, 1, None).build()
 
 
-def test_a_pipeline_between_with_and_set_outputs_goes_on_after_it() -> None:
+def test_a_definition_continues_after_its_with_block() -> None:
     pipe = dali.Pipeline(batch_size=2, num_threads=1, device_id=None, exec_dynamic=True)
     with pipe:
         assert dali.Pipeline.current() is pipe
@@ -179,8 +179,8 @@ def test_a_pipeline_between_with_and_set_outputs_goes_on_after_it() -> None:
     pipe.feed_input("x", [np.int32([1]), np.int32([2])])
     assert [v.tolist() for v in pipe.run()[0].batch] == [[0.5], [1.0]]
     assert pipe.run(x=np.int32([[4], [6]]))[0].as_array().tolist() == [[2.0], [3.0]]
-    given = pipe.run(x=dali.backend.TensorListCPU(np.int32([[7], [9]])))[1]
-    assert given.as_array().tolist() == [[7], [9]]
+    fed = pipe.run(x=dali.backend.TensorListCPU(np.int32([[7], [9]])))[1]
+    assert fed.as_array().tolist() == [[7], [9]]
     assert pipe.input_feed_count("x") == 1
     pipe.close()
 
@@ -242,7 +242,7 @@ def test_readers_states_and_files(jpegs: Path, tmp_path: Path) -> None:
         p.close()
 
 
-def test_conditions_and_functions_that_stay_as_they_are() -> None:
+def test_conditions_and_functions_that_are_not_rewritten() -> None:
     @dali.pipeline.do_not_convert
     def plain(x: Any) -> Any:
         return x + 1
@@ -261,7 +261,7 @@ def test_conditions_and_functions_that_stay_as_they_are() -> None:
     pipe.close()
 
 
-def test_what_is_compiled_for_dali_is_refused() -> None:
+def test_code_compiled_for_dali_is_refused() -> None:
     from stoker.dali import plugin_manager
 
     with pytest.raises(UnsupportedError, match=r"'lib\.so' was compiled for DALI"):
@@ -286,17 +286,17 @@ def test_other_names_are_refused_too(owner: Any, name: str) -> None:
         owner.nothing  # noqa: B018
 
 
-def test_outputs_are_held_against_what_was_asked_for() -> None:
+def test_outputs_are_compared_with_their_declarations() -> None:
     @pipeline_def(batch_size=2, num_threads=1, device_id=None)
-    def numbers(told: bool = True) -> Any:
-        types_ = {"dtype": types.FLOAT, "ndim": 1} if told else {}
+    def numbers(declared: bool = True) -> Any:
+        types_ = {"dtype": types.FLOAT, "ndim": 1} if declared else {}
         return fn.external_source(source=lambda: [np.zeros(3, np.float32)] * 2, **types_), types.Constant(3)
 
-    for told in (True, False):
-        pipe = numbers(told, output_dtype=[types.FLOAT, types.INT32], output_ndim=[1, 0], output_layout="")
+    for declared in (True, False):
+        pipe = numbers(declared, output_dtype=[types.FLOAT, types.INT32], output_ndim=[1, 0], output_layout="")
         assert len(pipe.run()) == 2
         pipe.close()
-        pipe = numbers(told, output_dtype=types.UINT8)
+        pipe = numbers(declared, output_dtype=types.UINT8)
         for _ in range(2):
             with pytest.raises(ArgumentError, match="expected output 0 with `output_dtype` uint8, got float32"):
                 pipe.run()

@@ -43,7 +43,7 @@ def bins(one: Any, magnitude: Any, count: int = 11) -> list[Any]:
     return run(lambda x: one(x, magnitude_bin=magnitude, num_magnitude_bins=count))
 
 
-def test_augmentations_are_what_they_say() -> None:
+def test_augmentations_equal_numpy() -> None:
     assert (bins(a.invert, None)[0] == 255 - IMAGE).all()
     assert (bins(a.identity, None)[0] == IMAGE).all()
     for k in range(11):
@@ -103,7 +103,7 @@ def one_bin(one: Any, magnitude: int, **more: Any) -> Any:
     return run(lambda x: fixed(x, magnitude_bin=magnitude, num_magnitude_bins=11, **more), rows=1)[0]
 
 
-def test_what_looks_at_the_whole_image() -> None:
+def test_augmentations_that_depend_on_the_whole_image() -> None:
     gray = IMAGE.astype(np.float64).mean((0, 1)) @ [0.299, 0.587, 0.114]
     wanted = np.rint(np.clip(gray + (IMAGE - gray) * 1.45, 0, 255))
     assert np.abs(one_bin(a.contrast, 5) - wanted).max() <= 1
@@ -161,7 +161,7 @@ def test_shapes_may_be_nodes() -> None:
     assert different(rows)
 
 
-def test_magnitudes_of_ones_own_and_shared_signs() -> None:
+def test_custom_magnitudes_and_shared_signs() -> None:
     @augmentation(mag_range=np.array([3, 5, 9]), randomly_negate=True)
     def shifted(data: Any, by: Any) -> Any:
         return fn.cast(data, dtype=np.int32) + by
@@ -186,7 +186,7 @@ def test_magnitudes_of_ones_own_and_shared_signs() -> None:
     assert a.brightness.augmentation((0, 1)).mag_to_param is a.brightness.mag_to_param
 
 
-def test_a_policy_of_ones_own() -> None:
+def test_a_custom_policy() -> None:
     policy = Policy("mine", 11, [[(a.invert, 1.0, None), (a.solarize, 0.0, 5)], [(a.posterize, 0.5, 10)]])
     rows = run(lambda x: apply_auto_augment(policy, x), rows=40)
     kinds = [255 - IMAGE, IMAGE, IMAGE >> 4 << 4]

@@ -42,7 +42,7 @@ def test_a_type_error_of_an_operator_is_raised_once() -> None:
     assert Strange.calls == 1
 
 
-def test_arguments_that_cannot_be_hashed_are_taken() -> None:
+def test_arguments_that_cannot_be_hashed_are_accepted() -> None:
     x = np.arange(3)
     for table in ({"a": 1}, np.zeros(2), [[1], [2]]):
         assert np.array_equal(eager.probe.unhashable(x, table=table), x)

@@ -14,8 +14,8 @@ from stoker.torch import Loader
 
 @pipeline_def(batch_size=2, num_threads=1, seed=1)
 def numbers(declared: bool = True) -> Any:
-    told = {"dtype": types.FLOAT, "ndim": 2} if declared else {}
-    x = fn.external_source(source=lambda i: np.zeros((2, 3, 4), np.float32) if i < 3 else None, **told)
+    declaration = {"dtype": types.FLOAT, "ndim": 2} if declared else {}
+    x = fn.external_source(source=lambda i: np.zeros((2, 3, 4), np.float32) if i < 3 else None, **declaration)
     return fn.copy(x), fn.random.coin_flip()
 
 

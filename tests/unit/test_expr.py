@@ -34,7 +34,7 @@ class Evaluate(Operator, name="test.evaluate"):
     """Operator that computes scalars from the elements of the input."""
 
     build = arg("object", doc="From the elements to scalars.")
-    count = arg("int", doc="How many elements there are.")
+    count = arg("int", doc="The number of elements.")
 
     def lower(self, c: Any, x: Any) -> Any:
         return c.numbers(c.const("build")([c.element(x, i) for i in range(c.const("count"))]), DType.FLOAT64)
@@ -177,7 +177,7 @@ def test_zeros_of_both_signs_are_two_constants() -> None:
     assert compiler.register(0.0) != compiler.register(-0.0)
 
 
-def test_expressions_know_what_they_read() -> None:
+def test_expressions_list_their_inputs() -> None:
     x = (Expr("dim", 3, 0) + Expr("elem", 5, 0, 0)) * Expr("count", 9)
     assert x.reads == {3, 5, 9}
     assert not x.by_frame

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pytest
 
 from stoker import ArgumentError, DataError, Pipeline, StateError, fn, types
-from tests.sources import given
+from tests.sources import read_batches
 
 
 def pipeline(batch_size: int = 2, depth: int = 2, asynchronous: bool = True, **source: Any) -> Pipeline:
@@ -26,7 +26,7 @@ def pipeline(batch_size: int = 2, depth: int = 2, asynchronous: bool = True, **s
 
 def take(pipe: Pipeline, count: int = 100) -> list[Any]:
     """Return the rows of the first output, batch by batch, until the data end."""
-    return [outputs[0] for outputs in given(pipe, count)]
+    return [outputs[0] for outputs in read_batches(pipe, count)]
 
 
 def one(x: float) -> npt.NDArray[np.float32]:
@@ -85,22 +85,22 @@ def test_batches_come_in_order_until_the_data_end(source: Any, depth: int, async
             pipe.run()
 
 
-def test_a_callback_is_told_where_it_is() -> None:
-    told: list[Any] = []
+def test_a_callback_gets_its_position() -> None:
+    infos: list[Any] = []
 
     def source(info: types.SampleInfo) -> Any:
-        told.append(info)
+        infos.append(info)
         if info.idx_in_epoch == 5:
             raise StopIteration
         return np.int64(info.idx_in_epoch)
 
     with pipeline(source=source, batch=False) as pipe:
         assert take(pipe) == [[0, 1], [2, 3], [4]]  # The last batch is shorter: no sample is lost.
-        assert told[:4] == [types.SampleInfo(0, 0, 0, 0), types.SampleInfo(1, 1, 0, 0), types.SampleInfo(2, 0, 1, 0),
+        assert infos[:4] == [types.SampleInfo(0, 0, 0, 0), types.SampleInfo(1, 1, 0, 0), types.SampleInfo(2, 0, 1, 0),
                             types.SampleInfo(3, 1, 1, 0)]  # fmt: skip
         pipe.reset()
         assert take(pipe, 1) == [[0, 1]]
-        assert types.SampleInfo(0, 0, 0, 1) in told
+        assert types.SampleInfo(0, 0, 0, 1) in infos
 
     with pipeline(source=lambda info: [info.iteration, info.epoch_idx], batch_info=True) as pipe:
         assert take(pipe, 2) == [[0, 0], [1, 0]]
@@ -188,7 +188,7 @@ def test_cycles() -> None:
         assert take(pipe) == []
 
 
-def test_an_iterator_cannot_begin_again() -> None:
+def test_an_iterator_cannot_restart() -> None:
     with pipeline(source=generate()) as pipe:
         pipe.start_epoch(0)  # no batch was taken yet
         assert take(pipe) == WANTED
@@ -206,7 +206,7 @@ def test_a_source_without_data_is_an_error(source: Any) -> None:
 # ---- types ----
 
 
-def test_declared_types_hold_and_found_ones_stay() -> None:
+def test_declared_types_are_checked_and_inferred_types_are_fixed() -> None:
     with pipeline(source=[[1, 2]], dtype=types.UINT8, ndim=0) as pipe:
         (batch,) = pipe.run()
         assert batch.dtype == types.UINT8
@@ -262,7 +262,7 @@ def test_outputs_must_have_one_number_of_rows() -> None:
                 pipe.run()
 
 
-def test_an_exception_in_a_source_comes_with_its_batch() -> None:
+def test_an_exception_in_a_source_is_raised_at_its_batch() -> None:
     def source(i: int) -> Any:
         if i == 1:
             raise KeyError("lost")
@@ -360,7 +360,7 @@ def test_a_blocking_source_waits_for_another_thread() -> None:
     ],
     ids=["sequence", "numbered callback", "per-sample callback", "rows"],
 )
-def test_a_source_goes_on_from_a_state(source: Any, arguments: dict[str, Any]) -> None:
+def test_a_source_resumes_from_a_state(source: Any, arguments: dict[str, Any]) -> None:
     with pipeline(source=source, depth=3, **arguments) as pipe, pipeline(source=source, depth=1, **arguments) as other:
         take(pipe, 3)
         state = pipe.get_state()
@@ -369,7 +369,7 @@ def test_a_source_goes_on_from_a_state(source: Any, arguments: dict[str, Any]) -
 
 
 @pytest.mark.parametrize("source", [generate, generate(), Reiterable(), no_argument()])
-def test_an_opaque_source_says_that_it_cannot(source: Any) -> None:
+def test_an_opaque_source_cannot_be_resumed(source: Any) -> None:
     with pipeline(source=source) as pipe:
         take(pipe, 1)
         with pytest.raises(

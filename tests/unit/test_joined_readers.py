@@ -116,7 +116,7 @@ def test_proportions_hold_in_every_block(folders: list[str]) -> None:
     assert len({tuple(p) for p in parts.tolist()}) == 4, "in a drawn order"
 
 
-def test_each_part_keeps_its_order_and_is_gone_through_whole(folders: list[str]) -> None:
+def test_each_part_keeps_its_order_and_is_read_completely(folders: list[str]) -> None:
     shuffled = {"random_shuffle": True, "seed": 5}
     found = rows(joined(folders, "mix", [shuffled, {}], weights=[0.5, 0.5], length=60))
     first = [r[0] for r in found if r[2] == 0]
@@ -126,7 +126,7 @@ def test_each_part_keeps_its_order_and_is_gone_through_whole(folders: list[str])
     assert second == (plain * 10)[: len(second)]
 
 
-def test_parts_go_on_from_epoch_to_epoch(folders: list[str]) -> None:
+def test_parts_continue_across_epochs(folders: list[str]) -> None:
     two, one = (rows(joined(folders, "mix", weights=[2, 1], length=n), e) for n, e in ((9, 2), (18, 1)))
     assert names(two) == names(one)
     assert [r[3] for r in two] != [r[3] for r in one], "draws are those of the epoch"
@@ -137,7 +137,7 @@ def test_parts_go_on_from_epoch_to_epoch(folders: list[str]) -> None:
     [("sum", None, A + B), ("shortest", None, 2 * B), ("longest", None, 2 * A), ("shortest", [0.9, 0.1], 12),
      ("longest", [0.9, 0.1], 40), (7, None, 7)],
 )  # fmt: skip
-def test_how_long_an_epoch_is(length: Any, weights: Any, want: int, folders: list[str]) -> None:
+def test_the_length_of_an_epoch(length: Any, weights: Any, want: int, folders: list[str]) -> None:
     found = rows(joined(folders, "mix", weights=weights, length=length))
     assert len(found) == want
     if length == "shortest":
@@ -146,7 +146,7 @@ def test_how_long_an_epoch_is(length: Any, weights: Any, want: int, folders: lis
         assert len(set(names(found))) == A + B
 
 
-def test_parts_of_one_size_have_orders_of_their_own(folders: list[str]) -> None:
+def test_parts_of_one_size_have_different_orders(folders: list[str]) -> None:
     found = rows(joined([folders[0]] * 2, "mix", [{"random_shuffle": True}] * 2, length=2 * A))
     assert [r[0] for r in found if r[2] == 0] != [r[0] for r in found if r[2] == 1]
 
@@ -245,7 +245,7 @@ class Plain:
         """Do nothing: the order is the same in every epoch."""
 
 
-def test_a_state_of_parts_with_objects_fits_in_another_process(folders: list[str]) -> None:
+def test_a_state_of_parts_with_objects_is_valid_in_another_process(folders: list[str]) -> None:
     """A state contains no addresses of objects, so another process accepts it."""
     one, two = (joined(folders, "concat", [{"sampler": Plain()}, {}]).build() for _ in range(2))
     assert one.graph.fingerprint() == two.graph.fingerprint()
@@ -265,26 +265,26 @@ def test_the_graph_survives_json(folders: list[str]) -> None:
 # ---- errors ----
 
 
-def test_a_part_that_is_gone_is_replaced_by_a_sample_of_any(folders: list[str]) -> None:
+def test_a_missing_sample_is_replaced_by_a_sample_of_any_part(folders: list[str]) -> None:
     (lost,) = Path(folders[1]).rglob("b0.jpg")
 
-    def found(**settings: Any) -> list[Row]:
+    def substituted(**settings: Any) -> list[Row]:
         pipe = joined(folders, "mix", weights=[1, 1], on_error="replace", error_limit=1.0, **settings)
         with pipe:
             pipe.build()
             if lost.exists():
                 lost.unlink()
-            made = list(itertools.chain.from_iterable(batches(pipe, 2)))
+            delivered = list(itertools.chain.from_iterable(batches(pipe, 2)))
             assert {e.path for e in pipe.errors} == {str(lost)}
             assert {e.action for e in pipe.errors} == {"replaced"}
-        return made
+        return delivered
 
     lost.touch()
-    one = found()
+    one = substituted()
     assert "b0" not in names(one)
     assert all(n.startswith("ab"[part]) for n, _, part, _ in one), "label and part are the substitute's"
     lost.touch()
-    assert found(batch_size=3, num_threads=1) == one
+    assert substituted(batch_size=3, num_threads=1) == one
 
 
 @pytest.mark.parametrize(
@@ -305,14 +305,16 @@ def test_a_part_that_is_gone_is_replaced_by_a_sample_of_any(folders: list[str]) 
         ("concat", [{"sampler": [99]}, {}], {}, r"part 0: expected `sampler` to give numbers from 0 to 10, got 99"),
     ],
 )
-def test_what_cannot_be_joined(how: str, parts: Any, more: dict[str, Any], text: str, folders: list[str]) -> None:
+def test_readers_that_cannot_be_joined(
+    how: str, parts: Any, more: dict[str, Any], text: str, folders: list[str]
+) -> None:
     with pytest.raises(ArgumentError, match=text) as error:
         joined(folders, how, parts, **more).build()
     assert f"`readers.{how}`: " in str(error.value) and "test_joined_readers.py" in str(error.value)
 
 
 @pytest.mark.parametrize("parts", [[], ["a"], [np.zeros(3)]])
-def test_what_is_no_reader(parts: Any) -> None:
+def test_parts_that_are_no_readers(parts: Any) -> None:
     @pipeline_def(batch_size=1, num_threads=1)
     def wrong() -> Any:
         return fn.readers.concat(parts)
@@ -323,13 +325,13 @@ def test_what_is_no_reader(parts: Any) -> None:
 
 def test_outputs_of_one_reader_are_no_list_of_readers(folders: list[str]) -> None:
     @pipeline_def(batch_size=1, num_threads=1)
-    def told(inner: bool) -> Any:
+    def concatenated(inner: bool) -> Any:
         one, two = fn.readers.file(file_root=folders[0]), fn.readers.file(file_root=folders[1])
         return fn.readers.concat([one[0], two[0]] if inner else one)[2]
 
     with pytest.raises(ArgumentError, match="got several outputs of one reader — made at"):
-        told(False)
-    with told(True) as pipe:
+        concatenated(False)
+    with concatenated(True) as pipe:
         assert pipe.build().reader_meta().popitem()[1]["epoch_size"] == A + B
 
 
@@ -346,7 +348,7 @@ def test_other_sources_are_refused() -> None:
         wrong(lambda: fn.random.uniform()).build()
 
 
-def test_a_joined_reader_has_its_facts(folders: list[str]) -> None:
+def test_a_joined_reader_has_metadata(folders: list[str]) -> None:
     pipe = joined(folders, "mix", weights=[1, 1], length="longest", name="Both", num_shards=2, shard_id=1).build()
     meta = pipe.reader_meta("Both")
     assert meta["epoch_size"] == 2 * A and meta["number_of_shards"] == 2 and meta["shard_id"] == 1

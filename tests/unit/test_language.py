@@ -9,7 +9,7 @@ import language
 
 
 @pytest.mark.parametrize("word", sorted(language.QUESTIONS))
-def test_a_docstring_that_asks_is_found(word: str) -> None:
+def test_a_docstring_that_begins_with_a_question_word_is_found(word: str) -> None:
     source = f'"""Module."""\n\n\nclass A:\n    """{word} it is."""\n\n    def b(self):\n        """Return {word}."""\n'
     assert list(language.find_questions(source)) == [(5, f"{word} it is.")]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Facts that a launcher gives to a process."""
+"""The rank of a process, from the environment of its launcher."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ def test_without_a_launcher_there_is_one_process() -> None:
     assert Launch.from_environment({"RANK": "", "HOME": "x"}) == Launch()
 
 
-def test_what_torchrun_tells(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_of_torchrun(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("RANK", "5"), ("WORLD_SIZE", "8"), ("LOCAL_RANK", "1")):
         monkeypatch.setenv(name, value)
     assert Launch.from_environment() == Launch(5, 8, 1)
 
 
 @pytest.mark.parametrize(
-    ("told", "text"),
+    ("environment", "text"),
     [
         ({"RANK": "1"}, "or none of them, got {'RANK': '1'}"),
         ({"RANK": "1", "WORLD_SIZE": "two", "LOCAL_RANK": "0"}, "expected numbers"),
@@ -29,6 +29,6 @@ def test_what_torchrun_tells(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"RANK": "0", "WORLD_SIZE": "2", "LOCAL_RANK": "3"}, "from 0 to WORLD_SIZE - 1"),
     ],
 )
-def test_what_does_not_fit(told: dict[str, str], text: str) -> None:
+def test_contradictory_environments_are_refused(environment: dict[str, str], text: str) -> None:
     with pytest.raises(ArgumentError, match=text):
-        Launch.from_environment(told)
+        Launch.from_environment(environment)

@@ -96,20 +96,20 @@ def kernels_and_operators(names: _Names) -> set[str]:
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_passes_the_run_and_devices_ask_traits_never_names(folder: str) -> None:
+def test_passes_the_executor_and_devices_use_traits_not_names(folder: str) -> None:
     for path, names in names_in(folder):
         found = {word for word in kernels_and_operators(names) if (path, word) not in ALLOWED}
         assert not found, f"{path} knows operators or kernels by name: {found}"
 
 
-def test_every_word_that_is_allowed_is_there() -> None:
+def test_every_allowed_word_occurs() -> None:
     found = {(path, word) for folder in FOLDERS for path, names in names_in(folder)
              for word in kernels_and_operators(names)}  # fmt: skip
-    assert set(ALLOWED) <= found, "a word that is gone is no exception"
+    assert set(ALLOWED) <= found, "remove a word that no longer occurs from ALLOWED"
 
 
 @pytest.mark.parametrize("folder", [folder for folder in FOLDERS if folder != "native"])
-def test_codecs_are_known_to_nothing_below_and_above(folder: str) -> None:
+def test_no_other_layer_names_a_codec(folder: str) -> None:
     for path, names in names_in(folder):
         words = {*names.strings, *names.identifiers}
         found = {word for word in words for codec in CODECS if codec in word.lower()}

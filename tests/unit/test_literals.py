@@ -11,7 +11,7 @@ import pytest
 from stoker import ArgumentError, UnsupportedError, fn, pipeline_def, types
 
 
-def given(value: Any) -> Any:
+def copy_constant(value: Any) -> Any:
     """Return the result of a pipeline for a constant."""
 
     @pipeline_def(batch_size=1, num_threads=1)
@@ -28,21 +28,21 @@ def given(value: Any) -> Any:
     (np.float64(1.5), "float64"), (np.uint64(1 << 63), "uint64"),
 ], ids=str)  # fmt: skip
 def test_types(value: Any, dtype: str) -> None:
-    made = given(value)
-    assert made.dtype == dtype
-    assert made.tolist() == np.asarray(value).tolist()
+    result = copy_constant(value)
+    assert result.dtype == dtype
+    assert result.tolist() == np.asarray(value).tolist()
 
 
 @pytest.mark.parametrize(
     "value", [1 << 63, [1 << 63], 1 << 64, ["a"], [[1], [1, 2]], [1j], [None], np.array(["a"])], ids=str
 )
-def test_what_is_no_number_is_refused(value: Any) -> None:
-    for use in (given, types.Constant):
+def test_values_that_are_no_numbers_are_refused(value: Any) -> None:
+    for use in (copy_constant, types.Constant):
         with pytest.raises(ArgumentError, match=r"(`copy`|`Constant`): expected (whole )?numbers"):
             use(value)
 
 
-def test_a_constant_is_what_it_was_when_it_was_given() -> None:
+def test_a_constant_is_copied_when_it_is_passed() -> None:
     @pipeline_def(batch_size=1, num_threads=1)
     def pipe(value: Any) -> Any:
         return fn.copy(value), fn.copy(types.Constant(value))
@@ -58,8 +58,8 @@ def test_a_constant_is_what_it_was_when_it_was_given() -> None:
     (7, types.FLOAT16, 7.0), ((1 << 53) + 1, types.INT64, (1 << 53) + 1), (1 << 63, types.UINT64, 1 << 63),
 ], ids=str)  # fmt: skip
 def test_constants_of_a_type(value: Any, dtype: Any, expected: Any) -> None:
-    made = types.Constant(value, dtype).value
-    assert made.dtype == dtype.numpy and made.item() == expected
+    result = types.Constant(value, dtype).value
+    assert result.dtype == dtype.numpy and result.item() == expected
 
 
 @pytest.mark.parametrize(("value", "dtype"), [

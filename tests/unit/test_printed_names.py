@@ -69,10 +69,10 @@ def run_stoker(*arguments: str, **options: object) -> subprocess.CompletedProces
 def test_stoker_check_prints_names_on_a_strict_terminal(folder: Path) -> None:
     strict = {"PYTHONIOENCODING": "ascii:strict"}
     done = run_stoker("check", str(folder), env=strict, stdout=subprocess.PIPE)
-    told = done.stdout.decode("ascii")
+    printed = done.stdout.decode("ascii")
     assert done.returncode == 1 and b"Traceback" not in done.stderr
-    assert is_harmless(told) and r"caf\xe9.jpg: empty file" in told and r"\u5b57.jpg: empty file" in told
-    assert told.count(": empty file") == 2 and told.count("\n") == 4
+    assert is_harmless(printed) and r"caf\xe9.jpg: empty file" in printed and r"\u5b57.jpg: empty file" in printed
+    assert printed.count(": empty file") == 2 and printed.count("\n") == 4
     done = run_stoker("check", str(folder), "--json", env=strict, stdout=subprocess.PIPE)
     assert len(json.loads(done.stdout)["findings"]) == 3
 
@@ -85,7 +85,7 @@ def test_files_that_readers_ignore_are_ignored(tmp_path: Path, capsys: pytest.Ca
     with (root / "train.tar").open("wb") as file:
         file.truncate(1 << 43)
     assert main(["check", str(root)]) == 0
-    assert "1 files in " in (told := capsys.readouterr().out) and "2 files are not looked at" in told
+    assert "1 files in " in (printed := capsys.readouterr().out) and "2 files are not looked at" in printed
     found = check(root)
     assert (found.files, found.ignored, found.findings) == (1, 2, [])
 

@@ -40,7 +40,7 @@ def mode_of(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def test_a_folder_is_made_for_its_owner_alone(tmp_path: Path, umask: int) -> None:
+def test_a_new_folder_is_accessible_to_its_owner_alone(tmp_path: Path, umask: int) -> None:
     folder = tmp_path / "own"
     make_private_folder(folder)
     assert mode_of(folder) == 0o700
@@ -48,7 +48,7 @@ def test_a_folder_is_made_for_its_owner_alone(tmp_path: Path, umask: int) -> Non
     (folder / "file").write_text("")
 
 
-def test_kernels_are_kept_in_such_a_folder(kernels: Path, umask: int) -> None:
+def test_kernels_are_cached_in_such_a_folder(kernels: Path, umask: int) -> None:
     assert compiling.compile_kernels("source", 90) == CODE
     assert mode_of(kernels) == 0o700 and len(list(kernels.glob("*.cubin"))) == 1
     assert not any(mode_of(path) & 0o077 for path in kernels.iterdir())
@@ -77,13 +77,13 @@ def test_a_folder_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest
 
 def test_kernels_of_others_are_not_run(kernels: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     compiling.compile_kernels("source", 90)
-    (kept,) = kernels.glob("*.cubin")
+    (cached,) = kernels.glob("*.cubin")
     monkeypatch.setattr(compiling, "_compile", lambda *_: b"compiled again")
     assert compiling.compile_kernels("source", 90) == CODE
     kernels.chmod(0o777)
     with pytest.warns(RuntimeWarning, match=r"neither read nor kept.*STOKER_KERNEL_CACHE"):
         assert compiling.compile_kernels("source", 90) == b"compiled again"
-    assert kept.exists() and len(list(kernels.iterdir())) == 1
+    assert cached.exists() and len(list(kernels.iterdir())) == 1
 
 
 def test_a_lock_does_not_follow_a_link(tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ def test_the_package_is_typed() -> None:
         assert root.joinpath(name).is_file(), name
 
 
-def test_an_operator_registered_again_takes_the_place_of_the_one_before(
+def test_an_operator_registered_again_replaces_the_previous_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(registry, "_registered", dict(registry._registered))
@@ -125,7 +125,7 @@ def test_an_operator_registered_again_takes_the_place_of_the_one_before(
 
 
 @pytest.mark.parametrize("face", [stoker.fn, stoker.eager], ids=["fn", "eager"])
-def test_groups_list_what_they_have(face: Any) -> None:
+def test_groups_list_their_members(face: Any) -> None:
     assert {"image", "image_crop"} <= set(dir(face.decoders))
     assert "decoders" in dir(face) and not any("." in name for name in dir(face))
     assert all(getattr(face.decoders, name) for name in dir(face.decoders))

@@ -25,8 +25,8 @@ def pipeline(define: Callable[[], Any], batch_size: int = 4, threads: int = 2, *
 
 def columns(define: Callable[[], Any], runs: int = 1, **settings: Any) -> list[list[Any]]:
     with pipeline(define, **settings) as pipe:
-        made = [pipe.run() for _ in range(runs)]
-    return [[x.tolist() for run in made for x in run[k]] for k in range(len(made[0]))]
+        batches = [pipe.run() for _ in range(runs)]
+    return [[x.tolist() for run in batches for x in run[k]] for k in range(len(batches[0]))]
 
 
 def numbers() -> Any:
@@ -42,8 +42,8 @@ def test_several_inputs_and_outputs() -> None:
     def split(a: Any, b: Any) -> Any:
         return a + b, np.float64(b.sum()), bytes(3)
 
-    made = columns(lambda: fn.python_function(numbers(), numbers(), function=split, num_outputs=3))
-    assert [len(made[0]), np.ndim(made[1][0]), made[2][0]] == [4, 0, [0, 0, 0]]
+    outputs = columns(lambda: fn.python_function(numbers(), numbers(), function=split, num_outputs=3))
+    assert [len(outputs[0]), np.ndim(outputs[1][0]), outputs[2][0]] == [4, 0, [0, 0, 0]]
 
 
 def test_a_function_of_a_batch() -> None:
@@ -59,18 +59,18 @@ def test_a_function_of_a_batch() -> None:
 
 
 def test_a_function_for_its_effect() -> None:
-    seen: list[float] = []
+    values: list[float] = []
 
     def define() -> Any:
         n = fn.random.uniform()
-        fn.python_function(n, function=lambda a: seen.append(float(a)), num_outputs=0)
+        fn.python_function(n, function=lambda a: values.append(float(a)), num_outputs=0)
         return n
 
     (x,) = columns(define, runs=3, prefetch_queue_depth=1)
-    assert seen[: len(x)] == x
+    assert values[: len(x)] == x
 
 
-def test_layouts_are_given_to_what_follows() -> None:
+def test_layouts_apply_to_later_operators() -> None:
     def define() -> Any:
         return fn.python_function(function=lambda: np.zeros((4, 6, 3), np.uint8), output_layouts="HWC")
 
@@ -91,16 +91,16 @@ def test_declared_types_are_known_before_any_data() -> None:
         assert (image.layout, image.dtype, number.dtype) == ("HWC", types.UINT8, types.FLOAT)
 
 
-def test_a_function_may_keep_and_change_what_it_gets() -> None:
-    kept: list[Any] = []
+def test_a_function_may_keep_and_change_its_arguments() -> None:
+    arrays: list[Any] = []
 
     def keep(a: Any) -> Any:
-        kept.append(a)
+        arrays.append(a)
         a += 1
         return a
 
     x, y = columns(lambda: (n := numbers(), fn.python_function(n, function=keep)), runs=6, prefetch_queue_depth=1)
-    assert [k.tolist() for k in kept[: len(y)]] == y
+    assert [k.tolist() for k in arrays[: len(y)]] == y
     np.testing.assert_allclose(np.asarray(y), np.asarray(x) + 1)
 
 
@@ -142,7 +142,7 @@ def test_functions_are_called_on_one_thread_at_a_time() -> None:
 
 
 @pytest.mark.parametrize("batch_processing", [False, True])
-def test_a_generator_gives_the_same_numbers_however_things_run(batch_processing: bool) -> None:
+def test_a_generator_gives_the_same_numbers_however_the_pipeline_runs(batch_processing: bool) -> None:
     def one(a: Any, *, rng: np.random.Generator) -> Any:
         return a * 0 + rng.random()
 
@@ -163,7 +163,7 @@ def test_a_generator_gives_the_same_numbers_however_things_run(batch_processing:
 # ---- errors ----
 
 
-def test_an_exception_fails_its_row_and_the_pipeline_goes_on() -> None:
+def test_an_exception_fails_its_row_and_the_pipeline_continues() -> None:
     calls = 0
 
     def sixth(a: Any) -> Any:
@@ -215,14 +215,14 @@ def test_types_must_not_change() -> None:
 
 
 @pytest.mark.parametrize(
-    ("made", "text"),
+    ("function", "text"),
     [
         (lambda rows: rows[:-1], "expected one result for each of 4 rows, got 3"),
         (lambda rows: (rows, rows), "expected one output, got a tuple of 2"),
     ],
 )
-def test_a_batch_function_gives_one_result_per_row(made: Callable[..., Any], text: str) -> None:
-    pipe = pipeline(lambda: fn.python_function(numbers(), function=made, batch_processing=True))
+def test_a_batch_function_gives_one_result_per_row(function: Callable[..., Any], text: str) -> None:
+    pipe = pipeline(lambda: fn.python_function(numbers(), function=function, batch_processing=True))
     with pipe, pytest.raises(DataError, match=text):
         pipe.run()
 

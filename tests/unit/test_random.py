@@ -146,7 +146,7 @@ def test_an_operator_s_own_seed_is_independent_of_the_pipeline_s() -> None:
 
 @settings(max_examples=12, deadline=None)
 @given(batch=st.integers(1, 9), threads=st.integers(1, 3), depth=st.integers(1, 3), asynchronous=st.booleans())
-def test_draws_do_not_depend_on_how_things_run(batch: int, threads: int, depth: int, asynchronous: bool) -> None:
+def test_draws_do_not_depend_on_the_run(batch: int, threads: int, depth: int, asynchronous: bool) -> None:
     def define() -> Any:
         n = fn.random.uniform(range=[1, 5], dtype=types.INT32)
         ragged = fn.random.normal(shape=[4])[: n % 4]
@@ -222,7 +222,7 @@ def _turned(indices: list[int]) -> tuple[Any, ...]:
     return x, fn.permute_batch(x, indices=indices), fn.permute_batch(x, indices=at), at
 
 
-def test_permute_batch_refuses_what_it_cannot_take() -> None:
+def test_permute_batch_refuses_unsupported_inputs() -> None:
     with pytest.raises(DataError, match="row number 7 is outside the batch of 4 rows"):
         draw(lambda: fn.permute_batch(fn.random.uniform(), indices=fn.random.choice(1) + 7), rows=4, batch=4)
     with pytest.raises(DataError, match="expected one index for each of the 4 rows of the batch, got 3"):

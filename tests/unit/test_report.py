@@ -78,7 +78,7 @@ def test_queue_and_progress() -> None:
     assert measured({}, size=None).progress.seconds_left is None
 
 
-def test_nothing_has_run_yet() -> None:
+def test_a_report_before_the_first_run() -> None:
     report = Meter().report({}, 1, 2)
     assert report.limit == "nothing has run yet" and report.rows_per_second == 0 and report.limited_by == ""
     assert "0 rows" in str(report) and "<table>" in report._repr_html_()
@@ -104,23 +104,23 @@ def slow(x: Any) -> Any:
 
 
 def test_a_slow_python_function_limits() -> None:
-    asked = 0
+    requests = 0
 
-    def when_asked(x: Any) -> Any:
-        while asked < x[0]:  # however late the consumer is, no batch is ready before
+    def when_requested(x: Any) -> Any:
+        while requests < x[0]:  # however late the consumer is, no batch is ready before
             time.sleep(0.0005)
         return slow(x)
 
     pipe = Pipeline(4, 2, seed=1)
     with pipe:
         x = fn.external_source(lambda i: np.full((4, 8), i, np.float32))
-        pipe.set_outputs(fn.python_function(x + 1, function=when_asked))
+        pipe.set_outputs(fn.python_function(x + 1, function=when_requested))
     with pipe:
         for _ in range(6):
-            asked += 1
+            requests += 1
             pipe.run()
         report = pipe.report()
-        asked += 100
+        requests += 100
     assert report.limited_by == PYTHON
     top = report.stages[0]
     assert top.name == "python_function" and top.where == PYTHON and "test_report.py" in top.source

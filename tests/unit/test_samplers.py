@@ -79,7 +79,7 @@ def test_sequential_and_shuffled() -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(2, 200), st.integers(1, 9), st.integers(0, 5))
-def test_parts_that_are_kept_are_shuffled_by_themselves(size: int, number: int, which: int) -> None:
+def test_fixed_parts_are_shuffled_by_themselves(size: int, number: int, which: int) -> None:
     order = bind(samplers.Shuffled(), size, shards=Shards(number, 0, is_contiguous=True, is_sticky=True))
     taken = epoch(order, which)
     for i in range(number):
@@ -116,20 +116,20 @@ def test_class_balanced(labels: list[int], which: int) -> None:
         assert sorted(whole[at : at + len(classes)]) == classes, "each class once in each block"
 
 
-def test_all_of_a_class_come_before_one_comes_again() -> None:
+def test_all_samples_of_a_class_come_before_one_repeats() -> None:
     labels = [0] * 7 + [1] * 3
     order = bind(samplers.ClassBalanced(num_samples=28), 10, labels)
     taken = [*epoch(order, 0), *epoch(order, 1)]
     large = [i for i in taken if i < 7]
     small = [i for i in taken if i >= 7]
     assert len(large) == len(small) == 28
-    assert all(sorted(large[k : k + 7]) == list(range(7)) for k in range(0, 28, 7)), "over the end of the epoch too"
+    assert all(sorted(large[k : k + 7]) == list(range(7)) for k in range(0, 28, 7)), "across the end of the epoch too"
     assert all(sorted(small[k : k + 3]) == [7, 8, 9] for k in range(0, 27, 3))
 
 
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=4), st.data())
-def test_interleaving_keeps_its_proportions_and_can_be_entered_anywhere(quota: list[int], data: st.DataObject) -> None:
+def test_interleaving_keeps_its_proportions_and_has_random_access(quota: list[int], data: st.DataObject) -> None:
     sizes = [data.draw(st.integers(1, 12)) for _ in quota]
     order = QuotaOrder(200, np.asarray(sizes, np.int64), np.asarray(quota, np.int64))
     part, round_, inside = order.parts(7, 0, np.arange(200, dtype=np.int64))
@@ -144,7 +144,7 @@ def test_interleaving_keeps_its_proportions_and_can_be_entered_anywhere(quota: l
     assert np.array_equal(order.indices(7, 0, probe), whole[probe])
 
 
-def test_blocks_of_one_each_have_a_short_way() -> None:
+def test_blocks_of_one_each_have_a_shortcut() -> None:
     order = QuotaOrder(90, np.asarray([3, 4, 5], np.int64), np.ones(3, np.int64))
     part, _, _ = order.parts(7, 0, np.arange(90, dtype=np.int64))
     parts, ranks = order._blocks(7, np.arange(30, dtype=np.int64), 3)
@@ -223,7 +223,7 @@ def test_torch_samplers() -> None:
     drawn = bind(torch.utils.data.RandomSampler(data, generator=torch.Generator().manual_seed(1)), 10)
     first = epoch(drawn)
     assert sorted(first) == data
-    assert epoch(drawn) == first, "asked for again, an epoch stays as it is"
+    assert epoch(drawn) == first, "an epoch that is read again is unchanged"
     assert epoch(drawn, 1) != first
     assert drawn.forward_only
     many = bind(torch.utils.data.WeightedRandomSampler([1.0, 0.0], 6), 2)
@@ -239,7 +239,7 @@ def test_a_sampler_that_follows_from_the_epoch_can_be_resumed() -> None:
     assert sorted([*epoch(order, 2), *epoch(bind(make(0), 10), 2)]) == list(range(10))
 
 
-def test_an_endless_one_runs_forward() -> None:
+def test_an_endless_sampler_runs_forward() -> None:
     def forever() -> Iterator[int]:
         while True:
             yield from (2, 0, 1)
@@ -254,7 +254,7 @@ def test_an_endless_one_runs_forward() -> None:
         ended.indices(1, 0, np.arange(3, dtype=np.int64))
 
 
-def test_what_is_kept_of_an_endless_one_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_of_an_endless_sampler_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("stoker.readers.order._WINDOW", 8)
     order: Any = bind(iter(range(10**6)), 10**6)
     for start in range(0, 400, 4):
@@ -278,7 +278,7 @@ def test_what_is_kept_of_an_endless_one_is_bounded(monkeypatch: pytest.MonkeyPat
         (samplers.Mixed([2, 2], [1, 1]), r"sum to the 5 samples of the data set, got \[2, 2\]"),
     ],
 )
-def test_what_is_no_sampler(sampler: Any, text: str) -> None:
+def test_values_that_are_no_samplers(sampler: Any, text: str) -> None:
     with pytest.raises(ArgumentError, match=text):
         bind(sampler, 5)
 
@@ -295,7 +295,7 @@ def test_weights_are_checked(weights: Any) -> None:
         samplers.Mixed([1, 3], [1])
 
 
-def test_wrong_numbers_are_told() -> None:
+def test_wrong_numbers_are_errors() -> None:
     order = bind(Words(), 5)
     with pytest.raises(DataError, match="expected whole numbers from the sampler, got 'one'"):
         epoch(order)

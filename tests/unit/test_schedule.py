@@ -37,7 +37,7 @@ BATCH = st.integers(1, 20)
 
 
 @given(SIZES, SHARDS, BATCH)
-def test_shards_take_everything_and_are_equally_long(size: int, shards: int, batch: int) -> None:
+def test_shards_cover_all_samples_and_are_equally_long(size: int, shards: int, batch: int) -> None:
     parts = [epoch_of(schedule(size, i, shards), batch) for i in range(shards)]
     assert {len(p) for p in parts} == {-(-size // shards)}
     everything = sorted(x for p in parts for x in p)
@@ -47,7 +47,7 @@ def test_shards_take_everything_and_are_equally_long(size: int, shards: int, bat
 
 
 @given(SIZES, SHARDS, BATCH, st.data())
-def test_what_the_shards_have_taken_is_a_prefix_of_one_order(
+def test_the_rows_of_all_shards_are_a_prefix_of_one_order(
     size: int, shards: int, batch: int, data: st.DataObject
 ) -> None:
     whole = epoch_of(schedule(size), 1)
@@ -67,7 +67,7 @@ def test_batch_sizes_do_not_change_the_order(size: int, batch: int) -> None:
     assert epoch_of(schedule(size), batch) == epoch_of(schedule(size), 1)
 
 
-def test_epochs_follow_each_other_without_a_seam() -> None:
+def test_epochs_are_concatenated() -> None:
     s = schedule(5)
     rows = [take(s, 3) for _ in range(5)]
     assert [r.epochs.tolist() for r in rows] == [[0, 0, 0], [0, 0, 1], [1, 1, 1], [1, 2, 2], [2, 2, 2]]
@@ -101,7 +101,7 @@ def test_the_last_batch_can_be_filled_from_the_next_epoch() -> None:
 
 
 @pytest.mark.parametrize(("before", "after"), [(2, 3), (4, 1), (1, 4)])
-def test_another_number_of_shards_goes_on_where_the_others_stopped(before: int, after: int) -> None:
+def test_another_number_of_shards_continues_at_the_position_of_the_previous(before: int, after: int) -> None:
     size, whole = 37, epoch_of(schedule(37), 1)
     first = [schedule(size, i, before) for i in range(before)]
     for s in first:
@@ -125,7 +125,7 @@ def test_without_a_reader_keys_count_up() -> None:
     assert take(s, 0).keys.tolist() == []
 
 
-def test_a_second_reader_goes_through_its_own_epochs() -> None:
+def test_a_second_reader_has_its_own_epochs() -> None:
     sources = {0: OpenSource(PermutedOrder(4)), 3: OpenSource(PermutedOrder(3))}
     s = Schedule(sources, (0, 3), 1)
     rows = take(s, 8)
@@ -134,5 +134,5 @@ def test_a_second_reader_goes_through_its_own_epochs() -> None:
     assert rows.keys.tolist() == rows.indices[0].tolist()
 
 
-def test_an_empty_data_set_gives_nothing() -> None:
+def test_an_empty_data_set_has_no_rows() -> None:
     assert schedule(0).next(3, "go_on") is None

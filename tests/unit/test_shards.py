@@ -41,7 +41,7 @@ def epoch_of(s: Schedule, batch: int, at_end: Any = "stop") -> list[list[int]]:
 
 @settings(max_examples=80, deadline=None)
 @given(SIZES, NUMBERS, BATCH, EPOCHS, st.booleans(), st.booleans(), st.booleans(), st.booleans())
-def test_shards_part_every_epoch_equally(
+def test_shards_divide_every_epoch_equally(
     size: int, number: int, batch: int, epoch: int, contiguous: bool, sticks: bool, pads: bool, shuffle: bool
 ) -> None:
     each = -(-size // number)
@@ -55,7 +55,7 @@ def test_shards_part_every_epoch_equally(
         everything += [x for b in batches for x in b]
     assert lengths == {(-(-each // batch), each)}, "as many batches on every rank"
     assert set(everything) == set(range(size)), "nothing is lost"
-    assert len(everything) - size < number, "and twice comes only what makes them equally long"
+    assert len(everything) - size < number, "only the padding that makes them equally long repeats"
 
 
 @settings(max_examples=60, deadline=None)
@@ -78,11 +78,11 @@ def test_contiguous_shards_begin_where_dalis_do(size: int, number: int) -> None:
         taken = [x for b in epoch_of(schedule(size, Shards(number, i, is_contiguous=True)), 4) for x in b]
         low, high = i * size // number, (i + 1) * size // number
         assert taken[: high - low] == list(range(low, high))
-        assert [x % size for x in range(low, low + len(taken))] == taken, "completed with what follows"
+        assert [x % size for x in range(low, low + len(taken))] == taken, "completed with the samples that follow"
 
 
 @pytest.mark.parametrize("contiguous", [False, True])
-def test_the_next_part_in_every_epoch_unless_it_sticks(contiguous: bool) -> None:
+def test_a_shard_takes_the_next_part_in_every_epoch_unless_it_sticks(contiguous: bool) -> None:
     def parts(sticks: bool) -> list[list[int]]:
         s = schedule(9, Shards(3, 1, contiguous, sticks))
         found = []
@@ -91,9 +91,9 @@ def test_the_next_part_in_every_epoch_unless_it_sticks(contiguous: bool) -> None
             found.append(joined(epoch_of(s, 2)))
         return found
 
-    kept, moving = parts(True), parts(False)
-    assert kept == [kept[0]] * 4
-    assert moving[0] == kept[0] == moving[3]
+    fixed, moving = parts(True), parts(False)
+    assert fixed == [fixed[0]] * 4
+    assert moving[0] == fixed[0] == moving[3]
     assert sorted(joined(moving[:3])) == list(range(9))
 
 
@@ -119,7 +119,7 @@ def test_a_part_is_padded_with_its_own_last_sample(contiguous: bool, expected: l
 
 @settings(max_examples=60, deadline=None)
 @given(SIZES, NUMBERS, BATCH, st.booleans(), st.data())
-def test_a_padded_stream_can_be_taken_up_anywhere(
+def test_a_padded_stream_can_be_resumed_anywhere(
     size: int, number: int, batch: int, contiguous: bool, data: st.DataObject
 ) -> None:
     shards = Shards(number, number - 1, contiguous, is_padded=True)
@@ -170,7 +170,7 @@ def test_a_contiguous_part_keeps_to_its_own_files() -> None:
         assert set(_substitutes(s, rows, attempt)) <= set(range(10, 20))
 
 
-def test_readers_that_go_together_are_substituted_together() -> None:
+def test_readers_of_one_group_are_substituted_together() -> None:
     sources = {k: OpenSource(PermutedOrder(20, True), (), "", Shards(2, 1)) for k in (0, 4)}
     s = Schedule(sources, (0, 4), 1)
     rows = s.next(5, "stop")

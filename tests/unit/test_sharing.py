@@ -89,13 +89,13 @@ class Simulated:
         self.busy_s += ROWS * self.other + on_cpu * self.cpu
         if self.meter.batches % 4 == 0:  # The device times only some batches.
             totals = self.on_gpu_s or [0.0] * len(self.gpu)
-            made = [(ROWS - on_cpu) * self.gpu[0], *(ROWS * s for s in self.gpu[1:])]
-            self.on_gpu_s = [a + b for a, b in zip(totals, made, strict=True)]
+            elapsed = [(ROWS - on_cpu) * self.gpu[0], *(ROWS * s for s in self.gpu[1:])]
+            self.on_gpu_s = [a + b for a, b in zip(totals, elapsed, strict=True)]
             self.measured += ROWS
         row = self.row_s(share)
-        asked = self.clock + ROWS * self.consumer
+        requested_at = self.clock + ROWS * self.consumer
         self.clock += ROWS * row
-        self.meter.delivered(ROWS, asked, self.clock, DEPTH, DEPTH if row <= self.consumer else 1)
+        self.meter.delivered(ROWS, requested_at, self.clock, DEPTH, DEPTH if row <= self.consumer else 1)
         sharing.delivered(self, self.meter, DEPTH, DEPTH if row <= self.consumer else 1)
 
 
@@ -125,7 +125,7 @@ def test_a_balanced_step_on_the_cpu_takes_no_time_of_the_gpu() -> None:
     assert {(window.gpu_s, round(window.gpu_rest_s / US)) for window in split.windows} == {(0.0, 50)}
 
 
-def test_a_bound_on_the_gpus_time_reckons_with_what_the_cpu_cannot_take() -> None:
+def test_a_bound_on_the_gpus_time_includes_work_that_stays_on_the_gpu() -> None:
     """Another kernel takes 2 us per row of the GPU's half. Decoding may take only the rest."""
     simulated = Simulated((30 * US, 2 * US), cpu=200 * US, consumer=40 * US)
     split = Watched(THREADS, None, utilization=0.5)
@@ -165,7 +165,7 @@ def test_a_window_is_long_enough_and_none_spans_a_change() -> None:
             assert second - first >= WINDOW_BATCHES + DEPTH + 2
 
 
-def test_a_fixed_share_is_set_at_once_and_kept() -> None:
+def test_a_fixed_share_applies_immediately_and_never_changes() -> None:
     simulated, split = Simulated((6 * US, 50 * US)), Watched(THREADS, 0.75)
     assert set(run(simulated, split, [BALANCED, OWN], 100)) == {0.25}
     assert split.windows == []
@@ -173,14 +173,14 @@ def test_a_fixed_share_is_set_at_once_and_kept() -> None:
 
 def test_the_report_sums_up_all_decoders() -> None:
     first, second = Decoder(0.0, 70, 30, 0, {"damaged": 10, "PNG": 20}), Decoder(0.0, 5, 15, 0, {"PNG": 15})
-    told = SplitController(Split(THREADS, 0.5), [first, second], [BALANCED, OWN], DEPTH).report()
-    assert (told.rows_on_gpu, told.rows_on_cpu, told.cpu_share) == (75, 45, 0.5)
-    assert told.reasons == {"damaged": 10, "PNG": 35}
+    report = SplitController(Split(THREADS, 0.5), [first, second], [BALANCED, OWN], DEPTH).report()
+    assert (report.rows_on_gpu, report.rows_on_cpu, report.cpu_share) == (75, 45, 0.5)
+    assert report.reasons == {"damaged": 10, "PNG": 35}
     assert (first.cpu_share, second.cpu_share) == (0.5, 0.5)
 
 
 def test_the_report_is_consistent_while_rows_are_counted() -> None:
     """Another thread counts a row after the report has read the reasons."""
     decoder = Decoder(0.0, 70, 31, 0, {"damaged": 10, "PNG": 20})
-    told = SplitController(Split(THREADS, 0.5), [decoder], [BALANCED, OWN], DEPTH).report()
-    assert told.rows_on_cpu == sum(told.reasons.values()) == 30
+    report = SplitController(Split(THREADS, 0.5), [decoder], [BALANCED, OWN], DEPTH).report()
+    assert report.rows_on_cpu == sum(report.reasons.values()) == 30

@@ -84,7 +84,7 @@ MACHINES = {
 
 @pytest.mark.parametrize("name", MACHINES)
 @pytest.mark.parametrize("seed", range(5))
-def test_it_comes_close_to_the_best_share_and_stays_there(name: str, seed: int) -> None:
+def test_the_share_converges_to_the_best_one(name: str, seed: int) -> None:
     machine = MACHINES[name]
     split = Split(machine.threads, None)
     shares = settle(machine, split, 300, seed)
@@ -103,12 +103,12 @@ def test_rows_go_to_the_cpu_where_that_leaves_the_gpu_to_the_training() -> None:
     assert "on the CPU" in split.why
 
 
-def test_a_consumer_that_the_cpu_holds_up_keeps_its_cores() -> None:
+def test_a_consumer_that_waits_for_the_cpu_keeps_its_cores() -> None:
     shares = settle(MACHINES["launches that wait for a core"], Split(14, None), 400)
     assert np.mean(np.array(shares[100:]) > 0.02) < 0.05, shares
 
 
-def test_it_follows_a_training_that_changes() -> None:
+def test_the_share_follows_a_training_that_changes() -> None:
     training, validation = MACHINES["a slow GPU"], replace(MACHINES["a slow GPU"], consumer=30 * US)
     split, rng = Split(14, None), np.random.default_rng(0)
     for machine in (training, validation, training, validation):
@@ -133,7 +133,7 @@ def test_random_machines_are_not_made_slower() -> None:
         assert late <= 1.012 * machine.row_s(0.0), (machine, shares)
 
 
-def test_a_fixed_load_is_kept() -> None:
+def test_a_fixed_load_never_changes() -> None:
     split = Split(14, 0.75)
     assert set(settle(MACHINES["ShuffleNet"], split, 20)) == {0.25}
 

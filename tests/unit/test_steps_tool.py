@@ -9,7 +9,7 @@ import steps as tool
 from stoker.native import _native
 
 
-def test_the_table_is_the_one_that_native_code_has() -> None:
+def test_the_table_equals_the_native_codes() -> None:
     table = tool.rows(tool.TABLE.read_text(encoding="utf-8"))
     assert [(row.name, row.on_gpu) for row in table] == [(name, on_gpu) for name, _, on_gpu, _ in _native.recipe.OPS]
     for row, (_, count, _, fields) in zip(table, _native.recipe.OPS, strict=True):

@@ -50,7 +50,7 @@ def _members(thing: object) -> set[str]:
 
 
 @pytest.mark.parametrize("name", ["__init__", "kernels", "gpu", "jpeg"])
-def test_the_native_stub_names_what_there_is(name: str) -> None:
+def test_the_native_stub_lists_all_members(name: str) -> None:
     module: ModuleType = _native if name == "__init__" else getattr(_native, name)
     text = (ROOT / "src" / "stoker" / "native" / "_native" / f"{name}.pyi").read_text()
     declared = _declared(ast.parse(text).body)
@@ -79,7 +79,7 @@ def _fake_python(path: Path, body: str) -> str:
     return str(path)
 
 
-def test_the_doctor_is_silent_where_all_is_there() -> None:
+def test_the_doctor_is_silent_if_nothing_is_missing() -> None:
     done = _doctor(sys.executable)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
@@ -97,18 +97,18 @@ def test_a_missing_python_is_one_apt_line() -> None:
     assert APT in done.stderr
 
 
-@pytest.mark.parametrize(("lacking", "said"), [("ensurepip", "venv module"), ("sysconfig", "Python.h")])
-def test_a_python_in_parts_is_one_apt_line(tmp_path: Path, lacking: str, said: str) -> None:
+@pytest.mark.parametrize(("lacking", "reported"), [("ensurepip", "venv module"), ("sysconfig", "Python.h")])
+def test_a_python_in_parts_is_one_apt_line(tmp_path: Path, lacking: str, reported: str) -> None:
     """Debian has separate packages python3-venv and python3-dev."""
     real = shutil.which("python3") or sys.executable
     body = f'case "$*$(test "$1" = - && cat)" in *{lacking}*) exit 1;; *) exec "{real}" "$@";; esac'
     done = _doctor(_fake_python(tmp_path / "python3", body))
     assert done.returncode == 1
-    assert said in done.stderr
+    assert reported in done.stderr
     assert APT in done.stderr
 
 
-def test_an_old_python_is_told_by_its_version(tmp_path: Path) -> None:
+def test_an_old_python_is_reported_by_its_version(tmp_path: Path) -> None:
     body = 'case "$2" in *python_version*) echo 3.9.2;; *) exit 1;; esac'
     done = _doctor(_fake_python(tmp_path / "python3", body))
     assert done.returncode == 1
@@ -116,7 +116,7 @@ def test_an_old_python_is_told_by_its_version(tmp_path: Path) -> None:
     assert "make PYTHON=" in done.stderr
 
 
-def test_a_versioned_python_has_packages_of_its_own() -> None:
+def test_a_versioned_python_has_its_own_packages() -> None:
     assert "python3.12-venv python3.12-dev g++ make" in _doctor("/nowhere/python3.12").stderr
 
 

@@ -24,13 +24,13 @@ def test_a_type_is_found_under_all_its_names(dtype: DType) -> None:
     assert dtype.numpy.itemsize == dtype.size
 
 
-def test_python_types_mean_what_dali_says() -> None:
+def test_python_types_have_dalis_meaning() -> None:
     assert DType.of(float) is DType.FLOAT
     assert DType.of(int) is DType.INT32
     assert DType.of(bool) is DType.BOOL
 
 
-def test_other_libraries_types_are_taken_by_name() -> None:
+def test_types_of_other_libraries_are_accepted_by_name() -> None:
     class Theirs(enum.Enum):
         UINT8 = 17
         FLOAT = 3
@@ -45,7 +45,7 @@ def test_other_libraries_types_are_taken_by_name() -> None:
 
 
 @pytest.mark.parametrize("value", ["uint7", "complex64", object(), np.dtype("S3"), None.__class__])
-def test_what_has_no_type_is_refused(value: object) -> None:
+def test_values_without_a_type_are_refused(value: object) -> None:
     with pytest.raises(TypeError, match="no element type"):
         DType.of(value)
 
