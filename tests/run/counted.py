@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An operator whose output's first extent only the kernel knows, and pipelines of it, for the CPU and a GPU."""
+"""An operator with a counted output, and pipelines of it, for the CPU and a GPU."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Masked(Operator, name="test_masked"):
         blocks = (math.prod(x.shape) + 2047) // 2048
         own = Launches(c.const("form"), {"place": LaunchPass(1, 1024), "copy": blocks}, 4 * x.shape[0])
         most = c.scalar("most") if c.given("most") else x.shape[0]
-        made = [(x.dtype, (None, *x.shape[1:]), x.layout)]
-        return c.native("boolean_mask", [x, mask], made, max_output=most, own=own)
+        outputs = [(x.dtype, (None, *x.shape[1:]), x.layout)]
+        return c.native("boolean_mask", [x, mask], outputs, max_output=most, own=own)
 
     def reference(self, row: RowContext, x: Any, mask: Any) -> Any:
         return x[mask], np.asarray(np.count_nonzero(mask), np.int32)
@@ -59,22 +59,22 @@ def expected(index: int) -> list[np.ndarray]:
 
 @pipeline_def(batch_size=4, num_threads=2, seed=3)
 def keeping(on_gpu: bool = False, **arguments: Any) -> Any:
-    """The kept elements, their number, something made of each, and the first output once more."""
+    """The kept elements, their number, a function of each, and the first output once more."""
     data, mask = masked_samples()
-    made, count = fn.test_masked(data.gpu() if on_gpu else data, mask, **arguments)
-    return made, count, made * 2 + 1, made
+    selected, count = fn.test_masked(data.gpu() if on_gpu else data, mask, **arguments)
+    return selected, count, selected * 2 + 1, selected
 
 
 def masked_samples() -> tuple[Any, Any]:
     """Return the data and the masks of :func:`sample`, in an endless epoch."""
-    made: Any = fn.external_source(
+    samples: Any = fn.external_source(
         source=lambda info: sample(info.idx_in_epoch),
         num_outputs=2,
         batch=False,
         dtype=["float32", "bool"],
         ndim=[2, 1],
     )
-    return tuple(made)  # type: ignore[return-value]
+    return tuple(samples)  # type: ignore[return-value]
 
 
 def write_files(folder: Path) -> list[str]:
@@ -92,8 +92,8 @@ def write_files(folder: Path) -> list[str]:
 def files_kept(files: list[str], on_gpu: bool = False, **arguments: Any) -> Any:
     """The bytes of files above 127, their number, and the file's."""
     data, label = fn.readers.file(files=files)
-    made, count = fn.test_masked(data.gpu() if on_gpu else data, data > 127, **arguments)
-    return made, count, label
+    selected, count = fn.test_masked(data.gpu() if on_gpu else data, data > 127, **arguments)
+    return selected, count, label
 
 
 def rows_of(outputs: Any) -> list[list[np.ndarray]]:
@@ -103,7 +103,7 @@ def rows_of(outputs: Any) -> list[list[np.ndarray]]:
 
 
 def assert_rows(got: Any, want: Any) -> None:
-    """Hold rows against rows: types, shapes and bytes."""
+    """Compare rows: types, shapes and bytes."""
     assert len(got) == len(want)
     for number, (row, other) in enumerate(zip(got, want, strict=True)):
         for a, b in zip(row, other, strict=True):

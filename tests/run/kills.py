@@ -105,11 +105,11 @@ def main() -> int:
     parser.add_argument("--times", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--live", type=Path, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.live is not None:
-        live(given.live, given.files, given.seed)
-    rows, grown = kill_often(given.files, given.times, given.seed)
-    print(f"killed {given.times} times; {grown} lives went on, with {rows} rows in all, each as without a kill")
+    arguments = parser.parse_args()
+    if arguments.live is not None:
+        live(arguments.live, arguments.files, arguments.seed)
+    rows, grown = kill_often(arguments.files, arguments.times, arguments.seed)
+    print(f"killed {arguments.times} times; {grown} processes resumed, with {rows} rows in all, each as without a kill")
     return 0
 
 

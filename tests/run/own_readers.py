@@ -146,13 +146,13 @@ class FolderStore:
 
     def __init__(self) -> None:
         self.pool = ThreadPoolExecutor(4, thread_name_prefix="store")
-        self.asked: list[ByteRange] = []
+        self.requested: list[ByteRange] = []
         self.failing: dict[tuple[str, int], BaseException] = {}
         self.cut: set[tuple[str, int]] = set()
         self.closed = 0
 
     def fetch(self, ranges: Sequence[ByteRange]) -> list[Future[bytes]]:
-        self.asked += ranges
+        self.requested += ranges
         return [self.pool.submit(self._read, r) for r in ranges]
 
     def _read(self, r: ByteRange) -> bytes:

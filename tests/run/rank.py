@@ -39,12 +39,12 @@ def rows(batches: Any) -> list[list[float]]:
 
 
 def main() -> None:
-    told = json.loads(sys.argv[1])
-    rank, world, steps = told["rank"], told["world"], told["steps"]
+    arguments = json.loads(sys.argv[1])
+    rank, world, steps = arguments["rank"], arguments["world"], arguments["steps"]
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
-    dist.init_process_group("gloo", init_method=f"file://{told['meeting']}", rank=rank, world_size=world)
-    make = counting if told["stateful"] else drawing
-    pipe: Pipeline = make(told["files"], num_shards=world, shard_id=rank, sharding=told["sharding"])
+    dist.init_process_group("gloo", init_method=f"file://{arguments['meeting']}", rank=rank, world_size=world)
+    make = counting if arguments["stateful"] else drawing
+    pipe: Pipeline = make(arguments["files"], num_shards=world, shard_id=rank, sharding=arguments["sharding"])
     found: dict[str, Any] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a warning of torch
@@ -52,13 +52,13 @@ def main() -> None:
             loader = Loader(pipe)
             batches = iter(loader)
             found["before"] = rows([next(batches) for _ in range(steps)])
-            dcp.save({"loader": loader}, checkpoint_id=told["checkpoint"])
+            dcp.save({"loader": loader}, checkpoint_id=arguments["checkpoint"])
             found["rest"] = rows(batches)
             loader.close()
-            pipe = make(told["files"], num_shards=world, shard_id=rank, sharding=told["sharding"])
+            pipe = make(arguments["files"], num_shards=world, shard_id=rank, sharding=arguments["sharding"])
         loader = Loader(pipe)
         try:
-            dcp.load({"loader": loader}, checkpoint_id=told["checkpoint"])
+            dcp.load({"loader": loader}, checkpoint_id=arguments["checkpoint"])
             found["restored"] = rows(loader)
         except CheckpointException as error:
             found["error"] = str(error)

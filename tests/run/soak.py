@@ -31,13 +31,13 @@ def calling(files: list[str]) -> Any:
     return images, labels
 
 
-def endless(files: list[str], what: str) -> Iterator[None]:
+def endless(files: list[str], workload: str) -> Iterator[None]:
     """Yield one batch per step. Now and then create a new pipeline; some batches fail."""
-    define: Callable[..., Any] = {"decoding": decoding, "python": calling}.get(what, training)
+    define: Callable[..., Any] = {"decoding": decoding, "python": calling}.get(workload, training)
     for turn in itertools.count():
         broken = [*files[:-1], "no such file"] if turn % 2 else files
         pipe = define(broken, batch_size=8)
-        if what == "loader":
+        if workload == "loader":
             yield from loop(pipe)
         for _ in range(200):
             with contextlib.suppress(DataError):
@@ -71,28 +71,28 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("files", nargs="+")
     parser.add_argument("--seconds", type=float, default=600)
-    parser.add_argument("--what", choices=["training", "decoding", "loader", "python"], default="training")
-    given = parser.parse_args()
-    steps = endless(given.files, given.what)
+    parser.add_argument("--workload", choices=["training", "decoding", "loader", "python"], default="training")
+    arguments = parser.parse_args()
+    steps = endless(arguments.files, arguments.workload)
     next(steps)  # imports must not count in the samples
-    start = told = sampled = time.monotonic()
+    start = printed = sampled = time.monotonic()
     samples: list[float] = []
     for batches, _ in enumerate(steps):
         now = time.monotonic()
         if now - sampled >= PAUSE_S:
             samples.append(resident_mib())
             sampled = now
-        if now - told >= 10:
+        if now - printed >= 10:
             print(f"{now - start:6.0f} s  {batches:8} batches  {samples[-1]:8.1f} MiB", flush=True)
-            told = now
-        if now - start >= given.seconds:
+            printed = now
+        if now - start >= arguments.seconds:
             break
     quarter = len(samples) // 4
     if not quarter:
-        print("too short to tell")
+        print("too short for a result")
         return 1
     before, after = statistics.median(samples[quarter : 2 * quarter]), statistics.median(samples[-quarter:])
-    print(f"{given.what}: {before:.1f} MiB, then {after:.1f} MiB")
+    print(f"{arguments.workload}: {before:.1f} MiB, then {after:.1f} MiB")
     return int(after - before > ALLOWED_MIB)
 
 

@@ -35,7 +35,7 @@ def spoil(path: Path, kind: str, good: bytes) -> str:
         "empty": (b"", "0 bytes"),
         "truncated": (good[: len(good) // 2], "end before the image is complete"),
         "header only": (good[:200], ""),
-        "text": (b"GIF89 is not what this is", "expected an image that Pillow can read"),
+        "text": (b"GIF89 is only the beginning", "expected an image that Pillow can read"),
         "bomb": (_bomb(), "a decompression bomb"),
     }[kind]
     path.write_bytes(data)

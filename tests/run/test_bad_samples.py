@@ -57,12 +57,12 @@ SHAPES: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("make", [training, whole])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_replaced_rows_are_the_same_however_it_runs(make: Any, shape: dict[str, Any], folder: list[str]) -> None:
+def test_replaced_rows_do_not_depend_on_the_run(make: Any, shape: dict[str, Any], folder: list[str]) -> None:
     expected = stream(make(folder), 2 * COUNT)[: 2 * COUNT]
     assert stream(make(folder, **shape), 2 * COUNT)[: 2 * COUNT] == expected
 
 
-def test_a_replaced_row_is_another_sample_whole(folder: list[str]) -> None:
+def test_a_replaced_row_is_one_other_sample_in_all_outputs(folder: list[str]) -> None:
     with whole(folder) as pipe:
         labels, images = [], []
         while (delivered := pipe.next()) is not None:
@@ -121,7 +121,7 @@ def test_every_state_restores_the_rest(policy: str, folder: list[str]) -> None:
 
 
 @pytest.mark.parametrize("shape", SHAPES[:3], ids=str)
-def test_skipped_rows_are_left_out_and_told(shape: dict[str, Any], folder: list[str]) -> None:
+def test_skipped_rows_are_left_out_and_listed(shape: dict[str, Any], folder: list[str]) -> None:
     with whole(folder, on_error="skip", **shape) as pipe:
         labels, first, size = [], 0, pipe.batch_size
         while (delivered := pipe.next()) is not None:
@@ -171,7 +171,7 @@ def test_raise_is_the_default_and_is_listed(folder: list[str]) -> None:
         assert [(e.index, e.action) for e in pipe.errors] == [(3, "raised")]
 
 
-def test_a_node_may_say_otherwise(folder: list[str]) -> None:
+def test_a_node_may_override_the_policy(folder: list[str]) -> None:
     @pipeline_def(batch_size=6, num_threads=2, seed=7, error_limit=1.0)
     def mixed(reading: str | None, decoding: str | None) -> Any:
         jpegs, labels = fn.readers.file(files=folder, on_error=reading)
@@ -193,7 +193,7 @@ def test_a_node_may_say_otherwise(folder: list[str]) -> None:
 # ---- the limit ----
 
 
-def test_too_many_bad_rows_stop_it(folder: list[str]) -> None:
+def test_too_many_bad_rows_stop_the_pipeline(folder: list[str]) -> None:
     with whole(folder, error_limit=None) as pipe:  # 1 % of 24 rows, rounded up: one
         with pytest.raises(DataError, match=r"at most 0.01 of the rows to fail, got 2 bad ones .* epoch 0.*04.jpg"):
             pipe.run()
@@ -212,13 +212,13 @@ def test_too_many_bad_rows_stop_it(folder: list[str]) -> None:
             pipe.run()
 
 
-def test_a_dead_disk_is_not_trained_on(folder: list[str]) -> None:
+def test_a_dead_disk_is_an_error(folder: list[str]) -> None:
     gone = [f"{name}.gone" for name in folder]
     with training(gone, error_limit=1.0) as pipe, pytest.raises(DataError, match="16 substitutes for it failed too"):
         pipe.run()
 
 
-def test_skip_has_a_limit_if_one_is_given(folder: list[str]) -> None:
+def test_skip_has_a_limit_if_one_is_set(folder: list[str]) -> None:
     pipe = whole(folder, on_error="skip", error_limit=0.05, batch_size=COUNT)
     with pipe, pytest.raises(DataError, match="got 3 bad ones"):
         pipe.run()
@@ -267,7 +267,7 @@ def test_a_function_that_raises(depth: int, folder: list[str]) -> None:
             pipe.run()
 
 
-def test_a_bad_row_of_the_very_first_batch_where_types_are_found(folder: list[str]) -> None:
+def test_a_bad_row_of_the_first_batch_while_types_are_inferred(folder: list[str]) -> None:
     """The types of a Python function come from the good rows of the first batch."""
     calls: list[int] = []
 
@@ -302,7 +302,7 @@ def mixing(files: list[str]) -> Any:
     return images, fn.permute_batch(images, indices=order), labels, fn.permute_batch(labels, indices=order)
 
 
-def test_a_batch_whose_rows_depend_on_each_other_is_made_again(folder: list[str]) -> None:
+def test_a_batch_whose_rows_depend_on_each_other_is_computed_again(folder: list[str]) -> None:
     with mixing(folder) as pipe:
         images, mixed, labels, others = (np.asarray(x.as_array()) for x in pipe.run())
         errors = pipe.errors
@@ -359,19 +359,19 @@ def test_a_loader(policy: str, make: Any, folder: list[str]) -> None:
 
 
 @pytest.mark.parametrize("policy", ["replace", "skip"])
-def test_memory_that_the_consumer_supplies(policy: str, folder: list[str]) -> None:
+def test_memory_of_the_consumer(policy: str, folder: list[str]) -> None:
     """Rows in supplied memory, such as pinned tensors, are replaced and skipped in place."""
     expected = []
     with training(folder, on_error=policy) as pipe:
         while (delivered := pipe.next()) is not None:
             expected.append(np.array(delivered.outputs[0]))
-    kept: list[Any] = []
+    tensors: list[Any] = []
 
     def allocate(output: int, planned: Any, rows: int) -> Any:
         if output:
             return None
-        kept.append(torch.full((rows, *planned.shape), float("nan")))
-        return SuppliedMemory(kept[-1].data_ptr(), kept[-1])
+        tensors.append(torch.full((rows, *planned.shape), float("nan")))
+        return SuppliedMemory(tensors[-1].data_ptr(), tensors[-1])
 
     with training(folder, on_error=policy) as pipe:
         for want in expected:
@@ -379,7 +379,7 @@ def test_memory_that_the_consumer_supplies(policy: str, folder: list[str]) -> No
             assert delivered is not None
             got = delivered.outputs[0]
             assert isinstance(got, torch.Tensor)
-            assert any(got.data_ptr() == k.data_ptr() for k in kept)
+            assert any(got.data_ptr() == k.data_ptr() for k in tensors)
             assert got.shape == want.shape
             assert got.numpy().tobytes() == want.tobytes()
 

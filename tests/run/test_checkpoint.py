@@ -61,7 +61,7 @@ def test_torch_save(jpegs: Path, tmp_path: Path) -> None:
     other.close()
 
 
-def test_a_trainer_may_say_which_epoch_comes(jpegs: Path) -> None:
+def test_a_trainer_may_set_the_epoch(jpegs: Path) -> None:
     """A trainer sets the epoch like that of a DataLoader's DistributedSampler."""
     files = files_of(jpegs)[:13]
     loader = Loader(training(files))
@@ -76,17 +76,17 @@ def test_a_trainer_may_say_which_epoch_comes(jpegs: Path) -> None:
     state = loader.state_dict()
     loader.load_state_dict(state)
     loader.sampler.set_epoch(2)
-    assert rows(loader) == epochs[2][5:], "where it runs already, it goes on"
+    assert rows(loader) == epochs[2][5:], "setting the current epoch continues it"
     loader.close()
 
 
 def ranks(world: int, folder: Path, files: list[str], steps: int, **more: Any) -> list[dict[str, Any]]:
     """Return the records of all ranks: ``steps`` batches, saved, and restored. With 0, only restore the last."""
-    told = {"world": world, "steps": steps, "files": files, "checkpoint": str(folder / "checkpoint"),
+    arguments = {"world": world, "steps": steps, "files": files, "checkpoint": str(folder / "checkpoint"),
             "meeting": str(folder / uuid.uuid4().hex), "sharding": None, "stateful": False, **more}  # fmt: skip
     command = [sys.executable, "-m", "tests.run.rank"]
     running = [
-        subprocess.Popen([*command, json.dumps({**told, "rank": r})], stdout=subprocess.PIPE, env=environment())
+        subprocess.Popen([*command, json.dumps({**arguments, "rank": r})], stdout=subprocess.PIPE, env=environment())
         for r in range(world)
     ]
     outputs = [process.communicate(timeout=300)[0] for process in running]
@@ -98,7 +98,7 @@ def in_turn(parts: list[Any]) -> list[Any]:
     return [row for turn in zip(*parts, strict=True) for row in turn]
 
 
-def test_ranks_save_one_state_and_any_number_goes_on(jpegs: Path, tmp_path: Path) -> None:
+def test_ranks_save_one_state_and_any_number_of_ranks_resumes(jpegs: Path, tmp_path: Path) -> None:
     files = files_of(jpegs)[:12]
     first = ranks(2, tmp_path, files, steps=1)
     rest = in_turn([r["rest"] for r in first])
@@ -108,7 +108,7 @@ def test_ranks_save_one_state_and_any_number_goes_on(jpegs: Path, tmp_path: Path
 
 
 @pytest.mark.parametrize("more", [{"sharding": "contiguous"}, {"stateful": True}], ids=str)
-def test_a_state_that_serves_one_shard_is_saved_for_each(more: dict[str, Any], jpegs: Path, tmp_path: Path) -> None:
+def test_a_state_of_one_shard_is_saved_for_each_rank(more: dict[str, Any], jpegs: Path, tmp_path: Path) -> None:
     files = files_of(jpegs)[:12]
     first = ranks(2, tmp_path, files, steps=1, **more)
     assert first[0]["rest"] != first[1]["rest"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Outputs whose first extent only the kernel knows, on the CPU: rows, following steps, bad counts, eager calls."""
+"""Counted outputs, on the CPU: rows, following steps, bad counts, eager calls."""
 
 from __future__ import annotations
 
@@ -67,18 +67,18 @@ def test_following_steps_see_the_extent() -> None:
     @pipeline_def(batch_size=4, num_threads=2, seed=1, enable_conditionals=True)
     def pipe() -> Any:
         data, mask = masked_samples()
-        made, count = fn.test_masked(data, mask)
+        rows, count = fn.test_masked(data, mask)
         if count > 2:  # noqa: SIM108
-            some = made[:2]
+            some = rows[:2]
         else:
-            some = made + 1
-        again = fn.boolean_mask(made, made[:, 0] > 0)
-        mean = fn.python_function(made, function=lambda x: x.sum(0), output_dtypes=np.float32, output_ndims=1)
-        part = fn.slice(made, start=0, shape=count // 2, axes=0)
-        return some, again, mean, part, made.shape(), fn.cat(made, made), fn.reductions.max(made * 0 + 5, axes=1)
+            some = rows + 1
+        again = fn.boolean_mask(rows, rows[:, 0] > 0)
+        mean = fn.python_function(rows, function=lambda x: x.sum(0), output_dtypes=np.float32, output_ndims=1)
+        part = fn.slice(rows, start=0, shape=count // 2, axes=0)
+        return some, again, mean, part, rows.shape(), fn.cat(rows, rows), fn.reductions.max(rows * 0 + 5, axes=1)
 
-    with pipe() as made:
-        got = [row for _ in range(5) for row in rows_of(made.run())]
+    with pipe() as running:
+        got = [row for _ in range(5) for row in rows_of(running.run())]
     for i, (some, again, total, part, shape, joined, fives) in enumerate(got):
         own = kept(i)
         assert some.tolist() == (own[:2] if len(own) > 2 else own + np.float32(1)).tolist()
@@ -90,7 +90,7 @@ def test_following_steps_see_the_extent() -> None:
         assert fives.tolist() == [5] * len(own)
 
 
-def test_the_stream_goes_on_where_it_was_left() -> None:
+def test_the_stream_resumes_from_a_state() -> None:
     with keeping() as pipe:
         pipe.run()
         token = pipe.get_state()
@@ -103,8 +103,8 @@ def test_the_stream_goes_on_where_it_was_left() -> None:
 
 def test_more_than_the_bound_is_an_error_of_the_row() -> None:
     want = next(i for i in range(ROWS) if len(kept(i)) > 4)
-    said = rf"a count of {len(kept(want))}, expected 0 to 4, the step's max_output"
-    with keeping(most=4) as pipe, pytest.raises(DataError, match=said) as caught:
+    message = rf"a count of {len(kept(want))}, expected 0 to 4, the step's max_output"
+    with keeping(most=4) as pipe, pytest.raises(DataError, match=message) as caught:
         for _ in range(ROWS // 4):
             pipe.run()
     assert "test_masked" in str(caught.value)
@@ -117,9 +117,9 @@ def test_policies_for_bad_rows_hold_for_bad_counts(policy: str, tmp_path: Path) 
     with files_kept(files, most=4, on_error=policy) as pipe:
         batches = [pipe.run() for _ in range(ROWS // 4)]
     rows = [row for batch in batches for row in rows_of(batch)]
-    for made, count, label in rows:
+    for selected, count, label in rows:
         data = np.fromfile(files[int(label[0])], np.uint8)
-        assert made.tolist() == data[data > 127].tolist() and len(made) == int(count) <= 4
+        assert selected.tolist() == data[data > 127].tolist() and len(selected) == int(count) <= 4
     labels = [int(label[0]) for *_, label in rows]
     if policy == "skip":
         assert labels == good and sum(len(batch[0].skipped) for batch in batches) == ROWS - len(good)
@@ -128,7 +128,7 @@ def test_policies_for_bad_rows_hold_for_bad_counts(policy: str, tmp_path: Path) 
         assert replaced == [n for n in range(ROWS) if n not in good]
 
 
-def test_the_bound_of_a_row_may_be_the_rows_own() -> None:
+def test_each_row_may_have_its_own_bound() -> None:
     @pipeline_def(batch_size=6, num_threads=2)
     def pipe(spare: int) -> Any:
         data, mask = masked_samples()
@@ -136,18 +136,18 @@ def test_the_bound_of_a_row_may_be_the_rows_own() -> None:
         return fn.test_masked(data, mask, most=bound)
 
     for spare in (0, 2):
-        with pipe(spare) as made:
-            assert_rows(rows_of(made.run()), [expected(i)[:2] for i in range(6)])
-    with pipe(-1) as made, pytest.raises(DataError, match="expected 0 to"):
-        made.run()
+        with pipe(spare) as running:
+            assert_rows(rows_of(running.run()), [expected(i)[:2] for i in range(6)])
+    with pipe(-1) as running, pytest.raises(DataError, match="expected 0 to"):
+        running.run()
 
 
 def test_eager_calls() -> None:
     for i in range(6):
         data, mask = sample(i)
         assert np.asarray(eager.boolean_mask(data, mask)).tolist() == kept(i).tolist()
-        made, count = eager.test_masked(data, mask)
-        assert np.asarray(made).tolist() == kept(i).tolist() and int(np.asarray(count)) == len(kept(i))
+        selected, count = eager.test_masked(data, mask)
+        assert np.asarray(selected).tolist() == kept(i).tolist() and int(np.asarray(count)) == len(kept(i))
     data, mask = sample(1)
     assert np.asarray(eager.boolean_mask(data.T.copy().T, mask[::-1])).tolist() == data[mask[::-1]].tolist()
     with pytest.raises(DataError, match="a count of 2, expected 0 to 1"):
@@ -169,8 +169,8 @@ def test_in_a_forked_process() -> None:
         finally:
             os._exit(status)
     os.close(writer)
-    with os.fdopen(reader, "rb") as made:
-        assert made.read() == want * 2
+    with os.fdopen(reader, "rb") as received:
+        assert received.read() == want * 2
     assert os.waitpid(child, 0)[1] == 0
 
 
@@ -194,8 +194,11 @@ def test_masks_that_do_not_fit_are_refused() -> None:
         return fn.boolean_mask(fn.external_source(lambda: [np.zeros((3, 2), np.float32)]),
                                fn.external_source(lambda: [mask]))  # fmt: skip
 
-    with pipe(np.ones(2, bool)) as made, pytest.raises(DataError, match=r"each of the 3 along the first axis, got 2"):
-        made.run()
+    with (
+        pipe(np.ones(2, bool)) as running,
+        pytest.raises(DataError, match=r"each of the 3 along the first axis, got 2"),
+    ):
+        running.run()
     with pytest.raises((ArgumentError, DataError), match="expected a mask of type bool with one axis, got uint8"):
         pipe(np.ones(3, np.uint8)).run()
     with pytest.raises((ArgumentError, DataError), match="expected a mask of type bool with one axis, got bool with 2"):
@@ -203,7 +206,7 @@ def test_masks_that_do_not_fit_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("counted", "count", "changes", "said"),
+    ("counted", "count", "changes", "message"),
     [
         ([0], -1, {}, "expected a count for outputs with an upper bound"),
         ([0], 2, {}, "a count of type int32 without axes among the step's outputs"),
@@ -216,7 +219,7 @@ def test_masks_that_do_not_fit_are_refused() -> None:
     ],
 )
 def test_native_code_checks_how_a_count_is_declared(
-    counted: list[int], count: int, changes: dict[str, Any], said: str
+    counted: list[int], count: int, changes: dict[str, Any], message: str
 ) -> None:
     plan = _native.Plan()
     scratch = 0
@@ -224,7 +227,7 @@ def test_native_code_checks_how_a_count_is_declared(
     plan.add_value(int(changes.get("dtype", DType.INT32)), changes.get("rank", 0), scratch, 1)
     name, *constants = changes.get("kernel", ("boolean_mask",))
     kernel = getattr(_native.kernels, name)(*constants)
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         plan.add_step(
             kernel, [], [0, 1], [], [], [], [[], []], [], [], changes.get("frames", -1), [], False, counted, count
         )

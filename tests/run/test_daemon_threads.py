@@ -20,11 +20,11 @@ CALLS = {
     "resample": "_native.resample(image, 300, 300, None, 2, 2, True)",
     "affine": "_native.affine(image, [1.0, 0.1, 0.0, 0.1, 1.0, 0.0], 500, 500, True, None)",
     "make recipes": "_native.recipe.materialize(order())",
-    "wait for a crew": "waiting(0.0005)",
+    "wait for worker threads": "waiting(0.0005)",
     "read a file": "blocks.read(fd, size)",
-    "tell of a file": "_native.recipe.make_file_ref(fd, path, 0.0)",
+    "make a file reference": "_native.recipe.make_file_ref(fd, path, 0.0)",
     "read a file by reference": "_native.recipe.read_file_ref(reference)",
-    "look for a file": "_native.recipe.is_file_ref_unchanged(reference), _native.recipe.is_file_ref_of(reference, fd)",
+    "check reference": "_native.recipe.is_file_ref_unchanged(reference), _native.recipe.is_file_ref_of(reference, fd)",
     "count devices": "_native.gpu.count_cuda()",
 }
 
@@ -41,17 +41,17 @@ image = np.zeros((900, 900, 3), np.uint8)
 blocks = _native.recipe.block_pool(2)
 reference = _native.recipe.make_file_ref(fd, path, 0.0)
 DECODE = [name for name, *_ in _native.recipe.OPS].index("Decode")
-crew = _native.recipe.WorkerPool(1)
+pool = _native.recipe.WorkerPool(1)
 
 def order(count=3):
     numbers = np.array([DECODE, -1, 3, 0, 0, 8, 8] * count, np.float64)
     return _native.recipe.make_batch(numbers, 7 * np.arange(count + 1), [data_array] * count, [], [])
 
 def waiting(timeout_s):
-    crew.wait(never, timeout_s)
+    pool.wait(never, timeout_s)
 
 data_array = np.frombuffer(data, np.uint8)
-never = order()  # is not given to the crew
+never = order()  # is not submitted to the pool
 
 def work():
     while True:

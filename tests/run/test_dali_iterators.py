@@ -101,7 +101,7 @@ SEAMLESS = {
 
 
 @pytest.mark.parametrize(("policy", "padded"), SEAMLESS, ids=lambda x: getattr(x, "name", str(x)))
-def test_a_reader_and_a_size_run_on_without_a_seam(files: list[str], policy: Any, padded: bool) -> None:
+def test_epochs_by_size_continue_in_the_readers_stream(files: list[str], policy: Any, padded: bool) -> None:
     iterator = DALIClassificationIterator(
         reading(files), size=7, last_batch_policy=policy, last_batch_padded=padded, auto_reset=True
     )
@@ -256,7 +256,7 @@ def gaps(files: list[str]) -> list[str]:
     ("policy", "wanted"),
     [(FILL, [[0], [2], [4, 5], [6, 0]]), (PARTIAL, [[0], [2], [4, 5], [6]]), (DROP, [[0], [2], [4, 5]])],
 )
-def test_left_out_rows_are_not_the_end_of_an_epoch(gaps: list[str], policy: Any, wanted: list[list[int]]) -> None:
+def test_skipped_rows_are_not_the_end_of_an_epoch(gaps: list[str], policy: Any, wanted: list[list[int]]) -> None:
     iterator = DALIClassificationIterator(
         skipping(gaps), reader_name="Reader", last_batch_policy=policy, auto_reset=True
     )
@@ -266,7 +266,7 @@ def test_left_out_rows_are_not_the_end_of_an_epoch(gaps: list[str], policy: Any,
     iterator._pipes[0].close()
 
 
-def test_left_out_rows_count_for_the_size(gaps: list[str]) -> None:
+def test_skipped_rows_count_for_the_size(gaps: list[str]) -> None:
     for size, wanted in ((3, [[0], [2]]), (4, [[0], [2]]), (5, [[0], [2], [4]])):
         iterator = DALIClassificationIterator(skipping(gaps), size=size, last_batch_policy=PARTIAL)
         assert labels(iterator) == wanted
@@ -277,15 +277,15 @@ def test_left_out_rows_count_for_the_size(gaps: list[str]) -> None:
     iterator._pipes[0].close()
 
 
-def test_left_out_rows_of_several_pipelines(gaps: list[str]) -> None:
+def test_skipped_rows_of_several_pipelines(gaps: list[str]) -> None:
     def pipes() -> list[Any]:
         return [skipping(gaps, num_shards=2, shard_id=k, uneven_ranks=True) for k in range(2)]
 
-    made = pipes()
-    iterator = DALIGenericIterator(made, ["size", "label"], reader_name="Reader", last_batch_policy=DROP)
+    created = pipes()
+    iterator = DALIGenericIterator(created, ["size", "label"], reader_name="Reader", last_batch_policy=DROP)
     steps = [[step["label"].flatten().tolist() for step in steps] for steps in iterator]
     assert steps == [[[0, 2], []], [[4, 6], [5, 0]]]
-    for pipe in made:
+    for pipe in created:
         pipe.close()
 
 
@@ -307,7 +307,7 @@ def test_a_batch_without_rows(gaps: list[str]) -> None:
         pipe.close()
 
 
-def test_a_state_after_left_out_rows(gaps: list[str]) -> None:
+def test_a_state_after_skipped_rows(gaps: list[str]) -> None:
     iterator = DALIClassificationIterator(skipping(gaps), reader_name="Reader", last_batch_policy=PARTIAL)
     next(iterator)
     state = json.loads(json.dumps(iterator.state_dict()))
@@ -354,7 +354,7 @@ def test_a_dataset_in_worker_processes(files: list[str]) -> None:
         Dataset(5)
 
 
-def test_a_dataset_of_a_pipeline_that_ends_by_its_source() -> None:
+def test_a_dataset_of_a_pipeline_that_ends_with_its_source() -> None:
     def rows() -> Iterator[Any]:
         yield from (np.int64([i]) for i in range(3))
 
@@ -370,7 +370,7 @@ def test_a_dataset_of_a_pipeline_that_ends_by_its_source() -> None:
     "state", [None, [], {}, {"pipelines": []}, {"pipelines": 1, "rows": 0}, {"pipelines": [{}], "rows": 0}]
 )
 @pytest.mark.parametrize("dali", [True, False])
-def test_what_is_no_state_is_refused(state: Any, dali: bool) -> None:
+def test_invalid_states_are_refused(state: Any, dali: bool) -> None:
     @pipeline_def(batch_size=2, num_threads=1)
     def numbers() -> Any:
         return fn.random.uniform(shape=[2])

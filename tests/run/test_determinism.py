@@ -31,7 +31,7 @@ def files(jpegs: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("define", [training, decoding])
-def test_the_shape_of_the_run_changes_nothing(files: list[str], define: Any) -> None:
+def test_threads_batch_size_and_depth_change_nothing(files: list[str], define: Any) -> None:
     expected = stream(define(files), COUNT)[:COUNT]
     for shape in SHAPES:
         assert stream(define(files, **shape), COUNT)[:COUNT] == expected, shape
@@ -53,14 +53,14 @@ def test_epochs_differ(files: list[str]) -> None:
     assert all(first[label] != second[label] for label in first)
 
 
-def test_a_drawn_seed_can_be_given_again(files: list[str]) -> None:
+def test_a_drawn_seed_can_be_reused(files: list[str]) -> None:
     pipe, other = training(files, seed=None), training(files, seed=-1)
     assert pipe.seed != other.seed
     again = training(files, seed=pipe.seed)
     assert stream(pipe, 13) == stream(again, 13)
 
 
-def test_what_a_sample_becomes_does_not_depend_on_the_order(files: list[str]) -> None:
+def test_the_result_of_a_sample_does_not_depend_on_the_order(files: list[str]) -> None:
     shuffled, ordered = stream(training(files), 13)[:13], stream(training(files, shuffle=False), 13)[:13]
     assert [r[1] for r in shuffled] != [r[1] for r in ordered]
     assert sorted(shuffled) == sorted(ordered)
@@ -127,7 +127,7 @@ def test_effects_happen_in_order(uneven: list[str]) -> None:
         assert calls[: len(expected_calls)] == expected_calls
 
 
-def test_functions_draw_by_the_sample(uneven: list[str]) -> None:
+def test_draws_of_functions_depend_on_the_sample(uneven: list[str]) -> None:
     @pipeline_def(batch_size=2, num_threads=2, seed=5)
     def drawing(**options: Any) -> Any:
         _, labels = fn.readers.file(files=uneven, random_shuffle=True)
@@ -142,7 +142,7 @@ def test_functions_draw_by_the_sample(uneven: list[str]) -> None:
         assert stream(drawing(**shape), COUNT)[:COUNT] == expected
 
 
-def test_tiny_batches_are_made_where_they_are_asked_for() -> None:
+def test_tiny_batches_are_computed_on_the_calling_thread() -> None:
     @pipeline_def(batch_size=1, num_threads=1, seed=7)
     def tiny() -> Any:
         return fn.random.uniform(range=[0.0, 1.0])

@@ -147,7 +147,7 @@ def test_a_file_that_vanishes(files: list[str], tmp_path: Path) -> None:
             assert labels_of(pipe.run()) == [n, n + 1]
 
 
-def test_a_sampler_that_is_wrong(files: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_sampler(files: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     for wrong in (9, -1, 1 << 40):
         monkeypatch.setattr("stoker.readers.order.PermutedOrder.indices", lambda self, *_, n=wrong: np.asarray([n, 0]))
         with reading(files) as pipe, pytest.raises(DataError, match=f"a sample below 9 from the sampler, got {wrong}"):
@@ -163,7 +163,7 @@ def test_a_file_that_may_not_be_read(files: list[str], tmp_path: Path) -> None:
         pipe.run()
 
 
-def test_the_first_bad_row_is_told(files: list[str], tmp_path: Path) -> None:
+def test_the_first_bad_row_is_reported(files: list[str], tmp_path: Path) -> None:
     mixed = [*files[:3], *(str(tmp_path / f"none{n}.jpg") for n in range(4)), *files[3:]]
     for threads in (1, 4):
         with reading(mixed, batch_size=13, num_threads=threads) as pipe:
@@ -233,7 +233,7 @@ def test_an_exception_in_the_users_function() -> None:
 
 
 @pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), GeneratorExit()], ids=repr)
-def test_exceptions_that_are_no_errors_fail_their_batch_too(error: BaseException) -> None:
+def test_base_exceptions_fail_their_batch_too(error: BaseException) -> None:
     def function(x: Any) -> Any:
         if x[0] == 3:
             raise error
@@ -281,20 +281,20 @@ def test_a_function_that_never_succeeds() -> None:
         assert isinstance(raised.value.__cause__, ZeroDivisionError)
 
 
-def test_what_a_function_is_given_is_its_own() -> None:
-    kept: list[Any] = []
+def test_the_arguments_of_a_function_are_copies() -> None:
+    arrays: list[Any] = []
 
     def function(x: Any) -> Any:
-        kept.append(x)
+        arrays.append(x)
         x += 100
         return x
 
     with calling(function) as pipe:
         for n in range(0, 24, 2):
             out, source = pipe.run()
-            assert [int(x[0]) for x in source] == [n % 8, n % 8 + 1], "other readers see what was there"
+            assert [int(x[0]) for x in source] == [n % 8, n % 8 + 1], "other consumers get the original"
             assert [int(x[0]) for x in out] == [n % 8 + 100, n % 8 + 101]
-    assert [int(x[0]) for x in kept[:24]] == [n % 8 + 100 for n in range(24)], "and it stays as it is"
+    assert [int(x[0]) for x in arrays[:24]] == [n % 8 + 100 for n in range(24)], "it stays valid after the call"
 
 
 def test_an_exception_in_a_source() -> None:
@@ -309,19 +309,19 @@ def test_an_exception_in_a_source() -> None:
         return fn.external_source(source=lambda n: np.asarray([n], np.int32)), fn.external_source(source=source)
 
     with pulling() as pipe:
-        seen = []
+        rows = []
         for _ in range(6):
             try:
                 a, b = pipe.run()
-                seen.append((int(a[0]), int(b[0])))
+                rows.append((int(a[0]), int(b[0])))
             except LookupError as error:
                 assert str(error) == "the disk is gone"
-                seen.append((-1, -1))
-    assert [a for a, _ in seen] == [b for _, b in seen]
-    assert seen[:3] == [(0, 0), (1, 1), (-1, -1)]
+                rows.append((-1, -1))
+    assert [a for a, _ in rows] == [b for _, b in rows]
+    assert rows[:3] == [(0, 0), (1, 1), (-1, -1)]
 
 
-def test_a_pipeline_is_not_asked_by_its_own_source() -> None:
+def test_a_source_must_not_run_its_own_pipeline() -> None:
     pipes: list[Pipeline] = []
 
     def source(n: int) -> Any:

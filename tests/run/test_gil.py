@@ -77,7 +77,7 @@ def test_never_while_the_consumer_is_busy(files: list[str]) -> None:
         pipe.run()
         before = _native.gil_acquired()
         time.sleep(0.5)
-        assert _native.gil_acquired() == before, "batches are made ahead without Python"
+        assert _native.gil_acquired() == before, "batches are prefetched without Python"
 
 
 @pytest.fixture

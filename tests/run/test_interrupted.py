@@ -32,8 +32,8 @@ for path, data in zip(paths, expected):
     with open(path, "rb") as file:
         got = blocks.read(file.fileno(), len(data))
         assert got is not None and got.tobytes() == data
-        told = _native.recipe.make_file_ref(file.fileno(), os.fsencode(path), -1e9)
-    assert told is not None and _native.recipe.read_file_ref(told) == data
+        reference = _native.recipe.make_file_ref(file.fileno(), os.fsencode(path), -1e9)
+    assert reference is not None and _native.recipe.read_file_ref(reference) == data
 assert reads.value >= before + 2 * len(paths), "nothing was interrupted"
 
 @pipeline_def(batch_size=8, num_threads=1, prefetch_queue_depth=1, device_id=None)

@@ -16,18 +16,18 @@ from stoker.native import _native
 from tests.run.pipelines import files_of
 
 FILES = [f"{n}.jpg" for n in range(10)]
-Tell = Callable[..., None]
+SetLauncher = Callable[..., None]
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> Tell:
+def set_launcher(monkeypatch: pytest.MonkeyPatch) -> SetLauncher:
     """Set the environment of a launcher: rank, world size, local rank."""
 
-    def tell(*numbers: int) -> None:
+    def set_variables(*numbers: int) -> None:
         for name, number in zip(("RANK", "WORLD_SIZE", "LOCAL_RANK"), numbers, strict=False):
             monkeypatch.setenv(name, str(number))
 
-    return tell
+    return set_variables
 
 
 @pipeline_def(batch_size=5, num_threads=1, seed=3)
@@ -51,16 +51,16 @@ def labels_of(**settings: Any) -> list[int]:
     return [int(x) for x in np.concatenate(found)]
 
 
-def test_shards_of_the_launcher(told: Tell) -> None:
+def test_shards_of_the_launcher(set_launcher: SetLauncher) -> None:
     parts = []
     for rank in range(2):
-        told(rank, 2, 0)
+        set_launcher(rank, 2, 0)
         parts.append(labels_of(shards="launcher"))
         assert parts[-1] == labels_of(shard_id=rank, num_shards=2)
     assert sorted(parts[0] + parts[1]) == list(range(10))
 
 
-def test_without_a_launcher_it_is_the_whole() -> None:
+def test_without_a_launcher_there_is_one_shard() -> None:
     assert labels_of(shards="launcher") == labels_of()
     with numbers(shards="launcher") as pipe:
         pipe.run()
@@ -68,8 +68,8 @@ def test_without_a_launcher_it_is_the_whole() -> None:
         assert "shard" not in str(pipe.report())
 
 
-def test_the_report_tells_the_shard_and_who_says_so(told: Tell) -> None:
-    told(1, 2, 1)
+def test_the_report_has_the_shard_and_its_origin(set_launcher: SetLauncher) -> None:
+    set_launcher(1, 2, 1)
     with numbers(shards="launcher") as pipe:
         pipe.run()
         assert "\nshard 1 of 2, told by RANK and WORLD_SIZE\n" in str(pipe.report())
@@ -79,21 +79,21 @@ def test_the_report_tells_the_shard_and_who_says_so(told: Tell) -> None:
         assert "\nshard 1 of 2\n" in str(pipe.report())
 
 
-def test_whole_epochs_in_each_process_are_warned_of(told: Tell) -> None:
-    told(1, 8, 1)
+def test_whole_epochs_in_each_process_warn(set_launcher: SetLauncher) -> None:
+    set_launcher(1, 8, 1)
     with pytest.warns(RuntimeWarning, match=r"gives each of the launcher's 8 processes all samples.*num_shards=1"):
         whole = labels_of()
     assert whole == labels_of(num_shards=1)  # states that it is intended; warnings are errors here
     assert sorted(whole) == list(range(10))
 
 
-def test_a_launcher_of_one_process_is_no_news(told: Tell) -> None:
-    told(0, 1, 0)
+def test_a_launcher_of_one_process_changes_nothing(set_launcher: SetLauncher) -> None:
+    set_launcher(0, 1, 0)
     assert sorted(labels_of()) == list(range(10))
 
 
-def test_an_environment_that_tells_a_part_is_nothing_to_readers(told: Tell) -> None:
-    told(0, 2)
+def test_readers_ignore_an_incomplete_environment_unless_asked(set_launcher: SetLauncher) -> None:
+    set_launcher(0, 2)
     assert sorted(labels_of()) == list(range(10))
     with pytest.raises(ArgumentError, match=r"or none of them, got \{'RANK': '0', 'WORLD_SIZE': '2'\}"):
         labels_of(shards="launcher")
@@ -107,25 +107,25 @@ def test_an_environment_that_tells_a_part_is_nothing_to_readers(told: Tell) -> N
         ({"num_shards": 2, "shard_id": 0}, "expected no `shard_id`.*got 0 where RANK is 1 — made at .*test_launched"),
     ],
 )
-def test_two_that_disagree(told: Tell, reader: dict[str, int], text: str) -> None:
-    told(1, 2, 1)
+def test_arguments_that_contradict_the_launcher(set_launcher: SetLauncher, reader: dict[str, int], text: str) -> None:
+    set_launcher(1, 2, 1)
     with pytest.raises(ArgumentError, match=text):
         numbers(**reader, shards="launcher").build()
     assert labels_of(num_shards=2, shard_id=1, shards="launcher") == labels_of(shards="launcher")
 
 
-def test_joined_readers_are_divided_as_one(told: Tell) -> None:
+def test_joined_readers_are_divided_as_one(set_launcher: SetLauncher) -> None:
     @pipeline_def(batch_size=5, num_threads=1, seed=3)
     def joined(**more: Any) -> Any:
         halves = [fn.readers.file(files=FILES[k::2], labels=list(range(k, 10, 2))) for k in (0, 1)]
         return fn.readers.concat(halves, random_shuffle=True, **more)[1] + 0
 
-    told(1, 2, 1)
+    set_launcher(1, 2, 1)
     with joined(shards="launcher") as mine, joined(num_shards=2, shard_id=1) as want:
         np.testing.assert_array_equal(mine.run()[0].as_array(), want.run()[0].as_array())
 
 
-def test_what_cannot_be_divided_is_refused(told: Tell) -> None:
+def test_sources_that_cannot_be_divided_are_refused(set_launcher: SetLauncher) -> None:
     @pipeline_def(batch_size=2, num_threads=1, shards="launcher")
     def own() -> Any:
         return fn.external_source(source=lambda: np.zeros((2, 3), np.uint8))
@@ -136,13 +136,13 @@ def test_what_cannot_be_divided_is_refused(told: Tell) -> None:
         numbers(shards=4)
 
 
-def test_states_go_on_with_another_number_of_processes(told: Tell) -> None:
+def test_states_resume_in_another_number_of_processes(set_launcher: SetLauncher) -> None:
     """The launcher's settings are not part of the identity of a graph."""
-    told(0, 2, 0)
+    set_launcher(0, 2, 0)
     with numbers(shards="launcher", batch_size=2) as pipe:
         first = pipe.run()[0].as_array().ravel().tolist()
         state = pipe.get_state(elastic=True)
-    told(1, 2, 1)
+    set_launcher(1, 2, 1)
     with numbers(shards="launcher", batch_size=2) as pipe:
         first += pipe.run()[0].as_array().ravel().tolist()
     with numbers(num_shards=1, batch_size=6, checkpoint=state) as pipe:
@@ -159,7 +159,7 @@ def on_gpu(files: list[str]) -> Any:
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def opened_gpus(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Record the GPUs that pipelines open; the machine has none."""
     numbers: list[int] = []
 
@@ -183,19 +183,27 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     ],
 )
 def test_the_gpu_of_the_process(
-    told: Tell, asked: list[int], jpegs: Path, monkeypatch: pytest.MonkeyPatch, launch: Any, visible: int, number: int
+    set_launcher: SetLauncher,
+    opened_gpus: list[int],
+    jpegs: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    launch: Any,
+    visible: int,
+    number: int,
 ) -> None:
-    told(*launch)
+    set_launcher(*launch)
     monkeypatch.setattr(_native.gpu, "count_cuda", lambda: visible)
     with pytest.raises(DeviceError, match=rf"GPU {number} cannot.*With `without_gpu=\"cpu\"` it runs on the CPU"):
         on_gpu(files_of(jpegs)).build()
     with pytest.raises(DeviceError, match="GPU 3 cannot"):
         on_gpu(files_of(jpegs), device_id=np.int64(3)).build()
-    assert asked == [number, 3]
+    assert opened_gpus == [number, 3]
 
 
-def test_without_a_gpu_the_cpu_takes_over_with_a_warning(told: Tell, asked: list[int], jpegs: Path) -> None:
-    told(1, 2, 1)
+def test_without_a_gpu_the_cpu_takes_over_with_a_warning(
+    set_launcher: SetLauncher, opened_gpus: list[int], jpegs: Path
+) -> None:
+    set_launcher(1, 2, 1)
     pipe = on_gpu(files_of(jpegs), without_gpu="cpu")
     with pytest.warns(RuntimeWarning, match="no GPU is used: GPU 1 cannot be used"):
         pipe.build()
@@ -204,16 +212,18 @@ def test_without_a_gpu_the_cpu_takes_over_with_a_warning(told: Tell, asked: list
         assert "GPU" not in str(pipe.report().assignment)
 
 
-def test_a_gpu_is_asked_for_only_where_something_is_placed(told: Tell, asked: list[int]) -> None:
-    told(1, 2)  # not even a broken environment matters in this case
+def test_a_gpu_is_opened_only_if_a_node_is_placed_on_it(set_launcher: SetLauncher, opened_gpus: list[int]) -> None:
+    set_launcher(1, 2)  # not even a broken environment matters in this case
     with numbers(num_shards=1) as pipe:
         pipe.run()
         assert pipe.device_id is None
-    assert asked == []
+    assert opened_gpus == []
 
 
-def test_a_contradictory_environment_has_a_way_out(told: Tell, asked: list[int], jpegs: Path) -> None:
-    told(1, 2)
+def test_a_contradictory_environment_has_a_way_out(
+    set_launcher: SetLauncher, opened_gpus: list[int], jpegs: Path
+) -> None:
+    set_launcher(1, 2)
     with pytest.raises(ArgumentError, match=r"or none of them, got .*Or say which GPU: `device_id`, a number"):
         on_gpu(files_of(jpegs)).build()
     with pytest.raises(DeviceError, match="GPU 0 cannot"):
@@ -250,6 +260,6 @@ def test_a_seed_is_a_whole_number(seed: Any) -> None:
         numbers(seed=seed)
 
 
-def test_launch_is_public_for_other_things(told: Tell) -> None:
-    told(3, 4, 1)
+def test_launch_is_a_public_name(set_launcher: SetLauncher) -> None:
+    set_launcher(3, 4, 1)
     assert Launch.from_environment() == Launch(3, 4, 1)

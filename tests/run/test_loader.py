@@ -48,7 +48,7 @@ def test_every_loop_is_an_epoch(loader: Loader, files: list[str]) -> None:
     assert not torch.equal(epochs[0][0][0], epochs[1][0][0])
 
 
-def test_what_a_batch_is(loader: Loader) -> None:
+def test_the_contents_of_a_batch(loader: Loader) -> None:
     for n, (x, y) in enumerate(loader):
         rows = 3 if n == 2 else 5
         assert (x.shape, x.dtype) == ((rows, 3, 16, 16), torch.float32)
@@ -94,13 +94,13 @@ def test_the_last_batch(files: list[str], policy: str, sizes: list[int]) -> None
     first, second = list(loader), list(loader)
     assert [len(y) for _, y in first] == [len(y) for _, y in second] == sizes
     assert len(loader) == len(sizes)
-    seen = labels(first)
+    order = labels(first)
     if policy == "fill":
-        assert sorted(seen[:13]) == list(range(13))
-        assert seen[13:] == labels(second)[:2], "completed with what the next epoch begins with"
+        assert sorted(order[:13]) == list(range(13))
+        assert order[13:] == labels(second)[:2], "filled with the first samples of the next epoch"
         assert torch.equal(first[-1][0][3:], second[0][0][:2])
     else:
-        assert sorted(seen) == sorted(set(seen))
+        assert sorted(order) == sorted(set(order))
     loader.close()
 
 
@@ -144,20 +144,20 @@ def test_leaving_a_loop_early(loader: Loader, files: list[str]) -> None:
     assert labels(loader) == epochs[2]
 
 
-def test_leaving_early_does_not_depend_on_what_was_made_ahead(files: list[str]) -> None:
-    seen = []
+def test_leaving_early_does_not_depend_on_prefetched_batches(files: list[str]) -> None:
+    orders = []
     for depth in (1, 2, 6):
         for policy in ("partial", "fill", "drop"):
             loader = Loader(training(files, prefetch_queue_depth=depth), last_batch_policy=policy)
             for n, _ in enumerate(loader):
                 if n == 1:
                     break
-            seen.append(labels(loader)[:10])
+            orders.append(labels(loader)[:10])
             loader.close()
-    assert all(s == seen[0] for s in seen)
+    assert all(s == orders[0] for s in orders)
 
 
-def test_asking_for_an_iterator_costs_no_epoch(loader: Loader) -> None:
+def test_an_unused_iterator_takes_no_epoch(loader: Loader) -> None:
     iter(loader)
     iter(loader)
     first = labels(loader)
@@ -181,22 +181,22 @@ def test_a_loader_serves_one_loop(loader: Loader) -> None:
         next(third)
 
 
-def test_a_loop_goes_on_after_a_bad_sample(jpegs: Path, tmp_path: Path) -> None:
+def test_a_loop_continues_after_a_bad_sample(jpegs: Path, tmp_path: Path) -> None:
     bad = tmp_path / "bad.jpg"
     bad.write_bytes(b"\xff\xd8\xff")
     files = files_of(jpegs)[:9]
     loader = Loader(training([*files[:4], str(bad), *files[4:]], shuffle=False, batch_size=2))
-    loop, seen, failed = iter(loader), [], 0
+    loop, labels_read, failed = iter(loader), [], 0
     while True:
         try:
-            seen += next(loop)[1].tolist()
+            labels_read += next(loop)[1].tolist()
         except DataError as error:
             failed += 1
             assert error.sample == 4
         except StopIteration:
             break
     assert failed == 1
-    assert seen == [0, 1, 2, 3, 6, 7, 8, 9]
+    assert labels_read == [0, 1, 2, 3, 6, 7, 8, 9]
     loader.close()
 
 
@@ -225,13 +225,13 @@ def test_batches_are_shared_without_a_copy(loader: Loader, monkeypatch: pytest.M
 def test_pinned_batches_are_written_into_memory_that_torch_allocated(
     files: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made: list[int] = []
+    allocated: list[int] = []
     original = torch.empty
 
     def empty(*args: Any, pin_memory: bool, **kwargs: Any) -> Any:
         assert pin_memory
         tensor = original(*args, **kwargs)
-        made.append(tensor.data_ptr())
+        allocated.append(tensor.data_ptr())
         return tensor
 
     plain = Loader(training(files))
@@ -242,20 +242,20 @@ def test_pinned_batches_are_written_into_memory_that_torch_allocated(
     monkeypatch.setattr(torch.Tensor, "pin_memory", lambda self: pytest.fail("all outputs have one shape"))
     loader = Loader(training(files), pin_memory=True)
     for n, (x, y) in enumerate(loader):
-        assert x.data_ptr() in made, "no copy"
+        assert x.data_ptr() in allocated, "no copy"
         assert x.untyped_storage().resizable(), "torch's own memory, not borrowed"
         assert torch.equal(x, batches[n][0])
         assert torch.equal(y, batches[n][1])
-    assert len(made) == 2 * 3
+    assert len(allocated) == 2 * 3
     loader.close()
 
 
-def test_memory_for_a_batch_that_fails_is_let_go(jpegs: Path, tmp_path: Path) -> None:
-    given: list[weakref.ref[Any]] = []
+def test_memory_for_a_batch_that_fails_is_released(jpegs: Path, tmp_path: Path) -> None:
+    tensors: list[weakref.ref[Any]] = []
 
     def allocate(output: int, planned: Any, rows: int) -> SuppliedMemory:
         tensor = torch.full((rows, *planned.shape), 9, dtype=[torch.float32, torch.int32][output])
-        given.append(weakref.ref(tensor))
+        tensors.append(weakref.ref(tensor))
         return SuppliedMemory(tensor.data_ptr(), tensor)
 
     with training([*files_of(jpegs)[:4], str(tmp_path / "none.jpg"), *files_of(jpegs)[4:9]], shuffle=False) as pipe:
@@ -267,11 +267,11 @@ def test_memory_for_a_batch_that_fails_is_let_go(jpegs: Path, tmp_path: Path) ->
         del delivered
         assert pipe.next("stop", allocate) is None
     gc.collect()
-    assert len(given) == 4
-    assert all(ref() is None for ref in given)
+    assert len(tensors) == 4
+    assert all(ref() is None for ref in tensors)
 
 
-def test_batches_stay_as_they_are(files: list[str]) -> None:
+def test_delivered_batches_do_not_change(files: list[str]) -> None:
     loader = Loader(training(files, batch_size=2, prefetch_queue_depth=3))
     kept, copies = [], []
     for _ in range(3):

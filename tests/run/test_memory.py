@@ -43,7 +43,7 @@ def test_the_steady_state_takes_no_memory(files: list[str]) -> None:
 
 @pytest.mark.parametrize("threads", [2, 4])
 @pytest.mark.parametrize("define", [training, decoding])
-def test_several_threads_come_to_rest(files: list[str], define: Callable[..., Pipeline], threads: int) -> None:
+def test_several_threads_reach_a_steady_state(files: list[str], define: Callable[..., Pipeline], threads: int) -> None:
     """The memory of a thread grows until the thread has met the largest image. This takes a while on a busy machine."""
     with define(files, batch_size=8, num_threads=threads) as pipe:
         counts = []
@@ -62,7 +62,7 @@ from tests.run.pipelines import training
 def status(key):
     return next(int(l.split()[1]) * 1024 for l in open("/proc/self/status") if l.startswith(key))
 depth, *files = sys.argv[1:]
-small = training(files[:3], batch_size=2)  # what is imported and made once
+small = training(files[:3], batch_size=2)  # imports and allocations that happen once
 small.run(); small.close()
 before = status("VmRSS:")
 pipe = training(files, size=224, batch_size=64, prefetch_queue_depth=int(depth))
@@ -85,7 +85,7 @@ def test_the_peak_is_some_batches_and_the_arenas(files: list[str], depth: int) -
 
 def test_flat_memory(files: list[str], jpegs: Path) -> None:
     """Run the soak for some seconds. `python -m tests.run.soak` runs it for any time."""
-    for what in ("training", "decoding", "loader", "python"):
-        command = [sys.executable, "-m", "tests.run.soak", "--seconds", "2", "--what", what, *files_of(jpegs)]
+    for workload in ("training", "decoding", "loader", "python"):
+        command = [sys.executable, "-m", "tests.run.soak", "--seconds", "2", "--workload", workload, *files_of(jpegs)]
         done = subprocess.run(command, capture_output=True, text=True, env=environment(), check=False)
         assert done.returncode == 0, done.stdout + done.stderr

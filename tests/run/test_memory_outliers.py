@@ -25,7 +25,7 @@ import numpy as np
 from stoker import fn, pipeline_def
 from stoker.native import _native
 
-huge, small, batches, threads, what = sys.argv[1], sys.argv[2], *map(int, sys.argv[3:5]), sys.argv[5]
+huge, small, batches, threads, kind = sys.argv[1], sys.argv[2], *map(int, sys.argv[3:5]), sys.argv[5]
 BATCH, DEPTH = 8, 2
 
 def status(key):
@@ -38,9 +38,9 @@ def through_python(image):
 def pipe():
     files, _ = fn.readers.file(files=[huge] * 2 * BATCH + [small] * BATCH * (batches + 100 * threads))
     images = fn.decoders.image(files)
-    if what == "decoded":
+    if kind == "decoded":
         return images
-    if what == "across segments":  # the decoded image crosses from a native segment to a Python one
+    if kind == "across segments":  # the decoded image crosses from a native segment to a Python one
         return fn.python_function(images, function=through_python)
     return fn.resize(images, size=(16, 16))
 
@@ -51,7 +51,7 @@ with pipe() as p:
     after_huge = p.execution.run.scratch_bytes, status("VmRSS:")
     for _ in range(batches - 110):
         p.run()
-    # As many outputs as there ever are: one is the consumer's, and all batches ahead are finished.
+    # As many outputs as there ever are: one is the consumer's, and all prefetched batches are finished.
     kept = p.run()
     while p.execution.run.finished < DEPTH:
         time.sleep(0.001)
@@ -61,11 +61,11 @@ with pipe() as p:
         scratch, before = p.execution.run.scratch_bytes, _native.allocations()
         for _ in range(100):
             p.run()
-        made = _native.allocations() - before
+        allocated = _native.allocations() - before
         if p.execution.run.scratch_bytes == scratch:
             break
     after_small = p.execution.run.scratch_bytes, status("VmRSS:")
-print(json.dumps([*after_huge, *after_small, made]))
+print(json.dumps([*after_huge, *after_small, allocated]))
 """
 
 
@@ -80,9 +80,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     return str(folder / "huge.jpg"), str(folder / "small.jpg")
 
 
-def measured(files: tuple[str, str], threads: int, what: str, batches: int = 500) -> list[int]:
+def measured(files: tuple[str, str], threads: int, kind: str, batches: int = 500) -> list[int]:
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *files, str(batches), str(threads), what],
+        [sys.executable, "-c", PROGRAM, *files, str(batches), str(threads), kind],
         capture_output=True, text=True, env=environment(), check=False, timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -91,10 +91,10 @@ def measured(files: tuple[str, str], threads: int, what: str, batches: int = 500
 
 
 @pytest.mark.parametrize("threads", [1, 4])  # of four threads, some sleep while the images are small
-@pytest.mark.parametrize("what", ["resized", "across segments", "decoded"])
-def test_memory_comes_down_after_huge_images(files: tuple[str, str], threads: int, what: str) -> None:
+@pytest.mark.parametrize("kind", ["resized", "across segments", "decoded"])
+def test_memory_comes_down_after_huge_images(files: tuple[str, str], threads: int, kind: str) -> None:
     pixels = HUGE[0] * HUGE[1]
-    scratch_then, resident_then, scratch, resident, allocations = measured(files, threads, what)
+    scratch_then, resident_then, scratch, resident, allocations = measured(files, threads, kind)
     assert scratch_then > pixels // 4, "memory of threads that are at work counts too"
     assert scratch < 4 * MIB, "each area may keep up to 1 MiB"
     assert resident_then - resident > 2 * pixels, (resident_then / MIB, resident / MIB)
@@ -123,7 +123,7 @@ print(json.dumps([after_huge, after_small, _native.allocations() - allocations])
 """
 
 
-def test_a_pool_of_outputs_gives_back_a_huge_block() -> None:
+def test_a_pool_of_outputs_releases_a_huge_block() -> None:
     """A pool must release a huge block that no recent request fits, because it keeps small blocks from being reused.
 
     The test runs in a separate process, where memory of other tests does not count.
@@ -138,7 +138,7 @@ def test_a_pool_of_outputs_gives_back_a_huge_block() -> None:
     assert allocations <= 1
 
 
-def test_calls_give_back_what_one_call_needed(files: tuple[str, str]) -> None:
+def test_calls_release_the_memory_of_a_huge_call(files: tuple[str, str]) -> None:
     """`jpeg_decode_into` keeps the scratch memory of a thread from call to call only while calls need it."""
     huge, small = (Path(name).read_bytes() for name in files)
     outputs = {huge: np.empty((*HUGE, 3), np.uint8), small: np.empty((*SMALL, 3), np.uint8)}
@@ -152,4 +152,4 @@ def test_calls_give_back_what_one_call_needed(files: tuple[str, str]) -> None:
     assert allocations(huge) == 1
     assert allocations(huge, 100) == 0
     assert allocations(small, 200) <= 1
-    assert allocations(huge) == 1, "the memory had been given back"
+    assert allocations(huge) == 1, "the memory had been released"

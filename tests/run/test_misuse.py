@@ -57,7 +57,7 @@ def graph(define: Callable[[], Any], **settings: Any) -> Pipeline:
         ),
     ],
 )
-def test_arguments_are_checked_where_they_are_given(call: Callable[[Any], Any], text: str) -> None:
+def test_arguments_are_checked_at_the_call(call: Callable[[Any], Any], text: str) -> None:
     def define() -> Any:
         return call(fn.external_source(name="x", dtype=stoker.types.UINT8, layout="HWC"))
 

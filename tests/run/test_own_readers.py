@@ -576,17 +576,17 @@ def test_a_store_is_asked_as_far_ahead_as_batches_are_made(records: list[str]) -
         thread.start()
         deadline = time.monotonic() + HANG_S
         first = sum(bool(payload(i)[0]) for i in range(12))  # a store may leave out requests for empty records
-        while len(store.asked) < first and time.monotonic() < deadline:
+        while len(store.requested) < first and time.monotonic() < deadline:
             time.sleep(0.01)
-        assert len(store.asked) >= first, "three batches"
+        assert len(store.requested) >= first, "three batches"
         assert not got
         store.gate.set()
         thread.join(HANG_S)
         assert len(got) == 1
-        asked = len(store.asked)
+        asked = len(store.requested)
         list(epoch(pipe))
     wanted = sum(bool(payload(i)[0]) for i in range(COUNT))
-    assert wanted <= len(store.asked) <= 2 * wanted and asked < len(store.asked)
+    assert wanted <= len(store.requested) <= 2 * wanted and asked < len(store.requested)
     assert store.closed >= 1
 
 
@@ -598,11 +598,11 @@ def test_nothing_is_asked_for_twice_or_for_outputs_that_nothing_needs(records: l
     store = FolderStore()
     with labels_alone(store) as pipe:
         pipe.run()
-        assert not store.asked
+        assert not store.requested
     store = FolderStore()
     with of_records(paths=records, where="store", store=store, exec_async=False) as pipe:
         epoch(pipe)
-        assert len(store.asked) == len(set(store.asked)) == sum(bool(payload(i)[0]) for i in range(COUNT))
+        assert len(store.requested) == len(set(store.requested)) == sum(bool(payload(i)[0]) for i in range(COUNT))
 
 
 def test_closing_ends_the_wait_for_a_store(records: list[str]) -> None:
@@ -619,7 +619,7 @@ def test_closing_ends_the_wait_for_a_store(records: list[str]) -> None:
     thread = threading.Thread(target=take)
     thread.start()
     deadline = time.monotonic() + HANG_S
-    while not store.asked and time.monotonic() < deadline:
+    while not store.requested and time.monotonic() < deadline:
         time.sleep(0.01)
     closing = threading.Thread(target=pipe.close)
     closing.start()

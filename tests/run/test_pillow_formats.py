@@ -29,16 +29,16 @@ FORMATS = {"PNG": "png", "GIF": "gif", "BMP": "bmp", "TIFF": "tif", "PPM": "ppm"
 
 
 @pytest.fixture
-def trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The file that a Ghostscript on the path leaves when it is started."""
     program = tmp_path / "bin" / "gs"
     program.parent.mkdir()
     program.write_text('#!/bin/sh\necho "$@" >>"$TRACE"\necho 10.0\n')
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setenv("TRACE", str(tmp_path / "trace"))
+    monkeypatch.setenv("TRACE", str(tmp_path / "started"))
     monkeypatch.setattr(EpsImagePlugin, "gs_binary", None)
-    return tmp_path / "trace"
+    return tmp_path / "started"
 
 
 @pytest.fixture
@@ -49,32 +49,34 @@ def cat(tmp_path: Path) -> Path:
     return path
 
 
-def test_pillow_alone_starts_ghostscript(trace: Path) -> None:
-    """The planted error: without the list of formats, the trace is left."""
+def test_pillow_alone_starts_ghostscript(started: Path) -> None:
+    """The planted error: without the list of formats, the file exists."""
     with Image.open(io.BytesIO(POSTSCRIPT)) as image, pytest.raises(OSError):
         image.load()
-    assert trace.exists()
+    assert started.exists()
 
 
-def test_a_pipeline_does_not(trace: Path, cat: Path) -> None:
+def test_a_pipeline_starts_no_program(started: Path, cat: Path) -> None:
     Image.init()  # every plugin is there, as after any script's use of Pillow
     with decoding([str(cat)]) as pipe, pytest.raises(DataError, match="expected an image that Pillow can read"):
         pipe.run()
     for decode in (eager.decoders.image, eager.peek_image_shape):
         with pytest.raises(DataError, match="PNG, WebP"):
             decode(np.frombuffer(POSTSCRIPT, np.uint8))
-    assert not trace.exists()
+    assert not started.exists()
 
 
-def test_stoker_check_and_the_survey_do_not(trace: Path, cat: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_stoker_check_and_the_survey_start_no_program(
+    started: Path, cat: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     Image.init()
     assert Remark.NOT_IMAGE in {f.remark for f in check_file(cat)}
-    cat.with_name("behind.jpg").write_bytes(b"\xff\xd8\xff" + POSTSCRIPT)
+    cat.with_name("prefixed.jpg").write_bytes(b"\xff\xd8\xff" + POSTSCRIPT)
     cat.with_name("png.jpg").write_bytes(b"\x89PNG\r\n\x1a\n" + POSTSCRIPT)
     main(["check", str(cat.parent)])
     with pytest.raises(RuntimeError):
         survey(cat.parent)
-    assert not trace.exists()
+    assert not started.exists()
 
 
 @pytest.mark.parametrize("name", FORMATS)

@@ -64,18 +64,18 @@ def test_the_number_of_a_gpu_is_a_number(device_id: Any) -> None:
         Pipeline(device_id=device_id)
 
 
-def test_what_to_do_without_a_gpu_is_checked() -> None:
+def test_the_policy_without_a_gpu_is_checked() -> None:
     with pytest.raises(ArgumentError, match='expected `without_gpu` "error" or "cpu", got \'tpu\''):
         Pipeline(without_gpu="tpu")
 
 
-def test_data_do_not_come_back() -> None:
+def test_nodes_on_the_cpu_take_no_data_of_the_gpu() -> None:
     @pipeline_def(batch_size=1, num_threads=1)
-    def there_and_back() -> Any:
+    def round_trip() -> Any:
         return fn.cast(fn.random.uniform().gpu(), dtype=np.uint8, device="cpu")
 
     with pytest.raises(UnsupportedError, match="data do not come back from there"):
-        there_and_back().build()
+        round_trip().build()
 
 
 def decoded(files: list[str]) -> Any:
@@ -91,14 +91,16 @@ REFUSED: dict[str, Callable[[list[str]], Any]] = {
     "of declared types": lambda files: fn.python_function(
         decoded(files), function=_counting, output_dtypes="uint8", output_ndims=3
     ),
-    "behind more": lambda files: fn.python_function(fn.flip(decoded(files)) + 1, function=_counting),
-    "sent there": lambda files: fn.python_function(fn.random.uniform().gpu(), function=_counting),
+    "after more operators": lambda files: fn.python_function(fn.flip(decoded(files)) + 1, function=_counting),
+    "sent to the GPU": lambda files: fn.python_function(fn.random.uniform().gpu(), function=_counting),
     "back to the CPU": lambda files: fn.flip(decoded(files), device="cpu"),
 }
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_a_gpu_is_refused_is_refused_without_one(jpegs: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_graphs_that_a_gpu_refuses_are_refused_without_one(
+    jpegs: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     """Refusals do not depend on the machine, so a script that runs without a GPU also runs with one."""
     monkeypatch.setattr(Gpu, "open", staticmethod(lambda number, limit=None: Gpu(_native.gpu.open_null(), 1 << 20)))
     files = files_of(jpegs)
@@ -138,7 +140,7 @@ def test_placing_data_changes_no_draw() -> None:
         np.testing.assert_array_equal(plain.run()[0].as_array(), placed.run()[0].as_array())
 
 
-def test_nodes_know_their_device() -> None:
+def test_nodes_have_a_device() -> None:
     with Pipeline(1, 1):
         x = fn.random.uniform()
         assert (x.device, x.gpu().device, (x.gpu() + 1).device, x.cpu().device) == ("cpu", "gpu", "gpu", "cpu")

@@ -44,13 +44,13 @@ class Script:
             [sys.executable, "-X", "faulthandler", "-c", BEGIN + text, *files],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(),
         )  # fmt: skip
-        self.said: list[str] = []
+        self.lines: list[str] = []
 
-    def hear(self, word: str) -> None:
+    def expect_line(self, word: str) -> None:
         """Wait until the program prints a line."""
         assert self.process.stdout is not None
         line = self.process.stdout.readline().strip()
-        self.said.append(line)
+        self.lines.append(line)
         assert line == word, self.process.communicate(timeout=HANG_S)
 
     def end(self, seconds: float = HANG_S) -> tuple[int, str, str]:
@@ -72,10 +72,10 @@ def files(jpegs: Path) -> list[str]:
 
 ENDS = {
     "native": "pipe = training(files, prefetch_queue_depth=4)\npipe.run()",
-    "codecs behind Pillow": "pipe = decoding(files)\npipe.run(); pipe.run()",
+    "codecs that Pillow uses": "pipe = decoding(files)\npipe.run(); pipe.run()",
     "Python function": "pipe = calling(lambda x: x)\npipe.run()",
-    "kept by a cycle": "pipe = training(files)\npipe.run()\nloop = [pipe]; loop.append(loop)\ndel pipe, loop",
-    "kept by a module": "import json\njson.pipe = training(files)\njson.pipe.run()",
+    "referenced by a cycle": "pipe = training(files)\npipe.run()\nloop = [pipe]; loop.append(loop)\ndel pipe, loop",
+    "referenced by a module": "import json\njson.pipe = training(files)\njson.pipe.run()",
     "in another thread": """
 pipe = training(files)
 def consume():
@@ -115,14 +115,14 @@ except DataError:
 @pytest.mark.parametrize("text", ENDS.values(), ids=ENDS)
 def test_the_interpreter_ends(files: list[str], text: str) -> None:
     script = Script(text + "\nsay('last')", files)
-    script.hear("last")
+    script.expect_line("last")
     with at_most(QUICK_S):
         assert script.end() == (0, "", "")
 
 
 def test_the_end_does_not_wait_for_a_function_that_hangs(files: list[str]) -> None:
     script = Script("pipe = calling(lambda x: time.sleep(1000 * (x[0] >= 4)) or x)\npipe.run()\nsay('last')", files)
-    script.hear("last")
+    script.expect_line("last")
     with at_most(QUICK_S):
         assert script.end() == (0, "", "")
 
@@ -133,7 +133,7 @@ def test_an_exception_ends_the_process(files: list[str]) -> None:
     assert err.rstrip().endswith("ValueError: mine")
 
 
-def test_a_quick_end_in_the_midst_of_work(files: list[str]) -> None:
+def test_a_quick_end_while_batches_are_in_flight(files: list[str]) -> None:
     for _ in range(3):
         ended = Script("pipe = training(files, batch_size=50)\npipe.run()\nsys.exit(7)", files).end()
         assert ended[0] == 7, ended
@@ -155,7 +155,7 @@ pipe = sourced()
 }
 
 
-@pytest.mark.alone("tells how soon a program hears Ctrl-C")
+@pytest.mark.alone("measures how soon a program reacts to Ctrl-C")
 @pytest.mark.parametrize("text", WAITS.values(), ids=WAITS)
 def test_ctrl_c(files: list[str], text: str) -> None:
     """An endless program reacts to Ctrl-C within a second; half a second more is for other programs."""
@@ -169,20 +169,20 @@ except KeyboardInterrupt:
     say("interrupted")
 """, files
     )  # fmt: skip
-    script.hear("running")
+    script.expect_line("running")
     time.sleep(1.0)
     with at_most(QUICK_S):
         with at_most(1.0 + 0.5):
             script.process.send_signal(signal.SIGINT)
-            script.hear("interrupted")
+            script.expect_line("interrupted")
         assert script.end() == (0, "", "")
 
 
-def test_ctrl_c_that_nobody_handles(files: list[str]) -> None:
+def test_ctrl_c_without_a_handler(files: list[str]) -> None:
     script = Script(
         "pipe = calling(lambda x: time.sleep(0.2) or x)\nsay('running')\nwhile True:\n    pipe.run()", files
     )
-    script.hear("running")
+    script.expect_line("running")
     time.sleep(0.5)
     script.process.send_signal(signal.SIGINT)
     code, _, err = script.end()
@@ -214,7 +214,7 @@ while done < COUNT - BATCH:
     now = mark.epoch * len(files) + mark.position
     if got is not None:
         assert now == done + BATCH, (now, done)
-        assert rows_of(got) == expected[done:now], "not what comes next"
+        assert rows_of(got) == expected[done:now], "not the next batches"
     else:
         assert now in (done, done + BATCH), (now, done)  # the latter if it came between the hand-over and `got =`
     done = now
@@ -223,7 +223,7 @@ pipe.close()
 say("well")
 """
     script = Script("signal.signal(signal.SIGALRM, signal.default_int_handler)\n" + text, files)
-    script.hear("well")
+    script.expect_line("well")
     assert script.end() == (0, "", "")
 
 
@@ -269,12 +269,12 @@ if grandchild == 0:
 assert os.waitpid(grandchild, 0)[1] == 0
 """
     script = Script(text, files)
-    script.hear("child")
-    script.hear("parent")
+    script.expect_line("child")
+    script.expect_line("parent")
     assert script.end() == (0, "", "")
 
 
-def test_a_pipeline_that_has_not_started_may_be_taken_to_a_child(files: list[str]) -> None:
+def test_a_pipeline_that_has_not_started_may_be_used_in_a_child(files: list[str]) -> None:
     text = """
 import multiprocessing, warnings
 warnings.simplefilter("ignore")

@@ -22,7 +22,7 @@ def reading(**arguments: Any) -> Any:
     return fn.readers.file(name="Reader", **arguments)
 
 
-def taken(pipe: Pipeline, batches: int | None = None) -> list[tuple[str, int]]:
+def read_samples(pipe: Pipeline, batches: int | None = None) -> list[tuple[str, int]]:
     """Return the contents of the files and the labels: of an epoch, or of a number of batches across epochs."""
     found: list[tuple[str, int]] = []
     with pipe:
@@ -54,7 +54,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_folders_are_classes_in_lexicographic_order(root: Path) -> None:
     with reading(file_root=root, dir_filters=["a", "C"]) as pipe:
         assert pipe.epoch_size("Reader") == 2
-    assert taken(reading(file_root=root, dir_filters=["a", "C"])) == [("C/1.jpg", 0), ("a/x.png", 1)]
+    assert read_samples(reading(file_root=root, dir_filters=["a", "C"])) == [("C/1.jpg", 0), ("a/x.png", 1)]
     with reading(file_root=root, batch_size=1) as pipe:
         sources = next(iter(pipe.execution.sources.values()))
         names = [os.path.relpath(sources.describe(i), root) for i in range(sources.samples)]
@@ -66,24 +66,26 @@ def test_folders_are_classes_in_lexicographic_order(root: Path) -> None:
 
 
 def test_filters(root: Path) -> None:
-    assert taken(reading(file_root=root, file_filters="*.txt")) == [("a/notes.txt", 1)]
-    assert taken(reading(file_root=root, file_filters=["*.JPG"], case_sensitive_filter=True)) == [("b/10.JPG", 2)]
-    assert taken(reading(file_root=root, file_filters=["*.png", "1.*"])) == [("C/1.jpg", 0), ("a/x.png", 1)]
-    assert taken(reading(file_root=root, dir_filters="A", file_filters="*.png")) == [("a/x.png", 0)]
+    assert read_samples(reading(file_root=root, file_filters="*.txt")) == [("a/notes.txt", 1)]
+    assert read_samples(reading(file_root=root, file_filters=["*.JPG"], case_sensitive_filter=True)) == [
+        ("b/10.JPG", 2)
+    ]
+    assert read_samples(reading(file_root=root, file_filters=["*.png", "1.*"])) == [("C/1.jpg", 0), ("a/x.png", 1)]
+    assert read_samples(reading(file_root=root, dir_filters="A", file_filters="*.png")) == [("a/x.png", 0)]
     with pytest.raises(ArgumentError, match=r"no file was found in .*Are the files in class sub-folders"):
         reading(file_root=root, file_filters="*.gif").build()
 
 
 def test_given_files(root: Path) -> None:
-    assert taken(reading(file_root=root, files=["a/x.png", "b/2.jpg"])) == [("a/x.png", 0), ("b/2.jpg", 1)]
-    assert taken(reading(files=[root / "a/x.png"], labels=np.asarray([-7]))) == [("a/x.png", -7)]
+    assert read_samples(reading(file_root=root, files=["a/x.png", "b/2.jpg"])) == [("a/x.png", 0), ("b/2.jpg", 1)]
+    assert read_samples(reading(files=[root / "a/x.png"], labels=np.asarray([-7]))) == [("a/x.png", -7)]
     mixed = [str(root / "a/x.png"), "C/1.jpg", root / "b/2.jpg"]
-    assert taken(reading(file_root=root, files=mixed, labels=[3, 2, 1])) == [
+    assert read_samples(reading(file_root=root, files=mixed, labels=[3, 2, 1])) == [
         ("a/x.png", 3), ("C/1.jpg", 2), ("b/2.jpg", 1)
     ]  # fmt: skip
     elsewhere = root.parent / "elsewhere.jpg"
     elsewhere.write_text("elsewhere")
-    assert taken(reading(file_root=root, files=["a/x.png", elsewhere])) == [("a/x.png", 0), ("elsewhere", 1)]
+    assert read_samples(reading(file_root=root, files=["a/x.png", elsewhere])) == [("a/x.png", 0), ("elsewhere", 1)]
 
 
 def test_a_list_file(root: Path) -> None:
@@ -91,11 +93,11 @@ def test_a_list_file(root: Path) -> None:
     (root / "a" / "with space.jpg").write_text("space")
     listing.write_text("a/x.png 5\n\nb/2.jpg -1\na/with space.jpg 0\n")
     expected = [("a/x.png", 5), ("b/2.jpg", -1), ("space", 0)]
-    assert taken(reading(file_list=listing)) == expected
+    assert read_samples(reading(file_list=listing)) == expected
     (root / "a" / "with space.jpg").unlink()
     other = root.parent / "other.txt"
     other.write_text("a/x.png 5\n")
-    assert taken(reading(file_list=other, file_root=root)) == expected[:1]
+    assert read_samples(reading(file_list=other, file_root=root)) == expected[:1]
 
 
 @pytest.mark.parametrize(
@@ -123,7 +125,7 @@ def test_wrong_arguments(arguments: dict[str, Any], text: str) -> None:
         reading(**arguments).build()
 
 
-def test_a_wrong_line_of_a_list_is_told(tmp_path: Path) -> None:
+def test_a_wrong_line_of_a_list_is_an_error(tmp_path: Path) -> None:
     for line in ("only_a_name", "name notanumber", " 3"):
         (tmp_path / "list.txt").write_text(f"fine.jpg 1\n{line}\n")
         with pytest.raises(ArgumentError, match='expected "path label" in line 2'):
@@ -183,14 +185,14 @@ def reading_seeded(seed: int, files: list[str]) -> Pipeline:
     return define()
 
 
-def test_a_kept_and_shuffled_part(numbered: list[str]) -> None:
+def test_a_fixed_and_shuffled_part(numbered: list[str]) -> None:
     """Like DALI: the same files in every epoch, in another order."""
-    kept = epochs(reading(files=numbered, random_shuffle=True, stick_to_shard=True, num_shards=2, shard_id=1), 4)
-    assert [sorted(e) for e in kept] == [[5, 6, 7, 8, 9]] * 4
-    assert len({tuple(e) for e in kept}) > 1
+    orders = epochs(reading(files=numbered, random_shuffle=True, stick_to_shard=True, num_shards=2, shard_id=1), 4)
+    assert [sorted(e) for e in orders] == [[5, 6, 7, 8, 9]] * 4
+    assert len({tuple(e) for e in orders}) > 1
 
 
-def test_what_the_reader_says_of_itself(numbered: list[str]) -> None:
+def test_the_metadata_of_the_reader(numbered: list[str]) -> None:
     with reading(files=numbered, num_shards=3, shard_id=2, pad_last_batch=True, stick_to_shard=True) as pipe:
         assert pipe.reader_meta("Reader") == {
             "epoch_size": 10, "epoch_size_padded": 12, "number_of_shards": 3, "shard_id": 2, "pad_last_batch": 1,
@@ -202,7 +204,7 @@ def test_what_the_reader_says_of_itself(numbered: list[str]) -> None:
 @pytest.mark.parametrize("policy", ["fill", "drop", "partial"])
 @pytest.mark.parametrize("sharding", ["strided", "contiguous"])
 @pytest.mark.parametrize("pads", [False, True])
-def test_every_rank_gets_as_many_batches(policy: str, sharding: str, pads: bool, numbered: list[str]) -> None:
+def test_all_ranks_get_the_same_number_of_batches(policy: str, sharding: str, pads: bool, numbered: list[str]) -> None:
     for number in (1, 2, 3, 4):
         counts = set()
         for shard in range(number):

@@ -51,7 +51,7 @@ def test_every_token_restores_the_rest(files: list[str], shape: dict[str, Any]) 
         assert stream(pipe, count)[:count] == rows[taken : taken + count]
 
 
-def test_a_token_is_the_callers_own(files: list[str]) -> None:
+def test_a_token_belongs_to_the_caller(files: list[str]) -> None:
     with training(files) as pipe:
         token = pipe.get_state()
         whole = json.dumps(token)
@@ -74,7 +74,7 @@ def test_a_checkpoint_is_an_argument_as_well(files: list[str]) -> None:
                 pipe.run()
 
 
-def test_a_running_pipeline_can_be_taken_back(files: list[str]) -> None:
+def test_a_running_pipeline_can_be_rewound(files: list[str]) -> None:
     with training(files) as pipe:
         first = rows_of(pipe.run())
         token = pipe.get_state()
@@ -120,14 +120,14 @@ def test_another_number_of_shards(files: list[str], before: int, after: int) -> 
     assert all(token == tokens[0] for token in tokens), "any shard's token serves all"
     rests = [shard(files, s, after, tokens[0]) for s in range(after)]
     assert len({len(labels) for labels, _ in rests}) == 1, "shards end together"
-    seen = [x for labels, _ in [*firsts, *rests] for x in labels]
-    assert set(seen) == set(range(len(files))), "no sample is lost"
-    assert len(seen) - len(files) < max(before, after), "samples come twice only to make shards equally long"
+    samples = [x for labels, _ in [*firsts, *rests] for x in labels]
+    assert set(samples) == set(range(len(files))), "no sample is lost"
+    assert len(samples) - len(files) < max(before, after), "samples come twice only to make shards equally long"
     # And again from a token of the second run.
     halves = [shard(files, s, after, tokens[0], batches=1) for s in range(after)]
     tails = [shard(files, s, before, halves[0][1]) for s in range(before)]
-    seen = [x for labels, _ in [*firsts, *halves, *tails] for x in labels]
-    assert set(seen) == set(range(len(files)))
+    samples = [x for labels, _ in [*firsts, *halves, *tails] for x in labels]
+    assert set(samples) == set(range(len(files)))
 
 
 # ---- the loader ----
@@ -139,7 +139,7 @@ def loader_rows(loader: Loader) -> list[list[tuple[bytes, ...]]]:
 
 @pytest.mark.parametrize("policy", ["partial", "drop", "fill"])
 @pytest.mark.parametrize("batch_size", [5, 4, 1])
-def test_a_loader_goes_on(files: list[str], policy: str, batch_size: int) -> None:
+def test_a_loader_resumes(files: list[str], policy: str, batch_size: int) -> None:
     whole = Loader(training(files), last_batch_policy=policy)
     rows: list[list[tuple[bytes, ...]]] = []
     states = [through_json(whole.state_dict())]
@@ -197,7 +197,7 @@ def token_of(pipe: Pipeline) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("changed", "what"),
+    ("changed", "message"),
     [
         ({"size": 17}, "another graph"),
         ({"shuffle": False}, "another graph"),
@@ -206,12 +206,15 @@ def token_of(pipe: Pipeline) -> dict[str, Any]:
         ({"files": "reversed"}, "another data set"),
     ],
 )
-def test_a_token_of_something_else_is_refused(files: list[str], changed: dict[str, Any], what: str) -> None:
+def test_a_token_of_another_pipeline_is_refused(files: list[str], changed: dict[str, Any], message: str) -> None:
     token = token_of(training(files))
-    given = {"files": files, **changed}
-    if given["files"] == "reversed":
-        given["files"] = files[::-1]
-    with training(given.pop("files"), **given).build() as pipe, pytest.raises(StateError, match=what) as refused:
+    arguments = {"files": files, **changed}
+    if arguments["files"] == "reversed":
+        arguments["files"] = files[::-1]
+    with (
+        training(arguments.pop("files"), **arguments).build() as pipe,
+        pytest.raises(StateError, match=message) as refused,
+    ):
         pipe.set_state(token)
     assert "start without the state" in str(refused.value)
 
@@ -238,9 +241,9 @@ def test_a_damaged_token_is_refused_before_anything_changes(files: list[str]) ->
     damaged |= {f"without {field!r}": {k: v for k, v in token.items() if k != field} for field in token}
     del damaged["without 'stoker_state'"]  # another format
     with training(files).build() as pipe, training(files).build() as untouched:
-        for text, given in damaged.items():
+        for text, wrong_token in damaged.items():
             with pytest.raises(StateError, match=text):
-                pipe.set_state(given)
+                pipe.set_state(wrong_token)
         assert np.array_equal(pipe.run()[0].as_array(), untouched.run()[0].as_array())
 
 
@@ -284,7 +287,7 @@ def test_stateful_operators(files: list[str], depth: int) -> None:
         assert stream(pipe, len(rows) - 3 * n)[: len(rows) - 3 * n] == rows[3 * n :]
 
 
-def test_what_was_made_ahead_and_dropped_has_not_happened(files: list[str]) -> None:
+def test_dropped_prefetched_batches_leave_no_trace(files: list[str]) -> None:
     results = []
     for depth in (1, 2, 5):
         with counting(files, prefetch_queue_depth=depth) as pipe:
@@ -307,7 +310,7 @@ def forward() -> Iterator[np.ndarray[Any, Any]]:
         yield np.asarray([n, n + 100], np.int32)
 
 
-def test_a_source_that_knows_where_it_is_resumes() -> None:
+def test_a_source_with_a_position_resumes() -> None:
     def batch(number: int) -> Any:
         if number == 10:
             raise StopIteration
@@ -325,7 +328,7 @@ def test_a_source_that_knows_where_it_is_resumes() -> None:
                 pipe.run()
 
 
-def test_an_opaque_source_says_so() -> None:
+def test_an_opaque_source_cannot_be_resumed() -> None:
     with sourced(forward()) as pipe:
         pipe.run()
         with pytest.raises(
@@ -340,7 +343,7 @@ def counting_shard(files: list[str], number: int, shards: int) -> Any:
     return fn.test_count(labels), labels
 
 
-def test_what_a_stateful_operator_has_seen_serves_its_shard_alone(files: list[str]) -> None:
+def test_the_state_of_a_stateful_operator_is_valid_for_its_shard_alone(files: list[str]) -> None:
     with counting_shard(files, 1, 2) as pipe:
         pipe.run()
         token, rest = through_json(pipe.get_state()), rows_of(pipe.run())

@@ -36,15 +36,15 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     sizes: list[int] = []
     decode = _decoding.pillow_decode
 
-    def noted(data: npt.NDArray[np.uint8], *rest: Any) -> npt.NDArray[np.uint8]:
+    def recording_decode(data: npt.NDArray[np.uint8], *rest: Any) -> npt.NDArray[np.uint8]:
         sizes.append(len(data))
         return decode(data, *rest)
 
-    monkeypatch.setattr(_decoding, "pillow_decode", noted)
+    monkeypatch.setattr(_decoding, "pillow_decode", recording_decode)
     return sizes
 
 
-def test_files_are_taken_by_size_once_they_are_known(tmp_path: Path, opened: list[int]) -> None:
+def test_files_run_largest_first_once_their_sizes_are_known(tmp_path: Path, opened: list[int]) -> None:
     files = []
     for i, data in enumerate(FILES):
         files.append(tmp_path / f"{i}.png")
@@ -64,7 +64,7 @@ def test_files_are_taken_by_size_once_they_are_known(tmp_path: Path, opened: lis
     assert opened[: 3 * len(FILES)] == 3 * LARGEST_FIRST
 
 
-def test_fed_files_are_taken_by_size(opened: list[int]) -> None:
+def test_fed_files_run_largest_first(opened: list[int]) -> None:
     @pipeline_def(batch_size=len(FILES), num_threads=1, seed=1, prefetch_queue_depth=1)
     def decoding() -> Any:
         batch = [np.frombuffer(data, np.uint8) for data in FILES]

@@ -43,7 +43,7 @@ def _here(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     [samplers.Weighted([1, 1, 8, 0, 0, 0]), samplers.ClassBalanced(num_samples=8), [1, 1, 2, 5, 5, 5]],
     ids=["weighted", "balanced", "list"],
 )
-def test_samples_that_come_again_are_augmented_anew(sampler: Any) -> None:
+def test_repeated_samples_have_different_augmentations(sampler: Any) -> None:
     labels = [0, 0, 0, 0, 0, 1]
     taken = rows(drawing(NAMES, labels, sampler=sampler), 24)
     assert len({drawn for _, drawn in taken}) == 24, "no two draws are equal"
@@ -87,7 +87,7 @@ def test_states() -> None:
             other.set_state(state)
 
 
-def test_what_cannot_be_resumed_says_so() -> None:
+def test_orders_that_cannot_be_resumed() -> None:
     for source in (Backwards(6), iter(range(6))):
         with drawing(NAMES, sampler=source) as pipe:
             pipe.run()
@@ -116,10 +116,10 @@ class EveryOther(samplers.Sampler):
         return PermutedOrder(size // 2, True, seed)
 
 
-def test_a_class_of_ones_own() -> None:
+def test_a_custom_class() -> None:
     assert {n for n, _ in rows(drawing(NAMES, sampler=EveryOther()), 9)} == {0, 1, 2}
 
 
-def test_an_order_is_said_once() -> None:
+def test_two_orders_are_refused() -> None:
     with pytest.raises(ArgumentError, match="`sampler` says the order"):
         drawing(NAMES, sampler=[1], random_shuffle=True)

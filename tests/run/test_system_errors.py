@@ -44,7 +44,7 @@ def delivered(pipe: Pipeline) -> list[int]:
 
 
 @pytest.mark.parametrize("code", _OF_SYSTEM, ids=errno.errorcode.get)
-def test_the_systems_errors_are_known(code: int) -> None:
+def test_system_errors_are_recognized(code: int) -> None:
     assert is_system_failure(OSError(code, os.strerror(code)))
     assert not is_system_failure(OSError(errno.ENOENT, "")) and not is_system_failure(OSError(errno.EACCES, ""))
 
@@ -75,7 +75,7 @@ def bad_below(count: int) -> Any:
 
 
 @pytest.mark.parametrize(("count", "tolerated"), [(1, 1), (8, 4), (40, 16), (200, 20)])
-def test_leaving_rows_out_has_a_limit(count: int, tolerated: int, files: list[str]) -> None:
+def test_skipping_rows_has_a_limit(count: int, tolerated: int, files: list[str]) -> None:
     assert delivered(skipping(bad_below(tolerated), count, files)) == list(range(tolerated, count))
     with pytest.raises(DataError, match=r"`on_error`: expected at most .* of the rows to fail"):
         delivered(skipping(bad_below(tolerated + 1), count + (count == 1), files))

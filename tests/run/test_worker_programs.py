@@ -34,9 +34,9 @@ def alive(pids: list[int]) -> list[int]:
 
 
 def script(text: str, slow_from: int = 1 << 40) -> tuple[Script, list[int]]:
-    made = Script(f"SLOW_FROM = {slow_from}\n" + BEGIN + text, [])
-    assert made.process.stdout is not None
-    return made, [int(x) for x in made.process.stdout.readline().split()]
+    program = Script(f"SLOW_FROM = {slow_from}\n" + BEGIN + text, [])
+    assert program.process.stdout is not None
+    return program, [int(x) for x in program.process.stdout.readline().split()]
 
 
 def gone(pids: list[int], seconds: float = 5.0) -> bool:
@@ -50,7 +50,7 @@ def gone(pids: list[int], seconds: float = 5.0) -> bool:
     "text",
     ["pipe.run()", "pipe.run(); pipe.close()", "pipe.run(); del pipe", "pipe.run(); sys.exit(0)", "pass",
      "pipe.run(); import json; json.pipe = pipe; loop = [pipe]; loop.append(loop)"],
-    ids=["left", "closed", "deleted", "exit", "never used", "kept by a cycle"],
+    ids=["left", "closed", "deleted", "exit", "never used", "referenced by a cycle"],
 )  # fmt: skip
 def test_no_process_outlives_the_program(text: str) -> None:
     program, pids = script(text)
@@ -61,7 +61,7 @@ def test_no_process_outlives_the_program(text: str) -> None:
 
 def test_no_process_outlives_a_program_that_is_killed() -> None:
     program, pids = script("pipe.run()\nsay('running')\ntime.sleep(1000)", slow_from=4)  # workers hang in the source
-    program.hear("running")
+    program.expect_line("running")
     assert alive(pids) == pids
     program.process.kill()
     program.end()
@@ -73,11 +73,11 @@ def test_ctrl_c_ends_waiting_for_a_worker() -> None:
         "try:\n    say('running')\n    while True: pipe.run()\nexcept KeyboardInterrupt:\n    say('interrupted')",
         slow_from=4,
     )
-    program.hear("running")
+    program.expect_line("running")
     time.sleep(0.3)
-    with at_most(8.0):  # two workers that hang are given a second, then killed
+    with at_most(8.0):  # two workers that hang get a second, then they are killed
         program.process.send_signal(signal.SIGINT)
-        program.hear("interrupted")
+        program.expect_line("interrupted")
         assert program.end() == (0, "", "")
         assert gone(pids)
 
@@ -87,7 +87,7 @@ def test_ctrl_c_at_any_moment_loses_nothing() -> None:
 import random
 signal.signal(signal.SIGALRM, signal.default_int_handler)
 rng = random.Random(3)
-pipe.run()  # the plan is made
+pipe.run()  # this makes the plan
 interrupted, done = 0, 2
 while done < 300 or interrupted < 20:
     got, cut = run_interrupted(pipe, rng.uniform(1e-5, 4e-3))
@@ -100,15 +100,15 @@ pipe.close()
 say("well")
 """
     program, pids = script(text)
-    program.hear("well")
+    program.expect_line("well")
     assert program.end() == (0, "", "")
     assert gone(pids)
 
 
-def test_a_slow_source_does_not_hold_back_what_is_ready() -> None:
+def test_a_slow_source_does_not_delay_finished_batches() -> None:
     program, _ = script("pipe.run()\nsay('one')\npipe.run()\nsay('two')\npipe.close()", slow_from=4)
-    program.hear("one")
-    program.hear("two")
+    program.expect_line("one")
+    program.expect_line("two")
     assert program.end() == (0, "", "")
 
 
