@@ -280,8 +280,12 @@ class Operator:
         return [self.reference(row, *x) for row, x in zip(rows, inputs, strict=True)]
 
     @classmethod
-    def damage_offset(cls, read: Callable[[], bytes]) -> int | None:
-        """Return the offset of the damage in the bytes that ``read`` returns; None if it is unknown."""
+    def damage_offset(cls, args: Mapping[str, Any], read: Callable[[], bytes]) -> int | None:
+        """Return the offset of the damage in the bytes that ``read`` returns; None if it is unknown.
+
+        Args:
+            args: the node's constant arguments. A limit among them holds for this call as well.
+        """
         return None
 
     def init(self) -> Any:

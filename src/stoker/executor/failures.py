@@ -198,7 +198,8 @@ class Failures:
         begin = None if place.length is None else place.offset
         if not failure.in_data or failure.node < 0 or not place.path or storage is None or index is None:
             return begin
-        found = self._graph.nodes[failure.node].operator.damage_offset(lambda: _content(storage, index))
+        node = self._graph.nodes[failure.node]
+        found = node.operator.damage_offset(node.args, lambda: _content(storage, index))
         return begin if found is None else place.offset + found
 
     # ---- substitutes ----

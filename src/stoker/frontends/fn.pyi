@@ -806,6 +806,7 @@ def peek_image_shape(
     image_type: ImageType = ImageType.RGB,
     scale_denom: int = 1,
     dtype: DTypeLike = DType.INT64,
+    max_pixels: int = 0,
     name: str | None = None,
     device: Literal["cpu", "gpu", "mixed"] | None = None,
     preserve: bool = False,
@@ -818,6 +819,7 @@ def peek_image_shape(
         image_type: Colour model that decides the number of channels.
         scale_denom: Return the shape that decoders produce with `scale_denom`.
         dtype: Element type of the output.
+        max_pixels: Files that declare more pixels are errors, as for decoders. 0: no limit.
         name: Name of the node, shown in errors and by which outputs and readers are found.
         device: Where the operator runs.
         preserve: Run the operator also if its output is not used.
@@ -1598,7 +1600,8 @@ class decoders:
             output_type: Colour model of the output: RGB, BGR, GRAY, YCbCr, ANY_DATA.
             dtype: Element type. FLOAT is scaled to [0, 1], UINT16 to the full range.
             adjust_orientation: Turn the image as its EXIF orientation says.
-            max_pixels: Larger images are errors, before memory is taken (decompression bombs).
+            max_pixels: Larger images are errors, before memory is taken (decompression bombs). Counts the pixels
+                that the file's header declares, also with `scale_denom` and for crops. 0: no limit.
             scale_denom: 1, 2, 4 or 8: decode to 1 / `scale_denom` of the width and height, rounded up; approximate:
                 on photographs 0.5 levels from the mean of the pixels on average, 27 to 53 at worst and up to 77 in
                 the last row and column. JPEG uses low frequencies only, with TurboJPEG's pixels; other files are
@@ -1676,7 +1679,8 @@ class decoders:
             output_type: Colour model of the output: RGB, BGR, GRAY, YCbCr, ANY_DATA.
             dtype: Element type. FLOAT is scaled to [0, 1], UINT16 to the full range.
             adjust_orientation: Turn the image as its EXIF orientation says.
-            max_pixels: Larger images are errors, before memory is taken (decompression bombs).
+            max_pixels: Larger images are errors, before memory is taken (decompression bombs). Counts the pixels
+                that the file's header declares, also with `scale_denom` and for crops. 0: no limit.
             scale_denom: 1, 2, 4 or 8: decode to 1 / `scale_denom` of the width and height, rounded up; approximate:
                 on photographs 0.5 levels from the mean of the pixels on average, 27 to 53 at worst and up to 77 in
                 the last row and column. JPEG uses low frequencies only, with TurboJPEG's pixels; other files are
@@ -1743,7 +1747,8 @@ class decoders:
             output_type: Colour model of the output: RGB, BGR, GRAY, YCbCr, ANY_DATA.
             dtype: Element type. FLOAT is scaled to [0, 1], UINT16 to the full range.
             adjust_orientation: Turn the image as its EXIF orientation says.
-            max_pixels: Larger images are errors, before memory is taken (decompression bombs).
+            max_pixels: Larger images are errors, before memory is taken (decompression bombs). Counts the pixels
+                that the file's header declares, also with `scale_denom` and for crops. 0: no limit.
             scale_denom: 1, 2, 4 or 8: decode to 1 / `scale_denom` of the width and height, rounded up; approximate:
                 on photographs 0.5 levels from the mean of the pixels on average, 27 to 53 at worst and up to 77 in
                 the last row and column. JPEG uses low frequencies only, with TurboJPEG's pixels; other files are
@@ -1830,7 +1835,8 @@ class decoders:
             output_type: Colour model of the output: RGB, BGR, GRAY, YCbCr, ANY_DATA.
             dtype: Element type. FLOAT is scaled to [0, 1], UINT16 to the full range.
             adjust_orientation: Turn the image as its EXIF orientation says.
-            max_pixels: Larger images are errors, before memory is taken (decompression bombs).
+            max_pixels: Larger images are errors, before memory is taken (decompression bombs). Counts the pixels
+                that the file's header declares, also with `scale_denom` and for crops. 0: no limit.
             scale_denom: 1, 2, 4 or 8: decode to 1 / `scale_denom` of the width and height, rounded up; approximate:
                 on photographs 0.5 levels from the mean of the pixels on average, 27 to 53 at worst and up to 77 in
                 the last row and column. JPEG uses low frequencies only, with TurboJPEG's pixels; other files are

@@ -108,13 +108,14 @@ def other_row(value: int, /) -> Kernel:
         value: the value's number in the plan
     """
 
-def peek(adjust: bool, format: int, scale_log2: int, /) -> Kernel:
+def peek(adjust: bool, format: int, scale_log2: int, max_pixels: int, /) -> Kernel:
     """The shape of an encoded image. The twin does what is no JPEG file of a usual kind.
 
     Args:
         adjust: whether Exif's orientation is applied
         format: a jpeg::Format
         scale_log2: images are 1 / 2^scale_log2 as wide and high
+        max_pixels: the most pixels as stored; 0: no limit
     """
 
 def python() -> Kernel:

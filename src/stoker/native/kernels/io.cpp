@@ -29,12 +29,20 @@ bool read_header(const Call& c, jpeg::Info& info) {
   return false;
 }
 
+// The size limit is checked here, on the stored size: every later step may take memory for the image's pixels.
 class Peek : public Kernel {
  public:
-  Peek(bool adjust, jpeg::Format format, int scale_log2) : adjust_(adjust), format_(format), scale_(scale_log2) {}
+  Peek(bool adjust, jpeg::Format format, int scale_log2, uint64_t max_pixels)
+      : adjust_(adjust), format_(format), scale_(scale_log2), max_pixels_(max_pixels) {}
   Outcome run(const Call& c) const override {
     jpeg::Info info;
     if (!read_header(c, info)) return hand_over(c, info.reason);
+    if (max_pixels_ && static_cast<uint64_t>(info.width) * static_cast<uint64_t>(info.height) > max_pixels_) {
+      *c.error = "expected at most " + std::to_string(max_pixels_) + " pixels, got an image of " +
+                 std::to_string(info.height) + " x " + std::to_string(info.width) +
+                 " (a decompression bomb?); `max_pixels` allows more";
+      return Outcome::Error;
+    }
     const jpeg::Extent extent = jpeg::scaled_extent(info, scale_);
     const bool turned = adjust_ && info.orientation >= 5;
     const double shape[] = {double(turned ? extent.width : extent.height),
@@ -47,6 +55,7 @@ class Peek : public Kernel {
   bool adjust_;
   jpeg::Format format_;
   int scale_;
+  uint64_t max_pixels_;
 };
 
 // Decoding of an image. Parameters: the window's first row and column.
@@ -104,8 +113,8 @@ class Decode : public Kernel {
   int scale_;
 };
 
-std::shared_ptr<Kernel> make_peek(bool adjust, jpeg::Format format, int scale_log2) {
-  return std::make_shared<Peek>(adjust, format, scale_log2);
+std::shared_ptr<Kernel> make_peek(bool adjust, jpeg::Format format, int scale_log2, uint64_t max_pixels) {
+  return std::make_shared<Peek>(adjust, format, scale_log2, max_pixels);
 }
 std::shared_ptr<Kernel> make_decode(bool adjust, jpeg::Format format, int scale_log2) {
   return std::make_shared<Decode>(adjust, format, scale_log2);
@@ -116,7 +125,10 @@ constexpr const char *kAdjust = "whether Exif's orientation is applied", *kForma
 const Registered kPeek{"peek",
                        "The shape of an encoded image. The twin does what is no JPEG file of a usual kind.",
                        make_peek,
-                       {{"adjust", kAdjust}, {"format", kFormat}, {"scale_log2", kScale}}};
+                       {{"adjust", kAdjust},
+                        {"format", kFormat},
+                        {"scale_log2", kScale},
+                        {"max_pixels", "the most pixels as stored; 0: no limit"}}};
 const Registered kDecode{"decode",
                          "A window of an encoded image. The twin does what is no JPEG file of a usual kind.",
                          make_decode,

@@ -24,6 +24,7 @@ from ._encoded import image_files
 
 MAX_PIXELS = 178_956_970  # twice Pillow's warning limit: its error limit for decompression bombs
 CODEC = "jpeg"
+_BAND_PIXELS = 1 << 20  # of an image that is averaged, at a time
 _IN_PARTS = ("read_header", "read_window")  # the codec's kernels that read the parts of a file for a window
 _SCALES = (1, 2, 4, 8)
 
@@ -68,6 +69,12 @@ _STATISTICS_DOC = (
 )
 
 
+_PIXELS_DOC = (
+    "Larger images are errors, before memory is taken (decompression bombs). Counts the pixels that the file's header "
+    "declares, also with `scale_denom` and for crops. 0: no limit."
+)
+
+
 class ImageDecoder(Operator):
     """Arguments of all image decoders.
 
@@ -82,7 +89,7 @@ class ImageDecoder(Operator):
     adjust_orientation = arg("bool", True, doc="Turn the image as its EXIF orientation says.")
     jpeg_fancy_upsampling = arg("bool", False, doc=_UPSAMPLING_DOC)
     use_fast_idct = arg("bool", False, doc="Accepted: the transform is always the exact one.")
-    max_pixels = arg("int", MAX_PIXELS, doc="Larger images are errors, before memory is taken (decompression bombs).")
+    max_pixels = arg("int", MAX_PIXELS, doc=_PIXELS_DOC)
     scale_denom = arg("int", 1, choices=_SCALES, doc=SCALE_DOC)
     affine = arg("bool", True, doc="Accepted, without effect: no thread is tied to a core.")
     gpu_backend = arg("str", "exact", choices=_BACKENDS, doc=_BACKEND_DOC)
@@ -121,21 +128,23 @@ class ImageDecoder(Operator):
         return tuple(told)
 
     @classmethod
-    def damage_offset(cls, read: Callable[[], bytes]) -> int | None:
+    def damage_offset(cls, args: Mapping[str, Any], read: Callable[[], bytes]) -> int | None:
         """Return the offset of a JPEG file's first damage, or of its end if data are missing there."""
-        found: int | None = _native.jpeg.jpeg_check(read(), MAX_PIXELS)["offset"]
+        found: int | None = _native.jpeg.jpeg_check(read(), args["max_pixels"] or MAX_PIXELS)["offset"]
         return found
 
 
-def peek(c: Lowering, data: Value, output_type: ImageType, adjust: bool, scale: int = 1) -> Value:
-    """Return the decoded image's (height, width, channels), int64, from the file's header."""
-    twin, attrs = _twin_peek(output_type, adjust, scale), (adjust, int(output_type), scale.bit_length() - 1)
+def peek(c: Lowering, data: Value, output_type: ImageType, adjust: bool, scale: int = 1, max_pixels: int = 0) -> Value:
+    """Return the decoded image's (height, width, channels), int64, from the file's header.
+
+    Rows whose file declares more than ``max_pixels`` fail here, before a step takes memory for them. 0: no limit.
+    """
     return c.native(
         "peek",
         [data],
         [(DType.INT64, (3,), "")],
-        attrs=attrs,
-        twin=twin,
+        attrs=(adjust, int(output_type), scale.bit_length() - 1, max_pixels),
+        twin=_twin_peek(output_type, adjust, scale, max_pixels),
         codec=CODEC,
         file=FileAccess(header_only=True),
     )[0]
@@ -146,17 +155,10 @@ def decode(c: Lowering, data: Value) -> Value:
     if data.rank != 1 or data.dtype != DType.UINT8:
         c.require(False, "expected the bytes of a file (uint8, one axis), got {0} axes", float(data.rank))
     output_type, adjust = c.const("output_type"), c.const("adjust_orientation")
-    scale, limit = c.const("scale_denom"), c.const("max_pixels")
-    header = peek(c, data, output_type, adjust, scale)
+    scale = c.const("scale_denom")
+    header = peek(c, data, output_type, adjust, scale, limit_of(c, "max_pixels"))
     height, width = c.element(header, 0), c.element(header, 1)
     channels = {ImageType.GRAY: 1, ImageType.ANY_DATA: c.element(header, 2)}.get(output_type, 3)
-    c.require(
-        height * width <= limit,
-        "expected at most {0} pixels, got an image of {1} x {2} (a decompression bomb?); `max_pixels` allows more",
-        limit,
-        height,
-        width,
-    )
     twin, attrs = _twin_decode(output_type, adjust, scale), (adjust, int(output_type), scale.bit_length() - 1)
     engines = _engines(c, scale)
     exact, three = engines is None, output_type not in (ImageType.GRAY, ImageType.ANY_DATA)
@@ -165,6 +167,14 @@ def decode(c: Lowering, data: Value) -> Value:
         window=(0, 1), twin=twin, codec=CODEC, gpu=GpuForm(engines, balanced=True, in_planes=exact and three),
         file=FileAccess(in_parts=_IN_PARTS if exact else None),  # engines need whole files
     )[0]  # fmt: skip
+
+
+def limit_of(c: Lowering, name: str) -> int:
+    """Return the value of an argument that limits files; 0: no limit."""
+    limit: int = c.const(name)
+    if limit < 0:
+        raise ArgumentError(f"expected `{name}` >= 0 (0: no limit), got {limit}")
+    return limit
 
 
 def _engines(c: Lowering, scale: int) -> OnEngines | None:
@@ -212,7 +222,7 @@ def _open(data: npt.NDArray[np.uint8]) -> Any:
     from PIL import Image, UnidentifiedImageError
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # the plan checks the limit
+        warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # `_require_pixels` checks the limit
         try:
             return open_image(io.BytesIO(data.data))
         except Image.DecompressionBombError as error:
@@ -223,6 +233,16 @@ def _open(data: npt.NDArray[np.uint8]) -> Any:
                 f"expected an image that Pillow can read, got {len(data)} bytes that begin with {start!r}; the "
                 f"formats are {NAMES}"
             ) from None
+
+
+def _require_pixels(image: Any, max_pixels: int) -> None:
+    """Require a size within the limit. Call it before any method of an opened image: several of them decode."""
+    width, height = image.size
+    if max_pixels and width * height > max_pixels:
+        raise DataError(
+            f"expected at most {max_pixels} pixels, got an image of {height} x {width} (a decompression bomb?); "
+            "`max_pixels` allows more"
+        )
 
 
 def _orientation(image: Any, adjust: bool) -> int:
@@ -241,9 +261,10 @@ def _any_channels(image: Any) -> int:
     )
 
 
-def _twin_peek(output_type: ImageType, adjust: bool, scale: int) -> Callable[..., None]:
+def _twin_peek(output_type: ImageType, adjust: bool, scale: int, max_pixels: int) -> Callable[..., None]:
     def twin(inputs: Sequence[Any], params: Sequence[float], outputs: Sequence[Any]) -> None:
         image = _open(inputs[0])
+        _require_pixels(image, max_pixels)
         width, height = (-(-extent // scale) for extent in image.size)
         if _orientation(image, adjust) >= 5:
             width, height = height, width
@@ -270,8 +291,6 @@ def pillow_decode(
 
     At a smaller scale, pixels are means of ``scale`` x ``scale`` pixels of the whole image.
     """
-    from PIL import Image
-
     image = _open(data)
     orientation = _orientation(image, adjust)
     jpeg = image.format in ("JPEG", "MPO")
@@ -282,6 +301,22 @@ def pillow_decode(
         image.load()
     except (OSError, SyntaxError, ValueError, EOFError) as error:
         raise DataError(str(error)) from error
+    if scale == 1:
+        return apply_orientation(_converted(image, output_type), orientation)
+    # In bands of rows: the pixels of the whole image in full size would take several times the memory of the result.
+    width, height = image.size
+    band = scale * max(1, _BAND_PIXELS // (scale * width))
+    means = [
+        _means(_converted(image.crop((0, top, width, min(top + band, height))), output_type), scale)
+        for top in range(0, height, band)
+    ]
+    return apply_orientation(np.concatenate(means), orientation)
+
+
+def _converted(image: Any, output_type: ImageType) -> npt.NDArray[np.uint8]:
+    """Return the pixels of a loaded image in the colour model of the output, HWC."""
+    from PIL import Image
+
     if image.mode.startswith("I;16") or image.mode == "I":
         image = Image.fromarray((np.asarray(image).astype(np.uint32) >> 8).clip(0, 255).astype(np.uint8))
     if output_type == ImageType.ANY_DATA:
@@ -294,18 +329,16 @@ def pillow_decode(
         image = image.convert(_MODES[output_type])
     pixels = np.asarray(image)
     pixels = pixels[..., None] if pixels.ndim == 2 else pixels
-    if output_type == ImageType.BGR:
-        pixels = pixels[..., ::-1]
-    return apply_orientation(_means(pixels, scale) if scale > 1 else pixels, orientation)
+    return pixels[..., ::-1] if output_type == ImageType.BGR else pixels
 
 
 def _means(pixels: npt.NDArray[np.uint8], side: int) -> npt.NDArray[np.uint8]:
     """Return means of squares of pixels, smaller ones at the lower and right edge. Halves round up."""
-    sums, counts = pixels.astype(np.int64), np.ones((1, 1, 1), np.int64)
+    sums, counts = pixels, np.ones((1, 1, 1), np.uint32)
     for axis in (0, 1):
         starts = np.arange(0, pixels.shape[axis], side)
-        sums = np.add.reduceat(sums, starts, axis)
-        rows = np.diff([*starts, pixels.shape[axis]])
+        sums = np.add.reduceat(sums, starts, axis, dtype=np.uint32)
+        rows = np.diff([*starts, pixels.shape[axis]]).astype(np.uint32)
         counts = counts * (rows[:, None, None] if axis == 0 else rows[None, :, None])
     return ((2 * sums + counts) // (2 * counts)).astype(np.uint8)
 

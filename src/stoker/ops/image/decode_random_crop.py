@@ -25,8 +25,9 @@ class DecodeImageRandomCrop(ImageDecoder, name="decoders.image_random_crop"):
     def compose(self, c: Any, data: Any) -> Any:
         kind, adjust = c.const("output_type"), c.const("adjust_orientation")
         shape = c.apply(
-            "peek_image_shape", data, image_type=kind, adjust_orientation=adjust, scale_denom=c.const("scale_denom")
-        )
+            "peek_image_shape", data, image_type=kind, adjust_orientation=adjust, scale_denom=c.const("scale_denom"),
+            max_pixels=c.const("max_pixels"),
+        )  # fmt: skip
         anchor, extent = c.apply(
             "random_crop_generator", shape, random_area=c.const("random_area"),
             random_aspect_ratio=c.const("random_aspect_ratio"), num_attempts=c.const("num_attempts"),

@@ -14,7 +14,7 @@ from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
 from ...contract.step import Value
 from ...contract.types import DType, ImageType
-from ._decoding import peek, pillow_decode
+from ._decoding import limit_of, peek, pillow_decode
 from ._encoded import image_files
 
 
@@ -26,6 +26,7 @@ class PeekImageShape(Operator, name="peek_image_shape"):
     image_type = arg("image_type", ImageType.RGB, doc="Colour model that decides the number of channels.")
     scale_denom = arg("int", 1, choices=(1, 2, 4, 8), doc="Return the shape that decoders produce with `scale_denom`.")
     dtype = arg("dtype", DType.INT64, doc="Element type of the output.")
+    max_pixels = arg("int", 0, doc="Files that declare more pixels are errors, as for decoders. 0: no limit.")
     cases = ({}, {"dtype": "int32"}, {"image_type": "GRAY"})
 
     @classmethod
@@ -33,10 +34,8 @@ class PeekImageShape(Operator, name="peek_image_shape"):
         return image_files()
 
     def lower(self, c: Lowering, data: Value) -> Value:
-        return c.cast(
-            peek(c, data, c.const("image_type"), c.const("adjust_orientation"), c.const("scale_denom")),
-            c.const("dtype"),
-        )
+        limit, adjust = limit_of(c, "max_pixels"), c.const("adjust_orientation")
+        return c.cast(peek(c, data, c.const("image_type"), adjust, c.const("scale_denom"), limit), c.const("dtype"))
 
     def reference(self, row: RowContext, data: Any) -> Any:
         shape = pillow_decode(data, row["image_type"], row["adjust_orientation"], row["scale_denom"]).shape
