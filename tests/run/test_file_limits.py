@@ -5,20 +5,22 @@ from __future__ import annotations
 
 import io
 import re
-import struct
 import tracemalloc
-import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image, PngImagePlugin
+from PIL import Image, JpegImagePlugin, PngImagePlugin
 
-from stoker import DataError, eager, fn, pipeline_def
+from stoker import ArgumentError, DataError, eager, fn, pipeline_def
+from stoker.inspection.check import check_file
+from stoker.inspection.survey import Remark
+from stoker.native import _native
 from stoker.ops.image import _decoding
 from stoker.testing.tolerances import assert_exact
-from tests.run.pipelines import files_of, labels_of
+from tests.hostile_images import claiming_gif, claiming_jpeg, claiming_png, with_scans
+from tests.run.pipelines import decoding, files_of, labels_of
 
 HEIGHT, WIDTH = 40, 56
 FORMATS: dict[str, dict[str, Any]] = {
@@ -40,31 +42,6 @@ def written(**options: Any) -> bytes:
 
 
 # ---- files of a few bytes that claim many pixels ----
-
-
-def claiming_jpeg(height: int, width: int) -> bytes:
-    data = bytearray(written(format="JPEG"))
-    at = data.index(b"\xff\xc0") + 5
-    data[at : at + 4] = struct.pack(">HH", height, width)
-    return bytes(data)
-
-
-def claiming_png(height: int, width: int) -> bytes:
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    body = chunk(b"IDAT", zlib.compress(bytes(100)))
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + body + chunk(b"IEND", b"")
-
-
-def claiming_gif(height: int, width: int) -> bytes:
-    """Return a file with a screen of this size and one picture of one pixel."""
-    out = io.BytesIO()
-    Image.new("P", (1, 1)).save(out, "GIF")
-    data = bytearray(out.getvalue())
-    data[6:10] = struct.pack("<HH", width, height)
-    return bytes(data)
 
 
 CLAIMS = {"jpeg": claiming_jpeg, "png": claiming_png, "gif": claiming_gif}
@@ -136,3 +113,86 @@ def test_bands_of_an_average_make_no_difference(mode: str, monkeypatch: pytest.M
     whole = eager.decoders.image(file, scale_denom=4)
     monkeypatch.setattr(_decoding, "_BAND_PIXELS", 1)
     assert_exact(eager.decoders.image(file, scale_denom=4), whole)
+
+
+# ---- files with many scans ----
+
+
+def test_scans_are_counted() -> None:
+    assert [_native.jpeg.count_scans(with_scans(n, 16)) for n in (6, 7, 1000)] == [6, 7, 1000]
+    for name, options in FORMATS.items():
+        scans = {"jpeg": 1, "progressive": 10}.get(name)
+        data = written(**options)
+        assert scans is None or _native.jpeg.count_scans(data) == scans
+        _native.jpeg.count_scans(data[: len(data) // 2])
+    assert _native.jpeg.count_scans(b"") == _native.jpeg.count_scans(b"\xff\xd8\xff\xda\x00") == 0
+
+
+def test_a_file_with_many_scans_is_refused_by_default() -> None:
+    """The decoder would pass 600 times over a megapixel, for a file of 40 kilobytes."""
+    text = r"expected at most 500 scans in an image of 1024 x 1024, got 600 .*`max_scan_pixels` allows more"
+    data = with_scans(600, 1024)
+    assert len(data) < 100_000
+    for decoder, arguments in DECODERS.items():
+        with pytest.raises(DataError, match=text):
+            getattr(eager.decoders, decoder)(data, **arguments)
+    assert eager.peek_image_shape(data).tolist() == [1024, 1024, 3]
+
+
+@pytest.mark.parametrize("scans", [24, 25, 199, 300], ids="{} scans".format)
+def test_the_limit_of_scans(scans: int) -> None:
+    """Up to 24 scans are never refused; from 200 on Pillow decodes the file."""
+    data, pixels = with_scans(scans, 64), 64 * 64
+    want = np.asarray(Image.open(io.BytesIO(data)).convert("RGB"))
+    for limit in (0, scans * pixels, 2**63, *([1] if scans <= 24 else [])):
+        assert_exact(eager.decoders.image(data, max_scan_pixels=limit), want)
+    if scans > 24:
+        most = scans - 1
+        with pytest.raises(DataError, match=rf"at most {most} scans in an image of 64 x 64, got {scans}"):
+            eager.decoders.image(data, max_scan_pixels=scans * pixels - 1)
+        with pytest.raises(DataError, match=rf"at most 24 scans in an image of 64 x 64, got {scans}"):
+            eager.decoders.image(data, max_scan_pixels=1)
+    with pytest.raises(ArgumentError, match="`max_scan_pixels` >= 0"):
+        eager.decoders.image(data, max_scan_pixels=-1)
+
+
+def test_no_sane_file_has_too_many_scans() -> None:
+    """A hundred megapixels in 20 scans, and the largest image of all in those of four components."""
+    for scans, height, width in ((20, 10_000, 10_000), (18, 13_377, 13_377), (24, 65_500, 65_500)):
+        data = with_scans(scans, 16)
+        assert not _native.jpeg.too_many_scans(data, width, height, _decoding.MAX_SCAN_PIXELS)
+    assert _native.jpeg.too_many_scans(with_scans(1000, 16), 2048, 2048, _decoding.MAX_SCAN_PIXELS)
+
+
+def test_scans_of_files_that_pillow_decodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The native decoder hands a damaged file over after the check, and other files before it."""
+    loaded: list[object] = []
+    load = JpegImagePlugin.JpegImageFile.load
+    monkeypatch.setattr(JpegImagePlugin.JpegImageFile, "load", lambda self: (loaded.append(self), load(self))[1])
+    data = with_scans(40, 64)
+    at = data.index(b"\xff\xc2")
+    assert eager.decoders.image(data).shape == (64, 64, 3)
+    assert not loaded
+    arithmetic = data[:at] + b"\xff\xca" + data[at + 2 :]  # another coding by its marker: for Pillow
+    for file in (arithmetic, data[: len(data) - 30]):
+        with pytest.raises(DataError, match=r"at most 24 scans in an image of 64 x 64, got (40|39)"):
+            eager.decoders.image(file, max_scan_pixels=1)
+    assert not loaded
+
+
+def test_files_with_many_scans_are_bad_rows(jpegs: Path, tmp_path: Path) -> None:
+    many = tmp_path / "many.jpg"
+    many.write_bytes(with_scans(600, 1024))
+    files = [name for good in files_of(jpegs)[:2] for name in (good, str(many))]
+    for policy, labels in (("skip", [0, 2]), ("replace", [0, 2])):
+        with decoding(files, on_error=policy, error_limit=1, batch_size=4) as pipe:
+            got = labels_of(pipe.run())
+            assert got == labels if policy == "skip" else set(got) == set(labels)
+            assert {(e.path, e.offset) for e in pipe.errors} == {(str(many), None)}
+
+
+def test_stoker_check_names_them(tmp_path: Path) -> None:
+    path = tmp_path / "many.jpg"
+    path.write_bytes(with_scans(600, 1024))
+    (finding,) = check_file(path)
+    assert (finding.remark, finding.detail) == (Remark.SCANS, "600 scans of 1024x1024 pixels")

@@ -33,7 +33,7 @@ def decoding(window: Sequence[float]) -> Iterator[tuple[Any, Any]]:
     plan = _native.Plan()
     plan.add_value(int(DType.UINT8), 1, INPUT, 0)
     plan.add_value(int(DType.UINT8), 3, OUTPUT, 0)
-    kernel = _native.kernels.decode(True, RGB, 0)
+    kernel = _native.kernels.decode(True, RGB, 0, 0)
     plan.add_step(kernel, [0], [1], code.code, code.consts, params, [extents], [], [], -1, [0], False)
     plan.add_segment(NATIVE, [0], [0])
     plan.add_output(1, False, False, [], code.code, code.consts, extents)

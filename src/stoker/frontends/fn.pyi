@@ -1564,6 +1564,7 @@ class decoders:
         jpeg_fancy_upsampling: bool = False,
         use_fast_idct: bool = False,
         max_pixels: int = 178956970,
+        max_scan_pixels: int = 524288000,
         scale_denom: int = 1,
         affine: bool = True,
         gpu_backend: Literal["exact", "nvjpeg_hardware"] = "exact",
@@ -1602,6 +1603,9 @@ class decoders:
             adjust_orientation: Turn the image as its EXIF orientation says.
             max_pixels: Larger images are errors, before memory is taken (decompression bombs). Counts the pixels
                 that the file's header declares, also with `scale_denom` and for crops. 0: no limit.
+            max_scan_pixels: JPEG files with more than 24 scans whose scans times pixels exceed this are errors:
+                every scan passes over the whole image, and costs the file a few bytes. Encoders write up to 18
+                scans. The default is 500 scans of a megapixel, the limit of libjpeg-turbo's fuzzers. 0: no limit.
             scale_denom: 1, 2, 4 or 8: decode to 1 / `scale_denom` of the width and height, rounded up; approximate:
                 on photographs 0.5 levels from the mean of the pixels on average, 27 to 53 at worst and up to 77 in
                 the last row and column. JPEG uses low frequencies only, with TurboJPEG's pixels; other files are
@@ -1643,6 +1647,7 @@ class decoders:
         jpeg_fancy_upsampling: bool = False,
         use_fast_idct: bool = False,
         max_pixels: int = 178956970,
+        max_scan_pixels: int = 524288000,
         scale_denom: int = 1,
         affine: bool = True,
         gpu_backend: Literal["exact", "nvjpeg_hardware"] = "exact",
@@ -1681,6 +1686,9 @@ class decoders:
             adjust_orientation: Turn the image as its EXIF orientation says.
             max_pixels: Larger images are errors, before memory is taken (decompression bombs). Counts the pixels
                 that the file's header declares, also with `scale_denom` and for crops. 0: no limit.
+            max_scan_pixels: JPEG files with more than 24 scans whose scans times pixels exceed this are errors:
+                every scan passes over the whole image, and costs the file a few bytes. Encoders write up to 18
+                scans. The default is 500 scans of a megapixel, the limit of libjpeg-turbo's fuzzers. 0: no limit.
             scale_denom: 1, 2, 4 or 8: decode to 1 / `scale_denom` of the width and height, rounded up; approximate:
                 on photographs 0.5 levels from the mean of the pixels on average, 27 to 53 at worst and up to 77 in
                 the last row and column. JPEG uses low frequencies only, with TurboJPEG's pixels; other files are
@@ -1714,6 +1722,7 @@ class decoders:
         jpeg_fancy_upsampling: bool = False,
         use_fast_idct: bool = False,
         max_pixels: int = 178956970,
+        max_scan_pixels: int = 524288000,
         scale_denom: int = 1,
         affine: bool = True,
         gpu_backend: Literal["exact", "nvjpeg_hardware"] = "exact",
@@ -1749,6 +1758,9 @@ class decoders:
             adjust_orientation: Turn the image as its EXIF orientation says.
             max_pixels: Larger images are errors, before memory is taken (decompression bombs). Counts the pixels
                 that the file's header declares, also with `scale_denom` and for crops. 0: no limit.
+            max_scan_pixels: JPEG files with more than 24 scans whose scans times pixels exceed this are errors:
+                every scan passes over the whole image, and costs the file a few bytes. Encoders write up to 18
+                scans. The default is 500 scans of a megapixel, the limit of libjpeg-turbo's fuzzers. 0: no limit.
             scale_denom: 1, 2, 4 or 8: decode to 1 / `scale_denom` of the width and height, rounded up; approximate:
                 on photographs 0.5 levels from the mean of the pixels on average, 27 to 53 at worst and up to 77 in
                 the last row and column. JPEG uses low frequencies only, with TurboJPEG's pixels; other files are
@@ -1796,6 +1808,7 @@ class decoders:
         jpeg_fancy_upsampling: bool = False,
         use_fast_idct: bool = False,
         max_pixels: int = 178956970,
+        max_scan_pixels: int = 524288000,
         scale_denom: int = 1,
         affine: bool = True,
         gpu_backend: Literal["exact", "nvjpeg_hardware"] = "exact",
@@ -1837,6 +1850,9 @@ class decoders:
             adjust_orientation: Turn the image as its EXIF orientation says.
             max_pixels: Larger images are errors, before memory is taken (decompression bombs). Counts the pixels
                 that the file's header declares, also with `scale_denom` and for crops. 0: no limit.
+            max_scan_pixels: JPEG files with more than 24 scans whose scans times pixels exceed this are errors:
+                every scan passes over the whole image, and costs the file a few bytes. Encoders write up to 18
+                scans. The default is 500 scans of a megapixel, the limit of libjpeg-turbo's fuzzers. 0: no limit.
             scale_denom: 1, 2, 4 or 8: decode to 1 / `scale_denom` of the width and height, rounded up; approximate:
                 on photographs 0.5 levels from the mean of the pixels on average, 27 to 53 at worst and up to 77 in
                 the last row and column. JPEG uses low frequencies only, with TurboJPEG's pixels; other files are

@@ -26,6 +26,7 @@ from typing import Any, BinaryIO
 from .._image_formats import is_image_name, open_image
 from ..contract.text import printable
 from ..native import _native
+from ..ops.image._decoding import MAX_SCAN_PIXELS
 from ..settings import default_threads
 from .progress import progress_bar
 from .survey import (
@@ -174,10 +175,12 @@ def _portions(paths: Iterable[Path]) -> Iterator[list[Path]]:
 
 
 def _check_jpeg(path: Path, data: bytes) -> tuple[list[Finding], Counter[str]]:
-    info = _native.jpeg.jpeg_check(data, int(BOMB_MEGAPIXELS * 1e6))
+    info = _native.jpeg.jpeg_check(data, int(BOMB_MEGAPIXELS * 1e6), MAX_SCAN_PIXELS)
     size, megapixels = f"{info['width']}x{info['height']}", info["width"] * info["height"] / 1e6
     if megapixels > BOMB_MEGAPIXELS:
         return [Finding(path, Remark.BOMB, size)], Counter()
+    if _native.jpeg.too_many_scans(data, info["width"], info["height"], MAX_SCAN_PIXELS):
+        return [Finding(path, Remark.SCANS, f"{_native.jpeg.count_scans(data)} scans of {size} pixels")], Counter()
     findings = []
     if info["components"] == 4:
         findings.append(Finding(path, Remark.CMYK))

@@ -34,6 +34,7 @@ class Remark(StrEnum):
     BROKEN = "broken"
     TRUNCATED = "truncated"
     BOMB = f"more than {BOMB_MEGAPIXELS} megapixels"
+    SCANS = "more scans than a decoder goes through"
     HEIC = "HEIC"
     OTHER_IMAGE = "another image format"
     NOT_IMAGE = "not an image"

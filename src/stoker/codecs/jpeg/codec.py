@@ -58,7 +58,10 @@ class Jpeg(Codec, name="jpeg"):
     def host_kernel(self, body: Native) -> CodecKernel:
         if body.kernel in _READS_IN_PARTS:
             make: Any = _READS_IN_PARTS[body.kernel]
-            return CodecKernel(self.name, make(*body.attrs, self.index))
+            # A window's constants are the reader's and the decoder's. Reading does not need the decoder's last one, the
+            # limit of scans.
+            attrs = body.attrs[:-1] if body.kernel == "read_window" else body.attrs
+            return CodecKernel(self.name, make(*attrs, self.index))
         return CodecKernel(self.name, getattr(_native.kernels, body.kernel)(*body.attrs))
 
     def gpu_kernel(
@@ -88,7 +91,7 @@ class Jpeg(Codec, name="jpeg"):
         if wanted.smooth not in self._engines:
             self._engines[wanted.smooth] = open_engines(gpu.device, gpu.quota, wanted.smooth)
         functions = gpu.functions(ENGINE_SOURCES)
-        adjust, output_type, _ = body.attrs
+        adjust, output_type, *_ = body.attrs
 
         def made(exact: _native.gpu.GpuWithCpuFallback) -> _native.gpu.OnEngines:
             engines = self._engines[wanted.smooth]

@@ -123,7 +123,13 @@ class DeviceArray:
 
 @overload
 def decode(
-    functions: Sequence[Function], adjust: bool, format: int, scale_log2: int, index: JpegIndex | None, /
+    functions: Sequence[Function],
+    adjust: bool,
+    format: int,
+    scale_log2: int,
+    max_scan_pixels: int,
+    index: JpegIndex | None,
+    /,
 ) -> GpuWithCpuFallback:
     """A window of an encoded image. The CPU's kernel makes what this one leaves.
 
@@ -132,6 +138,7 @@ def decode(
         adjust: whether Exif's orientation is applied
         format: a jpeg::Format
         scale_log2: images are 1 / 2^scale_log2 as wide and high
+        max_scan_pixels: the most pixels times scans of many scans; 0: no limit
         index: what is known of files
     """
 
@@ -141,6 +148,7 @@ def decode(
     adjust: bool,
     format: int,
     scale_log2: int,
+    max_scan_pixels: int,
     table: FileTable,
     reader: int,
     index: JpegIndex,
@@ -153,6 +161,7 @@ def decode(
         adjust: whether Exif's orientation is applied
         format: a jpeg::Format
         scale_log2: images are 1 / 2^scale_log2 as wide and high
+        max_scan_pixels: the most pixels times scans of many scans; 0: no limit
         table: the files
         reader: the column of the batch's indices
         index: what is known of files

@@ -46,13 +46,14 @@ def crop_window(draw: int, own_seed: bool, seed: int, attempts: int, /) -> Kerne
         attempts: draws before the fallback
     """
 
-def decode(adjust: bool, format: int, scale_log2: int, /) -> Kernel:
+def decode(adjust: bool, format: int, scale_log2: int, max_scan_pixels: int, /) -> Kernel:
     """A window of an encoded image. The twin does what is no JPEG file of a usual kind.
 
     Args:
         adjust: whether Exif's orientation is applied
         format: a jpeg::Format
         scale_log2: images are 1 / 2^scale_log2 as wide and high
+        max_scan_pixels: the most pixels times scans of many scans; 0: no limit
     """
 
 def draw(distribution: int, draw: int, own_seed: bool, seed: int, /) -> Kernel:

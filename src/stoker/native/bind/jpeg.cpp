@@ -17,6 +17,7 @@
 #include "jpeg/damage.hpp"
 #include "jpeg/jpeg.hpp"
 #include "jpeg/plain_header.hpp"
+#include "jpeg/scan_limit.hpp"
 #include "jpeg/ticks.hpp"
 
 namespace nb = nanobind;
@@ -169,13 +170,13 @@ std::string jpeg_decode_into(const nb::bytes& data, const Memory& out, const std
   return kStatus[static_cast<int>(request.run(out.data(), static_cast<ptrdiff_t>(pitch)))];
 }
 
-nb::dict jpeg_check(const nb::bytes& data, uint64_t max_pixels) {
+nb::dict jpeg_check(const nb::bytes& data, uint64_t max_pixels, uint64_t max_scan_pixels) {
   static thread_local stoker::CallScratch own;
   stoker::Scratch& scratch = own.begin_call();
   const uint8_t* bytes = bytes_of(data);
   const size_t size = data.size();
   const stoker::jpeg::Checked found =
-      stoker::without_gil([&] { return stoker::jpeg::check(bytes, size, max_pixels, scratch); });
+      stoker::without_gil([&] { return stoker::jpeg::check(bytes, size, max_pixels, max_scan_pixels, scratch); });
   const stoker::jpeg::Damage& damage = found.damage;
   nb::dict out = as_dict(found.info);
   out["status"] = kStatus[static_cast<int>(found.status)];
@@ -185,6 +186,15 @@ nb::dict jpeg_check(const nb::bytes& data, uint64_t max_pixels) {
   out["extra_bytes"] = damage.extra_bytes;
   out["offset"] = damage.offset == ~uint64_t{0} ? nb::object(nb::none()) : nb::cast(damage.offset);
   return out;
+}
+
+uint64_t count_scans(const nb::bytes& data) {
+  return stoker::without_gil([&] { return stoker::jpeg::count_scans(bytes_of(data), data.size()); });
+}
+
+std::string too_many_scans(const nb::bytes& data, int64_t width, int64_t height, uint64_t max_scan_pixels) {
+  return stoker::without_gil(
+      [&] { return stoker::jpeg::too_many_scans(bytes_of(data), data.size(), width, height, max_scan_pixels); });
 }
 
 nb::dict jpeg_ticks(const nb::bytes& data) {
@@ -220,10 +230,13 @@ void bind_jpeg(nb::module_& m) {
   jpeg.def("jpeg_decode_into", &jpeg_decode_into, nb::arg("data"), nb::arg("out"), nb::arg("window") = nb::none(),
            nb::arg("format") = "RGB", nb::arg("scale") = 1,
            "Decode as `jpeg_decode` does into the caller's memory, whose rows may lie apart; returns the status.");
-  jpeg.def("jpeg_check", &jpeg_check, nb::arg("data"), nb::arg("max_pixels"),
+  jpeg.def("jpeg_check", &jpeg_check, nb::arg("data"), nb::arg("max_pixels"), nb::arg("max_scan_pixels") = 0,
            "Decode all coefficients: what `jpeg_info` tells, the status as of `jpeg_decode`, what libjpeg would warn "
            "of, and "
-           "the offset of the first damage in the file, or None. Larger images are unsupported.");
+           "the offset of the first damage in the file, or None. Images above the limits are unsupported.");
+  jpeg.def("count_scans", &count_scans, nb::arg("data"), "Count a file's scans, from its markers alone.");
+  jpeg.def("too_many_scans", &too_many_scans, nb::arg("data"), nb::arg("width"), nb::arg("height"),
+           nb::arg("max_scan_pixels"), "Why a file of this size has too many scans; \"\" if it does not.");
   jpeg.def(
       "jpeg_ticks", &jpeg_ticks, nb::arg("data"),
       "Decode the whole image to RGB and tell where the time went: ticks of the time-stamp counter (elsewhere "

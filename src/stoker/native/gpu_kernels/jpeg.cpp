@@ -9,6 +9,7 @@
 #include "gpu_kernels/jpeg_row_buffers.hpp"
 #include "jpeg/multiple.hpp"
 #include "jpeg/orientation.hpp"
+#include "jpeg/scan_limit.hpp"
 
 namespace stoker::jpeg::gpu {
 namespace {
@@ -75,7 +76,7 @@ class Decode : public stoker::gpu::Kernel {
       row.step_y = placed.step_y;
       row.step_x = placed.step_x;
     }
-    if (in_several_scans(info)) {
+    if (has_several_scans(info)) {
       const char* const reason = make_coefficients(c, info, {window, format_, scale_, nullptr, 0, nullptr}, row);
       if (reason) return refuse(c, reason);
     } else {
@@ -230,13 +231,15 @@ class Decode : public stoker::gpu::Kernel {
   }
 
   // Decode the scans of a file into memory that is sent to the device, or return why that is impossible.
-  static const char* make_coefficients(const Call& c, const Info& info, const Target& target, Row& row) {
+  const char* make_coefficients(const Call& c, const Info& info, const Target& target, Row& row) const {
     size_t bytes = 0;
     for (int i = 0; i < row.components; ++i) {
       row.first_made[i] = static_cast<uint32_t>(bytes / kBlockBytes);
       const size_t of_plane = blocks_of(row.plane[i]) * (row.plane[i].size == 1 ? sizeof(int16_t) : kBlockBytes);
       bytes += (of_plane + kBlockBytes - 1) / kBlockBytes * kBlockBytes;
     }
+    if (!too_many_scans(c.host_in[0]->data, row.file_bytes, info.width, info.height, set_.max_scan_pixels).empty())
+      return "too many scans";
     if (bytes > kMaxMadeBytes) return "more than 64 MiB of coefficients in several scans";
     uint8_t* const memory = c.memory->allocate_host(bytes);
     std::memset(memory, 0, bytes);

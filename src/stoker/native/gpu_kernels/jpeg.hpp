@@ -28,6 +28,7 @@ struct Settings {
   uint32_t min_bits = 256;          // minimum size of a subsequence; a multiple of 32
   uint32_t max_rounds = 192;        // of synchronisation, after which a row is left to the CPU
   size_t memory = size_t{1} << 30;  // rows are processed in groups that need about this much memory, or have one row
+  uint64_t max_scan_pixels = 0;     // files with too many scans (jpeg/scan_limit.hpp) are left to the CPU; 0: no limit
 };
 
 // Source of the rows' files (gpu_kernels/jpeg_parts.cpp).

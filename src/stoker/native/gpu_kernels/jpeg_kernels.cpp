@@ -24,7 +24,7 @@ using SharedTable = std::shared_ptr<const FileTable>;
 
 // Return the GPU decoder with the CPU decoder as its fallback.
 std::shared_ptr<gpu::GpuWithCpuFallback> make_either(const gpu::Functions& kernels, bool adjust, jpeg::Format format,
-                                                     int scale_log2, SharedIndex index,
+                                                     int scale_log2, uint64_t max_scan_pixels, SharedIndex index,
                                                      std::shared_ptr<const jpeg::gpu::FileSource> source) {
   jpeg::gpu::Functions functions;
   for (const auto& kernel : kernels)
@@ -32,34 +32,42 @@ std::shared_ptr<gpu::GpuWithCpuFallback> make_either(const gpu::Functions& kerne
       if (kernel->name == jpeg::gpu::kFunctionNames[i]) functions[i] = kernel;
   for (size_t i = 0; i < functions.size(); ++i)
     if (!functions[i]) throw std::invalid_argument(std::string("the decoder lacks ") + jpeg::gpu::kFunctionNames[i]);
-  auto on_gpu = jpeg::gpu::make_decode(adjust, format, std::move(functions), {}, scale_log2, std::move(index),
+  jpeg::gpu::Settings settings;
+  settings.max_scan_pixels = max_scan_pixels;
+  auto on_gpu = jpeg::gpu::make_decode(adjust, format, std::move(functions), settings, scale_log2, std::move(index),
                                        source != nullptr, source);
-  const registry::List constants = {{adjust}, {static_cast<int64_t>(format)}, {int64_t{scale_log2}}};
+  const registry::List constants = {{adjust}, {static_cast<int64_t>(format)}, {int64_t{scale_log2}}, {max_scan_pixels}};
   return std::make_shared<gpu::GpuWithCpuFallback>(std::move(on_gpu),
                                                    registry::make(registry::Target::Cpu, "decode", constants));
 }
 
 std::shared_ptr<gpu::GpuWithCpuFallback> make_decode(gpu::Functions functions, bool adjust, jpeg::Format format,
-                                                     int scale_log2, std::optional<SharedIndex> index) {
-  return make_either(functions, adjust, format, scale_log2, index.value_or(nullptr), nullptr);
+                                                     int scale_log2, uint64_t max_scan_pixels,
+                                                     std::optional<SharedIndex> index) {
+  return make_either(functions, adjust, format, scale_log2, max_scan_pixels, index.value_or(nullptr), nullptr);
 }
 
 std::shared_ptr<gpu::GpuWithCpuFallback> make_decode_in_parts(gpu::Functions functions, bool adjust,
-                                                              jpeg::Format format, int scale_log2, SharedTable table,
-                                                              int reader, SharedIndex index) {
-  return make_either(functions, adjust, format, scale_log2, std::move(index),
+                                                              jpeg::Format format, int scale_log2,
+                                                              uint64_t max_scan_pixels, SharedTable table, int reader,
+                                                              SharedIndex index) {
+  return make_either(functions, adjust, format, scale_log2, max_scan_pixels, std::move(index),
                      jpeg::gpu::make_source(std::move(table), reader));
 }
 
 constexpr const char *kFunctions = "the kernels of device/jpeg.cuh", *kAdjust = "whether Exif's orientation is applied",
                      *kFormat = "a jpeg::Format", *kScale = "images are 1 / 2^scale_log2 as wide and high",
-                     *kTable = "the files", *kReader = "the column of the batch's indices",
-                     *kIndex = "what is known of files";
-const RegisteredOnGpu kDecode{
-    "decode",
-    "A window of an encoded image. The CPU's kernel makes what this one leaves.",
-    make_decode,
-    {{"functions", kFunctions}, {"adjust", kAdjust}, {"format", kFormat}, {"scale_log2", kScale}, {"index", kIndex}}};
+                     *kMaxScanPixels = "the most pixels times scans of many scans; 0: no limit", *kTable = "the files",
+                     *kReader = "the column of the batch's indices", *kIndex = "what is known of files";
+const RegisteredOnGpu kDecode{"decode",
+                              "A window of an encoded image. The CPU's kernel makes what this one leaves.",
+                              make_decode,
+                              {{"functions", kFunctions},
+                               {"adjust", kAdjust},
+                               {"format", kFormat},
+                               {"scale_log2", kScale},
+                               {"max_scan_pixels", kMaxScanPixels},
+                               {"index", kIndex}}};
 const RegisteredOnGpu kDecodeInParts{"decode",
                                      "A window of an encoded image, of which only a part may be there.",
                                      make_decode_in_parts,
@@ -67,6 +75,7 @@ const RegisteredOnGpu kDecodeInParts{"decode",
                                       {"adjust", kAdjust},
                                       {"format", kFormat},
                                       {"scale_log2", kScale},
+                                      {"max_scan_pixels", kMaxScanPixels},
                                       {"table", kTable},
                                       {"reader", kReader},
                                       {"index", kIndex}}};

@@ -94,8 +94,6 @@ void describe_tables(const Info& info, Row& row) {
 
 }  // namespace
 
-bool in_several_scans(const Info& info) { return info.progressive || info.scan.count < info.components; }
-
 planar::Form form_of(const Row& row) {
   const Plane* const p = row.plane;
   if (row.wanted != Wanted::RGB && row.wanted != Wanted::BGR) return planar::Form::Other;
@@ -114,7 +112,7 @@ Row describe(const Info& info, const Window& window, Format format, int scale_lo
   Row row = {};
   const Picture picture(info, {window, format, scale_log2, nullptr, 0, nullptr});
   for (int i = 0; i < info.components; ++i) row.plane[i] = describe_plane(picture.plane[i]);
-  if (!in_several_scans(info)) {
+  if (!has_several_scans(info)) {
     describe_scan(info, row);
     describe_tables(info, row);
   }
@@ -186,7 +184,7 @@ Part part_of(const KnownFile& file, const Info& info, const Window& window, Form
 const char* refusal(const uint8_t* data, const Info& info) {
   if (info.support != Support::Native) return info.reason;
   if (info.components > kMaxPlanes) return "four components";
-  if (in_several_scans(info)) return nullptr;
+  if (has_several_scans(info)) return nullptr;
   if (!has_tables(info)) return "no Huffman tables";
   if (!possible_codes(data, info)) return "impossible Huffman tables";
   const int64_t mcus = int64_t{mcu_columns(info)} * mcu_rows(info);

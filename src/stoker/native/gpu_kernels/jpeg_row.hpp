@@ -6,9 +6,6 @@
 
 namespace stoker::jpeg::gpu {
 
-// Return whether the file has several scans, so that the host must decode the coefficients.
-bool in_several_scans(const Info& info);
-
 // Describe a row, without addresses.
 Row describe(const Info& info, const Window& window, Format format, int scale_log2);
 

@@ -2,6 +2,7 @@
 #include "jpeg/damage.hpp"
 
 #include "jpeg/parse.hpp"
+#include "jpeg/scan_limit.hpp"
 
 namespace stoker::jpeg {
 namespace {
@@ -26,7 +27,7 @@ void find_gaps(const uint8_t* data, size_t header_size, Damage& damage) {
 
 }  // namespace
 
-Checked check(const uint8_t* data, size_t size, uint64_t max_pixels, Scratch& scratch) {
+Checked check(const uint8_t* data, size_t size, uint64_t max_pixels, uint64_t max_scan_pixels, Scratch& scratch) {
   Checked out;
   if (!parse(data, size, out.info)) {
     if (out.info.support == Support::Broken && out.info.at) out.damage.note(out.info.at);
@@ -34,10 +35,12 @@ Checked check(const uint8_t* data, size_t size, uint64_t max_pixels, Scratch& sc
   }
   const Info& info = out.info;
   if (static_cast<uint64_t>(info.width) * static_cast<uint64_t>(info.height) > max_pixels) return out;
+  const bool several = has_several_scans(info);
+  if (several && !too_many_scans(data, size, info.width, info.height, max_scan_pixels).empty()) return out;
   find_gaps(data, info.scan.data, out.damage);
   // At one eighth, files with one scan are decoded completely except for their pixels; for files with several scans the
   // decoder would skip scans.
-  const int scale_log2 = info.progressive || info.scan.count < info.components ? 0 : 3;
+  const int scale_log2 = several ? 0 : 3;
   const Extent extent = scaled_extent(info, scale_log2);
   const size_t pitch = static_cast<size_t>(extent.width) * static_cast<size_t>(channels(info, Format::ANY));
   Scratch pixels;

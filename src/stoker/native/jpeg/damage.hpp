@@ -29,8 +29,8 @@ struct Checked {
   Damage damage;
 };
 
-// Decode all coefficients of a file, and only as many pixels as necessary. Files above `max_pixels` are only parsed;
-// their status is Unsupported.
-Checked check(const uint8_t* data, size_t size, uint64_t max_pixels, Scratch& scratch);
+// Decode all coefficients of a file, and only as many pixels as necessary. Files above `max_pixels`, or with too many
+// scans for `max_scan_pixels` (jpeg/scan_limit.hpp), are only parsed; their status is Unsupported.
+Checked check(const uint8_t* data, size_t size, uint64_t max_pixels, uint64_t max_scan_pixels, Scratch& scratch);
 
 }  // namespace stoker::jpeg

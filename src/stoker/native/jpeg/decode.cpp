@@ -133,7 +133,7 @@ Status decode(const uint8_t* data, size_t size, const Info& info, Window w, Form
   const bool ycc = format == Format::YCbCr || format == Format::Planes;
   if (info.components == 4 && ycc) return Status::Unsupported;  // Pillow has a conversion of its own for these
   const Target target{w, format, scale_log2, dst, pitch, ticks, damage};
-  if (info.scan.count < info.components || info.progressive) return decode_multiple(data, size, info, target, scratch);
+  if (has_several_scans(info)) return decode_multiple(data, size, info, target, scratch);
   return SingleScan(data, size, info, target).run(scratch);
 }
 

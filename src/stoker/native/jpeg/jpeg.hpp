@@ -60,6 +60,9 @@ struct Info {
   Scan scan;  // the first one
 };
 
+// Return whether the scans of a file must be decoded together, so that a GPU needs the coefficients from the host.
+constexpr bool has_several_scans(const Info& info) { return info.progressive || info.scan.count < info.components; }
+
 // Read markers up to the first scan, never out of bounds. Return true if `decode` can decode the file; else
 // `out.support` and `out.reason` say why not (width, height and orientation are set if they were found before).
 bool parse(const uint8_t* data, size_t size, Info& out);

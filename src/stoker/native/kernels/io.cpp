@@ -3,6 +3,7 @@
 
 #include "base/whole.hpp"
 #include "jpeg/orientation.hpp"
+#include "jpeg/scan_limit.hpp"
 #include "kernels/registry.hpp"
 #include "kernels/store_scalar.hpp"
 #include "run/job.hpp"
@@ -61,7 +62,8 @@ class Peek : public Kernel {
 // Decoding of an image. Parameters: the window's first row and column.
 class Decode : public Kernel {
  public:
-  Decode(bool adjust, jpeg::Format format, int scale_log2) : adjust_(adjust), format_(format), scale_(scale_log2) {}
+  Decode(bool adjust, jpeg::Format format, int scale_log2, uint64_t max_scan_pixels)
+      : adjust_(adjust), format_(format), scale_(scale_log2), max_scan_pixels_(max_scan_pixels) {}
   Outcome run(const Call& c) const override {
     const View& file = *c.in[0];
     const size_t size = static_cast<size_t>(file.shape[0]);
@@ -80,6 +82,10 @@ class Decode : public Kernel {
                  std::to_string(window.y1) + " and columns " + std::to_string(window.x0) + " to " +
                  std::to_string(window.x1);
       return Outcome::Error;
+    }
+    if (jpeg::has_several_scans(info)) {
+      *c.error = jpeg::too_many_scans(file.data, size, info.width, info.height, max_scan_pixels_);
+      if (!c.error->empty()) return Outcome::Error;
     }
     const bool straight = turn.none();
     const int64_t channels = out.shape[2], row_bytes = (window.x1 - window.x0) * channels;
@@ -111,13 +117,14 @@ class Decode : public Kernel {
   bool adjust_;
   jpeg::Format format_;
   int scale_;
+  uint64_t max_scan_pixels_;
 };
 
 std::shared_ptr<Kernel> make_peek(bool adjust, jpeg::Format format, int scale_log2, uint64_t max_pixels) {
   return std::make_shared<Peek>(adjust, format, scale_log2, max_pixels);
 }
-std::shared_ptr<Kernel> make_decode(bool adjust, jpeg::Format format, int scale_log2) {
-  return std::make_shared<Decode>(adjust, format, scale_log2);
+std::shared_ptr<Kernel> make_decode(bool adjust, jpeg::Format format, int scale_log2, uint64_t max_scan_pixels) {
+  return std::make_shared<Decode>(adjust, format, scale_log2, max_scan_pixels);
 }
 
 constexpr const char *kAdjust = "whether Exif's orientation is applied", *kFormat = "a jpeg::Format",
@@ -132,7 +139,10 @@ const Registered kPeek{"peek",
 const Registered kDecode{"decode",
                          "A window of an encoded image. The twin does what is no JPEG file of a usual kind.",
                          make_decode,
-                         {{"adjust", kAdjust}, {"format", kFormat}, {"scale_log2", kScale}}};
+                         {{"adjust", kAdjust},
+                          {"format", kFormat},
+                          {"scale_log2", kScale},
+                          {"max_scan_pixels", "the most pixels times scans of many scans; 0: no limit"}}};
 
 }  // namespace
 

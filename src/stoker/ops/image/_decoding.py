@@ -23,6 +23,7 @@ from ...native import _native
 from ._encoded import image_files
 
 MAX_PIXELS = 178_956_970  # twice Pillow's warning limit: its error limit for decompression bombs
+MAX_SCAN_PIXELS = 500 << 20  # libjpeg-turbo's fuzzers: 500 scans of a megapixel
 CODEC = "jpeg"
 _BAND_PIXELS = 1 << 20  # of an image that is averaged, at a time
 _IN_PARTS = ("read_header", "read_window")  # the codec's kernels that read the parts of a file for a window
@@ -73,6 +74,11 @@ _PIXELS_DOC = (
     "Larger images are errors, before memory is taken (decompression bombs). Counts the pixels that the file's header "
     "declares, also with `scale_denom` and for crops. 0: no limit."
 )
+_SCANS_DOC = (
+    "JPEG files with more than 24 scans whose scans times pixels exceed this are errors: every scan passes over the "
+    "whole image, and costs the file a few bytes. Encoders write up to 18 scans. The default is 500 scans of a "
+    "megapixel, the limit of libjpeg-turbo's fuzzers. 0: no limit."
+)
 
 
 class ImageDecoder(Operator):
@@ -90,6 +96,7 @@ class ImageDecoder(Operator):
     jpeg_fancy_upsampling = arg("bool", False, doc=_UPSAMPLING_DOC)
     use_fast_idct = arg("bool", False, doc="Accepted: the transform is always the exact one.")
     max_pixels = arg("int", MAX_PIXELS, doc=_PIXELS_DOC)
+    max_scan_pixels = arg("int", MAX_SCAN_PIXELS, doc=_SCANS_DOC)
     scale_denom = arg("int", 1, choices=_SCALES, doc=SCALE_DOC)
     affine = arg("bool", True, doc="Accepted, without effect: no thread is tied to a core.")
     gpu_backend = arg("str", "exact", choices=_BACKENDS, doc=_BACKEND_DOC)
@@ -130,7 +137,9 @@ class ImageDecoder(Operator):
     @classmethod
     def damage_offset(cls, args: Mapping[str, Any], read: Callable[[], bytes]) -> int | None:
         """Return the offset of a JPEG file's first damage, or of its end if data are missing there."""
-        found: int | None = _native.jpeg.jpeg_check(read(), args["max_pixels"] or MAX_PIXELS)["offset"]
+        found: int | None = _native.jpeg.jpeg_check(read(), args["max_pixels"] or MAX_PIXELS, args["max_scan_pixels"])[
+            "offset"
+        ]
         return found
 
 
@@ -159,7 +168,9 @@ def decode(c: Lowering, data: Value) -> Value:
     header = peek(c, data, output_type, adjust, scale, limit_of(c, "max_pixels"))
     height, width = c.element(header, 0), c.element(header, 1)
     channels = {ImageType.GRAY: 1, ImageType.ANY_DATA: c.element(header, 2)}.get(output_type, 3)
-    twin, attrs = _twin_decode(output_type, adjust, scale), (adjust, int(output_type), scale.bit_length() - 1)
+    max_scan_pixels = limit_of(c, "max_scan_pixels")
+    twin = _twin_decode(output_type, adjust, scale, max_scan_pixels)
+    attrs = (adjust, int(output_type), scale.bit_length() - 1, max_scan_pixels)
     engines = _engines(c, scale)
     exact, three = engines is None, output_type not in (ImageType.GRAY, ImageType.ANY_DATA)
     return c.native(
@@ -202,8 +213,8 @@ def scaled(c: Lowering, pixels: Value) -> Value:
 
 
 _PASSED_ON = (
-    "output_type", "adjust_orientation", "max_pixels", "scale_denom", "gpu_backend", "hw_decoder_load",
-    "jpeg_fancy_upsampling",
+    "output_type", "adjust_orientation", "max_pixels", "max_scan_pixels", "scale_denom", "gpu_backend",
+    "hw_decoder_load", "jpeg_fancy_upsampling",
 )  # fmt: skip
 
 
@@ -274,9 +285,9 @@ def _twin_peek(output_type: ImageType, adjust: bool, scale: int, max_pixels: int
     return twin
 
 
-def _twin_decode(output_type: ImageType, adjust: bool, scale: int) -> Callable[..., None]:
+def _twin_decode(output_type: ImageType, adjust: bool, scale: int, max_scan_pixels: int) -> Callable[..., None]:
     def twin(inputs: Sequence[Any], params: Sequence[float], outputs: Sequence[Any]) -> None:
-        whole = pillow_decode(inputs[0], output_type, adjust, scale)
+        whole = pillow_decode(inputs[0], output_type, adjust, scale, max_scan_pixels)
         out = outputs[0]
         y, x = int(params[0]), int(params[1])
         out[:] = whole[y : y + out.shape[0], x : x + out.shape[1]]
@@ -285,7 +296,7 @@ def _twin_decode(output_type: ImageType, adjust: bool, scale: int) -> Callable[.
 
 
 def pillow_decode(
-    data: npt.NDArray[np.uint8], output_type: ImageType, adjust: bool, scale: int = 1
+    data: npt.NDArray[np.uint8], output_type: ImageType, adjust: bool, scale: int = 1, max_scan_pixels: int = 0
 ) -> npt.NDArray[np.uint8]:
     """Decode with Pillow, HWC uint8. Transparency is dropped, 16-bit gray is scaled to 8.
 
@@ -294,6 +305,9 @@ def pillow_decode(
     image = _open(data)
     orientation = _orientation(image, adjust)
     jpeg = image.format in ("JPEG", "MPO")
+    width, height = image.size
+    if jpeg and (reason := _native.jpeg.too_many_scans(data.tobytes(), width, height, max_scan_pixels)):
+        raise DataError(reason)
     try:
         if jpeg and output_type in (ImageType.GRAY, ImageType.YCbCr) and image.mode in ("RGB", "L"):
             # Uses libjpeg's own planes instead of a conversion back from RGB.
@@ -304,7 +318,6 @@ def pillow_decode(
     if scale == 1:
         return apply_orientation(_converted(image, output_type), orientation)
     # In bands of rows: the pixels of the whole image in full size would take several times the memory of the result.
-    width, height = image.size
     band = scale * max(1, _BAND_PIXELS // (scale * width))
     means = [
         _means(_converted(image.crop((0, top, width, min(top + band, height))), output_type), scale)
