@@ -32,7 +32,7 @@ _PAGE = (
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Parse the command line, measure and report. The exit status tells whether the benchmarks ran, not which bars are
+    """Parse the command line, measure and report. The exit status says whether the benchmarks ran, not which bars are
     met."""
     arguments = _arguments(argv)
     every = cases.collect()

@@ -105,7 +105,7 @@ class Runner:
         """Run one round, all copies at the same time."""
         start, others = time.perf_counter(), self._others_s()
         for process in self._processes:
-            process.tell(seconds=seconds)
+            process.send(seconds=seconds)
         answers = [process.answer(seconds + _ROUND_LIMIT_S) for process in self._processes]
         others = (self._others_s() - others) / (time.perf_counter() - start)
         return replace(combine(answers), others=max(others, 0.0))
@@ -152,9 +152,9 @@ class _Process:
             )
         order = {key: asdict(contender)[key] for key in ("function", "options", "cores")}
         self.pid = self._popen.pid
-        self.tell(module=module, data=os.fspath(settings.data), **order)
+        self.send(module=module, data=os.fspath(settings.data), **order)
 
-    def tell(self, **fields: Any) -> None:
+    def send(self, **fields: Any) -> None:
         stdin = self._popen.stdin
         assert stdin is not None
         try:

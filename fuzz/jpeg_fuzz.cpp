@@ -109,14 +109,14 @@ void check_laws(const Picture& whole, const Picture& part, jpeg::Window all, jpe
   }
 }
 
-// A look for damage ends as decoding does, and what it tells of lies within the file.
+// The damage check returns the status of decoding, and offsets of damage lie within the file.
 void check_damage(const uint8_t* data, size_t size, const Picture* whole) {
   static Scratch scratch;
-  const jpeg::Checked found = jpeg::check(data, size, kManyPixels, scratch);
-  const jpeg::Damage& d = found.damage;
-  const bool told = d.wrong_codes || d.early_ends || d.wrong_restarts || d.extra_bytes;
-  if (told && d.offset > size) broken_law("damage has a place in the file");
-  if (whole && found.status != whole->status) broken_law("a look for damage ends as decoding does");
+  const jpeg::Checked checked = jpeg::check(data, size, kManyPixels, scratch);
+  const jpeg::Damage& d = checked.damage;
+  const bool is_damaged = d.wrong_codes || d.early_ends || d.wrong_restarts || d.extra_bytes;
+  if (is_damaged && d.offset > size) broken_law("the offset of damage is in the file");
+  if (whole && checked.status != whole->status) broken_law("the damage check returns the status of decoding");
 }
 
 void run(const uint8_t* data, size_t size) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuzzing of recipes (recipe/recipe.hpp): for libFuzzer (LLVMFuzzerTestOneInput), or with inputs of its own when built with
+// Fuzzing of recipes (recipe/recipe.hpp): for libFuzzer (LLVMFuzzerTestOneInput), or with generated inputs if built with
 // STOKER_FUZZ_STANDALONE. An input's bytes choose steps that fit the images before them, and then some numbers are
-// replaced by hostile ones. Besides what the sanitizers see, three laws are checked: what is verified is made (and only
-// that), every instruction set stores the same bytes, and so do steps that are made together and one by one.
+// replaced by hostile ones. Besides the sanitizers' checks, three laws hold: verified recipes, and no others, can be run;
+// every instruction set stores the same bytes; steps store the same bytes whether they are fused or run one by one.
 //
 // STOKER_FUZZ_FILES names JPEG files, separated by colons, that recipes may decode; without it they begin with pixels.
 #include <algorithm>
@@ -33,14 +33,14 @@ namespace {
 using namespace stoker::recipe;  // NOLINT: a program of one file
 using stoker::Isa;
 
-constexpr int64_t kFewValues = 1 << 13;  // of an image that is made; larger ones are only verified
+constexpr int64_t kFewValues = 1 << 13;  // of a computed image; larger ones are only verified
 constexpr int kMaxSteps = 10, kOutputs = 2, kTables = 8;
 constexpr size_t kOutputBytes = 1 << 14;
 constexpr int kHostileShare = 60;  // one number in 60 is replaced
 constexpr int kCheckedShare = 2;   // laws are checked on every second recipe
 
 struct Counts {
-  uint64_t runs = 0, verified = 0, made = 0, left = 0, checked = 0, steps[static_cast<size_t>(Op::kCount)] = {};
+  uint64_t runs = 0, verified = 0, completed = 0, skipped = 0, checked = 0, steps[static_cast<size_t>(Op::kCount)] = {};
 } counts;
 
 constexpr const char* kNames[] = {
@@ -52,8 +52,8 @@ constexpr const char* kNames[] = {
 void report() {
   const auto n = [](uint64_t x) { return static_cast<unsigned long long>(x); };
   std::fprintf(stderr,
-               "runs %llu, verified %llu, made %llu, files left %llu, laws checked %llu; steps made:", n(counts.runs),
-               n(counts.verified), n(counts.made), n(counts.left), n(counts.checked));
+               "runs %llu, verified %llu, completed %llu, skipped %llu, laws checked %llu; steps:", n(counts.runs),
+               n(counts.verified), n(counts.completed), n(counts.skipped), n(counts.checked));
   for (size_t op = 0; op < std::size(kNames); ++op) std::fprintf(stderr, " %s %llu", kNames[op], n(counts.steps[op]));
   std::fputc('\n', stderr);
 }
@@ -65,7 +65,7 @@ void report() {
 
 // ---- choices ----
 
-// Numbers from the input's bytes; zeros behind its end.
+// Numbers from the input's bytes; zeros after its end.
 class Choices {
  public:
   Choices(const uint8_t* data, size_t size) : data_(data), size_(size) {}
@@ -117,7 +117,7 @@ std::vector<File> read_files() {
   return files;
 }
 
-// What a recipe is made of; pieces of memory of exactly their size, so that the sanitizer guards both ends.
+// Inputs of a recipe, in allocations of exactly their size, so that the sanitizer guards both ends.
 struct Recipe {
   std::vector<double> numbers;
   std::vector<std::unique_ptr<uint8_t[]>> memory;
@@ -361,21 +361,21 @@ class Writer {
 
 // ---- running ----
 
-struct Made {
+struct Results {
   Status status;
   std::string why;
   std::unique_ptr<uint8_t[]> outputs[kOutputs];
 };
 
-Made make_with(const Recipe& recipe, const std::vector<double>& numbers, Isa isa) {
+Results run_recipe(const Recipe& recipe, const std::vector<double>& numbers, Isa isa) {
   stoker::isa_setting() = isa;
   RecipeBatch batch;
-  Made made{Status::Pending, {}, {}};
+  Results results{Status::Pending, {}, {}};
   batch.numbers = numbers;
   batch.starts = {0, static_cast<int64_t>(numbers.size())};
   batch.sources = {recipe.source};
   batch.tables = recipe.tables;
-  for (auto& output : made.outputs) {
+  for (auto& output : results.outputs) {
     output.reset(new uint8_t[kOutputBytes]);
     std::memset(output.get(), 0x55, kOutputBytes);
     batch.outputs.push_back({output.get(), kOutputBytes});
@@ -383,15 +383,15 @@ Made make_with(const Recipe& recipe, const std::vector<double>& numbers, Isa isa
   batch.status = {Status::Pending};
   batch.why.resize(1);
   batch.remaining = 1;
-  ThreadScratch scratch;  // of this recipe alone, so that the sanitizer sees what is read behind an image
+  ThreadScratch scratch;  // of this recipe alone, so that the sanitizer sees reads past the end of an image
   materialize(batch, 0, scratch);
-  made.status = batch.status[0];
-  made.why = batch.why[0];
-  return made;
+  results.status = batch.status[0];
+  results.why = batch.why[0];
+  return results;
 }
 
-// Floats that are no numbers may have any sign and payload.
-bool equal(const Made& a, const Made& b) {
+// NaNs may have any sign and payload.
+bool equal(const Results& a, const Results& b) {
   if (a.status != b.status) return false;
   for (int o = 0; o < kOutputs; ++o)
     for (size_t at = 0; at < kOutputBytes; at += 4) {
@@ -403,7 +403,7 @@ bool equal(const Made& a, const Made& b) {
   return true;
 }
 
-// Takes the image of each step once more, so that none is made together with another.
+// Use the image of each step once more, so that no step is fused with another.
 std::vector<double> apart(const Recipe& recipe, size_t steps) {
   std::vector<double> numbers = recipe.numbers;
   for (size_t i = 0; i < steps; ++i)
@@ -440,22 +440,22 @@ void run(const uint8_t* data, size_t size) {
     for (const Form& form : checked->forms)
       if (form.values() > kFewValues) return;
   }
-  const Made made = make_with(recipe, recipe.numbers, isa);
-  counts.made += made.status == Status::Done;
-  counts.left += made.status == Status::Skipped;
-  if (!checked && made.status != Status::Invalid) broken_law("what is not verified is not made");
-  if (checked && made.status == Status::Invalid && made.why != "bytes that are not the image's") {
-    std::fprintf(stderr, "%s\n", made.why.c_str());
-    broken_law("what is verified is made");
+  const Results results = run_recipe(recipe, recipe.numbers, isa);
+  counts.completed += results.status == Status::Done;
+  counts.skipped += results.status == Status::Skipped;
+  if (!checked && results.status != Status::Invalid) broken_law("a recipe that fails verification is not run");
+  if (checked && results.status == Status::Invalid && results.why != "bytes that are not the image's") {
+    std::fprintf(stderr, "%s\n", results.why.c_str());
+    broken_law("a verified recipe can be run");
   }
-  if (made.status != Status::Done) return;
+  if (results.status != Status::Done) return;
   for (const RecordedStep& step : checked->steps) ++counts.steps[static_cast<size_t>(step.op)];
   if (!law) return;
   ++counts.checked;
-  if (!equal(made, make_with(recipe, recipe.numbers, Isa::Plain)))
+  if (!equal(results, run_recipe(recipe, recipe.numbers, Isa::Plain)))
     broken_law("every instruction set stores the same bytes");
-  if (!equal(made, make_with(recipe, apart(recipe, checked->forms.size()), isa)))
-    broken_law("steps that are made together store what they store one by one");
+  if (!equal(results, run_recipe(recipe, apart(recipe, checked->forms.size()), isa)))
+    broken_law("fused steps store the same bytes as single steps");
 }
 
 }  // namespace

@@ -43,9 +43,9 @@ def constructor(
         inner = ", ".join(listed)
         lines = [inner] if len(inner) <= _LINE - 4 else [f"{text}," for text in listed]
         head = "\n".join([f"def {name}(", *(f"    {line}" for line in lines), f") -> {result}:"])
-    told = [f"    {p}: {text}" for p, _, text in parameters if text]
-    body = [*textwrap.wrap(f'"""{doc}', _LINE - 4), *(["", "Args:", *told, '"""'] if told else [])]
-    if not told:
+    documented = [f"    {p}: {text}" for p, _, text in parameters if text]
+    body = [*textwrap.wrap(f'"""{doc}', _LINE - 4), *(["", "Args:", *documented, '"""'] if documented else [])]
+    if not documented:
         body[-1] += '"""'
     decorator = "@overload\n" if overload else ""
     return decorator + head + "\n" + textwrap.indent("\n".join(body), "    ") + "\n"
@@ -53,11 +53,11 @@ def constructor(
 
 def constructors(module: ModuleType) -> str:
     """Return the declarations of all constructors of a module, by name."""
-    found = module.list_constructors()
-    count = Counter(name for name, *_ in found)
+    listed = module.list_constructors()
+    count = Counter(name for name, *_ in listed)
     return (
         "\n".join(
-            constructor(name, doc, result, parameters, count[name] > 1) for name, doc, result, parameters in found
+            constructor(name, doc, result, parameters, count[name] > 1) for name, doc, result, parameters in listed
         )
         + _common()
     )
@@ -78,9 +78,9 @@ def _common() -> str:
 def main() -> int:
     gpu = STUBS / "gpu.pyi"
     by_hand = gpu.read_text(encoding="utf-8").partition(MARKER)[0]
-    made = {STUBS / "kernels.pyi": HEAD + constructors(_native.kernels)}
-    made[gpu] = by_hand + MARKER + "\n" + constructors(_native.gpu)
-    return write_or_check(made, "make generate")
+    files = {STUBS / "kernels.pyi": HEAD + constructors(_native.kernels)}
+    files[gpu] = by_hand + MARKER + "\n" + constructors(_native.gpu)
+    return write_or_check(files, "make generate")
 
 
 if __name__ == "__main__":

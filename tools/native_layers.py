@@ -86,7 +86,7 @@ def _find_bad_includes(path: Path, allowed: set[str], native: Path) -> Iterator[
     for name in _INCLUDE.findall(path.read_text(encoding="utf-8")):
         folder = name.partition("/")[0]
         if not (native / name).is_file():
-            yield f'{where}: "{name}" is no file below native/; includes are written from there'
+            yield f'{where}: "{name}" is no file below native/; includes are relative to native/'
         elif folder not in allowed:
             yield f'{where}: "{name}" is not allowed here, only {", ".join(sorted(allowed))}'
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Image formats that Pillow may decode for Stoker.
 
-Pillow tries every plugin on bytes whose format it is not told, and the plugin for PostScript starts Ghostscript. Files
-are untrusted, so they are opened as one of these formats or not at all.
+If the caller names no format, Pillow tries every plugin on the bytes, and the plugin for PostScript starts Ghostscript.
+Files are untrusted, so Stoker names these formats, and Pillow refuses all others.
 """
 
 from __future__ import annotations

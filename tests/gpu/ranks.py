@@ -101,7 +101,7 @@ def main(files: list[str], folder: Path) -> None:
                 losses.append(train(model, x, y))
         told = pipe.report()
         assert (told.assignment.shard, told.assignment.shards) == (launch.rank, launch.world_size)
-        assert told.assignment.launcher == ("gpu", "shard") and "told by RANK and WORLD_SIZE; GPU " in str(told)
+        assert told.assignment.launcher == ("gpu", "shard") and "from RANK and WORLD_SIZE; GPU " in str(told)
         if cuda:
             assert torch.cuda.current_device() == launch.local_rank == pipe.device_id == told.assignment.gpu
     weights = [p.detach().cpu().numpy().ravel() for p in model.parameters()]

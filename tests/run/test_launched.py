@@ -72,7 +72,7 @@ def test_the_report_has_the_shard_and_its_origin(set_launcher: SetLauncher) -> N
     set_launcher(1, 2, 1)
     with numbers(shards="launcher") as pipe:
         pipe.run()
-        assert "\nshard 1 of 2, told by RANK and WORLD_SIZE\n" in str(pipe.report())
+        assert "\nshard 1 of 2, from RANK and WORLD_SIZE\n" in str(pipe.report())
         assert pipe.report().to_dict()["assignment"] == {"shard": 1, "shards": 2, "gpu": None, "launcher": ("shard",)}
     with numbers(shard_id=1, num_shards=2) as pipe:
         pipe.run()

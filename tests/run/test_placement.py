@@ -74,7 +74,7 @@ def test_nodes_on_the_cpu_take_no_data_of_the_gpu() -> None:
     def round_trip() -> Any:
         return fn.cast(fn.random.uniform().gpu(), dtype=np.uint8, device="cpu")
 
-    with pytest.raises(UnsupportedError, match="data do not come back from there"):
+    with pytest.raises(UnsupportedError, match="a pipeline copies no data back to the CPU"):
         round_trip().build()
 
 

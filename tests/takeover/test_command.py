@@ -55,7 +55,7 @@ def command(*arguments: str, cwd: Path, options: tuple[str, ...] = ()) -> subpro
         ((), "expected a script's path, or -m and a module's name, got nothing"),
         (("-x", "train.py"), "expected a script's path, or -m and a module's name, got '-x'"),
         (("-m",), "expected a module's name, got nothing"),
-        (("--device",), "expected a device behind --device, got nothing"),
+        (("--device",), "expected a device after --device, got nothing"),
         (("nowhere.py",), "got 'nowhere.py', which is not there"),
         (("--device", "gpu", "train.py"), """expected `device` "cpu", "cuda" or "cuda:" and a number, got 'gpu'"""),
         (("--device=", "train.py"), "and a number, got ''"),

@@ -47,7 +47,7 @@ def test_the_tree_has_no_fault() -> None:
         ("base/carver.hpp", ["jpeg/jpeg.hpp"], '"jpeg/jpeg.hpp" is not allowed here, only base, shared'),
         ("device/own.cuh", ["base/tensor.hpp"], '"base/tensor.hpp" is not allowed here, only device, shared'),
         ("jpeg/jpeg.hpp", ["bind/arrays.hpp"], '"bind/arrays.hpp" is no file below native/'),
-        ("jpeg/jpeg.hpp", ["tensor.hpp"], "includes are written from there"),
+        ("jpeg/jpeg.hpp", ["tensor.hpp"], "includes are relative to native/"),
         ("jpeg/parse.cpp", [], "jpeg/parse.cpp: not listed"),
         ("video/demux.cpp", [], "video/: no stoker_native_library names this folder"),
         ("engine.hpp", [], "engine.hpp: a file outside of all folders"),

@@ -51,8 +51,8 @@ class OpenCodecs:
             kernels: kernels of the running plan.
         """
         names = dict.fromkeys(kernel.codec for kernel in kernels)
-        told = ((name, self.get(name).report([k for k in kernels if k.codec == name])) for name in names)
-        return {name: section for name, section in told if section is not None}
+        sections = ((name, self.get(name).report([k for k in kernels if k.codec == name])) for name in names)
+        return {name: section for name, section in sections if section is not None}
 
     def close(self) -> None:
         """Let every codec save its index; idempotent."""

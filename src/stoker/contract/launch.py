@@ -42,18 +42,20 @@ class Launch:
         Raises:
             ArgumentError: only some of the variables are set, or they contradict each other.
         """
-        told = os.environ if environment is None else environment
-        found = {name: told[name] for name in _NAMES if told.get(name)}
-        if not found:
+        variables = os.environ if environment is None else environment
+        launch_variables = {name: variables[name] for name in _NAMES if variables.get(name)}
+        if not launch_variables:
             return Launch()
-        if len(found) < len(_NAMES):
-            raise ArgumentError(f"expected {', '.join(_NAMES)} in the environment, or none of them, got {found}")
+        if len(launch_variables) < len(_NAMES):
+            raise ArgumentError(
+                f"expected {', '.join(_NAMES)} in the environment, or none of them, got {launch_variables}"
+            )
         try:
-            rank, world_size, local_rank = (int(found[name]) for name in _NAMES)
+            rank, world_size, local_rank = (int(launch_variables[name]) for name in _NAMES)
         except ValueError:
-            raise ArgumentError(f"expected numbers in the environment, got {found}") from None
+            raise ArgumentError(f"expected numbers in the environment, got {launch_variables}") from None
         if not (0 <= rank < world_size and 0 <= local_rank < world_size):
             raise ArgumentError(
-                f"expected RANK and LOCAL_RANK from 0 to WORLD_SIZE - 1 in the environment, got {found}"
+                f"expected RANK and LOCAL_RANK from 0 to WORLD_SIZE - 1 in the environment, got {launch_variables}"
             )
         return Launch(rank, world_size, local_rank)

@@ -264,7 +264,7 @@ class Operator:
         raise NotImplementedError
 
     def infer(self, c: Any, *inputs: Any) -> Any:
-        """Return the output types of a Python operator: a ``Spec``, a tuple of them, or None if only a run can tell."""
+        """Return the output types of a Python operator: a ``Spec``, several, or None if unknown before a run."""
         raise NotImplementedError
 
     def reference(self, row: RowContext, *inputs: Any) -> Any:

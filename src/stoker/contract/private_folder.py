@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Folders whose content Stoker trusts as its own: compiled kernels, and the JPEG index of a GPU.
 
-Code and pixels come from there. So the folder belongs to the user who runs the process, and no other user may write to
-it.
+Stoker runs code and returns pixels from these folders. So a folder must belong to the user who runs the process, and no
+other user may write to it.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ def require_private_folder(folder: Path) -> None:
     if not hasattr(os, "geteuid"):
         return
     try:
-        found = folder.stat()
+        status = folder.stat()
     except (FileNotFoundError, NotADirectoryError):
         return
     own = os.geteuid()
-    if found.st_uid != own:
+    if status.st_uid != own:
         raise PermissionError(
             f"expected a folder of the user who runs this process (number {own}), got '{folder}' of user "
-            f"{found.st_uid}: what others put there would be run or used"
+            f"{status.st_uid}: Stoker would run or use files that others put there"
         )
-    if stat.S_IMODE(found.st_mode) & _WRITABLE_BY_OTHERS:
+    if stat.S_IMODE(status.st_mode) & _WRITABLE_BY_OTHERS:
         raise PermissionError(
             f"expected a folder that its owner alone may write to, got '{folder}' with mode "
-            f"{stat.S_IMODE(found.st_mode):03o}: `chmod go-w '{folder}'`"
+            f"{stat.S_IMODE(status.st_mode):03o}: `chmod go-w '{folder}'`"
         )

@@ -86,5 +86,5 @@ def _release(handle: int, lock: Path) -> None:
     with contextlib.suppress(OSError):
         os.unlink(lock)  # before unlocking, so that no process can lock a new file in between
     with contextlib.suppress(OSError):
-        fcntl.flock(handle, fcntl.LOCK_UN)  # a process forked since then shares the open file
+        fcntl.flock(handle, fcntl.LOCK_UN)  # a forked process may share the open file
     os.close(handle)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Messages between this process and a worker process, and arrays in shared memory.
 
-Shared memory is anonymous, and its descriptor travels over the socket. Other programs see no name, and nothing is left
-behind however a process ends.
+Shared memory is anonymous, and its descriptor travels over the socket. Other programs see no name, and the
+system frees the memory however a process ends.
 """
 
 from __future__ import annotations
@@ -99,17 +99,17 @@ class Channel:
     def _parse(self) -> tuple[list[tuple[Any, Any]], bytes, list[Any]]:
         data = b"".join(r[0] for r in self._raw)
         fds = deque(fd for r in self._raw for fd in _descriptors(r[1]))
-        found, at = [], 0
+        messages, at = [], 0
         while len(data) - at >= _HEADER.size:
             (size,) = _HEADER.unpack_from(data, at)
             if len(data) - at - _HEADER.size < size:
                 break
             content = pickle.loads(data[at + _HEADER.size : at + _HEADER.size + size])
             carries = isinstance(content, tuple) and bool(content) and content[-1] is WITH_DESCRIPTOR
-            found.append((content, fds.popleft() if carries else None))
+            messages.append((content, fds.popleft() if carries else None))
             at += _HEADER.size + size
         rest = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, np.array(fds, np.int32).tobytes())] if fds else []
-        return found, data[at:], rest
+        return messages, data[at:], rest
 
 
 class _WithDescriptor:
@@ -151,11 +151,11 @@ def lay_out(data: Any, arrays: list[tuple[int, Any]], at: int = 0) -> tuple[Any,
         arrays.append((at, data))
         return ArraySlot(data.dtype.str, data.shape, at), -(-(at + data.nbytes) // _ALIGNMENT) * _ALIGNMENT
     if isinstance(data, (list, tuple)):
-        made = []
+        replaced = []
         for item in data:
             one, at = lay_out(item, arrays, at)
-            made.append(one)
-        return (tuple(made) if isinstance(data, tuple) else made), at
+            replaced.append(one)
+        return (tuple(replaced) if isinstance(data, tuple) else replaced), at
     return data, at
 
 
@@ -178,8 +178,8 @@ def read(data: Any, base: np.ndarray[Any, Any] | None) -> Any:
         size = int(np.prod(data.shape, dtype=np.int64)) * dtype.itemsize
         return base[data.offset : data.offset + size].view(dtype).reshape(data.shape)
     if isinstance(data, (list, tuple)):
-        made = [read(x, base) for x in data]
-        return tuple(made) if isinstance(data, tuple) else made
+        replaced = [read(x, base) for x in data]
+        return tuple(replaced) if isinstance(data, tuple) else replaced
     return data
 
 
@@ -199,7 +199,7 @@ def make_block(size: int) -> tuple[int, np.ndarray[Any, Any]]:
 
 
 def map_block(fd: int) -> np.ndarray[Any, Any]:
-    """Map the memory behind a descriptor and return its bytes. The descriptor may be closed afterwards."""
+    """Map the memory of a descriptor and return its bytes. The descriptor may be closed afterwards."""
     return np.frombuffer(mmap.mmap(fd, 0), np.uint8)
 
 

@@ -118,7 +118,7 @@ class Execution(Exclusive):
 
     @property
     def plan(self) -> Plan | None:
-        """Return the plan; None before the first batch if only that batch tells a Python node's types."""
+        """Return the plan; None before the first batch if only that batch reveals a Python node's types."""
         return self._planning.plan
 
     def show(self, form: str) -> str:
@@ -151,24 +151,24 @@ class Execution(Exclusive):
         item = self._queue[0]
         item.mark.states = self.mark.states
         try:
-            made = self._finish(item)
+            finished_batch = self._finish(item)
         except Exception:
             self._pass(item)
             raise
         # Ctrl-C before or during the next lines leaves the batch in the queue, and the next call delivers it.
         assert item.rows is not None
-        given = time.perf_counter()
-        self._meter.delivered(len(made.rows), asked, given, in_flight, finished)
+        delivered = time.perf_counter()
+        self._meter.delivered(len(finished_batch.rows), asked, delivered, in_flight, finished)
         if self._split_controller is not None and self._run is not None:
             self._split_controller.delivered(self._run, self._meter, in_flight, finished)
         if self.ahead:
-            self._inline.observe(given - asked, self._run, self._meter.batches, reads_files=bool(self.sources))
+            self._inline.observe(delivered - asked, self._run, self._meter.batches, reads_files=bool(self.sources))
         if self._depth:
             self._fill(self._depth + 1, at_end, allocate)
         self._pass(item)
         self._admit(allocate)
         self._meter.inside_s += time.perf_counter() - asked
-        return Delivered(made.outputs, made.rows, self.mark, len(item.rows), made.skipped)
+        return Delivered(finished_batch.outputs, finished_batch.rows, self.mark, len(item.rows), finished_batch.skipped)
 
     @property
     def _depth(self) -> int:
@@ -314,8 +314,8 @@ class Execution(Exclusive):
         if allocate is None:
             return {}
         wanted = ((i, o) for i, o in enumerate(self.plan.outputs) if o.shape is not None and o.on_gpu in on_gpu)
-        found = ((i, allocate(i, o, len(rows))) for i, o in wanted)
-        return {i: memory for i, memory in found if memory is not None}
+        supplied = ((i, allocate(i, o, len(rows))) for i, o in wanted)
+        return {i: memory for i, memory in supplied if memory is not None}
 
     def run_rows(self, rows: Rows, feeds: Feeds) -> list[Any]:
         """Run the given rows immediately on the caller's thread, bypassing the queue (inference, eager calls,
@@ -336,7 +336,7 @@ class Execution(Exclusive):
         times = stage_times(self.graph, self.plan, self._run, self._meter.rows, self._puller.source_ns)
         handed_over = self._run.python.handed_over() if self._run is not None else ()
         mark = self.mark
-        told = self._meter.report(
+        report = self._meter.report(
             times, self.config.seed, self.threads, handed_over, depth=self._depth,
             place=(mark.epoch, mark.position, self.schedule.epoch_size),
             split=self._split_controller.report() if self._split_controller is not None else None,
@@ -344,7 +344,7 @@ class Execution(Exclusive):
         shards = next((s.shards for s in self.sources.values()), Shards())
         gpu = self.gpu.device.number if self.gpu is not None else None
         assignment = Assignment(shards.id, shards.number, gpu, tuple(sorted(self._launcher)))
-        return replace(told, assignment=assignment, codecs=self._report_of_codecs())
+        return replace(report, assignment=assignment, codecs=self._report_of_codecs())
 
     def _report_of_codecs(self) -> dict[str, Any]:
         loaded = self._planning.loaded

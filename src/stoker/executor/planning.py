@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Planning of an execution: immediate, or with the first batch if only that batch tells a Python node's types."""
+"""Planning of an execution: immediate, or with the first batch if only that batch reveals a Python node's types."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .schedule import Rows
 
 
 class Planning:
-    """Makes the plan of a graph.
+    """Planner of one execution: makes the plan, immediately or with the first batch.
 
     Args:
         codecs: the pipeline's codecs, which make some of the plan's kernels.
@@ -39,7 +39,7 @@ class Planning:
     Attributes:
         find: function that returns an operator by name.
         passes: names of the passes.
-        loaded: the plan with its kernels; None until the first batch's rows have told all types.
+        loaded: the plan with its kernels; None until the first batch has revealed all types.
         states: states of stateful operators that ran during type discovery, by node.
     """
 
@@ -86,15 +86,15 @@ class Planning:
         return load(plan, self._gpu, self._codecs.get)
 
     def discover(self, rows: Rows, feeds: Feeds) -> None:
-        """Find the types that only the first batch tells. Each row passes each Python node exactly once."""
-        discovered: dict[int, tuple[Spec, ...]] = {node: feeder.specs for node, feeder in self._feeders.items()}
+        """Find the types that only the first batch reveals. Each row passes each Python node exactly once."""
+        discovered: dict[int, tuple[Spec, ...]] = {number: feeder.specs for number, feeder in self._feeders.items()}
         replay: Replay = {}
         while self.loaded is None:
             try:
                 self.loaded = self._make(self._graph, discovered)
             except UndeclaredTypes as undeclared:
-                untold = self._graph.nodes[undeclared.node]
-                discovered[untold.id] = self._try_out(untold, rows, feeds, discovered, replay)
+                node = self._graph.nodes[undeclared.node]
+                discovered[node.id] = self._try_out(node, rows, feeds, discovered, replay)
         self._replay = replay
 
     def _try_out(
@@ -117,21 +117,21 @@ class Planning:
             bad = {f.row for f in lost}  # they fail again when the batch runs, where the policies apply
             values = [[p[r] for p in parents] for r in range(len(rows))]
             active = [r for r, v in enumerate(values) if r not in bad and _holds(node, v)]
-            given = [values[r][: len(node.inputs) + len(edges)] for r in active]
-            made = run.python.call(body, active, given, rows, self._seed)
-            replay[node.id] = dict(zip(active, made, strict=True))
+            arguments = [values[r][: len(node.inputs) + len(edges)] for r in active]
+            results = run.python.call(body, active, arguments, rows, self._seed)
+            replay[node.id] = dict(zip(active, results, strict=True))
         finally:
             self.states.update(run.python.states)
             run.close()
-        return _specs(node, made)
+        return _specs(node, results)
 
 
-def _specs(node: Node, made: Sequence[Any]) -> tuple[Spec, ...]:
-    """Return the types of a node's outputs from the first row of ``made`` that is not an exception."""
+def _specs(node: Node, results: Sequence[Any]) -> tuple[Spec, ...]:
+    """Return the types of a node's outputs from the first of its ``results`` that is not an exception."""
     subject, source = node.operator.subject(node.args), node.source_line
-    good = next((m for m in made if not isinstance(m, BaseException)), None)
+    good = next((m for m in results if not isinstance(m, BaseException)), None)
     if good is None:
-        failed = next((m for m in made if isinstance(m, BaseException)), None)
+        failed = next((m for m in results if isinstance(m, BaseException)), None)
         text = f"{type(failed).__name__}: {failed}" if failed else "it ran for no row of the first batch"
         hint = (
             "Its outputs' types are taken from the first batch, so at least one row of it must succeed, unless they "

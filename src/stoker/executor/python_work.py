@@ -59,7 +59,7 @@ class PythonWork:
     def serve(self, owner: weakref.ref[Working], wait_s: float) -> None:
         """Ensure that a serving thread exists for the life of the run. Wait up to ``wait_s`` for it to begin."""
         if not self._served.is_set():
-            # Ctrl-C may leave an extra thread behind that still starts: the first one to take the lock serves.
+            # After Ctrl-C an extra thread may still start: the first one to take the lock serves.
             place = (self._engine, owner)
             threading.Thread(target=_serve, args=place, name="stoker-python", daemon=True).start()
             self._served.wait(wait_s)
@@ -130,8 +130,10 @@ class PythonWork:
         flight.handed_over.add((row, node, reason))
         one = self._handed_over.get((node, reason))
         if one is None:
-            made = self._graph.nodes[node]
-            one = HandOver(made.operator.name, f"{made.source_line}" if made.source_line else "", reason)
+            source_node = self._graph.nodes[node]
+            one = HandOver(
+                source_node.operator.name, f"{source_node.source_line}" if source_node.source_line else "", reason
+            )
             self._handed_over[node, reason] = one
         one.count(self._samples.of(flight.rows, row)[1])
 
@@ -149,14 +151,14 @@ class PythonWork:
             rows = [r for r in range(job.rows) if job.active(r, number)]
             # Copies, because the user's code may keep or change its inputs.
             inputs = [[job.array(r, v).copy() for v in step.inputs] for r in rows]
-            made = flight.replay.get(step.node)
-            if made is None:
-                made = dict(zip(rows, self.call(step.body, rows, inputs, flight.rows, flight.seed), strict=True))
+            results = flight.replay.get(step.node)
+            if results is None:
+                results = dict(zip(rows, self.call(step.body, rows, inputs, flight.rows, flight.seed), strict=True))
                 if flight.record:
-                    flight.replay[step.node] = made
-            # Results from type discovery are not used for rows that have failed since.
+                    flight.replay[step.node] = results
+            # Rows that failed after type discovery do not use its results.
             for r in rows:
-                result = made[r]
+                result = results[r]
                 if isinstance(result, BaseException):
                     self._fail(job, r, number, result)
                 else:
@@ -192,10 +194,12 @@ class PythonWork:
         inputs = [tuple(x[: len(x) - len(body.edges)]) for x in values]
         if operator.runs_batches(body.args):
             try:
-                made = [x if isinstance(x, Exception) else _as_tuple(x) for x in operator.run_rows(contexts, inputs)]
-                if len(made) != len(active):
-                    raise ValueError(f"expected one result for each of {len(active)} rows, got {len(made)}")
-                return made
+                from_batch = [
+                    x if isinstance(x, Exception) else _as_tuple(x) for x in operator.run_rows(contexts, inputs)
+                ]
+                if len(from_batch) != len(active):
+                    raise ValueError(f"expected one result for each of {len(active)} rows, got {len(from_batch)}")
+                return from_batch
             except Exception as error:  # noqa: BLE001 - a user's code may raise anything; its rows carry it
                 return [error] * len(active)
         results: list[Any] = []

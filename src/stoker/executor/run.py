@@ -103,7 +103,7 @@ class Run:
         """Queue a batch for the worker threads. After Ctrl-C or an error it may be called again.
 
         Raises:
-            ResourceError: a thread cannot start. No other new thread is left behind.
+            ResourceError: a thread cannot start. No other new thread remains.
         """
         if flight.started:
             return

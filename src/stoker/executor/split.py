@@ -4,7 +4,7 @@
 Both decoders give the same bits, so the share affects only the rate of delivered batches. There are two cases:
 
 - The consumer is the bottleneck: batches are ready when it requests them. Rows decoded on the CPU then leave GPU time
-  to the consumer, but take host time that its launches may need. Only a trial can tell which effect is larger.
+  to the consumer, but take host time that its launches may need. Only a trial shows which effect is larger.
 - The pipeline is the bottleneck: the consumer waits. The share should make CPU and GPU finish a batch together. The
   times per row on both sides give that share.
 

@@ -2126,7 +2126,7 @@ class readers:
             labels: One integer per path of `files`; the index of the path if not given.
             file_filters: Patterns of the names to take; by default the usual image and audio ones.
             dir_filters: Patterns of the class folders to take; by default all.
-            case_sensitive_filter: Whether the patterns tell upper from lower case.
+            case_sensitive_filter: Whether the patterns distinguish upper and lower case.
             initial_fill: No effect: a shuffle is over the whole data set, not over a buffer.
             prefetch_queue_depth: No effect: the pipeline's prefetch_queue_depth holds.
             read_ahead: No effect: rows are prefetched with their batches.

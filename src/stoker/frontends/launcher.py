@@ -49,7 +49,7 @@ def shard_readers(graph: Graph, shards: str | None) -> Graph:
     if not readers:
         raise ArgumentError(
             '`Pipeline`: expected a reader that can be divided with shards="launcher", got none. A source of your own '
-            "is divided where it is written: `stoker.Launch.from_environment()` tells rank and world size"
+            "is divided where it is written: `stoker.Launch.from_environment()` returns rank and world size"
         )
     launch = Launch.from_environment()
     own = {n.id: _with_shards(n, launch) for n in readers}
@@ -57,15 +57,15 @@ def shard_readers(graph: Graph, shards: str | None) -> Graph:
 
 
 def _with_shards(node: Node, launch: Launch) -> Node:
-    told = {"num_shards": launch.world_size, "shard_id": launch.rank}
-    for name, value in told.items():
+    launcher_shards = {"num_shards": launch.world_size, "shard_id": launch.rank}
+    for name, value in launcher_shards.items():
         if node.args[name] not in (None, value):
             text = (
                 f'expected no `{name}`, or the launcher\'s with shards="launcher", got {node.args[name]} where '
                 f"{'WORLD_SIZE' if name == 'num_shards' else 'RANK'} is {value}"
             )
             raise ArgumentError(message(node.operator.name, text, source=node.source_line))
-    return replace(node, args={**node.args, **told})
+    return replace(node, args={**node.args, **launcher_shards})
 
 
 def _warn_of_whole(readers: list[Node]) -> None:

@@ -64,8 +64,8 @@ def emit(steps: StepList, *, share: bool, planes: bool, has_gpu: bool) -> Plan:
             (int(steps.values[v].dtype), steps.values[v].rank, _WHERE[where[v][0]], where[v][1]) for v in used
         ),
         kernels=tuple(kernel for kernel, _ in emitted),
-        steps=tuple(told for _, told in emitted),
-        outputs=tuple(told for _, told in outputs),
+        steps=tuple(step for _, step in emitted),
+        outputs=tuple(output for _, output in outputs),
         segments=tuple((int(runs), own, opens.get(n, ())) for n, (runs, own) in enumerate(members)),
         scratch_buffers=buffers,
         index_columns=len(steps.readers),
@@ -95,11 +95,11 @@ def _opened_outputs(steps: StepList, segments: Segments) -> dict[int, tuple[int,
 
 def _fed_on_gpu(steps: StepList) -> set[int]:
     """Return the fed values whose elements only GPU steps read."""
-    found = set(steps.fed.values()) - read_by_the_loop(steps)
+    values = set(steps.fed.values()) - read_by_the_loop(steps)
     for step in steps.steps:
         if not step.on_gpu:
-            found.difference_update(step.inputs)
-    return found
+            values.difference_update(step.inputs)
+    return values
 
 
 def _renumber(step: Step, index: Mapping[int, int]) -> Step:
@@ -152,7 +152,7 @@ class _Emitter:
         )  # fmt: skip
 
     def _count(self, step: Step) -> tuple[list[int], int]:
-        """Return the outputs of ``step`` whose first extent its kernel tells, and the output that has it, or -1."""
+        """Return the counted outputs of ``step``, and the number of the output with the count, or -1."""
         counts = counts_of(step, self._values)
         if not counts:
             return [], -1

@@ -346,7 +346,7 @@ class _JsonReader:
 
 
 def _with_whole_numbers(read: Any, bound: Any) -> Any:
-    """Return a checked value with the graph's own whole numbers in place of floats: its digest tells them apart."""
+    """Return a checked value with the graph's own whole numbers in place of floats: the digest distinguishes them."""
     if isinstance(read, tuple) and isinstance(bound, tuple) and len(read) == len(bound):
         return tuple(map(_with_whole_numbers, read, bound))
     return read if type(read) is int and type(bound) is float else bound

@@ -62,7 +62,7 @@ def _check_value(x: Value) -> None:
 
 
 def _check_count(step: Step, x: Value, values: Mapping[int, Value]) -> None:
-    """A first extent that only a kernel tells has a bound and a count, which is an output of that kernel."""
+    """Check that a counted extent has a bound, and a count that is an output of the kernel that computes it."""
     if x.counted is None:
         return
     count, bound = values.get(x.counted.count), x.counted.max_output

@@ -41,7 +41,7 @@ def show(
         steps = transform(graph, find, {}, passes, sources, target)
     except UndeclaredTypes as undeclared:
         name = graph.nodes[undeclared.node].operator.name
-        return "\n".join([*lines, f"plan: made with the first batch, which tells the types of `{name}`"]) + "\n"
+        return "\n".join([*lines, f"plan: made with the first batch, which reveals the types of `{name}`"]) + "\n"
     return "\n".join([*lines, "plan", *(f"  {line}" for line in show_steps(steps))]) + "\n"
 
 
@@ -59,7 +59,7 @@ def show_steps(steps: StepList) -> list[str]:
 
 
 def _value(value: Value) -> str:
-    """A value with its type and extents; an extent that only the kernel tells has its bound and its count."""
+    """Return a value with its type and extents as text; a counted extent with its count and bound."""
     shape = list(map(repr, value.shape))
     if value.counted is not None:
         shape[0] = f"%{value.counted.count} <= {value.counted.max_output!r}"
@@ -68,13 +68,13 @@ def _value(value: Value) -> str:
 
 def _line(node: Node) -> str:
     inputs = [f"{e.node}.{e.output}" for e in node.inputs]
-    given = {k: f"{e.node}.{e.output}" for k, e in node.edges}
+    per_row = {k: f"{e.node}.{e.output}" for k, e in node.edges}
     for key, value in node.args.items():
         argument = node.operator.all_arguments().get(key)
-        if key in given or value is None or (argument is not None and _is_default(argument, value)):
+        if key in per_row or value is None or (argument is not None and _is_default(argument, value)):
             continue
-        given[key] = _short(value)
-    parts = inputs + [f"{k}={v}" for k, v in given.items()]
+        per_row[key] = _short(value)
+    parts = inputs + [f"{k}={v}" for k, v in per_row.items()]
     guards = "".join(f" if {'' if w else 'not '}{e.node}.{e.output}" for e, w in node.guards)
     where = f"  # {node.source_line}" if node.source_line else ""
     return f"{node.id} = {node.operator.name}({', '.join(parts)}){guards}{where}"

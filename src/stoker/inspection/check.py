@@ -102,7 +102,7 @@ class CheckReport:
         rate = self.files / self.seconds if self.seconds else 0
         timing = f"{self.files} files in {self.seconds:.1f} s ({rate:.0f} per s)"
         if self.warnings:
-            lines.append("in the damaged files: " + _told(self.warnings))
+            lines.append("in the damaged files: " + _list_counts(self.warnings))
         if self.ignored:
             lines.append(f"{self.ignored} files are not looked at: readers do not list them as images by their names")
         return "\n".join([*lines, f"{timing}: {listed or 'nothing to remark'}"])
@@ -196,12 +196,12 @@ def _check_jpeg(path: Path, data: bytes) -> tuple[list[Finding], Counter[str]]:
         return [*findings, Finding(path, *failed, info["offset"])], Counter()
     warned = Counter({name: info[name] for name in _WARNINGS if info[name]})
     if warned:
-        text = f"{_told(warned)}; from byte {info['offset']} on"
+        text = f"{_list_counts(warned)}; from byte {info['offset']} on"
         findings.append(Finding(path, Remark.DAMAGED, text, info["offset"]))
     return findings, warned
 
 
-def _told(warned: Mapping[str, int]) -> str:
+def _list_counts(warned: Mapping[str, int]) -> str:
     return ", ".join(f"{warned[name]} {text}" for name, text in _WARNINGS.items() if warned.get(name))
 
 

@@ -72,20 +72,20 @@ def _require_number(number: int, device: _native.gpu.Device) -> None:
 
 
 def _by_interface(x: Any) -> GpuArray:
-    told = x.__cuda_array_interface__
-    shape = tuple(int(n) for n in told["shape"])
+    interface = x.__cuda_array_interface__
+    shape = tuple(int(n) for n in interface["shape"])
     try:
-        dtype = DType.of(told["typestr"])
+        dtype = DType.of(interface["typestr"])
     except TypeError:
-        raise DataError(f"expected an array of numbers, got one of {told['typestr']!r}") from None
-    if told.get("mask") is not None:
+        raise DataError(f"expected an array of numbers, got one of {interface['typestr']!r}") from None
+    if interface.get("mask") is not None:
         raise DataError("expected an array without a mask")
-    strides = told.get("strides")
+    strides = interface.get("strides")
     if strides is None:
-        found = [dtype.size]
+        contiguous = [dtype.size]
         for extent in shape[:0:-1]:
-            found.insert(0, found[0] * extent)
-        strides = found[: len(shape)]
+            contiguous.insert(0, contiguous[0] * extent)
+        strides = contiguous[: len(shape)]
     # Version 2 has no stream: its arrays are written on the legacy default stream.
-    stream = told.get("stream", 1 if told.get("version", 0) < 3 else None)
-    return GpuArray(int(told["data"][0]), shape, tuple(map(int, strides)), dtype, x, stream)
+    stream = interface.get("stream", 1 if interface.get("version", 0) < 3 else None)
+    return GpuArray(int(interface["data"][0]), shape, tuple(map(int, strides)), dtype, x, stream)

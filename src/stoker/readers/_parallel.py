@@ -314,7 +314,7 @@ class ParallelIterableFeeder(CheckedFeeder):
             self._workers.drop(self._asked.popleft())
 
     def _move(self, request: tuple[str, int]) -> None:
-        """Tell the worker to continue at another position."""
+        """Make the worker continue at another position."""
         self._drop()
         self._received.clear()
         self._taken, self._is_exhausted, self._ended, self._is_position_lost = request[1], False, False, False

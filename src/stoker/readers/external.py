@@ -98,6 +98,6 @@ class ExternalSource(Source, name="external_source"):
 
     def lower(self, c: Lowering) -> tuple[Value, ...]:
         args = c.scope.args
-        told = self._declared(args).specs()
-        specs: tuple[Spec, ...] = c.discovered_types() if told is None else told
+        declared = self._declared(args).specs()
+        specs: tuple[Spec, ...] = c.discovered_types() if declared is None else declared
         return tuple(c.fed(spec, i) for i, spec in enumerate(specs))

@@ -32,7 +32,7 @@ class FileReader(SampledReader, name="readers.file"):
     labels = arg("object", None, doc="One integer per path of `files`; the index of the path if not given.")
     file_filters = arg("object", None, doc="Patterns of the names to take; by default the usual image and audio ones.")
     dir_filters = arg("object", None, doc="Patterns of the class folders to take; by default all.")
-    case_sensitive_filter = arg("bool", False, doc="Whether the patterns tell upper from lower case.")
+    case_sensitive_filter = arg("bool", False, doc="Whether the patterns distinguish upper and lower case.")
     initial_fill = arg("int", 1024, doc="No effect: a shuffle is over the whole data set, not over a buffer.")
     prefetch_queue_depth = arg("int", 1, doc="No effect: the pipeline's prefetch_queue_depth holds.")
     read_ahead = arg("bool", False, doc="No effect: rows are prefetched with their batches.")

@@ -87,7 +87,7 @@ class QuotaOrder(RepeatingOrder):
     mixed.
 
     All samples of a part are used before one repeats, also across epochs, in another order each time if ``shuffle``.
-    Random access works because the start of a position's block tells how many samples of each part came before.
+    Random access works because the block of a position determines how many samples of each part came before.
     """
 
     size: int

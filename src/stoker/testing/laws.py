@@ -163,7 +163,7 @@ def check_eager(graph: Graph, interpreter: Interpreter) -> int:
         outputs = [interpreter.made[e] for e in _outputs(node)]
         columns = [interpreter.column(e) for e in _outputs(node)]
         if any(interpreter.made[e].per_frame for e in (*node.inputs, *(e for _, e in node.edges))):
-            continue  # an eager call cannot tell which axis of an array runs along the frames
+            continue  # an eager call does not know which axis of an array runs along the frames
         inputs = [(interpreter.made[e], interpreter.column(e)) for e in node.inputs]
         edges = {name: (interpreter.made[e], interpreter.column(e)) for name, e in node.edges}
         rows = [r for r, x in enumerate(columns[0]) if x is not None]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Interpreter that runs a graph by its operators' references: plain NumPy, row by row, node by node.
 
-Every other way of running a graph must equal it. Lowering tells the operators of a composite and the axes of a value,
-so the interpreter is a lowering that also evaluates: after an operator is lowered, its reference runs on the arrays of
-its inputs.
+Every other way of running a graph must equal it. Lowering determines the operators of a composite and the axes of a
+value, so the interpreter is a lowering that also evaluates: after an operator is lowered, its reference runs on the
+arrays of its inputs.
 """
 
 from __future__ import annotations

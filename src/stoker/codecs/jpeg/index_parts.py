@@ -38,7 +38,7 @@ def write_part(folder: Path, record_bytes: int, pieces: Iterable[bytes]) -> None
     """Write a new part, unless it would be empty.
 
     Raises:
-        OSError: the disk is full or read-only; no file is left behind.
+        OSError: the disk is full or read-only; no file remains.
     """
     handle, name = tempfile.mkstemp(dir=folder, prefix=".new-")
     try:
@@ -70,10 +70,10 @@ def read_pieces(file: BinaryIO, record_bytes: int) -> Iterator[bytes]:
         known = len(head) == _HEAD.size and head[:16] == _MAGIC
         raise ValueError("it is of another version" if known else "it is no such file")
     while True:
-        told = file.read(_PIECE.size)
-        if len(told) < _PIECE.size:
+        header = file.read(_PIECE.size)
+        if len(header) < _PIECE.size:
             raise ValueError("it is cut short")
-        size, digest = _PIECE.unpack(told)
+        size, digest = _PIECE.unpack(header)
         packed = file.read(size) if size <= _MAX_PIECE_BYTES else b""
         if len(packed) != size or _digest(packed) != digest:
             raise ValueError("it is damaged")

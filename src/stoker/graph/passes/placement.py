@@ -34,7 +34,7 @@ def place(graph: Graph) -> dict[int, bool]:
         inherited = any(placed[e.node] for e in node.inputs)
         placed[node.id] = inherited if node.device is None else node.device != "cpu"
         if inherited and not placed[node.id]:
-            raise _refused(node, "its input is in the GPU's memory, and data do not come back from there in a pipeline")
+            raise _refused(node, "its input is in the GPU's memory, and a pipeline copies no data back to the CPU")
         if node.id in needed and node.operator.is_python() and any(placed[e.node] for e in node.parents()):
             raise _refused(node, _CPU_ONLY)  # before type discovery, which would have to run the node
     return placed

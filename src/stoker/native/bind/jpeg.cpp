@@ -231,14 +231,15 @@ void bind_jpeg(nb::module_& m) {
            nb::arg("format") = "RGB", nb::arg("scale") = 1,
            "Decode as `jpeg_decode` does into the caller's memory, whose rows may lie apart; returns the status.");
   jpeg.def("jpeg_check", &jpeg_check, nb::arg("data"), nb::arg("max_pixels"), nb::arg("max_scan_pixels") = 0,
-           "Decode all coefficients: what `jpeg_info` tells, the status as of `jpeg_decode`, what libjpeg would warn "
-           "of, and "
-           "the offset of the first damage in the file, or None. Images above the limits are unsupported.");
+           "Decode all coefficients. Return the fields of `jpeg_info`, the status of `jpeg_decode`, the damage that "
+           "libjpeg would warn of, and the offset of the first damage, or None. Images above the limits are "
+           "unsupported.");
   jpeg.def("count_scans", &count_scans, nb::arg("data"), "Count a file's scans, from its markers alone.");
   jpeg.def("too_many_scans", &too_many_scans, nb::arg("data"), nb::arg("width"), nb::arg("height"),
-           nb::arg("max_scan_pixels"), "Why a file of this size has too many scans; \"\" if it does not.");
+           nb::arg("max_scan_pixels"),
+           "Return the reason why a file of this size has too many scans, or \"\" if it does not.");
   jpeg.def(
       "jpeg_ticks", &jpeg_ticks, nb::arg("data"),
-      "Decode the whole image to RGB and tell where the time went: ticks of the time-stamp counter (elsewhere "
+      "Decode the whole image to RGB and return the time of each part: ticks of the time-stamp counter (elsewhere "
       "nanoseconds) for tables, entropy, transform and rows; pixels; Huffman symbols (0 unless sequential, one scan).");
 }

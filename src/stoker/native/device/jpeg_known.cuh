@@ -130,11 +130,11 @@ STOKER_DEVICE bool is_of(EntropyShared& shared, const IndexEntry& entry, const C
          bytes == pointer<const uint32_t>(buffers.segment_start)[buffers.segments];
 }
 
-// Pieces of a known file. Those from `skipped` to `behind` were read; `sequence` starts with the first of these.
+// Pieces of a known file. Pieces [skipped, read_end) were read; `sequence` starts with the first of these.
 struct Known {
   const IndexEntry& entry;
   const Sequence& sequence;
-  uint32_t skipped, behind;
+  uint32_t skipped, read_end;
   uint32_t end;  // of the blocks that the window needs
 
   // Return the end of the blocks that piece i contributes to. The last of them may be completed by the next piece.
@@ -145,20 +145,20 @@ struct Known {
   }
 };
 
-// Return the last of the pieces from `first` to `behind` that begins at or before a block of the scan.
-STOKER_DEVICE uint32_t piece_before(const IndexEntry& entry, uint32_t first, uint32_t behind, uint32_t block) {
-  uint32_t found = first;
-  for (uint32_t after = behind; after - found > 1;) {
-    const uint32_t middle = (found + after) / 2;
+// Return the last of the pieces [first, end) that begins at or before a block of the scan.
+STOKER_DEVICE uint32_t piece_before(const IndexEntry& entry, uint32_t first, uint32_t end, uint32_t block) {
+  uint32_t before = first;
+  for (uint32_t after = end; after - before > 1;) {
+    const uint32_t middle = (before + after) / 2;
     const PieceStart& at = entry.at[middle];
-    if (at.blocks < block || (at.blocks == block && state_position(at.state) == 0)) found = middle;
+    if (at.blocks < block || (at.blocks == block && state_position(at.state) == 0)) before = middle;
     else after = middle;
   }
-  return found;
+  return before;
 }
 
 // Return the first block of the scan that the window needs. In a file with segments also the last MCU before its
-// segment is needed, since running sums start from there.
+// segment is needed, since running sums start with it.
 STOKER_DEVICE uint32_t first_needed(const Row& row, const RowBuffers& buffers) {
   const uint32_t mcu = row.first_row * row.mcu_columns;
   if (buffers.segments == 1) return mcu * row.blocks;
@@ -193,9 +193,9 @@ STOKER_DEVICE Columns needed_columns(const Row& row, const RowBuffers& buffers) 
   for (uint32_t c = 0; c < row.components; ++c) {
     const Plane& p = row.plane[c];
     if (p.columns == 0) continue;
-    const uint32_t behind = (static_cast<uint32_t>(p.first_column) + p.columns + p.h - 1) / p.h;
+    const uint32_t end = (static_cast<uint32_t>(p.first_column) + p.columns + p.h - 1) / p.h;
     out.begin = smaller(out.begin, p.first_column / p.h);
-    out.end = out.end > behind ? out.end : behind;
+    out.end = out.end > end ? out.end : end;
   }
   return out;
 }
@@ -206,12 +206,12 @@ STOKER_DEVICE uint32_t choose(EntropyShared& shared, const Row& row, const Known
                               uint32_t turn) {
   const Columns columns = needed_columns(row, known.sequence.buffers);
   uint32_t done = 0;
-  for (uint32_t base = begin; base < known.behind; base += thread_count()) {
+  for (uint32_t base = begin; base < known.read_end; base += thread_count()) {
     const uint32_t i = base + thread_index();
-    bool needed = i < known.behind && known.entry.at[i].blocks < known.end;
+    bool needed = i < known.read_end && known.entry.at[i].blocks < known.end;
     if (needed) {
-      const uint32_t first = known.entry.at[i].blocks, behind = known.blocks_end(i);
-      needed = columns.meet(first / row.blocks, (behind > first ? behind - 1 : first) / row.blocks);
+      const uint32_t first = known.entry.at[i].blocks, end = known.blocks_end(i);
+      needed = columns.meet(first / row.blocks, (end > first ? end - 1 : first) / row.blocks);
     }
     uint32_t total = 0;
     const uint32_t at = done + inclusive_sum(needed ? 1 : 0, shared.sums, total) - 1;
@@ -238,11 +238,11 @@ STOKER_DEVICE void predict(const Row& row, const RowBuffers& buffers, const Piec
                            uint32_t end) {
   int16_t* const dc = pointer<int16_t>(buffers.dc);
   const uint32_t in_flight = reached.reached && state_position(reached.state) ? 1 : 0;
-  const uint32_t behind = smaller(reached.blocks + in_flight, end);
+  const uint32_t last_end = smaller(reached.blocks + in_flight, end);
   uint32_t sums[kMaxPlanes] = {static_cast<uint32_t>(from.dc[0]), static_cast<uint32_t>(from.dc[1]),
                                static_cast<uint32_t>(from.dc[2])};
   uint32_t b = from.blocks + (state_position(from.state) ? 1 : 0), block = b % row.blocks;
-  for (; b < behind; ++b) {
+  for (; b < last_end; ++b) {
     const uint32_t c = row.component[block], sum = (c == 0   ? sums[0]
                                                     : c == 1 ? sums[1]
                                                              : sums[2]) +
@@ -283,15 +283,15 @@ STOKER_DEVICE void decode_known(EntropyShared& shared, const Row& row, const Row
   const Known known = {entry, sequence, skipped, skipped + sequence.count,
                        row.needed_rows * row.mcu_columns * row.blocks};
   const uint32_t needed = first_needed(row, buffers);
-  if (known.behind > entry.count) {
+  if (known.read_end > entry.count) {
     if (thread_index() == 0) atomic_or(status, kStrayed);
     return;
   }
-  const uint32_t begin = piece_before(entry, skipped, known.behind, needed);
+  const uint32_t begin = piece_before(entry, skipped, known.read_end, needed);
   const PieceStart& first = entry.at[begin];
   // The entry has no pieces for the window, or its pieces begin after the window does or end before it.
   if (first.blocks > needed || (first.blocks == needed && state_position(first.state)) || first.blocks >= known.end ||
-      (known.behind < entry.count && entry.at[known.behind].blocks < known.end)) {
+      (known.read_end < entry.count && entry.at[known.read_end].blocks < known.end)) {
     if (thread_index() == 0) atomic_or(status, kStrayed);
     return;
   }

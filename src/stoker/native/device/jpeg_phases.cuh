@@ -82,8 +82,8 @@ STOKER_DEVICE bool count_blocks(EntropyShared& shared, const Row& row, const Seq
   for (uint32_t k = thread_index(); k < sequence.buffers.segments; k += thread_count()) {
     if (k * interval >= needed_mcus) break;
     const uint32_t left = needed_mcus - k * interval;
-    const uint32_t head = sequence.first[k], behind = sequence.first[k + 1];
-    const uint32_t blocks = states.blocks[behind - 1] - (head ? states.blocks[head - 1] : 0);
+    const uint32_t head = sequence.first[k], end = sequence.first[k + 1];
+    const uint32_t blocks = states.blocks[end - 1] - (head ? states.blocks[head - 1] : 0);
     if (blocks < (left < interval ? left : interval) * row.blocks) atomic_or(&shared.failed, 1);
   }
   block_barrier();

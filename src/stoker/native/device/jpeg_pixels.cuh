@@ -17,10 +17,10 @@ STOKER_DEVICE uint32_t four_bytes(uint32_t a, uint32_t b, uint32_t c, uint32_t d
 // Return a component's samples around the window.
 STOKER_DEVICE Samples samples_of(const RowBuffers& buffers, const Row& row, uint32_t index) {
   const Plane& p = row.plane[index];
-  const int32_t first = p.size * p.first_column, behind = first + p.size * p.columns;
+  const int32_t first = p.size * p.first_column, end = first + p.size * p.columns;
   const uint8_t* const corner =
       pointer<const uint8_t>(buffers.samples[index]) - int64_t{p.size} * p.first_row * buffers.pitch[index] - first;
-  return {corner, buffers.pitch[index], p, first, (behind < p.width ? behind : p.width) - 1};
+  return {corner, buffers.pitch[index], p, first, (end < p.width ? end : p.width) - 1};
 }
 
 STOKER_DEVICE Pixel convert(const Row& row, int32_t a, int32_t b, int32_t c) {

@@ -82,7 +82,7 @@ STOKER_DEVICE Entry short_entry(const HuffmanCode& code, uint32_t index, bool dc
   return 0;
 }
 
-// Extend the entry by the symbol behind it.
+// Extend the entry by the next symbol.
 STOKER_DEVICE Entry two_symbols(const HuffmanCode& code, uint32_t index, bool dc) {
   const Entry first = short_entry(code, index, dc);
   const uint32_t bits = whole_length(first);

@@ -25,7 +25,7 @@ STOKER_DEVICE Samples samples_of(const Component& c) {
   return {reinterpret_cast<const uint8_t*>(c.corner), c.pitch, c, c.first, c.last};
 }
 
-// Return the second input of output `at`: the neighbour before it for the first of a pair, the one behind for the
+// Return the second input of output `at`: the previous neighbour for the first of a pair, the next one for the
 // second.
 STOKER_DEVICE int32_t neighbour(int32_t at, int32_t size) { return clamp_to(at / 2 + (at & 1 ? 1 : -1), 0, size - 1); }
 
@@ -133,7 +133,7 @@ STOKER_DEVICE Quad four_samples(const Samples& s, int32_t x, int32_t y, const Lo
     middle = choose_bytes(odd, even, 0x7610);
     right = choose_bytes(even, odd, 0x7632);
   }
-  const bool second = x & 1;  // the first output is the second of a pair, which uses the input behind it
+  const bool second = x & 1;  // the first output is the second of a pair, which uses the next input
   if constexpr (kSpread == Spread::Width)
     return {between_two(middle, second ? right : left, (second ? 2 : 1) * kBoth),
             between_two(second ? right : middle, second ? middle : right, (second ? 1 : 2) * kBoth)};

@@ -21,9 +21,9 @@ struct LineWords {
     low = jpeg::clamp_to(low, first, last);
     high = jpeg::clamp_to(high, first, last);
     if (!repeats) return;
-    const int32_t behind = c.last - x;  // position of the last sample relative to x
-    edge = behind >= 3 ? 0x3210 : behind == 2 ? 0x2210 : behind == 1 ? 0x1110 : 0;
-    if (x < c.first) edge = behind >= 3 ? 0x3211 : behind == 2 ? 0x2211 : 0x1111;
+    const int32_t last_offset = c.last - x;  // of the last sample, relative to x
+    edge = last_offset >= 3 ? 0x3210 : last_offset == 2 ? 0x2210 : last_offset == 1 ? 0x1110 : 0;
+    if (x < c.first) edge = last_offset >= 3 ? 0x3211 : last_offset == 2 ? 0x2211 : 0x1111;
   }
   uint32_t load(const uint8_t* line) const {
     const auto* words = reinterpret_cast<const uint32_t*>(line);

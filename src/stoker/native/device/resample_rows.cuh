@@ -8,7 +8,7 @@
 namespace stoker::stage {
 
 // A thread's row of the source. Four pixels are loaded at a time as the words that contain them. kInside: neither the
-// loaded groups nor the word behind them are beyond the row's last word. A row must have at least four words.
+// loaded groups nor the word after them are beyond the row's last word. A row must have at least four words.
 template <bool kInside>
 class SourceRow {
  public:

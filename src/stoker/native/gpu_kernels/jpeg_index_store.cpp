@@ -84,12 +84,13 @@ std::string Index::packed(size_t begin, size_t end, const FromDevice& from_devic
   std::vector<uint8_t> complete(all.size());  // copied before reading the entries
   for (size_t i = 0; i < all.size(); ++i) complete[i] = usable(*all[i]).use == Use::Read;
   const auto bytes_of = [&](size_t i) { return IndexEntry::bytes_of(all[i]->file.pieces); };
-  for (size_t i = 0, behind = 0, from = 0; i < all.size(); from += bytes_of(i++)) {
-    if (i >= behind) {
+  for (size_t i = 0, contiguous_end = 0, from = 0; i < all.size(); from += bytes_of(i++)) {
+    if (i >= contiguous_end) {
       const stoker::gpu::Address at = all[i]->file.entry;
       size_t bytes = 0;
-      for (behind = i; behind < all.size() && all[behind]->file.entry == at + bytes; ++behind)
-        bytes += bytes_of(behind);
+      for (contiguous_end = i; contiguous_end < all.size() && all[contiguous_end]->file.entry == at + bytes;
+           ++contiguous_end)
+        bytes += bytes_of(contiguous_end);
       held.resize(bytes);
       from = 0;
       from_device(reinterpret_cast<uint8_t*>(held.data()), at, bytes);

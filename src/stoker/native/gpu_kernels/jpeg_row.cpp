@@ -142,16 +142,16 @@ uint32_t segments_in(const Row& row) {
 }
 
 uint32_t shares_of(const Row& row, uint32_t threads) {
-  uint32_t first = row.mcu_columns, behind = 0;
+  uint32_t first = row.mcu_columns, end = 0;
   for (const Plane& p : row.plane) {
     if (p.columns == 0) continue;
     first = std::min<uint32_t>(first, p.first_column / p.h);
-    behind = std::max(behind, (uint32_t{p.first_column} + p.columns + p.h - 1) / p.h);
+    end = std::max(end, (uint32_t{p.first_column} + p.columns + p.h - 1) / p.h);
   }
   const uint64_t rows = row.needed_rows - row.first_row, mcus = uint64_t{row.mcu_columns} * row.mcu_rows;
   const uint64_t all = uint64_t{kIndexSubsequences} * row.pieces;
   // In each row of MCUs one more piece may begin before the window's columns.
-  const uint64_t needed = std::min(all, all * rows * (std::max(behind, first) - first) / mcus + rows);
+  const uint64_t needed = std::min(all, all * rows * (std::max(end, first) - first) / mcus + rows);
   return static_cast<uint32_t>(std::max<uint64_t>(1, (needed + threads - 1) / threads));
 }
 
@@ -168,11 +168,11 @@ Part part_of(const KnownFile& file, const Info& info, const Window& window, Form
   for (int i = 0; i < info.components; ++i) blocks += static_cast<uint32_t>(info.component[i].h * info.component[i].v);
   const uint32_t per_row = static_cast<uint32_t>(picture.mcu_columns()) * blocks;
   const uint32_t first = first_needed_row(info, picture) * per_row;
-  const uint32_t behind = static_cast<uint32_t>(picture.needed_mcu_rows()) * per_row;
+  const uint32_t end = static_cast<uint32_t>(picture.needed_mcu_rows()) * per_row;
   const Outline& outline = file.outline;
   Part part = {0, 1, 0, 0};
   while (part.begin + 1 < outline.chunks && outline.chunk[part.begin + 1].blocks < first) ++part.begin;
-  for (part.end = part.begin + 1; part.end < outline.chunks && outline.chunk[part.end].blocks < behind;) ++part.end;
+  for (part.end = part.begin + 1; part.end < outline.chunks && outline.chunk[part.end].blocks < end;) ++part.end;
   // The last symbol may extend beyond the chunk in which it begins.
   if (part.end < outline.chunks) ++part.end;
   const uint64_t data = file.header.size();

@@ -29,7 +29,7 @@ uint32_t segments_in(const Row& row);
 
 // Return the number of thread blocks (CTAs) for a known file, so that each has about as many pieces as threads. The
 // blocks take shares in turn, so the number only affects speed: a superfluous block waits for a free multiprocessor and
-// delays the blocks behind it.
+// delays the blocks that follow.
 uint32_t shares_of(const Row& row, uint32_t threads);
 
 }  // namespace stoker::jpeg::gpu

@@ -62,11 +62,11 @@ uint32_t items_of(const Row& row) { return (row.width * row.height + kPixelsPerI
 
 }  // namespace
 
-// The batch as the exact decoder sees it: only the rows that it decodes. Its descriptors are stored behind those of the
+// The batch as the exact decoder sees it: only the rows that it decodes. Its descriptors are stored after those of the
 // engines and are passed on contiguously.
 class Decode::ExactRows final : public Batch {
  public:
-  // `more` is the size of the report behind the exact decoder's.
+  // `more` is the size of the engines' report, which follows the exact decoder's.
   ExactRows(Batch& whole, size_t slot_bytes, size_t more) : whole_(whole), slot_bytes_(slot_bytes), more_(more) {
     slots_ = whole.upload(slot_bytes * static_cast<size_t>(whole.rows()), &device_slots_);
     for (int64_t r = 0; r < whole.rows(); ++r) {
@@ -138,9 +138,9 @@ Outcome Decode::run(const Call& c) const {
 }
 
 Outcome Decode::run_exact(const Call& c) const {
-  Call behind = c;
-  behind.slot = c.slot + sizeof(Row);
-  const Outcome outcome = exact_->run(behind);
+  Call exact_call = c;
+  exact_call.slot = c.slot + sizeof(Row);
+  const Outcome outcome = exact_->run(exact_call);
   row_in(c.slot).maker = Maker::Exact;
   return outcome;
 }
@@ -188,11 +188,11 @@ void Decode::compare_too(const Call& c, const Info& info) const {
   exact.data = reinterpret_cast<uint8_t*>(memory);
   View* out[] = {&exact};
   std::string error;
-  Call behind = c;
-  behind.slot = c.slot + sizeof(Row);
-  behind.out = out;
-  behind.error = &error;
-  if (exact_->on_gpu().run(behind) != Outcome::Ok) return;
+  Call exact_call = c;
+  exact_call.slot = c.slot + sizeof(Row);
+  exact_call.out = out;
+  exact_call.error = &error;
+  if (exact_->on_gpu().run(exact_call) != Outcome::Ok) return;
   Row& row = row_in(c.slot);
   const Turn turn = jpeg::turn_of(adjust_ ? info.orientation : 1);
   const Window window{0, 0, static_cast<int32_t>(row.width), static_cast<int32_t>(row.height)};

@@ -6,7 +6,7 @@
 namespace stoker::nvjpeg {
 
 namespace {
-// Maximum number of idle blocks per stream: memory that grows step by step leaves blocks behind that are too small to
+// Maximum number of idle blocks per stream: memory that grows step by step leaves idle blocks that are too small to
 // be requested again.
 constexpr int64_t kWaiting = 4;
 // About twice what the driver was observed to take for the engines and everything else on an H200 (228 MB).

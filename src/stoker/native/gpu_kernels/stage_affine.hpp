@@ -13,7 +13,7 @@ class GpuAffine {
  public:
   GpuAffine(const StageSpec& spec, const StageFunctions& functions) : spec_(spec), functions_(functions) {}
 
-  // Write a row's AffineSlot behind its Slot. Return false with the reason in *c.error.
+  // Write a row's AffineSlot after its Slot. Return false with the reason in *c.error.
   bool describe(const Call& c, const Views& v) const;
   // Add the launches before the stage's own; return the address of the rows' AffineScratch.
   gpu::Address prepare(gpu::Batch& batch, size_t slot_bytes) const;

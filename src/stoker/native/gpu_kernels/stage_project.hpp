@@ -5,7 +5,7 @@
 
 namespace stoker::stage {
 
-// Write a row's ProjectSlot behind its Slot; there are no launches before the stage's own. Return false with the reason
+// Write a row's ProjectSlot after its Slot; there are no launches before the stage's own. Return false with the reason
 // in *c.error.
 bool describe_projection(const StageSpec& spec, const Call& c, const Views& v);
 

@@ -17,7 +17,7 @@ class GpuResampling {
  public:
   GpuResampling(const StageSpec& spec, const StageFunctions& functions);
 
-  // Write a row's ResampleSlot behind its Slot. Return false with the reason in *c.error.
+  // Write a row's ResampleSlot after its Slot. Return false with the reason in *c.error.
   bool describe(const Call& c, Views* v) const;
   // Add the launches before the stage's own; return the address of the rows' ResampleScratch.
   gpu::Address prepare(gpu::Batch& batch, size_t slot_bytes) const;

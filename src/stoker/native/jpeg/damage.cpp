@@ -11,17 +11,17 @@ namespace {
 void find_gaps(const uint8_t* data, size_t header_size, Damage& damage) {
   for (size_t pos = 2; pos < header_size;) {
     int marker = 0;
-    const size_t behind = next_marker(data, header_size, pos, marker);
-    if (behind == 0) return;
-    size_t begin = behind - 2;
+    const size_t after = next_marker(data, header_size, pos, marker);
+    if (after == 0) return;
+    size_t begin = after - 2;
     while (begin > pos && data[begin - 1] == 0xFF) --begin;  // a marker may have any number of 0xFF before it
     if (begin > pos) {
       damage.extra_bytes += begin - pos;
       damage.note(pos);
     }
     const bool alone = marker == 0x01 || (marker >= 0xD0 && marker <= 0xD8);
-    if (alone || header_size - behind < 2) pos = behind;
-    else pos = behind + std::max<size_t>(2, static_cast<size_t>(data[behind] << 8 | data[behind + 1]));
+    if (alone || header_size - after < 2) pos = after;
+    else pos = after + std::max<size_t>(2, static_cast<size_t>(data[after] << 8 | data[after + 1]));
   }
 }
 

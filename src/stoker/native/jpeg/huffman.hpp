@@ -56,7 +56,7 @@ int natural_position(int zigzag);  // 0..63: row * 8 + column
 const uint8_t* standard_dc(int index);
 const uint8_t* standard_ac(int index);
 
-// Number of readable zero bytes required behind unstuffed data: a damaged block can use 64 symbols of 31 bits past the
+// Number of readable zero bytes required after unstuffed data: a damaged block can use 64 symbols of 31 bits past the
 // end before the overrun is noticed, and the bit buffer reads 8 bytes ahead.
 constexpr size_t kBitPadding = 384;
 

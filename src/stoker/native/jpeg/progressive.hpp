@@ -12,7 +12,7 @@ namespace stoker::jpeg {
 // caches.
 constexpr int kBandBits = 10;
 
-// Entry, from low to high: length of the code and of the bits behind it (8 bits; 0: longer than kBandBits), step (8),
+// Entry, from low to high: length of the code and of the bits after it (8 bits; 0: longer than kBandBits), step (8),
 // value (16). A step is run + 1 zig-zag positions, or kEndOfBlock, whose value is the number of blocks that end.
 struct BandTable {
   Code code;

@@ -15,7 +15,7 @@ bool is_restart(int marker) { return marker >= kFirstRestart && marker <= kFirst
 
 enum class Reaction : uint8_t { Resume, Skip, Wait };
 
-// Return the reaction to `marker` where restart `wanted` is due: resume decoding behind it, look for another marker, or
+// Return the reaction to `marker` where restart `wanted` is due: resume decoding after it, look for another marker, or
 // keep it and count the segment as lost.
 Reaction react(int marker, int wanted) {
   if (marker < kFirstFrameMarker) return Reaction::Skip;
@@ -39,8 +39,8 @@ void Segments::next_segment(size_t pos) {
   starved_ = false;
   if (!buffer_) {
     int marker = 0;
-    const size_t behind = next_marker(data_, size_, pos, marker);
-    pos_ = behind ? behind - 2 : size_;
+    const size_t after = next_marker(data_, size_, pos, marker);
+    pos_ = after ? after - 2 : size_;
     return;
   }
   pos_ = begin_ = pos;
@@ -55,7 +55,7 @@ void Segments::empty_segment() {
 }
 
 void Segments::restart() {
-  if (damage_ && !starved_) tell_rest();
+  if (damage_ && !starved_) report_unused();
   const int wanted = number_;
   number_ = (number_ + 1) & 7;
   left_ = interval_;
@@ -94,13 +94,13 @@ size_t Segments::offset_of(const uint8_t* unstuffed) const {
   return std::min(at, pos_);
 }
 
-void Segments::tell(bool overrun) {
+void Segments::report_damage(bool overrun) {
   if (overrun) ++damage_->early_ends, damage_->note(pos_);
   if (damage_->unplaced) damage_->note(offset_of(damage_->unplaced));
   damage_->unplaced = nullptr;
 }
 
-void Segments::tell_rest() {
+void Segments::report_unused() {
   const int64_t bits = (bits_.end - bits_.next) * 8 + bits_.count;
   if (!bits_.next || bits < 8) return;
   damage_->extra_bytes += static_cast<uint64_t>(bits / 8);

@@ -35,7 +35,7 @@ class Segments {
         reached = coder(bits_, first, reached, overrun);
         starved_ = overrun;
         damaged_ |= overrun;
-        if (damage_ && (overrun || damage_->unplaced)) tell(overrun);
+        if (damage_ && (overrun || damage_->unplaced)) report_damage(overrun);
       }
       left_ -= reached - first;
       first = reached;
@@ -47,7 +47,7 @@ class Segments {
 
   // After the scan's last MCU: find data that no MCU used.
   void finish() {
-    if (damage_ && !starved_) tell_rest();
+    if (damage_ && !starved_) report_unused();
   }
 
   size_t position() const { return pos_; }  // of the next marker, or the file's size
@@ -58,8 +58,8 @@ class Segments {
   void restart();
   void next_segment(size_t pos);
   void empty_segment();
-  void tell(bool overrun);
-  void tell_rest();
+  void report_damage(bool overrun);
+  void report_unused();
   size_t offset_of(const uint8_t* unstuffed) const;
 
   const uint8_t* data_;

@@ -115,7 +115,7 @@ class Interpreter {
     if (status != jpeg::Status::Ok) throw SkipFile{};
   }
 
-  // Copy the pixels, because other steps may read a few bytes behind an image.
+  // Copy the pixels, because other steps may read a few bytes past the end of an image.
   void pixels(const double* p) {
     const int64_t height = whole(p[0]), width = whole(p[1]), channels = whole(p[2]);
     if (height * width * channels != static_cast<int64_t>(source_.size))

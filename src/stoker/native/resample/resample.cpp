@@ -114,7 +114,7 @@ class Stream {
     h_.find_packed(fast ? kernels_.packing : Packing::Whole, blocked);
     rebase();
     taps_ = RowTaps{h_.start, h_.packed, h_.groups, static_cast<int32_t>(channels_), blocked};
-    const bool copied = vertical_first_ || !source_.packed();  // these rows have padding behind them
+    const bool copied = vertical_first_ || !source_.packed();  // these rows are followed by padding
     readable_ = copied ? staging_pitch_ : source_.width() * channels_;
     by_blocks_ = fast && kernels_.plan_blocks && kernels_.plan_blocks(taps_, h_.window.out, block_room_);
     if (!by_blocks_) plan_tail();

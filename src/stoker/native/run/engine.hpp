@@ -106,7 +106,7 @@ class Engine {
  private:
   enum class RowEnd { Finished, Parked };
   void work();
-  // Wake one sleeping worker for new work; that worker wakes the next one if it leaves work behind. So no more workers
+  // Wake one sleeping worker for new work; that worker wakes the next one if work is left. So no more workers
   // wake up than there is work for. Nothing is done if a worker is still spinning.
   void wake_one() {
     if (!asleep_.empty() && !looking_) wake_last();

@@ -73,7 +73,7 @@ class JobOnDevice : public RowMemory {
   void await();
   // Like `await`, for any state of the device; a batch that was not inspected is abandoned.
   void rest() noexcept;
-  // Tell the kernels that rows with a descriptor will not be judged; the device has no work for them.
+  // Notify the kernels that rows with a descriptor will not be checked: the device has no work for them.
   void abandon_rows() noexcept;
   struct Finding {
     int64_t row;

@@ -17,7 +17,7 @@
 namespace stoker {
 
 // Return a * b + c, rounded once. The product is exact in double. The sum is rounded to odd in double, so that the
-// second rounding can tell an inexact sum from an exact one (Boldo and Melquiond, "Emulation of FMA and correctly
+// second rounding can distinguish an inexact sum from an exact one (Boldo and Melquiond, "Emulation of FMA and correctly
 // rounded sums", 2008).
 inline float fused_plain(float a, float b, float c) {
   const double product = static_cast<double>(a) * static_cast<double>(b), sum = product + static_cast<double>(c);

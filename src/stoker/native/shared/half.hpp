@@ -49,7 +49,7 @@ inline float float_from_half(uint16_t half) {
   return result;
 }
 
-// Round to odd: an inexact float gets its last bit set, so that a second rounding can tell it from an exact one.
+// Round to odd: an inexact float gets its last bit set, so that a second rounding can distinguish it from an exact one.
 inline float odd_float(double value) {
   float f = static_cast<float>(value);
   if (value == static_cast<double>(f) || value != value) return f;

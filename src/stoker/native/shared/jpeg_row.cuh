@@ -110,7 +110,7 @@ struct Item {
 constexpr uint32_t kBlocksPerItem = 64, kGroupsPerItem = 1024, kPixelsPerGroup = 4;
 
 // Distances from the begin of a subsequence at which the decoder state is recorded. A later pass that reaches a mark in
-// the same state can stop, because everything behind it is already known.
+// the same state can stop, because all later states are already known.
 constexpr uint32_t kMarks = 6;
 STOKER_DEVICE uint32_t mark_distance(uint32_t i) { return 128u << i; }  // bits
 

@@ -55,7 +55,7 @@ namespace stoker::recipe {
     /* radii across and down; are_bells: the radii are deviations of bells (filter/box_blur.hpp) */ \
   X(Mix, -1, true, "table:table others*:image_and_table")  /* the count of images comes first; sums of floats, truncated */ \
   X(Blend, 2, true, "image:image factor:float")  /* Pillow's Image.blend of the two */ \
-  X(Floats, 1, false, "table:table")  /* a table of floats: the image's values through it. The steps behind it take floats */ \
+  X(Floats, 1, false, "table:table")  /* a table of floats: maps the image's values. The steps after it take floats */ \
   X(Pointwise, -1, false, "operations*:float") \
     /* the count comes first; of each operation on floats its kind (recipe/floats.cpp), a number per channel */ \
   X(FloatPad, 7, false, "left top height width fill[3]:float")  /* a frame of floats */ \

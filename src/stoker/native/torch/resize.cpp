@@ -13,13 +13,13 @@ namespace stoker::torch_resize {
 
 namespace {
 
-constexpr int64_t kSlack = 64;  // bytes behind a row that may be read
+constexpr int64_t kSlack = 64;  // bytes past the end of a row that may be read
 
 int32_t low(int32_t pair) { return static_cast<int16_t>(pair & 0xffff); }
 int32_t high(int32_t pair) { return pair >> 16; }
 uint8_t byte(int32_t sum, int precision) { return static_cast<uint8_t>(std::clamp(sum >> precision, 0, 255)); }
 
-// Filter one row of `channels` bytes per pixel horizontally; kSlack bytes may be read behind the row.
+// Filter one row of `channels` bytes per pixel horizontally; kSlack bytes may be read past its end.
 void across_plain(const Taps& taps, const uint8_t* row, int64_t channels, int64_t out, uint8_t* to) {
   for (int64_t x = 0; x < out; ++x) {
     const uint8_t* from = row + taps.start[static_cast<size_t>(x)] * channels;
@@ -83,7 +83,7 @@ STOKER_WIDE void down_wide(const Taps& taps, int64_t y, const uint8_t* rows, int
   const int64_t first = taps.start[static_cast<size_t>(y)], most = taps.most;
   const int32_t half = taps.half();
   const int precision = taps.precision;
-  for (int64_t i = 0; i < n; i += kColumns) {  // rows have padding behind them
+  for (int64_t i = 0; i < n; i += kColumns) {  // rows are followed by padding
     ColumnSums sums(half);
     for (int64_t k = 0; k < most; ++k) {
       const int64_t a = std::min(first + 2 * k, last), b = std::min(a + 1, last);

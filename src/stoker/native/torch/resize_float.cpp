@@ -16,7 +16,7 @@ namespace stoker::torch_resize {
 
 namespace {
 
-constexpr int64_t kSlack = 4;  // values behind a row that may be written
+constexpr int64_t kSlack = 4;  // values past the end of a row that may be written
 
 // ---- horizontal filters of one row ----
 
@@ -139,7 +139,7 @@ struct JointRow {
 
 #if defined(STOKER_FMA)
 
-// Three channels in one register. The source rows and the result have padding behind them.
+// Three channels in one register. The source rows and the result are followed by padding.
 template <class T>
 STOKER_FMA void smooth_across3(const FloatTaps& taps, const T* row, int64_t, int64_t out, float* to) {
   for (int64_t x = 0; x < out; ++x, to += 3) {
@@ -191,8 +191,8 @@ void resize_apart(const View& src, Filter filter, Way way, const View& dst, Scra
   for (int64_t y = 0; y < rows; ++y) {
     if (!is_read[static_cast<size_t>(y)]) continue;
     std::memcpy(line, source.row(y), static_cast<size_t>(source.bytes()));
-    // The kernel may write a few values behind a row: into the next row, which is written later, or the padding behind
-    // the last row.
+    // The kernel may write a few values past the end of a row: into the next row, which is written later, or the
+    // padding after the last row.
     forms.across(across, line, channels, dst.shape[1], middle + y * n);
   }
   for (int64_t y = 0; y < dst.shape[0]; ++y) forms.down({&down, y, middle, n, sums, dst.data + y * dst.stride[0]});

@@ -66,7 +66,7 @@ STOKER_FMA void find_sample_points(const Bitmap& from, const Grid& g, const Midd
   }
 }
 
-// The same operations on the same floats as `linear`, with a pixel's channels (and the values behind them) in one
+// The same operations on the same floats as `linear`, with a pixel's channels (and the values after them) in one
 // register.
 template <class T>
 STOKER_FMA void linear_pixel(const Bitmap from, const SamplePoints& l, int64_t i, const Fill& fill, Floats4 filler,

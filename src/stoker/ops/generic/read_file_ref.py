@@ -34,7 +34,7 @@ class ReadFileRef(Operator, name="_read_file_ref"):
     """Read a whole file. Input: a file reference (``native/io/file_ref.hpp``), uint8 with one axis, whose path may be
     followed by zeros. Output: the file's bytes, uint8 ``(N,)``.
 
-    The row fails if the file cannot be read, or if it has changed or been replaced since the reference was made.
+    The row fails if the file cannot be read, or if it was changed or replaced after the reference was created.
     """
 
     hidden = True
@@ -48,24 +48,24 @@ class ReadFileRef(Operator, name="_read_file_ref"):
             path = Path(_folder().name, f"{i}.jpg")
             path.write_bytes(np.random.default_rng(i).bytes(size - 2) + b"\xff\xd9")
             with open(path, "rb") as file:
-                told = _native.recipe.make_file_ref(file.fileno(), os.fsencode(path), -1.0)
-            assert told is not None
-            rows.append((np.frombuffer(told + bytes(3 * i), np.uint8),))
+                ref = _native.recipe.make_file_ref(file.fileno(), os.fsencode(path), -1.0)
+            assert ref is not None
+            rows.append((np.frombuffer(ref + bytes(3 * i), np.uint8),))
         return rows
 
-    def lower(self, c: Lowering, told: Value) -> Value:
-        if told.dtype != DType.UINT8 or told.rank != 1:
-            raise UnsupportedError(f"`_read_file_ref`: expected uint8 with one axis, got {told.dtype}, {told.rank}")
+    def lower(self, c: Lowering, ref: Value) -> Value:
+        if ref.dtype != DType.UINT8 or ref.rank != 1:
+            raise UnsupportedError(f"`_read_file_ref`: expected uint8 with one axis, got {ref.dtype}, {ref.rank}")
         data = c.opaque(DType.UINT8, 1)
-        c.emit("read_file_ref", [told], [data], memory=ALLOCATES)
+        c.emit("read_file_ref", [ref], [data], memory=ALLOCATES)
         return data
 
-    def reference(self, row: RowContext, told: Any) -> Any:
+    def reference(self, row: RowContext, ref: Any) -> Any:
         """Read the file with Python's own calls."""
-        text = told.tobytes()
+        text = ref.tobytes()
         path = text[_IDENTITY.size :].split(b"\0")[0]
         with open(path, "rb") as file:
-            found = os.fstat(file.fileno())
-            if (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns) != _IDENTITY.unpack_from(text):
+            status = os.fstat(file.fileno())
+            if (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns) != _IDENTITY.unpack_from(text):
                 raise ValueError(f"another file than {path!r} was")
             return np.frombuffer(file.read(), np.uint8)

@@ -86,7 +86,7 @@ def _pass(x: npt.NDArray[Any], rows: Sequence[tuple[int, list[float]]]) -> npt.N
 
 
 def _nearest(x: npt.NDArray[Any], low: float, high: float, out: int) -> npt.NDArray[Any]:
-    """Sample the nearest pixel as Pillow does: it adds up the step, and leaves output behind the last pixel blank."""
+    """Sample the nearest pixel as Pillow does: accumulate the step, and leave outputs after the last pixel zero."""
     scale = (high - low) / out
     at, result = low + scale * 0.5, np.zeros((out, *x.shape[1:]), x.dtype)
     for i in range(out):

@@ -67,7 +67,7 @@ def take(c: Lowering, x: Value, windows: Windows) -> Value:
         return pad(c, x, windows, fills[0])
     at, count = _channels(c, x, fills)
     inside = lies_inside(c, x, windows)
-    # Pixels outside have no value. Their coordinates tell them apart.
+    # Pixels outside have no value. Their coordinates identify them.
     program = [
         select(inside, load(x.dtype, 0, k), uniform(number_in(fill, x.dtype), x.dtype))
         for k, fill in enumerate(fills[:count])

@@ -125,22 +125,21 @@ class ImageDecoder(Operator):
         """
         if args["device"] != "mixed":
             return ()
-        told = []
+        warnings = []
         if args["memory_stats"]:
-            told.append("`memory_stats`: nothing is printed. No padding is to be chosen by it: memory is planned")
+            warnings.append("`memory_stats`: nothing is printed. No padding is to be chosen by it: memory is planned")
         load = args["hw_decoder_load"]
         if args["gpu_backend"] == "exact" and load not in (0, _LOAD):
             text = f"`hw_decoder_load` {load:g}: the GPU's JPEG engines are not used"
-            told.append(f'{text}. `gpu_backend="nvjpeg_hardware"` uses them, with approximate pixels')
-        return tuple(told)
+            warnings.append(f'{text}. `gpu_backend="nvjpeg_hardware"` uses them, with approximate pixels')
+        return tuple(warnings)
 
     @classmethod
     def damage_offset(cls, args: Mapping[str, Any], read: Callable[[], bytes]) -> int | None:
         """Return the offset of a JPEG file's first damage, or of its end if data are missing there."""
-        found: int | None = _native.jpeg.jpeg_check(read(), args["max_pixels"] or MAX_PIXELS, args["max_scan_pixels"])[
-            "offset"
-        ]
-        return found
+        checked = _native.jpeg.jpeg_check(read(), args["max_pixels"] or MAX_PIXELS, args["max_scan_pixels"])
+        offset: int | None = checked["offset"]
+        return offset
 
 
 def peek(c: Lowering, data: Value, output_type: ImageType, adjust: bool, scale: int = 1, max_pixels: int = 0) -> Value:

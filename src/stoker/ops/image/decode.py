@@ -43,11 +43,11 @@ class DecodeImage(ImageDecoder, name="decoders.image"):
         """Return warnings for arguments of `mixed` decoders that promise caching, printing or engines, which do not
         happen.
         """
-        told = super().ineffective_arguments(args)
+        warnings = super().ineffective_arguments(args)
         if args["device"] != "mixed" or args["cache_size"] == 0:
-            return told
-        text = f"`cache_size` {args['cache_size']}: no decoded images are kept, every epoch decodes them anew"
-        return (f"{text}. `Pipeline(gpu_jpeg_index=bytes)` keeps what makes that faster", *told)
+            return warnings
+        text = f"`cache_size` {args['cache_size']}: no decoded images are cached, every epoch decodes them again"
+        return (f"{text}. `Pipeline(gpu_jpeg_index=bytes)` caches an index that makes decoding faster", *warnings)
 
     def lower(self, c: Lowering, data: Value) -> Value:
         return scaled(c, decode(c, data))

@@ -71,13 +71,13 @@ class Recipe(Operator, name="_recipe"):
     def reference(self, row: RowContext, image: Any, recipe: Any, tables: Any) -> tuple[Any, ...]:
         """Run the interpreter of whole recipes. Tests compare it with Pillow and torch."""
         count = int(recipe[0])
-        told = recipe[1 : 1 + 3 * count].reshape(-1, 3).astype(np.int64)
+        ranges = recipe[1 : 1 + 3 * count].reshape(-1, 3).astype(np.int64)
         steps = recipe[1 + 3 * count :]
         if image.ndim == 3:
             height, width, channels = image.shape
             numbers = [_PIXELS, -1, height, width, channels, 0, 0, 0, width, height]
             steps = np.concatenate([np.array(numbers, np.float64), steps[2 + _PARAMETERS["Decode"] :]])
-        pairs = [(tables[first : first + 256 * item * channels].copy(), int(item)) for first, item, channels in told]
+        pairs = [(tables[first : first + 256 * item * channels].copy(), int(item)) for first, item, channels in ranges]
         outputs = [np.zeros(-(-size // 8) * 8, np.uint8) for size in row["sizes"]]
         order = _native.recipe.make_batch(
             steps, np.array([0, steps.size]), [np.ascontiguousarray(image).reshape(-1)], pairs, outputs

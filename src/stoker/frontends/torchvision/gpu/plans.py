@@ -60,7 +60,7 @@ class Job:
                 pipeline.feed_input(name, data)
             delivered = pipeline.next("go_on", lambda output, planned, rows: self._outputs[output])
             self.skipped = () if delivered is None else delivered.skipped
-        except Exception as error:  # noqa: BLE001 - told to who waits
+        except Exception as error:  # noqa: BLE001 - raised in the thread that waits
             self.error = error
         finally:
             self._done.set()
@@ -112,7 +112,7 @@ class Plans:
         while (job := self._jobs.get()) is not None:
             try:
                 pipeline = self._acquire(job.form)
-            except Exception as error:  # noqa: BLE001 - told to who waits
+            except Exception as error:  # noqa: BLE001 - raised in the thread that waits
                 job.fail(error)
                 continue
             job.run(pipeline)

@@ -64,7 +64,7 @@ def _device(arguments: list[str]) -> tuple[str, list[str]]:
     if arguments[:1] != ["--device"]:
         return "cpu", arguments
     if len(arguments) < 2:
-        _refuse(f"expected a device behind --device, got nothing\n\n{_USAGE}")
+        _refuse(f"expected a device after --device, got nothing\n\n{_USAGE}")
     return arguments[1], arguments[2:]
 
 

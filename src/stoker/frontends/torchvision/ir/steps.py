@@ -413,7 +413,7 @@ class Blend(NamedTuple):
 
 
 class Floats(NamedTuple):
-    """A table of floats: the image's values through it. The steps behind it take floats."""
+    """A table of floats: maps the image's values. The steps after it take floats."""
 
     table: Any
 

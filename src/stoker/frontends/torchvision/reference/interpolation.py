@@ -2,7 +2,7 @@
 """torch's interpolation of floats, addition by addition: the plain twin of ``native/torch/resize_float.cpp``.
 
 Native code rounds its result to bytes, which hides the last bits that depend on the order of additions. This twin
-therefore tells, before rounding, whether this machine's torch adds in the repeated order.
+therefore shows, before rounding, whether this machine's torch adds in the order that native code repeats.
 """
 
 from __future__ import annotations

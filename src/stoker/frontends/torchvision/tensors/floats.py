@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Float images: steps on values that no table describes any more, as scripts use them after ``ToTensor``.
+"""Float images: steps that a table of 256 entries cannot describe, as scripts use them after ``ToTensor``.
 
 A table maps 256 bytes. Steps that combine several values (resizing, blurring, colours) need floats: the first such step
-converts the bytes, and from there on the node's image is one of floats (:attr:`~.recipe.Node.is_float`).
+converts the bytes, and the node's image consists of floats from that step on (:attr:`~.recipe.Node.is_float`).
 """
 
 from __future__ import annotations

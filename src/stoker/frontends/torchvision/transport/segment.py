@@ -63,7 +63,7 @@ class Segment:
     def copy(self, holder: ByteOwner, fd: int, size: int) -> int | None:
         """Append the first ``size`` bytes of an open file and return their offset; None if the file is shorter.
 
-        No process may have the segment mapped meanwhile.
+        No process may have the segment mapped during the copy.
 
         Raises:
             OSError: there is no more memory, or the file is of a kind that ``sendfile`` does not support.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A file's bytes, and how they travel between processes.
 
-The bytes are in private memory, in a worker's segment, or on disk behind a file reference.
+The bytes are in private memory, in a worker's segment, or on disk, named by a file reference.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class Source:
         ref = self._ref
         if ref is None or not self._copy(fd, os.fstat(fd).st_size):
             return False
-        # checked after the copy, because the file may be written to meanwhile
+        # Checked after the copy, because another process may write to the file during the copy.
         if not _native.recipe.is_file_ref_of(ref, fd):
             self._data = self._location = None
             return False
