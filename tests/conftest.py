@@ -44,17 +44,17 @@ def jpegs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def images(jpegs: Path) -> Path:
     """Return the folder in ``STOKER_DATA`` (class folders of JPEG files), or the synthetic one."""
-    given = os.environ.get("STOKER_DATA")
-    return Path(given) if given else jpegs
+    path = os.environ.get("STOKER_DATA")
+    return Path(path) if path else jpegs
 
 
 @pytest.fixture(scope="session")
 def kernel_folder(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[Path]:
     """Yield the folder of kernels compiled for the emulation, shared by all test processes."""
-    made = folder_of_all(pytestconfig, tmp_path_factory.getbasetemp()) / "kernels"
-    made.mkdir(exist_ok=True)
-    yield made
-    for path in made.glob("*.gch"):  # large
+    folder = folder_of_all(pytestconfig, tmp_path_factory.getbasetemp()) / "kernels"
+    folder.mkdir(exist_ok=True)
+    yield folder
+    for path in folder.glob("*.gch"):  # large
         path.unlink(missing_ok=True)
 
 
@@ -107,6 +107,6 @@ def no_leaks(request: pytest.FixtureRequest) -> Iterator[None]:
     clock = IdleClock()
     while left := [*sorted(_threads() - threads), *sorted(_descriptors() - descriptors)]:
         if clock.tick() > _SETTLE_S:
-            pytest.fail(f"the test left threads or open files behind: {left}")
+            pytest.fail(f"the test left threads or open files: {left}")
         gc.collect()  # Ending torch's workers may take seconds: check again.
         time.sleep(0.02)

@@ -24,7 +24,7 @@ class IdleClock:
         self._at = time.monotonic()
 
     def tick(self) -> float:
-        """Return the seconds since the clock was made."""
+        """Return the seconds since the creation of the clock."""
         now = time.monotonic()
         self._seconds += (now - self._at) / max(1.0, _count_runnable() / len(os.sched_getaffinity(0)))
         self._at = now

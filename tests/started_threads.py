@@ -12,7 +12,7 @@ _SETTLE_S = 5.0
 
 
 class StartedThreads:
-    """Threads of this process that started after this object was made.
+    """Threads of this process that started after the creation of this object.
 
     A difference of two counts would not do: the system lists a joined thread for some time longer,
     so threads of earlier tests, and of this one, may leave the list at any moment.

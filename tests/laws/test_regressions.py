@@ -22,8 +22,8 @@ def run(define: Callable[[], Any], rows: int = 3, **settings: Any) -> list[list[
     for passes in (frozenset(PASSES), frozenset[str]()):
         pipe = Pipeline(batch_size=rows, num_threads=1, seed=7, passes=passes, **settings)
         with pipe:
-            made = define()
-        pipe.set_outputs(*(made if isinstance(made, tuple) else (made,)))
+            outputs = define()
+        pipe.set_outputs(*(outputs if isinstance(outputs, tuple) else (outputs,)))
         results.append([[np.array(x) for x in batch] for batch in pipe.run()])
         pipe.close()
     for a, b in zip(*results, strict=True):

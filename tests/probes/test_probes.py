@@ -58,12 +58,12 @@ def test_a_video_is_its_frames_one_by_one() -> None:
     angles = [rng.uniform(-90, 90, n).astype(np.float32) for n in lengths]
     gains = [rng.uniform(0.5, 2, n).astype(np.float32) for n in lengths]
     with video_clips(clips, angles, gains, batch_size=3) as pipe:
-        made = pipe.run()
-        assert [b.layout for b in made] == ["FHWC", "FHWC", "FCHW"]
+        outputs = pipe.run()
+        assert [b.layout for b in outputs] == ["FHWC", "FHWC", "FCHW"]
         for row, n in enumerate(lengths):
             for f in range(n):
                 with single_image(clips[row][f], float(angles[row][f]), float(gains[row][f])) as alone:
-                    for whole, frame in zip(made, alone.run(), strict=True):
+                    for whole, frame in zip(outputs, alone.run(), strict=True):
                         np.testing.assert_array_equal(whole[row][f], frame[0])
 
 
@@ -94,7 +94,7 @@ class Stft(Operator, name="probe.stft"):
         return np.abs(np.fft.rfft(windows * np.hanning(row["window"]))).T.astype(np.float32)
 
 
-def test_a_spectrogram_is_inferred_and_goes_on_natively() -> None:
+def test_native_steps_follow_an_inferred_spectrogram() -> None:
     stoker.register(Stft)
     rng = np.random.default_rng(0)
     signals = [rng.normal(size=n).astype(np.float32) for n in (64, 200, 131)]
@@ -184,7 +184,7 @@ def test_mixup_takes_another_row_of_the_batch() -> None:
 # ---- (e) a condition per sample ----
 
 
-def test_a_condition_chooses_the_way_of_each_sample() -> None:
+def test_a_condition_selects_the_branch_of_each_sample() -> None:
     @pipeline_def(batch_size=6, num_threads=2, seed=1, enable_conditionals=True)
     def sized(images: list[Array]) -> Any:
         image = fn.external_source([images], layout="HWC", cycle="quiet")
@@ -220,7 +220,7 @@ from stoker import Operator, Spec, types
 
 @stoker.register
 class Tally(Operator, name="tally"):
-    """How many rows there were so far, and the sum of their values."""
+    """The number of rows so far, and the sum of their values."""
     stateful = True
     outputs = 2
     cases = ({},)
@@ -276,7 +276,7 @@ def speckle(image: Array, *, rng: np.random.Generator) -> Array:
     return (image * rng.normal(1, 0.1, image.shape)).astype(np.float32)
 
 
-def test_python_code_draws_the_same_numbers_however_it_is_run() -> None:
+def test_python_code_draws_the_same_numbers_in_every_run() -> None:
     def rows(batch_size: int, threads: int, **settings: Any) -> Array:
         pipe = Pipeline(batch_size, threads, seed=9, **settings)
         with pipe:

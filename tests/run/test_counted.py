@@ -48,9 +48,9 @@ def test_rows_of_one_shape_are_one_array(per_row: int | None, dense: bool) -> No
         x, mask = (fn.external_source(lambda rows=rows: rows) for rows in (data, masks))
         return fn.boolean_mask(x, mask)
 
-    with pipe() as made:
+    with pipe() as running:
         for _ in range(2):
-            (output,) = made.run()
+            (output,) = running.run()
             assert output.is_dense == dense
             if dense:
                 want = np.stack([x[m] for x, m in zip(data, masks, strict=True)])

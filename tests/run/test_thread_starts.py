@@ -64,21 +64,21 @@ def order_of_one(data: np.ndarray) -> _native.recipe.RecipeBatch:
 
 
 @pytest.mark.parametrize("started", range(3))
-def test_a_crew_starts_all_threads_or_none(started: int) -> None:
+def test_a_worker_pool_starts_all_threads_or_none(started: int) -> None:
     """A refused order never runs: its memory may be released."""
     running = StartedThreads()
-    crew = _native.recipe.WorkerPool(3)
+    pool = _native.recipe.WorkerPool(3)
     refused, accepted = (order_of_one(np.zeros(100, np.uint8)) for _ in range(2))
     _native.fail_thread_starts(started)
     with pytest.raises(RuntimeError, match=rf"`num_threads`: expected to start 3 threads, got {started} before"):
-        crew.submit(refused)
+        pool.submit(refused)
     assert running.end()
     _native.fail_thread_starts(-1)
-    crew.submit(accepted)
+    pool.submit(accepted)
     assert running.count() == 3
-    assert crew.wait(accepted, HANG_S) and accepted.done
+    assert pool.wait(accepted, HANG_S) and accepted.done
     assert not refused.done
-    crew.close()
+    pool.close()
 
 
 UNDER_A_LIMIT = """

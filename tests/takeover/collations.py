@@ -173,7 +173,7 @@ def padded_and_mixed(batch: Batch) -> Any:
     return together.roll(1, 0).mul_(0.75).add_(together.mul(0.25)), labels
 
 
-def looked_at(batch: Batch) -> Any:
+def forced_early(batch: Batch) -> Any:
     """Branch on a value."""
     images, labels = default_collate(batch)
     rolled = images.roll(1, 0)
@@ -188,7 +188,7 @@ LAZY: dict[str, Callable[[Batch], Any]] = {
         padded_and_mixed,
     )
 }  # fmt: skip
-EARLY = {"looked_at": looked_at}
+EARLY = {"forced_early": forced_early}
 
 
 def loader_of(files: Path, workers: int, name: str) -> Any:

@@ -150,8 +150,8 @@ class Stream(torch.utils.data.IterableDataset[Any]):
             yield self.transform(Image.open(file).convert("RGB")), at
 
 
-class Telling(Tolerant):
-    """Data set whose error names the worker that met an unreadable file."""
+class WorkerNames(Tolerant):
+    """Data set whose label names the worker that reads an unreadable file."""
 
     def __getitem__(self, index: int) -> tuple[Any, str]:
         try:
@@ -159,8 +159,8 @@ class Telling(Tolerant):
                 return self.transform(Image.open(file).convert("RGB")), ""
         except OSError:
             info = torch.utils.data.get_worker_info()
-            who = "main" if info is None else f"{info.id} of {info.num_workers}, {info.seed}, {len(info.dataset)}"
-            return torch.zeros(3, 32, 32), f"{who}, {torch.get_num_threads()}"
+            worker = "main" if info is None else f"{info.id} of {info.num_workers}, {info.seed}, {len(info.dataset)}"
+            return torch.zeros(3, 32, 32), f"{worker}, {torch.get_num_threads()}"
 
 
 class Slow(torch.utils.data.Dataset[Any]):

@@ -60,7 +60,7 @@ class Column(NamedTuple):
     library: Any
     before: Callable[[Any], list[Any]] = lambda t: []
 
-    def made(self, make: Make) -> Make:
+    def after_steps(self, make: Make) -> Make:
         """Return the result of a transform after these steps."""
         return lambda t: t.Compose([*self.before(t), make(t)]) if self.before(t) else make(t)
 
@@ -117,7 +117,7 @@ def _table(title: str, rows: dict[str, Make], columns: Sequence[Column], destina
     titles = ["transform", *(title for column in columns for title in (column.title, "GPU"))]
     lines = [f"### {title}\n", f"| {' | '.join(titles)} |", "|---" * len(titles) + "|"]
     for name, make in rows.items():
-        found = [text for column in columns for text in cells(column.made(make), column.library, destination)]
+        found = [text for column in columns for text in cells(column.after_steps(make), column.library, destination)]
         lines.append(f"| {name} | {' | '.join(found)} |")
     return [*lines, ""]
 
@@ -125,7 +125,7 @@ def _table(title: str, rows: dict[str, Make], columns: Sequence[Column], destina
 @contextlib.contextmanager
 def emulated_place(folder: Path) -> Iterator[Destination]:
     """Return a destination whose kernels run on an emulation of threads; ``folder`` caches them."""
-    kept = Gpu.open, plans.GPU_LOAD, plans.JOBS_IN_FLIGHT
+    before_emulation = Gpu.open, plans.GPU_LOAD, plans.JOBS_IN_FLIGHT
     with few_rows():
         try:
             Gpu.open = staticmethod(lambda number, limit=None: emulated_stages.EmulatedStages(folder))  # type: ignore[assignment, method-assign]
@@ -134,7 +134,7 @@ def emulated_place(folder: Path) -> Iterator[Destination]:
             yield destination
             destination.close()
         finally:
-            Gpu.open, plans.GPU_LOAD, plans.JOBS_IN_FLIGHT = kept  # type: ignore[method-assign]
+            Gpu.open, plans.GPU_LOAD, plans.JOBS_IN_FLIGHT = before_emulation  # type: ignore[method-assign]
 
 
 @contextlib.contextmanager
@@ -166,11 +166,11 @@ def cells(make: Make, library: Any, destination: Destination | None) -> tuple[st
         with stoker.torchvision.enabled(), trials.watched() as answered:
             ours = [x for seed in range(_DRAWS) for x in _outputs(transform, seed)]
             recorded = all(_is_lazy(x) for x in ours)
-            there = _placed(ours, destination) if recorded and destination is not None else None
+            placed = _placed(ours, destination) if recorded and destination is not None else None
             found = [_array(x) for x in ours]
     wanted = [_array(x) for outputs in expected for x in outputs]
     difference = max(_difference(a, b) for a, b in zip(wanted, found, strict=True))
-    on_gpu = "—" if there is None else _on_gpu(wanted, *there)
+    on_gpu = "—" if placed is None else _on_gpu(wanted, *placed)
     if difference:
         return f"differs by {difference:g}", on_gpu
     if recorded:
@@ -186,20 +186,20 @@ def _placed(lazies: list[Any], destination: Destination) -> tuple[list[Any], int
     if materialization.order is not None:
         _native.recipe.materialize(materialization.order)
     materialization.finish()
-    made = []
+    results = []
     for x, tensor in zip(lazies, tensors, strict=True):
         array = tensor._materialized.cpu().numpy()
         if isinstance(x, LazyImage):
             array = array.transpose(1, 2, 0) if array.shape[0] > 1 else array[0]
-        made.append(np.ascontiguousarray(array))
-    return made, int(counts.totals()[counts.ON_GPU] - before)
+        results.append(np.ascontiguousarray(array))
+    return results, int(counts.totals()[counts.ON_GPU] - before)
 
 
-def _on_gpu(wanted: list[Any], made: list[Any], by_itself: int) -> str:
-    difference = max(_difference(a, b) for a, b in zip(wanted, made, strict=True))
+def _on_gpu(wanted: list[Any], results: list[Any], by_itself: int) -> str:
+    difference = max(_difference(a, b) for a, b in zip(wanted, results, strict=True))
     if difference:
         return f"differs by {difference:g}"
-    return "equal" if by_itself == len(made) else "by the CPU"
+    return "equal" if by_itself == len(results) else "by the CPU"
 
 
 def _file() -> bytes:
@@ -238,5 +238,5 @@ def _difference(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> float:
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as made, emulated_place(Path(made)) as emulated:
+    with tempfile.TemporaryDirectory() as cache, emulated_place(Path(cache)) as emulated:
         PAGE.write_text(page(emulated), encoding="utf-8")

@@ -62,7 +62,7 @@ def test_data_sets_in_memory(size: int, channels: int, workers: int) -> None:
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_made_up_data(workers: int) -> None:
+def test_synthetic_data(workers: int) -> None:
     """torchvision's FakeData converts tensors to Pillow images."""
 
     def fake() -> Any:
@@ -104,18 +104,18 @@ USES: dict[str, Callable[[Any, Any], Any]] = {
 @pytest.mark.parametrize("use", USES)
 @pytest.mark.parametrize("shape", [(70, 90, 3), (70, 90), (70, 90, 4)])
 def test_uses_of_arrays(shape: tuple[int, ...], use: str) -> None:
-    def made() -> Any:
+    def result() -> Any:
         array = np.random.default_rng(3).integers(0, 256, shape, np.uint8)
         return USES[use](Image.fromarray(array), array)
 
-    expected = made()
+    expected = result()
     with stoker.torchvision.enabled():
-        ours = made()
+        ours = result()
         assert (ours.mode, ours.size, ours.info) == (expected.mode, expected.size, expected.info)
         exactly(ours, expected)
 
 
-def test_what_follows_is_recorded_until_pixels_are_touched(taken_over: None) -> None:
+def test_later_steps_are_recorded_until_pixels_are_accessed(taken_over: None) -> None:
     image = Image.fromarray(photograph(1, 70, 90))
     assert isinstance(image, DecodedImage) and not image.readonly
     first, second = image.resize((20, 20)), image.crop((1, 2, 60, 60))
@@ -129,11 +129,11 @@ def test_what_follows_is_recorded_until_pixels_are_touched(taken_over: None) -> 
 @pytest.mark.parametrize(
     "array", [np.zeros((70, 90), np.float32), np.zeros((70, 90), np.uint16), np.zeros((9, 9, 3), np.uint8)]
 )
-def test_what_is_left_to_pillow(array: Any, taken_over: None) -> None:
+def test_arrays_that_are_left_to_pillow(array: Any, taken_over: None) -> None:
     assert type(Image.fromarray(array)) is Image.Image
 
 
-def test_pillow_s_function_comes_back() -> None:
+def test_pillow_s_function_is_restored() -> None:
     before = Image.fromarray
     with stoker.torchvision.enabled():
         assert Image.fromarray is not before

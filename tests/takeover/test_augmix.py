@@ -118,7 +118,7 @@ def test_another_method_is_left_alone(files: Path, package: Callable[[Any], type
     counts.reset()
     with stoker.torchvision.enabled():
         equal(untouched, run(loader(files, kind(), 0)))
-    assert counts.totals()[counts.PIXELS] > 17, "its arrays are made"
+    assert counts.totals()[counts.PIXELS] > 17, "its arrays are materialized"
 
 
 def test_a_view_that_is_not_recorded(files: Path, package: Callable[[Any], type]) -> None:

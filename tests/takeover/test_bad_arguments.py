@@ -196,9 +196,9 @@ def _plain(x: Any) -> Any:
 def _outcomes(file: Path, library: str, kind: str) -> dict[str, tuple[Any, ...]]:
     found = {}
     for name, function in LIBRARIES[library].items():
-        for what, given in _wrong(function):
+        for case, given in _wrong(function):
             with Image.open(file) as image:
-                found[f"{name}, {what}"] = _outcome(function, KINDS[kind](image), given)
+                found[f"{name}, {case}"] = _outcome(function, KINDS[kind](image), given)
     return found
 
 
@@ -207,9 +207,9 @@ def _differences(file: Path, library: str, kind: str) -> list[str]:
     with stoker.torchvision.enabled():
         ours = _outcomes(file, library, kind)
     return [
-        f"{what}: expected {str(wanted[what])[:200]}, got {str(got)[:200]}"
-        for what, got in ours.items()
-        if _differ(wanted[what], got)
+        f"{case}: expected {str(wanted[case])[:200]}, got {str(got)[:200]}"
+        for case, got in ours.items()
+        if _differ(wanted[case], got)
     ]
 
 

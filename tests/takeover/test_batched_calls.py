@@ -158,8 +158,8 @@ def test_the_values_are_the_same(taken_over: None, collate: Callable[[Batch], An
         assert program.calls == before
     parts = [(expected, data)] if isinstance(data, DeferredTensor) else list(zip(expected, data, strict=True))
     for a, b in parts:
-        made = b.materialize() if isinstance(b, DeferredTensor) else b
-        assert torch.equal(a, made) and torch.equal(torch.signbit(a), torch.signbit(made)) and a.dtype == made.dtype
+        value = b.materialize() if isinstance(b, DeferredTensor) else b
+        assert torch.equal(a, value) and torch.equal(torch.signbit(a), torch.signbit(value)) and a.dtype == value.dtype
     assert math.prod(parts[0][0].shape) > 0
 
 

@@ -140,17 +140,17 @@ def _outcome(path: Path, mode: str | None, chain: list[Any], seed: int) -> Any:
     torch.manual_seed(seed)
     random.seed(seed)
     np.random.seed(seed)
-    made: list[Any] = []
+    results: list[Any] = []
     try:
         for _ in range(2):
             x: Any = Image.open(path)
             x = x.convert(mode) if mode else x
             for step in chain:
                 x = step(x)
-            made.append(x)
+            results.append(x)
     except Exception as error:  # any error of torchvision is an outcome
         return type(error), str(error)
-    return [_content(x) for x in made], torch.rand(1).item(), random.random()
+    return [_content(x) for x in results], torch.rand(1).item(), random.random()
 
 
 def _content(x: Any) -> Any:

@@ -33,18 +33,18 @@ CASES: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_by_class(photo: Path, name: str) -> None:
-    def made() -> Any:
+    def result() -> Any:
         torch.manual_seed(4)
         return CASES[name](Image.open(photo).convert("RGB"))
 
-    expected = made()
+    expected = result()
     with stoker.torchvision.enabled():
-        ours = made()
+        ours = result()
         assert ours.dtype == expected.dtype if isinstance(ours, torch.Tensor) else ours.mode == expected.mode
         exactly(expected, ours.clone() if isinstance(ours, torch.Tensor) else ours)
 
 
-def test_the_transform_keeps_its_own(photo: Path, taken_over: None) -> None:
+def test_the_transforms_own_settings_are_unchanged(photo: Path, taken_over: None) -> None:
     transform = v2.ToDtype({tv_tensors.Image: torch.float32, "others": None}, scale=True)
     transform(v2.functional.to_image(Image.open(photo).convert("RGB")))
     assert list(transform.dtype) == [tv_tensors.Image, "others"]
@@ -88,18 +88,18 @@ STEPS: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("kind", ["Tensor", "TVTensor"])
 @pytest.mark.parametrize("name", STEPS)
-def test_what_functions_give_for_images(photo: Path, name: str, kind: str) -> None:
+def test_functions_return_the_same_classes(photo: Path, name: str, kind: str) -> None:
     """Most functions turn torchvision's image tensors into tensors; lazy ones become the same classes."""
     mode = "L" if "one channel" in name else "RGB"
 
-    def given() -> Any:
+    def result_of_function() -> Any:
         image = v2.functional.to_image(Image.open(photo).convert(mode))
         with tv_tensors.set_return_type(kind):
             return image, STEPS[name](image)
 
-    _, expected = given()
+    _, expected = result_of_function()
     with stoker.torchvision.enabled():
-        image, ours = given()
+        image, ours = result_of_function()
         assert isinstance(image, LazyTensor)
         assert isinstance(ours, tv_tensors.Image) == isinstance(expected, tv_tensors.Image)
         if isinstance(ours, LazyTensor):
@@ -108,14 +108,14 @@ def test_what_functions_give_for_images(photo: Path, name: str, kind: str) -> No
         exactly(expected, ours)
 
 
-def test_what_is_normalized_in_place_is_seen_by_what_shows_its_memory(photo: Path) -> None:
-    def given() -> Any:
+def test_normalizing_in_place_is_visible_in_views_of_the_memory(photo: Path) -> None:
+    def normalized_views() -> Any:
         image = transforms.ToTensor()(Image.open(photo).convert("RGB"))
         window = image[:, 20:60, 30:70]
         first.normalize(window, [0.5] * 3, [0.25] * 3, inplace=True)
         return image, window
 
-    expected = given()
+    expected = normalized_views()
     with stoker.torchvision.enabled():
-        for a, b in zip(expected, given(), strict=True):
+        for a, b in zip(expected, normalized_views(), strict=True):
             exactly(a, b.clone())

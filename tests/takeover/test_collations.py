@@ -48,7 +48,7 @@ def test_the_same_batches(files: Path, name: str, workers: int) -> None:
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_a_damaged_file_is_met_where_it_was(tmp_path: Path, workers: int) -> None:
+def test_a_damaged_file_raises_at_its_sample(tmp_path: Path, workers: int) -> None:
     from photographs import photograph
     from PIL import Image
 
@@ -62,12 +62,12 @@ def test_a_damaged_file_is_met_where_it_was(tmp_path: Path, workers: int) -> Non
         images, names = default_collate(batch)
         return images.roll(1, 0), names
 
-    def made() -> Any:
+    def loader() -> Any:
         return DataLoader(Tolerant(tmp_path), batch_size=4, num_workers=workers, collate_fn=rolled)
 
-    untouched = run(made())
+    untouched = run(loader())
     with stoker.torchvision.enabled():
-        equal(untouched, run(made()))
+        equal(untouched, run(loader()))
 
 
 # ---- single collations, in this process ----
@@ -80,7 +80,7 @@ def lazy_images(count: int, size: tuple[int, int] = (12, 9)) -> list[LazyTensor]
     from photographs import photograph
     from PIL import Image
 
-    made = []
+    images = []
     for at in range(count):
         out = io.BytesIO()
         Image.fromarray(photograph(at, 70, 80)).save(out, "JPEG")
@@ -88,8 +88,8 @@ def lazy_images(count: int, size: tuple[int, int] = (12, 9)) -> list[LazyTensor]
         x, y = 5 * at, 3 * at
         from stoker.frontends.torchvision.ir import steps
 
-        made.append(image_tensor(whole.then(steps.Crop(x, y, x + size[0], y + size[1]), size)))
-    return made
+        images.append(image_tensor(whole.then(steps.Crop(x, y, x + size[0], y + size[1]), size)))
+    return images
 
 
 def collated(function: Callable[[Any], Any], batch: Any) -> Any:
@@ -121,7 +121,7 @@ STEPS: dict[str, Callable[[Any, Any, random.Random], Any]] = {
     "another order": lambda a, b, rng: a[np.array(rng.sample(range(4), 4))] - b,
     "turned round": lambda a, b, rng: np.float64(rng.random()) * a.flip([0]) + b,
     "flip": lambda a, b, rng: a.flip(0),
-    "made": lambda a, b, rng: torch.zeros(a.shape).add_(a) if a.numel() > 1000 else a,
+    "fresh tensor": lambda a, b, rng: torch.zeros(a.shape).add_(a) if a.numel() > 1000 else a,
     "stacked": lambda a, b, rng: torch.stack([a[0], b[1], a[2], b[3]]),
 }
 
@@ -133,13 +133,13 @@ def test_random_collations(names: list[str], seed: int) -> None:
 
     def work(batch: Any) -> Any:
         rng = random.Random(seed)
-        kept = [batch.float().div(255), batch * 0.5]
+        values = [batch.float().div(255), batch * 0.5]
         for name in names:
-            a, b = rng.choice(kept), rng.choice(kept)
+            a, b = rng.choice(values), rng.choice(values)
             result = STEPS[name](a, b, rng)
             if result is not None and tuple(result.shape) == tuple(batch.shape):
-                kept.append(result)
-        return kept
+                values.append(result)
+        return values
 
     images = lazy_images(4, (48, 40))
     batch = stack_lazy(images)
@@ -161,11 +161,11 @@ def test_programs_travel() -> None:
         came = pickle.loads(ForkingPickler.dumps(data))
     assert counts.totals()[counts.FORCED] == 0
     assert len(find_lazy(came)) == 1 and len(find_programs(came)) == 1
-    made = materialize(batch)
-    equal([made.roll(1, 0), made.roll(1, 0) * 0.5], list(plain(came)))
+    values = materialize(batch)
+    equal([values.roll(1, 0), values.roll(1, 0) * 0.5], list(plain(came)))
 
 
-def test_what_a_caller_changes_later_was_copied() -> None:
+def test_arguments_that_change_later_are_copied() -> None:
     def work(batch: Any) -> Any:
         added = torch.ones(1, 3, 1, 1)
         result = batch + added
@@ -177,7 +177,7 @@ def test_what_a_caller_changes_later_was_copied() -> None:
     exactly(plain(collated(work, batch)), materialize(batch) + 1.0)
 
 
-def test_torch_s_errors_stay() -> None:
+def test_errors_are_torch_s() -> None:
     batch = stack_lazy(lazy_images(3))
     assert batch is not None
     with pytest.raises(RuntimeError, match="must match the size"):
@@ -213,7 +213,7 @@ def test_floats_that_become_bytes_elsewhere(function: Any, fits: bool, rounds: b
     exactly(plain(data), expected)
 
 
-def test_what_a_view_may_change_is_bounded_no_more() -> None:
+def test_a_change_through_a_view_removes_the_bounds_of_values() -> None:
     def work(images: Any) -> Any:
         mixed = images[0].float() * 0.5 + images[1].float() * 0.5
         mixed[0].copy_(images[1].float()[0] * 2)
@@ -223,23 +223,23 @@ def test_what_a_view_may_change_is_bounded_no_more() -> None:
     assert not isinstance(Collation(work, find_lazy, is_on_gpu=True)(images), DeferredTensor)
 
 
-def test_errors_of_rows_that_are_not_there() -> None:
+def test_errors_of_missing_rows() -> None:
     batch = stack_lazy(lazy_images(3))
     assert batch is not None
     with pytest.raises(IndexError, match=r"out of bounds|out of range"):
         collated(lambda x: x.roll(1, 0) + x[np.array([0, 1, 3])], batch)
 
 
-def test_what_is_changed_in_a_collation_is_changed_for_all_who_have_it() -> None:
+def test_changes_in_a_collation_are_visible_to_all_holders_of_the_image() -> None:
     """A change in place is visible in an image that a data set keeps, and in its older views."""
 
     def work(images: Any) -> Any:
-        kept = images[0]
-        both = kept.float() + images[1]
+        image = images[0]
+        both = image.float() + images[1]
         row = both[0]
         both[:, 1:4, 2:5] = both[:, 2:5, 1:4].clone() * 2
-        kept[:, 1:4, 2:5] = images[1][:, 1:4, 2:5]
-        return torch.stack([kept, images[1]]), both, row, kept + 0
+        image[:, 1:4, 2:5] = images[1][:, 1:4, 2:5]
+        return torch.stack([image, images[1]]), both, row, image + 0
 
     images, expected = lazy_images(2, (40, 36)), [materialize(x) for x in lazy_images(2, (40, 36))]
     equal(list(work(expected)), list(plain(collated(work, images))))
@@ -268,7 +268,7 @@ def _first_row(images: Any) -> Any:
     return together
 
 
-def test_a_part_that_is_wanted_by_itself() -> None:
+def test_a_part_of_a_batch_that_is_used_alone() -> None:
     """A view of such a batch shows later changes of the batch."""
 
     def work(images: Any) -> Any:

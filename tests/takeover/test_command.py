@@ -61,7 +61,7 @@ def command(*arguments: str, cwd: Path, options: tuple[str, ...] = ()) -> subpro
         (("--device=", "train.py"), "and a number, got ''"),
     ],
 )
-def test_what_cannot_be_run(
+def test_wrong_arguments(
     tmp_path: Path,
     arguments: tuple[str, ...],
     why: str,
@@ -78,7 +78,7 @@ def test_what_cannot_be_run(
     assert err.startswith("stoker.torchvision: ") and why in err
 
 
-def test_a_script_finds_itself_and_what_is_beside_it(tmp_path: Path) -> None:
+def test_a_script_finds_itself_and_its_neighbours(tmp_path: Path) -> None:
     """A script finds its neighbours also through a link, and after changing the folder."""
     home, links = tmp_path / "home", tmp_path / "links"
     home.mkdir()
@@ -97,7 +97,7 @@ def test_a_script_finds_itself_and_what_is_beside_it(tmp_path: Path) -> None:
     assert "No module named 'beside'" in safe.stderr
 
 
-def test_an_error_is_the_last_thing_that_is_said(files: Path, tmp_path: Path) -> None:
+def test_an_error_is_the_last_output(files: Path, tmp_path: Path) -> None:
     """A failing script leaves its loader to the interpreter's exit."""
     (tmp_path / "train.py").write_text(FAILS)
     done = command("train.py", str(files), cwd=tmp_path)

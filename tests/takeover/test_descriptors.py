@@ -39,14 +39,14 @@ def test_in_any_order() -> None:
         descriptors.take(*sent[1])
 
 
-def test_what_was_not_sent() -> None:
+def test_a_descriptor_that_was_not_sent() -> None:
     receiver = Receiver()
     with pytest.raises(StateError, match="got none"):
         receiver.take(1)
     receiver.close()
 
 
-def test_a_worker_that_has_gone() -> None:
+def test_a_worker_that_has_ended() -> None:
     receiver = Receiver()
     receiver.sender.close()
     with pytest.raises(StateError, match="got an end"):
@@ -54,7 +54,7 @@ def test_a_worker_that_has_gone() -> None:
     receiver.close()
 
 
-def test_a_segment_is_sent_unasked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_segment_is_sent_without_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
     receiver = Receiver()
     monkeypatch.setattr(segment, "_in_worker", True)
     monkeypatch.setattr(segment, "_sender", receiver.sender)
@@ -67,7 +67,7 @@ def test_a_segment_is_sent_unasked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.int64, torch.bfloat16, torch.bool])
-def test_small_tensors_travel_in_the_message(dtype: torch.dtype) -> None:
+def test_small_tensors_are_sent_in_the_message(dtype: torch.dtype) -> None:
     def original(tensor: torch.Tensor) -> str:
         return "as ever"
 

@@ -117,7 +117,7 @@ def with_damage(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_a_damaged_file_is_met_where_it_was(
+def test_a_damaged_file_raises_at_its_sample(
     with_damage: Path, placed: Destination, workers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     by_the_cpu: list[int] = []
@@ -139,7 +139,7 @@ def test_a_damaged_file_is_met_where_it_was(
 
 
 @pytest.mark.parametrize("bad", [{0}, {2, 3, 7}, {1, 2, 3, 4, 5, 6, 7}, set(range(8))])
-def test_what_a_plan_cannot_make_is_mended(with_damage: Path, placed: Destination, bad: set[int]) -> None:
+def test_rows_that_fail_in_a_plan_run_on_the_cpu(with_damage: Path, placed: Destination, bad: set[int]) -> None:
     """The CPU replaces both views of files that the plan finds damaged, and finds them whole."""
     damaged = np.frombuffer((with_damage / "5.jpg").read_bytes(), np.uint8)
     rows: list[Any] = []
@@ -163,7 +163,7 @@ def test_what_a_plan_cannot_make_is_mended(with_damage: Path, placed: Destinatio
     assert tensor._materialized is not None and torch.equal(tensor._materialized.cpu(), want + 0)
 
 
-def made_alone(destination: Destination, node: Node) -> np.ndarray[Any, Any]:
+def compute_alone(destination: Destination, node: Node) -> np.ndarray[Any, Any]:
     """Return one image, computed by a plan."""
     width, height = node.size
     images, supply = destination.allocate((1, node.channels, height, width), torch.uint8)
@@ -186,7 +186,7 @@ def test_plans_are_bounded(placed: Destination, files: Path) -> None:
         node = Node.decode(Source(data), (width, height), 3)
         node = node.then(steps.Resize(side, side, 0.0, float(height), 0.0, float(width), 1, 0), (side, side))
         want = np.asarray(whole.resize((side, side), Image.Resampling.BILINEAR))
-        assert np.array_equal(made_alone(placed, node).transpose(1, 2, 0), want)
+        assert np.array_equal(compute_alone(placed, node).transpose(1, 2, 0), want)
     assert len(placed.plans._known) <= plans._MAX_FORMS
 
 
@@ -202,10 +202,10 @@ def test_either_order_of_resampling(placed: Destination, files: Path, rows_first
         out = np.zeros(3 * (height // 4) * (width - 2), np.uint8)
         packed = packing.pack([packing.Row(node, None, 0, 0)], [out])
         _native.recipe.materialize(packed.order)
-        assert np.array_equal(made_alone(placed, node).reshape(-1), out)
+        assert np.array_equal(compute_alone(placed, node).reshape(-1), out)
 
 
-def test_what_is_no_recipe_is_left_out(placed: Destination, files: Path) -> None:
+def test_invalid_recipes_are_left_out(placed: Destination, files: Path) -> None:
     """The plan skips an invalid recipe, and the CPU raises its error."""
     data = np.frombuffer((files / "bee" / "3.jpg").read_bytes(), np.uint8)
     with Image.open(files / "bee" / "3.jpg") as image:
@@ -271,7 +271,7 @@ def photographs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("script", SCRIPTS)
 @pytest.mark.parametrize("after", [False, True], ids=["Pillow", "tensor"])
-def test_all_steps_are_done_there(photographs: Path, placed: Destination, script: str, after: bool) -> None:
+def test_all_steps_run_on_the_gpu(photographs: Path, placed: Destination, script: str, after: bool) -> None:
     import torchvision.transforms as v1
     from torchvision.transforms import v2
 
@@ -353,7 +353,7 @@ def test_a_damaged_file_beside_all_kinds_of_steps(photographs: Path, tmp_path: P
         equal(untouched, outcome(), placed)
 
 
-def test_what_fails_is_told(placed: Destination, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_of_the_gpu_is_raised(placed: Destination, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*args: Any) -> Any:
         raise DeviceError("no such GPU")
 
@@ -362,7 +362,7 @@ def test_what_fails_is_told(placed: Destination, files: Path, monkeypatch: pytes
         run(classification(str(files), 0))
 
 
-def test_what_is_there_already_is_pinned_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_tensors_of_the_cpu_are_pinned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.Tensor, "pin_memory", lambda self: self + 1)
     plain, other = torch.zeros(2), torch.empty(2, device="meta")
     data = {"a": [plain, other], "b": (plain, "text")}

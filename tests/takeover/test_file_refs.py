@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""File references: files are read later, and must then be what they were when the data set opened them."""
+"""File references: files are read later, and must then be unchanged since the data set opened them."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def write_over(path: Path, other: Path) -> None:
 
 
 @pytest.fixture
-def begin_anew(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def fresh_file_refs(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """File references, enabled before and after the test, also for new files."""
     monkeypatch.setattr(file_refs, "_SETTLED_S", -1.0)
     file_refs.resume()
@@ -84,8 +84,8 @@ def equal(a: Any, b: Any) -> None:
 
 @pytest.mark.parametrize("look", [False, True])
 @pytest.mark.parametrize("then", [stay, delete, write_over])
-def test_files_of_the_moment(
-    files: Path, tmp_path: Path, begin_anew: None, then: Callable[[Path, Path], None], look: bool
+def test_files_that_change_after_opening(
+    files: Path, tmp_path: Path, fresh_file_refs: None, then: Callable[[Path, Path], None], look: bool
 ) -> None:
     data = Passing(files, tmp_path, then, look=look)
     untouched = run(loader(data, 2))
@@ -125,20 +125,20 @@ class Keeping(torch.utils.data.Dataset[Any]):
 
 @pytest.mark.parametrize("then", [stay, delete, write_over])
 def test_images_that_a_worker_keeps(
-    files: Path, tmp_path: Path, begin_anew: None, then: Callable[[Path, Path], None]
+    files: Path, tmp_path: Path, fresh_file_refs: None, then: Callable[[Path, Path], None]
 ) -> None:
     """After two more batches, an image that a worker keeps no longer depends on its file."""
     data = Keeping(files, tmp_path, then)
     order = [*range(len(data)), *range(len(data))]
     assert len(data) >= 8, "three batches are between"
 
-    def made() -> Any:
+    def kept_images() -> Any:
         return torch.utils.data.DataLoader(data, batch_size=2, sampler=order, num_workers=1)
 
-    untouched = run(made())
+    untouched = run(kept_images())
     counts.reset()
     with stoker.torchvision.enabled():
-        ours = run(made())
+        ours = run(kept_images())
     assert all(torch.equal(a, b) for a, b in zip(untouched, ours, strict=True))
     assert not file_refs._is_stopped and not counts.totals()[counts.RETRIED]
 
@@ -152,8 +152,8 @@ def test_files_that_have_just_been_written_are_copied(files: Path, tmp_path: Pat
         assert not file_refs._is_stopped and not counts.totals()[counts.RETRIED]
 
 
-def test_what_is_told_travels_instead_of_the_bytes(
-    files: Path, begin_anew: None, monkeypatch: pytest.MonkeyPatch
+def test_a_reference_is_sent_instead_of_the_bytes(
+    files: Path, fresh_file_refs: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A worker copies no ordinary file, even if Pillow must read its header."""
     plain = sorted((files / "ant").glob("*.jpg"))
@@ -173,7 +173,7 @@ def test_what_is_told_travels_instead_of_the_bytes(
             file_refs.end_batch()
 
 
-def test_relative_paths(files: Path, begin_anew: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_relative_paths(files: Path, fresh_file_refs: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(files / "ant")
     with open("0.jpg", "rb") as file:
         ref = file_refs.make_ref(file)
@@ -187,7 +187,7 @@ def test_relative_paths(files: Path, begin_anew: None, monkeypatch: pytest.Monke
         assert file_refs.make_ref(file) is None, "it has no path"
 
 
-def test_there_is_nothing_to_tell(tmp_path: Path) -> None:
+def test_files_without_a_reference(tmp_path: Path) -> None:
     path = os.fsencode(tmp_path / "x")
     for content in (b"", b"\xff\xd9", bytes(200), b"\xff\xd9" + bytes(64)):
         (tmp_path / "x").write_bytes(content)
@@ -205,7 +205,7 @@ def test_there_is_nothing_to_tell(tmp_path: Path) -> None:
     os.close(sender)
 
 
-def test_what_is_not_that_file_any_more(tmp_path: Path, begin_anew: None) -> None:
+def test_references_to_changed_files_are_refused(tmp_path: Path, fresh_file_refs: None) -> None:
     path = tmp_path / "x"
     path.write_bytes(bytes(100) + b"\xff\xd9")
     with open(path, "rb") as file:

@@ -37,10 +37,10 @@ def _image(photo: Path, mode: str, tensor: bool) -> Any:
 
 def _done(step: Callable[[], Any]) -> Any:
     try:
-        made = step()
+        result = step()
     except (RuntimeError, TypeError, ValueError) as error:
         return type(error), str(error)
-    array = np.asarray(made.clone() if isinstance(made, torch.Tensor) else made)
+    array = np.asarray(result.clone() if isinstance(result, torch.Tensor) else result)
     return array.shape, array.dtype, array.tobytes()
 
 

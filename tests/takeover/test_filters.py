@@ -23,9 +23,9 @@ def _blurred(array: Any, radii: tuple[float, float], passes: int, bell: bool) ->
     height, width, channels = array.shape
     node = Node.pixels(array.reshape(-1), (width, height), channels)
     node = node.then(steps.Blur(*radii, passes, int(bell)))
-    made = planar_pixels(node)
+    pixels = planar_pixels(node)
     expected = np.asarray(replay(node))
-    return made.transpose(1, 2, 0).reshape(expected.shape), expected
+    return pixels.transpose(1, 2, 0).reshape(expected.shape), expected
 
 
 def test_blurs_have_the_bits_of_pillow(isa: str) -> None:
@@ -37,8 +37,8 @@ def test_blurs_have_the_bits_of_pillow(isa: str) -> None:
         if rng.random() < 0.2:
             radii[int(rng.integers(2))] = 0.0
         bell = bool(rng.random() < 0.6)
-        made, expected = _blurred(array, (radii[0], radii[1]), 3 if bell else 1, bell)
-        assert np.array_equal(made, expected), (shape, radii, bell)
+        pixels, expected = _blurred(array, (radii[0], radii[1]), 3 if bell else 1, bell)
+        assert np.array_equal(pixels, expected), (shape, radii, bell)
 
 
 @pytest.mark.parametrize("shape", [(1, 1500, 3), (700, 2, 1), (5, 5, 3)])
@@ -47,8 +47,8 @@ def test_blurs_of_extreme_shapes(shape: tuple[int, int, int], isa: str) -> None:
     array = np.random.default_rng(6).integers(0, 256, shape, np.uint8)
     for radius in (0.01, 0.5, 1.0, 2.99, 3.0, 3.5, 4.0, 900.0):
         for bell in (False, True):
-            made, expected = _blurred(array, (radius, radius), 3 if bell else 1, bell)
-            assert np.array_equal(made, expected), (shape, radius, bell)
+            pixels, expected = _blurred(array, (radius, radius), 3 if bell else 1, bell)
+            assert np.array_equal(pixels, expected), (shape, radius, bell)
 
 
 @pytest.mark.parametrize("numbers", [(-1.0, 1.0, 1, 0), (1.0, float("nan"), 3, 1), (1e30, 1.0, 1, 0), (1.0, 1.0, 0, 0)])
@@ -76,16 +76,16 @@ def test_blurs_are_recorded(photo: Path, taken_over: None, name: str) -> None:
     for mode in ("RGB", "L"):
         for turned in (False, True):
 
-            def made(mode: str = mode, turned: bool = turned) -> Image.Image:
+            def blur(mode: str = mode, turned: bool = turned) -> Image.Image:
                 image = Image.open(photo).convert(mode).crop((3, 5, 110, 80))
                 if turned:
                     image = image.transpose(Image.Transpose.ROTATE_90)
                 return image.filter(BLURS[name]).transpose(Image.Transpose.FLIP_LEFT_RIGHT)
 
-            ours = made()
+            ours = blur()
             assert isinstance(ours, LazyImage) and ours._node is not None
             stoker.torchvision.disable()
-            expected = made()
+            expected = blur()
             stoker.torchvision.enable()
             assert (ours.mode, ours.size, ours.info) == (expected.mode, expected.size, expected.info)
             exactly(ours, expected)
@@ -111,13 +111,13 @@ OTHERS = [
 @pytest.mark.parametrize("other", OTHERS, ids=lambda f: f.name)
 def test_other_filters_are_pillow_s_and_counted(photo: Path, taken_over: None, other: Any) -> None:
     expected = Image.open(photo)
-    expected.load()[0, 0]  # materialized: nothing is recorded from here on
+    expected.load()[0, 0]  # materializes the image, so that later steps are not recorded
     exactly(Image.open(photo).filter(other), expected.filter(other))
     assert counts.totals()[counts.FILTER] == 1
 
 
 @pytest.mark.parametrize("wrong", [3, ImageFilter.GaussianBlur("wide"), ImageFilter.GaussianBlur((1, 2, 3))])
-def test_what_is_no_filter_is_refused_as_by_pillow(photo: Path, taken_over: None, wrong: Any) -> None:
+def test_other_objects_are_refused_as_by_pillow(photo: Path, taken_over: None, wrong: Any) -> None:
     plain = Image.new("RGB", (9, 9))
     with pytest.raises((TypeError, ValueError)) as expected:
         plain.filter(wrong)

@@ -105,7 +105,7 @@ def stacked(x: Any) -> Any:
     return torch.stack([cut, x[:, 30:50, 30:50]])
 
 
-def all_is_known() -> bool:
+def all_orders_known() -> bool:
     """Return whether all trials so far found a known order of additions in this machine's torch."""
     cases = [(kind, smooth, side) for kind in (0, 1) for smooth in (False, True) for side in ((40, 51), (140, 151))]
     sizes = [resizes._find_way(kind, smooth, 3, side) for kind, smooth, side in cases]
@@ -121,7 +121,7 @@ def test_steps_on_floats_are_torchs(photo: Path, name: str, way: str, isa: str) 
     expected = STEPS[name](functional, load(Image.open(photo).convert("RGB")))
     with stoker.torchvision.enabled():
         x = STEPS[name](functional, load(Image.open(photo).convert("RGB")))
-        if all_is_known():
+        if all_orders_known():
             assert is_lazy(x) or name == "two of one memory"
         exactly(materialize(x) if isinstance(x, LazyTensor) else x, expected)
 
@@ -190,8 +190,8 @@ def test_random_chains_are_torchs(seed: int) -> None:
             done.append(name)
             with stoker.torchvision.enabled():
                 x = step(x)
-        made = (materialize(x) if isinstance(x, LazyTensor) else x).contiguous().numpy()
-        assert made.tobytes() == expected.contiguous().numpy().tobytes(), (at, done)
+        result = (materialize(x) if isinstance(x, LazyTensor) else x).contiguous().numpy()
+        assert result.tobytes() == expected.contiguous().numpy().tobytes(), (at, done)
 
 
 # ---- sums ----
@@ -231,7 +231,7 @@ def test_contrast_has_torchs_sum_and_ends(threads: int, size: tuple[int, int]) -
         torch.set_num_threads(before)
 
 
-def test_other_sums_and_ends_are_seen() -> None:
+def test_other_sums_and_ends_are_detected() -> None:
     """A trial fails if torch has another order of lanes or blocks."""
     order = sums.float_sum_order(1)
     assert order is not None
@@ -253,7 +253,7 @@ def test_other_sums_and_ends_are_seen() -> None:
 
     known = [equal(order.lanes, blocks, (45, 41), 8) for blocks in float_kernels._BLOCKS]
     assert any(known) or not sampling.has_equal_samples(), "without fused multiply-adds there is none"
-    assert not equal(order.lanes, 6000, (45, 41), 8), "all values are behind the last block"
+    assert not equal(order.lanes, 6000, (45, 41), 8), "all values follow the last block"
     assert not sums.is_float_sum_order(sums.Order({8: 4, 4: 16, 16: 8}[order.lanes], 1))
 
 
@@ -272,10 +272,10 @@ def test_the_twin_of_products_of_matrices_is_torch() -> None:
         for _ in range(12):
             height, width = (int(n) for n in rng.integers(6, 130, 2))
             image, weights = rng.random((height, width), np.float32), rng.random(window, np.float32)
-            made = torch.nn.functional.conv2d(
+            result = torch.nn.functional.conv2d(
                 torch.from_numpy(image)[None, None], torch.from_numpy(weights)[None, None]
             )
-            exactly(twin(image, weights), made[0, 0].numpy())
+            exactly(twin(image, weights), result[0, 0].numpy())
     assert sums.product_order((7, 3)) != sums.BY_FOURS
 
 
@@ -338,24 +338,24 @@ def test_a_file_that_is_left_to_pillow_has_its_floats(photo: Path, taken_over: N
 def test_floats_that_steps_do_not_take_are_refused() -> None:
     image = Node.pixels(np.arange(48, dtype=np.uint8), (4, 4), 3)
     table = Table(torch.linspace(0, 1, 256).expand(3, 1, 256))
-    given = image.then(steps.Floats(table))
+    as_floats = image.then(steps.Floats(table))
     halves = Table(torch.zeros(3, 1, 256, dtype=torch.float16))
     for node, why in (
         (image.then(steps.Floats(halves)), "a table of another kind"),
-        (given.then(steps.Floats(table)), "does not take floats"),
-        (given.then(steps.Equalize()), "does not take floats"),
-        (given.then(steps.Resize(4, 4, 0, 4, 0, 4, 1, 0)), "does not take floats"),
-        (given.then(steps.Pointwise((0, 1, 1))), "end early"),
-        (given.then(steps.Pointwise((9, 1, 1, 1))), "an unknown operation"),
-        (given.then(steps.FloatPad(-1, 0, 4, 4, 0, 0, 0)), "does not fit into its frame"),
-        (given.then(steps.PadEdges(0, 0, 4, 4, 4)), "an unknown border"),
-        (given.then(steps.Channels(0, 1, 3)), "a channel that is not there"),
-        (given.then(steps.Spread()), "other than one channel"),
-        (given.then(steps.FloatContrast(2, 1.1, 5, 1, 16, 0)), "an unknown order"),
-        (given.then(steps.FloatContrast(2, 1.1, 8, 1, 0, 0)), "blocks without values"),
-        (given.then(steps.TorchHue(2, 0.7)), "more than half a circle"),
-        (given.then(steps.Crop(0, 0, 4, 5), (4, 5)), "a crop that leaves the image"),
-        (image.then(steps.Blend(given, 0.5)), "a mixture of bytes and floats"),
+        (as_floats.then(steps.Floats(table)), "does not take floats"),
+        (as_floats.then(steps.Equalize()), "does not take floats"),
+        (as_floats.then(steps.Resize(4, 4, 0, 4, 0, 4, 1, 0)), "does not take floats"),
+        (as_floats.then(steps.Pointwise((0, 1, 1))), "end early"),
+        (as_floats.then(steps.Pointwise((9, 1, 1, 1))), "an unknown operation"),
+        (as_floats.then(steps.FloatPad(-1, 0, 4, 4, 0, 0, 0)), "does not fit into its frame"),
+        (as_floats.then(steps.PadEdges(0, 0, 4, 4, 4)), "an unknown border"),
+        (as_floats.then(steps.Channels(0, 1, 3)), "a channel that is not there"),
+        (as_floats.then(steps.Spread()), "other than one channel"),
+        (as_floats.then(steps.FloatContrast(2, 1.1, 5, 1, 16, 0)), "an unknown order"),
+        (as_floats.then(steps.FloatContrast(2, 1.1, 8, 1, 0, 0)), "blocks without values"),
+        (as_floats.then(steps.TorchHue(2, 0.7)), "more than half a circle"),
+        (as_floats.then(steps.Crop(0, 0, 4, 5), (4, 5)), "a crop that leaves the image"),
+        (image.then(steps.Blend(as_floats, 0.5)), "a mixture of bytes and floats"),
         (image.then(steps.Pointwise((0, 1, 1, 1))), "a step that takes floats only"),
     ):
         with pytest.raises(RuntimeError, match=why):
@@ -395,10 +395,10 @@ def test_loaders_deliver_torchs_floats(files: Path, workers: int) -> None:
     expected = run(torch.utils.data.DataLoader(Folder(files), batch_size=4, shuffle=True, num_workers=workers))
     counts.reset()
     with stoker.torchvision.enabled():
-        made = run(torch.utils.data.DataLoader(Folder(files), batch_size=4, shuffle=True, num_workers=workers))
-    for (a, i), (b, j) in zip(expected, made, strict=True):
+        batches = run(torch.utils.data.DataLoader(Folder(files), batch_size=4, shuffle=True, num_workers=workers))
+    for (a, i), (b, j) in zip(expected, batches, strict=True):
         assert torch.equal(i, j)
         exactly(b, a)
-    made_natively = counts.totals()[counts.NATIVE]
-    assert made_natively >= 12 or not trials.all_known(lambda: [Folder(files)[i] for i in range(len(Folder(files)))])
+    native = counts.totals()[counts.NATIVE]
+    assert native >= 12 or not trials.all_known(lambda: [Folder(files)[i] for i in range(len(Folder(files)))])
     counts.reset()

@@ -125,7 +125,7 @@ def test_formats_and_modes(name: str, use: str) -> None:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_what_follows_a_conversion_is_recorded(name: str, taken_over: None) -> None:
+def test_steps_after_a_conversion_are_recorded(name: str, taken_over: None) -> None:
     image = Image.open(file_of(name))
     opened = type(image)
     assert isinstance(image, opened) and issubclass(opened, Image.Image)
@@ -143,7 +143,7 @@ def test_a_file_is_of_its_format_s_class(taken_over: None) -> None:
     assert type(pickle.loads(pickle.dumps(image))) is PngImagePlugin.PngImageFile
 
 
-def test_steps_on_another_mode_are_said(taken_over: None) -> None:
+def test_steps_on_another_mode_are_reported(taken_over: None) -> None:
     Image.open(file_of("PNG, RGBA")).resize((9, 9))
     assert counts.totals()[counts.MODE] == 1
 
@@ -157,14 +157,14 @@ def test_small_images_are_left_to_pillow(photo: Path, taken_over: None) -> None:
     assert counts.totals()[counts.SMALL] == 2
 
 
-def test_what_follows_another_step_is_recorded(photo: Path) -> None:
-    def made() -> Image.Image:
+def test_steps_after_another_step_are_recorded(photo: Path) -> None:
+    def result() -> Image.Image:
         changed = Image.open(photo).convert("RGB").filter(ImageFilter.MedianFilter(3))
         return changed.resize((30, 30)).transform((70, 60), Image.Transform.EXTENT, (2, 3, 28, 29))
 
-    expected = made()
+    expected = result()
     with stoker.torchvision.enabled():
-        image = made()
+        image = result()
         assert isinstance(image, DecodedImage)
         flipped = image.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
         assert isinstance(flipped, LazyImage) and flipped._node is not None
@@ -192,13 +192,13 @@ def test_pixels_that_are_changed_are_changed() -> None:
 
 
 @pytest.mark.parametrize("name", ["PNG", "WebP", "GIF", "BMP", "TIFF"])
-def test_damage_is_met_where_it_was(name: str) -> None:
+def test_damage_raises_at_the_same_access(name: str) -> None:
     if name not in FILES:
-        pytest.skip(f"the installed Pillow is built without {name}, so no such file can be made")
+        pytest.skip(f"the installed Pillow is built without {name}, so no such file can be written")
     data = file_of(name).getvalue()
     damaged = data[: len(data) // 2]
 
-    def met() -> tuple[str, str]:
+    def error_of() -> tuple[str, str]:
         where = "opened"
         try:
             image = Image.open(io.BytesIO(damaged))
@@ -209,9 +209,9 @@ def test_damage_is_met_where_it_was(name: str) -> None:
             return where, type(error).__name__
         return where, ""
 
-    expected = met()
+    expected = error_of()
     with stoker.torchvision.enabled():
-        assert met() == expected
+        assert error_of() == expected
 
 
 @pytest.fixture(scope="module")
@@ -241,7 +241,7 @@ def test_a_script_with_files_of_all_formats(mixture: Path, workers: int, size: i
     assert total[counts.NATIVE] == len(FILES) and not total[counts.TORCH] and not total[counts.PIXELS]
 
 
-def test_what_travels_is_the_smaller(taken_over: None) -> None:
+def test_the_smaller_form_is_sent(taken_over: None) -> None:
     def tensor(size: int) -> LazyTensor:
         image = Image.open(file_of("PNG")).convert("RGB")
         assert isinstance(image, DecodedImage)
@@ -249,10 +249,10 @@ def test_what_travels_is_the_smaller(taken_over: None) -> None:
         assert isinstance(lazy, LazyTensor)
         return lazy
 
-    for size, made in ((20, True), (200, False)):
+    for size, is_pixels in ((20, True), (200, False)):
         expected, lazy = tensor(size).clone(), tensor(size)
         shrink([lazy])
         node = lazy._rows[0].node
-        assert node.op != RAW and (node.op == PIXELS) == made
+        assert node.op != RAW and (node.op == PIXELS) == is_pixels
         assert node.source.data.size == min(3 * size * size, 3 * 70 * 90)
         exactly(expected, lazy.clone())

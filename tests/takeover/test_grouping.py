@@ -19,7 +19,7 @@ def decoded(channels: int = 3) -> Node:
     return Node.decode(Source(np.zeros(1, np.uint8)), (60, 40), channels)
 
 
-def test_what_has_a_form() -> None:
+def test_forms_of_chains() -> None:
     root = decoded(1)
     color = root.then(steps.Spread(), channels=3)
     part = color.then(steps.Resize(20, 16, 1.0, 30.0, 0.0, 30.0, 2, 0), (16, 20))
@@ -56,7 +56,7 @@ def test_a_single_chain_is_written_as_any_recipe(monkeypatch: pytest.MonkeyPatch
         assert tuple(a.window) == tuple(b.window)
 
 
-def test_groups_of_a_worker_are_used_while_they_hold() -> None:
+def test_groups_of_a_worker_are_used_while_they_match() -> None:
     first = image_tensor(decoded())
     tensors = [LazyTensor([first._rows[0], *image_tensor(decoded())._rows], (2,)), image_tensor(decoded())]
     grouping.attach_groups(tensors)

@@ -94,7 +94,7 @@ def image_of(path: Path, mode: str = "RGB") -> Image.Image:
 
 
 @pytest.mark.parametrize("name", RECORDED)
-def test_what_is_recorded_equals_pillow(photo: Path, name: str) -> None:
+def test_recorded_methods_equal_pillow(photo: Path, name: str) -> None:
     expected = RECORDED[name](image_of(photo))
     with stoker.torchvision.enabled():
         image = RECORDED[name](image_of(photo))
@@ -104,7 +104,7 @@ def test_what_is_recorded_equals_pillow(photo: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", OTHERWISE)
-def test_what_is_not_recorded_equals_pillow(photo: Path, name: str) -> None:
+def test_other_methods_equal_pillow(photo: Path, name: str) -> None:
     expected = OTHERWISE[name](image_of(photo))
     with stoker.torchvision.enabled():
         exactly(OTHERWISE[name](image_of(photo)), expected)
@@ -141,14 +141,14 @@ def test_a_lazy_image_that_is_changed_is_changed(photo: Path) -> None:
         lambda x: x == x.copy(),
     ],
 )
-def test_pixels_are_there_for_whoever_asks(photo: Path, use: Callable[[Any], Any]) -> None:
+def test_every_access_finds_the_pixels(photo: Path, use: Callable[[Any], Any]) -> None:
     expected = use(image_of(photo).crop((1, 2, 60, 70)))
     with stoker.torchvision.enabled():
         assert np.array_equal(use(image_of(photo).crop((1, 2, 60, 70))), expected)
 
 
 @pytest.mark.parametrize("mode", ["L", "RGB"])
-def test_whole_images_that_are_looked_at(files: Path, isa: str, mode: str) -> None:
+def test_whole_images_as_arrays(files: Path, isa: str, mode: str) -> None:
     """A whole image is decoded directly into its array, for any size and kind of file."""
     paths = sorted(files.rglob("*.jpg"))
     expected = [np.asarray(image_of(path, mode)) for path in paths]
@@ -217,7 +217,7 @@ def test_errors_are_pillows(photo: Path, taken_over: None) -> None:
         image.resize((5, 5), box=(0, 0, 500, 500))
 
 
-def test_views_that_are_looked_at_early_share_decodings(
+def test_views_that_are_forced_early_share_decodings(
     photo: Path, taken_over: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from stoker.frontends.torchvision.ir import steps
@@ -225,19 +225,19 @@ def test_views_that_are_looked_at_early_share_decodings(
 
     def views() -> list[Any]:
         part = image_of(photo).crop((5, 6, 110, 80)).resize((70, 72), R.BICUBIC)
-        seen = [np.asarray(part.point(lambda v, k=k: v // 2 + k)) for k in range(5)]
-        return [*seen, np.asarray(part), np.asarray(part), part.getpixel((3, 4)), part.tobytes()]
+        arrays = [np.asarray(part.point(lambda v, k=k: v // 2 + k)) for k in range(5)]
+        return [*arrays, np.asarray(part), np.asarray(part), part.getpixel((3, 4)), part.tobytes()]
 
     decoded: list[Any] = []
-    made = eager.interleaved_bytes
+    original = eager.interleaved_bytes
 
     def counted(node: Any) -> Any:
         decoded.extend([node] if node.root.op == steps.DECODE else [])
-        return made(node)
+        return original(node)
 
     monkeypatch.setattr(eager, "interleaved_bytes", counted)
     ours = views()
-    assert len(decoded) == 2, "for the first view, and for what it has in common with the second"
+    assert len(decoded) == 2, "one for the first view, one for the part in common with the second"
     stoker.torchvision.disable()
     try:
         for a, b in zip(views(), ours, strict=True):
@@ -246,7 +246,7 @@ def test_views_that_are_looked_at_early_share_decodings(
         stoker.torchvision.enable()
 
 
-def test_what_is_only_looked_at_stays_recorded(photo: Path, taken_over: None) -> None:
+def test_read_only_accesses_keep_the_recording(photo: Path, taken_over: None) -> None:
     image = image_of(photo).crop((5, 6, 110, 80))
     array = np.asarray(image)
     assert image._node is not None and array.shape == (74, 105, 3)
@@ -256,11 +256,11 @@ def test_what_is_only_looked_at_stays_recorded(photo: Path, taken_over: None) ->
 def test_images_are_compared_as_pillow_does(photo: Path, taken_over: None) -> None:
     """Images compare equal whichever class they have: Pillow's, lazy, or Pillow's result of a lazy one."""
     small = Image.open(photo).convert("RGB").resize((90, 80))
-    looked_at = Image.open(photo).convert("RGB").resize((90, 80))
-    np.asarray(looked_at)
-    of_pillow = Image.Image.copy(looked_at.copy())
-    for a in (small, looked_at, of_pillow, looked_at.copy()):
-        for b in (small, looked_at, of_pillow, looked_at.copy()):
+    materialized = Image.open(photo).convert("RGB").resize((90, 80))
+    np.asarray(materialized)
+    of_pillow = Image.Image.copy(materialized.copy())
+    for a in (small, materialized, of_pillow, materialized.copy()):
+        for b in (small, materialized, of_pillow, materialized.copy()):
             assert a == b
             assert not (a != b)  # noqa: SIM202
     assert small != small.resize((80, 80)) and small != small.convert("L") and small != 5

@@ -61,19 +61,19 @@ def test_the_twin_is_torch(kind: int, name: str) -> None:
         assert not sampling.has_equal_samples(), "torch's kernels without fused multiply-adds"
         return
     for seed in range(25):
-        given, (h, w) = random_sizes(seed)
+        source, (h, w) = random_sizes(seed)
         if (way == SMOOTH and w == 1) or (way == TOGETHER and h + w > 128):
             continue  # torch computes these in another way
         h += 130 if name == "axis by axis" and kind == LINEAR else 0
-        image = np.random.default_rng(seed).integers(0, 256, (channels, *given)).astype(np.float32)
+        image = np.random.default_rng(seed).integers(0, 256, (channels, *source)).astype(np.float32)
         expected = torch.nn.functional.interpolate(
             torch.from_numpy(image)[None], size=[h, w], mode=MODES[kind], antialias=way == SMOOTH
         )[0].numpy()
         for plane, wanted in zip(image, expected, strict=True):
-            assert np.array_equal(interpolate(plane, kind, way, (h, w)), wanted), (given, (h, w))
+            assert np.array_equal(interpolate(plane, kind, way, (h, w)), wanted), (source, (h, w))
 
 
-def test_another_order_is_seen() -> None:
+def test_another_order_is_detected() -> None:
     repeated = sampling.has_equal_samples()  # none of a build without fused multiply-adds
     assert is_torch_way(LINEAR, TOGETHER, 3, resizes._SMALL_TRIALS) == repeated
     assert not is_torch_way(LINEAR, APART, 3, resizes._SMALL_TRIALS)
@@ -93,19 +93,19 @@ def test_native_code_has_the_bits_of_every_build(kind: int, isa: str) -> None:
     """Native code gives the twin's rounded bits also in ways that this torch does not use."""
     ways = [way for way in (SMOOTH, APART, TOGETHER, ROUNDED) if kind == LINEAR or way != TOGETHER]
     twins = {}
-    for seed, (given, size) in enumerate([((60, 56), (240, 384)), *(random_sizes(seed) for seed in range(1, 12))]):
-        image = np.random.default_rng(seed).integers(0, 256, given, np.uint8)
-        node = Node.pixels(image.reshape(-1), (given[1], given[0]), 1)
+    for seed, (source, size) in enumerate([((60, 56), (240, 384)), *(random_sizes(seed) for seed in range(1, 12))]):
+        image = np.random.default_rng(seed).integers(0, 256, source, np.uint8)
+        node = Node.pixels(image.reshape(-1), (source[1], source[0]), 1)
         for way in ways:
             twin = np.clip(np.rint(interpolate(image.astype(np.float32), kind, way, size)), 0, 255)
-            made = planar_pixels(node.then(steps.TorchResizeFloats(*size, kind, way), (size[1], size[0])))
-            assert made is not None and np.array_equal(made[0], twin.astype(np.uint8)), (way, given, size)
+            resized = planar_pixels(node.then(steps.TorchResizeFloats(*size, kind, way), (size[1], size[0])))
+            assert resized is not None and np.array_equal(resized[0], twin.astype(np.uint8)), (way, source, size)
             twins[seed, way] = twin
-    assert not np.array_equal(twins[0, APART], twins[0, ROUNDED]), "bytes tell them apart, if they are many"
+    assert not np.array_equal(twins[0, APART], twins[0, ROUNDED]), "many bytes show a difference"
 
 
 @pytest.mark.parametrize("channels", [1, 3])
-def test_what_is_tried_is_recorded(channels: int) -> None:
+def test_steps_whose_trials_succeed_are_recorded(channels: int) -> None:
     for kind in MODES:
         for antialias in (False, True):
             for sides in ((40, 50), (200, 210)):
@@ -113,7 +113,7 @@ def test_what_is_tried_is_recorded(channels: int) -> None:
 
 
 @pytest.mark.leaks("torch keeps its threads")
-def test_threads_are_told_apart() -> None:
+def test_the_order_depends_on_the_number_of_threads() -> None:
     """With one thread torch has another way for three channels."""
     before = torch.get_num_threads()
     try:
@@ -127,8 +127,8 @@ def test_threads_are_told_apart() -> None:
             expected = torch.nn.functional.interpolate(torch.from_numpy(image)[None], size=[170, 190], mode="bilinear")[
                 0
             ]
-            made = np.stack([interpolate(plane, LINEAR, way, (170, 190)) for plane in image])
-            assert np.array_equal(made, expected.numpy())
+            resized = np.stack([interpolate(plane, LINEAR, way, (170, 190)) for plane in image])
+            assert np.array_equal(resized, expected.numpy())
     finally:
         torch.set_num_threads(before)
 
@@ -142,12 +142,12 @@ def test_sampling_is_torchs() -> None:
         height, width, h, w = (int(n) for n in rng.integers(1, 60, 4))
         image = rng.integers(0, 256, (height, width)).astype(np.float32)
         grid = torch.from_numpy(rng.uniform(-1.3, 1.3, (1, h, w, 2)).astype(np.float32))
-        made = torch.nn.functional.grid_sample(torch.from_numpy(image)[None, None], grid, align_corners=False)
-        assert np.array_equal(sampling.twin_values(image, grid[0].numpy()), made[0, 0].numpy())
+        sampled = torch.nn.functional.grid_sample(torch.from_numpy(image)[None, None], grid, align_corners=False)
+        assert np.array_equal(sampling.twin_values(image, grid[0].numpy()), sampled[0, 0].numpy())
 
 
 @pytest.mark.parametrize("others", [(), ("points",), trials.SUMS])
-def test_points_travel_where_torchs_products_differ(photo: Path, others: tuple[str, ...]) -> None:
+def test_points_are_sent_where_torchs_products_differ(photo: Path, others: tuple[str, ...]) -> None:
     def turned() -> torch.Tensor:
         return F.rotate(
             v1.functional.pil_to_tensor(Image.open(photo).convert("RGB")), 33.0, v1.InterpolationMode.BILINEAR
@@ -155,13 +155,13 @@ def test_points_travel_where_torchs_products_differ(photo: Path, others: tuple[s
 
     expected = turned()
     with stoker.torchvision.enabled(), trials.other_sums(*others), trials.watched() as answered:
-        finds, made = sampling.has_equal_points(), turned()
-        if isinstance(made, LazyTensor):
-            assert made._materialized is None
-            assert made._rows[0].node.op == (steps.TORCH_WARP if finds else steps.TORCH_GRID)
+        finds, image = sampling.has_equal_points(), turned()
+        if isinstance(image, LazyTensor):
+            assert image._materialized is None
+            assert image._rows[0].node.op == (steps.TORCH_WARP if finds else steps.TORCH_GRID)
         else:
-            assert not all(answered[1:]), "behind the question about points"
-        exactly(made, expected)
+            assert not all(answered[1:]), "the trials after the one of points fail"
+        exactly(image, expected)
 
 
 OTHER_PROCESSOR = """
@@ -178,5 +178,5 @@ def test_a_torch_without_fused_multiply_adds_is_left_alone() -> None:
     import os
 
     environment = os.environ | {"ATEN_CPU_CAPABILITY": "default"}
-    made = subprocess.run([sys.executable, "-c", OTHER_PROCESSOR], env=environment, capture_output=True, text=True)
-    assert made.stdout.strip() == "[None, None, None, None]", made.stderr
+    done = subprocess.run([sys.executable, "-c", OTHER_PROCESSOR], env=environment, capture_output=True, text=True)
+    assert done.stdout.strip() == "[None, None, None, None]", done.stderr

@@ -80,14 +80,14 @@ def test_orientations(orientation: int) -> None:
             exactly(expected[turned], decode_jpeg(data, apply_exif_orientation=turned))
 
 
-def test_what_is_not_jpeg_is_torchvisions(files: Path, taken_over: None) -> None:
+def test_other_formats_are_torchvisions(files: Path, taken_over: None) -> None:
     path = str(files / "bee" / "lossless.png")
     assert decode_image(read_file(path), tvio.ImageReadMode.RGB).shape[0] == 3
     assert counts.totals()[counts.NATIVE] == 0
 
 
 @pytest.mark.parametrize("damage", ["truncated", "empty", "two-dimensional", "a mode for PNG"])
-def test_errors_are_as_before(damage: str) -> None:
+def test_errors_are_torchvisions(damage: str) -> None:
     data, mode = jpeg("4:2:0"), tvio.ImageReadMode.RGB
     if damage == "truncated":
         data = data[: len(data) // 2].clone()
@@ -165,7 +165,7 @@ def test_a_data_set(tmp_path: Path, kind: Any, workers: int) -> None:
         assert not total[counts.TORCH], "lazy to the end"
 
 
-def test_it_is_undone() -> None:
+def test_disabling_restores_the_decoders() -> None:
     before = torch.ops.image.decode_jpeg
     with stoker.torchvision.enabled():
         assert torch.ops.image.decode_jpeg is not before

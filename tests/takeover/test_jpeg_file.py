@@ -54,7 +54,7 @@ PLAIN = {
     "gray": _file(Image.fromarray(photograph(6, 40, 50)).convert("L")),
     "half chroma": _file(subsampling=2),
     "resolution": _file(dpi=(72, 96)),
-    "comment": _file(comment=b"what is said"),
+    "comment": _file(comment=b"a comment"),
     "profile": _file(icc_profile=b"p" * 500),
     "adobe": _file(keep_rgb=True),
     "restarts": _file(restart_marker_rows=1),
@@ -79,18 +79,18 @@ KEPT += ("tile", "size", "mode")
 
 def _opened(data: bytes) -> Any:
     """Return the properties of Pillow's image, or its error."""
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         try:
             image: Any = Image.open(io.BytesIO(data))
         except (OSError, Image.DecompressionBombError) as error:
-            return type(error).__name__, [str(w.message) for w in said]
-        kept = {name: getattr(image, name) for name in KEPT}
-        return kept | {"at": image.fp.tell()}, [str(w.message) for w in said]
+            return type(error).__name__, [str(w.message) for w in warned]
+        properties = {name: getattr(image, name) for name in KEPT}
+        return properties | {"at": image.fp.tell()}, [str(w.message) for w in warned]
 
 
 @pytest.mark.parametrize("name", PLAIN | PILLOWS)
-def test_what_a_header_says(name: str) -> None:
+def test_the_properties_of_a_header(name: str) -> None:
     data = (PLAIN | PILLOWS)[name]
     expected = _opened(data)
     with stoker.torchvision.enabled():
@@ -104,13 +104,13 @@ def test_what_a_header_says(name: str) -> None:
         assert image.getexif() == Image.Exif() or name == "exif"
 
 
-def test_each_header_is_judged_as_meant() -> None:
+def test_each_header_is_classified_as_expected() -> None:
     found = {name: _native.jpeg.plain_header(data[:4096]) for name, data in (PLAIN | PILLOWS).items()}
     assert {name for name, header in found.items() if header is not None} == set(PLAIN)
     assert found["plain"] == (80, 60, 3, PLAIN["plain"].index(b"\xff\xda") + 14)
 
 
-def test_no_header_is_taken_that_pillow_refuses() -> None:
+def test_no_header_is_accepted_that_pillow_refuses() -> None:
     rng = np.random.Generator(np.random.PCG64(4))
     taken = 0
     for name in ("profile", "adobe", "comment", "progressive"):
@@ -229,7 +229,7 @@ def test_pixels_of_an_image_whose_header_pillow_has_not_read(photo: Path) -> Non
         exactly(image, expected)
 
 
-def test_what_is_recorded_is_no_work_for_the_collector(photo: Path, taken_over: None) -> None:
+def test_recorded_images_create_no_garbage_cycles(photo: Path, taken_over: None) -> None:
     lazy = transforms.ToTensor()(Image.open(photo).convert("RGB").crop((0, 0, 40, 30)))
     row = lazy._rows[0]
     assert not any(map(gc.is_tracked, (lazy._rows, row, row.node, row.node.parent, row.node.source)))

@@ -171,7 +171,7 @@ IMAGES: dict[str, Callable[[Any], Any]] = {
     "perspective": lambda x: v1.functional.perspective(
         x, [[0, 0], [119, 0], [119, 89], [0, 89]], [[9, 4], [100, 7], [111, 80], [3, 77]], Mode.BICUBIC, [9, 8, 7]
     ),
-    "back from a tensor": lambda x: v1.functional.to_pil_image(v1.functional.pil_to_tensor(x)),
+    "to an image and back": lambda x: v1.functional.to_pil_image(v1.functional.pil_to_tensor(x)),
     "back from a gray tensor": lambda x: v2.ToPILImage()(F.rgb_to_grayscale(F.pil_to_tensor(x), 1)),
     "v1 elastic": lambda x: v1.functional.elastic_transform(x, waves()),
     "v1 elastic, bright": lambda x: v1.functional.elastic_transform(x, waves(), Mode.BILINEAR, [9.0, 80.0, 254.0]),
@@ -189,7 +189,7 @@ def tensor_of(path: Path, kind: str) -> Any:
 
 @pytest.mark.parametrize("kind", ["image", "tensor"])
 @pytest.mark.parametrize("name", TENSORS)
-def test_what_is_recorded_of_tensors_equals_torchvision(photo: Path, name: str, kind: str) -> None:
+def test_recorded_kernels_of_tensors_equal_torchvision(photo: Path, name: str, kind: str) -> None:
     expected = TENSORS[name](tensor_of(photo, kind))
     with stoker.torchvision.enabled():
         with trials.watched() as known:
@@ -209,7 +209,7 @@ def test_the_first_generation_of_tensors(photo: Path, name: str) -> None:
         exactly(x, expected)
 
 
-def test_resizing_by_way_of_floats(isa: str) -> None:
+def test_resizing_through_floats(isa: str) -> None:
     """Resizing between any sizes gives torch's bits, with every instruction set."""
     rng = np.random.default_rng(7)
     for _ in range(60):
@@ -223,26 +223,26 @@ def test_resizing_by_way_of_floats(isa: str) -> None:
                 way = resizes._find_way(kind, antialias, channels, (h, w))
                 if way is None:
                     continue
-                made = planar_pixels(node.then(steps.TorchResizeFloats(h, w, kind, way), (w, h)))
-                exactly(made, V.resize(planes, [h, w], mode, antialias=antialias))
+                resized = planar_pixels(node.then(steps.TorchResizeFloats(h, w, kind, way), (w, h)))
+                exactly(resized, V.resize(planes, [h, w], mode, antialias=antialias))
 
 
 @pytest.mark.parametrize("name", FIRST_NOT_RECORDED)
-def test_what_is_not_recorded_of_the_first_generation(photo: Path, name: str) -> None:
+def test_other_kernels_of_the_first_generation_equal_torchvision(photo: Path, name: str) -> None:
     expected = FIRST_NOT_RECORDED[name](tensor_of(photo, "tensor"))
     with stoker.torchvision.enabled():
         exactly(FIRST_NOT_RECORDED[name](tensor_of(photo, "tensor")), expected)
 
 
 @pytest.mark.parametrize("name", NOT_RECORDED)
-def test_what_is_not_recorded_of_tensors_equals_torchvision(photo: Path, name: str) -> None:
+def test_other_kernels_of_tensors_equal_torchvision(photo: Path, name: str) -> None:
     expected = NOT_RECORDED[name](tensor_of(photo, "image"))
     with stoker.torchvision.enabled():
         exactly(NOT_RECORDED[name](tensor_of(photo, "image")), expected)
 
 
 @pytest.mark.parametrize("name", IMAGES)
-def test_what_is_recorded_of_images_equals_torchvision(photo: Path, name: str) -> None:
+def test_recorded_kernels_of_images_equal_torchvision(photo: Path, name: str) -> None:
     expected = IMAGES[name](Image.open(photo).convert("RGB"))
     with stoker.torchvision.enabled():
         with trials.watched() as known:
@@ -272,9 +272,9 @@ def test_weighted_sums(photo: Path, crop: bool) -> None:
         total = mixed(tensor_of(photo, "tensor"), crop)
         assert isinstance(total, LazySum) or not known
         assert (total.shape, total.dtype) == (expected.shape, expected.dtype)
-        made = total.reshape(*expected.shape[1:]).to(torch.uint8)
-        assert (isinstance(made, LazyTensor) and made._materialized is None) or not known
-        exactly(made, expected.reshape(expected.shape[1:]).to(torch.uint8))
+        total_as_bytes = total.reshape(*expected.shape[1:]).to(torch.uint8)
+        assert (isinstance(total_as_bytes, LazyTensor) and total_as_bytes._materialized is None) or not known
+        exactly(total_as_bytes, expected.reshape(expected.shape[1:]).to(torch.uint8))
         assert torch.equal(mixed(tensor_of(photo, "tensor"), crop).mul_(2), expected * 2)
         assert torch.equal(total, expected), "also after it has become bytes"
         total.add_(1)
@@ -285,10 +285,10 @@ def test_weighted_sums(photo: Path, crop: bool) -> None:
 def test_mixtures_on_pillow_equal_native_ones(photo: Path) -> None:
     with stoker.torchvision.enabled():
         with trials.watched() as known:
-            made = mixed(tensor_of(photo, "tensor")).to(torch.uint8)
-        assert isinstance(made, LazyTensor) or not all(known)
-        if isinstance(made, LazyTensor):
-            node = made._rows[0].node
+            total_as_bytes = mixed(tensor_of(photo, "tensor")).to(torch.uint8)
+        assert isinstance(total_as_bytes, LazyTensor) or not all(known)
+        if isinstance(total_as_bytes, LazyTensor):
+            node = total_as_bytes._rows[0].node
             exactly(planar_pixels(node).transpose(1, 2, 0), replay(node))
 
 
@@ -316,7 +316,7 @@ def test_errors_are_torchvisions(photo: Path, wrong: Callable[[Any], Any]) -> No
     assert str(found.value) == str(expected.value)
 
 
-def test_what_differs_on_this_machine_is_not_recorded(photo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_steps_that_differ_on_this_machine_are_not_recorded(photo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """torch computes a step whose trial gives other bits."""
     from stoker.frontends.torchvision.reference import trial_cache
 
@@ -337,7 +337,7 @@ def test_every_instruction_set_resizes_as_torch(photo: Path, size: tuple[int, in
     if mode == "lanczos" and not LANCZOS:
         pytest.skip("this torch has no such filter")
 
-    def made(x: Any) -> Any:
+    def resized(x: Any) -> Any:
         x = F.horizontal_flip(x)
         whole = torch.nn.functional.interpolate(x.unsqueeze(0), size=size, mode=mode, antialias=True)
         gray = F.rgb_to_grayscale(x, 1).unsqueeze(0)
@@ -346,13 +346,13 @@ def test_every_instruction_set_resizes_as_torch(photo: Path, size: tuple[int, in
             np.asarray(torch.nn.functional.interpolate(gray, size=size, mode=mode, antialias=True)),
         ]
 
-    expected = made(tensor_of(photo, "tensor"))
+    expected = resized(tensor_of(photo, "tensor"))
     before = _native.get_isa()
     try:
         for isa in _native.instruction_sets():
             _native.set_isa(isa)
             with stoker.torchvision.enabled():
-                for a, b in zip(made(tensor_of(photo, "tensor")), expected, strict=True):
+                for a, b in zip(resized(tensor_of(photo, "tensor")), expected, strict=True):
                     exactly(a, b)
     finally:
         _native.set_isa(before)

@@ -111,10 +111,10 @@ def resumable(files: Path, workers: int) -> Any:
 
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("at", [0, 3])
-def test_a_stateful_loader_goes_on_with_the_same_pixels(files: Path, workers: int, at: int) -> None:
+def test_a_stateful_loader_resumes_with_the_same_pixels(files: Path, workers: int, at: int) -> None:
     """States of runs with and without Stoker resume in both kinds of run."""
 
-    def begun() -> tuple[list[Any], Any]:
+    def interrupted() -> tuple[list[Any], Any]:
         loader = resumable(files, workers)
         iterator = iter(loader)
         first = [next(iterator) for _ in range(at + 1)]
@@ -126,19 +126,19 @@ def test_a_stateful_loader_goes_on_with_the_same_pixels(files: Path, workers: in
         loader.load_state_dict(copy.deepcopy(state))
         return list(loader)
 
-    whole, state = begun()
+    whole, state = interrupted()
     counts.reset()
     with stoker.torchvision.enabled():
-        ours, our_state = begun()
+        ours, our_state = interrupted()
         assert counts.totals()[counts.NATIVE] == sum(len(batch) for batch in ours)
-        goes_on = [rest(state), rest(our_state)]
+        resumed = [rest(state), rest(our_state)]
     equal(whole, ours)
     assert len(whole) > at + 2
-    for batches in (*goes_on, rest(our_state), rest(state)):
+    for batches in (*resumed, rest(our_state), rest(state)):
         equal(whole[at + 1 :], batches)
 
 
-def test_a_state_asked_for_before_the_first_batch(files: Path) -> None:
+def test_a_state_before_the_first_batch(files: Path) -> None:
     with stoker.torchvision.enabled():
         loader = stateful(files, 1)
         state = loader.state_dict()
@@ -151,7 +151,7 @@ def test_a_state_asked_for_before_the_first_batch(files: Path) -> None:
 
 
 class Watched(DataLoader[Any]):
-    """Loader with iterators of its own, created like its base class does."""
+    """Loader that creates its own iterators, like its base class does."""
 
     def _get_iterator(self) -> Any:
         return super()._get_iterator()
@@ -207,13 +207,13 @@ def test_the_image_backend_switches(files: Path, backend: None) -> None:
     assert Image.OPEN["JPEG"][0].__name__ == "jpeg_factory"
 
 
-def test_disabling_puts_the_backend_back(backend: None) -> None:
+def test_disabling_restores_the_backend(backend: None) -> None:
     torchvision.set_image_backend("stoker")
     stoker.torchvision.disable()
     assert torchvision.get_image_backend() == "PIL"
 
 
-def test_what_a_script_says_about_backends_does_not_undo_enable(backend: None) -> None:
+def test_a_script_that_sets_the_backend_does_not_undo_enable(backend: None) -> None:
     stoker.torchvision.enable()
     torchvision.set_image_backend("PIL")
     assert stoker.torchvision.is_enabled()
@@ -224,7 +224,7 @@ def test_what_a_script_says_about_backends_does_not_undo_enable(backend: None) -
 
 
 @pytest.mark.parametrize("first", ["stoker.torchvision", "torchvision"])
-def test_the_backend_is_there_whoever_is_imported_first(first: str) -> None:
+def test_the_backend_exists_in_any_order_of_imports(first: str) -> None:
     second = {"stoker.torchvision": "torchvision", "torchvision": "stoker.torchvision"}[first]
     code = (
         f"import torch, warnings; warnings.simplefilter('ignore')\n"

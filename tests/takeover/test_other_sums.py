@@ -17,8 +17,8 @@ ROOT = Path(__file__).resolve().parents[2]
 SUMS = [
     "tests/takeover/test_floats.py::test_small_windows_of_one_channel_are_torchs",
     "tests/takeover/test_floats.py::test_the_twin_of_products_of_matrices_is_torch",
-    "tests/takeover/test_interpolation.py::test_another_order_is_seen",
-    "tests/takeover/test_interpolation.py::test_points_travel_where_torchs_products_differ",
+    "tests/takeover/test_interpolation.py::test_another_order_is_detected",
+    "tests/takeover/test_interpolation.py::test_points_are_sent_where_torchs_products_differ",
 ]
 
 
@@ -26,8 +26,8 @@ SUMS = [
 def test_sums_are_torchs_with_other_kernels_of_mkl(kernels: str) -> None:
     """torch's sums are repeated for AMD processors, and for those without AVX-512."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *SUMS]
-    made = run(command, {"MKL_CBWR": kernels})
-    assert made.returncode == 0 and " passed" in made.stdout, made.stdout + made.stderr
+    done = run(command, {"MKL_CBWR": kernels})
+    assert done.returncode == 0 and " passed" in done.stdout, done.stdout + done.stderr
 
 
 def run(command: list[str], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
@@ -42,12 +42,12 @@ rows = [name for name in transforms.IMAGES if name.startswith(("ColorJitter", "G
 assert len(rows) > 5
 for name in rows:
     for column in table._OF_IMAGES:
-        print(table.cell(column.made(transforms.IMAGES[name]), column.library), name, column.title)
+        print(table.cell(column.after_steps(transforms.IMAGES[name]), column.library), name, column.title)
 """
 
 
 def test_bytes_are_torchs_without_fused_multiply_adds() -> None:
     """Trials compare floats, because bytes alone show too little of an order."""
-    made = run([sys.executable, "-c", COLORS], {"ATEN_CPU_CAPABILITY": "default"})
-    assert made.returncode == 0, made.stderr
-    assert "covered" in made.stdout and "differs by" not in made.stdout, made.stdout
+    done = run([sys.executable, "-c", COLORS], {"ATEN_CPU_CAPABILITY": "default"})
+    assert done.returncode == 0, done.stderr
+    assert "covered" in done.stdout and "differs by" not in done.stdout, done.stdout

@@ -35,45 +35,45 @@ LOADED: dict[str, Make] = {
 }
 
 
-def kept(step: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def with_its_owner(step: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Return the step's result while its owner is still in use."""
 
     def keep(x: Any) -> Any:
-        made = step(x)
-        made.part_of = x
-        return made
+        result = step(x)
+        result.part_of = x
+        return result
 
     return keep
 
 
-def turned(x: Any, quarters: int = 1) -> Any:
+def rotated(x: Any, quarters: int = 1) -> Any:
     return torch.rot90(x, quarters, (-2, -1))
 
 
 STEPS: dict[str, Callable[[Any], Any]] = {
     "itself": lambda x: x,
     "window": lambda x: x[:, 3:30, 5:60],
-    "window in use": kept(lambda x: x[:, 3:30, 5:60]),
+    "window in use": with_its_owner(lambda x: x[:, 3:30, 5:60]),
     "window of a window": lambda x: x[:, 3:30, 5:60][..., 2:9, 3:8],
-    "rows": kept(lambda x: x[:, 3:30]),
+    "rows": with_its_owner(lambda x: x[:, 3:30]),
     "one image": lambda x: x.unsqueeze(0),
-    "window of one image": kept(lambda x: x.unsqueeze(0)[:, :, 3:30, 5:60].squeeze(0)),
+    "window of one image": with_its_owner(lambda x: x.unsqueeze(0)[:, :, 3:30, 5:60].squeeze(0)),
     "crop": lambda x: v1.crop(x, 3, 5, 20, 30),
     "center": lambda x: v1.center_crop(x, [30]),
     "copy of a window": lambda x: x[:, 3:30, 5:60].clone(),
-    "contiguous window": kept(lambda x: x[:, 3:30, 5:60].contiguous()),
+    "contiguous window": with_its_owner(lambda x: x[:, 3:30, 5:60].contiguous()),
     "contiguous": lambda x: x.unsqueeze(0).contiguous(),
     "mirrored window": lambda x: v1.hflip(x[:, 3:30, 5:60]),
     "window, doubled": lambda x: x[:, 3:30, 5:60] * 2,
     "window, changed": lambda x: x[:, 3:30, 5:60].add_(1),
     "resized": lambda x: v1.resize(x, [20, 22]),
     "resized window": lambda x: v1.resize(x[:, 3:30, 5:60], [20, 22]),
-    "turned": turned,
-    "turned twice": lambda x: turned(turned(x), 3),
-    "turned and mirrored": lambda x: v1.vflip(turned(x, 3)),
-    "window of turned": lambda x: turned(x)[:, 3:30, 5:50],
-    "gray of turned": lambda x: v1.rgb_to_grayscale(turned(x)),
-    "resized turned": lambda x: v1.resize(turned(x), [20, 22]),
+    "rotated": rotated,
+    "rotated twice": lambda x: rotated(rotated(x), 3),
+    "rotated and mirrored": lambda x: v1.vflip(rotated(x, 3)),
+    "window of rotated": lambda x: rotated(x)[:, 3:30, 5:50],
+    "gray of rotated": lambda x: v1.rgb_to_grayscale(rotated(x)),
+    "resized and rotated": lambda x: v1.resize(rotated(x), [20, 22]),
     "stack": lambda x: torch.stack([x, x]),
     "stack of windows": lambda x: torch.stack([x[:, 3:9, 4:9], x[:, 3:9, 4:9]]),
     "window of a stack": lambda x: torch.stack([x, x])[:, :, 3:9, 5:8],
@@ -103,14 +103,14 @@ def test_memory_is_laid_out_as_torchs(photo: Path, way: str, name: str) -> None:
         assert total == expected.float().mean().item() == x.float().mean().item()
 
 
-@pytest.mark.parametrize("name", ["turned", "window of turned", "turned and mirrored"])
-def test_contrast_of_what_was_turned(photo: Path, name: str) -> None:
+@pytest.mark.parametrize("name", ["rotated", "window of rotated", "rotated and mirrored"])
+def test_contrast_of_rotated_images(photo: Path, name: str) -> None:
     expected = v1.adjust_contrast(STEPS[name](LOADED["ToTensor"](photo)), 1.3)
     with stoker.torchvision.enabled():
         assert torch.equal(v1.adjust_contrast(STEPS[name](LOADED["ToTensor"](photo)), 1.3) + 0, expected)
 
 
-def test_the_names_are_those_of_the_classes_that_are_stood_for(photo: Path) -> None:
+def test_proxies_have_the_names_of_the_represented_classes(photo: Path) -> None:
     with stoker.torchvision.enabled():
         file = Image.open(photo)
         image = v1.hflip(file)
@@ -169,7 +169,7 @@ TAKEN: dict[str, Callable[[Callable[[], Any]], Any]] = {
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 @pytest.mark.parametrize("name", TAKEN)
-def test_taken_where_torch_looks_at_the_class(photo: Path, name: str) -> None:
+def test_proxies_are_accepted_where_torch_checks_the_class(photo: Path, name: str) -> None:
     expected = TAKEN[name](lambda: LOADED["ToTensor"](photo))
     with stoker.torchvision.enabled():
         x = TAKEN[name](lambda: LOADED["ToTensor"](photo))
@@ -197,7 +197,7 @@ def test_the_gradient_of_an_image(photo: Path) -> None:
     "change",
     ["unsqueeze_(0)", "transpose_(0, 1)", "resize_(3, 2)", "swapaxes_(0, 2)", "requires_grad_()", "squeeze_()"],
 )
-def test_who_is_changed_in_place_says_so(photo: Path, change: str) -> None:
+def test_a_change_in_place_is_visible(photo: Path, change: str) -> None:
     """A change in place is visible in the shape: many scripts turn an image into a batch of one."""
     expected = LOADED["ToTensor"](photo)
     exec(f"x.{change}", {"x": expected})

@@ -36,7 +36,7 @@ def test_a_recipe(photos: str, name: str, workers: int) -> None:
     assert ours.run.digest == expected.digest
 
 
-def test_a_difference_would_be_seen(photos: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_planted_difference_is_detected(photos: str, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = run(RECIPES[LIGHT[0]], photos, 0)
     opened = Image.open
 

@@ -182,9 +182,9 @@ def test_random_recipes_equal_torch_and_pillow(seed: int) -> None:
     for _ in range(rng.randint(1, 4)):
         node = rng.choice([a_step, another_step, another_step])(rng, node)
     expected = replay(node)
-    made = Image.Image()._new(core_image(node))
-    assert (made.mode, made.size) == (expected.mode, expected.size)
-    assert made.tobytes() == expected.tobytes()
+    result = Image.Image()._new(core_image(node))
+    assert (result.mode, result.size) == (expected.mode, expected.size)
+    assert result.tobytes() == expected.tobytes()
 
 
 @given(st.integers(0, 2**32))
@@ -196,14 +196,14 @@ def test_random_recipes_equal_pillow(seed: int) -> None:
     for _ in range(rng.randint(0, 5)):
         node = a_step(rng, node)
     expected = replay(node)
-    made = Image.Image()._new(core_image(node))
-    assert (made.mode, made.size) == (expected.mode, expected.size)
-    assert made.tobytes() == expected.tobytes()
+    result = Image.Image()._new(core_image(node))
+    assert (result.mode, result.size) == (expected.mode, expected.size)
+    assert result.tobytes() == expected.tobytes()
 
 
 @given(st.lists(st.one_of(st.integers(-3, 70), st.floats()), max_size=60), st.integers(0, 10**6))
 @settings(max_examples=400, deadline=None)
-def test_any_numbers_are_refused_or_made(numbers: list[float], seed: int) -> None:
+def test_any_numbers_are_refused_or_run(numbers: list[float], seed: int) -> None:
     rng = random.Random(seed)
     start: list[float] = [steps.DECODE, -1, 3, 0, 0, WIDTH, HEIGHT]
     for _ in range(rng.randrange(4)):  # well-formed steps, so that the invalid ones have images to damage
@@ -216,16 +216,16 @@ def test_any_numbers_are_refused_or_made(numbers: list[float], seed: int) -> Non
     )
     _native.recipe.materialize(order)
     assert order.done
-    assert not output[32:].any(), "nothing is written behind an output"
+    assert not output[32:].any(), "nothing is written after an output"
 
 
 RAMP = np.arange(256, dtype=np.uint8)[::-1].copy()
 
 
-def made_of(given: list[list[float]], size: int) -> tuple[list[tuple[int, str]], list[bytes]]:
+def run_steps(more_steps: list[list[float]], size: int) -> tuple[list[tuple[int, str]], list[bytes]]:
     """Return the error of a recipe of a gray 8 x 6 picture, and its two outputs."""
     begin = [steps.PIXELS, -1, 6, 8, 1, 0, 0, 0, 8, 6]
-    numbers = np.array([*begin, *(number for step in given for number in step)], np.float64)
+    numbers = np.array([*begin, *(number for step in more_steps for number in step)], np.float64)
     pixels = np.arange(48, dtype=np.uint8) * 5
     outputs = [np.zeros(size, np.uint8) for _ in range(2)]
     order = _native.recipe.make_batch(numbers, np.array([0, len(numbers)]), [pixels], [(RAMP, 1)], outputs)
@@ -246,12 +246,12 @@ def made_of(given: list[list[float]], size: int) -> tuple[list[tuple[int, str]],
         [[steps.BLEND, 1, 2, 0.5], [steps.STORE, 3, 1, 0, 0]],
     ],
 )
-def test_what_is_stored_may_be_taken_again(then: list[list[float]]) -> None:
+def test_a_stored_image_may_be_the_input_of_later_steps(then: list[list[float]]) -> None:
     """The image of a storing step is its input, whichever way that was computed."""
     before: list[list[float]] = [[steps.RESIZE, 0, 5, 7, 0, 6, 0, 8, 1, 0], [steps.STORE, 1, 0, 0, -1], *then]
-    wrong, together = made_of(before, 35)
+    wrong, together = run_steps(before, 35)
     # Unfused: another step reads the resized image.
-    apart = made_of([*before, [steps.TRANSPOSE, 1, 0]], 35)
+    apart = run_steps([*before, [steps.TRANSPOSE, 1, 0]], 35)
     assert not wrong and apart == (wrong, together)
     assert any(together[0]) and any(together[1])
 
@@ -283,13 +283,13 @@ NAN, INF = float("nan"), float("inf")
     ],
 )
 def test_a_recipe_is_checked_before_its_first_step(step: list[float], why: str) -> None:
-    wrong, outputs = made_of([[steps.STORE, 0, 0, 0, -1], step], 48)
+    wrong, outputs = run_steps([[steps.STORE, 0, 0, 0, -1], step], 48)
     assert len(wrong) == 1 and why in wrong[0][1]
     assert not any(map(any, outputs)), "nothing has been stored"
 
 
 @pytest.mark.parametrize("cut", [0, 1, 20, 300, -2])
-def test_a_file_that_is_not_whole_is_left(cut: int) -> None:
+def test_a_truncated_file_is_refused(cut: int) -> None:
     data = np.frombuffer(FILES[3][:cut], np.uint8)
     numbers = np.array([steps.DECODE, -1, 3, 0, 0, WIDTH, HEIGHT], np.float64)
     order = _native.recipe.make_batch(numbers, np.array([0, 7]), [data], [], [])
@@ -297,44 +297,44 @@ def test_a_file_that_is_not_whole_is_left(cut: int) -> None:
     assert order.failures == [(0, "")]
 
 
-def test_threads_make_what_the_caller_makes() -> None:
+def test_threads_give_the_same_pixels_as_the_caller() -> None:
     rng = random.Random(5)
     source = Source(np.frombuffer(FILES[3], np.uint8))
     nodes = [a_step(rng, a_step(rng, Node.decode(source, (WIDTH, HEIGHT), 3))) for _ in range(40)]
     for node in nodes:
         node.source = Source(source.data)
 
-    def made(threads: int) -> list[bytes]:
+    def pixels_of(threads: int) -> list[bytes]:
         memory = [np.zeros(n.size[0] * n.size[1] * n.channels, np.uint8) for n in nodes]
         rows = [packing.Row(n, None, i, 0) for i, n in enumerate(nodes)]
         packed = packing.pack(rows, memory)
         if not threads:
             _native.recipe.materialize(packed.order)
         else:
-            crew = _native.recipe.WorkerPool(threads)
-            crew.submit(packed.order)
-            crew.prioritize(packed.order)
-            assert crew.wait(packed.order, 30)
-            crew.close()
+            pool = _native.recipe.WorkerPool(threads)
+            pool.submit(packed.order)
+            pool.prioritize(packed.order)
+            assert pool.wait(packed.order, 30)
+            pool.close()
         assert not packed.order.failures
         return [m.tobytes() for m in memory]
 
-    assert made(0) == made(1) == made(3)
+    assert pixels_of(0) == pixels_of(1) == pixels_of(3)
 
 
-def test_a_crew_that_is_closed_says_what_it_did_not_begin() -> None:
-    crew = _native.recipe.WorkerPool(1)
-    crew.close()
+def test_a_closed_worker_pool_reports_orders_that_never_ran() -> None:
+    pool = _native.recipe.WorkerPool(1)
+    pool.close()
     numbers = np.array([steps.DECODE, -1, 3, 0, 0, WIDTH, HEIGHT], np.float64)
     order = _native.recipe.make_batch(numbers, np.array([0, 7]), [np.frombuffer(FILES[3], np.uint8)], [], [])
-    crew.submit(order)
-    assert crew.wait(order, 1)
+    pool.submit(order)
+    assert pool.wait(order, 1)
     assert order.failures == [(0, "it was not begun")]
 
 
 @pytest.mark.parametrize("item", [np.uint8, np.uint16, np.float32, np.float64])
 @pytest.mark.parametrize("channels", [1, 3])
-def test_tables_on_the_way_out(item: type, channels: int) -> None:
+def test_tables_of_outputs(item: type, channels: int) -> None:
     """Images are resized, mirrored and mapped to any output, row by row if no other step reads the inputs."""
     rng = random.Random(11)
     source = Source(np.frombuffer(FILES[channels], np.uint8))

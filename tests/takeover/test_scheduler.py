@@ -38,9 +38,9 @@ def as_worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def batch_scheduler() -> Iterator[BatchScheduler]:
-    made = BatchScheduler(2)
-    yield made
-    made.close()
+    created = BatchScheduler(2)
+    yield created
+    created.close()
 
 
 def a_batch(file: Path) -> LazyTensor:
@@ -51,7 +51,7 @@ def a_batch(file: Path) -> LazyTensor:
     return joined
 
 
-def test_a_file_that_is_kept_does_not_travel_in_the_message(files: Path, as_worker: None) -> None:
+def test_a_file_in_shared_memory_is_not_sent_in_the_message(files: Path, as_worker: None) -> None:
     """A worker shares the bytes of a file that it keeps, whenever the file was opened."""
     batch = a_batch(files / "bee" / "3.jpg")
     source = batch._rows[0].node.source
@@ -62,7 +62,7 @@ def test_a_file_that_is_kept_does_not_travel_in_the_message(files: Path, as_work
     assert source._data is None and source._location is not None and source._location[2] == len(held)
     assert source.data.tobytes() == held
     segment._thread.earlier[-1].retire()
-    assert source._location is None and source.data.tobytes() == held, "the next batch has it, too"
+    assert source._location is None and source.data.tobytes() == held, "the next batch still has the bytes"
 
 
 def soon(condition: Callable[[], bool]) -> bool:
@@ -72,7 +72,7 @@ def soon(condition: Callable[[], bool]) -> bool:
     return condition()
 
 
-def test_batches_without_pixels_of_ours_hold_nothing_up(files: Path, batch_scheduler: BatchScheduler) -> None:
+def test_batches_without_lazy_pixels_block_no_other(files: Path, batch_scheduler: BatchScheduler) -> None:
     """The consumer never requests batches that a collation has materialized."""
     batches = [a_batch(files / "bee" / "3.jpg") for _ in range(3)]
     batch_scheduler.arrive(0, [batches[0]])
@@ -87,36 +87,36 @@ def test_batches_without_pixels_of_ours_hold_nothing_up(files: Path, batch_sched
     assert soon(lambda: not batch_scheduler._waiting)
 
 
-def test_memory_is_reused_when_the_consumer_lets_go(files: Path, batch_scheduler: BatchScheduler) -> None:
+def test_memory_that_the_consumer_releases_is_reused(files: Path, batch_scheduler: BatchScheduler) -> None:
     batches = [a_batch(files / "bee" / "3.jpg") for _ in range(6)]
     for number, batch in enumerate(batches):
         batch_scheduler.arrive(number, [batch])
     assert soon(lambda: len(batch_scheduler._started) == 2)
-    seen = set()
+    addresses = set()
     for number in range(6):
         batch_scheduler.finish([batches[number]])
         real = batches[number]._materialized
         assert real is not None
-        seen.add(real.data_ptr())
+        addresses.add(real.data_ptr())
         batches[number]._materialized = None
         del real
         gc.collect()
         left = min(2, 5 - number)
-        assert soon(lambda left=left: len(batch_scheduler._started) == left), "begun when there was room again"  # type: ignore[misc]
-    assert len(seen) == 2, "the consumer's batch and the one that is made meanwhile"
+        assert soon(lambda left=left: len(batch_scheduler._started) == left), "started when there was room again"  # type: ignore[misc]
+    assert len(addresses) == 2, "the consumer's batch and the one in flight"
 
 
-def test_what_the_consumer_keeps_is_no_dead_end(files: Path, batch_scheduler: BatchScheduler) -> None:
+def test_a_consumer_may_keep_all_batches(files: Path, batch_scheduler: BatchScheduler) -> None:
     batches = [a_batch(files / "bee" / "3.jpg") for _ in range(8)]
     for number, batch in enumerate(batches):
         batch_scheduler.arrive(number, [batch])
     for batch in batches:
         batch_scheduler.finish([batch])
-    kept = {b._materialized.data_ptr() for b in batches if b._materialized is not None}
-    assert len(kept) == 8
+    addresses = {b._materialized.data_ptr() for b in batches if b._materialized is not None}
+    assert len(addresses) == 8
 
 
-def test_the_next_batch_is_made_first_whoever_comes_first(files: Path, batch_scheduler: BatchScheduler) -> None:
+def test_the_next_batch_starts_first_in_any_order_of_arrival(files: Path, batch_scheduler: BatchScheduler) -> None:
     late, early = a_batch(files / "bee" / "3.jpg"), a_batch(files / "bee" / "3.jpg")
     batch_scheduler.arrive(1, [late])
     time.sleep(0.05)
@@ -127,7 +127,7 @@ def test_the_next_batch_is_made_first_whoever_comes_first(files: Path, batch_sch
     batch_scheduler.finish([late])
 
 
-def test_what_another_epoch_left_is_forgotten(files: Path, batch_scheduler: BatchScheduler) -> None:
+def test_batches_of_an_earlier_epoch_are_dropped(files: Path, batch_scheduler: BatchScheduler) -> None:
     old, new = a_batch(files / "bee" / "3.jpg"), a_batch(files / "bee" / "3.jpg")
     batch_scheduler.arrive(0, [old])
     assert soon(lambda: len(batch_scheduler._started) == 1)
@@ -158,7 +158,7 @@ def test_epochs_that_are_left_early_by_workers_that_stay(files: Path, workers: i
         assert torch.equal(a[0], b[0]) and torch.equal(a[1], b[1])
 
 
-def test_the_relay_leaves_in_the_queue_what_there_is_no_room_for(files: Path) -> None:
+def test_the_relay_takes_no_more_batches_than_there_is_room_for(files: Path) -> None:
     class Endless:
         taken = 0
 
@@ -181,20 +181,20 @@ def test_the_relay_leaves_in_the_queue_what_there_is_no_room_for(files: Path) ->
         batch_scheduler.close()
 
 
-def test_memory_tells_that_it_was_given_back() -> None:
-    blocks, told = _native.recipe.block_pool(1), []
-    array = blocks.take(100, lambda: told.append(threading.get_ident()))
+def test_a_block_reports_its_release() -> None:
+    blocks, released_by = _native.recipe.block_pool(1), []
+    array = blocks.take(100, lambda: released_by.append(threading.get_ident()))
     part = array[3:5]
     del array
-    assert not told
+    assert not released_by
     del part
-    assert told == [threading.get_ident()]
+    assert released_by == [threading.get_ident()]
 
 
-def test_a_segment_uses_the_room_of_what_is_gone(as_worker: None) -> None:
+def test_a_segment_reuses_the_room_of_released_bytes(as_worker: None) -> None:
     segment.begin_batch()
     first = Source.from_bytes(b"first")
-    Source.from_bytes(b"not kept by anybody")
+    Source.from_bytes(b"without a reference")
     second = Source.from_bytes(b"second")
     assert first._location is not None and second._location is not None
     assert second._location[1] == 5
@@ -203,18 +203,18 @@ def test_a_segment_uses_the_room_of_what_is_gone(as_worker: None) -> None:
     assert second.data.tobytes() == b"second"
 
 
-def test_a_kept_image_does_not_keep_its_batch(as_worker: None) -> None:
+def test_a_cached_image_does_not_keep_its_batch(as_worker: None) -> None:
     segment.begin_batch()
-    kept = Source.from_bytes(b"kept")
+    cached = Source.from_bytes(b"cached")
     segment.end_batch()
     for _ in range(3):
         segment.begin_batch()
         segment.end_batch()
-    assert kept._location is None and kept.data.tobytes() == b"kept"
-    assert pickle.loads(pickle.dumps(kept)).data.tobytes() == b"kept"
+    assert cached._location is None and cached.data.tobytes() == b"cached"
+    assert pickle.loads(pickle.dumps(cached)).data.tobytes() == b"cached"
 
 
-def test_without_a_descriptor_bytes_travel_in_the_message(monkeypatch: pytest.MonkeyPatch, files: Path) -> None:
+def test_without_a_descriptor_bytes_are_sent_in_the_message(monkeypatch: pytest.MonkeyPatch, files: Path) -> None:
     def refused(*args: Any) -> int:
         raise OSError(24, "Too many open files")
 
@@ -226,21 +226,21 @@ def test_without_a_descriptor_bytes_travel_in_the_message(monkeypatch: pytest.Mo
         assert torch.equal(a[0], b[0])
 
 
-def test_a_relay_ends_though_a_message_does_not(
+def test_a_relay_ends_during_an_incomplete_message(
     batch_scheduler: BatchScheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A worker that is killed while it writes leaves half a message, and its reader waits for the rest."""
     monkeypatch.setattr(scheduler, "_CLOSE_S", 0.1)
-    begun, rest = threading.Event(), threading.Event()
+    started, rest = threading.Event(), threading.Event()
 
     class Cut:
         def get(self, timeout: float) -> Any:
-            begun.set()
+            started.set()
             rest.wait()
             raise EOFError
 
     relay = scheduler.Relay(Cut(), batch_scheduler, lambda item: ([item[1]], []))
-    assert begun.wait(HANG_S)
+    assert started.wait(HANG_S)
     with at_most(5):
         relay.close()
     rest.set()

@@ -23,7 +23,7 @@ from stoker.frontends.torchvision import counts
 from stoker.frontends.torchvision.ir import packing
 from stoker.frontends.torchvision.tensors.tensor import LazyTensor
 from tests.takeover.conftest import exactly
-from tests.takeover.scripts import Slow, Telling, Tolerant, Views, classification, erasing, run, second_generation
+from tests.takeover.scripts import Slow, Tolerant, Views, WorkerNames, classification, erasing, run, second_generation
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -72,7 +72,7 @@ def test_erased_windows_and_colours_stay_lazy(files: Path, workers: int) -> None
 
 
 @pytest.mark.leaks("Python's fork server lives as long as the process")
-def test_workers_that_start_from_nothing(files: Path) -> None:
+def test_spawned_workers(files: Path) -> None:
     untouched = run(classification(str(files), 1))
     counts.reset()
     with stoker.torchvision.enabled():
@@ -81,7 +81,7 @@ def test_workers_that_start_from_nothing(files: Path) -> None:
     assert counts.totals()[counts.NATIVE] == 17
 
 
-def test_workers_that_stay(files: Path) -> None:
+def test_persistent_workers(files: Path) -> None:
     untouched = run(classification(str(files), 2, persistent_workers=True), epochs=3)
     with stoker.torchvision.enabled():
         equal(untouched, run(classification(str(files), 2, persistent_workers=True), epochs=3))
@@ -100,15 +100,17 @@ def test_views_share_one_decode(files: Path, workers: int, monkeypatch: pytest.M
         return torch.utils.data.DataLoader(Views(files), batch_size=5, shuffle=True, num_workers=workers)
 
     untouched = run(loader())
-    made: list[Any] = []
+    batches: list[Any] = []
     pack = packing.pack
-    monkeypatch.setattr(packing, "pack", lambda *args: made.append(pack(*args)) or made[-1])
+    monkeypatch.setattr(packing, "pack", lambda *args: batches.append(pack(*args)) or batches[-1])
     counts.reset()
     with stoker.torchvision.enabled():
         equal(untouched, run(loader()))
     assert counts.totals()[counts.NATIVE] == 3 * 16
     travelling = 2 if workers else 0  # a worker sends one recipe per view of pixels that Pillow has decoded
-    assert sum(len(packed.rows) for packed in made) == 16 + travelling, "one recipe, with one decoding, for three views"
+    assert sum(len(packed.rows) for packed in batches) == 16 + travelling, (
+        "one recipe, with one decoding, for three views"
+    )
 
 
 def test_ten_crops(files: Path) -> None:
@@ -126,7 +128,7 @@ def test_ten_crops(files: Path) -> None:
 
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("damage", ["truncated", "corrupt"])
-def test_a_damaged_file_is_met_where_it_was(tmp_path: Path, workers: int, damage: str) -> None:
+def test_a_damaged_file_raises_at_its_sample(tmp_path: Path, workers: int, damage: str) -> None:
     from photographs import photograph
 
     for i in range(8):
@@ -149,7 +151,7 @@ def test_a_damaged_file_is_met_where_it_was(tmp_path: Path, workers: int, damage
 
 @pytest.mark.leaks("torch keeps its threads")
 @pytest.mark.parametrize("workers", [0, 2])
-def test_who_meets_a_damaged_file(tmp_path: Path, workers: int) -> None:
+def test_a_damaged_file_is_reported_by_its_worker(tmp_path: Path, workers: int) -> None:
     from photographs import photograph
 
     for i in range(12):
@@ -159,12 +161,12 @@ def test_who_meets_a_damaged_file(tmp_path: Path, workers: int) -> None:
     (tmp_path / "05.jpg").write_bytes(bytes(data))
 
     def loader() -> Any:
-        return torch.utils.data.DataLoader(Telling(tmp_path), batch_size=4, num_workers=workers)
+        return torch.utils.data.DataLoader(WorkerNames(tmp_path), batch_size=4, num_workers=workers)
 
     torch.set_num_threads(2)  # a worker has one thread
     try:
         untouched = run(loader())
-        assert any("of 2" in who if workers else "main" in who for _, told in untouched for who in told)
+        assert any("of 2" in name if workers else "main" in name for _, names in untouched for name in names)
         counts.reset()
         with stoker.torchvision.enabled():
             equal(untouched, run(loader()))
@@ -180,12 +182,12 @@ def test_a_loader_that_times_out(tmp_path: Path, on: bool) -> None:
     def script() -> list[int]:
         data = Slow(tmp_path / f"rest-{on}")
         batches = iter(torch.utils.data.DataLoader(data, num_workers=1, timeout=int(HANG_S)))
-        seen = [next(batches).item() for _ in range(2)]  # a busy machine may take more than a second for these
+        samples = [next(batches).item() for _ in range(2)]  # a busy machine may take more than a second for these
         batches._timeout = 1
         with pytest.raises(RuntimeError, match="timed out after 1"):
             next(batches)
         data.rest.touch()
-        return seen
+        return samples
 
     if on:
         with stoker.torchvision.enabled():
@@ -197,17 +199,17 @@ def test_a_loader_that_times_out(tmp_path: Path, on: bool) -> None:
 @pytest.mark.parametrize("on", [False, True])
 def test_ctrl_c_while_the_consumer_waits(tmp_path: Path, on: bool) -> None:
     def script() -> list[int]:
-        seen: list[int] = []
+        samples: list[int] = []
         data = Slow(tmp_path / f"rest-{on}")
         timer = threading.Timer(0.7, os.kill, (os.getpid(), signal.SIGINT))
         with pytest.raises(KeyboardInterrupt):
             for x in torch.utils.data.DataLoader(data, num_workers=1):
-                seen += x.tolist()
-                if len(seen) == 2:
+                samples += x.tolist()
+                if len(samples) == 2:
                     timer.start()
         data.rest.touch()
         timer.join()
-        return seen
+        return samples
 
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
@@ -245,14 +247,14 @@ def mixed(batch: list[Any]) -> Any:
     return images * 0.75 + images.flip(0) * 0.25, [label for _, label in batch]
 
 
-def looked_at(batch: list[Any]) -> Any:
+def forced_early(batch: list[Any]) -> Any:
     """Collate with a branch on values."""
     images = torch.stack([image for image, _ in batch])
     return images, images.amax((1, 2, 3))
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_a_collate_function_of_ones_own(files: Path, workers: int) -> None:
+def test_a_custom_collate_function(files: Path, workers: int) -> None:
     untouched = run(classification(str(files), workers, collate_fn=mixed))
     with stoker.torchvision.enabled():
         equal(untouched, run(classification(str(files), workers, collate_fn=mixed)))
@@ -286,7 +288,7 @@ def test_the_module_runs_a_script_with_spawned_workers(files: Path, tmp_path: Pa
     assert ours == [hashlib.sha256(untouched).hexdigest(), "open_jpeg __main__ ['--lr', '1']"]
 
 
-def test_it_is_undone() -> None:
+def test_disabling_restores_all_patches() -> None:
     def patched() -> tuple[Any, ...]:
         from torch.utils.data._utils import collate, fetch
 
@@ -307,12 +309,12 @@ def test_it_is_undone() -> None:
         assert all(a != b for a, b in zip(before, patched(), strict=True))
         with stoker.torchvision.enabled():
             pass
-        assert stoker.torchvision.is_enabled(), "what was on before stays on"
+        assert stoker.torchvision.is_enabled(), "an outer take-over stays enabled"
     assert patched() == before
 
 
 def test_the_report_counts(files: Path, taken_over: None, caplog: pytest.LogCaptureFixture) -> None:
-    run(classification(str(files), 2, collate_fn=looked_at))
+    run(classification(str(files), 2, collate_fn=forced_early))
     report = stoker.torchvision.report()
     assert report.counts["files that Pillow decodes (another format or kind of JPEG, damaged, truncated)"] == 2
     assert report.counts["another operation of torch"] > 0

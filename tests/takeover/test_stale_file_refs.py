@@ -25,13 +25,13 @@ import torchvision.transforms as transforms  # isort: skip
 _TRANSFORM = transforms.Compose([transforms.RandomResizedCrop(48), transforms.ToTensor()])
 
 
-def tell_of_new_files(worker: int) -> None:
-    """Let a worker refer to new files at once, with any start method."""
+def use_refs_for_new_files(worker: int) -> None:
+    """Let a worker use references to new files immediately, with any start method."""
     file_refs._SETTLED_S = -1.0
 
 
 @pytest.fixture(autouse=True)
-def begin_anew(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def fresh_file_refs(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """File references, enabled before and after the test, with fresh counts."""
     monkeypatch.setattr(file_refs, "_SETTLED_S", -1.0)
     file_refs.resume()
@@ -71,7 +71,7 @@ def remove_folder(path: Path) -> None:
     shutil.rmtree(path.parent)
 
 
-class Using(torch.utils.data.Dataset[Any]):
+class Consuming(torch.utils.data.Dataset[Any]):
     """Data set that consumes every file after opening it; with ``look`` it reads pixels of some images after that."""
 
     def __init__(self, files: list[Path], then: Callable[[Path], None], *, look: bool = False) -> None:
@@ -90,7 +90,7 @@ class Using(torch.utils.data.Dataset[Any]):
         return _TRANSFORM(image), seen
 
 
-class UsingAtOnce(Using):
+class ConsumingLater(Consuming):
     """Data set that opens all files of a batch before it consumes them."""
 
     def __getitems__(self, indices: list[int]) -> list[tuple[Any, int]]:
@@ -103,8 +103,14 @@ class UsingAtOnce(Using):
         return [(_TRANSFORM(image), -1) for image in images]
 
 
-def used(
-    root: Path, room: Path, then: Callable[[Path], None], workers: int, *, kind: type[Using] = Using, **options: Any
+def read_consumed(
+    root: Path,
+    room: Path,
+    then: Callable[[Path], None],
+    workers: int,
+    *,
+    kind: type[Consuming] = Consuming,
+    **options: Any,
 ) -> list[Any]:
     """Return all batches of an epoch over files that can be opened once."""
     copies = []
@@ -113,7 +119,7 @@ def used(
         copies[-1].parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(source, copies[-1])
     data = kind(copies, then, look=options.pop("look", False))
-    start = tell_of_new_files if workers else None
+    start = use_refs_for_new_files if workers else None
     return run(
         torch.utils.data.DataLoader(
             data, batch_size=4, shuffle=True, num_workers=workers, worker_init_fn=start, **options
@@ -124,37 +130,37 @@ def used(
 @pytest.mark.parametrize("look", [False, True])
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("then", [delete, move, replace, remove_folder])
-def test_files_that_are_used_up(
+def test_files_that_can_be_opened_once(
     files: Path, tmp_path: Path, then: Callable[[Path], None], workers: int, look: bool
 ) -> None:
-    untouched = used(files, tmp_path / "a", then, workers, look=look)
+    untouched = read_consumed(files, tmp_path / "a", then, workers, look=look)
     with stoker.torchvision.enabled():
-        ours = used(files, tmp_path / "b", then, workers, look=look)
+        ours = read_consumed(files, tmp_path / "b", then, workers, look=look)
         assert file_refs._is_stopped == bool(workers), "from then on workers copy"
     equal(untouched, ours)
     assert not counts.totals()[counts.RETRIED]
 
 
-def test_files_that_are_used_up_by_spawned_workers(files: Path, tmp_path: Path) -> None:
-    untouched = used(files, tmp_path / "a", delete, 2)
+def test_files_that_can_be_opened_once_by_spawned_workers(files: Path, tmp_path: Path) -> None:
+    untouched = read_consumed(files, tmp_path / "a", delete, 2)
     with stoker.torchvision.enabled():
-        ours = used(files, tmp_path / "b", delete, 2, multiprocessing_context="spawn")
+        ours = read_consumed(files, tmp_path / "b", delete, 2, multiprocessing_context="spawn")
         assert file_refs._is_stopped
     equal(untouched, ours)
 
 
 @pytest.mark.leaks("a loader that has raised takes torch seconds to end, with and without Stoker")
 @pytest.mark.parametrize("most", [1, 256])
-@pytest.mark.parametrize("kind", [Using, UsingAtOnce])
+@pytest.mark.parametrize("kind", [Consuming, ConsumingLater])
 def test_files_stay_open_up_to_a_number(
-    files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[Using], most: int
+    files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[Consuming], most: int
 ) -> None:
     """A file that goes during its own sample is found with any limit, and other files while they are still open."""
-    untouched = used(files, tmp_path / "a", delete, 2, kind=kind)
+    untouched = read_consumed(files, tmp_path / "a", delete, 2, kind=kind)
     monkeypatch.setattr(file_refs, "_MAX_OPEN", most)
     with stoker.torchvision.enabled():
-        ours = functools.partial(used, files, tmp_path / "b", delete, 2, kind=kind)
-        if kind is UsingAtOnce and most == 1:
+        ours = functools.partial(read_consumed, files, tmp_path / "b", delete, 2, kind=kind)
+        if kind is ConsumingLater and most == 1:
             with pytest.raises(FileNotFoundError, match="in DataLoader worker process"):
                 ours()
         else:
@@ -289,15 +295,15 @@ def leaving(batch: list[Any]) -> Any:
 
 @pytest.mark.leaks("a loader that has raised takes torch seconds to end, with and without Stoker")
 @pytest.mark.parametrize("again", [True, False])
-def test_files_that_go_on_the_way(files: Path, tmp_path: Path, again: bool) -> None:
+def test_files_that_are_deleted_before_delivery(files: Path, tmp_path: Path, again: bool) -> None:
     """The batch is fetched again, and the data set's own result or error counts."""
-    made = functools.partial(
+    loader_of = functools.partial(
         torch.utils.data.DataLoader, batch_size=4, num_workers=1, collate_fn=leaving, prefetch_factor=1
     )
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
-    untouched = run(made(Bringing(files, tmp_path / "a", again=again)))
-    loader = made(Bringing(files, tmp_path / "b", again=again))
+    untouched = run(loader_of(Bringing(files, tmp_path / "a", again=again)))
+    loader = loader_of(Bringing(files, tmp_path / "b", again=again))
     with stoker.torchvision.enabled():
         if again:
             assert all(torch.equal(a[0], b[0]) for a, b in zip(untouched, run(loader), strict=True))
@@ -306,4 +312,4 @@ def test_files_that_go_on_the_way(files: Path, tmp_path: Path, again: bool) -> N
             with pytest.raises(FileNotFoundError, match="in DataLoader worker process 0") as raised:
                 run(loader)
             assert "a second time: cannot read '" in str(raised.value)
-            assert "The above exception" not in str(raised.value), "what it says is the data set's"
+            assert "The above exception" not in str(raised.value), "the error is the data set's own"

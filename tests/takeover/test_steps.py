@@ -152,16 +152,16 @@ def _chains(name: str, steps: Any, seed: int, count: int) -> Iterator[Node]:
 def test_steps_have_pillows_bits(name: str, isa: str) -> None:
     for at, node in enumerate(_chains(name, STEPS, 3, 150)):
         expected = np.asarray(replay(node))
-        made = planar_pixels(node).transpose(1, 2, 0).reshape(expected.shape)
-        assert np.array_equal(made, expected), (at, node.step, node.size, isa)
+        result = planar_pixels(node).transpose(1, 2, 0).reshape(expected.shape)
+        assert np.array_equal(result, expected), (at, node.step, node.size, isa)
 
 
 @pytest.mark.parametrize("name", TORCHS)
 def test_steps_of_torch_have_the_plain_forms_bits(name: str, isa: str) -> None:
     for at, node in enumerate(_chains(name, TORCHS, 4, 200)):
-        made = planar_pixels(node)
+        result = planar_pixels(node)
         _native.set_isa("plain")
-        assert np.array_equal(made, planar_pixels(node)), (at, node.step, node.size, isa)
+        assert np.array_equal(result, planar_pixels(node)), (at, node.step, node.size, isa)
         _native.set_isa(isa)
 
 

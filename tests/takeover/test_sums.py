@@ -48,7 +48,7 @@ def test_the_plain_twin_is_torch(threads: int) -> None:
         assert sums.sum_integers(values, lanes.lanes, threads) == float(torch.from_numpy(values).sum())
 
 
-def test_another_order_would_be_seen(threads: int) -> None:
+def test_another_order_is_detected(threads: int) -> None:
     order = sums.sum_order(100_000, 1)
     assert order is not None
     rng = np.random.default_rng(3)
@@ -64,20 +64,20 @@ def test_native_sums_are_torchs(threads: int, channels: int, isa: str) -> None:
     rng = np.random.default_rng(threads)
     order = sums.sum_order(SIDE * SIDE, 1)
     assert order is not None
-    seen = set()
+    rounded_past = set()
     for _ in range(12):
         gray = near_a_whole_mean(rng)
         image = np.repeat(gray[None], channels, axis=0)
         node = Node.pixels(image.reshape(-1), (SIDE, SIDE), channels, planar=True)
-        made = planar_pixels(node.then(steps.TorchContrast(2, 0.0, *order)))
+        result = planar_pixels(node.then(steps.TorchContrast(2, 0.0, *order)))
         expected = F.adjust_contrast(torch.from_numpy(image), 0.0)
-        assert np.array_equal(made, expected.numpy())
+        assert np.array_equal(result, expected.numpy())
         if channels == 1:
-            seen.add(int(expected[0, 0, 0]) == int(gray.astype(np.int64).sum()) // SIDE**2)
-    assert channels == 3 or seen == {True, False}, "for some the sum is rounded past a whole mean"
+            rounded_past.add(int(expected[0, 0, 0]) == int(gray.astype(np.int64).sum()) // SIDE**2)
+    assert channels == 3 or rounded_past == {True, False}, "for some the sum is rounded past a whole mean"
 
 
-def test_what_is_not_known_is_left_to_torch() -> None:
+def test_unknown_sums_are_left_to_torch() -> None:
     assert sums.sum_order(sums.EXACT, 1) == (0, 1)
     assert sums.sum_order(40_000_000, 1) is None
     before = torch.get_num_threads()

@@ -14,23 +14,23 @@ from stoker.frontends.torchvision.reference.sums import product_order
 from tests.takeover import table, trials
 
 
-def test_the_page_is_what_the_transforms_give(kernel_folder: Path) -> None:
+def test_the_page_matches_the_measured_table(kernel_folder: Path) -> None:
     with table.emulated_place(kernel_folder) as destination:
         text = table.page(destination)
     assert "differs by" not in text.split("### Images")[1]
     if table.RELEASE in text:  # another release has other transforms, and no page
-        kept = table.PAGE.read_text(encoding="utf-8")
-        assert kept.split("### Images")[0] == text.split("### Images")[0], _RUN
-        assert other_rows(kept, text) == [], _RUN
+        written = table.PAGE.read_text(encoding="utf-8")
+        assert written.split("### Images")[0] == text.split("### Images")[0], _RUN
+        assert other_rows(written, text) == [], _RUN
 
 
 Cells = dict[str, list[str]]
 _RUN = "run `.venv/bin/python -m tests.takeover.table`"
 
 
-def other_rows(kept: str, text: str) -> list[str]:
+def other_rows(written: str, text: str) -> list[str]:
     """Return the rows of two pages that no two machines may both have."""
-    page, here = table.rows_of(kept), table.rows_of(text)
+    page, here = table.rows_of(written), table.rows_of(text)
     assert len(page) > 100 and list(page) == list(here)
     return [name for name in page if not table.may_both_be(page[name], here[name])]
 
@@ -76,7 +76,7 @@ def test_a_cell_that_depends_on_no_trial_must_be_equal() -> None:
 
 @emulated_stages.NEEDS_GPU
 @pytest.mark.leaks("CUDA keeps its thread and files as long as the process")
-def test_a_gpu_gives_what_the_page_says() -> None:
+def test_a_gpu_matches_the_page() -> None:
     destination = Destination(torch.device("cuda:0"), 0, 2)
     try:
         with table.few_rows():
@@ -87,7 +87,7 @@ def test_a_gpu_gives_what_the_page_says() -> None:
     assert text.count("| equal |") > 100
 
 
-def test_a_difference_would_be_seen() -> None:
+def test_a_planted_difference_is_detected() -> None:
     class Careless:
         calls = 0
 
@@ -98,11 +98,11 @@ def test_a_difference_would_be_seen() -> None:
     assert table.cell(lambda library: Careless(), None) == "differs by 1"
 
 
-def test_a_difference_of_the_gpu_would_be_seen(kernel_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = table._placed
+def test_a_planted_difference_of_the_gpu_is_detected(kernel_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    original = table._placed
 
     def careless(lazies, destination):  # type: ignore[no-untyped-def]
-        images, count = made(lazies, destination)
+        images, count = original(lazies, destination)
         images[-1] = images[-1] ^ 1
         return images, count
 

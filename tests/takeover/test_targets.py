@@ -128,7 +128,7 @@ def test_batches_are_mixed(files: Path, mix: Any, workers: int) -> None:
             exactly(label, wanted)
 
 
-def test_types_by_class_are_found(photo: Path) -> None:
+def test_types_are_looked_up_by_class(photo: Path) -> None:
     """torchvision looks up types and fills by the class of its input."""
     types = {tv_tensors.Image: torch.float32, tv_tensors.Mask: torch.int64, "others": None}
     transforms = [

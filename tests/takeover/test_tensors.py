@@ -105,7 +105,7 @@ def image_of(path: Path) -> Image.Image:
 
 
 @pytest.mark.parametrize("name", RECORDED)
-def test_what_is_recorded_equals_torch(photo: Path, name: str) -> None:
+def test_recorded_calls_equal_torch(photo: Path, name: str) -> None:
     expected = RECORDED[name](transforms.ToTensor()(image_of(photo)))
     with stoker.torchvision.enabled():
         x = RECORDED[name](transforms.ToTensor()(image_of(photo)))
@@ -115,7 +115,7 @@ def test_what_is_recorded_equals_torch(photo: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", OTHERWISE)
-def test_what_is_not_recorded_equals_torch(photo: Path, name: str) -> None:
+def test_other_calls_equal_torch(photo: Path, name: str) -> None:
     expected = OTHERWISE[name](transforms.ToTensor()(image_of(photo)))
     with stoker.torchvision.enabled():
         x = OTHERWISE[name](transforms.ToTensor()(image_of(photo)))
@@ -123,7 +123,7 @@ def test_what_is_not_recorded_equals_torch(photo: Path, name: str) -> None:
         exactly(x.detach().numpy(), expected.detach().numpy())
 
 
-def test_bytes_as_they_are(photo: Path) -> None:
+def test_raw_bytes(photo: Path) -> None:
     expected = transforms.PILToTensor()(image_of(photo))
     with stoker.torchvision.enabled():
         x = transforms.PILToTensor()(image_of(photo))
@@ -133,7 +133,7 @@ def test_bytes_as_they_are(photo: Path) -> None:
             transforms.PILToTensor()(image_of(photo)).div_(3.0)
 
 
-def test_a_change_is_seen_through_every_name(photo: Path, taken_over: None) -> None:
+def test_a_change_is_visible_through_every_name(photo: Path, taken_over: None) -> None:
     x = transforms.ToTensor()(image_of(photo))
     y = x
     x *= 2
@@ -155,7 +155,7 @@ def two_windows(x: Any) -> list[Any]:
     return [x, left, right, batch]
 
 
-def a_window_of_what_is_gone(x: Any) -> list[Any]:
+def a_window_of_a_released_tensor(x: Any) -> list[Any]:
     window = x.clone()[..., :10]
     window.mul_(2)
     other = window.contiguous()
@@ -163,7 +163,7 @@ def a_window_of_what_is_gone(x: Any) -> list[Any]:
     return [window, other]
 
 
-def a_window_that_is_made(x: Any) -> list[Any]:
+def a_materialized_window(x: Any) -> list[Any]:
     window = x[:, 2:9, 3:12]
     window.sum()
     x.zero_()
@@ -178,7 +178,7 @@ def a_change_below_a_window(x: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize(
-    "change", [two_windows, a_window_of_what_is_gone, a_window_that_is_made, a_change_below_a_window]
+    "change", [two_windows, a_window_of_a_released_tensor, a_materialized_window, a_change_below_a_window]
 )
 def test_windows_share_memory_as_torchs_do(photo: Path, change: Callable[[Any], list[Any]]) -> None:
     expected = change(transforms.ToTensor()(image_of(photo)))
@@ -227,11 +227,11 @@ def test_memory_is_as_torch_has_it(photo: Path, name: str, dtype: torch.dtype) -
         for k, (got, want) in enumerate(zip(steps(), expected, strict=True)):
             assert torch.equal(got, want)
             if k > 3:
-                made = got.materialize() if isinstance(got, LazyTensor) else got
-                assert made.stride() == want.stride()
+                tensor = got.materialize() if isinstance(got, LazyTensor) else got
+                assert tensor.stride() == want.stride()
 
 
-def test_a_window_that_does_not_fit_is_refused_as_it_was(photo: Path, taken_over: None) -> None:
+def test_an_invalid_window_is_refused_with_torchs_error(photo: Path, taken_over: None) -> None:
     x = transforms.ToTensor()(image_of(photo))
     with pytest.raises(RuntimeError, match="expand"):
         x[:, 0:4, 0:5] = torch.zeros(3, 9, 9)
@@ -247,7 +247,7 @@ def test_the_default_type_is_followed(photo: Path) -> None:
         torch.set_default_dtype(torch.float32)
 
 
-def test_what_goes_around_torch_function_finds_values(photo: Path) -> None:
+def test_functions_that_bypass_torch_function_find_values(photo: Path) -> None:
     expected = transforms.ToTensor()(image_of(photo)).sum()
     with stoker.torchvision.enabled():
         x = transforms.ToTensor()(image_of(photo))
@@ -264,14 +264,14 @@ def test_what_goes_around_torch_function_finds_values(photo: Path) -> None:
 def test_normalizing_by_another_number_of_channels(photo: Path, channels: int, count: int) -> None:
     """The pixels, or the error, equal those without Stoker."""
 
-    def made() -> Any:
+    def normalized_pixels() -> Any:
         image = Image.open(photo).convert("L" if channels == 1 else "RGB")
         try:
-            made = transforms.Normalize([0.5] * count, [0.25] * count)(transforms.ToTensor()(image))
+            tensor = transforms.Normalize([0.5] * count, [0.25] * count)(transforms.ToTensor()(image))
         except (RuntimeError, ValueError) as error:
             return type(error), str(error)
-        return made.shape, made.clone().numpy().tobytes()
+        return tensor.shape, tensor.clone().numpy().tobytes()
 
-    expected = made()
+    expected = normalized_pixels()
     with stoker.torchvision.enabled():
-        assert made() == expected
+        assert normalized_pixels() == expected

@@ -29,8 +29,8 @@ def _answer(key: Any, find: Any) -> Any:
     finally:
         _depth -= 1
     if not _depth and key[0] in SUMS:
-        for given in _watching:
-            given.append(found is not None and found is not False)
+        for found_orders in _watching:
+            found_orders.append(found is not None and found is not False)
     return found
 
 
@@ -40,12 +40,12 @@ trial_cache.find_once = _answer
 @contextlib.contextmanager
 def watched() -> Iterator[list[bool]]:
     """Return a list of whether each trial inside the context finds a known order of torch's."""
-    given: list[bool] = []
-    _watching.append(given)
+    found_orders: list[bool] = []
+    _watching.append(found_orders)
     try:
-        yield given
+        yield found_orders
     finally:
-        _watching[:] = [x for x in _watching if x is not given]
+        _watching[:] = [x for x in _watching if x is not found_orders]
 
 
 @contextlib.contextmanager
@@ -63,6 +63,6 @@ def all_known(call: Callable[[], object]) -> bool:
     """Return whether all trials during ``call`` find known orders of this machine's torch."""
     import stoker.torchvision
 
-    with stoker.torchvision.enabled(), watched() as given:
+    with stoker.torchvision.enabled(), watched() as found_orders:
         call()
-    return all(given)
+    return all(found_orders)

@@ -55,8 +55,8 @@ def report(digest: str) -> None:
     everyone = [own] * torch.distributed.get_world_size()
     torch.distributed.all_gather_object(everyone, own)
     if torch.distributed.get_rank() == 0:
-        digests, made, all_counts = zip(*everyone, strict=True)
-        print(json.dumps({"digests": digests, "made": sum(made), "counted": sum(all_counts)}))
+        digests, native, all_counts = zip(*everyone, strict=True)
+        print(json.dumps({"digests": digests, "native": sum(native), "counted": sum(all_counts)}))
     torch.distributed.destroy_process_group()
 
 

@@ -108,14 +108,14 @@ def measure(
     done, longest = 0, 0.0
     while done < limits.rounds and (not done or time.monotonic() + longest < limits.end):
         began = time.monotonic()
-        for (name, n), kept in runs.items():
-            kept.add(recipes[name], root, n)
-            print(f"round {done + 1} | {name} | {n} workers | {cell(kept.line())}", flush=True)
+        for (name, n), measured in runs.items():
+            measured.add(recipes[name], root, n)
+            print(f"round {done + 1} | {name} | {n} workers | {cell(measured.line())}", flush=True)
         done, longest = done + 1, max(longest, time.monotonic() - began)
-    for (name, n), kept in runs.items():
-        for further in range(FURTHER if kept.line().cpu < CLOSE else 0):
-            kept.add(recipes[name], root, n)
-            print(f"further {further + 1} | {name} | {n} workers | {cell(kept.line())}", flush=True)
+    for (name, n), measured in runs.items():
+        for further in range(FURTHER if measured.line().cpu < CLOSE else 0):
+            measured.add(recipes[name], root, n)
+            print(f"further {further + 1} | {name} | {n} workers | {cell(measured.line())}", flush=True)
     return {name: {n: runs[name, n].line() for n in workers} for name in recipes}, done
 
 
@@ -123,7 +123,7 @@ def script(command: list[str], name: str, root: str) -> Line:
     """Run a script of several processes; only its batches are compared."""
     path = str(Path(__file__).with_name(name))
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")]), "OMP_NUM_THREADS": "1"}
-    told: list[dict[str, Any]] = []
+    results: list[dict[str, Any]] = []
     for option in ([], ["--stoker"]):
         done = subprocess.run(
             [sys.executable, *command, path, root, *option], env=env, capture_output=True, text=True, timeout=600
@@ -131,9 +131,9 @@ def script(command: list[str], name: str, root: str) -> Line:
         lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
         if done.returncode or not lines:
             raise RuntimeError(f"{name}: expected one line of results, got {done.stderr[-2000:]}")
-        told.append(json.loads(lines[-1]))
-    equal = told[0]["digests"] == told[1]["digests"] and told[0]["made"] == 0
-    return Line(equal, told[1]["made"] / max(told[1]["counted"], 1), float("nan"), float("nan"))
+        results.append(json.loads(lines[-1]))
+    equal = results[0]["digests"] == results[1]["digests"] and results[0]["native"] == 0
+    return Line(equal, results[1]["native"] / max(results[1]["counted"], 1), float("nan"), float("nan"))
 
 
 def cell(line: Line) -> str:

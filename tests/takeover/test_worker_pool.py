@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Native threads for recipes when the system refuses to start one."""
+"""Worker pool of recipes when the system refuses to start a thread."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def limit(more):
     resource.setrlimit(resource.RLIMIT_AS, (most, resource.RLIM_INFINITY))
 """
 
-REFUSED = (
+FAILING_POOL = (
     LIMITED
     + """
 from stoker.frontends.torchvision.ir import recipe, steps
@@ -33,29 +33,29 @@ def order(value):
     output = np.zeros(64, np.uint8)
     pixels = np.full(48, value, np.uint8)
     numbers = [steps.PIXELS, -1, 4, 4, 3, 0, 0, 0, 4, 4, steps.STORE_PIXELS, 0, 0, 0]
-    made = _native.recipe.make_batch(np.array(numbers, np.float64), np.array([0, len(numbers)]), [pixels], [], [output])
-    return made, output, pixels
+    job = _native.recipe.make_batch(np.array(numbers, np.float64), np.array([0, len(numbers)]), [pixels], [], [output])
+    return job, output, pixels
 
-crew = _native.recipe.WorkerPool(THREADS)
+pool = _native.recipe.WorkerPool(THREADS)
 started = StartedThreads()
 refused, untouched, _ = order(1)
 for more in (4 << 20, 20 << 20):  # for none of the threads, for some
     limit(more)
     try:
-        crew.submit(refused)
+        pool.submit(refused)
     except RuntimeError as error:
         print("refused:", error)
     limit(0)
-made, output, _keep = order(2)
-crew.submit(made)
-assert crew.wait(made, 60.0) and not made.failures and (output[:48] == 2).all()
+accepted, output, _keep = order(2)
+pool.submit(accepted)
+assert pool.wait(accepted, 60.0) and not accepted.failures and (output[:48] == 2).all()
 assert started.count() == THREADS, started.count()
-assert not crew.wait(refused, 0.5) and not untouched.any(), "an order that was refused has been made"
-crew.close()
+assert not pool.wait(refused, 0.5) and not untouched.any(), "a refused order has run"
+pool.close()
 """
 )
 
-TOLD = (
+FAILING_SCHEDULER = (
     LIMITED
     + """
 import io
@@ -70,10 +70,10 @@ batches = [a_batch(file) for _ in range(3)]
 warm = a_batch(file)
 limit(4 << 20)
 scheduler.arrive(0, [batches[0]])
-for _ in range(2):  # as it came, and asked for again
+for _ in range(2):  # the first request, and the next one
     try:
         scheduler.finish([batches[0]])
-        print("made")
+        print("materialized")
     except RuntimeError as error:
         print("refused:", error)
 limit(0)
@@ -95,13 +95,13 @@ def run(program: str, *arguments: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-def test_an_order_that_is_refused_is_not_made() -> None:
+def test_a_refused_order_does_not_run() -> None:
     """The caller may free the memory of a refused order; missing threads start with the next order."""
-    lines = run(REFUSED)
+    lines = run(FAILING_POOL)
     assert [line.partition(":")[0] for line in lines] == ["refused", "refused"]
 
 
-def test_the_consumer_is_told_that_no_thread_starts(files: Path) -> None:
+def test_the_consumer_gets_an_error_if_no_thread_starts(files: Path) -> None:
     """The consumer gets an error. Later batches are materialized, and so is this one on its next request."""
-    lines = run(TOLD, str(files / "bee" / "3.jpg"))
+    lines = run(FAILING_SCHEDULER, str(files / "bee" / "3.jpg"))
     assert [line.partition(":")[0] for line in lines] == ["refused", "refused"]
