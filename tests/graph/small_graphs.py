@@ -47,8 +47,8 @@ class Maker:
 def steps_of(define: Define, *passes: str) -> StepList:
     maker = Maker()
     with maker.builder:
-        made = define(maker)
-    graph = maker.builder.graph(made if isinstance(made, tuple) else (made,))
+        outputs = define(maker)
+    graph = maker.builder.graph(outputs if isinstance(outputs, tuple) else (outputs,))
     plan = make_plan(graph, find, passes=frozenset(passes))
     load(plan, codecs=OpenCodecs().get)  # The result of every pass can be planned.
     return transform(graph, find, {}, frozenset(passes), {})

@@ -35,7 +35,7 @@ def placed(x: DataNode, axes: str, **args: Any) -> DataNode:
     return result
 
 
-def kept(x: Any, axes: str, layout: str, first: int, second: int, limit: int) -> Any:
+def placed_by_numpy(x: Any, axes: str, layout: str, first: int, second: int, limit: int) -> Any:
     grid = np.indices(x.shape)
     total = first * grid[layout.index(axes[0])] + second * grid[layout.index(axes[1])]
     return np.where(total < limit, x, 250).astype(x.dtype)
@@ -45,49 +45,49 @@ HW = {"axes": "HW", "first": 2, "second": -1, "limit": 5}
 WC = {"axes": "WC", "first": 1, "second": 3, "limit": 20}
 Chain = tuple[Callable[[DataNode], Any], Callable[[Any], Any], int]
 CHAINS: dict[str, Chain] = {
-    "alone": (lambda x: placed(x, **HW), lambda x: kept(x, layout="HWC", **HW), 1),
-    "the channel": (lambda x: placed(x, **WC), lambda x: kept(x, layout="HWC", **WC), 1),
+    "alone": (lambda x: placed(x, **HW), lambda x: placed_by_numpy(x, layout="HWC", **HW), 1),
+    "the channel": (lambda x: placed(x, **WC), lambda x: placed_by_numpy(x, layout="HWC", **WC), 1),
     "a flip before": (
         lambda x: placed(fn.flip(fn.cast(x, dtype=DType.INT16), horizontal=1, vertical=1), **HW),
-        lambda x: kept(x[::-1, ::-1].astype(np.int16), layout="HWC", **HW), 1,
+        lambda x: placed_by_numpy(x[::-1, ::-1].astype(np.int16), layout="HWC", **HW), 1,
     ),
     "a flip after": (
         lambda x: fn.flip(placed(x, **HW), horizontal=1),
-        lambda x: kept(x, layout="HWC", **HW)[:, ::-1], 1,
+        lambda x: placed_by_numpy(x, layout="HWC", **HW)[:, ::-1], 1,
     ),
     "a flip between two": (
         lambda x: placed(fn.flip(placed(x, **HW)), **WC),
-        lambda x: kept(kept(x, layout="HWC", **HW)[:, ::-1], layout="HWC", **WC), 1,
+        lambda x: placed_by_numpy(placed_by_numpy(x, layout="HWC", **HW)[:, ::-1], layout="HWC", **WC), 1,
     ),
     "a transposition between two": (
         lambda x: placed(fn.transpose(placed(x, **HW), perm=[2, 1, 0]), **HW),
-        lambda x: kept(kept(x, layout="HWC", **HW).transpose(2, 1, 0), layout="CWH", **HW), 1,
+        lambda x: placed_by_numpy(placed_by_numpy(x, layout="HWC", **HW).transpose(2, 1, 0), layout="CWH", **HW), 1,
     ),
     "an expression for each channel": (
         lambda x: placed(fn.flip(placed(x, **WC)), **WC, by_channel=True),
-        lambda x: kept(_with_before(kept(x, layout="HWC", **WC)[:, ::-1]), layout="HWC", **WC), 1,
+        lambda x: placed_by_numpy(_with_before(placed_by_numpy(x, layout="HWC", **WC)[:, ::-1]), layout="HWC", **WC), 1,
     ),
     "normalized": (
         lambda x: fn.crop_mirror_normalize(placed(x, **WC), mean=[1.0, 2.0, 3.0], std=1.0, mirror=1),
         lambda x: (
-            kept(x, layout="HWC", **WC)[:, ::-1].astype(np.float32) - np.float32([1, 2, 3])
+            placed_by_numpy(x, layout="HWC", **WC)[:, ::-1].astype(np.float32) - np.float32([1, 2, 3])
         ).transpose(2, 0, 1), 1,
     ),
     "a crop before": (
         lambda x: placed(fn.crop(fn.cast(x, dtype=DType.INT16), crop=(4, 20), crop_pos_x=1.0, crop_pos_y=1.0), **HW),
-        lambda x: kept(x[5:, 14:].astype(np.int16), layout="HWC", **HW), 2,
+        lambda x: placed_by_numpy(x[5:, 14:].astype(np.int16), layout="HWC", **HW), 2,
     ),
     "a crop after": (
         lambda x: fn.cast(fn.crop(placed(x, **HW), crop=(4, 20), crop_pos_x=1.0, crop_pos_y=1.0), dtype=DType.INT16),
-        lambda x: kept(x, layout="HWC", **HW)[5:, 14:].astype(np.int16), 2,
+        lambda x: placed_by_numpy(x, layout="HWC", **HW)[5:, 14:].astype(np.int16), 2,
     ),
     "a size before": (
         lambda x: placed(fn.resize(x, size=(18, 68), interp_type=types.INTERP_NN), **HW),
-        lambda x: kept(x.repeat(2, 0).repeat(2, 1), layout="HWC", **HW), 1,
+        lambda x: placed_by_numpy(x.repeat(2, 0).repeat(2, 1), layout="HWC", **HW), 1,
     ),
     "a size after": (
         lambda x: fn.resize(placed(x, **HW), size=(18, 68), interp_type=types.INTERP_NN),
-        lambda x: kept(x, layout="HWC", **HW).repeat(2, 0).repeat(2, 1), 2,
+        lambda x: placed_by_numpy(x, layout="HWC", **HW).repeat(2, 0).repeat(2, 1), 2,
     ),
     "a gradient": (
         lambda x: placed(x, "HW", first=3, second=5, gradient=True),
@@ -121,14 +121,14 @@ def isa(request: pytest.FixtureRequest) -> Any:
 
 @pytest.mark.parametrize("passes", [frozenset(PASSES), frozenset[str]()], ids=["passes", "none"])
 @pytest.mark.parametrize("name", CHAINS)
-def test_a_coordinate_is_the_index_where_it_was_written(name: str, passes: frozenset[str], isa: str) -> None:
+def test_a_coordinate_is_the_index_in_its_original_tensor(name: str, passes: frozenset[str], isa: str) -> None:
     define, want, _ = CHAINS[name]
     image = np.random.default_rng(0).integers(0, 200, SHAPE, dtype=np.uint8)
     graph = graph_of(define)
     run = Run(load(make_plan(graph, find, passes=passes)), graph, 1, 0, {})
     try:
-        (made,) = run.run_inline(plain_rows(1), {(0, 0): [image]})
-        np.testing.assert_array_equal(made[0], want(image))
+        (output,) = run.run_inline(plain_rows(1), {(0, 0): [image]})
+        np.testing.assert_array_equal(output[0], want(image))
     finally:
         run.close()
 
@@ -174,11 +174,11 @@ def test_coordinates_of_videos() -> None:
     (step,) = (s for s in transform(graph, find).steps if isinstance(s.body, Stage))
     assert step.frames is not None
     video = np.random.default_rng(1).integers(0, 200, (5, 2, 5, 3), dtype=np.uint8)
-    want = kept(video.repeat(2, 1).repeat(2, 2), "FW", "FHWC", 3, 1, 9)
+    want = placed_by_numpy(video.repeat(2, 1).repeat(2, 2), "FW", "FHWC", 3, 1, 9)
     for passes in (frozenset(PASSES), frozenset[str]()):
         run = Run(load(make_plan(graph, find, passes=passes)), graph, 1, 0, {})
         try:
-            (made,) = run.run_inline(plain_rows(1), {(0, 0): [video]})
-            np.testing.assert_array_equal(made[0], want)
+            (output,) = run.run_inline(plain_rows(1), {(0, 0): [video]})
+            np.testing.assert_array_equal(output[0], want)
         finally:
             run.close()

@@ -83,7 +83,7 @@ def test_outputs_are_not_fused_away() -> None:
     assert len(set(steps.outputs)) == 2
 
 
-def test_what_numbers_are_read_from_is_not_fused_away() -> None:
+def test_values_that_numbers_are_read_from_are_not_fused_away() -> None:
     def define(m: Maker) -> Any:
         angle = m.fed(DType.FLOAT, (1,)) * 2.0
         return fn.rotate(m.image(), angle=angle), angle + m.fed(DType.FLOAT, (4,))
@@ -108,7 +108,7 @@ def test_windows_are_not_pushed_through_stages() -> None:
     assert len(kinds(steps, View)) == 1
 
 
-def test_branches_of_a_condition_are_not_fused_with_what_is_outside() -> None:
+def test_branches_of_a_condition_are_not_fused_with_outer_steps() -> None:
     def define(m: Maker) -> Any:
         x = m.image() + 1
         return BranchRuntime(lambda f: f).choose(m.number(DType.BOOL), lambda: x * 2, lambda: x * 3)

@@ -59,7 +59,7 @@ BROKEN: dict[str, tuple[Callable[[Graph], Graph], str]] = {
     "an edge forward": (lambda g: change_node(g, 1, inputs=(Edge(2),)), "which is not before it"),
     "an edge to itself": (lambda g: change_node(g, 1, inputs=(Edge(1),)), "which is not before it"),
     "an edge to nowhere": (lambda g: change_node(g, 1, inputs=(Edge(99),)), "which is not before it"),
-    "an output that is not there": (lambda g: change_node(g, 1, inputs=(Edge(0, 3),)), "uses output 3"),
+    "a missing output": (lambda g: change_node(g, 1, inputs=(Edge(0, 3),)), "uses output 3"),
     "an argument from later": (lambda g: change_node(g, 1, edges=(("dtype", Edge(5)),)), "which is not before it"),
     "a condition from later": (lambda g: change_node(g, 1, guards=((Edge(5), True),)), "which is not before it"),
     "a wrong number": (lambda g: change_node(g, 1, id=7), "is numbered 7"),
@@ -67,7 +67,7 @@ BROKEN: dict[str, tuple[Callable[[Graph], Graph], str]] = {
         lambda g: change_node(g, next(n.id for n in g.nodes if n.operator.name.endswith("coin_flip")), draw=0),
         "share draw 0",
     ),
-    "a result that is not there": (lambda g: replace(g, outputs=(Edge(LAST, 1),)), "does not exist"),
+    "a missing result": (lambda g: replace(g, outputs=(Edge(LAST, 1),)), "does not exist"),
     "a result of no node": (lambda g: replace(g, outputs=(Edge(-1),)), "does not exist"),
 }
 
@@ -97,11 +97,11 @@ def steps(*listed: Step, outputs: tuple[int, ...], fed: int = 0) -> StepList:
 
 COPY = Stage(((load(DType.UINT8),),), ((),), ((),))
 BROKEN_STEPS: dict[str, tuple[StepList, str]] = {
-    "an input that nothing made": (steps(Step(COPY, (5,), (1,), 0), outputs=(1,)), "reads %5 before it is made"),
+    "an input without a step": (steps(Step(COPY, (5,), (1,), 0), outputs=(1,)), "reads %5 before it is made"),
     "an input from later": (
         steps(Step(COPY, (2,), (1,), 0), Step(COPY, (0,), (2,), 0), outputs=(1,)), "reads %2 before it is made",
     ),
-    "a condition that nothing made": (
+    "a condition without a step": (
         steps(Step(COPY, (0,), (1,), 0, guards=((4, True),)), outputs=(1,)), "reads %4 before it is made",
     ),
     "a number from nowhere": (
@@ -110,11 +110,11 @@ BROKEN_STEPS: dict[str, tuple[StepList, str]] = {
     "a check of something from nowhere": (
         steps(Step(View(()), (0,), (1,), 0, checks=(Check(Expr("dim", 3, 0), ""),)), outputs=(1,)), "reads %3 before",
     ),
-    "a value that is made twice": (
+    "a value of two steps": (
         steps(Step(COPY, (0,), (1,), 0), Step(COPY, (0,), (1,), 0), outputs=(1,)), "makes %1 again",
     ),
-    "a fed value that is made": (steps(Step(COPY, (0,), (0,), 0), outputs=(0,)), "makes %0 again"),
-    "an output that is never made": (steps(Step(COPY, (0,), (1,), 0), outputs=(1, 2)), "output %2 is never made"),
+    "a fed value of a step": (steps(Step(COPY, (0,), (0,), 0), outputs=(0,)), "makes %0 again"),
+    "an output without a step": (steps(Step(COPY, (0,), (1,), 0), outputs=(1, 2)), "output %2 is never made"),
 }  # fmt: skip
 
 
@@ -141,7 +141,7 @@ def test_json_gives_the_same_graph_and_the_same_bytes() -> None:
     again.close()
 
 
-def test_the_fingerprint_tells_graphs_apart_that_give_other_results() -> None:
+def test_graphs_with_different_results_have_different_fingerprints() -> None:
     def fingerprint(**args: Any) -> str:
         pipe = Pipeline(batch_size=1, num_threads=1)
         with pipe:
@@ -154,7 +154,7 @@ def test_the_fingerprint_tells_graphs_apart_that_give_other_results() -> None:
     assert fingerprint(name="turned") == fingerprint()
 
 
-def test_a_changed_copy_has_facts_of_its_own() -> None:
+def test_a_changed_copy_has_its_own_cached_properties() -> None:
     graph = small().graph
     first, outline = graph.fingerprint(), graph.outline()
     resizing = next(n for n in graph.nodes if n.operator.name == "resize")
@@ -179,7 +179,7 @@ def test_json_of_another_version_is_refused(change: Callable[[Any], Any], text: 
         Graph.from_json(json.dumps(data), find)
 
 
-def test_what_cannot_be_imported_cannot_be_written() -> None:
+def test_functions_that_cannot_be_imported_cannot_be_written() -> None:
     pipe = Pipeline(batch_size=1, num_threads=1)
     with pipe:
         pipe.set_outputs(fn.python_function(fn.random.coin_flip(), function=lambda x: x, num_outputs=1))
@@ -190,7 +190,7 @@ def test_what_cannot_be_imported_cannot_be_written() -> None:
 # ---- show ----
 
 
-def test_show_tells_the_graph_and_the_plan() -> None:
+def test_show_prints_the_graph_and_the_plan() -> None:
     pipe = small()
     text = pipe.show()
     assert "resize(" in text
@@ -213,7 +213,7 @@ def test_show_for_graphviz() -> None:
         pipe.show("svg")
 
 
-def test_show_of_steps_says_what_each_reads() -> None:
+def test_show_of_steps_lists_the_inputs_of_each() -> None:
     listed = steps(Step(COPY, (0,), (1,), 0, guards=((0, False),)), outputs=(1,))
     assert show_steps(listed) == ["%1:uint8[4] = stage[$0] (%0) if not %0", "return %1"]
 
@@ -252,10 +252,12 @@ WORDS = {
 }
 
 
-def test_passes_and_executor_know_no_operator_by_name() -> None:
+def test_passes_and_executor_name_no_operator() -> None:
     known = set(names())
-    seen = {(f, v) for f in ("graph", "executor") for p in (PACKAGE / f).rglob("*.py") for _, v in literals(p)}
-    assert set(WORDS) <= seen, "a word that is excused is no longer used"
+    literals_found = {
+        (f, v) for f in ("graph", "executor") for p in (PACKAGE / f).rglob("*.py") for _, v in literals(p)
+    }
+    assert set(WORDS) <= literals_found, "remove a word that no longer occurs from WORDS"
     found = [
         f"{path.relative_to(PACKAGE)}:{line}: {value!r}"
         for folder in ("graph", "executor")

@@ -14,21 +14,21 @@ LIFE = st.tuples(st.integers(0, 20), st.integers(0, 20)).map(lambda life: (min(l
 LIVES = st.lists(LIFE, max_size=30).map(lambda lives: dict(enumerate(lives)))
 
 
-def meet(a: tuple[int, int], b: tuple[int, int]) -> bool:
+def overlap(a: tuple[int, int], b: tuple[int, int]) -> bool:
     return a[0] <= b[1] and b[0] <= a[1]
 
 
 @given(LIVES)
-def test_values_that_live_at_once_have_buffers_of_their_own(lives: dict[int, tuple[int, int]]) -> None:
+def test_values_with_overlapping_lifetimes_have_different_buffers(lives: dict[int, tuple[int, int]]) -> None:
     buffers, count = share_buffers(lives)
     assert set(buffers) == set(lives)
     assert set(buffers.values()) == set(range(count))
     for a, b in combinations(lives, 2):
-        assert buffers[a] != buffers[b] or not meet(lives[a], lives[b])
+        assert buffers[a] != buffers[b] or not overlap(lives[a], lives[b])
 
 
 @given(LIVES)
-def test_no_more_buffers_than_values_that_live_at_once(lives: dict[int, tuple[int, int]]) -> None:
+def test_no_more_buffers_than_overlapping_values(lives: dict[int, tuple[int, int]]) -> None:
     _, count = share_buffers(lives)
     most = max((sum(start <= at <= end for start, end in lives.values()) for at in range(21)), default=0)
     assert count == most
@@ -40,12 +40,12 @@ def test_without_sharing_every_value_has_its_own(lives: dict[int, tuple[int, int
     assert sorted(buffers.values()) == list(range(count)) == list(range(len(lives)))
 
 
-def test_a_value_lives_from_where_it_is_written_to_where_it_is_read_last() -> None:
+def test_a_value_lives_from_its_write_to_its_last_read() -> None:
     order = [((), (1,)), ((1,), (2,)), ((), (3,)), ((1, 3), (4,)), ((2,), (5,))]
     assert last_uses(order, {}) == {1: (0, 3), 2: (1, 4), 3: (2, 3), 4: (3, 3), 5: (4, 4)}
 
 
-def test_a_view_keeps_alive_what_it_shows() -> None:
+def test_a_view_extends_the_lifetime_of_its_memory() -> None:
     """2 is a view of 1, and 3 a view of 2: reading 3 reads the memory of 1."""
     order = [((), (1,)), ((1,), (2,)), ((2,), (3,)), ((), (4,)), ((3, 4), (5,))]
     lives = last_uses(order, {2: (1,), 3: (2,)})

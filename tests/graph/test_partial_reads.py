@@ -35,15 +35,15 @@ def steps(decode: Native = DECODE, *, on_gpu: bool = True, outputs: tuple[int, .
 
 
 def test_two_steps_of_the_codec_read_a_file() -> None:
-    made = read_parts(steps(), {CODEC})
-    verify_steps(made)
-    head, look, rest, decode = (step.body for step in made.steps)
+    out = read_parts(steps(), {CODEC})
+    verify_steps(out)
+    head, look, rest, decode = (step.body for step in out.steps)
     assert isinstance(head, Native) and isinstance(rest, Native) and isinstance(decode, Native) and look is LOOK
     assert (head.kernel, head.codec, head.attrs) == ("head", CODEC, ("storage", 0))
     assert (rest.kernel, rest.codec, rest.attrs, rest.params) == ("rest", CODEC, ("storage", 0, 7), (3, 4, 5, 6))
     assert (decode.kernel, decode.codec, decode.attrs) == ("any_decode", CODEC, (7, "storage", 0))
-    assert made.steps[2].inputs == made.steps[0].outputs and made.steps[3].inputs == made.steps[2].outputs
-    assert [step.on_gpu for step in made.steps] == [False, False, False, True]
+    assert out.steps[2].inputs == out.steps[0].outputs and out.steps[3].inputs == out.steps[2].outputs
+    assert [step.on_gpu for step in out.steps] == [False, False, False, True]
 
 
 @pytest.mark.parametrize(

@@ -71,8 +71,8 @@ def test_before_and_after(name: str) -> None:
     define, step_pass = CASES[name]
     maker = Maker()
     with maker.builder:
-        made = define(maker)
-    before = lower(maker.builder.graph(made if isinstance(made, tuple) else (made,)), find)
+        outputs = define(maker)
+    before = lower(maker.builder.graph(outputs if isinstance(outputs, tuple) else (outputs,)), find)
     after = prune(step_pass(before))
     verify_steps(after)
     text = "\n".join(["before", *show_steps(before), "", "after", *show_steps(after), ""])
@@ -141,7 +141,7 @@ def test_a_second_consumer_keeps_the_whole_image() -> None:
         assert [p for d in decodes(steps_of(define, *ALL)) for p in d.params] == [0, 0], define.__name__
 
 
-def test_what_is_not_a_crop_is_no_window() -> None:
+def test_views_that_are_no_crops_become_no_windows() -> None:
     def flipped(m: Maker) -> Any:
         return fn.crop(fn.flip(fn.decoders.image(m.encoded())), crop=(8, 8))
 
@@ -178,7 +178,7 @@ def test_steps_under_other_conditions_stay() -> None:
 
 
 def test_effects_are_never_merged() -> None:
-    class Tell(Operator, name="test.tell"):
+    class SideEffect(Operator, name="test.side_effect"):
         """Operator with a side effect."""
 
         pure = False
@@ -190,15 +190,15 @@ def test_effects_are_never_merged() -> None:
             return x
 
     def local_find(name: str) -> type[Operator]:
-        return Tell if name == Tell.name else find(name)
+        return SideEffect if name == SideEffect.name else find(name)
 
     builder = GraphBuilder(local_find)
     spec = {"spec": Spec(DType.UINT8, (None, None, 3), "HWC")}
     x = builder.add_operator(Fed, Fed.fill_defaults(spec, {}))
-    made = [builder.call("test.tell", [x], {}) for _ in range(2)]
-    unused = builder.call("test.tell", [x], {})
+    nodes = [builder.call("test.side_effect", [x], {}) for _ in range(2)]
+    unused = builder.call("test.side_effect", [x], {})
     assert unused is not None
-    steps = transform(builder.graph([made[0]]), local_find, {}, ALL, {})
+    steps = transform(builder.graph([nodes[0]]), local_find, {}, ALL, {})
     assert len(steps.steps) == 3
 
 

@@ -70,14 +70,14 @@ class Remembering(Codec):
         self.calls.append(f"begin {body.kernel}")
         balanced: Any = f"decoder of {body.kernel}"
 
-        def made() -> CodecKernel:
+        def create() -> CodecKernel:
             self.calls.append(f"wait for {body.kernel}")
             return CodecKernel("jpeg", None, balanced)
 
-        return made
+        return create
 
 
-def test_a_plan_for_a_gpu_is_made_without_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_for_a_gpu_needs_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threading.Thread, "start", lambda self: pytest.fail("planning starts a thread"))
     kernels = planned(ON_GPU).code.kernels
     assert sum(isinstance(k, PlannedCodecKernel) and k.on_gpu for k in kernels) == 1
@@ -93,18 +93,18 @@ def test_equal_graphs_have_equal_plans() -> None:
     assert (one.outputs, one.fed, one.messages) == (two.outputs, two.fed, two.messages)
 
 
-def test_all_kernels_are_begun_before_the_first_is_awaited() -> None:
+def test_all_kernels_start_compiling_before_the_first_is_awaited() -> None:
     calls: list[str] = []
     loaded = load(planned(ON_GPU), Kernels(calls), lambda name: Remembering(calls))
-    begun = [c for c in calls if c.startswith("begin")]
-    assert len(begun) == 4 and calls[:4] == begun
-    assert sorted(c.removeprefix("wait for ") for c in calls[4:]) == sorted(c.removeprefix("begin ") for c in begun)
+    started = [c for c in calls if c.startswith("begin")]
+    assert len(started) == 4 and calls[:4] == started
+    assert sorted(c.removeprefix("wait for ") for c in calls[4:]) == sorted(c.removeprefix("begin ") for c in started)
     assert loaded.decoders == ("decoder of decode",)
     (decoding,) = (n for n, k in loaded.by_codecs.items() if k.balanced)
     assert loaded.plan.steps[decoding].body.kernel == "decode"
 
 
-def test_what_a_plan_depends_on_is_its_target() -> None:
+def test_a_plan_depends_on_its_target() -> None:
     with pytest.raises(UnsupportedError, match="placed on a GPU, and the pipeline has none"):
         planned(Target())
     instead = planned(Target(has_cpu_fallback=True))
@@ -130,8 +130,8 @@ def test_one_plan_is_loaded_for_several_runs() -> None:
     for _ in range(2):
         run = Run(load(plan), graph, 1, 0, {})
         try:
-            (made,) = run.run_inline(plain_rows(1), {(0, 0): [image]})
-            assert np.array_equal(made[0], image[:, ::-1])
+            (output,) = run.run_inline(plain_rows(1), {(0, 0): [image]})
+            assert np.array_equal(output[0], image[:, ::-1])
         finally:
             run.close()
 

@@ -76,7 +76,7 @@ def test_an_allowed_function_runs(package: str) -> None:
             pipe.close()
 
 
-def test_an_allowed_package_does_not_lead_to_what_it_imports(package: str) -> None:
+def test_an_allowed_package_does_not_allow_its_imports(package: str) -> None:
     for path in (f"{package}:system", f"{package}:os.system", f"{package}:os"):
         with pytest.raises(GraphError, match="expected a function that is defined as"):
             Pipeline.deserialize(calling(path), allow=[package], **SETTINGS)
@@ -121,7 +121,7 @@ def test_arguments_are_checked_as_those_of_a_definition(args: dict[str, Any]) ->
         {"args": {"files": {"$": "call", "v": []}}}, {"args": {"files": {"v": []}}}, {"source": ["a"]},
     ],
 )  # fmt: skip
-def test_nodes_that_are_none_are_refused(changed: dict[str, Any]) -> None:
+def test_invalid_nodes_are_refused(changed: dict[str, Any]) -> None:
     with pytest.raises(StokerError):
         Pipeline.deserialize(reading(**changed), **SETTINGS)
 

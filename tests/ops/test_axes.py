@@ -25,7 +25,7 @@ def run(name: str, sizes: tuple[int, ...], axes: str, arguments: dict[str, Any],
 
 
 @pytest.mark.parametrize(
-    ("shape", "layout", "arguments", "made", "names"),
+    ("shape", "layout", "arguments", "new_shape", "names"),
     [
         ((5, 7, 3), "HWC", {"shape": (-1, 3)}, (35, 3), ""),
         ((5, 7, 3), "HWC", {"shape": (7, 5, 3)}, (7, 5, 3), "HWC"),
@@ -46,9 +46,9 @@ def run(name: str, sizes: tuple[int, ...], axes: str, arguments: dict[str, Any],
         ((0, 4), "", {"shape": (2, 0)}, (2, 0), ""),
     ],
 )
-def test_reshape(shape: Any, layout: str, arguments: dict[str, Any], made: tuple[int, ...], names: str) -> None:
+def test_reshape(shape: Any, layout: str, arguments: dict[str, Any], new_shape: tuple[int, ...], names: str) -> None:
     got, found, x = run("reshape", shape, layout, arguments)
-    assert_exact(got, x.reshape(made))
+    assert_exact(got, x.reshape(new_shape))
     assert found == names
 
 
@@ -87,7 +87,7 @@ def test_transpose(layout: str, arguments: dict[str, Any], order: tuple[int, ...
 
 
 @pytest.mark.parametrize(
-    ("layout", "arguments", "made", "names"),
+    ("layout", "arguments", "new_shape", "names"),
     [
         ("HWC", {"axes": 0}, (1, 5, 7, 3), ""),
         ("HWC", {"axes": (0, 2), "new_axis_names": "FD"}, (1, 5, 1, 7, 3), "FHDWC"),
@@ -97,14 +97,14 @@ def test_transpose(layout: str, arguments: dict[str, Any], order: tuple[int, ...
         ("", {"axes": (0, 1)}, (1, 1, 5, 7, 3), ""),
     ],
 )
-def test_expand_dims(layout: str, arguments: dict[str, Any], made: tuple[int, ...], names: str) -> None:
+def test_expand_dims(layout: str, arguments: dict[str, Any], new_shape: tuple[int, ...], names: str) -> None:
     got, found, x = run("expand_dims", (5, 7, 3), layout, arguments)
-    assert_exact(got, x.reshape(made))
+    assert_exact(got, x.reshape(new_shape))
     assert found == names
 
 
 @pytest.mark.parametrize(
-    ("shape", "layout", "arguments", "made", "names"),
+    ("shape", "layout", "arguments", "new_shape", "names"),
     [
         ((5, 7, 1), "HWC", {"axes": 2}, (5, 7), "HW"),
         ((5, 7, 1), "HWC", {"axis_names": "C"}, (5, 7), "HW"),
@@ -113,9 +113,9 @@ def test_expand_dims(layout: str, arguments: dict[str, Any], made: tuple[int, ..
         ((1, 3, 1), "", {"axes": (0, -1)}, (3,), ""),
     ],
 )
-def test_squeeze(shape: Any, layout: str, arguments: dict[str, Any], made: tuple[int, ...], names: str) -> None:
+def test_squeeze(shape: Any, layout: str, arguments: dict[str, Any], new_shape: tuple[int, ...], names: str) -> None:
     got, found, x = run("squeeze", shape, layout, arguments)
-    assert_exact(got, x.reshape(made))
+    assert_exact(got, x.reshape(new_shape))
     assert found == names
 
 
@@ -141,6 +141,6 @@ def test_squeeze(shape: Any, layout: str, arguments: dict[str, Any], made: tuple
         ("squeeze", {"axis_names": "Z"}, "names of axes of 'HWC'"),
     ],
 )
-def test_what_does_not_fit_is_refused(name: str, arguments: dict[str, Any], text: str) -> None:
+def test_wrong_arguments_are_refused(name: str, arguments: dict[str, Any], text: str) -> None:
     with pytest.raises((ArgumentError, DataError), match=text):
         run(name, (5, 7, 3), "HWC", arguments)

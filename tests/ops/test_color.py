@@ -134,12 +134,12 @@ def test_grey_equals_pillow() -> None:
 def test_ycbcr_equals_dali() -> None:
     pixels = np.array([[[95, 130, 194], [217, 207, 235], [15, 163, 33], [215, 217, 130], [248, 189, 16]]], np.uint8)
     to = [[[125, 161, 108], [199, 139, 130], [105, 93, 72], [193, 90, 133], [177, 43, 166]]]
-    back = [[[197, 38, 96], [255, 116, 255], [0, 62, 69], [235, 195, 255], [91, 255, 255]]]
+    rgb = [[[197, 38, 96], [255, 116, 255], [0, 62, 69], [235, 195, 255], [91, 255, 255]]]
     assert eager.color_space_conversion(pixels, image_type=types.RGB, output_type=types.YCbCr).tolist() == to
-    assert eager.color_space_conversion(pixels, image_type=types.YCbCr, output_type=types.RGB).tolist() == back
+    assert eager.color_space_conversion(pixels, image_type=types.YCbCr, output_type=types.RGB).tolist() == rgb
 
 
-def test_there_and_back() -> None:
+def test_round_trip_of_colour_spaces() -> None:
     x = noise(40, 40, 3)
     between = eager.color_space_conversion(x, image_type=types.RGB, output_type=types.YCbCr)
     assert between[..., 0].min() >= 16
@@ -158,7 +158,7 @@ def test_grey_spreads_to_all_channels() -> None:
     assert_exact(got, np.repeat(x[..., 0][None], 3, 0))
 
 
-def test_what_is_not_bytes_or_has_other_channels_is_refused() -> None:
+def test_other_types_and_channels_are_refused() -> None:
     with pytest.raises(UnsupportedError, match="expected uint8, got float32"):
         eager.color_space_conversion(noise(4, 4, 3).astype(np.float32), image_type=types.RGB, output_type=types.GRAY)
     with pytest.raises(ArgumentError, match="expected 3 channels of a RGB image, got 4"):

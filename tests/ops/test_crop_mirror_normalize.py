@@ -36,8 +36,8 @@ def formula(x: Array, mean: Any, std: Any, scale: float = 1.0, shift: float = 0.
 
 
 def run(x: Array, **arguments: Any) -> Array:
-    made: Array = eager.crop_mirror_normalize(x, **arguments)
-    return made
+    result: Array = eager.crop_mirror_normalize(x, **arguments)
+    return result
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "uint16", "float32"])
@@ -135,7 +135,7 @@ def test_padding_leaves_the_added_channel_zero() -> None:
     assert (got[:3, -3:] == 9).all()
 
 
-def test_trimming_takes_what_there_is() -> None:
+def test_trimming_takes_the_available_pixels() -> None:
     x = picture()
     got = run(x, crop=(99, 20), out_of_bounds_policy="trim_to_shape")
     assert_exact(got, x[:, 14:34].astype(np.float32).transpose(2, 0, 1))
@@ -169,14 +169,14 @@ def test_many_channels_take_one_mean_or_are_refused() -> None:
 # ---- negative controls ----
 
 
-def test_a_division_instead_of_the_reciprocal_would_be_seen() -> None:
+def test_a_division_instead_of_the_reciprocal_is_detected() -> None:
     x = picture()
     divided = (x.astype(np.float32) - np.float32(MEAN)) / np.float32(STD)
     with pytest.raises(AssertionError, match="elements differ"):
         assert_exact(run(x, mean=MEAN, std=STD, output_layout="HWC"), divided)
 
 
-def test_double_arithmetic_would_be_seen() -> None:
+def test_double_arithmetic_is_detected() -> None:
     x = picture()
     exact = ((x - np.asarray(MEAN)) / np.asarray(STD)).astype(np.float32)
     with pytest.raises(AssertionError, match="elements differ"):

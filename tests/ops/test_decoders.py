@@ -29,7 +29,7 @@ def encoded(mode: str = "RGB", kind: str = "JPEG", **options: Any) -> bytes:
     return memory.getvalue()
 
 
-def turned(orientation: int, **options: Any) -> bytes:
+def rotated_file(orientation: int, **options: Any) -> bytes:
     exif = Image.Exif()
     exif[0x0112] = orientation
     return encoded(exif=exif, **options)
@@ -45,8 +45,8 @@ def pipeline(build: Callable[[], Any]) -> list[Array]:
     """Return one row of the outputs of ``build``."""
     pipe = Pipeline(batch_size=1, num_threads=1, seed=3)
     with pipe:
-        made = build()
-        pipe.set_outputs(*(made if isinstance(made, tuple) else (made,)))
+        outputs = build()
+        pipe.set_outputs(*(outputs if isinstance(outputs, tuple) else (outputs,)))
     with pipe:
         return [np.array(batch[0]) for batch in pipe.run()]
 
@@ -118,7 +118,7 @@ def test_sixteen_bits_are_scaled_to_eight() -> None:
 @pytest.mark.parametrize("orientation", range(1, 9))
 @pytest.mark.parametrize("progressive", [False, True])
 def test_orientation(orientation: int, progressive: bool) -> None:
-    data = turned(orientation, progressive=progressive)
+    data = rotated_file(orientation, progressive=progressive)
     whole = pillow(data)
     assert whole.shape == ((HEIGHT, WIDTH, 3) if orientation < 5 else (WIDTH, HEIGHT, 3))
     assert_exact(eager.decoders.image(data), whole)
@@ -218,7 +218,7 @@ def test_a_random_crop_is_a_crop_of_the_whole() -> None:
     with pipe:
         images, _, _ = pipe.run()
     whole = pillow(data)
-    seen = set()
+    windows = set()
     for image in images:
         height, width, _ = image.shape
         places = [
@@ -228,8 +228,8 @@ def test_a_random_crop_is_a_crop_of_the_whole() -> None:
             if np.array_equal(whole[y, x : x + width], image[0])
         ]
         assert any(np.array_equal(whole[y : y + height, x : x + width], image) for y, x in places)
-        seen.add((places[0], image.shape))
-    assert len(seen) > 6
+        windows.add((places[0], image.shape))
+    assert len(windows) > 6
 
 
 @pytest.mark.parametrize(
@@ -262,7 +262,7 @@ UNHEEDED = {
 
 
 @pytest.mark.parametrize("name", UNHEEDED)
-def test_what_is_expected_of_a_gpu_and_not_done_warns_where_it_is_asked_for(name: str) -> None:
+def test_arguments_without_effect_on_a_gpu_warn_at_the_users_line(name: str) -> None:
     """An argument without effect on a GPU warns once per node, at the user's line. It does not warn on the CPU."""
     value, text = UNHEEDED[name]
 
@@ -270,9 +270,9 @@ def test_what_is_expected_of_a_gpu_and_not_done_warns_where_it_is_asked_for(name
     def decoding(device: str, **how: Any) -> Any:
         return fn.decoders.image(fn.external_source(name="x"), device=device, **how)
 
-    with pytest.warns(RuntimeWarning, match=f"`decoders.image`: {text}") as told:
+    with pytest.warns(RuntimeWarning, match=f"`decoders.image`: {text}") as warned:
         decoding("mixed", device_id=0, **{name: value})
-    assert [Path(one.filename) for one in told] == [Path(__file__)]
+    assert [Path(one.filename) for one in warned] == [Path(__file__)]
     decoding("cpu", **{name: value})  # warnings are errors
     quiet = {"cache_type": "threshold", "cache_threshold": 9, "cache_debug": True, "hybrid_huffman_threshold": 1}
     decoding("mixed", device_id=0, device_memory_padding=0, split_stages=True, hw_decoder_load=0, **quiet)
@@ -320,7 +320,7 @@ def test_broken_bytes_are_data_errors(data: bytes, operator: str) -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_a_pipeline_goes_on_after_a_broken_file(tmp_path: Path, threads: int) -> None:
+def test_a_pipeline_continues_after_a_broken_file(tmp_path: Path, threads: int) -> None:
     good = JPEGS["420"]
     contents = [good, BROKEN["text"], good, BROKEN["half"], good, BROKEN["empty"], good, JPEGS["progressive"]]
     paths = []
@@ -366,7 +366,7 @@ def test_random_damage_never_crashes() -> None:
 # ---- negative control ----
 
 
-def test_a_window_that_is_off_by_one_would_be_seen() -> None:
+def test_a_window_that_is_off_by_one_is_detected() -> None:
     whole = pillow(JPEGS["444"])
     got = eager.decoders.image_slice(JPEGS["444"], start=(5, 7), shape=(20, 20))
     with pytest.raises(AssertionError, match="elements differ"):

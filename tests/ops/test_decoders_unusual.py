@@ -13,7 +13,7 @@ import pytest
 import simplejpeg
 from photographs import photograph
 from PIL import Image
-from test_decoders import BROKEN, HEIGHT, JPEGS, WIDTH, encoded, pillow, turned
+from test_decoders import BROKEN, HEIGHT, JPEGS, WIDTH, encoded, pillow, rotated_file
 
 from stoker import Pipeline, eager, fn, pipeline_def, types
 from stoker.contract.errors import ArgumentError, DataError
@@ -61,13 +61,13 @@ def test_scaled_jpeg_equals_turbojpeg(name: str, scale: int) -> None:
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
-def test_scaled_and_turned(orientation: int) -> None:
+def test_scaled_and_rotated(orientation: int) -> None:
     want = {
         1: lambda p: p, 2: lambda p: p[:, ::-1], 3: lambda p: p[::-1, ::-1], 4: lambda p: p[::-1],
         5: lambda p: p.swapaxes(0, 1), 6: lambda p: p[::-1].swapaxes(0, 1),
         7: lambda p: p[::-1, ::-1].swapaxes(0, 1), 8: lambda p: p[:, ::-1].swapaxes(0, 1),
-    }[orientation](turbo(turned(orientation), 4))  # fmt: skip
-    assert_exact(eager.decoders.image(turned(orientation), scale_denom=4), want)
+    }[orientation](turbo(rotated_file(orientation), 4))  # fmt: skip
+    assert_exact(eager.decoders.image(rotated_file(orientation), scale_denom=4), want)
 
 
 def test_the_error_of_a_smaller_scale() -> None:
@@ -110,7 +110,7 @@ def test_random_crops_of_a_smaller_image(tmp_path: Path) -> None:
             assert any(np.array_equal(want[y : y + height, x : x + width], image) for y, x in places)
 
 
-def test_scales_that_there_are_none_of() -> None:
+def test_unsupported_scales() -> None:
     for scale in (0, 3, 16, -2):
         with pytest.raises(ArgumentError, match="expected one of 1, 2, 4, 8"):
             eager.decoders.image(JPEGS["420"], scale_denom=scale)
@@ -160,7 +160,7 @@ def test_arithmetic_coding_goes_through_pillow() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_pillow_cannot_read_is_named(data: bytes, feature: str) -> None:
+def test_features_that_pillow_lacks_are_named(data: bytes, feature: str) -> None:
     with pytest.raises(DataError, match=rf"handed over by the native kernel: {feature}\)"):
         eager.decoders.image(data)
 
@@ -175,7 +175,7 @@ def test_two_components_are_refused_by_name() -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_the_report_lists_what_was_handed_over(tmp_path: Path, threads: int) -> None:
+def test_the_report_lists_files_that_fell_back_to_pillow(tmp_path: Path, threads: int) -> None:
     contents = [
         JPEGS["420"],
         ARITHMETIC,

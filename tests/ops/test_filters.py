@@ -23,27 +23,27 @@ def picture(shape: tuple[int, ...] = (19, 23, 3)) -> Any:
 def test_every_instruction_set_filters_to_the_same_bits(dtype: str, shape: tuple[int, ...]) -> None:
     x = picture(shape).astype(dtype)
     weights = np.random.default_rng(2).normal(size=(5, 3)).astype(np.float32)
-    made = {}
+    results = {}
     before = _native.get_isa()
     try:
         for isa in _native.instruction_sets():
             _native.set_isa(isa)
-            made[isa] = eager.filter(x, weights)
+            results[isa] = eager.filter(x, weights)
     finally:
         _native.set_isa(before)
-    for found in made.values():
-        np.testing.assert_array_equal(found, made["plain"])
+    for found in results.values():
+        np.testing.assert_array_equal(found, results["plain"])
 
 
 def test_a_filter_in_a_border_of_a_value() -> None:
     x = np.full((3, 3, 1), 10, np.uint8)
     weights = np.full((3, 3), 1.0, np.float32)
-    made = eager.filter(x, weights, np.uint8(2), border="constant")
-    assert made[1, 1, 0] == 90
-    assert made[0, 0, 0] == 4 * 10 + 5 * 2
+    result = eager.filter(x, weights, np.uint8(2), border="constant")
+    assert result[1, 1, 0] == 90
+    assert result[0, 0, 0] == 4 * 10 + 5 * 2
 
 
-def test_what_cannot_be_filtered_is_refused() -> None:
+def test_invalid_inputs_of_filters_are_refused() -> None:
     x, weights = picture(), np.ones((3, 3), np.float32)
     with pytest.raises(UnsupportedError, match="Cast it first"):
         eager.filter(x.astype(np.int32), weights)
@@ -64,10 +64,10 @@ def test_a_blur_keeps_a_plain_image_and_its_mean() -> None:
     np.testing.assert_array_equal(eager.gaussian_blur(plain, sigma=2.0), plain)
     impulse = np.zeros((21, 21, 1), np.float32)
     impulse[10, 10] = 1
-    made = eager.gaussian_blur(impulse, sigma=(1.0, 2.0))[..., 0]
-    assert made.sum() == pytest.approx(1, abs=1e-5)
+    result = eager.gaussian_blur(impulse, sigma=(1.0, 2.0))[..., 0]
+    assert result.sum() == pytest.approx(1, abs=1e-5)
     bell = np.exp(-(np.arange(-3, 4) ** 2) / 2)
-    np.testing.assert_allclose(made[7:14].sum(1), bell / bell.sum(), rtol=1e-5)
+    np.testing.assert_allclose(result[7:14].sum(1), bell / bell.sum(), rtol=1e-5)
     with pytest.raises((ArgumentError, DataError), match="odd `window_size`"):
         eager.gaussian_blur(plain, window_size=4)
     with pytest.raises((ArgumentError, DataError), match="above 0"):
@@ -76,9 +76,9 @@ def test_a_blur_keeps_a_plain_image_and_its_mean() -> None:
 
 def test_equalize_spreads_and_keeps_a_single_value() -> None:
     ramp = (np.arange(64, dtype=np.uint8).reshape(8, 8) // 4 + 100)[..., None]
-    made = eager.equalize(ramp)
-    assert (made.min(), made.max()) == (0, 255)
-    assert np.array_equal(np.argsort(ramp, axis=None, kind="stable"), np.argsort(made, axis=None, kind="stable"))
+    result = eager.equalize(ramp)
+    assert (result.min(), result.max()) == (0, 255)
+    assert np.array_equal(np.argsort(ramp, axis=None, kind="stable"), np.argsort(result, axis=None, kind="stable"))
     np.testing.assert_array_equal(eager.equalize(np.full((4, 4, 3), 9, np.uint8)), 9)
     with pytest.raises(UnsupportedError, match="expected uint8"):
         eager.equalize(ramp.astype(np.float32))
@@ -102,7 +102,7 @@ def test_sums_of_floats_are_taken_in_lanes(count: int) -> None:
     want = summed(np.ascontiguousarray(x.T))
     np.testing.assert_array_equal(eager.reductions.sum(x, axes=(0,)), want)
     np.testing.assert_array_equal(eager.reductions.sum(x[:, 1]), want[1])
-    assert count < 4096 or not np.array_equal(want, np.add.accumulate(x, 0)[-1]), "the numbers tell orders apart"
+    assert count < 4096 or not np.array_equal(want, np.add.accumulate(x, 0)[-1]), "the numbers show a different order"
 
 
 def test_zeros_keep_their_sign_and_halves_are_zero() -> None:
@@ -117,7 +117,7 @@ def test_sums_of_64_bits_are_whole() -> None:
     assert eager.reductions.max(x) == 2**63 - 5
 
 
-def test_what_cannot_be_reduced_is_refused() -> None:
+def test_invalid_reductions_are_refused() -> None:
     x = picture()
     with pytest.raises(ArgumentError, match="axes in"):
         eager.reductions.max(x, axes=(3,))

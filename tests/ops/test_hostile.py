@@ -95,7 +95,7 @@ def test_a_resize_needs_a_finite_size(argument: str, value: float) -> None:
 
 @pytest.mark.parametrize("shape", [(0, 9), (9, 0), (0, 0)])
 @pytest.mark.parametrize("name", ["rotate", "resize", "random_resized_crop"])
-def test_there_is_nothing_to_interpolate_without_pixels(name: str, shape: tuple[int, int]) -> None:
+def test_empty_images_cannot_be_interpolated(name: str, shape: tuple[int, int]) -> None:
     with pytest.raises((ArgumentError, DataError), match=r"pixel|extent|image"):
         run(name, picture(*shape), **ARGUMENTS[name])
 
@@ -117,31 +117,31 @@ def test_the_smallest_integer_divided_by_minus_one() -> None:
 @pytest.mark.parametrize("name", ARGUMENTS)
 def test_empty_images(name: str) -> None:
     for shape in ((0, 9, 3), (8, 0, 3), (0, 0, 3), (8, 9, 0)):
-        made = tried(lambda shape=shape: run(name, picture(*shape), **ARGUMENTS[name]))
-        if not isinstance(made, StokerError):
-            assert made.size == 0 or name == "rotate" or 0 not in shape, (name, shape, made.shape)
+        result = tried(lambda shape=shape: run(name, picture(*shape), **ARGUMENTS[name]))
+        if not isinstance(result, StokerError):
+            assert result.size == 0 or name == "rotate" or 0 not in shape, (name, shape, result.shape)
 
 
 @pytest.mark.parametrize("name", ["brightness", "contrast", "flip", "transpose"])
 def test_empty_images_stay_empty(name: str) -> None:
     for shape in ((0, 9, 3), (8, 0, 3), (8, 9, 0)):
-        made = run(name, picture(*shape), **ARGUMENTS[name])
-        assert sorted(made.shape) == sorted(shape)
+        result = run(name, picture(*shape), **ARGUMENTS[name])
+        assert sorted(result.shape) == sorted(shape)
 
 
 @pytest.mark.parametrize("name", sorted(set(ARGUMENTS) - {*COLOR, "reshape"}))
 def test_any_number_of_channels(name: str) -> None:
     for channels in (1, 2, 4, 6, 17):
-        made = run(name, picture(channels=channels), **ARGUMENTS[name])
-        assert channels in made.shape
+        result = run(name, picture(channels=channels), **ARGUMENTS[name])
+        assert channels in result.shape
 
 
 @pytest.mark.parametrize("name", ARGUMENTS)
 def test_any_type_works_or_is_refused(name: str) -> None:
     for dtype in ("bool", "int8", "uint16", "uint32", "int64", "uint64", "float16", "float64"):
-        made = tried(lambda dtype=dtype: run(name, picture(dtype=dtype), **ARGUMENTS[name]))
-        if not isinstance(made, StokerError):
-            assert made.size
+        result = tried(lambda dtype=dtype: run(name, picture(dtype=dtype), **ARGUMENTS[name]))
+        if not isinstance(result, StokerError):
+            assert result.size
 
 
 @pytest.mark.parametrize("name", ARGUMENTS)
@@ -157,28 +157,28 @@ def _with(value: Any, number: float) -> Any:
     return (number, *value[1:]) if isinstance(value, tuple) else number
 
 
-@pytest.mark.parametrize(("name", "argument"), [(n, a) for n, given in ARGUMENTS.items() for a in given])
+@pytest.mark.parametrize(("name", "argument"), [(n, a) for n, valid in ARGUMENTS.items() for a in valid])
 def test_hostile_numbers(name: str, argument: str) -> None:
-    x, given = picture(), ARGUMENTS[name]
+    x, valid = picture(), ARGUMENTS[name]
     for number in NUMBERS:
-        value = _with(given[argument], number)
-        made = tried(lambda value=value: run(name, x, **{**given, argument: value}))
-        assert isinstance(made, StokerError) or made.nbytes < 1 << 30
+        value = _with(valid[argument], number)
+        result = tried(lambda value=value: run(name, x, **{**valid, argument: value}))
+        assert isinstance(result, StokerError) or result.nbytes < 1 << 30
         if not find(name).all_arguments()[argument].per_row:
             continue
         per_row = np.asarray(value, np.float64)
-        made = tried(lambda per_row=per_row: run(name, x, **{**given, argument: per_row}))
-        assert isinstance(made, StokerError) or made.nbytes < 1 << 30
+        result = tried(lambda per_row=per_row: run(name, x, **{**valid, argument: per_row}))
+        assert isinstance(result, StokerError) or result.nbytes < 1 << 30
 
 
 @pytest.mark.parametrize("argument", ["resize_shorter", "resize_longer", "roi_start", "roi_end"])
 def test_hostile_regions_and_sides(argument: str) -> None:
-    given = {"roi_start": (0.0, 0.0), "roi_end": (5.0, 5.0)} if "roi" in argument else {}
+    arguments = {"roi_start": (0.0, 0.0), "roi_end": (5.0, 5.0)} if "roi" in argument else {}
     size = {"size": (4, 5)} if "roi" in argument else {}
     for number in NUMBERS:
         value = (number, 1.0) if "roi" in argument else number
-        made = tried(lambda value=value: run("resize", picture(), **{**size, **given, argument: value}))
-        assert isinstance(made, StokerError) or made.nbytes < 1 << 30
+        result = tried(lambda value=value: run("resize", picture(), **{**size, **arguments, argument: value}))
+        assert isinstance(result, StokerError) or result.nbytes < 1 << 30
 
 
 @pytest.mark.parametrize("policy", ["error", "pad", "trim_to_shape"])
@@ -188,31 +188,33 @@ def test_hostile_windows(argument: str, policy: str) -> None:
         if policy == "pad" and 100 < abs(number) < 2**40:
             continue  # the call requests a window of gigabytes
         for value in ((number, 1.0), np.array([number, 1.0])):
-            made = tried(
+            result = tried(
                 lambda value=value: run(
                     "slice", picture(), **{argument: value}, axes=(0, 1), out_of_bounds_policy=policy
                 )
             )
-            assert isinstance(made, StokerError) or made.nbytes < 1 << 30
+            assert isinstance(result, StokerError) or result.nbytes < 1 << 30
 
 
 def test_windows_far_outside_are_all_padding() -> None:
     x = picture()
     for start in (-1000, 1000):
-        made = run("slice", x, start=(start, 2), shape=(4, 3), axes=(0, 1), out_of_bounds_policy="pad", fill_values=7.0)
-        assert made.shape == (4, 3, 3)
-        assert (made == 7).all()
-    made = run("crop", x, crop=(100, 3), out_of_bounds_policy="pad", fill_values=(1.0, 2.0, 3.0))
-    assert made[0, 0].tolist() == [1, 2, 3]
+        result = run(
+            "slice", x, start=(start, 2), shape=(4, 3), axes=(0, 1), out_of_bounds_policy="pad", fill_values=7.0
+        )
+        assert result.shape == (4, 3, 3)
+        assert (result == 7).all()
+    result = run("crop", x, crop=(100, 3), out_of_bounds_policy="pad", fill_values=(1.0, 2.0, 3.0))
+    assert result[0, 0].tolist() == [1, 2, 3]
 
 
 @pytest.mark.parametrize(
     "shape", [(0, 5), (5, 0), (-5, 7), (math.nan, 3.0), (math.inf, 3.0), (1e300, 1e300), (2.0**62, 1.0), (1.0, 1.0)]
 )
 def test_random_windows_of_hostile_shapes(shape: tuple[float, float]) -> None:
-    made = tried(lambda: eager.random_crop_generator(np.asarray(shape, np.float64), seed=1))
-    if not isinstance(made, StokerError):
-        assert [part.shape for part in made] == [(2,), (2,)]
+    result = tried(lambda: eager.random_crop_generator(np.asarray(shape, np.float64), seed=1))
+    if not isinstance(result, StokerError):
+        assert [part.shape for part in result] == [(2,), (2,)]
 
 
 @pytest.mark.parametrize(
@@ -225,8 +227,8 @@ def test_random_windows_of_hostile_shapes(shape: tuple[float, float]) -> None:
     ],
 )  # fmt: skip
 def test_hostile_random_resized_crops(arguments: dict[str, Any]) -> None:
-    made = tried(lambda: run("random_resized_crop", picture(), seed=1, **{"size": (3, 4), **arguments}))
-    assert isinstance(made, StokerError) or made.shape == (3, 4, 3)
+    result = tried(lambda: run("random_resized_crop", picture(), seed=1, **{"size": (3, 4), **arguments}))
+    assert isinstance(result, StokerError) or result.shape == (3, 4, 3)
 
 
 @pytest.mark.parametrize(
@@ -273,8 +275,8 @@ def test_a_row_with_hostile_numbers_fails_alone() -> None:
     found = []
     with pipe:
         for _ in range(5):
-            made = tried(pipe.run)
-            found.append(None if isinstance(made, StokerError) else made[0][0].shape[0])
+            outputs = tried(pipe.run)
+            found.append(None if isinstance(outputs, StokerError) else outputs[0][0].shape[0])
     assert found == [5, None, 7, None, 3]
 
 

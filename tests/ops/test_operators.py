@@ -126,8 +126,8 @@ def typed_cases() -> list[Any]:
 @pytest.mark.parametrize(("name", "case", "dtype", "layout"), typed_cases())
 def test_type_and_layout(name: str, case: dict[str, Any], dtype: str, layout: str) -> None:
     operator = find(name)
-    made = case.get("dtype") or (operator.arguments["dtype"].default if name == "hsv" else dtype)
-    bounds = tolerance(operator, DType.of(made).numpy.name)
+    dtype_out = case.get("dtype") or (operator.arguments["dtype"].default if name == "hsv" else dtype)
+    bounds = tolerance(operator, DType.of(dtype_out).numpy.name)
     check_operator(operator, images(dtype, layout), cases=[case], layouts=[layout], **bounds)
 
 

@@ -40,10 +40,10 @@ def pillow(x: Array, size: tuple[int, int], kind: str, box: tuple[float, ...] | 
     """Resize channel by channel, because Pillow's own RGBA is premultiplied."""
     height, width = size
     planes = np.moveaxis(x, -1, 0)
-    made = [
+    channels = [
         np.asarray(Image.fromarray(np.ascontiguousarray(p)).resize((width, height), FILTERS[kind], box)) for p in planes
     ]
-    return np.stack(made, -1)
+    return np.stack(channels, -1)
 
 
 def region(box: tuple[float, ...] | None) -> dict[str, Any]:
@@ -81,8 +81,8 @@ def test_layouts_and_frames_are_the_same_pixels(kind: str) -> None:
     want = np.stack([pillow(frame, (20, 41), kind) for frame in video])
 
     def run(x: Array, layout: str) -> Array:
-        made: Array = eager.resize(types.Constant(x, layout=layout), size=(20, 41), interp_type=kind)
-        return made
+        result: Array = eager.resize(types.Constant(x, layout=layout), size=(20, 41), interp_type=kind)
+        return result
 
     assert_exact(run(video, "FHWC"), want)
     assert_exact(run(np.ascontiguousarray(video.transpose(0, 3, 1, 2)), "FCHW"), want.transpose(0, 3, 1, 2))
@@ -135,7 +135,7 @@ def test_subpixel_scale_moves_the_region() -> None:
     assert_exact(got, pillow(x, (10, 17), "INTERP_LINEAR", (10 - half, 0, 10 + half, 10)))
 
 
-def test_save_attrs_tells_the_input_size() -> None:
+def test_save_attrs_returns_the_input_size() -> None:
     image, size = eager.resize(noise(12, 7, 9, 3), size=(3, 3), save_attrs=True)
     assert image.shape == (3, 3, 3)
     assert_exact(size, np.array([7, 9], np.int32))
@@ -189,14 +189,14 @@ def test_arguments_that_do_not_fit_are_refused(arguments: dict[str, Any], error:
 # ---- negative controls: faults that these comparisons must find ----
 
 
-def test_premultiplied_alpha_would_be_seen() -> None:
+def test_premultiplied_alpha_is_detected() -> None:
     x = noise(13, 40, 40, 4)
     premultiplied = np.asarray(Image.fromarray(x).resize((20, 20), Image.Resampling.BILINEAR))
     with pytest.raises(AssertionError, match="elements differ"):
         assert_exact(eager.resize(x, size=(20, 20)), premultiplied)
 
 
-def test_a_cut_instead_of_a_region_would_be_seen() -> None:
+def test_a_crop_instead_of_a_region_is_detected() -> None:
     x = noise(14, 40, 40, 3)
     cut = pillow(x[10:30, 10:30], (40, 40), "INTERP_CUBIC")
     got = eager.resize(x, size=(40, 40), interp_type="INTERP_CUBIC", **region((10, 10, 30, 30)))
@@ -204,7 +204,7 @@ def test_a_cut_instead_of_a_region_would_be_seen() -> None:
         assert_exact(got, cut)
 
 
-def test_one_wrong_value_would_be_seen() -> None:
+def test_one_wrong_value_is_detected() -> None:
     x = noise(15, 40, 40, 3)
     planted = pillow(x, (20, 20), "INTERP_LINEAR")
     planted[7, 3, 2] ^= 1

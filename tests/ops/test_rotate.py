@@ -83,7 +83,7 @@ def test_the_canvas_is_dalis(angle: float, source: tuple[int, int], canvas: tupl
     assert eager.rotate(np.zeros((*source, 1), np.uint8), angle=angle).shape == (*canvas, 1)
 
 
-def test_without_a_fill_value_the_edge_goes_on() -> None:
+def test_without_a_fill_value_the_edge_repeats() -> None:
     x = np.full((9, 12, 3), 77, np.uint8)
     assert (eager.rotate(x, angle=33.0) == 77).all()
     assert (eager.rotate(x, angle=33.0, fill_value=0) == 0).any()
@@ -123,7 +123,7 @@ def test_an_angle_per_frame_needs_one_canvas() -> None:
         pipe.run()
 
 
-def test_a_shift_by_a_hundredth_of_a_pixel_would_be_seen() -> None:
+def test_a_shift_by_a_hundredth_of_a_pixel_is_detected() -> None:
     x = noise(31, 31)
     angle = np.deg2rad(20)
     cos, sin = np.cos(angle), np.sin(angle)

@@ -24,8 +24,8 @@ def test_it_equals_pillow(interpolation: str) -> None:
     x = picture()
     kind = {"NN": Image.Resampling.NEAREST, "LINEAR": Image.Resampling.BILINEAR}[interpolation]
     expected = Image.fromarray(x).transform((40, 20), Image.Transform.AFFINE, MATRIX, kind, fillcolor=(7, 7, 7))
-    made = eager.warp_affine(x, matrix=MATRIX, size=(20, 40), fill_value=7, interp_type=f"INTERP_{interpolation}")
-    np.testing.assert_array_equal(made, np.asarray(expected))
+    result = eager.warp_affine(x, matrix=MATRIX, size=(20, 40), fill_value=7, interp_type=f"INTERP_{interpolation}")
+    np.testing.assert_array_equal(result, np.asarray(expected))
 
 
 def test_a_matrix_may_be_an_argument_an_input_or_inverted() -> None:
@@ -33,13 +33,13 @@ def test_a_matrix_may_be_an_argument_an_input_or_inverted() -> None:
     pipe = Pipeline(batch_size=1, num_threads=1, seed=1)
     with pipe:
         data = fn.external_source(source=lambda: [x], layout="HWC")
-        there = fn.transforms.shear(shear=fn.random.uniform(range=(-0.2, 0.2), shape=[2]))
-        back = fn.transforms.combine(there, fn.transforms.translation(offset=[2.0, 1.0]))
+        shear = fn.transforms.shear(shear=fn.random.uniform(range=(-0.2, 0.2), shape=[2]))
+        combined = fn.transforms.combine(shear, fn.transforms.translation(offset=[2.0, 1.0]))
         pipe.set_outputs(
-            fn.warp_affine(data, matrix=back, fill_value=0),
-            fn.warp_affine(data, back, fill_value=0),
-            fn.warp_affine(data, back, fill_value=0, inverse_map=False),
-            back,
+            fn.warp_affine(data, matrix=combined, fill_value=0),
+            fn.warp_affine(data, combined, fill_value=0),
+            fn.warp_affine(data, combined, fill_value=0, inverse_map=False),
+            combined,
         )
     with pipe:
         first, second, third, matrix = (np.asarray(o[0]) for o in pipe.run())
@@ -52,7 +52,7 @@ def test_a_matrix_may_be_an_argument_an_input_or_inverted() -> None:
     assert (third != first).any()
 
 
-def test_what_is_no_matrix_is_refused() -> None:
+def test_invalid_matrices_are_refused() -> None:
     x = picture()
     with pytest.raises(ArgumentError, match="six numbers"):
         eager.warp_affine(x, matrix=(1.0, 0.0, 0.0))
@@ -74,8 +74,8 @@ def test_one_matrix_per_frame() -> None:
         data = fn.external_source(source=lambda: [video], layout="FHWC")
         pipe.set_outputs(fn.warp_affine(data, matrix=fn.per_frame(matrices), fill_value=3))
     with pipe:
-        made = np.asarray(pipe.run()[0][0])
-    for frame, source, matrix in zip(made, video, matrices, strict=True):
+        frames = np.asarray(pipe.run()[0][0])
+    for frame, source, matrix in zip(frames, video, matrices, strict=True):
         np.testing.assert_array_equal(frame, eager.warp_affine(source, matrix=matrix, fill_value=3))
 
 

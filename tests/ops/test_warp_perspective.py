@@ -30,8 +30,8 @@ def test_it_equals_pillow(interpolation: str) -> None:
     image = Image.fromarray(x).transform(
         (40, 20), Image.Transform.PERSPECTIVE, MATRIX[:8], kinds[interpolation], fillcolor=(7, 8, 9)
     )
-    made = shown(x, matrix=MATRIX, size=(20, 40), fill_value=(7, 8, 9), interp_type=f"INTERP_{interpolation}")
-    np.testing.assert_array_equal(made, np.asarray(image))
+    result = shown(x, matrix=MATRIX, size=(20, 40), fill_value=(7, 8, 9), interp_type=f"INTERP_{interpolation}")
+    np.testing.assert_array_equal(result, np.asarray(image))
 
 
 def test_a_matrix_may_be_an_input_and_undoes_its_inverse() -> None:
@@ -43,13 +43,13 @@ def test_a_matrix_may_be_an_input_and_undoes_its_inverse() -> None:
         numbers = fn.external_source(source=lambda: [matrix])
         pipe.set_outputs(fn.experimental.warp_perspective(data, numbers, interp_type="INTERP_NN"))
     with pipe:
-        made = np.asarray(pipe.run()[0][0])
-    np.testing.assert_array_equal(made, shown(x, matrix=MATRIX, interp_type="INTERP_NN"))
-    back = np.linalg.inv(matrix).reshape(-1)
-    other = shown(x, matrix=back, inverse_map=False, interp_type="INTERP_NN")
-    assert (made != other).mean() < 0.01, "but where a rounding moves a pixel"
+        result = np.asarray(pipe.run()[0][0])
+    np.testing.assert_array_equal(result, shown(x, matrix=MATRIX, interp_type="INTERP_NN"))
+    inverse = np.linalg.inv(matrix).reshape(-1)
+    other = shown(x, matrix=inverse, inverse_map=False, interp_type="INTERP_NN")
+    assert (result != other).mean() < 0.01, "except where rounding moves a pixel"
     doubled = shown(x, matrix=[2 * n for n in MATRIX], interp_type="INTERP_NN")
-    np.testing.assert_array_equal(made, doubled)
+    np.testing.assert_array_equal(result, doubled)
 
 
 def test_the_origin() -> None:
@@ -60,7 +60,7 @@ def test_the_origin() -> None:
     assert (shown(x, matrix=larger) != shown(x, matrix=larger, pixel_origin="center")).any()
 
 
-def test_what_cannot_be_shown_is_refused() -> None:
+def test_invalid_arguments_are_refused() -> None:
     x = picture()
     with pytest.raises(ArgumentError, match="nine numbers"):
         shown(x, matrix=(1.0, 0.0))

@@ -27,8 +27,8 @@ def padded(x: Array, starts: Any, extents: Any, fill: Any = 0) -> Array:
         pads.append((before, max(0, start + extent - n)))
         index.append(slice(start + before, start + before + extent))
     wide = np.pad(x.astype(np.float64), pads, constant_values=np.nan)[tuple(index)]
-    made: Array = np.where(np.isnan(wide), fill, wide).astype(x.dtype)
-    return made
+    window: Array = np.where(np.isnan(wide), fill, wide).astype(x.dtype)
+    return window
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_slice_names_follow_the_layout() -> None:
     assert_exact(got, planar[:, 2:5, 1:3])
 
 
-def test_limits_as_inputs_are_shares_unless_told_otherwise() -> None:
+def test_limits_as_inputs_are_shares_by_default() -> None:
     image = types.Constant(RAMP, layout="HWC")
     assert_exact(eager.slice(image, np.float32([0.5, 0.2]), np.float32([0.5, 0.6])), RAMP[1:4, 4:7])
     whole = {"normalized_anchor": False, "normalized_shape": False}
@@ -159,7 +159,7 @@ def test_a_window_per_row_may_lie_anywhere() -> None:
         ("slice", {"start": -1, "axes": (0,), "out_of_bounds_policy": "pad", "fill_values": (1, 2)}, "one per channel"),
     ],
 )
-def test_what_does_not_fit_is_refused(name: str, arguments: dict[str, Any], text: str) -> None:
+def test_wrong_arguments_are_refused(name: str, arguments: dict[str, Any], text: str) -> None:
     with pytest.raises((ArgumentError, DataError), match=text):
         getattr(eager, name)(RAMP, **arguments)
 

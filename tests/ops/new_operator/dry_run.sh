@@ -5,7 +5,7 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 cd "$here/../../.."
 if [ -n "$(git status --porcelain -- src docs)" ]; then
-  echo "expected no changes in src/ and docs/, which the dry run could not tell from its own; commit them first" >&2
+  echo "expected no changes in src/ and docs/, which the dry run could not distinguish from its own; commit them first" >&2
   exit 1
 fi
 names="reverse_bits keep_above"
@@ -20,7 +20,7 @@ remove() {
   for file in $(by_hand); do rm -f "$file"; done
   for name in $names; do rm -f "docs/operators/throwaway_$name.md"; done
   git checkout -q -- src docs
-  rm -f .venv/.package  # what is installed has the operators
+  rm -f .venv/.package  # the installed package has the operators
 }
 trap remove EXIT
 trap 'exit 1' INT TERM

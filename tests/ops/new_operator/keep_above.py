@@ -33,9 +33,9 @@ class KeepAbove(Operator, name="throwaway_keep_above"):
             raise UnsupportedError(f"`throwaway_keep_above`: expected float32 of one axis, got {x.dtype}")
         threshold = c.scalar("threshold")
         own = Launches("KeepAbove", {"keep": LaunchPass(1, 128)})
-        kernel, made = "throwaway_keep_above", [(x.dtype, (None,), x.layout)]  # None: the kernel counts
-        return c.native(kernel, [x], made, params=(threshold,), own=own, max_output=x.shape[0])
+        kernel, outputs = "throwaway_keep_above", [(x.dtype, (None,), x.layout)]  # None: the kernel counts
+        return c.native(kernel, [x], outputs, params=(threshold,), own=own, max_output=x.shape[0])
 
     def reference(self, row: RowContext, x: Any) -> Any:
-        kept = x[x > np.float32(row.number("threshold"))]
-        return kept, np.asarray(len(kept), np.int32)
+        selected = x[x > np.float32(row.number("threshold"))]
+        return selected, np.asarray(len(selected), np.int32)

@@ -28,8 +28,8 @@ class ReverseBits(Operator, name="throwaway_reverse_bits"):
             raise UnsupportedError(f"`throwaway_reverse_bits`: expected uint8, got {x.dtype}. Cast it first")
         blocks = (math.prod(x.shape) + _BYTES - 1) // _BYTES
         own = Launches("ReverseBits", {"reverse": LaunchPass(blocks, 64, 256, 256)})
-        made = [(x.dtype, x.shape, x.layout)]
-        return c.native("throwaway_reverse_bits", [x], made, attrs=(self.keep,), params=(self.keep,), own=own)[0]
+        outputs = [(x.dtype, x.shape, x.layout)]
+        return c.native("throwaway_reverse_bits", [x], outputs, attrs=(self.keep,), params=(self.keep,), own=own)[0]
 
     def reference(self, row: RowContext, x: Any) -> Any:
         reversed_bits = np.packbits(np.unpackbits(np.ascontiguousarray(x)).reshape(-1, 8)[:, ::-1], axis=-1)
