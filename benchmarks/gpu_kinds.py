@@ -81,7 +81,7 @@ class _Runs:
 
 def _first_sight(run: _Runs, files: list[str]) -> None:
     """Measure the cost of building the index: the rest of an epoch of new files, with and without it."""
-    times: dict[str, list[float]] = {"without the index": [], "while it is made": []}
+    times: dict[str, list[float]] = {"without the index": [], "building the index": []}
     warm, rest = 6, len(files) // BATCH - 6
     for _ in range(ROUNDS):
         for label, settings in zip(times, ({}, {"index": INDEX_BYTES}), strict=True):
@@ -118,9 +118,9 @@ def _index_on_disk(run: _Runs, files: list[str]) -> None:
 
 
 def _progressive(files: list[str], folder: Path) -> list[str]:
-    made = folder.with_name(folder.name + "-progressive")
-    made.mkdir(parents=True, exist_ok=True)
-    jobs = [(path, str(made / Path(path).name)) for path in files]
+    target = folder.with_name(folder.name + "-progressive")
+    target.mkdir(parents=True, exist_ok=True)
+    jobs = [(path, str(target / Path(path).name)) for path in files]
     with ProcessPoolExecutor() as pool:
         list(pool.map(_make_progressive, [job for job in jobs if not Path(job[1]).exists()], chunksize=32))
     return [path for _, path in jobs]

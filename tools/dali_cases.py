@@ -259,19 +259,19 @@ def run_shards(module: str, **reader: Any) -> list[Any]:
 def main() -> None:
     module, source, target = sys.argv[1:]
     inputs = dict(np.load(source))
-    made: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     for name in CASES:
         try:
             for i, row in enumerate(run_case(module, name, inputs)):
-                made[f"{name}|{i}"] = row
+                results[f"{name}|{i}"] = row
         except Exception as error:  # noqa: BLE001 - an error of either library is a result
-            made[f"{name}|error"] = np.array(refusal(error))
+            results[f"{name}|error"] = np.array(refusal(error))
     for name, reader in SHARDS.items():
         own = {"sharding": "contiguous"} if module.startswith("stoker") and name in CONTIGUOUS else {}
-        made[f"{name}|0"] = np.array(run_shards(module, **reader, **own))
+        results[f"{name}|0"] = np.array(run_shards(module, **reader, **own))
     for name in DRAWS:
-        made[f"{name}|0"] = run_draws(module, name)
-    np.savez_compressed(target, **made)
+        results[f"{name}|0"] = run_draws(module, name)
+    np.savez_compressed(target, **results)
 
 
 if __name__ == "__main__":

@@ -46,23 +46,23 @@ def encoded(image: Any, form: str = "JPEG", **options: Any) -> Any:
 def make_inputs() -> dict[str, Any]:
     """Return named rows: ``<input>_<row>``."""
     rng = np.random.default_rng(5)
-    made: dict[str, Any] = {}
+    rows: dict[str, Any] = {}
     for i, (height, width) in enumerate([(24, 31), (30, 28)]):
         pixels = picture(rng, height, width)
         image = Image.fromarray(pixels)
-        made[f"image_{i}"] = pixels
-        made[f"float_{i}"] = (pixels / 255).astype(np.float32)
-        made[f"jpeg_{i}"] = encoded(image, quality=85, subsampling=2)
-        made[f"progressive_{i}"] = encoded(image, quality=85, progressive=True)
-        made[f"png_{i}"] = encoded(image, "PNG")
-        made[f"cmyk_{i}"] = encoded(image.convert("CMYK"), quality=90)
+        rows[f"image_{i}"] = pixels
+        rows[f"float_{i}"] = (pixels / 255).astype(np.float32)
+        rows[f"jpeg_{i}"] = encoded(image, quality=85, subsampling=2)
+        rows[f"progressive_{i}"] = encoded(image, quality=85, progressive=True)
+        rows[f"png_{i}"] = encoded(image, "PNG")
+        rows[f"cmyk_{i}"] = encoded(image.convert("CMYK"), quality=90)
         exif = Image.Exif()
         exif[0x0112] = 6
-        made[f"exif_{i}"] = encoded(image, quality=85, exif=exif)
-        made[f"signed_{i}"] = rng.integers(-50, 50, (6, 7)).astype(np.int32) * 2 + 1
-        made[f"wide_{i}"] = rng.normal(100, 200, (6, 7)).astype(np.float32)
-        made[f"halves_{i}"] = np.arange(-4, 4, dtype=np.float32) + 0.5
-    return made
+        rows[f"exif_{i}"] = encoded(image, quality=85, exif=exif)
+        rows[f"signed_{i}"] = rng.integers(-50, 50, (6, 7)).astype(np.int32) * 2 + 1
+        rows[f"wide_{i}"] = rng.normal(100, 200, (6, 7)).astype(np.float32)
+        rows[f"halves_{i}"] = np.arange(-4, 4, dtype=np.float32) + 0.5
+    return rows
 
 
 def outputs_of(python: str, module: str, inputs: Path, target: Path) -> dict[str, Any]:

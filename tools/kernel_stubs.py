@@ -20,7 +20,7 @@ from stoker.native import _native
 STUBS = ROOT / "src" / "stoker" / "native" / "_native"
 MARKER = "# ---- kernels: written by tools/kernel_stubs.py ----\n"
 HEAD = '''# SPDX-License-Identifier: Apache-2.0
-"""Constructors of the kernels that plans are made of. Written by tools/kernel_stubs.py."""
+"""Constructors of the kernels of plans. Written by tools/kernel_stubs.py."""
 
 from collections.abc import Sequence
 from typing import Any, overload
@@ -65,7 +65,7 @@ def constructors(module: ModuleType) -> str:
 
 def _common() -> str:
     check = constructor(
-        "check_constants", "Raise TypeError unless the kernel `name` can be made of `constants`.", "None",
+        "check_constants", "Raise TypeError unless the kernel `name` accepts `constants`.", "None",
         [("name", "str", ""), ("constants", "Sequence[object]", "")],
     )  # fmt: skip
     listed = constructor(

@@ -60,8 +60,8 @@ def _ports(operator: type[Operator]) -> str:
     count = "none" if high == 0 else str(low) if low == high else f"{low} to {high}"
     names = ", ".join(f"`{p.name}`" for p in operators.inputs(operator))
     choice = operators.deciding(operator)
-    made = f"{operators.outputs(operator) or 1}{f'; `{choice[0]}` decides' if choice else ''}"
-    return f"- Inputs: {count}{f' ({names})' if names else ''}\n- Outputs: {made}\n"
+    outputs = f"{operators.outputs(operator) or 1}{f'; `{choice[0]}` decides' if choice else ''}"
+    return f"- Inputs: {count}{f' ({names})' if names else ''}\n- Outputs: {outputs}\n"
 
 
 def _table(arguments: dict[str, Argument]) -> str:
@@ -117,13 +117,13 @@ def _summary(operator: type[Operator]) -> str:
 def pages() -> dict[Path, str]:
     """Return all files of the folder."""
     found = operators.public()
-    made = {FOLDER / f"{name}.md": page(operator) for name, operator in found.items()}
-    return {**made, FOLDER / "index.md": index(found.values())}
+    files = {FOLDER / f"{name}.md": page(operator) for name, operator in found.items()}
+    return {**files, FOLDER / "index.md": index(found.values())}
 
 
 def main() -> int:
-    made = pages()
-    return operators.write_or_check(made, "make generate", lambda: sorted(set(FOLDER.glob("*.md")) - set(made)))
+    files = pages()
+    return operators.write_or_check(files, "make generate", lambda: sorted(set(FOLDER.glob("*.md")) - set(files)))
 
 
 if __name__ == "__main__":

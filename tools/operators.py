@@ -51,8 +51,8 @@ def inputs(operator: type[Operator]) -> list[inspect.Parameter]:
 def outputs(operator: type[Operator], **changed: Any) -> int | None:
     """Return the number of nodes that a call returns with default arguments, except ``changed``; None for one."""
     arguments = {name: argument.convert_default() for name, argument in operator.all_arguments().items()}
-    made = operator()
-    return made.count_outputs(arguments | changed) if made.returns_tuple(arguments | changed) else None
+    instance = operator()
+    return instance.count_outputs(arguments | changed) if instance.returns_tuple(arguments | changed) else None
 
 
 def deciding(operator: type[Operator]) -> tuple[str, Any] | None:
@@ -117,15 +117,15 @@ def markdown(text: str) -> str:
     return text.replace("``", "`")
 
 
-def write_or_check(made: Mapping[Path, str], command: str, stale: Callable[[], list[Path]] = list) -> int:
+def write_or_check(files: Mapping[Path, str], command: str, stale: Callable[[], list[Path]] = list) -> int:
     """Write the files, or with ``--check`` report those that are out of date; return the exit status.
 
     Args:
-        made: contents by path.
+        files: contents by path.
         command: the command that updates the files, for the message.
         stale: files that should not exist any more.
     """
-    old = [p for p, text in made.items() if not p.exists() or p.read_text(encoding="utf-8") != text]
+    old = [p for p, text in files.items() if not p.exists() or p.read_text(encoding="utf-8") != text]
     gone = stale()
     if "--check" in sys.argv:
         for path in [*old, *gone]:
@@ -133,7 +133,7 @@ def write_or_check(made: Mapping[Path, str], command: str, stale: Callable[[], l
         return 1 if old or gone else 0
     for path in old:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(made[path], encoding="utf-8")
+        path.write_text(files[path], encoding="utf-8")
     for path in gone:
         path.unlink()
     return 0

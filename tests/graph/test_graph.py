@@ -97,12 +97,12 @@ def steps(*listed: Step, outputs: tuple[int, ...], fed: int = 0) -> StepList:
 
 COPY = Stage(((load(DType.UINT8),),), ((),), ((),))
 BROKEN_STEPS: dict[str, tuple[StepList, str]] = {
-    "an input without a step": (steps(Step(COPY, (5,), (1,), 0), outputs=(1,)), "reads %5 before it is made"),
+    "an input without a step": (steps(Step(COPY, (5,), (1,), 0), outputs=(1,)), "reads %5 before it is computed"),
     "an input from later": (
-        steps(Step(COPY, (2,), (1,), 0), Step(COPY, (0,), (2,), 0), outputs=(1,)), "reads %2 before it is made",
+        steps(Step(COPY, (2,), (1,), 0), Step(COPY, (0,), (2,), 0), outputs=(1,)), "reads %2 before it is computed",
     ),
     "a condition without a step": (
-        steps(Step(COPY, (0,), (1,), 0, guards=((4, True),)), outputs=(1,)), "reads %4 before it is made",
+        steps(Step(COPY, (0,), (1,), 0, guards=((4, True),)), outputs=(1,)), "reads %4 before it is computed",
     ),
     "a number from nowhere": (
         steps(Step(Native("scalars", params=(Expr("elem", 6, 0, 0),)), (), (1,), 0), outputs=(1,)), "reads %6 before",
@@ -111,10 +111,10 @@ BROKEN_STEPS: dict[str, tuple[StepList, str]] = {
         steps(Step(View(()), (0,), (1,), 0, checks=(Check(Expr("dim", 3, 0), ""),)), outputs=(1,)), "reads %3 before",
     ),
     "a value of two steps": (
-        steps(Step(COPY, (0,), (1,), 0), Step(COPY, (0,), (1,), 0), outputs=(1,)), "makes %1 again",
+        steps(Step(COPY, (0,), (1,), 0), Step(COPY, (0,), (1,), 0), outputs=(1,)), "computes %1 again",
     ),
-    "a fed value of a step": (steps(Step(COPY, (0,), (0,), 0), outputs=(0,)), "makes %0 again"),
-    "an output without a step": (steps(Step(COPY, (0,), (1,), 0), outputs=(1, 2)), "output %2 is never made"),
+    "a fed value of a step": (steps(Step(COPY, (0,), (0,), 0), outputs=(0,)), "computes %0 again"),
+    "an output without a step": (steps(Step(COPY, (0,), (1,), 0), outputs=(1, 2)), "output %2 is never computed"),
 }  # fmt: skip
 
 

@@ -74,7 +74,7 @@ class BalancedKernel(Protocol):
 
 @dataclass(frozen=True)
 class CodecKernel:
-    """Kernel made by a codec.
+    """Kernel of a codec.
 
     Attributes:
         codec: the codec's name.
@@ -141,7 +141,7 @@ class Codec(ABC):
         """Return this codec's section of the run report.
 
         Args:
-            kernels: the kernels that this codec made for the running plan.
+            kernels: this codec's kernels of the running plan.
 
         Returns:
             A dataclass. Its text is a part of a line, or empty.

@@ -355,7 +355,7 @@ def parts(x: Scalar, known: Container[Any] = ()) -> list[Expr]:
             found[part.number] = part
             if part.op not in LEAVES:
                 todo += part.args
-    return [found[number] for number in sorted(found)]  # an expression is made after its operands
+    return [found[number] for number in sorted(found)]  # an expression is created after its operands
 
 
 def substitute(x: Scalar, change: Callable[[Expr], Scalar | None]) -> Any:

@@ -16,7 +16,7 @@ class Target:
     """Facts about the machine that a plan depends on.
 
     Attributes:
-        has_gpu: kernels can be made for a GPU. Without one, a graph that places nodes on a GPU is refused.
+        has_gpu: kernels can be created for a GPU. Without one, a graph that places nodes on a GPU is refused.
         has_cpu_fallback: nodes that are placed on a GPU run on the CPU if there is no GPU.
         indexed_codecs: codecs that keep an index of files, so that these files can be read in parts.
     """

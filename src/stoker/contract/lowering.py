@@ -345,10 +345,10 @@ class Lowering(Scoped):
         count = self.new_value(DType.INT32, ())
         outs = []
         for dtype, shape, layout in outputs:
-            made = self.opaque(dtype, len(shape), layout, shape)
+            value = self.opaque(dtype, len(shape), layout, shape)
             if shape and shape[0] is None:
-                made = self.list.values[made.id] = replace(made, counted=Counted(max_output, count.id))
-            outs.append(made)
+                value = self.list.values[value.id] = replace(value, counted=Counted(max_output, count.id))
+            outs.append(value)
         return (*outs, count)
 
     def emit(self, kernel: str, inputs: Sequence[Value], outputs: Sequence[Value], *, attrs: tuple[Any, ...] = (),
@@ -378,7 +378,7 @@ class Lowering(Scoped):
         return value
 
     def numbers(self, values: Sequence[Scalar], dtype: DType, shape: Sequence[int] | None = None) -> Value:
-        """Add a small tensor made of scalars."""
+        """Add a small tensor of scalars."""
         shape = (len(values),) if shape is None else shape
         return self.native("scalars", [], [(dtype, shape, "")], params=values)[0]
 

@@ -15,11 +15,11 @@ _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 def make_private_folder(folder: Path) -> None:
-    """Make a folder that its owner alone may use, whatever the umask, or accept one that is there.
+    """Create a folder that only its owner may use, whatever the umask, or accept an existing one.
 
     Raises:
         PermissionError: the folder is another user's, or other users may write to it.
-        OSError: it cannot be made.
+        OSError: it cannot be created.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -31,9 +31,9 @@ def make_private_folder(folder: Path) -> None:
 
 
 def require_private_folder(folder: Path) -> None:
-    """Raise PermissionError where a folder is another user's or other users may write to it.
+    """Raise PermissionError if a folder is another user's or other users may write to it.
 
-    A folder that does not exist is accepted. Where the system has no users, so is every folder.
+    A folder that does not exist is accepted, and so is every folder on a system without users.
     """
     if not hasattr(os, "geteuid"):
         return

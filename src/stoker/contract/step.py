@@ -198,7 +198,7 @@ class LaunchPass:
 
 @dataclass(frozen=True, slots=True)
 class Launches:
-    """Launch description of an operator's own kernel, made while the operator is lowered.
+    """Launch description of an operator's own kernel, built while the operator is lowered.
 
     Attributes:
         name: name of the class.
@@ -229,7 +229,7 @@ class Launches:
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """GPU kernel with the same name and constants as the CPU kernel, made of compiled CUDA kernels."""
+    """GPU kernel with the same name and constants as the CPU kernel, built from compiled CUDA kernels."""
 
     kernels: Sources
 
@@ -335,9 +335,9 @@ class Native:
 
     def __repr__(self) -> str:
         attrs = [a if isinstance(a, (int, float, str)) else f"<{type(a).__name__} {id(a)}>" for a in self.attrs]
-        made = f"{self.kernel}({', '.join(map(str, attrs))}; {', '.join(map(repr, self.params))})"
+        text = f"{self.kernel}({', '.join(map(str, attrs))}; {', '.join(map(repr, self.params))})"
         engines = self.gpu.kernel if self.gpu else None
-        return f"{made} with {engines}" if isinstance(engines, OnEngines) else made
+        return f"{text} with {engines}" if isinstance(engines, OnEngines) else text
 
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)

@@ -42,14 +42,14 @@ def data(*lines: str) -> None:
     _print("Data", *lines)
 
 
-def survey(found: Survey) -> None:
+def survey(photos: Survey) -> None:
     """Print the contents of a folder, with the files left out and the reasons."""
-    classes = f" in {len(found.classes)} folders" if len(found.classes) > 1 else ""
-    _print("Data", f"{len(found.files)} usable JPEG files{classes}, of {found.total} files in {found.root}")
-    if found.skipped:
-        _print("", f"{found.skipped} more files were not looked at")
-    _list("used, with a remark", found.unusual, found.root)
-    _list("left out", found.left_out, found.root)
+    classes = f" in {len(photos.classes)} folders" if len(photos.classes) > 1 else ""
+    _print("Data", f"{len(photos.files)} usable JPEG files{classes}, of {photos.total} files in {photos.root}")
+    if photos.skipped:
+        _print("", f"{photos.skipped} more files were not looked at")
+    _list("used, with a remark", photos.unusual, photos.root)
+    _list("left out", photos.left_out, photos.root)
 
 
 def _list(title: str, findings: Sequence[Finding], root: Path) -> None:

@@ -72,18 +72,18 @@ def _run(data: Path | None, out: Path, seconds: float) -> None:
 
 def _make_data(out: Path) -> Survey:
     root = out / "data"
-    made = dataset.find(root)
-    if made is None:
+    data = dataset.find(root)
+    if data is None:
         with progress_bar(dataset.DEFAULT_COUNT, "photographs") as bar:
-            made = dataset.make(root, progress=bar.update)
-    found = survey(root)
-    found.left_out.clear()  # the data set's own manifest and note
+            data = dataset.make(root, progress=bar.update)
+    photos = survey(root)
+    photos.left_out.clear()  # the data set's own manifest and note
     messages.data(
-        f"{made.count} JPEG files in {len(found.classes)} classes, {made.size_bytes / 1e6:.0f} MB, in {root}",
+        f"{data.count} JPEG files in {len(photos.classes)} classes, {data.size_bytes / 1e6:.0f} MB, in {root}",
         "SYNTHETIC: cropped, turned, re-encoded copies of a few freely licensed photographs",
         "that scikit-image ships. Try your own with --data FOLDER (make demo DATA=FOLDER).",
     )
-    return found
+    return photos
 
 
 def _look_through(root: Path) -> Survey:

@@ -56,12 +56,12 @@ class Gpu:
         )
         functions = self.functions((*source.interpolators, ("stoker_stage", source.stage)))
 
-        def made() -> Any:
+        def create() -> Any:
             *interpolator, stage = functions()
             everything: tuple[Any, ...] = (*arguments, [stage, *interpolator], list(source.uniforms))
             return _native.gpu.stage(*everything)
 
-        return made
+        return create
 
     def load(self, source: str) -> _native.gpu.Module:
         """Return the compiled kernels of ``source`` (CUDA C++), loaded once."""

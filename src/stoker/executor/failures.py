@@ -199,8 +199,8 @@ class Failures:
         if not failure.in_data or failure.node < 0 or not place.path or storage is None or index is None:
             return begin
         node = self._graph.nodes[failure.node]
-        found = node.operator.damage_offset(node.args, lambda: _content(storage, index))
-        return begin if found is None else place.offset + found
+        offset = node.operator.damage_offset(node.args, lambda: _content(storage, index))
+        return begin if offset is None else place.offset + offset
 
     # ---- substitutes ----
 
@@ -209,9 +209,9 @@ class Failures:
         for attempt in range(_ATTEMPTS):
             others = self._schedule.substitutes(rows, [f.row for f in todo], attempt)
             again: list[RowFailure] = []
-            made = run.run_inline(others, {}, failed=again)
+            substitutes = run.run_inline(others, {}, failed=again)
             failing = {f.row for f in again}
-            columns = [rows_of(column) for column in made]
+            columns = [rows_of(column) for column in substitutes]
             for j, f in enumerate(todo):
                 if j not in failing:
                     batch.put(f.row, [column[j] for column in columns])
@@ -244,11 +244,12 @@ class Failures:
                     mine[f.row] = its[0]
                 first.setdefault(f.row, f)
             now = []
-            made = run.run_inline(Rows(rows.keys, rows.epochs, indices, rows.epoch, rows.position), {}, failed=now)
+            changed = Rows(rows.keys, rows.epochs, indices, rows.epoch, rows.position)
+            computed = run.run_inline(changed, {}, failed=now)
             self.require_tolerable(now)
         for f in first.values():
             self._note(rows, f, "replaced", int(indices[0][f.row]))
-        for r, values in enumerate(zip(*map(rows_of, made), strict=True)):
+        for r, values in enumerate(zip(*map(rows_of, computed), strict=True)):
             batch.put(r, values)
         return now
 

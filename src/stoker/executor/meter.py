@@ -30,14 +30,14 @@ class Meter:
     finished: int = 0
     ready: int = 0
 
-    def delivered(self, rows: int, asked: float, given: float, in_flight: int, finished: int) -> None:
+    def delivered(self, rows: int, asked: float, delivered_at: float, in_flight: int, finished: int) -> None:
         """Record a delivered batch. The last two arguments are the queue's counts at the time of the request."""
         if not self.batches:
             self.first = asked
         self.rows += rows
         self.batches += 1
-        self.waited_s += given - asked
-        self.last = given
+        self.waited_s += delivered_at - asked
+        self.last = delivered_at
         self.in_flight += in_flight
         self.finished += finished
         self.ready += finished > 0

@@ -33,7 +33,7 @@ _EXIT_S = 1.0  # the same at the end of the process
 
 
 class OpenGpu(KernelsOnGpu, CodecGpu, Protocol):
-    """Interface of a GPU that plans are made for and run on."""
+    """Interface of a GPU that plans are built for and run on."""
 
     @property
     def device(self) -> _native.gpu.Device:

@@ -141,11 +141,11 @@ class Schedule:
             for n, source in enumerate(self._sources):
                 if n == 0:
                     where = source.shards.positions(source.sampler.size, epoch, origin, local)
-                    found = source.sampler.indices(self._seed, epoch, where)
-                    keys.append(source.sampler.keys(epoch, where, found))
+                    of_source = source.sampler.indices(self._seed, epoch, where)
+                    keys.append(source.sampler.keys(epoch, where, of_source))
                 else:
-                    found = self._companion(source, epoch, origin, local)
-                indices[n].append(found)
+                    of_source = self._companion(source, epoch, origin, local)
+                indices[n].append(of_source)
         return Rows(_join(keys), _join(epochs), tuple(_join(i) for i in indices), self.epoch, self.position)
 
     def _companion(
@@ -181,7 +181,7 @@ class Schedule:
         """
         size, shards = self._size, self._shards
         assert size is not None, "an endless order has no other positions"
-        found: list[list[npt.NDArray[np.int64]]] = [[] for _ in self._sources]
+        columns: list[list[npt.NDArray[np.int64]]] = [[] for _ in self._sources]
         for r in bad:
             epoch = int(rows.epochs[r])
             stream = Stream(self._seed, epoch, int(rows.keys[r]), _SUBSTITUTES)
@@ -192,8 +192,8 @@ class Schedule:
             local = np.asarray([place if shards.is_contiguous else place // shards.number], np.int64)
             turn = shards.shard_in(epoch) if shards.is_contiguous else place % shards.number
             for n, source in enumerate(self._sources):
-                found[n].append(self._elsewhere(source, epoch, local, turn, main=n == 0))
-        indices = tuple(_join(i) for i in found)
+                columns[n].append(self._elsewhere(source, epoch, local, turn, main=n == 0))
+        indices = tuple(_join(i) for i in columns)
         return Rows(rows.keys[bad], rows.epochs[bad], indices, rows.epoch, rows.position)
 
     def _elsewhere(

@@ -302,8 +302,8 @@ class SplitController:
 
     def _window(self, a: _Total, b: _Total, ready: int) -> Window:
         rows, seconds = b.rows - a.rows, b.at - a.at
-        made = b.on_cpu - a.on_cpu + b.on_gpu - a.on_gpu
-        part = (b.on_gpu - a.on_gpu) / max(1, made)  # share of the rows that the GPU decoded
+        decoded = b.on_cpu - a.on_cpu + b.on_gpu - a.on_gpu
+        part = (b.on_gpu - a.on_gpu) / max(1, decoded)  # share of the rows that the GPU decoded
         measured = b.measured - a.measured
         if measured and part:
             self._gpu_s = 1e-9 * (b.decoding_ns - a.decoding_ns) / measured / part

@@ -73,10 +73,10 @@ def run_worker(
     threading.Thread(target=_watch, args=(parent,), daemon=True).start()
     channel = Channel(end)
     blocks: dict[int, np.ndarray[Any, Any]] = {}
-    made: list[Any] = []
+    loaded: list[Any] = []
     failed: BaseException | None = None
     try:
-        made = [loads(p) if isinstance(p, bytes) else p for p in producers]
+        loaded = [loads(p) if isinstance(p, bytes) else p for p in producers]
     except Exception as error:  # noqa: BLE001 - pickled code may raise anything; every request is answered with it
         failed = error
     with contextlib.suppress(ChannelClosed):
@@ -85,7 +85,7 @@ def run_worker(
             for request, _ in channel.messages():
                 if request is None:
                     return
-                _answer(channel, made, failed, blocks, *request)
+                _answer(channel, loaded, failed, blocks, *request)
             channel.forget()
 
 
@@ -105,10 +105,10 @@ def _answer(
     try:
         if failed is not None:
             raise failed
-        made, size = lay_out(producers[producer](request), arrays)
+        answer, size = lay_out(producers[producer](request), arrays)
         good = True
     except BaseException as error:  # noqa: BLE001 - a user's code may raise anything, SystemExit too: its batch does
-        made, size, good = RemoteException(error), 0, False
+        answer, size, good = RemoteException(error), 0, False
         arrays.clear()
     dropped, fd = None, None
     if size and (block is None or size > blocks[block].size):
@@ -118,7 +118,7 @@ def _answer(
             del blocks[dropped]
     if arrays and block is not None:
         write(blocks[block], arrays)
-    content = (task, good, made, block, dropped)
+    content = (task, good, answer, block, dropped)
     try:
         message = Message(content if fd is None else (*content, WITH_DESCRIPTOR))
     except Exception as error:  # noqa: BLE001 - something in the result that is no array and cannot be pickled

@@ -124,7 +124,7 @@ class _Worker:
 
         It may run again after Ctrl-C, which may lose a block but never frees one twice.
         """
-        for (task_id, good, made, block, dropped, *_), fd in self.channel.messages():
+        for (task_id, good, answer, block, dropped, *_), fd in self.channel.messages():
             if fd is not None and block not in self.blocks:
                 self.blocks[block] = map_block(fd)
                 os.close(fd)
@@ -132,7 +132,7 @@ class _Worker:
             task = self.tasks.get(task_id)
             if task is None:
                 continue
-            fresh, task.answer = task.answer is None, (good, made, block)
+            fresh, task.answer = task.answer is None, (good, answer, block)
             del self.tasks[task_id]
             if fresh and block is not None and not (task.wanted and good):
                 self.free.append(block)
@@ -324,17 +324,17 @@ class ProcessWorkerPool:
             if self._closed:
                 raise StateError("the pipeline was closed while a source's processes were awaited")
             self.wait()
-        good, made, block = task.answer
+        good, answer, block = task.answer
         worker = task.worker
         assert worker is not None
         if not good:
-            raise _as_error(made)
+            raise _as_error(answer)
         if block is None:
-            return read(made, None)
+            return read(answer, None)
         if task.lease is None:
             task.lease = BlockLease(worker.blocks[block])
         worker.leased[block] = weakref.ref(task.lease)
-        return read(made, np.asarray(task.lease))
+        return read(answer, np.asarray(task.lease))
 
     def ready(self, task: Task) -> bool:
         """Return whether :meth:`result` would return without waiting."""
@@ -376,14 +376,14 @@ class ProcessWorkerPool:
                 self._give(task)
 
 
-def _as_error(made: Any) -> BaseException:
-    if not isinstance(made, RemoteException):
-        return made  # type: ignore[no-any-return]
+def _as_error(answer: Any) -> BaseException:
+    if not isinstance(answer, RemoteException):
+        return answer  # type: ignore[no-any-return]
     error: Any = None
-    if made.pickled is not None:
+    if answer.pickled is not None:
         with contextlib.suppress(Exception):  # the parent may not be able to unpickle the class; name and text remain
-            error = pickle.loads(made.pickled)
+            error = pickle.loads(answer.pickled)
     if not isinstance(error, Exception):  # SystemExit ends the worker's task, not this process
-        error = DataError(f"{made.name}: {made.text}")
-    error.__cause__ = WorkerTraceback(made.traceback)
+        error = DataError(f"{answer.name}: {answer.text}")
+    error.__cause__ = WorkerTraceback(answer.traceback)
     return error  # type: ignore[no-any-return]

@@ -151,16 +151,16 @@ class DaliEpochs:
             self._stop()
         step = self.batch_size * len(self._pipes)
         batches = [self._next_of(pipe) for pipe in self._pipes]
-        given = [b for b in batches if b is not None]
-        if len(given) < len(batches):
+        remaining = [b for b in batches if b is not None]
+        if len(remaining) < len(batches):
             self._require_one_end(batches)
             self._stop()
         self._counter += step
         if self._policy is LastBatchPolicy.DROP and 0 <= self._size < self._counter:
             self._stop()
         if self._size >= 0 and self._policy is LastBatchPolicy.PARTIAL and self._counter > self._size:
-            given = self._shortened(given, step - (self._counter - self._size))
-        return [dict(zip(self.output_map, self._convert(b), strict=True)) for b in given]
+            remaining = self._shortened(remaining, step - (self._counter - self._size))
+        return [dict(zip(self.output_map, self._convert(b), strict=True)) for b in remaining]
 
     next = __next__
 

@@ -25,18 +25,18 @@ class DALIGenericIterator(DaliEpochs):
     """
 
     def _convert(self, outputs: tuple[Batch, ...]) -> list[Any]:
-        made = []
+        tensors = []
         for name, batch in zip(self.output_map, outputs, strict=True):
             if not len(batch):  # all rows were left out
-                made.append(torch.empty(0, dtype=TORCH_TYPES[batch.dtype]))
+                tensors.append(torch.empty(0, dtype=TORCH_TYPES[batch.dtype]))
                 continue
             if not batch.is_dense:
                 raise DataError(
                     f"`{self._name}`: expected rows of one shape in {name!r}, got {sorted(set(batch.shape()))[:3]}. "
                     "Resize, crop or pad them in the pipeline, or use DALIRaggedIterator"
                 )
-            made.append(to_torch(batch))
-        return made
+            tensors.append(to_torch(batch))
+        return tensors
 
 
 class DALIClassificationIterator(DALIGenericIterator):

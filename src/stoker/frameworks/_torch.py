@@ -295,11 +295,11 @@ class Dataset(torch.utils.data.IterableDataset[Any]):
                         f"`Dataset`: expected a function `define(shard_id, num_shards)` for {place[1]} worker "
                         "processes, got a pipeline, which every worker would run whole"
                     )
-                made = self._pipeline
+                pipeline = self._pipeline
             else:
-                made = self._pipeline(*place)
+                pipeline = self._pipeline(*place)
             args, options = self._arguments
-            self._loader = Loader(made, *args, **options)
+            self._loader = Loader(pipeline, *args, **options)
         return self._loader
 
     def __iter__(self) -> Iterator[Any]:

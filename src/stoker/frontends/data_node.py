@@ -65,7 +65,7 @@ class DataNode:
 
     @property
     def name(self) -> str:
-        """Return the node's ``name``, or a name made of its operator and number."""
+        """Return the node's ``name``, or a name from its operator and number."""
         return self._node.name or f"__{self._node.operator.name}_{self.edge.node}"
 
     @property

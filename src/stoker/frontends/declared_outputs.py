@@ -29,8 +29,8 @@ class DeclaredOutputs:
 
     def of(self, key: str, outputs: int) -> list[Any]:
         """Return the declared values, one per output, or None."""
-        given = self._asked.get(key)
-        return list(given) if isinstance(given, (list, tuple)) else [given] * outputs
+        asked = self._asked.get(key)
+        return list(asked) if isinstance(asked, (list, tuple)) else [asked] * outputs
 
     def require(self, plan: Plan | None, outputs: int) -> None:
         """Compare the declarations with the plan, once there is one.

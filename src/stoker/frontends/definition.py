@@ -135,19 +135,19 @@ class GraphBuilder:
                 raise ArgumentError(
                     f"expected `{key}` to be a list of what readers of this pipeline returned, got {type(one).__name__}"
                 )
-            made = self.nodes[node.edge.node]
-            if not made.operator.is_source:
-                raise ArgumentError(f"expected `{key}` to come from readers, got an output of `{made.operator.name}`")
-            if made.guards:
+            reader = self.nodes[node.edge.node]
+            if not reader.operator.is_source:
+                raise ArgumentError(f"expected `{key}` to come from readers, got an output of `{reader.operator.name}`")
+            if reader.guards:
                 raise ArgumentError(
                     f"expected `{key}` to come from readers that read always, got one under a condition"
                 )
-            if isinstance(one, DataNode) and made.id in single:
+            if isinstance(one, DataNode) and reader.id in single:
                 raise ArgumentError(
                     f"expected a list with what each reader returned in `{key}`, got several outputs of one reader"
                 )
-            single |= {made.id} if isinstance(one, DataNode) else set()
-            parts.append(SourcePart(made.operator, made.args))
+            single |= {reader.id} if isinstance(one, DataNode) else set()
+            parts.append(SourcePart(reader.operator, reader.args))
         return tuple(parts)
 
     def edge_of(self, x: Any, name: str) -> Edge:

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def reader_facts(execution: Execution) -> dict[str, dict[str, Any]]:
-    """Return DALI's metadata of every reader by its node's name, or by a name made of operator and number."""
+    """Return DALI's metadata of every reader by its node's name, or by a name from operator and number."""
     found = {}
     for number, source in execution.sources.items():
         node, size, shards = execution.graph.nodes[number], source.sampler.size or 0, source.shards

@@ -52,10 +52,10 @@ def rewrite(function: types.FunctionType, helper: Any) -> Callable[..., Any] | N
     module = ast.Module([_factory(tree, code.co_freevars)], [])
     ast.fix_missing_locations(module)
     flags = code.co_flags & _future_flags()
-    made: dict[str, Any] = {}
+    namespace: dict[str, Any] = {}
     # This executes only the code of the user.
-    exec(compile(module, code.co_filename, "exec", flags=flags, dont_inherit=True), made)
-    codes = (c for c in made["factory"].__code__.co_consts if isinstance(c, types.CodeType))
+    exec(compile(module, code.co_filename, "exec", flags=flags, dont_inherit=True), namespace)
+    codes = (c for c in namespace["factory"].__code__.co_consts if isinstance(c, types.CodeType))
     new = next(c for c in codes if c.co_name == tree.name)
     new = _qualified(new, new.co_qualname, code.co_qualname)
     cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
@@ -67,10 +67,10 @@ def rewrite(function: types.FunctionType, helper: Any) -> Callable[..., Any] | N
     return result
 
 
-def _qualified(code: types.CodeType, made: str, name: str) -> types.CodeType:
+def _qualified(code: types.CodeType, generated: str, name: str) -> types.CodeType:
     """Return the code, and nested functions' code, renamed to the user's names, which tracebacks show."""
-    consts = tuple(_qualified(c, made, name) if isinstance(c, types.CodeType) else c for c in code.co_consts)
-    return code.replace(co_qualname=name + code.co_qualname.removeprefix(made), co_consts=consts)
+    consts = tuple(_qualified(c, generated, name) if isinstance(c, types.CodeType) else c for c in code.co_consts)
+    return code.replace(co_qualname=name + code.co_qualname.removeprefix(generated), co_consts=consts)
 
 
 def _future_flags() -> int:

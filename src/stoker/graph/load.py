@@ -21,7 +21,7 @@ class LoadedPlan:
     Attributes:
         plan: the plan.
         native: the frozen native plan.
-        by_codecs: kernels made by codecs, by step number.
+        by_codecs: the codecs' kernels, by step number.
         twins: Python code for rows that native kernels hand over, by step number.
     """
 
@@ -37,14 +37,14 @@ class LoadedPlan:
 
 
 def load(plan: Plan, gpu: KernelsOnGpu | None = None, codecs: Callable[[str], Codec] | None = None) -> LoadedPlan:
-    """Make the kernels of ``plan`` and wait for them.
+    """Create the kernels of ``plan`` and wait for them.
 
     Args:
-        gpu: maker of the plan's GPU kernels.
+        gpu: factory of the plan's GPU kernels.
         codecs: function that returns a codec by name.
 
     Raises:
-        DeviceError: a kernel cannot be made.
+        DeviceError: a kernel cannot be created.
     """
     code = plan.code
     begun = [_begin(kernel, gpu, codecs) for kernel in code.kernels]
@@ -53,11 +53,11 @@ def load(plan: Plan, gpu: KernelsOnGpu | None = None, codecs: Callable[[str], Co
     for value in code.values:
         native.add_value(*value)
     for number, (begin, step) in enumerate(zip(begun, code.steps, strict=True)):
-        made = begin()
-        if isinstance(made, CodecKernel):
-            by_codecs[number] = made
-            made = made.kernel
-        native.add_step(made, *step)
+        kernel = begin()
+        if isinstance(kernel, CodecKernel):
+            by_codecs[number] = kernel
+            kernel = kernel.kernel
+        native.add_step(kernel, *step)
     for output in code.outputs:
         native.add_output(*output)
     for segment in code.segments:

@@ -31,23 +31,23 @@ def lower(
     """
     lowering = Lowering(find, discovered or {}, sources or {})
     needed = graph.needed()
-    made: dict[Edge, Value] = {}
+    values: dict[Edge, Value] = {}
     for node in graph.nodes:
         if node.id in needed:
-            for i, value in enumerate(_lower_node(lowering, node, made)):
-                made[Edge(node.id, i)] = value
+            for i, value in enumerate(_lower_node(lowering, node, values)):
+                values[Edge(node.id, i)] = value
     steps = lowering.list
-    steps.outputs = [made[e].id for e in graph.outputs]
+    steps.outputs = [values[e].id for e in graph.outputs]
     return prune(steps)
 
 
-def _lower_node(lowering: Lowering, node: Node, made: Mapping[Edge, Value]) -> tuple[Value, ...]:
+def _lower_node(lowering: Lowering, node: Node, values: Mapping[Edge, Value]) -> tuple[Value, ...]:
     operator = node.operator()
-    edges = {name: made[e] for name, e in node.edges}
-    guards = tuple((made[e].id, wanted) for e, wanted in node.guards)
+    edges = {name: values[e] for name, e in node.edges}
+    guards = tuple((values[e].id, wanted) for e, wanted in node.guards)
     scope = Scope(operator, node.args, edges, node.id, node.draw, guards)
     try:
-        inputs = [made[e] for e in node.inputs]
+        inputs = [values[e] for e in node.inputs]
         if not operator.takes_bfloat16 and any(x.dtype == DType.BFLOAT16 for x in (*inputs, *edges.values())):
             raise UnsupportedError(
                 f"`{operator.name}`: it does not take bfloat16. Cast it first "

@@ -90,10 +90,10 @@ def _check_count(step: Step, x: Value, values: Mapping[int, Value]) -> None:
 
 def _check_view(step: Step, body: View, inputs: Sequence[Value], outputs: Sequence[Value]) -> None:
     _require(len(inputs) == len(outputs) == 1, "expected one input and one output of a view")
-    (x,), (made,) = inputs, outputs
-    _require(x.dtype == made.dtype, f"expected a view of {x.dtype}, got one as {made.dtype}")
+    (x,), (out,) = inputs, outputs
+    _require(x.dtype == out.dtype, f"expected a view of {x.dtype}, got one as {out.dtype}")
     _require(step.frames is None, "expected a view of all frames at once")
-    _require_alike(_viewed(x.shape, body.ops), made.shape, "the view gives")
+    _require_alike(_viewed(x.shape, body.ops), out.shape, "the view gives")
 
 
 def _viewed(shape: Shape, ops: Sequence[ViewOp]) -> Shape:

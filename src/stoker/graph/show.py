@@ -41,7 +41,7 @@ def show(
         steps = transform(graph, find, {}, passes, sources, target)
     except UndeclaredTypes as undeclared:
         name = graph.nodes[undeclared.node].operator.name
-        return "\n".join([*lines, f"plan: made with the first batch, which reveals the types of `{name}`"]) + "\n"
+        return "\n".join([*lines, f"plan: built with the first batch, which reveals the types of `{name}`"]) + "\n"
     return "\n".join([*lines, "plan", *(f"  {line}" for line in show_steps(steps))]) + "\n"
 
 

@@ -87,34 +87,34 @@ def images_in_planes(steps: StepList) -> frozenset[int]:
     That stage converts to pixels as it loads, a few times per pixel. An interpolator with coordinates of its own would
     convert each pixel for each of its reads, so it does not qualify.
     """
-    made: set[int] = set()
+    decoded: set[int] = set()
     readers: dict[int, list[bool]] = {}
     for step in steps.steps:
         body = step.body
         if isinstance(body, Native) and body.gpu and body.gpu.in_planes and step.on_gpu and step.frames is None:
-            made.update(step.outputs[:1])
+            decoded.update(step.outputs[:1])
         stage = body if isinstance(body, Stage) and step.on_gpu and step.frames is None else None
         resamples = stage is not None and stage.interpolator is not None and stage.interpolator.kind == "resample"
         for n, v in enumerate(step.inputs):
             readers.setdefault(v, []).append(resamples and n == 0)
-    return frozenset(v for v in made.difference(steps.outputs) if readers.get(v) == [True])
+    return frozenset(v for v in decoded.difference(steps.outputs) if readers.get(v) == [True])
 
 
 def _turned(steps: StepList) -> set[int]:
-    """Return byte images that a GPU stage makes and only warping GPU stages read.
+    """Return byte images that a GPU stage computes and only warping GPU stages read.
 
     A thread of such a stage reads four scattered pixels. Each read is fastest if a pixel is one word.
     """
-    made: set[int] = set()
+    computed: set[int] = set()
     read: set[int] = set()
     others = set(steps.outputs)
     for step in steps.steps:
         stage = step.body if isinstance(step.body, Stage) and step.on_gpu and step.frames is None else None
         turns = stage is not None and stage.interpolator is not None and stage.interpolator.kind == "affine"
-        made.update(step.outputs if stage is not None else ())
+        computed.update(step.outputs if stage is not None else ())
         read.update(step.inputs[:1] if turns else ())
         others.update(step.inputs[1:] if turns else step.inputs)
-    return {v for v in made & read - others if steps.values[v].dtype is DType.UINT8 and steps.values[v].rank == 3}
+    return {v for v in computed & read - others if steps.values[v].dtype is DType.UINT8 and steps.values[v].rank == 3}
 
 
 def _sent(steps: StepList, roots: Mapping[int, tuple[int, ...]]) -> set[int]:

@@ -41,20 +41,20 @@ def _one_call(a: Node, b: Node) -> bool:
 
 
 def verify_steps(steps: StepList, checked: dict[int, Step] | None = None) -> None:
-    """Raise GraphError if a step reads a value before it is made, makes a value twice, or breaks a rule of its body.
+    """Raise GraphError if a step reads a value before it is computed, computes one again, or breaks a rule of its body.
 
     Args:
         checked: steps that passed before, by identity. The steps of this list are added.
     """
     checked = {} if checked is None else checked
-    made = set(steps.fed.values())
+    computed = set(steps.fed.values())
     for i, step in enumerate(steps.steps):
-        for v in sorted(reads(step, steps) - made):
-            raise GraphError(f"step {i} {step.body!r} reads %{v} before it is made")
+        for v in sorted(reads(step, steps) - computed):
+            raise GraphError(f"step {i} {step.body!r} reads %{v} before it is computed")
         for v in step.outputs:
-            if v in made:
-                raise GraphError(f"step {i} {step.body!r} makes %{v} again")
-            made.add(v)
+            if v in computed:
+                raise GraphError(f"step {i} {step.body!r} computes %{v} again")
+            computed.add(v)
         if id(step) in checked:
             continue
         try:
@@ -63,5 +63,5 @@ def verify_steps(steps: StepList, checked: dict[int, Step] | None = None) -> Non
             raise GraphError(f"step {i} {step.body!r}: {broken}") from None
         checked[id(step)] = step  # keeps the step alive, so that its id is not reused
     for v in steps.outputs:
-        if v not in made:
-            raise GraphError(f"the output %{v} is never made")
+        if v not in computed:
+            raise GraphError(f"the output %{v} is never computed")

@@ -226,14 +226,14 @@ def main(argv: list[str]) -> int:
     parser.add_argument("folder", type=Path, metavar="DIR")
     parser.add_argument("--threads", type=int, help="by default as many as the process may use")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of lines")
-    given = parser.parse_args(argv)
-    if given.threads is not None and given.threads < 1:
+    arguments = parser.parse_args(argv)
+    if arguments.threads is not None and arguments.threads < 1:
         parser.error("expected --threads >= 1")
     bar = (lambda total: progress_bar(total, "checking", "files")) if sys.stderr.isatty() else None
     try:
-        found = check(given.folder, threads=given.threads, progress=bar)
+        found = check(arguments.folder, threads=arguments.threads, progress=bar)
     except FolderUnusable as error:
         print(f"stoker check: {printable(str(error))}", file=sys.stderr)
         return 2
-    print(json.dumps(found.to_dict()) if given.json else found)
+    print(json.dumps(found.to_dict()) if arguments.json else found)
     return 1 if found.bad else 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Readers made of several readers: one data set, and an order that concatenates or mixes the parts' orders."""
+"""Readers that join several readers: one data set, and an order that concatenates or mixes the parts' orders."""
 
 from __future__ import annotations
 

@@ -61,17 +61,17 @@ class CheckedFeeder(Feeder):
         """Convert a batch to columns."""
         count = len(self._declared.outputs)
         columns = split(data, count, "batches")
-        made = tuple(self._column(i, c) for i, c in enumerate(columns))
-        rows = len(made[0])
+        loaded = tuple(self._column(i, c) for i, c in enumerate(columns))
+        rows = len(loaded[0])
         if rows == 0:
             raise DataError("expected at least one row, got an empty batch. Raise StopIteration to end an epoch")
         if rows > limit:
             raise DataError(f"expected at most {limit} rows (the batch_size, or what another source gave), got {rows}")
-        for column in made[1:]:
+        for column in loaded[1:]:
             if len(column) != rows:
                 raise DataError(f"expected outputs with one number of rows, got {rows} and {len(column)}")
         self._gave = True
-        return made
+        return loaded
 
     def _rows(self, samples: Sequence[Any]) -> tuple[Column, ...]:
         """Convert single rows to columns."""
@@ -287,18 +287,18 @@ class CallbackFeeder(CheckedFeeder):
         sample, iteration = self._sample, self._iteration
         # Counted before the call: a failed call is not repeated.
         self._sample, self._iteration = sample + count, iteration + 1
-        made: list[Any] = []
+        results: list[Any] = []
         try:
             for i in range(1 if self._by_batch else count):
-                given = (self._make_argument(sample + i, i, iteration, epoch),) if self._make_argument else ()
-                made.append(self._function(*given))
+                arguments = (self._make_argument(sample + i, i, iteration, epoch),) if self._make_argument else ()
+                results.append(self._function(*arguments))
         except StopIteration:
             self._ended = True
-            if not made and not self._gave:
+            if not results and not self._gave:
                 raise DataError("expected data from the source, got none: it ended at once") from None
-            if not made:
+            if not results:
                 raise
-        return self._batch(made[0], count) if self._by_batch else self._rows(made)
+        return self._batch(results[0], count) if self._by_batch else self._rows(results)
 
     def reset(self) -> None:
         self._sample = self._iteration = 0

@@ -131,8 +131,8 @@ class AsyncStorage(Storage):
         places = [self.locate(r) for r in stored]
         ranges = [ByteRange(p.path, p.offset, p.length or 0) for p in places]
         try:
-            given = self._store.fetch(ranges) if ranges else []
-            asked |= {r: g if isinstance(g, Future) else _done(g) for r, g in zip(stored, given, strict=True)}
+            fetched = self._store.fetch(ranges) if ranges else []
+            asked |= {r: g if isinstance(g, Future) else _done(g) for r, g in zip(stored, fetched, strict=True)}
         except Exception as error:  # noqa: BLE001 - a store may raise anything; its rows carry it
             asked |= {r: _failed(error) for r in stored}
         return asked

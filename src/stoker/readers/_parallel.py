@@ -52,10 +52,10 @@ class RowProducer:
         rows: list[Any] = []
         for place in range(first, end):
             try:
-                made = self.function(self.make_argument(sample + place, place, iteration, epoch))
+                result = self.function(self.make_argument(sample + place, place, iteration, epoch))
             except StopIteration:
                 return rows, True
-            rows.append(_pack_row(made, self.outputs, place))
+            rows.append(_pack_row(result, self.outputs, place))
         return rows, False
 
 
@@ -70,10 +70,10 @@ class BatchProducer:
     def __call__(self, request: tuple[int, int, int, int, int]) -> tuple[list[Any], bool]:
         sample, first, _, iteration, epoch = request
         try:
-            made = self.function(self.make_argument(sample, first, iteration, epoch))
+            result = self.function(self.make_argument(sample, first, iteration, epoch))
         except StopIteration:
             return [], True
-        return [_pack_batch(made, self.outputs)], False
+        return [_pack_batch(result, self.outputs)], False
 
 
 @dataclass

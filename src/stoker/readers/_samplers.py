@@ -174,7 +174,7 @@ class Mixed(Sampler):
 
 
 class UserSampler(Sampler):
-    """Sampler made of the user's sample numbers: a sequence, or any iterable."""
+    """Sampler of the user's sample numbers: a sequence, or any iterable."""
 
     def __init__(self, source: Any) -> None:
         self._source = source

@@ -214,14 +214,14 @@ def _table(make: Any, file: Numbers, offset: Numbers, length: Numbers, absent: n
 
 
 def _whole(name: str, values: Numbers, dtype: Any) -> npt.NDArray[Any]:
-    given = np.asarray(values)
-    if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
-        raise ArgumentError(f"expected whole numbers as `{name}`, one per record, got {given.dtype} {given.shape}")
-    if given.size and (int(given.min()) < 0 or int(given.max()) > np.iinfo(dtype).max):
+    array = np.asarray(values)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise ArgumentError(f"expected whole numbers as `{name}`, one per record, got {array.dtype} {array.shape}")
+    if array.size and (int(array.min()) < 0 or int(array.max()) > np.iinfo(dtype).max):
         raise ArgumentError(
-            f"expected numbers from 0 to {np.iinfo(dtype).max} as `{name}`, got {given.min()} to {given.max()}"
+            f"expected numbers from 0 to {np.iinfo(dtype).max} as `{name}`, got {array.min()} to {array.max()}"
         )
-    return np.ascontiguousarray(given, dtype)
+    return np.ascontiguousarray(array, dtype)
 
 
 def _bytes_of(item: Any) -> npt.NDArray[np.uint8]:

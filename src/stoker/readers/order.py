@@ -241,9 +241,9 @@ class EndlessOrder(RepeatingOrder):
         while self._first + len(self._kept) <= positions[-1]:
             number = next(self._numbers, None)
             if number is None:
-                given = self._first + len(self._kept)
+                end = self._first + len(self._kept)
                 raise DataError(
-                    f"the sampler, an iterable without a length, was taken to be endless, but ended after {given} "
+                    f"the sampler, an iterable without a length, was taken to be endless, but ended after {end} "
                     "numbers. Give it a `__len__` and it runs once per epoch"
                 )
             self._kept.append(number)

@@ -35,7 +35,7 @@ Move = Callable[["GraphGrower"], Any]
 
 
 def move_registrar(moves: list[tuple[float, Move]]) -> Callable[[float], Callable[[Move], Move]]:
-    """Return a decorator that adds moves to a list. ``move(2.0)`` adds one that is made twice as often as usual."""
+    """Return a decorator that adds moves to a list. ``move(2.0)`` adds one that is chosen twice as often as usual."""
 
     def move(weight: float) -> Callable[[Move], Move]:
         def declare(function: Move) -> Move:
@@ -172,8 +172,8 @@ class GraphGrower:
         layout, dtype = self.pick(("HWC", "CHW", "HW", "")), self.pick(PIXELS)
         samples = Samples(self.whole(0, 1 << 30), layout or "HW", dtype)
         declared = {"dtype": dtype, "ndim": len(samples.layout)} if self.chance(0.5) else {}
-        made = fn.external_source(source=samples, batch=False, layout=layout or None, **declared)
-        self.pool.append(made)
+        source = fn.external_source(source=samples, batch=False, layout=layout or None, **declared)
+        self.pool.append(source)
         return {(0, 0): [samples.row(i) for i in range(ROWS)]}
 
     # ---- growing ----
@@ -183,7 +183,7 @@ class GraphGrower:
         start = len(self.builder.nodes)
         try:
             with self.builder:
-                made = move(self)
+                new = move(self)
             for node in self.builder.nodes[start:]:
                 self.interpreter.add(node)
                 if any(x is not None and x.size > MAX_ELEMENTS for x in self.interpreter.column(Edge(node.id))):
@@ -197,7 +197,7 @@ class GraphGrower:
         except Exception as error:
             error.add_note("\n".join(f"{n.id} = {n.operator.name} {n.inputs} {n.edges}" for n in self.builder.nodes))
             raise
-        self.pool += [x for x in (made if isinstance(made, (tuple, list)) else (made,)) if isinstance(x, DataNode)]
+        self.pool += [x for x in (new if isinstance(new, (tuple, list)) else (new,)) if isinstance(x, DataNode)]
         return True
 
     def _up_to(self, node: int) -> Graph:
@@ -251,10 +251,10 @@ class GraphGrower:
         return [a for a in self.interpreter.column(x.edge) if a is not None]
 
     def dtype(self, x: DataNode) -> DType:
-        return self.interpreter.made[x.edge].dtype
+        return self.interpreter.values[x.edge].dtype
 
     def layout(self, x: DataNode) -> str:
-        value = self.interpreter.made[x.edge]
+        value = self.interpreter.values[x.edge]
         return value.layout or {2: "HW", 3: "HWC", 4: "FHWC"}.get(value.rank, "?" * value.rank)
 
     def operator(self, x: DataNode) -> type[Operator]:

@@ -160,12 +160,12 @@ def check_eager(graph: Graph, interpreter: Interpreter) -> int:
             continue
         if node.operator.is_python() or node.operator is not _public(node.operator.name):
             continue
-        outputs = [interpreter.made[e] for e in _outputs(node)]
+        outputs = [interpreter.values[e] for e in _outputs(node)]
         columns = [interpreter.column(e) for e in _outputs(node)]
-        if any(interpreter.made[e].per_frame for e in (*node.inputs, *(e for _, e in node.edges))):
+        if any(interpreter.values[e].per_frame for e in (*node.inputs, *(e for _, e in node.edges))):
             continue  # an eager call does not know which axis of an array runs along the frames
-        inputs = [(interpreter.made[e], interpreter.column(e)) for e in node.inputs]
-        edges = {name: (interpreter.made[e], interpreter.column(e)) for name, e in node.edges}
+        inputs = [(interpreter.values[e], interpreter.column(e)) for e in node.inputs]
+        edges = {name: (interpreter.values[e], interpreter.column(e)) for name, e in node.edges}
         rows = [r for r, x in enumerate(columns[0]) if x is not None]
         if not rows or any(c[r] is None for _, c in (*inputs, *edges.values()) for r in rows):
             continue
@@ -262,8 +262,8 @@ def check_operator(
             f"`{operator.name}` is stateful: its rows depend on those before, so these laws do not hold"
         )
     for case in operator.cases if cases is None else cases:
-        given = operator.case_inputs(case) if inputs is None else inputs
-        rows = [tuple(map(np.asarray, row)) for row in (_images(operator.inputs[0]) if given is None else given)]
+        own = operator.case_inputs(case) if inputs is None else inputs
+        rows = [tuple(map(np.asarray, row)) for row in (_images(operator.inputs[0]) if own is None else own)]
         try:
             _Trial(operator, dict(case), rows, layouts, seed, tolerance).run()
         except AssertionError as error:
@@ -307,8 +307,8 @@ class _Trial:
         columns += [[x] * len(self.data) for x in per_row.values()]
         if not per_row:  # draw ids count the nodes before, so the number of nodes must not depend on `per_row`
             self._fed(builder, [np.zeros(())], fixed=True)
-        made = builder.call(self.operator.name, nodes, {**self.case, **edges})
-        outputs = made if isinstance(made, tuple) else (made,)
+        result = builder.call(self.operator.name, nodes, {**self.case, **edges})
+        outputs = result if isinstance(result, tuple) else (result,)
         return builder.graph(outputs), {(i, 0): column for i, column in enumerate(columns)}
 
     @staticmethod
@@ -351,10 +351,10 @@ class _Trial:
         plan = make_plan(graph, self.find, passes=passes)
         run = Run(load(plan, codecs=OpenCodecs().get), graph, max(1, threads), self.seed, {})
         try:
-            made = run.collect(run.prepare(rows, fed, {})) if threads else run.run_inline(rows, fed)
+            batch = run.collect(run.prepare(rows, fed, {})) if threads else run.run_inline(rows, fed)
         finally:
             run.close()
-        columns = [[np.array(x) for x in output] for output in made]
+        columns = [[np.array(x) for x in output] for output in batch]
         for o, (column, planned) in enumerate(zip(columns, plan.outputs, strict=True)):
             for x in column:
                 self._as_planned(x, planned, o)
@@ -374,7 +374,7 @@ class _Trial:
     def _eager(self, plain: list[Column]) -> None:
         for r, row in enumerate(self.data):
             one = [Constant(x, layout=layout) for x, layout in zip(row, self.layouts, strict=True)]
-            made = eager._call(self.operator.name, one, dict(self.case))
-            outputs = made if isinstance(made, tuple) else (made,)
+            result = eager._call(self.operator.name, one, dict(self.case))
+            outputs = result if isinstance(result, tuple) else (result,)
             for o, (got, column) in enumerate(zip(outputs, plain, strict=True)):
                 assert_exact(got, column[r], f"output {o} of the eager call, row {r}", nan_bits=True)

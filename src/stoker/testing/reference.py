@@ -91,7 +91,7 @@ class Interpreter(Lowering):
         self.sources = dict(sources or {})
         self.rows = rows
         self.seed = seed
-        self.made: dict[Edge, Value] = {}
+        self.values: dict[Edge, Value] = {}
         self._feeds = feeds or {}
         self._columns: dict[int, Column] = {}
 
@@ -102,16 +102,16 @@ class Interpreter(Lowering):
             ArgumentError, UnsupportedError: the operator refuses its arguments.
             Exception: the reference's error for a row.
         """
-        edges = {name: self.made[e] for name, e in node.edges}
-        guards = tuple((self.made[e].id, wanted) for e, wanted in node.guards)
+        edges = {name: self.values[e] for name, e in node.edges}
+        guards = tuple((self.values[e].id, wanted) for e, wanted in node.guards)
         scope = Scope(node.operator(), node.args, edges, node.id, node.draw, guards)
-        values = self.lower(scope, [self.made[e] for e in node.inputs])
-        self.made.update({Edge(node.id, i): value for i, value in enumerate(values)})
+        values = self.lower(scope, [self.values[e] for e in node.inputs])
+        self.values.update({Edge(node.id, i): value for i, value in enumerate(values)})
         return values
 
     def column(self, edge: Edge) -> Column:
         """Return the arrays of a node's output."""
-        return self._columns[self.made[edge].id]
+        return self._columns[self.values[edge].id]
 
     def lower(self, scope: Scope, inputs: Sequence[Value]) -> tuple[Value, ...]:
         try:
@@ -162,8 +162,8 @@ class Interpreter(Lowering):
                     raise RowRefused(scope.node, r, error) from error
         columns: list[Column] = [[None] * len(self.rows) for _ in range(outputs)]
         for r, result in zip(active, results, strict=True):
-            made = result if isinstance(result, (tuple, list)) else (result,)
-            for column, x in zip(columns, made, strict=True):
+            values = result if isinstance(result, (tuple, list)) else (result,)
+            for column, x in zip(columns, values, strict=True):
                 column[r] = np.asarray(x)
         if operator.exactness != "exact" and active:
             self._take_native(scope, inputs, active, columns)
@@ -213,8 +213,8 @@ class Interpreter(Lowering):
         column = self._columns.get(value.id)
         if column is None:
             raise UnsupportedError(
-                f"`{scope.operator.name}` gets a value that no operator made: a `compose` must call `c.apply` for all "
-                "that it does, else the operator needs `lower` and `reference`"
+                f"`{scope.operator.name}` gets a value that no operator returned: a `compose` must call `c.apply` for "
+                "all that it does, else the operator needs `lower` and `reference`"
             )
         return column[row]  # type: ignore[no-any-return]
 
@@ -243,8 +243,8 @@ def run_alone(
     plan = make_plan(graph, find, passes=frozenset())
     run = Run(load(plan, codecs=OpenCodecs().get), graph, 1, seed, {})
     try:
-        made = run.run_inline(rows, {(i, 0): [np.asarray(x, order="C") for x in c] for i, (_, c) in enumerate(fed)})
-        return [[np.array(x) for x in column] for column in made]
+        batch = run.run_inline(rows, {(i, 0): [np.asarray(x, order="C") for x in c] for i, (_, c) in enumerate(fed)})
+        return [[np.array(x) for x in column] for column in batch]
     finally:
         run.close()
 

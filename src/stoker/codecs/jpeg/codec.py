@@ -72,12 +72,12 @@ class Jpeg(Codec, name="jpeg"):
         wanted = body.gpu.kernel if body.gpu else None
         on_engines = self._on_engines(self.gpu, body, wanted) if isinstance(wanted, OnEngines) else None
 
-        def made() -> CodecKernel:
+        def create() -> CodecKernel:
             make: Any = _native.gpu.decode  # decodes a whole file or parts of one
             exact: _native.gpu.GpuWithCpuFallback = make(functions(), *body.attrs, self.index)
             return CodecKernel(self.name, exact if on_engines is None else on_engines(exact), exact)
 
-        return made
+        return create
 
     def _on_engines(
         self, gpu: CodecGpu, body: Native, wanted: OnEngines
@@ -93,11 +93,11 @@ class Jpeg(Codec, name="jpeg"):
         functions = gpu.functions(ENGINE_SOURCES)
         adjust, output_type, *_ = body.attrs
 
-        def made(exact: _native.gpu.GpuWithCpuFallback) -> _native.gpu.OnEngines:
+        def create(exact: _native.gpu.GpuWithCpuFallback) -> _native.gpu.OnEngines:
             engines = self._engines[wanted.smooth]
             return _native.gpu.on_engines(exact, engines, functions(), wanted.part, adjust, output_type)
 
-        return made
+        return create
 
     def report(self, kernels: Sequence[CodecKernel]) -> JpegReport:
         on_engines = [k.kernel for k in kernels if isinstance(k.kernel, _native.gpu.OnEngines)]

@@ -80,9 +80,9 @@ class Augmentation:
         param_device: Any = _KEPT, name: Any = _KEPT,
     ) -> Augmentation:  # fmt: skip
         """Return the same function with other settings. ``param_device`` has no effect."""
-        given = (mag_range, randomly_negate, mag_to_param, name)
+        settings = (mag_range, randomly_negate, mag_to_param, name)
         own = (self.mag_range, self.randomly_negate, self.mag_to_param, self.name)
-        return Augmentation(self.op, *(o if g is _KEPT else g for g, o in zip(given, own, strict=True)))
+        return Augmentation(self.op, *(o if g is _KEPT else g for g, o in zip(settings, own, strict=True)))
 
     def __call__(self, data: Any, *, magnitude_bin: Any = None, num_magnitude_bins: int | None = None, seed: Any = None,
                  **arguments: Any) -> Any:  # fmt: skip
@@ -126,8 +126,8 @@ class Augmentation:
             raise ArgumentError(f"`{self.name}`: expected `magnitude_bin` and `num_magnitude_bins`, got none")
         table = self.parameters(bins)
         count = len(table) // 2 if self.randomly_negate else len(table)
-        given = as_whole_number(place)
-        if given is not None and not 0 <= given < count:
+        number = as_whole_number(place)
+        if number is not None and not 0 <= number < count:
             raise ArgumentError(f"`{self.name}`: expected a `magnitude_bin` from 0 to {count - 1}, got {place}")
         if self.randomly_negate:
             if sign is None:

@@ -111,11 +111,11 @@ def get_rand_augment_non_monotonic_suite(
     use_shape: bool = False, max_translate_abs: Any = None, max_translate_rel: Any = None
 ) -> list[Augmentation]:
     """Return RandAugment's augmentations with AutoAugment's magnitudes; arguments as :func:`get_rand_augment_suite`."""
-    made = _paper()
+    by_name = _paper()
     names = "shear_x shear_y rotate brightness contrast color sharpness posterize solarize equalize auto_contrast"
     return [
         *_translations(use_shape, max_translate_abs, max_translate_rel, 100, 100 / 224),
-        *(made[name] for name in names.split()), a.identity,
+        *(by_name[name] for name in names.split()), a.identity,
     ]  # fmt: skip
 
 

@@ -137,8 +137,8 @@ class Pipeline(_Pipeline):
         for name, data in pipeline_inputs.items():
             self.feed_input(name, data)
         self.iter_setup()
-        made = super().run()[: self._visible]
-        return tuple(tensor_list(x) for x in made)
+        batches = super().run()[: self._visible]
+        return tuple(tensor_list(x) for x in batches)
 
     def outputs(self, cuda_stream: Any = None) -> tuple[TensorList, ...]:  # type: ignore[override]
         """Return the batch that :meth:`schedule_run` requested."""
@@ -271,8 +271,8 @@ class Pipeline(_Pipeline):
         text = Path(filename).read_text(encoding="utf-8") if filename is not None else serialized_pipeline
         assert text is not None
         pipe = Pipeline(**{"batch_size": 1, **settings})
-        made = _Pipeline.deserialize(text, allow=allow)
-        pipe._builder, pipe._outputs = made._builder, made._outputs
+        read = _Pipeline.deserialize(text, allow=allow)
+        pipe._builder, pipe._outputs = read._builder, read._outputs
         pipe._visible = len(pipe._outputs or ())
         return pipe
 

@@ -51,12 +51,12 @@ def _push(maker: Step, view: Step, values: dict[int, Value]) -> tuple[Step, ...]
     for op in taken:
         params[body.window[op.axis]] = params[body.window[op.axis]] + op.start
         shape[op.axis] = op.extent
-    made = replace(maker, body=replace(body, params=tuple(params)), checks=maker.checks + view.checks)
+    windowed = replace(maker, body=replace(body, params=tuple(params)), checks=maker.checks + view.checks)
     rest = view.body.ops[len(taken) :]
     if not rest:
-        return (replace(made, outputs=view.outputs),)
+        return (replace(windowed, outputs=view.outputs),)
     values[maker.outputs[0]] = replace(values[maker.outputs[0]], shape=tuple(shape))
-    return made, replace(view, body=View(rest), checks=())
+    return windowed, replace(view, body=View(rest), checks=())
 
 
 def _leading_slices(ops: tuple[ViewOp, ...]) -> list[ViewOp]:

@@ -182,14 +182,14 @@ class _Work:
         return replace(step, body=cut, frames=frames, framed=tuple(framed))
 
     def _same_space(self, first: Step, second: Step, port: int) -> bool:
-        """Return whether the second stage runs over exactly the elements that the first one makes."""
+        """Return whether the second stage runs over exactly the elements that the first one computes."""
         if first.frames is not None and not second.framed[port]:
             return False
         assert isinstance(second.body, Stage)
-        made = self.list.values[second.inputs[port]]
+        value = self.list.values[second.inputs[port]]
         stored = [self.list.values[v] for v in second.outputs]
         # A broadcast input would be computed once per element of the larger shape, or from too few elements.
-        return all(_same_extents(made.shape, out.shape, bool(second.body.channels)) for out in stored)
+        return all(_same_extents(value.shape, out.shape, bool(second.body.channels)) for out in stored)
 
     def _full_rank(self, step: Step, port: int) -> bool:
         own = self.list.values[step.inputs[port]]
@@ -197,11 +197,11 @@ class _Work:
         return all(o.rank == 0 or list(map(identity, o.shape)) == list(map(identity, own.shape)) for o in others)
 
 
-def _same_extents(made: Sequence[Scalar], out: Sequence[Scalar], may_recount: bool) -> bool:
+def _same_extents(first: Sequence[Scalar], out: Sequence[Scalar], may_recount: bool) -> bool:
     """Return whether the extents are equal in any order (for a transposition), ignoring the number of channels on
     request.
     """
-    a, b = list(map(identity, made)), list(map(identity, out))
+    a, b = list(map(identity, first)), list(map(identity, out))
     if sorted(a) == sorted(b):
         return True
     return may_recount and len(a) == len(b) and sum(x != y for x, y in zip(a, b, strict=True)) == 1
@@ -289,7 +289,7 @@ def _compose(
 
     ``rank`` is that of the iteration space. Its last axis holds the channels, if there are any.
     """
-    made = a.program[0]
+    first_program = a.program[0]
     memos: dict[int, dict[int, Px]] = {}
 
     def renumber(k: int) -> int:
@@ -303,8 +303,8 @@ def _compose(
             if n.port != port:
                 return replace(n, port=renumber(n.port), channel=at)
             if a.channels:
-                return made[at]
-            return made[0] if at < 0 else _on_channel(made[0], at, rank, memos)
+                return first_program[at]
+            return first_program[0] if at < 0 else _on_channel(first_program[0], at, rank, memos)
 
         return rewrite(x, leaf, {})
 
@@ -312,11 +312,11 @@ def _compose(
         return tuple((put(p[0], -1),) for p in b.program), 0
     if b.channels:
         reads = [n for p in b.program for x in p for n in _loads(x) if n.port == port]
-        if a.channels and any(n.channel >= len(made) for n in reads):
+        if a.channels and any(n.channel >= len(first_program) for n in reads):
             return None, 0
         program = tuple(tuple(put(x, c) for c, x in enumerate(p)) for p in b.program)
     else:
-        program = tuple(tuple(put(_at_channel(p[0], c, rank), c) for c in range(len(made))) for p in b.program)
+        program = tuple(tuple(put(_at_channel(p[0], c, rank), c) for c in range(len(first_program))) for p in b.program)
     return program, max(map(channel_count, program))
 
 

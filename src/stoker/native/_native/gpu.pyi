@@ -242,7 +242,7 @@ def stage(
     """
 
 def check_constants(name: str, constants: Sequence[object], /) -> None:
-    """Raise TypeError unless the kernel `name` can be made of `constants`."""
+    """Raise TypeError unless the kernel `name` accepts `constants`."""
 
 def list_constructors() -> list[tuple[str, str, str, tuple[tuple[str, str, str], ...]]]:
     """List (name, doc, class, ((parameter, type, doc), ...)) of every constructor."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Constructors of the kernels that plans are made of. Written by tools/kernel_stubs.py."""
+"""Constructors of the kernels of plans. Written by tools/kernel_stubs.py."""
 
 from collections.abc import Sequence
 from typing import Any, overload
@@ -202,7 +202,7 @@ def view(ops: Sequence[tuple[int, int, int, int, int, Sequence[int]]], may_copy:
     """
 
 def check_constants(name: str, constants: Sequence[object], /) -> None:
-    """Raise TypeError unless the kernel `name` can be made of `constants`."""
+    """Raise TypeError unless the kernel `name` accepts `constants`."""
 
 def list_constructors() -> list[tuple[str, str, str, tuple[tuple[str, str, str], ...]]]:
     """List (name, doc, class, ((parameter, type, doc), ...)) of every constructor."""

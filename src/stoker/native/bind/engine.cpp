@@ -181,7 +181,7 @@ void bind_run(nb::module_& m) {
 
 void bind_engine(nb::module_& m) {
   bind_plan(m);
-  nb::module_ kernels = m.def_submodule("kernels", "Constructors of the kernels that plans are made of.");
+  nb::module_ kernels = m.def_submodule("kernels", "Constructors of the kernels of plans.");
   bind_kernels(kernels, registry::Target::Cpu);
   bind_gpu(m);
   bind_jobs(m);

@@ -274,7 +274,7 @@ class CudaDevice : public Device, public std::enable_shared_from_this<CudaDevice
   }
   uintptr_t make_stream() override {
     Handle stream = nullptr;
-    d_.check(d_.stream_create(&stream, kStreamNonBlocking, least_priority_), "a stream cannot be made");
+    d_.check(d_.stream_create(&stream, kStreamNonBlocking, least_priority_), "a stream cannot be created");
     return reinterpret_cast<uintptr_t>(stream);
   }
   void finish(uintptr_t stream) override {
@@ -305,10 +305,10 @@ class CudaDevice : public Device, public std::enable_shared_from_this<CudaDevice
     d_.check(d_.priority_range(&least_priority_, &greatest), "stream priorities");
     const int least = least_priority_;
     for (Handle& work : work_streams_)
-      d_.check(d_.stream_create(&work, kStreamNonBlocking, least), "a stream cannot be made");
-    d_.check(d_.stream_create(&copies_, kStreamNonBlocking, least), "a stream cannot be made");
-    d_.check(d_.stream_create(&order_, kStreamNonBlocking, least), "a stream cannot be made");
-    d_.check(d_.event_create(&followed_, kEventDisableTiming), "an event cannot be made");
+      d_.check(d_.stream_create(&work, kStreamNonBlocking, least), "a stream cannot be created");
+    d_.check(d_.stream_create(&copies_, kStreamNonBlocking, least), "a stream cannot be created");
+    d_.check(d_.stream_create(&order_, kStreamNonBlocking, least), "a stream cannot be created");
+    d_.check(d_.event_create(&followed_, kEventDisableTiming), "an event cannot be created");
   }
 
   // Release what the constructor created. At the end of a process the driver may be gone already; errors are ignored,
@@ -336,7 +336,7 @@ class CudaDevice : public Device, public std::enable_shared_from_this<CudaDevice
         spare.pop_back();
       }
     }
-    if (!event) d_.check(d_.event_create(&event, flags), "an event cannot be made");
+    if (!event) d_.check(d_.event_create(&event, flags), "an event cannot be created");
     const Result result = d_.event_record(event, stream);
     if (result != kSuccess) {
       std::lock_guard<std::mutex> hold(mutex_);

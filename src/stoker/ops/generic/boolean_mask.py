@@ -53,8 +53,8 @@ class BooleanMask(Operator, name="boolean_mask"):
         )
         blocks = (math.prod(x.shape) + _ELEMENTS - 1) // _ELEMENTS
         own = Launches("BooleanMask", {"place": LaunchPass(1, 1024), "copy": blocks}, 4 * x.shape[0])
-        made = [(x.dtype, (None, *x.shape[1:]), x.layout)]
-        kept, _ = c.native("boolean_mask", [x, mask], made, max_output=x.shape[0], own=own)
+        outputs = [(x.dtype, (None, *x.shape[1:]), x.layout)]
+        kept, _ = c.native("boolean_mask", [x, mask], outputs, max_output=x.shape[0], own=own)
         return kept
 
     def reference(self, row: RowContext, x: Any, mask: Any) -> Any:

@@ -82,8 +82,8 @@ class PythonFunction(Operator, name="python_function"):
             return []
         function, count = rows[0]["function"], rows[0]["num_outputs"]
         extra = {"rng": [row.stream.generator() for row in rows]} if takes_rng(function) else {}
-        made = function(*(list(column) for column in zip(*inputs, strict=True)), **extra)
-        columns = _outputs(made, count)
+        results = function(*(list(column) for column in zip(*inputs, strict=True)), **extra)
+        columns = _outputs(results, count)
         for column in columns:
             if len(column) != len(rows):
                 raise ValueError(f"expected one result for each of {len(rows)} rows, got {len(column)}")
@@ -98,20 +98,20 @@ def _tuple(value: Any) -> tuple[Any, ...]:
 def takes_rng(function: Callable[..., Any]) -> bool:
     """Return whether a function has a parameter called ``rng``."""
     try:
-        found = inspect.signature(function).parameters.get("rng")
+        parameter = inspect.signature(function).parameters.get("rng")
     except (TypeError, ValueError):  # some built-in functions have no signature
         return False
-    return found is not None and found.kind in (found.POSITIONAL_OR_KEYWORD, found.KEYWORD_ONLY)
+    return parameter is not None and parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
 
 
-def _outputs(made: Any, count: int) -> Sequence[Any]:
+def _outputs(results: Any, count: int) -> Sequence[Any]:
     if count == 0:
         return ()
     if count == 1:
-        if isinstance(made, tuple) and len(made) != 1:
-            raise ValueError(f"expected one output, got a tuple of {len(made)}. Pass `num_outputs={len(made)}`")
-        return made if isinstance(made, tuple) else (made,)
-    if not isinstance(made, (tuple, list)) or len(made) != count:
-        got = f"{len(made)}" if isinstance(made, (tuple, list)) else f"one {type(made).__name__}"
+        if isinstance(results, tuple) and len(results) != 1:
+            raise ValueError(f"expected one output, got a tuple of {len(results)}. Pass `num_outputs={len(results)}`")
+        return results if isinstance(results, tuple) else (results,)
+    if not isinstance(results, (tuple, list)) or len(results) != count:
+        got = f"{len(results)}" if isinstance(results, (tuple, list)) else f"one {type(results).__name__}"
         raise ValueError(f"expected {count} outputs, got {got}")
-    return tuple(made)
+    return tuple(results)

@@ -35,7 +35,7 @@ def each_frame(x: Any, layout: str, function: Callable[[Any], Any]) -> Any:
         frames = frames[..., None]
     if "F" not in layout:
         frames = frames[None]
-    made = np.stack([function(frame) for frame in frames])
-    made = made if "F" in layout else made[0]
-    made = made if "C" in layout else made[..., 0]
-    return np.transpose(made, np.argsort(order))
+    result = np.stack([function(frame) for frame in frames])
+    result = result if "F" in layout else result[0]
+    result = result if "C" in layout else result[..., 0]
+    return np.transpose(result, np.argsort(order))

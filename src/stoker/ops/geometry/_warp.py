@@ -69,8 +69,8 @@ def matrix_numbers(c: Lowering, matrix: Value | None, count: int) -> list[Scalar
         raise ArgumentError(f"`{c.scope.operator.name}`: expected a matrix, as second input or as `matrix`")
     edge = c.scope.edges.get("matrix") if matrix is None else matrix
     if edge is None:
-        given = c.length("matrix") or 0
-        c.expect(given == count, f"expected {_COUNTED[count]} numbers as `matrix`, got {{0}}", given)
+        length = c.length("matrix") or 0
+        c.expect(length == count, f"expected {_COUNTED[count]} numbers as `matrix`, got {{0}}", length)
         return [c.scalar("matrix", i) for i in range(count)]
     known, text = c.count(edge), f"expected a matrix of {_COUNTED[count]} numbers, got {{0}}"
     if known is not None:

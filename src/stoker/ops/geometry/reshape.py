@@ -100,12 +100,15 @@ class Reshape(Operator, name="reshape"):
         c.require(open_count <= 1, "expected at most one extent of -1, got {0}", open_count)
         left = ex.where(rest > 0, total // ex.maximum(rest, 1), 0)
         extents = [ex.where(a < 0, left, a) for a in asked]
-        made: Scalar = 1
+        count: Scalar = 1
         for e in extents:
-            made = made * e
-        if not ex.same(made, total):
+            count = count * e
+        if not ex.same(count, total):
             c.require(
-                ex.equal(made, total), "expected a shape of {0} elements as the input has, got one of {1}", total, made
+                ex.equal(count, total),
+                "expected a shape of {0} elements as the input has, got one of {1}",
+                total,
+                count,
             )
         return extents
 

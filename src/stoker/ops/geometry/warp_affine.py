@@ -55,8 +55,8 @@ class WarpAffine(WarpArguments, name="warp_affine"):
         layout = row.layout or {2: "HW", 3: "HWC", 4: "FHWC"}[x.ndim]
         at = layout.find("F")
         frames = np.moveaxis(x, at, 0) if at >= 0 else x[None]
-        given = row["matrix"] if matrix is None else matrix
-        matrices = np.asarray(given, np.float64).reshape(-1, _ELEMENTS)
+        numbers = row["matrix"] if matrix is None else matrix
+        matrices = np.asarray(numbers, np.float64).reshape(-1, _ELEMENTS)
         inner = layout.replace("F", "")
         out = []
         for i, frame in enumerate(frames):

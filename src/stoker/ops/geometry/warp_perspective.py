@@ -80,11 +80,13 @@ class WarpPerspective(Operator, name="experimental.warp_perspective"):
         return c.sample(x, Interpolator(_INTERPOLATORS[c.const("interp_type")], (*numbers, *fills)), height, width)
 
     def reference(self, row: RowContext, x: Any, matrix: Any = None) -> Any:
-        given = np.asarray(row["matrix"] if matrix is None else matrix, np.float64).reshape(-1, 3, 3)
+        values = np.asarray(row["matrix"] if matrix is None else matrix, np.float64).reshape(-1, 3, 3)
         size = None if row["size"] is None else tuple(int(row.number("size", i) + 0.5) for i in (0, 1))
         fills = np.array(_fills(row["fill_value"]), np.uint8)
         sampling = tuple(_INTERPOLATORS).index(row["interp_type"])
-        matrices = itertools.cycle([_inverse_map(row, m) for m in given])  # one matrix for all frames, or one per frame
+        matrices = itertools.cycle(
+            [_inverse_map(row, m) for m in values]
+        )  # one matrix for all frames, or one per frame
 
         def shown(frame: Any) -> Any:
             return _shown(frame, next(matrices), size or frame.shape[:2], sampling, fills[: frame.shape[2]])

@@ -101,9 +101,9 @@ class Filter(Operator, name="filter"):
             starts.append(ex.where(asked < 0, size // 2, asked))
         value = 0.0 if fill is None else c.element(fill)
         attrs = (*axes, tuple(BORDERS).index(border))
-        made = (x.dtype if dtype == DType.BFLOAT16 else dtype, shape, x.layout)
+        output = (x.dtype if dtype == DType.BFLOAT16 else dtype, shape, x.layout)
         out = c.native(
-            "filter", [x, weights], [made], attrs=attrs, params=(*starts, value, *attrs),
+            "filter", [x, weights], [output], attrs=attrs, params=(*starts, value, *attrs),
             own=Launches("Filter", {"correlate": tiles(shape, axes)}),
         )[0]  # fmt: skip
         return c.cast(out, dtype)
@@ -122,7 +122,7 @@ class Filter(Operator, name="filter"):
                     raise ValueError("the filter is larger than the image")
                 begin, shape = [0, 0], tuple(n - w + 1 for n, w in zip(shape, weights.shape, strict=True))
             value = float(np.asarray(fill).reshape(-1)[0])
-            made = correlate_array(frame, weights, begin[0], begin[1], shape, row["border"], value)
-            return cast_array(made, dtype)
+            filtered = correlate_array(frame, weights, begin[0], begin[1], shape, row["border"], value)
+            return cast_array(filtered, dtype)
 
         return each_frame(x, row.layout, filtered)

@@ -48,8 +48,8 @@ class GaussianBlur(Operator, name="gaussian_blur"):
         own = Launches(
             "Blur", {"weigh": 2, "across": blocks, "down": blocks}, scratch_bytes + 4 * math.prod(x.shape)
         )  # fmt: skip
-        made = (x.dtype if dtype == DType.BFLOAT16 else dtype, x.shape, x.layout)
-        return c.cast(c.native("blur", [x], [made], attrs=axes, params=(*params, *axes), own=own)[0], dtype)
+        output = (x.dtype if dtype == DType.BFLOAT16 else dtype, x.shape, x.layout)
+        return c.cast(c.native("blur", [x], [output], attrs=axes, params=(*params, *axes), own=own)[0], dtype)
 
     def _bell(self, c: Lowering, i: int) -> tuple[Scalar, Scalar]:
         """Return (sigma, size) of an axis."""

@@ -67,8 +67,8 @@ class Reduction(Operator, ABC):
         stay = [i for i in range(x.ndim) if i not in gone]
         count = math.prod(x.shape[i] for i in gone)
         values = np.transpose(x, [*stay, *sorted(gone)]).reshape(*(x.shape[i] for i in stay), count)
-        made = self.reduce(row, values, None if mean is None else np.asarray(mean, np.float64))
-        return made.reshape([1 if i in gone else n for i, n in enumerate(x.shape)]) if row["keep_dims"] else made
+        reduced = self.reduce(row, values, None if mean is None else np.asarray(mean, np.float64))
+        return reduced.reshape([1 if i in gone else n for i, n in enumerate(x.shape)]) if row["keep_dims"] else reduced
 
     @abstractmethod
     def reduce(self, row: RowContext, values: Any, mean: Any) -> Any:

@@ -27,8 +27,8 @@ class Max(Reduction, name="reductions.max"):
         return x.dtype
 
     def reduce(self, row: RowContext, values: Any, mean: Any) -> Any:
-        made = values.max(-1)
+        reduced = values.max(-1)
         if DType.of(values.dtype).is_float:  # NumPy may return either zero
             there = ((values == 0) & ~np.signbit(values)).any(-1)
-            made = np.where((made == 0) & there, values.dtype.type(0.0), made)
-        return made
+            reduced = np.where((reduced == 0) & there, values.dtype.type(0.0), reduced)
+        return reduced

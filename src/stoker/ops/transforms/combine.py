@@ -34,15 +34,15 @@ class Combine(Operator, name="transforms.combine"):
 
     def lower(self, c: Lowering, *matrices: Value) -> Value:
         ordered = [read_matrix(c, m) for m in (reversed(matrices) if c.const("reverse_order") else matrices)]
-        made = ordered[0]
+        product = ordered[0]
         for matrix in ordered[1:]:
-            c.expect(len(matrix) == len(made), "expected matrices of {0} rows, got {1}", len(made), len(matrix))
-            made = compose_matrices(matrix, made)
-        return store_matrix(c, made)
+            c.expect(len(matrix) == len(product), "expected matrices of {0} rows, got {1}", len(product), len(matrix))
+            product = compose_matrices(matrix, product)
+        return store_matrix(c, product)
 
     def reference(self, row: RowContext, *matrices: Any) -> Any:
         size = matrices[0].shape[0]
-        made = np.eye(size + 1)
+        product = np.eye(size + 1)
         for matrix in reversed(matrices) if row["reverse_order"] else matrices:
-            made = np.vstack([matrix.astype(np.float64), np.eye(size + 1)[-1:]]) @ made
-        return made[:-1].astype(np.float32)
+            product = np.vstack([matrix.astype(np.float64), np.eye(size + 1)[-1:]]) @ product
+        return product[:-1].astype(np.float32)

@@ -326,8 +326,8 @@ def _append_call(into: Program, name: str, recorded: tuple[Any, Any], result: An
     metas = list(result) if isinstance(result, (tuple, list)) else [result]
     slots = tuple(new_slot() for _ in metas)
     into.calls.append(Call(name, *recorded, slots))
-    made = [_new_deferred(into, slot, meta) for slot, meta in zip(slots, metas, strict=True)]
-    return made[0] if result is metas[0] else tuple(made)
+    tensors = [_new_deferred(into, slot, meta) for slot, meta in zip(slots, metas, strict=True)]
+    return tensors[0] if result is metas[0] else tuple(tensors)
 
 
 # ---- new tensors of a collation ----

@@ -256,8 +256,8 @@ def _execute(call: Call, values: dict[Slot, torch.Tensor], device: torch.device 
         kwargs["device"] = device
     result = FUNCTIONS[call.name](*(_fill_slots(a, values, device) for a in call.args), **kwargs)
     if call.outputs:
-        made = result if isinstance(result, (tuple, list)) else (result,)
-        values.update(zip(call.outputs, made, strict=True))
+        results = result if isinstance(result, (tuple, list)) else (result,)
+        values.update(zip(call.outputs, results, strict=True))
 
 
 def _fill_slots(x: Any, values: dict[Slot, torch.Tensor], device: torch.device | None) -> Any:

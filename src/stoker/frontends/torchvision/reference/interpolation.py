@@ -151,8 +151,8 @@ def is_torch_way(kind: int, way: int, channels: int, sizes: tuple[tuple[int, int
     image = rng.integers(0, 256, (channels, *_SIZE)).astype(F)
 
     def equal(size: tuple[int, int]) -> bool:
-        given = torch.from_numpy(image)[None]
-        result = torch.nn.functional.interpolate(given, size=list(size), mode=_MODES[kind], antialias=way == SMOOTH)[0]
+        batch = torch.from_numpy(image)[None]
+        result = torch.nn.functional.interpolate(batch, size=list(size), mode=_MODES[kind], antialias=way == SMOOTH)[0]
         twin: Callable[[Any], Any] = functools.partial(interpolate, kind=kind, way=way, size=size)
         return all(np.array_equal(twin(plane), wanted) for plane, wanted in zip(image, result.numpy(), strict=True))
 

@@ -186,8 +186,8 @@ def _find_product_order(window: tuple[int, int]) -> int | None:
     rng = np.random.Generator(np.random.PCG64(15))
     weights = rng.random((window[1], window[0]), np.float32)
     images = [rng.random((h + window[1] - 1, w + window[0] - 1), np.float32) for w, h in _PRODUCTS_TRIALS]
-    given = torch.from_numpy(weights)[None, None]
-    result = [torch.nn.functional.conv2d(torch.from_numpy(image)[None, None], given)[0, 0].numpy() for image in images]
+    kernel = torch.from_numpy(weights)[None, None]
+    result = [torch.nn.functional.conv2d(torch.from_numpy(image)[None, None], kernel)[0, 0].numpy() for image in images]
 
     def equal(twin: Callable[[Any, Any], Any]) -> bool:
         return all(np.array_equal(x, twin(image, weights)) for x, image in zip(result, images, strict=True))

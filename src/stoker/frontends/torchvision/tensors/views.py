@@ -249,8 +249,8 @@ def bind_arguments(args: Any, kwargs: Any, defaults: dict[str, Any]) -> list[Any
     """Return a function's arguments in order; [None, ...] if there are unknown ones."""
     if len(args) > len(defaults) or set(kwargs) - set(defaults):
         return [None] * len(defaults)
-    given = dict(zip(defaults, args, strict=False)) | kwargs
-    return [given.get(name, default) for name, default in defaults.items()]
+    arguments = dict(zip(defaults, args, strict=False)) | kwargs
+    return [arguments.get(name, default) for name, default in defaults.items()]
 
 
 def _reshape(func: Any, args: Any, kwargs: Any) -> Any:
