@@ -149,14 +149,29 @@ def test_several_pipelines() -> None:
 
 
 def test_shards_have_equal_numbers_of_batches(files: list[str]) -> None:
-    for policy in (FILL, PARTIAL, DROP):
+    for policy in (FILL, DROP):
         pipes = [reading(files, shard_id=i, num_shards=2) for i in range(2)]
         iterator = DALIClassificationIterator(pipes, reader_name="Reader", last_batch_policy=policy)
         steps = list(iterator)
         assert len(steps) == len(iterator) and all(len(s) == 2 for s in steps)
-        if policy is PARTIAL:
-            rows = sorted(int(x) for s in steps for d in s for x in d["label"])
-            assert set(rows) == set(range(1, 8)) and len(rows) == 8
+        for pipe in pipes:
+            pipe.close()
+
+
+@pytest.mark.parametrize("pads", [False, True])
+def test_partial_delivers_every_row_once(files: list[str], pads: bool) -> None:
+    """Seven rows over two shards. Batches of one row let one shard end before the other."""
+    for batch_size in (1, 2):
+        pipes = [
+            reading(files, shard_id=i, num_shards=2, pad_last_batch=pads, batch_size=batch_size) for i in range(2)
+        ]
+        iterator = DALIClassificationIterator(pipes, reader_name="Reader", last_batch_policy=PARTIAL, auto_reset=True)
+        for _ in range(3):
+            assert (len(iterator), iterator.size) == (4 // batch_size, 7)
+            steps = list(iterator)
+            assert len(steps) == 4 // batch_size
+            assert [len(step) for step in steps] == ([2, 2, 2, 1] if batch_size == 1 else [2, 2])
+            assert sorted(int(x) for step in steps for d in step for x in d["label"]) == list(range(1, 8))
         for pipe in pipes:
             pipe.close()
 

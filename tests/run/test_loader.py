@@ -87,7 +87,8 @@ def test_length_needs_a_reader_or_a_size() -> None:
 
 
 @pytest.mark.parametrize(
-    ("policy", "sizes"), [("partial", [5, 5, 3]), ("drop", [5, 5]), ("fill", [5, 5, 5]), ("PARTIAL", [5, 5, 3])]
+    ("policy", "sizes"),
+    [("even", [5, 5, 3]), ("partial", [5, 5, 3]), ("drop", [5, 5]), ("fill", [5, 5, 5]), ("PARTIAL", [5, 5, 3])],
 )
 def test_the_last_batch(files: list[str], policy: str, sizes: list[int]) -> None:
     loader = Loader(training(files), last_batch_policy=policy)

@@ -73,6 +73,16 @@ class Shards:
         """Return the number of rows that each pipeline takes of an epoch's remainder after ``origin`` positions."""
         return -(-(size - origin) // self.number)
 
+    def own_length(self, size: int, epoch: int, origin: int = 0) -> int:
+        """Return the number of rows of an epoch's remainder that no other pipeline takes: at most :meth:`length`.
+
+        These rows of all pipelines together are the remainder, each position once.
+        """
+        turn = self.shard_in(epoch)
+        if self.is_contiguous:
+            return (turn + 1) * size // self.number - turn * size // self.number
+        return max(0, -(-(size - origin - turn) // self.number))
+
     def positions(self, size: int | None, epoch: int, origin: int, local: Ints) -> Ints:
         """Return the positions in the epoch's order of this pipeline's rows ``local``.
 

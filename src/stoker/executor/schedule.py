@@ -13,7 +13,7 @@ import numpy.typing as npt
 from ..contract.random import Stream
 from ..contract.reader import OpenSource, Shards
 
-AtEnd = Literal["stop", "fill", "go_on"]
+AtEnd = Literal["stop", "exact", "fill", "go_on"]
 _SUBSTITUTES = 0xFFFFFFFF  # a draw id that no operator gets
 
 
@@ -72,6 +72,17 @@ class Schedule:
         size = self._size
         return None if size is None else self._shards.length(size, self._origin)
 
+    @property
+    def _own_end(self) -> int | None:
+        """Return :attr:`end` without the rows that make shards equal."""
+        size = self._size
+        return None if size is None else self._shards.own_length(size, self.epoch, self._origin)
+
+    def own_epoch_size(self, epoch: int) -> int | None:
+        """Return :attr:`epoch_size` without the rows that make shards equal: it may differ from epoch to epoch."""
+        size = self._size
+        return None if size is None else self._shards.own_length(size, epoch)
+
     def consumed(self, position: int) -> int:
         """Return the positions of the epoch that all shards have taken when this one is at ``position``."""
         return self._origin + position * self._shards.number
@@ -84,12 +95,13 @@ class Schedule:
     def next(self, count: int, at_end: AtEnd) -> Rows | None:
         """Return the next ``count`` rows.
 
-        ``at_end`` decides what happens at the end of an epoch. "stop": a batch of fewer rows, then None. "fill": the
-        last batch is completed with the first rows of the next epoch, which still begins with these rows; then None.
-        "go_on": the next epoch follows seamlessly. With a padding reader, "fill" and "go_on" complete the epoch's last
-        batch by repeating the last sample instead.
+        ``at_end`` decides what happens at the end of an epoch. "stop": a batch of fewer rows, then None; all shards
+        deliver the same number of rows. "exact": the same, without the rows that make shards equal, so that all shards
+        together deliver each position once. "fill": the last batch is completed with the first rows of the next epoch,
+        which still begins with these rows; then None. "go_on": the next epoch follows seamlessly. With a padding
+        reader, "fill" and "go_on" complete the epoch's last batch by repeating the last sample instead.
         """
-        end, pads = self.end, self._shards.is_padded
+        end, pads = self._own_end if at_end == "exact" else self.end, self._shards.is_padded
         if end is None:
             return self._next_endless(count)
         parts = []
@@ -104,7 +116,7 @@ class Schedule:
                     break
                 self.start_epoch(self.epoch + 1)
                 end = self.epoch_size
-        if parts and count and pads and at_end != "stop":
+        if parts and count and pads and at_end in ("fill", "go_on"):
             parts.append((self.epoch, self._origin, end or 0, count))
             count = 0
         after = self.epoch

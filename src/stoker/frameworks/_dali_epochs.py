@@ -40,7 +40,9 @@ class DaliEpochs:
         dynamic_shape: accepted; shapes may always change.
         last_batch_padded: with ``size`` and a reader: the rows that fill an epoch's last batch are padding (True), or
             belong to the next epoch, which is shorter by their number (False, with FILL).
-        last_batch_policy: FILL, DROP or PARTIAL.
+        last_batch_policy: FILL, DROP or PARTIAL. With PARTIAL and ``reader_name``, all shards together deliver every
+            sample of an epoch exactly once: shards may differ by one row, and the last lists of batches may lack a
+            pipeline whose shard has ended. FILL and DROP deliver equal numbers of rows from all shards.
         prepare_first_batch: accepted; the first batch is computed when it is requested.
     """
 
@@ -76,7 +78,10 @@ class DaliEpochs:
                 pipe.reader_meta(reader_name)  # raises an error with the existing names
         self._at_end: AtEnd = "go_on"
         if reader_name is not None:
-            self._at_end = "fill" if self._policy is LastBatchPolicy.FILL else "stop"
+            at_ends: dict[LastBatchPolicy, AtEnd] = {
+                LastBatchPolicy.FILL: "fill", LastBatchPolicy.PARTIAL: "exact", LastBatchPolicy.DROP: "stop",
+            }  # fmt: skip
+            self._at_end = at_ends[self._policy]
         self._counter = self._began = 0  # rows of the epoch so far, and where it began
         self._over = False
 
@@ -128,8 +133,7 @@ class DaliEpochs:
         """
         dropping = self._policy is LastBatchPolicy.DROP
         if self._reader_name is not None:
-            metas = [p.reader_meta(self._reader_name) for p in self._pipes]
-            rows = max(int(m["epoch_size_padded"]) // int(m["number_of_shards"]) for m in metas)
+            rows = max(self._shard_sizes())
             return rows // self.batch_size if dropping else math.ceil(rows / self.batch_size)
         if self._size < 0:
             raise TypeError("the length of an epoch is not known; give `size` or `reader_name`")
@@ -141,8 +145,14 @@ class DaliEpochs:
         """Return the rows of an epoch over all pipelines; -1 if only the source knows."""
         if self._reader_name is None:
             return self._size
+        return sum(self._shard_sizes())
+
+    def _shard_sizes(self) -> list[int]:
+        """Return the rows of the current epoch for each pipeline."""
+        if self._at_end == "exact":
+            return [p.execution.schedule.own_epoch_size(p.execution.mark.epoch) or 0 for p in self._pipes]
         metas = [p.reader_meta(self._reader_name) for p in self._pipes]
-        return int(sum(m["epoch_size_padded"] // m["number_of_shards"] for m in metas))
+        return [int(m["epoch_size_padded"]) // int(m["number_of_shards"]) for m in metas]
 
     def __next__(self) -> Any:
         if self._over:
@@ -152,7 +162,7 @@ class DaliEpochs:
         step = self.batch_size * len(self._pipes)
         batches = [self._next_of(pipe) for pipe in self._pipes]
         remaining = [b for b in batches if b is not None]
-        if len(remaining) < len(batches):
+        if not remaining or (len(remaining) < len(batches) and self._at_end != "exact"):
             self._require_one_end(batches)
             self._stop()
         self._counter += step

@@ -28,7 +28,7 @@ TORCH_TYPES = {
     DType.INT64: torch.int64, DType.FLOAT16: torch.float16, DType.FLOAT: torch.float32, DType.FLOAT64: torch.float64,
     DType.BFLOAT16: torch.bfloat16,
 }  # fmt: skip
-_POLICIES = ("partial", "drop", "fill")
+_POLICIES: dict[str, AtEnd] = {"even": "stop", "partial": "exact", "drop": "stop", "fill": "fill"}
 _INTEGERS = frozenset({DType.UINT8, DType.UINT16, DType.UINT32, DType.INT8, DType.INT16, DType.INT32, DType.INT64})
 
 
@@ -38,8 +38,11 @@ class Loader:
     Args:
         pipeline: the pipeline; it is built if needed.
         output_map: names of the outputs. Batches are then dicts, otherwise tuples (one tensor if there is one output).
-        last_batch_policy: "partial" delivers the epoch's last batch as it is, "drop" leaves it out, "fill" completes it
-            with the first rows of the next epoch's order.
+        last_batch_policy: rows of the epoch's last batch. "even" (default, for training) delivers it as it is; all
+            shards have the same number of batches and rows, because a shard that lacks a row takes one of another
+            shard. "partial" (for evaluation) delivers every sample of the epoch exactly once over all shards, as
+            ``LastBatchPolicy.PARTIAL`` of NVIDIA DALI does; shards may differ by one row, and so by one batch. "drop"
+            leaves an incomplete batch out. "fill" completes it with the first rows of the next epoch's order.
         size: batches of an epoch, for pipelines without a reader (which otherwise end when their source does).
         pin_memory: return page-locked tensors, for asynchronous copies to a GPU.
         ragged: form of an output whose rows differ in shape: "list" (of tensors), or "nested" (a nested tensor of
@@ -60,7 +63,7 @@ class Loader:
         pipeline: Pipeline,
         output_map: list[str] | tuple[str, ...] | None = None,
         *,
-        last_batch_policy: str = "partial",
+        last_batch_policy: str = "even",
         size: int | None = None,
         pin_memory: bool = False,
         ragged: str = "list",
@@ -77,7 +80,7 @@ class Loader:
         self._ragged = ragged
         policy = str(getattr(last_batch_policy, "name", last_batch_policy)).lower()
         if policy not in _POLICIES:
-            raise ArgumentError(f"`Loader`: expected last_batch_policy in {_POLICIES}, got {last_batch_policy!r}")
+            raise ArgumentError(f"`Loader`: expected last_batch_policy in {tuple(_POLICIES)}, got {last_batch_policy!r}")
         if not isinstance(pipeline, Pipeline):
             raise ArgumentError(f"`Loader`: expected a Pipeline, got {type(pipeline).__name__}")
         if pin_memory and not torch.cuda.is_available():
@@ -94,20 +97,22 @@ class Loader:
         self._policy = policy
         self._size = size
         self._pin = pin_memory
-        self._at_end: AtEnd = "fill" if policy == "fill" else "stop"
+        self._at_end = _POLICIES[policy]
         self._done = 0  # batches of the running epoch
         self._fresh = True  # the next loop continues the current epoch
         self._loop = 0  # number of the running loop
 
     def __len__(self) -> int:
-        """Return the number of batches in an epoch.
+        """Return the number of batches in an epoch; with "partial", in the current one.
 
         Raises:
             TypeError: only the source knows the number.
         """
         if self._size is not None:
             return self._size
-        rows = self.pipeline.execution.schedule.epoch_size
+        execution = self.pipeline.execution
+        schedule = execution.schedule
+        rows = schedule.own_epoch_size(execution.mark.epoch) if self._at_end == "exact" else schedule.epoch_size
         if rows is None:
             raise TypeError("this pipeline has no reader, so its length is not known; give `size=`")
         whole, rest = divmod(rows, self.pipeline.batch_size)

@@ -275,8 +275,10 @@ class Pipeline:
         """Return the next batch of the epoch in memory that ``allocate`` supplies; None at the end. For framework
         adapters.
 
-        ``at_end`` decides about an epoch's last batch: "stop" delivers the remaining rows, "fill" completes it with the
-        next epoch's first rows, and "go_on" continues seamlessly with the next epoch.
+        ``at_end`` decides about an epoch's last batch: "stop" delivers the remaining rows, of which all shards have the
+        same number; "exact" leaves out those that make shards equal, so that all shards together deliver every sample
+        once; "fill" completes the batch with the next epoch's first rows; "go_on" continues seamlessly with the next
+        epoch.
         """
         delivered = self.execution.next(at_end, allocate)
         self._require_outputs()
