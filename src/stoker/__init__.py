@@ -42,14 +42,18 @@ _ON_DEMAND = ("dali", "inspection", "math", "testing", "torch", "torchvision")
 
 def __getattr__(name: str) -> object:
     """Import `eager` and `samplers` on first use, because `eager` loads the planner and the run loop."""
+    from ._import_lock import IMPORT_LOCK
+
     if name == "eager":
-        from .frontends import eager
+        with IMPORT_LOCK:
+            from .frontends import eager
 
         globals()[name] = eager
         return eager
     if name == "samplers":
         import importlib
 
-        return importlib.import_module("stoker.samplers")
+        with IMPORT_LOCK:
+            return importlib.import_module("stoker.samplers")
     way_out = f"; it is a module of its own: `import stoker.{name}`" if name in _ON_DEMAND else ""
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}{way_out}")

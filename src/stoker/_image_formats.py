@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import functools
 import importlib
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
+
+from ._import_lock import IMPORT_LOCK
 
 if TYPE_CHECKING:
     from PIL import ImageFile
@@ -34,28 +37,32 @@ def is_image_name(name: str) -> bool:
     return name.lower().endswith(tuple(pattern[1:] for pattern in FILE_NAMES))
 
 
+def pillow() -> ModuleType:
+    """Return ``PIL.Image``. Pillow is imported on first use, which may be on any thread."""
+    with IMPORT_LOCK:
+        from PIL import Image
+    return Image
+
+
 @functools.cache
 def _built_in() -> tuple[str, ...]:
     """Return the formats of this Pillow, with their plugins loaded."""
-    from PIL import Image
-
-    for plugin in _PLUGINS:
-        try:
-            importlib.import_module(f"PIL.{plugin}ImagePlugin")
-        except ImportError:  # an older Pillow
-            continue
-    return tuple(name for names in _PLUGINS.values() for name in names if name in Image.OPEN)
+    openers = pillow().OPEN
+    with IMPORT_LOCK:
+        for plugin in _PLUGINS:
+            try:
+                importlib.import_module(f"PIL.{plugin}ImagePlugin")
+            except ImportError:  # an older Pillow
+                continue
+    return tuple(name for names in _PLUGINS.values() for name in names if name in openers)
 
 
 def pillow_formats() -> tuple[str, ...]:
     """Return the value for ``formats`` of ``PIL.Image.open``."""
-    from PIL import Image
-
-    return (*_built_in(), *(name for name in _REGISTERED_BY_USERS if name in Image.OPEN))
+    return (*_built_in(), *(name for name in _REGISTERED_BY_USERS if name in pillow().OPEN))
 
 
 def open_image(file: Any) -> ImageFile.ImageFile:
     """Open a file, or its path, as one of the formats; errors are those of ``PIL.Image.open``."""
-    from PIL import Image
-
-    return Image.open(file, formats=pillow_formats())
+    opened: ImageFile.ImageFile = pillow().open(file, formats=pillow_formats())
+    return opened

@@ -162,9 +162,7 @@ def test_shards_have_equal_numbers_of_batches(files: list[str]) -> None:
 def test_partial_delivers_every_row_once(files: list[str], pads: bool) -> None:
     """Seven rows over two shards. Batches of one row let one shard end before the other."""
     for batch_size in (1, 2):
-        pipes = [
-            reading(files, shard_id=i, num_shards=2, pad_last_batch=pads, batch_size=batch_size) for i in range(2)
-        ]
+        pipes = [reading(files, shard_id=i, num_shards=2, pad_last_batch=pads, batch_size=batch_size) for i in range(2)]
         iterator = DALIClassificationIterator(pipes, reader_name="Reader", last_batch_policy=PARTIAL, auto_reset=True)
         for _ in range(3):
             assert (len(iterator), iterator.size) == (4 // batch_size, 7)

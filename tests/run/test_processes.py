@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import PIL.Image
 import pytest
 from idle_clock import HANG_S, at_most
 
@@ -272,6 +273,64 @@ assert os.waitpid(grandchild, 0)[1] == 0
     script.expect_line("child")
     script.expect_line("parent")
     assert script.end() == (0, "", "")
+
+
+FIRST_USE = """
+import io, os, signal, sys, threading, time, warnings
+warnings.simplefilter("ignore")  # newer Pythons warn of a fork with threads
+import numpy as np
+from stoker import fn, pipeline_def
+
+module, *files = sys.argv[1:]
+importing = threading.Event()
+
+class SlowImport:
+    \"\"\"Make the import of one module slow in all threads but the main one.\"\"\"
+    def find_spec(self, name, *_):
+        if name == module and threading.current_thread() is not threading.main_thread():
+            importing.set()
+            time.sleep(0.5)
+
+@pipeline_def(batch_size=2, num_threads=2, seed=1)
+def resizing():
+    encoded, label = fn.readers.file(files=files)
+    return fn.resize(fn.decoders.image(encoded), size=(8, 8)), label
+
+def run():
+    with resizing() as pipe:
+        pipe.run()
+
+sys.meta_path.insert(0, SlowImport())
+other = threading.Thread(target=run)
+other.start()
+assert importing.wait(600), "expected an import in the other thread"
+child = os.fork()
+if child == 0:
+    signal.alarm(60)  # ends a child that hangs
+    run()
+    os._exit(5)
+status = os.waitpid(child, 0)[1]
+other.join()
+assert os.waitstatus_to_exitcode(status) == 5, os.waitstatus_to_exitcode(status)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.parametrize(
+    "module",
+    ["stoker.ops.geometry.resize", "stoker.graph.planner", "stoker.codecs.jpeg.codec", "PIL.Image",
+     "PIL.PngImagePlugin"],
+)  # fmt: skip
+def test_fork_while_another_thread_imports(module: str, tmp_path: Path) -> None:
+    """A first use imports operators, planner and codecs. A fork at that moment must not leave a lock in the child."""
+    for name in "ab":
+        PIL.Image.new("RGB", (9, 9)).save(tmp_path / f"{name}.png")
+    files = sorted(str(path) for path in tmp_path.iterdir())
+    done = subprocess.run(
+        [sys.executable, "-c", FIRST_USE, module, *files],
+        capture_output=True, text=True, env=environment(), check=False, timeout=HANG_S,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def test_a_pipeline_that_has_not_started_may_be_used_in_a_child(files: list[str]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 
+from .._import_lock import IMPORT_LOCK
 from ..contract.codec import Codec
 from ..contract.errors import ArgumentError, did_you_mean
 from ._index import INDEX
@@ -40,5 +41,6 @@ def find(name: str) -> type[Codec]:
     if name not in INDEX:
         raise ArgumentError(f"there is no codec `{name}`; {did_you_mean(name, [*INDEX, *_registered])}".rstrip("; "))
     module, cls = INDEX[name].split(":")
-    found: type[Codec] = getattr(importlib.import_module(f"stoker.{module}"), cls)
+    with IMPORT_LOCK:
+        found: type[Codec] = getattr(importlib.import_module(f"stoker.{module}"), cls)
     return found

@@ -80,7 +80,9 @@ class Loader:
         self._ragged = ragged
         policy = str(getattr(last_batch_policy, "name", last_batch_policy)).lower()
         if policy not in _POLICIES:
-            raise ArgumentError(f"`Loader`: expected last_batch_policy in {tuple(_POLICIES)}, got {last_batch_policy!r}")
+            raise ArgumentError(
+                f"`Loader`: expected last_batch_policy in {tuple(_POLICIES)}, got {last_batch_policy!r}"
+            )
         if not isinstance(pipeline, Pipeline):
             raise ArgumentError(f"`Loader`: expected a Pipeline, got {type(pipeline).__name__}")
         if pin_memory and not torch.cuda.is_available():

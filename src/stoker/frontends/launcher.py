@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from .._import_lock import IMPORT_LOCK
 from ..contract.errors import ArgumentError, message
 from ..contract.launch import Launch
 from ..graph.node import Graph, Node
@@ -21,7 +22,8 @@ def find_process_gpu() -> int:
     Raises:
         ArgumentError: the environment contradicts itself.
     """
-    from ..native import _native
+    with IMPORT_LOCK:
+        from ..native import _native
 
     try:
         launch = Launch.from_environment()

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .._import_lock import IMPORT_LOCK
 from ..contract.config import PipelineConfig
 from ..contract.errors import ArgumentError, DeviceError, did_you_mean, message
 from ..contract.launch import Launch
@@ -21,8 +22,9 @@ if TYPE_CHECKING:
 
 def prepare(graph: Graph, config: PipelineConfig) -> Execution:
     """Check options that depend on the graph, open the GPU and the graph's sources, and plan. Starts no thread."""
-    from ..executor.execution import Execution
-    from ..graph.analysis import PASSES
+    with IMPORT_LOCK:
+        from ..executor.execution import Execution
+        from ..graph.analysis import PASSES
 
     for name in sorted((config.passes or frozenset()).difference(PASSES)):
         hint = did_you_mean(name, PASSES) or f"there are {', '.join(PASSES)}"
@@ -43,13 +45,15 @@ def _launched(config: PipelineConfig, gpu: OpenGpu | None) -> frozenset[str]:
 
 def _open_gpu(graph: Graph, config: PipelineConfig) -> OpenGpu | None:
     """Open the GPU if the graph needs one. Return None otherwise, or if the CPU is the fallback."""
-    from ..graph.passes.placement import place
+    with IMPORT_LOCK:
+        from ..graph.passes.placement import place
 
     placed = place(graph)
     first = next((node for node in graph.nodes if placed[node.id]), None)
     if first is None or config.device_id is None:
         return None
-    from ..device.gpu import Gpu
+    with IMPORT_LOCK:
+        from ..device.gpu import Gpu
 
     number = config.device_id if isinstance(config.device_id, int) else find_process_gpu()
     try:

@@ -7,6 +7,7 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
+from .._import_lock import IMPORT_LOCK
 from ..contract.errors import ArgumentError, did_you_mean
 from ..contract.operator import Operator
 from ..ops._index import INDEX
@@ -47,7 +48,8 @@ def find(name: str) -> type[Operator]:
     if name not in INDEX:
         raise ArgumentError(_no_operator(name))
     module, cls = INDEX[name].split(":")
-    operator = getattr(importlib.import_module(f"stoker.{module}"), cls)
+    with IMPORT_LOCK:
+        operator = getattr(importlib.import_module(f"stoker.{module}"), cls)
     _found[name] = operator
     return operator  # type: ignore[no-any-return]
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..._image_formats import NAMES, open_image
+from ..._image_formats import NAMES, open_image, pillow
 from ...contract import samples
 from ...contract.argument import ON_ERROR, arg
 from ...contract.errors import ArgumentError, DataError
@@ -229,7 +229,8 @@ _MODES = {ImageType.RGB: "RGB", ImageType.BGR: "RGB", ImageType.YCbCr: "YCbCr", 
 
 
 def _open(data: npt.NDArray[np.uint8]) -> Any:
-    from PIL import Image, UnidentifiedImageError
+    Image = pillow()
+    from PIL import UnidentifiedImageError
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # `_require_pixels` checks the limit
