@@ -76,10 +76,10 @@ def find_words(text: str, name: str = "") -> Iterator[tuple[int, str, str]]:
     for folder, more in FOLDER_TERMS.items():
         if name.startswith(folder):
             terms |= more
-    for number, line in enumerate(text.splitlines(), 1):
-        for pattern, term in terms.items():
-            for match in re.finditer(pattern, line, re.IGNORECASE):
-                yield number, match[0], term
+    lower = text.lower()  # faster than a pattern without case: most patterns then begin with a literal
+    for pattern, term in terms.items():
+        for match in re.finditer(pattern, lower):
+            yield text.count("\n", 0, match.start()) + 1, text[match.start() : match.end()], term
 
 
 def find_faults() -> Iterator[str]:

@@ -328,10 +328,8 @@ def pillow_decode(
 
 def _converted(image: Any, output_type: ImageType) -> npt.NDArray[np.uint8]:
     """Return the pixels of a loaded image in the colour model of the output, HWC."""
-    from PIL import Image
-
     if image.mode.startswith("I;16") or image.mode == "I":
-        image = Image.fromarray((np.asarray(image).astype(np.uint32) >> 8).clip(0, 255).astype(np.uint8))
+        image = pillow().fromarray((np.asarray(image).astype(np.uint32) >> 8).clip(0, 255).astype(np.uint8))
     if output_type == ImageType.ANY_DATA:
         mode = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}[_any_channels(image)]
         image = image.convert(mode)
