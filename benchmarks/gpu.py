@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``python -m benchmarks.gpu``: the GPU path beside DALI's on one machine, in one run.
+"""``python -m benchmarks.gpu``: the GPU path and DALI's on one machine, in one run.
 
 The program creates a data set of many different files, checks that the GPU's pixels equal the CPU's, and prints a
 table. If ``--dali`` names a folder with NVIDIA DALI's packages (or it is installed), DALI runs in alternation with

@@ -26,7 +26,7 @@ def spread(figure: Figure) -> str:
 
 
 def disturbance(results: Sequence[Result]) -> str:
-    """Return the processor time of other programs during the rounds: figures taken beside others prove little."""
+    """Return the processor time of other programs during the rounds: figures taken while others run prove little."""
     values = [one.others for result in results for series in result.series for one in series.rounds]
     return f"median {median(values):.2f}, worst {max(values):.2f} cores" if values else "not measured"
 

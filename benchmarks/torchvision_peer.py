@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torchvision as a peer: its classification transforms on Pillow images, beside any installed torch."""
+"""torchvision as a peer: its classification transforms on Pillow images, with any installed torch."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def image_loader(data: Data, batch_size: int) -> Any:
 
 
 def declare_operators(torch: Any) -> Any:
-    """Let a torchvision built for CUDA import beside a CPU build of torch.
+    """Let a torchvision built for CUDA import with a CPU build of torch.
 
     Its native library cannot load there, and its Python side then misses the operators' declarations. The transforms
     on Pillow images call none of them.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fuzzing of the JPEG decoder: for libFuzzer (LLVMFuzzerTestOneInput), or with its own mutations when built with
-// STOKER_FUZZ_STANDALONE. Besides what the sanitizers see, three laws are checked on a share of the inputs: every
+// STOKER_FUZZ_STANDALONE. In addition to the sanitizers' checks, three laws are checked on a share of the inputs: every
 // instruction set gives the same pixels, a window of a file is the same window of the whole, and all of a window is
 // written. In a build with AddressSanitizer the pieces of the decoder's scratch memory are guarded one by one.
 #include <algorithm>
@@ -92,7 +92,7 @@ jpeg::Window part_of(jpeg::Window w, Choices& choose) {
   return part;
 }
 
-// All laws at once: the part is decoded by the plain code, and both were filled with something else before.
+// All laws together: the part is decoded by the plain code, and both were filled with something else before.
 void check_laws(const Picture& whole, const Picture& part, jpeg::Window all, jpeg::Window w, size_t channels,
                 int planes) {
   if (whole.status == jpeg::Status::Unsupported || part.status == jpeg::Status::Unsupported) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fuzzing of recipes (recipe/recipe.hpp): for libFuzzer (LLVMFuzzerTestOneInput), or with generated inputs if built with
 // STOKER_FUZZ_STANDALONE. An input's bytes choose steps that fit the images before them, and then some numbers are
-// replaced by hostile ones. Besides the sanitizers' checks, three laws hold: verified recipes, and no others, can be run;
+// replaced by hostile ones. In addition to the sanitizers' checks, three laws hold: verified recipes, and no others, can be run;
 // every instruction set stores the same bytes; steps store the same bytes whether they are fused or run one by one.
 //
 // STOKER_FUZZ_FILES names JPEG files, separated by colons, that recipes may decode; without it they begin with pixels.

@@ -51,7 +51,9 @@ def page(operator: type[Operator]) -> str:
         else f"```python\n{operators.call(operator, {})}\n```\n",
     ]
     if operator.inputs[1] and not operator.is_source:
-        sections.append(f"On data that are there: `eager.{operator.name}(...)`, with the same arguments and bits.\n")
+        sections.append(
+            f"Without a pipeline, on arrays: `eager.{operator.name}(...)`, with the same arguments and bits.\n"
+        )
     return "\n".join(sections)
 
 

@@ -18,7 +18,7 @@ THREADS = 2
 PREFETCH = 2
 _WARM_BATCHES, _BATCHES = 10, 100
 _BATCH_MIB = BATCH * 3 * 224 * 224 * 4 / 2**20
-# Allowance for decoding and resizing beside the batches: decoded windows, coefficients, tables, compressed files.
+# Allowance for decoding and resizing: decoded windows, coefficients, tables, compressed files.
 _ARENA_MIB = 16 * (THREADS + 1)
 
 

@@ -174,6 +174,6 @@ CASES = (
         "Memory for a million files",
         MIB,
         (Contender("stoker", "memory_of_start"),),
-        (Bar("memory beside the caller's list", "stoker", at_most=200),),
+        (Bar("memory in addition to the caller's list", "stoker", at_most=200),),
     ),
 )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Threads: two of them compared with two processes, and one beside a Python thread that never releases the GIL."""
+"""Threads: two of them compared with two processes, and one with a Python thread that never releases the GIL."""
 
 from __future__ import annotations
 

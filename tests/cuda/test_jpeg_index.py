@@ -293,7 +293,7 @@ def test_damaged_parts_are_left_out(emulated_gpu, changing, tmp_path, damage, pa
         pipe.run()
     damage(parts_of(tmp_path / "index")[0])
     with (
-        pytest.warns(RuntimeWarning, match="index of JPEG files .* found out anew"),
+        pytest.warns(RuntimeWarning, match="index of JPEG files .* indexed again"),
         cropping(paths, "mixed", **kept) as pipe,
     ):
         assert epochs(pipe, paths, 0, 2).codecs["jpeg"].known.files == 2

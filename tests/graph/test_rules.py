@@ -148,7 +148,7 @@ BROKEN: dict[str, tuple[StepList, str]] = {
     # views
     "a view of two": (view(inputs=(IMAGE, OTHER)), "one input and one output"),
     "a view of another type": (view(out=output(F32, 4, 5, 3)), "a view of uint8, got one as float"),
-    "a view of one frame": (view(frames=4), "all frames at once"),
+    "a view of one frame": (view(frames=4), "all frames together"),
     "a view operation of no kind": (view(ViewOp("turn")), "is no view operation"),
     "a window of no axis": (view(ViewOp("slice", 3, 0, 1, 1)), "names none of 3 axes"),
     "a window outside": (view(ViewOp("slice", 0, 3, 1, 2), out=output(U8, 2, 5, 3)), "leaves an axis of 4 elements"),

@@ -137,9 +137,9 @@ def test_a_state_is_independent_of_the_workers() -> None:
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        ({"source": lambda: 1}, "a function of one argument .* beside parallel=True, got one of none"),
+        ({"source": lambda: 1}, "a function of one argument .* with parallel=True, got one of none"),
         ({"source": iter([1])}, "got an iterator, which cannot move to another process"),
-        ({}, "expected a `source` beside"),
+        ({}, "expected a `source` with"),
         ({"source": row, "batch": False, "prefetch_queue_depth": 0}, "`prefetch_queue_depth` >= 1"),
         ({"source": row, "count": 0}, "`py_num_workers` >= 1"),
         ({"source": row, "method": "forkserver"}, "`py_start_method` in"),

@@ -289,7 +289,7 @@ def test_an_exception_in_a_source_is_raised_at_its_batch() -> None:
         ({"source": BATCHES, "layout": "HWC", "ndim": 2}, "a `layout` of 2 axes"),
         ({"source": BATCHES, "dtype": ["uint8"] * 2}, "one `dtype` for all or one for each of 1"),
         ({"source": BATCHES, "ndim": -1}, "a number of axes >= 0"),
-        ({"cycle": "quiet"}, "expected a `source` beside"),
+        ({"cycle": "quiet"}, "expected a `source` with"),
         ({"source": BATCHES, "sorce": 1}, "did you mean `source`"),
     ],
 )  # fmt: skip

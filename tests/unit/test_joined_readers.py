@@ -290,8 +290,8 @@ def test_a_missing_sample_is_replaced_by_a_sample_of_any_part(folders: list[str]
 @pytest.mark.parametrize(
     ("how", "parts", "more", "text"),
     [
-        ("mix", [{"num_shards": 2}, {}], {}, r"expected `num_shards` beside `parts`, not in part 0"),
-        ("concat", [{}, {"on_error": "skip"}], {}, r"expected `on_error` beside `parts`, not in part 1"),
+        ("mix", [{"num_shards": 2}, {}], {}, r"expected `num_shards` with `parts`, not in part 0"),
+        ("concat", [{}, {"on_error": "skip"}], {}, r"expected `on_error` with `parts`, not in part 1"),
         ("mix", None, {"weights": [1]}, r"a weight for each of 2 parts, got \[1\]"),
         ("mix", None, {"weights": 3}, r"a weight for each of 2 parts, got 3"),
         ("mix", None, {"weights": [1, 0]}, r"expected `weights` > 0"),
@@ -299,7 +299,7 @@ def test_a_missing_sample_is_replaced_by_a_sample_of_any_part(folders: list[str]
         ("mix", None, {"length": 0}, r"expected `length` in"),
         ("mix", None, {"label_offsets": [1]}, r"a whole number for each of 2 parts"),
         ("mix", None, {"num_shards": 2, "shard_id": 2}, r"shard_id < num_shards"),
-        ("concat", None, {"random_shuffle": True, "sampler": [0]}, r"no `random_shuffle` beside it"),
+        ("concat", None, {"random_shuffle": True, "sampler": [0]}, r"no `random_shuffle` with it"),
         ("concat", [{"random_shuffle": True}, {}], {"sampler": [0]}, r"parts without a `sampler` or a shuffle"),
         ("mix", [{"sampler": itertools.count()}, {}], {}, r"part 0: expected a `sampler` with a length"),
         ("concat", [{"sampler": [99]}, {}], {}, r"part 0: expected `sampler` to give numbers from 0 to 10, got 99"),

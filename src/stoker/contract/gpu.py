@@ -37,7 +37,7 @@ class Target:
 class KernelsOnGpu(Protocol):
     """Source of a plan's GPU kernels (``device/``).
 
-    Every method begins to compile a kernel and returns at once, so that kernels are compiled in parallel. It returns a
+    Every method begins to compile a kernel and does not wait, so that kernels are compiled in parallel. It returns a
     function that waits for the kernel.
     """
 

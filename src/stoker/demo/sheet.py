@@ -31,7 +31,7 @@ class Row:
 
     Attributes:
         title: Bright text under the original: its class.
-        note: Dim text beside the title: its file name.
+        note: Dim text next to the title: its file name.
         original: The decoded photograph, uint8 (H, W, 3).
         samples: Augmentations of it, uint8 (H, W, 3) each, any size.
     """

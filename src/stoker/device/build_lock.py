@@ -24,7 +24,7 @@ _POLL_S = 0.02
 def build_lock(path: Path) -> Iterator[None]:
     """Let one process (and thread) at a time build ``path``.
 
-    The lock is a file beside it, which is removed when no process waits. If files cannot be written, or the file system
+    The lock is a file near it, which is removed when no process waits. If files cannot be written, or the file system
     has no locks, no process waits, and each builds ``path``.
     """
     lock = path.with_suffix(".lock")

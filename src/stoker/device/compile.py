@@ -121,8 +121,8 @@ def headers(source: str) -> dict[str, str]:
     found: dict[str, str] = {}
     todo = [(name, NATIVE) for name in _INCLUDES.findall(source)]
     while todo:
-        name, beside = todo.pop()
-        path = next((p for p in ((f / name).resolve() for f in (beside, *INCLUDE)) if p.is_file()), None)
+        name, folder = todo.pop()
+        path = next((p for p in ((f / name).resolve() for f in (folder, *INCLUDE)) if p.is_file()), None)
         if path is None or str(path.relative_to(NATIVE)) in found:
             continue  # one of CUDA's headers
         text = path.read_text(encoding="utf-8")

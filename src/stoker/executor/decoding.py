@@ -14,7 +14,7 @@ class Decoding:
     Attributes:
         rows_on_gpu, rows_on_cpu: rows decoded so far.
         reasons: reasons why rows were left to the CPU, with the count of each.
-        cpu_share: the CPU's current share of the rows, besides those that only the CPU can decode.
+        cpu_share: the CPU's current share of the rows, in addition to rows that only the CPU can decode.
         why: explanation of the share.
     """
 

@@ -67,7 +67,7 @@ class Failures:
         ranks = max((s.shards.number for s in self._sources), default=1)
         if "skip" in actions and ranks > 1 and not on_error.uneven_ranks:
             raise ArgumentError(
-                f'`on_error`: expected "replace" or "raise" where {ranks} shards run beside each other, got "skip": '
+                f'`on_error`: expected "replace" or "raise" where {ranks} shards run at the same time, got "skip": '
                 "the ranks' batches would have unequal numbers of rows. If your training copes with that (it weighs by "
                 "rows, or joins uneven inputs), say uneven_ranks=True"
             )

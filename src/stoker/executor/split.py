@@ -145,7 +145,7 @@ class Split:
         if abs(target - share) >= _STEP or (target in (0.0, 1.0) and target != share):
             self._trial = _Trial(share, target, [window.row_s], [])
             self.cpu_share = target
-            self.why = f"{target:.0%} on the CPU is being tried beside {share:.0%}"
+            self.why = f"{target:.0%} on the CPU is being tried with {share:.0%}"
 
     def _go_on(self, trial: _Trial, window: Window) -> None:
         new = self.cpu_share == trial.new

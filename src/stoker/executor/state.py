@@ -125,7 +125,7 @@ def _shard_bound_reason(graph: Graph, source: OpenSource) -> str:
     """Return the reason why a state can serve only one shard."""
     stateful = graph.stateful()
     if source.shards.is_contiguous or stateful is None:
-        return 'Contiguous shards cannot be divided anew in the middle of an epoch; sharding="strided" can'
+        return 'Contiguous shards cannot be divided again in the middle of an epoch; sharding="strided" can'
     return f"The stateful operator `{stateful.operator.name}` has seen the rows of one shard alone"
 
 

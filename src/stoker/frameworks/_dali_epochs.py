@@ -63,7 +63,7 @@ class DaliEpochs:
         self.output_map = self._checked_map(output_map)
         if reader_name is not None and (size >= 0 or last_batch_padded):
             raise ArgumentError(
-                f"`{self._name}`: expected neither `size` nor `last_batch_padded` beside `reader_name`, which says both"
+                f"`{self._name}`: expected neither `size` nor `last_batch_padded` with `reader_name`, which says both"
             )
         if reader_name is None and size == -1 and self._policy is not LastBatchPolicy.FILL and self._has_reader():
             raise ArgumentError(

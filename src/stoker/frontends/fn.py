@@ -39,7 +39,7 @@ def _make_function(name: str) -> Any:
             if any(hasattr(x, "__array__") or hasattr(x, "__dlpack__") or isinstance(x, bytes) for x in inputs):
                 raise ArgumentError(
                     f"`{name}`: expected a node inside of a pipeline definition, got {type(inputs[0]).__name__}. "
-                    f"To run the operator on data that are there, call `stoker.eager.{name}(...)`"
+                    f"To run the operator on arrays, call `stoker.eager.{name}(...)`"
                 )
             raise StateError(
                 f"`fn.{name}` adds a node to a pipeline: call it inside of a function under @pipeline_def, "

@@ -137,7 +137,7 @@ class Pipeline:
         limit = require_memory_limit(gpu_memory_limit)
         index_size = require_index_size(gpu_jpeg_index, limit)
         if gpu_jpeg_index_path is not None and not index_size:
-            raise ArgumentError("`Pipeline`: expected `gpu_jpeg_index` (bytes) beside `gpu_jpeg_index_path`, got 0")
+            raise ArgumentError("`Pipeline`: expected `gpu_jpeg_index` (bytes) with `gpu_jpeg_index_path`, got 0")
         index = {"index_bytes": index_size, "index_path": gpu_jpeg_index_path}
         depth, gpu_depth = split_depth(prefetch_queue_depth)
         given_seed = require_seed(seed)

@@ -81,15 +81,15 @@ class Group:
     """Group of operators, such as ``fn.readers``.
 
     Args:
-        face: name of the public module that contains the group.
+        module: name of the public module that contains the group.
         get: returns that module's function, or group, of a qualified name.
     """
 
-    def __init__(self, face: str, prefix: str, get: Callable[[str], Any]) -> None:
-        self._face = face
+    def __init__(self, module: str, prefix: str, get: Callable[[str], Any]) -> None:
+        self._module = module
         self._prefix = prefix
         self._get = get
-        self.__name__ = f"{face}.{prefix}"
+        self.__name__ = f"{module}.{prefix}"
 
     def __getattr__(self, name: str) -> Any:
         return self._get(f"{self._prefix}.{name}")
@@ -98,11 +98,11 @@ class Group:
         return members(self._prefix + ".")
 
     def __repr__(self) -> str:
-        return f"<stoker.{self._face}.{self._prefix}: {', '.join(dir(self))}>"
+        return f"<stoker.{self._module}.{self._prefix}: {', '.join(dir(self))}>"
 
 
-def attribute(face: str, name: str, get: Callable[[str], Any], make: Callable[[str], Any]) -> Any:
-    """Return the attribute of ``face`` for a qualified name: a function made by ``make``, or a group.
+def attribute(module: str, name: str, get: Callable[[str], Any], make: Callable[[str], Any]) -> Any:
+    """Return the attribute of ``module`` for a qualified name: a function that ``make`` creates, or a group.
 
     Raises:
         AttributeError: there is no such attribute; the text has the nearest name.
@@ -112,5 +112,5 @@ def attribute(face: str, name: str, get: Callable[[str], Any], make: Callable[[s
     if name in INDEX or name in _registered:
         return make(name)
     if is_group(name):
-        return Group(face, name, get)
+        return Group(module, name, get)
     raise AttributeError(_no_operator(name))

@@ -92,7 +92,7 @@ def _check_view(step: Step, body: View, inputs: Sequence[Value], outputs: Sequen
     _require(len(inputs) == len(outputs) == 1, "expected one input and one output of a view")
     (x,), (out,) = inputs, outputs
     _require(x.dtype == out.dtype, f"expected a view of {x.dtype}, got one as {out.dtype}")
-    _require(step.frames is None, "expected a view of all frames at once")
+    _require(step.frames is None, "expected a view of all frames together")
     _require_alike(_viewed(x.shape, body.ops), out.shape, "the view gives")
 
 

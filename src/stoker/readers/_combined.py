@@ -232,6 +232,6 @@ def _check_part(number: int, part: SourcePart) -> None:
     given = [name for name in (*NAMES, "on_error") if name in own and part.args[name] != own[name].default]
     if given:
         raise ArgumentError(
-            f"expected `{'`, `'.join(given)}` beside `parts`, not in part {number}: the joined order is divided, and "
+            f"expected `{'`, `'.join(given)}` with `parts`, not in part {number}: the joined order is divided, and "
             "judged, as one"
         )

@@ -25,7 +25,7 @@ def choose_feeder(args: Mapping[str, Any], declared: Declared) -> Feeder:
     source, cycle = args["source"], _cycle(args["cycle"])
     if source is None:
         if cycle is not None or args["batch"] is not None or args["parallel"]:
-            raise ArgumentError("expected a `source` beside `cycle`, `batch` or `parallel`, got none")
+            raise ArgumentError("expected a `source` with `cycle`, `batch` or `parallel`, got none")
         name, copies = args["name"] or "name", not args["no_copy"]
         return ManualFeeder(declared, name, repeats=args["repeat_last"], waits=args["blocking"], copies=copies)
     ahead = _PREFETCH_BATCHES if args["prefetch_queue_depth"] is None else args["prefetch_queue_depth"]
@@ -57,7 +57,7 @@ def _of_function(args: Mapping[str, Any], declared: Declared, *, by_batch: bool,
         return CallbackFeeder(declared, source, make_argument, by_batch=by_batch, copies=not args["no_copy"])
     if make_argument is None:
         raise ArgumentError(
-            "expected a function of one argument (what to make) as `source` beside parallel=True, got one of none: "
+            "expected a function of one argument (what to make) as `source` with parallel=True, got one of none: "
             "its calls happen in several processes, in any order"
         )
     return ParallelCallbackFeeder(declared, source, make_argument, by_batch=by_batch, ahead=ahead)
@@ -78,7 +78,7 @@ def _items(source: Any, cycle: str | None, *, parallel: bool) -> Items:
             )
         if parallel:
             raise ArgumentError(
-                "expected an iterable or a generator function beside parallel=True, got an iterator, which cannot move "
+                "expected an iterable or a generator function with parallel=True, got an iterator, which cannot move "
                 "to another process. Pass the iterable, or the generator function itself"
             )
     return Items(source, cycle)

@@ -185,7 +185,7 @@ class Items:
         except StopIteration:
             if self.taken == 0:
                 self.ended = True
-                raise DataError("expected data from the source, got none: it ended at once") from None
+                raise DataError("expected data from the source, got none: it ended immediately") from None
             if self.cycle != "quiet":
                 self.ended = True
                 raise
@@ -295,7 +295,7 @@ class CallbackFeeder(CheckedFeeder):
         except StopIteration:
             self._ended = True
             if not results and not self._gave:
-                raise DataError("expected data from the source, got none: it ended at once") from None
+                raise DataError("expected data from the source, got none: it ended immediately") from None
             if not results:
                 raise
         return self._batch(results[0], count) if self._by_batch else self._rows(results)

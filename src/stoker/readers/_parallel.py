@@ -161,7 +161,7 @@ class ParallelCallbackFeeder(CallbackFeeder):
             self._prefetch(count, epoch)
         if not rows:
             if not self._gave:
-                raise DataError("expected data from the source, got none: it ended at once")
+                raise DataError("expected data from the source, got none: it ended immediately")
             raise StopIteration
         return self._batch(rows[0], count) if self._by_batch else self._rows(rows)
 

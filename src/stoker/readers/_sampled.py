@@ -53,11 +53,11 @@ class SampledReader(Reader, ABC):
         if args["shuffle_after_epoch"] and (args["random_shuffle"] or args["stick_to_shard"]):
             raise ArgumentError(
                 "`shuffle_after_epoch` shuffles the whole data set: expected neither `random_shuffle` nor "
-                "`stick_to_shard` beside it"
+                "`stick_to_shard` with it"
             )
         if args["sampler"] is not None and (args["random_shuffle"] or args["shuffle_after_epoch"]):
             raise ArgumentError(
-                "`sampler` says the order: expected no `random_shuffle` or `shuffle_after_epoch` beside it"
+                "`sampler` says the order: expected no `random_shuffle` or `shuffle_after_epoch` with it"
             )
 
     @classmethod

@@ -133,7 +133,7 @@ class Mixed(Sampler):
         sizes: samples in each part, in the reader's order.
         weights: share of each part. They need not sum to 1. Shares are rounded to a thousandth.
         num_samples: positions in an epoch; by default the number of samples.
-        shuffle: whether each part is shuffled anew every time; otherwise it is in order.
+        shuffle: whether each part is shuffled again every time; otherwise it is in order.
         seed: seed of the order; by default the reader's ``seed``, or the pipeline's.
 
     Raises:

@@ -32,7 +32,7 @@ class ConcatReader(CombinedReader, name="readers.concat"):
         """Check everything that does not depend on the disk."""
         super().validate(args)
         if args["sampler"] is not None and args["random_shuffle"]:
-            raise ArgumentError("`sampler` says the order: expected no `random_shuffle` beside it")
+            raise ArgumentError("`sampler` says the order: expected no `random_shuffle` with it")
 
     @classmethod
     def shards(cls, args: Mapping[str, Any]) -> Shards:
@@ -46,7 +46,7 @@ class ConcatReader(CombinedReader, name="readers.concat"):
             if any(not isinstance(order, PermutedOrder) or order.shuffle for order in parts.orders):
                 raise ArgumentError(
                     "`sampler` chooses among the samples of all parts: expected parts without a `sampler` or a shuffle "
-                    "of their own beside it"
+                    "of their own with it"
                 )
             sampler = as_sampler(args["sampler"])
             outer = sampler.bind(*total, shards, args["seed"])

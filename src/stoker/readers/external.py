@@ -78,7 +78,7 @@ class ExternalSource(Source, name="external_source"):
         if args["num_outputs"] is not None and args["num_outputs"] < 1:
             raise ArgumentError(f"expected `num_outputs` >= 1, got {args['num_outputs']}")
         if args["source"] is not None and (args["repeat_last"] or args["blocking"]):
-            raise ArgumentError("`repeat_last` and `blocking` are for sources fed by hand, got a `source` beside them")
+            raise ArgumentError("`repeat_last` and `blocking` are for sources fed by hand, got a `source` with them")
         self._declared(args)
         choose_feeder(args, Declared(()))
 

@@ -72,9 +72,7 @@ class IndexFolder:
         self._written = self._index.slots
         if bad:
             text = f"not used of the index of JPEG files in '{self.path}': {', '.join(bad)}"
-            warnings.warn(
-                f"{text}. What was known of its files is found out anew; delete it", RuntimeWarning, stacklevel=2
-            )
+            warnings.warn(f"{text}. Its files are indexed again; delete it", RuntimeWarning, stacklevel=2)
 
     def _load(self, part: Path) -> None:
         with part.open("rb") as file:

@@ -47,7 +47,7 @@ def signed_bin(magnitude_bin: Any, random_sign: Any = None, seed: Any = None, sh
         drawn = {"probability": 0.5, **({} if shape is None else {"shape": list(shape)})}
         random_sign = builder.call("random.coin_flip", [], _seeded(drawn, seed))
     elif seed is not None or shape is not None:
-        raise ArgumentError("`signed_bin`: expected no `seed` or `shape` beside `random_sign`")
+        raise ArgumentError("`signed_bin`: expected no `seed` or `shape` with `random_sign`")
     return SignedBin(magnitude_bin, random_sign)
 
 

@@ -10,10 +10,10 @@ from ...contract.errors import UnsupportedError
 _BATCHES = "A batch is there without a copy"
 _WAYS_OUT = {
     "experimental": (
-        "DALI's dynamic mode and its torchvision are not taken over. For operators on data that are there use "
+        "DALI's dynamic mode and its torchvision are not taken over. To run operators on arrays use "
         "`stoker.eager`, for torchvision scripts `stoker.torchvision`"
     ),
-    "experimental.dynamic": "For operators on data that are there use `stoker.eager`",
+    "experimental.dynamic": "To run operators on arrays use `stoker.eager`",
     "experimental.torchvision": "For torchvision scripts use `stoker.torchvision`",
     "internal": "It is DALI's own",
     "pickling": "For sources in processes give the pipeline `py_callback_pickler=cloudpickle`, or any other pickler",

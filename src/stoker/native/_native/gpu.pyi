@@ -139,7 +139,7 @@ def decode(
         format: a jpeg::Format
         scale_log2: images are 1 / 2^scale_log2 as wide and high
         max_scan_pixels: the most pixels times scans of many scans; 0: no limit
-        index: what is known of files
+        index: index of known files
     """
 
 @overload
@@ -164,7 +164,7 @@ def decode(
         max_scan_pixels: the most pixels times scans of many scans; 0: no limit
         table: the files
         reader: the column of the batch's indices
-        index: what is known of files
+        index: index of known files
     """
 
 def own(passes: Sequence[tuple[Function, int, int]], inputs: int, outputs: int, numbers: int, /) -> Kernel:
@@ -184,7 +184,7 @@ def read_header(table: FileTable, reader: int, index: JpegIndex, /) -> Kernel:
     Args:
         table: the files
         reader: the column of the batch's indices
-        index: what is known of files
+        index: index of known files
     """
 
 def read_window(
@@ -198,7 +198,7 @@ def read_window(
         adjust: whether Exif's orientation is applied
         format: a jpeg::Format
         scale_log2: images are 1 / 2^scale_log2 as wide and high
-        index: what is known of files
+        index: index of known files
     """
 
 def recipe(functions: Sequence[Function], outputs: int, /) -> Kernel:

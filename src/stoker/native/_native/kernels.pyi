@@ -47,7 +47,7 @@ def crop_window(draw: int, own_seed: bool, seed: int, attempts: int, /) -> Kerne
     """
 
 def decode(adjust: bool, format: int, scale_log2: int, max_scan_pixels: int, /) -> Kernel:
-    """A window of an encoded image. The twin does what is no JPEG file of a usual kind.
+    """A window of an encoded image. The twin handles everything but JPEG files of a usual kind.
 
     Args:
         adjust: whether Exif's orientation is applied
@@ -110,7 +110,7 @@ def other_row(value: int, /) -> Kernel:
     """
 
 def peek(adjust: bool, format: int, scale_log2: int, max_pixels: int, /) -> Kernel:
-    """The shape of an encoded image. The twin does what is no JPEG file of a usual kind.
+    """The shape of an encoded image. The twin handles everything but JPEG files of a usual kind.
 
     Args:
         adjust: whether Exif's orientation is applied
@@ -198,7 +198,7 @@ def view(ops: Sequence[tuple[int, int, int, int, int, Sequence[int]]], may_copy:
 
     Args:
         ops: (kind, axis, start, step, extent, list), applied in this order
-        may_copy: a reshape of what is not contiguous copies it
+        may_copy: a reshape of data that are not contiguous copies them
     """
 
 def check_constants(name: str, constants: Sequence[object], /) -> None:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Vector types of one instruction set. Included inside a namespace, once per instruction set, with STOKER_VECTOR_BYTES
-// set and the compiler's target switched (target_begin_*.hpp): every set gets the same text, hence the same results.
+// set and the compiler's target switched (target_begin_*.hpp): every set gets the same text, and so the same results.
 //
 // The compiler's vector extensions give arithmetic, comparisons and selection. base/vectors_avx2.ipp,
 // base/vectors_avx512.ipp and base/vectors_neon.ipp add, under the same names, the operations that they lack:

@@ -210,7 +210,7 @@ inline void resample_tile(uint64_t slots, uint64_t slot_bytes, uint64_t work, ui
 #endif
   first_pass(at.interpolator().source, tile, between);
   gpu::block_barrier();
-  // Constructed anew, so that nothing is kept in registers between the passes.
+  // Constructed again, so that nothing is kept in registers between the passes.
   second_pass(TileWork(slots, slot_bytes, work), scratches, bounds, between);
 }
 

@@ -275,12 +275,12 @@ struct PairLane : Lane<Program> {
   }
 };
 
-// Compute one pixel of a pair. `at` has the addresses of the first one's channel 0; `beside` is the distance to the
+// Compute one pixel of a pair. `at` has the addresses of the first one's channel 0; `step` is the distance to the
 // second.
 template <bool kSecond, class Program>
-inline void run_beside(const HeldPorts<Program>& held, const typename Program::Numbers& numbers,
+inline void run_second(const HeldPorts<Program>& held, const typename Program::Numbers& numbers,
                        const FixedColumn& column, const FixedPixel& pixel, uint32_t rare,
-                       uint8_t* const (&at)[Program::kPorts], const int64_t (&beside)[Program::kPorts],
+                       uint8_t* const (&at)[Program::kPorts], const int64_t (&step)[Program::kPorts],
                        DeferredStore<Program>& left, bool& fault) {
   PairLane<Program, kSecond> lane;
   lane.channel = held.channel;
@@ -289,7 +289,7 @@ inline void run_beside(const HeldPorts<Program>& held, const typename Program::N
 #pragma unroll
   for (int p = 1; p < Program::kPorts; ++p)
     // Outputs are stored at the first pixel's address.
-    lane.at[p] = at[p] + (kSecond && p < Program::kInputs ? beside[p] : 0);
+    lane.at[p] = at[p] + (kSecond && p < Program::kInputs ? step[p] : 0);
   if constexpr (!Program::kFlat) {
     Program::run(lane, numbers, fault);
   } else {
@@ -307,7 +307,7 @@ inline void run_beside(const HeldPorts<Program>& held, const typename Program::N
 template <class Program>
 inline void run_pair_columns(const HeldPorts<Program>& held, const typename Program::Numbers& numbers,
                              const QuickColumn<4>& first_column, const QuickColumn<4>& second_column, int32_t y0,
-                             int32_t y1, uint8_t* (&at)[Program::kPorts], const int64_t (&beside)[Program::kPorts],
+                             int32_t y1, uint8_t* (&at)[Program::kPorts], const int64_t (&step)[Program::kPorts],
                              bool& fault) {
   FixedColumn first(first_column, y0), second(second_column, y0);
   for (int32_t y = y0; y < y1; y += kPairStep) {
@@ -317,8 +317,8 @@ inline void run_pair_columns(const HeldPorts<Program>& held, const typename Prog
     // Both pixels are loaded before the first one is used.
     const FixedPixel one(first, a), other(second, b);
     DeferredStore<Program> left;
-    run_beside<false, Program>(held, numbers, first, one, rare, at, beside, left, fault);
-    run_beside<true, Program>(held, numbers, second, other, rare, at, beside, left, fault);
+    run_second<false, Program>(held, numbers, first, one, rare, at, step, left, fault);
+    run_second<true, Program>(held, numbers, second, other, rare, at, step, left, fault);
     first.step();
     second.step();
 #pragma unroll
@@ -339,15 +339,15 @@ inline void run_pairs(const uint8_t* slots, uint64_t slot_bytes, const Work* wor
   const int32_t mirrored = held.stride[Program::kInputs][0] < 0;  // the second column's elements come first
   const QuickColumn<4> first(reader, place.x + mirrored), second(reader, place.x + 1 - mirrored);
   uint8_t* at[Program::kPorts];
-  int64_t beside[Program::kPorts];
+  int64_t step[Program::kPorts];
 #pragma unroll
   for (int p = 1; p < Program::kPorts; ++p) {
     const int64_t across = held.stride[p][0];
     at[p] = held.data[p] + (place.x + mirrored) * across + place.y0 * held.stride[p][1];
-    beside[p] = mirrored ? -across : across;
+    step[p] = mirrored ? -across : across;
   }
   bool fault = false;
-  run_pair_columns<Program>(held, numbers, first, second, place.y0, place.y1, at, beside, fault);
+  run_pair_columns<Program>(held, numbers, first, second, place.y0, place.y1, at, step, fault);
   if (Program::kDivides && fault) report[item.row] = 1;
 }
 

@@ -14,7 +14,7 @@ struct NoScratch {};
 template <class At>
 struct ProjectReader {
   const ProjectSlot&
-      // A reference: the matrix is read where it is used, because beside a cubic sample's sixteen neighbours a copy
+      // A reference: the matrix is read where it is used, because with a cubic sample's sixteen neighbours a copy
       // would spill.
       slot;
   const warp::Bytes source;

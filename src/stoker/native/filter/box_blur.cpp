@@ -11,7 +11,7 @@ namespace stoker::box_blur {
 
 namespace {
 
-constexpr int kDirect = 3;      // up to this radius every window is summed anew, many at a time
+constexpr int kDirect = 3;      // up to this radius every window is summed separately, many at a time
 constexpr int64_t kLane = 512;  // values at a time, whose sums stay in the L1 cache
 
 // Compute the means of `n` windows. Window i reads position i of all 2 * kRadius + 3 lines, including the partial first

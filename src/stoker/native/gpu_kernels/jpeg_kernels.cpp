@@ -58,7 +58,7 @@ std::shared_ptr<gpu::GpuWithCpuFallback> make_decode_in_parts(gpu::Functions fun
 constexpr const char *kFunctions = "the kernels of device/jpeg.cuh", *kAdjust = "whether Exif's orientation is applied",
                      *kFormat = "a jpeg::Format", *kScale = "images are 1 / 2^scale_log2 as wide and high",
                      *kMaxScanPixels = "the most pixels times scans of many scans; 0: no limit", *kTable = "the files",
-                     *kReader = "the column of the batch's indices", *kIndex = "what is known of files";
+                     *kReader = "the column of the batch's indices", *kIndex = "index of known files";
 const RegisteredOnGpu kDecode{"decode",
                               "A window of an encoded image. The CPU's kernel makes what this one leaves.",
                               make_decode,

@@ -130,14 +130,14 @@ std::shared_ptr<Kernel> make_decode(bool adjust, jpeg::Format format, int scale_
 constexpr const char *kAdjust = "whether Exif's orientation is applied", *kFormat = "a jpeg::Format",
                      *kScale = "images are 1 / 2^scale_log2 as wide and high";
 const Registered kPeek{"peek",
-                       "The shape of an encoded image. The twin does what is no JPEG file of a usual kind.",
+                       "The shape of an encoded image. The twin handles everything but JPEG files of a usual kind.",
                        make_peek,
                        {{"adjust", kAdjust},
                         {"format", kFormat},
                         {"scale_log2", kScale},
                         {"max_pixels", "the most pixels as stored; 0: no limit"}}};
 const Registered kDecode{"decode",
-                         "A window of an encoded image. The twin does what is no JPEG file of a usual kind.",
+                         "A window of an encoded image. The twin handles everything but JPEG files of a usual kind.",
                          make_decode,
                          {{"adjust", kAdjust},
                           {"format", kFormat},

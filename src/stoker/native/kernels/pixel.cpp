@@ -227,7 +227,7 @@ const Registered kView{"view",
                        "Other extents and strides over the same memory.",
                        make_view,
                        {{"ops", "(kind, axis, start, step, extent, list), applied in this order"},
-                        {"may_copy", "a reshape of what is not contiguous copies it"}}};
+                        {"may_copy", "a reshape of data that are not contiguous copies them"}}};
 const Registered kStage{
     "stage", "Views, at most one interpolating sample, a pixel program.", make_stage, {STOKER_STAGE_PARAMETERS}};
 

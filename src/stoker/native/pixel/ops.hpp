@@ -7,7 +7,7 @@
 
 namespace stoker::pixel {
 
-int arity(Op op);  // number of operands besides memory
+int arity(Op op);  // number of operands, without memory
 Type operand_type(const Instr& in, int k);
 Type result_type(const Instr& in);
 

@@ -10,7 +10,7 @@
 // them, drops dead code, fuses loads and stores with conversions and packs values into few L1 blocks.
 //
 // Order of effects: within a block of lanes all loads happen before all stores, wherever they stand in the code.
-// Hence an output may be exactly an input (same data, strides and element size); any other overlap is an error.
+// So an output may be exactly an input (same data, strides and element size); any other overlap is an error.
 #pragma once
 #include <array>
 #include <memory>

@@ -47,7 +47,7 @@ class Arithmetic(Operator, name="_arithmetic"):
     for integers. ``//`` truncates toward zero and ``%`` has the dividend's sign; on floats they are a true division and
     C's ``fmod``. Integers wrap; a negative power of an integer is 0; an integer division by zero is an error of the
     row. Shift counts are taken modulo 32 (64 for 64-bit types). Comparisons of mixed signs are right for all values.
-    float16 and bfloat16 are computed in float32 and rounded once by every operation. An integer operand beside them is
+    float16 and bfloat16 are computed in float32 and rounded once by every operation. An integer operand with them is
     rounded to the float type first. float16 with bfloat16 gives float32. These are torch's rules.
 
     Exact; functions other than ``sqrt``, ``floor`` and ``ceil`` within one unit in the last place, and the same bits on
@@ -119,7 +119,7 @@ def _aligned(c: Lowering, operands: Sequence[Value]) -> tuple[list[Value], bool]
     largest = next(x for x in data if x.rank == rank)
     c.expect(
         c.layout(largest)[:1] == "F",
-        f"expected data whose first axis is F beside a per-frame operand, got layout {c.layout(largest)!r}",
+        f"expected data whose first axis is F with a per-frame operand, got layout {c.layout(largest)!r}",
     )
     out = []
     for x in operands:

@@ -65,7 +65,7 @@ class Stack(Operator, name="stack"):
             return ""
         c.expect(len(name) == 1, f"expected one letter as `axis_name`, got {name!r}")
         layout = next((x.layout for x in inputs if x.layout), "")
-        c.expect(bool(layout) or inputs[0].rank == 0, "expected inputs with named axes beside `axis_name`")
+        c.expect(bool(layout) or inputs[0].rank == 0, "expected inputs with named axes with `axis_name`")
         return f"{layout[:axis]}{name}{layout[axis:]}"
 
     def reference(self, row: RowContext, *inputs: Any) -> Any:

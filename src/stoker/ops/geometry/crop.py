@@ -37,9 +37,9 @@ class CropArguments(Operator):
 def crop_windows(c: Lowering, x: Value) -> Windows:
     """Return the window of the node's crop arguments. It may be larger than ``x``."""
     if c.given("crop"):
-        beside = [name for name, _, _ in _AXES if c.scope_given(name)]
-        if beside:
-            raise ArgumentError(f"`{c.scope.operator.name}`: expected `crop` or `{beside[0]}`, got both")
+        others = [name for name, _, _ in _AXES if c.scope_given(name)]
+        if others:
+            raise ArgumentError(f"`{c.scope.operator.name}`: expected `crop` or `{others[0]}`, got both")
         if c.length("crop") not in (1, 2, 3):
             raise ArgumentError(
                 f"`{c.scope.operator.name}`: expected `crop` as (height, width) or (depth, height, width)"

@@ -61,7 +61,7 @@ class Reshape(Operator, name="reshape"):
             raise ArgumentError("`reshape`: expected `shape`, `rel_shape`, `src_dims`, `layout` or a shape as input")
         if c.given("src_dims"):
             if given and given != ["rel_shape"]:
-                raise ArgumentError("`reshape`: `src_dims` stands alone or beside `rel_shape`")
+                raise ArgumentError("`reshape`: `src_dims` is used alone or with `rel_shape`")
             for axis in c.const("src_dims"):
                 if not -1 <= axis < x.rank:
                     raise ArgumentError(f"`reshape`: expected `src_dims` from -1 to {x.rank - 1}, got {axis}")

@@ -59,7 +59,7 @@ class Slice(SliceArguments, BoundsArguments, OutputTypeArguments, name="slice"):
         if limits and (names or len(limits) != 2):
             raise ArgumentError(
                 f"`{self.name}`: expected an anchor and a shape as inputs, or limits by name, got {len(limits)} inputs "
-                f"beside the data and {', '.join(f'`{n}`' for n in names) or 'no limits by name'}"
+                f"with the data and {', '.join(f'`{n}`' for n in names) or 'no limits by name'}"
             )
         if not limits and not names:
             known = ", ".join(_STARTS + _ENDS)

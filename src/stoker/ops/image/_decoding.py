@@ -188,7 +188,7 @@ def limit_of(c: Lowering, name: str) -> int:
 
 
 def _engines(c: Lowering, scale: int) -> OnEngines | None:
-    """Return the settings of the engines that the user enables beside the exact decoder; None without them."""
+    """Return the settings of the engines that the user enables in addition to the exact decoder, or None."""
     part = c.const("hw_decoder_load")
     if not 0 <= part <= 1:
         raise ArgumentError(f"expected `hw_decoder_load` from 0 to 1, a part of the rows, got {part}")

@@ -3,7 +3,7 @@
 
 The hook replaces the operators in ``torch.ops.image``. Functions that a script has imported early are therefore
 covered, and check their arguments as usual. Within a batch of a loader the result is a lazy tensor; elsewhere Stoker
-decodes at once. torchvision decodes files that Stoker does not support.
+decodes immediately. torchvision decodes files that Stoker does not support.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ def run() -> None:
         runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)
         return
     path = os.path.abspath(arguments[0])
-    _search(os.path.dirname(os.path.realpath(path)))  # search beside the file itself, even if a link names it
+    _search(os.path.dirname(os.path.realpath(path)))  # search the folder of the file itself, even if a link names it
     if not os.path.isfile(path) or zipfile.is_zipfile(path) or path.endswith(".pyc"):
         runpy.run_path(arguments[0], run_name="__main__")
     else:

@@ -110,7 +110,7 @@ def _unpickle_node(code: int, numbers: tuple[Any, ...], *others: Any) -> Node:
 
 
 def extra_inputs(node: Node) -> tuple[Node, ...]:
-    """Return the images that a step takes besides its parent's."""
+    """Return the images that a step takes in addition to its parent's."""
     step = node.step
     if isinstance(step, steps.Mix):
         return tuple(image for image, _ in step.others)
