@@ -239,8 +239,8 @@ class Library:
 def forms(stage: Stage, functions: Sequence[Any], source: StageSource) -> list[tuple[Stage, Any]]:
     """Return the kernel of a stage, and the variant without combined resampling passes or pairs, if there are any."""
     more = len(functions) - {"resample": 3, "affine": 2}.get(stage.interpolator, 1)
-    made = [functions, functions[:-more]] if more else [functions]
-    return [(stage, _native.gpu.stage(*stage.arguments(), f, list(source.uniforms))) for f in made]
+    variants = [functions, functions[:-more]] if more else [functions]
+    return [(stage, _native.gpu.stage(*stage.arguments(), f, list(source.uniforms))) for f in variants]
 
 
 class CudaLibrary:
@@ -255,7 +255,7 @@ class CudaLibrary:
         self.stages.append((stage, stage.source()))
 
     def compile(self) -> None:
-        """Compile all kernels at once, into the kernel cache."""
+        """Compile all kernels together, into the kernel cache."""
         sources = {text for _, source in self.stages for text in (source.stage, *(t for _, t in source.interpolators))}
         with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
             list(pool.map(compile_kernels, sources, [self.device.architecture] * len(sources)))
@@ -276,21 +276,21 @@ def run(stage: Stage, kernel: Any, rows: Sequence[Row], device: Any = None) -> t
     plan = _native.Plan()
     for t, x in zip(stage.in_types, rows[0].inputs, strict=True):
         plan.add_value(int(t), x.ndim, INPUT, 0)
-    told = len(rows[0].inputs)
+    numbers_at = len(rows[0].inputs)
     plan.add_value(int(DType.FLOAT64), 1, INPUT, 0)
-    made = range(told + 1, told + 1 + len(stage.out_types))
+    values = range(numbers_at + 1, numbers_at + 1 + len(stage.out_types))
     for slot, (t, shape) in enumerate(zip(stage.out_types, rows[0].shapes, strict=True)):
         plan.add_value(int(t), len(shape), OUTPUT, slot)
     code = Compiler(lambda v: v)
-    elements = [code.register(Expr("elem", told, i, 0)) for i in range(numbers + len(shapes))]
+    elements = [code.register(Expr("elem", numbers_at, i, 0)) for i in range(numbers + len(shapes))]
     rest = iter(elements[numbers:])
     extents = [[next(rest) for _ in shape] for shape in rows[0].shapes]
     plan.add_step(
-        kernel, list(range(told)), list(made), code.code, code.consts, elements[:numbers], extents, [], [], -1,
-        [0] * told, False,
+        kernel, list(range(numbers_at)), list(values), code.code, code.consts, elements[:numbers], extents, [], [], -1,
+        [0] * numbers_at, False,
     )  # fmt: skip
-    plan.add_segment(ON_DEVICE if device else ON_CPU, [0], list(range(len(made))))
-    for v, registers in zip(made, extents, strict=True):
+    plan.add_segment(ON_DEVICE if device else ON_CPU, [0], list(range(len(values))))
+    for v, registers in zip(values, extents, strict=True):
         plan.add_output(v, False, bool(device), [], code.code, code.consts, registers)
     plan.finish(0, 0)
     engine = _native.Engine(plan, 1, device)
@@ -298,9 +298,9 @@ def run(stage: Stage, kernel: Any, rows: Sequence[Row], device: Any = None) -> t
     job = engine.acquire(*keys, 0, ())
     fed = []
     for r, row in enumerate(rows):
-        told_numbers = np.array([*row.numbers, *(s for shape in row.shapes for s in shape)], np.float64)
-        fed.append(told_numbers)
-        for i, x in enumerate((*row.inputs, told_numbers)):
+        row_numbers = np.array([*row.numbers, *(s for shape in row.shapes for s in shape)], np.float64)
+        fed.append(row_numbers)
+        for i, x in enumerate((*row.inputs, row_numbers)):
             job.feed(i, r, x)
     engine.begin(job)
     assert engine.advance(job) is None

@@ -47,23 +47,23 @@ int step(const char* name) {
 }
 std::atomic<bool> pauses{false};
 std::atomic<int> paused{0}, stuck{0};
-std::atomic<uint64_t> words{0};
+std::atomic<uint64_t> signals{0};
 
 // Blocks a call until another thread signals. After a minute the call is stuck, and no later call waits.
 // The end of pausing releases it, because the signalling thread may have ended by then.
-void wait_for_word() {
+void wait_for_signal() {
   if (!pauses) return;
   ++paused;
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-  for (const uint64_t heard = words; pauses && words == heard;) {
+  for (const uint64_t before = signals; pauses && signals == before;) {
     if (std::chrono::steady_clock::now() > end) return void((pauses = false, ++stuck));
     std::this_thread::sleep_for(std::chrono::microseconds(200));
   }
 }
 
-#define STEP       \
-  wait_for_word(); \
-  LOCKED;          \
+#define STEP         \
+  wait_for_signal(); \
+  LOCKED;            \
   if (const int result = step(__func__)) return result
 
 void wait_for(Stream* stream, uint64_t upto) {
@@ -86,12 +86,12 @@ void fake_note(int on) {
   if (on) noted.clear();
 }
 void fake_pause(int on) { pauses = on != 0; }
-void fake_word() { ++words; }
+void fake_signal() { ++signals; }
 int fake_paused() { return paused; }
 int fake_stuck() { return stuck; }
 const char* fake_noted() { return noted.c_str(); }    // once nothing is noted any more
 const char* fake_failed() { return failed.c_str(); }  // the first call that did
-int fake_under_way() {
+int fake_in_flight() {
   LOCKED;
   uint64_t total = 0;
   for (const Stream* s : streams) total += s->issued - s->done;
@@ -99,7 +99,7 @@ int fake_under_way() {
 }
 
 int cuInit(unsigned) { return 0; }
-int cuGetErrorString(int, const char** text) { return *text = "as it was told", 0; }
+int cuGetErrorString(int, const char** text) { return *text = "the injected failure", 0; }
 int cuDeviceGetCount(int* count) {
   STEP;
   return *count = 1, 0;

@@ -28,10 +28,10 @@ _DECODER = ctypes.CFUNCTYPE(
 
 def wrong(pixels: np.ndarray) -> np.ndarray:
     """Return pixels as the fake engines decode them: every fifth pixel of a line is off."""
-    made = pixels.copy()
-    part = made[:, ::5]
+    pixels_decoded = pixels.copy()
+    part = pixels_decoded[:, ::5]
     part[...] = np.where(part > 255 - OFF, part - OFF, part + OFF)
-    return made
+    return pixels_decoded
 
 
 def _decode(data: Any, size: int, to: Any, pitch: int, bgr: int) -> int:
@@ -66,7 +66,7 @@ def engines(nvjpeg: Path, emulated_gpu: None, monkeypatch: pytest.MonkeyPatch) -
     answer()
     yield answer
     gc.collect()
-    assert fake.fake_alive() == 0, "handles, states and parsers are given back"
+    assert fake.fake_alive() == 0, "handles, states and parsers are released"
 
 
 def image(seed: int, height: int = 24, width: int = 33) -> Image.Image:

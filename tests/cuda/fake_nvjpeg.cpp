@@ -15,9 +15,9 @@ constexpr size_t kState = 1 << 20, kPinned = 4096;
 using Decoder = int (*)(const unsigned char* data, size_t bytes, unsigned char* to, size_t pitch, int bgr);
 Decoder decoder = nullptr;
 // Callback for events in which a driver takes memory: 0 opening, 1 a state, 2 a batch.
-void (*watcher)(int what) = nullptr;
-void tell(int what) {
-  if (watcher) watcher(what);
+void (*watcher)(int event) = nullptr;
+void notify(int event) {
+  if (watcher) watcher(event);
 }
 int create_status = 0, decode_status = 0, engines = 7, alive = 0;
 
@@ -57,7 +57,7 @@ int nvjpegCreateExV2(int backend, Allocator* device, Allocator* host, unsigned f
   if (backend != 3 || (flags & ~32u) || !device || !host) return 2;
   if (create_status) return create_status;
   ++alive;
-  tell(0);
+  notify(0);
   *handle = new Library{*device, *host};
   return 0;
 }
@@ -81,7 +81,7 @@ int nvjpegJpegStateCreate(void* handle, void** state) {
   State* s = new State{*static_cast<Library*>(handle)};
   const auto& [on_device, pinned] = s->from;
   ++alive;
-  tell(1);
+  notify(1);
   *state = s;
   if (!on_device.take(on_device.memory, &s->own, kState, nullptr) &&
       !pinned.take(pinned.memory, &s->host, kPinned, nullptr))
@@ -107,7 +107,7 @@ int nvjpegDecodeBatched(void*, void* state, const unsigned char* const* data, co
   State& s = *static_cast<State*>(state);
   const Allocator& on_device = s.from.on_device;
   if (decode_status) return decode_status;
-  tell(2);
+  notify(2);
   size_t all = 0, at = 0;
   for (int i = 0; i < s.pictures; ++i) all += bytes[i];
   if (all > s.room) {

@@ -33,7 +33,7 @@ struct Limited {
   explicit Limited(size_t limit) { quota->limit = limit; }
   ~Limited() {
     backing_pool.reset();
-    expect(quota->taken == 0, "something was not given back");
+    expect(quota->taken == 0, "something was not released");
   }
   Arena arena(bool mirrored) { return {device, quota, high_water_mark, mirrored ? backing_pool : nullptr}; }
   DeviceResources allocate_value() const {
@@ -56,7 +56,7 @@ void arenas(bool mirrored) {
   {
     Limited all(10 * kMiB);
     Arena arena = all.arena(mirrored);
-    expect(arena.take(10 * kMiB).device != 0, "all of the limit at once");
+    expect(arena.take(10 * kMiB).device != 0, "the whole limit in one allocation");
     expect(refused([&] { arena.take(1); }), "one byte more than the limit");
     arena.reset();
     expect(arena.take(10 * kMiB).device != 0, "all of the limit by the next batch");
@@ -66,7 +66,7 @@ void arenas(bool mirrored) {
     Arena arena = all.arena(mirrored);
     for (int i = 0; i < 4; ++i) expect(arena.take(kMiB / 4).device != 0, "a small limit by pieces");
     arena.reset();
-    expect(arena.take(kMiB).device != 0, "a small limit at once");
+    expect(arena.take(kMiB).device != 0, "a small limit in one allocation");
   }
   {
     Limited all(24 * kMiB);
@@ -74,7 +74,7 @@ void arenas(bool mirrored) {
     for (int i = 0; i < 95; ++i) expect(arena.take(kMiB / 4).device != 0, "by pieces");
     const uint64_t before = all.quota->taken;
     expect(refused([&] { arena.take(kMiB); }), "a piece more than the limit");
-    expect(all.quota->taken == before, "what was refused is counted");
+    expect(all.quota->taken == before, "a refused allocation is counted");
   }
   {
     Limited all(20 * kMiB);
@@ -131,10 +131,10 @@ void several_threads() {
   greedy.join();
   expect(always, "all of the limit, beside a thread that wants more than the limit");
   expect(refused([&] { quota.charge(~uint64_t{0} - kMiB); }), "a number of bytes that overflows");
-  expect(quota.taken == 0, "what was refused is counted");
+  expect(quota.taken == 0, "a refused allocation is counted");
 }
 
-// Host memory was allocated with spare room. When it goes to the device, other batches hold the device memory.
+// Host memory was allocated with spare room. When it is sent to the device, other batches hold the device memory.
 void the_rest_is_taken() {
   Limited all(8 * kMiB);
   Arena arena = all.arena(true);

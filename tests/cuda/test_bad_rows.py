@@ -92,7 +92,7 @@ def assert_same(got: list[list[Any]], want: list[list[Any]]) -> None:
 @pytest.mark.parametrize("make", [dense, ragged])
 @pytest.mark.parametrize("settings", [{}, {"batch_size": 7, "num_threads": 1, "prefetch_queue_depth": 3},
                                       {"exec_async": False}], ids=str)  # fmt: skip
-def test_bad_rows_are_dealt_with_as_on_the_cpu(
+def test_bad_rows_are_handled_as_on_the_cpu(
     gpu: str, make: Any, policy: str, settings: dict[str, Any], files: list[str]
 ) -> None:
     want = batches(make(files, "cpu", on_error=policy, **settings))
@@ -125,11 +125,11 @@ def test_memory_of_the_consumer(emulated_gpu: None, policy: str, files: list[str
     """The memory is the null device's; `tests/gpu/test_bad_rows.py` uses torch's."""
     want = batches(dense(files, "cpu", on_error=policy))
     pipe = dense(files, "gpu", device_id=0, on_error=policy)
-    kept = []
+    supplied = []
 
     def allocate(output: int, planned: Any, rows: int) -> SuppliedMemory | None:
         memory = np.full((rows, *planned.shape), 77, planned.dtype.numpy)
-        kept.append(memory)
+        supplied.append(memory)
         return SuppliedMemory(memory.ctypes.data, memory)
 
     with pipe:
@@ -137,7 +137,7 @@ def test_memory_of_the_consumer(emulated_gpu: None, policy: str, files: list[str
             delivered = pipe.next("stop", allocate)
             assert delivered is not None
             for got, (_, _, rows) in zip(delivered.outputs, batch, strict=True):
-                assert any(np.shares_memory(got, memory) for memory in kept) or not len(got)
+                assert any(np.shares_memory(got, memory) for memory in supplied) or not len(got)
                 np.testing.assert_array_equal(got, np.asarray(rows))
 
 
@@ -154,14 +154,14 @@ def test_the_first_rows_of_a_batch(gpu: str, files: list[str]) -> None:
             assert head.as_cpu().skipped == batch.skipped
 
 
-def test_the_default_still_raises(gpu: str, files: list[str]) -> None:
+def test_the_default_raises(gpu: str, files: list[str]) -> None:
     with ragged(files, "gpu", device_id=0) as pipe:
         with pytest.raises(DataError, match=r"03\.jpg"):
             pipe.run()
         assert len(pipe.run()[0]) == 5
 
 
-def test_rows_are_moved_and_put_together() -> None:
+def test_rows_are_moved_and_joined() -> None:
     """Test only the native side."""
     plan = _native.Plan()
     plan.finish(0, 0)

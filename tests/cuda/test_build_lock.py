@@ -85,7 +85,7 @@ def test_one_compiles_and_the_others_wait(cache: Path, tmp_path: Path) -> None:
     assert [p.suffix for p in cache.iterdir()] == [".cubin"]  # and no lock is left
 
 
-def test_one_that_is_killed_is_waited_for_no_longer(cache: Path, tmp_path: Path) -> None:
+def test_the_wait_for_a_killed_process_ends(cache: Path, tmp_path: Path) -> None:
     log = tmp_path / "log"
     first, second = Started(log, "held"), Started(log, 0.0)
     first.go()
@@ -100,7 +100,7 @@ def test_one_that_is_killed_is_waited_for_no_longer(cache: Path, tmp_path: Path)
     assert [p.suffix for p in cache.iterdir()] == [".cubin"]
 
 
-def test_one_that_is_stopped_is_not_waited_for_for_ever(cache: Path, tmp_path: Path) -> None:
+def test_the_wait_for_a_stopped_process_ends(cache: Path, tmp_path: Path) -> None:
     log = tmp_path / "log"
     first, second = Started(log, "held"), Started(log, 0.0, wait_s=0.3)
     first.go()
@@ -117,13 +117,13 @@ def test_one_that_is_stopped_is_not_waited_for_for_ever(cache: Path, tmp_path: P
 
 
 def never_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever waits for a turn fails."""
+    """Make every wait for a turn fail."""
     clock = SimpleNamespace(monotonic=time.monotonic, sleep=lambda seconds: pytest.fail("it waits"))
     monkeypatch.setattr(locks, "time", clock)
 
 
 @pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP])
-def test_without_locks_everyone_compiles(cache: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+def test_without_locks_every_process_compiles(cache: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     def refuse(handle: int, how: int) -> None:
         raise OSError(number, os.strerror(number))
 
@@ -138,7 +138,7 @@ def test_a_folder_that_can_only_be_read(tmp_path: Path) -> None:
         pass
 
 
-def test_turns_follow_each_other(tmp_path: Path) -> None:
+def test_turns_never_overlap(tmp_path: Path) -> None:
     """Threads take turns too. Two are never inside together, although each removes the file that the next may open."""
     inside, most, done = 0, 0, 0
     counting = threading.Lock()

@@ -2,7 +2,7 @@
 """The codec protocol, proved by a second codec: run-length bytes, with CPU and GPU kernels, an index and a report.
 
 A file is pairs of bytes, (count, value). Only an operator and a codec class implement the format. Neither the executor,
-nor planning, nor the device knows of it.
+nor planning, nor the device depends on it.
 """
 
 from __future__ import annotations
@@ -92,12 +92,12 @@ class RunLength(Codec, name="test.run_length"):
         assert self.gpu is not None
         functions = self.gpu.functions((("test_unroll", SOURCE),))
 
-        def made() -> CodecKernel:
+        def create() -> CodecKernel:
             on_gpu = _native.gpu.own([(functions()[0], 32, 0)], len(in_types), len(out_types), len(body.params))
             either = _native.gpu.GpuWithCpuFallback(on_gpu, _native.kernels.python())
             return CodecKernel(self.name, either, either, self._twin(body))
 
-        return made
+        return create
 
     def _twin(self, body: Native) -> Callable[[Sequence[Any], Sequence[float], Sequence[Any]], None]:
         return self._measure if body.kernel == "measure" else _unroll
@@ -170,8 +170,8 @@ def unrolling(data: list[Bytes], device: str) -> Any:
 def check(pipe: Pipeline, data: list[Bytes], epochs: int = 1) -> Any:
     with pipe:
         for first in [*range(0, len(data), ROWS)] * epochs:
-            made = pipe.run()[0].as_cpu()
-            for got, want in zip(made, data[first : first + ROWS], strict=True):
+            outputs = pipe.run()[0].as_cpu()
+            for got, want in zip(outputs, data[first : first + ROWS], strict=True):
                 np.testing.assert_array_equal(got, unrolled(want).astype(np.int16) + 1)
         return pipe.report()
 
@@ -198,7 +198,7 @@ def test_rows_are_shared_between_cpu_and_gpu(emulated_gpu: None, load: float) ->
     assert f"; {4 * ROWS} run-length files known, 0 found again" in line
 
 
-def test_shares_follow_what_is_measured(emulated_gpu: None) -> None:
+def test_shares_follow_the_measurements(emulated_gpu: None) -> None:
     data = encoded(ROWS)
     with unrolling(data, "mixed", device_id=0) as pipe:
         for _ in range(200):  # until the controller has measured
@@ -211,7 +211,7 @@ def test_shares_follow_what_is_measured(emulated_gpu: None) -> None:
     assert decoded.why != "nothing is measured yet" and decoded.rows_on_cpu > 0
 
 
-def test_a_bad_row_is_its_own() -> None:
+def test_a_bad_row_fails_alone() -> None:
     data = encoded(ROWS)
     data[3] = data[3][:-1]
     with unrolling(data, "cpu", on_error="skip") as pipe:
@@ -223,7 +223,7 @@ def config(options: Mapping[str, Mapping[str, Any]]) -> PipelineConfig:
     return PipelineConfig(batch_size=ROWS, threads=1, seed=1, depth=0, codec_options=options)
 
 
-def test_what_it_knows_outlives_the_pipeline(tmp_path: Path) -> None:
+def test_the_index_outlives_the_pipeline(tmp_path: Path) -> None:
     data = encoded(ROWS)
     graph = unrolling(data, "cpu").graph
     options = {"test.run_length": {"path": tmp_path / "index"}}
@@ -265,11 +265,11 @@ class OnCpu(Codec, name="test.on_cpu"):
         return CodecKernel(self.name, None)
 
 
-def test_a_codec_without_a_form_for_gpus_says_so() -> None:
+def test_a_codec_without_a_form_for_gpus_is_refused() -> None:
     with pytest.raises(UnsupportedError, match=r"the codec `test.on_cpu` has no `unroll` for GPUs"):
         OnCpu(None, {}).gpu_kernel(Native("unroll"), (), ())
 
 
-def test_either_takes_a_kernel_for_gpus_first() -> None:
+def test_the_fallback_takes_a_kernel_for_gpus_first() -> None:
     with pytest.raises(ValueError, match="expected a kernel for GPUs"):
         _native.gpu.GpuWithCpuFallback(_native.kernels.python(), _native.kernels.python())

@@ -20,67 +20,67 @@ from stoker.device.compilation_pool import CompilationPool
 from stoker.device.gpu import Gpu
 
 
-def test_several_at_a_time_and_each_once():
-    meeting, lock, running, most, seen = threading.Barrier(3), threading.Lock(), 0, 0, []
+def test_sources_compile_in_parallel_and_once_each():
+    meeting, lock, running, most, sources_compiled = threading.Barrier(3), threading.Lock(), 0, 0, []
 
     def compiled(source):
         nonlocal running, most
         with lock:
             running += 1
             most = max(most, running)
-            seen.append(source)
+            sources_compiled.append(source)
         meeting.wait(HANG_S)  # every thread ends
         with lock:
             running -= 1
         return source.encode()
 
-    made = CompilationPool(compiled, 3)
+    pool = CompilationPool(compiled, 3)
     names = [str(n) for n in range(9)]
     for name in (*names, *names):
-        made.begin(name)
-    assert [made.result(name) for name in names] == [name.encode() for name in names]
-    assert most == 3 and sorted(seen) == names
+        pool.begin(name)
+    assert [pool.result(name) for name in names] == [name.encode() for name in names]
+    assert most == 3 and sorted(sources_compiled) == names
 
 
-def test_one_that_fails_is_no_other_ones_matter():
+def test_a_failing_source_does_not_affect_others():
     def compiled(source):
         if source == "bad":
             raise RuntimeError("NVRTC refused a kernel")
         return b"code"
 
-    made = CompilationPool(compiled, 2)
+    pool = CompilationPool(compiled, 2)
     for name in ("bad", "good"):
-        made.begin(name)
+        pool.begin(name)
     for _ in range(2):
         with pytest.raises(RuntimeError, match="NVRTC refused"):
-            made.result("bad")
-    assert made.result("good") == b"code"
+            pool.result("bad")
+    assert pool.result("good") == b"code"
 
 
-def test_what_nobody_waits_for_does_not_keep_the_process():
+def test_compilations_without_a_waiter_do_not_delay_the_exit():
     program = (
         "import threading, time\nfrom stoker.device.compilation_pool import CompilationPool\n"
-        "begun = threading.Event()\n"
-        "def compiled(source):\n    print(source, flush=True)\n    begun.set()\n    time.sleep(0.2)\n    return b''\n"
-        "made = CompilationPool(compiled, 1)\nfor n in range(50): made.begin(str(n))\nbegun.wait()\n"
+        "started = threading.Event()\n"
+        "def compiled(source):\n    print(source, flush=True)\n    started.set()\n    time.sleep(0.2)\n    return b''\n"
+        "pool = CompilationPool(compiled, 1)\nfor n in range(50): pool.begin(str(n))\nstarted.wait()\n"
     )
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=HANG_S)
     assert ended.returncode == 0 and not ended.stderr
     assert 1 <= len(ended.stdout.split()) < 50
 
 
-def test_the_interpreter_goes_on_while_the_compiler_works():
+def test_the_interpreter_runs_while_the_compiler_works():
     """Without this, compiling in threads would be useless."""
-    made = CompilationPool(lambda source: compiling._compile(source, 90, None), 2)
+    pool = CompilationPool(lambda source: compiling._compile(source, 90, None), 2)
     sources = list(dict.fromkeys(text for _, text in SOURCES))
     for source in sources:
-        made.begin(source)
+        pool.begin(source)
     turns = 0
-    while any(not made._begun[source].done() for source in sources):
+    while any(not pool._begun[source].done() for source in sources):
         time.sleep(0.001)
         turns += 1
     assert turns > 20  # one to three if it held the GIL
-    assert all(made.result(source).startswith(b"\x7fELF") for source in sources)
+    assert all(pool.result(source).startswith(b"\x7fELF") for source in sources)
 
 
 @pipeline_def(batch_size=2, num_threads=1)
@@ -96,15 +96,15 @@ class Meeting(emulated_stages.EmulatedGpu):
     def __init__(self, folder, sources):
         super().__init__(folder)
         self.complete = threading.Barrier(sources)
-        self.begun: list[str] = []
+        self.started_sources: list[str] = []
 
     def compiled(self, source):
-        self.begun.append(source)
+        self.started_sources.append(source)
         self.complete.wait(HANG_S)
         return super().compiled(source)
 
 
-def test_a_plan_begins_all_before_it_waits(folder, monkeypatch):
+def test_a_plan_starts_all_compilations_before_it_waits(folder, monkeypatch):
     monkeypatch.setenv("STOKER_NUM_THREADS", "16")
     sources = 1
     for _ in range(2):  # the number of sources; then all of them together
@@ -113,7 +113,7 @@ def test_a_plan_begins_all_before_it_waits(folder, monkeypatch):
         with two_stages(device_id=0) as pipe:
             first, _ = pipe.run()
             assert (first.as_cpu()[1] == 2).all()
-        sources = len(gpu.begun)
+        sources = len(gpu.started_sources)
     assert sources == gpu.complete.parties >= 5  # two stages or more, weights, the intermediate image, warps
     assert not [t for t in threading.enumerate() if t.name == "stoker-nvrtc"]
 

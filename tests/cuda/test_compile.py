@@ -53,9 +53,11 @@ def representative() -> dict[str, str]:
         functions = px.unary(name, functions)
     sources = {}
     for interpolator in ("", "resample", "affine", *st.PROJECTED):
-        made = compiled([normal], [DType.UINT8], 3, interpolator=interpolator).source(planar=interpolator == "resample")
-        sources[f"normalise {interpolator}"] = made.stage
-        sources.update(made.interpolators)
+        stage = compiled([normal], [DType.UINT8], 3, interpolator=interpolator).source(
+            planar=interpolator == "resample"
+        )
+        sources[f"normalise {interpolator}"] = stage.stage
+        sources.update(stage.interpolators)
     mixed = [x[0].cast(DType.FLOAT) * (1.0 + c) + x[1].cast(DType.FLOAT) * (2.0 + c) for c in range(3)]
     twisted = [((m.cast(DType.UINT8).cast(DType.FLOAT) - 1.0) * 0.5).cast(DType.FLOAT16) for m in mixed]
     twist = compiled([twisted], [DType.UINT8], 3, interpolator="affine").source()
@@ -81,7 +83,7 @@ def test_kernels_compile_without_spills(architecture):
         assert registers and max(registers) <= 128, (name, report[0])
 
 
-def test_nothing_is_contracted():
+def test_no_operations_are_contracted():
     """The planted error: with contraction allowed, the same source has a fused multiply-add."""
     from cuda.bindings import nvrtc
 
@@ -105,10 +107,10 @@ def cache(tmp_path, monkeypatch) -> Path:
 @pytest.fixture
 def compiles(monkeypatch) -> list[str]:
     """Record the sources that the compiler receives."""
-    seen: list[str] = []
+    sources: list[str] = []
     real = compiling._compile
-    monkeypatch.setattr(compiling, "_compile", lambda source, *rest: seen.append(source) or real(source, *rest))
-    return seen
+    monkeypatch.setattr(compiling, "_compile", lambda source, *rest: sources.append(source) or real(source, *rest))
+    return sources
 
 
 def test_a_kernel_is_compiled_once(cache, compiles):
@@ -127,7 +129,7 @@ def test_a_damaged_file_is_compiled_again(cache, compiles, damage):
     assert compiling.compile_kernels(SMALL, 90) == first and len(compiles) == 2
 
 
-def test_the_key_knows_all_that_changes_code(monkeypatch, tmp_path):
+def test_the_key_covers_everything_that_changes_code(monkeypatch, tmp_path):
     key = compiling.key_of(SMALL, 90, (13, 0))
     assert key == compiling.key_of(SMALL, 90, (13, 0))
     others = [compiling.key_of(SMALL + " ", 90, (13, 0)), compiling.key_of(SMALL, 100, (13, 0)),
@@ -161,7 +163,7 @@ def test_the_cache_stays_within_its_limit(cache, compiles, monkeypatch):
     assert settings.kernel_cache() == (cache, 3 << 20)
 
 
-def test_a_cache_that_cannot_be_written_is_said(tmp_path, monkeypatch, compiles):
+def test_a_cache_that_cannot_be_written_warns(tmp_path, monkeypatch, compiles):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("STOKER_KERNEL_CACHE", str(tmp_path / "file" / "kernels"))
     with pytest.warns(RuntimeWarning, match="compiled kernels are not kept"):
@@ -188,7 +190,7 @@ def test_without_the_compiler(monkeypatch):
         compiling.compile_kernels(SMALL, 90)
 
 
-def test_what_the_compiler_refuses(cache):
+def test_source_that_the_compiler_refuses(cache):
     with pytest.raises(RuntimeError, match=r"(?s)sm_90.*nonsense"):
         compiling.compile_kernels("nonsense", 90)
 
@@ -200,14 +202,14 @@ def test_sources(request):
     normal = [((v.cast(DType.FLOAT) - 1.0 - c) * 0.5).cast(DType.FLOAT16) for c, v in enumerate(x)]
     ratio = px.binary("idiv", px.load(DType.INT32, 0), px.load(DType.INT32, 1))
     chosen = px.select(px.binary("lt", ratio, 7), ratio, px.load(DType.INT32, 1))
-    made = {
+    stages = {
         "normalise": compiled([normal], [DType.UINT8], 3, interpolator="resample"),
         "divide": compiled([[chosen], [ratio.cast(DType.UINT8)]], [DType.INT32, DType.INT32]),
     }
-    for name, stage in made.items():
+    for name, stage in stages.items():
         path, text = folder / f"{name}.cu", stage.source().stage
         if os.environ.get("STOKER_SNAPSHOTS") == "write":
             path.parent.mkdir(exist_ok=True)
             path.write_text(text)
         assert path.read_text() == text, f"STOKER_SNAPSHOTS=write renews {path}"
-    assert st.OPS["IDiv"] in {i[0] for i in made["divide"].code}
+    assert st.OPS["IDiv"] in {i[0] for i in stages["divide"].code}

@@ -37,8 +37,8 @@ def padded(device: str) -> Any:
 
 
 def test_paddings_are_the_cpus() -> None:
-    with padded("gpu") as there, padded("cpu") as here:
+    with padded("gpu") as on_gpu, padded("cpu") as on_cpu:
         for _ in range(2):
-            for got, want in zip(there.run(), here.run(), strict=True):
+            for got, want in zip(on_gpu.run(), on_cpu.run(), strict=True):
                 for a, b in zip(got.as_cpu(), want, strict=True):
                     np.testing.assert_array_equal(np.asarray(a), np.asarray(b))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Outputs whose first extent only a kernel on the GPU knows: the CPU's rows, what may follow, and bad counts."""
+"""Counted outputs of kernels on the GPU: the CPU's rows, the steps that may follow, and bad counts."""
 
 from __future__ import annotations
 
@@ -85,16 +85,16 @@ HEADERS['#include "device/own_padded.cuh"\n'] = PADDED
 
 
 class Padded(Operator, name="test_padded"):
-    """All that is reserved for an output that the GPU counts: the elements, then zeros."""
+    """The whole memory of an output that the GPU counts: the elements, then zeros."""
 
     inputs = (2, 2)
 
     def lower(self, c: Lowering, x: Value, count: Value) -> Value:
         own = Launches("Padded", {"fill": LaunchPass(1, 64)})
         # The CPU's kernel of that name is not run here.
-        made = [(x.dtype, x.reserved, x.layout), (DType.INT32, (), "")]
+        outputs = [(x.dtype, x.reserved, x.layout), (DType.INT32, (), "")]
         form = GpuForm(own.kernel(), takes_bound=True)
-        return c.native("boolean_mask", [x, count], made[:1], params=own.numbers(), gpu=form)[0]
+        return c.native("boolean_mask", [x, count], outputs[:1], params=own.numbers(), gpu=form)[0]
 
     def reference(self, row: RowContext, x: Any, count: Any) -> Any:
         raise AssertionError("it is run on a GPU alone")
@@ -114,7 +114,7 @@ for _operator in (Padded, NeedsExtent):
 
 @pytest.fixture(params=["null", pytest.param("cuda", marks=emulated_stages.NEEDS_GPU)], autouse=True)
 def gpu(folder, monkeypatch, request):
-    """GPU 0 knows the kernels above; it is the null device, unless there is a GPU."""
+    """Provide the kernels above on GPU 0, which is the null device unless there is a GPU."""
     base = emulated_stages.EmulatedGpu if request.param == "null" else Gpu
 
     class WithForms(base):  # type: ignore[misc, valid-type]
@@ -178,14 +178,14 @@ def test_rows_of_one_shape_are_one_array(per_row: int | None, dense: bool) -> No
         x, mask = (fn.external_source(lambda rows=rows: rows) for rows in (data, masks))
         return fn.boolean_mask(x.gpu(), mask)
 
-    with pipe() as made:
+    with pipe() as running:
         for _ in range(2):
-            (output,) = made.run()
+            (output,) = running.run()
             assert output.device == "gpu" and output.is_dense == dense
             assert [x.tolist() for x in output.as_cpu()] == [x[m].tolist() for x, m in zip(data, masks, strict=True)]
 
 
-def test_the_stream_goes_on_where_it_was_left() -> None:
+def test_the_stream_resumes_from_a_state() -> None:
     with keeping(True, device_id=0) as pipe:
         pipe.run()
         token = pipe.get_state()
@@ -195,10 +195,10 @@ def test_the_stream_goes_on_where_it_was_left() -> None:
         assert_rows([row for _ in range(2) for row in rows_of(pipe.run())], want)
 
 
-@pytest.mark.parametrize(("form", "said"), [("Negative", "a count of -9"), ("More", r"a count of 1\d\d, expected 0 to"),
+@pytest.mark.parametrize(("form", "text"), [("Negative", "a count of -9"), ("More", r"a count of 1\d\d, expected 0 to"),
                                             ("Silent", "a count of -1, expected 0 to")])  # fmt: skip
-def test_a_wrong_count_is_an_error_of_the_row(form: str, said: str) -> None:
-    with keeping(True, form=form, device_id=0) as pipe, pytest.raises(DataError, match=said) as caught:
+def test_a_wrong_count_is_an_error_of_the_row(form: str, text: str) -> None:
+    with keeping(True, form=form, device_id=0) as pipe, pytest.raises(DataError, match=text) as caught:
         pipe.run()
     assert "test_masked" in str(caught.value) and "max_output" in str(caught.value)
 
@@ -222,37 +222,37 @@ def test_a_kernel_that_takes_the_bound_may_follow() -> None:
         data, mask = masked_samples()
         return fn.test_padded(*fn.test_masked(data.gpu(), mask, most=12))
 
-    with pipe() as made:
-        got = [row for _ in range(3) for row in rows_of(made.run())]
+    with pipe() as running:
+        got = [row for _ in range(3) for row in rows_of(running.run())]
     for i, (padded,) in enumerate(got):
         assert padded.tolist() == [*kept(i).tolist(), *[[0.0, 0.0, 0.0]] * (12 - len(kept(i)))]
 
 
 FOLLOWING = {
-    "a view": lambda made, count: made[1:],
-    "a flip": lambda made, count: fn.flip(made, vertical=1),
-    "a reduction": lambda made, count: fn.reductions.sum(made, axes=1),
-    "another mask": lambda made, count: fn.boolean_mask(made, made[:, 0] > 0),
-    "its extents": lambda made, count: made.shape(),
-    "a kernel": lambda made, count: fn.test_needs_extent(made, count),
-    "code in Python": lambda made, count: fn.python_function(
-        made, function=abs, output_dtypes=np.float32, output_ndims=2
+    "a view": lambda masked, count: masked[1:],
+    "a flip": lambda masked, count: fn.flip(masked, vertical=1),
+    "a reduction": lambda masked, count: fn.reductions.sum(masked, axes=1),
+    "another mask": lambda masked, count: fn.boolean_mask(masked, masked[:, 0] > 0),
+    "its extents": lambda masked, count: masked.shape(),
+    "a kernel": lambda masked, count: fn.test_needs_extent(masked, count),
+    "code in Python": lambda masked, count: fn.python_function(
+        masked, function=abs, output_dtypes=np.float32, output_ndims=2
     ),
 }
 
 
-@pytest.mark.parametrize("what", FOLLOWING)
-def test_steps_that_need_the_extent_are_refused(what: str) -> None:
+@pytest.mark.parametrize("following", FOLLOWING)
+def test_steps_that_need_the_extent_are_refused(following: str) -> None:
     @pipeline_def(batch_size=4, num_threads=1, device_id=0)
     def pipe() -> Any:
         data, mask = masked_samples()
-        return FOLLOWING[what](*fn.test_masked(data.gpu(), mask))
+        return FOLLOWING[following](*fn.test_masked(data.gpu(), mask))
 
     with pytest.raises(UnsupportedError) as caught:
         pipe().build()
-    said = str(caught.value)
-    assert 'device="cpu"' in said and "test_counted.py" in said, said
-    assert "on the GPU" in said or "GPU's memory" in said, said
+    message = str(caught.value)
+    assert 'device="cpu"' in message and "test_counted.py" in message, message
+    assert "on the GPU" in message or "GPU's memory" in message, message
 
 
 def test_the_refusal_names_both_nodes() -> None:
@@ -265,41 +265,41 @@ def test_the_refusal_names_both_nodes() -> None:
         pipe().build()
 
 
-def test_counts_that_parameters_follow_from_are_the_cpus() -> None:
+def test_counts_that_parameters_depend_on_are_computed_on_the_cpu() -> None:
     """A count that an argument follows from keeps its kernel on the CPU, like every parameter."""
 
     @pipeline_def(batch_size=4, num_threads=2, device_id=0)
     def pipe() -> Any:
         data, mask = masked_samples()
-        made, count = fn.test_masked(data.gpu(), mask)
-        return fn.slice(made + 1, start=0, shape=count // 2, axes=0)
+        masked, count = fn.test_masked(data.gpu(), mask)
+        return fn.slice(masked + 1, start=0, shape=count // 2, axes=0)
 
-    with pipe() as made:
-        outputs = [made.run() for _ in range(3)]
+    with pipe() as running:
+        outputs = [running.run() for _ in range(3)]
     assert all(output.device == "gpu" for (output,) in outputs)
     for i, (part,) in enumerate(row for output in outputs for row in rows_of(output)):
         assert part.tolist() == (kept(i)[: len(kept(i)) // 2] + np.float32(1)).tolist()
 
 
-def test_what_the_cpu_has_counted_may_be_used_anywhere() -> None:
+def test_counted_outputs_of_the_cpu_may_be_used_anywhere() -> None:
     @pipeline_def(batch_size=4, num_threads=2, device_id=0)
     def pipe() -> Any:
         data, mask = masked_samples()
-        made = fn.boolean_mask(data, mask)
-        return fn.flip(made.gpu(), vertical=1, horizontal=0), made.gpu()[:, 1]
+        masked = fn.boolean_mask(data, mask)
+        return fn.flip(masked.gpu(), vertical=1, horizontal=0), masked.gpu()[:, 1]
 
-    with pipe() as made:
-        for i, (flipped, column) in enumerate(row for _ in range(3) for row in rows_of(made.run())):
+    with pipe() as running:
+        for i, (flipped, column) in enumerate(row for _ in range(3) for row in rows_of(running.run())):
             assert flipped.tolist() == kept(i)[::-1].tolist() and column.tolist() == kept(i)[:, 1].tolist()
 
 
-def test_shows_the_bound() -> None:
+def test_the_plan_shows_the_bound() -> None:
     shown = keeping(True, most=9, device_id=0).show()
     assert sum(" <= 9, " in line and "on the GPU" in line for line in shown.splitlines()) >= 2, shown
 
 
 @pytest.mark.parametrize("name", ["float32", "float16", "bool"])
-def test_it_compiles_for_gpus(name: str) -> None:
+def test_the_kernels_compile_for_gpus(name: str) -> None:
     dtype = DType.of(name)
     own = Launches("BooleanMask", {"place": LaunchPass(1, 1024), "copy": 1}, math.prod((4, 1)))
     for _, source in own_sources(own.kernel(), [dtype, DType.BOOL], [dtype, DType.INT32]):

@@ -40,7 +40,7 @@ def test_rows_of_all_decoders_are_handed_over(emulated_gpu, tmp_path, sizes, rea
         decoding(files, "cpu", read_as_well) as plain,
     ):
         stages = [node for step in pipe.build().execution.plan.steps if step.on_gpu for node in [step.node]]
-        assert len(stages) == (3 if read_as_well else 1), "only what is shown twice is copied"
+        assert len(stages) == (3 if read_as_well else 1), "only an image that is read and delivered is copied"
         for _ in range(4):
             for got, want in zip(pipe.run(), plain.run(), strict=True):
                 for a, b in zip(got.as_cpu(), want, strict=True):

@@ -24,17 +24,17 @@ def idle(emulated_gpu: None, folder: Any, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.fixture
-def asked() -> list[int]:
-    """Return the list that records the samples that the source is asked for."""
+def requested() -> list[int]:
+    """Return the list that records the samples that the source is called for."""
     return []
 
 
 @pytest.fixture
-def make(asked: list[int]) -> Any:
+def make(requested: list[int]) -> Any:
     """Return pipelines whose rows are (side, side, 1) and one more than the number of the sample."""
 
     def rows(info: Any) -> np.ndarray:
-        asked.append(info.idx_in_epoch)
+        requested.append(info.idx_in_epoch)
         return np.full((INPUT, INPUT, 1), info.idx_in_epoch % 200, np.uint8)
 
     @pipeline_def(batch_size=BATCH, num_threads=2, seed=1, device_id=0)
@@ -55,7 +55,7 @@ def settled(execution: Any, count: int) -> int:
 
 
 @pytest.mark.parametrize(
-    ("depth", "ahead", "on_gpu"),
+    ("depth", "prefetched", "on_gpu"),
     [
         ({"cpu_size": 3, "gpu_size": 1}, 4, 1),
         ({"cpu_size": 1, "gpu_size": 3}, 4, 3),
@@ -63,14 +63,16 @@ def settled(execution: Any, count: int) -> int:
         (4, 4, 4),
     ],
 )
-def test_so_many_are_on_the_gpu(idle: None, make: Any, asked: list[int], depth: Any, ahead: int, on_gpu: int) -> None:
+def test_the_number_of_batches_on_the_gpu(
+    idle: None, make: Any, requested: list[int], depth: Any, prefetched: int, on_gpu: int
+) -> None:
     with make(30, prefetch_queue_depth=depth) as pipe:
         for _ in range(3):
             pipe.run()
             execution = pipe.execution
-            assert len(execution._queue) == ahead
+            assert len(execution._queue) == prefetched
             assert settled(execution, on_gpu) == on_gpu
-        assert len(asked) == BATCH * (3 + ahead)
+        assert len(requested) == BATCH * (3 + prefetched)
 
 
 def bytes_of(pipe: Any) -> int:
@@ -85,34 +87,34 @@ def bytes_of(pipe: Any) -> int:
 def test_memory_is_that_of_each_side(idle: None, make: Any) -> None:
     """More prefetched batches on the CPU take no GPU memory."""
     side = 1000
-    few, many, all_there = (
+    few, many, all_on_gpu = (
         bytes_of(make(side, prefetch_queue_depth=depth))
         for depth in ({"cpu_size": 1, "gpu_size": 1}, {"cpu_size": 5, "gpu_size": 1}, 6)
     )
     output = BATCH * side * side * 4
     assert many == few, (few, many)
-    assert all_there - many > 3 * output, (many, all_there)
+    assert all_on_gpu - many > 3 * output, (many, all_on_gpu)
 
 
-def test_a_consumers_memory_is_asked_for_late(emulated_gpu: None, make: Any) -> None:
-    given = []
+def test_the_consumers_memory_is_requested_late(emulated_gpu: None, make: Any) -> None:
+    supplied = []
 
     def allocate(output: int, planned: Any, rows: int) -> SuppliedMemory:
-        given.append(np.full((rows, 24, 24, 1), -1, np.float32))
-        return SuppliedMemory(given[-1].ctypes.data, given[-1])
+        supplied.append(np.full((rows, 24, 24, 1), -1, np.float32))
+        return SuppliedMemory(supplied[-1].ctypes.data, supplied[-1])
 
     with make(24, prefetch_queue_depth={"cpu_size": 4, "gpu_size": 2}) as pipe:
         for k in range(3):
-            made = pipe.next("go_on", allocate).outputs[0]
-            assert made is given[k] and (made[:, 5, 7, 0] == np.arange(BATCH * k, BATCH * k + BATCH) + 1).all()
-            assert len(given) == k + 1 + 2 and len(pipe.execution._queue) == 6
+            output = pipe.next("go_on", allocate).outputs[0]
+            assert output is supplied[k] and (output[:, 5, 7, 0] == np.arange(BATCH * k, BATCH * k + BATCH) + 1).all()
+            assert len(supplied) == k + 1 + 2 and len(pipe.execution._queue) == 6
         pipe.start_epoch(1)  # held batches are dropped
         assert not pipe.execution._queue
-        made = pipe.next("go_on", allocate).outputs[0]
-        assert any(made is one for one in given[5:]) and (made > 0).all()
+        output = pipe.next("go_on", allocate).outputs[0]
+        assert any(output is one for one in supplied[5:]) and (output > 0).all()
 
 
-def test_memory_that_cannot_be_had(emulated_gpu: None, make: Any) -> None:
+def test_memory_that_is_refused(emulated_gpu: None, make: Any) -> None:
     """A refused allocation is the error of its batch, and other batches continue."""
     calls = 0
 
@@ -139,7 +141,7 @@ def test_the_results_are_the_same(emulated_gpu: None, make: Any, settings: dict[
         assert [row[3, 3, 0] for row in rows] == [n + 1.0 for n in range(len(rows))]
 
 
-def test_stopping_with_batches_held(idle: None, make: Any) -> None:
+def test_closing_with_held_batches(idle: None, make: Any) -> None:
     pipe = make(30, prefetch_queue_depth={"cpu_size": 6, "gpu_size": 1})
     pipe.run()
     pipe.close()
@@ -173,8 +175,8 @@ def test_depths_are_checked(make: Any, depth: Any) -> None:
         make(24, prefetch_queue_depth=depth)
 
 
-def test_batches_take_at_once_what_the_first_one_needed(idle: None) -> None:
-    """Only the first batch allocates input memory block by block. Later batches allocate it at once."""
+def test_later_batches_allocate_inputs_in_one_block(idle: None) -> None:
+    """Only the first batch allocates input memory block by block. Later batches allocate one block."""
     image = np.zeros((1 << 21, 1, 1), np.uint8)  # a batch of 8 is four times as large as the first block
 
     def source(info: Any) -> np.ndarray:
@@ -190,7 +192,7 @@ def test_batches_take_at_once_what_the_first_one_needed(idle: None) -> None:
     with sending() as pipe:
         for _ in range(12):
             pipe.run()
-        made = _native.allocations() - before
+        allocations = _native.allocations() - before
     # Five batches: the first allocates several blocks for its inputs, then one in place of them; the others one each.
     # Scratch memory and outputs are added.
-    assert made <= 16, made
+    assert allocations <= 16, allocations

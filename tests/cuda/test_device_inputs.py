@@ -18,21 +18,21 @@ ROWS = 5
 class Interface:
     """Array that supports only CUDA's array interface. The memory of the null device is host memory."""
 
-    def __init__(self, array, version=3, **told):
-        self.array, self.version, self.told = array, version, told
+    def __init__(self, array, version=3, **description):
+        self.array, self.version, self.description = array, version, description
         self.ndim = array.ndim
 
     @property
     def __cuda_array_interface__(self):
         a = self.array
         return {"shape": a.shape, "typestr": a.dtype.str, "data": (a.ctypes.data, False), "strides": a.strides,
-                "version": self.version, **self.told}  # fmt: skip
+                "version": self.version, **self.description}  # fmt: skip
 
     def __getitem__(self, at):
-        return Interface(self.array[at], self.version, **self.told)
+        return Interface(self.array[at], self.version, **self.description)
 
     def copy(self):
-        return Interface(self.array.copy(), self.version, **self.told)
+        return Interface(self.array.copy(), self.version, **self.description)
 
 
 class OnCuda(Interface):
@@ -42,11 +42,11 @@ class OnCuda(Interface):
         return (2, 7)
 
     def __dlpack__(self, **_):
-        raise AssertionError("another GPU's array is not asked for")
+        raise AssertionError("another GPU's array is not read")
 
 
 @pytest.fixture(params=["null", pytest.param("cuda", marks=emulated_stages.NEEDS_GPU)])
-def there(request):
+def to_device(request):
     """Return a function that copies an array to the device."""
     if request.param == "cuda":
         import torch
@@ -74,84 +74,84 @@ def expected(batches, **source):
 
 @pytest.mark.parametrize("form", ["tensor", "rows", "strided", "host"])
 @pytest.mark.parametrize("no_copy", [False, True])
-def test_arrays_on_the_gpu_are_read_there(there, form, no_copy):
+def test_arrays_on_the_gpu_are_read_on_the_gpu(to_device, form, no_copy):
     batches = [images(seed) for seed in range(4)]
     want = expected(batches)
-    given = {
-        "tensor": there,
-        "rows": lambda b: [there(row) for row in b],
-        "strided": lambda b: there(np.repeat(b, 2, 2))[:, :, ::2],
+    give = {
+        "tensor": to_device,
+        "rows": lambda b: [to_device(row) for row in b],
+        "strided": lambda b: to_device(np.repeat(b, 2, 2))[:, :, ::2],
         "host": lambda b: b,
     }[form]
     with augmented("gpu", no_copy=no_copy) as pipe:
         for batch, expect in zip(batches, want, strict=True):
-            got = pipe.run(x=given(batch))[0]
+            got = pipe.run(x=give(batch))[0]
             assert got.device == "gpu"
             np.testing.assert_array_equal(got.as_cpu().as_array(), expect)
 
 
-def test_a_source_may_give_them(there):
+def test_a_source_may_return_arrays_on_the_gpu(to_device):
     batches = [images(seed) for seed in range(6)]
     want = expected(batches)
-    with augmented("gpu", source=lambda i: there(batches[i])) as pipe:
+    with augmented("gpu", source=lambda i: to_device(batches[i])) as pipe:
         for expect in want:
             np.testing.assert_array_equal(pipe.run()[0].as_cpu().as_array(), expect)
 
 
-def test_rows_of_different_sizes(there):
+def test_rows_of_different_sizes(to_device):
     rows = [images(h, (h, h + 9, 3)) for h in range(12, 12 + ROWS)]
     want = expected([rows])[0]
     with augmented("gpu") as pipe:
-        np.testing.assert_array_equal(pipe.run(x=[there(r) for r in rows])[0].as_cpu().as_array(), want)
+        np.testing.assert_array_equal(pipe.run(x=[to_device(r) for r in rows])[0].as_cpu().as_array(), want)
 
 
-def test_an_output_may_be_the_source_itself(there):
+def test_an_output_may_be_the_source_itself(to_device):
     @pipeline_def(batch_size=ROWS, num_threads=1, device_id=0)
     def passed():
         return fn.external_source(name="x", device="gpu")
 
     batch = images(3)
     with passed() as pipe:
-        (got,) = pipe.run(x=there(batch))
+        (got,) = pipe.run(x=to_device(batch))
         np.testing.assert_array_equal(got.as_cpu().as_array(), batch)
-        (again,) = pipe.run(x=got) if there is not Interface else pipe.run(x=there(batch))
+        (again,) = pipe.run(x=got) if to_device is not Interface else pipe.run(x=to_device(batch))
         np.testing.assert_array_equal(again.as_cpu().as_array(), batch)
 
 
-def test_memory_is_kept_until_its_batch_is_delivered(there):
-    kept = []
+def test_memory_stays_alive_until_its_batch_is_delivered(to_device):
+    refs = []
 
     def source(i):
-        data = there(images(i))
-        kept.append(weakref.ref(data))
+        data = to_device(images(i))
+        refs.append(weakref.ref(data))
         return data
 
     with augmented("gpu", source=source, no_copy=True, batch=True) as pipe:
         for _ in range(8):
             pipe.run()
-        alive = [ref() is not None for ref in kept]
-        assert not any(alive[:5]), "delivered batches are let go"
+        alive = [ref() is not None for ref in refs]
+        assert not any(alive[:5]), "delivered batches are released"
 
 
-def test_a_copy_is_made_unless_told_otherwise(there):
+def test_arrays_are_copied_unless_no_copy_is_set(to_device):
     batch = images(1)
     want = expected([batch])[0]
     with augmented("gpu", prefetch_queue_depth=1) as pipe:
-        given = there(batch.copy())
-        pipe.feed_input("x", given)
-        if there is Interface:
-            given.array[:] = 0
+        source = to_device(batch.copy())
+        pipe.feed_input("x", source)
+        if to_device is Interface:
+            source.array[:] = 0
         else:
-            given.zero_()
+            source.zero_()
         np.testing.assert_array_equal(pipe.run()[0].as_cpu().as_array(), want)
 
 
-def test_arrays_of_a_cpu_source_must_be_in_host_memory(there):
+def test_arrays_of_a_cpu_source_must_be_in_host_memory(to_device):
     with augmented("cpu") as pipe, pytest.raises(DataError, match=r"expected data in host memory, got"):
-        pipe.run(x=there(images()))
+        pipe.run(x=to_device(images()))
 
 
-def test_what_the_cpu_reads_cannot_be_there(there):
+def test_arguments_that_the_cpu_reads_must_be_in_host_memory(to_device):
     @pipeline_def(batch_size=ROWS, num_threads=1, device_id=0)
     def angles():
         angle = fn.external_source(name="angle", device="gpu", dtype=types.FLOAT, ndim=0)
@@ -160,19 +160,19 @@ def test_what_the_cpu_reads_cannot_be_there(there):
 
     with angles() as pipe:
         good = np.linspace(0, 9, ROWS, dtype=np.float32)
-        pipe.run(image=there(images()), angle=good)
+        pipe.run(image=to_device(images()), angle=good)
         with pytest.raises(DataError, match="something that runs on the CPU reads them"):
-            pipe.run(image=there(images()), angle=there(good))
-        pipe.run(image=there(images()), angle=good)
+            pipe.run(image=to_device(images()), angle=to_device(good))
+        pipe.run(image=to_device(images()), angle=good)
 
 
-def test_python_cannot_read_them(there):
+def test_python_functions_cannot_read_arrays_on_the_gpu(to_device):
     @pipeline_def(batch_size=ROWS, num_threads=1, device_id=0)
     def python():
         return fn.python_function(fn.external_source(name="x", device="gpu"), function=lambda x: x)
 
     with pytest.raises(UnsupportedError, match="GPU's memory"), python() as pipe:
-        pipe.run(x=there(images()))
+        pipe.run(x=to_device(images()))
 
 
 def shown_by(x):
@@ -191,7 +191,7 @@ def test_a_tensor_is_read_by_dlpacks_interface_in_c():
         assert _native.gpu.place_of(x) == tuple(map(int, x.__dlpack_device__()))
 
 
-def test_what_has_no_such_interface_is_read_otherwise():
+def test_arrays_without_the_c_interface_are_read_through_the_capsule():
     torch = pytest.importorskip("torch")
 
     class Derived(torch.Tensor):
@@ -209,11 +209,11 @@ def test_another_gpus_array_is_refused(emulated_gpu):
 
 
 @pytest.mark.parametrize(
-    ("told", "text"), [({"mask": 1}, "without a mask"), ({"typestr": "<c8"}, "expected an array of numbers")]
+    ("description", "text"), [({"mask": 1}, "without a mask"), ({"typestr": "<c8"}, "expected an array of numbers")]
 )
-def test_what_an_interface_must_not_say(emulated_gpu, told, text):
+def test_invalid_interfaces_are_refused(emulated_gpu, description, text):
     with augmented("gpu") as pipe, pytest.raises(DataError, match=text):
-        pipe.run(x=Interface(images(), **told))
+        pipe.run(x=Interface(images(), **description))
 
 
 def test_the_limit_of_memory_holds_for_batches(emulated_gpu):

@@ -26,7 +26,7 @@ while True:
         device = _native.gpu.open_cuda(0)
         break
     except _native.gpu.DeviceFailure as failure:
-        assert "as it was told (CUDA error 999)" in str(failure), failure
+        assert "the injected failure (CUDA error 999)" in str(failure), failure
     assert driver.fake_alive() == 0, (failed, driver.fake_alive())
     failed += 1
 assert driver.fake_alive() > 5
@@ -55,7 +55,7 @@ def chain():
 
 pipe = chain()
 pipe.build()
-calls, told = set(), set()
+calls, messages = set(), set()
 for skipped in range(4):  # the first batches take memory
     pipe.run()
 for n in range(400):
@@ -64,9 +64,9 @@ for n in range(400):
         pipe.run()
     except (DataError, DeviceError) as error:
         assert isinstance(error, DataError if with_status == 2 else DeviceError), error
-        told.add(str(error))
+        messages.add(str(error))
         calls.add(driver.fake_failed().decode())
-        assert driver.fake_under_way() == 0, (n, driver.fake_under_way(), driver.fake_failed(), str(error))
+        assert driver.fake_in_flight() == 0, (n, driver.fake_in_flight(), driver.fake_failed(), str(error))
 driver.fake_fail_after(1 << 30, 999)
 for _ in range(3):
     pipe.run()
@@ -74,7 +74,7 @@ pipe.close()
 del pipe
 gc.collect()
 print(driver.fake_alive(), *sorted(calls))
-print("\\n".join(sorted(told)), file=sys.stderr)
+print("\\n".join(sorted(messages)), file=sys.stderr)
 """
 
 
@@ -101,7 +101,7 @@ for n in range(0, 80, 2):
         try:
             pipe.run()
         except DeviceError as error:
-            assert "as it was told (CUDA error 719)" in str(error), error
+            assert "the injected failure (CUDA error 719)" in str(error), error
             calls.add(driver.fake_failed().decode())
     pipe.close()
     del pipe
@@ -132,13 +132,13 @@ def decoded():
     return fn.crop_mirror_normalize(fn.resize(x, size=[16, 16]), mean=[1.0], std=[2.0], dtype=types.FLOAT16), labels
 
 @pipeline_def(batch_size=ROWS, device_id=0, seed=1, prefetch_queue_depth=1)
-def given():
+def gpu_arrays():
     some = [GpuArray()] * (WARM + BATCHES + 4)
     x = fn.external_source(source=some, device="gpu", no_copy=True, layout="HWC", cycle="no")
     x = fn.rotate(fn.random_resized_crop(x, size=(16, 16)), angle=10.0, keep_size=True, fill_value=0)
     return fn.crop_mirror_normalize(x, mean=[1.0], std=[2.0], dtype=types.FLOAT16)
 
-pipe = {"decoded": decoded, "given": given}[sys.argv[2]](num_threads=int(sys.argv[3]))
+pipe = {"decoded": decoded, "gpu arrays": gpu_arrays}[sys.argv[2]](num_threads=int(sys.argv[3]))
 pipe.build()
 for _ in range(WARM):  # the first batches take memory
     pipe.run()
@@ -149,7 +149,7 @@ driver.fake_note(0)
 calls = collections.Counter(driver.fake_noted().decode().split())
 while pipe.next("stop") is not None:
     pass
-print(driver.fake_under_way(), *(f"{name}={round(count / BATCHES)}" for name, count in sorted(calls.items())))
+print(driver.fake_in_flight(), *(f"{name}={round(count / BATCHES)}" for name, count in sorted(calls.items())))
 pipe.close()
 """
 
@@ -177,15 +177,15 @@ alive = driver.fake_alive()
 driver.fake_note(1)
 child = os.fork()
 if child == 0:
-    told = ""
+    message = ""
     del pipe, last
     gc.collect()
     try:
         _native.gpu.open_cuda(0)
     except _native.gpu.DeviceFailure as failure:
-        told = str(failure)
-    as_it_was = driver.fake_alive() == alive and driver.fake_noted() == b""
-    os._exit(0 if as_it_was and "was forked from one that had used CUDA" in told else 1)
+        message = str(failure)
+    is_unchanged = driver.fake_alive() == alive and driver.fake_noted() == b""
+    os._exit(0 if is_unchanged and "was forked from one that had used CUDA" in message else 1)
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 pipe.run()
 pipe.close()
@@ -210,26 +210,26 @@ class GpuArray:
 
 @pipeline_def(batch_size=ROWS, num_threads=2, device_id=0, seed=1, prefetch_queue_depth=1,
               exec_async=sys.argv[1] == "threads")
-def given():
+def gpu_arrays():
     x = fn.external_source(source=[GpuArray()] * 20, device="gpu", no_copy=True, layout="HWC", cycle="no")
     return fn.crop_mirror_normalize(fn.resize(x, size=[16, 16]), mean=[1.0], std=[2.0], dtype=types.FLOAT16)
 
 over = False
 
-def talk():
+def signal():
     while not over:
-        driver.fake_word()
+        driver.fake_signal()
         time.sleep(0.0005)
 
-talking = threading.Thread(target=talk)
-talking.start()
-pipe = given()
+signalling = threading.Thread(target=signal)
+signalling.start()
+pipe = gpu_arrays()
 pipe.build()
 driver.fake_pause(1)
-kept = [pipe.run() for _ in range(BATCHES)]
+batches = [pipe.run() for _ in range(BATCHES)]
 driver.fake_pause(0)
 over = True
-talking.join()
+signalling.join()
 pipe.close()
 print(driver.fake_paused(), driver.fake_stuck())
 """
@@ -277,18 +277,18 @@ for _ in range(4):
     try:
         pipe.run()
     except DeviceError as error:
-        assert "as it was told (CUDA error 719)" in str(error), error
+        assert "the injected failure (CUDA error 719)" in str(error), error
         failures += 1
 driver.fake_fail_after(1 << 30, 999)
-made = 0
+delivered = 0
 for _ in range(6):
     try:
         pipe.run()
-        made += 1
+        delivered += 1
     except DeviceError:
-        failures += 1  # one that was begun before
+        failures += 1  # a batch in flight
 pipe.close()
-print(failures, made)
+print(failures, delivered)
 """
 
 
@@ -313,7 +313,7 @@ def run(program: str, environment: dict[str, str], *arguments: str) -> subproces
 
 def test_a_device_that_cannot_be_opened_leaves_nothing(with_driver: dict[str, str]) -> None:
     failed, alive = map(int, run(OPEN, with_driver).stdout.split())
-    assert failed >= 8, "every call was made to fail once"
+    assert failed >= 8, "every call failed once"
     assert alive == 0
 
 
@@ -328,7 +328,7 @@ def photographs(folder: Path, count: int, height: int = 40, width: int = 56, **o
 COPIES = {"cuMemcpyHtoDAsync_v2": 2, "cuMemcpyDtoHAsync_v2": 1, "cuStreamWaitEvent": 1, "cuEventQuery": 1}
 EXPECTED = {
     "decoded": {**COPIES, "cuEventRecord": 2, "cuEventSynchronize": 1},
-    "given": {"cuMemcpyHtoDAsync_v2": 1, "cuEventRecord": 1, "cuEventSynchronize": 1},
+    "gpu arrays": {"cuMemcpyHtoDAsync_v2": 1, "cuEventRecord": 1, "cuEventSynchronize": 1},
 }
 
 
@@ -337,8 +337,8 @@ EXPECTED = {
 def test_the_calls_of_a_batch(with_driver: dict[str, str], tmp_path: Path, chain: str, threads: int) -> None:
     """A batch needs at most these calls. When a batch is delivered, all of its copies are complete."""
     photographs(tmp_path / "a", 40)
-    in_flight, *told = run(CALLS, with_driver, str(tmp_path), chain, str(threads)).stdout.split()
-    calls = {name: int(count) for name, count in (t.split("=") for t in told)}
+    in_flight, *counted = run(CALLS, with_driver, str(tmp_path), chain, str(threads)).stdout.split()
+    calls = {name: int(count) for name, count in (t.split("=") for t in counted)}
     launches = calls.pop("cuLaunchKernel")
     assert 3 <= launches <= 10, launches
     assert {name: count for name, count in calls.items() if count} == EXPECTED[chain]
@@ -347,7 +347,7 @@ def test_the_calls_of_a_batch(with_driver: dict[str, str], tmp_path: Path, chain
 
 @pytest.mark.parametrize("status", ["999", "2"], ids=["failure", "no memory"])
 @pytest.mark.parametrize("where", ["threads", "here"])
-def test_a_batch_that_is_issued_in_part_is_waited_for(
+def test_a_partially_issued_batch_is_awaited(
     with_driver: dict[str, str], tmp_path: Path, where: str, status: str
 ) -> None:
     """The memory of the batch goes to other batches as soon as its error has been raised."""
@@ -358,7 +358,7 @@ def test_a_batch_that_is_issued_in_part_is_waited_for(
     assert "cuLaunchKernel" in calls
     if where == "here":  # elsewhere the order of prefetching is random
         assert {"cuMemcpyHtoDAsync_v2", "cuStreamWaitEvent", "cuEventRecord"} <= set(calls), calls
-    expected = "there is not enough memory" if status == "2" else "as it was told (CUDA error 999)"
+    expected = "there is not enough memory" if status == "2" else "the injected failure (CUDA error 999)"
     for line in done.stderr.splitlines():
         assert expected in line
         assert "— a batch of 4, made at <string>:" in line
@@ -366,7 +366,7 @@ def test_a_batch_that_is_issued_in_part_is_waited_for(
 
 
 @pytest.mark.parametrize("where", ["threads", "here"])
-def test_a_device_that_has_failed_for_good_is_an_error_each_time(
+def test_a_device_that_fails_permanently_is_an_error_each_time(
     with_driver: dict[str, str], tmp_path: Path, where: str
 ) -> None:
     """The error repeats whatever a batch was about to do, including new allocations for the next one."""
@@ -378,11 +378,11 @@ def test_a_device_that_has_failed_for_good_is_an_error_each_time(
 
 
 @pytest.mark.parametrize("where", ["threads", "here"])
-def test_batches_go_on_after_some_could_not_begin(with_driver: dict[str, str], where: str) -> None:
+def test_batches_continue_after_some_could_not_start(with_driver: dict[str, str], where: str) -> None:
     """A batch that the device does not take fails as a whole. It takes no turn at stateful operators."""
-    failures, made = map(int, run(RECOVERED, with_driver, where).stdout.split())
+    failures, delivered = map(int, run(RECOVERED, with_driver, where).stdout.split())
     assert failures >= 4
-    assert made >= 4
+    assert delivered >= 4
 
 
 @pytest.mark.parametrize("where", ["threads", "here"])

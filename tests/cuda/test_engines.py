@@ -27,8 +27,8 @@ def test_all_rows_are_the_engines(engines: Any, files: list[str]) -> None:
     rows, report = rows_of(decoding(files), len(files))
     for path, row in zip(files, rows, strict=True):
         np.testing.assert_array_equal(row, wrong(exact_of(path)))
-    told, decoded = report.codecs["jpeg"].engines, report.decoding
-    assert told.rows >= len(files) and not told.reasons and decoded.rows_on_gpu == decoded.rows_on_cpu == 0
+    usage, decoded = report.codecs["jpeg"].engines, report.decoding
+    assert usage.rows >= len(files) and not usage.reasons and decoded.rows_on_gpu == decoded.rows_on_cpu == 0
 
 
 def is_theirs(key: int, part: float) -> bool:
@@ -41,7 +41,7 @@ def is_theirs(key: int, part: float) -> bool:
 @pytest.mark.parametrize("settings", [
     {}, {"batch_size": 5, "num_threads": 1}, {"gpu_decoder_load": 0.0}, {"gpu_decoder_load": 1.0, "exec_async": False},
 ])  # fmt: skip
-def test_a_key_decides_whose_a_row_is(engines: Any, files: list[str], settings: dict[str, Any]) -> None:
+def test_the_key_assigns_a_row_to_the_engines(engines: Any, files: list[str], settings: dict[str, Any]) -> None:
     """The key decides, not threads, batches, or the split of exact rows."""
     theirs = []
     rows, _ = rows_of(decoding(files, hw_decoder_load=0.5, **settings), len(files))
@@ -123,11 +123,11 @@ def test_windows_that_later_steps_read(engines: Any, tmp_path: Path, orientation
             for one, other in zip(mirrored, wide, strict=True):
                 np.testing.assert_array_equal(np.asarray(one), want[:, ::-1])
                 np.testing.assert_array_equal(np.asarray(other), want)
-        told = pipe.report().codecs["jpeg"].engines
-    assert told.compared and told.max_error == OFF
+        usage = pipe.report().codecs["jpeg"].engines
+    assert usage.compared and usage.max_error == OFF
 
 
-def test_what_is_left_to_the_exact_decoder(engines: Any, tmp_path: Path) -> None:
+def test_files_that_are_left_to_the_exact_decoder(engines: Any, tmp_path: Path) -> None:
     picture = image(5)
     usual = Path(save(tmp_path, "usual", picture)).read_bytes()
     (tmp_path / "trailing.jpg").write_bytes(usual + b"\x00" * 20)
@@ -141,9 +141,9 @@ def test_what_is_left_to_the_exact_decoder(engines: Any, tmp_path: Path) -> None
     rows, report = rows_of(decoding(files, batch_size=len(files)), len(files))
     for path, row in zip(files, rows, strict=True):
         np.testing.assert_array_equal(row, exact_of(path))
-    told = report.codecs["jpeg"].engines
+    usage = report.codecs["jpeg"].engines
     kinds = {"progressive", "other colours than YCbCr", "not a JPEG file of a usual kind"}
-    assert told.rows == 0 and set(told.reasons) == kinds
+    assert usage.rows == 0 and set(usage.reasons) == kinds
     (row,), _ = rows_of(decoding([str(tmp_path / "trailing.jpg")], batch_size=1), 1)
     np.testing.assert_array_equal(row, wrong(exact_of(str(tmp_path / "trailing.jpg"))))
     (row,), report = rows_of(decoding([str(tmp_path / "usual.jpg")], batch_size=1, output_type=types.GRAY), 1)
@@ -162,7 +162,7 @@ def test_a_file_that_ends_early(engines: Any, tmp_path: Path) -> None:
         assert pipe.report().codecs["jpeg"].engines.reasons["no end marker"] >= 1
 
 
-def test_nvjpeg_is_asked(engines: Any, tmp_path: Path) -> None:
+def test_nvjpeg_decides_which_files_it_decodes(engines: Any, tmp_path: Path) -> None:
     data = Path(save(tmp_path, "a", image(2))).read_bytes()
     (tmp_path / "a.jpg").write_bytes(data[:2] + b"\xff\xfe\x00\x04hm" + data[2:])
     (row,), report = rows_of(decoding([str(tmp_path / "a.jpg")], batch_size=1), 1)
@@ -175,8 +175,8 @@ def test_a_batch_that_the_library_refuses(engines: Any, files: list[str]) -> Non
     rows, report = rows_of(decoding(files[:8]), 8)
     for path, row in zip(files, rows, strict=False):
         np.testing.assert_array_equal(row, exact_of(path))
-    told = report.codecs["jpeg"].engines
-    assert told.rows == 0 and told.reasons["in a batch that nvJPEG refused (status 3)"] >= 8
+    usage = report.codecs["jpeg"].engines
+    assert usage.rows == 0 and usage.reasons["in a batch that nvJPEG refused (status 3)"] >= 8
 
 
 def test_a_library_that_fails(engines: Any, files: list[str]) -> None:
@@ -212,7 +212,7 @@ def test_without_engines(engines: Any, files: list[str], monkeypatch: pytest.Mon
     decoding(files, gpu_backend="exact", hw_decoder_load=0).build()
 
 
-def test_the_library_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_library(monkeypatch: pytest.MonkeyPatch) -> None:
     from cuda import pathfinder
 
     def missing(name: str) -> Any:
@@ -232,7 +232,7 @@ def test_arguments(engines: Any, files: list[str]) -> None:
         decoding(files, gpu_backend="hardware").build()
 
 
-def test_both_beside_each_other(engines: Any, files: list[str]) -> None:
+def test_both_decoders_in_one_pipeline(engines: Any, files: list[str]) -> None:
     """Two decoders that differ only in the engines are not merged. The CPU has no engines."""
 
     @pipeline_def(batch_size=4, num_threads=2, device_id=0)

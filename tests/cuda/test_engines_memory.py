@@ -22,7 +22,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return forty_files(tmp_path_factory.mktemp("files"))
 
 
-def test_what_the_library_works_in_is_counted(engines: Any, files: list[str]) -> None:
+def test_the_librarys_memory_is_counted(engines: Any, files: list[str]) -> None:
     """The library's memory belongs to the pipeline: it is counted, reused, and released."""
     with decoding(files, batch_size=8) as pipe:
         gpu = pipe.execution.gpu
@@ -40,7 +40,7 @@ def test_what_the_library_works_in_is_counted(engines: Any, files: list[str]) ->
     assert quota.taken == 0
 
 
-def test_memory_that_comes_and_goes_is_an_error_at_most(engines: Any, files: list[str]) -> None:
+def test_memory_that_changes_is_at_most_an_error(engines: Any, files: list[str]) -> None:
     """Also if a batch finds no memory for its row descriptions, and others release some before it is sent."""
     done = 0
     for _ in range(15):
@@ -87,23 +87,23 @@ def keeping(nvjpeg: Path, engines: Any) -> Iterator[Callable[..., None]]:
     fake = ctypes.CDLL(str(nvjpeg))
     lock, held = threading.Lock(), [0]
     watch = ctypes.CFUNCTYPE(None, ctypes.c_int)
-    kept: list[Any] = []
+    watchers: list[Any] = []
 
     def keep(*bytes: int) -> None:
-        def grow(what: int) -> None:
+        def grow(event: int) -> None:
             with lock:
-                held[0] += bytes[what]
+                held[0] += bytes[event]
                 _native.gpu.set_null_driver_bytes(held[0])
 
-        kept.append(watch(grow))
-        fake.fake_watch(kept[-1])
+        watchers.append(watch(grow))
+        fake.fake_watch(watchers[-1])
 
     yield keep
     fake.fake_watch(ctypes.cast(None, watch))
     _native.gpu.set_null_driver_bytes(0)
 
 
-def test_what_the_driver_takes_is_counted(keeping: Any, files: list[str]) -> None:
+def test_the_drivers_memory_is_counted(keeping: Any, files: list[str]) -> None:
     """Openings, states, and the first batch of a state count. Later losses belong to other users of the GPU."""
     keeping(200 << 20, 5 << 20, 3 << 20)
     with decoding(files, num_threads=1, exec_async=False) as pipe:  # so that there is one state
@@ -112,16 +112,16 @@ def test_what_the_driver_takes_is_counted(keeping: Any, files: list[str]) -> Non
         gpu = pipe.execution.gpu
         (opened,) = pipe.execution.codecs.get("jpeg")._engines.values()
         assert opened.driver_bytes == 208 << 20 and gpu.quota.taken > opened.driver_bytes + opened.device_bytes
-        told = pipe.report().codecs["jpeg"].engines
-        assert (told.library_bytes, told.driver_bytes) == (opened.device_bytes, 208 << 20)
-        assert "their memory 1 MB and the driver's 218 MB" in str(told)
+        report = pipe.report().codecs["jpeg"].engines
+        assert (report.library_bytes, report.driver_bytes) == (opened.device_bytes, 208 << 20)
+        assert "their memory 1 MB and the driver's 218 MB" in str(report)
         quota = gpu.quota
     del pipe, gpu, opened
     gc.collect()
     assert quota.taken == 0
 
 
-def test_no_more_is_put_down_to_the_driver_than_it_can_be(keeping: Any, files: list[str]) -> None:
+def test_the_drivers_share_is_bounded(keeping: Any, files: list[str]) -> None:
     """A model allocates memory at the same time."""
     keeping(7 << 30, 1 << 30, 0)
     with decoding(files, gpu_memory_limit=1 << 30) as pipe:

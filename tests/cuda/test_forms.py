@@ -61,8 +61,8 @@ def steps_of(name: str) -> tuple[Step, ...]:
         case["indices"] = fed(Spec(DType.INT32, ()))
     if name == "python_function":
         case |= {"function": abs, "output_dtypes": DType.UINT8, "output_ndims": 3}
-    made = builder.call(name, inputs, {**case, "device": "mixed" if name.startswith("decoders.") else "gpu"})
-    graph = builder.graph([made[0] if isinstance(made, tuple) else made])
+    outputs = builder.call(name, inputs, {**case, "device": "mixed" if name.startswith("decoders.") else "gpu"})
+    graph = builder.graph([outputs[0] if isinstance(outputs, tuple) else outputs])
     steps = transform(graph, find, {}, frozenset(), {})
     return tuple(s for s in steps.steps if not (isinstance(s.body, Stage) and s.on_gpu and "[$0]" in repr(s.body)))
 
@@ -80,7 +80,7 @@ def computed_on_the_cpu(steps: tuple[Step, ...]) -> set[str]:
 def test_has_a_form_on_the_gpu_or_a_reason(name: str) -> None:
     steps = steps_of(name)
     here = computed_on_the_cpu(steps)
-    assert (find(name).devices == ("cpu",)) == (name in ON_CPU), "its page says where it runs"
+    assert (find(name).devices == ("cpu",)) == (name in ON_CPU), "its page lists its devices"
     if name not in ON_CPU:
         assert here <= PARAMETERS
         return

@@ -25,34 +25,34 @@ def gpu(folder, monkeypatch, request):
 def videos(layout: str, counts: tuple[int, ...] = FRAMES) -> list[np.ndarray]:
     rng = np.random.default_rng(5)
     sizes = rng.integers(6, 20, (len(counts), 2))
-    made = []
+    clips = []
     for frames, (height, width) in zip(counts, sizes, strict=True):
         extents = {"F": frames, "H": int(height), "W": int(width), "C": 3}
-        made.append(rng.integers(0, 256, [extents[a] for a in layout], np.uint8))
-    return made
+        clips.append(rng.integers(0, 256, [extents[a] for a in layout], np.uint8))
+    return clips
 
 
 @pipeline_def(batch_size=5, num_threads=2, seed=2)
-def turned(clips: list[np.ndarray], layout: str, on_gpu: bool) -> Any:
+def rotated(clips: list[np.ndarray], layout: str, on_gpu: bool) -> Any:
     x = fn.external_source(source=lambda info: clips[info.idx_in_epoch], batch=False, layout=layout)
     numbers = fn.per_frame(fn.random.uniform(range=[0, 1], shape=fn.shapes(x)[layout.index("F")]))
     x = x.gpu() if on_gpu else x
     mirrored = fn.flip(x, horizontal=numbers < 0.5)
     small = fn.resize(x, size=(9, 7))
-    turned = fn.rotate(small, angle=numbers * 90.0, keep_size=True, fill_value=3)
+    rotated = fn.rotate(small, angle=numbers * 90.0, keep_size=True, fill_value=3)
     normal = fn.crop_mirror_normalize(
-        turned, mirror=numbers < 0.3, mean=[100.0], std=[50.0], dtype=types.FLOAT16, output_layout="CHW"
+        rotated, mirror=numbers < 0.3, mean=[100.0], std=[50.0], dtype=types.FLOAT16, output_layout="CHW"
     )
-    return mirrored, small, turned, normal, fn.brightness(x, brightness=numbers + 0.5)
+    return mirrored, small, rotated, normal, fn.brightness(x, brightness=numbers + 0.5)
 
 
 @pytest.mark.parametrize("layout", ["FHWC", "FCHW"])
 def test_videos_give_the_cpus_bits(layout: str) -> None:
     """One batch has rows with several numbers of frames."""
     clips = videos(layout)
-    with turned(clips, layout, False) as pipe:
+    with rotated(clips, layout, False) as pipe:
         want = [[np.array(row) for row in output] for output in pipe.run()]
-    with turned(clips, layout, True, device_id=0) as pipe:
+    with rotated(clips, layout, True, device_id=0) as pipe:
         for got, expected in zip(pipe.run(), want, strict=True):
             assert got.device != "cpu"
             for row, other in zip(got.as_cpu(), expected, strict=True):

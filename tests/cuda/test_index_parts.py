@@ -61,7 +61,7 @@ def test_many_parts_become_few(tmp_path: Path) -> None:
     assert all(not path.name.startswith(".new-") for path in tmp_path.iterdir())
 
 
-def test_what_is_large_is_not_written_again(tmp_path: Path) -> None:
+def test_large_parts_are_not_written_again(tmp_path: Path) -> None:
     large = write(tmp_path, b"".join(entry(k, 1) for k in range(1000)))
     for k in range(MOST_PARTS):
         write(tmp_path, entry(2000 + k, 2))
@@ -91,7 +91,7 @@ def test_damaged_parts_stay(tmp_path: Path) -> None:
     assert keys == {*range(MOST_PARTS + 3), *range(100, 103 + MOST_PARTS)} - {6, 104, 106}
 
 
-def test_processes_merge_and_write_at_once(tmp_path: Path) -> None:
+def test_processes_merge_and_write_concurrently(tmp_path: Path) -> None:
     """Every entry survives, whichever process is first."""
 
     def work(turn: int) -> None:
@@ -153,7 +153,7 @@ def test_parts_that_are_merged_while_they_are_read(tmp_path: Path, monkeypatch: 
     assert b"".join(index.taken) == entry(0, 1) + b"".join(entry(k, 1) for k in range(MOST_PARTS + 1))
 
 
-def test_a_process_that_goes_elsewhere_writes_where_it_has_read(
+def test_a_process_that_changes_its_folder_writes_to_the_one_it_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

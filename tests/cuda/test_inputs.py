@@ -95,7 +95,7 @@ WAYS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_what_the_gpu_gives_up_is_read_again(emulated: None, files: list[str], way: str) -> None:
+def test_rows_that_the_gpu_gives_up_are_read_again(emulated: None, files: list[str], way: str) -> None:
     batches = 2 * FILES // BATCH
     with decoding(files, "mixed", device_id=0, **WAYS[way]) as pipe, decoding(files, "cpu") as plain:
         same(pipe, plain, batches)
@@ -111,21 +111,23 @@ def pinned_bytes(pipe: Any) -> int:
 @pytest.mark.parametrize("threads", [2, 6])
 def test_files_take_turns_in_the_same_memory(idle: None, files: list[str], threads: int) -> None:
     """Issued batches hold no such memory. 17 are in flight, of up to 14 MB; each thread reads one."""
-    ahead: dict[str, Any] = {"gpu_decoder_load": 1.0, "prefetch_queue_depth": 16}
-    with decoding(files, "mixed", num_threads=threads, device_id=0, **ahead) as pipe:
+    prefetching: dict[str, Any] = {"gpu_decoder_load": 1.0, "prefetch_queue_depth": 16}
+    with decoding(files, "mixed", num_threads=threads, device_id=0, **prefetching) as pipe:
         for _ in range(40):
             pipe.run()
         locked = pinned_bytes(pipe)
     assert 10e6 < locked < (threads + 4) * (16 << 20)
 
 
-@pytest.mark.parametrize(("device", "asked", "threads"), [("mixed", None, 15), ("mixed", 16, 16), ("cpu", None, 16)])
-def test_one_core_is_left_to_who_asks_for_batches(
-    idle: None, files: list[str], monkeypatch: pytest.MonkeyPatch, device: str, asked: int | None, threads: int
+@pytest.mark.parametrize(
+    ("device", "num_threads", "threads"), [("mixed", None, 15), ("mixed", 16, 16), ("cpu", None, 16)]
+)
+def test_one_core_is_left_to_the_consumer(
+    idle: None, files: list[str], monkeypatch: pytest.MonkeyPatch, device: str, num_threads: int | None, threads: int
 ) -> None:
     monkeypatch.delenv("STOKER_NUM_THREADS", raising=False)
     monkeypatch.setattr(settings, "default_threads", lambda: 16)
-    with decoding(files, device, num_threads=asked, device_id=0) as pipe:
+    with decoding(files, device, num_threads=num_threads, device_id=0) as pipe:
         pipe.build()
         assert pipe.num_threads == threads
 
@@ -139,7 +141,7 @@ def test_blocks_of_whole_batches(idle: None, files: list[str]) -> None:
     assert locked > 0 and locked % (16 << 20) == 0, "14 MB and an eighth, in steps of 4 MiB"
 
 
-def test_a_batch_that_comes_to_nothing(emulated: None, files: list[str], tmp_path: Path) -> None:
+def test_a_batch_that_fails_after_a_part_was_sent(emulated: None, files: list[str], tmp_path: Path) -> None:
     """Files become unreadable after a part of the batch was sent: memory is released, and the next batch is right."""
     gone = str(tmp_path / "gone.jpg")
     some = [*files[:7], gone]

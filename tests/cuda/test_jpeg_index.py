@@ -79,7 +79,7 @@ def epochs(pipe, files, first, count):
         return same(pipe, plain, count)
 
 
-def test_later_epochs_know_the_files(emulated_gpu, files):
+def test_later_epochs_use_the_index(emulated_gpu, files):
     with cropping(files, "mixed", **INDEX) as pipe, cropping(files, "cpu") as plain:
         report = same(pipe, plain, 3 * FILES // 2)
     known = report.codecs["jpeg"].known
@@ -91,7 +91,7 @@ def test_later_epochs_know_the_files(emulated_gpu, files):
     assert f"rows of known files ({FILES - 1} known" in str(report) and "read in part" in str(report)
 
 
-def test_files_of_a_batch_that_failed_are_known_later(emulated_gpu, changing):
+def test_files_of_a_failed_batch_are_indexed_later(emulated_gpu, changing):
     """A failed batch leaves its files without entries. The next batch with them writes entries."""
     paths, write = changing
     write(1, photograph(np.random.default_rng(6), 4000, 4000, quality=1))  # larger than the limit
@@ -163,7 +163,7 @@ def bottoms(files, device):
     return fn.decoders.image_crop(data, device=device, crop=(16, 48), crop_pos_y=1.0)
 
 
-def test_files_of_which_only_what_is_before_the_window_changes(emulated_gpu, tmp_path):
+def test_files_that_change_only_before_the_window(emulated_gpu, tmp_path):
     """DC predictions run through the whole file, so that it is another image."""
     rng, path = np.random.default_rng(4), tmp_path / "tall.jpg"
     out = io.BytesIO()
@@ -207,40 +207,40 @@ def parts_of(folder):
     return sorted(Path(folder).glob("*.stoker-jpeg-index"))
 
 
-def test_a_new_pipeline_knows_what_the_last_one_found_out(emulated_gpu, changing, tmp_path):
+def test_a_new_pipeline_loads_the_saved_index(emulated_gpu, changing, tmp_path):
     """The new pipeline uses the index from its first epoch on, and reads files in part."""
     paths, write = changing
     folder = tmp_path / "not yet" / "index"
-    kept = {**INDEX, "gpu_jpeg_index_path": folder, "exec_pipelined": False}
-    with cropping(paths, "mixed", **kept) as pipe:
+    options = {**INDEX, "gpu_jpeg_index_path": folder, "exec_pipelined": False}
+    with cropping(paths, "mixed", **options) as pipe:
         epochs(pipe, paths, 0, 1)
         assert not folder.exists()
     assert len(parts_of(folder)) == 1 == len(list(folder.iterdir()))
-    with cropping(paths, "mixed", **kept) as pipe:
+    with cropping(paths, "mixed", **options) as pipe:
         known = epochs(pipe, paths, 0, 1).codecs["jpeg"].known
         assert known.files == known.rows == known.parts == 2 and known.wrong == 0
     assert len(parts_of(folder)) == 1  # no new entry
     write(1, data_changed(Path(paths[1]).read_bytes()))
-    with cropping(paths, "mixed", **kept) as pipe:
+    with cropping(paths, "mixed", **options) as pipe:
         known = epochs(pipe, paths, 0, 3).codecs["jpeg"].known
         assert known.files == 3 and known.wrong == 0
         save_all()  # as at the end of the process without `close`
         assert len(parts_of(folder)) == 2
     assert len(parts_of(folder)) == 2
-    with cropping(paths, "mixed", **{**kept, "gpu_jpeg_index": ENTRY_BYTES}) as pipe:
+    with cropping(paths, "mixed", **{**options, "gpu_jpeg_index": ENTRY_BYTES}) as pipe:
         assert epochs(pipe, paths, 0, 1).codecs["jpeg"].known.files == 1  # as many as fit
 
 
-def test_parts_are_put_together(emulated_gpu, changing, tmp_path, monkeypatch):
+def test_parts_are_merged(emulated_gpu, changing, tmp_path, monkeypatch):
     paths, write = changing
-    kept = {**INDEX, "gpu_jpeg_index_path": tmp_path / "index", "exec_pipelined": False}
+    options = {**INDEX, "gpu_jpeg_index_path": tmp_path / "index", "exec_pipelined": False}
     monkeypatch.setattr(index_parts, "MOST_PARTS", 1)
     for k in range(3):
         write(0, photograph(np.random.default_rng(k), 48, 64))
-        with cropping(paths, "mixed", **kept) as pipe:
+        with cropping(paths, "mixed", **options) as pipe:
             epochs(pipe, paths, 0, 2)  # in the first, the file turns out to be another
         assert len(parts_of(tmp_path / "index")) == 1
-    with cropping(paths, "mixed", **kept) as pipe:
+    with cropping(paths, "mixed", **options) as pipe:
         known = epochs(pipe, paths, 0, 1).codecs["jpeg"].known
         assert known.files == 4 and known.parts == 2 and known.wrong == 0
 
@@ -249,12 +249,12 @@ WRONG = {"checksums": 552 + 32, "beginnings": 552 + 544, "where chunks are": 32 
 
 
 @pytest.mark.parametrize("at", WRONG.values(), ids=WRONG)
-def test_entries_that_are_wrong_are_found_out(emulated_gpu, changing, tmp_path, at):
+def test_wrong_entries_are_detected(emulated_gpu, changing, tmp_path, at):
     """A file has other content with unchanged metadata: the part's bytes match the written ones."""
     paths, _ = changing
     folder = tmp_path / "index"
-    kept = {**INDEX, "gpu_jpeg_index_path": folder, "exec_pipelined": False}
-    with cropping(paths, "mixed", **kept) as pipe:
+    options = {**INDEX, "gpu_jpeg_index_path": folder, "exec_pipelined": False}
+    with cropping(paths, "mixed", **options) as pipe:
         epochs(pipe, paths, 0, 1)
     (part,) = parts_of(folder)
     record = 552 + ENTRY_BYTES
@@ -264,7 +264,7 @@ def test_entries_that_are_wrong_are_found_out(emulated_gpu, changing, tmp_path, 
         piece[k] ^= 1
     part.unlink()
     index_parts.write_part(folder, record, [bytes(piece)])
-    with cropping(paths, "mixed", **kept) as pipe:
+    with cropping(paths, "mixed", **options) as pipe:
         assert epochs(pipe, paths, 0, 3).codecs["jpeg"].known.wrong >= 1
 
 
@@ -288,33 +288,33 @@ DAMAGE = {  # and the number of parts in the end: whole entries of a part are us
 @pytest.mark.parametrize(("damage", "parts"), DAMAGE.values(), ids=DAMAGE)
 def test_damaged_parts_are_left_out(emulated_gpu, changing, tmp_path, damage, parts):
     paths, _ = changing
-    kept = {**INDEX, "gpu_jpeg_index_path": tmp_path / "index", "exec_pipelined": False}
-    with cropping(paths, "mixed", **kept) as pipe:
+    options = {**INDEX, "gpu_jpeg_index_path": tmp_path / "index", "exec_pipelined": False}
+    with cropping(paths, "mixed", **options) as pipe:
         pipe.run()
     damage(parts_of(tmp_path / "index")[0])
     with (
         pytest.warns(RuntimeWarning, match="index of JPEG files .* indexed again"),
-        cropping(paths, "mixed", **kept) as pipe,
+        cropping(paths, "mixed", **options) as pipe,
     ):
         assert epochs(pipe, paths, 0, 2).codecs["jpeg"].known.files == 2
     assert len(parts_of(tmp_path / "index")) == parts
 
 
 def test_a_disk_that_takes_nothing(emulated_gpu, changing, tmp_path, monkeypatch):
-    kept = {**INDEX, "gpu_jpeg_index_path": tmp_path / "index", "exec_pipelined": False}
+    options = {**INDEX, "gpu_jpeg_index_path": tmp_path / "index", "exec_pipelined": False}
 
     def full(handle):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with cropping(changing[0], "mixed", **kept) as pipe:
+    with cropping(changing[0], "mixed", **options) as pipe:
         pipe.run()
         with pytest.warns(RuntimeWarning, match="not kept in .*No space left"):
             pipe.close()
     assert list((tmp_path / "index").iterdir()) == []
 
 
-def test_impossible_places_for_an_index_are_refused(emulated_gpu, changing, tmp_path):
+def test_impossible_folders_of_an_index_are_refused(emulated_gpu, changing, tmp_path):
     with pytest.raises(ArgumentError, match="gpu_jpeg_index_path"):
         Pipeline(gpu_jpeg_index_path=tmp_path)
     with (
@@ -324,7 +324,7 @@ def test_impossible_places_for_an_index_are_refused(emulated_gpu, changing, tmp_
         pipe.run()
 
 
-def test_bytes_that_others_want_are_read_whole(emulated_gpu, changing):
+def test_files_whose_bytes_other_steps_read_are_read_whole(emulated_gpu, changing):
     @pipeline_def(batch_size=2, num_threads=2, seed=3, gpu_decoder_load=1.0, exec_pipelined=False, **INDEX)
     def with_bytes():
         data, _ = fn.readers.file(files=changing[0])
@@ -340,7 +340,7 @@ def test_bytes_that_others_want_are_read_whole(emulated_gpu, changing):
     assert known.rows >= 2 and known.parts == 0
 
 
-def test_nothing_is_kept_unless_asked_for(emulated_gpu, files):
+def test_there_is_no_index_unless_requested(emulated_gpu, files):
     with cropping(files[:2], "mixed", device_id=0) as pipe, cropping(files[:2], "cpu") as plain:
         assert same(pipe, plain, 2).codecs["jpeg"].known is None
 

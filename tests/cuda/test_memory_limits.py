@@ -12,7 +12,7 @@ HERE = Path(__file__).resolve().parent
 NATIVE = HERE.parents[1] / "src" / "stoker" / "native"
 
 
-def test_what_fits_is_given(tmp_path: Path) -> None:
+def test_an_allocation_that_fits_succeeds(tmp_path: Path) -> None:
     compiler = os.environ.get("CXX") or shutil.which("g++") or "c++"
     native = [NATIVE / "gpu" / f"{name}.cpp" for name in ("memory", "null", "block_pool")]
     sources = [HERE / "memory_limits.cpp", *native]

@@ -130,7 +130,7 @@ def test_filter(dtype: str, border: str) -> None:
     compare_rows([rows, windows, fills, anchors], [layout, "", "", ""], filtered)
 
 
-def test_filters_that_no_tile_takes() -> None:
+def test_filters_that_fit_no_tile() -> None:
     rng = np.random.default_rng(5)
     rows = [rng.integers(0, 256, (30, 20, 3), np.uint8)] * 2
     windows = [rng.normal(0, 0.1, s).astype(np.float32) for s in ((60, 70), (25, 25))]
@@ -159,13 +159,13 @@ def test_reductions_of_types(dtype: str) -> None:
         rows += [np.where(rng.random((3, 40)) < 0.5, 0.0, -0.0).astype(dtype), np.full((2, 2), np.nan, dtype)]
 
     def reduced(x: Any) -> Any:
-        made = [fn.reductions.min(x), fn.reductions.sum(x), fn.reductions.mean(x)]
+        results = [fn.reductions.min(x), fn.reductions.sum(x), fn.reductions.mean(x)]
         if dtype in ("uint64", "float32"):  # values special to 64 bits, and to floats
-            made.append(fn.reductions.max(x))
-            made += [fn.reductions.sum(x, dtype="uint8"), fn.reductions.mean(x, dtype="int64")]
-            made += [fn.reductions.mean_square(x), fn.reductions.rms(x, dtype="float16")]
-            made.append(fn.reductions.std_dev(x, fn.reductions.mean(x) * 0.25, ddof=1))
-        return tuple(made)
+            results.append(fn.reductions.max(x))
+            results += [fn.reductions.sum(x, dtype="uint8"), fn.reductions.mean(x, dtype="int64")]
+            results += [fn.reductions.mean_square(x), fn.reductions.rms(x, dtype="float16")]
+            results.append(fn.reductions.std_dev(x, fn.reductions.mean(x) * 0.25, ddof=1))
+        return tuple(results)
 
     compare_rows([rows], [""], reduced)
 

@@ -102,7 +102,7 @@ def images(count: int) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("threads", [32, 96, 256, 1024])
-def test_any_block_size_with_shared_memory_that_the_row_says(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_any_block_size_with_shared_memory_per_row(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(find("equalize"), "lower", planes(threads, 4096))
     rows = [*images(5), np.zeros((0, 4, 2), np.uint8), np.full((40, 60, 3), 9, np.uint8)]
     compare_rows([rows], ["HWC"], fn.equalize)
@@ -123,12 +123,12 @@ def test_a_row_with_too_much_shared_memory_is_an_error(monkeypatch: pytest.Monke
     def pipe() -> Any:
         return fn.equalize(fn.external_source(lambda: [np.zeros((2, 21, 1), np.uint8)], layout="HWC").gpu())
 
-    with pipe() as made, pytest.raises(DataError, match=r"at most 1300 bytes of a GPU's shared memory, got .* 1301"):
-        made.run()
+    with pipe() as running, pytest.raises(DataError, match=r"at most 1300 bytes of a GPU's shared memory, got .* 1301"):
+        running.run()
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"threads": 48}, "a multiple of 32, at most 1024, got 48"),
         ({"threads": 2048}, "a multiple of 32, at most 1024, got 2048"),
@@ -137,13 +137,13 @@ def test_a_row_with_too_much_shared_memory_is_an_error(monkeypatch: pytest.Monke
         ({"max_shared_bytes": 1 << 20}, "expected max_shared_bytes to be 0 to 232448, got 1048576"),
     ],
 )
-def test_what_no_gpu_has_is_refused(changes: dict[str, int], said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_launches_that_no_gpu_supports_are_refused(changes: dict[str, int], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         LaunchPass(1, **changes)
 
 
 @pytest.mark.parametrize("threads", [32, 1024])
-def test_it_compiles_for_gpus(threads: int) -> None:
+def test_the_kernel_compiles_for_gpus(threads: int) -> None:
     kernel = Launches("Plane", {"whole": LaunchPass(1, threads, 8, 2048)}).kernel()
     ((_, source),) = own_sources(kernel, [DType.UINT8], [DType.UINT8])
     report: list[str] = []
@@ -151,9 +151,7 @@ def test_it_compiles_for_gpus(threads: int) -> None:
     assert "0 bytes spill stores" in report[0]
 
 
-def test_what_the_gpu_does_not_have_is_an_error_when_the_plan_is_made(
-    gpu: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_launches_that_this_gpu_refuses_are_errors_at_planning(gpu: None, monkeypatch: pytest.MonkeyPatch) -> None:
     class Refused:
         def function(self, name: str, shared_bytes: int) -> Any:
             raise _native.gpu.DeviceFailure(f"{name}: invalid argument")

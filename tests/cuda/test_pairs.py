@@ -24,7 +24,7 @@ def stages() -> dict[str, st.Stage]:
     added = [px.binary("add", v, px.load(DType.FLOAT, 1, 0)).cast(DType.FLOAT16) for v in normal]
     mixed = [(real[c] * 0.5 + real[(c + 1) % 3] * 0.25).cast(DType.UINT8) for c in range(3)]
     halves = [v.cast(DType.FLOAT16) for v in normal]
-    made = {
+    programs = {
         "bytes": ([x], [DType.UINT8], 3),
         "flat": ([[px.load(DType.UINT8).cast(DType.INT16)]], [DType.UINT8], 0),
         "halves and another input": ([added], [DType.UINT8, DType.FLOAT], 3),
@@ -32,13 +32,13 @@ def stages() -> dict[str, st.Stage]:
         "bytes and halves": ([mixed, halves], [DType.UINT8], 3),
     }
     found = {}
-    for name, (program, types, channels) in made.items():
+    for name, (program, types, channels) in programs.items():
         plain = compiled(program, types, channels, interpolator="affine")
         at = plain.interpolator_numbers + plain.uniforms
         three, mirror = (0, 2, at, at + 1, at + 2, []), (0, 2, at + 3, at + 4, at + 5, [])
-        for post, what in (([PLANAR], ""), ([mirror, PLANAR], ", mirrored")):
+        for post, suffix in (([PLANAR], ""), ([mirror, PLANAR], ", mirrored")):
             views = {"pre": [[three], *([] for _ in types[1:])], "post": [post] * len(program)}
-            found[name + what] = compiled(program, types, channels, interpolator="affine", **views)
+            found[name + suffix] = compiled(program, types, channels, interpolator="affine", **views)
     return found
 
 
@@ -53,14 +53,14 @@ def kernels(folder, request) -> tuple[dict[str, Any], Any]:
         library.add(stage)
     library.compile()
     if request.param == "cuda":
-        made = [kernel for stage, kernel in library.kernels()][::2]
+        pair_kernels = [kernel for stage, kernel in library.kernels()][::2]
     else:
         nothing = library.device.load(b"").function("stoker_stage")
-        made = []
+        pair_kernels = []
         for stage, names, source in library.functions:
             functions = [nothing, *(library.module.function(n) for n in names[1:])]
-            made.append(_gpu_stage(stage, functions, source))
-    return dict(zip(STAGES, made, strict=True)), library.device
+            pair_kernels.append(_gpu_stage(stage, functions, source))
+    return dict(zip(STAGES, pair_kernels, strict=True)), library.device
 
 
 def _gpu_stage(stage: st.Stage, functions: list[Any], source: Any) -> Any:
@@ -101,15 +101,15 @@ def _row(stage: st.Stage, m: list[Any], k: int, rng: np.random.Generator, size: 
 
 @pytest.mark.parametrize("name", STAGES)
 def test_pairs(kernels, name):
-    made, device = kernels
-    st.assert_same(STAGES[name], made[name], rows(np.random.default_rng(5), name), device)
+    pair_kernels, device = kernels
+    st.assert_same(STAGES[name], pair_kernels[name], rows(np.random.default_rng(5), name), device)
 
 
 @pytest.mark.parametrize("kernels", ["null"], indirect=True)
 def test_a_row_whose_neighbours_are_apart_is_left_to_the_plain_kernel(kernels):
     """The planted error: the plain kernel does nothing here without a GPU, so a row that needs it stays unwritten."""
-    made, device = kernels
+    pair_kernels, device = kernels
     row = rows(np.random.default_rng(6), "bytes")[1]
     row.shapes = [(3, 9, 7)]
     with pytest.raises(AssertionError):
-        st.assert_same(STAGES["bytes"], made["bytes"], [row], device)
+        st.assert_same(STAGES["bytes"], pair_kernels["bytes"], [row], device)

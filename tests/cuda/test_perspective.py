@@ -52,8 +52,8 @@ def test_warp_perspective(layout: str, interp_type: str) -> None:
 def test_fills_of_channels() -> None:
     rows = [np.full((6, 5, 3), 200, np.uint8)]
     make = lambda x: fn.experimental.warp_perspective(x, matrix=PERSPECTIVES[0], fill_value=(1.0, 2.0, 300.0))  # noqa: E731
-    (made,) = compare_rows([rows], ["HWC"], make)
-    assert {tuple(p) for p in made[0].reshape(-1, 3)} == {(200, 200, 200), (1, 2, 255)}
+    (rows_out,) = compare_rows([rows], ["HWC"], make)
+    assert {tuple(p) for p in rows_out[0].reshape(-1, 3)} == {(200, 200, 200), (1, 2, 255)}
 
 
 @pytest.mark.parametrize("on_gpu", [False, True])
@@ -64,8 +64,8 @@ def test_a_matrix_that_overflows_is_refused(on_gpu: bool) -> None:
         m = fn.external_source(source=lambda info: np.array([1e30] * 8 + [1e-300]), batch=False)
         return fn.experimental.warp_perspective(x.gpu() if on_gpu else x, m)
 
-    with pipe(**({"device_id": 0} if on_gpu else {})) as made, pytest.raises(DataError, match="finite when divided"):
-        made.run()
+    with pipe(**({"device_id": 0} if on_gpu else {})) as running, pytest.raises(DataError, match="finite when divided"):
+        running.run()
 
 
 def chain(x: Any, m: Any) -> Any:
@@ -95,19 +95,19 @@ def test_a_chain_is_one_launch(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_matrix_for_every_frame() -> None:
     rng = np.random.default_rng(4)
     clips = [rng.integers(0, 256, (f, 12, 17, 3), np.uint8) for f in (3, 1, 4)]
-    given = [np.stack([np.array(PERSPECTIVES[k % 2], np.float32) + k / 50 for k in range(len(c))]) for c in clips]
+    matrices = [np.stack([np.array(PERSPECTIVES[k % 2], np.float32) + k / 50 for k in range(len(c))]) for c in clips]
     make = lambda x, m: (fn.experimental.warp_perspective(x, matrix=fn.per_frame(m), size=(10, 11)),)  # noqa: E731
 
     @pipeline_def(batch_size=3, num_threads=1)
     def pipe(on_gpu: bool) -> Any:
         x = fn.external_source(source=lambda info: clips[info.idx_in_batch], batch=False, layout="FHWC")
-        m = fn.external_source(source=lambda info: given[info.idx_in_batch], batch=False, dtype=types.FLOAT, ndim=2)
+        m = fn.external_source(source=lambda info: matrices[info.idx_in_batch], batch=False, dtype=types.FLOAT, ndim=2)
         return make(x.gpu() if on_gpu else x, fn.reshape(m, shape=[-1, 9]))
 
     with pipe(False) as cpu, pipe(True, device_id=0) as gpu:
         (want,), (got,) = cpu.run(), gpu.run()
         for row, (a, b) in enumerate(zip(got.as_cpu(), want, strict=True)):
             np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
-            for frame, m, shown in zip(clips[row], given[row], np.asarray(b), strict=True):
+            for frame, m, shown in zip(clips[row], matrices[row], np.asarray(b), strict=True):
                 one = eager.experimental.warp_perspective(frame, matrix=m.tolist(), size=(10, 11))
                 np.testing.assert_array_equal(shown, one)

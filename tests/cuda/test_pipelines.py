@@ -62,7 +62,7 @@ def test_an_augmentation_chain(gpu):
     assert len(gpu) <= 1
 
 
-def test_two_pipelines_at_once(gpu):
+def test_two_pipelines_together(gpu):
     images = photographs(17)
     with augmented(images, False) as pipe:
         want = [[np.asarray(o.as_array()) for o in pipe.run()] for _ in range(4)]
@@ -88,7 +88,7 @@ def test_memory_in_pieces_changes_nothing(folder, monkeypatch):
 
 
 @pipeline_def(batch_size=6, num_threads=2, seed=21)
-def turned(images, on_gpu, size, interpolation, fill):
+def rotated(images, on_gpu, size, interpolation, fill):
     x = fn.external_source(source=lambda info: images[info.idx_in_epoch % len(images)], batch=False)
     x = fn.random_resized_crop(x, size=size, interp_type=interpolation, device="gpu" if on_gpu else "cpu")
     return fn.rotate(x, angle=fn.random.uniform(range=(-180.0, 180.0)), keep_size=True, **fill)
@@ -99,12 +99,12 @@ def turned(images, on_gpu, size, interpolation, fill):
     ((23, 21), types.INTERP_LINEAR), ((24, 32), types.INTERP_LINEAR), ((9, 33), types.INTERP_NN),
     ((2, 2), types.INTERP_LINEAR), ((1, 7), types.INTERP_LINEAR), ((40, 3), types.INTERP_LANCZOS3),
 ])  # fmt: skip
-def test_an_image_that_is_turned_after_it_was_resized(gpu, size, interpolation, fill):
-    """A pixel takes a word between the two steps. Rows have any width, also if the image is not read in words."""
+def test_an_image_that_is_rotated_after_it_was_resized(gpu, size, interpolation, fill):
+    """A pixel takes 32 bits between the two steps. Rows have any width, also for images that are read byte by byte."""
     images = [*photographs(9), np.full((30, 40, 3), 255, np.uint8), np.zeros((3, 3, 3), np.uint8)]
-    with turned(images, False, size, interpolation, fill) as pipe:
+    with rotated(images, False, size, interpolation, fill) as pipe:
         want = [pipe.run()[0].as_array() for _ in range(2)]
-    with turned(images, True, size, interpolation, fill, device_id=0) as pipe:
+    with rotated(images, True, size, interpolation, fill, device_id=0) as pipe:
         for expected in want:
             np.testing.assert_array_equal(pipe.run()[0].as_cpu().as_array(), expected)
 
@@ -175,8 +175,8 @@ def of_bfloat16(rows, on_gpu):
 @pipeline_def(batch_size=3, num_threads=2)
 def computed(rows, on_gpu):
     x = of_bfloat16(rows, on_gpu)
-    turned = fn.rotate(x, angle=30.0, fill_value=0.1, keep_size=True)
-    return fn.brightness(turned, brightness=1.3) * 3 - fn.cast(3, dtype="int16"), math.sqrt(x * x + 1) / (x - 2)
+    rotated = fn.rotate(x, angle=30.0, fill_value=0.1, keep_size=True)
+    return fn.brightness(rotated, brightness=1.3) * 3 - fn.cast(3, dtype="int16"), math.sqrt(x * x + 1) / (x - 2)
 
 
 def test_arithmetic_of_bfloat16(gpu):

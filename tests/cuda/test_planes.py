@@ -71,7 +71,7 @@ def resized(files, device, make, output_type=types.RGB, scale_denom=1):
     return make(fn.decoders.image(data, device=device, output_type=output_type, scale_denom=scale_denom))
 
 
-def made(pipe, batches, planes=0):
+def run_all(pipe, batches, planes=0):
     """Return all outputs of all rows. One pipeline at a time, because the emulation is one machine."""
     with pipe:
         assert len(pipe.build().execution.plan.in_planes) == planes
@@ -83,10 +83,10 @@ def check(files, make, expected=1, output_type=types.RGB, scale_denom=1, epochs=
     """Compare all rows in three ways, and return how they were decoded for the stage that reads planes."""
     batches = epochs * -(-len(files) // 6)
     how = {"output_type": output_type, "scale_denom": scale_denom}
-    want, _ = made(resized(files, "cpu", make, **how), batches)
+    want, _ = run_all(resized(files, "cpu", make, **how), batches)
     for passes, planes in ((PIXELS, 0), (list(PASSES), expected)):
         pipe = resized(files, "mixed", make, **how, device_id=0, passes=passes, **options)
-        got, decoding = made(pipe, batches, planes)
+        got, decoding = run_all(pipe, batches, planes)
         for one, other in zip(got, want, strict=True):
             for a, b in zip(one, other, strict=True):
                 np.testing.assert_array_equal(a, b)
@@ -143,7 +143,7 @@ def test_other_colours(gpu, files, output_type, planes):
     lambda x: fn.resize(fn.slice(x, start=[3], shape=[11], axes=[0]), size=(24, 24)),
 ], ids=["wide", "tall", "small", "nearest", "rotated", "sliced"])  # fmt: skip
 def test_stages(gpu, files, make):
-    """Stages of every form are covered. Those that read no planes ask for pixels."""
+    """Stages of every form are covered. Those that read no planes read pixels."""
     check(files[::2], make)
 
 
@@ -155,7 +155,7 @@ def several(x):
     several, lambda x: x, lambda x: fn.rotate(x, angle=20.0, size=(20, 20)), lambda x: fn.cast(x, dtype=np.int16),
     lambda x: fn.resize(fn.flip(x, horizontal=1), size=(24, 24)),
 ], ids=["two readers", "an output", "a warp", "no interpolator", "mirrored"])  # fmt: skip
-def test_what_is_in_pixels(gpu, files, make):
+def test_uses_that_need_pixels(gpu, files, make):
     """Several stages read the image, or it is an output, or a step reads it at arbitrary positions."""
 
     def outputs(x):

@@ -62,7 +62,7 @@ CHAINS = {
 
 
 @pytest.mark.parametrize("name", CHAINS)
-def test_plans_are_as_they_were(name: str, files: list[str]) -> None:
+def test_plans_equal_their_snapshots(name: str, files: list[str]) -> None:
     chain, settings = CHAINS[name]
 
     @pipeline_def(batch_size=2, num_threads=1, seed=1, device_id=0, **settings)
@@ -79,7 +79,7 @@ def test_plans_are_as_they_were(name: str, files: list[str]) -> None:
     assert plan == path.read_text(), f"STOKER_SNAPSHOTS=write renews {path}"
 
 
-def test_what_runs_on_the_cpu_instead_is_shown_there(files: list[str]) -> None:
+def test_steps_that_fall_back_to_the_cpu_are_shown_on_the_cpu(files: list[str]) -> None:
     @pipeline_def(batch_size=2, num_threads=1, seed=1)
     def graph() -> Any:
         return training(files)

@@ -110,9 +110,9 @@ def test_the_bits_of_the_cpu(gpu: Gpu) -> None:
 
 def rounded_mean(seed: int, lanes: int, threads: int, generation: int) -> Case:
     """Return a case whose exact mean is an integer, over many pixels. A sum that is rounded down gives one less."""
-    enlarged, seen = ("Resize", 23 * h, 23 * w, 0, h, 0, w, 0, 0), ("Crop", 0, 0, 2, 2)
+    enlarged, corner = ("Resize", 23 * h, 23 * w, 0, h, 0, w, 0, 0), ("Crop", 0, 0, 2, 2)
     contrast = ("TorchContrast", generation, 0.0, lanes, threads)
-    case = Case(f"mean {seed} {lanes} {threads}", [enlarged, contrast, seen, ("Store", 0, 0, -1)], channels=1)
+    case = Case(f"mean {seed} {lanes} {threads}", [enlarged, contrast, corner, ("Store", 0, 0, -1)], channels=1)
     random = np.random.default_rng(seed)
     values = random.integers(150, 250, h * w)
     missing = round(values.mean()) * h * w - int(values.sum())
@@ -146,7 +146,7 @@ def bad(steps: Steps, *tables: tuple[np.ndarray, int], change: Callable[[Any], A
     return case
 
 
-def test_what_is_no_recipe_is_refused(gpu: Gpu) -> None:
+def test_invalid_recipes_are_refused(gpu: Gpu) -> None:
     store = ("Store", 0, 0, -1)
     cases = [
         bad([("Crop", 0, 0, w + 1, 2), store]),
@@ -186,7 +186,7 @@ def test_what_is_no_recipe_is_refused(gpu: Gpu) -> None:
     assert all(errors[:-1]) and all(wrong[:-1]), (errors, wrong)
 
 
-def test_a_planted_difference_is_seen() -> None:
+def test_a_planted_difference_is_detected() -> None:
     """The comparison finds a difference in any byte that a case writes, and in no other."""
     want, _ = run(_native.kernels.recipe(len(SIZES)), CASES, None)
     for case, outputs in zip(CASES, want, strict=True):

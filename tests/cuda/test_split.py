@@ -29,7 +29,7 @@ def decoding(files, device):
     return fn.cast(fn.decoders.image(data, device=device), dtype=np.int16)
 
 
-def test_the_cpu_may_do_it_all(gpu, jpegs):
+def test_the_cpu_may_decode_all_rows(gpu, jpegs):
     files = files_of(jpegs)
     with decoding(files, "mixed", device_id=0, gpu_decoder_load=0) as pipe, decoding(files, "cpu") as plain:
         for _ in range(4):
@@ -42,7 +42,7 @@ def test_the_cpu_may_do_it_all(gpu, jpegs):
     assert "fixed by `gpu_decoder_load`" in str(pipe.report())
 
 
-def test_the_gpu_may_do_it_all(gpu, jpegs):
+def test_the_gpu_may_decode_all_rows(gpu, jpegs):
     with decoding(files_of(jpegs), "mixed", device_id=0, gpu_decoder_load=1.0) as pipe:
         for _ in range(4):
             pipe.run()
@@ -51,7 +51,7 @@ def test_the_gpu_may_do_it_all(gpu, jpegs):
     assert decoded.rows_on_gpu >= 4 * ROWS
 
 
-def test_shares_follow_what_is_measured(gpu, jpegs):
+def test_shares_follow_the_measurements(gpu, jpegs):
     """The null GPU takes no time. On any machine, the controller has measured and reported it."""
     with decoding(files_of(jpegs), "mixed", device_id=0, prefetch_queue_depth=2) as pipe:
         report = pipe.build().report()
@@ -62,7 +62,7 @@ def test_shares_follow_what_is_measured(gpu, jpegs):
         share = pipe.execution.decoders[0].cpu_share
     assert report.decoding.cpu_share == share
     assert report.decoding.why != "nothing is measured yet"
-    assert report.decoding.rows_on_cpu > 0, "a few rows tell what the CPU needs"
+    assert report.decoding.rows_on_cpu > 0, "a few rows measure the CPU"
     assert any(stage.where == "gpu" for stage in report.stages), "one batch in 16 is measured"
     assert report.to_dict()["decoding"]["rows_on_gpu"] == report.decoding.rows_on_gpu
 
@@ -82,7 +82,7 @@ def test_depths_of_both_sides():
         Pipeline(prefetch_queue_depth={"cpu_size": 3, "gpu_size": 0})
 
 
-def test_where_memory_is_short_the_gpu_takes_the_cpus_share(folder, tmp_path, monkeypatch):
+def test_with_little_memory_the_gpu_takes_the_cpus_share(folder, tmp_path, monkeypatch):
     """Shares only affect speed: a pipeline with exhausted memory continues when the share moves."""
 
     @pipeline_def(batch_size=ROWS, num_threads=2, exec_async=False, device_id=0)
@@ -100,7 +100,7 @@ def test_where_memory_is_short_the_gpu_takes_the_cpus_share(folder, tmp_path, mo
     Image.fromarray(pixels).save(tmp_path / "large.jpg")
     with images(gpu_decoder_load=1.0, gpu_memory_limit=200 << 20) as pipe:
         held = []
-        with pytest.raises(DataError, match="`gpu_memory_limit`"):  # kept outputs take all memory
+        with pytest.raises(DataError, match="`gpu_memory_limit`"):  # outputs that the consumer holds take all memory
             for _ in range(20):
                 held.append(pipe.run())
         held.pop()

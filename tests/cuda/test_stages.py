@@ -119,14 +119,14 @@ def viewed() -> list[st.Stage]:
     params=["null", pytest.param("cuda", marks=st.NEEDS_GPU)],
 )
 def library(folder, request):
-    """Compile all kernels of this module at once, and open their device."""
-    made = st.CudaLibrary() if request.param == "cuda" else st.Library(folder)
+    """Compile all kernels of this module together, and open their device."""
+    compiled_library = st.CudaLibrary() if request.param == "cuda" else st.Library(folder)
     for kind, stages in STAGES.items():
         for stage in stages:
             stage.kind = kind
-            made.add(stage)
-    made.compile()
-    return made
+            compiled_library.add(stage)
+    compiled_library.compile()
+    return compiled_library
 
 
 STAGES = {
@@ -291,7 +291,7 @@ def test_resample_refuses_what_the_cpu_refuses(library):
     assert [bool(e) for e in st.reference(stage, rows)[1]] == [True, True, False, False]
 
 
-def test_what_has_too_few_channels_is_refused(library):
+def test_images_with_too_few_channels_are_refused(library):
     stage, kernel = kernels(library, "resample")[0]
     numbers = [0.0, 4.0, 0.0, 4.0, 1.0, 1.0, 1.0, *stage.numbers]
     rows = [st.Row(numbers, [np.ones((4, 4, 2), np.uint8)], [(2, 2, 3)])]
@@ -384,8 +384,8 @@ def test_projections(library, interpolator):
     for stage, kernel in kernels(library, interpolator):
         rows = projected_rows(rng, stage, 60)
         st.assert_same(stage, kernel, rows, library.device)
-        seen = np.concatenate([made[0].reshape(-1) for made in st.reference(stage, rows)[0]])
-        assert len(np.unique(seen)) > 100, "and not fills alone"
+        outputs = np.concatenate([row[0].reshape(-1) for row in st.reference(stage, rows)[0]])
+        assert len(np.unique(outputs)) > 100, "and not fills alone"
 
 
 def test_a_projection_refuses_what_the_cpu_refuses(library):
@@ -411,7 +411,7 @@ def test_coordinates(library):
 
 
 @pytest.mark.parametrize("interpolator", ["resample", "affine", "project_linear"])
-def test_coordinates_of_what_is_sampled(library, interpolator):
+def test_coordinates_of_sampled_stages(library, interpolator):
     """Coordinates are those of the output, in all kernels of a sampled stage. Large rows have several tiles."""
     rng = np.random.default_rng(13)
     for stage, kernel in kernels(library, f"coordinates {interpolator}"):

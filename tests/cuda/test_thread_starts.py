@@ -28,7 +28,7 @@ def doubling() -> Any:
 
 
 @pytest.mark.parametrize("started", range(THREADS + 1))
-def test_no_batch_waits_for_a_thread_that_is_not_there(emulated_gpu: None, started: int) -> None:
+def test_no_batch_waits_for_a_missing_thread(emulated_gpu: None, started: int) -> None:
     with doubling() as pipe:
         pipe.build()
         _native.fail_thread_starts(started)  # finally the one that waits for the device, which starts after the others

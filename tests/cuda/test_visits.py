@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The device of a thread that asks for batches stays current, because other libraries query it."""
+"""The current device of the consumer's thread is restored, because other libraries query it."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ def doubling(ragged: bool, python: bool) -> Any:
 @pytest.mark.parametrize("settings", [{}, {"exec_async": False}, {"gpu_memory_limit": 64 << 20}])
 @pytest.mark.parametrize("ragged", [False, True])
 @pytest.mark.parametrize("python", [False, True])
-def test_a_consumers_thread_is_left_as_it_was(
+def test_the_device_of_the_consumers_thread_is_restored(
     emulated_gpu: None, ragged: bool, python: bool, settings: dict[str, Any]
 ) -> None:
     assert not _native.gpu.is_null_device_current()
     pipe = doubling(ragged, python, **settings).build()
     assert not _native.gpu.is_null_device_current()
-    kept = []
+    batches = []
     for k in range(3):
         (batch,) = pipe.run()
         assert not _native.gpu.is_null_device_current()
         assert np.asarray(batch.as_cpu()[0])[0, 0] == 2 * (4 * k % 50 + python)
-        kept.append(batch)
+        batches.append(batch)
     pipe.close()
     assert not _native.gpu.is_null_device_current()
-    del kept, batch, pipe
+    del batches, batch, pipe
     assert not _native.gpu.is_null_device_current()
 
 

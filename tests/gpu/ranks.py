@@ -99,11 +99,11 @@ def main(files: list[str], folder: Path) -> None:
             labels.append(y.cpu())
             if len(losses) < STEPS and len(x) == BATCH:
                 losses.append(train(model, x, y))
-        told = pipe.report()
-        assert (told.assignment.shard, told.assignment.shards) == (launch.rank, launch.world_size)
-        assert told.assignment.launcher == ("gpu", "shard") and "from RANK and WORLD_SIZE; GPU " in str(told)
+        report = pipe.report()
+        assert (report.assignment.shard, report.assignment.shards) == (launch.rank, launch.world_size)
+        assert report.assignment.launcher == ("gpu", "shard") and "from RANK and WORLD_SIZE; GPU " in str(report)
         if cuda:
-            assert torch.cuda.current_device() == launch.local_rank == pipe.device_id == told.assignment.gpu
+            assert torch.cuda.current_device() == launch.local_rank == pipe.device_id == report.assignment.gpu
     weights = [p.detach().cpu().numpy().ravel() for p in model.parameters()]
     np.savez(
         folder / f"rank{launch.rank}.npz", images=torch.cat(images), labels=torch.cat(labels), losses=losses,

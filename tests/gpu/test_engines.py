@@ -46,27 +46,27 @@ def rows_of(pipe: Any, count: int) -> tuple[list[np.ndarray], Any]:
 def test_pixels_are_near_the_exact_ones(files: list[str], smooth: bool, most: int, mean: float) -> None:
     count = 4 * len(files)
     exact, _ = rows_of(cropping(files, "exact", 0), count)
-    made, told = rows_of(cropping(files, smooth=smooth), count)
-    apart = [np.abs(a.astype(int) - b) for a, b in zip(made, exact, strict=True)]
+    pixels, report = rows_of(cropping(files, smooth=smooth), count)
+    apart = [np.abs(a.astype(int) - b) for a, b in zip(pixels, exact, strict=True)]
     assert max(d.max() for d in apart) <= most and np.mean([d.mean() for d in apart]) < mean
-    engines = told.codecs["jpeg"].engines
+    engines = report.codecs["jpeg"].engines
     assert engines.rows > count / 2, engines.reasons
     if engines.compared:  # of windows among those above
         assert engines.max_error <= max(d.max() for d in apart)
     print(f"\nengines, {smooth=}: {engines}; all rows: {max(d.max() for d in apart)} at most")
 
 
-def test_a_part_is_theirs(files: list[str]) -> None:
+def test_a_part_of_the_rows_is_decoded_by_the_engines(files: list[str]) -> None:
     exact, _ = rows_of(cropping(files, "exact", 0), len(files))
     all_theirs, _ = rows_of(cropping(files), len(files))
-    mixed, told = rows_of(cropping(files, load=0.5, batch_size=7, num_threads=2), len(files))
+    mixed, report = rows_of(cropping(files, load=0.5, batch_size=7, num_threads=2), len(files))
     for row, one, other in zip(mixed, exact, all_theirs, strict=True):
         assert np.array_equal(row, one) or np.array_equal(row, other)
-    assert told.codecs["jpeg"].engines.rows
-    assert told.decoding.rows_on_gpu + told.decoding.rows_on_cpu
+    assert report.codecs["jpeg"].engines.rows
+    assert report.decoding.rows_on_gpu + report.decoding.rows_on_cpu
 
 
-def test_damaged_data_disturb_no_others(files: list[str], tmp_path: Path) -> None:
+def test_damaged_data_do_not_affect_other_rows(files: list[str], tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     mixed = []
     for i, path in enumerate(files[:32]):
@@ -77,10 +77,10 @@ def test_damaged_data_disturb_no_others(files: list[str], tmp_path: Path) -> Non
         mixed.append(tmp_path / f"{i:02}.jpg")
         mixed[-1].write_bytes(data)
     good, _ = rows_of(cropping(files[:32]), 32)
-    made, told = rows_of(cropping(list(map(str, mixed)), on_error="replace", error_limit=1.0), 32)
+    pixels, report = rows_of(cropping(list(map(str, mixed)), on_error="replace", error_limit=1.0), 32)
     for i in range(0, 32, 2):
-        np.testing.assert_array_equal(made[i], good[i])
-    print(f"\ndamaged: {told.codecs['jpeg'].engines}")
+        np.testing.assert_array_equal(pixels[i], good[i])
+    print(f"\ndamaged: {report.codecs['jpeg'].engines}")
 
 
 def test_many_batches(files: list[str]) -> None:
@@ -101,11 +101,11 @@ def test_memory_is_counted_and_limited(files: list[str], gpu_to_itself: bool) ->
         (library,) = pipe.execution.codecs.get("jpeg")._engines.values()
         most = gpu.quota.taken
         gone = before - gpu.device.free_bytes
-        told = f"nvJPEG's {library.device_bytes:,} and the driver's {library.driver_bytes:,}"
-        print(f"\n{told} of {most:,} bytes; the GPU has {gone:,} less since it was opened")
+        counted = f"nvJPEG's {library.device_bytes:,} and the driver's {library.driver_bytes:,}"
+        print(f"\n{counted} of {most:,} bytes; the GPU has {gone:,} less since it was opened")
         assert 0 < library.driver_bytes <= 512 << 20 and library.device_bytes + library.driver_bytes < most
         if gpu_to_itself:
-            assert gone < most + (256 << 20), "more than what is counted, and all that the driver keeps besides"
+            assert gone < most + (256 << 20), "more than what is counted, and all other memory of the driver"
     limited = cropping(files, gpu_memory_limit=most // 8)
     with pytest.raises((DataError, DeviceError), match="gpu_memory_limit"), limited:  # or the library gets no memory
         for _ in range(8):
@@ -113,7 +113,7 @@ def test_memory_is_counted_and_limited(files: list[str], gpu_to_itself: bool) ->
 
 
 @pipeline_def(batch_size=32, num_threads=4, device_id=0, seed=7, prefetch_queue_depth=4)
-def seen_through(files: list[str], backend: str, load: float) -> Any:
+def through_window(files: list[str], backend: str, load: float) -> Any:
     data, _ = fn.readers.file(files=files)
     how = {"device": "mixed", "gpu_backend": backend, "hw_decoder_load": load}
     crop = fn.decoders.image_random_crop(data, **how)
@@ -123,7 +123,7 @@ def seen_through(files: list[str], backend: str, load: float) -> Any:
 def test_windows_that_later_steps_read(files: list[str]) -> None:
     """A window inside the image is near the exact one, as windows that are outputs are."""
     apart = []
-    with seen_through(files, "exact", 0) as exact, seen_through(files, "nvjpeg_hardware", 1.0) as engines:
+    with through_window(files, "exact", 0) as exact, through_window(files, "nvjpeg_hardware", 1.0) as engines:
         for _ in range(6):
             for want, got in zip(exact.run(), engines.run(), strict=True):
                 for a, b in zip(got.as_cpu(), want.as_cpu(), strict=True):

@@ -12,7 +12,7 @@ import gc, os, sys
 from stoker import DeviceError, fn, pipeline_def
 from stoker.device.gpu import Gpu
 
-gc.disable()  # the child's is to be the one that finds what is released
+gc.disable()  # so that only the child's collector finds the released objects
 
 @pipeline_def(batch_size=4, num_threads=2, device_id=0, seed=1, gpu_jpeg_index=1 << 20)
 def chain():
@@ -24,14 +24,14 @@ pipe.build()
 last = pipe.run()
 child = os.fork()
 if child == 0:
-    told = ""
+    message = ""
     del pipe, last
     gc.collect()
     try:
         Gpu.open(0)
     except DeviceError as error:
-        told = str(error)
-    os._exit(0 if "was forked from one that had used CUDA" in told else 1)
+        message = str(error)
+    os._exit(0 if "was forked from one that had used CUDA" in message else 1)
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 pipe.run()
 pipe.close()

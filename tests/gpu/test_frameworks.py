@@ -23,8 +23,8 @@ def test_cupy_reads_and_gives_batches() -> None:
     stream = cupy.cuda.Stream(non_blocking=True)
     with scaled() as pipe, stream:
         for seed in range(20):
-            given = cupy.asarray(images(seed)) + cupy.uint8(0)  # just issued on the stream
-            batch = pipe.run(x=given)[0]
+            data = cupy.asarray(images(seed)) + cupy.uint8(0)  # just issued on the stream
+            batch = pipe.run(x=data)[0]
             by_interface, by_dlpack = cupy.asarray(batch), cupy.from_dlpack(batch)
             assert by_interface.data.ptr == by_dlpack.data.ptr, "the same memory"
             np.testing.assert_array_equal(cupy.asnumpy(by_dlpack), want(images(seed)))
@@ -43,7 +43,7 @@ def test_jax_reads_and_gives_batches() -> None:
 
 
 @pytest.mark.parametrize("no_copy", [True, False])
-def test_a_slow_producer_is_waited_for(no_copy: bool) -> None:
+def test_a_slow_producer_is_awaited(no_copy: bool) -> None:
     weight = torch.randn(4096, 4096, device="cuda")
     side = torch.cuda.Stream()
     buffer = torch.zeros((ROWS, 20, 30, 3), dtype=torch.uint8, device="cuda")
@@ -60,11 +60,11 @@ def test_a_slow_producer_is_waited_for(no_copy: bool) -> None:
 
 
 def test_channels_last_tensors_on_the_gpu() -> None:
-    given = iter([torch.from_numpy(images(seed)).cuda() for seed in range(3)])
+    batches = iter([torch.from_numpy(images(seed)).cuda() for seed in range(3)])
 
     @pipeline_def(batch_size=ROWS, num_threads=2, device_id=0)
     def define() -> Any:
-        x = fn.external_source(source=given, device="gpu", layout="HWC")
+        x = fn.external_source(source=batches, device="gpu", layout="HWC")
         return fn.crop_mirror_normalize(x, mean=[1.0, 2.0, 3.0], std=[2.0], dtype=types.FLOAT16, output_layout="HWC")
 
     loader = Loader(define(), memory_format="channels_last")

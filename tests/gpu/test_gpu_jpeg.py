@@ -134,7 +134,7 @@ def test_progressive_files(device, batches, tmp_path):
     assert "64 rows decoded" in run(device, tmp_path, [replace(batches[1], rows=rows)])
 
 
-def test_files_that_come_again(device, batches, tmp_path):
+def test_files_of_later_epochs(device, batches, tmp_path):
     known = [replace(b, passes=2, index_bytes=1 << 22) for b in batches]
     out = run(device, tmp_path, known, "10")
     print("\nfiles that are known\n" + out)
@@ -150,7 +150,7 @@ def test_files_that_are_read_in_part(device, batches, tmp_path):
     assert "rows decoded" not in out and " 0 rows wrong" in out  # a byte of each has changed: all fall back
 
 
-def test_results_do_not_depend_on_how_the_work_is_cut(device, batches, tmp_path):
+def test_results_do_not_depend_on_the_division_of_work(device, batches, tmp_path):
     cuts = [(32, 32, 32, 32, 30), (128, 1024, 64, 32, 22), (512, 128, 256, 4096, 20), (256, 256, 256, 3200000, 30)]
     names = ("unstuff_threads", "entropy_threads", "pixel_threads", "min_bits", "memory")
     varied = []
@@ -173,7 +173,7 @@ def small_files() -> Iterator[bytes]:
 
 
 @pytest.mark.parametrize("tool", ["memcheck", "racecheck", "synccheck"])
-def test_sanitizer_is_content(device, tmp_path, tool):
+def test_sanitizer_reports_no_fault(device, tmp_path, tool):
     """Decode windows and whole images: first pass, known and read in part, at smaller scales, in other color spaces."""
     sanitizer = shutil.which("compute-sanitizer")
     if sanitizer is None:

@@ -26,7 +26,7 @@ PARTS = 8
 @pytest.mark.parametrize("part", range(PARTS))
 def test_random_graphs(part: int, tmp_path: Path) -> None:
     files, gpu = make_files(tmp_path), Gpu.open(0)
-    what: Counter[str] = Counter()
+    outcomes: Counter[str] = Counter()
     for number in range(part, GRAPHS, PARTS):
         grown = random_graph(BASE, number, files=files)
         rng = np.random.default_rng((BASE, number, 2))
@@ -47,10 +47,10 @@ def test_random_graphs(part: int, tmp_path: Path) -> None:
                     text = f"output {o} on the GPU, queue of {depth}, the GPU decodes {load}"
                     assert_rows(a, b, text)  # sign and payload of a NaN differ
         except UnsupportedError as error:
-            what["refused: " + str(error).split("made at")[0][-90:]] += 1
+            outcomes["refused: " + str(error).split("made at")[0][-90:]] += 1
         except (AssertionError, DataError) as error:
             raise AssertionError(f"graph {number}: {error}") from error
         else:
-            what["equal"] += 1
-    print(dict(what))
-    assert what["equal"] >= 0.3 * GRAPHS / PARTS, f"too few graphs can be placed on a GPU: {what}"
+            outcomes["equal"] += 1
+    print(dict(outcomes))
+    assert outcomes["equal"] >= 0.3 * GRAPHS / PARTS, f"too few graphs can be placed on a GPU: {outcomes}"

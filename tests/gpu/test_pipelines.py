@@ -137,7 +137,7 @@ def test_damaged_files(images: Path, tmp_path: Path) -> None:
                     found.append(str(error).split("made at")[0])
             if device == "gpu":
                 (decoder,) = decoders(pipe)
-                assert decoder.rows_on_gpu > 0, "of some, it has seen no damage"
+                assert decoder.rows_on_gpu > 0, "it finds no damage in some of them"
         results.append(found)
     for i, (a, b) in enumerate(zip(*results, strict=True)):
         if isinstance(a, str) or isinstance(b, str):
@@ -146,7 +146,7 @@ def test_damaged_files(images: Path, tmp_path: Path) -> None:
             np.testing.assert_array_equal(a, b, err_msg=f"file {i}")
 
 
-def test_files_made_to_be_slow(tmp_path: Path) -> None:
+def test_files_that_are_slow_on_purpose(tmp_path: Path) -> None:
     """The GPU gives them up within their budget: no hang, the CPU's pixels, and unaffected neighbours."""
     rng = np.random.default_rng(41)
     files = []
@@ -154,9 +154,9 @@ def test_files_made_to_be_slow(tmp_path: Path) -> None:
         if i % 4 == 1:
             data = jw.unsynchronised(rng, 320, 408)
         else:
-            made = io.BytesIO()
-            Image.fromarray(rng.integers(0, 256, (90, 120, 3), np.uint8)).save(made, "JPEG")
-            data = made.getvalue()
+            out = io.BytesIO()
+            Image.fromarray(rng.integers(0, 256, (90, 120, 3), np.uint8)).save(out, "JPEG")
+            data = out.getvalue()
         files.append(str(tmp_path / f"{i:02}.jpg"))
         Path(files[-1]).write_bytes(data)
     began = time.monotonic()
@@ -192,15 +192,15 @@ def test_later_epochs_read_in_part(images: Path, tmp_path: Path) -> None:
         paths.append(str(tmp_path / f"{i}.jpg"))
         Path(paths[-1]).write_bytes(Path(file).read_bytes())
     epoch = -(-len(paths) // 16)
-    kept = {**INDEX, "gpu_jpeg_index_path": tmp_path / "index"}
-    with on_gpu(training, paths, **kept) as gpu, training(paths, "cpu", exec_pipelined=False) as cpu:
+    options = {**INDEX, "gpu_jpeg_index_path": tmp_path / "index"}
+    with on_gpu(training, paths, **options) as gpu, training(paths, "cpu", exec_pipelined=False) as cpu:
         for n in range(4 * epoch):
             if n == 2 * epoch:
                 Path(paths[0]).write_bytes(Path(paths[1]).read_bytes())
             equal(gpu.run()[0], cpu.run()[0])
         known = gpu.report().codecs["jpeg"].known
     assert known.parts > len(paths) and known.wrong <= 1
-    with on_gpu(training, paths, **kept) as gpu, training(paths, "cpu", exec_pipelined=False) as cpu:
+    with on_gpu(training, paths, **options) as gpu, training(paths, "cpu", exec_pipelined=False) as cpu:
         for _ in range(epoch):
             equal(gpu.run()[0], cpu.run()[0])
         assert gpu.report().codecs["jpeg"].known.parts > len(paths) // 2
@@ -210,13 +210,13 @@ def test_torch_gets_tensors_on_the_gpu(images: Path) -> None:
     files = [f for f in files_of(images) if f.lower().endswith((".jpg", ".jpeg"))]
     gpu, cpu = Loader(on_gpu(training, files)), Loader(training(files, "cpu"))
     try:
-        seen = 0
+        count = 0
         for (x, y), (want, label) in zip(gpu, cpu, strict=True):
             assert x.device == torch.device("cuda", 0)
             assert torch.equal(x.cpu(), want)
             assert torch.equal(y, label)
-            seen += 1
-        assert seen == len(gpu)
+            count += 1
+        assert count == len(gpu)
     finally:
         gpu.close()
         cpu.close()
@@ -232,7 +232,7 @@ def test_a_batch_is_shared_without_a_copy(images: Path) -> None:
         np.testing.assert_array_equal(tensor.cpu().numpy(), batch.as_cpu().as_array())
 
 
-def test_outputs_stay_as_they_are(images: Path) -> None:
+def test_outputs_are_not_overwritten(images: Path) -> None:
     """Batches that the consumer keeps or reads late on a slow stream are not overwritten."""
     found = [f for f in files_of(images) if f.lower().endswith((".jpg", ".jpeg"))]
     # An epoch of 12 whole batches, for any number of files: a loader ends its epoch with a smaller batch.
@@ -242,8 +242,8 @@ def test_outputs_stay_as_they_are(images: Path) -> None:
     weight = torch.randn(4096, 4096, device="cuda")
     side = torch.cuda.Stream()
     with on_gpu(training, files, prefetch_queue_depth=3) as pipe:
-        kept = [torch.from_dlpack(pipe.run()[0]) for _ in range(12)]
-        for tensor, expected in zip(kept, want, strict=True):
+        tensors = [torch.from_dlpack(pipe.run()[0]) for _ in range(12)]
+        for tensor, expected in zip(tensors, want, strict=True):
             np.testing.assert_array_equal(tensor.cpu().numpy(), expected)
     loader = Loader(on_gpu(training, files, prefetch_queue_depth=3))
     copies = []
@@ -286,13 +286,13 @@ def test_memory_stays_flat(images: Path, gpu_to_itself: bool) -> None:
         assert not gpu_to_itself or free - torch.cuda.mem_get_info(0)[0] <= 64 << 20
 
 
-def test_a_limit_of_memory_is_kept(images: Path) -> None:
+def test_a_limit_of_memory_holds(images: Path) -> None:
     files = [f for f in files_of(images) if f.lower().endswith((".jpg", ".jpeg"))]
     with on_gpu(training, files, gpu_memory_limit=1 << 20) as pipe, pytest.raises(DataError, match="memory"):
         pipe.run()
 
 
-def test_stopping_with_work_under_way(images: Path) -> None:
+def test_closing_with_batches_in_flight(images: Path) -> None:
     files = [f for f in files_of(images) if f.lower().endswith((".jpg", ".jpeg"))]
     for n in range(30):
         pipe = on_gpu(training, files, prefetch_queue_depth=4)

@@ -48,7 +48,7 @@ def watch(tool: str, *program: str) -> subprocess.CompletedProcess[str]:
     command = [sanitizer, "--tool", tool, *OPTIONS, *OF_TOOLS.get(tool, ()), sys.executable, *program]
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     # without pytest's settings for its workers, of which this process may be one
-    own = {name: told for name, told in os.environ.items() if not name.startswith("PYTEST_")}
+    own = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     return subprocess.run(
         command, cwd=ROOT, env={**own, "PYTHONPATH": path}, text=True, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, timeout=600,
@@ -71,7 +71,7 @@ def test_generated_kernels(tool: str, files: str, part: str) -> None:
 
 
 @pytest.mark.parametrize("tool", TOOLS)
-def test_a_planted_fault_is_seen(tool: str) -> None:
+def test_a_planted_fault_is_reported(tool: str) -> None:
     plain, faulty = (watch(tool, "-m", "tests.gpu.planted", fault) for fault in ("nothing", tool))
     assert plain.returncode == 0, plain.stdout[-3000:]
     assert faulty.returncode == 9, faulty.stdout[-3000:]

@@ -99,7 +99,7 @@ def test_arrays_of_the_other_gpu(files: list[str]) -> None:
             np.testing.assert_array_equal(got, data.cpu().numpy() + 1)
 
 
-def test_there_is_no_third(files: list[str]) -> None:
+def test_a_missing_gpu(files: list[str]) -> None:
     count = _native.gpu.count_cuda()
     with pytest.raises(DeviceError, match=rf"below {count}.*got {count}"):
         shard(files, WHOLE, device_id=count).build()

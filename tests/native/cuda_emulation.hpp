@@ -118,7 +118,7 @@ class Emulation {
   enum class State : uint8_t { Ready, AtBlock, AtWarp, Done };
   static constexpr size_t kStack = 256 << 10;
 
-  static constexpr uint32_t kGuard = 64;  // bytes before and behind dynamic shared memory that no kernel may write
+  static constexpr uint32_t kGuard = 64;  // bytes before and after dynamic shared memory that no kernel may write
   static constexpr uint8_t kUntouched = 0xA5;
   struct alignas(16) Sixteen {
     uint8_t bytes[16];

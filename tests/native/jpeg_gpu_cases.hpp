@@ -34,7 +34,7 @@ struct TestRow {
   int32_t y0, x0, height, width;
   int32_t channels;
   std::string error;
-  std::vector<uint8_t> part = {};  // what is read of the file if it is known: its header and chunks of its data
+  std::vector<uint8_t> part = {};  // the bytes that are read of an indexed file: its header and chunks of its data
   PartRead read = {};
 };
 

@@ -142,18 +142,18 @@ struct Entries {
   static void spoil(Spoil how, IndexEntry& entry, uint32_t pieces) {
     uint8_t* const bytes = reinterpret_cast<uint8_t*>(&entry);
     const uint64_t size = IndexEntry::bytes_of(pieces);
-    PieceStart* const behind = entry.at + kIndexSubsequences * pieces;
+    PieceStart* const end = entry.at + kIndexSubsequences * pieces;
     if (how == kChecksums) {
       ++entry.checksum.high;
       for (Checksum& sum : entry.chunk) ++sum.low;
     } else if (how == kStates || how == kForged) {
-      for (PieceStart* at = entry.at; at < behind; ++at) {
+      for (PieceStart* at = entry.at; at < end; ++at) {
         at->state = static_cast<uint16_t>(random());
         at->blocks ^= random() >> random() % 32;
       }
       if (how == kForged) spoil(kSums, entry, pieces);
     } else if (how == kSums) {
-      for (PieceStart* at = entry.at; at < behind; ++at)
+      for (PieceStart* at = entry.at; at < end; ++at)
         at->dc[random() % kMaxPlanes] ^= static_cast<int16_t>(1 + random() % 0x7FFF);
     } else if (how == kBit) {
       bytes[random() % size] ^= static_cast<uint8_t>(1 << random() % 8);

@@ -79,7 +79,7 @@ void check_rows(Isa fast, int round) {
   const int n = 1 + below(150);
   Rows rows(n);
   const uint8_t *a = rows.at(0), *b = rows.at(1), *c = rows.at(2);
-  const size_t size = 3 * static_cast<size_t>(n) + 1;  // one byte behind pixels: they are written exactly
+  const size_t size = 3 * static_cast<size_t>(n) + 1;  // one byte after the pixels, which must stay unchanged
   const int bias = 1 + below(2);
   const char* const names[] = {"double_width", "double_height", "double_both",
                                "ycc_to_rgb",   "ycc_to_bgr",    "interleave"};

@@ -339,7 +339,7 @@ int64_t run_engine(Random& random, bool on_device) {
 constexpr int64_t kSide = 4, kImage = kSide * kSide * 3;
 
 struct Batch {
-  std::vector<uint8_t> pixels, made;
+  std::vector<uint8_t> pixels, output;
   std::shared_ptr<recipe::RecipeBatch> order = std::make_shared<recipe::RecipeBatch>();
 };
 
@@ -349,7 +349,7 @@ std::unique_ptr<Batch> a_batch(Random& random) {
   const int64_t count = 1 + static_cast<int64_t>(random() % 12);
   batch->pixels.resize(static_cast<size_t>(count * kImage));
   for (uint8_t& value : batch->pixels) value = static_cast<uint8_t>(random());
-  batch->made.resize(batch->pixels.size() + 8);
+  batch->output.resize(batch->pixels.size() + 8);
   recipe::RecipeBatch& order = *batch->order;
   const auto op = [](recipe::Op which) { return static_cast<double>(which); };
   order.starts = {0};
@@ -389,7 +389,7 @@ std::unique_ptr<Batch> a_batch(Random& random) {
     order.starts.push_back(static_cast<int64_t>(order.numbers.size()));
     order.sources.push_back({batch->pixels.data() + i * kImage, static_cast<size_t>(kImage)});
   }
-  order.outputs = {{batch->made.data(), batch->made.size()}};
+  order.outputs = {{batch->output.data(), batch->output.size()}};
   order.status.assign(static_cast<size_t>(count), recipe::Status::Pending);
   order.why.resize(static_cast<size_t>(count));
   order.remaining = count;
@@ -398,8 +398,8 @@ std::unique_ptr<Batch> a_batch(Random& random) {
 
 void check(const Batch& batch) {
   for (const recipe::Status status : batch.order->status)
-    expect(status == recipe::Status::Done, "a recipe was not made");
-  expect(std::equal(batch.pixels.begin(), batch.pixels.end(), batch.made.begin()), "a recipe gave other pixels");
+    expect(status == recipe::Status::Done, "a recipe did not run");
+  expect(std::equal(batch.pixels.begin(), batch.pixels.end(), batch.output.begin()), "a recipe gave other pixels");
 }
 
 // True: the worker pool was closed.
@@ -409,7 +409,7 @@ bool give_and_wait(recipe::WorkerPool& pool, std::atomic<bool>& closed, Batch& b
       pool.submit(batch.order);
       given = true;
     } catch (const ThreadStartFailed&) {
-      expect(batch.order->remaining == batch.order->count(), "an order that was refused is made");
+      expect(batch.order->remaining == batch.order->count(), "a refused order has run");
       thread_starts_left = -1;
     }
   }
@@ -423,9 +423,9 @@ int64_t run_crew(Random& random) {
   const int threads = 1 + static_cast<int>(random() % 4);
   recipe::WorkerPool pool(threads);
   std::atomic<bool> closed{false};
-  std::atomic<int64_t> made{0};
+  std::atomic<int64_t> finished{0};
   thread_starts_left = random() % 2 ? -1 : static_cast<int64_t>(random() % static_cast<uint32_t>(threads));
-  std::vector<std::unique_ptr<Batch>> kept(3);  // until the crew is closed: threads may be at work in them
+  std::vector<std::unique_ptr<Batch>> kept(3);  // until the pool is closed: threads may be at work in them
   std::vector<std::thread> users;
   for (auto& last : kept)
     users.emplace_back([&, seed = random()] {
@@ -435,7 +435,7 @@ int64_t run_crew(Random& random) {
         over = give_and_wait(pool, closed, *last, own);
         if (over) return;
         check(*last);
-        ++made;
+        ++finished;
       }
     });
   users.emplace_back([&, seed = random()] {  // and on a thread of its own
@@ -455,7 +455,7 @@ int64_t run_crew(Random& random) {
   closed = true;
   for (std::thread& thread : users) thread.join();
   thread_starts_left = -1;
-  return made;
+  return finished;
 }
 
 // ---- memory that threads share ----

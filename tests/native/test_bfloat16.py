@@ -95,7 +95,7 @@ def test_the_type_has_many_names() -> None:
 
 
 @pipeline_def(batch_size=3, num_threads=2)
-def taken(rows: list[np.ndarray], device: str) -> Any:
+def copied(rows: list[np.ndarray], device: str) -> Any:
     x = fn.external_source(
         source=lambda info: rows[info.idx_in_batch], batch=False, dtype=types.BFLOAT16, layout="HWC", device=device
     )
@@ -112,7 +112,7 @@ def torch_rows() -> list[torch.Tensor]:
 def test_inputs_of_it(isa: str) -> None:
     """NumPy arrays contain its bits if the source declares the type."""
     rows = torch_rows()
-    with taken([x.view(torch.int16).numpy().view(np.uint16) for x in rows], "cpu") as pipe:
+    with copied([x.view(torch.int16).numpy().view(np.uint16) for x in rows], "cpu") as pipe:
         wide, small, normal, moved, flat = ([np.array(row) for row in output] for output in pipe.run())
     for r, x in enumerate(rows):
         want = x.float().numpy()

@@ -42,17 +42,17 @@ def run(make: Callable[..., Any], *inputs: Any, layout: str = "") -> list[np.nda
 
     @pipeline_def(batch_size=1, num_threads=1)
     def pipe() -> Any:
-        given = []
+        nodes = []
         for x in inputs:
             tensor = isinstance(x, torch.Tensor) and x.dtype == torch.bfloat16
             array = bits_of(x) if tensor else np.asarray(x)
             dtype = BF16 if tensor else DType.of(array.dtype)
             source = lambda info, array=array: array  # noqa: E731
-            given.append(
+            nodes.append(
                 fn.external_source(source=source, batch=False, dtype=dtype, layout=layout or None, ndim=array.ndim)
             )
-        made = make(*given)
-        return made if isinstance(made, tuple) else (made,)
+        outputs = make(*nodes)
+        return outputs if isinstance(outputs, tuple) else (outputs,)
 
     with pipe() as built:
         return [np.array(batch[0]) for batch in built.run()]
@@ -105,8 +105,8 @@ def test_smaller_and_larger_are_torchs_without_nan() -> None:
     a, b = (torch.nan_to_num(numbers(k), nan=1.0) for k in (1, 2))
     zero = (a == 0) & (b == 0)  # either zero
     got = run(lambda x, y: (math.min(x, y), math.max(x, y)), torch.where(zero, 1.0, a), torch.where(zero, 1.0, b))
-    for made, theirs in zip(got, (torch.minimum, torch.maximum), strict=True):
-        assert_equal(made, theirs(torch.where(zero, 1.0, a), torch.where(zero, 1.0, b)))
+    for result, theirs in zip(got, (torch.minimum, torch.maximum), strict=True):
+        assert_equal(result, theirs(torch.where(zero, 1.0, a), torch.where(zero, 1.0, b)))
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -139,8 +139,8 @@ def test_other_types_beside_it_are_torchs(name: str) -> None:
     x = torch.from_numpy(rng.normal(0, 3, 3000)).to(torch.bfloat16)
     for operation in (operator.add, operator.mul, operator.lt):
         got = run(lambda a, b, op=operation: (op(a, b), op(b, a)), x, other.numpy())
-        for made, want in zip(got, (operation(x, other), operation(other, x)), strict=True):
-            assert_equal(made, want)
+        for result, want in zip(got, (operation(x, other), operation(other, x)), strict=True):
+            assert_equal(result, want)
     assert promote(BF16, DType.of(name)) == promote(DType.of(name), BF16) == DType.of(str((x + other).dtype))
 
 
@@ -150,7 +150,7 @@ def test_numbers_of_python_beside_it() -> None:
     whole, wide, rounded = run(lambda v: (v + 257, v * 0.1, fn.cast(v * 0.1, dtype=types.BFLOAT16)), x)
     assert_equal(whole, x + torch.tensor([257], dtype=torch.int32))
     assert_equal(wide, x.float() * torch.tensor(0.1))
-    assert_equal(rounded, x * 0.1)  # torch rounds at once
+    assert_equal(rounded, x * 0.1)  # torch rounds once
 
 
 def test_a_chain_rounds_after_every_operation() -> None:
@@ -187,10 +187,10 @@ def test_images_are_computed_in_float32_and_rounded_once(name: str, case: dict[s
     x = x if layout == "HWC" else x.permute(2, 0, 1)
     drawn = {"seed": 3} if find(name).draws else {}
 
-    def made(v: Any) -> Any:
+    def apply(v: Any) -> Any:
         return getattr(fn, name)(fn.reshape(v, shape=list(x.shape), layout=layout), **case, **drawn)
 
-    (got,), (want,) = run(made, x, layout=layout), run(made, x.float(), layout=layout)
+    (got,), (want,) = run(apply, x, layout=layout), run(apply, x.float(), layout=layout)
     if "dtype" not in case and name not in ("hsv", "crop_mirror_normalize"):  # operators whose output has its own type
         want = cast_array(want, BF16)
     elif name in FIRST_ITS_OWN:
@@ -251,8 +251,8 @@ def test_joining() -> None:
     both = [a.float(), wide.float()]
     want = (torch.stack([a, b]), torch.cat([a, b], 1), torch.stack(many), torch.cat(many), torch.stack(both),
             torch.cat([*(m.float() for m in many), wide.float()]))  # fmt: skip
-    for made, expected in zip(got, want, strict=True):
-        assert_equal(made, expected)
+    for result, expected in zip(got, want, strict=True):
+        assert_equal(result, expected)
 
 
 def test_elements_conditions_and_branches() -> None:
@@ -282,7 +282,7 @@ REFUSED: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_does_not_take_it_says_so(name: str) -> None:
+def test_operators_that_do_not_take_it_refuse_it(name: str) -> None:
     call: Any = fn
     for part in name.split("."):
         call = getattr(call, part)
@@ -304,7 +304,7 @@ def test_reductions_are_those_of_the_same_numbers_in_float32(dtype: torch.dtype)
     short = "bfloat16" if dtype == torch.bfloat16 else "float16"
     usual = torch.from_numpy(np.random.default_rng(11).normal(3, 90, 6000)).to(dtype)
     for x in special(usual).values():
-        given = x if dtype == torch.bfloat16 else x.numpy()
+        data = x if dtype == torch.bfloat16 else x.numpy()
 
         def reduced(v: Any) -> Any:
             mean = fn.reductions.mean(v)
@@ -313,14 +313,14 @@ def test_reductions_are_those_of_the_same_numbers_in_float32(dtype: torch.dtype)
                 fn.reductions.variance(v, mean), fn.reductions.std_dev(v, mean, ddof=1),
             )  # fmt: skip
 
-        for got, want in zip(run(reduced, given), run(reduced, x.float().numpy()), strict=True):
+        for got, want in zip(run(reduced, data), run(reduced, x.float().numpy()), strict=True):
             assert got.dtype == np.float32
             np.testing.assert_array_equal(got, want)
-        rounded = run(lambda v: (fn.reductions.sum(v, dtype=short), fn.reductions.rms(v, dtype=short)), given)
+        rounded = run(lambda v: (fn.reductions.sum(v, dtype=short), fn.reductions.rms(v, dtype=short)), data)
         exact = run(lambda v: (fn.reductions.sum(v), fn.reductions.rms(v)), x.double().numpy())
         for got, want in zip(rounded, exact, strict=True):
             np.testing.assert_array_equal(got, cast_array(want.astype(np.float64), DType.of(short)))
-        extremes = run(lambda v: (fn.reductions.min(v), fn.reductions.max(v)), given)
+        extremes = run(lambda v: (fn.reductions.min(v), fn.reductions.max(v)), data)
         for got, want in zip(extremes, (x.amin(), x.amax()), strict=True):
             if (x == 0).all():
                 want = torch.tensor(-0.0 if got is extremes[0] else 0.0, dtype=dtype)
@@ -332,16 +332,16 @@ def test_sums_that_torch_takes_in_float32_are_near() -> None:
     x = torch.from_numpy(np.random.default_rng(12).normal(0, 1, (40, 500))).to(torch.bfloat16)
     got, mean = run(lambda v: (fn.reductions.sum(v, axes=1, dtype="bfloat16"),
                                fn.reductions.mean(v, axes=0, dtype="bfloat16")), x)  # fmt: skip
-    for made, theirs in ((got, x.sum(1)), (mean, x.mean(0))):
-        same = made == bits_of(theirs)
+    for result, theirs in ((got, x.sum(1)), (mean, x.mean(0))):
+        same = result == bits_of(theirs)
         assert same.mean() > 0.97
-        np.testing.assert_allclose((made.astype(np.uint32) << 16).view(np.float32), theirs.float(), rtol=2**-7)
+        np.testing.assert_allclose((result.astype(np.uint32) << 16).view(np.float32), theirs.float(), rtol=2**-7)
 
 
 def test_nans_are_the_result() -> None:
     x = torch.tensor([1.0, torch.nan, 3.0]).to(torch.bfloat16)
-    for made in run(lambda v: (fn.reductions.min(v), fn.reductions.max(v)), x):
-        assert_equal(made, torch.tensor(torch.nan).to(torch.bfloat16))
+    for result in run(lambda v: (fn.reductions.min(v), fn.reductions.max(v)), x):
+        assert_equal(result, torch.tensor(torch.nan).to(torch.bfloat16))
 
 
 def test_decoders_give_it() -> None:
@@ -357,12 +357,12 @@ def jpeg_file() -> bytes:
     return file.getvalue()
 
 
-def test_what_does_not_give_it_says_so() -> None:
+def test_operators_that_do_not_give_it_refuse_it() -> None:
     with pytest.raises(UnsupportedError, match=r"`random.uniform`: it does not give bfloat16. Cast what it gives"):
         run(lambda v: v + fn.random.uniform(dtype=types.BFLOAT16), torch.ones(3, dtype=torch.bfloat16))
 
 
-def test_every_operator_says_whether_it_takes_it() -> None:
+def test_every_operator_takes_it_or_refuses_it() -> None:
     """Bitwise operators require integers. Every other operator computes or refuses."""
     takes = {name for name in INDEX if find(name).takes_bfloat16}
     assert {

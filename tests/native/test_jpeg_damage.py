@@ -32,15 +32,15 @@ def scan_of(data: bytes) -> int:
     return at + 2 + int.from_bytes(data[at + 2 : at + 4])
 
 
-def told(data: bytes, limit: int = 1 << 30) -> tuple[str, dict[str, int], int | None]:
+def check(data: bytes, limit: int = 1 << 30) -> tuple[str, dict[str, int], int | None]:
     found = jpeg_check(data, limit)
     return found["status"], {k: found[k] for k in KINDS if found[k]}, found["offset"]
 
 
 @pytest.mark.parametrize("data", [PLAIN, RESTARTS, PROGRESSIVE, encoded(optimize=True), encoded(subsampling=0)])
-def test_nothing_is_told_of_good_files(data: bytes) -> None:
-    assert told(data) == ("ok", {}, None)
-    assert told(data + b"bytes behind the end are ignored") == ("ok", {}, None)
+def test_good_files_have_no_findings(data: bytes) -> None:
+    assert check(data) == ("ok", {}, None)
+    assert check(data + b"bytes after the end are ignored") == ("ok", {}, None)
 
 
 def test_photographs_are_good(jpegs: object) -> None:
@@ -48,42 +48,42 @@ def test_photographs_are_good(jpegs: object) -> None:
 
     for file in files_of(jpegs):  # type: ignore[arg-type]
         with open(file, "rb") as opened:
-            assert told(opened.read()) == ("ok", {}, None), file
+            assert check(opened.read()) == ("ok", {}, None), file
 
 
 @pytest.mark.parametrize("extra", [1, 2, 7, 100])
 @pytest.mark.parametrize("data", [PLAIN, PROGRESSIVE])
 def test_bytes_before_the_marker(extra: int, data: bytes) -> None:
     end = len(data) - 2
-    assert told(data[:end] + b"\x5a" * extra + data[end:]) == ("ok", {"extra_bytes": extra}, end)
+    assert check(data[:end] + b"\x5a" * extra + data[end:]) == ("ok", {"extra_bytes": extra}, end)
 
 
 def test_bytes_before_a_restart_marker_and_stuffed_ones() -> None:
     marker = RESTARTS.index(b"\xff\xd1")
     damaged = RESTARTS[:marker] + b"\xff\x00\x11" + RESTARTS[marker:]
-    assert told(damaged) == ("ok", {"extra_bytes": 2}, marker)
+    assert check(damaged) == ("ok", {"extra_bytes": 2}, marker)
 
 
 def test_bytes_between_the_headers_segments() -> None:
     table = PLAIN.index(b"\xff\xdb")
-    assert told(PLAIN[:table] + b"abc" + PLAIN[table:]) == ("ok", {"extra_bytes": 3}, table)
-    assert told(PLAIN[:table] + b"\xff\xff" + PLAIN[table:]) == ("ok", {}, None), "fill bytes are allowed"
+    assert check(PLAIN[:table] + b"abc" + PLAIN[table:]) == ("ok", {"extra_bytes": 3}, table)
+    assert check(PLAIN[:table] + b"\xff\xff" + PLAIN[table:]) == ("ok", {}, None), "fill bytes are allowed"
 
 
 def test_data_that_end_early() -> None:
     cut = (scan_of(PLAIN) + len(PLAIN)) // 2
-    assert told(PLAIN[:cut] + b"\xff\xd9") == ("corrupt", {"early_ends": 1}, cut)
+    assert check(PLAIN[:cut] + b"\xff\xd9") == ("corrupt", {"early_ends": 1}, cut)
     first, second = (RESTARTS.index(b"\xff" + bytes([m])) for m in (0xD0, 0xD1))
     damaged = RESTARTS[: first + 12] + RESTARTS[second:]
-    assert told(damaged) == ("corrupt", {"early_ends": 1}, first + 12)
+    assert check(damaged) == ("corrupt", {"early_ends": 1}, first + 12)
 
 
 def test_restart_markers_that_are_lost_or_out_of_turn() -> None:
     at = RESTARTS.index(b"\xff\xd2")
-    status, kinds, offset = told(RESTARTS[:at] + RESTARTS[at + 2 :])
+    status, kinds, offset = check(RESTARTS[:at] + RESTARTS[at + 2 :])
     assert status == "corrupt" and kinds["wrong_restarts"] == 1 and offset is not None and offset <= len(RESTARTS)
     assert kinds.get("extra_bytes") or kinds.get("wrong_codes") or kinds.get("early_ends")
-    status, kinds, offset = told(RESTARTS[: at + 1] + b"\xd3" + RESTARTS[at + 2 :])
+    status, kinds, offset = check(RESTARTS[: at + 1] + b"\xd3" + RESTARTS[at + 2 :])
     assert status == "corrupt" and kinds["wrong_restarts"] >= 1 and offset == at
 
 
@@ -91,7 +91,7 @@ def test_bits_that_are_no_code() -> None:
     # All ones are never a code; 0xFF must be stuffed.
     begin = scan_of(PLAIN) + 40
     damaged = PLAIN[:begin] + b"\xff\x00" * 4 + PLAIN[begin + 8 :]
-    _, kinds, offset = told(damaged)
+    _, kinds, offset = check(damaged)
     assert kinds["wrong_codes"] >= 1
     assert offset is not None and begin - 8 <= offset <= begin + 8
 
@@ -99,19 +99,19 @@ def test_bits_that_are_no_code() -> None:
 def test_the_end_of_the_file_is_where_it_is_damaged() -> None:
     for data in (PLAIN, PROGRESSIVE, RESTARTS):
         cut = data[: len(data) * 2 // 3]
-        status, _, offset = told(cut)
+        status, _, offset = check(cut)
         assert status == "truncated" and offset is not None and offset <= len(cut)
-    assert told(PLAIN[: len(PLAIN) // 2])[2] == len(PLAIN) // 2
+    assert check(PLAIN[: len(PLAIN) // 2])[2] == len(PLAIN) // 2
 
 
 def test_headers() -> None:
     quantiser = PLAIN.index(b"\xff\xdb")
     damaged = bytearray(PLAIN)
     damaged[quantiser + 4] = 9  # no table has this number
-    assert told(bytes(damaged)) == ("unsupported", {}, quantiser)
-    assert told(PLAIN[:200]) == ("unsupported", {}, 200)
-    assert told(b"hello") == ("unsupported", {}, None)
-    assert told(PLAIN, PIXELS.shape[0] * PIXELS.shape[1] - 1) == ("unsupported", {}, None), "it is only parsed"
+    assert check(bytes(damaged)) == ("unsupported", {}, quantiser)
+    assert check(PLAIN[:200]) == ("unsupported", {}, 200)
+    assert check(b"hello") == ("unsupported", {}, None)
+    assert check(PLAIN, PIXELS.shape[0] * PIXELS.shape[1] - 1) == ("unsupported", {}, None), "it is only parsed"
 
 
 def test_random_damage() -> None:
@@ -122,7 +122,7 @@ def test_random_damage() -> None:
         data = bytearray((PLAIN, RESTARTS, PROGRESSIVE)[n % 3])
         at = int(rng.integers(scan_of(bytes(data)), len(data) - 2))
         data[at] ^= 1 << int(rng.integers(0, 8))
-        status, kinds, offset = told(bytes(data))
+        status, kinds, offset = check(bytes(data))
         assert status == jpeg_decode(bytes(data))[1]
         assert status in ("ok", "corrupt", "truncated", "unsupported")
         assert (offset is not None and offset <= len(data)) or not (kinds or status == "truncated")
@@ -141,7 +141,7 @@ def warned_of(data: bytes) -> bool:
     return False
 
 
-def test_it_agrees_with_libjpeg() -> None:
+def test_the_check_agrees_with_libjpeg() -> None:
     """Exceptions: libjpeg's fast loop reports neither wrong codes nor bytes that its bit buffer has already taken."""
     rng = np.random.default_rng(6)
     found, missed = 0, 0
@@ -152,7 +152,7 @@ def test_it_agrees_with_libjpeg() -> None:
             del data[at : at + count]
         else:
             data[at:at] = rng.integers(0, 256, count, np.uint8).tobytes()
-        status, kinds, _ = told(bytes(data))
+        status, kinds, _ = check(bytes(data))
         if warned_of(bytes(data)):
             found += 1
             missed += status == "ok" and not kinds
@@ -164,7 +164,7 @@ def test_it_agrees_with_libjpeg() -> None:
     assert not warned_of(PLAIN) and warned_of(PLAIN[:-2] + b"\x5a" * 40 + PLAIN[-2:])
 
 
-def test_its_words_are_those_of_the_command() -> None:
+def test_its_kinds_of_damage_are_those_of_the_command() -> None:
     from stoker.inspection.check import _WARNINGS
 
     assert tuple(_WARNINGS) == KINDS

@@ -193,7 +193,7 @@ def indexed(rows: list[Row], **options) -> Batch:
     [{}, {"min_bits": 32, "entropy_threads": 96, "seed": 4}, {"scale_log2": 1}, {"piece_bytes": 900}],
     ids=str,
 )
-def test_files_that_come_again(run, options):
+def test_files_of_later_epochs(run, options):
     """The second pass guesses nothing, and skips the data above, below and beside the window."""
     rng = np.random.default_rng(34)
     rows = []
@@ -239,7 +239,7 @@ def test_files_that_are_read_in_part(run, options):
     assert all(line.startswith("left: ") for line in run(indexed(some, parts=2, **options)))
 
 
-def test_parts_of_turned_pictures_and_of_files_that_have_none(run):
+def test_parts_of_rotated_pictures_and_of_files_without_parts(run):
     rng = np.random.default_rng(38)
     of = [(2, 2), (1, 1), (1, 1)]
     turned = [Row(jw.random_file(rng, 30, 190, of, app=jw.exif(v)), (0, 5, 20, 9)) for v in (1, 3, 6)]
@@ -248,7 +248,7 @@ def test_parts_of_turned_pictures_and_of_files_that_have_none(run):
     assert run(indexed(restarts, parts=1)) == ["equal, known", "equal, in part"]
 
 
-def test_files_with_restart_markers_that_come_again(run):
+def test_files_with_restart_markers_of_later_epochs(run):
     rng = np.random.default_rng(37)
     rows = with_restarts(rng, 90, 110)
     for interval in (1, 7, 30, 1000):
@@ -277,7 +277,7 @@ def test_index_entries_that_are_wrong(run, how):
     assert set(run(indexed(rows, parts=1, **options))) == {"left: 16"}
 
 
-def test_index_entries_that_somebody_made(run):
+def test_forged_index_entries(run):
     """A changed folder with valid digests: every access stays in bounds, and entries without a seal are not used."""
     rng = np.random.default_rng(36)
     files = [encode(picture(rng, 90, 70), subsampling=s, quality=q) for s in (0, 2) for q in (30, 95)]
@@ -312,7 +312,7 @@ def test_index_entries_of_other_data(run):
 CUTS = [(32, 32), (32, 96), (96, 32), (64, 1 << 20), (64, 2048)]
 
 
-def test_results_do_not_depend_on_how_the_work_is_cut(run):
+def test_results_do_not_depend_on_the_division_of_work(run):
     """Results do not depend on threads, bits per subsequence, memory for a group of rows, or the order of threads."""
     rng = np.random.default_rng(26)
     noise = rng.integers(0, 256, (40, 56, 3)).astype(np.uint8)
@@ -343,7 +343,7 @@ def test_streams_that_do_not_synchronise(run):
     assert run(replace(batch, max_rounds=0)) == [LEFT["slow"]]
 
 
-def test_streams_made_to_be_slow(run):
+def test_streams_that_are_slow_on_purpose(run):
     """Every thread needs the result of the previous one. The GPU needs as many rounds, or the CPU decodes the row."""
     rng = np.random.default_rng(41)
     small, large = Row(jw.unsynchronised(rng, 64, 64)), Row(jw.unsynchronised(rng, 320, 408))
@@ -353,7 +353,7 @@ def test_streams_made_to_be_slow(run):
     assert run(Batch([large], entropy_threads=512, min_bits=256, max_rounds=192)) == [LEFT["slow"]]
 
 
-def test_scans_that_say_nothing_of_the_other_components(run):
+def test_scans_without_values_for_the_other_components(run):
     """The header of a file with several scans may contain values that are invalid in a single scan."""
     rng = np.random.default_rng(39)
     crowded = jw.random_file(rng, 70, 50, [(4, 2), (4, 4), (4, 4)], scans=[(0,), (1,), (2,)])  # 40 blocks in an MCU
@@ -380,7 +380,7 @@ def test_memory_for_pictures_that_are_larger_than_their_windows(run):
     assert run(Batch(rows, scratch_kb=400, passes=2, index_bytes=1 << 20)) == [refused] * 2
 
 
-def test_what_is_left_to_the_cpu(run):
+def test_files_that_are_left_to_the_cpu(run):
     rng = np.random.default_rng(28)
     image = picture(rng, 60, 44)
     good = encode(image)

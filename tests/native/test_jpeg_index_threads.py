@@ -12,7 +12,7 @@ HERE = Path(__file__).resolve().parent
 NATIVE = HERE.parents[1] / "src" / "stoker" / "native"
 
 
-def test_files_are_found_by_several_threads_at_once(tmp_path: Path) -> None:
+def test_several_threads_find_files(tmp_path: Path) -> None:
     """One thread writes the entry of a file. All others see the whole entry or none, and packed entries round-trip."""
     compiler = os.environ.get("CXX") or shutil.which("g++") or "c++"
     sources = [

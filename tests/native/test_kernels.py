@@ -14,7 +14,7 @@ REDUCE = "`reduce(op: int, axes: int)`"
 
 
 @pytest.mark.parametrize(
-    ("name", "constants", "said"),
+    ("name", "constants", "message"),
     [
         ("reduce", (1,), f"expected 2 constants for kernel {REDUCE}, got 1"),
         ("reduce", (1, 2, 3), f"expected 2 constants for kernel {REDUCE}, got 3"),
@@ -34,17 +34,17 @@ REDUCE = "`reduce(op: int, axes: int)`"
         ("no_such_kernel", (), "expected the name of a kernel, got `no_such_kernel`"),
     ],
 )
-def test_wrong_constants_are_refused_with_the_signature(name: str, constants: Any, said: str) -> None:
+def test_wrong_constants_are_refused_with_the_signature(name: str, constants: Any, message: str) -> None:
     with pytest.raises(TypeError) as refused:
         _native.kernels.check_constants(name, constants)
-    assert said in str(refused.value)
+    assert message in str(refused.value)
     if hasattr(_native.kernels, name):
         with pytest.raises(TypeError) as refused:
             getattr(_native.kernels, name)(*constants)
-        assert said in str(refused.value)
+        assert message in str(refused.value)
 
 
-def test_right_constants_make_a_kernel() -> None:
+def test_valid_constants_create_a_kernel() -> None:
     for name, constants in [
         ("reduce", (np.int64(1), 3)),
         ("draw", (0, 5, True, 2**64 - 1)),
@@ -62,7 +62,7 @@ def test_a_table_has_whole_rows() -> None:
         _native.kernels.lookup(np.zeros(3, np.int64), 7, 0)
 
 
-def test_every_constructor_is_bound_and_says_what_it_takes() -> None:
+def test_every_constructor_is_bound_and_lists_its_constants() -> None:
     for module in (_native.kernels, _native.gpu):
         for name, doc, _, parameters in module.list_constructors():
             assert callable(getattr(module, name)) and doc

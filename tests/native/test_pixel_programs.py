@@ -55,7 +55,7 @@ def test_tables_in_place_and_signed_bytes(isa):
     same(out, cast_reference(x.astype("f4") * np.float32(-0.5), "int8"))
 
 
-def test_what_depends_on_two_bytes_has_no_table():
+def test_programs_of_two_bytes_have_no_table():
     image = np.zeros((300, 300, 3), np.uint8)
     asm = Asm(["uint8"], ["uint8"], 3)
     x = asm.op("Xor", asm.load(0, 0), asm.load(0, 1))

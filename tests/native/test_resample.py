@@ -50,13 +50,13 @@ def resample(array, height, width, box, method, method_h=None, antialias=True, h
     return results[0]
 
 
-def assert_same(got, want, what=""):
-    assert got.dtype == want.dtype and got.shape == want.shape, (what, got.dtype, got.shape, want.dtype, want.shape)
+def assert_same(got, want, context=""):
+    assert got.dtype == want.dtype and got.shape == want.shape, (context, got.dtype, got.shape, want.dtype, want.shape)
     same = np.ascontiguousarray(got).view(np.uint8) == np.ascontiguousarray(want).view(np.uint8)
     if not same.all():
         where = np.argwhere(got != want)
         spot = tuple(where[0]) if len(where) else None
-        pytest.fail(f"{what}: {len(where)} elements differ, first at {spot}: {got[spot]} instead of {want[spot]}")
+        pytest.fail(f"{context}: {len(where)} elements differ, first at {spot}: {got[spot]} instead of {want[spot]}")
 
 
 def pillow(array, height, width, box, method):
@@ -185,7 +185,7 @@ def test_orders_differ_where_they_should():
     assert_same(first, by_hand)
 
 
-# ---------------------------------------------------------------- what Pillow does not have
+# ---------------------------------------------------------------- options that Pillow lacks
 
 
 @settings(max_examples=120, deadline=None)
