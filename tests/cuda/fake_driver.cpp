@@ -110,10 +110,10 @@ int cuDeviceGet(int* device, int number) {
 }
 int cuDeviceGetName(char* text, int, int) { return *text = 0, 0; }
 int cuDeviceGetAttribute(int* value, int attribute, int) { return *value = attribute == 75 ? 9 : 0, 0; }
-int cuDevicePrimaryCtxRetain(void** made, int) {
+int cuDevicePrimaryCtxRetain(void** context, int) {
   STEP;
   ++alive;
-  return *made = &context_of_device, 0;
+  return *context = &context_of_device, 0;
 }
 int cuDevicePrimaryCtxRelease_v2(int) { return --alive, 0; }
 // No thread can use a device that has failed for good. Otherwise this call never fails: there are too many callers.

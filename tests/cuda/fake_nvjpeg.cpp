@@ -43,13 +43,13 @@ struct Image {
 
 extern "C" {
 
-void fake_set(Decoder given, int create, int decode, int count) {
-  decoder = given;
+void fake_set(Decoder new_decoder, int create, int decode, int count) {
+  decoder = new_decoder;
   create_status = create;
   decode_status = decode;
   engines = count;
 }
-void fake_watch(void (*given)(int what)) { watcher = given; }
+void fake_watch(void (*callback)(int event)) { watcher = callback; }
 int fake_alive() { return alive; }
 
 int nvjpegGetProperty(int part, int* value) { return *value = 90 + part, 0; }

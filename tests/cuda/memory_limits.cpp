@@ -96,7 +96,7 @@ void held() {
   Arena arena = all.arena(true);
   uint8_t* const host = arena.take_host(10 * kMiB);
   all.high_water_mark->record(50 * kMiB);
-  expect(arena.device_address(host) != 0, "all of the limit, read ahead");
+  expect(arena.device_address(host) != 0, "the whole limit for prefetched inputs");
 }
 
 void outputs() {

@@ -37,10 +37,10 @@ class Case:
             first += -(-data.size // 16) * 16
         numbers += [OPS["Pixels"], -1, H, W, self.channels, 0, 1, 2, W - 1, H]
         for at, (name, *params) in enumerate(self.steps):
-            source, given = at, params
+            source, arguments = at, params
             if params and isinstance(params[-1], list):
-                source, given = params[0], params[-1]
-            numbers += [OPS[name], source, *given]
+                source, arguments = params[0], params[-1]
+            numbers += [OPS[name], source, *arguments]
         return np.array(numbers, np.float64)
 
     def blob(self) -> np.ndarray:

@@ -350,7 +350,7 @@ def test_the_calls_of_a_batch(with_driver: dict[str, str], tmp_path: Path, chain
 def test_a_partially_issued_batch_is_awaited(
     with_driver: dict[str, str], tmp_path: Path, where: str, status: str
 ) -> None:
-    """The memory of the batch goes to other batches as soon as its error has been raised."""
+    """Other batches get the memory of the batch as soon as its error has been raised."""
     photographs(tmp_path / "a", 9)
     done = run(RUN, with_driver, str(tmp_path), where, status)
     alive, *calls = done.stdout.split()

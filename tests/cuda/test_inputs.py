@@ -115,8 +115,8 @@ def test_files_take_turns_in_the_same_memory(idle: None, files: list[str], threa
     with decoding(files, "mixed", num_threads=threads, device_id=0, **prefetching) as pipe:
         for _ in range(40):
             pipe.run()
-        locked = pinned_bytes(pipe)
-    assert 10e6 < locked < (threads + 4) * (16 << 20)
+        pinned = pinned_bytes(pipe)
+    assert 10e6 < pinned < (threads + 4) * (16 << 20)
 
 
 @pytest.mark.parametrize(
@@ -137,8 +137,8 @@ def test_blocks_of_whole_batches(idle: None, files: list[str]) -> None:
     with decoding(files, "mixed", num_threads=6, device_id=0, gpu_decoder_load=1.0, prefetch_queue_depth=1) as pipe:
         for _ in range(24):
             pipe.run()
-        locked = pinned_bytes(pipe)
-    assert locked > 0 and locked % (16 << 20) == 0, "14 MB and an eighth, in steps of 4 MiB"
+        pinned = pinned_bytes(pipe)
+    assert pinned > 0 and pinned % (16 << 20) == 0, "14 MB and an eighth, in steps of 4 MiB"
 
 
 def test_a_batch_that_fails_after_a_part_was_sent(emulated: None, files: list[str], tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ COMMANDS = [line.split("#")[0].split() for page in PAGES for text in blocks(page
 
 
 @pytest.mark.parametrize("command", [c for c in COMMANDS if c], ids=" ".join)
-def test_commands_are_there(command: list[str], data_dir: Path) -> None:
+def test_commands_exist(command: list[str], data_dir: Path) -> None:
     """Targets, extras and modules that a page names exist. Commands that read a folder are run."""
     if command[0] == "make":
         targets = re.findall(r"^([\w -]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)

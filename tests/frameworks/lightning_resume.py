@@ -25,12 +25,12 @@ class Model(pl.LightningModule):
     def __init__(self) -> None:
         super().__init__()
         self.layer = torch.nn.Linear(3 * 16 * 16, 1)
-        self.seen: list[tuple[int, bytes]] = []
+        self.rows: list[tuple[int, bytes]] = []
         self.saved_at = 0
 
     def training_step(self, batch: Any, number: int) -> torch.Tensor:
         images, labels = batch
-        self.seen += [(int(y), x.numpy().tobytes()) for x, y in zip(images, labels, strict=True)]
+        self.rows += [(int(y), x.numpy().tobytes()) for x, y in zip(images, labels, strict=True)]
         return self.layer(images.flatten(1)).mean()
 
     def configure_optimizers(self) -> Any:
@@ -47,7 +47,7 @@ class SaveAfter(pl.Callback):
     def on_train_batch_end(self, trainer: pl.Trainer, module: Any, *_: Any) -> None:
         if trainer.global_step == self._steps:
             trainer.save_checkpoint(self._path)
-            module.saved_at = len(module.seen)
+            module.saved_at = len(module.rows)
 
 
 def trainer(folder: Path, **limits: Any) -> pl.Trainer:
@@ -58,26 +58,26 @@ def trainer(folder: Path, **limits: Any) -> pl.Trainer:
 
 
 @pytest.mark.parametrize("steps", [1, 3, 4, 5, 6])
-def test_a_training_goes_on_in_the_middle_of_an_epoch(steps: int, jpegs: Path, tmp_path: Path) -> None:
+def test_a_training_resumes_in_the_middle_of_an_epoch(steps: int, jpegs: Path, tmp_path: Path) -> None:
     files = files_of(jpegs)[:17]  # four batches per epoch
     whole = Model()
     loader = Loader(training(files))
     trainer(tmp_path, max_epochs=3).fit(whole, loader)
     loader.close()
-    assert len(whole.seen) == 51
+    assert len(whole.rows) == 51
 
     first, loader = Model(), Loader(training(files))
     trainer(tmp_path, max_epochs=2, callbacks=[SaveAfter(steps, tmp_path / "saved.ckpt")]).fit(first, loader)
     loader.close()
-    before = first.seen[: first.saved_at]
+    before = first.rows[: first.saved_at]
     second, loader = Model(), Loader(training(files, num_threads=1))
     trainer(tmp_path, max_epochs=3).fit(second, loader, ckpt_path=tmp_path / "saved.ckpt", weights_only=False)
     loader.close()
-    assert [y for y, _ in [*before, *second.seen]] == [y for y, _ in whole.seen]
-    assert [*before, *second.seen] == whole.seen
+    assert [y for y, _ in [*before, *second.rows]] == [y for y, _ in whole.rows]
+    assert [*before, *second.rows] == whole.rows
 
 
-def test_a_training_goes_on_after_whole_epochs(jpegs: Path, tmp_path: Path) -> None:
+def test_a_training_resumes_after_whole_epochs(jpegs: Path, tmp_path: Path) -> None:
     """Lightning does not restore loaders after a whole epoch. It sets the number of the next epoch."""
     files = files_of(jpegs)[:17]
     whole, loader = Model(), Loader(training(files))
@@ -91,4 +91,4 @@ def test_a_training_goes_on_after_whole_epochs(jpegs: Path, tmp_path: Path) -> N
     second, loader = Model(), Loader(training(files))
     trainer(tmp_path, max_epochs=3).fit(second, loader, ckpt_path=tmp_path / "saved.ckpt", weights_only=False)
     loader.close()
-    assert [*first.seen, *second.seen] == whole.seen
+    assert [*first.rows, *second.rows] == whole.rows

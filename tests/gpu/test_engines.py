@@ -105,7 +105,7 @@ def test_memory_is_counted_and_limited(files: list[str], gpu_to_itself: bool) ->
         print(f"\n{counted} of {most:,} bytes; the GPU has {gone:,} less since it was opened")
         assert 0 < library.driver_bytes <= 512 << 20 and library.device_bytes + library.driver_bytes < most
         if gpu_to_itself:
-            assert gone < most + (256 << 20), "more than what is counted, and all other memory of the driver"
+            assert gone < most + (256 << 20), "more than the counted memory and all other memory of the driver"
     limited = cropping(files, gpu_memory_limit=most // 8)
     with pytest.raises((DataError, DeviceError), match="gpu_memory_limit"), limited:  # or the library gets no memory
         for _ in range(8):

@@ -20,7 +20,7 @@ namespace stoker::jpeg::gpu {
 struct BatchCase {
   uint32_t rows, format, adjust;
   uint32_t unstuff_threads, entropy_threads, pixel_threads, min_bits, max_rounds, seed, scale_log2, passes, spoil;
-  uint32_t parts, scratch_kb;  // the most memory that a launch may ask for; 0: any
+  uint32_t parts, scratch_kb;  // the most memory of a launch; 0: any
   uint64_t memory, index_bytes, piece_bytes;
 };
 struct RowCase {

@@ -404,10 +404,10 @@ void check(const Batch& batch) {
 
 // True: the worker pool was closed.
 bool give_and_wait(recipe::WorkerPool& pool, std::atomic<bool>& closed, Batch& batch, Random& random) {
-  for (bool given = false; !given;) {
+  for (bool submitted = false; !submitted;) {
     try {
       pool.submit(batch.order);
-      given = true;
+      submitted = true;
     } catch (const ThreadStartFailed&) {
       expect(batch.order->remaining == batch.order->count(), "a refused order has run");
       thread_starts_left = -1;

@@ -87,7 +87,7 @@ def test_inks_have_no_planes():
 
 @pytest.mark.parametrize("subsampling", [0, 1, 2])
 @pytest.mark.parametrize("progressive", [False, True])
-def test_as_wide_and_as_high_as_can_be(subsampling, progressive):
+def test_the_largest_width_and_height(subsampling, progressive):
     rng = np.random.default_rng(5)
     for size in ((65500, 9), (9, 65500)):
         data = encode(picture(rng, *size), subsampling=subsampling, progressive=progressive)
@@ -97,7 +97,7 @@ def test_as_wide_and_as_high_as_can_be(subsampling, progressive):
         assert pixels.shape[:2] == (-(-size[1] // 8), -(-size[0] // 8))
 
 
-def test_wider_is_handed_over():
+def test_wider_files_fall_back():
     data = bytearray(encode(picture(np.random.default_rng(6), 20, 20)))
     at = data.index(b"\xff\xc0")
     data[at + 7 : at + 9] = (65501).to_bytes(2, "big")

@@ -67,7 +67,7 @@ def test_programs_of_two_bytes_have_no_table():
     assert not asm.program().used_table
 
 
-def test_table_is_given_up_if_it_would_fault():
+def test_a_table_is_abandoned_if_it_would_fault():
     """A byte that the image does not contain must not make the run fail."""
     asm = Asm(["uint8"], ["uint8"])
     x = asm.load()

@@ -60,7 +60,7 @@ def test_the_pixels_of_the_file_count_at_every_scale(name: str, scale: int) -> N
 
 
 def test_a_png_is_not_decoded_before_its_size_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pillow decodes a PNG file to read its EXIF data, which may be behind the pixels."""
+    """Pillow decodes a PNG file to read its EXIF data, which may follow the pixels."""
 
     loaded: list[object] = []
     monkeypatch.setattr(PngImagePlugin.PngImageFile, "load", lambda self: loaded.append(self))

@@ -103,7 +103,7 @@ def test_forgotten_pipelines_end(files: list[str]) -> None:
     assert started.end()
 
 
-def test_many_at_once(files: list[str]) -> None:
+def test_many_pipelines_in_parallel(files: list[str]) -> None:
     pipes = [training(files, num_threads=2) for _ in range(8)]
     rows = [[rows_of(p.run()) for p in pipes] for _ in range(4)]
     for step in rows:
@@ -149,7 +149,7 @@ def test_close_while_another_thread_waits() -> None:
     closer = threading.Thread(target=pipe.close)
     closer.start()
     consumer.join(HANG_S)
-    assert not consumer.is_alive(), "who waits is told at once, also while the function still runs"
+    assert not consumer.is_alive(), "the waiting consumer gets an error immediately, also while the function still runs"
     go_on.set()
     closer.join(60)
     assert "closed" in str(raised[0])
@@ -199,13 +199,13 @@ def test_close_from_several_threads(files: list[str]) -> None:
 @pytest.mark.parametrize("depth", [1, 3])
 def test_close_from_the_users_function(depth: int) -> None:
     pipes: list[Pipeline] = []
-    seen: list[Any] = []
+    results: list[Any] = []
     done = threading.Event()
 
     def function(x: Any) -> Any:
         if x[0] == 5:
             pipes[0].close()
-            seen.append(x + 1)  # its inputs are still there
+            results.append(x + 1)  # its inputs are still valid
             done.set()
         return x
 
@@ -214,7 +214,7 @@ def test_close_from_the_users_function(depth: int) -> None:
         while True:
             pipes[0].run()
     assert done.wait(60)
-    assert seen[0][0] == 6
+    assert results[0][0] == 6
     pipes.clear()
 
 

@@ -44,7 +44,7 @@ def test_the_steady_state_takes_no_memory(files: list[str]) -> None:
 @pytest.mark.parametrize("threads", [2, 4])
 @pytest.mark.parametrize("define", [training, decoding])
 def test_several_threads_reach_a_steady_state(files: list[str], define: Callable[..., Pipeline], threads: int) -> None:
-    """The memory of a thread grows until the thread has met the largest image. This takes a while on a busy machine."""
+    """The memory of a thread grows until it has processed the largest image. This takes long on a busy machine."""
     with define(files, batch_size=8, num_threads=threads) as pipe:
         counts = []
         for _ in range(6):

@@ -76,7 +76,7 @@ def test_filters(root: Path) -> None:
         reading(file_root=root, file_filters="*.gif").build()
 
 
-def test_given_files(root: Path) -> None:
+def test_a_list_of_files(root: Path) -> None:
     assert read_samples(reading(file_root=root, files=["a/x.png", "b/2.jpg"])) == [("a/x.png", 0), ("b/2.jpg", 1)]
     assert read_samples(reading(files=[root / "a/x.png"], labels=np.asarray([-7]))) == [("a/x.png", -7)]
     mixed = [str(root / "a/x.png"), "C/1.jpg", root / "b/2.jpg"]

@@ -93,12 +93,14 @@ def _of_both(module: Any) -> dict[str, Function]:
         "elastic": {"displacement": torch.zeros(1, SIZE[1], SIZE[0], 2)},
         "permute_channels": {"permutation": [2, 0, 1]},
     }
-    return {name: Function(_named(module, name), given) for name, given in right.items() if hasattr(module, name)}
+    return {
+        name: Function(_named(module, name), arguments) for name, arguments in right.items() if hasattr(module, name)
+    }
 
 
 def _named(owner: Any, name: str) -> Callable[..., Any]:
     """Return a function that is looked up when it is called."""
-    return lambda image, **given: getattr(owner, name)(image, **given)
+    return lambda image, **arguments: getattr(owner, name)(image, **arguments)
 
 
 PILLOW = {
@@ -149,7 +151,7 @@ TORCH = {
     "cat": Function(lambda x, dim: torch.cat([x, x], dim), {"dim": 0}),
     "pad": Function(torch.nn.functional.pad, {"pad": [1, 2, 3, 4], "mode": "constant", "value": 0}),
     "interpolate": Function(
-        lambda x, **given: torch.nn.functional.interpolate(x[None], **given),
+        lambda x, **arguments: torch.nn.functional.interpolate(x[None], **arguments),
         {"size": [20, 30], "mode": "bilinear", "align_corners": False, "antialias": True},
     ),
     "item": Function(lambda x, index: x[index], {"index": (slice(0, 2), slice(3, 9))}),
@@ -176,10 +178,10 @@ def _wrong(function: Function) -> Iterator[tuple[str, dict[str, Any]]]:
             yield f"{name}={bad!r} ({at})", {**function.arguments, name: bad}
 
 
-def _outcome(function: Function, image: Any, given: dict[str, Any]) -> tuple[Any, ...]:
+def _outcome(function: Function, image: Any, arguments: dict[str, Any]) -> tuple[Any, ...]:
     """Return an exception's type and text, or the values."""
     try:
-        return "gave", _plain(function.call(image, **given))
+        return "gave", _plain(function.call(image, **arguments))
     except Exception as error:  # any error of these libraries is an outcome
         return "raised", type(error), str(error)
 
@@ -196,9 +198,9 @@ def _plain(x: Any) -> Any:
 def _outcomes(file: Path, library: str, kind: str) -> dict[str, tuple[Any, ...]]:
     found = {}
     for name, function in LIBRARIES[library].items():
-        for case, given in _wrong(function):
+        for case, arguments in _wrong(function):
             with Image.open(file) as image:
-                found[f"{name}, {case}"] = _outcome(function, KINDS[kind](image), given)
+                found[f"{name}, {case}"] = _outcome(function, KINDS[kind](image), arguments)
     return found
 
 

@@ -44,10 +44,10 @@ class Passing(torch.utils.data.Dataset[Any]):
             image = Image.open(file).convert("RGB")
         self.then(at, self.files[-index])
         try:
-            seen = int(np.asarray(image)[3, 5].sum()) if self.look and index % 3 == 0 else -1
+            total = int(np.asarray(image)[3, 5].sum()) if self.look and index % 3 == 0 else -1
         except OSError:
-            seen = -2  # the script's own handling of damaged files
-        return self.transform(image), seen
+            total = -2  # the script's own handling of damaged files
+        return self.transform(image), total
 
 
 def stay(path: Path, other: Path) -> None:
@@ -78,8 +78,8 @@ def loader(data: Passing, workers: int) -> Any:
 
 
 def equal(a: Any, b: Any) -> None:
-    for (x, seen), (y, saw) in zip(a, b, strict=True):
-        assert torch.equal(x, y) and torch.equal(seen, saw)
+    for (x, total), (y, other) in zip(a, b, strict=True):
+        assert torch.equal(x, y) and torch.equal(total, other)
 
 
 @pytest.mark.parametrize("look", [False, True])

@@ -86,8 +86,8 @@ class Consuming(torch.utils.data.Dataset[Any]):
         with open(self.files[index], "rb") as file:
             image = Image.open(file).convert("RGB")
         self.then(self.files[index])
-        seen = int(np.asarray(image)[3, 5].sum()) if self.look and index % 3 == 0 else -1
-        return _TRANSFORM(image), seen
+        total = int(np.asarray(image)[3, 5].sum()) if self.look and index % 3 == 0 else -1
+        return _TRANSFORM(image), total
 
 
 class ConsumingLater(Consuming):

@@ -21,7 +21,7 @@ _depth = 0
 
 
 def _answer(key: Any, find: Any) -> Any:
-    """Return a trial's result, or a simulated one; nested trials are not seen."""
+    """Return a trial's result, or a simulated one; nested trials are not recorded."""
     global _depth
     _depth += 1
     try:
