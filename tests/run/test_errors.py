@@ -336,7 +336,7 @@ def test_a_source_must_not_run_its_own_pipeline() -> None:
     pipes.append(asking())
     with pipes[0] as pipe:
         pipe.run()
-        with pytest.raises(StateError, match="cannot be asked for batches, or moved, by one of its own sources"):
+        with pytest.raises(StateError, match="own source cannot request batches from it, or change its position"):
             pipe.run()
 
 

@@ -246,5 +246,5 @@ def test_a_relay_ends_during_an_incomplete_message(
     rest.set()
     relay._thread.join(HANG_S)
     assert not relay._thread.is_alive()
-    for end in relay._bell:
+    for end in relay._stop_pipe:
         os.close(end)

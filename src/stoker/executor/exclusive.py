@@ -28,7 +28,7 @@ def exclusive_method(method: Callable[Concatenate[E, P], T]) -> Callable[Concate
         self._check_usable()  # before the lock: a forked child may inherit it locked forever
         with self._lock:
             if self._busy:
-                raise StateError("a pipeline cannot be asked for batches, or moved, by one of its own sources")
+                raise StateError("a pipeline's own source cannot request batches from it, or change its position")
             try:
                 self._busy = True
                 return method(self, *args, **kwargs)

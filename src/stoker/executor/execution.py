@@ -71,7 +71,7 @@ class Execution(Exclusive):
         self.gpu = gpu
         has_gpu = gpu is not None
         self.threads, self.ahead = config.count_threads(has_gpu=has_gpu), config.count_prefetched(has_gpu=has_gpu)
-        self._most_on_gpu = config.count_on_gpu(has_gpu=has_gpu)
+        self._max_on_gpu = config.count_on_gpu(has_gpu=has_gpu)
         self._launcher = launcher
         opened = open_sources(graph)
         self._feeders = {k: v for k, v in opened.items() if isinstance(v, Feeder)}
@@ -153,7 +153,7 @@ class Execution(Exclusive):
         try:
             finished_batch = self._finish(item)
         except Exception:
-            self._pass(item)
+            self._dequeue(item)
             raise
         # Ctrl-C before or during the next lines leaves the batch in the queue, and the next call delivers it.
         assert item.rows is not None
@@ -165,7 +165,7 @@ class Execution(Exclusive):
             self._inline.observe(delivered - asked, self._run, self._meter.batches, reads_files=bool(self.sources))
         if self._depth:
             self._fill(self._depth + 1, at_end, allocate)
-        self._pass(item)
+        self._dequeue(item)
         self._admit(allocate)
         self._meter.inside_s += time.perf_counter() - asked
         return Delivered(finished_batch.outputs, finished_batch.rows, self.mark, len(item.rows), finished_batch.skipped)
@@ -175,7 +175,7 @@ class Execution(Exclusive):
         """Return the current number of prefetched batches."""
         return 0 if self._inline.is_inline else self.ahead
 
-    def _pass(self, item: Queued) -> None:
+    def _dequeue(self, item: Queued) -> None:
         """Remove the batch at the head of the queue after its delivery or failure."""
         self.mark = item.mark
         item.flight = None
@@ -185,9 +185,9 @@ class Execution(Exclusive):
     def _admit(self, allocate: Allocate | None) -> None:
         """Admit as many of the next batches to the GPU as its limit allows."""
         run = self._run
-        if run is None or self._most_on_gpu is None:
+        if run is None or self._max_on_gpu is None:
             return
-        for item in islice(self._queue, self._most_on_gpu):
+        for item in islice(self._queue, self._max_on_gpu):
             if item.flight is None or item.rows is None or not item.flight.held:
                 continue
             try:
@@ -243,8 +243,8 @@ class Execution(Exclusive):
 
     def _restore(self, states: Mapping[int, Any]) -> None:
         """Set every stateful operator to its saved state, or to its initial one."""
-        kept = self._run.python.states if self._run is not None else self._planning.states
-        kept.update(restored_states(self.graph, {*self._planning.states, *kept, *states}, states))
+        states_by_node = self._run.python.states if self._run is not None else self._planning.states
+        states_by_node.update(restored_states(self.graph, {*self._planning.states, *states_by_node, *states}, states))
 
     def _fill(self, depth: int, at_end: AtEnd, allocate: Allocate | None) -> None:
         self._start_last()
@@ -263,7 +263,7 @@ class Execution(Exclusive):
                 self._queue.append(Queued(self._mark(), error=error))
             except BaseException:
                 if not (item and self._queue and self._queue[-1] is item):  # Ctrl-C came before the batch was queued
-                    self._take_back(before)
+                    self._rewind(before)
                 raise
             self._start_last()
 
@@ -273,7 +273,7 @@ class Execution(Exclusive):
         if flight is not None and not flight.started and self._run is not None:
             self._run.start(flight)
 
-    def _take_back(self, mark: Mark) -> None:
+    def _rewind(self, mark: Mark) -> None:
         """Restore the position before the last batch. Rows of a source without random access are lost."""
         self._record_prefetcher.drop()
         self.schedule.seek(mark.epoch, mark.consumed)
@@ -291,8 +291,8 @@ class Execution(Exclusive):
         if not self._depth:
             return Queued(mark, rows, feeds=feeds)
         replay = self._planning.take_replay()
-        most = self._most_on_gpu
-        held = most is not None and len(self._queue) >= most
+        limit = self._max_on_gpu
+        held = limit is not None and len(self._queue) >= limit
         supply = self._supply(rows, allocate, on_gpu=(False,) if held else (False, True))
         return Queued(mark, rows, run.prepare(rows, feeds, supply, replay, held=held))
 

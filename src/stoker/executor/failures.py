@@ -3,7 +3,7 @@
 
 A batch is computed as if all its rows were good. The consumer's thread handles failed rows when the batch is delivered,
 in order. A substitute is another row of the same epoch's order. It runs immediately through the same plan while the
-worker threads go on with later batches. The outcome is therefore independent of threads, prefetching and batch size.
+worker threads continue with later batches. The outcome is therefore independent of threads, prefetching and batch size.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .schedule import Rows, Schedule
 
 _ATTEMPTS = 16
 _FEW_ROWS = 1000  # minimum number of rows for the error rate of a stream without epochs
-_MOST_LISTED = 100_000
+_MAX_LISTED = 100_000
 # Shares of an epoch's rows. A substitute changes a training more than a missing row does. A data set that cannot be
 # read exceeds both.
 DEFAULT_LIMITS: Mapping[Action, float] = {"replace": 0.01, "skip": 0.1}
@@ -43,7 +43,7 @@ class ResolvedBatch:
 
 
 class Failures:
-    """Applies the policies for bad rows of one execution.
+    """Policies for bad rows, applied to the batches of one execution.
 
     Raises:
         ArgumentError, UnsupportedError: a policy does not work with this graph.
@@ -69,7 +69,7 @@ class Failures:
             raise ArgumentError(
                 f'`on_error`: expected "replace" or "raise" where {ranks} shards run at the same time, got "skip": '
                 "the ranks' batches would have unequal numbers of rows. If your training copes with that (it weighs by "
-                "rows, or joins uneven inputs), say uneven_ranks=True"
+                "rows, or joins uneven inputs), set uneven_ranks=True"
             )
 
     def _require_substitutes(self, fed: bool, stateful: list[str]) -> None:
@@ -77,13 +77,13 @@ class Failures:
         if fed or main is None or main.size is None or main.forward_only:
             why = "data that the caller gives" if fed or main is None else main.forward_only or "an endless order"
             raise UnsupportedError(
-                '`on_error`: expected "skip" or "raise" for a source whose other samples cannot be asked for, got '
+                '`on_error`: expected "skip" or "raise" for a source whose other samples cannot be requested, got '
                 f'"replace" with {why}'
             )
         if stateful:
             raise UnsupportedError(
                 f'`on_error`: expected "skip" or "raise" with the stateful operator `{stateful[0]}`, got "replace": a '
-                "substitute would meet the state of another time"
+                "substitute would run with the state of another row"
             )
 
     def action(self, node: int) -> Action:
@@ -172,7 +172,7 @@ class Failures:
             storage, place = self._sources[source].storage(output), self._sources[source].locate(index, output)
         path = place.path
         key = (path, index, action)
-        if (index is not None and key in self._seen) or len(self.listed) >= _MOST_LISTED:
+        if (index is not None and key in self._seen) or len(self.listed) >= _MAX_LISTED:
             return
         self._seen.add(key)
         epoch, row_key = int(rows.epochs[failure.row]), int(rows.keys[failure.row])

@@ -50,23 +50,23 @@ class PythonWork:
         self._handed_over: dict[tuple[int, str], HandOver] = {}  # key: (node, reason)
         self._lock = threading.RLock()  # the user's code never runs concurrently
         self._thread: threading.Thread | None = None
-        self._place = threading.Lock()  # held by the serving thread until it ends
+        self._serving = threading.Lock()  # held by the serving thread until it ends
         self._served = threading.Event()
         for step in self._plan.steps:
             if isinstance(step.body, PyCall) and step.body.operator.stateful:
                 self.states[step.node] = step.body.operator.init()
 
-    def serve(self, owner: weakref.ref[Working], wait_s: float) -> None:
+    def serve(self, owner: weakref.ref[PythonWorkOwner], wait_s: float) -> None:
         """Ensure that a serving thread exists for the life of the run. Wait up to ``wait_s`` for it to begin."""
         if not self._served.is_set():
             # After Ctrl-C an extra thread may still start: the first one to take the lock serves.
-            place = (self._engine, owner)
-            threading.Thread(target=_serve, args=place, name="stoker-python", daemon=True).start()
+            arguments = (self._engine, owner)
+            threading.Thread(target=_serve, args=arguments, name="stoker-python", daemon=True).start()
             self._served.wait(wait_s)
 
     def begin(self) -> bool:
         """Become the serving thread. Return False if there is one already."""
-        if not self._place.acquire(blocking=False):
+        if not self._serving.acquire(blocking=False):
             return False
         self._thread = threading.current_thread()
         self._served.set()
@@ -83,7 +83,7 @@ class PythonWork:
         return True
 
     def do(self, work: Any) -> None:
-        """Do one piece of Python work. The batch goes on even if the work fails."""
+        """Do one piece of Python work. The batch continues even if the work fails."""
         try:
             with self._lock:  # this thread may compute a substitute while the serving thread works on a later batch
                 if work.row >= 0:
@@ -91,7 +91,7 @@ class PythonWork:
                 else:
                     self._python_segment(work.job)
         except BaseException as error:
-            # Rows without results must not go on. Ctrl-C interrupts only the caller's own thread.
+            # Rows without results must not continue. Ctrl-C interrupts only the caller's own thread.
             self._fail_work(work, error)
             if threading.current_thread() is not self._thread:
                 raise
@@ -230,7 +230,7 @@ class PythonWork:
                     wanted = ", ".join("any" if not is_static(e) else show_number(e) for e in planned.shape)
                     raise ValueError(f"expected the shape ({wanted}) that is declared, got {array.shape}")
                 job.put(row, v, array)
-        except Exception as error:  # noqa: BLE001 - what a user's code gave may fail anywhere; its row carries it
+        except Exception as error:  # noqa: BLE001 - a user's result may fail anywhere; its row carries the error
             self._fail(job, row, number, error)
 
     def _fail(self, job: Any, row: int, number: int, error: BaseException, hint: str = "") -> None:
@@ -240,13 +240,13 @@ class PythonWork:
         job.fail(row, number, (str(error) or type(error).__name__) + hint)
 
 
-class Working(Protocol):
+class PythonWorkOwner(Protocol):
     """Interface of a run with Python work."""
 
     python: PythonWork
 
 
-def _serve(engine: Any, owner: weakref.ref[Working]) -> None:
+def _serve(engine: Any, owner: weakref.ref[PythonWorkOwner]) -> None:
     """Serve Python work on a thread. The thread holds no reference to the run, so that a forgotten pipeline can end."""
     run = owner()
     if run is None or not run.python.begin():
@@ -261,7 +261,7 @@ def _serve(engine: Any, owner: weakref.ref[Working]) -> None:
                 return
             continue
         run = owner()
-        if run is None:  # no caller will collect this batch, and without Python's results it must not go on
+        if run is None:  # no caller will collect this batch, and it must not continue without Python's results
             return
         run.python.do(work)
         del run, work

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Python side of a run: submits batches, runs Python segments, and hands over the native loop's outputs."""
+"""Python side of a run: submits batches, runs Python segments, and collects the native loop's outputs."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _live: weakref.WeakSet[Run] = weakref.WeakSet()
 
 
 class Run:
-    """Executes one plan. Rows go in with :meth:`prepare` and :meth:`start`, outputs come out of :meth:`collect`.
+    """Execution of one plan. Rows go in with :meth:`prepare` and :meth:`start`, outputs come out of :meth:`collect`.
 
     Args:
         sources: opened sources by node, for messages and for the plan's columns of ``Rows.indices``.
@@ -156,7 +156,7 @@ class Run:
     def _require_on_gpu(self, number: int, value: int) -> None:
         if value not in self.plan.fed_on_gpu:
             node = self.graph.nodes[number]
-            text = "its data are in a GPU's memory, and something that runs on the CPU reads them"
+            text = "its data are in a GPU's memory, and a step on the CPU reads them"
             hint = 'Set `device="gpu"` for it and for what reads it, or give it data in host memory'
             raise DataError(message(node.operator.name, text, source=node.source_line, hint=hint))
 
@@ -177,7 +177,7 @@ class Run:
         while not flight.done:
             state = self.engine.wait(flight.job, _POLL_S)
             if state == _DONE:
-                self._take(flight)
+                self._take_outputs(flight)
             elif state == _CLOSED:
                 _park_daemon_thread_at_exit()
                 raise StateError("the pipeline was closed while a batch was awaited")
@@ -219,12 +219,12 @@ class Run:
             self.engine.begin(flight.job)
             while (work := self.engine.advance(flight.job)) is not None:
                 self.python.do(work)
-            self._take(flight)
+            self._take_outputs(flight)
         finally:
             self._forget(flight)
         return self._outputs_or_raise(flight, failed) if flight.failed else self._outputs(flight)
 
-    def _take(self, flight: InFlight) -> None:
+    def _take_outputs(self, flight: InFlight) -> None:
         if flight.job.has_errors and not flight.failed:
             flight.failed = failures(flight, self.plan, self.graph, self._samples)
         if not flight.failed or not any(f.fatal for f in flight.failed):
@@ -274,7 +274,7 @@ class Run:
             raise DeviceError(f"rows cannot be moved in the GPU's memory: {failure}") from failure
 
     def stack_on_gpu(self, rows: list[Any]) -> Any:
-        """Stack rows of one shape in the GPU's memory into one array. Raises the same errors as :meth:`move_on_gpu`."""
+        """Stack rows of one shape in the GPU's memory into one array. Raise the same errors as :meth:`move_on_gpu`."""
         try:
             return self.engine.stack_on_device(rows)
         except (_native.gpu.DeviceFailure, MemoryError) as failure:

@@ -50,7 +50,7 @@ class Schedule:
         self.epoch = 0
         self.position = 0  # rows of this shard taken in the epoch
         self._origin = 0  # first position that the shards share; not 0 after a change of their number
-        self._same = np.empty(0, np.int64)
+        self._same_epochs = np.empty(0, np.int64)  # cached `epochs` of batches within one epoch
 
     @property
     def epoch_size(self) -> int | None:
@@ -135,10 +135,10 @@ class Schedule:
 
     def _epochs(self, epoch: int, count: int) -> npt.NDArray[np.int64]:
         """Return ``count`` times ``epoch``. Batches of equal size share the array."""
-        if self._same.size != count or (count and self._same[0] != epoch):
-            self._same = np.full(count, epoch, np.int64)
-            self._same.flags.writeable = False
-        return self._same
+        if self._same_epochs.size != count or (count and self._same_epochs[0] != epoch):
+            self._same_epochs = np.full(count, epoch, np.int64)
+            self._same_epochs.flags.writeable = False
+        return self._same_epochs
 
     def start_epoch(self, epoch: int) -> None:
         self.epoch, self.position, self._origin = epoch, 0, 0

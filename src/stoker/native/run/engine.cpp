@@ -38,7 +38,7 @@ Engine::Engine(std::shared_ptr<const Plan> plan, int threads, std::unique_ptr<gp
       pool_(std::make_shared<BlockPool>(2 * plan_->outputs.size() + 1)),
       device_pool_(resources_ ? std::make_shared<BlockPool>(2 * plan_->outputs.size() + 1, resources_.get()) : nullptr),
       row_ns_(plan_->segments.size()),
-      most_parked_(std::max(kMinParked, 2 * threads)) {
+      max_parked_(std::max(kMinParked, 2 * threads)) {
   if (!resources_) return;
   resources_->work_arenas = std::make_shared<gpu::ArenaPool>(resources_->device, resources_->quota);
   resources_->backing_pool = std::make_shared<gpu::DeviceBackingPool>(resources_->device, resources_->quota);
@@ -206,16 +206,14 @@ void Engine::work() {
   std::unique_lock<std::mutex> lock(mutex_);
   for (;;) {
     // One spinning thread is enough; more would take processor time from working threads.
-    if (!closed_ && pending_ == 0 && !looking_) {
-      looking_ = true;
+    if (!closed_ && pending_ == 0 && !spinning_) {
+      spinning_ = true;
       lock.unlock();
       spin_until([this] { return pending_ > 0 || closed_; });
       lock.lock();
-      looking_ = false;
+      spinning_ = false;
     }
-    const auto ready = [this] {
-      return closed_ || !resumed_.empty() || (!runnable_.empty() && parked_ < most_parked_);
-    };
+    const auto ready = [this] { return closed_ || !resumed_.empty() || (!runnable_.empty() && parked_ < max_parked_); };
     while (!ready()) {
       asleep_.push_back(&self);
       self.woken.wait(lock, [&] { return self.is_woken; });
@@ -283,7 +281,7 @@ void Engine::close() {
   // an idle one may be about to start there; neither has work on the device that this thread could wait for.
   std::lock_guard<std::mutex> hold(mutex_);
   for (const auto& job : jobs_)
-    if (job->on_device && !job->inlined && job->state != JobState::Idle) job->on_device->rest();
+    if (job->on_device && !job->inlined && job->state != JobState::Idle) job->on_device->drain();
 }
 
 void Engine::trim_idle() {

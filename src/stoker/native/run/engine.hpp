@@ -41,16 +41,16 @@ class Engine {
   ~Engine();
 
   Job* acquire(int64_t rows);  // returns an idle job for `rows` rows; does not call the driver
-  // Call it after the outputs have been taken. It calls the driver only if device memory of outputs is left: see
-  // `holds_device_memory`.
+  // Release a job after its outputs have been taken. This calls the driver only if the job still has device memory of
+  // outputs: see `holds_device_memory`.
   void release(Job* job);
   static bool holds_device_memory(const Job& job);
-  // Queue the job; call it once. The first call starts the threads. If one of them cannot start, ThreadStartFailed is
-  // thrown and nothing has changed.
+  // Queue the job. Call this once per job. The first call starts the threads. If one of them cannot start,
+  // ThreadStartFailed is thrown and nothing has changed.
   void submit(Job* job);
   // Let a held job enter its device segments. Only then it takes memory for them.
   void admit(Job* job);
-  int finished() const { return finished_.load(std::memory_order_relaxed); }  // jobs that have not been released
+  int finished() const { return finished_.load(std::memory_order_relaxed); }  // finished and not yet released
   uint64_t device_bytes() const { return resources_ ? resources_->quota->taken.load() : 0; }
   // Page-locked memory for files.
   size_t pinned_bytes() const { return resources_ ? resources_->pinned_pool->bytes() : 0; }
@@ -109,7 +109,7 @@ class Engine {
   // Wake one sleeping worker for new work; that worker wakes the next one if work is left. So no more workers
   // wake up than there is work for. Nothing is done if a worker is still spinning.
   void wake_one() {
-    if (!asleep_.empty() && !looking_) wake_last();
+    if (!asleep_.empty() && !spinning_) wake_last();
   }
   // Wake the worker that fell asleep last: its memory is still in its core's cache, and the others can sleep on.
   void wake_last();
@@ -132,7 +132,7 @@ class Engine {
   // Run rows that a thread has taken and return the number of finished rows. The others are parked.
   int64_t run_share(Job* job, int64_t first, int64_t count, std::unique_ptr<RowContext>* context);
   int64_t run_resumed(std::unique_ptr<Parked> parked, std::unique_ptr<RowContext>* context);
-  // Call it without the lock. Returns false if the batch failed as a whole; it is then past its last segment.
+  // Call this without the lock. Return false if the batch failed as a whole; it is then past its last segment.
   bool begin_on_device(Job* job);
   void prepare(Job* job);
   void start_segment(Job* job, std::unique_lock<std::mutex>* lock);
@@ -143,11 +143,11 @@ class Engine {
   }
   void open_outputs(Job* job, const Segment& segment);
   void open_output(Job* job, const Output& output, OutputMemory* memory);
-  // Gives the row's counted outputs of a step their real first extent; "" or what is wrong with `count`.
+  // Set the real first extent of a step's counted outputs in a row. Return "" or the error in `count`.
   std::string apply_count(Job* job, int64_t row, const Step& step, int32_t count) const;
   void fail_output(Job* job, const Output& output, int32_t why, const std::string& text);
   bool may_start(const PythonWork& work) const;
-  int32_t maker_of(int32_t value) const;
+  int32_t producer_of(int32_t value) const;
   void segment_done(Job* job, std::unique_lock<std::mutex>* lock);
   bool issue(Job* job);         // after the last device segment; false: the batch has failed as a whole
   bool settle(Job* job);        // waits for the device; false: some rows go through the device segments once more
@@ -186,10 +186,10 @@ class Engine {
   uint64_t sequence_ = 0;
   uint64_t turn_ = 1;  // sequence number of the job whose ordered segments may run
   int parked_ = 0;     // number of rows that wait for Python
-  const int most_parked_;
+  const int max_parked_;
   bool python_served_ = false;    // a thread is taking Python work
   std::vector<Sleeper*> asleep_;  // sleeping workers
-  bool looking_ = false;          // a worker is spinning before it sleeps
+  bool spinning_ = false;         // a worker is spinning before it sleeps
 };
 
 }  // namespace stoker

@@ -26,7 +26,7 @@ void Engine::open_outputs(Job* job, const Segment& segment) {
 }
 
 void Engine::fail_output(Job* job, const Output& output, int32_t why, const std::string& text) {
-  for (int64_t r = 0; r < job->rows; ++r) add_error(job, {r, maker_of(output.value), why, {}, text});
+  for (int64_t r = 0; r < job->rows; ++r) add_error(job, {r, producer_of(output.value), why, {}, text});
 }
 
 void Engine::open_output(Job* job, const Output& output, OutputMemory* memory) {
@@ -47,7 +47,7 @@ void Engine::open_output(Job* job, const Output& output, OutputMemory* memory) {
     }
     const double bytes = bytes_of(value.dtype, shape, rank);
     if (bytes > kMaxBytes) {
-      add_error(job, {r, maker_of(output.value), -1, {}, kTooLarge});
+      add_error(job, {r, producer_of(output.value), -1, {}, kTooLarge});
       std::fill(shape, shape + rank, 0);
     } else {
       total += bytes + kRowAlign;
@@ -87,7 +87,7 @@ std::string Engine::apply_count(Job* job, int64_t row, const Step& step, int32_t
 }
 
 // Return the step that produces a value, for messages.
-int32_t Engine::maker_of(int32_t value) const {
+int32_t Engine::producer_of(int32_t value) const {
   for (size_t s = 0; s < plan_->steps.size(); ++s)
     for (const int32_t out : plan_->steps[s].out)
       if (out == value) return static_cast<int32_t>(s);

@@ -40,7 +40,7 @@ void Engine::finish_python(PythonWork work) {
     resumed_.push_back(std::move(work.parked));
     ++pending_;
     // Wake all workers: if the number of parked rows blocked them, a new row can be taken as well.
-    if (parked_-- == most_parked_) wake_all();
+    if (parked_-- == max_parked_) wake_all();
     else wake_one();
     return;
   }

@@ -67,7 +67,7 @@ View* Engine::allocate_value(Job* job, int64_t row, int32_t value, RowContext* c
     case Storage::Device:
       v.data = reinterpret_cast<uint8_t*>(job->on_device->allocate_device(static_cast<size_t>(bytes)));
       break;
-    case Storage::Count: v.data = reinterpret_cast<uint8_t*>(job->on_device->count_room(value, row)); break;
+    case Storage::Count: v.data = reinterpret_cast<uint8_t*>(job->on_device->count_address(value, row)); break;
     default: break;
   }
   return &v;

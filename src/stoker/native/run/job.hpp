@@ -94,9 +94,9 @@ struct Job {
   std::vector<double> costs;
   int64_t remaining = 0;            // number of unfinished rows of the segment
   bool inlined = false;             // runs on the caller's thread
-  bool unsent = false;              // a thread must send its files, concurrently with threads that take rows
-  bool held = false;                // it must not enter its device segments yet,
-  bool waiting = false;             // and has arrived there
+  bool unsent = false;              // a thread must send the files, concurrently with threads that take rows
+  bool held = false;                // it must not enter its device segments yet
+  bool waiting = false;             // it is held and has reached its device segments
   std::unique_ptr<Parked> resumed;  // only inlined jobs: the row to resume
   std::unique_ptr<gpu::JobOnDevice> on_device;  // null without a GPU
 
@@ -119,7 +119,7 @@ struct Job {
   int64_t row_at(int64_t position) const { return order.empty() ? position : order[static_cast<size_t>(position)]; }
 };
 
-// Sort a segment's rows into the order in which threads take them, by what is known of their cost (run/row_order.cpp).
+// Sort a segment's rows by their estimated cost, into the order in which threads take them (run/row_order.cpp).
 void order_rows(const Segment& segment, Job* job);
 
 }  // namespace stoker

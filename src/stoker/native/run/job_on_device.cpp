@@ -77,11 +77,11 @@ JobOnDevice::JobOnDevice(const DeviceResources& resources, const Plan& plan)
 }
 
 JobOnDevice::~JobOnDevice() {
-  rest();
+  drain();
   drop_ticks();
 }  // the device must not use memory that is released
 
-void JobOnDevice::rest() noexcept {
+void JobOnDevice::drain() noexcept {
   try {
     await();
   } catch (const std::exception&) {
@@ -104,12 +104,12 @@ void JobOnDevice::abandon_rows() noexcept {
   }
 }
 
-void JobOnDevice::deliver(const View& made, Address to) {
-  const size_t bytes = static_cast<size_t>(made.elements() * size_of(made.dtype));
+void JobOnDevice::deliver(const View& row, Address to) {
+  const size_t bytes = static_cast<size_t>(row.elements() * size_of(row.dtype));
   if (bytes == 0) return;
-  device_address(made.data);  // marks it to be sent
+  device_address(row.data);  // marks it to be sent
   std::lock_guard<std::mutex> hold(delivering_);
-  deliveries_.push_back({made.data, to, bytes});
+  deliveries_.push_back({row.data, to, bytes});
 }
 
 void JobOnDevice::follow(uintptr_t stream) {
@@ -177,7 +177,7 @@ void JobOnDevice::open(const std::vector<int32_t>& steps) {
   }
 }
 
-Address JobOnDevice::count_room(int32_t value, int64_t row) const {
+Address JobOnDevice::count_address(int32_t value, int64_t row) const {
   const OnStep& step = steps_.at(static_cast<size_t>(counted_by_.at(static_cast<size_t>(value))));
   return step.counts + static_cast<uint64_t>(row) * sizeof(int32_t);
 }

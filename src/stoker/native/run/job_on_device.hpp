@@ -19,8 +19,8 @@ class JobOnDevice : public RowMemory {
   JobOnDevice(const DeviceResources& resources, const Plan& plan);
   ~JobOnDevice() override;
 
-  // Call before the batch's first file is read: the number of threads that will read files, and whether the batch will
-  // be held on the host after that.
+  // Call before the batch's first file is read. `threads` will read files; `held`: the batch stays on the host after
+  // that.
   void reading(int threads, bool held);
   // Prepare for another batch: from now on `follow` may be called for it. Does not call the driver.
   void expect() noexcept { followed_.clear(); }
@@ -35,15 +35,17 @@ class JobOnDevice : public RowMemory {
   uint8_t* frame_slots(int32_t step, int64_t row, int64_t frames);
   size_t slot_bytes(int32_t step) { return on(step).slot_bytes; }
   void described(int32_t step, int64_t row) { on(step).active[flag_of(row)] = 1; }
-  // Where the kernel of a step on the device writes a row's count. After `await`, `count` is what it has written.
-  Address count_room(int32_t value, int64_t row) const;
+  // Return the address to which the kernel of a step on the device writes a row's count. Read it with `count` after
+  // `await`.
+  Address count_address(int32_t value, int64_t row) const;
   bool has_described(int32_t step, int64_t row) { return on(step).active[flag_of(row)] != 0; }
   int32_t count(int32_t step, int64_t row) { return on(step).counts_host[row]; }
 
   // Return `view` with its device address. Host values outside of the upload arena are copied into it.
   View on_device(const View& view);
   uint8_t* allocate_host(size_t bytes) override { return upload_.take(bytes).host; }
-  // Return host memory for what is read before the batch goes to the device; device memory for it is taken later.
+  // Return host memory for data that are read before the batch goes to the device. Device memory for them is allocated
+  // later.
   uint8_t* allocate_host_only(size_t bytes) { return upload_.take_host(bytes); }
   // Return memory for a file; call input_written() when the file has been read. The host must not read the memory from
   // the issue of the batch until `fetch_inputs`.
@@ -56,12 +58,12 @@ class JobOnDevice : public RowMemory {
   Address allocate_device(size_t bytes) override { return work_->take(bytes).device; }
 
   // Deliver an output row that the host computed in memory from allocate_host: it is copied to the device address `to`.
-  void deliver(const View& made, Address to);
+  void deliver(const View& row, Address to);
 
   // Make the batch's work wait for a consumer's stream, which may still read the memory that the batch writes.
   void follow(uintptr_t stream);
 
-  // Turn the descriptors of a segment into launches, which `issue` issues together with those of other segments.
+  // Turn the descriptors of a segment into launches. `issue` issues the launches of all segments together.
   void plan_launches(const Plan& plan, const std::vector<int32_t>& steps);
   // Call the libraries whose work comes ahead of the batch's launches; before `issue`.
   void call_ahead();
@@ -72,7 +74,7 @@ class JobOnDevice : public RowMemory {
   void abandon() noexcept;
   void await();
   // Like `await`, for any state of the device; a batch that was not inspected is abandoned.
-  void rest() noexcept;
+  void drain() noexcept;
   // Notify the kernels that rows with a descriptor will not be checked: the device has no work for them.
   void abandon_rows() noexcept;
   struct Finding {
@@ -156,7 +158,7 @@ class JobOnDevice : public RowMemory {
   std::vector<Event> ticks_;  // timing events of a measured batch: before its launches, and after those of each step
   std::vector<uint8_t> redo_;
   int64_t rows_ = 0;
-  bool judged_ = true;  // no row has got a descriptor since the last inspection
+  bool judged_ = true;  // no row has got a descriptor after the last inspection
   Event finished_ = nullptr;
   WorkStream work_stream_ = 0;  // stream of the batch's last work
   bool issued_ = false;

@@ -2,9 +2,8 @@
 // Release of scratch memory after outliers.
 //
 // Threads and batches keep their scratch memory, so that the steady state allocates nothing. Without a release, memory
-// would stay allocated after outliers: sooner or later every thread meets a few huge images. Therefore the largest
-// recent need of any row is recorded for each buffer over some batches, and the owner of a buffer that is much larger
-// releases it.
+// would stay allocated after outliers: sooner or later every thread processes a few huge images. Therefore each buffer
+// has a high-water mark over all rows of recent batches, and the owner of a buffer that is much larger releases it.
 #pragma once
 #include <atomic>
 #include <cstdint>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scheduler between a loader's result queue and the delivery: when batches are materialized, and in how much memory.
+"""Scheduler between a loader's result queue and the delivery: decides when batches are materialized.
 
 A :class:`Relay` replaces a loader's result queue: its thread takes batches as they arrive. The thread of the
 :class:`BatchScheduler` passes them to native threads in the order of delivery, and only while few batches with pixels
@@ -44,18 +44,18 @@ class _Batch:
         self.lazies = lazies
         self.programs = programs
         self.materialization: Materialization | GpuMaterialization | None = None
-        self.is_run = threading.Event()  # set when its programs have run
+        self.programs_done = threading.Event()  # set when its programs have run
         self.error: BaseException | None = None  # of its start or of its programs; the consumer raises it
 
     def fail(self, error: BaseException) -> None:
         """End the batch with an error; no thread works on it."""
         self.materialization = None
         self.error = error
-        self.is_run.set()
+        self.programs_done.set()
 
 
 class BatchScheduler:
-    """Scheduler of one iterator's batches: on native threads if it has workers, otherwise on the caller's."""
+    """Scheduler of one iterator's batches. They run on native threads, or without workers on the caller's thread."""
 
     def __init__(
         self, threads: int, *, in_order: bool = True, pinned: bool = False, destination: Destination | None = None
@@ -74,11 +74,11 @@ class BatchScheduler:
         self._started: list[_Batch] = []
         self._dropped: list[_Batch] = []  # not delivered; threads may still write into their memory
         self._next = 0  # number of the batch that starts next
-        self._worker_groups = 0
+        self._arrivals = 0  # number of arrived batches of this epoch
         self._lent_blocks = 0  # blocks in use: by batches in flight, and by those that the consumer has
         self._released: deque[None] = deque()  # filled when a block is released, on any thread, without a lock
         self._wake = threading.Event()
-        self.room = threading.Event()  # set when a batch may be taken from the queue
+        self.room = threading.Event()  # set when the relay may take a batch from the queue
         self._closed = False
         self._thread: threading.Thread | None = None
         self._to_run: queue.Queue[_Batch | None] = queue.Queue()
@@ -87,19 +87,19 @@ class BatchScheduler:
     # ---- called by the relay ----
 
     def arrive(self, number: int | None, lazies: list[LazyTensor], programs: Sequence[Program] = ()) -> None:
-        """Add an arrived batch, which starts in its turn if there is memory. Without a number, it is the next one."""
+        """Add an arrived batch. It starts in order, when there is memory. ``number`` None: it is the next one."""
         if self._pool is None:
             return
         with self._lock:
             if number is None or not self._in_order:
-                number = self._worker_groups
-            self._worker_groups += 1
+                number = self._arrivals
+            self._arrivals += 1
             if number < self._next:  # the numbers start again
                 self._next = number
             self._waiting.append(_Batch(number, lazies, programs))
             self._waiting.sort(key=lambda batch: batch.number)
             if self._thread is None and not self._closed:
-                thread = threading.Thread(target=self._run, name="stoker-maker", daemon=True)
+                thread = threading.Thread(target=self._run, name="stoker-scheduler", daemon=True)
                 thread.start()
                 self._thread = thread  # assigned after the start: `close` joins it
         self._wake.set()
@@ -108,7 +108,7 @@ class BatchScheduler:
         """Drop all arrived batches, because another epoch begins."""
         with self._lock:
             self._waiting.clear()
-            self._next = self._worker_groups = 0
+            self._next = self._arrivals = 0
             self._dropped += self._started
             self._started = []
 
@@ -190,7 +190,7 @@ class BatchScheduler:
                 self._run_batch(batch)
             except BaseException as error:  # noqa: BLE001 - the consumer raises it
                 batch.error = error
-            batch.is_run.set()
+            batch.programs_done.set()
 
     def _run_batch(self, batch: _Batch) -> None:
         assert self._pool is not None and isinstance(batch.materialization, Materialization)
@@ -223,11 +223,11 @@ class BatchScheduler:
         self._lent_blocks += 1
         released, wake = self._released, self._wake
 
-        def give_back() -> None:
+        def release() -> None:
             released.append(None)
             wake.set()
 
-        return torch.from_numpy(self._blocks.take(size, give_back))
+        return torch.from_numpy(self._blocks.take(size, release))
 
     # ---- called by the consumer ----
 
@@ -249,17 +249,17 @@ class BatchScheduler:
         for program in programs:
             program.run(keep=True)
 
-    def _finish_on_pool(self, lazies: list[LazyTensor], programs: Sequence[Program], crew: Any) -> None:
+    def _finish_on_pool(self, lazies: list[LazyTensor], programs: Sequence[Program], pool: Any) -> None:
         batch = self._find_or_begin(lazies, programs)
         materialization = batch.materialization
         if materialization is not None and materialization.order is not None:
-            crew.prioritize(materialization.order)
+            pool.prioritize(materialization.order)
         if self._has_programs_to_run(batch) or batch.error is not None:
-            batch.is_run.wait()
+            batch.programs_done.wait()
         elif materialization is not None and materialization.order is not None:
-            while not crew.wait(materialization.order, _POLL_S):
+            while not pool.wait(materialization.order, _POLL_S):
                 pass
-        with self._lock:  # only now: an owner must hold the memory while threads write into it
+        with self._lock:  # not earlier: an owner must hold the memory while threads write into it
             self._started = [b for b in self._started if b is not batch]
             if self._counts_until_delivered:
                 self._lent_blocks -= len(lazies)
@@ -310,8 +310,8 @@ class Relay:
         self._ready: queue.Queue[tuple[Any, BaseException | None]] = queue.Queue()
         self._stop = threading.Event()
         self._scheduler = scheduler
-        self._bell = os.pipe()  # written to in order to end the thread without delay
-        arguments = (source, scheduler, arrived, self._ready, self._stop, self._bell[0])
+        self._stop_pipe = os.pipe()  # written to in order to end the thread without delay
+        arguments = (source, scheduler, arrived, self._ready, self._stop, self._stop_pipe[0])
         self._thread = threading.Thread(target=_relay, args=arguments, name="stoker-relay", daemon=True)
         self._thread.start()
 
@@ -330,11 +330,11 @@ class Relay:
             return
         self._stop.set()
         self._scheduler.room.set()
-        os.write(self._bell[1], b"!")
+        os.write(self._stop_pipe[1], b"!")
         self._thread.join(_CLOSE_S)
         if self._thread.is_alive():
             return  # the thread reads half a message of a killed worker; it is a daemon
-        for end in self._bell:
+        for end in self._stop_pipe:
             os.close(end)
 
 
@@ -344,7 +344,7 @@ def _relay(
     arrived: Receive,
     ready: Any,
     stop: Any,
-    bell: int,
+    stop_end: int,
 ) -> None:
     reader = getattr(source, "_reader", None)  # of a multiprocessing queue; a thread's queue has none
     while not stop.is_set():
@@ -353,7 +353,7 @@ def _relay(
             scheduler.room.wait(_POLL_S)
             continue
         try:
-            if reader is not None and bell in connection.wait([reader, bell]):
+            if reader is not None and stop_end in connection.wait([reader, stop_end]):
                 return
             item = source.get(timeout=_POLL_S)
             _arrive(scheduler, item, arrived)
