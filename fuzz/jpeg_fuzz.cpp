@@ -112,7 +112,7 @@ void check_laws(const Picture& whole, const Picture& part, jpeg::Window all, jpe
 // The damage check returns the status of decoding, and offsets of damage lie within the file.
 void check_damage(const uint8_t* data, size_t size, const Picture* whole) {
   static Scratch scratch;
-  const jpeg::Checked checked = jpeg::check(data, size, kManyPixels, scratch);
+  const jpeg::Checked checked = jpeg::check(data, size, kManyPixels, 0, scratch);  // 0: any number of scans
   const jpeg::Damage& d = checked.damage;
   const bool is_damaged = d.wrong_codes || d.early_ends || d.wrong_restarts || d.extra_bytes;
   if (is_damaged && d.offset > size) broken_law("the offset of damage is in the file");

@@ -72,7 +72,7 @@ def test_every_constructor_is_bound_and_lists_its_constants() -> None:
 
 
 def test_a_form_for_gpus_checks_its_arguments() -> None:
-    with pytest.raises(TypeError, match="expected 5 or 7 constants for kernel `decode"):
+    with pytest.raises(TypeError, match="expected 6 or 8 constants for kernel `decode"):
         _native.gpu.check_constants("decode", ())
     with pytest.raises(TypeError, match="the name of a kernel for GPUs, got `blur`"):
         _native.gpu.check_constants("blur", ())
