@@ -15,6 +15,7 @@ import os
 from pathlib import Path
 
 _MANY = 8  # cores
+_NO_LIMIT = 1 << 60  # bytes; version 1 of cgroups has a large number where there is no limit
 
 
 def default_threads() -> int:
@@ -24,6 +25,15 @@ def default_threads() -> int:
         return asked
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(cores, _quota("/sys/fs/cgroup") or cores))
+
+
+def available_memory() -> int | None:
+    """Return the bytes of memory that this process may still take; None if the system does not tell.
+
+    That is the machine's available memory, within the limits of the process's cgroups and its address space.
+    """
+    found = [_available_on_machine(), _available_in_cgroups("/sys/fs/cgroup", "/proc/self/cgroup"), _address_space()]
+    return min((max(0, f) for f in found if f is not None), default=None)
 
 
 def threads_beside_a_gpu() -> int:
@@ -75,6 +85,62 @@ def _quota(root: str) -> int | None:
         period_us = int(_read(root, "cpu/cpu.cfs_period_us"))
         return -(-quota_us // period_us) if quota_us > 0 else None
     except (OSError, ValueError):
+        return None
+
+
+def _available_on_machine() -> int | None:
+    try:
+        lines = _read("/proc/meminfo").splitlines()
+        return next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:"))
+    except (OSError, ValueError, IndexError, StopIteration):
+        return None
+
+
+def _available_in_cgroups(root: str, own: str) -> int | None:
+    """Return the least memory that is left in a cgroup of the process or above it; None without a limit.
+
+    Args:
+        own: file with the paths of the process's cgroups.
+    """
+    try:
+        paths = [line.strip().split(":", 2) for line in _read(own).splitlines()]
+    except OSError:
+        return None
+    left = []
+    for _, controllers, path in (p for p in paths if len(p) == 3):
+        if controllers and "memory" not in controllers.split(","):
+            continue
+        base = root if not controllers else os.path.join(root, "memory")
+        parts = [p for p in path.split("/") if p]
+        for count in range(len(parts) + 1):
+            left.append(_left_in_cgroup(os.path.join(base, *parts[:count]), is_v2=not controllers))
+    return min((bytes_left for bytes_left in left if bytes_left is not None), default=None)
+
+
+def _left_in_cgroup(folder: str, *, is_v2: bool) -> int | None:
+    """Return the bytes left in a cgroup, with the file cache that the system can drop; None without a limit."""
+    limit, used = ("memory.max", "memory.current") if is_v2 else ("memory.limit_in_bytes", "memory.usage_in_bytes")
+    cache = "inactive_file" if is_v2 else "total_inactive_file"
+    try:
+        most = _read(folder, limit).strip()
+        if most == "max" or int(most) >= _NO_LIMIT:
+            return None
+        droppable = sum(int(v) for k, v in map(str.split, _read(folder, "memory.stat").splitlines()) if k == cache)
+        return int(most) - int(_read(folder, used)) + droppable
+    except (OSError, ValueError):
+        return None
+
+
+def _address_space() -> int | None:
+    """Return the address space that the process may still take; None without a limit."""
+    try:
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if limit == resource.RLIM_INFINITY:
+            return None
+        return limit - int(_read("/proc/self/statm").split()[0]) * resource.getpagesize()
+    except (ImportError, OSError, ValueError, IndexError):
         return None
 
 

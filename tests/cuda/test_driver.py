@@ -36,7 +36,7 @@ print(failed, driver.fake_alive())
 
 RUN = """
 import ctypes, gc, sys
-from stoker import DataError, DeviceError, fn, pipeline_def, types
+from stoker import DeviceError, ResourceError, fn, pipeline_def, types
 from stoker.device.gpu import Gpu
 
 driver = ctypes.CDLL("libcuda.so.1")
@@ -62,8 +62,8 @@ for n in range(400):
     driver.fake_fail_after(n % 80, with_status)
     try:
         pipe.run()
-    except (DataError, DeviceError) as error:
-        assert isinstance(error, DataError if with_status == 2 else DeviceError), error
+    except (ResourceError, DeviceError) as error:
+        assert isinstance(error, ResourceError if with_status == 2 else DeviceError), error
         messages.add(str(error))
         calls.add(driver.fake_failed().decode())
         assert driver.fake_in_flight() == 0, (n, driver.fake_in_flight(), driver.fake_failed(), str(error))
@@ -381,7 +381,7 @@ def test_a_device_that_fails_permanently_is_an_error_each_time(
 def test_batches_continue_after_some_could_not_start(with_driver: dict[str, str], where: str) -> None:
     """A batch that the device does not take fails as a whole. It takes no turn at stateful operators."""
     failures, delivered = map(int, run(RECOVERED, with_driver, where).stdout.split())
-    assert failures >= 4
+    assert failures >= 3  # the batch that was prefetched may be complete by then
     assert delivered >= 4
 
 

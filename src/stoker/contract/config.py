@@ -61,6 +61,7 @@ class PipelineConfig:
         without_gpu: policy for nodes placed on a GPU on a machine without one: raise an "error", or run them on the
             "cpu".
         gpu_memory_limit: maximum of GPU memory in bytes; None: no limit.
+        max_batch_bytes: maximum of memory of a batch in bytes; 0: no limit; None: chosen from the available memory.
         codec_options: options of codecs, by the codec's name.
         gpu_load: share of the rows that the GPU decodes; None: chosen by measured speed.
         gpu_utilization: maximum share of the GPU's time that decoding may take.
@@ -80,6 +81,7 @@ class PipelineConfig:
     device_id: int | Literal["auto"] | None = None
     without_gpu: Literal["error", "cpu"] = "error"
     gpu_memory_limit: int | None = None
+    max_batch_bytes: int | None = None
     codec_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     gpu_load: float | None = None
     gpu_utilization: float = 1.0

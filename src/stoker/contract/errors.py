@@ -6,7 +6,7 @@ StokerError
 ├── DataError (RuntimeError)      a sample is wrong; raised at its batch
 ├── UnsupportedError              something that Stoker does not do (yet)
 ├── DeviceError (RuntimeError)    a GPU is missing, or a call to it fails
-├── ResourceError (RuntimeError)  the operating system refuses what a run needs; the next call tries again
+├── ResourceError (RuntimeError)  the system has no thread or memory left for a run; the next call tries again
 ├── StateError (RuntimeError)     a call at the wrong time: a closed pipeline, a token of another graph
 └── GraphError                    a graph that breaks its own rules
 """
@@ -67,7 +67,7 @@ class DeviceError(StokerError, RuntimeError):
 
 
 class ResourceError(StokerError, RuntimeError):
-    """The operating system refuses a resource that a run needs, such as a thread. The next call tries again."""
+    """The system refuses a resource that a run needs, such as a thread or memory. The next call tries again."""
 
 
 class StateError(StokerError, RuntimeError):

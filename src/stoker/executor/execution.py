@@ -27,6 +27,7 @@ from ..graph.node import Graph
 from ..graph.plan import Plan, PlannedOutput
 from ..graph.show import show
 from ..settings import default_threads
+from .batch_limits import batch_limits
 from .delivery import Delivered, Mark, Queued
 from .exclusive import Exclusive, exclusive_method
 from .failures import Failures, ResolvedBatch
@@ -107,7 +108,8 @@ class Execution(Exclusive):
             self._planning.discover(rows, feeds)
         loaded, config = self._planning.loaded, self.config
         assert loaded is not None
-        self._run = Run(loaded, self.graph, self.threads, config.seed, self.sources, self.gpu)
+        limits = batch_limits(config, self.ahead, self.gpu.device if self.gpu is not None else None)
+        self._run = Run(loaded, self.graph, self.threads, config.seed, self.sources, self.gpu, limits)
         self._run.python.states.update(self._planning.states)
         if loaded.decoders:
             # One core is left to the consumer: the GPU waits for its launches.
@@ -138,7 +140,9 @@ class Execution(Exclusive):
         """Return the next batch; None at the end of the data, and at the end of an epoch unless ``at_end`` is "go_on".
 
         Raises:
-            DataError: a row of this batch failed, or there is no memory for it; the next call returns the next batch.
+            DataError: a row of this batch failed, or it exceeds a limit of memory; the next call returns the next
+                batch.
+            ResourceError: the system has no memory for the batch; the next call returns the next batch.
             DeviceError: the GPU failed.
             StateError: the pipeline is closed.
         """

@@ -9,16 +9,31 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..contract.errors import DataError, DeviceError, StokerError, is_system_failure, message, show_number
+from ..contract.errors import (
+    DataError,
+    DeviceError,
+    ResourceError,
+    StokerError,
+    is_system_failure,
+    message,
+    show_number,
+)
 from ..contract.text import printable
 from ..graph.node import Graph
 from ..graph.plan import Plan
 from .flight import InFlight, RowFailure
 from .schedule import Rows
 
-# Used instead of a check's number for errors that are not a row's fault.
-_FATAL, _DEVICE_FAILED, _SYSTEM_FAILED = -2, -3, -4
-_HINT = "Smaller batches take less, and so do fewer made ahead (`prefetch_queue_depth`)"
+# Used instead of a check's number: the constants of native/run/job.hpp.
+_IN_DATA, _FATAL, _DEVICE_FAILED, _SYSTEM_FAILED, _ROW_TOO_LARGE, _BATCH_TOO_LARGE, _, _NO_MEMORY = range(-1, -9, -1)
+_HINTS = {
+    _FATAL: "Smaller batches take less, and so do fewer made ahead (`prefetch_queue_depth`)",
+    _NO_MEMORY: "Smaller batches take less, and so do fewer made ahead (`prefetch_queue_depth`)",
+    _ROW_TOO_LARGE: "`max_batch_bytes` of the pipeline allows more; `max_pixels` of decoders refuses images by their "
+    "headers",
+    _BATCH_TOO_LARGE: "Smaller batches take less; `max_batch_bytes` of the pipeline allows more",
+}
+_OF_BATCH = {_FATAL: DataError, _DEVICE_FAILED: DeviceError, _NO_MEMORY: ResourceError}
 
 
 class Samples:
@@ -46,9 +61,11 @@ class Samples:
 
 
 def failures(flight: InFlight, plan: Plan, graph: Graph, samples: Samples) -> list[RowFailure]:
-    """Return every failed row of a batch with its first error."""
+    """Return every failed row of a batch with its first error; only the largest row if the batch is too large."""
     first: dict[int, Any] = {}
     for entry in sorted(flight.job.errors):
+        if entry[2] == _BATCH_TOO_LARGE:  # the other rows were given up, or come too late to matter
+            return [_failure(flight, entry, plan, graph, samples)]
         first.setdefault(entry[0], entry)
     return [_failure(flight, entry, plan, graph, samples) for entry in first.values()]
 
@@ -67,13 +84,13 @@ def _failure(flight: InFlight, entry: Any, plan: Plan, graph: Graph, samples: Sa
     node = graph.nodes[maker] if maker >= 0 else None
     subject, source = (node.operator.subject(node.args), node.source_line) if node else ("output", None)
     error: StokerError
-    if check in (_FATAL, _DEVICE_FAILED):
-        hint = _HINT if check == _FATAL else ""
+    hint = _HINTS.get(check, "")
+    if check in _OF_BATCH:
         text = message(subject, reason, sample=f"a batch of {len(flight.rows)}", source=source, hint=hint)
-        error = DataError(text) if check == _FATAL else DeviceError(text)
-        return RowFailure(row, maker, reason, error, fatal=True)
+        return RowFailure(row, maker, reason, _OF_BATCH[check](text), fatal=True)
     sample, name = samples.of(flight.rows, row)
-    error = DataError(message(subject, reason, sample=name, source=source), row=row, sample=sample)
+    where = f"{name} in a batch of {len(flight.rows)}" if check == _BATCH_TOO_LARGE else name
+    error = DataError(message(subject, reason, sample=where, source=source, hint=hint), row=row, sample=sample)
     error.__cause__ = cause
-    fatal = check == _SYSTEM_FAILED or is_system_failure(cause)
-    return RowFailure(row, maker, reason, error, in_data=check == -1, sample=sample, fatal=fatal)
+    fatal = check in (_SYSTEM_FAILED, _BATCH_TOO_LARGE) or is_system_failure(cause)
+    return RowFailure(row, maker, reason, error, in_data=check == _IN_DATA, sample=sample, fatal=fatal)

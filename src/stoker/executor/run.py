@@ -21,6 +21,7 @@ from ..contract.step import PyCall
 from ..graph.load import LoadedPlan
 from ..graph.node import Graph
 from ..native import _native
+from .batch_limits import NO_LIMITS, BatchLimits
 from .flight import Feeds, InFlight, Replay, RowFailure, SuppliedMemory
 from .python_work import PythonWork
 from .row_errors import Samples, failures
@@ -52,21 +53,23 @@ class Run:
 
     Args:
         sources: opened sources by node, for messages and for the plan's columns of ``Rows.indices``.
+        limits: limits on the memory of a batch.
     """
 
     def __init__(
         self, loaded: LoadedPlan, graph: Graph, threads: int, seed: int, sources: Mapping[int, Any],
-        gpu: OpenGpu | None = None,
+        gpu: OpenGpu | None = None, limits: BatchLimits = NO_LIMITS,
     ) -> None:  # fmt: skip
         self.plan = plan = loaded.plan
         self.graph = graph
         self.seed = seed
+        self.limits = limits
         self._samples = Samples(plan, sources)
         on_gpu = any(s.on_gpu for s in plan.steps)
         self.engine = (
-            _native.Engine(loaded.native, threads, gpu.device, gpu.quota)
+            _native.Engine(loaded.native, threads, gpu.device, gpu.quota, *limits)
             if on_gpu and gpu is not None
-            else _native.Engine(loaded.native, threads)
+            else _native.Engine(loaded.native, threads, max_batch_bytes=limits.host)
         )
         self._in_flight: dict[int, InFlight] = {}
         self.python = PythonWork(loaded, graph, self.engine, self._samples, self._in_flight)
@@ -168,7 +171,8 @@ class Run:
 
         Raises:
             DeviceError: the GPU failed.
-            DataError: there is not enough memory for the batch.
+            DataError: the batch exceeds a limit of memory.
+            ResourceError: the system has no memory for the batch.
         """
         self._check_process()
         self.start(flight)

@@ -47,6 +47,17 @@ def require_memory_limit(value: Any) -> int | None:
     return limit
 
 
+def require_batch_limit(value: Any) -> int | None:
+    """Return the maximum of memory of a batch in bytes; 0: no limit; None: to be chosen."""
+    limit = as_whole_number(value)
+    if value is not None and (limit is None or not 0 <= limit < 1 << 63):
+        raise ArgumentError(
+            f"`Pipeline`: expected a number of bytes as `max_batch_bytes`, 0 for no limit, or None, got {value!r}. "
+            "4 GiB are `4 * 2**30`"
+        )
+    return limit
+
+
 def require_positive(name: str, value: Any) -> int:
     """Return a whole number that is at least 1."""
     number = as_whole_number(value)

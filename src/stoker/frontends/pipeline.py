@@ -19,6 +19,7 @@ from .checks import (
     ACCEPTED,
     choose_without_gpu,
     require_action,
+    require_batch_limit,
     require_error_limit,
     require_fraction,
     require_gpu,
@@ -66,6 +67,13 @@ class Pipeline:
         checkpoint: state to resume from (see :meth:`get_state`).
         gpu_memory_limit: maximum of GPU memory in bytes; by default no limit. Outputs in memory of the consumer's
             framework do not count.
+        max_batch_bytes: maximum of memory in bytes that one batch takes for its files, intermediate values and outputs:
+            of host memory, and as much of GPU memory. It is checked before the memory is taken. A row that exceeds it
+            alone is a bad row (see `on_error`). If the rows exceed it together, the batch raises with the name of the
+            largest one. 0: no limit. By default nine tenths of the host memory that is available when the first batch
+            runs (within the cgroup's limit), divided by the prefetched batches and one more, but at least 256 MiB;
+            and of GPU memory what is free then, unless `gpu_memory_limit` is given. Memory that the consumer's
+            framework supplies does not count.
         gpu_jpeg_index: bytes of GPU memory, within `gpu_memory_limit`, for an index of positions in files at which JPEG
             decoding can begin (6688 bytes per file, from its first decoding on, and 6144 more for each further 128 KiB
             of the file, up to eight). Of indexed files, only the rows that the window needs are read, and only their
@@ -123,6 +131,7 @@ class Pipeline:
         py_callback_pickler: Any = None,
         passes: frozenset[str] | None = None,
         gpu_memory_limit: int | None = None,
+        max_batch_bytes: int | None = None,
         gpu_jpeg_index: int = 0,
         gpu_jpeg_index_path: str | os.PathLike[str] | None = None,
         gpu_decoder_load: float | str = "auto",
@@ -153,6 +162,7 @@ class Pipeline:
             device_id=require_gpu(device_id),
             without_gpu=choose_without_gpu(without_gpu),
             gpu_memory_limit=limit,
+            max_batch_bytes=require_batch_limit(max_batch_bytes),
             codec_options={"jpeg": index} if index_size else {},
             gpu_load=None if gpu_decoder_load == "auto" else require_fraction("gpu_decoder_load", gpu_decoder_load),
             gpu_utilization=require_fraction("gpu_utilization", gpu_utilization),
@@ -236,7 +246,8 @@ class Pipeline:
         ``inputs`` are first fed to the sources of these names, as with :meth:`feed_input`.
 
         Raises:
-            DataError: a row failed, or there is no memory for the batch; the pipeline stays usable.
+            DataError: a row failed, or the batch exceeds a limit of memory; the pipeline stays usable.
+            ResourceError: the system has no memory for the batch; the pipeline stays usable.
             DeviceError: the GPU failed.
             StopIteration: a source has ended.
         """

@@ -156,7 +156,13 @@ class PythonWork:
 
 class Engine:
     def __init__(
-        self, plan: Plan, threads: int, device: gpu.Device | None = None, quota: gpu.MemoryQuota | None = None
+        self,
+        plan: Plan,
+        threads: int,
+        device: gpu.Device | None = None,
+        quota: gpu.MemoryQuota | None = None,
+        max_batch_bytes: int = 0,
+        max_batch_bytes_on_device: int = 0,
     ) -> None: ...
     @property
     def closed(self) -> bool: ...

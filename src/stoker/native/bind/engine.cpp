@@ -111,7 +111,10 @@ nb::object run_rows(std::shared_ptr<Engine> e, Keys keys, Longs epochs, uint64_t
 void bind_run(nb::module_& m) {
   nb::class_<Engine>(m, "Engine")
       .def(nb::new_([](std::shared_ptr<Plan> plan, int threads, std::shared_ptr<gpu::Device> device,
-                       std::shared_ptr<gpu::MemoryQuota> quota) {
+                       std::shared_ptr<gpu::MemoryQuota> quota, uint64_t max_batch_bytes,
+                       uint64_t max_batch_bytes_on_device) {
+             const auto limit = [](uint64_t bytes) { return bytes ? bytes : BatchLimits::kNone; };
+             const BatchLimits limits{limit(max_batch_bytes), limit(max_batch_bytes_on_device)};
              std::unique_ptr<gpu::DeviceResources> resources;
              if (device) {
                resources = std::make_unique<gpu::DeviceResources>();
@@ -119,12 +122,13 @@ void bind_run(nb::module_& m) {
                if (quota) resources->quota = std::move(quota);
              }
              // In a forked child there are no threads to join, and locks may be held for ever: nothing is destroyed.
-             return std::shared_ptr<Engine>(new Engine(std::move(plan), threads, std::move(resources)),
+             return std::shared_ptr<Engine>(new Engine(std::move(plan), threads, std::move(resources), limits),
                                             [pid = ::getpid()](Engine* e) {
                                               if (::getpid() == pid) delete e;
                                             });
            }),
-           nb::arg("plan"), nb::arg("threads"), nb::arg("device") = nb::none(), nb::arg("quota") = nb::none())
+           nb::arg("plan"), nb::arg("threads"), nb::arg("device") = nb::none(), nb::arg("quota") = nb::none(),
+           nb::arg("max_batch_bytes") = 0, nb::arg("max_batch_bytes_on_device") = 0)
       .def("acquire", [](std::shared_ptr<Engine> e, Keys keys, Longs epochs, uint64_t seed,
                          const nb::tuple& indices) { return JobBox{e, acquire_rows(*e, keys, epochs, seed, indices)}; })
       .def("release", [](Engine& e, JobBox& b) { release(e, b.job); })

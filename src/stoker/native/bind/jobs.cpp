@@ -67,7 +67,10 @@ void put_value(JobBox& box, int64_t row, int value, const AnyArray& array) {
     const gpu::Visit here = box.engine->visit();
     return box.engine->allocate_value(box.job, row, value, nullptr, from.shape);
   };
-  View* to = info.storage == Storage::Upload ? without_gil(place) : place();  // the driver may have to allocate memory
+  View* to = nullptr;
+  try {
+    to = info.storage == Storage::Upload ? without_gil(place) : place();  // the driver may have to allocate memory
+  } catch (const BatchLimitReached& limit) { return box.engine->fail_by_limit(box.job, row, value, limit); }
   take_bits(info, from);
   if (from.dtype != info.dtype || from.rank != info.rank ||
       (info.storage != Storage::Batch && info.storage != Storage::Upload))

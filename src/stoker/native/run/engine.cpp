@@ -30,10 +30,12 @@ void spin_until(F done) {
 
 }  // namespace
 
-Engine::Engine(std::shared_ptr<const Plan> plan, int threads, std::unique_ptr<gpu::DeviceResources> resources)
+Engine::Engine(std::shared_ptr<const Plan> plan, int threads, std::unique_ptr<gpu::DeviceResources> resources,
+               BatchLimits limits)
     : plan_(std::move(plan)),
       thread_count_(threads),
       resources_(std::move(resources)),
+      limits_(limits),
       memory_(*plan_),
       pool_(std::make_shared<BlockPool>(2 * plan_->outputs.size() + 1)),
       device_pool_(resources_ ? std::make_shared<BlockPool>(2 * plan_->outputs.size() + 1, resources_.get()) : nullptr),

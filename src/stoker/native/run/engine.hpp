@@ -37,7 +37,8 @@ enum class WaitResult : uint8_t { Done, Python, Timeout, Closed };
 class Engine {
  public:
   // `resources` are those of the plan's device segments; null if it has none.
-  Engine(std::shared_ptr<const Plan> plan, int threads, std::unique_ptr<gpu::DeviceResources> resources = nullptr);
+  Engine(std::shared_ptr<const Plan> plan, int threads, std::unique_ptr<gpu::DeviceResources> resources = nullptr,
+         BatchLimits limits = {});
   ~Engine();
 
   Job* acquire(int64_t rows);  // returns an idle job for `rows` rows; does not call the driver
@@ -61,6 +62,10 @@ class Engine {
   bool next_python(PythonWork* work, double timeout_s, bool* closed);  // for the thread that runs Python work
   void finish_python(PythonWork work);
   void fail_row(Job* job, int64_t row, int32_t step, std::string text);
+  // End a row for which `value` has no memory within the limit of the batch.
+  void fail_by_limit(Job* job, int64_t row, int32_t value, const BatchLimitReached& limit) {
+    fail_by_limit_at(job, row, maker_of(value), limit);
+  }
 
   // Stop after the rows in flight. Several threads may call it repeatedly; when it returns, nothing writes to memory of
   // the caller any more.
@@ -145,7 +150,9 @@ class Engine {
   void open_output(Job* job, const Output& output, OutputMemory* memory);
   // Set the real first extent of a step's counted outputs in a row. Return "" or the error in `count`.
   std::string apply_count(Job* job, int64_t row, const Step& step, int32_t count) const;
+  void fail_by_limit_at(Job* job, int64_t row, int32_t step, const BatchLimitReached& limit);
   void fail_output(Job* job, const Output& output, int32_t why, const std::string& text);
+  void require_memory(Job* job, const Output& output, const OutputMemory& memory, int64_t bytes);
   bool may_start(const PythonWork& work) const;
   int32_t producer_of(int32_t value) const;
   void segment_done(Job* job, std::unique_lock<std::mutex>* lock);
@@ -166,6 +173,7 @@ class Engine {
   std::shared_ptr<const Plan> plan_;
   const int thread_count_;
   const std::unique_ptr<gpu::DeviceResources> resources_;
+  const BatchLimits limits_;
   WorkingMemory memory_;  // used by the contexts and jobs below
   std::shared_ptr<BlockPool> pool_, device_pool_;
   std::mutex mutex_, issuing_;

@@ -30,6 +30,7 @@ bool Engine::settle(Job* job) {
       if (finding.verdict == gpu::Verdict::Error) add_error(job, {finding.row, finding.step, -1, {}, finding.error});
     }
     if (again) {
+      job->memory.restart();
       fetch_inputs(job);
     } else {
       take_counts(job);
@@ -91,7 +92,8 @@ void Engine::move_on_device(const std::vector<Move>& moves, uintptr_t after) {
 }
 
 void Engine::fail_all(Job* job, const std::exception& error) {
-  if (const auto* memory = dynamic_cast<const std::bad_alloc*>(&error)) return fail_all(job, no_memory(*memory));
+  if (const auto* memory = dynamic_cast<const std::bad_alloc*>(&error))
+    return fail_all(job, no_memory(*memory), code_of(*memory));
   fail_all(job, error.what(), kDeviceFailed);
 }
 

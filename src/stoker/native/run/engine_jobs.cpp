@@ -39,6 +39,7 @@ Job* Engine::acquire(int64_t rows) {
   job->failed.assign(n, 0);
   job->failing.assign(n, 0);
   job->errors.clear();
+  job->memory.begin(rows, limits_);
   job->columns.clear();
   job->segment = 0;
   job->held = job->waiting = false;

@@ -19,8 +19,11 @@ void Engine::open_outputs(Job* job, const Segment& segment) {
     const Output& output = plan_->outputs[index];
     try {
       open_output(job, output, &job->outputs[index]);
+    } catch (const BatchLimitReached& limit) {
+      fail_by_limit(job, limit.row, output.value, limit);
+      fail_output(job, output, kGivenUp, limit.what());
     } catch (const std::bad_alloc& error) {
-      fail_output(job, output, kFatal, no_memory(error));
+      fail_output(job, output, code_of(error), no_memory(error));
     } catch (const gpu::DeviceFailure& failure) { fail_output(job, output, kDeviceFailed, failure.what()); }
   }
 }
@@ -45,7 +48,15 @@ void Engine::open_output(Job* job, const Output& output, OutputMemory* memory) {
     } else {
       for (int64_t i = 0; i < rank; ++i) shape[i] = extent_of(job->registers[output.extents[i]]);
     }
-    const double bytes = bytes_of(value.dtype, shape, rank);
+    double bytes = bytes_of(value.dtype, shape, rank);
+    try {
+      if (bytes <= kMaxBytes && !memory->supplied)
+        job->memory.require_row(output.device ? Side::Device : Side::Host, r, static_cast<uint64_t>(bytes));
+    } catch (const BatchLimitReached& limit) {
+      fail_by_limit(job, r, output.value, limit);
+      std::fill(shape, shape + rank, 0);
+      bytes = 0;
+    }
     if (bytes > kMaxBytes) {
       add_error(job, {r, producer_of(output.value), -1, {}, kTooLarge});
       std::fill(shape, shape + rank, 0);
@@ -63,10 +74,29 @@ void Engine::open_output(Job* job, const Output& output, OutputMemory* memory) {
   }
   memory->device = output.device;
   if (memory->supplied) return;
+  require_memory(job, output, *memory, used);
   memory->block = (output.device ? device_pool_ : pool_)->take(static_cast<size_t>(used));
   memory->data = memory->block.data;
   if (output.device && memory->block.stream != BlockPool::kNoStream) job->on_device->follow(memory->block.stream);
   memory->block.stream = BlockPool::kNoStream;
+}
+
+// Count an output's memory before it is taken. Throw BatchLimitReached.
+void Engine::require_memory(Job* job, const Output& output, const OutputMemory& memory, int64_t bytes) {
+  const Side side = output.device ? Side::Device : Side::Host;
+  if (!job->memory.is_limited(side)) return;
+  const Value& value = plan_->values[output.value];
+  std::vector<uint64_t> by_row(static_cast<size_t>(job->rows));
+  for (int64_t r = 0; r < job->rows; ++r)
+    by_row[static_cast<size_t>(r)] =
+        static_cast<uint64_t>(bytes_of(value.dtype, memory.shapes.data() + r * value.rank, value.rank));
+  job->memory.charge_output(side, by_row, static_cast<uint64_t>(bytes));
+}
+
+// Report a row without memory. If the batch fails, the error names the row that takes the most, and `row` ends as well.
+void Engine::fail_by_limit_at(Job* job, int64_t row, int32_t step, const BatchLimitReached& limit) {
+  add_error(job, {limit.row, step, limit.code, {}, limit.what()});
+  if (limit.row != row) add_error(job, {row, step, kGivenUp, {}, limit.what()});
 }
 
 // Rows are contiguous with the first extent as the outermost one, so that fewer elements are the first ones.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <optional>
 
 #include "run/engine.hpp"
 #include "run/sizes.hpp"
@@ -53,18 +54,28 @@ View* Engine::allocate_value(Job* job, int64_t row, int32_t value, RowContext* c
   v.set_contiguous_strides();
   v.device = info.storage >= Storage::Device;
   v.planes = nullptr;
+  const size_t size = static_cast<size_t>(bytes);
   switch (info.storage) {
-    case Storage::Scratch: v.data = context->buffers[info.slot].get(bytes); break;
+    case Storage::Scratch:
+      job->memory.require_row(Side::Host, row, size);
+      v.data = context->buffers[info.slot].get(bytes);
+      break;
     case Storage::Batch:
+      if (bytes > kSmallValue) job->memory.charge(Side::Host, row, size);
       v.data = bytes <= kSmallValue ? job->small_at(row, info) : job->batch_memory[value][row].get(bytes);
       break;
     case Storage::Output:
       v.data = job->outputs[info.slot].data + job->outputs[info.slot].offsets[row];
       v.device = job->outputs[info.slot].device;
       break;
-    case Storage::Upload: v.data = job->on_device->allocate_host_only(static_cast<size_t>(bytes)); break;
+    case Storage::Upload:
+      job->memory.charge(Side::Host, row, size);
+      job->memory.charge(Side::Device, row, size);
+      v.data = job->on_device->allocate_host_only(size);
+      break;
     case Storage::Words: bytes = v.set_word_strides(); [[fallthrough]];
     case Storage::Device:
+      job->memory.charge(Side::Device, row, static_cast<uint64_t>(bytes));
       v.data = reinterpret_cast<uint8_t*>(job->on_device->allocate_device(static_cast<size_t>(bytes)));
       break;
     case Storage::Count: v.data = reinterpret_cast<uint8_t*>(job->on_device->count_address(value, row)); break;
@@ -116,14 +127,18 @@ bool Engine::run_step(Job* job, int64_t row, int32_t index, RowContext* context,
   for (size_t i = 0; i < nparams; ++i) params[i] = registers[step.params[i]];
   BufferAllocator* allocator = nullptr;
   InputAllocator input(job->on_device.get());
+  std::optional<ChargedAllocator> charged;
   if (allocates) {
     const Value& info = plan_->values[step.out[0]];
-    if (info.storage == Storage::Upload) allocator = &input;
+    const bool uploads = info.storage == Storage::Upload;
+    if (uploads) allocator = &input;
     else
       allocator = info.storage == Storage::Batch ? &job->batch_memory[step.out[0]][row] : &context->buffers[info.slot];
+    if (job->memory.is_limited(Side::Host)) allocator = &charged.emplace(*allocator, job->memory, row, uploads);
   }
   Call call{params, in, out, *job, row, context->work, allocator, text, &context->held};
   const View* in_there[kMaxStepInputs];
+  std::optional<gpu::ChargedRowMemory> charged_memory;
   if (step.on_device) {
     for (size_t i = 0; i < step.in.size(); ++i) {
       context->there[i] = job->on_device->on_device(*in[i]);
@@ -132,7 +147,7 @@ bool Engine::run_step(Job* job, int64_t row, int32_t index, RowContext* context,
     call.in = in_there;
     call.host_in = in;
     call.slot = job->on_device->slot(index, row);
-    call.memory = job->on_device.get();
+    call.memory = &charged_memory.emplace(*job->on_device, job->memory, row);
     call.on_host = job->on_device->redone(row);
     call.in_planes = !step.out.empty() && plan_->values[step.out[0]].storage == Storage::Planes;
     call.may_show = !step.out.empty() && plan_->values[step.out[0]].storage == Storage::Device;
@@ -183,8 +198,10 @@ Engine::RowEnd Engine::run_row(Job* job, int64_t row, size_t position, std::uniq
     bool going_on = false;
     try {
       going_on = run_step(job, row, segment.steps[i], context->get(), &park, &text);
+    } catch (const BatchLimitReached& limit) {
+      fail_by_limit_at(job, row, segment.steps[i], limit);
     } catch (const std::bad_alloc& error) {
-      add_error(job, {row, segment.steps[i], -1, {}, no_memory(error)});
+      add_error(job, {row, segment.steps[i], code_of(error), {}, no_memory(error)});
     } catch (const SystemFailure& failure) {
       add_error(job, {row, segment.steps[i], kSystemFailed, {}, failure.what()});
     } catch (const gpu::DeviceFailure& failure) {

@@ -11,6 +11,7 @@
 #include "gpu/block_pool.hpp"
 #include "io/files.hpp"
 #include "plan/plan.hpp"
+#include "run/batch_memory.hpp"
 #include "run/job_on_device.hpp"
 
 namespace stoker {
@@ -27,11 +28,15 @@ struct RowContext {
 };
 
 constexpr int32_t kFatal = -2, kDeviceFailed = -3, kSystemFailed = -4;
+// Memory: the row alone exceeds the limit of a batch; the batch does, and this row takes the most; the row was given up
+// because the batch fails; the system has no memory.
+constexpr int32_t kRowTooLarge = -5, kBatchTooLarge = -6, kGivenUp = -7, kNoMemory = -8;
 
 struct RowError {
   int64_t row = -1;
   int32_t step = -1;
-  int32_t message = -1;  // index of a check's message. -1: `text`; the constants above: `text`, and no row is to blame
+  // Index of a check's message. -1: `text`; one of the constants above: `text`, and the row's data are not to blame.
+  int32_t message = -1;
   std::vector<double> values;
   std::string text;
 };
@@ -83,6 +88,7 @@ struct Job {
   Scratch small;                                   // small values that cross segments, row by row
   uint8_t* small_values = nullptr;
   std::vector<OutputMemory> outputs;
+  BatchMemory memory;
   std::vector<uint8_t> failed;   // per row: failed before this segment, so that all rows see the same
   std::vector<uint8_t> failing;  // per row: failed up to now
   std::vector<RowError> errors;

@@ -9,6 +9,7 @@
 #include "base/tensor.hpp"
 #include "base/whole.hpp"
 #include "gpu/memory.hpp"
+#include "run/job.hpp"
 
 namespace stoker {
 
@@ -25,6 +26,11 @@ inline double bytes_of(DType dtype, const int64_t* shape, int64_t rank) {
   double bytes = static_cast<double>(size_of(dtype));
   for (int64_t i = 0; i < rank; ++i) bytes *= static_cast<double>(shape[i]);
   return bytes;
+}
+
+// A limit is the pipeline's own; otherwise the system has no memory.
+inline int32_t code_of(const std::bad_alloc& error) {
+  return dynamic_cast<const gpu::LimitReached*>(&error) ? kFatal : kNoMemory;
 }
 
 inline std::string no_memory(const std::bad_alloc& error) {

@@ -159,6 +159,7 @@ def _pipeline(form: Form, device: int | None, threads: int, batch_size: int) -> 
     """Return a pipeline from files, windows, recipes and their tables to the bytes that the recipes store."""
     settings: dict[str, Any] = {"without_gpu": "cpu", "device_id": None} if device is None else {"device_id": device}
     settings |= {"prefetch_queue_depth": 1, "gpu_decoder_load": GPU_LOAD, "on_error": "skip"}
+    settings |= {"max_batch_bytes": 0}  # a batch takes as much as without Stoker
     pipeline = Pipeline(batch_size, threads, seed=0, **settings)
     with pipeline:
         x = fn.external_source(

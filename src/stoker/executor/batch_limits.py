@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Limits on the memory of one batch, from the pipeline's options or from what is available."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..contract.config import PipelineConfig
+from ..native import _native
+from ..settings import available_memory
+
+_PART = 0.9  # of the available memory; the rest is for what is not counted
+_LEAST = 256 << 20  # a default below this would refuse ordinary batches, which the system may find memory for
+
+
+class BatchLimits(NamedTuple):
+    """Most bytes that a batch may take. 0: no limit."""
+
+    host: int = 0
+    device: int = 0
+
+
+NO_LIMITS = BatchLimits()
+
+
+def batch_limits(config: PipelineConfig, ahead: int, device: _native.gpu.Device | None) -> BatchLimits:
+    """Return the limits of a pipeline that is about to run.
+
+    Args:
+        ahead: number of prefetched batches. They exist beside the one that the consumer uses.
+        device: the GPU; None without one.
+    """
+    if config.max_batch_bytes is not None:
+        return BatchLimits(config.max_batch_bytes, config.max_batch_bytes)
+    available = available_memory()
+    host = 0 if available is None else max(_LEAST, int(_PART * available / (ahead + 1)))
+    if device is None or config.gpu_memory_limit is not None:
+        return BatchLimits(host)
+    return BatchLimits(host, max(_LEAST, device.free_bytes))
