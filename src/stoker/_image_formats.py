@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import os
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -25,16 +26,64 @@ _PLUGINS = {
 _REGISTERED_BY_USERS = ("HEIF", "JXL")  # by packages such as pillow-heif, which the script imports
 NAMES = "JPEG, PNG, WebP, GIF, BMP, TIFF, PNM, JPEG 2000, AVIF and QOI; HEIF and JPEG XL where a plugin is registered"
 
-# Names by which readers find images in folders.
-FILE_NAMES = (
-    "*.jpg", "*.jpeg", "*.png", "*.bmp", "*.tif", "*.tiff", "*.pnm", "*.ppm", "*.pgm", "*.pbm", "*.jp2", "*.webp",
-    "*.gif",
+# Extensions of image files: readers take a file of such a name without a look at its content.
+EXTENSIONS = (
+    ".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".bmp", ".dib", ".tif", ".tiff", ".pnm", ".ppm", ".pgm", ".pbm", ".jp2",
+    ".j2k", ".webp", ".gif", ".avif", ".heic", ".heif", ".jxl", ".qoi",
 )  # fmt: skip
 
+SIGNATURE_BYTES = 32
+# Format, offset and bytes. Sources: the formats' specifications; see also `file`'s magic database.
+_SIGNATURES = (
+    ("JPEG", 0, b"\xff\xd8\xff"),
+    ("PNG", 0, b"\x89PNG\r\n\x1a\n"),
+    ("GIF", 0, b"GIF87a"),
+    ("GIF", 0, b"GIF89a"),
+    ("TIFF", 0, b"II*\0"),
+    ("TIFF", 0, b"MM\0*"),
+    ("TIFF", 0, b"II+\0"),
+    ("TIFF", 0, b"MM\0+"),
+    ("JPEG 2000", 0, b"\0\0\0\x0cjP  "),
+    ("JPEG 2000", 0, b"\xff\x4f\xff\x51"),
+    ("JPEG XL", 0, b"\xff\x0a"),
+    ("JPEG XL", 0, b"\0\0\0\x0cJXL "),
+    ("QOI", 0, b"qoif"),
+)
+# ISO/IEC 14496-12 files: the major brand decides.
+_BRANDS = {b"avif": "AVIF", b"avis": "AVIF"} | dict.fromkeys(
+    (b"heic", b"heix", b"hevc", b"hevx", b"heim", b"heis", b"mif1", b"msf1"), "HEIC"
+)
+_BMP_HEADERS = (12, 16, 40, 52, 56, 64, 108, 124)  # sizes of the header after the file header
 
-def is_image_name(name: str) -> bool:
-    """Whether readers find a file of this name in a folder by default."""
-    return name.lower().endswith(tuple(pattern[1:] for pattern in FILE_NAMES))
+
+def has_image_extension(name: str) -> bool:
+    """Return whether a name has the extension of an image file, in upper or lower case."""
+    return name.lower().endswith(EXTENSIONS)
+
+
+def find_format(head: bytes) -> str | None:
+    """Return the image format of a file by its first bytes (at least SIGNATURE_BYTES, if it has so many), or None."""
+    for name, start, magic in _SIGNATURES:
+        if head[start : start + len(magic)] == magic:
+            return name
+    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
+        return "WebP"
+    if head[4:8] == b"ftyp":
+        return _BRANDS.get(head[8:12])
+    if head[:2] == b"BM" and int.from_bytes(head[14:18], "little") in _BMP_HEADERS:
+        return "BMP"
+    if head[:1] == b"P" and head[1:2] in b"123456" and head[2:3] in (b" ", b"\n", b"\r", b"\t"):
+        return "PNM"
+    return None
+
+
+def starts_like_image(path: str | os.PathLike[str]) -> bool:
+    """Return whether a regular file begins like an image; False if it cannot be read."""
+    try:
+        with open(path, "rb", buffering=0) as file:
+            return find_format(file.read(SIGNATURE_BYTES)) is not None
+    except OSError:
+        return False
 
 
 def pillow() -> ModuleType:

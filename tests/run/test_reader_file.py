@@ -52,10 +52,11 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_folders_are_classes_in_lexicographic_order(root: Path) -> None:
-    with reading(file_root=root, dir_filters=["a", "C"]) as pipe:
+    images = {"file_root": root, "extensions": [".jpg", ".png"]}
+    with reading(dir_filters=["a", "C"], **images) as pipe:
         assert pipe.epoch_size("Reader") == 2
-    assert read_samples(reading(file_root=root, dir_filters=["a", "C"])) == [("C/1.jpg", 0), ("a/x.png", 1)]
-    with reading(file_root=root, batch_size=1) as pipe:
+    assert read_samples(reading(dir_filters=["a", "C"], **images)) == [("C/1.jpg", 0), ("a/x.png", 1)]
+    with reading(batch_size=1, **images) as pipe:
         sources = next(iter(pipe.execution.sources.values()))
         names = [os.path.relpath(sources.describe(i), root) for i in range(sources.samples)]
         assert names == ["C/1.jpg", "a/x.png", "b/10.JPG", "b/2.jpg", "b/gone.jpg"]
@@ -74,6 +75,59 @@ def test_filters(root: Path) -> None:
     assert read_samples(reading(file_root=root, dir_filters="A", file_filters="*.png")) == [("a/x.png", 0)]
     with pytest.raises(ArgumentError, match=r"no file was found in .*Are the files in class sub-folders"):
         reading(file_root=root, file_filters="*.gif").build()
+
+
+def test_extensions(root: Path) -> None:
+    assert read_samples(reading(file_root=root, extensions=[".TXT"])) == [("a/notes.txt", 1)]
+    assert read_samples(reading(file_root=root, extensions=[".JPG"], case_sensitive_filter=True)) == [("b/10.JPG", 2)]
+    with pytest.raises(ArgumentError, match="expected one of `extensions` and `file_filters`, got both"):
+        reading(file_root=root, extensions=[".jpg"], file_filters="*.jpg")
+    for wrong in (".jpg", ["jpg"], [1], [None]):
+        with pytest.raises(
+            ArgumentError, match=r"expected `extensions` to be a list of extensions with their dot, .* got"
+        ):
+            reading(file_root=root, extensions=wrong)
+
+
+SIGNATURES = {
+    "JPEG": b"\xff\xd8\xff\xe0", "PNG": b"\x89PNG\r\n\x1a\n", "GIF": b"GIF89a", "TIFF": b"MM\0*", "BigTIFF": b"II+\0",
+    "WebP": b"RIFF\x10\0\0\0WEBPVP8 ", "AVIF": b"\0\0\0\x1cftypavif", "HEIC": b"\0\0\0\x18ftypheic", "QOI": b"qoif",
+    "JPEG 2000": b"\0\0\0\x0cjP  \r\n\x87\n", "JPEG XL": b"\xff\x0a", "PNM": b"P6\n3 2\n255\n",
+    "BMP": b"BM" + bytes(12) + b"\x28\0\0\0",
+}  # fmt: skip
+
+
+def test_images_are_found_by_extension_or_content(tmp_path: Path) -> None:
+    """Names with the extension of an image are taken unread, others by their content; the rest is counted once."""
+    (tmp_path / "a").mkdir()
+    taken = []
+    for extension in ("jpg", "JPEG", "jpe", "jfif", "avif", "heic", "jxl", "jp2", "webp", "tiff", "qoi"):
+        taken.append(f"image.{extension}")
+        (tmp_path / "a" / taken[-1]).write_bytes(b"not read")
+    for name, start in SIGNATURES.items():
+        taken += [name, f"{name}.data"]
+        for path in taken[-2:]:
+            (tmp_path / "a" / path).write_bytes(start + bytes(20))
+    left_out = {"a.wav": b"RIFF\x10\0\0\0WAVEfmt ", "notes.txt": b"BM is short for ...", "empty": b"", "Pn": b"Pn 6"}
+    for path, content in left_out.items():
+        (tmp_path / "a" / path).write_bytes(content)
+    (tmp_path / "a" / ".DS_Store").write_bytes(b"hidden, not counted")
+    os.mkfifo(tmp_path / "a" / "pipe")  # opening it would block
+    (tmp_path / "a" / "gone").symlink_to(tmp_path / "nowhere")
+    pipe = reading(file_root=tmp_path)
+    with pytest.warns(
+        RuntimeWarning, match=r"6 files are left out, such as 'a/.*': neither name nor content"
+    ) as warned:
+        pipe.build()
+    with pipe:
+        source = next(iter(pipe.execution.sources.values()))
+        names = [os.path.basename(source.describe(i)) for i in range(source.samples)]
+    assert names == sorted(taken)
+    assert len(warned) == 1 and warned[0].filename == __file__
+    with pytest.raises(ArgumentError, match=r"no file was found in .*; 6 files are left out, such as"):
+        for name in taken:
+            (tmp_path / "a" / name).unlink()
+        reading(file_root=tmp_path).build()
 
 
 def test_a_list_of_files(root: Path) -> None:

@@ -87,6 +87,7 @@ class DataSet:
         fingerprint: hexadecimal digest of everything that decides the samples (names, order, labels) except the
             location of the files. A state is restored only if the digest is the same.
         label: name of the integer column that samplers balance by and that joined readers add offsets to, if any.
+        notes: remarks about the data set, for a warning when the pipeline is built.
 
     Raises:
         ArgumentError: there are no samples, the columns do not fit together, or a component that is not optional is
@@ -96,6 +97,7 @@ class DataSet:
     columns: tuple[Column, ...]
     fingerprint: str
     label: str | None = None
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.columns:

@@ -151,6 +151,7 @@ class OpenSource:
         fingerprint: digest that changes with the data set (names, order, labels).
         shards: part of every epoch that this pipeline takes.
         order: short description of the sampler, for messages about states that do not fit.
+        notes: remarks about the data set, for a warning when the pipeline is built.
     """
 
     sampler: BoundSampler
@@ -158,6 +159,7 @@ class OpenSource:
     fingerprint: str = ""
     shards: Shards = Shards()
     order: str = ""
+    notes: tuple[str, ...] = ()
 
     @property
     def samples(self) -> int:
@@ -252,7 +254,7 @@ class Reader(Source, ABC):
         """Open the data set. Raises the same errors as :meth:`dataset`."""
         shards, data, sampler = cls.shards(args), cls.dataset(args), cls.ordering(args)
         order = sampler.bind(len(data), data.labels, shards, cls.order_seed(args))
-        return OpenSource(order, data.columns, data.fingerprint, shards, repr(sampler))
+        return OpenSource(order, data.columns, data.fingerprint, shards, repr(sampler), data.notes)
 
     def lower(self, c: Lowering) -> tuple[Value, ...]:
         """Read the columns."""

@@ -2089,6 +2089,7 @@ class readers:
         file_list: str | PathLike[str] | None = None,
         files: Any = None,
         labels: Any = None,
+        extensions: Any = None,
         file_filters: Any = None,
         dir_filters: Any = None,
         case_sensitive_filter: bool = False,
@@ -2124,7 +2125,11 @@ class readers:
             file_list: Text file with one "path label" per line.
             files: Paths, absolute or relative to file_root.
             labels: One integer per path of `files`; the index of the path if not given.
-            file_filters: Patterns of the names to take; by default the usual image and audio ones.
+            extensions: Extensions of the files to take, with their dot ("" for none), such as [".jpg", ".png"]. By
+                default the images: files with the extension .jpg, .jpeg, .jpe, .jfif, .png, .bmp, .dib, .tif,
+                .tiff, .pnm, .ppm, .pgm, .pbm, .jp2, .j2k, .webp, .gif, .avif, .heic, .heif, .jxl, .qoi, and other
+                files whose content begins like an image.
+            file_filters: Patterns of the names to take, in place of `extensions`.
             dir_filters: Patterns of the class folders to take; by default all.
             case_sensitive_filter: Whether the patterns distinguish upper and lower case.
             initial_fill: No effect: a shuffle is over the whole data set, not over a buffer.

@@ -12,7 +12,7 @@ from ..contract.launch import Launch
 from ..graph.node import Graph
 from .launcher import AUTO, find_process_gpu, shard_readers
 from .registry import find
-from .source_line import warn_user
+from .source_line import warn_at, warn_user
 
 # Planner and run loop are imported when the first pipeline is built, so that `import stoker` stays light.
 if TYPE_CHECKING:
@@ -32,9 +32,18 @@ def prepare(graph: Graph, config: PipelineConfig) -> Execution:
     graph = shard_readers(graph, config.shards)
     gpu = _open_gpu(graph, config)
     execution = Execution(graph, find, config, gpu, _launched(config, gpu))
+    _warn_of_sources(execution)
     if config.checkpoint is not None:
         execution.set_state(config.checkpoint)
     return execution
+
+
+def _warn_of_sources(execution: Execution) -> None:
+    """Issue the data sets' remarks, each at the line that made the reader."""
+    for number, source in execution.sources.items():
+        node = execution.graph.nodes[number]
+        for note in source.notes:
+            warn_at(node.source_line, f"`{node.operator.name}`: {note}")
 
 
 def _launched(config: PipelineConfig, gpu: OpenGpu | None) -> frozenset[str]:

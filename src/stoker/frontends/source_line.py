@@ -23,7 +23,11 @@ def user_line() -> SourceLine | None:
 
 def warn_user(text: str) -> None:
     """Issue a RuntimeWarning at the user's line, independent of the call depth in this package."""
-    line = user_line()
+    warn_at(user_line(), text)
+
+
+def warn_at(line: SourceLine | None, text: str) -> None:
+    """Issue a RuntimeWarning at a line of the user's code, if it is known."""
     if line is None:
         warnings.warn(text, RuntimeWarning, stacklevel=2)
     else:

@@ -23,7 +23,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from .._image_formats import is_image_name, open_image
+from .._image_formats import has_image_extension, open_image, starts_like_image
 from ..contract.text import printable
 from ..native import _native
 from ..ops.image._decoding import MAX_SCAN_PIXELS
@@ -61,7 +61,7 @@ class CheckReport:
         root: the folder.
         files: number of files checked.
         seconds: duration.
-        ignored: number of files that readers do not list as images, by their names.
+        ignored: number of files that readers leave out: neither name nor content is that of an image.
         findings: all remarks, by path; a file may have several.
         warnings: counts of libjpeg's warnings over all files.
     """
@@ -104,7 +104,7 @@ class CheckReport:
         if self.warnings:
             lines.append("in the damaged files: " + _list_counts(self.warnings))
         if self.ignored:
-            lines.append(f"{self.ignored} files are not looked at: readers do not list them as images by their names")
+            lines.append(f"{self.ignored} files are not looked at: neither name nor content is that of an image")
         return "\n".join([*lines, f"{timing}: {listed or 'nothing to remark'}"])
 
 
@@ -114,7 +114,7 @@ def check(
     """Decode every file below a folder.
 
     Args:
-        root: the folder; hidden files and folders are skipped, and names that readers do not list as images.
+        root: the folder; hidden files and folders are skipped, and files that readers leave out.
         threads: number of threads; by default as many as the process may use.
         progress: function that takes the number of files and returns a bar, whose ``update(count)`` is called when
             ``count`` more files are done.
@@ -125,7 +125,7 @@ def check(
     result = CheckReport(root)
     start = time.perf_counter()
     found = list_files(root)
-    paths = [path for path in found if is_image_name(path.name)]
+    paths = [path for path in found if has_image_extension(path.name) or starts_like_image(path)]
     result.ignored = len(found) - len(paths)
     bar = progress(len(paths)) if progress is not None else nullcontext()
     with ThreadPoolExecutor(threads or default_threads()) as pool, bar as shown:

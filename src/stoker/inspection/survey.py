@@ -18,11 +18,12 @@ from typing import BinaryIO
 
 from PIL import Image, UnidentifiedImageError
 
+from .._image_formats import find_format
+
 OVERSIZED_MEGAPIXELS = 40
 BOMB_MEGAPIXELS = 178  # Pillow refuses larger images as decompression bombs
 _TAIL_BYTES = 1 << 16
 _ORIENTATION_TAG = 0x0112
-_HEIF_BRANDS = {b"heic", b"heix", b"hevc", b"heim", b"heis", b"mif1", b"msf1"}
 
 
 class Remark(StrEnum):
@@ -170,25 +171,10 @@ def name_format(head: bytes) -> tuple[Remark, str]:
     """Return the name of the format of a file that is not a JPEG, by its first bytes."""
     if not head:
         return Remark.EMPTY, ""
-    if head[4:8] == b"ftyp" and head[8:12] in _HEIF_BRANDS:
+    name = find_format(head)
+    if name == "HEIC":
         return Remark.HEIC, "convert it to JPEG to use it here"
-    for name, start, magic in _MAGIC:
-        if head[start : start + len(magic)] == magic:
-            return Remark.OTHER_IMAGE, name
-    return Remark.NOT_IMAGE, ""
-
-
-_MAGIC = (
-    ("PNG", 0, b"\x89PNG\r\n\x1a\n"),
-    ("GIF", 0, b"GIF8"),
-    ("BMP", 0, b"BM"),
-    ("WebP", 8, b"WEBP"),
-    ("AVIF", 4, b"ftypavif"),
-    ("TIFF", 0, b"II*\0"),
-    ("TIFF", 0, b"MM\0*"),
-    ("JPEG 2000", 0, b"\0\0\0\x0cjP  "),
-    ("JPEG XL", 0, b"\xff\x0a"),
-)
+    return (Remark.OTHER_IMAGE, name) if name else (Remark.NOT_IMAGE, "")
 
 
 def _examine_jpeg(file: BinaryIO) -> Iterator[tuple[Remark, str]]:

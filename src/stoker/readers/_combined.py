@@ -177,10 +177,11 @@ class CombinedReader(Source, ABC):
             names.append(repr(sampler))
             data.append(own)
         joined = _join(data, _offsets(args["label_offsets"], data))
+        notes = tuple(f"part {number}: {note}" for number, own in enumerate(data) for note in own.notes)
         shards = cls.shards(args)
         counts = [len(own) for own in data]
         order, name = cls.join(args, PartOrders(orders, counts), (len(joined), joined.labels), shards)
-        return OpenSource(order, joined.columns, joined.fingerprint, shards, f"{name} of {', '.join(names)}")
+        return OpenSource(order, joined.columns, joined.fingerprint, shards, f"{name} of {', '.join(names)}", notes)
 
     def lower(self, c: Lowering) -> tuple[Value, ...]:
         return lower_columns(c)

@@ -8,20 +8,19 @@ import hashlib
 import os
 import re
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .._image_formats import FILE_NAMES
+from .._image_formats import has_image_extension, starts_like_image
 from ..contract.columns import DataSet
 from ..contract.errors import ArgumentError
 from ._columns import Bytes, Values
 from ._storages import FileStorage, packed_file_table
 
 Ints32 = npt.NDArray[np.int32]
-IMAGES = (*FILE_NAMES, "*.flac", "*.ogg", "*.wav")
 
 
 class Listing:
@@ -32,6 +31,8 @@ class Listing:
         self._names = bytearray()
         self._labels: list[Ints32] = []
         self._count = 0
+        self.left_out_count = 0
+        self._first_left_out = ""
 
     def add(self, names: Sequence[str], labels: Ints32) -> None:
         """Add files, relative to the folder, and their labels."""
@@ -39,6 +40,11 @@ class Listing:
             self._names += os.fsencode("\0".join(names)) + b"\0"
             self._labels.append(labels)
             self._count += len(names)
+
+    def leave_out(self, name: str) -> None:
+        """Count a file that is no image."""
+        self._first_left_out = self._first_left_out or name
+        self.left_out_count += 1
 
     @property
     def labels(self) -> Ints32:
@@ -53,7 +59,18 @@ class Listing:
         digest.update(self.labels.tobytes())
         storage = FileStorage(packed_file_table(self.root, self._names, self._count))
         columns = Bytes("data", storage), Values("label", self.labels[:, None])
-        return DataSet(columns, digest.hexdigest(), "label")
+        return DataSet(columns, digest.hexdigest(), "label", (self.note,) if self.note else ())
+
+    @property
+    def note(self) -> str:
+        """Return a remark about files that are no images; "" if there are none."""
+        if not self.left_out_count:
+            return ""
+        files = "1 file is" if self.left_out_count == 1 else f"{self.left_out_count} files are"
+        return (
+            f"{files} left out, such as {self._first_left_out!r}: neither name nor content is that of an image. "
+            "`extensions` or `file_filters` say which files to take"
+        )
 
     def __len__(self) -> int:
         return self._count
@@ -85,7 +102,10 @@ def list_files(args: Mapping[str, Any]) -> Listing:
     else:
         raise ArgumentError("expected `file_root`, `file_list` or `files`, got none of them")
     if not len(listing):
-        raise ArgumentError(f"no file was found{_where(args)}. Are the files in class sub-folders? Else give `files`")
+        note = f"; {listing.note}" if listing.note else ""
+        raise ArgumentError(
+            f"no file was found{_where(args)}{note}. Are the files in class sub-folders? Else give `files`"
+        )
     return listing
 
 
@@ -148,14 +168,46 @@ def _take_list(listing: Listing, path: str) -> None:
 
 def _walk(listing: Listing, args: Mapping[str, Any]) -> None:
     fold = (lambda s: s) if args["case_sensitive_filter"] else str.lower
-    wanted = _matcher([fold(p) for p in _patterns(args["file_filters"], IMAGES)])
+    wanted = _wanted(args, fold)
     folders = _matcher([fold(p) for p in _patterns(args["dir_filters"], ("*",))])
     with os.scandir(args["file_root"]) as entries:
         classes = sorted(e.name for e in entries if e.is_dir() and folders(fold(e.name)))
     for label, name in enumerate(classes):
         with os.scandir(os.path.join(args["file_root"], name)) as entries:
-            files = sorted(e.name for e in entries if wanted(fold(e.name)) and not e.is_dir())
+            files = sorted(_take(listing, name, entries) if wanted is None else _select(wanted, entries))
         listing.add([f"{name}{os.sep}{f}" for f in files], np.full(len(files), label, np.int32))
+
+
+def _wanted(args: Mapping[str, Any], fold: Callable[[str], str]) -> Callable[[str], Any] | None:
+    """Return a function that says whether to take a name; None if the name alone does not decide."""
+    if args["extensions"] is not None:
+        # A name without an extension has the extension "".
+        listed = {fold(extension) for extension in args["extensions"]}
+        return lambda name: os.path.splitext(fold(name))[1] in listed
+    if args["file_filters"] is None:
+        return None
+    matches = _matcher([fold(p) for p in _patterns(args["file_filters"], ())])
+    return lambda name: matches(fold(name))
+
+
+def _select(wanted: Callable[[str], Any], entries: Iterable[os.DirEntry[str]]) -> list[str]:
+    return [entry.name for entry in entries if wanted(entry.name) and not entry.is_dir()]
+
+
+def _take(listing: Listing, folder: str, entries: Iterable[os.DirEntry[str]]) -> list[str]:
+    """Return the names of images: of a usual extension, or of a content that begins like an image."""
+    names = []
+    for entry in entries:
+        if entry.is_dir():
+            continue
+        if has_image_extension(entry.name):
+            names.append(entry.name)
+        elif not entry.name.startswith("."):
+            if entry.is_file() and starts_like_image(entry.path):
+                names.append(entry.name)
+            else:
+                listing.leave_out(os.path.join(folder, entry.name))
+    return names
 
 
 def _patterns(given: Any, default: Sequence[str]) -> Sequence[str]:

@@ -6,8 +6,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from .._image_formats import EXTENSIONS
 from ..contract.argument import arg
 from ..contract.columns import DataSet
+from ..contract.errors import ArgumentError
 from ._listing import list_files
 from ._sampled import SampledReader
 
@@ -22,15 +24,20 @@ class FileReader(SampledReader, name="readers.file"):
     outputs = 2
     # The data set's own fingerprint covers the list of files.
     result_neutral = (
-        *SampledReader.result_neutral, "file_root", "file_list", "files", "labels", "file_filters", "dir_filters",
-        "case_sensitive_filter", "initial_fill", "prefetch_queue_depth", "read_ahead", "skip_cached_images",
-        "dont_use_mmap", "lazy_init", "tensor_init_bytes",
+        *SampledReader.result_neutral, "file_root", "file_list", "files", "labels", "extensions", "file_filters",
+        "dir_filters", "case_sensitive_filter", "initial_fill", "prefetch_queue_depth", "read_ahead",
+        "skip_cached_images", "dont_use_mmap", "lazy_init", "tensor_init_bytes",
     )  # fmt: skip
     file_root = arg("str", None, doc="Folder with one sub-folder per class; the base of relative paths otherwise.")
     file_list = arg("str", None, doc='Text file with one "path label" per line.')
     files = arg("object", None, doc="Paths, absolute or relative to file_root.")
     labels = arg("object", None, doc="One integer per path of `files`; the index of the path if not given.")
-    file_filters = arg("object", None, doc="Patterns of the names to take; by default the usual image and audio ones.")
+    extensions = arg(
+        "object", None, doc='Extensions of the files to take, with their dot ("" for none), such as [".jpg", ".png"]. '
+        "By default the images: files with the extension "
+        + ", ".join(EXTENSIONS) + ", and other files whose content begins like an image.",
+    )  # fmt: skip
+    file_filters = arg("object", None, doc="Patterns of the names to take, in place of `extensions`.")
     dir_filters = arg("object", None, doc="Patterns of the class folders to take; by default all.")
     case_sensitive_filter = arg("bool", False, doc="Whether the patterns distinguish upper and lower case.")
     initial_fill = arg("int", 1024, doc="No effect: a shuffle is over the whole data set, not over a buffer.")
@@ -40,6 +47,20 @@ class FileReader(SampledReader, name="readers.file"):
     dont_use_mmap = arg("bool", False, doc="No effect: files are always read, never mapped.")
     lazy_init = arg("bool", False, doc="No effect: the files are listed when the pipeline is built.")
     tensor_init_bytes = arg("int", 1048576, doc="No effect: memory is planned.")
+
+    def validate(self, args: Mapping[str, Any]) -> None:
+        """Check everything that does not depend on the disk."""
+        super().validate(args)
+        if args["extensions"] is None:
+            return
+        if args["file_filters"] is not None:
+            raise ArgumentError("expected one of `extensions` and `file_filters`, got both")
+        given = args["extensions"]
+        if isinstance(given, str) or not all(isinstance(x, str) and x[:1] in ("", ".") for x in given):
+            raise ArgumentError(
+                f'expected `extensions` to be a list of extensions with their dot, such as [".jpg", ".png"], '
+                f"got {given!r}"
+            )
 
     @classmethod
     def dataset(cls, args: Mapping[str, Any]) -> DataSet:
