@@ -62,7 +62,7 @@ def has_image_extension(name: str) -> bool:
 
 
 def find_format(head: bytes) -> str | None:
-    """Return the image format of a file by its first bytes (at least SIGNATURE_BYTES, if it has so many), or None."""
+    """Return the image format of a file by its first bytes (at least SIGNATURE_BYTES, or the whole file), or None."""
     for name, start, magic in _SIGNATURES:
         if head[start : start + len(magic)] == magic:
             return name

@@ -27,6 +27,7 @@ from stoker.native import _native
 
 huge, small, batches, threads, kind = sys.argv[1], sys.argv[2], *map(int, sys.argv[3:5]), sys.argv[5]
 BATCH, DEPTH = 8, 2
+WINDOWS = 1 if threads == 1 else 12
 
 def status(key):
     return next(int(l.split()[1]) << 10 for l in open("/proc/self/status") if l.startswith(key))
@@ -36,7 +37,7 @@ def through_python(image):
 
 @pipeline_def(batch_size=BATCH, num_threads=threads, seed=7, prefetch_queue_depth=DEPTH)
 def pipe():
-    files, _ = fn.readers.file(files=[huge] * 2 * BATCH + [small] * BATCH * (batches + 100 * threads))
+    files, _ = fn.readers.file(files=[huge] * 2 * BATCH + [small] * BATCH * (batches + 100 * WINDOWS))
     images = fn.decoders.image(files)
     if kind == "decoded":
         return images
@@ -56,13 +57,13 @@ with pipe() as p:
     while p.execution.run.finished < DEPTH:
         time.sleep(0.001)
     del kept
-    # A thread that slept until now takes its memory when it wakes, once: then the next hundred batches count.
-    for _ in range(threads):
-        scratch, before = p.execution.run.scratch_bytes, _native.allocations()
+    # A thread that slept until now takes its memory when it wakes, once: then another hundred batches count.
+    for _ in range(WINDOWS):
+        before = _native.allocations()
         for _ in range(100):
             p.run()
         allocated = _native.allocations() - before
-        if p.execution.run.scratch_bytes == scratch:
+        if not allocated:
             break
     after_small = p.execution.run.scratch_bytes, status("VmRSS:")
 print(json.dumps([*after_huge, *after_small, allocated]))
