@@ -64,7 +64,7 @@ class Engine {
   void fail_row(Job* job, int64_t row, int32_t step, std::string text);
   // End a row for which `value` has no memory within the limit of the batch.
   void fail_by_limit(Job* job, int64_t row, int32_t value, const BatchLimitReached& limit) {
-    fail_by_limit_at(job, row, maker_of(value), limit);
+    fail_by_limit_at(job, row, producer_of(value), limit);
   }
 
   // Stop after the rows in flight. Several threads may call it repeatedly; when it returns, nothing writes to memory of
