@@ -109,10 +109,10 @@ def describe_data(root: Path) -> str:
         with Image.open(path) as image:
             pixels += image.width * image.height
     cache = machine.last_level_cache_bytes()
-    beside = f", {3 * pixels / cache:.1f} times the last-level cache" if cache else ""
+    cache_ratio = f", {3 * pixels / cache:.1f} times the last-level cache" if cache else ""
     return (
         f"{len(files)} JPEG files, mean {size_bytes / len(files) / 1e3:.0f} kB and {pixels / len(files) / 1e6:.2f} "
-        f"megapixel, {3 * pixels / 2**20:.0f} MiB decoded{beside}"
+        f"megapixel, {3 * pixels / 2**20:.0f} MiB decoded{cache_ratio}"
     )
 
 

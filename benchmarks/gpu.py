@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from stoker.settings import threads_beside_a_gpu
+from stoker.settings import threads_with_gpu
 
 from .gpu_data import add_arguments, describe, make_files
 from .gpu_kinds import measure_kinds
@@ -144,7 +144,7 @@ def measure_rates(arguments: argparse.Namespace) -> None:
     for title, kind, cores in ((f"training chain, {every} cores", CHAIN, 0), ("training chain, 2 cores", CHAIN, 2),
                                (f"decoding to RGB, {every} cores", DECODE, 0)):  # fmt: skip
         threads = cores or every
-        own = cores or threads_beside_a_gpu()  # the default
+        own = cores or threads_with_gpu()  # the default
         contenders = [Contender("stoker", arguments, library="stoker", kind=kind, threads=own, cores=cores)]
         for load in (0.65, 0.75, 1.0) if kind == CHAIN else (0.65,):
             decoder = {"hw_decoder_load": load, "preallocate_width_hint": 1000, "preallocate_height_hint": 1000}

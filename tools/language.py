@@ -44,19 +44,30 @@ TERMS = {
     r"\blooked at early\b": "forced early",
     r"\bof one's own\b": "custom",
     r"\b(in stock|fetched ahead)\b": "prefetched",
+    # Also parts of names. `file.tell()` is Python's.
+    r"(?<![a-z])(un)?told(?![a-z])": "reported, known, from",
+    r"(?<![a-z])(tells?(?!\()|telling)(?![a-z])": "reports, determines, distinguishes",
+    r"(?<![a-z])behind(?![a-z])": "after, following, past the end",
+    r"(?<![a-z])gi(ve|ves|ven|ving)[ _]back(?![a-z])": "release",
+    r"\b(stands?|standing) for\b": "proxy for, represents",
+    r"\bfalls? to\b": "falls back to",
+    r"\bfrom there\b": "from, with the place or the event",
+    r"\b(since then|meanwhile|as before)\b": "the event, by name",
+    r"\b(anew|at once)\b": "again, immediately, together",
+    r"\bwhoever\b": "every user who, the thread that",
+    r"\bdata that are there\b": "arrays, existing data",
 }
-# More patterns for the files of a folder.
+# More patterns for the files of folders.
 FOLDER_TERMS = {
-    "src/stoker/native/": {
-        r"\btold\b|\btells? of\b": "refers to, reports",
-        r"\b(who|whoever)\b": "the thread, the caller, the reader",
-        r"\b(given|gives?) back\b": "release",
-        r"\bmeanwhile\b": "the event that lasts",
+    ("src/stoker/native/",): {
+        r"\bwho\b": "the thread, the caller, the reader",
         r"\bside by side\b": "contiguous, interleaved",
-        r"\bat once\b": "together, immediately",
+    },
+    ("src/", "benchmarks/", "docs/", "fuzz/", "tools/"): {
+        r"(?<![a-z])besides?(?![a-z])": "with, next to, in addition to",
     },
 }
-SUFFIXES = (".py", ".pyi", ".cpp", ".hpp", ".ipp", ".cuh", ".md")
+SUFFIXES = (".py", ".pyi", ".cpp", ".hpp", ".ipp", ".cuh", ".cu", ".c", ".md", ".toml", ".sh", ".txt", ".yml", ".dict")
 # Logs of experiments and of changes stay as they were written; this tool and its test name the words.
 LOGS = ("docs/internals/", "changes/", "CHANGELOG.md", "tools/language.py", "tests/unit/test_language.py")
 
@@ -73,8 +84,8 @@ def find_questions(source: str) -> Iterator[tuple[int, str]]:
 def find_words(text: str, name: str = "") -> Iterator[tuple[int, str, str]]:
     """Yield line, word and standard term of each word that has one, in the file `name`."""
     terms = dict(TERMS)
-    for folder, more in FOLDER_TERMS.items():
-        if name.startswith(folder):
+    for folders, more in FOLDER_TERMS.items():
+        if name.startswith(folders):
             terms |= more
     lower = text.lower()  # faster than a pattern without case: most patterns then begin with a literal
     for pattern, term in terms.items():

@@ -16,7 +16,7 @@ from benchmarks.library import STOKER
 ORDER = 70
 
 
-def run_beside_spinning_thread(data: Data, *, threads: int) -> Loop:
+def run_with_spinning_thread(data: Data, *, threads: int) -> Loop:
     """Run the training chain while another Python thread of the process counts as fast as possible."""
     return replace(run_pipeline(data, library=STOKER, threads=threads), around=_spinning_thread)
 
@@ -57,13 +57,13 @@ CASES = (
     ),
     Case(
         "spinning-thread",
-        "Training chain, one thread, beside a Python thread that spins",
+        "Training chain, one thread, with a Python thread that spins",
         IMAGES_PER_S,
         (
             Contender("alone", "run_alone", {"threads": 1}),
-            Contender("beside a spinning thread", "run_beside_spinning_thread", {"threads": 1}),
+            Contender("with a spinning thread", "run_with_spinning_thread", {"threads": 1}),
         ),
-        (Bar("share of the rate kept", "beside a spinning thread", ("alone",), at_least=0.95),),
+        (Bar("share of the rate kept", "with a spinning thread", ("alone",), at_least=0.95),),
         note="Needs two cores, one for the spinning thread. Its processor time is in the CPU column.",
     ),
 )

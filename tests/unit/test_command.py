@@ -92,9 +92,9 @@ def test_numbers_from_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path:
 def test_one_core_is_left_beside_a_gpu(monkeypatch: pytest.MonkeyPatch, cores: int, threads: int) -> None:
     monkeypatch.delenv("STOKER_NUM_THREADS", raising=False)
     monkeypatch.setattr(settings, "default_threads", lambda: cores)
-    assert settings.threads_beside_a_gpu() == threads
+    assert settings.threads_with_gpu() == threads
     monkeypatch.setenv("STOKER_NUM_THREADS", str(cores))
-    assert settings.threads_beside_a_gpu() == cores, "the environment sets it"
+    assert settings.threads_with_gpu() == cores, "the environment sets it"
 
 
 @pytest.mark.parametrize(("text", "error"), [("avx3", "got 'avx3'"), ("AVX2", "got 'AVX2'"), ("plain", ""), ("", "")])

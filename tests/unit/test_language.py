@@ -28,22 +28,34 @@ def test_words_with_a_standard_term_are_found() -> None:
     ["It is dealt with.", "Outputs are held against types.", "Run there and then.", "Samples met so far.",
      "A state is taken up again.", "Mended rows.", "Make a codec known under its name.", "Every so often.",
      "Likenesses of images.", "A teller of files.", "Then they are made real.", "Images that are looked at early.",
-     "A collation of one's own.", "Batches in stock.", "Batches that were fetched ahead."],
+     "A collation of one's own.", "Batches in stock.", "Batches that were fetched ahead.", "Told by RANK.",
+     "def test_progress_is_told():", "untold = nodes[0]", "Its state tells the rest.", "def tell_rest(self):",
+     "Telling them apart.", "Bytes behind a row.", "behind_ff = 1", "A block is given back.", "def give_back():",
+     "A node that stands for a file.", "The row falls to Pillow.", "Floats from there on.", "Changed since then.",
+     "Threads go on meanwhile.", "The same as before.", "Decoded anew.", "It returns at once.", "Whoever waits.",
+     "Data that are there."],
 )  # fmt: skip
 def test_the_dialect_stays_out(text: str) -> None:
     assert len(list(language.find_words(text))) == 1
 
 
-@pytest.mark.parametrize("text", ["Handled.", "Compared with types.", "A recommended way.", "Amend the commit."])
+@pytest.mark.parametrize(
+    "text",
+    ["Handled.", "Compared with types.", "A recommended way.", "Amend the commit.", "at = file.tell()", "Intelligent.",
+     "The standard form.", "Given backends.", "It falls back to Pillow.", "From the reader."],
+)  # fmt: skip
 def test_standard_words_pass(text: str) -> None:
     assert list(language.find_words(text)) == []
 
 
 def test_terms_of_a_folder_apply_to_its_files_only() -> None:
-    text = "Who told it?\nIt is given back at once.\n"
-    found = [(line, word) for line, word, _ in language.find_words(text, "src/stoker/native/run/engine.hpp")]
-    assert sorted(found) == [(1, "Who"), (1, "told"), (2, "at once"), (2, "given back")]
-    assert list(language.find_words(text, "src/stoker/executor/run.py")) == []
+    text = "Who waits?\nRows side by side, beside the batch.\n"
+    for name, words in (
+        ("src/stoker/native/run/engine.hpp", [(1, "Who"), (2, "beside"), (2, "side by side")]),
+        ("src/stoker/executor/run.py", [(2, "beside")]),
+        ("tests/run/test_errors.py", []),
+    ):
+        assert sorted((line, word) for line, word, _ in language.find_words(text, name)) == words
 
 
 def test_the_tree_has_no_fault() -> None:

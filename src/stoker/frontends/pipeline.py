@@ -154,7 +154,7 @@ class Pipeline:
         self._config = PipelineConfig(
             batch_size=require_positive("batch_size", batch_size),
             threads=given_threads or settings.default_threads(),
-            threads_with_gpu=given_threads or settings.threads_beside_a_gpu(),
+            threads_with_gpu=given_threads or settings.threads_with_gpu(),
             seed=int.from_bytes(os.urandom(8), "little") >> 1 if given_seed is None else given_seed,
             depth=depth if exec_async and exec_pipelined else 0,
             gpu_depth=gpu_depth,

@@ -40,7 +40,7 @@ from .survey import (
     name_format,
 )
 
-_CHUNK_FILES = 256  # files in flight at once
+_CHUNK_FILES = 256  # files in flight together
 _HEAD_BYTES = 32
 _MOST_BYTES = 512 << 20  # of a JPEG file, which is decoded from memory: three bytes for each of the most pixels
 _HARMLESS = frozenset({Remark.CMYK, Remark.ROTATED, Remark.OVERSIZED, Remark.OTHER_IMAGE, Remark.DAMAGED})

@@ -90,7 +90,7 @@ struct BorrowedBlock {
   nb::object released;
 };
 
-void give_back(void* p) noexcept {
+void release_block(void* p) noexcept {
   auto* borrowed = static_cast<BorrowedBlock*>(p);
   const bool alive = nb::is_alive();  // else there is no interpreter to call anything or to drop a reference
   nb::handle released = borrowed->released.release();
@@ -109,7 +109,7 @@ void give_back(void* p) noexcept {
 nb::ndarray<nb::numpy, uint8_t, nb::ndim<1>> take(const std::shared_ptr<BlockPool>& pool, size_t bytes,
                                                   nb::object released) {
   auto* borrowed = new BorrowedBlock{pool->take(bytes ? bytes : 1), std::move(released)};
-  nb::capsule owner(borrowed, &give_back);
+  nb::capsule owner(borrowed, &release_block);
   return {borrowed->block.data, {bytes}, owner};
 }
 

@@ -68,8 +68,8 @@ STOKER_DEVICE uint32_t bytes_inside(const Extent& data, uint64_t at) {
 STOKER_DEVICE Finding examine(const Extent& data, uint64_t at, const Chunk& chunk) {
   Finding found;
   const uint32_t inside = bytes_inside(data, at), ff = bytes_equal(chunk, 0xFFFFFFFFu, 0xFFFFFFFFu) & inside;
-  const uint32_t behind_ff = (ff << 1 | (byte_at(data, at - 1) == 255 ? 1u : 0u)) & kAllBytes;
-  found.keep = inside & ~ff & ~behind_ff;
+  const uint32_t after_ff = (ff << 1 | (byte_at(data, at - 1) == 255 ? 1u : 0u)) & kAllBytes;
+  found.keep = inside & ~ff & ~after_ff;
   if (ff == 0) return found;
   const uint32_t after = byte_at(data, at + kChunkBytes);
   const uint32_t zero = bytes_equal(chunk, 0xFFFFFFFFu, 0) >> 1 | (after == 0 ? 1u << 15 : 0);

@@ -27,16 +27,16 @@ class Descriptors {
   // cannot be read. Throw SystemFailure if the system has no descriptor left even after the cache released its own.
   Shared open(uint32_t file, const std::string& path, std::string& error);
   // Return file number `file` if it is open, else null.
-  Shared found(uint32_t file) const;
+  Shared find_open(uint32_t file) const;
   // Close all files. Files that later calls open are closed after their last reader.
   void close();
   size_t size() const;
 
  private:
   Shared keep(uint32_t file, Shared opened);
-  bool give_back();
+  bool evict_all();
 
-  const size_t most_;
+  const size_t max_open_;
   mutable std::mutex mutex_;
   bool closed_ = false;
   std::unordered_map<uint32_t, Shared> open_;

@@ -48,7 +48,7 @@ FileTable FileTable::joined(const std::vector<std::shared_ptr<const FileTable>>&
 bool RangeTable::read(size_t i, BufferAllocator& allocator, View& out, std::string& error) const {
   const Range r = ranges_[i];
   if (r.codec == Codec::Absent) return show(allocator.get(1), 0, out), true;
-  Descriptors::Shared opened = open_.found(r.file);
+  Descriptors::Shared opened = open_.find_open(r.file);
   if (!opened) opened = open_.open(r.file, files_->path(r.file), error);
   if (!opened) return false;
   uint64_t size = opened->size;
