@@ -78,9 +78,9 @@ class GraphError(StokerError):
     """A graph that breaks its own rules."""
 
 
-# No descriptors, memory or disk, or a mount or server that is gone. The list is also native/io/files.cpp's.
+# No descriptors, memory or space, or a mount or server that is gone. The list is also native/io/files.cpp's.
 _OF_SYSTEM = frozenset({
-    errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.ENODEV,
+    errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.ENOSPC, errno.EDQUOT, errno.ENODEV,
     errno.ENOTCONN, errno.ETIMEDOUT, errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.ENETDOWN, errno.ENETUNREACH,
 })  # fmt: skip
 
@@ -88,9 +88,17 @@ _OF_SYSTEM = frozenset({
 def is_system_failure(error: BaseException | None) -> bool:
     """Return whether an error is a failure of the operating system rather than of a sample.
 
-    Such errors are: no file descriptors left, no memory, a full or dead disk, a mount or server that is gone.
+    Such errors are: no file descriptors left, no memory, a full disk, a mount or server that is gone.
     """
     return isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in _OF_SYSTEM)
+
+
+def is_read_failure(error: BaseException | None) -> bool:
+    """Return whether an error, or its cause, is an input/output error.
+
+    One file with such an error is a bad sample. Several in a row are a dead disk.
+    """
+    return any(isinstance(e, OSError) and e.errno == errno.EIO for e in (error, getattr(error, "__cause__", None)))
 
 
 def message(

@@ -9,8 +9,9 @@ record ``i`` belongs to sample ``i``.
   more, :meth:`Storage.close`.
 * **Errors of a sample** (a vanished file, no permission, fewer bytes than the record has) fail its row, and
   ``on_error`` decides the outcome. Their texts name path and offset.
-* **Errors of the system** (no descriptor left, no memory, a dead disk) fail the batch, whatever ``on_error`` says: see
-  :func:`~stoker.contract.errors.is_system_failure`.
+* **Errors of the system** (no descriptor left, no memory, a mount that is gone) fail the batch, whatever ``on_error``
+  says: see :func:`~stoker.contract.errors.is_system_failure`. An input/output error fails its row, and several in a row
+  fail the batch.
 """
 
 from __future__ import annotations

@@ -221,6 +221,7 @@ class Execution(Exclusive):
         failed: list[RowFailure] = []
         outputs = self._collect(run, item, item.rows, failed)
         if not failed:
+            self._failures.note_good_batch()
             return ResolvedBatch(outputs, item.rows)
         error = self._failures.judge(item.rows, failed)
         item.mark.bad = self._failures.count

@@ -25,6 +25,7 @@ from .run import Run
 from .schedule import Rows, Schedule
 
 _ATTEMPTS = 16
+_DEAD_DISK = 3  # samples in a row with an input/output error, after which the disk or the mount is to blame
 _FEW_ROWS = 1000  # minimum number of rows for the error rate of a stream without epochs
 _MAX_LISTED = 100_000
 # Shares of an epoch's rows. A substitute changes a training more than a missing row does. A data set that cannot be
@@ -54,6 +55,7 @@ class Failures:
     ) -> None:
         self.listed: list[BadSample] = []
         self.count: tuple[int, int] = (0, 0)  # epoch, and how many rows of it were replaced or left out
+        self._unreadable = 0  # samples in a row with an input/output error
         self._seen: set[tuple[str, int | None, str]] = set()
         self._graph = graph
         self._on_error = on_error
@@ -105,7 +107,31 @@ class Failures:
             if self.action(f.node) == "raise":
                 self._note(rows, f, "raised")
                 return f.error
-        return self._count(rows, failed)
+        return self._require_disk(rows, failed) or self._count(rows, failed)
+
+    def note_good_batch(self) -> None:
+        """Note a batch without failed rows: the disk can be read."""
+        self._unreadable = 0
+
+    def _require_disk(self, rows: Rows, failed: Sequence[RowFailure]) -> DataError | None:
+        """Return the error of a dead disk if several samples in a row have an input/output error."""
+        by_row = {f.row: f for f in failed}
+        for row in range(len(rows)):
+            failure = by_row.get(row)
+            if failure is None or not failure.unreadable:
+                self._unreadable = 0
+                continue
+            self._unreadable += 1
+            if self._unreadable >= _DEAD_DISK:
+                self._note(rows, failure, "raised")
+                error = DataError(
+                    f"expected a disk that can be read, got input/output errors for {self._unreadable} samples in a "
+                    f"row, the last of them: {failure.error}. A single such file would be a bad sample",
+                    row=row, sample=failure.sample,
+                )  # fmt: skip
+                error.__cause__ = failure.error
+                return error
+        return None
 
     def resolve(
         self, run: Run, rows: Rows, outputs: list[Any], failed: list[RowFailure], flight: InFlight | None

@@ -40,6 +40,7 @@ class RowFailure:
         reason: the cause, without sample and line.
         error: the whole error; DeviceError if the GPU failed and no row is to blame.
         fatal: the row is not at fault, and a substitute would fail too.
+        unreadable: the system could not read the row's file: a bad sample, or a dead disk.
         in_data: the operator failed on its input data, rather than on arguments or shapes.
         sample: index of the sample in the data set, if it has one.
     """
@@ -49,6 +50,7 @@ class RowFailure:
     reason: str
     error: StokerError
     fatal: bool = False
+    unreadable: bool = False
     in_data: bool = False
     sample: int | None = None
 

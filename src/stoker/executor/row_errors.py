@@ -14,6 +14,7 @@ from ..contract.errors import (
     DeviceError,
     ResourceError,
     StokerError,
+    is_read_failure,
     is_system_failure,
     message,
     show_number,
@@ -26,6 +27,7 @@ from .schedule import Rows
 
 # Used instead of a check's number: the constants of native/run/job.hpp.
 _IN_DATA, _FATAL, _DEVICE_FAILED, _SYSTEM_FAILED, _ROW_TOO_LARGE, _BATCH_TOO_LARGE, _, _NO_MEMORY = range(-1, -9, -1)
+_UNREADABLE = -9
 _HINTS = {
     _FATAL: "Smaller batches take less, and so do fewer made ahead (`prefetch_queue_depth`)",
     _NO_MEMORY: "Smaller batches take less, and so do fewer made ahead (`prefetch_queue_depth`)",
@@ -93,4 +95,7 @@ def _failure(flight: InFlight, entry: Any, plan: Plan, graph: Graph, samples: Sa
     error = DataError(message(subject, reason, sample=where, source=source, hint=hint), row=row, sample=sample)
     error.__cause__ = cause
     fatal = check in (_SYSTEM_FAILED, _BATCH_TOO_LARGE) or is_system_failure(cause)
-    return RowFailure(row, maker, reason, error, in_data=check == _IN_DATA, sample=sample, fatal=fatal)
+    unreadable = check == _UNREADABLE or is_read_failure(cause)
+    return RowFailure(
+        row, maker, reason, error, in_data=check == _IN_DATA, sample=sample, fatal=fatal, unreadable=unreadable
+    )

@@ -101,7 +101,7 @@ nb::bytes content(const Records& records, size_t i) {
   const bool good = without_gil([&] {
     try {
       return records.read(i, allocator, out, error);
-    } catch (const SystemFailure& failure) {
+    } catch (const std::runtime_error& failure) {  // SystemFailure or ReadFailure
       error = failure.what();
       return false;
     }

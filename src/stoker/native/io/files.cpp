@@ -12,13 +12,31 @@ namespace stoker {
 
 namespace {
 
-// Return whether a failed call lacked a system resource, so that no file is to blame.
-bool is_of_system(int code) { return code == EMFILE || code == ENFILE || code == ENOMEM || code == EIO; }
+// Return whether no file is to blame for a failed call: the list of contract/errors.py.
+bool is_of_system(int code) {
+  switch (code) {
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+    case ENOBUFS:
+    case ENOSPC:
+    case EDQUOT:
+    case ENODEV:
+    case ENOTCONN:
+    case ETIMEDOUT:
+    case EHOSTDOWN:
+    case EHOSTUNREACH:
+    case ENETDOWN:
+    case ENETUNREACH: return true;
+    default: return false;
+  }
+}
 
 }  // namespace
 
 bool cannot_read(const std::string& path, int code, std::string& error) {
   error = "cannot read '" + path + "': " + std::strerror(code);
+  if (code == EIO) throw ReadFailure(error);
   if (is_of_system(code)) throw SystemFailure(error);
   return false;
 }

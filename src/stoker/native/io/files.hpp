@@ -12,8 +12,14 @@
 
 namespace stoker {
 
-// Failure of the operating system: no descriptors, no memory, a dead disk. The sample that was read is not to blame.
+// Failure of the operating system: no descriptors, no memory, a mount that is gone. The sample that was read is not to
+// blame.
 struct SystemFailure : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// Input/output error: a bad sector of one file, or a dead disk. The following files decide which.
+struct ReadFailure : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
@@ -69,7 +75,8 @@ class KnownFileSizes {
 constexpr uint64_t kSaneBytes = uint64_t{1} << 40;
 bool has_sane_size(uint64_t bytes, const std::string& path, std::string& error);
 
-// Put the reason for a failed call into `error` and return false. Throw SystemFailure if the file is not to blame.
+// Put the reason for a failed call into `error` and return false. Throw SystemFailure if the file is not to blame, and
+// ReadFailure if it may be.
 bool cannot_read(const std::string& path, int code, std::string& error);
 
 // Return whether `file`, which the caller has just opened, is a regular file, and its size; else return false with the

@@ -204,6 +204,8 @@ Engine::RowEnd Engine::run_row(Job* job, int64_t row, size_t position, std::uniq
       add_error(job, {row, segment.steps[i], code_of(error), {}, no_memory(error)});
     } catch (const SystemFailure& failure) {
       add_error(job, {row, segment.steps[i], kSystemFailed, {}, failure.what()});
+    } catch (const ReadFailure& failure) {
+      add_error(job, {row, segment.steps[i], kUnreadable, {}, failure.what()});
     } catch (const gpu::DeviceFailure& failure) {
       add_error(job, {row, segment.steps[i], kDeviceFailed, {}, failure.what()});
     } catch (const std::exception& error) { add_error(job, {row, segment.steps[i], -1, {}, error.what()}); }

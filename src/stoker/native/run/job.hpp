@@ -31,6 +31,7 @@ constexpr int32_t kFatal = -2, kDeviceFailed = -3, kSystemFailed = -4;
 // Memory: the row alone exceeds the limit of a batch; the batch does, and this row takes the most; the row was given up
 // because the batch fails; the system has no memory.
 constexpr int32_t kRowTooLarge = -5, kBatchTooLarge = -6, kGivenUp = -7, kNoMemory = -8;
+constexpr int32_t kUnreadable = -9;  // an input/output error
 
 struct RowError {
   int64_t row = -1;
