@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "native"))
 from jpeg_gpu_cases import FORMATS, SPOILT, Batch, Row, build_emulator, pack
 
 BATCHES, ROWS = 6, 6  # per run of the program
-MOST_PIXELS = 2_000_000  # of a picture: the emulation is slow
+MAX_PIXELS = 2_000_000  # of a picture: the emulation is slow
 HEADER_BYTES = 700  # few bytes of most files, with the largest effect
 NO_FRAME = (0xC4, 0xC8, 0xCC)
 
@@ -68,7 +68,7 @@ def size_of(data: bytes) -> tuple[int, int]:
 def row(data: bytes, scale_log2: int, draw: random.Random) -> Row | None:
     """Return a window of a file, sometimes out of bounds; None if the file is unsuitable."""
     height, width = size_of(data)
-    if not 0 < height * width <= MOST_PIXELS:
+    if not 0 < height * width <= MAX_PIXELS:
         return None
     height, width = -(-height >> scale_log2), -(-width >> scale_log2)
     high, wide = draw.randint(1, min(height, 60)), draw.randint(1, min(width, 60))

@@ -11,7 +11,7 @@ from stoker.codecs.jpeg.codec import SOURCES
 from stoker.device import compile as compiling
 
 # The largest number of registers per kernel at which a multiprocessor holds as many threads as its launches assume.
-MOST_REGISTERS = {"unstuff": 64, "clear": 32, "entropy": 64, "transform": 64, "pixels": 64}
+MAX_REGISTERS = {"unstuff": 64, "clear": 32, "entropy": 64, "transform": 64, "pixels": 64}
 
 
 @pytest.mark.parametrize("architecture", [80, 90, 100])
@@ -23,6 +23,6 @@ def test_jpeg_kernels_compile_without_spills(architecture):
     pattern = rf"entry function 'stoker_jpeg_(\w+)'.*?{spills}.*?Used (\d+) registers"
     kernels = re.findall(pattern, "".join(report), re.DOTALL)
     found = {name: (int(stores) + int(loads), int(registers)) for name, stores, loads, registers in kernels}
-    assert found.keys() == MOST_REGISTERS.keys(), report
+    assert found.keys() == MAX_REGISTERS.keys(), report
     for name, (spilled, registers) in found.items():
-        assert spilled == 0 and registers <= MOST_REGISTERS[name], (name, spilled, registers)
+        assert spilled == 0 and registers <= MAX_REGISTERS[name], (name, spilled, registers)

@@ -14,7 +14,7 @@ import pytest
 
 from stoker.codecs.jpeg import index_parts
 from stoker.codecs.jpeg.index_folder import IndexFolder
-from stoker.codecs.jpeg.index_parts import MOST_PARTS, merge_parts, parts_of, read_pieces, write_part
+from stoker.codecs.jpeg.index_parts import MAX_PARTS, merge_parts, parts_of, read_pieces, write_part
 
 BYTES = 64  # of an entry, without its header
 
@@ -50,7 +50,7 @@ def test_many_parts_become_few(tmp_path: Path) -> None:
     for k in range(40):
         write(tmp_path, entry(k, k % 250, header=k), entry(k // 2, 100) + entry(1000 + k, 7))
         merge_parts(tmp_path, BYTES)
-        assert len(parts_of(tmp_path)) <= MOST_PARTS
+        assert len(parts_of(tmp_path)) <= MAX_PARTS
     found = entries(tmp_path)
     first: dict[int, bytes] = {}
     for one in found:
@@ -63,21 +63,21 @@ def test_many_parts_become_few(tmp_path: Path) -> None:
 
 def test_large_parts_are_not_written_again(tmp_path: Path) -> None:
     large = write(tmp_path, b"".join(entry(k, 1) for k in range(1000)))
-    for k in range(MOST_PARTS):
+    for k in range(MAX_PARTS):
         write(tmp_path, entry(2000 + k, 2))
     merge_parts(tmp_path, BYTES)
     first, _ = parts_of(tmp_path)
-    assert first == large and len(entries(tmp_path)) == 1000 + MOST_PARTS
+    assert first == large and len(entries(tmp_path)) == 1000 + MAX_PARTS
 
 
 def test_few_parts_are_left_alone(tmp_path: Path) -> None:
-    parts = [write(tmp_path, entry(k, 1)) for k in range(MOST_PARTS)]
+    parts = [write(tmp_path, entry(k, 1)) for k in range(MAX_PARTS)]
     merge_parts(tmp_path, BYTES)
     assert parts_of(tmp_path) == parts
 
 
 def test_damaged_parts_stay(tmp_path: Path) -> None:
-    parts = [write(tmp_path, entry(k, 1), entry(100 + k, 1)) for k in range(MOST_PARTS + 3)]
+    parts = [write(tmp_path, entry(k, 1), entry(100 + k, 1)) for k in range(MAX_PARTS + 3)]
     data = bytearray(parts[4].read_bytes())
     data[-30 - BYTES] ^= 1  # in its second piece
     parts[4].write_bytes(data)
@@ -88,7 +88,7 @@ def test_damaged_parts_stay(tmp_path: Path) -> None:
     for part in (parts[4], parts[6]):
         part.unlink()
     keys = {struct.unpack_from("<Q", one)[0] for one in entries(tmp_path)}
-    assert keys == {*range(MOST_PARTS + 3), *range(100, 103 + MOST_PARTS)} - {6, 104, 106}
+    assert keys == {*range(MAX_PARTS + 3), *range(100, 103 + MAX_PARTS)} - {6, 104, 106}
 
 
 def test_processes_merge_and_write_concurrently(tmp_path: Path) -> None:
@@ -105,11 +105,11 @@ def test_processes_merge_and_write_concurrently(tmp_path: Path) -> None:
     assert {struct.unpack_from("<Q", one)[0] for one in entries(tmp_path)} == {
         1000 * turn + k for turn in range(6) for k in range(30)
     }
-    assert len(parts_of(tmp_path)) <= 2 * MOST_PARTS
+    assert len(parts_of(tmp_path)) <= 2 * MAX_PARTS
 
 
 def test_parts_stay_until_the_new_one_is_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    parts = [write(tmp_path, entry(k, 1)) for k in range(MOST_PARTS + 1)]
+    parts = [write(tmp_path, entry(k, 1)) for k in range(MAX_PARTS + 1)]
 
     def full(handle: int) -> None:
         raise OSError(28, "No space left on device")
@@ -141,7 +141,7 @@ class Taking:
 
 
 def test_parts_that_are_merged_while_they_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for k in range(MOST_PARTS + 1):
+    for k in range(MAX_PARTS + 1):
         write(tmp_path, entry(k, 1))
     index: Any = Taking()
     folder = IndexFolder(tmp_path, index, None)  # type: ignore[arg-type]
@@ -150,7 +150,7 @@ def test_parts_that_are_merged_while_they_are_read(tmp_path: Path, monkeypatch: 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         folder.load()
-    assert b"".join(index.taken) == entry(0, 1) + b"".join(entry(k, 1) for k in range(MOST_PARTS + 1))
+    assert b"".join(index.taken) == entry(0, 1) + b"".join(entry(k, 1) for k in range(MAX_PARTS + 1))
 
 
 def test_a_process_that_changes_its_folder_writes_to_the_one_it_read(

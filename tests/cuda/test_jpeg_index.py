@@ -234,7 +234,7 @@ def test_a_new_pipeline_loads_the_saved_index(emulated_gpu, changing, tmp_path):
 def test_parts_are_merged(emulated_gpu, changing, tmp_path, monkeypatch):
     paths, write = changing
     options = {**INDEX, "gpu_jpeg_index_path": tmp_path / "index", "exec_pipelined": False}
-    monkeypatch.setattr(index_parts, "MOST_PARTS", 1)
+    monkeypatch.setattr(index_parts, "MAX_PARTS", 1)
     for k in range(3):
         write(0, photograph(np.random.default_rng(k), 48, 64))
         with cropping(paths, "mixed", **options) as pipe:

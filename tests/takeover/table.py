@@ -183,8 +183,8 @@ def _placed(lazies: list[Any], destination: Destination) -> tuple[list[Any], int
     tensors = [LazyTensor(x._rows, x._lead) if isinstance(x, LazyTensor) else image_tensor(x._node) for x in lazies]
     before = counts.totals()[counts.ON_GPU]
     materialization = GpuMaterialization(tensors, destination)
-    if materialization.order is not None:
-        _native.recipe.materialize(materialization.order)
+    if materialization.native_batch is not None:
+        _native.recipe.materialize(materialization.native_batch)
     materialization.finish()
     results = []
     for x, tensor in zip(lazies, tensors, strict=True):

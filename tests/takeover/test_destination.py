@@ -201,7 +201,7 @@ def test_either_order_of_resampling(placed: Destination, files: Path, rows_first
         node = node.then(steps.Resize(*params), (width - 2, height // 4))
         out = np.zeros(3 * (height // 4) * (width - 2), np.uint8)
         packed = packing.pack([packing.Row(node, None, 0, 0)], [out])
-        _native.recipe.materialize(packed.order)
+        _native.recipe.materialize(packed.native_batch)
         assert np.array_equal(compute_alone(placed, node).reshape(-1), out)
 
 

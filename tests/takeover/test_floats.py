@@ -360,7 +360,7 @@ def test_floats_that_steps_do_not_take_are_refused() -> None:
     ):
         with pytest.raises(RuntimeError, match=why):
             materialization = Materialization([LazyTensor([floats.float_row(node)], ())])
-            _native.recipe.materialize(materialization.order)
+            _native.recipe.materialize(materialization.native_batch)
             materialization.finish()
 
 

@@ -309,14 +309,14 @@ def test_threads_give_the_same_pixels_as_the_caller() -> None:
         rows = [packing.Row(n, None, i, 0) for i, n in enumerate(nodes)]
         packed = packing.pack(rows, memory)
         if not threads:
-            _native.recipe.materialize(packed.order)
+            _native.recipe.materialize(packed.native_batch)
         else:
             pool = _native.recipe.WorkerPool(threads)
-            pool.submit(packed.order)
-            pool.prioritize(packed.order)
-            assert pool.wait(packed.order, 30)
+            pool.submit(packed.native_batch)
+            pool.prioritize(packed.native_batch)
+            assert pool.wait(packed.native_batch, 30)
             pool.close()
-        assert not packed.order.failures
+        assert not packed.native_batch.failures
         return [m.tobytes() for m in memory]
 
     assert pixels_of(0) == pixels_of(1) == pixels_of(3)
@@ -352,7 +352,7 @@ def test_tables_of_outputs(item: type, channels: int) -> None:
         # Stored twice, so that the preceding steps run unfused.
         rows = [packing.Row(node, None, 0, 0), packing.Row(node, None, 0, twice.size // 2)]
         plain = packing.pack(rows, [twice])
-        for order in (fused.order, plain.order):
+        for order in (fused.native_batch, plain.native_batch):
             _native.recipe.materialize(order)
             assert not order.failures
         planes = np.asarray(replay(node)).reshape(height, width, channels).transpose(2, 0, 1)

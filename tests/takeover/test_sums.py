@@ -81,7 +81,7 @@ def test_unknown_sums_are_left_to_torch() -> None:
     assert sums.sum_order(sums.EXACT, 1) == (0, 1)
     assert sums.sum_order(40_000_000, 1) is None
     before = torch.get_num_threads()
-    torch.set_num_threads(sums._MOST_THREADS + 1)
+    torch.set_num_threads(sums._MAX_THREADS + 1)
     try:
         assert sums.sum_order(100_000, 1) is None
         assert sums.sum_order(100_000, 2) is not None, "each image is one thread's"

@@ -96,7 +96,7 @@ def test_files_are_read_in_bounded_pieces(tmp_path: Path, monkeypatch: pytest.Mo
         with (tmp_path / name).open("wb") as file:
             file.write(head)
             file.truncate(1 << 43)
-    monkeypatch.setattr(checking, "_MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(checking, "_MAX_BYTES", 1 << 20)
     found = {f.path.name: f for f in check(tmp_path, threads=1).findings if f.remark is not Remark.OTHER_IMAGE}
     assert found["zeros.jpg"].remark is Remark.NOT_IMAGE
     assert (found["head.jpg"].remark, found["head.jpg"].detail) == (Remark.UNREADABLE, "larger than 1 MiB")

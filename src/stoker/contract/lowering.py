@@ -37,7 +37,7 @@ SMALL = 16  # constants up to this many elements are known as numbers while plan
 
 
 class Lowering(Scoped):
-    """Collects the steps of a graph.
+    """Builder of the steps of a graph.
 
     Operators use the methods of :class:`.scope.Scoped` and those below ``---- for operators ----``.
     """

@@ -186,7 +186,7 @@ def register_type(dtype: DType) -> int:
 
 
 class _Program:
-    """Emits instructions for expressions; equal subtrees are computed once."""
+    """Emitter of instructions for expressions; equal subtrees are computed once."""
 
     def __init__(self, op_codes: dict[str, int], inputs: int) -> None:
         self.ops = op_codes

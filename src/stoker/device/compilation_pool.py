@@ -9,7 +9,7 @@ from concurrent.futures import Future
 
 
 class CompilationPool:
-    """Compiles every source once, several at a time.
+    """Pool of threads that compile every source once, several at a time.
 
     Threads are sufficient: NVRTC releases the GIL and supports concurrent callers. A thread ends with its source, so
     that none is left after planning. Sources that no caller waits for at the end are not begun.

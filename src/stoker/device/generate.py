@@ -61,7 +61,7 @@ _LONG = frozenset({
     "Tanh", "Asinh", "Acosh", "Atanh", "Atan2",
 })  # fmt: skip
 _FEW_PORTS, _SHORT = 4, 200
-_FEWEST_BLOCKS = 2
+_MIN_BLOCKS = 2
 _I32 = 0
 
 
@@ -81,7 +81,7 @@ class StageSource:
 
 
 class _Text:
-    """Converts instructions to statements. Every result gets a name of its own."""
+    """Converter from instructions to C++ statements. Every result has a unique name."""
 
     def __init__(self, names: Mapping[int, str], sampled: bool) -> None:
         self.names = names
@@ -192,7 +192,7 @@ def generate(
         "kStored": max(i[10] for i in code if names[i[0]] == "Store") + 1,
     }
     blocks = _blocks([names[i[0]] for i in code], constants["kPorts"])
-    short = str(blocks > _FEWEST_BLOCKS).lower()
+    short = str(blocks > _MIN_BLOCKS).lower()
     title = f"// {', '.join(ELEMENTS[t] for t in in_types)} -> {', '.join(ELEMENTS[t] for t in out_types)}; "
     title += f"{channels} channels" if channels else "flat"
     # With channels, 80 registers spill on sm_100, and so does cubic sampling.
@@ -232,7 +232,7 @@ def generate(
         if planar:
             kernels = "stoker_resampled_planar", "stoker_resampled_down_planar"
             interpolators += tuple((n, f'#include "device/resample_planar.cuh"\n\n{n.upper()}\n') for n in kernels)
-    if interpolator == "affine" and sampled == "uint8_t" and constants["kSampled"] <= 3 and blocks > _FEWEST_BLOCKS:
+    if interpolator == "affine" and sampled == "uint8_t" and constants["kSampled"] <= 3 and blocks > _MIN_BLOCKS:
         pairs = f'{frame}#include "device/stage_pairs.cuh"\n\nSTOKER_PAIRS(stoker::stage::Program, {blocks})\n'
         interpolators += (("stoker_pairs", pairs),)
     return StageSource(
@@ -258,7 +258,7 @@ def _interpolator_class(interpolator: str, sampled: str) -> str:
 def _blocks(ops: Sequence[str], ports: int) -> int:
     """Return the number of blocks of 256 threads per multiprocessor: 2 leave 128 registers to a thread, 3 80, 4 64."""
     if ports > _FEW_PORTS or len(ops) > _SHORT or not _LONG.isdisjoint(ops):
-        return _FEWEST_BLOCKS
+        return _MIN_BLOCKS
     return 4
 
 

@@ -27,7 +27,7 @@ def batch_limits(config: PipelineConfig, ahead: int, device: _native.gpu.Device 
     """Return the limits of a pipeline that is about to run.
 
     Args:
-        ahead: number of prefetched batches. They exist with the one that the consumer uses.
+        ahead: number of prefetched batches. The consumer uses one more.
         device: the GPU; None without one.
     """
     if config.max_batch_bytes is not None:

@@ -49,7 +49,7 @@ Allocate = Callable[[int, PlannedOutput, int], SuppliedMemory | None]
 
 
 class Execution(Exclusive):
-    """Runs ``graph``. Nothing starts before the first batch is requested.
+    """Execution of ``graph``. Nothing starts before the first batch is requested.
 
     Args:
         gpu: the GPU that the graph runs on; None if it needs none, or if the CPU takes over its work.

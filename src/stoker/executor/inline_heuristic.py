@@ -11,7 +11,7 @@ _SLOW_S = 100e-6
 
 
 class InlineHeuristic:
-    """Decides whether a run's batches are computed inline, on the caller's thread.
+    """Heuristic that decides whether a run's batches are computed inline, on the caller's thread.
 
     Only a plan of native steps without files is eligible, because its time does not depend on a disk or on Python. The
     decision is made after 8, 16, 32, ... batches, from the latest half of them, because first batches include one-time

@@ -14,7 +14,7 @@ Times = Mapping[tuple[str, str, str], int]  # (where, name, source) -> nanosecon
 
 @dataclass
 class Meter:
-    """Counts batches, rows and waiting time at the consumer.
+    """Counters of batches, rows and waiting time at the consumer.
 
     Attributes:
         inside_s: the consumer's time inside requests, including the preparation of later batches.

@@ -12,7 +12,7 @@ from .schedule import Rows
 
 
 class RecordPrefetcher:
-    """Requests records from the asynchronous storages of a graph's readers, except for outputs that no node needs."""
+    """Prefetcher of records from the asynchronous storages of a graph's readers, for the outputs that a node needs."""
 
     def __init__(self, graph: Graph, sources: Mapping[int, OpenSource]) -> None:
         needed = graph.needed()

@@ -14,7 +14,7 @@ from .schedule import AtEnd, Rows, Schedule
 
 
 class SourcePuller:
-    """Pulls the data of the next rows from all sources of a graph.
+    """Reader of the next rows' data from all sources of a graph.
 
     Args:
         feeders: the caller's sources, by node.

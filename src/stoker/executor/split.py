@@ -4,13 +4,13 @@
 Both decoders give the same bits, so the share affects only the rate of delivered batches. There are two cases:
 
 - The consumer is the bottleneck: batches are ready when it requests them. Rows decoded on the CPU then leave GPU time
-  to the consumer, but take host time that its launches may need. Only a trial shows which effect is larger.
+  to the consumer, but take host time that its launches may need. Only a measurement shows which effect is larger.
 - The pipeline is the bottleneck: the consumer waits. The share should make CPU and GPU finish a batch together. The
   times per row on both sides give that share.
 
-Every change is a trial: windows of batches with the old and the new share alternate, twice each. The new share stays
-if it was faster both times. A failed trial is repeated after an interval that doubles each time, so that trials cost
-little.
+Every change is an A/B comparison: windows of batches with the old and the new share alternate, twice each. The new
+share stays if it was faster both times. If it was not, the next comparison follows after an interval that doubles each
+time, so that comparisons cost little.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _WAITS = 0.05  # a consumer that waits for a larger part is not
 _IDLE, _BUSY = 0.85, 0.93  # used parts of the threads' time: below, the GPU is the bottleneck; above, the CPU
 _SPARE = 0.8  # part of the threads' time that decoding may use while the consumer is the bottleneck
 _GAIN = 0.004  # minimum gain for a larger share of the CPU
-_LOSS = 0.05  # loss that ends a trial early
+_LOSS = 0.05  # loss that ends an A/B comparison early
 _STEP = 0.02  # minimum change of the share
 _NEAR = 0.1  # below this distance, the share moves to its target in one step
-_PATIENCE, _MOST_PATIENCE = 4, 512  # windows between trials
+_PATIENCE, _MAX_PATIENCE = 4, 512  # windows between comparisons
 _MEMORY = 64  # windows
 
 
@@ -69,8 +69,8 @@ class Window:
 
 
 @dataclass
-class _Trial:
-    """Trial of a new share: seconds per row with the old and the new share, alternating."""
+class _Comparison:
+    """A/B comparison of two shares: seconds per row with the old and the new share, alternating."""
 
     old: float
     new: float
@@ -112,67 +112,67 @@ class Split:
         self.fixed = load is not None
         self.cpu_share = _FIRST if load is None else 1.0 - load
         self.why = "fixed by `gpu_decoder_load`" if self.fixed else "nothing is measured yet"
-        self._trial: _Trial | None = None
+        self._comparison: _Comparison | None = None
         self._patience = _PATIENCE
-        self._rest = 0  # windows until the next trial
-        self._down = False  # the last trial of a larger share failed, so a smaller one is tried next
+        self._pause = 0  # windows until the next comparison
+        self._try_smaller = False  # the last larger share was slower, so a smaller one is next
         self._cpu_s = 0.0
         self._gpu_row_s = (0.0, _MEMORY)  # (GPU time per row if it decoded all rows, age in windows)
 
     def observe(self, window: Window) -> bool:
-        """Learn from a window that ran with :attr:`cpu_share`. Return whether the share changed."""
+        """Record a window that ran with :attr:`cpu_share`. Return whether the share changed."""
         if self.fixed:
             return False
         before, known = self.cpu_share, self._cpu_s > 0
         self._cpu_s = window.cpu_s or self._cpu_s
         if not known:
             self.cpu_share = 0.0 if self._cpu_s else self.cpu_share
-        elif self._trial is not None:
-            self._go_on(self._trial, window)
-        elif self._rest:
-            self._rest -= 1
+        elif self._comparison is not None:
+            self._continue(self._comparison, window)
+        elif self._pause:
+            self._pause -= 1
         else:
             self._begin(window)
         floor = self._floor(window)
         if self.cpu_share < floor - _STEP / 2:
-            self.cpu_share, self._trial = floor, None
+            self.cpu_share, self._comparison = floor, None
             self.why = f"the pipeline may take {self._utilization:.0%} of the GPU (`gpu_utilization`)"
         return self.cpu_share != before
 
     def _begin(self, window: Window) -> None:
         share = self.cpu_share
-        target = min(1.0, max(self._floor(window), self._wanted(window)))
+        target = min(1.0, max(self._floor(window), self._next_share(window)))
         if abs(target - share) >= _STEP or (target in (0.0, 1.0) and target != share):
-            self._trial = _Trial(share, target, [window.row_s], [])
+            self._comparison = _Comparison(share, target, [window.row_s], [])
             self.cpu_share = target
-            self.why = f"{target:.0%} on the CPU is being tried with {share:.0%}"
+            self.why = f"{target:.0%} on the CPU is being compared with {share:.0%}"
 
-    def _go_on(self, trial: _Trial, window: Window) -> None:
-        new = self.cpu_share == trial.new
-        (trial.with_new if new else trial.with_old).append(window.row_s)
-        better = trial.verdict() if new else None
+    def _continue(self, comparison: _Comparison, window: Window) -> None:
+        new = self.cpu_share == comparison.new
+        (comparison.with_new if new else comparison.with_old).append(window.row_s)
+        better = comparison.verdict() if new else None
         if better is None:
-            self.cpu_share = trial.old if new else trial.new
+            self.cpu_share = comparison.old if new else comparison.new
             return
-        self._trial, self.why = None, str(trial)
-        self.cpu_share = trial.new if better else trial.old
+        self._comparison, self.why = None, str(comparison)
+        self.cpu_share = comparison.new if better else comparison.old
         if better:
             self._patience = max(_PATIENCE, self._patience // 2)
         else:
-            self._rest, self._patience = self._patience, min(_MOST_PATIENCE, 2 * self._patience)
-            self._down = not self._down
+            self._pause, self._patience = self._patience, min(_MAX_PATIENCE, 2 * self._patience)
+            self._try_smaller = not self._try_smaller
 
-    def _wanted(self, window: Window) -> float:
-        """Return the share that the next trial should test."""
+    def _next_share(self, window: Window) -> float:
+        """Return the share that the next comparison should measure."""
         share = self.cpu_share
         if window.waited > _WAITS:
             return self._balanced(window)
-        most = self._most(window) if window.waited <= _READY and window.ready >= 0.75 else share
-        if share and (self._down or most <= share + _STEP):
+        largest = self._max_share(window) if window.waited <= _READY and window.ready >= 0.75 else share
+        if share and (self._try_smaller or largest <= share + _STEP):
             return 0.0 if share < _NEAR else share / 2
-        return share + (most - share) / 2 if most - share > _NEAR else most
+        return share + (largest - share) / 2 if largest - share > _NEAR else largest
 
-    def _most(self, window: Window) -> float:
+    def _max_share(self, window: Window) -> float:
         """Return the largest share that leaves the threads spare time at the consumer's rate."""
         others = self._others(window)
         return min(1.0, (_SPARE * self._threads * window.row_s - others) / self._cpu_s)
@@ -237,7 +237,7 @@ def _is_balanced(step: Step) -> bool:
 
 
 class SplitController:
-    """Measures windows of a run for a :class:`Split`, and applies its decisions.
+    """Controller that measures windows of a run for a :class:`Split` and applies its decisions.
 
     Args:
         steps: the plan's steps. The GPU time of balanced steps (``GpuForm.balanced``) counts as decoding.

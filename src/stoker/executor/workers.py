@@ -31,7 +31,7 @@ _GRACE_S = 1.0  # time that `close` gives a worker to finish its task
 
 
 class _Pickler:
-    """Serializes producers for spawned processes.
+    """Pickler of producers for spawned processes.
 
     Args:
         pickler: see :class:`stoker.contract.config.WorkerConfig`.

@@ -28,7 +28,7 @@ def current() -> GraphBuilder | None:
 
 
 class GraphBuilder:
-    """Collects nodes in the order of definition. ``with builder:`` makes it the current one.
+    """Builder of a graph: nodes in the order of definition. ``with builder:`` makes it the current one.
 
     Args:
         find: function that returns an operator by name.

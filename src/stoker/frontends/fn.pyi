@@ -2140,7 +2140,7 @@ class readers:
             lazy_init: No effect: the files are listed when the pipeline is built.
             tensor_init_bytes: No effect: memory is planned.
             random_shuffle: Another order every epoch: a permutation of the whole data set.
-            shuffle_after_epoch: As random_shuffle, but the first epoch is in order.
+            shuffle_after_epoch: Like random_shuffle, but the first epoch is in order.
             seed: Seed of the order; by default the pipeline's.
             sampler: Samples of an epoch and their order: one of stoker.samplers, a sequence of numbers, or any
                 iterable, such as a torch.utils.data.Sampler.

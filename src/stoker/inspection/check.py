@@ -42,7 +42,7 @@ from .survey import (
 
 _CHUNK_FILES = 256  # files in flight together
 _HEAD_BYTES = 32
-_MOST_BYTES = 512 << 20  # of a JPEG file, which is decoded from memory: three bytes for each of the most pixels
+_MAX_BYTES = 512 << 20  # of a JPEG file, which is decoded from memory: three bytes for each of the most pixels
 _HARMLESS = frozenset({Remark.CMYK, Remark.ROTATED, Remark.OVERSIZED, Remark.OTHER_IMAGE, Remark.DAMAGED})
 # libjpeg's warnings, by the names in the native decoder's counts.
 _WARNINGS = {
@@ -156,9 +156,9 @@ def _check(path: Path) -> tuple[list[Finding], Counter[str]]:
 def _check_open(path: Path, file: BinaryIO) -> tuple[list[Finding], Counter[str]]:
     head = file.read(_HEAD_BYTES)
     if head.startswith(b"\xff\xd8\xff"):
-        data = head + file.read(_MOST_BYTES - len(head) + 1)
-        if len(data) > _MOST_BYTES:
-            return [Finding(path, Remark.UNREADABLE, f"larger than {_MOST_BYTES >> 20} MiB")], Counter()
+        data = head + file.read(_MAX_BYTES - len(head) + 1)
+        if len(data) > _MAX_BYTES:
+            return [Finding(path, Remark.UNREADABLE, f"larger than {_MAX_BYTES >> 20} MiB")], Counter()
         return _check_jpeg(path, data)
     remark, detail = name_format(head)
     findings = [Finding(path, remark, detail)]

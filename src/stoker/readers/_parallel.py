@@ -41,7 +41,7 @@ def _pack_batch(data: Any, count: int) -> tuple[Any, ...]:
 
 @dataclass(frozen=True)
 class RowProducer:
-    """Calls a function for some rows of a batch and returns (rows, whether the epoch ended after them)."""
+    """Producer of some rows of a batch by a function. It returns (rows, whether the epoch ended after them)."""
 
     function: Callable[..., Any]
     make_argument: Callable[..., Any]
@@ -61,7 +61,7 @@ class RowProducer:
 
 @dataclass(frozen=True)
 class BatchProducer:
-    """Calls a function for a batch and returns ([batch], False), or ([], True) at the end of the epoch."""
+    """Producer of a batch by a function. It returns ([batch], False), or ([], True) at the end of the epoch."""
 
     function: Callable[..., Any]
     make_argument: Callable[..., Any]
@@ -78,7 +78,7 @@ class BatchProducer:
 
 @dataclass
 class ItemProducer:
-    """Iterates over a source. Requests: ("take", n), ("reset", 0), ("seek", n)."""
+    """Producer that iterates over a source. Requests: ("take", n), ("reset", 0), ("seek", n)."""
 
     items: Items
     by_batch: bool

@@ -34,7 +34,7 @@ class SampledReader(Reader, ABC):
     arguments_come_last = True
     result_neutral: ClassVar[tuple[str, ...]] = (*NAMES, "on_error")
     random_shuffle = arg("bool", False, doc="Another order every epoch: a permutation of the whole data set.")
-    shuffle_after_epoch = arg("bool", False, doc="As random_shuffle, but the first epoch is in order.")
+    shuffle_after_epoch = arg("bool", False, doc="Like random_shuffle, but the first epoch is in order.")
     seed = arg("int", None, doc="Seed of the order; by default the pipeline's.")
     sampler = arg(
         "object", None, doc="Samples of an epoch and their order: one of stoker.samplers, a sequence of "

@@ -126,7 +126,7 @@ def find(name: str) -> type[Operator]:
 
 
 class GraphGrower:
-    """Grows a random graph: holds its values and makes random choices.
+    """Generator of a random graph: holds its values and makes random choices.
 
     Args:
         rng: random generator of all choices.

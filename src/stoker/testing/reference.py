@@ -65,7 +65,7 @@ class RowRefused(Exception):
 
 
 class Interpreter(Lowering):
-    """Evaluates nodes as they are added.
+    """Lowering that also evaluates each node as it is added.
 
     For an operator that is not exact, the native result must be near the reference. The native result is then used, so
     that all later nodes can be compared exactly.

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 SUFFIX = ".stoker-jpeg-index"
-MOST_PARTS = 8  # maximum number of parts after a merge
+MAX_PARTS = 8  # maximum number of parts after a merge
 _VERSION = 3
 _HEAD = struct.Struct("<16sII")  # magic, version, bytes of an entry
 _MAGIC = b"stoker jpegindex"
@@ -106,13 +106,13 @@ def merge_parts(folder: Path, record_bytes: int) -> None:
 def _parts_to_merge(folder: Path) -> list[Path]:
     """Return the parts to be merged, oldest first. They are the latest ones, because the merged part sorts last."""
     parts = parts_of(folder)
-    if len(parts) <= MOST_PARTS:
+    if len(parts) <= MAX_PARTS:
         return []
     chosen: list[Path] = []
     total = 0
     for part in reversed(parts):
         size = part.stat().st_size
-        if len(parts) - len(chosen) < MOST_PARTS and size > 2 * total:
+        if len(parts) - len(chosen) < MAX_PARTS and size > 2 * total:
             break
         chosen.append(part)
         total += size

@@ -25,9 +25,9 @@ nanobind::object array_over(const View& v, nanobind::handle owner, bool writable
 // Return a new array whose element i is make(i).
 template <class T, class F>
 nanobind::ndarray<nanobind::numpy, T, nanobind::ndim<1>> column(size_t n, F make) {
-  std::unique_ptr<T[]> made(new T[n ? n : 1]);
-  for (size_t i = 0; i < n; ++i) made[i] = make(i);
-  T* const out = made.release();
+  std::unique_ptr<T[]> items(new T[n ? n : 1]);
+  for (size_t i = 0; i < n; ++i) items[i] = make(i);
+  T* const out = items.release();
   nanobind::capsule owner(out, [](void* p) noexcept { delete[] static_cast<T*>(p); });
   return nanobind::ndarray<nanobind::numpy, T, nanobind::ndim<1>>(out, {n}, owner);
 }

@@ -57,8 +57,8 @@ nb::object capsule(DeviceArray& a, nb::handle self, nb::object stream) {
   const int device = a.device->number();
   nb::ndarray<> array(a.data, shape.size(), shape.data(), self, nullptr, dlpack_of(a.dtype),
                       device < 0 ? nb::device::cpu::value : nb::device::cuda::value, device < 0 ? 0 : device);
-  const nb::object made = nb::cast(array);  // a capsule or an object with one, depending on nanobind's version
-  return nb::hasattr(made, "__dlpack__") ? made.attr("__dlpack__")() : made;
+  const nb::object exported = nb::cast(array);  // a capsule or an object with one, depending on nanobind's version
+  return nb::hasattr(exported, "__dlpack__") ? exported.attr("__dlpack__")() : exported;
 }
 
 nb::dict cuda_interface(DeviceArray& a) {

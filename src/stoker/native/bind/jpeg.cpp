@@ -55,9 +55,9 @@ nb::dict jpeg_info(const nb::bytes& data) {
 
 // Return (width, height, components, end of the header), or None.
 nb::object plain_header(const nb::bytes& head) {
-  stoker::jpeg::PlainHeader found;
-  if (!stoker::jpeg::read_plain_header(bytes_of(head), head.size(), found)) return nb::none();
-  return nb::make_tuple(found.width, found.height, found.components, found.end);
+  stoker::jpeg::PlainHeader header;
+  if (!stoker::jpeg::read_plain_header(bytes_of(head), head.size(), header)) return nb::none();
+  return nb::make_tuple(header.width, header.height, header.components, header.end);
 }
 
 Format format_of(const std::string& name) {

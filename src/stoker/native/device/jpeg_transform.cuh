@@ -47,7 +47,7 @@ STOKER_DEVICE void load_tables(const Row& row, const Plane& plane, TransformShar
     const uint32_t y = kZigZag.row[i], x = kZigZag.column[i];
     shared.quantiser[8 * x + y] =
         static_cast<uint16_t>(plane.wide ? from[2 * i] << 8 | from[2 * i + 1] : static_cast<int>(from[i]));
-    shared.position[i] = static_cast<uint8_t>(row.made ? 8 * (i % 8) + i / 8 : 8 * x + y);
+    shared.position[i] = static_cast<uint8_t>(row.host_coefficients ? 8 * (i % 8) + i / 8 : 8 * x + y);
   }
 }
 
@@ -72,7 +72,7 @@ STOKER_DEVICE void find_blocks(const Row& row, const RowBuffers& buffers, const 
     const uint32_t y = n / plane.columns, x = n - y * plane.columns;
     shared.block[n - begin] = {
         plane.size * (y * buffers.pitch[index] + x),
-        row.made ? 0 : predicted_dc(row, buffers, plane, plane.first_column + x, plane.first_row + y)};
+        row.host_coefficients ? 0 : predicted_dc(row, buffers, plane, plane.first_column + x, plane.first_row + y)};
   }
 }
 
@@ -92,7 +92,7 @@ STOKER_DEVICE Words4 load_coefficients(const Row& row, const RowBuffers& buffers
   if (!lane.there) return out;
   const Words4* const plane_begin =
       pointer<const Words4>(buffers.coefficients) + 8 * uint64_t{buffers.first_home[index]};
-  if (row.made && plane.size == 1) {  // each block is a single mean
+  if (row.host_coefficients && plane.size == 1) {  // each block is a single mean
     if (lane.index == 0) out.v[0] = reinterpret_cast<const uint16_t*>(plane_begin)[n];
     return out;
   }

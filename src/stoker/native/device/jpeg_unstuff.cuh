@@ -21,13 +21,13 @@ struct alignas(16) Chunk {
 // Return one bit per byte of the chunk, set if the byte equals `wanted` after clearing the bits outside of `mask`; both
 // are repeated 4 times.
 STOKER_DEVICE uint32_t bytes_equal(const Chunk& chunk, uint32_t mask, uint32_t wanted) {
-  uint32_t found = 0;
+  uint32_t equal = 0;
   STOKER_UNROLL for (int i = 0; i < 4; ++i) {
     const uint32_t x = (chunk.word[i] & mask) ^ wanted;
     const uint32_t zero = ~(((x & 0x7F7F7F7Fu) + 0x7F7F7F7Fu) | x | 0x7F7F7F7Fu);  // the top bit of each byte
-    found |= ((zero >> 7) * 0x10204080u >> 28) << (4 * i);
+    equal |= ((zero >> 7) * 0x10204080u >> 28) << (4 * i);
   }
-  return found;
+  return equal;
 }
 
 // Contents of 16 consecutive addresses of the data.

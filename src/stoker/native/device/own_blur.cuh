@@ -33,14 +33,14 @@ struct Blur {
   };
 
   static Image between_of(const Bells& bells, const Image& from) {
-    Image made = from;
+    Image between = from;
     const int64_t item = sizeof(float), inner = from.inner ? from.channels : 1;
-    made.data = bells.between;
-    made.column = item * inner;
-    made.row = made.column * from.width;
-    made.channel = from.inner ? item : made.row * from.height;
-    made.frame = made.row * from.height * (from.inner ? 1 : from.channels);
-    return made;
+    between.data = bells.between;
+    between.column = item * inner;
+    between.row = between.column * from.width;
+    between.channel = from.inner ? item : between.row * from.height;
+    between.frame = between.row * from.height * (from.inner ? 1 : from.channels);
+    return between;
   }
 
   // Compute the weights; one block per axis.

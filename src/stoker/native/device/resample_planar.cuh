@@ -62,10 +62,10 @@ class PlanarRow {
       };
       const planar::Quad cb = planar::four_samples<kSpread>(samples_of(image_.component[1]), x, y_, load);
       const planar::Quad cr = planar::four_samples<kSpread>(samples_of(image_.component[2]), x, y_, load);
-      const planar::Channels made = planar::convert_four(bytes, cb, cr);
-      channel[0] = image_.blue_first ? made.blue : made.red;
-      channel[1] = made.green;
-      channel[2] = image_.blue_first ? made.red : made.blue;
+      const planar::Channels rgb = planar::convert_four(bytes, cb, cr);
+      channel[0] = image_.blue_first ? rgb.blue : rgb.red;
+      channel[1] = rgb.green;
+      channel[2] = image_.blue_first ? rgb.red : rgb.blue;
     }
   }
 

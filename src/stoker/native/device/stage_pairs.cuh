@@ -227,10 +227,10 @@ class FixedPixel {
   // Return whether a channel's value is in doubt and its neighbours are not all equal.
   bool undecided(const uint32_t (&value)[3]) const {
     const uint32_t different = (word_[0] ^ word_[1]) | (word_[0] ^ word_[2]) | (word_[0] ^ word_[3]);
-    bool found = false;
+    bool is_doubtful = false;
 #pragma unroll
-    for (int c = 0; c < 3; ++c) found |= doubtful(value[c]) && (different & 0xFFu << (8 * c)) != 0;
-    return found;
+    for (int c = 0; c < 3; ++c) is_doubtful |= doubtful(value[c]) && (different & 0xFFu << (8 * c)) != 0;
+    return is_doubtful;
   }
 
   const FixedWeights weights_;

@@ -211,15 +211,15 @@ inline void between_column(const ResampleSlot& s, const ResampleScratch& scratch
   const int64_t size = sizeof(T), pixel = s.between_pixel(size), out_row = s.between_width() * pixel;
   uint8_t* out = reinterpret_cast<uint8_t*>(scratch.between) + y0 * out_row + x * pixel + c * size;
   const uint8_t* base = array_at<uint8_t>(i.data) + c * i.channel;
-  T made[N];
+  T filtered[N];
   if (s.vertical_first) {
     const auto* taps = array_at<resample::Taps>(scratch.vertical_taps);
     const auto* weights = array_at<Weight>(scratch.vertical_weights);
     const int64_t pitch = scratch.vertical_pitch;
     base += (s.first_column + x) * i.pixel;
     for (int64_t y = y0; y < y1; ++y, out += out_row) {
-      filter<T, N, false>(base + taps[y].start * i.row, i.row, i.channel, taps[y].count, weights + y * pitch, made);
-      store_between<T, N>(made, out);
+      filter<T, N, false>(base + taps[y].start * i.row, i.row, i.channel, taps[y].count, weights + y * pitch, filtered);
+      store_between<T, N>(filtered, out);
     }
     return;
   }
@@ -233,15 +233,15 @@ inline void between_column(const ResampleSlot& s, const ResampleScratch& scratch
       for (int64_t y = y0; y < y1; ++y, base += i.row, out += out_row) {
         T triple[kFew][3];
         load_triples(base, h.count, triple);
-        sum_few<T, N>(triple, few, made);
-        store_between<T, N>(made, out);
+        sum_few<T, N>(triple, few, filtered);
+        store_between<T, N>(filtered, out);
       }
       return;
     }
   }
   for (int64_t y = y0; y < y1; ++y, base += i.row, out += out_row) {
-    filter<T, N, false>(base, i.pixel, i.channel, h.count, weights, made);
-    store_between<T, N>(made, out);
+    filter<T, N, false>(base, i.pixel, i.channel, h.count, weights, filtered);
+    store_between<T, N>(filtered, out);
   }
 }
 

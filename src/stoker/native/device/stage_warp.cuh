@@ -197,15 +197,15 @@ class Quad {
   }
   // Return whether a channel's value is in doubt and its neighbours are not all equal.
   bool undecided(const uint32_t (&digits)[3]) const {
-    bool found = false;
+    bool is_doubtful = false;
 #pragma unroll
     for (int c = 0; c < 3; ++c) {
       const int part = c % kParts;
       const uint32_t different = (pixel_[0][part] ^ pixel_[1][part]) | (pixel_[0][part] ^ pixel_[2][part]) |
                                  (pixel_[0][part] ^ pixel_[3][part]);
-      found |= doubtful(digits[c]) && (kPixel == 4 ? different & 0xFFu << (8 * c) : different) != 0;
+      is_doubtful |= doubtful(digits[c]) && (kPixel == 4 ? different & 0xFFu << (8 * c) : different) != 0;
     }
-    return found;
+    return is_doubtful;
   }
 
   float weight_x_, weight_y_;

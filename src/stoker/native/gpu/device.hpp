@@ -40,9 +40,9 @@ class Module : public std::enable_shared_from_this<Module> {
 };
 
 // A device. All functions may be called from any thread that called `enter`. Copies that are issued ahead of the work
-// that reads them run on a stream of their own, in the order of the calls. Batches use the work streams in turn, so that
-// the end of a batch, when only few of its rows are left, overlaps with the beginning of the next one. All streams have
-// the lowest priority, so that the consumer's model comes first.
+// that reads them run on a stream of their own, in the order of the calls. Batches use the work streams in turn, so
+// that the end of a batch, when only few of its rows are left, overlaps with the beginning of the next one. All streams
+// have the lowest priority, so that the consumer's model comes first.
 class Device {
  public:
   virtual ~Device() = default;
@@ -97,8 +97,8 @@ class Device {
   virtual void finish(uintptr_t stream) = 0;
   virtual void drop_stream(uintptr_t stream) noexcept = 0;
 
-  // Stream without work, for producers: work that calls `follow` with it waits for everything that producers made it
-  // wait for.
+  // Stream without work, for producers: work that calls `follow` with it waits for all work that the
+  // stream waits for.
   virtual uintptr_t order_stream() = 0;
   // Make the order stream wait for what has been issued to a producer's stream so far.
   virtual void order_after(uintptr_t stream) = 0;

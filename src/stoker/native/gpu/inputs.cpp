@@ -56,18 +56,18 @@ PinnedPool::Memory PinnedPool::take(size_t bytes, bool alike) {
   for (auto it = free_.begin(); it != free_.end(); ++it)
     if (it->size >= bytes && (best == free_.end() || it->size <= best->size)) best = it;
   if (best != free_.end()) {
-    const Memory found = *best;
+    const Memory fitting = *best;
     free_.erase(best);
-    return found;
+    return fitting;
   }
   if (!free_.empty()) {
     drop(free_.back());
     free_.pop_back();
   }
-  const Memory made{device_->pin(bytes), bytes};
+  const Memory pinned{device_->pin(bytes), bytes};
   bytes_ += bytes;
   count_allocation(bytes);
-  return made;
+  return pinned;
 }
 
 void PinnedPool::put(const Memory& memory) noexcept {

@@ -49,9 +49,9 @@ DeviceBackingPool::Memory DeviceBackingPool::take(size_t bytes) {
   for (auto it = free_.begin(); it != free_.end(); ++it)
     if (it->size >= bytes && (best == free_.end() || it->size < best->size)) best = it;
   if (best != free_.end()) {
-    const Memory found = *best;
+    const Memory fitting = *best;
     free_.erase(best);
-    return found;
+    return fitting;
   }
   if (!free_.empty()) drop_largest();
   for (;;) {

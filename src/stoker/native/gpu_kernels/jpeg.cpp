@@ -95,7 +95,7 @@ class Decode : public stoker::gpu::Kernel {
       if (batch.active(i) && rows[i].height > 0) order.push_back(static_cast<uint32_t>(i));
     if (order.empty()) return;
     // Long files first, so that none of them is left at the end; rows without entropy decoding last.
-    const auto length = [&](uint32_t i) { return rows[i].made ? 0 : rows[i].file_bytes; };
+    const auto length = [&](uint32_t i) { return rows[i].host_coefficients ? 0 : rows[i].file_bytes; };
     std::sort(order.begin(), order.end(),
               [&](uint32_t a, uint32_t b) { return std::pair(length(b), a) < std::pair(length(a), b); });
     std::vector<Group> groups = group(rows, order);
@@ -234,7 +234,7 @@ class Decode : public stoker::gpu::Kernel {
   const char* make_coefficients(const Call& c, const Info& info, const Target& target, Row& row) const {
     size_t bytes = 0;
     for (int i = 0; i < row.components; ++i) {
-      row.first_made[i] = static_cast<uint32_t>(bytes / kBlockBytes);
+      row.first_host_block[i] = static_cast<uint32_t>(bytes / kBlockBytes);
       const size_t of_plane = blocks_of(row.plane[i]) * (row.plane[i].size == 1 ? sizeof(int16_t) : kBlockBytes);
       bytes += (of_plane + kBlockBytes - 1) / kBlockBytes * kBlockBytes;
     }
@@ -243,18 +243,19 @@ class Decode : public stoker::gpu::Kernel {
     if (bytes > kMaxMadeBytes) return "more than 64 MiB of coefficients in several scans";
     uint8_t* const memory = c.memory->allocate_host(bytes);
     std::memset(memory, 0, bytes);
-    Coefficients made;
+    Coefficients host_coefficients;
     for (int i = 0; i < row.components; ++i)
-      made.plane[i] = reinterpret_cast<int16_t*>(memory + kBlockBytes * row.first_made[i]);
-    const jpeg::Status status = decode_coefficients(c.host_in[0]->data, row.file_bytes, info, target, made, c.work[0]);
+      host_coefficients.plane[i] = reinterpret_cast<int16_t*>(memory + kBlockBytes * row.first_host_block[i]);
+    const jpeg::Status status =
+        decode_coefficients(c.host_in[0]->data, row.file_bytes, info, target, host_coefficients, c.work[0]);
     if (status == jpeg::Status::Unsupported) return "scans that are left out";
     if (status != jpeg::Status::Ok) return "damaged data in several scans";
     for (int i = 0; i < row.components; ++i) {
-      if (made.quantiser[i] == 0) return "no quantisers";
-      row.plane[i].quantiser = made.quantiser[i];
-      row.plane[i].wide = made.wide[i];
+      if (host_coefficients.quantiser[i] == 0) return "no quantisers";
+      row.plane[i].quantiser = host_coefficients.quantiser[i];
+      row.plane[i].wide = host_coefficients.wide[i];
     }
-    row.made = c.memory->device_address(memory);
+    row.host_coefficients = c.memory->device_address(memory);
     return nullptr;
   }
 
@@ -310,10 +311,10 @@ class Decode : public stoker::gpu::Kernel {
       return (static_cast<uint32_t>(rows[row].width) / kPixelsPerGroup + 2) * static_cast<uint32_t>(rows[row].height);
     });
     const auto shares = items(batch, g, 1, 1, [&](uint32_t row, int) {
-      return rows[row].made ? 0u : rows[row].known ? uint32_t{rows[row].shares} : 1u;
+      return rows[row].host_coefficients ? 0u : rows[row].known ? uint32_t{rows[row].shares} : 1u;
     });
     const auto coded = std::count_if(g.row_buffers.begin(), g.row_buffers.end(),
-                                     [&](const RowBuffers& p) { return !rows[p.row].made; });
+                                     [&](const RowBuffers& p) { return !rows[p.row].host_coefficients; });
     if (const uint32_t count = static_cast<uint32_t>(coded)) {
       issue(batch, kUnstuff, count, set_.unstuff_threads, {slots, row_buffers, status});
       const uint64_t clear = g.coefficients / 16;

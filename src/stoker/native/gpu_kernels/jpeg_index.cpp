@@ -105,8 +105,8 @@ Index::Found Index::find(const FileQuery& file) {
   {
     const Table::Part& part = keys_.of(file.key);
     std::lock_guard<std::mutex> hold(part.mutex);
-    const auto found = part.entries.find(file.key);
-    if (found != part.entries.end()) known = found->second;
+    const auto entry = part.entries.find(file.key);
+    if (entry != part.entries.end()) known = entry->second;
   }
   if (!known) {
     if (full_) return {};
@@ -121,9 +121,9 @@ Index::Found Index::find(const FileQuery& file) {
   if (known->file.header != file.header || known->file.size != file.size) return {};
   State before = State::Unwritten;
   if (known->state.compare_exchange_strong(before, State::Writing)) return {Use::Write, &known->file};
-  const Found found = usable(*known);
-  if (found.use != Use::None) give_name(file.name, known);
-  return found;
+  const Found result = usable(*known);
+  if (result.use != Use::None) give_name(file.name, known);
+  return result;
 }
 
 const KnownFile* Index::named(uint64_t name) const {

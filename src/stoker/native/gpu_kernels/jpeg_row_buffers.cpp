@@ -33,8 +33,9 @@ Address first_sample(const planar::Component& c, const Plane& p) {
 
 size_t memory_of(const Row& row, uint32_t threads) {
   size_t bytes = 0;
-  for (const Plane& p : row.plane) bytes += blocks_of(p) * ((row.made ? 0 : kBlockBytes) + (in_planes(row) ? 0 : 64));
-  if (row.made) return bytes;
+  for (const Plane& p : row.plane)
+    bytes += blocks_of(p) * ((row.host_coefficients ? 0 : kBlockBytes) + (in_planes(row) ? 0 : 64));
+  if (row.host_coefficients) return bytes;
   const size_t segments = segments_in(row);
   bytes +=
       row.file_bytes - row.scan + 2 * sizeof(uint32_t) * segments + SubsequenceState::kBytes * (threads + segments);
@@ -58,22 +59,22 @@ RowBuffers allocate_row(const Row& row, uint32_t index, uint32_t threads, BumpAl
                         BumpAllocator& coefficients) {
   RowBuffers buffers = {};
   buffers.row = index;
-  if (!row.made) allocate_entropy(row, threads, working, buffers);
+  if (!row.host_coefficients) allocate_entropy(row, threads, working, buffers);
   size_t kept = 0;
   for (int i = 0; i < row.components; ++i) {
     const Plane& p = row.plane[i];
     buffers.pitch[i] = pitch_of(p);
     buffers.samples[i] = in_planes(row) ? first_sample(row.image.component[i], p) : working.allocate(sample_bytes(p));
-    buffers.first_home[i] = row.made ? row.first_made[i] : static_cast<uint32_t>(kept);
+    buffers.first_home[i] = row.host_coefficients ? row.first_host_block[i] : static_cast<uint32_t>(kept);
     kept += blocks_of(p);
   }
-  buffers.coefficients = row.made ? row.made : coefficients.allocate(kBlockBytes * kept);
+  buffers.coefficients = row.host_coefficients ? row.host_coefficients : coefficients.allocate(kBlockBytes * kept);
   return buffers;
 }
 
 void move_by(RowBuffers& buffers, const Row& row, Address memory, Address coefficients) {
   for (int i = 0; i < row.components && !in_planes(row); ++i) buffers.samples[i] += memory;
-  if (row.made) return;
+  if (row.host_coefficients) return;
   buffers.words += memory;
   buffers.segment_start += memory;
   buffers.segment_first += memory;

@@ -49,10 +49,10 @@ gpu::Address Memory::take(size_t bytes, uintptr_t stream) noexcept {
       if (fits && (best == waiting_.end() || block->size < best->size)) best = block;
     }
     if (best == waiting_.end()) return allocate(bytes);
-    const Block found = *best;
+    const Block fitting = *best;
     waiting_.erase(best);
-    used_.emplace(found.at, found.size);
-    return found.at;
+    used_.emplace(fitting.at, fitting.size);
+    return fitting.at;
   } catch (...) { return 0; }
 }
 

@@ -56,29 +56,29 @@ class RecipeOnCpu : public Kernel {
 
   Outcome run(const Call& c) const override {
     try {
-      return made(c);
+      return materialize_row(c);
     } catch (const InvalidRecipe& bad) { return failed(c, bad.why); }
   }
 
  private:
-  Outcome made(const Call& c) const {
+  Outcome materialize_row(const Call& c) const {
     const View& image = *c.in[0];
-    const RecipeInputs given(*c.in[1], *c.in[2], c.in[2]->data);
+    const RecipeInputs inputs(*c.in[1], *c.in[2], c.in[2]->data);
     RecipeBatch batch;
-    batch.numbers.assign(given.steps, given.end);
+    batch.numbers.assign(inputs.steps, inputs.end);
     if (image.rank == 3) {  // it replaces the result of the Decode step
-      const std::vector<RecordedStep> steps = read_steps(given.steps, given.end);
+      const std::vector<RecordedStep> steps = read_steps(inputs.steps, inputs.end);
       if (steps.empty() || steps[0].op != Op::Decode)
         throw InvalidRecipe{"a recipe that does not begin with its image"};
       if (!image.contiguous()) throw InvalidRecipe{"an image with gaps"};
       const auto height = static_cast<double>(image.shape[0]), width = static_cast<double>(image.shape[1]);
       batch.numbers.assign({static_cast<double>(Op::Pixels), -1, height, width, static_cast<double>(image.shape[2]), 0,
                             0, 0, width, height});
-      batch.numbers.insert(batch.numbers.end(), steps[0].p + steps[0].count, given.end);
+      batch.numbers.insert(batch.numbers.end(), steps[0].p + steps[0].count, inputs.end);
     }
     batch.starts = {0, static_cast<int64_t>(batch.numbers.size())};
     batch.sources = {{image.data, static_cast<size_t>(image.elements())}};
-    batch.tables = given.tables;
+    batch.tables = inputs.tables;
     for (int o = 0; o < outputs_; ++o)
       batch.outputs.push_back({c.out[o]->data, static_cast<size_t>(c.out[o]->elements())});
     batch.status = {Status::Pending};
@@ -101,9 +101,9 @@ class RecipeOnGpu : public stoker::gpu::Kernel {
 
   Outcome run(const Call& c) const override {
     try {
-      const RecipeInputs given(*c.host_in[1], *c.host_in[2], c.in[2]->data);
-      const std::vector<RecordedStep> steps = read_steps(given.steps, given.end);
-      const gpu::Row row = gpu::describe(steps, *c.in[0], given.tables, {c.out, c.out + outputs_}, *c.memory);
+      const RecipeInputs inputs(*c.host_in[1], *c.host_in[2], c.in[2]->data);
+      const std::vector<RecordedStep> steps = read_steps(inputs.steps, inputs.end);
+      const gpu::Row row = gpu::describe(steps, *c.in[0], inputs.tables, {c.out, c.out + outputs_}, *c.memory);
       std::memcpy(c.slot, &row, sizeof row);
       return Outcome::Ok;
     } catch (const InvalidRecipe& bad) { return failed(c, bad.why); }

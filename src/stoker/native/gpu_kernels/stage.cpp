@@ -227,8 +227,8 @@ StageFunctions stage_functions(Interpolator interpolator, const gpu::Functions& 
                       : interpolator == Interpolator::Affine ? 1
                                                              : 0;        // for some types
   const size_t planar = interpolator == Interpolator::Resample ? 2 : 0;  // for planar images
-  const size_t given = functions.size();
-  if (given != wanted && given != wanted + more && given != wanted + more + planar)
+  const size_t count = functions.size();
+  if (count != wanted && count != wanted + more && count != wanted + more + planar)
     throw std::invalid_argument("a stage takes its kernel and those of its interpolator");
   StageFunctions f;
   f.stage = functions[0];

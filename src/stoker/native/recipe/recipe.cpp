@@ -52,12 +52,12 @@ class Interpreter {
   // reads none.
   void count_uses() {
     uses_.assign(steps_.size(), 0);
-    std::vector<size_t> made(steps_.size());  // the step that computes each image's pixels
+    std::vector<size_t> computed_by(steps_.size());  // the step that computes each image's pixels
     for (size_t at = 0; at < steps_.size(); ++at) {
       const RecordedStep& step = steps_[at];
-      made[at] = stores(step.op) ? made[static_cast<size_t>(step.from)] : at;
-      if (step.from >= 0 && step.op != Op::Patch) ++uses_[made[static_cast<size_t>(step.from)]];
-      each_other_image(step, [&](double number) { ++uses_[made[static_cast<size_t>(number)]]; });
+      computed_by[at] = stores(step.op) ? computed_by[static_cast<size_t>(step.from)] : at;
+      if (step.from >= 0 && step.op != Op::Patch) ++uses_[computed_by[static_cast<size_t>(step.from)]];
+      each_other_image(step, [&](double number) { ++uses_[computed_by[static_cast<size_t>(number)]]; });
     }
   }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Recipes: the processing of one file, recorded as numbers while a user's program draws its random parameters.
 //
-// A plan is made once for a graph that all rows share. Here every row may have a chain of its own (the take-over
+// A plan is built once for a graph that all rows share. Here every row may have a chain of its own (the take-over
 // records what a user's script does with each image), so planning would not pay off. The recipe of a row is interpreted
 // step by step instead, with the same kernels that plans use, so that the bits are the same.
 //

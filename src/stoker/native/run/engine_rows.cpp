@@ -152,7 +152,7 @@ bool Engine::run_step(Job* job, int64_t row, int32_t index, RowContext* context,
     call.in_planes = !step.out.empty() && plan_->values[step.out[0]].storage == Storage::Planes;
     call.may_show = !step.out.empty() && plan_->values[step.out[0]].storage == Storage::Device;
   }
-  uint8_t* const given = step.out.empty() ? nullptr : out[0]->data;
+  uint8_t* const supplied = step.out.empty() ? nullptr : out[0]->data;
   if (step.count >= 0 && !step.on_device) std::memcpy(out[step.count]->data, &kNoCount, sizeof kNoCount);
   Outcome outcome = Outcome::Ok;
   if (step.frames < 0) {
@@ -180,7 +180,7 @@ bool Engine::run_step(Job* job, int64_t row, int32_t index, RowContext* context,
   if (step.on_device && outcome == Outcome::Ok) job->on_device->described(index, row);
   const bool made_here = step.on_device && !out[0]->device;  // or Python will produce it
   if (made_here && plan_->values[step.out[0]].storage == Storage::Output)
-    job->on_device->deliver(*out[0], reinterpret_cast<gpu::Address>(given));
+    job->on_device->deliver(*out[0], reinterpret_cast<gpu::Address>(supplied));
   *park = outcome == Outcome::Python;
   return true;
 }

@@ -37,9 +37,9 @@ struct Plane : planar::Shape {
 
 struct Row {
   uint64_t file;
-  uint64_t out;            // address of the window's first stored pixel, if pixels are made
-  uint64_t made;           // coefficients that the host decoded, complete and in natural order; 0: none
-  int64_t step_y, step_x;  // bytes between stored rows and columns at the destination
+  uint64_t out;                // address of the window's first stored pixel, if pixels are computed
+  uint64_t host_coefficients;  // coefficients that the host decoded, complete and in natural order; 0: none
+  int64_t step_y, step_x;      // bytes between stored rows and columns at the destination
   uint32_t file_bytes;
   uint32_t scan;                            // offset of the entropy-coded data
   uint32_t dc[kMaxPlanes], ac[kMaxPlanes];  // offsets of the Huffman tables of each pair; 0: there is no such pair
@@ -48,14 +48,14 @@ struct Row {
   uint8_t components, blocks;  // `blocks` is the number of blocks in an MCU
   Colour colour;
   Wanted wanted;
-  uint8_t component[kMaxMcuBlocks];  // component of each block of the MCU
-  uint8_t period;                    // the table pairs of the MCU's blocks repeat after this many blocks
-  bool known;                        // `index` has a complete entry
-  uint32_t pairs;                    // table pair of each block, two bits each, the first one lowest
-  uint32_t first_made[kMaxPlanes];   // first block of each plane in `made`
-  uint64_t index;                    // address of the file's entry, to be read or written; 0: none
-  uint32_t first_row;                // first row of MCUs that the window needs
-  uint32_t slot;                     // the host's number of the entry
+  uint8_t component[kMaxMcuBlocks];       // component of each block of the MCU
+  uint8_t period;                         // the table pairs of the MCU's blocks repeat after this many blocks
+  bool known;                             // `index` has a complete entry
+  uint32_t pairs;                         // table pair of each block, two bits each, the first one lowest
+  uint32_t first_host_block[kMaxPlanes];  // first block of each plane in `host_coefficients`
+  uint64_t index;                         // address of the file's entry, to be read or written; 0: none
+  uint32_t first_row;                     // first row of MCUs that the window needs
+  uint32_t slot;                          // the host's number of the entry
   // Set if `file` has only the header and some chunks of the data (shared/jpeg_index.cuh): the range of the chunks, and
   // the number of unstuffed words before them. part_end 0: the file is complete.
   uint32_t part_begin, part_end, part_word;

@@ -33,7 +33,7 @@ struct Step {
   uint64_t scratch[kScratchBuffers];  // buffers for intermediate results
 };
 
-// How Affine computes source positions; see warp.hpp. A scaling uses Steps.
+// Computation of source positions in Affine; see warp.hpp. A scaling uses Steps.
 enum class Walk : int32_t { Linear, Fixed, Steps };
 
 // `extra` of Resize. Scratch buffers: vertical taps, horizontal taps, vertical weights, horizontal weights, and the

@@ -83,7 +83,7 @@ struct ResampleSlot {
   }
 };
 
-// How an affine interpolator computes source positions; see warp/warp.hpp.
+// Computation of source positions in an affine interpolator; see warp/warp.hpp.
 enum class Walk : int64_t { Linear, Scale, Fixed, Steps };
 
 struct AffineSlot {

@@ -64,12 +64,12 @@ STOKER_INLINED inline void turned_floats(const float* rgb, float shift, float* t
   const float t = unit_range((kFirst ? 1.0f - s * (1.0f - f) : sxf + rest) * most);
   const float low = unit_range(rest * most);
   const float of[6][3] = {{v, t, low}, {q, v, low}, {low, v, t}, {low, q, v}, {t, low, v}, {v, low, q}};
-  const float* made =
+  const float* mixed =
       // 6 wraps to 0; the index for NaN does not matter.
       of[whole > 0.0f && whole < 6.0f ? static_cast<int>(whole) : 0];
   // The first generation selects by a sum of products, so a non-finite value in any of them reaches the result.
   const float others = kFirst ? ((q - q) + (t - t)) + ((low - low) + (v - v)) : 0.0f;
-  for (int c = 0; c < 3; ++c) to[c] = kFirst ? made[c] + others : made[c];
+  for (int c = 0; c < 3; ++c) to[c] = kFirst ? mixed[c] + others : mixed[c];
 }
 
 // The same for bytes.

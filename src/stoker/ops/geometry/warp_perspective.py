@@ -24,7 +24,7 @@ _INTERPOLATORS = {
     InterpType.INTERP_LINEAR: "project_linear",
     InterpType.INTERP_CUBIC: "project_cubic",
 }
-_MOST_CHANNELS = 4
+_MAX_CHANNELS = 4
 
 
 class WarpPerspective(Operator, name="experimental.warp_perspective"):
@@ -69,7 +69,7 @@ class WarpPerspective(Operator, name="experimental.warp_perspective"):
         if "C" in c.layout(x):
             channels = c.extent(x, "C")
             text = "expected one `fill_value`, or one per channel of at most 4, got {0} channels"
-            fits = channels <= _MOST_CHANNELS
+            fits = channels <= _MAX_CHANNELS
             if len(c.const("fill_value")) > 1:
                 fits = ex.equal(channels, len(c.const("fill_value")))
             c.require(fits, text, channels)

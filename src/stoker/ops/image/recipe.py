@@ -79,10 +79,10 @@ class Recipe(Operator, name="_recipe"):
             steps = np.concatenate([np.array(numbers, np.float64), steps[2 + _PARAMETERS["Decode"] :]])
         pairs = [(tables[first : first + 256 * item * channels].copy(), int(item)) for first, item, channels in ranges]
         outputs = [np.zeros(-(-size // 8) * 8, np.uint8) for size in row["sizes"]]
-        order = _native.recipe.make_batch(
+        batch = _native.recipe.make_batch(
             steps, np.array([0, steps.size]), [np.ascontiguousarray(image).reshape(-1)], pairs, outputs
         )
-        _native.recipe.materialize(order)
-        if order.failures:
-            raise ValueError(order.failures[0][1])
+        _native.recipe.materialize(batch)
+        if batch.failures:
+            raise ValueError(batch.failures[0][1])
         return tuple(out[:size] for out, size in zip(outputs, row["sizes"], strict=True))

@@ -76,7 +76,7 @@ class GpuMaterialization:
                 others.append(LazyTensor([self.tensors[at]._rows[i] for i in sorted(rows)], (len(rows),)))
         self._others = iter(others)
         self._rest = Materialization(others, take) if others else None
-        self.order = self._rest.order if self._rest else None
+        self.native_batch = self._rest.native_batch if self._rest else None
 
     def _submit(self, group: Group) -> None:
         count = len(group.recipes.blob)
@@ -94,7 +94,7 @@ class GpuMaterialization:
     def is_done(self) -> bool:
         """Return whether all writes have ended."""
         result = all(part.job is None or part.job.is_done for part in self._parts)
-        return result and (self.order is None or self.order.done)
+        return result and (self.native_batch is None or self.native_batch.done)
 
     def finish(self) -> None:
         """Wait for the GPU, and assemble the tensors on the current stream.

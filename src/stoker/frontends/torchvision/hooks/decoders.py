@@ -80,8 +80,8 @@ def _decodes_equally(original: Callable[..., Any], info: dict[str, Any], mode: i
 def _decode_now(lazy: LazyTensor) -> torch.Tensor | None:
     """Return the image, decoded on this thread; None if the file is damaged."""
     materialization = Materialization([lazy])
-    _native.recipe.materialize(materialization.order)
-    if materialization.order.failures:
+    _native.recipe.materialize(materialization.native_batch)
+    if materialization.native_batch.failures:
         counts.add(counts.PILLOW)
         return None
     materialization.finish()

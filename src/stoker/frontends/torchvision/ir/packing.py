@@ -28,11 +28,11 @@ class Row(NamedTuple):
 
 
 class Packed(NamedTuple):
-    """Recipes in native form, and the rows of each."""
+    """Recipes in native form (a ``RecipeBatch``), and the rows of each."""
 
-    order: Any
+    native_batch: Any
     rows: list[list[Row]]
-    owners: tuple[Any, ...]  # objects whose memory the order uses
+    owners: tuple[Any, ...]  # objects whose memory the native batch uses
 
 
 def pack(rows: Iterable[Row], outputs: Sequence[Bytes]) -> Packed:
@@ -57,10 +57,10 @@ def pack(rows: Iterable[Row], outputs: Sequence[Bytes]) -> Packed:
         starts.append(len(numbers))
     groups = list(files.values())
     sources = [source.ref or source.data for source in (views[0].node.source for views in groups)]
-    order = _native.recipe.make_batch(
+    native_batch = _native.recipe.make_batch(
         np.array(numbers, np.float64), np.array(starts, np.int64), sources, tables.memory, list(outputs)
     )
-    return Packed(order, groups, (sources, tables.memory, outputs))
+    return Packed(native_batch, groups, (sources, tables.memory, outputs))
 
 
 class SingleRecipe(NamedTuple):
@@ -151,7 +151,7 @@ def _roots(node: Node) -> Iterator[tuple[Node, Node | None]]:
 
 
 class _Tables:
-    """The distinct tables of an order."""
+    """Distinct tables of a batch of recipes."""
 
     def __init__(self) -> None:
         self.memory: list[tuple[Bytes, int]] = []

@@ -16,21 +16,21 @@ _destinations: dict[tuple[torch.device, int], Destination] = {}
 
 
 def choose(device: str, without_gpu: str | None) -> None:
-    """Deliver on ``device`` from now on; see :func:`stoker.torchvision.enable`."""
+    """Set the device on which later batches are delivered; see :func:`stoker.torchvision.enable`."""
     global _device
-    otherwise = settings.without_gpu() if without_gpu is None else without_gpu
-    if otherwise not in ("error", "cpu"):
-        raise ArgumentError(f'`stoker.torchvision.enable`: expected `without_gpu` "error" or "cpu", got {otherwise!r}')
-    asked = _parsed(device)
-    if asked.type == "cpu":
+    policy = settings.without_gpu() if without_gpu is None else without_gpu
+    if policy not in ("error", "cpu"):
+        raise ArgumentError(f'`stoker.torchvision.enable`: expected `without_gpu` "error" or "cpu", got {policy!r}')
+    requested = _parsed(device)
+    if requested.type == "cpu":
         _device = None
         return
-    missing = _missing(asked)
+    missing = _missing(requested)
     if missing is None:
-        _device = asked
+        _device = requested
         return
     text = f"`stoker.torchvision.enable`: expected a GPU for {device!r}, got {missing}"
-    if otherwise != "cpu":
+    if policy != "cpu":
         raise DeviceError(
             f'{text}. Leave the device out, or give `without_gpu="cpu"` (or set STOKER_WITHOUT_GPU=cpu in the '
             "environment): batches are then delivered on the CPU"

@@ -34,9 +34,9 @@ from ..transport import descriptors, file_refs, segment
 from . import delivery
 from .scheduler import BatchScheduler, Relay
 
-_SMALL = 4096  # elements
-_MAX_RETRIES = 64  # damaged files in one batch; after more of them the error has another cause
-_KEEP_FILES_NOTE = "Files are read when the images of their batch are made: keep them until the batch is delivered."
+_SMALL = 4096  # elements of a tensor that is sent inside a message
+_MAX_RETRIES = 64  # damaged files of one batch; if there are more, the error has another cause
+_KEEP_FILES_NOTE = "Files are read when their batch is materialized: keep them until the batch is delivered."
 
 
 # ---- in a worker process, or in the main process with 0 workers ----
@@ -314,18 +314,18 @@ def deliver(data: Any, scheduler: BatchScheduler, iterator: Any) -> Any:
             scheduler.finish(batches.find_lazy(data), batches.find_programs(data))
             break
         except retry.Damaged as error:
-            found = error
+            damage = error
         # outside of `except`: errors of the data set should not show this one
-        data = _fetch_again(data, iterator, found)
+        data = _fetch_again(data, iterator, damage)
     return batches.to_plain(data)
 
 
-def _fetch_again(data: Any, iterator: Any, found: retry.Damaged) -> Any:
-    """Fetch a batch again in this process, from its initial random state, because of the error ``found``."""
+def _fetch_again(data: Any, iterator: Any, damage: retry.Damaged) -> Any:
+    """Fetch a batch again in this process, from its initial random state, because of ``damage``."""
     origins = (row.node.source.origin for lazy in batches.find_lazy(data) for row in lazy._rows)
     origin = next((o for o in origins if o is not None), None)
     if origin is None or iterator._dataset_kind != 0:
-        raise found  # a stream cannot be read again
+        raise damage  # a stream cannot be read again
     counts.add(counts.RETRIED)
     fetcher = _utils.fetch._MapDatasetFetcher(
         iterator._dataset, iterator._auto_collation, iterator._collate_fn, iterator._drop_last
@@ -336,8 +336,8 @@ def _fetch_again(data: Any, iterator: Any, found: retry.Damaged) -> Any:
         with retry.worker_info_of(origin, iterator._dataset):
             return fetcher.fetch(origin.index)  # type: ignore[no-untyped-call]
     except Exception as error:  # wrapped like a worker's error
-        if isinstance(found.__cause__, file_refs.StaleFileRef):
-            error.add_note(f"Stoker has fetched this batch a second time: {found.__cause__}. {_KEEP_FILES_NOTE}")
+        if isinstance(damage.__cause__, file_refs.StaleFileRef):
+            error.add_note(f"Stoker has fetched this batch a second time: {damage.__cause__}. {_KEEP_FILES_NOTE}")
         if origin.worker is None:
             raise
         where = f"in DataLoader worker process {origin.worker[0]}"

@@ -166,8 +166,8 @@ class BatchScheduler:
         if self._has_programs_to_run(batch):
             self._start_runner()  # started first: no thread may write into a failed batch
         batch.materialization = self._new_materialization(batch.lazies, self._allocate)
-        if batch.materialization.order is not None:
-            self._pool.submit(batch.materialization.order)
+        if batch.materialization.native_batch is not None:
+            self._pool.submit(batch.materialization.native_batch)
         if self._has_programs_to_run(batch):
             self._to_run.put(batch)
 
@@ -194,7 +194,7 @@ class BatchScheduler:
 
     def _run_batch(self, batch: _Batch) -> None:
         assert self._pool is not None and isinstance(batch.materialization, Materialization)
-        while not self._pool.wait(batch.materialization.order, _POLL_S):
+        while not self._pool.wait(batch.materialization.native_batch, _POLL_S):
             if self._closed:
                 return
         batch.materialization.finish(None)
@@ -241,8 +241,8 @@ class BatchScheduler:
             return
         if self._pool is None:
             materialization = self._new_materialization(lazies, lambda size: torch.from_numpy(self._blocks.take(size)))
-            if materialization.order is not None:
-                _native.recipe.materialize(materialization.order)
+            if materialization.native_batch is not None:
+                _native.recipe.materialize(materialization.native_batch)
             materialization.finish()
         else:
             self._finish_on_pool(lazies, programs, self._pool)
@@ -252,12 +252,12 @@ class BatchScheduler:
     def _finish_on_pool(self, lazies: list[LazyTensor], programs: Sequence[Program], pool: Any) -> None:
         batch = self._find_or_begin(lazies, programs)
         materialization = batch.materialization
-        if materialization is not None and materialization.order is not None:
-            pool.prioritize(materialization.order)
+        if materialization is not None and materialization.native_batch is not None:
+            pool.prioritize(materialization.native_batch)
         if self._has_programs_to_run(batch) or batch.error is not None:
             batch.programs_done.wait()
-        elif materialization is not None and materialization.order is not None:
-            while not pool.wait(materialization.order, _POLL_S):
+        elif materialization is not None and materialization.native_batch is not None:
+            while not pool.wait(materialization.native_batch, _POLL_S):
                 pass
         with self._lock:  # not earlier: an owner must hold the memory while threads write into it
             self._started = [b for b in self._started if b is not batch]

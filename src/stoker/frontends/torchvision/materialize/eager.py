@@ -97,9 +97,9 @@ def _materialize(node: Node, *, interleaved: bool) -> Bytes | None:
     size = node.size[0] * node.size[1] * node.channels * (4 if node.is_float else 1)
     memory = np.empty(size + 8, np.uint8)
     packed = packing.pack([packing.Row(node, None, 0, 0, interleaved)], [memory])
-    _native.recipe.materialize(packed.order)
-    if packed.order.failures:
-        check_refusals(packed.order.failures)
+    _native.recipe.materialize(packed.native_batch)
+    if packed.native_batch.failures:
+        check_refusals(packed.native_batch.failures)
         return None
     return memory[:size]
 

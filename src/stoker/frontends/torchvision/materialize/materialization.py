@@ -41,20 +41,20 @@ class Materialization:
                     node = begin(node)
                 rows.append(Row(node, storage_table(node, table), at, i * size, patches=patches))
         self._packed = packing.pack(rows, [m.numpy() for m in self._memory])
-        self.order = self._packed.order
+        self.native_batch = self._packed.native_batch
 
     @property
     def is_done(self) -> bool:
         """Return whether all writes have ended."""
-        return self.order.done  # type: ignore[no-any-return]
+        return self.native_batch.done  # type: ignore[no-any-return]
 
     def run(self) -> None:
         """Materialize the tensors on this thread."""
-        _native.recipe.materialize(self.order)
+        _native.recipe.materialize(self.native_batch)
         self.finish(counts.FORCED)
 
     def finish(self, as_what: int | None = counts.NATIVE) -> None:
-        """Complete a finished order: decode the remaining files with Pillow and attach the memory to the tensors.
+        """Complete a finished batch: decode the remaining files with Pillow and attach the memory to the tensors.
 
         Args:
             as_what: the counter for the images; None if the caller counts them later.
@@ -62,10 +62,10 @@ class Materialization:
         Raises:
             Damaged: Pillow cannot decode a file either. All such files are remembered.
         """
-        unmade = self.order.failures
-        eager.check_refusals(unmade)
+        failures = self.native_batch.failures
+        eager.check_refusals(failures)
         failed: OSError | None = None
-        for at, _ in unmade:
+        for at, _ in failures:
             rows = self._packed.rows[at]
             counts.add(counts.PILLOW)
             try:
@@ -141,8 +141,8 @@ def shrink(tensors: Sequence[RecordedTensor]) -> None:
 def _make_views(rows: list[Row], places: list[tuple[RecordedTensor, int]]) -> None:
     outputs = [np.empty(_size_bytes(row.node), np.uint8) for row in rows]
     packed = packing.pack(rows, outputs)
-    _native.recipe.materialize(packed.order)
-    eager.check_refusals(packed.order.failures)
+    _native.recipe.materialize(packed.native_batch)
+    eager.check_refusals(packed.native_batch.failures)
     for (tensor, at), result, data in zip(places, rows, outputs, strict=True):
         size, channels = result.node.size, result.node.channels
         node = (

@@ -18,7 +18,7 @@ from . import trial_cache
 from .interpolation import fused_multiply_add
 
 EXACT = (1 << 24) // 255  # up to this many bytes every order gives the same float32
-_WAYS, _GRAIN, _MOST_THREADS, _LEVELS = 4, 32768, 64, 4
+_WAYS, _GRAIN, _MAX_THREADS, _LEVELS = 4, 32768, 64, 4
 _LANES = (8, 16, 4)
 
 
@@ -47,9 +47,7 @@ def sum_order(pixels: int, images: int) -> Order | None:
 def float_sum_order(images: int) -> Order | None:
     """Return the order in which torch adds arbitrary floats of each of ``images``; None if unknown."""
     threads = torch.get_num_threads() if images == 1 else 1  # with several images each thread sums whole ones
-    lanes = (
-        trial_cache.find_once(("lanes", threads), lambda: _find_lanes(threads)) if threads <= _MOST_THREADS else None
-    )
+    lanes = trial_cache.find_once(("lanes", threads), lambda: _find_lanes(threads)) if threads <= _MAX_THREADS else None
     return Order(lanes, threads) if lanes is not None and is_float_sum_order(Order(lanes, threads)) else None
 
 
@@ -168,7 +166,7 @@ def filter_in_order(image: Any, weights: Any) -> Any:
     return total
 
 
-MOST_PRODUCTS = 15  # weights; torch adds more of them in yet another order unless one by one
+MAX_PRODUCTS = 15  # weights; torch adds more of them in yet another order unless one by one
 _TOGETHER = 16
 BY_FOURS, ONE_BY_ONE = 1, 2  # orders of matrix products: MKL's kernels for AVX-512 and for AVX2
 _PRODUCTS_TRIALS = ((47, 37), (33, 20), (131, 121), (16, 16), (11, 1))
@@ -192,7 +190,7 @@ def _find_product_order(window: tuple[int, int]) -> int | None:
     def equal(twin: Callable[[Any, Any], Any]) -> bool:
         return all(np.array_equal(x, twin(image, weights)) for x, image in zip(result, images, strict=True))
 
-    if weights.size <= MOST_PRODUCTS and equal(filter_by_products):
+    if weights.size <= MAX_PRODUCTS and equal(filter_by_products):
         return BY_FOURS
     return ONE_BY_ONE if equal(filter_in_order) else None
 

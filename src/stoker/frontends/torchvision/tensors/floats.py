@@ -97,7 +97,7 @@ _BINARY = (
     | dict.fromkeys(("mul", "multiply", "rmul", "imul"), MULTIPLY)
     | dict.fromkeys(("div", "divide", "true_divide", "truediv", "itruediv"), DIVIDE)
 )
-_MOST_WHOLE = 1 << 24  # float32 rounds larger integers
+_MAX_EXACT_INT = 1 << 24  # float32 rounds larger integers
 
 
 def _numbers(x: Any, channels: int) -> tuple[float, float, float] | None:
@@ -107,7 +107,7 @@ def _numbers(x: Any, channels: int) -> tuple[float, float, float] | None:
             return None
         values = x.reshape(-1).tolist() * (3 // x.numel())
         return values[0], values[1], values[2]
-    if (type(x) is int and abs(x) <= _MOST_WHOLE) or isinstance(x, float):
+    if (type(x) is int and abs(x) <= _MAX_EXACT_INT) or isinstance(x, float):
         value = float(np.float32(x))
         return value, value, value
     return None

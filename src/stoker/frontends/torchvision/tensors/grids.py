@@ -25,7 +25,7 @@ from . import floats, views
 from .tensor import LazyTensor, is_lazy
 
 # torch multiplies the matrices of smaller grids in another way.
-_FEWEST_POINTS = 128
+_MIN_POINTS = 128
 _SECOND, _FIRST = (
     1.0,
     2.0,
@@ -63,7 +63,7 @@ def _grids_as_numbers() -> Iterator[None]:
 
 def affine_grid(original: Callable[..., Any], theta: Any, w: int, h: int, ow: int, oh: int) -> Any:
     """Replace torchvision's ``_affine_grid``."""
-    if not getattr(_recording, "on", False) or theta.dtype != torch.float32 or ow * oh < _FEWEST_POINTS:
+    if not getattr(_recording, "on", False) or theta.dtype != torch.float32 or ow * oh < _MIN_POINTS:
         return original(theta, w=w, h=h, ow=ow, oh=oh)
     kept = theta.clone()
     scaled = _scale(theta[0], w, h)
@@ -72,7 +72,7 @@ def affine_grid(original: Callable[..., Any], theta: Any, w: int, h: int, ow: in
 
 def perspective_grid(original: Callable[..., Any], coeffs: Any, ow: int, oh: int, dtype: Any, device: Any) -> Any:
     """Replace torchvision's ``_perspective_grid``."""
-    if not getattr(_recording, "on", False) or dtype != torch.float32 or ow * oh < _FEWEST_POINTS:
+    if not getattr(_recording, "on", False) or dtype != torch.float32 or ow * oh < _MIN_POINTS:
         return original(coeffs, ow=ow, oh=oh, dtype=dtype, device=device)
     numbers = torch.tensor(coeffs, dtype=torch.float32)
     scaled = _scale(numbers[:6].view(2, 3), ow, oh)
