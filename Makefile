@@ -13,7 +13,7 @@
 #   make kills [TIMES=100]                    kill a training at random moments; no row may differ
 #   make test-older, make test-newest         the take-over with a year-old torchvision, with the newest; gigabytes
 #   make recipes [RECIPES="--minutes 12"]     compare and time public scripts with and without Stoker; docs/recipes.md
-#   make lightning                            resume inside PyTorch Lightning
+#   make trainers                             train, validate and resume in Lightning, Hugging Face, Accelerate, DDP and FSDP
 #   make dry-run                              add a throw-away native operator, test it, list the touched files, remove it
 #   make setup                                create .venv with the package and the test requirements
 #   make generate                             write the operator index, type stubs and operator pages
@@ -36,7 +36,7 @@ SOURCES := pyproject.toml CMakeLists.txt README.md LICENSE \
 
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: demo dry-run test test-older test-newest recipes test-neon test-tsan test-gpu test-gpu-sanitizer check bench fuzz setup generate format docs changelog clean kills lightning
+.PHONY: demo dry-run test test-older test-newest recipes test-neon test-tsan test-gpu test-gpu-sanitizer check bench fuzz setup generate format docs changelog clean kills trainers
 
 demo: $(VENV)/.package
 	@$(PY) -m stoker.command demo $${DATA:+--data "$$DATA"} $${OUT:+--out "$$OUT"}
@@ -87,8 +87,8 @@ dry-run: setup
 kills: setup
 	@$(PY) -m tests.run.kills --times $(or $(TIMES),100) $$($(PY) -m tests.photographs build/photographs)
 
-lightning: setup $(VENV)/.lightning-needs
-	@$(PY) -m pytest tests/frameworks/lightning_resume.py
+trainers: .venv-trainers/.package
+	@.venv-trainers/bin/python -m pytest -W ignore tests/frameworks/*_loops.py $(TESTS)
 
 setup: $(VENV)/.test-needs $(VENV)/.package
 
@@ -136,7 +136,7 @@ clean:
 
 .venv-%/.package: .venv-%/.$$*-needs $(VENV)/.package
 	@echo "installing stoker into $(@D)"
-	@rm -rf build/wheel && $(PY) -m pip wheel -qq --no-build-isolation --no-deps -w build/wheel .
+	@rm -rf build/wheel && STOKER_LTO=OFF $(PY) -m pip wheel -qq --no-build-isolation --no-deps -w build/wheel .
 	@$(@D)/bin/python -m $(PIP) --no-deps --force-reinstall build/wheel/stoker-*.whl
 	@touch $@
 

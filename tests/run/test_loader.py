@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -390,3 +391,25 @@ def test_channels_last_needs_them_last(files: list[str]) -> None:
     loader.close()
     with pytest.raises(ArgumentError, match='expected `memory_format` "channels_last"'):
         Loader(normalised(files, "HWC"), memory_format="nhwc")
+
+
+def test_trainers_find_the_attributes_of_a_data_loader(files: list[str]) -> None:
+    """A DataLoader made of the loader's parts, as trainers make one to skip batches, gives the loader's batches."""
+    with training(files) as pipe:
+        loader = Loader(pipe, last_batch_policy="drop")
+        expected = [labels.tolist() for _, labels in loader]
+        assert (loader.batch_size, loader.num_workers, loader.drop_last, loader.pin_memory) == (None, 0, True, False)
+        assert len(loader.dataset) == len(files) and len(loader.batch_sampler) == len(loader) == len(expected)
+        with pytest.raises(StateError, match="no loop over it has begun, got a request for batch 0"):
+            loader.dataset[0]
+
+        class Skip:
+            def __iter__(self) -> Any:
+                return itertools.islice(loader.batch_sampler, 1, None)
+
+        for sampler, batches in ((loader.batch_sampler, expected), (Skip(), expected[1:])):
+            loader.batch_sampler.set_epoch(0)
+            again = torch.utils.data.DataLoader(loader.dataset, batch_sampler=sampler, collate_fn=loader.collate_fn)
+            assert [labels.tolist() for _, labels in again] == batches
+        with pytest.raises(StateError, match="expected batch 2 or a later one, got a request for batch 0"):
+            loader.dataset[0]

@@ -51,6 +51,11 @@ class Loader:
             adjacent channels (``torch.channels_last``): the same memory with other strides. Models in that format take
             them without a conversion.
 
+    For trainers (PyTorch Lightning, Hugging Face, Accelerate) a loader has the attributes of a
+    ``torch.utils.data.DataLoader`` without workers: ``dataset``, ``sampler``, ``batch_sampler``, ``collate_fn``,
+    ``drop_last`` and the like. ``len(loader.dataset)`` is the number of rows of an epoch. ``batch_size`` is None,
+    as for every DataLoader with a batch sampler.
+
     Rows of one shape become one tensor ``(N, ...)`` of the output's type, on the output's device. Integer outputs of
     one element per row (labels) become int64 ``(N,)``.
 
@@ -103,6 +108,7 @@ class Loader:
         self._done = 0  # batches of the running epoch
         self._fresh = True  # the next loop continues the current epoch
         self._loop = 0  # number of the running loop
+        self._numbered: tuple[Iterator[Any] | None, int] = None, 0  # loop of `batch_sampler`, and its delivered batches
 
     def __len__(self) -> int:
         """Return the number of batches in an epoch; with "partial", in the current one.
@@ -156,6 +162,40 @@ class Loader:
         self.pipeline.start_epoch(epoch)
         self._fresh, self._done = True, 0
         self._loop += 1
+
+    # ---- attributes of a DataLoader without workers whose batch sampler numbers the batches ----
+
+    batch_size = worker_init_fn = generator = multiprocessing_context = prefetch_factor = None
+    num_workers = timeout = 0
+    persistent_workers = False
+
+    @property
+    def batch_sampler(self) -> _BatchNumbers:
+        """Return the numbers of the batches. A trainer that skips batches wraps this sampler."""
+        return _BatchNumbers(self)
+
+    @property
+    def collate_fn(self) -> Callable[[list[Any]], Any]:
+        """Return a function that takes the only element of a list: one item of the data set is a whole batch."""
+        return _only
+
+    @property
+    def drop_last(self) -> bool:
+        """Return whether an incomplete last batch is left out."""
+        return self._policy == "drop"
+
+    @property
+    def pin_memory(self) -> bool:
+        """Return whether the tensors are page-locked."""
+        return self._pin
+
+    @property
+    def dataset(self) -> _Batches:
+        """Return the batches as a data set, for trainers that make a ``DataLoader`` of it to skip batches.
+
+        Its length is the number of rows.
+        """
+        return _Batches(self)
 
     @property
     def sampler(self) -> _Epochs:
@@ -335,6 +375,66 @@ class Dataset(torch.utils.data.IterableDataset[Any]):
         """Stop the pipeline of this process."""
         if self._loader is not None:
             self._loader.close()
+
+
+class _Batches(torch.utils.data.Dataset[Any]):
+    """Batches of a loader as a data set, in the order of :class:`_BatchNumbers`. Its length is the number of rows."""
+
+    def __init__(self, loader: Loader) -> None:
+        self._loader = loader
+
+    def __getitem__(self, number: int) -> Any:
+        """Return batch ``number`` of the loop that :class:`_BatchNumbers` began; batches before it are skipped.
+
+        Raises:
+            StateError: the batch was delivered before, or no loop has begun.
+        """
+        loop, delivered = self._loader._numbered
+        if loop is None or number < delivered:
+            where = "no loop over it has begun" if loop is None else f"expected batch {delivered} or a later one"
+            raise StateError(
+                f"the batches of a Loader come in the order of its `batch_sampler`: {where}, got a request for batch {number}"
+            )
+        for _ in range(number - delivered):
+            next(loop)
+        self._loader._numbered = loop, number + 1
+        return next(loop)
+
+    def __len__(self) -> int:
+        """Return the rows of an epoch of this shard.
+
+        Raises:
+            TypeError: only the source knows the number.
+        """
+        rows = self._loader.pipeline.execution.schedule.epoch_size
+        if rows is None:
+            raise TypeError("this pipeline has no reader, so the number of its rows is not known")
+        return rows
+
+
+class _BatchNumbers:
+    """Batch sampler of a loader: lists of one batch number each."""
+
+    def __init__(self, loader: Loader) -> None:
+        self._loader = loader
+
+    def __iter__(self) -> Iterator[list[int]]:
+        """Begin a loop over the loader and yield the numbers of its batches."""
+        self._loader._numbered = iter(self._loader), 0
+        for number in range(len(self._loader)):
+            yield [number]
+
+    def __len__(self) -> int:
+        return len(self._loader)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Set the epoch of the next loop, for trainers that call it after they have wrapped the sampler."""
+        self._loader.set_epoch(epoch)
+
+
+def _only(items: list[Any]) -> Any:
+    """Collate a list of one batch."""
+    return items[0]
 
 
 class _Epochs:

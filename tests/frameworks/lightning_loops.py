@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``Loader`` in PyTorch Lightning: a training that stops in the middle of an epoch resumes with the remaining rows.
+"""``Loader`` in PyTorch Lightning: fit with a validation loader, validate, resume in an epoch, two processes.
 
-`make lightning` runs this test; the other tests do not need Lightning.
+`make trainers` runs this test in an environment of its own.
 """
 
 from __future__ import annotations
 
+import json
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,7 @@ import pytest
 import torch
 
 from stoker.torch import Loader
+from tests.frameworks.loops import run_ranks
 from tests.run.pipelines import files_of, training
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -26,12 +30,16 @@ class Model(pl.LightningModule):
         super().__init__()
         self.layer = torch.nn.Linear(3 * 16 * 16, 1)
         self.rows: list[tuple[int, bytes]] = []
+        self.validated: list[int] = []
         self.saved_at = 0
 
     def training_step(self, batch: Any, number: int) -> torch.Tensor:
         images, labels = batch
         self.rows += [(int(y), x.numpy().tobytes()) for x, y in zip(images, labels, strict=True)]
         return self.layer(images.flatten(1)).mean()
+
+    def validation_step(self, batch: Any, number: int) -> None:
+        self.validated += batch[1].tolist()
 
     def configure_optimizers(self) -> Any:
         return torch.optim.SGD(self.parameters(), lr=0.0)
@@ -92,3 +100,47 @@ def test_a_training_resumes_after_whole_epochs(jpegs: Path, tmp_path: Path) -> N
     trainer(tmp_path, max_epochs=3).fit(second, loader, ckpt_path=tmp_path / "saved.ckpt", weights_only=False)
     loader.close()
     assert [*first.rows, *second.rows] == whole.rows
+
+
+def test_fit_and_validate_with_a_validation_loader(jpegs: Path, tmp_path: Path) -> None:
+    files = files_of(jpegs)[:17]
+    model, train = Model(), Loader(training(files))
+    held_out = Loader(training(files, shuffle=False), last_batch_policy="partial")
+    trainer(tmp_path, max_epochs=2).fit(model, train, held_out)
+    assert sorted(y for y, _ in model.rows[:17]) == sorted(y for y, _ in model.rows[17:]) == list(range(17))
+    sanity = model.validated[:10]  # Lightning validates two batches before it trains
+    assert sanity == list(range(10)) and model.validated[10:] == [*range(17), *range(17)]
+    model.validated.clear()
+    trainer(tmp_path).validate(model, held_out)
+    assert model.validated == list(range(17))
+    train.close()
+    held_out.close()
+
+
+def test_two_processes(jpegs: Path, tmp_path: Path) -> None:
+    run_ranks("tests.frameworks.lightning_loops", str(jpegs), str(tmp_path))
+    shares = [json.loads((tmp_path / f"{rank}.json").read_text()) for rank in range(2)]
+    for epoch in range(2):
+        rows = [row for share in shares for row in share["trained"][9 * epoch : 9 * epoch + 9]]
+        assert sorted(set(rows)) == list(range(17)) and len(rows) == 18, "equal numbers of steps"
+    assert sorted(shares[0]["validated"] + shares[1]["validated"]) == list(range(17)), "each row once"
+
+
+def main(root: str, folder: str) -> None:
+    """Run one rank of :func:`test_two_processes`."""
+    files, model = files_of(Path(root))[:17], Model()
+    train = Loader(training(files, num_shards=2, shard_id=int(os.environ["RANK"])))
+    held_out = Loader(
+        training(files, shuffle=False, num_shards=2, shard_id=int(os.environ["RANK"])), last_batch_policy="partial"
+    )
+    ranks = {"strategy": "ddp", "devices": 2}
+    trainer(Path(folder), max_epochs=2, num_sanity_val_steps=0, limit_val_batches=0, **ranks).fit(model, train)
+    trainer(Path(folder), **ranks).validate(model, held_out)
+    found = {"trained": [y for y, _ in model.rows], "validated": model.validated}
+    (Path(folder) / f"{os.environ['RANK']}.json").write_text(json.dumps(found))
+    train.close()
+    held_out.close()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
