@@ -255,7 +255,7 @@ def test_options_of_other_decoders_are_accepted() -> None:
 
 
 UNHEEDED = {
-    "cache_size": (512, r"`cache_size` 512: no decoded images are kept.*`Pipeline\(gpu_jpeg_index=bytes\)`"),
+    "cache_size": (512, r"`cache_size` 512: no decoded images are cached.*`Pipeline\(gpu_jpeg_index=bytes\)`"),
     "memory_stats": (True, "`memory_stats`: nothing is printed. No padding is to be chosen by it"),
     "hw_decoder_load": (0.9, r"`hw_decoder_load` 0.9: the GPU's JPEG engines are not used. `gpu_backend="),
 }

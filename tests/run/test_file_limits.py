@@ -17,7 +17,7 @@ from stoker import ArgumentError, DataError, eager, fn, pipeline_def
 from stoker.inspection.check import check_file
 from stoker.inspection.survey import Remark
 from stoker.native import _native
-from stoker.ops.image import _decoding
+from stoker.ops.image import _decoding, _pillow_decoding
 from stoker.testing.tolerances import assert_exact
 from tests.hostile_images import claiming_gif, claiming_jpeg, claiming_png, with_scans
 from tests.run.pipelines import decoding, files_of, labels_of
@@ -111,7 +111,7 @@ def test_bands_of_an_average_make_no_difference(mode: str, monkeypatch: pytest.M
     image.save(out, "TIFF")
     file = np.frombuffer(out.getvalue(), np.uint8)
     whole = eager.decoders.image(file, scale_denom=4)
-    monkeypatch.setattr(_decoding, "_BAND_PIXELS", 1)
+    monkeypatch.setattr(_pillow_decoding, "_BAND_PIXELS", 1)
     assert_exact(eager.decoders.image(file, scale_denom=4), whole)
 
 

@@ -1564,6 +1564,7 @@ class decoders:
         jpeg_fancy_upsampling: bool = False,
         use_fast_idct: bool = False,
         max_pixels: int = 178956970,
+        palette_indices: bool = False,
         max_scan_pixels: int = 524288000,
         scale_denom: int = 1,
         affine: bool = True,
@@ -1599,10 +1600,15 @@ class decoders:
 
         Args:
             output_type: Colour model of the output: RGB, BGR, GRAY, YCbCr, ANY_DATA.
-            dtype: Element type. FLOAT is scaled to [0, 1], UINT16 to the full range.
+            dtype: Element type. FLOAT is scaled to [0, 1], UINT16 to the full range. With ANY_DATA, UINT16 and
+                floating types keep the values of gray files with 16 bits, and floating types those of files with
+                floats or 32-bit integers. Other outputs have 8 bits first: the upper 8 of 16; floats and 32-bit
+                integers must be whole numbers up to 255.
             adjust_orientation: Turn the image as its EXIF orientation says.
             max_pixels: Larger images are errors, before memory is taken (decompression bombs). Counts the pixels
                 that the file's header declares, also with `scale_denom` and for crops. 0: no limit.
+            palette_indices: Read files with a palette as one channel of palette indices, such as segmentation
+                masks. With `output_type` GRAY or ANY_DATA, and `dtype` UINT8. Other files are read as usual.
             max_scan_pixels: JPEG files with more than 24 scans whose scans times pixels exceed this are errors:
                 every scan passes over the whole image, and costs the file a few bytes. Encoders write up to 18
                 scans. The default is 500 scans of a megapixel, the limit of libjpeg-turbo's fuzzers. 0: no limit.
@@ -1647,6 +1653,7 @@ class decoders:
         jpeg_fancy_upsampling: bool = False,
         use_fast_idct: bool = False,
         max_pixels: int = 178956970,
+        palette_indices: bool = False,
         max_scan_pixels: int = 524288000,
         scale_denom: int = 1,
         affine: bool = True,
@@ -1682,10 +1689,15 @@ class decoders:
             crop_pos_z: Place in depth: 0 is the front, 1 the back.
             rounding: Rounding of the window's start.
             output_type: Colour model of the output: RGB, BGR, GRAY, YCbCr, ANY_DATA.
-            dtype: Element type. FLOAT is scaled to [0, 1], UINT16 to the full range.
+            dtype: Element type. FLOAT is scaled to [0, 1], UINT16 to the full range. With ANY_DATA, UINT16 and
+                floating types keep the values of gray files with 16 bits, and floating types those of files with
+                floats or 32-bit integers. Other outputs have 8 bits first: the upper 8 of 16; floats and 32-bit
+                integers must be whole numbers up to 255.
             adjust_orientation: Turn the image as its EXIF orientation says.
             max_pixels: Larger images are errors, before memory is taken (decompression bombs). Counts the pixels
                 that the file's header declares, also with `scale_denom` and for crops. 0: no limit.
+            palette_indices: Read files with a palette as one channel of palette indices, such as segmentation
+                masks. With `output_type` GRAY or ANY_DATA, and `dtype` UINT8. Other files are read as usual.
             max_scan_pixels: JPEG files with more than 24 scans whose scans times pixels exceed this are errors:
                 every scan passes over the whole image, and costs the file a few bytes. Encoders write up to 18
                 scans. The default is 500 scans of a megapixel, the limit of libjpeg-turbo's fuzzers. 0: no limit.
@@ -1722,6 +1734,7 @@ class decoders:
         jpeg_fancy_upsampling: bool = False,
         use_fast_idct: bool = False,
         max_pixels: int = 178956970,
+        palette_indices: bool = False,
         max_scan_pixels: int = 524288000,
         scale_denom: int = 1,
         affine: bool = True,
@@ -1754,10 +1767,15 @@ class decoders:
 
         Args:
             output_type: Colour model of the output: RGB, BGR, GRAY, YCbCr, ANY_DATA.
-            dtype: Element type. FLOAT is scaled to [0, 1], UINT16 to the full range.
+            dtype: Element type. FLOAT is scaled to [0, 1], UINT16 to the full range. With ANY_DATA, UINT16 and
+                floating types keep the values of gray files with 16 bits, and floating types those of files with
+                floats or 32-bit integers. Other outputs have 8 bits first: the upper 8 of 16; floats and 32-bit
+                integers must be whole numbers up to 255.
             adjust_orientation: Turn the image as its EXIF orientation says.
             max_pixels: Larger images are errors, before memory is taken (decompression bombs). Counts the pixels
                 that the file's header declares, also with `scale_denom` and for crops. 0: no limit.
+            palette_indices: Read files with a palette as one channel of palette indices, such as segmentation
+                masks. With `output_type` GRAY or ANY_DATA, and `dtype` UINT8. Other files are read as usual.
             max_scan_pixels: JPEG files with more than 24 scans whose scans times pixels exceed this are errors:
                 every scan passes over the whole image, and costs the file a few bytes. Encoders write up to 18
                 scans. The default is 500 scans of a megapixel, the limit of libjpeg-turbo's fuzzers. 0: no limit.
@@ -1808,6 +1826,7 @@ class decoders:
         jpeg_fancy_upsampling: bool = False,
         use_fast_idct: bool = False,
         max_pixels: int = 178956970,
+        palette_indices: bool = False,
         max_scan_pixels: int = 524288000,
         scale_denom: int = 1,
         affine: bool = True,
@@ -1846,10 +1865,15 @@ class decoders:
             normalized_anchor: Whether the positional anchor is relative.
             normalized_shape: Whether the positional shape is relative.
             output_type: Colour model of the output: RGB, BGR, GRAY, YCbCr, ANY_DATA.
-            dtype: Element type. FLOAT is scaled to [0, 1], UINT16 to the full range.
+            dtype: Element type. FLOAT is scaled to [0, 1], UINT16 to the full range. With ANY_DATA, UINT16 and
+                floating types keep the values of gray files with 16 bits, and floating types those of files with
+                floats or 32-bit integers. Other outputs have 8 bits first: the upper 8 of 16; floats and 32-bit
+                integers must be whole numbers up to 255.
             adjust_orientation: Turn the image as its EXIF orientation says.
             max_pixels: Larger images are errors, before memory is taken (decompression bombs). Counts the pixels
                 that the file's header declares, also with `scale_denom` and for crops. 0: no limit.
+            palette_indices: Read files with a palette as one channel of palette indices, such as segmentation
+                masks. With `output_type` GRAY or ANY_DATA, and `dtype` UINT8. Other files are read as usual.
             max_scan_pixels: JPEG files with more than 24 scans whose scans times pixels exceed this are errors:
                 every scan passes over the whole image, and costs the file a few bytes. Encoders write up to 18
                 scans. The default is 500 scans of a megapixel, the limit of libjpeg-turbo's fuzzers. 0: no limit.

@@ -87,7 +87,12 @@ class Decode : public Kernel {
       *c.error = jpeg::too_many_scans(file.data, size, info.width, info.height, max_scan_pixels_);
       if (!c.error->empty()) return Outcome::Error;
     }
-    const bool straight = turn.none();
+    const bool bytes = out.dtype == DType::U8;
+    if (!bytes && out.dtype != DType::U16 && out.dtype != DType::F32) {
+      *c.error = "expected an output of uint8, uint16 or float32";
+      return Outcome::Error;
+    }
+    const bool straight = turn.none() && bytes;
     const int64_t channels = out.shape[2], row_bytes = (window.x1 - window.x0) * channels;
     uint8_t* to = straight ? out.data : c.work[1].get(static_cast<size_t>(row_bytes) * (window.y1 - window.y0));
     const jpeg::Status status = jpeg::decode(file.data, size, info, window, format_, to, row_bytes, c.work[0], scale_);
@@ -99,11 +104,31 @@ class Decode : public Kernel {
                  std::to_string(info.width) + "x" + std::to_string(info.height) + " pixels declared)";
       return Outcome::Error;
     }
-    if (!straight) place_turned(to, window, turn, channels, out);
+    if (!bytes) place_wide(to, window, turn, channels, out);
+    else if (!straight) place_turned(to, window, turn, channels, out);
     return Outcome::Ok;
   }
 
  private:
+  // Pixels of a wider type: uint16 over the full range, float32 from 0 to 1.
+  static void place_wide(const uint8_t* from, const jpeg::Window& window, jpeg::Turn turn, int64_t channels,
+                         const View& out) {
+    const int64_t sh = window.y1 - window.y0, sw = window.x1 - window.x0;
+    const jpeg::Placement place = jpeg::placement(window, turn, out);
+    for (int64_t y = 0; y < sh; ++y)
+      for (int64_t x = 0; x < sw; ++x)
+        for (int64_t k = 0; k < channels; ++k) {
+          const uint8_t value = from[(y * sw + x) * channels + k];
+          uint8_t* const at = out.data + place.offset + y * place.step_y + x * place.step_x + k * out.stride[2];
+          if (out.dtype == DType::U16) {
+            const uint16_t wide = static_cast<uint16_t>(257 * value);
+            std::memcpy(at, &wide, sizeof wide);
+          } else {
+            const float wide = static_cast<float>(value) * static_cast<float>(1.0 / 255);
+            std::memcpy(at, &wide, sizeof wide);
+          }
+        }
+  }
   static void place_turned(const uint8_t* from, const jpeg::Window& window, jpeg::Turn turn, int64_t channels,
                            const View& out) {
     const int64_t sh = window.y1 - window.y0, sw = window.x1 - window.x0;

@@ -1,31 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shared code of the image decoders: arguments, the native decode step, and its twin in Pillow for other formats."""
+"""Shared code of the image decoders: arguments, and the native steps."""
 
 from __future__ import annotations
 
-import io
-import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from ..._image_formats import NAMES, open_image, pillow
 from ...contract import samples
 from ...contract.argument import ON_ERROR, arg
-from ...contract.errors import ArgumentError, DataError
+from ...contract.errors import ArgumentError
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator
 from ...contract.step import FileAccess, GpuForm, OnEngines, Value
 from ...contract.types import DType, ImageType
 from ...native import _native
 from ._encoded import image_files
+from ._pillow_decoding import twin_decode, twin_peek
 
 MAX_PIXELS = 178_956_970  # twice Pillow's warning limit: its error limit for decompression bombs
 MAX_SCAN_PIXELS = 500 << 20  # libjpeg-turbo's fuzzers: 500 scans of a megapixel
 CODEC = "jpeg"
-_BAND_PIXELS = 1 << 20  # of an image that is averaged, at a time
 _IN_PARTS = ("read_header", "read_window")  # the codec's kernels that read the parts of a file for a window
 _SCALES = (1, 2, 4, 8)
 
@@ -70,6 +64,15 @@ _STATISTICS_DOC = (
 )
 
 
+_DTYPE_DOC = (
+    "Element type. FLOAT is scaled to [0, 1], UINT16 to the full range. With ANY_DATA, UINT16 and floating types keep "
+    "the values of gray files with 16 bits, and floating types those of files with floats or 32-bit integers. Other "
+    "outputs have 8 bits first: the upper 8 of 16; floats and 32-bit integers must be whole numbers up to 255."
+)
+_INDICES_DOC = (
+    "Read files with a palette as one channel of palette indices, such as segmentation masks. With `output_type` GRAY "
+    "or ANY_DATA, and `dtype` UINT8. Other files are read as usual."
+)
 _PIXELS_DOC = (
     "Larger images are errors, before memory is taken (decompression bombs). Counts the pixels that the file's header "
     "declares, also with `scale_denom` and for crops. 0: no limit."
@@ -91,11 +94,12 @@ class ImageDecoder(Operator):
     devices = ("cpu", "mixed")
     gives_bfloat16 = True
     output_type = arg("image_type", ImageType.RGB, doc="Colour model of the output: RGB, BGR, GRAY, YCbCr, ANY_DATA.")
-    dtype = arg("dtype", DType.UINT8, doc="Element type. FLOAT is scaled to [0, 1], UINT16 to the full range.")
+    dtype = arg("dtype", DType.UINT8, doc=_DTYPE_DOC)
     adjust_orientation = arg("bool", True, doc="Turn the image as its EXIF orientation says.")
     jpeg_fancy_upsampling = arg("bool", False, doc=_UPSAMPLING_DOC)
     use_fast_idct = arg("bool", False, doc="Accepted: the transform is always the exact one.")
     max_pixels = arg("int", MAX_PIXELS, doc=_PIXELS_DOC)
+    palette_indices = arg("bool", False, doc=_INDICES_DOC)
     max_scan_pixels = arg("int", MAX_SCAN_PIXELS, doc=_SCANS_DOC)
     scale_denom = arg("int", 1, choices=_SCALES, doc=SCALE_DOC)
     affine = arg("bool", True, doc="Accepted, without effect: no thread is tied to a core.")
@@ -142,41 +146,67 @@ class ImageDecoder(Operator):
         return offset
 
 
-def peek(c: Lowering, data: Value, output_type: ImageType, adjust: bool, scale: int = 1, max_pixels: int = 0) -> Value:
+def wide_type(output_type: ImageType, dtype: DType) -> DType | None:
+    """Return the type in which files are decoded if they should keep more than 8 bits; None: 8 bits."""
+    if output_type != ImageType.ANY_DATA:
+        return None
+    return DType.FLOAT if dtype.is_float else dtype if dtype == DType.UINT16 else None
+
+
+def peek(
+    c: Lowering, data: Value, output_type: ImageType, adjust: bool, scale: int = 1, max_pixels: int = 0,
+    indices: bool = False,
+) -> Value:  # fmt: skip
     """Return the decoded image's (height, width, channels), int64, from the file's header.
 
     Rows whose file declares more than ``max_pixels`` fail here, before a step takes memory for them. 0: no limit.
+    ``indices``: files with a palette have one channel.
     """
     return c.native(
         "peek",
         [data],
         [(DType.INT64, (3,), "")],
         attrs=(adjust, int(output_type), scale.bit_length() - 1, max_pixels),
-        twin=_twin_peek(output_type, adjust, scale, max_pixels),
+        params=(1,) if indices else (),  # only the twin, which has it from here, decodes such files
+        twin=twin_peek(output_type, adjust, scale, max_pixels, indices),
         codec=CODEC,
         file=FileAccess(header_only=True),
     )[0]
 
 
 def decode(c: Lowering, data: Value) -> Value:
-    """Decode the whole image, uint8 HWC. A crop of it becomes a decode window."""
+    """Decode the whole image, HWC: uint8, or the :func:`wide_type`. A crop of it becomes a decode window."""
     if data.rank != 1 or data.dtype != DType.UINT8:
         c.require(False, "expected the bytes of a file (uint8, one axis), got {0} axes", float(data.rank))
     output_type, adjust = c.const("output_type"), c.const("adjust_orientation")
-    scale = c.const("scale_denom")
-    header = peek(c, data, output_type, adjust, scale, limit_of(c, "max_pixels"))
+    scale, indices = c.const("scale_denom"), _indices(c)
+    header = peek(c, data, output_type, adjust, scale, limit_of(c, "max_pixels"), indices)
     height, width = c.element(header, 0), c.element(header, 1)
     channels = {ImageType.GRAY: 1, ImageType.ANY_DATA: c.element(header, 2)}.get(output_type, 3)
+    wide = wide_type(output_type, c.const("dtype"))
     max_scan_pixels = limit_of(c, "max_scan_pixels")
-    twin = _twin_decode(output_type, adjust, scale, max_scan_pixels)
+    twin = twin_decode(output_type, adjust, scale, max_scan_pixels, wide or DType.UINT8, indices)
     attrs = (adjust, int(output_type), scale.bit_length() - 1, max_scan_pixels)
     engines = _engines(c, scale)
     exact, three = engines is None, output_type not in (ImageType.GRAY, ImageType.ANY_DATA)
     return c.native(
-        "decode", [data], [(DType.UINT8, (height, width, channels), "HWC")], attrs=attrs, params=(0, 0),
-        window=(0, 1), twin=twin, codec=CODEC, gpu=GpuForm(engines, balanced=True, in_planes=exact and three),
+        "decode", [data], [(wide or DType.UINT8, (height, width, channels), "HWC")], attrs=attrs,
+        params=(0, 0, 1) if indices else (0, 0), window=(0, 1), twin=twin, codec=CODEC,
+        gpu=None if wide else GpuForm(engines, balanced=True, in_planes=exact and three),
         file=FileAccess(in_parts=_IN_PARTS if exact else None),  # engines need whole files
     )[0]  # fmt: skip
+
+
+def _indices(c: Lowering) -> bool:
+    """Return whether palette indices are wanted."""
+    indices: bool = c.const("palette_indices")
+    output_type, dtype = c.const("output_type"), c.const("dtype")
+    if indices and (output_type not in (ImageType.GRAY, ImageType.ANY_DATA) or dtype != DType.UINT8):
+        raise ArgumentError(
+            "expected `output_type` GRAY or ANY_DATA and `dtype` UINT8 with `palette_indices`, got "
+            f"{output_type.name} and {dtype}. `cast` converts the indices to another type"
+        )
+    return indices
 
 
 def limit_of(c: Lowering, name: str) -> int:
@@ -202,8 +232,10 @@ def _engines(c: Lowering, scale: int) -> OnEngines | None:
 def scaled(c: Lowering, pixels: Value) -> Value:
     """Convert the pixels to the decoder's ``dtype``: floats in [0, 1], wider integers over their full range."""
     dtype = c.const("dtype")
-    if dtype == DType.UINT8:
+    if pixels.dtype == dtype:
         return pixels
+    if pixels.dtype != DType.UINT8:  # decoded in a wider type
+        return c.cast(pixels, dtype)
     from ...contract.pixel import load
 
     factor = 1 / 255 if dtype.is_float else dtype.positive_range / 255
@@ -212,153 +244,15 @@ def scaled(c: Lowering, pixels: Value) -> Value:
 
 
 _PASSED_ON = (
-    "output_type", "adjust_orientation", "max_pixels", "max_scan_pixels", "scale_denom", "gpu_backend",
-    "hw_decoder_load", "jpeg_fancy_upsampling",
+    "output_type", "adjust_orientation", "max_pixels", "max_scan_pixels", "palette_indices", "scale_denom",
+    "gpu_backend", "hw_decoder_load", "jpeg_fancy_upsampling",
 )  # fmt: skip
 
 
 def decoded_window(c: Any, data: Any, cut: Callable[[Any], Any]) -> Any:
     """Decode, then ``cut``, then scale, for composites. This order lets the decoder produce only the window."""
-    image = c.apply("decoders.image", data, **{name: c.const(name) for name in _PASSED_ON})
+    wide = wide_type(c.const("output_type"), c.const("dtype")) or DType.UINT8
+    image = c.apply("decoders.image", data, dtype=wide, **{name: c.const(name) for name in _PASSED_ON})
+    if wide != DType.UINT8:
+        return c.apply("cast", cut(image), dtype=c.const("dtype"))
     return c.apply("_scale_pixels", cut(image), dtype=c.const("dtype"))
-
-
-# ---- the Python twin, with Pillow ----
-
-_MODES = {ImageType.RGB: "RGB", ImageType.BGR: "RGB", ImageType.YCbCr: "YCbCr", ImageType.GRAY: "L"}
-
-
-def _open(data: npt.NDArray[np.uint8]) -> Any:
-    Image = pillow()
-    from PIL import UnidentifiedImageError
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # `_require_pixels` checks the limit
-        try:
-            return open_image(io.BytesIO(data.data))
-        except Image.DecompressionBombError as error:
-            raise DataError(f"{error}; `PIL.Image.MAX_IMAGE_PIXELS` is Pillow's own limit") from error
-        except UnidentifiedImageError:
-            start = bytes(data[:8])
-            raise DataError(
-                f"expected an image that Pillow can read, got {len(data)} bytes that begin with {start!r}; the "
-                f"formats are {NAMES}"
-            ) from None
-
-
-def _require_pixels(image: Any, max_pixels: int) -> None:
-    """Require a size within the limit. Call it before any method of an opened image: several of them decode."""
-    width, height = image.size
-    if max_pixels and width * height > max_pixels:
-        raise DataError(
-            f"expected at most {max_pixels} pixels, got an image of {height} x {width} (a decompression bomb?); "
-            "`max_pixels` allows more"
-        )
-
-
-def _orientation(image: Any, adjust: bool) -> int:
-    if not adjust:
-        return 1
-    try:
-        value = image.getexif().get(0x0112, 1)
-    except Exception:  # noqa: BLE001 - a damaged EXIF block says nothing about the pixels
-        return 1
-    return value if value in range(1, 9) else 1
-
-
-def _any_channels(image: Any) -> int:
-    return {"1": 1, "L": 1, "I": 1, "F": 1, "I;16": 1, "LA": 2, "RGBA": 4, "PA": 4}.get(
-        image.mode, 4 if image.mode == "P" and "transparency" in image.info else 3
-    )
-
-
-def _twin_peek(output_type: ImageType, adjust: bool, scale: int, max_pixels: int) -> Callable[..., None]:
-    def twin(inputs: Sequence[Any], params: Sequence[float], outputs: Sequence[Any]) -> None:
-        image = _open(inputs[0])
-        _require_pixels(image, max_pixels)
-        width, height = (-(-extent // scale) for extent in image.size)
-        if _orientation(image, adjust) >= 5:
-            width, height = height, width
-        channels = {ImageType.GRAY: 1, ImageType.ANY_DATA: _any_channels(image)}.get(output_type, 3)
-        outputs[0][:] = height, width, channels
-
-    return twin
-
-
-def _twin_decode(output_type: ImageType, adjust: bool, scale: int, max_scan_pixels: int) -> Callable[..., None]:
-    def twin(inputs: Sequence[Any], params: Sequence[float], outputs: Sequence[Any]) -> None:
-        whole = pillow_decode(inputs[0], output_type, adjust, scale, max_scan_pixels)
-        out = outputs[0]
-        y, x = int(params[0]), int(params[1])
-        out[:] = whole[y : y + out.shape[0], x : x + out.shape[1]]
-
-    return twin
-
-
-def pillow_decode(
-    data: npt.NDArray[np.uint8], output_type: ImageType, adjust: bool, scale: int = 1, max_scan_pixels: int = 0
-) -> npt.NDArray[np.uint8]:
-    """Decode with Pillow, HWC uint8. Transparency is dropped, 16-bit gray is scaled to 8.
-
-    At a smaller scale, pixels are means of ``scale`` x ``scale`` pixels of the whole image.
-    """
-    image = _open(data)
-    orientation = _orientation(image, adjust)
-    jpeg = image.format in ("JPEG", "MPO")
-    width, height = image.size
-    if jpeg and (reason := _native.jpeg.too_many_scans(data.tobytes(), width, height, max_scan_pixels)):
-        raise DataError(reason)
-    try:
-        if jpeg and output_type in (ImageType.GRAY, ImageType.YCbCr) and image.mode in ("RGB", "L"):
-            # Uses libjpeg's own planes instead of a conversion back from RGB.
-            image.draft(_MODES[output_type], image.size)
-        image.load()
-    except (OSError, SyntaxError, ValueError, EOFError) as error:
-        raise DataError(str(error)) from error
-    if scale == 1:
-        return apply_orientation(_converted(image, output_type), orientation)
-    # In bands of rows: the pixels of the whole image in full size would take several times the memory of the result.
-    band = scale * max(1, _BAND_PIXELS // (scale * width))
-    means = [
-        _means(_converted(image.crop((0, top, width, min(top + band, height))), output_type), scale)
-        for top in range(0, height, band)
-    ]
-    return apply_orientation(np.concatenate(means), orientation)
-
-
-def _converted(image: Any, output_type: ImageType) -> npt.NDArray[np.uint8]:
-    """Return the pixels of a loaded image in the colour model of the output, HWC."""
-    if image.mode.startswith("I;16") or image.mode == "I":
-        image = pillow().fromarray((np.asarray(image).astype(np.uint32) >> 8).clip(0, 255).astype(np.uint8))
-    if output_type == ImageType.ANY_DATA:
-        mode = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}[_any_channels(image)]
-        image = image.convert(mode)
-    elif image.mode == "P" and "transparency" in image.info:
-        image = image.convert("RGBA")
-    if output_type != ImageType.ANY_DATA and image.mode != _MODES[output_type]:
-        image = image.convert("RGB") if image.mode in ("RGBA", "LA", "PA", "CMYK") else image
-        image = image.convert(_MODES[output_type])
-    pixels = np.asarray(image)
-    pixels = pixels[..., None] if pixels.ndim == 2 else pixels
-    return pixels[..., ::-1] if output_type == ImageType.BGR else pixels
-
-
-def _means(pixels: npt.NDArray[np.uint8], side: int) -> npt.NDArray[np.uint8]:
-    """Return means of squares of pixels, smaller ones at the lower and right edge. Halves round up."""
-    sums, counts = pixels, np.ones((1, 1, 1), np.uint32)
-    for axis in (0, 1):
-        starts = np.arange(0, pixels.shape[axis], side)
-        sums = np.add.reduceat(sums, starts, axis, dtype=np.uint32)
-        rows = np.diff([*starts, pixels.shape[axis]]).astype(np.uint32)
-        counts = counts * (rows[:, None, None] if axis == 0 else rows[None, :, None])
-    return ((2 * sums + counts) // (2 * counts)).astype(np.uint8)
-
-
-def apply_orientation(pixels: npt.NDArray[Any], orientation: int) -> npt.NDArray[Any]:
-    """Return stored pixels in the orientation that EXIF specifies for display."""
-    if orientation >= 5:
-        pixels = pixels.swapaxes(0, 1)
-    flip_rows, flip_columns = {
-        2: (False, True), 3: (True, True), 4: (True, False), 6: (False, True), 7: (True, True), 8: (True, False)
-    }.get(orientation, (False, False))  # fmt: skip
-    return pixels[:: -1 if flip_rows else 1, :: -1 if flip_columns else 1]

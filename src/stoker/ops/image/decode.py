@@ -12,7 +12,8 @@ from ...contract.operator import RowContext
 from ...contract.step import Value
 from ...contract.types import DType
 from ..generic.cast import cast_array
-from ._decoding import ImageDecoder, decode, pillow_decode, scaled
+from ._decoding import ImageDecoder, decode, scaled, wide_type
+from ._pillow_decoding import pillow_decode
 
 _CACHES = ("", "largest", "threshold")
 _CACHE_DOC = (
@@ -53,11 +54,12 @@ class DecodeImage(ImageDecoder, name="decoders.image"):
         return scaled(c, decode(c, data))
 
     def reference(self, row: RowContext, data: Any) -> Any:
-        return scale_reference(_pixels(row, data), row["dtype"])
-
-
-def _pixels(row: RowContext, data: Any) -> Any:
-    return pillow_decode(data, row["output_type"], row["adjust_orientation"], row["scale_denom"])
+        wide = wide_type(row["output_type"], row["dtype"])
+        pixels = pillow_decode(
+            data, row["output_type"], row["adjust_orientation"], row["scale_denom"], dtype=wide or DType.UINT8,
+            indices=row["palette_indices"],
+        )  # fmt: skip
+        return cast_array(pixels, row["dtype"]) if wide else scale_reference(pixels, row["dtype"])
 
 
 def scale_reference(pixels: Any, dtype: DType) -> Any:

@@ -14,8 +14,9 @@ from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
 from ...contract.step import Value
 from ...contract.types import DType, ImageType
-from ._decoding import limit_of, peek, pillow_decode
+from ._decoding import limit_of, peek
 from ._encoded import image_files
+from ._pillow_decoding import pillow_decode
 
 
 class PeekImageShape(Operator, name="peek_image_shape"):

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files with more than 8 bits per channel keep their values, and palettes can be read as indices."""
+
+from __future__ import annotations
+
+import io
+import struct
+import zlib
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from PIL import Image
+from test_decoders import encoded, pipeline, rotated_file
+
+from stoker import eager, fn, types
+from stoker.contract.errors import ArgumentError, DataError
+from stoker.testing.tolerances import assert_exact
+
+Array = npt.NDArray[Any]
+ANY = types.ANY_DATA
+SIXTEEN = np.random.default_rng(1).integers(0, 1 << 16, (7, 9)).astype(np.uint16)
+FLOATS = np.random.default_rng(2).normal(size=(7, 9)).astype(np.float32) * 1000
+
+
+def saved(pixels: Array, kind: str, **options: Any) -> bytes:
+    out = io.BytesIO()
+    Image.fromarray(pixels).save(out, kind, **options)
+    return out.getvalue()
+
+
+def png_of_colours(pixels: Array) -> bytes:
+    """Return a PNG file with 16 bits per channel, which Pillow cannot write."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    height, width, channels = pixels.shape
+    rows = b"".join(b"\0" + row.astype(">u2").tobytes() for row in pixels)
+    header = struct.pack(">IIBBBBB", width, height, 16, {3: 2, 4: 6, 2: 4}[channels], 0, 0, 0)
+    body = chunk(b"IDAT", zlib.compress(rows))
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + body + chunk(b"IEND", b"")
+
+
+GRAY_16 = {"png": saved(SIXTEEN, "PNG"), "tiff": saved(SIXTEEN, "TIFF"), "ppm": saved(SIXTEEN, "PPM"),
+           "jpeg2000": saved(SIXTEEN, "JPEG2000", irreversible=False)}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", GRAY_16)
+def test_gray_files_with_16_bits_keep_their_values(kind: str) -> None:
+    data = GRAY_16[kind]
+    assert_exact(eager.decoders.image(data, output_type=ANY, dtype=types.UINT16), SIXTEEN[..., None])
+    floats = eager.decoders.image(data, output_type=ANY, dtype=types.FLOAT)
+    assert floats.dtype == np.float32
+    assert_exact(np.rint(floats.astype(np.float64) * 65535).astype(np.uint16), SIXTEEN[..., None])
+    assert_exact(eager.decoders.image(data, output_type=ANY, dtype=types.FLOAT64), floats.astype(np.float64))
+    upper = (SIXTEEN >> 8).astype(np.uint8)[..., None]
+    for output_type in (ANY, types.GRAY):
+        assert_exact(eager.decoders.image(data, output_type=output_type), upper)
+    assert_exact(eager.decoders.image(data), np.repeat(upper, 3, 2))
+    assert_exact(eager.decoders.image(data, output_type=types.BGR), np.repeat(upper, 3, 2))
+
+
+def test_floats_keep_their_values() -> None:
+    data = saved(FLOATS, "TIFF")
+    assert_exact(eager.decoders.image(data, output_type=ANY, dtype=types.FLOAT), FLOATS[..., None])
+    for arguments in ({}, {"output_type": types.GRAY}, {"output_type": ANY, "dtype": types.UINT16}):
+        with pytest.raises(DataError, match=r"whole numbers from 0 to \d+ in a file of floats.*`dtype=types.FLOAT`"):
+            eager.decoders.image(data, **arguments)
+    labels = np.arange(63, dtype=np.float32).reshape(7, 9)
+    assert_exact(eager.decoders.image(saved(labels, "TIFF"), output_type=types.GRAY), labels.astype("u1")[..., None])
+
+
+def test_integers_of_32_bits_keep_their_values() -> None:
+    depths = np.arange(63, dtype=np.int32).reshape(7, 9) * 40_000 - 1_000_000
+    data = saved(depths, "TIFF")
+    assert_exact(eager.decoders.image(data, output_type=ANY, dtype=types.FLOAT), depths.astype("f4")[..., None])
+    for arguments in ({}, {"output_type": ANY, "dtype": types.UINT16}):
+        with pytest.raises(DataError, match=r"in a file of 32-bit integers, for uint.*got -1e.06 to"):
+            eager.decoders.image(data, **arguments)
+    large = np.full((2, 2), (1 << 30) + 1, np.int32)
+    with pytest.raises(DataError, match="32-bit integers that float32 holds exactly"):
+        eager.decoders.image(saved(large, "TIFF"), output_type=ANY, dtype=types.FLOAT)
+    labels = np.arange(63, dtype=np.int32).reshape(7, 9)
+    assert_exact(eager.decoders.image(saved(labels, "TIFF"), output_type=types.GRAY), labels.astype("u1")[..., None])
+
+
+@pytest.mark.parametrize("channels", [2, 3, 4])
+def test_colours_with_16_bits_are_not_quantised_in_silence(channels: int) -> None:
+    """Pillow has 8 bits of them. That is the documented conversion, where 8 bits are asked for."""
+    pixels = np.random.default_rng(3).integers(0, 1 << 16, (5, 6, channels)).astype(np.uint16)
+    data = png_of_colours(pixels)
+    for dtype in (types.UINT16, types.FLOAT):
+        with pytest.raises(DataError, match=r"expected 8 bits per channel .*, got 16: Pillow reads such files"):
+            eager.decoders.image(data, output_type=ANY, dtype=dtype)
+    assert eager.decoders.image(data, output_type=ANY).dtype == np.uint8
+    assert eager.decoders.image(data).shape == (5, 6, 3)
+
+
+@pytest.mark.parametrize("mode", ["RGB", "L", "RGBA", "LA", "P", "1"])
+@pytest.mark.parametrize("kind", ["PNG", "TIFF"])
+def test_files_with_8_bits_are_scaled_as_without_wide_types(mode: str, kind: str) -> None:
+    data = encoded(mode, kind)
+    eight = eager.decoders.image(data, output_type=ANY)
+    assert_exact(eager.decoders.image(data, output_type=ANY, dtype=types.UINT16), eight.astype(np.uint16) * 257)
+    floats = eight.astype(np.float32) * np.float32(1 / 255)
+    assert_exact(eager.decoders.image(data, output_type=ANY, dtype=types.FLOAT), floats)
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+@pytest.mark.parametrize("mode", ["RGB", "L"])
+def test_jpeg_files_are_scaled_by_native_code(mode: str, orientation: int) -> None:
+    data = rotated_file(orientation, mode=mode)
+    eight = eager.decoders.image(data, output_type=ANY)
+    assert_exact(eager.decoders.image(data, output_type=ANY, dtype=types.UINT16), eight.astype(np.uint16) * 257)
+    floats = eight.astype(np.float32) * np.float32(1 / 255)
+    assert_exact(eager.decoders.image(data, output_type=ANY, dtype=types.FLOAT), floats)
+    cut = eager.decoders.image_slice(data, start=(3, 2), shape=(5, 4), output_type=ANY, dtype=types.FLOAT)
+    assert_exact(cut, floats[2:6, 3:8])
+
+
+def test_windows_and_smaller_scales_of_wide_files() -> None:
+    data = GRAY_16["png"]
+    cut = eager.decoders.image_slice(data, start=(3, 2), shape=(5, 4), output_type=ANY, dtype=types.UINT16)
+    assert_exact(cut, SIXTEEN[2:6, 3:8, None])
+    crop = eager.decoders.image_crop(data, crop=(4, 5), crop_pos_x=0, crop_pos_y=0, output_type=ANY, dtype=types.FLOAT)
+    assert_exact(crop, eager.decoders.image(data, output_type=ANY, dtype=types.FLOAT)[:4, :5])
+    half = eager.decoders.image(data, scale_denom=2, output_type=ANY, dtype=types.UINT16)
+    assert half[0, 0, 0] == int(SIXTEEN[:2, :2].astype(int).sum() / 4 + 0.5)
+    mean = eager.decoders.image(saved(FLOATS, "TIFF"), scale_denom=8, output_type=ANY, dtype=types.FLOAT)
+    np.testing.assert_allclose(mean[0, 0, 0], FLOATS[:7, :8].mean(), rtol=1e-5)
+
+
+def test_a_pipeline_keeps_values() -> None:
+    file = types.Constant(np.frombuffer(GRAY_16["tiff"], np.uint8))
+    (pixels,) = pipeline(lambda: fn.decoders.image(file, output_type=ANY, dtype=types.UINT16))
+    assert_exact(pixels, SIXTEEN[..., None])
+
+
+# ---- palettes ----
+
+
+def mask() -> tuple[Array, bytes]:
+    """Return classes, and a file whose palette has the usual colours for them."""
+    classes = np.random.default_rng(4).integers(0, 21, (7, 9)).astype(np.uint8)
+    image = Image.fromarray(classes, "P")
+    image.putpalette([(7 * n) % 256 for n in range(3 * 256)])
+    out = io.BytesIO()
+    image.save(out, "PNG")
+    return classes, out.getvalue()
+
+
+@pytest.mark.parametrize("output_type", [ANY, types.GRAY])
+def test_palettes_are_read_as_indices(output_type: Any) -> None:
+    classes, data = mask()
+    assert_exact(eager.decoders.image(data, output_type=output_type, palette_indices=True), classes[..., None])
+    cut = eager.decoders.image_slice(
+        data, start=(3, 2), shape=(5, 4), output_type=output_type, palette_indices=True
+    )  # fmt: skip
+    assert_exact(cut, classes[2:6, 3:8, None])
+    assert eager.decoders.image(data, output_type=ANY).shape == (7, 9, 3)
+    other = encoded("L", "PNG")
+    plain = eager.decoders.image(other, output_type=output_type)
+    assert_exact(eager.decoders.image(other, output_type=output_type, palette_indices=True), plain)
+
+
+def test_colours_and_indices_of_one_file() -> None:
+    """Equal steps are merged; these are not equal."""
+    classes, data = mask()
+    file = types.Constant(np.frombuffer(data, np.uint8))
+    indices, colours = pipeline(
+        lambda: (
+            fn.decoders.image(file, output_type=ANY, palette_indices=True), fn.decoders.image(file, output_type=ANY)
+        )
+    )  # fmt: skip
+    assert_exact(indices, classes[..., None])
+    assert_exact(colours, eager.decoders.image(data, output_type=ANY))
+
+
+@pytest.mark.parametrize("arguments", [{}, {"output_type": ANY, "dtype": types.FLOAT}], ids=["colours", "floats"])
+def test_indices_are_no_colours(arguments: dict[str, Any]) -> None:
+    with pytest.raises(ArgumentError, match="expected `output_type` GRAY or ANY_DATA and `dtype` UINT8 with `palette"):
+        eager.decoders.image(mask()[1], palette_indices=True, **arguments)
+    with pytest.raises(DataError, match="expected `scale_denom` 1 for palette indices"):
+        eager.decoders.image(mask()[1], palette_indices=True, output_type=ANY, scale_denom=2)
+
+
+def test_other_formats_whose_bits_pillow_drops() -> None:
+    """The number of bits is read from the file, because Pillow does not keep it."""
+    colours = np.random.default_rng(5).integers(0, 256, (16, 16, 3)).astype(np.uint8)
+    jp2 = bytearray(saved(colours, "JPEG2000", irreversible=False))
+    at = jp2.index(b"\xff\x4f\xff\x51") + 42
+    assert jp2[at] == 7
+    assert eager.decoders.image(bytes(jp2), output_type=ANY, dtype=types.UINT16).shape == (16, 16, 3)
+    jp2[at] = 11
+    ppm = b"P6 2 1 4095\n" + np.arange(6, dtype=">u2").tobytes()
+    for data in (bytes(jp2), ppm):
+        with pytest.raises(DataError, match=r"expected 8 bits per channel .*, got 1[26]"):
+            eager.decoders.image(data, output_type=ANY, dtype=types.UINT16)
