@@ -45,7 +45,7 @@ def test_two_ranks_train_evaluate_and_resume(how: str, jpegs: Path, tmp_path: Pa
 
 
 def main(how: str, root: str, folder: str) -> None:
-    """Run one rank: an epoch with a checkpoint after its first batch, the rest again from there, an evaluation."""
+    """Run one rank: an epoch with a checkpoint after its first batch, the rest of it once more, an evaluation."""
     dist.init_process_group("gloo")
     rank = dist.get_rank()
     files, shard = files_of(Path(root))[:ROWS], {"num_shards": 2, "shard_id": rank}

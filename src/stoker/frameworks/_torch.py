@@ -393,7 +393,8 @@ class _Batches(torch.utils.data.Dataset[Any]):
         if loop is None or number < delivered:
             where = "no loop over it has begun" if loop is None else f"expected batch {delivered} or a later one"
             raise StateError(
-                f"the batches of a Loader come in the order of its `batch_sampler`: {where}, got a request for batch {number}"
+                f"the batches of a Loader come in the order of its `batch_sampler`: {where}, got a request for batch "
+                f"{number}"
             )
         for _ in range(number - delivered):
             next(loop)
