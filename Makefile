@@ -8,6 +8,7 @@
 #   make fuzz [SECONDS=60]                    hostile bytes into both JPEG decoders, hostile numbers into recipes, under sanitizers
 #   make test-neon [SECONDS=30]               the Arm code of all kernels on an emulated machine, if there is one
 #   make test-tsan [SECONDS=20]               run loop, worker pools and recipes under ThreadSanitizer; minutes
+#   make test-asan [TESTS=tests/ops]          unit and operator tests on an extension with sanitizers; half an hour
 #   make test-gpu                             tests that need a GPU; fails on a machine without one
 #   make test-gpu-sanitizer [PROCESSES=14]    all kernels under compute-sanitizer, on a GPU; minutes
 #   make kills [TIMES=100]                    kill a training at random moments; no row may differ
@@ -36,7 +37,7 @@ SOURCES := pyproject.toml CMakeLists.txt README.md LICENSE \
 
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: demo dry-run test test-older test-newest recipes test-neon test-tsan test-gpu test-gpu-sanitizer check bench fuzz setup generate format docs changelog clean kills trainers
+.PHONY: demo dry-run test test-older test-newest recipes test-neon test-tsan test-asan test-gpu test-gpu-sanitizer check bench fuzz setup generate format docs changelog clean kills trainers
 
 demo: $(VENV)/.package
 	@$(PY) -m stoker.command demo $${DATA:+--data "$$DATA"} $${OUT:+--out "$$OUT"}
@@ -80,6 +81,15 @@ test-neon: $(VENV)/.build-needs
 
 test-tsan: $(VENV)/.build-needs
 	@PYTHON=$(PY) tests/native/tsan.sh $(SECONDS)
+
+# The C++ library is loaded first, because AddressSanitizer intercepts its exceptions. Leaks would be Python's own.
+ASAN := $(CURDIR)/build/asan
+ASAN_LIBRARIES = $(shell $(or $(CXX),g++) -print-file-name=libasan.so) $(shell $(or $(CXX),g++) -print-file-name=libstdc++.so)
+SANITIZED = PYTHONPATH=$(ASAN)/site LD_PRELOAD="$(ASAN_LIBRARIES)" UBSAN_OPTIONS=print_stacktrace=1 \
+            ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:alloc_dealloc_mismatch=0
+test-asan: setup $(ASAN)/.package
+	@$(SANITIZED) $(PY) -c "from stoker.native import _native; assert _native.sanitized, _native.__file__"
+	@$(SANITIZED) $(PY) -m pytest -p no:cacheprovider $(or $(TESTS),tests/unit tests/ops tests/run/test_plan_rules.py)
 
 dry-run: setup
 	@tests/ops/new_operator/dry_run.sh
@@ -144,6 +154,13 @@ clean:
 $(VENV)/.package: $(VENV)/.build-needs $(SOURCES)
 	@echo "building and installing stoker"
 	@STOKER_LTO=OFF $(PY) -m $(PIP) --no-build-isolation --no-deps --force-reinstall .
+	@touch $@
+
+# The package with sanitizers, in a folder of its own.
+$(ASAN)/.package: $(VENV)/.build-needs $(SOURCES)
+	@echo "building stoker with sanitizers"
+	@rm -rf $(ASAN)/site && STOKER_LTO=OFF $(PY) -m $(PIP) --no-build-isolation --no-deps --target $(ASAN)/site \
+		-C build-dir=build/asan/cmake -C cmake.define.STOKER_SANITIZE=ON .
 	@touch $@
 
 # The package as a wheel has it, with link-time optimization, from a separate build folder.

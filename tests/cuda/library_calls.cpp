@@ -77,6 +77,7 @@ class Step : public gpu::Kernel {
  public:
   using Work = std::function<void(Batch&)>;
   explicit Step(Work work) : work_(std::move(work)) {}
+  stoker::Ports ports() const override { return {.kernel = "step"}; }
   size_t slot_bytes() const override { return 16; }
   Outcome run(const Call&) const override { return Outcome::Ok; }
   void launch(Batch& batch) const override { work_(batch); }

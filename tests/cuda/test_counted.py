@@ -91,10 +91,10 @@ class Padded(Operator, name="test_padded"):
 
     def lower(self, c: Lowering, x: Value, count: Value) -> Value:
         own = Launches("Padded", {"fill": LaunchPass(1, 64)})
-        # The CPU's kernel of that name is not run here.
+        # The CPU kernel takes any tensors and does not run here.
         outputs = [(x.dtype, x.reserved, x.layout), (DType.INT32, (), "")]
         form = GpuForm(own.kernel(), takes_bound=True)
-        return c.native("boolean_mask", [x, count], outputs[:1], params=own.numbers(), gpu=form)[0]
+        return c.native("python", [x, count], outputs[:1], params=own.numbers(), gpu=form)[0]
 
     def reference(self, row: RowContext, x: Any, count: Any) -> Any:
         raise AssertionError("it is run on a GPU alone")
@@ -105,7 +105,7 @@ class NeedsExtent(Padded, name="test_needs_extent"):
 
     def lower(self, c: Lowering, x: Value, count: Value) -> Value:
         own = Launches("Padded", {"fill": LaunchPass(1, 64)})
-        return c.native("boolean_mask", [x, count], [(x.dtype, x.reserved, x.layout)], own=own)[0]
+        return c.native("python", [x, count], [(x.dtype, x.reserved, x.layout)], own=own)[0]
 
 
 for _operator in (Padded, NeedsExtent):

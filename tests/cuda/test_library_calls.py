@@ -15,7 +15,8 @@ NATIVE = HERE.parents[1] / "src" / "stoker" / "native"
 def test_calls_are_issued_in_their_places(tmp_path: Path) -> None:
     compiler = os.environ.get("CXX") or shutil.which("g++") or "c++"
     gpu = [NATIVE / "gpu" / f"{name}.cpp" for name in ("block_pool", "inputs", "memory", "null", "device_resources")]
-    sources = [HERE / "library_calls.cpp", *gpu, NATIVE / "plan" / "plan.cpp", NATIVE / "run" / "job_on_device.cpp"]
+    plan = [NATIVE / "plan" / f"{name}.cpp" for name in ("check", "plan")]
+    sources = [HERE / "library_calls.cpp", *gpu, *plan, NATIVE / "run" / "job_on_device.cpp"]
     program = tmp_path / "calls"
     checks = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
     flags = ["-std=c++20", "-O0", "-g1", *checks, "-pthread", f"-I{NATIVE}"]

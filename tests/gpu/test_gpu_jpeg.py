@@ -49,7 +49,7 @@ def device(tmp_path_factory) -> list[str]:
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         sources = [
             HERE / "jpeg_gpu_device.cpp",
-            *list_sources(["jpeg"]),
+            *list_sources(["jpeg", "plan"]),
             *(NATIVE / "gpu_kernels" / s for s in GPU_SOURCES),
         ]
         objects = list(pool.map(compiled, sources))

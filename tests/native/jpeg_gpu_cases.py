@@ -78,7 +78,7 @@ def build_emulator(folder: Path) -> Path:
     flags = ["-std=c++20", "-O1", "-ffp-contract=off", f"-I{NATIVE}", f"-I{HERE}"]
     checks = ["-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
     checked = {HERE / "jpeg_gpu_emulated.cpp", *(NATIVE / "gpu_kernels" / name for name in GPU_SOURCES)}
-    sources = sorted({*list_sources(["jpeg"]), *checked})
+    sources = sorted({*list_sources(["jpeg", "plan"]), *checked})
     running: list[subprocess.Popen[bytes]] = []
     for source in sources:
         if len(running) >= 2:  # memory and processors of small machines

@@ -43,6 +43,7 @@ bool is_made_again(uint64_t key) { return key % 7 == 0; }
 // Returns the bytes of a row, whose size the kernel finds while it runs.
 class Make final : public Kernel {
  public:
+  Ports ports() const override { return {.kernel = "make", .out = {port_of(DType::U8, 1)}}; }
   bool allocates() const override { return true; }
   Outcome run(const Call& call) const override {
     const uint64_t key = call.job.keys[static_cast<size_t>(call.row)];
@@ -65,6 +66,9 @@ int64_t sum_of(const uint8_t* data, int64_t count) {
 // Returns the sum of a row's bytes. Some rows fall back to Python.
 class Sum final : public Kernel {
  public:
+  Ports ports() const override {
+    return {.kernel = "sum", .in = {port_of(DType::U8, 1)}, .out = {port_of(DType::I64, 1)}};
+  }
   Outcome run(const Call& call) const override {
     if (is_parked(call.job.keys[static_cast<size_t>(call.row)])) return Outcome::Python;
     const int64_t sum = sum_of(call.in[0]->data, call.in[0]->shape[0]);
@@ -76,6 +80,10 @@ class Sum final : public Kernel {
 // Returns the sum of two numbers.
 class Add final : public Kernel {
  public:
+  Ports ports() const override {
+    const PortRule number = port_of(DType::I64, 1);
+    return {.kernel = "add", .in = {number, number}, .out = {number}};
+  }
   Outcome run(const Call& call) const override {
     int64_t a, b;
     std::memcpy(&a, call.in[0]->data, sizeof a);
@@ -94,6 +102,11 @@ struct Slot {
 // Returns the sum, on a device. Some rows fall back to the CPU.
 class SumOnDevice final : public gpu::Kernel {
  public:
+  Ports ports() const override {
+    PortRule bytes = port_of(DType::U8, 1);
+    bytes.on_host = true;
+    return {.kernel = "sum", .in = {bytes}, .out = {port_of(DType::I64, 1)}};
+  }
   size_t slot_bytes() const override { return sizeof(Slot); }
   Outcome run(const Call& call) const override {
     if (call.on_host) {

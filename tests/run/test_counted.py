@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from stoker import ArgumentError, DataError, eager, fn, pipeline_def
+from stoker.graph.scalar_code import Compiler
 from stoker.native import _native
 from stoker.torch import to_torch
 from stoker.types import DType
@@ -215,19 +216,22 @@ def test_masks_that_do_not_fit_are_refused() -> None:
         ([2], 1, {}, "counted outputs with at least one axis"),
         ([1], 1, {}, "counted outputs with at least one axis"),
         ([0], 1, {"kernel": ("constant", b"", (0,))}, "to write memory that is reserved for it"),
-        ([0], 1, {"frames": 0}, "cannot run frame by frame"),
+        ([0], 1, {"frames": 0}, "a kernel with a count that runs once for a row"),
     ],
 )
 def test_native_code_checks_how_a_count_is_declared(
     counted: list[int], count: int, changes: dict[str, Any], message: str
 ) -> None:
     plan = _native.Plan()
-    scratch = 0
+    scratch = native = 0
     plan.add_value(int(DType.FLOAT), 1, scratch, 0)
     plan.add_value(int(changes.get("dtype", DType.INT32)), changes.get("rank", 0), scratch, 1)
     name, *constants = changes.get("kernel", ("boolean_mask",))
     kernel = getattr(_native.kernels, name)(*constants)
+    code = Compiler(lambda v: v)
+    one = code.register(1)
+    declared = code.code, code.consts, [], [[one], []], [], [], changes.get("frames", -1), [], False, counted, count
+    plan.add_step(kernel, [], [0, 1], *declared)
+    plan.add_segment(native, [0], [])
     with pytest.raises(ValueError, match=message):
-        plan.add_step(
-            kernel, [], [0, 1], [], [], [], [[], []], [], [], changes.get("frames", -1), [], False, counted, count
-        )
+        plan.finish(2, 0)

@@ -105,7 +105,8 @@ class Gpu:
             functions = self.functions(own_sources(form, in_types, out_types), shared)
             numbers = len(in_types), len(out_types), len(body.params)
             threads = [p.threads for p in form.passes]
-            return lambda: _native.gpu.own(list(zip(functions(), threads, shared, strict=True)), *numbers)
+            host = getattr(_native.kernels, body.kernel)(*body.attrs)  # checks what the GPU kernel is given
+            return lambda: _native.gpu.own(list(zip(functions(), threads, shared, strict=True)), host, *numbers)
         if not isinstance(form, Compiled):
             raise UnsupportedError(f"this build has no `{body.kernel}` for GPUs")
         functions = self.functions(form.kernels)

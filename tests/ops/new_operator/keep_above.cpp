@@ -9,6 +9,12 @@ namespace {
 
 class KeepAbove : public Kernel {
  public:
+  Ports ports() const override {
+    return {.kernel = "throwaway_keep_above",
+            .in = {port_of(DType::F32, 1)},
+            .out = {port_of(DType::F32, 1), port_of(DType::I32, 0)},
+            .params = 1};
+  }
   Outcome run(const Call& c) const override {
     const View &in = *c.in[0], &out = *c.out[0];  // out.shape[0]: the upper bound
     const float threshold = static_cast<float>(c.params[0]);

@@ -9,6 +9,11 @@ namespace {
 class ReverseBits : public Kernel {
  public:
   explicit ReverseBits(uint8_t keep) : keep_(keep) {}
+  Ports ports() const override {
+    return {.kernel = "throwaway_reverse_bits",
+            .in = {{.types = types(DType::U8)}},
+            .out = {{.types = types(DType::U8), .same_extents = 0}}};
+  }
   Outcome run(const Call& c) const override {
     const View& in = *c.in[0];
     for (int64_t i = 0, n = in.elements(); i < n; ++i) {

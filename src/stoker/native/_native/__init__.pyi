@@ -15,6 +15,7 @@ from stoker.native._native import recipe as recipe
 ScalarCode = Sequence[tuple[int, int, int, int]]
 
 compiler: str
+sanitized: bool  # built with AddressSanitizer
 
 def get_isa() -> str: ...
 def best_isa() -> str: ...

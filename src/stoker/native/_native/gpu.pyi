@@ -167,12 +167,27 @@ def decode(
         index: index of known files
     """
 
+@overload
 def own(passes: Sequence[tuple[Function, int, int]], inputs: int, outputs: int, numbers: int, /) -> Kernel:
     """An operator's own kernel. A step's last numbers are the blocks of each pass for a row, the bytes of shared memory
     of passes that have some, then the bytes of device memory that a row needs between passes.
 
     Args:
         passes: (function, threads of a block, the most shared bytes), launched one after the other
+        inputs: how many
+        outputs: how many
+        numbers: all of the step's, per row
+    """
+
+@overload
+def own(
+    passes: Sequence[tuple[Function, int, int]], like: Kernel, inputs: int, outputs: int, numbers: int, /
+) -> Kernel:
+    """An operator's own kernel, with the tensors of its CPU kernel.
+
+    Args:
+        passes: (function, threads of a block, the most shared bytes), launched one after the other
+        like: the CPU kernel, which checks the step and its rows
         inputs: how many
         outputs: how many
         numbers: all of the step's, per row

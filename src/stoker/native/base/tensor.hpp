@@ -50,6 +50,21 @@ struct View {
     for (int i = 0; i < rank; ++i) n *= shape[i];
     return n;
   }
+  // Return whether the number of elements is so small that sizes and strides in bytes cannot overflow, also in parts of
+  // the shape. Only a repeated axis (stride 0) can have more elements than memory.
+  bool is_countable() const {
+    int64_t n = 1;
+    for (int i = 0; i < rank; ++i)
+      if (shape[i] < 0 || __builtin_mul_overflow(n, shape[i] > 1 ? shape[i] : 1, &n) || n > int64_t{1} << 58)
+        return false;
+    return true;
+  }
+  bool has_extents_of(const View& other) const {
+    if (rank != other.rank) return false;
+    for (int i = 0; i < rank; ++i)
+      if (shape[i] != other.shape[i]) return false;
+    return true;
+  }
   void set_contiguous_strides() {
     int64_t s = size_of(dtype);
     for (int i = rank - 1; i >= 0; --i) {

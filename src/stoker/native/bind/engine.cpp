@@ -85,11 +85,12 @@ nb::object run_row(std::shared_ptr<Engine> e, const std::vector<int32_t>& values
   box.job->keys[0] = 0;
   box.job->epochs[0] = 0;
   box.job->seed = seed;
+  if (data.size() < values.size()) throw nb::value_error("expected data for each value");
   for (size_t i = 0; i < values.size(); ++i) {
     if (values[i] < 0) continue;
     const nb::handle x = data[i];
     if (PyFloat_Check(x.ptr())) feed_scalar(box, values[i], 0, PyFloat_AS_DOUBLE(x.ptr()));
-    else box.job->row(0)[values[i]] = view_of(nb::cast<AnyArray>(x));
+    else feed_row(box, values[i], 0, nb::cast<AnyArray>(x));
   }
   if (!borrowed.run()) return nb::none();
   if (box.job->outputs.size() == 1) return take_row(box, 0);

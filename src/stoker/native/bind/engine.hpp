@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "bind/arrays.hpp"
 #include "run/engine.hpp"
 
 namespace stoker {
@@ -25,6 +26,7 @@ nanobind::object take_output(JobBox& box, int index);
 // Return row 0 of an output as an array of its own.
 nanobind::object take_row(JobBox& box, size_t index);
 void feed_scalar(const JobBox& b, int value, int64_t row, double x);
+void feed_row(const JobBox& b, int value, int64_t row, const AnyArray& a);
 
 void bind_plan(nanobind::module_& m);
 void bind_jobs(nanobind::module_& m);

@@ -60,9 +60,25 @@ void take_bits(const Value& planned, View& v) {
   if (planned.dtype == DType::BF16 && v.dtype == DType::U16) v.dtype = DType::BF16;
 }
 
+void require_row(const Job& job, int64_t row) {
+  if (row < 0 || row >= job.rows) throw nb::index_error("expected one of the batch's rows");
+}
+
+const Value& planned_value(const Job& job, int value) {
+  if (value < 0 || static_cast<size_t>(value) >= job.plan->values.size())
+    throw nb::index_error("expected one of the plan's values");
+  return job.plan->values[static_cast<size_t>(value)];
+}
+
 void put_value(JobBox& box, int64_t row, int value, const AnyArray& array) {
   View from = view_of(array);
-  const Value& info = box.job->plan->values[static_cast<size_t>(value)];
+  require_row(*box.job, row);
+  const Value& info = planned_value(*box.job, value);
+  take_bits(info, from);
+  if (from.dtype != info.dtype || from.rank != info.rank ||
+      (info.storage != Storage::Batch && info.storage != Storage::Upload))
+    throw nb::value_error("the array does not have the planned type and rank");
+  if (!from.contiguous()) throw nb::value_error("expected a contiguous array");
   const auto place = [&] {
     const gpu::Visit here = box.engine->visit();
     return box.engine->allocate_value(box.job, row, value, nullptr, from.shape);
@@ -71,17 +87,13 @@ void put_value(JobBox& box, int64_t row, int value, const AnyArray& array) {
   try {
     to = info.storage == Storage::Upload ? without_gil(place) : place();  // the driver may have to allocate memory
   } catch (const BatchLimitReached& limit) { return box.engine->fail_by_limit(box.job, row, value, limit); }
-  take_bits(info, from);
-  if (from.dtype != info.dtype || from.rank != info.rank ||
-      (info.storage != Storage::Batch && info.storage != Storage::Upload))
-    throw nb::value_error("the array does not have the planned type and rank");
-  if (!from.contiguous()) throw nb::value_error("expected a contiguous array");
   std::memcpy(to->data, from.data, static_cast<size_t>(from.elements() * size_of(from.dtype)));
 }
 
 // A plan's code fits one element type and rank; data of another type would be read beyond their end.
 void check_fed(const JobBox& box, int value, View& v) {
-  const Value& planned = box.job->plan->values[static_cast<size_t>(value)];
+  const Value& planned = planned_value(*box.job, value);
+  if (planned.storage != Storage::Input) throw nb::value_error("expected a value that the caller feeds");
   take_bits(planned, v);
   if (v.dtype != planned.dtype || v.rank != planned.rank)
     throw nb::value_error("the data do not have the planned element type and number of axes");
@@ -97,6 +109,8 @@ void feed_at(JobBox& b, int value, int64_t row, uintptr_t address, const std::ve
   if (shape.size() != strides.size() || shape.size() < axes || shape.size() - axes > kMaxRank)
     throw nb::value_error("expected at most 8 axes");
   if (row >= job.rows || (axes && shape[0] != job.rows)) throw nb::value_error("one element per row");
+  if (planned_value(job, value).is_read_on_host)
+    throw nb::value_error("expected data in host memory, where a step reads their elements");
   View v;
   v.device = true;
   v.data = reinterpret_cast<uint8_t*>(address);
@@ -113,11 +127,38 @@ void feed_at(JobBox& b, int value, int64_t row, uintptr_t address, const std::ve
   job.feed({value, v, strides[0]});
 }
 
+// Return an input of the Python step that runs now.
+const View& python_input(Job& job, int64_t row, int value) {
+  planned_value(job, value);
+  const auto reads = [&](int32_t s) {
+    const std::vector<int32_t>& in = job.plan->steps[static_cast<size_t>(s)].in;
+    return std::find(in.begin(), in.end(), value) != in.end();
+  };
+  const std::vector<Segment>& segments = job.plan->segments;
+  const View& view = job.row(row)[value];
+  if (job.segment >= segments.size() || view.rank < 0 || view.device || !view.data ||
+      std::none_of(segments[job.segment].steps.begin(), segments[job.segment].steps.end(), reads))
+    throw nb::value_error("expected an input of a step that runs now, in host memory");
+  return view;
+}
+
+// Return an output's memory after the batch. Where the batch has failed as a whole there may be none.
+OutputMemory& delivered(Job& job, int index) {
+  if (index < 0 || static_cast<size_t>(index) >= job.outputs.size())
+    throw nb::index_error("expected one of the plan's outputs");
+  OutputMemory& memory = job.outputs[static_cast<size_t>(index)];
+  const auto rows = static_cast<size_t>(job.rows);
+  if (job.state != JobState::Done || !memory.opened || memory.offsets.size() != rows)
+    throw nb::value_error("expected a finished batch whose outputs have not been taken");
+  memory.opened = false;
+  return memory;
+}
+
 }  // namespace
 
 nb::object take_output(JobBox& box, int index) {
   Job* job = box.job;
-  OutputMemory& memory = job->outputs[static_cast<size_t>(index)];
+  OutputMemory& memory = delivered(*job, index);
   const Output& output = job->plan->outputs[static_cast<size_t>(index)];
   const Value& value = job->plan->values[static_cast<size_t>(output.value)];
   if (!job->errors.empty() && !output.fixed) drop_failed(*job, value.rank, &memory);
@@ -149,7 +190,7 @@ nb::object take_output(JobBox& box, int index) {
 }
 
 nb::object take_row(JobBox& box, size_t index) {
-  OutputMemory& memory = box.job->outputs[index];
+  OutputMemory& memory = delivered(*box.job, static_cast<int>(index));
   if (memory.device) return take_output(box, static_cast<int>(index));
   const Value& value = box.job->plan->values[static_cast<size_t>(box.job->plan->outputs[index].value)];
   auto* block = new BlockPool::Block(std::move(memory.block));
@@ -164,6 +205,10 @@ nb::object take_row(JobBox& box, size_t index) {
 }
 
 void feed_scalar(const JobBox& b, int value, int64_t row, double x) {
+  require_row(*b.job, row);
+  const Value& planned = planned_value(*b.job, value);
+  if (planned.storage != Storage::Input || planned.rank != 0)
+    throw nb::value_error("expected a value without axes that the caller feeds");
   View& v = b.job->row(row)[value];
   v = View{};
   v.dtype = b.job->plan->values[static_cast<size_t>(value)].dtype;
@@ -171,17 +216,18 @@ void feed_scalar(const JobBox& b, int value, int64_t row, double x) {
   store_scalar(v.data, v.dtype, x);
 }
 
+void feed_row(const JobBox& b, int value, int64_t row, const AnyArray& a) {
+  View v = view_of(a);
+  check_fed(b, value, v);
+  require_row(*b.job, row);
+  b.job->row(row)[value] = v;
+}
+
 void bind_jobs(nb::module_& m) {
   nb::class_<JobBox>(m, "Job")
       .def_prop_ro("rows", [](const JobBox& b) { return b.job->rows; })
       .def_prop_ro("id", [](const JobBox& b) { return reinterpret_cast<uintptr_t>(b.job); })
-      .def("feed",
-           [](JobBox& b, int value, int64_t row, const AnyArray& a) {
-             View v = view_of(a);
-             check_fed(b, value, v);
-             if (row < 0 || row >= b.job->rows) throw nb::index_error();
-             b.job->row(row)[value] = v;
-           })
+      .def("feed", [](JobBox& b, int value, int64_t row, const AnyArray& a) { feed_row(b, value, row, a); })
       .def("feed_rows",
            [](JobBox& b, int value, const AnyArray& a) {
              const View whole = view_of(a);
@@ -208,16 +254,22 @@ void bind_jobs(nb::module_& m) {
       .def("array",
            [](nb::handle self, int64_t row, int value) {
              JobBox& b = nb::cast<JobBox&>(self);
-             return array_over(b.job->row(row)[value], self, false);
+             require_row(*b.job, row);
+             return array_over(python_input(*b.job, row, value), self, false);
            })
       .def("active",
            [](JobBox& b, int64_t row, int step) {
+             require_row(*b.job, row);
+             if (step < 0 || static_cast<size_t>(step) >= b.job->plan->steps.size()) throw nb::index_error();
              return !b.job->failing[static_cast<size_t>(row)] &&
                     b.engine->active(b.job, row, b.job->plan->steps[static_cast<size_t>(step)]);
            })
       .def("put", &put_value)
-      .def("fail", [](JobBox& b, int64_t row, int step,
-                      std::string text) { b.engine->fail_row(b.job, row, step, std::move(text)); })
+      .def("fail",
+           [](JobBox& b, int64_t row, int step, std::string text) {
+             require_row(*b.job, row);
+             b.engine->fail_row(b.job, row, step, std::move(text));
+           })
       .def("take_output", &take_output)
       .def("take_outputs",
            [](JobBox& b) {
@@ -248,6 +300,7 @@ void bind_jobs(nb::module_& m) {
       .def("outputs", [](nb::handle self) {
         // Return arrays over the memory that the parked row's step is to fill.
         WorkBox& w = nb::cast<WorkBox&>(self);
+        if (!w.work.parked) throw nb::value_error("expected the work of a single row");
         const Job* job = w.work.job;
         const Segment& segment = job->plan->segments[job->segment];
         nb::list list;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/guarded.hpp"
 #include "base/simd.hpp"
 
 namespace nb = nanobind;
@@ -65,6 +66,7 @@ NB_MODULE(_native, m) {
   m.def("instruction_sets", &instruction_sets);
   m.def("set_isa", &set_isa);
   m.attr("compiler") = __VERSION__;
+  m.attr("sanitized") = STOKER_GUARDED != 0;  // built with AddressSanitizer
   stoker::bind_engine(m);
   bind_jpeg(m);
   bind_pixel(m);

@@ -8,10 +8,14 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <cstdint>
+#include <limits>
+#include <string>
+
 #include "bind/arrays.hpp"
 #include "bind/engine.hpp"
 #include "bind/records.hpp"
-#include "plan/plan.hpp"
+#include "plan/check.hpp"
 
 namespace nb = nanobind;
 
@@ -22,29 +26,25 @@ namespace {
 using Ints = std::vector<int32_t>;
 using KernelRef = std::shared_ptr<Kernel>;
 
-ScalarCode scalar_code(const std::vector<std::tuple<int, int, int, int>>& code, std::vector<double> consts) {
-  ScalarCode s;
-  for (const auto& [op, a, b, c] : code) s.code.push_back({static_cast<ScalarOp>(op), a, b, c});
-  s.consts = std::move(consts);
-  return s;
+// Enumerators are bytes; the check of the plan refuses those that do not exist.
+template <class Enum>
+Enum as(int number, const char* what) {
+  if (number < 0 || number > std::numeric_limits<uint8_t>::max())
+    throw InvalidPlan("expected " + std::string(what) + ", got " + std::to_string(number));
+  return static_cast<Enum>(number);
 }
 
-// The run loop reads the count and changes views of the counted outputs.
-void check_count(const Plan& plan, const Step& step) {
-  const int32_t outputs = static_cast<int32_t>(step.out.size());
-  const auto value_of = [&](int32_t output) { return plan.values.at(static_cast<size_t>(step.out[output])); };
-  if (step.count < 0) {
-    if (!step.counted.empty()) throw nb::value_error("expected a count for outputs with an upper bound");
-    return;
-  }
-  if (step.count >= outputs || value_of(step.count).dtype != DType::I32 || value_of(step.count).rank != 0)
-    throw nb::value_error("expected a count of type int32 without axes among the step's outputs");
-  for (const int32_t o : step.counted)
-    if (o < 0 || o >= outputs || o == step.count || value_of(o).rank < 1)
-      throw nb::value_error("expected counted outputs with at least one axis");
-  if (step.kernel && (step.kernel->aliases() || step.kernel->allocates()))
-    throw nb::value_error("expected a kernel with a count to write memory that is reserved for it");
-  if (step.frames >= 0) throw nb::value_error("a kernel with a count cannot run frame by frame");
+// Return a plan that may still change.
+Plan& open_plan(Plan& plan) {
+  if (plan.finished) throw InvalidPlan("expected a plan that is not finished");
+  return plan;
+}
+
+ScalarCode scalar_code(const std::vector<std::tuple<int, int, int, int>>& code, std::vector<double> consts) {
+  ScalarCode s;
+  for (const auto& [op, a, b, c] : code) s.code.push_back({as<ScalarOp>(op, "an operation"), a, b, c});
+  s.consts = std::move(consts);
+  return s;
 }
 
 }  // namespace
@@ -56,16 +56,16 @@ void bind_plan(nb::module_& m) {
       .def(nb::init<>())
       .def("add_value",
            [](Plan& p, int dtype, int rank, int storage, int slot) {
-             p.values.push_back({static_cast<DType>(dtype), rank, static_cast<Storage>(storage), slot});
+             open_plan(p).values.push_back(
+                 {as<DType>(dtype, "an element type"), rank, as<Storage>(storage, "a kind of memory"), slot});
            })
       .def(
           "add_step",
-          [](Plan& p, KernelRef kernel, Ints in, Ints out, std::vector<std::tuple<int, int, int, int>> code,
+          [](Plan& plan, KernelRef kernel, Ints in, Ints out, std::vector<std::tuple<int, int, int, int>> code,
              std::vector<double> consts, Ints params, std::vector<Ints> extents,
              std::vector<std::tuple<int, int, Ints>> checks, std::vector<std::pair<int, bool>> guards, int frames,
              std::vector<uint8_t> framed_in, bool ordered, Ints counted, int count) {
-            if (in.size() > 64 || out.size() > kMaxStepOutputs)
-              throw nb::value_error("a step takes at most 64 inputs, 64 outputs");
+            Plan& p = open_plan(plan);
             Step s;
             s.kernel = std::move(kernel);
             s.in = std::move(in);
@@ -80,7 +80,6 @@ void bind_plan(nb::module_& m) {
             s.ordered = ordered;
             s.counted = std::move(counted);
             s.count = count;
-            check_count(p, s);
             p.steps.push_back(std::move(s));
           },
           nb::arg("kernel").none(), nb::arg("inputs"), nb::arg("outputs"), nb::arg("code"), nb::arg("consts"),
@@ -88,19 +87,20 @@ void bind_plan(nb::module_& m) {
           nb::arg("framed"), nb::arg("ordered"), nb::arg("counted") = Ints{}, nb::arg("count") = -1)
       .def("add_segment",
            [](Plan& p, int kind, Ints steps, Ints opens) {
-             p.segments.push_back({static_cast<SegmentKind>(kind), std::move(steps), std::move(opens)});
+             open_plan(p).segments.push_back(
+                 {as<SegmentKind>(kind, "a kind of segment"), std::move(steps), std::move(opens)});
            })
       .def(
           "add_output",
           [](Plan& p, int value, bool fixed, bool device, std::vector<int64_t> shape,
              std::vector<std::tuple<int, int, int, int>> code, std::vector<double> consts, Ints extents, int count) {
-            p.outputs.push_back({value, fixed, device, std::move(shape), scalar_code(code, std::move(consts)),
-                                 std::move(extents), count});
+            open_plan(p).outputs.push_back({value, fixed, device, std::move(shape),
+                                            scalar_code(code, std::move(consts)), std::move(extents), count});
           },
           nb::arg("value"), nb::arg("fixed"), nb::arg("device"), nb::arg("shape"), nb::arg("code"), nb::arg("consts"),
           nb::arg("extents"), nb::arg("count") = -1)
       .def("finish", [](Plan& p, int buffers, int readers) {
-        p.buffers = buffers;
+        open_plan(p).buffers = buffers;
         p.readers = readers;
         p.finish();
       });

@@ -18,6 +18,12 @@ class GpuWithCpuFallback : public Kernel {
   GpuWithCpuFallback(std::shared_ptr<const Kernel> on_gpu, std::shared_ptr<const stoker::Kernel> on_cpu)
       : on_gpu_(std::move(on_gpu)), on_cpu_(std::move(on_cpu)) {}
 
+  Ports ports() const override { return on_gpu_->ports(); }
+  void check(const StepFacts& step) const override {
+    on_gpu_->check(step);
+    on_cpu_->check(step);
+  }
+  bool fits(const Call& call) const override { return on_gpu_->fits(call) && on_cpu_->fits(call); }
   size_t slot_bytes() const override { return on_gpu_->slot_bytes(); }
   Outcome run(const Call& call) const override;
   void launch(Batch& batch) const override { on_gpu_->launch(batch); }

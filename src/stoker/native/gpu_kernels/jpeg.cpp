@@ -6,10 +6,12 @@
 #include <utility>
 
 #include "base/whole.hpp"
+#include "gpu_kernels/jpeg_parts.hpp"
 #include "gpu_kernels/jpeg_row_buffers.hpp"
 #include "jpeg/multiple.hpp"
 #include "jpeg/orientation.hpp"
 #include "jpeg/scan_limit.hpp"
+#include "plan/check.hpp"
 
 namespace stoker::jpeg::gpu {
 namespace {
@@ -42,6 +44,25 @@ class Decode : public stoker::gpu::Kernel {
         in_parts_(in_parts),
         source_(std::move(source)) {}
 
+  Ports ports() const override {
+    PortRule file = port_of(DType::U8, 1), part = port_of(DType::I64, 1), image = port_of(DType::U8, 3);
+    file.on_host = part.on_host = image.in_planes = true;
+    Ports ports{.kernel = "decode", .in = {file}, .out = {image}, .params = 2};
+    if (in_parts_) ports.in.push_back(part);
+    return ports;
+  }
+  // The numbers have the address of what the index knows, so that they must come from the kernel that writes it.
+  void check(const StepFacts& step) const override {
+    if (in_parts_)
+      step.require(dynamic_cast<const PartReader*>(step.maker(1)) && step.maker(0) == step.maker(1), "inputs",
+                   "the outputs of `read_window`", "others");
+  }
+  bool fits(const Call& c) const override {
+    if (!in_parts_ || (c.in[1]->elements() == sizeof(PartRead) / 8 && c.in[1]->contiguous())) return true;
+    *c.error = "expected the numbers of a file's part";
+    return false;
+  }
+
   size_t slot_bytes() const override { return sizeof(Row); }
 
   Outcome run(const Call& c) const override {
@@ -58,6 +79,7 @@ class Decode : public stoker::gpu::Kernel {
       if (known) known->accepted.store(true, std::memory_order_relaxed);
     }
     const View& out = *c.out[0];
+    if (out.shape[2] != channels(info, format_)) return refuse(c, "memory for another number of channels");
     const Turn turn = turn_of(adjust_ ? info.orientation : 1);
     const int32_t h = size_within(out.shape[0]), w = size_within(out.shape[1]);
     if (h == 0 || w == 0) return Outcome::Ok;

@@ -40,6 +40,9 @@ class FileSource {
   virtual bool whole(const Call& call, std::string_view header, BufferAllocator& allocator, View& out) const = 0;
 };
 
+// Kernel that writes a PartRead (gpu_kernels/jpeg_parts.hpp).
+class PartReader : public stoker::Kernel {};
+
 // Return the first row of MCUs that a window needs; `Picture::needed_mcu_rows` is their end.
 uint32_t first_needed_row(const Info& info, const jpeg::Picture& picture);
 

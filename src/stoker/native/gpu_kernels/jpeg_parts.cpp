@@ -2,10 +2,12 @@
 #include "gpu_kernels/jpeg_parts.hpp"
 
 #include <cstring>
+#include <string>
 
 #include "base/whole.hpp"
 #include "io/files.hpp"
 #include "jpeg/orientation.hpp"
+#include "plan/check.hpp"
 #include "run/job.hpp"
 
 namespace stoker::jpeg::gpu {
@@ -16,6 +18,7 @@ class TableFileSource final : public FileSource {
  public:
   TableFileSource(std::shared_ptr<const FileTable> table, int reader) : table_(std::move(table)), reader_(reader) {}
   size_t files() const { return table_->size(); }
+  int reader() const { return reader_; }
   uint64_t index(const Job& job, int64_t row) const {
     return static_cast<uint64_t>(job.indices[static_cast<size_t>(reader_)][static_cast<size_t>(row)]);
   }
@@ -54,8 +57,22 @@ void fetch_ahead(const KnownFile& known) {
   for (size_t at = 0; at < known.header.size(); at += 64) __builtin_prefetch(known.header.data() + at);
 }
 
+constexpr int64_t kHeaderNumbers = sizeof(HeaderRead) / 8, kPartNumbers = sizeof(PartRead) / 8;
+
+bool has_numbers(const View& v, int64_t wanted, std::string* error) {
+  if (v.shape[0] == wanted && v.contiguous()) return true;
+  *error = "expected " + std::to_string(wanted) + " numbers of a file's part, got " + std::to_string(v.shape[0]);
+  return false;
+}
+
 class ReadHeader : public stoker::Kernel {
  public:
+  Ports ports() const override {
+    return {.kernel = "read_header", .out = {port_of(DType::U8, 1), port_of(DType::I64, 1)}};
+  }
+  void check(const StepFacts& step) const override { step.require_reader(files_.reader()); }
+  bool fits(const Call& c) const override { return has_numbers(*c.out[1], kHeaderNumbers, c.error); }
+
   ReadHeader(TableFileSource files, std::shared_ptr<Index> index)
       : files_(std::move(files)), index_(std::move(index)), sizes_(files_.files()) {}
   bool allocates() const override { return true; }
@@ -81,6 +98,8 @@ class ReadHeader : public stoker::Kernel {
     return Outcome::Ok;
   }
 
+  bool is_of(const Index& index) const { return index_.get() == &index; }
+
  private:
   // Return the file if it is known and still begins with the same header.
   const KnownFile* give_header(const Call& c, uint64_t name, const OpenFile& file) const {
@@ -101,8 +120,26 @@ class ReadHeader : public stoker::Kernel {
   const KnownFileSizes sizes_;
 };
 
-class ReadWindow : public stoker::Kernel {
+class ReadWindow : public PartReader {
  public:
+  Ports ports() const override {
+    return {.kernel = "read_window",
+            .in = {port_of(DType::U8, 1), port_of(DType::I64, 1)},
+            .out = {port_of(DType::U8, 1), port_of(DType::I64, 1)},
+            .params = 4,
+            .shows = 0b1};
+  }
+  // The numbers have the address of what the index knows, so that they must come from the kernel that writes it.
+  void check(const StepFacts& step) const override {
+    step.require_reader(files_.reader());
+    const auto* const header = dynamic_cast<const ReadHeader*>(step.maker(1));
+    step.require(header && step.maker(0) == header && header->is_of(*index_), "inputs",
+                 "the outputs of `read_header` with the same index", "others");
+  }
+  bool fits(const Call& c) const override {
+    return has_numbers(*c.in[1], kHeaderNumbers, c.error) && has_numbers(*c.out[1], kPartNumbers, c.error);
+  }
+
   ReadWindow(TableFileSource files, bool adjust, Format format, int scale_log2, std::shared_ptr<const Index> index)
       : files_(std::move(files)), adjust_(adjust), format_(format), scale_(scale_log2), index_(std::move(index)) {}
   bool allocates() const override { return true; }

@@ -33,6 +33,9 @@ class Decode : public gpu::Kernel {
   Decode(std::shared_ptr<gpu::GpuWithCpuFallback> exact, std::shared_ptr<Engines> engines, Functions functions,
          double part, bool adjust_orientation, jpeg::Format format);
 
+  Ports ports() const override { return exact_->ports(); }
+  void check(const StepFacts& step) const override { exact_->check(step); }
+  bool fits(const Call& call) const override { return exact_->fits(call); }
   size_t slot_bytes() const override;
   Outcome run(const Call& call) const override;
   void launch(gpu::Batch& batch) const override;

@@ -40,8 +40,17 @@ struct Pass {
 
 class Own : public Kernel {
  public:
-  Own(std::vector<Pass> passes, int inputs, int outputs, int numbers)
-      : passes_(std::move(passes)), inputs_(inputs), ports_(inputs + outputs), numbers_(numbers) {
+  // `like` is the CPU kernel of the same step, whose tensors are this one's; null: of any type.
+  Own(std::vector<Pass> passes, std::shared_ptr<const stoker::Kernel> like, int inputs, int outputs, int numbers)
+      : passes_(std::move(passes)),
+        like_(std::move(like)),
+        inputs_(inputs),
+        outputs_(outputs),
+        ports_(inputs + outputs),
+        numbers_(numbers) {
+    const auto fits = [](int n) { return n >= 0 && n <= kMaxStepInputs; };
+    if (!fits(inputs) || !fits(outputs) || numbers < 1)
+      throw std::invalid_argument("expected at most 64 inputs and outputs, and numbers");
     int at = numbers - 1 - static_cast<int>(passes_.size());
     for (const Pass& pass : passes_) at -= pass.max_shared_bytes > 0;
     if (at < 0) throw std::invalid_argument("an operator's own kernel lacks numbers of its passes");
@@ -53,6 +62,19 @@ class Own : public Kernel {
     for (Pass& pass : passes_)
       if (pass.max_shared_bytes > 0) pass.shared = at++;
   }
+
+  Ports ports() const override {
+    Ports ports = like_ ? like_->ports() : Ports{.kernel = "own", .any = true};
+    ports.in.resize(static_cast<size_t>(inputs_));
+    ports.out.resize(static_cast<size_t>(outputs_));
+    ports.params = numbers_;
+    ports.any = false;
+    return ports;
+  }
+  void check(const StepFacts& step) const override {
+    if (like_) like_->check(step);
+  }
+  bool fits(const Call& c) const override { return !like_ || like_->fits(c); }
 
   size_t slot_bytes() const override {
     const size_t bytes =
@@ -136,28 +158,39 @@ class Own : public Kernel {
   }
 
   std::vector<Pass> passes_;
-  int inputs_, ports_, numbers_;
+  std::shared_ptr<const stoker::Kernel> like_;
+  int inputs_, outputs_, ports_, numbers_;
 };
 
 using PassTuple = std::tuple<std::shared_ptr<const Function>, uint32_t, uint32_t>;
 
-std::shared_ptr<Kernel> make_own(std::vector<PassTuple> passes, int inputs, int outputs, int numbers) {
+std::shared_ptr<Kernel> make_own_like(std::vector<PassTuple> passes, std::shared_ptr<stoker::Kernel> like, int inputs,
+                                      int outputs, int numbers) {
   std::vector<Pass> all;
   for (auto& [function, threads, max_shared_bytes] : passes)
     all.push_back({std::move(function), threads, max_shared_bytes, 0});
-  return std::make_shared<Own>(std::move(all), inputs, outputs, numbers);
+  return std::make_shared<Own>(std::move(all), std::move(like), inputs, outputs, numbers);
+}
+std::shared_ptr<Kernel> make_own(std::vector<PassTuple> passes, int inputs, int outputs, int numbers) {
+  return make_own_like(std::move(passes), nullptr, inputs, outputs, numbers);
 }
 
-const RegisteredOnGpu kOwn{
-    "own",
-    "An operator's own kernel. A step's last numbers are the blocks of each pass for a row, the "
-    "bytes of shared memory of passes that have some, then the bytes of device memory that a "
-    "row needs between passes.",
-    make_own,
-    {{"passes", "(function, threads of a block, the most shared bytes), launched one after the other"},
-     {"inputs", "how many"},
-     {"outputs", "how many"},
-     {"numbers", "all of the step's, per row"}}};
+constexpr const char *kPasses = "(function, threads of a block, the most shared bytes), launched one after the other",
+                     *kCount = "how many", *kNumbers = "all of the step's, per row";
+const RegisteredOnGpu kOwn{"own",
+                           "An operator's own kernel. A step's last numbers are the blocks of each pass for a row, the "
+                           "bytes of shared memory of passes that have some, then the bytes of device memory that a "
+                           "row needs between passes.",
+                           make_own,
+                           {{"passes", kPasses}, {"inputs", kCount}, {"outputs", kCount}, {"numbers", kNumbers}}};
+const RegisteredOnGpu kOwnLike{"own",
+                               "An operator's own kernel, with the tensors of its CPU kernel.",
+                               make_own_like,
+                               {{"passes", kPasses},
+                                {"like", "the CPU kernel, which checks the step and its rows"},
+                                {"inputs", kCount},
+                                {"outputs", kCount},
+                                {"numbers", kNumbers}}};
 
 }  // namespace
 

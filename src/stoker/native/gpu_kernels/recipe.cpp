@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -22,6 +23,29 @@ namespace stoker::recipe {
 namespace {
 
 // The three inputs of a row, validated.
+Ports ports_of(int outputs, bool on_gpu) {
+  PortRule pixels{.types = types(DType::U8), .least_rank = 1, .most_rank = 3};
+  PortRule numbers = port_of(DType::F64, 1), tables = port_of(DType::U8, 1);
+  numbers.on_host = tables.on_host = on_gpu;
+  Ports ports{.kernel = "recipe", .in = {pixels, numbers, tables}};
+  ports.out.assign(static_cast<size_t>(outputs), port_of(DType::U8, 1));
+  return ports;
+}
+
+// Recipes and tables are read as plain arrays, and so are pixels without axes.
+bool is_dense(const Call& c) {
+  const View& image = *c.in[0];
+  if (c.in[1]->contiguous() && c.in[2]->contiguous() && (image.rank == 3 || image.contiguous()) && image.rank != 2)
+    return true;
+  *c.error = "expected an image or its bytes, and a recipe and tables without gaps";
+  return false;
+}
+
+void require_outputs(int outputs) {
+  if (outputs < 0 || outputs > kMaxStepOutputs)
+    throw std::invalid_argument("expected at most 64 outputs, got " + std::to_string(outputs));
+}
+
 struct RecipeInputs {
   const double *steps, *end;
   std::vector<Table> tables;  // with the addresses at which the step finds them
@@ -53,6 +77,8 @@ Outcome failed(const Call& c, const char* why) {
 class RecipeOnCpu : public Kernel {
  public:
   explicit RecipeOnCpu(int outputs) : outputs_(outputs) {}
+  Ports ports() const override { return ports_of(outputs_, false); }
+  bool fits(const Call& c) const override { return is_dense(c); }
 
   Outcome run(const Call& c) const override {
     try {
@@ -97,6 +123,8 @@ class RecipeOnGpu : public stoker::gpu::Kernel {
   RecipeOnGpu(std::shared_ptr<const stoker::gpu::Function> function, int outputs)
       : function_(std::move(function)), outputs_(outputs) {}
 
+  Ports ports() const override { return ports_of(outputs_, true); }
+  bool fits(const Call& c) const override { return is_dense(c); }
   size_t slot_bytes() const override { return sizeof(gpu::Row); }
 
   Outcome run(const Call& c) const override {
@@ -132,10 +160,14 @@ class RecipeOnGpu : public stoker::gpu::Kernel {
   const int outputs_;
 };
 
-std::shared_ptr<Kernel> make_recipe(int outputs) { return std::make_shared<RecipeOnCpu>(outputs); }
+std::shared_ptr<Kernel> make_recipe(int outputs) {
+  require_outputs(outputs);
+  return std::make_shared<RecipeOnCpu>(outputs);
+}
 
 std::shared_ptr<stoker::gpu::Kernel> make_gpu_recipe(stoker::gpu::Functions functions, int outputs) {
   if (functions.size() != 1) throw std::invalid_argument("expected one function");
+  require_outputs(outputs);
   return std::make_shared<RecipeOnGpu>(std::move(functions[0]), outputs);
 }
 

@@ -51,6 +51,14 @@ class GpuStage : public gpu::Kernel {
     if (spec_.interpolator == Interpolator::Affine) need(functions_.walk);
   }
 
+  Ports ports() const override {
+    Ports ports = ports_of(spec_);
+    for (PortRule& in : ports.in) in.in_planes = true;
+    for (PortRule& out : ports.out) out.strided = true;
+    return ports;
+  }
+  void check(const StepFacts& step) const override { stage::check(spec_, step); }
+
   size_t slot_bytes() const override {
     const size_t bytes = sizeof(Slot) + interpolator_bytes_ + static_cast<size_t>(ports_) * sizeof(Port) +
                          functions_.uniforms.size() * sizeof(uint64_t);

@@ -14,13 +14,23 @@ namespace {
 // Inputs: data, a mask. Outputs: the elements of the first axis that the mask keeps, and how many these are.
 class BooleanMask : public Kernel {
  public:
+  Ports ports() const override {
+    return {.kernel = "boolean_mask",
+            .in = {{.least_rank = 1}, port_of(DType::Bool, 1)},
+            .out = {{.least_rank = 1, .same_type = 0, .same_rank = 0}, port_of(DType::I32, 0)}};
+  }
+  bool fits(const Call& c) const override {
+    const View &x = *c.in[0], &mask = *c.in[1], &out = *c.out[0];
+    if (mask.shape[0] != x.shape[0] || x.shape[0] > std::numeric_limits<int32_t>::max()) {
+      *c.error = "expected a mask of type bool with an element for each of the first axis, at most 2**31 - 1";
+      return false;
+    }
+    if (std::equal(x.shape + 1, x.shape + x.rank, out.shape + 1)) return true;
+    *c.error = "expected memory for elements of the input's extents";
+    return false;
+  }
   Outcome run(const Call& c) const override {
     const View &x = *c.in[0], &mask = *c.in[1], &out = *c.out[0];
-    if (x.rank < 1 || mask.rank != 1 || mask.dtype != DType::Bool || mask.shape[0] != x.shape[0] ||
-        x.shape[0] > std::numeric_limits<int32_t>::max()) {
-      *c.error = "expected a mask of type bool with an element for each of the first axis, at most 2**31 - 1";
-      return Outcome::Error;
-    }
     View item = x;
     item.rank = x.rank - 1;
     std::copy(x.shape + 1, x.shape + x.rank, item.shape);

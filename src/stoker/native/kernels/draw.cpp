@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
 
 #include "base/whole.hpp"
 #include "base/philox.hpp"
@@ -37,6 +38,12 @@ double normal(philox::Stream* s) {
 class Draw : public Kernel {
  public:
   explicit Draw(DrawSpec spec) : spec_(spec) {}
+  Ports ports() const override {
+    constexpr int32_t kParams[] = {2, 2, 1, 0};  // by distribution
+    Ports ports{.kernel = "draw", .out = {{}}, .params = kParams[static_cast<size_t>(spec_.distribution)]};
+    if (spec_.distribution == Distribution::Values) ports.in.push_back({});
+    return ports;
+  }
   Outcome run(const Call& c) const override {
     philox::Stream s = stream_of(spec_, c);
     const View& out = *c.out[0];
@@ -53,7 +60,8 @@ class Draw : public Kernel {
             *c.error = "expected at least one element in `values`, got none";
             return Outcome::Error;
           }
-          x = read_element(*c.in[0], static_cast<int64_t>(s.uniform() * static_cast<double>(count)));
+          const auto k = static_cast<int64_t>(s.uniform() * static_cast<double>(count));
+          x = read_element(*c.in[0], std::min(k, count - 1));
           break;
         }
       }
@@ -84,6 +92,11 @@ class Draw : public Kernel {
 class Choice : public Kernel {
  public:
   Choice(DrawSpec spec, bool has_weights) : spec_(spec), has_weights_(has_weights) {}
+  Ports ports() const override {
+    Ports ports{.kernel = "choice", .in = {{}}, .out = {{}}};
+    if (has_weights_) ports.in.push_back({});
+    return ports;
+  }
   Outcome run(const Call& c) const override {
     const View& from = *c.in[0];
     const View& out = *c.out[0];
@@ -152,6 +165,17 @@ class Choice : public Kernel {
 class CropWindow : public Kernel {
  public:
   CropWindow(DrawSpec spec, int attempts) : spec_(spec), attempts_(attempts) {}
+  Ports ports() const override {
+    return {.kernel = "crop_window",
+            .in = {{}},  // the extents, which come as parameters too
+            .out = {port_of(DType::I64, 1), port_of(DType::I64, 1)},
+            .params = 6};
+  }
+  bool fits(const Call& c) const override {
+    if (c.out[0]->shape[0] == 2 && c.out[1]->shape[0] == 2) return true;
+    *c.error = "expected two elements each as anchor and shape";
+    return false;
+  }
   Outcome run(const Call& c) const override {
     const double height = c.params[0], width = c.params[1];
     philox::Stream s = stream_of(spec_, c);
@@ -198,6 +222,7 @@ class CropWindow : public Kernel {
 };
 
 std::shared_ptr<Kernel> make_draw(Distribution distribution, uint32_t draw, bool own_seed, uint64_t seed) {
+  if (distribution > Distribution::Values) throw std::invalid_argument("expected a distribution");
   return std::make_shared<Draw>(DrawSpec{distribution, draw, own_seed, seed});
 }
 std::shared_ptr<Kernel> make_choice(uint32_t draw, bool own_seed, uint64_t seed, bool has_weights) {

@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <stdexcept>
+#include <string>
 #include <type_traits>
 
 #include "base/whole.hpp"
 #include "filter/correlate.hpp"
 #include "filter/histogram.hpp"
 #include "kernels/registry.hpp"
+#include "plan/check.hpp"
 #include "run/job.hpp"
 #include "shared/bell.hpp"
 #include "shared/half.hpp"
@@ -17,10 +20,30 @@ namespace stoker {
 
 namespace {
 
+constexpr int64_t kMaxTaps = 1 << 24;  // maximum width and height of a window
+constexpr Types kFiltered =
+    types(DType::U8, DType::U16, DType::I8, DType::I16, DType::F16, DType::F32);  // those of filter/correlate.hpp
+
 // Axes of an image in a tensor; -1: the tensor does not have it.
 struct ImageAxes {
   int32_t frame, height, width, channel;
 };
+
+// Require that every axis of input 0 is one of an image's, and only one.
+void require_axes(const StepFacts& step, const ImageAxes& axes) {
+  const int32_t rank = step.in_rank(0);
+  uint32_t named = 0;
+  int32_t count = 0;
+  for (const int32_t axis : {axes.frame, axes.height, axes.width, axes.channel}) {
+    if (axis == -1) continue;
+    const std::string got = std::to_string(axis);
+    step.require(axis >= 0 && axis < rank, "axes", "axes of a tensor with " + std::to_string(rank), got);
+    step.require(!(named >> axis & 1), "axes", "each axis once", got + " twice");
+    named |= uint32_t{1} << axis;
+    ++count;
+  }
+  step.require(count == rank, "axes", "names for " + std::to_string(rank) + " axes", std::to_string(count));
+}
 
 // Return a tensor as a view with the four axes F, H, W and C.
 View framed(const View& v, const ImageAxes& axes) {
@@ -49,6 +72,11 @@ View frame(const View& v, int64_t f) {
 class Equalize : public Kernel {
  public:
   explicit Equalize(ImageAxes axes) : axes_(axes) {}
+  Ports ports() const override {
+    const PortRule bytes{.types = types(DType::U8), .most_rank = 4};
+    return {.kernel = "equalize", .in = {bytes}, .out = {{.types = types(DType::U8), .same_extents = 0}}};
+  }
+  void check(const StepFacts& step) const override { require_axes(step, axes_); }
   Outcome run(const Call& c) const override {
     const View from = framed(*c.in[0], axes_), to = framed(*c.out[0], axes_);
     for (int64_t f = 0; f < from.shape[0]; ++f)
@@ -72,7 +100,27 @@ class Equalize : public Kernel {
 // Correlation. Inputs: image, weights [h,w] of F32, and with a constant border a value. Parameters: top, left.
 class Filter : public Kernel {
  public:
-  Filter(ImageAxes axes, int border) : axes_(axes), border_(static_cast<Border>(border)) {}
+  Filter(ImageAxes axes, int border) : axes_(axes), border_(static_cast<Border>(border)) {
+    if (border < 0 || border_ > Border::Constant) throw std::invalid_argument("expected a border mode");
+  }
+  Ports ports() const override {
+    return {.kernel = "filter",
+            .in = {{.types = kFiltered, .most_rank = 4}, {.least_rank = 2, .most_rank = 2}},
+            .out = {{.types = kFiltered, .same_rank = 0}},
+            .params = 3};
+  }
+  void check(const StepFacts& step) const override { require_axes(step, axes_); }
+  bool fits(const Call& c) const override {
+    const View from = framed(*c.in[0], axes_), to = framed(*c.out[0], axes_);
+    const View& weights = *c.in[1];
+    if (from.shape[0] != to.shape[0] || from.shape[3] != to.shape[3]) {
+      *c.error = "expected as many frames and channels as the input has";
+      return false;
+    }
+    if (std::max(weights.shape[0], weights.shape[1]) <= kMaxTaps) return true;
+    *c.error = "expected a filter of at most " + std::to_string(kMaxTaps) + " elements on a side";
+    return false;
+  }
   Outcome run(const Call& c) const override {
     const View& weights = *c.in[1];
     correlate::Window window{nullptr, weights.shape[0], weights.shape[1], offset_of(c.params[0]),
@@ -96,12 +144,17 @@ class Filter : public Kernel {
   Border border_;
 };
 
-constexpr int64_t kMaxTaps = 1 << 24;  // maximum width and height of a window
-
 // Gaussian blur, vertical and then horizontal. Parameters: sigma and window size, vertical and horizontal.
 class Blur : public Kernel {
  public:
   explicit Blur(ImageAxes axes) : axes_(axes) {}
+  Ports ports() const override {
+    return {.kernel = "blur",
+            .in = {{.types = kFiltered, .most_rank = 4}},
+            .out = {{.types = kFiltered, .same_extents = 0}},
+            .params = 4};
+  }
+  void check(const StepFacts& step) const override { require_axes(step, axes_); }
   Outcome run(const Call& c) const override {
     const View from = framed(*c.in[0], axes_), to = framed(*c.out[0], axes_);
     const int64_t down = offset_of(c.params[1]), across = offset_of(c.params[3]);

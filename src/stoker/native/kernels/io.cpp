@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstring>
+#include <stdexcept>
+#include <string>
 
 #include "base/whole.hpp"
 #include "jpeg/orientation.hpp"
@@ -35,6 +37,14 @@ class Peek : public Kernel {
  public:
   Peek(bool adjust, jpeg::Format format, int scale_log2, uint64_t max_pixels)
       : adjust_(adjust), format_(format), scale_(scale_log2), max_pixels_(max_pixels) {}
+  Ports ports() const override {
+    return {.kernel = "peek", .in = {port_of(DType::U8, 1)}, .out = {port_of(DType::I64, 1)}};
+  }
+  bool fits(const Call& c) const override {
+    if (c.out[0]->shape[0] == 3) return true;
+    *c.error = "expected three elements for height, width and channels";
+    return false;
+  }
   Outcome run(const Call& c) const override {
     jpeg::Info info;
     if (!read_header(c, info)) return hand_over(c, info.reason);
@@ -64,6 +74,10 @@ class Decode : public Kernel {
  public:
   Decode(bool adjust, jpeg::Format format, int scale_log2, uint64_t max_scan_pixels)
       : adjust_(adjust), format_(format), scale_(scale_log2), max_scan_pixels_(max_scan_pixels) {}
+  Ports ports() const override {
+    const PortRule image{.types = types(DType::U8, DType::U16, DType::F32), .least_rank = 3, .most_rank = 3};
+    return {.kernel = "decode", .in = {port_of(DType::U8, 1)}, .out = {image}, .params = 2};
+  }
   Outcome run(const Call& c) const override {
     const View& file = *c.in[0];
     const size_t size = static_cast<size_t>(file.shape[0]);
@@ -74,6 +88,11 @@ class Decode : public Kernel {
     const int32_t y0 = position_of(c.params[0]), x0 = position_of(c.params[1]);
     const int32_t h = size_within(out.shape[0]), w = size_within(out.shape[1]);
     if (h == 0 || w == 0) return Outcome::Ok;
+    if (out.shape[2] != jpeg::channels(info, format_)) {
+      *c.error = "expected memory for " + std::to_string(jpeg::channels(info, format_)) + " channels, got " +
+                 std::to_string(out.shape[2]);
+      return Outcome::Error;
+    }
     const jpeg::Extent whole = jpeg::scaled_extent(info, scale_);
     const jpeg::Window window = jpeg::stored_window(whole, turn, y0, x0, h, w);
     if (!jpeg::is_inside(window, whole)) {
@@ -88,10 +107,6 @@ class Decode : public Kernel {
       if (!c.error->empty()) return Outcome::Error;
     }
     const bool bytes = out.dtype == DType::U8;
-    if (!bytes && out.dtype != DType::U16 && out.dtype != DType::F32) {
-      *c.error = "expected an output of uint8, uint16 or float32";
-      return Outcome::Error;
-    }
     const bool straight = turn.none() && bytes;
     const int64_t channels = out.shape[2], row_bytes = (window.x1 - window.x0) * channels;
     uint8_t* to = straight ? out.data : c.work[1].get(static_cast<size_t>(row_bytes) * (window.y1 - window.y0));
@@ -145,10 +160,17 @@ class Decode : public Kernel {
   uint64_t max_scan_pixels_;
 };
 
+void require_decodable(jpeg::Format format, int scale_log2) {
+  if (format >= jpeg::Format::Planes) throw std::invalid_argument("expected the format of an image");
+  if (scale_log2 < 0 || scale_log2 > 3) throw std::invalid_argument("expected a scale of 1, 1/2, 1/4 or 1/8");
+}
+
 std::shared_ptr<Kernel> make_peek(bool adjust, jpeg::Format format, int scale_log2, uint64_t max_pixels) {
+  require_decodable(format, scale_log2);
   return std::make_shared<Peek>(adjust, format, scale_log2, max_pixels);
 }
 std::shared_ptr<Kernel> make_decode(bool adjust, jpeg::Format format, int scale_log2, uint64_t max_scan_pixels) {
+  require_decodable(format, scale_log2);
   return std::make_shared<Decode>(adjust, format, scale_log2, max_scan_pixels);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <stdexcept>
+#include <string>
 
 #include "base/whole.hpp"
 #include "kernels/registry.hpp"
@@ -24,7 +25,7 @@ bool slice(const ViewOp& op, const double* p, View* v) {
   // The stride of a single element does not matter.
   if (__builtin_mul_overflow(v->stride[op.axis], step, &v->stride[op.axis])) v->stride[op.axis] = 0;
   v->shape[op.axis] = extent;
-  return true;
+  return extent <= n || v->is_countable();
 }
 
 void permute(const ViewOp& op, View* v) {
@@ -45,12 +46,14 @@ void insert(const ViewOp& op, View* v) {
   ++v->rank;
 }
 
-void drop(const ViewOp& op, View* v) {
+bool drop(const ViewOp& op, View* v) {
+  if (v->shape[op.axis] != 1) return false;
   --v->rank;
   for (int i = op.axis; i < v->rank; ++i) {
     v->shape[i] = v->shape[i + 1];
     v->stride[i] = v->stride[i + 1];
   }
+  return true;
 }
 
 bool reshape(const ViewOp& op, const double* p, View* v) {
@@ -62,6 +65,7 @@ bool reshape(const ViewOp& op, const double* p, View* v) {
     if (v->shape[i] < 0 || __builtin_mul_overflow(after, v->shape[i], &after)) return false;
   }
   v->rank = static_cast<int32_t>(op.list.size());
+  if (!v->is_countable()) return false;
   v->set_contiguous_strides();
   return after == before;
 }
@@ -85,11 +89,20 @@ void copy_out(const View& from, uint8_t* to) {
 class ViewKernel : public Kernel {
  public:
   ViewKernel(std::vector<ViewOp> ops, bool may_copy) : ops_(std::move(ops)), may_copy_(may_copy) {}
+  Ports ports() const override { return {.kernel = "view", .in = {{}}, .out = {{.same_type = 0}}, .shows = 0b1}; }
+  void check(const StepFacts& step) const override {
+    const int32_t rank = check_views(ops_, step.in_rank(0), step, "ops");
+    step.require(rank == step.out_rank(0), "output", std::to_string(rank) + " axes", std::to_string(step.out_rank(0)));
+  }
   bool aliases() const override { return !may_copy_; }
   bool allocates() const override { return may_copy_; }
   Outcome run(const Call& c) const override {
     View v = *c.in[0];
     if (may_copy_ && !v.contiguous()) {
+      if (v.device) {
+        *c.error = "expected a tensor in host memory to copy, got one in a device's";
+        return Outcome::Error;
+      }
       uint8_t* memory = c.allocator->get(static_cast<size_t>(v.elements() * size_of(v.dtype)));
       copy_out(v, memory);
       v.data = memory;
@@ -111,6 +124,8 @@ class ViewKernel : public Kernel {
 class Stage : public Kernel {
  public:
   explicit Stage(StageSpec spec) : spec_(std::move(spec)), channels_(spec_.program) {}
+  Ports ports() const override { return stage::ports_of(spec_); }
+  void check(const StepFacts& step) const override { stage::check(spec_, step); }
   Outcome run(const Call& c) const override {
     stage::Views views;
     if (!stage::take_views(spec_, c, &views)) return Outcome::Error;
@@ -255,6 +270,16 @@ StageSpec stage_spec(Interpolator interpolator, std::vector<int32_t> interpolato
                      const std::vector<DType>& out_dtypes, std::vector<int32_t> uniforms,
                      std::vector<std::vector<ViewOp>> inputs, std::vector<std::vector<ViewOp>> outputs,
                      std::vector<int32_t> coordinates) {
+  if (interpolator > Interpolator::ProjectCubic) throw std::invalid_argument("expected an interpolator");
+  if (inputs.size() != in_dtypes.size() || outputs.size() != out_dtypes.size())
+    throw std::invalid_argument("expected views for " + std::to_string(in_dtypes.size()) + " inputs and " +
+                                std::to_string(out_dtypes.size()) + " outputs, got " + std::to_string(inputs.size()) +
+                                " and " + std::to_string(outputs.size()));
+  for (const pixel::Instr& q : code)  // the address of a coordinate's port is a number, and no memory
+    if ((q.op == pixel::Op::Load && q.port >= in_dtypes.size()) ||
+        (q.op == pixel::Op::Coordinate && q.port < in_dtypes.size()))
+      throw std::invalid_argument("expected loads from inputs and coordinates from their own ports, got port " +
+                                  std::to_string(q.port));
   for (const int32_t axis : coordinates)
     if (axis < 0 || axis >= kMaxRank) throw std::invalid_argument("a coordinate's axis is none");
   StageSpec s;
@@ -270,6 +295,52 @@ StageSpec stage_spec(Interpolator interpolator, std::vector<int32_t> interpolato
   return s;
 }
 
+int32_t check_views(const std::vector<ViewOp>& ops, int32_t rank, const StepFacts& step, const std::string& what) {
+  const auto text = [](int64_t n) { return std::to_string(n); };
+  for (size_t i = 0; i < ops.size(); ++i) {
+    const ViewOp& op = ops[i];
+    const std::string here = what + ", view " + text(static_cast<int64_t>(i));
+    const auto require_axis = [&](int32_t axis, int32_t axes) {
+      step.require(axis >= 0 && axis < axes, here, "one of " + text(axes) + " axes", text(axis));
+    };
+    const auto require_rank = [&](int64_t n) {
+      step.require(n <= kMaxRank, here, "at most " + text(kMaxRank) + " axes", text(n));
+    };
+    switch (op.kind) {
+      case ViewKind::Slice:
+        require_axis(op.axis, rank);
+        for (const int32_t p : {op.start, op.step, op.extent}) step.require_param(p, here);
+        break;
+      case ViewKind::Permute: {
+        uint32_t named = 0;
+        for (const int32_t axis : op.list) {
+          require_axis(axis, rank);
+          step.require(!(named >> axis & 1), here, "each axis once", text(axis) + " twice");
+          named |= uint32_t{1} << axis;
+        }
+        step.require(op.list.size() == static_cast<size_t>(rank), here, "an order of " + text(rank) + " axes",
+                     text(static_cast<int64_t>(op.list.size())));
+        break;
+      }
+      case ViewKind::Insert:
+        require_axis(op.axis, rank + 1);
+        require_rank(++rank);
+        break;
+      case ViewKind::Drop:
+        require_axis(op.axis, rank);
+        --rank;
+        break;
+      case ViewKind::Reshape:
+        require_rank(static_cast<int64_t>(op.list.size()));
+        for (const int32_t p : op.list) step.require_param(p, here);
+        rank = static_cast<int32_t>(op.list.size());
+        break;
+      default: step.refuse(here, "a view operation", text(static_cast<int>(op.kind)));
+    }
+  }
+  return rank;
+}
+
 bool apply(const std::vector<ViewOp>& ops, const double* params, View* view) {
   for (const ViewOp& op : ops) {
     switch (op.kind) {
@@ -278,7 +349,9 @@ bool apply(const std::vector<ViewOp>& ops, const double* params, View* view) {
         break;
       case ViewKind::Permute: permute(op, view); break;
       case ViewKind::Insert: insert(op, view); break;
-      case ViewKind::Drop: drop(op, view); break;
+      case ViewKind::Drop:
+        if (!drop(op, view)) return false;
+        break;
       case ViewKind::Reshape:
         if (!reshape(op, params, view)) return false;
         break;

@@ -1,18 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels that read a row's columns: the bytes of its record, elements of tables in memory, and its number.
 #include <cstring>
+#include <stdexcept>
+#include <string>
 
 #include "kernels/records.hpp"
+#include "plan/check.hpp"
 #include "run/job.hpp"
 
 namespace stoker {
 
 namespace {
 
+constexpr int64_t kMaxItem = int64_t{1} << 40;
+
 class ReadRange : public Kernel {
  public:
   ReadRange(std::shared_ptr<const Records> records, int reader, std::vector<int64_t> item)
       : records_(std::move(records)), reader_(reader), item_(std::move(item)), sizes_(records_->size()) {}
+  Ports ports() const override {
+    const auto rank = static_cast<int32_t>(1 + item_.size());
+    return {.kernel = "read_range", .out = {{.least_rank = rank, .most_rank = rank}}};
+  }
+  void check(const StepFacts& step) const override { step.require_reader(reader_); }
   bool allocates() const override { return true; }
   // Sizes of whole files are known only after they have been read: asking the file system would cost more than a better
   // order of the rows saves.
@@ -58,6 +68,13 @@ class Lookup : public Kernel {
  public:
   Lookup(std::vector<uint8_t> table, size_t rows, int reader)
       : table_(std::move(table)), rows_(rows), row_bytes_(rows > 0 ? table_.size() / rows : 0), reader_(reader) {}
+  Ports ports() const override { return {.kernel = "lookup", .out = {{}}}; }
+  void check(const StepFacts& step) const override { step.require_reader(reader_); }
+  bool fits(const Call& c) const override {
+    if (c.out[0]->elements() * size_of(c.out[0]->dtype) == static_cast<int64_t>(row_bytes_)) return true;
+    *c.error = "expected memory for a row of " + std::to_string(row_bytes_) + " bytes";
+    return false;
+  }
   Outcome run(const Call& c) const override {
     const size_t index = static_cast<size_t>(c.job.indices[reader_][c.row]);
     if (index >= rows_) return outside(c, index, rows_);
@@ -74,6 +91,8 @@ class Lookup : public Kernel {
 class Index : public Kernel {
  public:
   explicit Index(int reader) : reader_(reader) {}
+  Ports ports() const override { return {.kernel = "index", .out = {port_of(DType::I64, 0)}}; }
+  void check(const StepFacts& step) const override { step.require_reader(reader_); }
   Outcome run(const Call& c) const override {
     std::memcpy(c.out[0]->data, &c.job.indices[reader_][c.row], 8);
     return Outcome::Ok;
@@ -85,6 +104,11 @@ class Index : public Kernel {
 
 // An item consists of `item` elements of the output's type.
 std::shared_ptr<Kernel> make_read_items(std::shared_ptr<const Records> records, int reader, std::vector<int64_t> item) {
+  int64_t elements = 1;
+  for (const int64_t n : item)
+    if (n < 1 || __builtin_mul_overflow(elements, n, &elements) || elements > kMaxItem)
+      throw std::invalid_argument("expected extents of an item of 1 to 2**40 elements, got " + std::to_string(n));
+  if (item.size() >= kMaxRank) throw std::invalid_argument("expected an item of at most 7 axes");
   return std::make_shared<ReadRange>(std::move(records), reader, std::move(item));
 }
 std::shared_ptr<Kernel> make_read_range(std::shared_ptr<const Records> records, int reader) {

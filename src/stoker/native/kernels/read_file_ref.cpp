@@ -9,6 +9,9 @@ namespace {
 
 class ReadFileRef : public Kernel {
  public:
+  Ports ports() const override {
+    return {.kernel = "read_file_ref", .in = {port_of(DType::U8, 1)}, .out = {port_of(DType::U8, 1)}};
+  }
   bool allocates() const override { return true; }
   Outcome run(const Call& c) const override {
     const View& ref = *c.in[0];

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reductions over some axes of a tensor.
 #include <algorithm>
+#include <stdexcept>
+#include <string>
 #include <type_traits>
 
 #include "base/elements.hpp"
 #include "kernels/registry.hpp"
 #include "kernels/store_scalar.hpp"
+#include "plan/check.hpp"
 #include "run/job.hpp"
 #include "shared/reduce_fold.hpp"
 
@@ -200,6 +203,29 @@ void reduce(const View& in, uint32_t axes, const View* mean, double ddof, const 
 class Reduce : public Kernel {
  public:
   Reduce(Reduction op, uint32_t axes) : op_(op), axes_(axes) {}
+  Ports ports() const override {
+    Ports ports{.kernel = "reduce", .in = {{}}, .out = {{}}, .params = 1};
+    if (has_mean()) ports.in.push_back({});
+    return ports;
+  }
+  void check(const StepFacts& step) const override {
+    const int32_t rank = step.in_rank(0);
+    step.require(axes_ >> rank == 0, "axes", "bits of " + std::to_string(rank) + " axes", std::to_string(axes_));
+  }
+  bool fits(const Call& c) const override {
+    const View& in = *c.in[0];
+    int64_t outputs = 1;
+    for (int i = 0; i < in.rank; ++i) outputs *= axes_ >> i & 1 ? 1 : in.shape[i];
+    if (c.out[0]->elements() != outputs) {
+      *c.error =
+          "expected memory for " + std::to_string(outputs) + " results, got " + std::to_string(c.out[0]->elements());
+      return false;
+    }
+    const int64_t means = has_mean() ? c.in[1]->elements() : outputs;
+    if (means == 1 || means == outputs) return true;
+    *c.error = "expected 1 or " + std::to_string(outputs) + " means, got " + std::to_string(means);
+    return false;
+  }
   Outcome run(const Call& c) const override {
     switch (op_) {
       case Reduction::Min: return of_type<Reduction::Min>(c);
@@ -215,6 +241,7 @@ class Reduce : public Kernel {
   }
 
  private:
+  bool has_mean() const { return op_ == Reduction::Variance || op_ == Reduction::StdDev; }
   template <Reduction kOp>
   Outcome of_type(const Call& c) const {
     const View& in = *c.in[0];
@@ -230,6 +257,8 @@ class Reduce : public Kernel {
 };
 
 std::shared_ptr<Kernel> make_reduce(int op, uint32_t axes) {
+  if (op < 0 || op > static_cast<int>(Reduction::StdDev))
+    throw std::invalid_argument("expected a reduction, got " + std::to_string(op));
   return std::make_shared<Reduce>(static_cast<Reduction>(op), axes);
 }
 

@@ -2,11 +2,13 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <string>
 #include <type_traits>
 
 #include "base/elements.hpp"
 #include "kernels/registry.hpp"
 #include "kernels/store_scalar.hpp"
+#include "plan/check.hpp"
 #include "run/job.hpp"
 
 namespace stoker {
@@ -35,6 +37,12 @@ T element_of(double x) {
 
 class Scalars : public Kernel {
  public:
+  Ports ports() const override { return {.kernel = "scalars", .out = {{}}}; }
+  bool fits(const Call& c) const override {
+    if (c.out[0]->elements() <= static_cast<int64_t>(c.param_count)) return true;
+    *c.error = "expected a parameter for each element, got " + std::to_string(c.param_count);
+    return false;
+  }
   Outcome run(const Call& c) const override {
     const View& out = *c.out[0];
     const int64_t n = out.elements();
@@ -46,6 +54,17 @@ class Scalars : public Kernel {
 class Constant : public Kernel {
  public:
   Constant(std::string bytes, std::vector<int64_t> shape) : bytes_(std::move(bytes)), shape_(std::move(shape)) {}
+  Ports ports() const override {
+    const auto rank = static_cast<int32_t>(shape_.size());
+    return {.kernel = "constant", .out = {{.least_rank = rank, .most_rank = rank}}};
+  }
+  void check(const StepFacts& step) const override {
+    int64_t bytes = size_of(step.out_type(0));
+    for (const int64_t n : shape_)
+      if (n < 0 || __builtin_mul_overflow(bytes, n, &bytes)) step.refuse("shape", "extents", std::to_string(n));
+    step.require(bytes == static_cast<int64_t>(bytes_.size()), "data", std::to_string(bytes) + " bytes",
+                 std::to_string(bytes_.size()));
+  }
   bool aliases() const override { return true; }
   Outcome run(const Call& c) const override {
     View& out = *c.out[0];
@@ -62,9 +81,20 @@ class Constant : public Kernel {
 
 class Select : public Kernel {
  public:
+  Ports ports() const override {
+    return {.kernel = "select",
+            .in = {{}, {}, {.same_type = 1, .same_rank = 1}},
+            .out = {{.same_type = 1, .same_rank = 1}},
+            .shows = 0b110};
+  }
   bool aliases() const override { return true; }
   Outcome run(const Call& c) const override {
-    *c.out[0] = read_element(*c.in[0], 0) != 0 ? *c.in[1] : *c.in[2];
+    const View& condition = *c.in[0];
+    if (condition.elements() == 0 || condition.device) {
+      *c.error = "expected a condition in host memory, got none";
+      return Outcome::Error;
+    }
+    *c.out[0] = read_element(condition, 0) != 0 ? *c.in[1] : *c.in[2];
     return Outcome::Ok;
   }
 };
@@ -72,8 +102,23 @@ class Select : public Kernel {
 class OtherRow : public Kernel {
  public:
   explicit OtherRow(int32_t value) : value_(value) {}
+  Ports ports() const override {
+    return {.kernel = "other_row",
+            .in = {{}, {}},
+            .out = {{.same_type = 1, .same_rank = 1}},
+            .shows = 0b10,
+            .other_rows_of = 1};
+  }
+  void check(const StepFacts& step) const override {
+    step.require(value_ == step.in_value(1), "value", "input 1, value " + std::to_string(step.in_value(1)),
+                 std::to_string(value_));
+  }
   bool aliases() const override { return true; }
   Outcome run(const Call& c) const override {
+    if (c.in[0]->elements() == 0 || c.in[0]->device) {
+      *c.error = "expected the number of a row in host memory, got none";
+      return Outcome::Error;
+    }
     const double wanted = read_element(*c.in[0], 0);
     if (!(wanted >= 0 && wanted < static_cast<double>(c.job.rows))) {
       *c.error = "row number " + std::to_string(static_cast<int64_t>(wanted)) + " is outside the batch of " +
@@ -95,6 +140,7 @@ class OtherRow : public Kernel {
 
 class Python : public Kernel {
  public:
+  Ports ports() const override { return {.kernel = "python", .any = true}; }
   Outcome run(const Call&) const override { return Outcome::Python; }
 };
 

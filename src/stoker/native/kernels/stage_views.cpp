@@ -23,7 +23,7 @@ void broadcast(const View& shape, bool channels, View* v) {
   const View old = *v;
   v->rank = shape.rank;
   for (int i = 0; i < shape.rank; ++i) {
-    if (channels && i == shape.rank - 1 && i >= lead && old.shape[i - lead] > 1) {
+    if (channels && i == shape.rank - 1 && i >= lead && old.shape[i - lead] != 1) {
       v->shape[i] = old.shape[i - lead];
       v->stride[i] = old.stride[i - lead];
       continue;
@@ -34,7 +34,84 @@ void broadcast(const View& shape, bool channels, View* v) {
   }
 }
 
+// The program runs over the first output's extents in all outputs; a channel axis has as many as it has.
+bool are_alike(const StageSpec& spec, const Views& views, std::string* error) {
+  const View& first = views.out[0];
+  const int32_t axes = first.rank - (spec.program.channels > 0 ? 1 : 0);
+  for (size_t o = 1; o < spec.outputs.size(); ++o)
+    if (!std::equal(first.shape, first.shape + axes, views.out[o].shape)) {
+      *error = "expected outputs of one shape";
+      return false;
+    }
+  return true;
+}
+
+// The sampled image has the output's size and the input's channels, which a repeated axis can make any number.
+bool can_sample(const StageSpec& spec, const Views& views, std::string* error) {
+  if (spec.interpolator == Interpolator::None) return true;
+  View image = views.out[0];
+  image.shape[2] = views.in[0].shape[2];
+  if (image.is_countable() && views.in[0].is_countable() && image.elements() <= kFarApart) return true;
+  *error = "expected an image of at most 2**40 elements";
+  return false;
+}
+
+constexpr Types kInterpolated = types(DType::U8, DType::U16, DType::I16, DType::I32, DType::F32);
+
+int32_t numbers_of(Interpolator interpolator) {
+  switch (interpolator) {
+    case Interpolator::None: return 0;
+    case Interpolator::Resample: return 7;
+    case Interpolator::Affine: return 9;
+    default: return 12;
+  }
+}
+
+void check_interpolator(const StageSpec& spec, const StepFacts& step, int32_t in_rank, int32_t out_rank) {
+  const auto wanted = static_cast<size_t>(numbers_of(spec.interpolator));
+  step.require(spec.interpolator_params.size() == wanted, "interpolator", std::to_string(wanted) + " numbers",
+               std::to_string(spec.interpolator_params.size()));
+  for (const int32_t p : spec.interpolator_params) step.require_param(p, "interpolator");
+  if (spec.interpolator == Interpolator::None) return;
+  step.require(in_rank == 3 && out_rank == 3, "interpolator", "an input and outputs of 3 axes",
+               std::to_string(in_rank) + " and " + std::to_string(out_rank));
+  const Types sampled = projects(spec.interpolator) ? types(DType::U8) : kInterpolated;
+  step.require(has(sampled, step.in_type(0)), "interpolator", "a type that can be interpolated",
+               name_of(step.in_type(0)));
+}
+
 }  // namespace
+
+Ports ports_of(const StageSpec& spec) {
+  Ports ports{.kernel = "stage"};
+  for (size_t i = 0; i < spec.inputs.size(); ++i) ports.in.push_back({.types = types(spec.program.input_dtype[i])});
+  for (size_t o = 0; o < spec.outputs.size(); ++o) ports.out.push_back({.types = types(spec.program.output_dtype[o])});
+  return ports;
+}
+
+void check(const StageSpec& spec, const StepFacts& step) {
+  const auto axes = [](int32_t n) { return std::to_string(n) + " axes"; };
+  const int32_t channels = spec.program.channels > 0 ? 1 : 0;
+  int32_t rank = 0;
+  for (size_t o = 0; o < spec.outputs.size(); ++o) {
+    const std::string name = "output " + std::to_string(o);
+    const int32_t made = check_views(spec.outputs[o], step.out_rank(o), step, name);
+    if (o == 0) rank = made;
+    step.require(made == rank, name, axes(rank) + ", as output 0", std::to_string(made));
+  }
+  step.require(rank >= channels, "output 0", "an axis of channels", "none");
+  int32_t sampled = -1;
+  for (size_t i = 0; i < spec.inputs.size(); ++i) {
+    const std::string name = "input " + std::to_string(i);
+    const int32_t have = check_views(spec.inputs[i], step.in_rank(i), step, name);
+    step.require(have <= rank, name, "at most " + axes(rank), std::to_string(have));
+    if (i == 0) sampled = have;
+  }
+  check_interpolator(spec, step, sampled, rank);
+  for (const int32_t p : spec.uniforms) step.require_param(p, "uniforms");
+  for (const int32_t axis : spec.coordinates)
+    step.require(axis < rank - channels, "coordinates", "one of " + axes(rank - channels), std::to_string(axis));
+}
 
 bool take_views(const StageSpec& spec, const Call& call, Views* views) {
   const auto take = [&](const View& from, const std::vector<ViewOp>& ops, View* to) {
@@ -47,7 +124,7 @@ bool take_views(const StageSpec& spec, const Call& call, Views* views) {
     if (!take(*call.out[o], spec.outputs[o], &views->out[o])) return false;
   for (size_t i = 0; i < spec.inputs.size(); ++i)
     if (!take(*call.in[i], spec.inputs[i], &views->in[i])) return false;
-  return true;
+  return are_alike(spec, *views, call.error) && can_sample(spec, *views, call.error);
 }
 
 bool spread(const StageSpec& spec, const View& shape, size_t first, View* in, std::string* error) {

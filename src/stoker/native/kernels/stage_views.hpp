@@ -13,7 +13,13 @@ struct Views {
   View in[pixel::kMaxPorts], out[pixel::kMaxPorts];
 };
 
-// Apply the stage's view operations. Return false with *error set if a window leaves its tensor.
+// Declaration of a stage's tensors, and the check of its views, sampler and coordinates, which are the same on every
+// device.
+Ports ports_of(const StageSpec& spec);
+void check(const StageSpec& spec, const StepFacts& step);
+
+// Apply the stage's view operations. Return false with *error set if a window leaves its tensor, or if
+// the outputs' iteration spaces differ.
 bool take_views(const StageSpec& spec, const Call& call, Views* views);
 
 // Broadcast the inputs from `first` on to the shape of the first output, and create the coordinates. Return false with

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels/registry.hpp"
+#include "plan/check.hpp"
 
 namespace stoker {
 
@@ -26,7 +27,10 @@ struct registry::Argument<ViewOp> {
   static ViewOp read(const Value& v) { return std::make_from_tuple<ViewOp>(Argument<Fields>::read(v)); }
 };
 
-// Apply the operations. Return false if a slice leaves the tensor or a reshape needs a copy.
+// Check the operations on a tensor of `rank` axes and return the rank of the result; `what` names them in messages.
+int32_t check_views(const std::vector<ViewOp>& ops, int32_t rank, const StepFacts& step, const std::string& what);
+
+// Apply the operations. They were checked. Return false if a slice leaves the tensor or a reshape needs a copy.
 bool apply(const std::vector<ViewOp>& ops, const double* params, View* view);
 
 }  // namespace stoker

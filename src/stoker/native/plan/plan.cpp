@@ -3,9 +3,13 @@
 
 #include <algorithm>
 
+#include "plan/check.hpp"
+
 namespace stoker {
 
 void Plan::finish() {
+  if (finished) throw InvalidPlan("expected a plan that is finished once");
+  check(*this);
   device_begin = segments.size();
   for (size_t i = 0; i < segments.size(); ++i) {
     for (const int32_t s : segments[i].steps) segments[i].ordered |= steps[s].ordered;
@@ -13,22 +17,29 @@ void Plan::finish() {
     if (segments[i].kind == SegmentKind::Device) device_begin = std::min(device_begin, i);
   }
   for (Step& s : steps) {
-    s.on_device = s.kernel ? s.kernel->on_device() : nullptr;
     registers = std::max(registers, s.scalars.code.size());
     parameters = std::max(parameters, s.params.size());
     if (s.kernel && s.kernel->has_cost()) costs.push_back(static_cast<int32_t>(&s - steps.data()));
   }
-  for (Value& v : values)
+  for (Value& v : values) {
+    needs_device |= v.storage >= Storage::Upload;
     if (v.storage == Storage::Batch) v.small = small++;
-  for (size_t v = 0; v < values.size(); ++v)
-    if (values[v].storage == Storage::Input && values[v].rank == 1) fed.push_back(static_cast<int32_t>(v));
+  }
+  for (size_t v = 0; v < values.size(); ++v) {
+    if (values[v].storage != Storage::Input) continue;
+    inputs.push_back(static_cast<int32_t>(v));
+    if (values[v].rank == 1) fed.push_back(static_cast<int32_t>(v));
+  }
+  needs_device |= device_begin < segments.size();
   if (!segments.empty()) {
     const auto fixed = [this](int32_t o) { return outputs[static_cast<size_t>(o)].fixed; };
     const Segment& first = segments[0];
     rows_find_inputs = first.kind != SegmentKind::Python &&
-                       std::all_of(first.opens.begin(), first.opens.end(), fixed) && costs.empty() && fed.empty();
+                       std::all_of(first.opens.begin(), first.opens.end(), fixed) && costs.empty() && fed.empty() &&
+                       !reads_other_rows;
   }
   for (const Output& o : outputs) registers = std::max(registers, o.scalars.code.size());
+  finished = true;
 }
 
 }  // namespace stoker

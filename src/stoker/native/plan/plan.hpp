@@ -7,12 +7,14 @@
 #include <vector>
 
 #include "base/tensor.hpp"
+#include "plan/ports.hpp"
 #include "plan/scalar.hpp"
 
 namespace stoker {
 
 struct Job;
 struct HeldFile;
+class StepFacts;
 namespace gpu {
 class Kernel;
 class RowMemory;
@@ -43,6 +45,7 @@ struct Call {
   bool on_host = false;    // the device failed to compute this row
   bool may_show = false;   // output 0 may become a view of other device memory of the batch
   bool in_planes = false;  // output 0 has no memory; it may become an image in component planes
+  size_t param_count = 0;  // of `params`
 };
 constexpr int kWorkAreas = 4;
 
@@ -50,6 +53,13 @@ constexpr int kWorkAreas = 4;
 class Kernel {
  public:
   virtual ~Kernel() = default;
+  // Declare the tensors and parameters that the kernel takes. Steps are checked against it before any of them runs.
+  virtual Ports ports() const = 0;
+  // Check a step for what `ports` cannot say; throw by StepFacts::refuse.
+  virtual void check(const StepFacts&) const {}
+  // Return whether a row's extents fit each other and the parameters, as far as PortRule::same_extents does not say it: else
+  // the row fails with *call.error. Must not read elements, which may be on a device. Called before every `run`.
+  virtual bool fits(const Call&) const { return true; }
   virtual Outcome run(const Call& call) const = 0;
   // Return whether the kernel sets its output views itself (views, row selection).
   virtual bool aliases() const { return false; }
@@ -81,7 +91,8 @@ struct Value {
   int32_t rank;
   Storage storage;
   int32_t slot;
-  int32_t small = 0;  // Batch: number among the row's small values, if it is small (set by Plan::finish)
+  int32_t small = 0;             // Batch: number among the row's small values, if it is small (set by Plan::finish)
+  bool is_read_on_host = false;  // Input: the host reads its elements (set by Plan::finish)
 };
 // Values of at most this size that cross segments are stored next to each other per row; larger ones have memory of
 // their own.
@@ -96,6 +107,11 @@ struct Check {
 struct Guard {
   int32_t value;
   bool wanted;
+};
+
+// Output whose extents are those of an input.
+struct Alike {
+  int32_t out, in;
 };
 
 constexpr int kMaxStepInputs = 64, kMaxStepOutputs = 64;
@@ -116,6 +132,7 @@ struct Step {
   // the extent itself; -1: there are none.
   std::vector<int32_t> counted;
   int32_t count = -1;
+  std::vector<Alike> alike;  // set by Plan::finish
 };
 
 enum class SegmentKind : uint8_t { Native, Python, Device };
@@ -151,8 +168,13 @@ struct Plan {
   size_t device_begin = 0;        // segments from here on run on the device
   bool rows_find_inputs = false;  // no step reads a row's inputs before the row runs
 
-  std::vector<int32_t> costs;  // steps whose kernel has a cost
-  std::vector<int32_t> fed;    // fed values with one axis: encoded files, if there are any
+  std::vector<int32_t> inputs;    // values that the caller feeds
+  std::vector<int32_t> costs;     // steps whose kernel has a cost
+  std::vector<int32_t> fed;       // fed values with one axis: encoded files, if there are any
+  bool reads_other_rows = false;  // a row's inputs must be there before other rows run
+  bool needs_device = false;
+  bool finished = false;
+  // Check the plan (plan/check.hpp) and derive what the run loop needs. Throw InvalidPlan; only a finished plan runs.
   void finish();
 };
 

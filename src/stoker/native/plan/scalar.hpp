@@ -94,8 +94,9 @@ inline int32_t evaluate(const ScalarCode& s, const View* values, int64_t frame, 
       case ScalarOp::Dim: r[i] = static_cast<double>(values[q.a].shape[q.b]); break;
       case ScalarOp::Elem: {
         const View& v = values[q.a];
-        const int64_t at = q.b + frame * q.c;
-        if (at >= v.elements()) return i;
+        int64_t at = 0;
+        if (__builtin_mul_overflow(frame, int64_t{q.c}, &at) || __builtin_add_overflow(at, int64_t{q.b}, &at)) return i;
+        if (v.rank < 0 || v.device || at >= v.elements()) return i;
         r[i] = read_element(v, at);
         break;
       }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <stdexcept>
 #include <utility>
 
 #include "base/float_mode.hpp"
@@ -41,6 +42,9 @@ Engine::Engine(std::shared_ptr<const Plan> plan, int threads, std::unique_ptr<gp
       device_pool_(resources_ ? std::make_shared<BlockPool>(2 * plan_->outputs.size() + 1, resources_.get()) : nullptr),
       row_ns_(plan_->segments.size()),
       max_parked_(std::max(kMinParked, 2 * threads)) {
+  if (!plan_->finished) throw std::invalid_argument("expected a finished plan");
+  if (threads < 1) throw std::invalid_argument("expected at least one thread, got " + std::to_string(threads));
+  if (!resources_ && plan_->needs_device) throw std::invalid_argument("expected a device for a plan that uses one");
   if (!resources_) return;
   resources_->work_arenas = std::make_shared<gpu::ArenaPool>(resources_->device, resources_->quota);
   resources_->backing_pool = std::make_shared<gpu::DeviceBackingPool>(resources_->device, resources_->quota);
@@ -98,6 +102,7 @@ void Engine::open_segment(Job* job) {
   if (job->segment == plan_->segments.size()) return;
   const Segment& segment = plan_->segments[job->segment];
   open_outputs(job, segment);
+  if (segment.kind == SegmentKind::Python) begin_python(job, segment);
   if (segment.kind != SegmentKind::Device) return order_rows(segment, job);
   try {
     job->on_device->open(segment.steps);

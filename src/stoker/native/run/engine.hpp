@@ -34,6 +34,8 @@ struct PythonWork {
 
 enum class WaitResult : uint8_t { Done, Python, Timeout, Closed };
 
+constexpr const char* kNotFed = "an input of the plan was not fed";
+
 class Engine {
  public:
   // `resources` are those of the plan's device segments; null if it has none.
@@ -94,6 +96,13 @@ class Engine {
   }
 
   bool active(Job* job, int64_t row, const Step& step) const;
+  void leave_out(Job* job, int64_t row, const Step& step) const;
+  // Return whether all values that the caller feeds are there for this row.
+  bool is_fed(Job& job, int64_t row) const {
+    for (const int32_t v : plan_->inputs)
+      if (job.row(row)[v].rank < 0) return false;
+    return true;
+  }
   // Copy within the device's memory, in order, for outputs that are assembled after their batch; returns when the
   // copies are done. `after` is a consumer's stream that may still use the memory.
   struct Move {
@@ -155,6 +164,7 @@ class Engine {
   void require_memory(Job* job, const Output& output, const OutputMemory& memory, int64_t bytes);
   bool may_start(const PythonWork& work) const;
   int32_t producer_of(int32_t value) const;
+  void begin_python(Job* job, const Segment& segment);
   void segment_done(Job* job, std::unique_lock<std::mutex>* lock);
   bool issue(Job* job);         // after the last device segment; false: the batch has failed as a whole
   bool settle(Job* job);        // waits for the device; false: some rows go through the device segments once more
@@ -167,6 +177,16 @@ class Engine {
   bool run_step(Job* job, int64_t row, int32_t index, RowContext* context, bool* park, std::string* text);
   // Call the step's kernel once per frame of a video (run/engine_frames.cpp).
   Outcome run_frames(const Call& video, int32_t index, int64_t frames, RowContext* context) const;
+  // Run the kernel on a row whose extents fit.
+  static Outcome run_kernel(const Step& step, const Call& call);
+  // Return whether the tensors that the kernel itself has placed are of the planned types and ranks.
+  bool as_planned(const Step& step, const View* const* out) const {
+    for (size_t o = 0; o < step.out.size(); ++o) {
+      const Value& info = plan_->values[static_cast<size_t>(step.out[o])];
+      if (out[o]->dtype != info.dtype || out[o]->rank != info.rank) return false;
+    }
+    return true;
+  }
   void add_error(Job* job, RowError error);
   std::unique_ptr<RowContext> take_context();
 

@@ -31,6 +31,14 @@ Outcome Engine::run_frames(const Call& video, int32_t index, int64_t frames, Row
   call.out = out;
   uint8_t* slots = nullptr;
   if (step.on_device) slots = video.job.on_device->frame_slots(index, video.row, frames);
+  const auto has_frames = [frames](const View& v) { return v.shape[0] >= frames; };
+  bool there = true;
+  for (size_t i = 0; i < step.in.size(); ++i) there &= step.framed_in[i] == 0 || has_frames(*video.in[i]);
+  for (size_t o = 0; o < step.out.size(); ++o) there &= has_frames(*video.out[o]);
+  if (!there) {
+    *call.error = "expected " + std::to_string(frames) + " frames in all inputs and outputs, got fewer";
+    return Outcome::Error;
+  }
   for (int64_t f = 0; f < frames; ++f) {
     if (evaluate(step.scalars, video.job.row(video.row), f, context->registers.data()) >= 0) {
       *call.error = "a per-frame argument has fewer elements than there are frames";
@@ -46,7 +54,7 @@ Outcome Engine::run_frames(const Call& video, int32_t index, int64_t frames, Row
     }
     for (size_t o = 0; o < step.out.size(); ++o) out[o] = &(frame_out[o] = frame_of(*video.out[o], f));
     if (slots) call.slot = slots + video.job.on_device->slot_bytes(index) * static_cast<size_t>(f);
-    const Outcome outcome = step.kernel->run(call);
+    const Outcome outcome = run_kernel(step, call);
     if (outcome != Outcome::Ok) return outcome;
   }
   return Outcome::Ok;

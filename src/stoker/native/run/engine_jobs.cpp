@@ -33,9 +33,15 @@ Job* Engine::acquire(int64_t rows) {
   fit(&job->indices, static_cast<size_t>(plan_->readers));
   for (auto& column : job->indices) fit(&column, n);
   fit(&job->values, n * plan_->values.size());
+  for (size_t r = 0; r < n; ++r)
+    for (const int32_t v : plan_->inputs) {  // until the caller feeds them
+      View& view = job->values[r * plan_->values.size() + static_cast<size_t>(v)];
+      view = View{};
+      view.rank = -1;
+    }
   fit(&job->batch_memory, plan_->values.size());
   fit(&job->outputs, plan_->outputs.size());
-  for (OutputMemory& o : job->outputs) o.supplied = false;
+  for (OutputMemory& o : job->outputs) o.supplied = o.opened = false;
   job->failed.assign(n, 0);
   job->failing.assign(n, 0);
   job->errors.clear();

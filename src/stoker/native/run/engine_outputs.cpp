@@ -57,7 +57,7 @@ void Engine::open_output(Job* job, const Output& output, OutputMemory* memory) {
       std::fill(shape, shape + rank, 0);
       bytes = 0;
     }
-    if (bytes > kMaxBytes) {
+    if (!is_plausible(value.dtype, shape, rank)) {
       add_error(job, {r, producer_of(output.value), -1, {}, kTooLarge});
       std::fill(shape, shape + rank, 0);
     } else {
@@ -73,10 +73,12 @@ void Engine::open_output(Job* job, const Output& output, OutputMemory* memory) {
     used += memory->dense ? bytes : (bytes + kRowAlign - 1) / kRowAlign * kRowAlign;
   }
   memory->device = output.device;
+  memory->opened = memory->supplied;
   if (memory->supplied) return;
   require_memory(job, output, *memory, used);
   memory->block = (output.device ? device_pool_ : pool_)->take(static_cast<size_t>(used));
   memory->data = memory->block.data;
+  memory->opened = true;
   if (output.device && memory->block.stream != BlockPool::kNoStream) job->on_device->follow(memory->block.stream);
   memory->block.stream = BlockPool::kNoStream;
 }
@@ -111,7 +113,12 @@ std::string Engine::apply_count(Job* job, int64_t row, const Step& step, int32_t
   for (const int32_t o : step.counted) values[step.out[o]].shape[0] = count;
   for (size_t i = 0; i < plan_->outputs.size(); ++i) {
     const Output& output = plan_->outputs[i];
-    if (output.count == step.out[step.count]) job->outputs[i].shapes[row * plan_->values[output.value].rank] = count;
+    if (output.count != step.out[step.count]) continue;
+    int64_t& extent = job->outputs[i].shapes[row * plan_->values[output.value].rank];
+    if (count > extent)
+      return "the kernel has counted " + std::to_string(count) + " elements, and memory is reserved for " +
+             std::to_string(extent);
+    extent = count;
   }
   return {};
 }

@@ -12,6 +12,15 @@ bool Engine::may_start(const PythonWork& work) const {
   return work.parked || !plan_->segments[work.job->segment].ordered || work.job->sequence == turn_;
 }
 
+// Python leaves out rows for which a step does not run, and reads fed values without the run loop.
+void Engine::begin_python(Job* job, const Segment& segment) {
+  for (int64_t r = 0; r < job->rows; ++r) {
+    if (job->failing[r]) continue;
+    if (!is_fed(*job, r)) add_error(job, {r, segment.steps.empty() ? -1 : segment.steps[0], -1, {}, kNotFed});
+    for (const int32_t s : segment.steps) leave_out(job, r, plan_->steps[static_cast<size_t>(s)]);
+  }
+}
+
 bool Engine::next_python(PythonWork* work, double timeout_s, bool* closed) {
   std::unique_lock<std::mutex> lock(mutex_);
   python_served_ = true;

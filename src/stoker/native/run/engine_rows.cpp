@@ -12,6 +12,14 @@ namespace stoker {
 
 namespace {
 
+constexpr const char* kOtherExtents = "the step's output has other extents than the memory that was reserved for it";
+
+std::string extents_text(const View& v) {
+  std::string all;
+  for (int i = 0; i < v.rank; ++i) all += (i ? ", " : "") + std::to_string(v.shape[i]);
+  return "[" + all + "]";
+}
+
 // Staging memory for kernels that learn their output's size while they run. If there are several requests, the last one
 // counts.
 class InputAllocator final : public BufferAllocator {
@@ -36,9 +44,34 @@ class InputAllocator final : public BufferAllocator {
 
 bool Engine::active(Job* job, int64_t row, const Step& step) const {
   const View* values = job->row(row);
-  for (const Guard& g : step.guards)
-    if ((read_element(values[g.value], 0) != 0) != g.wanted) return false;
+  for (const Guard& g : step.guards) {
+    const View& v = values[g.value];
+    if (v.elements() == 0 || v.device || (read_element(v, 0) != 0) != g.wanted) return false;
+  }
   return true;
+}
+
+// Leave values empty, for later steps that would otherwise find the memory of another batch. A number is 0.
+void Engine::leave_out(Job* job, int64_t row, const Step& step) const {
+  alignas(8) static uint8_t zero[8] = {};
+  for (const int32_t o : step.out) {
+    View& v = job->row(row)[o];
+    v = View{};
+    v.data = zero;
+    v.dtype = plan_->values[static_cast<size_t>(o)].dtype;
+    v.rank = plan_->values[static_cast<size_t>(o)].rank;
+  }
+}
+
+Outcome Engine::run_kernel(const Step& step, const Call& call) {
+  for (const Alike& alike : step.alike) {
+    const View &out = *call.out[alike.out], &in = *call.in[alike.in];
+    if (out.has_extents_of(in)) continue;
+    *call.error = "expected the extents of input " + std::to_string(alike.in) + ", " + extents_text(in) + ", got " +
+                  extents_text(out);
+    return Outcome::Error;
+  }
+  return step.kernel->fits(call) ? step.kernel->run(call) : Outcome::Error;
 }
 
 View* Engine::allocate_value(Job* job, int64_t row, int32_t value, RowContext* context, const int64_t* shape) {
@@ -114,8 +147,13 @@ bool Engine::run_step(Job* job, int64_t row, int32_t index, RowContext* context,
     if (aliases || (allocates && o == 0)) continue;
     int64_t shape[kMaxRank];
     for (int i = 0; i < info.rank; ++i) shape[i] = extent_of(registers[step.extents[o][i]]);
-    if (bytes_of(info.dtype, shape, info.rank) > kMaxBytes) {
+    if (!is_plausible(info.dtype, shape, info.rank)) {
       add_error(job, {row, index, -1, {}, kTooLarge});
+      return false;
+    }
+    if (info.storage == Storage::Output &&
+        !std::equal(shape, shape + info.rank, job->outputs[info.slot].shapes.data() + row * info.rank)) {
+      add_error(job, {row, index, -1, {}, kOtherExtents});
       return false;
     }
     allocate_value(job, row, step.out[o], context, shape);
@@ -137,6 +175,7 @@ bool Engine::run_step(Job* job, int64_t row, int32_t index, RowContext* context,
     if (job->memory.is_limited(Side::Host)) allocator = &charged.emplace(*allocator, job->memory, row, uploads);
   }
   Call call{params, in, out, *job, row, context->work, allocator, text, &context->held};
+  call.param_count = nparams;
   const View* in_there[kMaxStepInputs];
   std::optional<gpu::ChargedRowMemory> charged_memory;
   if (step.on_device) {
@@ -156,13 +195,17 @@ bool Engine::run_step(Job* job, int64_t row, int32_t index, RowContext* context,
   if (step.count >= 0 && !step.on_device) std::memcpy(out[step.count]->data, &kNoCount, sizeof kNoCount);
   Outcome outcome = Outcome::Ok;
   if (step.frames < 0) {
-    outcome = step.kernel->run(call);
+    outcome = run_kernel(step, call);
   } else {
     outcome = run_frames(call, index, extent_of(registers[step.frames]), context);
   }
   if (outcome != Outcome::Python) input.written();
   if (outcome == Outcome::Error) {
     add_error(job, {row, index, -1, {}, std::move(*text)});
+    return false;
+  }
+  if (outcome == Outcome::Ok && (aliases || allocates) && !as_planned(step, out)) {
+    add_error(job, {row, index, -1, {}, "the kernel has left a tensor of another type or rank than planned"});
     return false;
   }
   if (step.count >= 0 && (outcome != Outcome::Ok || (step.on_device && !out[step.count]->device))) {
@@ -190,9 +233,16 @@ Engine::RowEnd Engine::run_row(Job* job, int64_t row, size_t position, std::uniq
   auto start = std::chrono::steady_clock::now();
   if (job->segment == 0 && position == 0)
     for (const FedColumn& column : job->columns) job->take(column, row);
+  if (!segment.steps.empty() && position == 0 && !is_fed(*job, row)) {
+    add_error(job, {row, segment.steps[0], -1, {}, kNotFed});
+    return RowEnd::Finished;
+  }
   for (size_t i = position; i < segment.steps.size() && !job->failing[row]; ++i) {
     const Step& step = plan_->steps[segment.steps[i]];
-    if (!step.guards.empty() && !active(job, row, step)) continue;
+    if (!step.guards.empty() && !active(job, row, step)) {
+      leave_out(job, row, step);
+      continue;
+    }
     bool park = false;
     std::string text;
     bool going_on = false;

@@ -45,6 +45,7 @@ struct RowError {
 struct OutputMemory {
   uint8_t* data = nullptr;  // dense base, or base of the packed rows
   bool supplied = false;    // memory of the consumer
+  bool opened = false;      // memory and shapes are this batch's, and have not been taken
   bool dense = true;
   bool device = false;  // `data` is a device address
   BlockPool::Block block;

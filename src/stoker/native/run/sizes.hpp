@@ -33,6 +33,14 @@ inline int32_t code_of(const std::bad_alloc& error) {
   return dynamic_cast<const gpu::LimitReached*>(&error) ? kFatal : kNoMemory;
 }
 
+// Return whether a tensor is of a size that may be meant. A tensor without elements has extents that can be multiplied
+// all the same.
+inline bool is_plausible(DType dtype, const int64_t* shape, int64_t rank) {
+  double all = static_cast<double>(size_of(dtype));
+  for (int64_t i = 0; i < rank; ++i) all *= static_cast<double>(shape[i] > 1 ? shape[i] : 1);
+  return all <= 0x1p60 && bytes_of(dtype, shape, rank) <= kMaxBytes;
+}
+
 inline std::string no_memory(const std::bad_alloc& error) {
   const auto* limit = dynamic_cast<const gpu::LimitReached*>(&error);
   return limit ? limit->what() : "there is not enough memory";
