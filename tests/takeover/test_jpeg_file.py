@@ -26,6 +26,7 @@ from stoker.frontends.torchvision.pillow import jpeg_file
 from stoker.frontends.torchvision.transport import segment
 from stoker.frontends.torchvision.transport.source import Source
 from stoker.native import _native
+from tests.hostile_images import claiming_gif, claiming_jpeg, claiming_png
 from tests.takeover.conftest import exactly
 
 
@@ -242,3 +243,14 @@ def test_recorded_images_create_no_garbage_cycles(photo: Path, taken_over: None)
 def test_pillows_own_class_is_left_alone(photo: Path, taken_over: None) -> None:
     with JpegImagePlugin.JpegImageFile(photo) as image:
         assert not isinstance(image, jpeg_file.LazyJpeg)
+
+
+@pytest.mark.parametrize("maker", [claiming_jpeg, claiming_png, claiming_gif])
+def test_claims_of_many_pixels_are_pillows_errors(maker: Callable[[int, int], bytes]) -> None:
+    """Pillow's limit holds at the script's own line, before the take-over records the file or takes memory for it."""
+    data = maker(65500, 65500)
+    with pytest.raises(Image.DecompressionBombError) as plain:
+        Image.open(io.BytesIO(data))
+    with stoker.torchvision.enabled(), pytest.raises(Image.DecompressionBombError) as taken_over:
+        Image.open(io.BytesIO(data))
+    assert str(taken_over.value) == str(plain.value)
