@@ -161,7 +161,7 @@ def test_arguments_that_the_cpu_reads_must_be_in_host_memory(to_device):
     with angles() as pipe:
         good = np.linspace(0, 9, ROWS, dtype=np.float32)
         pipe.run(image=to_device(images()), angle=good)
-        with pytest.raises(DataError, match="something that runs on the CPU reads them"):
+        with pytest.raises(DataError, match="a step on the CPU reads them"):
             pipe.run(image=to_device(images()), angle=to_device(good))
         pipe.run(image=to_device(images()), angle=good)
 

@@ -61,20 +61,20 @@ class Scratch final : public BufferAllocator {
   Scratch& operator=(Scratch&& other) noexcept {
     std::swap(data_, other.data_);
     std::swap(capacity_, other.capacity_);
-    std::swap(most_, other.most_);
+    std::swap(high_water_mark_, other.high_water_mark_);
     std::swap(total_, other.total_);
     return *this;
   }
   ~Scratch() { drop(); }
 
-  // Call before the first `get`. `most` records the requests; `total` is a sum of capacities that includes this one.
+  // Call before the first `get`. `mark` records the requests; `total` is a sum of capacities that includes this one.
   // Both must outlive this object.
-  void watch(RecentHighWaterMark* most, std::atomic<size_t>* total) {
-    most_ = most;
+  void watch(RecentHighWaterMark* mark, std::atomic<size_t>* total) {
+    high_water_mark_ = mark;
     total_ = total;
   }
   uint8_t* get(size_t bytes) override {
-    if (most_) most_->record(bytes);
+    if (high_water_mark_) high_water_mark_->record(bytes);
     if (bytes > capacity_) {
       drop();  // first, so that old and new memory never coexist
       const size_t want = size_for(bytes);
@@ -91,7 +91,7 @@ class Scratch final : public BufferAllocator {
   // Release the memory if it is not small and at least four times what the recent high-water mark would take. Sizes
   // that vary by less than that never cause releases. The contents are lost.
   void trim() {
-    if (most_ && capacity_ >= kSmall && capacity_ / 4 >= size_for(most_->bytes())) drop();
+    if (high_water_mark_ && capacity_ >= kSmall && capacity_ / 4 >= size_for(high_water_mark_->bytes())) drop();
   }
 
  private:
@@ -130,17 +130,17 @@ class Scratch final : public BufferAllocator {
 
   uint8_t* data_ = nullptr;
   size_t capacity_ = 0;
-  RecentHighWaterMark* most_ = nullptr;
+  RecentHighWaterMark* high_water_mark_ = nullptr;
   std::atomic<size_t>* total_ = nullptr;
 };
 
 // Scratch that a thread keeps between calls of one function; it is released when no recent call needed as much.
 class CallScratch {
  public:
-  CallScratch() { scratch_.watch(&most_, nullptr); }
+  CallScratch() { scratch_.watch(&high_water_mark_, nullptr); }
   Scratch& begin_call() {
     if (++calls_ % kPeriod == 0) {
-      most_.start_period();
+      high_water_mark_.start_period();
       scratch_.trim();
     }
     return scratch_;
@@ -148,7 +148,7 @@ class CallScratch {
 
  private:
   static constexpr int kPeriod = 64;
-  RecentHighWaterMark most_;
+  RecentHighWaterMark high_water_mark_;
   Scratch scratch_;
   uint64_t calls_ = 0;
 };

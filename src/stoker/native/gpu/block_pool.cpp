@@ -81,7 +81,7 @@ BlockPool::Block BlockPool::take(size_t bytes) {
     std::lock_guard<std::mutex> hold(mutex_);
     note(bytes);
     for (auto it = free_.begin(); it != free_.end(); ++it) {
-      if (it->capacity < bytes || it->capacity > most_for(bytes)) continue;
+      if (it->capacity < bytes || it->capacity > max_capacity(bytes)) continue;
       b.data = it->data;
       b.capacity = it->capacity;
       b.stream = it->stream;
@@ -103,10 +103,10 @@ BlockPool::Block BlockPool::take(size_t bytes) {
 }
 
 void BlockPool::note(size_t bytes) {
-  most_.record(bytes);
+  high_water_mark_.record(bytes);
   if (++requests_ % (kPeriod * std::max<size_t>(kept_, 1))) return;
-  most_.start_period();
-  most_.record(bytes);
+  high_water_mark_.start_period();
+  high_water_mark_.record(bytes);
   const auto outliers =
       std::stable_partition(free_.begin(), free_.end(), [this](const Free& block) { return !is_outlier(block); });
   std::for_each(outliers, free_.end(), [this](const Free& block) { release(block); });

@@ -46,9 +46,9 @@ class BlockPool : public std::enable_shared_from_this<BlockPool> {
   void release(const Free& block) noexcept;
   void release_all();
   // Return whether a block is so large that no recent request would get it. Requires the lock.
-  bool is_outlier(const Free& block) const { return block.capacity > most_for(most_.bytes()); }
-  static size_t most_for(size_t bytes) { return 4 * bytes + 65536; }  // the largest block that serves a request
-  void note(size_t bytes);                                            // requires the lock
+  bool is_outlier(const Free& block) const { return block.capacity > max_capacity(high_water_mark_.bytes()); }
+  static size_t max_capacity(size_t bytes) { return 4 * bytes + 65536; }  // of a block that serves a request
+  void note(size_t bytes);                                                // requires the lock
   bool may_overallocate(size_t bytes) const { return !quota_ || quota_->may_overallocate(bytes + bytes / 8); }
   const size_t kept_;  // maximum number of idle blocks; the others return to the system
   const int pid_;
@@ -56,7 +56,7 @@ class BlockPool : public std::enable_shared_from_this<BlockPool> {
   const std::shared_ptr<gpu::MemoryQuota> quota_;
   std::mutex mutex_;
   std::vector<Free> free_;
-  RecentHighWaterMark most_;  // of requests
+  RecentHighWaterMark high_water_mark_;  // of requests
   size_t requests_ = 0;
 };
 

@@ -64,18 +64,18 @@ struct MemoryQuota {
   }
 };
 
-// Largest need of any batch so far for one kind of memory. The first batch takes its memory piece by piece, the next
+// High-water mark of one kind of memory over all batches. The first batch takes its memory piece by piece, the next
 // ones take this amount in one piece: allocating and freeing page-locked memory stalls the device.
 class HighWaterMark {
  public:
-  size_t bytes() const { return most_.load(std::memory_order_relaxed); }
+  size_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
   void record(size_t bytes) {
     size_t most = this->bytes();
-    while (bytes > most && !most_.compare_exchange_weak(most, bytes, std::memory_order_relaxed)) {}
+    while (bytes > most && !bytes_.compare_exchange_weak(most, bytes, std::memory_order_relaxed)) {}
   }
 
  private:
-  std::atomic<size_t> most_{0};
+  std::atomic<size_t> bytes_{0};
 };
 
 // Pool of device memory for the page-locked memory of batches. A batch has a block from the first request for a device

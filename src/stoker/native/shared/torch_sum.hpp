@@ -6,7 +6,7 @@
 // Remaining whole vectors go to the accumulators of the first of the four, remaining single values to one extra
 // accumulator. Then the four accumulators of each lane are added, and the lanes to the extra accumulator. Each of
 // several threads takes a share, and the sums of the shares are added in the same way. Sums of bytes in one accumulator
-// are exact (most_in_share), so only the last additions round, in this order.
+// are exact (max_in_share), so only the last additions round, in this order.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -24,7 +24,7 @@ struct Order {
 };
 
 // Maximum number of bytes in a share: each accumulator stays below 2^24.
-inline int64_t most_in_share(int lanes) { return int64_t{kWays} * lanes * 65000; }
+inline int64_t max_in_share(int lanes) { return int64_t{kWays} * lanes * 65000; }
 
 // Number of values per thread; the last thread takes the rest.
 inline int64_t share_of(int64_t count, const Order& order) {

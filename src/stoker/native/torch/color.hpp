@@ -34,7 +34,7 @@ void contrast_table(Generation generation, const View& src, double factor, const
 // Return whether the sum of this many grey values can be reproduced.
 inline bool can_sum(int64_t pixels, const torch_sum::Order& order) {
   return pixels <= torch_sum::kExactBytes ||
-         (order.valid() && torch_sum::share_of(pixels, order) <= torch_sum::most_in_share(order.lanes));
+         (order.valid() && torch_sum::share_of(pixels, order) <= torch_sum::max_in_share(order.lanes));
 }
 
 }  // namespace stoker::torch_color
