@@ -11,6 +11,7 @@
 #   make test-asan [TESTS=tests/ops]          unit and operator tests on an extension with sanitizers; half an hour
 #   make test-gpu                             tests that need a GPU; fails on a machine without one
 #   make test-gpu-sanitizer [PROCESSES=14]    all kernels under compute-sanitizer, on a GPU; minutes
+#   make hostile [SECONDS=3600] [SEED=1]      hostile values into all operators and arguments, with new values each time
 #   make kills [TIMES=100]                    kill a training at random moments; no row may differ
 #   make test-older, make test-newest         the take-over with a year-old torchvision, with the newest; gigabytes
 #   make recipes [RECIPES="--minutes 12"]     compare and time public scripts with and without Stoker; docs/recipes.md
@@ -37,7 +38,7 @@ SOURCES := pyproject.toml CMakeLists.txt README.md LICENSE \
 
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: demo dry-run test test-older test-newest recipes test-neon test-tsan test-asan test-gpu test-gpu-sanitizer check bench fuzz setup generate format docs changelog clean kills trainers
+.PHONY: demo dry-run test test-older test-newest recipes test-neon test-tsan test-asan test-gpu test-gpu-sanitizer check bench fuzz setup generate format docs changelog clean kills hostile trainers
 
 demo: $(VENV)/.package
 	@$(PY) -m stoker.command demo $${DATA:+--data "$$DATA"} $${OUT:+--out "$$OUT"}
@@ -99,6 +100,9 @@ kills: setup
 
 trainers: .venv-trainers/.package
 	@.venv-trainers/bin/python -m pytest -W ignore tests/frameworks/*_loops.py $(TESTS)
+
+hostile: setup
+	@$(PY) -m tests.hostile.walk --seconds $(or $(SECONDS),3600) $(if $(SEED),--seed $(SEED))
 
 setup: $(VENV)/.test-needs $(VENV)/.package
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from .text import brief
 from .types import DType, ImageType, InterpType
 
 
@@ -47,7 +48,7 @@ class Argument:
         """
         if value is None or self.kind == "object":
             return value
-        if self.many and isinstance(value, (list, tuple, np.ndarray)):
+        if self.many and (isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim)):
             return tuple(self._one(v) for v in value)
         one = self._one(value)
         return (one,) if self.many and self.kind in ("int", "float", "str") else one
@@ -59,7 +60,7 @@ class Argument:
     def _one(self, value: Any) -> Any:
         one = _CONVERT[self.kind](value)
         if self.choices and one not in self.choices:
-            raise ValueError(f"expected one of {', '.join(map(repr, self.choices))}, got {value!r}")
+            raise ValueError(f"expected one of {', '.join(map(repr, self.choices))}, got {brief(value)}")
         return one
 
 
@@ -79,32 +80,41 @@ def arg(
 def _to_int(value: Any) -> int:
     whole = isinstance(value, (float, np.floating)) and float(value).is_integer()
     if not whole and not isinstance(value, (bool, np.bool_, int, np.integer)):
-        raise TypeError(f"expected an integer, got {value!r}")
+        raise TypeError(f"expected an integer, got {brief(value)}")
     if not -(1 << 63) <= int(value) < 1 << 64:
-        raise ValueError("expected an integer of at most 64 bits")
+        raise ValueError(f"expected an integer of at most 64 bits, got {brief(value)}")
     return int(value)
 
 
 def _to_float(value: Any) -> float:
-    if isinstance(value, (str, bytes)):
-        raise TypeError(f"expected a number, got {value!r}")
+    if isinstance(value, (str, bytes, complex, np.complexfloating)) or (
+        isinstance(value, np.ndarray) and not _is_one(value)
+    ):
+        raise TypeError(f"expected a number, got {brief(value)}")
     try:
         return float(value)
-    except (TypeError, ValueError):
-        raise TypeError(f"expected a number, got {value!r}") from None
+    except OverflowError:
+        raise ValueError(f"expected a number that a float holds, got {brief(value)}") from None
+    except Exception:  # noqa: BLE001 - a user's `__float__` may raise anything
+        raise TypeError(f"expected a number, got {brief(value)}") from None
+
+
+def _is_one(array: np.ndarray[Any, Any]) -> bool:
+    """Return whether an array is a single real number without axes."""
+    return array.ndim == 0 and array.dtype.kind in "biuf"
 
 
 def _to_bool(value: Any) -> bool:
     if isinstance(value, (bool, int, np.bool_, np.integer)):
         return bool(value)
-    raise TypeError(f"expected True or False, got {value!r}")
+    raise TypeError(f"expected True or False, got {brief(value)}")
 
 
 def _to_str(value: Any) -> str:
     if hasattr(value, "__fspath__"):
         value = value.__fspath__()
     if not isinstance(value, str):
-        raise TypeError(f"expected a string, got {value!r}")
+        raise TypeError(f"expected a string, got {brief(value)}")
     return value
 
 
@@ -112,9 +122,10 @@ def _to_enum(cls: type[enum.IntEnum]) -> Callable[[Any], Any]:
     def convert(value: Any) -> Any:
         if isinstance(value, cls):
             return value
-        if isinstance(value, enum.Enum) or (isinstance(value, str) and value in cls.__members__):
-            return cls[value.name if isinstance(value, enum.Enum) else value]
-        raise TypeError(f"expected one of types.{', types.'.join(cls.__members__)}, got {value!r}")
+        name = value.name if isinstance(value, enum.Enum) else value  # also another library's enumeration
+        if isinstance(name, str) and name in cls.__members__:
+            return cls[name]
+        raise TypeError(f"expected one of types.{', types.'.join(cls.__members__)}, got {brief(value)}")
 
     return convert
 

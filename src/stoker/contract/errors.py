@@ -109,11 +109,11 @@ def message(
     return f"`{subject}`: {text}" + (f" — {where}" if where else "") + (f". {hint}" if hint else "")
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return ``did you mean `x`?`` with the nearest known name, or an empty string."""
+def did_you_mean(name: object, known: Iterable[str]) -> str:
+    """Return ``did you mean `x`?`` with the nearest known name, or an empty string (also for what is no name)."""
     import difflib
 
-    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6) if isinstance(name, str) else ()
     return f"did you mean `{near[0]}`?" if near else ""
 
 

@@ -11,8 +11,9 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from .errors import SourceLine, StateError
+from .errors import ResourceError, SourceLine, StateError
 from .operator import Spec
+from .text import brief
 from .types import DType
 
 
@@ -58,6 +59,9 @@ class GpuArray:
 
     def __len__(self) -> int:
         return self.shape[0]
+
+
+_WIDEST = 8  # bytes of an element: there is no longdouble
 
 
 class WorkerPool(Protocol):
@@ -165,18 +169,31 @@ def to_array(data: Any) -> npt.NDArray[Any]:
 
     Raises:
         TypeError: the data are none of these, or not numeric.
+        ResourceError: there is no memory for a contiguous copy.
     """
-    if isinstance(data, np.ndarray):
-        array = data
-    elif isinstance(data, (bytes, bytearray, memoryview)):
-        array = np.frombuffer(data, np.uint8)
-    elif hasattr(data, "__dlpack__"):
-        array = np.from_dlpack(data)
-    else:
-        array = np.asarray(data)
-    if array.dtype.kind not in "biuf":
+    array = data if isinstance(data, np.ndarray) else _read(data)
+    if array.dtype.kind not in "biuf" or array.dtype.itemsize > _WIDEST:
         what = f"an array of {array.dtype}" if isinstance(data, np.ndarray) else repr(type(data).__name__)
         raise TypeError(f"expected an array of numbers, a number or bytes, got {what}")
-    if not array.dtype.isnative:
-        array = array.astype(array.dtype.newbyteorder("="))
-    return np.ascontiguousarray(array) if array.ndim else array.copy() if not array.flags.aligned else array
+    try:
+        if not array.dtype.isnative:
+            array = array.astype(array.dtype.newbyteorder("="))
+        return np.ascontiguousarray(array) if array.ndim else array.copy() if not array.flags.aligned else array
+    except (MemoryError, ValueError):  # NumPy's ValueError: more bytes than an address has
+        text = f"expected an array that fits into memory, got {array.dtype} of shape {array.shape}"
+        raise ResourceError(f"{text}, without memory for a contiguous copy") from None
+
+
+def _read(data: Any) -> npt.NDArray[Any]:
+    """Return the array of an object that is none, without a copy if possible."""
+    try:
+        if isinstance(data, (bytes, bytearray, memoryview)):
+            return np.frombuffer(data, np.uint8)
+        if hasattr(data, "__dlpack__"):
+            return np.from_dlpack(data)
+        return np.asarray(data)
+    except MemoryError:
+        raise
+    except Exception as error:  # a foreign `__dlpack__` or `__array__` may raise anything
+        reason = str(error) or type(error).__name__
+        raise TypeError(f"expected an array of numbers, a number or bytes, got {brief(data)}: {reason}") from error

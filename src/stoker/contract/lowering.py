@@ -248,6 +248,8 @@ class Lowering(Scoped):
 
         Coordinates are those of the axes of ``x``.
         """
+        if not program:
+            raise ArgumentError(f"`{self.scope.operator.name}`: expected at least one channel, got none")
         frames, framed = self._framing(program, [x], x.shape)
         lead = 1 if frames is not None else 0
         rank, at = x.rank - lead, axis - lead

@@ -70,11 +70,21 @@ class Scoped:
         edge = self.scope.edges.get(name)
         if edge is not None:
             self._require_one(name, edge)
+            count = self.count(edge)
+            if count is not None:
+                self._require_element(name, 0 if count == 1 else index, count)
             return self.element(edge, index)
         value = self.scope.args[name]
         if isinstance(value, tuple):
-            return value[index if len(value) > 1 else 0]  # type: ignore[no-any-return]
+            at = index if len(value) > 1 else 0
+            self._require_element(name, at, len(value))
+            return value[at]  # type: ignore[no-any-return]
         return value  # type: ignore[no-any-return]
+
+    def _require_element(self, name: str, at: int, count: int) -> None:
+        if at >= count:
+            text = f"expected at least {at + 1} numbers as `{name}`" if at else f"expected a number as `{name}`"
+            raise ArgumentError(f"`{self.scope.operator.name}`: {text}, got {count or 'an empty list'}")
 
     def _require_one(self, name: str, edge: Value) -> None:
         """Require that a node used as one number has one element."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+from typing import Any
 
 # Control characters of C0 and C1, line separators, and marks that reorder text.
 _CONTROLS = "\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069"
@@ -20,6 +21,16 @@ def printable(name: str | os.PathLike[str]) -> str:
 def printable_lines(text: str) -> str:
     """Return a text without control characters other than tabs and line feeds."""
     return _IN_LINES.sub(_escaped, text)
+
+
+def brief(value: Any, limit: int = 80) -> str:
+    """Return the ``repr`` of any value for a message: one line, shortened, and never an error."""
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001 - a user's `__repr__` may raise anything; a list may contain itself too deep
+        text = f"<{type(value).__name__}>"
+    text = printable(" ".join(text.split()))
+    return text if len(text) <= limit else f"{text[: limit - 3]}..."
 
 
 def _escaped(found: re.Match[str]) -> str:

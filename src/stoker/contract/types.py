@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from .text import brief
+
 
 class DType(enum.IntEnum):
     """Element type of a tensor. The values are the native side's contract (``native/base/tensor.hpp``)."""
@@ -64,22 +66,22 @@ class DType(enum.IntEnum):
             return _OF_NUMPY[value]
         if isinstance(value, DType):
             return value
-        if isinstance(value, enum.Enum):  # another library's enumeration with the same names (DALIDataType)
+        if isinstance(value, enum.Enum) and value.name in DType.__members__:  # another library's (DALIDataType)
             return DType[value.name]
         if value is float:
             return DType.FLOAT
         if value is int:
             return DType.INT32
-        name = str(value)
-        if name.startswith("torch."):
-            value = name[6:]
-        if str(value) == "bfloat16":  # also the extension types that other libraries register with NumPy
-            return DType.BFLOAT16
         try:
-            return _OF_NUMPY[np.dtype(value)]
-        except (KeyError, TypeError):
+            name = str(value)
+            if name == "bfloat16" or name == "torch.bfloat16":  # also types that other libraries register with NumPy
+                return DType.BFLOAT16
+            if value is None or isinstance(value, enum.Enum):
+                raise TypeError("NumPy takes None as float64")
+            return _OF_NUMPY[np.dtype(name[6:] if name.startswith("torch.") else value)]
+        except Exception:  # noqa: BLE001 - NumPy and a user's `__str__` may raise anything
             known = ", ".join(f"types.{t.name}" for t in DType)
-            raise TypeError(f"no element type for {value!r}; there are {known}, and NumPy's and torch's") from None
+            raise TypeError(f"no element type for {brief(value)}; there are {known}, and NumPy's and torch's") from None
 
 
 _NUMPY = {

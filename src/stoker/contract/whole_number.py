@@ -18,5 +18,11 @@ def as_whole_number(value: Any) -> int | None:
         return None
     try:
         return operator.index(value)
-    except TypeError:
+    except Exception:  # noqa: BLE001 - a user's `__index__` may raise anything
         return None
+
+
+def is_seed(value: Any) -> bool:
+    """Return whether ``value`` is a seed: a whole number from 0 to 2**64 - 1."""
+    number = as_whole_number(value)
+    return number is not None and 0 <= number < 1 << 64

@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ..contract.errors import StateError, message
 from ..contract.reader import OpenSource
+from ..contract.text import brief
 from ..graph.node import Graph
 
 FORMAT = 1
@@ -56,7 +57,7 @@ def require_same(token: Mapping[str, Any], graph: Graph, sources: Mapping[int, O
         if saved != now:
             _refuse(f"another data set: {_data_difference(graph, node, saved, now)}")
     if token["seed"] != seed:
-        _refuse(f"another seed: expected {seed}, got {token['seed']!r}")
+        _refuse(f"another seed: expected {seed}, got {brief(token['seed'])}")
     for node, saved, now in zip(sources, token["contiguous"], mine["contiguous"], strict=False):
         if saved != now:
             name = graph.nodes[node].operator.name
@@ -73,26 +74,64 @@ def require_entries(state: object, **kinds: type | tuple[type, ...]) -> None:
         raise StateError(f"expected what `state_dict` gave, with the entries {names}, got {sorted(map(str, state))}")
     for name, kind in kinds.items():
         if not isinstance(state[name], kind):
-            raise StateError(f"expected the entry {name!r} as `state_dict` gave it, got {state[name]!r:.60}")
+            raise StateError(f"expected the entry {name!r} as `state_dict` gave it, got {brief(state[name])}")
 
 
 def _require_whole(token: object) -> None:
     """Raise StateError if the value is not a token or the token is incomplete. The pipeline is unchanged then."""
     if not isinstance(token, Mapping):
         raise StateError(f"expected a state, which `get_state()` gives as a dict, got {type(token).__name__}. {_READ}")
-    if token.get("stoker_state") != FORMAT:
-        _refuse(f"another format: expected {FORMAT}, got {token.get('stoker_state')!r}")
+    if not isinstance(token.get("stoker_state"), int) or token["stoker_state"] != FORMAT:
+        _refuse(f"another format: expected {FORMAT}, got {brief(token.get('stoker_state'))}")
     for field, kind in _FIELDS.items():
         if field not in token:
             raise StateError(f"expected a whole state, got one without {field!r}. {_READ}")
         value = token[field]
         if not isinstance(value, kind) or isinstance(value, bool):
-            raise StateError(f"expected {field!r} of a state as {_WORDS[kind]}, got {value!r:.60}. {_READ}")
+            raise StateError(f"expected {field!r} of a state as {_WORDS[kind]}, got {brief(value)}. {_READ}")
     for field in ("epoch", "consumed"):
-        if token[field] < 0:
-            raise StateError(f"expected {field!r} of a state at 0 or above, got {token[field]}. {_READ}")
-    if len(token["bad"]) != 2:
-        raise StateError(f"expected 'bad' of a state as an epoch and its rows, got {token['bad']!r:.60}. {_READ}")
+        if not _is_count(token[field]):
+            raise StateError(f"expected {field!r} of a state from 0 to 2**62, got {brief(token[field])}. {_READ}")
+    for field, (fits, form) in _NESTED.items():
+        if not fits(token[field]):
+            raise StateError(f"expected {field!r} of a state as {form}, got {brief(token[field])}. {_READ}")
+
+
+def _is_count(value: object) -> bool:
+    """Return whether a value of a state is a count: of samples, rows or epochs."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 1 << 62
+
+
+def _is_pair(value: object, first: Callable[[object], bool], second: Callable[[object], bool]) -> bool:
+    return isinstance(value, (list, tuple)) and len(value) == 2 and first(value[0]) and second(value[1])
+
+
+def _are_texts(values: Sequence[object]) -> bool:
+    return all(isinstance(text, str) for text in values)
+
+
+def _are_data(values: Sequence[object]) -> bool:
+    return all(
+        _is_pair(v, lambda text: text is None or isinstance(text, str), lambda size: size is None or _is_count(size))
+        for v in values
+    )
+
+
+def _are_shards(values: Sequence[object]) -> bool:
+    return all(v is None or _is_pair(v, _is_count, _is_count) for v in values)
+
+
+def _are_nodes(values: Mapping[object, object]) -> bool:
+    return all(isinstance(k, str) and k.isascii() and k.isdigit() and len(k) < 10 for k in values)
+
+
+_NESTED: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "data": (_are_data, "a fingerprint and a number of samples per reader"),
+    "contiguous": (_are_shards, "None or a number of shards and a shard per reader"),
+    "bad": (lambda value: _is_pair(value, _is_count, _is_count), "an epoch and its rows"),
+    "sources": (_are_nodes, "positions by the number of the node"),
+    "states": (_are_nodes, "states by the number of the node"),
+}
 
 
 def require_resumable(graph: Graph, sources: Mapping[int, OpenSource], *, elastic: bool) -> None:

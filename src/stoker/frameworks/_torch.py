@@ -14,7 +14,9 @@ import torch.utils.dlpack
 
 from ..contract.batch import Batch
 from ..contract.errors import ArgumentError, StateError
+from ..contract.text import brief
 from ..contract.types import DType
+from ..contract.whole_number import as_whole_number
 from ..executor.delivery import Delivered
 from ..executor.flight import SuppliedMemory
 from ..executor.schedule import AtEnd
@@ -74,35 +76,45 @@ class Loader:
         ragged: str = "list",
         memory_format: Any = None,
     ) -> None:
-        if memory_format not in (None, "channels_last", torch.channels_last):
+        last = memory_format is torch.channels_last or (
+            isinstance(memory_format, str) and memory_format == "channels_last"
+        )
+        if memory_format is not None and not last:
             raise ArgumentError(
                 '`Loader`: expected `memory_format` "channels_last" (or torch.channels_last) or None, '
-                f"got {memory_format!r}"
+                f"got {brief(memory_format)}"
             )
         self._channels_last = memory_format is not None
-        if ragged not in ("list", "nested"):
-            raise ArgumentError(f'`Loader`: expected `ragged` "list" or "nested", got {ragged!r}')
+        if not isinstance(ragged, str) or ragged not in ("list", "nested"):
+            raise ArgumentError(f'`Loader`: expected `ragged` "list" or "nested", got {brief(ragged)}')
         self._ragged = ragged
-        policy = str(getattr(last_batch_policy, "name", last_batch_policy)).lower()
+        policy = brief(getattr(last_batch_policy, "name", last_batch_policy)).strip("'").lower()
         if policy not in _POLICIES:
             raise ArgumentError(
-                f"`Loader`: expected last_batch_policy in {tuple(_POLICIES)}, got {last_batch_policy!r}"
+                f"`Loader`: expected last_batch_policy in {tuple(_POLICIES)}, got {brief(last_batch_policy)}"
             )
         if not isinstance(pipeline, Pipeline):
             raise ArgumentError(f"`Loader`: expected a Pipeline, got {type(pipeline).__name__}")
+        if not isinstance(pin_memory, bool):
+            raise ArgumentError(f"`Loader`: expected `pin_memory` True or False, got {brief(pin_memory)}")
+        count = as_whole_number(size)
+        if size is not None and (count is None or not 0 <= count < 1 << 63):
+            raise ArgumentError(f"`Loader`: expected a number of batches as `size`, or None, got {brief(size)}")
+        names = list(output_map) if isinstance(output_map, (list, tuple)) else []
+        if output_map is not None and (not names or not all(isinstance(n, str) for n in names)):
+            raise ArgumentError(f"`Loader`: expected a list of names as `output_map`, got {brief(output_map)}")
         if pin_memory and not torch.cuda.is_available():
             raise ArgumentError(
                 "`Loader`: expected a machine with CUDA for `pin_memory=True`, got none that torch can use"
             )
         self.pipeline = pipeline.build()
-        if output_map is not None and len(output_map) != pipeline.num_outputs:
+        if output_map is not None and len(names) != pipeline.num_outputs:
             raise ArgumentError(
-                f"`Loader`: expected one name per output ({pipeline.num_outputs}) in `output_map`, "
-                f"got {list(output_map)}"
+                f"`Loader`: expected one name per output ({pipeline.num_outputs}) in `output_map`, got {brief(names)}"
             )
-        self._names = tuple(output_map) if output_map is not None else None
+        self._names = tuple(names) if output_map is not None else None
         self._policy = policy
-        self._size = size
+        self._size = count
         self._pin = pin_memory
         self._at_end = _POLICIES[policy]
         self._done = 0  # batches of the running epoch
@@ -236,7 +248,13 @@ class Loader:
             StateError: the state is invalid, or of another pipeline, data set or seed; the text names the difference.
         """
         require_entries(state, **{self._entry: str, "batches": int})
-        self.pipeline.set_state(json.loads(state[self._entry]))
+        try:
+            saved = json.loads(state[self._entry])
+        except (ValueError, RecursionError) as error:
+            raise StateError(f"expected the entry {self._entry!r} as `state_dict` gave it: {error}") from error
+        if isinstance(state["batches"], bool) or not 0 <= state["batches"] < 1 << 62:
+            raise StateError(f"expected the entry 'batches' as `state_dict` gave it, got {brief(state['batches'])}")
+        self.pipeline.set_state(saved)
         self._done = int(state["batches"])
         self._fresh = True
         self._loop += 1

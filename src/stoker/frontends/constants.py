@@ -6,11 +6,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ..contract.errors import ArgumentError
 from ..contract.feed import BatchInfo as BatchInfo
 from ..contract.feed import SampleInfo as SampleInfo
+from ..contract.text import brief
 from ..contract.types import DType
+from ..contract.whole_number import as_whole_number
 from .data_node import Builder
 from .literals import as_array, of_type
 
@@ -32,12 +35,12 @@ class Constant:
     def __init__(
         self, value: Any, dtype: Any = None, shape: Any = None, layout: str | None = None, device: str | None = None
     ):
-        if device not in (None, "cpu"):
-            raise ArgumentError(f'`Constant`: expected device="cpu", got {device!r}')
-        array = as_array(value, "Constant") if dtype is None else of_type(value, DType.of(dtype), "Constant")
-        if shape is not None:
-            array = np.broadcast_to(array, shape) if array.size == 1 else array.reshape(shape)
-        self.value = array
+        if device is not None and not (isinstance(device, str) and device == "cpu"):
+            raise ArgumentError(f'`Constant`: expected device="cpu", got {brief(device)}')
+        array = as_array(value, "Constant") if dtype is None else of_type(value, _type(dtype), "Constant")
+        self.value = array if shape is None else _shaped(array, shape)
+        if layout is not None and not isinstance(layout, str):
+            raise ArgumentError(f"`Constant`: expected the names of the axes as `layout`, got {brief(layout)}")
         self.layout = layout or ""
 
     def __stoker_constant__(self, builder: Builder) -> Any:
@@ -45,3 +48,22 @@ class Constant:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         return np.array(self.value, dtype=dtype, copy=copy)
+
+
+def _type(dtype: Any) -> DType:
+    try:
+        return DType.of(dtype)
+    except TypeError as error:
+        raise ArgumentError(f"`Constant`: argument `dtype`: {error}") from None
+
+
+def _shaped(array: npt.NDArray[Any], shape: Any) -> npt.NDArray[Any]:
+    """Return the array in a shape; a single value is repeated."""
+    given = shape if isinstance(shape, (list, tuple, np.ndarray)) and np.ndim(shape) == 1 else (shape,)
+    extents = [as_whole_number(n) for n in given]
+    if any(n is None or not -1 <= n < 1 << 63 for n in extents) or len(extents) > 32:
+        raise ArgumentError(f"`Constant`: expected whole numbers as `shape`, got {brief(shape)}")
+    try:
+        return np.broadcast_to(array, extents) if array.size == 1 else array.reshape(extents)  # type: ignore[arg-type]
+    except (ValueError, MemoryError):
+        raise ArgumentError(f"`Constant`: expected a `shape` for {array.size} elements, got {brief(shape)}") from None

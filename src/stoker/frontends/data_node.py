@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..contract.errors import ArgumentError, UnsupportedError, message
+from ..contract.text import brief
 from ..contract.types import DType
 from ..contract.whole_number import as_whole_number
 from ..graph.node import Edge, Node
@@ -74,7 +75,11 @@ class DataNode:
 
     def _binary(self, op: str, other: Any, *, swap: bool = False) -> DataNode:
         if isinstance(other, (list, tuple, str, bytes)) or other is None:
-            return NotImplemented  # type: ignore[no-any-return]
+            if op in ("eq", "ne"):  # Python compares identities then, as of all objects
+                return NotImplemented  # type: ignore[no-any-return]
+            hint = "A list becomes an operand as `types.Constant([...])`" if isinstance(other, (list, tuple)) else ""
+            text = f"expected a node, a number or an array as operand, got {brief(other)}"
+            raise ArgumentError(message(op, text, source=user_line(), hint=hint))
         a, b = (other, self) if swap else (self, other)
         return self.builder.call("_arithmetic", [a, b], {"op": op})  # type: ignore[no-any-return]
 

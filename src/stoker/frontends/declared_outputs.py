@@ -3,14 +3,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..contract.errors import ArgumentError
+from ..contract.text import brief
 from ..contract.types import DType
+from ..contract.whole_number import as_whole_number
 
 if TYPE_CHECKING:  # the planner is imported when the first pipeline is built
     from ..graph.plan import Plan
+
+
+def _is_dtype(value: Any) -> bool:
+    try:
+        return value is None or DType.of(value) in DType
+    except TypeError:
+        return False
+
+
+_FORMS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
+    ("output_dtype", _is_dtype, "an element type"),
+    ("output_ndim", lambda value: value is None or as_whole_number(value) is not None, "a number of axes"),
+    ("output_layout", lambda value: value is None or isinstance(value, str), "names of axes"),
+)
 
 
 class DeclaredOutputs:
@@ -24,6 +40,10 @@ class DeclaredOutputs:
     KEYS = frozenset({"output_dtype", "output_ndim", "output_layout"})
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
+        for key, fits, form in _FORMS:
+            value = settings.get(key)
+            if value is not None and not all(map(fits, value if isinstance(value, (list, tuple)) else [value])):
+                raise ArgumentError(f"`Pipeline`: expected {form} as `{key}`, or one per output, got {brief(value)}")
         self._asked = {key: settings[key] for key in sorted(self.KEYS & set(settings)) if settings[key] is not None}
         self.is_satisfied = not self._asked
 

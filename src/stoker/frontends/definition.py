@@ -18,6 +18,7 @@ from .literals import as_array
 from .registry import find
 from .source_line import user_line, warn_user
 
+_MOST_OUTPUTS = 4096
 _local = threading.local()
 
 
@@ -84,8 +85,10 @@ class GraphBuilder:
                 wanted = str(low) if low == high else f"{low} to {high}"
                 raise ArgumentError(f"`{name}`: expected {wanted} inputs, got {len(inputs)}")
             sources = tuple(self.edge_of(x, name) for x in inputs)
-            operator().validate(args)
             outputs = operator().count_outputs(args)
+            if outputs > _MOST_OUTPUTS:
+                raise ArgumentError(f"`{name}`: expected at most {_MOST_OUTPUTS} outputs, got {outputs}")
+            operator().validate(args)
         except (ArgumentError, UnsupportedError) as error:
             text = str(error).removeprefix(f"`{name}`: ")
             raise type(error)(message(operator.subject(arguments), text.rstrip("."), source=source)) from None

@@ -13,6 +13,7 @@ Plans are cached: a second call with inputs of the same types costs microseconds
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -21,11 +22,13 @@ import numpy as np
 
 from ..codecs.open_codecs import OpenCodecs
 from ..contract.batch import Batch
-from ..contract.errors import ArgumentError, UnsupportedError
+from ..contract.errors import ArgumentError, ResourceError, UnsupportedError
 from ..contract.feed import to_array
 from ..contract.lowering import UndeclaredTypes
 from ..contract.operator import Operator, Spec
+from ..contract.text import brief
 from ..contract.types import DType
+from ..contract.whole_number import is_seed
 from ..executor.run import Run
 from ..executor.schedule import Rows
 from ..graph.load import load
@@ -133,7 +136,7 @@ def _spec(x: Any, layout: str = "") -> tuple[Any, ...]:
 
 def _sample(x: Any, name: str) -> tuple[Any, tuple[Any, ...]]:
     """Return the input as an array, with its type."""
-    if type(x) is np.ndarray:
+    if type(x) is np.ndarray and x.dtype in _DTYPES:
         return x, _spec(x)
     if isinstance(x, Constant):
         return x.value, _spec(x.value, x.layout)
@@ -145,7 +148,13 @@ def _sample(x: Any, name: str) -> tuple[Any, tuple[Any, ...]]:
         raise ArgumentError(
             f"`eager.{name}`: expected an array, a tensor, bytes or a list of them, got {type(x).__name__}"
         )
-    array = to_array(x)
+    try:
+        array = to_array(x)
+    except TypeError as error:
+        raise ArgumentError(f"`eager.{name}`: {error}") from error
+    except (ResourceError, MemoryError) as error:
+        reason = str(error) or "expected an array that fits into memory"
+        raise ResourceError(f"`eager.{name}`: {reason}") from error
     return array, _spec(array)
 
 
@@ -154,6 +163,9 @@ def _call(name: str, inputs: Sequence[Any], arguments: dict[str, Any]) -> Any:
     if operator.is_source:
         raise UnsupportedError(f"`eager.{name}`: a source of data belongs into a pipeline; see `pipeline_def`")
     seed = arguments.pop("seed", None)
+    if seed is not None and not is_seed(seed):
+        text = f"expected a whole number from 0 to 2**64 - 1 as `seed`, got {brief(seed)}"
+        raise ArgumentError(f"`eager.{name}`: {text}")
     rows = _rows(inputs, arguments, name)
     data: list[Any] = []
     specs = []
@@ -236,7 +248,7 @@ def _argument(value: Any, argument: Any, rows: int | None, name: str, key: str) 
     if isinstance(value, float) or (type(value) is int and -(1 << 63) <= value < 1 << 64):
         return float(value), _FLOAT64
     if isinstance(value, Batch):
-        arrays = [np.ascontiguousarray(v) for v in value]
+        arrays = [to_array(v) for v in value]
         if not arrays:
             raise ArgumentError(f"`eager.{name}`: argument `{key}`: expected a value per row, got a batch without rows")
         known = {a.shape for a in arrays}
@@ -244,10 +256,18 @@ def _argument(value: Any, argument: Any, rows: int | None, name: str, key: str) 
         return arrays, (*spec, known.pop()) if len(known) == 1 else spec
     if argument.kind not in ("int", "float"):
         return None, None
-    array = np.asarray(value)
-    if array.dtype.kind not in "iufb":
-        raise ArgumentError(f"`eager.{name}`: argument `{key}`: expected numbers, got {value!r}")
-    array = array.astype(np.float64)
+    try:
+        array = np.asarray(value)
+    except Exception as error:  # a foreign `__array__` may raise anything, and NumPy refuses ragged lists
+        text = f"expected numbers, got {brief(value)}: {error}"
+        raise ArgumentError(f"`eager.{name}`: argument `{key}`: {text}") from error
+    if array.dtype.kind not in "iufb" or array.dtype.itemsize > 8:
+        raise ArgumentError(f"`eager.{name}`: argument `{key}`: expected numbers, got {brief(value)}")
+    try:
+        array = array.astype(np.float64)
+    except (MemoryError, ValueError):  # NumPy's ValueError: more bytes than an address has
+        text = f"expected numbers that fit into memory, got an array of shape {array.shape}"
+        raise ResourceError(f"`eager.{name}`: argument `{key}`: {text}") from None
     return array, (int(DType.FLOAT64), array.ndim, "", array.shape)
 
 
@@ -270,8 +290,13 @@ def imread(path: str | os.PathLike[str], **arguments: Any) -> Any:
 
     Raises:
         OSError: the file cannot be read.
+        ArgumentError: the path is none, or that of a pipe or device, which a read may wait for.
         DataError: the file is not an image that can be decoded.
     """
+    if not isinstance(path, (str, bytes, os.PathLike)) or "\0" in os.fsdecode(path):
+        raise ArgumentError(f"`eager.imread`: expected the path of a file, got {brief(path)}")
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise ArgumentError(f"`eager.imread`: expected a regular file, got {brief(path)}, a folder, pipe or device")
     return _call("decoders.image", [np.fromfile(path, np.uint8)], arguments)
 
 

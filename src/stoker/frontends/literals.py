@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..contract.errors import ArgumentError, UnsupportedError
+from ..contract.errors import ArgumentError, ResourceError, UnsupportedError
+from ..contract.text import brief
 from ..contract.types import DType
 
 _INT32 = np.iinfo(np.int32)
@@ -24,7 +25,11 @@ def as_array(value: Any, subject: str) -> npt.NDArray[Any]:
     array = _read(value, subject)
     if isinstance(value, (np.ndarray, np.generic)) or _is_foreign(value) or array.dtype.kind == "b":
         return array
-    return array.astype(np.float32 if array.dtype.kind == "f" else _whole(array, subject))
+    return (
+        _floats(array, np.dtype(np.float32), subject)
+        if array.dtype.kind == "f"
+        else array.astype(_whole(array, subject))
+    )
 
 
 def of_type(value: Any, dtype: DType, subject: str) -> npt.NDArray[Any]:
@@ -37,6 +42,8 @@ def of_type(value: Any, dtype: DType, subject: str) -> npt.NDArray[Any]:
     if dtype == DType.BFLOAT16:
         raise UnsupportedError(f"`{subject}`: expected a type that NumPy has, got bfloat16; cast it with `fn.cast`")
     array, target = _read(value, subject), dtype.numpy
+    if target.kind == "f":
+        return _floats(array, target, subject)
     if target.kind not in "iu":
         return array.astype(target)
     rounded = np.rint(array) if array.dtype.kind == "f" else array
@@ -51,11 +58,28 @@ def of_type(value: Any, dtype: DType, subject: str) -> npt.NDArray[Any]:
 def _read(value: Any, subject: str) -> npt.NDArray[Any]:
     try:
         array = np.array(np.from_dlpack(value) if _is_foreign(value) else value)
-    except (ValueError, TypeError, BufferError) as error:
-        raise ArgumentError(f"`{subject}`: expected numbers or an array, got {_short(value)}: {error}") from error
-    if array.dtype.kind not in "biuf":
-        raise ArgumentError(f"`{subject}`: expected numbers or an array of numbers, got {_short(value)}")
-    return array
+    except MemoryError:
+        raise ResourceError(f"`{subject}`: expected an array that fits into memory, got {brief(value)}") from None
+    except Exception as error:  # a foreign `__dlpack__` or `__array__` may raise anything
+        raise ArgumentError(f"`{subject}`: expected numbers or an array, got {brief(value)}: {error}") from error
+    if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
+        what = f"{array.dtype}, " if isinstance(value, (np.ndarray, np.generic)) else ""
+        raise ArgumentError(f"`{subject}`: expected numbers or an array of numbers, got {what}{brief(value)}")
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
+def _floats(array: npt.NDArray[Any], target: np.dtype[Any], subject: str) -> npt.NDArray[Any]:
+    """Return the array as floats of a type that holds every finite number."""
+    with np.errstate(over="ignore"):
+        floats = array.astype(target)
+    lost = np.isinf(floats) & np.isfinite(array)
+    if lost.any():
+        wrong = array[lost].reshape(-1)[0]
+        raise ArgumentError(
+            f"`{subject}`: expected numbers up to {np.finfo(target).max} as {target}, got {wrong}; give a "
+            "NumPy array of float64"
+        )
+    return floats
 
 
 def _is_foreign(value: Any) -> bool:
@@ -72,8 +96,3 @@ def _whole(array: npt.NDArray[Any], subject: str) -> Any:
             f"`{subject}`: expected whole numbers up to {_INT64.max}, got {high}; give an array of uint64"
         )
     return np.int32 if _INT32.min <= low and high <= _INT32.max else np.int64
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."

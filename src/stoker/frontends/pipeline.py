@@ -14,17 +14,25 @@ from .. import settings
 from ..contract.batch import Batch
 from ..contract.config import OnError, PipelineConfig
 from ..contract.errors import ArgumentError, StateError, did_you_mean
+from ..contract.text import brief
 from ..graph.node import Graph
 from .checks import (
     ACCEPTED,
+    MOST_THREADS,
     choose_without_gpu,
     require_action,
     require_batch_limit,
+    require_bool,
+    require_checkpoint,
+    require_epoch,
     require_error_limit,
+    require_folder,
     require_fraction,
     require_gpu,
     require_index_size,
+    require_load,
     require_memory_limit,
+    require_passes,
     require_positive,
     require_seed,
     require_shards,
@@ -147,29 +155,32 @@ class Pipeline:
         index_size = require_index_size(gpu_jpeg_index, limit)
         if gpu_jpeg_index_path is not None and not index_size:
             raise ArgumentError("`Pipeline`: expected `gpu_jpeg_index` (bytes) with `gpu_jpeg_index_path`, got 0")
-        index = {"index_bytes": index_size, "index_path": gpu_jpeg_index_path}
+        index = {"index_bytes": index_size, "index_path": require_folder("gpu_jpeg_index_path", gpu_jpeg_index_path)}
         depth, gpu_depth = split_depth(prefetch_queue_depth)
         given_seed = require_seed(seed)
-        given_threads = None if num_threads is None else require_positive("num_threads", num_threads)
+        is_async, is_pipelined = require_bool("exec_async", exec_async), require_bool("exec_pipelined", exec_pipelined)
+        given_threads = None if num_threads is None else require_positive("num_threads", num_threads, MOST_THREADS)
         self._config = PipelineConfig(
             batch_size=require_positive("batch_size", batch_size),
             threads=given_threads or settings.default_threads(),
             threads_with_gpu=given_threads or settings.threads_with_gpu(),
             seed=int.from_bytes(os.urandom(8), "little") >> 1 if given_seed is None else given_seed,
-            depth=depth if exec_async and exec_pipelined else 0,
+            depth=depth if is_async and is_pipelined else 0,
             gpu_depth=gpu_depth,
-            passes=None if passes is None else frozenset(passes),
+            passes=require_passes(passes),
             device_id=require_gpu(device_id),
             without_gpu=choose_without_gpu(without_gpu),
             gpu_memory_limit=limit,
             max_batch_bytes=require_batch_limit(max_batch_bytes),
             codec_options={"jpeg": index} if index_size else {},
-            gpu_load=None if gpu_decoder_load == "auto" else require_fraction("gpu_decoder_load", gpu_decoder_load),
+            gpu_load=require_load(gpu_decoder_load),
             gpu_utilization=require_fraction("gpu_utilization", gpu_utilization),
-            on_error=OnError(require_action(on_error), require_error_limit(error_limit), bool(uneven_ranks)),
+            on_error=OnError(
+                require_action(on_error), require_error_limit(error_limit), require_bool("uneven_ranks", uneven_ranks)
+            ),
             shards=require_shards(shards),
             workers=require_workers(py_num_workers, py_start_method, py_callback_pickler),
-            checkpoint=checkpoint,
+            checkpoint=require_checkpoint(checkpoint),
         )
         self._declared_outputs = DeclaredOutputs(accepted)
         self._builder = GraphBuilder()
@@ -275,11 +286,11 @@ class Pipeline:
         fed = {n.name: n.id for n in self.graph.nodes if n.operator.is_source and n.name}
         if isinstance(data_node, DataNode):
             node = data_node.edge.node
-        elif data_node in fed:
+        elif isinstance(data_node, str) and data_node in fed:
             node = fed[data_node]
         else:
             hint = did_you_mean(data_node, [str(n) for n in fed]) or f"there are {list(fed)}"
-            raise ArgumentError(f"`feed_input`: there is no source called {data_node!r}; {hint}")
+            raise ArgumentError(f"`feed_input`: there is no source called {brief(data_node)}; {hint}")
         self.execution.feed(node, data, layout)
 
     def next(self, at_end: AtEnd = "stop", allocate: Allocate | None = None) -> Delivered | None:
@@ -291,13 +302,16 @@ class Pipeline:
         once; "fill" completes the batch with the next epoch's first rows; "go_on" continues seamlessly with the next
         epoch.
         """
+        if not isinstance(at_end, str) or at_end not in ("stop", "exact", "fill", "go_on"):
+            text = f"expected `at_end` stop, exact, fill or go_on, got {brief(at_end)}"
+            raise ArgumentError(f"`Pipeline.next`: {text}")
         delivered = self.execution.next(at_end, allocate)
         self._require_outputs()
         return delivered
 
     def start_epoch(self, epoch: int) -> None:
         """Begin an epoch. Prefetched batches are dropped."""
-        self.execution.start_epoch(epoch)
+        self.execution.start_epoch(require_epoch("start_epoch", epoch))
 
     def reset(self) -> None:
         """Begin the epoch after that of the last batch."""
@@ -393,7 +407,7 @@ class Pipeline:
 
     def show(self, form: str = "text") -> str:
         """Return the graph and its plan as text, or the graph in Graphviz's language (``form="dot"``)."""
-        if form != "dot":
+        if not isinstance(form, str) or form != "dot":
             return self.execution.show(form)
         from ..graph.show import show
 

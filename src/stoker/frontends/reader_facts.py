@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..contract.errors import ArgumentError, did_you_mean
+from ..contract.text import brief
 
 if TYPE_CHECKING:  # see `preparation.py`
     from ..executor.execution import Execution
@@ -38,8 +39,8 @@ def named(facts: Mapping[str, T], name: str | None) -> Mapping[str, T] | T:
     """
     if name is None:
         return facts
-    if name not in facts:
+    if not isinstance(name, str) or name not in facts:
         raise ArgumentError(
-            f"there is no reader called {name!r}; {did_you_mean(name, facts) or f'there are {list(facts)}'}"
+            f"there is no reader called {brief(name)}; {did_you_mean(name, facts) or f'there are {list(facts)}'}"
         )
     return facts[name]

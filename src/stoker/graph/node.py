@@ -13,6 +13,7 @@ import numpy as np
 from ..contract.errors import ArgumentError, GraphError, SourceLine, StokerError, UnsupportedError
 from ..contract.operator import Operator
 from ..contract.reader import SourcePart
+from ..contract.text import brief
 from ..contract.types import DType, ImageType, InterpType
 
 FORMAT = 1
@@ -136,6 +137,8 @@ class Graph:
 
         if isinstance(allow, str):
             raise ArgumentError(f"expected `allow` to be a list of names, got {allow!r}: give [{allow!r}]")
+        if not isinstance(allow, (list, tuple, set, frozenset)) or not all(isinstance(name, str) for name in allow):
+            raise ArgumentError(f"expected `allow` to be a list of names, got {brief(allow)}")
         reader = _JsonReader(find, tuple(allow))
         try:
             data = json.loads(text)

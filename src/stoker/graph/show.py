@@ -14,6 +14,7 @@ from ..contract.gpu import Target
 from ..contract.lowering import UndeclaredTypes
 from ..contract.operator import Operator
 from ..contract.step import StepList, Value
+from ..contract.text import brief
 from .analysis import PASSES, transform
 from .node import Graph, Node
 
@@ -31,10 +32,10 @@ def show(
     Args:
         target: facts about the machine.
     """
+    if not isinstance(form, str) or form not in ("text", "dot"):
+        raise ArgumentError(f'`show`: expected form "text" or "dot", got {brief(form)}')
     if form == "dot":
         return _dot(graph)
-    if form != "text":
-        raise ArgumentError(f'`show`: expected form "text" or "dot", got {form!r}')
     lines = ["graph", *(f"  {_line(n)}" for n in graph.nodes)]
     lines.append("  return " + ", ".join(f"{e.node}.{e.output}" for e in graph.outputs))
     try:

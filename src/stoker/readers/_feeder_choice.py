@@ -9,10 +9,12 @@ from typing import Any
 
 from ..contract.errors import ArgumentError
 from ..contract.feed import BatchInfo, Feeder, SampleInfo
+from ..contract.text import brief
 from ._declared import Declared
 from ._feeding import CallbackFeeder, Items, IterableFeeder, ManualFeeder
 from ._parallel import ParallelCallbackFeeder, ParallelIterableFeeder
 
+_MOST_PREFETCHED = 1 << 20
 _PREFETCH_BATCHES = 2  # default number of batches that worker processes prefetch
 
 
@@ -29,8 +31,8 @@ def choose_feeder(args: Mapping[str, Any], declared: Declared) -> Feeder:
         name, copies = args["name"] or "name", not args["no_copy"]
         return ManualFeeder(declared, name, repeats=args["repeat_last"], waits=args["blocking"], copies=copies)
     ahead = _PREFETCH_BATCHES if args["prefetch_queue_depth"] is None else args["prefetch_queue_depth"]
-    if ahead < 1:
-        raise ArgumentError(f"expected `prefetch_queue_depth` >= 1, got {ahead}")
+    if not 1 <= ahead <= _MOST_PREFETCHED:
+        raise ArgumentError(f"expected `prefetch_queue_depth` from 1 to {_MOST_PREFETCHED}, got {ahead}")
     by_batch = args["batch"] is not False
     if inspect.isgeneratorfunction(source) or _iterable(source):
         return _of_iterable(args, declared, cycle, by_batch=by_batch, ahead=ahead)
@@ -64,6 +66,8 @@ def _of_function(args: Mapping[str, Any], declared: Declared, *, by_batch: bool,
 
 
 def _iterable(source: Any) -> bool:
+    if getattr(source, "ndim", None) == 0:  # an array without axes has the methods, which raise
+        return False
     return isinstance(source, Iterable) or (hasattr(source, "__getitem__") and hasattr(source, "__len__"))
 
 
@@ -89,7 +93,7 @@ def _cycle(value: Any) -> str | None:
     try:
         return known[value]
     except (KeyError, TypeError):
-        raise ArgumentError(f'expected "no", "quiet" or "raise" as `cycle`, got {value!r}') from None
+        raise ArgumentError(f'expected "no", "quiet" or "raise" as `cycle`, got {brief(value)}') from None
 
 
 def _required(function: Callable[..., Any]) -> int:

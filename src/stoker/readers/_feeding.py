@@ -15,7 +15,9 @@ from ..contract.batch import Batch
 from ..contract.errors import ArgumentError, DataError, SourceLine, StateError, message
 from ..contract.feed import Feeder, to_array
 from ..contract.operator import Spec
+from ..contract.text import brief
 from ..contract.types import DType
+from ..contract.whole_number import as_whole_number
 from ._declared import Declared
 from ._gpu_arrays import as_gpu_array, is_on_gpu
 
@@ -84,7 +86,10 @@ class CheckedFeeder(Feeder):
         data = as_column(data)
         if isinstance(data, list):
             return [self._row(output, x, r) for r, x in enumerate(data)]
-        array = self._own(data)
+        try:
+            array = self._own(data)
+        except (TypeError, ValueError, BufferError) as error:
+            raise DataError(str(error)) from error
         self._declared.check(output, array, 1, "")
         return array
 
@@ -257,7 +262,8 @@ class IterableFeeder(CheckedFeeder):
     def seek(self, position: Any) -> None:
         if not self._items.is_sequence:
             super().seek(position)
-        self._items.seek(int(position))
+        (taken,) = _counts([position], 1)
+        self._items.seek(taken)
 
 
 class CallbackFeeder(CheckedFeeder):
@@ -311,8 +317,17 @@ class CallbackFeeder(CheckedFeeder):
     def seek(self, position: Any) -> None:
         if self._make_argument is None:
             super().seek(position)
-        self._sample, self._iteration = (int(x) for x in position)
+        self._sample, self._iteration = _counts(position, 2)
         self._ended = False
+
+
+def _counts(position: Any, count: int) -> list[int]:
+    """Return the numbers of a saved position."""
+    numbers = [as_whole_number(x) for x in position] if isinstance(position, (list, tuple)) else []
+    found = [n for n in numbers if n is not None and 0 <= n <= 1 << 62]
+    if len(numbers) != count or len(found) != count:
+        raise StateError(f"expected the position of a source as `get_state()` gave it, got {brief(position)}")
+    return found
 
 
 class ManualFeeder(CheckedFeeder):
@@ -344,6 +359,8 @@ class ManualFeeder(CheckedFeeder):
 
     def feed(self, data: Any, limit: int, layout: str | None) -> None:
         if layout is not None:
+            if not isinstance(layout, str):
+                raise ArgumentError(f"expected the names of the axes as `layout`, got {brief(layout)}")
             declared = self._declared.outputs[0]
             if layout != declared[2] and (declared[2] or self._gave):
                 raise ArgumentError(f"expected layout {declared[2]!r} as declared or fed first, got {layout!r}")

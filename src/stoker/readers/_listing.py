@@ -17,6 +17,7 @@ import numpy.typing as npt
 from .._image_formats import has_image_extension, starts_like_image
 from ..contract.columns import DataSet
 from ..contract.errors import ArgumentError
+from ..contract.text import brief
 from ._columns import Bytes, Values
 from ._storages import FileStorage, packed_file_table
 
@@ -131,15 +132,31 @@ def _below(listing: Listing, names: list[str]) -> list[str]:
 
 
 def _take_given(listing: Listing, files: Any, labels: Any) -> None:
-    names = [f if type(f) is str else os.fspath(f) for f in files]
+    names = _paths(files)
     if labels is None:
         listing.add(_below(listing, names), np.arange(len(names), dtype=np.int32))
         return
     listing.add(_below(listing, names), _as_labels(labels, len(names)))
 
 
+def _paths(files: Any) -> list[str]:
+    """Return the paths of a list as strings."""
+    try:
+        if isinstance(files, (str, bytes, os.PathLike)):
+            raise TypeError
+        names = [f if type(f) is str else os.fspath(f) for f in files]
+        if all(isinstance(name, str) for name in names):
+            return names
+    except (TypeError, ValueError):
+        pass
+    raise ArgumentError(f"expected a list of paths as `files`, got {brief(files)}")
+
+
 def _as_labels(labels: Any, count: int) -> Ints32:
-    numbers = np.asarray(labels if hasattr(labels, "__len__") else list(labels))
+    try:
+        numbers = np.asarray(labels if hasattr(labels, "__len__") else list(labels))
+    except Exception:  # noqa: BLE001 - a foreign `__array__` may raise anything, and NumPy refuses ragged lists
+        raise ArgumentError(f"expected one whole number per file as `labels`, got {brief(labels)}") from None
     if numbers.shape != (count,):
         raise ArgumentError(f"expected one label per file, got {numbers.size} labels for {count} files")
     whole = numbers.astype(np.int64) if numbers.dtype.kind in "iufb" else None
@@ -169,7 +186,7 @@ def _take_list(listing: Listing, path: str) -> None:
 def _walk(listing: Listing, args: Mapping[str, Any]) -> None:
     fold = (lambda s: s) if args["case_sensitive_filter"] else str.lower
     wanted = _wanted(args, fold)
-    folders = _matcher([fold(p) for p in _patterns(args["dir_filters"], ("*",))])
+    folders = _matcher([fold(p) for p in _patterns("dir_filters", args["dir_filters"], ("*",))])
     with os.scandir(args["file_root"]) as entries:
         classes = sorted(e.name for e in entries if e.is_dir() and folders(fold(e.name)))
     for label, name in enumerate(classes):
@@ -186,7 +203,7 @@ def _wanted(args: Mapping[str, Any], fold: Callable[[str], str]) -> Callable[[st
         return lambda name: os.path.splitext(fold(name))[1] in listed
     if args["file_filters"] is None:
         return None
-    matches = _matcher([fold(p) for p in _patterns(args["file_filters"], ())])
+    matches = _matcher([fold(p) for p in _patterns("file_filters", args["file_filters"], ())])
     return lambda name: matches(fold(name))
 
 
@@ -210,8 +227,11 @@ def _take(listing: Listing, folder: str, entries: Iterable[os.DirEntry[str]]) ->
     return names
 
 
-def _patterns(given: Any, default: Sequence[str]) -> Sequence[str]:
-    return default if given is None else [given] if isinstance(given, str) else list(given)
+def _patterns(name: str, given: Any, default: Sequence[str]) -> Sequence[str]:
+    patterns = default if given is None else [given] if isinstance(given, str) else given
+    if isinstance(patterns, (list, tuple, set, frozenset)) and all(isinstance(p, str) for p in patterns):
+        return list(patterns)
+    raise ArgumentError(f"expected a pattern or a list of patterns as `{name}`, got {brief(given)}")
 
 
 def _matcher(patterns: Sequence[str]) -> Callable[[str], Any]:

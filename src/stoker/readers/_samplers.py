@@ -13,6 +13,8 @@ import numpy.typing as npt
 
 from ..contract.errors import ArgumentError
 from ..contract.reader import BoundSampler, Ints, Sampler, Shards
+from ..contract.text import brief
+from ..contract.whole_number import as_whole_number, is_seed
 from .order import EndlessOrder, IterableOrder, ListOrder, LookupOrder, PermutedOrder, QuotaOrder, WeightedOrder
 
 Labels = npt.NDArray[np.int32]
@@ -38,8 +40,11 @@ class Shuffled(Sampler):
     """
 
     def __init__(self, seed: int | None = None, *, first_epoch: int = 0) -> None:
-        self._seed = seed
-        self._first_epoch = first_epoch
+        self._seed = _seed("Shuffled", seed)
+        first = as_whole_number(first_epoch)
+        if first is None or not 0 <= first <= 1 << 62:
+            raise ArgumentError(f"`samplers.Shuffled`: expected `first_epoch` >= 0, got {brief(first_epoch)}")
+        self._first_epoch = first
 
     def __repr__(self) -> str:
         return f"Shuffled({self._seed}, first_epoch={self._first_epoch})"
@@ -69,14 +74,14 @@ class Weighted(Sampler):
     def __init__(
         self, weights: Sequence[float] | npt.NDArray[Any], num_samples: int | None = None, *, seed: int | None = None
     ) -> None:
-        found = np.array(weights, np.float64)
+        found = _numbers(weights)
         if found.ndim != 1 or not len(found) or not np.isfinite(found).all() or (found < 0).any() or not found.any():
             raise ArgumentError(
                 "`samplers.Weighted`: expected `weights` to be one finite number >= 0 per sample, not all of them 0"
             )
         self._weights = found
         self._num_samples = _count("Weighted", num_samples)
-        self._seed = seed
+        self._seed = _seed("Weighted", seed)
 
     def __repr__(self) -> str:
         return f"Weighted({_digest(self._weights)}, {self._num_samples}, seed={self._seed})"
@@ -108,7 +113,7 @@ class ClassBalanced(Sampler):
 
     def __init__(self, num_samples: int | None = None, *, seed: int | None = None) -> None:
         self._num_samples = _count("ClassBalanced", num_samples)
-        self._seed = seed
+        self._seed = _seed("ClassBalanced", seed)
 
     def __repr__(self) -> str:
         return f"ClassBalanced({self._num_samples}, seed={self._seed})"
@@ -147,17 +152,20 @@ class Mixed(Sampler):
         self, sizes: Sequence[int], weights: Sequence[float], num_samples: int | None = None, *, shuffle: bool = True,
         seed: int | None = None,
     ) -> None:  # fmt: skip
-        if not len(sizes) or any(isinstance(n, bool) or n != int(n) or n < 1 for n in sizes):
-            raise ArgumentError(f"`samplers.Mixed`: expected `sizes` >= 1, one per part, got {list(sizes)}")
+        counts = [as_whole_number(n) for n in sizes] if _is_sequence(sizes) and np.ndim(sizes) == 1 else []
+        if not counts or any(n is None or not 1 <= n < 1 << 48 for n in counts):
+            raise ArgumentError(f"`samplers.Mixed`: expected `sizes` >= 1, one per part, got {brief(sizes)}")
+        if not _is_sequence(weights) or _numbers(weights).ndim != 1:
+            raise ArgumentError(f"`samplers.Mixed`: expected a number per part as `weights`, got {brief(weights)}")
         if len(weights) != len(sizes):
             raise ArgumentError(
                 f"`samplers.Mixed`: expected a weight for each of {len(sizes)} parts, got {len(weights)}"
             )
-        self._sizes = np.asarray([int(n) for n in sizes], np.int64)
+        self._sizes = np.asarray(counts, np.int64)
         self._quotas = quotas(weights, "part")
         self._num_samples = _count("Mixed", num_samples)
         self._shuffle = bool(shuffle)
-        self._seed = seed
+        self._seed = _seed("Mixed", seed)
 
     def __repr__(self) -> str:
         parts = f"{self._sizes.tolist()}, {self._quotas.tolist()}, {self._num_samples}"
@@ -208,7 +216,7 @@ def as_sampler(value: Any) -> Sampler:
     if isinstance(value, type) or not (hasattr(value, "__iter__") or hasattr(value, "__getitem__")):
         raise ArgumentError(
             f"expected `sampler` to be one of stoker.samplers, a sequence of numbers or something that can be "
-            f"iterated, got {value!r}"
+            f"iterated, got {brief(value)}"
         )
     return UserSampler(value)
 
@@ -220,7 +228,7 @@ def quotas(weights: Sequence[float], names: str) -> Ints:
         ArgumentError: a weight is not positive, or its share is too small.
     """
     if not all(isinstance(w, (int, float, np.number)) and math.isfinite(w) and w > 0 for w in weights):
-        raise ArgumentError(f"expected `weights` > 0, one per {names}, got {list(weights)}")
+        raise ArgumentError(f"expected `weights` > 0, one per {names}, got {brief(weights)}")
     total = math.fsum(weights)
     shares = [Fraction(float(w) / total).limit_denominator(_LONGEST_BLOCK) for w in weights]
     block = math.lcm(*(s.denominator for s in shares))
@@ -234,7 +242,7 @@ def quotas(weights: Sequence[float], names: str) -> Ints:
         found = [int(s * block) for s in shares]
     if min(found) == 0:
         raise ArgumentError(
-            f"expected `weights` that are shares of at least 1 in {_LONGEST_BLOCK}, got {list(weights)}"
+            f"expected `weights` that are shares of at least 1 in {_LONGEST_BLOCK}, got {brief(weights)}"
         )
     return np.asarray(found, np.int64)
 
@@ -244,7 +252,10 @@ def _is_sequence(source: Any) -> bool:
 
 
 def _whole(source: Any) -> Ints:
-    numbers = np.asarray(source)
+    try:
+        numbers = np.asarray(source)
+    except ValueError:
+        raise ArgumentError(f"expected `sampler` to be a list of whole numbers, got {brief(source)}") from None
     if numbers.ndim != 1 or not len(numbers) or numbers.dtype.kind not in "iu":
         raise ArgumentError(
             f"expected `sampler` to be a list of whole numbers, got {numbers.dtype} of shape {numbers.shape}"
@@ -253,9 +264,26 @@ def _whole(source: Any) -> Ints:
 
 
 def _count(name: str, value: int | None) -> int | None:
-    if value is not None and (isinstance(value, bool) or value != int(value) or value < 1):
-        raise ArgumentError(f"`samplers.{name}`: expected `num_samples` >= 1, got {value!r}")
-    return None if value is None else int(value)
+    count = as_whole_number(value)
+    if value is not None and (count is None or not 1 <= count < 1 << 48):
+        raise ArgumentError(f"`samplers.{name}`: expected `num_samples` >= 1, below 2**48, got {brief(value)}")
+    return count
+
+
+def _seed(name: str, value: Any) -> int | None:
+    if value is not None and not is_seed(value):
+        text = f"expected a whole number from 0 to 2**64 - 1 as `seed`, or None, got {brief(value)}"
+        raise ArgumentError(f"`samplers.{name}`: {text}")
+    return as_whole_number(value)
+
+
+def _numbers(values: Any) -> npt.NDArray[np.float64]:
+    """Return an array of numbers; an empty one for everything else."""
+    try:
+        found = np.asarray(values)
+        return found.astype(np.float64) if found.dtype.kind in "biuf" else np.empty(0)
+    except Exception:  # noqa: BLE001 - a foreign `__array__` may raise anything, and NumPy refuses ragged lists
+        return np.empty(0)
 
 
 def _digest(numbers: npt.NDArray[Any]) -> str:

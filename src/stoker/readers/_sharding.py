@@ -32,9 +32,14 @@ PAD_LAST_BATCH = arg(
 NAMES = ("num_shards", "shard_id", "sharding", "stick_to_shard", "pad_last_batch")
 
 
+_MOST_SHARDS = (1 << 31) - 1  # positions count in 64 bits
+
+
 def check_shards(args: Mapping[str, Any]) -> None:
     """Raise ArgumentError if the part does not exist."""
     shards, shard = _part(args)
+    if shards > _MOST_SHARDS:
+        raise ArgumentError(f"expected `num_shards` of at most {_MOST_SHARDS}, got {shards}")
     if shards < 1 or not 0 <= shard < shards:
         raise ArgumentError(f"expected 0 <= shard_id < num_shards, got shard_id={shard} of num_shards={shards}")
 

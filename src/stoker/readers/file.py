@@ -10,6 +10,7 @@ from .._image_formats import EXTENSIONS
 from ..contract.argument import arg
 from ..contract.columns import DataSet
 from ..contract.errors import ArgumentError
+from ..contract.text import brief
 from ._listing import list_files
 from ._sampled import SampledReader
 
@@ -56,10 +57,11 @@ class FileReader(SampledReader, name="readers.file"):
         if args["file_filters"] is not None:
             raise ArgumentError("expected one of `extensions` and `file_filters`, got both")
         given = args["extensions"]
-        if isinstance(given, str) or not all(isinstance(x, str) and x[:1] in ("", ".") for x in given):
+        listed = isinstance(given, (list, tuple, set, frozenset))
+        if not listed or not all(isinstance(x, str) and x[:1] in ("", ".") for x in given):
             raise ArgumentError(
                 f'expected `extensions` to be a list of extensions with their dot, such as [".jpg", ".png"], '
-                f"got {given!r}"
+                f"got {brief(given)}"
             )
 
     @classmethod

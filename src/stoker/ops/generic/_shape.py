@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...contract.lowering import Lowering
+from ...contract.lowering import MAX_RANK, Lowering
 from ...contract.operator import RowContext
 from ...contract.step import Value
 
@@ -22,6 +22,7 @@ def requested_shape(c: Lowering, like: Sequence[Value]) -> tuple[Any, ...]:
     count = c.length("shape")
     if count is None:
         c.expect(False, "expected `shape` with a number of elements that is the same for all rows")
+    c.expect((count or 0) <= MAX_RANK, "expected at most {0} extents in `shape`, got {1}", MAX_RANK, count or 0)
     extents = tuple(c.scalar("shape", i) for i in range(count or 0))
     for e in extents:
         c.require(e >= 0, "expected extents >= 0 in `shape`, got {0}", e)

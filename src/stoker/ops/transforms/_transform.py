@@ -18,6 +18,7 @@ from ...contract.operator import Operator, RowContext
 from ...contract.step import Value
 from ...contract.types import DType
 
+MOST_NUMBERS = 32  # axes; the matrix has the square of it
 Rows = list[list[Any]]  # numbers or expressions
 
 
@@ -72,6 +73,10 @@ class TransformArguments:
         count = self._c.length(name)
         if count is None:
             raise ArgumentError(f"`{self._c.scope.operator.name}`: expected `{name}` with a shape known at build time")
+        if count > MOST_NUMBERS:
+            raise ArgumentError(
+                f"`{self._c.scope.operator.name}`: expected at most {MOST_NUMBERS} numbers as `{name}`, got {count}"
+            )
         return count
 
     def vector(self, name: str, size: int, default: float | None = None) -> list[Any]:

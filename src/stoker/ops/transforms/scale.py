@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from ...contract.argument import arg
-from ._transform import Rows, Transform, TransformArguments, linear
+from ...contract.errors import ArgumentError
+from ._transform import MOST_NUMBERS, Rows, Transform, TransformArguments, linear
 
 
 class Scale(Transform, name="transforms.scale"):
@@ -19,6 +20,8 @@ class Scale(Transform, name="transforms.scale"):
         size = take.length("scale")
         if take.given("ndim"):
             size = int(take.number("ndim"))
+            if not 1 <= size <= MOST_NUMBERS:
+                raise ArgumentError(f"`transforms.scale`: expected `ndim` from 1 to {MOST_NUMBERS}, got {size}")
         elif take.given("center"):
             size = max(size, take.length("center"))
         factors = take.vector("scale", size)

@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Walk over all operators with hostile values: ``python -m tests.hostile.walk --seconds 3600``.
+
+Every call must give a result or raise a StokerError. Calls run in a process of their own, so that a crash, an endless
+loop or a hunger for memory is seen, and is reported with the operator, the argument and the value.
+"""
+
+from __future__ import annotations
+
+import argparse
+import faulthandler
+import importlib
+import json
+import os
+import random
+import resource
+import select
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tests.hostile.cases import Case, draw, targets
+from tests.idle_clock import HANG_S
+
+ROOT = Path(__file__).parents[2]
+_CPU_S = 20.0  # of processor time for a call that returns
+_SHOWN_PER_KIND = 3  # faults of one kind that are printed
+
+
+def write_files(folder: Path) -> Path:
+    """Write six small JPEG files, and a list of them, into a folder alone in ``folder``. Return it."""
+    from PIL import Image
+
+    files = folder / "data" / "class"
+    files.mkdir(parents=True)
+    drawn = np.random.default_rng(0)
+    for i in range(6):
+        pixels = drawn.integers(0, 256, (9 + i, 13 - i, 3), dtype=np.uint8)
+        Image.fromarray(pixels).resize((40 + i, 30)).save(files / f"{i}.jpg")
+    (folder / "list.txt").write_text("".join(f"class/{i}.jpg {i}\n" for i in range(6)))
+    return files
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A call that did not end as it must."""
+
+    number: int
+    call: str
+    kind: str  # equal for faults of one cause
+    text: str
+
+    def __str__(self) -> str:
+        return f"[{self.number}] {self.call}\n    {self.kind}\n    {self.text[-1500:]}"
+
+
+# ---- the process that calls ----
+
+
+def _judge(case: Case) -> tuple[str, str] | None:
+    """Make a call. Return the kind of its fault and a text; None if it ended as it must."""
+    from stoker import StokerError
+
+    begin = time.process_time()
+    try:
+        with warnings.catch_warnings(record=True) as issued:
+            warnings.simplefilter("always")
+            case.call()
+    except StokerError as error:
+        if len(str(error)) < 20:
+            return f"text of {type(error).__name__}", repr(str(error))
+        if "\x1b" in str(error):
+            return "text with an escape character", repr(str(error))
+    except (KeyboardInterrupt, GeneratorExit, SystemExit):
+        raise
+    except BaseException as error:
+        return _kind(error), "".join(traceback.format_exception(error, limit=-8))
+    # Stoker's own warnings name a line of the caller.
+    inside = [w for w in issued if "stoker" in Path(w.filename).parts[-5:]]
+    if inside:
+        return f"{inside[0].category.__name__} at {inside[0].filename}:{inside[0].lineno}", str(inside[0].message)
+    used = time.process_time() - begin
+    return ("processor time", f"{used:.0f} s") if used > _CPU_S else None
+
+
+def _kind(error: BaseException) -> str:
+    """Return the error's type and the line of the library that it passed last."""
+    where = ""
+    for frame in traceback.extract_tb(error.__traceback__):
+        if "stoker" in Path(frame.filename).parts:
+            where = f"{'/'.join(Path(frame.filename).parts[-3:])}:{frame.lineno} {frame.name}"
+    return f"{type(error).__name__} at {where}"
+
+
+def _serve(folder: Path, options: argparse.Namespace) -> None:
+    """Make one call after the other, and write the beginning and end of each to stdout."""
+    out = os.dup(1)
+    os.dup2(2, 1)  # calls may print
+    faulthandler.enable()
+    module, _, function = options.targets.partition(":")
+    found = getattr(importlib.import_module(module), function)(folder)
+    if options.memory_gib:
+        taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (taken + int(options.memory_gib * 2**30),) * 2)
+    for number in range(options.first, options.last):
+        try:
+            case = draw(found, options.seed, number)
+            _say(out, {"begin": number, "call": case.text})
+            fault = _judge(case)
+        except BaseException as error:  # the walk's own fault, which it reports like others
+            fault = (f"the walk itself: {type(error).__name__}", traceback.format_exc())
+        _say(out, {"end": number, "fault": fault})
+
+
+def _say(out: int, message: dict[str, Any]) -> None:
+    data = json.dumps(message).encode() + b"\n"
+    while data:
+        data = data[os.write(out, data) :]
+
+
+# ---- the process that watches ----
+
+
+@dataclass
+class Limits:
+    """Limits of a call.
+
+    Attributes:
+        cpu_s: processor time of a call that does not return.
+        hang_s: wall time of a call; only a deadlock takes as long.
+        memory_gib: address space in addition to the libraries'; 0: no limit, for sanitizers, which reserve terabytes.
+    """
+
+    cpu_s: float = 60.0
+    hang_s: float = HANG_S
+    memory_gib: float = 3.0
+
+
+class Walk:
+    """Walk over the cases from ``first`` to ``last``, in child processes.
+
+    Args:
+        seed, first, last: the cases.
+        folder: folder of JPEG files, alone in its parent.
+        source: function that returns the targets, as "module:function".
+    """
+
+    def __init__(
+        self, seed: int, first: int, last: int, folder: Path, limits: Limits | None = None,
+        source: str = "tests.hostile.cases:targets",
+    ) -> None:  # fmt: skip
+        self.seed, self.next, self.last, self.folder = seed, first, last, folder
+        self.limits = limits or Limits()
+        self.source = source
+        self.calls = 0
+
+    def faults(self, seconds: float | None = None) -> Iterator[Fault]:
+        """Yield the faults, until all cases are tried or the time is over."""
+        until = None if seconds is None else time.monotonic() + seconds
+        while self.next < self.last and (until is None or time.monotonic() < until):
+            yield from self._child(until)
+
+    def _child(self, until: float | None) -> Iterator[Fault]:
+        """Run one child process until it ends, and yield its faults."""
+        options = [
+            "--serve", str(self.folder), "--targets", self.source, "--seed", str(self.seed), "--first", str(self.next),
+            "--last", str(self.last), "--memory-gib", str(self.limits.memory_gib),
+        ]  # fmt: skip
+        with tempfile.TemporaryFile() as errors, subprocess.Popen(
+            [sys.executable, "-m", "tests.hostile.walk", *options], stdout=subprocess.PIPE, stderr=errors,
+            cwd=ROOT, env={**os.environ, "OMP_NUM_THREADS": "1"}, stdin=subprocess.DEVNULL,
+        ) as child:  # fmt: skip
+            assert child.stdout is not None
+            running, call, why, buffer = None, "", "", b""
+            try:
+                while True:
+                    data, why = self._read(child, until)
+                    if not data:
+                        break
+                    *lines, buffer = (buffer + data).split(b"\n")
+                    for message in map(json.loads, lines):
+                        running = message if "begin" in message else None
+                        if "end" in message:
+                            self.next = message["end"] + 1
+                            self.calls += 1
+                            if message["fault"]:
+                                yield Fault(message["end"], call, *message["fault"])
+                        else:
+                            call = message["call"]
+            finally:
+                child.kill()
+            code = child.wait()
+            if why == "time" or (self.next >= self.last and not running):
+                return
+            errors.seek(0)
+            text = errors.read().decode(errors="replace")
+            if running is None:
+                raise RuntimeError(f"the process ended between calls, with {code}: {text[-3000:]}")
+            self.next = running["begin"] + 1
+            self.calls += 1
+            yield Fault(running["begin"], running["call"], why or f"crash: the process ended with {code}", text)
+
+    def _read(self, child: subprocess.Popen[bytes], until: float | None) -> tuple[bytes, str]:
+        """Return bytes that the child wrote; none at its end, or with the reason to end it."""
+        assert child.stdout is not None
+        begin, used = time.monotonic(), _cpu_seconds(child.pid)
+        while not select.select([child.stdout], [], [], 1.0)[0]:
+            if until is not None and time.monotonic() > until + 60:
+                return b"", "time"
+            if _cpu_seconds(child.pid) - used > self.limits.cpu_s:
+                return b"", f"endless: more than {self.limits.cpu_s:.0f} s of processor time"
+            if time.monotonic() - begin > self.limits.hang_s:
+                return b"", f"hang: {self.limits.hang_s:.0f} s"
+        if until is not None and time.monotonic() > until:
+            return b"", "time"
+        return os.read(child.stdout.fileno(), 1 << 16), ""
+
+
+def _cpu_seconds(process: int) -> float:
+    """Return the processor time of a process in user space."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return int(fields[11]) / os.sysconf("SC_CLK_TCK")
+
+
+def main() -> int:
+    """Run the command line. Return 1 if there was a fault."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--seconds", type=float, help="time; by default until the last case")
+    parser.add_argument("--seed", type=int, default=None, help="seed of the cases; drawn if not given")
+    parser.add_argument("--first", type=int, default=0, help="number of the first case")
+    parser.add_argument("--last", type=int, default=1 << 62, help="number after the last case")
+    parser.add_argument("--only", type=int, help="make one call again, in this process, with its traceback")
+    parser.add_argument("--memory-gib", type=float, default=Limits.memory_gib, help="address space; 0: no limit")
+    parser.add_argument("--targets", default="tests.hostile.cases:targets", help=argparse.SUPPRESS)
+    parser.add_argument("--serve", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.serve:
+        _serve(options.serve, options)
+        return 0
+    seed = random.SystemRandom().randrange(1 << 32) if options.seed is None else options.seed
+    with tempfile.TemporaryDirectory() as folder:
+        files = write_files(Path(folder))
+        if options.only is not None:
+            case = draw(targets(files), seed, options.only)
+            print(case.text, flush=True)
+            case.call()
+            return 0
+        print(f"seed {seed}", flush=True)
+        walk = Walk(seed, options.first, options.last, files, Limits(memory_gib=options.memory_gib))
+        kinds: dict[str, int] = {}
+        for fault in walk.faults(options.seconds):
+            kinds[fault.kind] = kinds.get(fault.kind, 0) + 1
+            if kinds[fault.kind] <= _SHOWN_PER_KIND:
+                print(fault, flush=True)
+    for kind, count in sorted(kinds.items(), key=lambda x: -x[1]):
+        print(f"{count:6} {kind}")
+    print(f"{walk.calls} calls, {sum(kinds.values())} faults of {len(kinds)} kinds, seed {seed}")
+    return 1 if kinds else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
