@@ -12,7 +12,7 @@ from tests.hostile.cases import targets
 from tests.hostile.planted import PLANTED
 from tests.hostile.walk import Limits, Walk, write_files
 
-CALLS, PARTS = 6000, 4
+CALLS, PARTS = 8000, 4
 
 
 @pytest.mark.parametrize("part", range(PARTS))

@@ -11,7 +11,7 @@ import numpy as np
 
 from . import expr as ex
 from .errors import ArgumentError, UnsupportedError
-from .expr import Expr, Scalar
+from .expr import Expr, Scalar, is_static
 from .operator import Operator, Spec
 from .pixel import Px, channel_count, coordinate, load, on_axes, scalars, uniform
 from .scope import Scope, Scoped
@@ -30,6 +30,7 @@ from .step import (
     View,
     ViewOp,
 )
+from .text import brief
 from .types import DType
 
 MAX_RANK = 7  # native code takes eight axes, and the batch adds one
@@ -84,6 +85,10 @@ class Lowering(Scoped):
             raise ArgumentError(f"`{self.scope.operator.name}`: all frames of a video have one size, got one per frame")
         if value.rank > MAX_RANK:
             raise UnsupportedError(f"`{self.scope.operator.name}`: expected at most {MAX_RANK} axes, got {value.rank}")
+        wide = next((e for e in extents if is_static(e) and not -(1 << 63) <= e < 1 << 63), None)
+        if wide is not None:
+            text = f"expected extents below 2**63, got {brief(wide)}"
+            raise ArgumentError(f"`{self.scope.operator.name}`: {text}")
         if layout and len(layout) != value.rank:
             raise ArgumentError(f"`{self.scope.operator.name}`: layout {layout!r} does not name {value.rank} axes")
         self.list.values[value.id] = value

@@ -162,6 +162,9 @@ def peek(
     Rows whose file declares more than ``max_pixels`` fail here, before a step takes memory for them. 0: no limit.
     ``indices``: files with a palette have one channel.
     """
+    if data.rank != 1 or data.dtype != DType.UINT8:
+        text = f"expected the bytes of a file (uint8, one axis), got {data.dtype} with {data.rank} axes"
+        raise ArgumentError(f"`{c.scope.operator.name}`: {text}")
     return c.native(
         "peek",
         [data],
@@ -176,8 +179,6 @@ def peek(
 
 def decode(c: Lowering, data: Value) -> Value:
     """Decode the whole image, HWC: uint8, or the :func:`wide_type`. A crop of it becomes a decode window."""
-    if data.rank != 1 or data.dtype != DType.UINT8:
-        c.require(False, "expected the bytes of a file (uint8, one axis), got {0} axes", float(data.rank))
     output_type, adjust = c.const("output_type"), c.const("adjust_orientation")
     scale, indices = c.const("scale_denom"), _indices(c)
     header = peek(c, data, output_type, adjust, scale, limit_of(c, "max_pixels"), indices)
