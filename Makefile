@@ -5,7 +5,7 @@
 #   make test [TESTS=tests/unit]              lint, types, layers, tests in PROCESSES=2 processes
 #   make check                                lint, types, layers, generated files; no tests
 #   make bench [BENCH="--quick chain"]        measure; BENCH is passed on (see BENCH=--help)
-#   make fuzz [SECONDS=60]                    hostile bytes into both JPEG decoders, hostile numbers into recipes, under sanitizers
+#   make fuzz [SECONDS=60]                    hostile bytes into JPEG decoders, hostile numbers into recipes and plans, under sanitizers
 #   make test-neon [SECONDS=30]               the Arm code of all kernels on an emulated machine, if there is one
 #   make test-tsan [SECONDS=20]               run loop, worker pools and recipes under ThreadSanitizer; minutes
 #   make test-asan [TESTS=tests/ops]          unit and operator tests on an extension with sanitizers; half an hour
@@ -35,6 +35,12 @@ export DATA OUT
 
 SOURCES := pyproject.toml CMakeLists.txt README.md LICENSE \
            $(shell find src -type f \( -name '*.py' -o -name '*.pyi' -o -name '*.typed' -o -name '*.[chi]pp' -o -name '*.cuh' -o -name CMakeLists.txt -o -path '*/device/std/*' \))
+
+# The C++ library is loaded first, because AddressSanitizer intercepts its exceptions. Leaks would be Python's own.
+ASAN := $(CURDIR)/build/asan
+ASAN_LIBRARIES = $(shell $(or $(CXX),g++) -print-file-name=libasan.so) $(shell $(or $(CXX),g++) -print-file-name=libstdc++.so)
+SANITIZED = PYTHONPATH=$(ASAN)/site LD_PRELOAD="$(ASAN_LIBRARIES)" UBSAN_OPTIONS=print_stacktrace=1 \
+            ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:alloc_dealloc_mismatch=0
 
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
@@ -73,9 +79,10 @@ check: setup
 bench: setup $(VENV)/.release
 	@$(PY) -m benchmarks $(BENCH)
 
-fuzz: $(VENV)/.build-needs
+fuzz: setup $(ASAN)/.package
 	@PYTHON=$(PY) fuzz/run.sh $(SECONDS)
 	@$(PY) fuzz/gpu.py $(or $(SECONDS),60) build/fuzz
+	@$(SANITIZED) $(PY) -m tests.run.plan_mutations --seconds $(or $(SECONDS),60)
 
 test-neon: $(VENV)/.build-needs
 	@PYTHON=$(PY) tests/native/neon.sh $(SECONDS)
@@ -83,11 +90,6 @@ test-neon: $(VENV)/.build-needs
 test-tsan: $(VENV)/.build-needs
 	@PYTHON=$(PY) tests/native/tsan.sh $(SECONDS)
 
-# The C++ library is loaded first, because AddressSanitizer intercepts its exceptions. Leaks would be Python's own.
-ASAN := $(CURDIR)/build/asan
-ASAN_LIBRARIES = $(shell $(or $(CXX),g++) -print-file-name=libasan.so) $(shell $(or $(CXX),g++) -print-file-name=libstdc++.so)
-SANITIZED = PYTHONPATH=$(ASAN)/site LD_PRELOAD="$(ASAN_LIBRARIES)" UBSAN_OPTIONS=print_stacktrace=1 \
-            ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:alloc_dealloc_mismatch=0
 test-asan: setup $(ASAN)/.package
 	@$(SANITIZED) $(PY) -c "from stoker.native import _native; assert _native.sanitized, _native.__file__"
 	@$(SANITIZED) $(PY) -m pytest -p no:cacheprovider $(or $(TESTS),tests/unit tests/ops tests/run/test_plan_rules.py)

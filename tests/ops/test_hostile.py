@@ -17,6 +17,7 @@ import pytest
 from stoker import Pipeline, StokerError, eager, fn, types
 from stoker.contract.errors import ArgumentError, DataError
 from stoker.frontends.registry import find
+from stoker.native import _native
 
 Array = npt.NDArray[Any]
 COLOR = ("color_twist", "hsv", "hue", "saturation")
@@ -310,6 +311,7 @@ HUGE = """
 """
 
 
+@pytest.mark.skipif(_native.sanitized, reason="a sanitizer reserves more address space than the limit")
 def test_sizes_beyond_all_memory_are_errors() -> None:
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(HUGE)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
