@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hostile values that users met, each with the text of its error."""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from stoker import ArgumentError, DataError, Pipeline, ResourceError, StateError, eager, fn, samplers, types
+from tests.hostile.walk import write_files
+from tests.idle_clock import HANG_S
+
+IMAGE = np.zeros((8, 9, 3), np.uint8)
+
+
+def reading(folder: Path, **settings: Any) -> Pipeline:
+    pipe = Pipeline(**{"batch_size": 2, "num_threads": 1, "seed": 1, **settings})
+    with pipe:
+        pipe.set_outputs(*fn.readers.file(file_root=str(folder)))
+    return pipe
+
+
+@pytest.mark.parametrize("seed", [1.0, "x", 2**64, 1j, [1]])
+def test_seeds(seed: Any) -> None:
+    with pytest.raises(ArgumentError, match=r"expected a whole number below 2\*\*64 as `seed`, or None, got"):
+        Pipeline(seed=seed)
+    for call in (lambda: eager.random.uniform(seed=seed), lambda: samplers.Shuffled(seed)):
+        with pytest.raises(ArgumentError, match=r"expected a whole number from 0 to 2\*\*64 - 1 as `seed`"):
+            call()
+
+
+def test_a_negative_seed_is_drawn_in_a_pipeline_alone() -> None:
+    assert Pipeline(seed=-1).seed >= 0  # as in DALI
+    with pytest.raises(ArgumentError, match=r"as `seed`, got -1"):
+        eager.random.uniform(seed=-1)
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"num_threads": 2**70}, "expected `num_threads` of at most 32768, got 1180591620717411303424"),
+        ({"batch_size": 2**31}, "expected `batch_size` of at most 2147483647, got 2147483648"),
+        ({"prefetch_queue_depth": 2**31}, "expected `prefetch_queue_depth` of at most"),
+        ({"passes": 3}, "expected a set of names as `passes`, or None, got 3"),
+        ({"exec_async": np.zeros(2)}, "expected `exec_async` True or False, got array"),
+        ({"without_gpu": np.zeros(2)}, 'expected `without_gpu` "error" or "cpu", got array'),
+        ({"on_error": np.zeros(2)}, "expected `on_error` to be one of"),
+        ({"output_dtype": types.RGB}, "expected an element type as `output_dtype`, or one per output"),
+        ({"error_limit": 10**400}, "expected a number from 0 to 1 as `error_limit`"),
+    ],
+)
+def test_settings(settings: dict[str, Any], text: str) -> None:
+    with pytest.raises(ArgumentError, match=text):
+        Pipeline(**settings)
+
+
+def test_types_of_another_enumeration() -> None:
+    with pytest.raises(ArgumentError, match=r"argument `dtype`: no element type for <ImageType.RGB: 0>"):
+        eager.cast(IMAGE, dtype=types.RGB)
+    with pytest.raises(ArgumentError, match=r"argument `interp_type`: expected one of types.INTERP_NN"):
+        eager.resize(IMAGE, size=4, interp_type=types.RGB)
+
+
+@pytest.mark.parametrize("value", [[[1], [2, 3]], [np.zeros(2), np.zeros(3)], [1, "x"], np.complex64(1j), "4", [None]])
+def test_lists_that_are_no_numbers(value: Any) -> None:
+    with pytest.raises(ArgumentError, match=r"`size`: expected"):
+        eager.resize(IMAGE, size=value)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "object", "U3", "u1,f4", "M8[s]", "longdouble"])
+def test_arrays_that_are_no_numbers(dtype: str) -> None:
+    x = np.zeros((8, 9, 3), dtype)
+    with pytest.raises(
+        ArgumentError, match=r"`eager.flip`: expected an array of numbers, a number or bytes, got an array of"
+    ):
+        eager.flip(x)
+    pipe = Pipeline(batch_size=1, num_threads=1, exec_async=False)
+    with pipe:
+        pipe.set_outputs(fn.external_source(lambda: [x]))
+    with pipe, pytest.raises(DataError, match=r"expected an array of numbers"):
+        pipe.run()
+    with pytest.raises(ArgumentError, match=r"expected numbers or an array of numbers"):
+        types.Constant(x)
+
+
+def test_big_endian_arrays_are_numbers() -> None:
+    x = np.arange(24).reshape(2, 4, 3).astype(">i2")
+    np.testing.assert_array_equal(eager.flip(x), x[:, ::-1])
+    assert types.Constant(x).value.dtype == np.int16
+
+
+def test_constants_keep_their_numbers() -> None:
+    with pytest.raises(ArgumentError, match=r"expected numbers up to .* as float32, got 3.5e"):
+        types.Constant(3.5e38)
+    with pytest.raises(ArgumentError, match=r"expected numbers up to .* as float16, got 70000"):
+        types.Constant(70000, dtype=types.FLOAT16)
+    assert math.isinf(types.Constant(math.inf).value)
+    with pytest.raises(ArgumentError, match=r"expected whole numbers as `shape`"):
+        types.Constant(3, shape=(2, "x"))
+
+
+def test_no_memory_for_a_contiguous_copy() -> None:
+    wide = np.broadcast_to(np.array(3, ">i2"), (2**31, 2**30))
+    with pytest.raises(ResourceError, match=r"`eager.flip`: expected an array that fits into memory, got >i2 of shape"):
+        eager.flip(wide)
+
+
+def test_a_header_is_read_from_bytes_alone() -> None:
+    with pytest.raises(ArgumentError, match=r"expected the bytes of a file .uint8, one axis., got uint16 with 3 axes"):
+        eager.peek_image_shape(IMAGE.astype(np.uint16))
+
+
+@pytest.mark.parametrize("other", ["x", b"x", None, [1, 2], (1, 2)])
+def test_operands(other: Any) -> None:
+    pipe = Pipeline()
+    with pipe:
+        node = fn.random.uniform()
+        with pytest.raises(ArgumentError, match=r"expected a node, a number or an array as operand, got"):
+            node + other
+        with pytest.raises(ArgumentError, match=r"expected a node, a number or an array as operand, got"):
+            other - node
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("epoch",), 2**63), (("epoch",), 1.5), (("consumed",), -1), (("bad",), [0, []]), (("bad",), [0, 1, 2]),
+        (("data",), [3]), (("data",), [["x", np.zeros(2)]]), (("contiguous",), [1.5]), (("sources",), {"x": 1}),
+        (("sources",), {3: 1}), (("states",), {"-1": 1}), (("stoker_state",), np.zeros(2)), (("seed",), np.zeros(2)),
+    ],
+)  # fmt: skip
+def test_entries_of_a_state(path: tuple[str], value: Any, tmp_path: Path) -> None:
+    pipe = reading(write_files(tmp_path).parent)
+    with pipe:
+        pipe.run()
+        token = pipe.get_state()
+        with pytest.raises(StateError, match=r"expected"):
+            pipe.set_state({**token, path[0]: value})
+        pipe.set_state(token)
+        pipe.run()
+
+
+def test_positions_of_a_source() -> None:
+    pipe = Pipeline(batch_size=2, num_threads=1, seed=1)
+    with pipe:
+        pipe.set_outputs(fn.external_source(lambda i: [i, i]))
+    with pipe:
+        pipe.run()
+        token = pipe.get_state()
+        for wrong in (7, [1], [1, "x"], [-1, 0], [2**70, 0]):
+            with pytest.raises(StateError, match=r"expected the position of a source as `get_state.*` gave it, got"):
+                pipe.set_state({**token, "sources": {"0": wrong}})
+
+
+@pytest.mark.parametrize("epoch", [-1, 1.5, "x", 2**63, math.inf, [0]])
+def test_epochs(epoch: Any, tmp_path: Path) -> None:
+    pipe = reading(write_files(tmp_path).parent)
+    with pipe, pytest.raises(ArgumentError, match=r"expected the number of an epoch, from 0 on, got"):
+        pipe.start_epoch(epoch)
+
+
+@pytest.mark.parametrize("files", ["a.jpg", b"a.jpg", 3, [3], [None], Path("a.jpg")])
+def test_files_that_are_no_list_of_paths(files: Any) -> None:
+    pipe = Pipeline(batch_size=1, num_threads=1)
+    with pipe:
+        pipe.set_outputs(*fn.readers.file(files=files))
+    with pytest.raises(ArgumentError, match=r"expected a list of paths as `files`, got"):
+        pipe.build()
+
+
+def in_a_process(code: str) -> str:
+    """Run code in a process of its own, so that a hang ends. Return what it printed."""
+    command = [sys.executable, "-c", textwrap.dedent(code)]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=HANG_S).stdout
+
+
+@pytest.mark.parametrize("exec_async", [False, True])
+@pytest.mark.parametrize("kind", ["source", "python_function"])
+def test_a_callback_that_runs_its_own_pipeline(kind: str, exec_async: bool) -> None:
+    printed = in_a_process(f"""
+        from stoker import Pipeline, StokerError, fn
+        pipe = Pipeline(batch_size=1, num_threads=1, seed=1, exec_async={exec_async})
+        def again(*x):
+            return pipe.run()
+        with pipe:
+            one = fn.external_source(again if {kind!r} == "source" else lambda: [1])
+            pipe.set_outputs(one if {kind!r} == "source" else fn.python_function(one, function=again))
+        try:
+            pipe.run()
+        except StokerError as error:
+            print(error)
+        pipe.close()
+    """)
+    assert "cannot request batches from it" in printed
+
+
+@pytest.mark.parametrize("given", ["files", "file_root"])
+def test_pipes_as_files(given: str, tmp_path: Path) -> None:
+    (tmp_path / "class").mkdir()
+    os.mkfifo(tmp_path / "class" / "a.jpg")
+    arguments = {"files": {"files": [str(tmp_path / "class" / "a.jpg")]}, "file_root": {"file_root": str(tmp_path)}}
+    printed = in_a_process(f"""
+        from stoker import Pipeline, StokerError, eager, fn
+        pipe = Pipeline(batch_size=1, num_threads=1, seed=1)
+        with pipe:
+            pipe.set_outputs(fn.readers.file(**{arguments[given]!r})[0])
+        try:
+            pipe.run()
+        except StokerError as error:
+            print(error)
+        pipe.close()
+        try:
+            eager.imread({str(tmp_path / "class" / "a.jpg")!r})
+        except StokerError as error:
+            print(error)
+    """)
+    assert "a.jpg" in printed.splitlines()[0]
+    assert "expected a regular file" in printed
+
+
+def test_more_threads_than_the_system_gives() -> None:
+    printed = in_a_process("""
+        import resource
+        from stoker import Pipeline, ResourceError, fn
+        resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+        pipe = Pipeline(batch_size=4, num_threads=20000, seed=1)
+        with pipe:
+            pipe.set_outputs(fn.random.uniform())
+        try:
+            pipe.run()
+        except ResourceError as error:
+            print("refused", error)
+    """)
+    assert "refused" in printed
