@@ -240,3 +240,14 @@ def test_more_threads_than_the_system_gives() -> None:
             print("refused", error)
     """)
     assert "refused" in printed
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, (1.0, math.nan)])
+def test_fills_of_a_perspective(value: Any) -> None:
+    with pytest.raises(ArgumentError, match=r"expected finite numbers as `fill_value`"):
+        eager.experimental.warp_perspective(IMAGE, matrix=np.eye(3).reshape(-1).tolist(), fill_value=value)
+
+
+def test_braces_in_arguments() -> None:
+    with pytest.raises(ArgumentError, match=r"expected `output_layout` with the axes of HWC, got \{0\}"):
+        eager.crop_mirror_normalize(IMAGE, output_layout="{0}")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import expr as ex
-from .errors import ArgumentError, UnsupportedError
+from .errors import ArgumentError, ResourceError, UnsupportedError
 from .expr import Expr, Scalar, is_static
 from .operator import Operator, Spec
 from .pixel import Px, channel_count, coordinate, load, on_axes, scalars, uniform
@@ -374,8 +374,14 @@ class Lowering(Scoped):
 
     def constant(self, array: Any, layout: str = "") -> Value:
         """Add a tensor that is the same for every row."""
-        array = np.asarray(array, order="C")
-        attrs = (array.tobytes(), array.shape)
+        try:
+            array = np.asarray(array, order="C")
+            attrs = (array.tobytes(), array.shape)
+        except MemoryError:
+            text = f"expected a constant that fits into memory, got {array.dtype} of shape {array.shape}"
+            raise ResourceError(f"`{self.scope.operator.name}`: {text}") from None
+        if array.dtype.kind not in "biuf":
+            raise ArgumentError(f"`{self.scope.operator.name}`: expected a constant of numbers, got {array.dtype}")
         value = self.native(
             "constant", [], [(DType.of(array.dtype), array.shape, layout)], attrs=attrs, memory=ALIASES
         )[0]

@@ -13,6 +13,11 @@ from .operator import Operator
 from .step import Check, Value
 
 
+def _filled(text: str, values: tuple[Scalar, ...]) -> str:
+    """Return a text with its values. A text without any may hold braces: an argument's, for example."""
+    return text.format(*map(show_number, values)) if values else text
+
+
 class Scope:
     """Node that is being lowered, with its arguments, draws and conditions."""
 
@@ -139,7 +144,7 @@ class Scoped:
         """
         if ex.is_static(condition):
             if not condition and not any(isinstance(v, Expr) for v in values) and not self.scope.guards:
-                raise ArgumentError(f"`{self.scope.operator.name}`: {text.format(*map(show_number, values))}")
+                raise ArgumentError(f"`{self.scope.operator.name}`: {_filled(text, values)}")
             if condition:
                 return
         self.scope.checks.append(Check(condition, text, values, self.scope.node))
@@ -147,4 +152,4 @@ class Scoped:
     def expect(self, holds: bool, text: str, *values: Scalar) -> None:
         """Require a type, rank or axis at plan time, even in a branch that no row may take (see :meth:`require`)."""
         if not holds:
-            raise ArgumentError(f"`{self.scope.operator.name}`: {text.format(*map(show_number, values))}")
+            raise ArgumentError(f"`{self.scope.operator.name}`: {_filled(text, values)}")

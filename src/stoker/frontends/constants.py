@@ -59,7 +59,8 @@ def _type(dtype: Any) -> DType:
 
 def _shaped(array: npt.NDArray[Any], shape: Any) -> npt.NDArray[Any]:
     """Return the array in a shape; a single value is repeated."""
-    given = shape if isinstance(shape, (list, tuple, np.ndarray)) and np.ndim(shape) == 1 else (shape,)
+    is_list = isinstance(shape, (list, tuple)) or (isinstance(shape, np.ndarray) and shape.ndim == 1)
+    given = shape if is_list else (shape,)
     extents = [as_whole_number(n) for n in given]
     if any(n is None or not -1 <= n < 1 << 63 for n in extents) or len(extents) > 32:
         raise ArgumentError(f"`Constant`: expected whole numbers as `shape`, got {brief(shape)}")

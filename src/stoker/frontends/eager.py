@@ -163,9 +163,11 @@ def _call(name: str, inputs: Sequence[Any], arguments: dict[str, Any]) -> Any:
     if operator.is_source:
         raise UnsupportedError(f"`eager.{name}`: a source of data belongs into a pipeline; see `pipeline_def`")
     seed = arguments.pop("seed", None)
-    if seed is not None and not is_seed(seed):
-        text = f"expected a whole number from 0 to 2**64 - 1 as `seed`, got {brief(seed)}"
-        raise ArgumentError(f"`eager.{name}`: {text}")
+    if seed is not None:
+        if not is_seed(seed):
+            text = f"expected a whole number from 0 to 2**64 - 1 as `seed`, got {brief(seed)}"
+            raise ArgumentError(f"`eager.{name}`: {text}")
+        seed = int(seed)
     rows = _rows(inputs, arguments, name)
     data: list[Any] = []
     specs = []

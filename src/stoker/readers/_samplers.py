@@ -152,7 +152,7 @@ class Mixed(Sampler):
         self, sizes: Sequence[int], weights: Sequence[float], num_samples: int | None = None, *, shuffle: bool = True,
         seed: int | None = None,
     ) -> None:  # fmt: skip
-        counts = [as_whole_number(n) for n in sizes] if _is_sequence(sizes) and np.ndim(sizes) == 1 else []
+        counts = [as_whole_number(n) for n in sizes] if _is_sequence(sizes) and getattr(sizes, "ndim", 1) == 1 else []
         if not counts or any(n is None or not 1 <= n < 1 << 48 for n in counts):
             raise ArgumentError(f"`samplers.Mixed`: expected `sizes` >= 1, one per part, got {brief(sizes)}")
         if not _is_sequence(weights) or _numbers(weights).ndim != 1:

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Any
 
 import numpy as np
 
 from ...contract import expr as ex
 from ...contract.argument import arg
-from ...contract.errors import UnsupportedError
+from ...contract.errors import ArgumentError, UnsupportedError
 from ...contract.lowering import Lowering
 from ...contract.operator import Operator, RowContext
 from ...contract.step import Interpolator, Value
@@ -106,6 +107,8 @@ def _inverse_map(row: RowContext, m: Any) -> Any:
 
 def _fills(values: Any) -> list[float]:
     """Return four bytes."""
+    if not all(map(math.isfinite, values)):
+        raise ArgumentError(f"`experimental.warp_perspective`: expected finite numbers as `fill_value`, got {values}")
     return [
         float(min(max(round(v), 0), 255)) for v in ((values * 4)[:4] if len(values) == 1 else (*values, 0, 0, 0)[:4])
     ]
