@@ -215,7 +215,7 @@ def _arrays() -> list[Named]:
         ("unaligned", _unaligned),
         ("unaligned scalar", lambda: _unaligned((), "float64")),
         ("broadcast", lambda: np.broadcast_to(np.uint8(3), (8, 9, 3))),
-        # In another byte order, because a reduction of so many elements in place would be right and take an hour.
+        # In another byte order, because a reduction of all elements in place would be right, and take an hour.
         ("broadcast 2**40", lambda: np.broadcast_to(np.array(3, ">i2"), (2**20, 2**20))),
         ("broadcast 2**61", lambda: np.broadcast_to(np.array(3, ">i2"), (2**31, 2**30))),
         ("(2**40, 0)", lambda: np.zeros((2**40, 0), np.uint8)),
