@@ -224,6 +224,7 @@ def test_random_windows_of_hostile_shapes(shape: tuple[float, float]) -> None:
         {"random_area": (0.0, 0.0)}, {"random_area": (math.nan, 1.0)}, {"random_area": (2.0, 1.0)},
         {"random_area": (1.0,)}, {"random_area": (1e-300, 1e-300)}, {"random_aspect_ratio": (-1.0, 1.0)},
         {"random_aspect_ratio": (0.0, math.inf)}, {"random_aspect_ratio": (1e300, 1e300)}, {"num_attempts": -1},
+        {"num_attempts": 2**31 - 1},
         {"size": 0}, {"size": -4}, {"size": 1 << 60},
     ],
 )  # fmt: skip

@@ -16,6 +16,8 @@ from ...contract.operator import Operator, RowContext
 from ...contract.step import Value
 from ...contract.types import DType
 
+_MAX_ATTEMPTS = 100_000
+
 
 class RandomCropGenerator(Operator, name="random_crop_generator"):
     """Draw a window of random area and aspect ratio.
@@ -46,7 +48,10 @@ class RandomCropGenerator(Operator, name="random_crop_generator"):
             len(ratio) == 2 and 0 < ratio[0] <= ratio[1],
             "expected `random_aspect_ratio` as a range of positive numbers",
         )
-        c.require(c.const("num_attempts") >= 0, "expected `num_attempts` >= 0")
+        c.require(
+            0 <= c.const("num_attempts") <= _MAX_ATTEMPTS,
+            f"expected 0 <= `num_attempts` <= {_MAX_ATTEMPTS}: each attempt takes time for each row",
+        )
         height, width = c.element(shape, 0), c.element(shape, 1)
         return c.native(
             "crop_window", [shape], [(DType.INT64, (2,), ""), (DType.INT64, (2,), "")],
