@@ -127,7 +127,7 @@ def test_squeeze(shape: Any, layout: str, arguments: dict[str, Any], new_shape: 
         ("reshape", {"shape": (4, -1)}, "105 elements"),
         ("reshape", {"shape": (-1, -1)}, "at most one extent of -1"),
         ("reshape", {"shape": (105,), "rel_shape": (1.0,)}, "expected one shape"),
-        ("reshape", {"shape": (105,), "src_dims": (0,)}, "stands alone"),
+        ("reshape", {"shape": (105,), "src_dims": (0,)}, "used alone or with"),
         ("reshape", {"rel_shape": (1, 1, 1, 1)}, "`src_dims`"),
         ("reshape", {"layout": "CH"}, "with 3 axes"),
         ("transpose", {"perm": (0, 0, 1)}, "an order of 3 axes"),

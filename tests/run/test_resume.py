@@ -235,7 +235,7 @@ def test_a_damaged_token_is_refused_before_anything_changes(files: list[str]) ->
         "gives as a dict, got bytes": b"{}",
         "gives as a dict, got str": json.dumps(token),
         "'epoch' of a state as a whole number, got '1'": {**token, "epoch": "1"},
-        "'consumed' of a state at 0 or above, got -5": {**token, "consumed": -5},
+        r"'consumed' of a state from 0 to 2\*\*62, got -5": {**token, "consumed": -5},
         "'bad' of a state as an epoch and its rows": {**token, "bad": [1]},
     }
     damaged |= {f"without {field!r}": {k: v for k, v in token.items() if k != field} for field in token}

@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from stoker import fn, pipeline_def
-from stoker.ops.image import _decoding
+from stoker.ops.image import _pillow_decoding
 
 SIDES = (20, 90, 5, 60, 33, 120, 47, 8)
 
@@ -34,13 +34,13 @@ LARGEST_FIRST = sorted((len(data) for data in FILES), reverse=True)
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Record the sizes of the files that Pillow decodes, in order."""
     sizes: list[int] = []
-    decode = _decoding.pillow_decode
+    decode = _pillow_decoding.pillow_decode
 
     def recording_decode(data: npt.NDArray[np.uint8], *rest: Any) -> npt.NDArray[np.uint8]:
         sizes.append(len(data))
         return decode(data, *rest)
 
-    monkeypatch.setattr(_decoding, "pillow_decode", recording_decode)
+    monkeypatch.setattr(_pillow_decoding, "pillow_decode", recording_decode)
     return sizes
 
 

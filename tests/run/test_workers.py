@@ -140,7 +140,7 @@ def test_a_state_is_independent_of_the_workers() -> None:
         ({"source": lambda: 1}, "a function of one argument .* with parallel=True, got one of none"),
         ({"source": iter([1])}, "got an iterator, which cannot move to another process"),
         ({}, "expected a `source` with"),
-        ({"source": row, "batch": False, "prefetch_queue_depth": 0}, "`prefetch_queue_depth` >= 1"),
+        ({"source": row, "batch": False, "prefetch_queue_depth": 0}, "`prefetch_queue_depth` from 1 to"),
         ({"source": row, "count": 0}, "`py_num_workers` >= 1"),
         ({"source": row, "method": "forkserver"}, "`py_start_method` in"),
         ({"source": row, "settings": {"py_callback_pickler": 5}}, "`py_callback_pickler` with `dumps`"),
