@@ -120,6 +120,14 @@ def test_a_custom_class() -> None:
     assert {n for n, _ in rows(drawing(NAMES, sampler=EveryOther()), 9)} == {0, 1, 2}
 
 
+def test_a_class_without_bind_is_refused_where_it_is_made() -> None:
+    class WithoutBind(samplers.Sampler):
+        pass
+
+    with pytest.raises(TypeError, match="bind"):
+        WithoutBind()  # type: ignore[abstract]
+
+
 def test_two_orders_are_refused() -> None:
     with pytest.raises(ArgumentError, match="`sampler` says the order"):
         drawing(NAMES, sampler=[1], random_shuffle=True)

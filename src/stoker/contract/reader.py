@@ -106,13 +106,14 @@ class Shards:
         return np.minimum(low + local, max(high - 1, 0)) if self.is_padded else (low + local) % size
 
 
-class Sampler:
+class Sampler(ABC):
     """Order of an epoch, and the samples that it takes. Give one to a reader: ``fn.readers.file(..., sampler=...)``.
 
     Override :meth:`bind` in your own class. The ``repr`` is part of the pipeline's fingerprint, so it must name
     everything that decides the order.
     """
 
+    @abstractmethod
     def bind(self, size: int, labels: npt.NDArray[np.int32] | None, shards: Shards, seed: int | None) -> BoundSampler:
         """Return the order over a data set.
 
@@ -130,7 +131,6 @@ class Sampler:
             samples at these positions), ``keys(epoch, positions, indices)`` (uint64 row keys, which decide the rows'
             random numbers) and ``forward_only`` (None, or the reason why the order has no random access).
         """
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import enum
 import math
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -24,7 +25,7 @@ class LastBatchPolicy(enum.Enum):
     PARTIAL = 2
 
 
-class DaliEpochs:
+class DaliEpochs(ABC):
     """Iterator over one epoch of one or several pipelines at a time. Each item is a list with a dictionary per
     pipeline.
 
@@ -240,8 +241,9 @@ class DaliEpochs:
             pipe.set_state(own)
         self._over, self._counter = False, int(state["rows"])
 
+    @abstractmethod
     def _convert(self, outputs: tuple[Batch, ...]) -> list[Any]:
-        raise NotImplementedError
+        """Return the framework's tensors, one per output."""
 
 
 def _head(batch: Batch, rows: int) -> Batch:
