@@ -74,7 +74,7 @@ check: setup
 	@$(PY) tools/budget.py --check
 	@$(PY) tools/native_layers.py --check
 	@$(PY) tools/language.py --check
-	@for tool in index stubs kernel_stubs opdocs steps; do $(PY) tools/$$tool.py --check || exit 1; done
+	@for tool in index stubs kernel_stubs opdocs commands steps; do $(PY) tools/$$tool.py --check || exit 1; done
 
 bench: setup $(VENV)/.release
 	@$(PY) -m benchmarks $(BENCH)
@@ -111,7 +111,7 @@ setup: $(VENV)/.test-needs $(VENV)/.package
 generate: setup
 	@$(PY) tools/index.py
 	@$(MAKE) -s $(VENV)/.package  # the other tools see a new operator through the installed index
-	@for tool in stubs kernel_stubs opdocs steps; do $(PY) tools/$$tool.py || exit 1; done
+	@for tool in stubs kernel_stubs opdocs commands steps; do $(PY) tools/$$tool.py || exit 1; done
 
 format: setup
 	@$(PY) -m ruff check --quiet --fix . ; $(PY) -m ruff format --quiet .

@@ -58,20 +58,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command's arguments."""
+    made = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    made.add_argument("cases", nargs="*", help="parts of case names; default: all")
+    made.add_argument("--list", action="store_true", help="list the cases and stop")
+    made.add_argument("--data", type=Path, default=os.environ.get("STOKER_DATA"), help="folder of JPEG files")
+    made.add_argument("--rounds", type=int, default=MIN_ROUNDS, help=f"at least {MIN_ROUNDS} for a figure to quote")
+    made.add_argument("--seconds", type=float, default=2.0, help="length of a round")
+    made.add_argument("--quick", action="store_true", help="two short rounds: shows that all works, proves nothing")
+    made.add_argument("--peers", type=Path, help="interpreter with the peers; default: .venv-bench, made if needed")
+    made.add_argument("--out", type=Path, default=ROOT / "build" / "bench", help="folder for results and logs")
+    made.add_argument("--record", type=Path, help="also write the page to this file, as docs/internals/performance.md")
+    return made
+
+
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("cases", nargs="*", help="parts of case names; default: all")
-    parser.add_argument("--list", action="store_true", help="list the cases and stop")
-    parser.add_argument("--data", type=Path, default=os.environ.get("STOKER_DATA"), help="folder of JPEG files")
-    parser.add_argument("--rounds", type=int, default=MIN_ROUNDS, help=f"at least {MIN_ROUNDS} for a figure to quote")
-    parser.add_argument("--seconds", type=float, default=2.0, help="length of a round")
-    parser.add_argument("--quick", action="store_true", help="two short rounds: shows that all works, proves nothing")
-    parser.add_argument("--peers", type=Path, help="interpreter with the peers; default: .venv-bench, made if needed")
-    parser.add_argument("--out", type=Path, default=ROOT / "build" / "bench", help="folder for results and logs")
-    parser.add_argument(
-        "--record", type=Path, help="also write the page to this file, as docs/internals/performance.md"
-    )
-    arguments = parser.parse_args(argv)
+    arguments = parser().parse_args(argv)
     if arguments.quick:
         arguments.rounds, arguments.seconds = _QUICK_ROUNDS, _QUICK_SECONDS
     return arguments

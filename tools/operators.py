@@ -19,6 +19,18 @@ from stoker.contract.operator import Operator
 from stoker.contract.types import DType, ImageType, InterpType
 from stoker.frontends import registry
 
+# Titles of families by the group of an operator's name or by the folder of its code.
+_FAMILIES = {
+    "readers": "Readers and sources",
+    "decoders": "Decoders",
+    "geometry": "Size, position and shape",
+    "image": "Images",
+    "random": "Random numbers",
+    "transforms": "Matrices",
+    "reductions": "Reductions",
+    "generic": "Arrays",
+}
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -26,6 +38,15 @@ def public() -> dict[str, type[Operator]]:
     """Return all operators that users call, by qualified name."""
     found = {name: registry.find(name) for name in registry.names() if not name.startswith("_")}
     return {name: operator for name, operator in found.items() if not operator.hidden}
+
+
+def families() -> dict[str, list[type[Operator]]]:
+    """Return all operators that users call, by family: the group of their names, or the folder of their code."""
+    found: dict[str, list[type[Operator]]] = {title: [] for title in _FAMILIES.values()}
+    for operator in public().values():
+        group, folder = operator.name.partition(".")[0], operator.__module__.split(".")[-2]
+        found[_FAMILIES.get(group) or _FAMILIES[folder]].append(operator)
+    return {title: operators for title, operators in found.items() if operators}
 
 
 def documentation(operator: type[Operator]) -> str:
@@ -43,6 +64,8 @@ def inputs(operator: type[Operator]) -> list[inspect.Parameter]:
             own = list(inspect.signature(getattr(operator, method)).parameters.values())[2:]
             if own:  # an input may have the name of an argument: it is positional
                 taken = operator.all_arguments()
+                if not any(p.kind is p.VAR_POSITIONAL for p in own):
+                    own = own[:high]
                 return [p.replace(name=f"{p.name}_input") if p.name in taken else p for p in own]
     kind = inspect.Parameter.POSITIONAL_ONLY if low == high == 1 else inspect.Parameter.VAR_POSITIONAL
     return [inspect.Parameter("x" if low == high == 1 else "inputs", kind)]

@@ -64,7 +64,8 @@ class _PrintVersion(argparse.Action):
         parser.exit()
 
 
-def _run(argv: list[str] | None) -> int:
+def _parser() -> tuple[argparse.ArgumentParser, argparse._SubParsersAction[argparse.ArgumentParser]]:
+    """Return the command's parser and its sub-commands. Those without help parse their own arguments."""
     parser = argparse.ArgumentParser(
         prog="stoker", description="Feeds accelerators: reads, decodes, augments, batches."
     )
@@ -73,11 +74,30 @@ def _run(argv: list[str] | None) -> int:
     commands.add_parser("demo", add_help=False, help="the ImageNet training chain over a folder of images")
     commands.add_parser("check", add_help=False, help="decode every file of a folder and list the bad ones")
     commands.add_parser("bench", add_help=False, help="measure against other libraries (in a checkout)")
-    shown = commands.add_parser("show", help="print the graph and plan of the pipelines in a Python file")
-    shown.add_argument("file", type=Path, metavar="PIPELINE.py")
+    text = "print the graph and plan of the pipelines in a Python file"
+    shown = commands.add_parser("show", help=text, description=text.capitalize() + ".")
+    shown.add_argument("file", type=Path, metavar="PIPELINE.py", help="the file; it is run")
     shown.add_argument("--dot", action="store_true", help="print the graph for Graphviz")
     shown.add_argument("--name", help="only the pipeline (or pipeline function without arguments) of this name")
-    commands.add_parser("info", help="build, instruction sets in use, devices")
+    text = "print the build, the instruction sets in use and the devices"
+    commands.add_parser("info", help=text, description=text.capitalize() + ".")
+    return parser, commands
+
+
+def parsers() -> list[argparse.ArgumentParser]:
+    """Return the parsers of the command and of its sub-commands, for documentation; `bench` only in a checkout."""
+    parser, commands = _parser()
+    modules = {"demo": "stoker.demo.run", "check": "stoker.inspection.check", "bench": "benchmarks.__main__"}
+    found = [parser]
+    for name, own in commands.choices.items():
+        if name == "bench" and importlib.util.find_spec("benchmarks") is None:
+            continue
+        found.append(importlib.import_module(modules[name]).parser() if name in modules else own)
+    return found
+
+
+def _run(argv: list[str] | None) -> int:
+    parser, _ = _parser()
     known, rest = parser.parse_known_args(argv)
     if known.command == "demo":
         return int(importlib.import_module("stoker.demo.run").main(rest))

@@ -22,7 +22,7 @@ pytest.importorskip("torch", exc_type=ModuleNotFoundError)
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [
     ROOT / "README.md",
-    *(p for f in ("", "guides", "internals") for p in sorted((ROOT / "docs" / f).glob("*.md"))),
+    *(p for f in ("", "guides", "internals", "reference") for p in sorted((ROOT / "docs" / f).glob("*.md"))),
 ]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 

@@ -295,6 +295,7 @@ def test_outputs_are_compared_with_their_declarations() -> None:
     for declared in (True, False):
         pipe = numbers(declared, output_dtype=[types.FLOAT, types.INT32], output_ndim=[1, 0], output_layout="")
         assert len(pipe.run()) == 2
+        assert (pipe.output_dtype(), pipe.output_ndim()) == ([types.FLOAT, types.INT32], [1, 0])
         pipe.close()
         pipe = numbers(declared, output_dtype=types.UINT8)
         for _ in range(2):

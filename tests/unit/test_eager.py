@@ -53,3 +53,10 @@ def test_plans_are_cached_where_arguments_can_be_hashed() -> None:
     for _ in range(3):
         eager.probe.unhashable(x, table="one")
     assert Strange.calls == 1
+
+
+@pytest.mark.parametrize("indices", [[2, 0, 0], np.array([2, 0, 0]), (2, 0, 0)], ids=["list", "array", "tuple"])
+def test_a_list_for_an_operator_on_batches_has_an_element_per_row(indices: Any) -> None:
+    """It was taken for one value that all rows share, in float64."""
+    rows = [np.array([10]), np.array([20, 21]), np.array([30])]
+    assert [x.tolist() for x in eager.permute_batch(rows, indices=indices)] == [[30], [10], [10]]

@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the demonstration and return the exit status."""
-    arguments = _parser().parse_args(argv)
+    arguments = parser().parse_args(argv)
     out = arguments.out.expanduser().absolute()
     try:
         _run(arguments.data, out, arguments.seconds)
@@ -50,12 +50,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="stoker demo", description="The ImageNet training chain over a folder.")
-    parser.add_argument("--data", type=Path, help="folder of JPEG photographs, flat or nested; default: synthetic ones")
-    parser.add_argument("--out", type=Path, default=Path("stoker-demo"), help="where to write; default: ./stoker-demo")
-    parser.add_argument("--seconds", type=float, default=20.0, help="run the chain at most so long; default: 20")
-    return parser
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command's arguments."""
+    made = argparse.ArgumentParser(prog="stoker demo", description="The ImageNet training chain over a folder.")
+    made.add_argument("--data", type=Path, help="folder of JPEG photographs, flat or nested; default: synthetic ones")
+    made.add_argument("--out", type=Path, default=Path("stoker-demo"), help="where to write; default: ./stoker-demo")
+    made.add_argument("--seconds", type=float, default=20.0, help="run the chain at most so long; default: 20")
+    return made
 
 
 def _run(data: Path | None, out: Path, seconds: float) -> None:

@@ -215,7 +215,9 @@ def _bind(
         argument = known.get(key)
         if value is None:
             continue
-        if argument is not None and argument.per_row and not isinstance(value, (str, bool)):
+        # A list given to an operator on batches has one element per row: it stays a constant, as in a pipeline.
+        may_feed = operator.scope == "row" or isinstance(value, Batch)
+        if argument is not None and argument.per_row and may_feed and not isinstance(value, (str, bool)):
             column, spec = _argument(value, argument, rows, operator.name, key)
             if column is not None:
                 data.append(column)

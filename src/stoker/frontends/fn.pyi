@@ -2247,7 +2247,6 @@ class reductions:
     @staticmethod
     def max(
         x: Input,
-        mean: Input = ...,
         /,
         *,
         axes: int | Sequence[int] | npt.NDArray[np.generic] | None = None,
@@ -2275,7 +2274,6 @@ class reductions:
     @staticmethod
     def mean(
         x: Input,
-        mean: Input = ...,
         /,
         *,
         axes: int | Sequence[int] | npt.NDArray[np.generic] | None = None,
@@ -2305,7 +2303,6 @@ class reductions:
     @staticmethod
     def mean_square(
         x: Input,
-        mean: Input = ...,
         /,
         *,
         axes: int | Sequence[int] | npt.NDArray[np.generic] | None = None,
@@ -2335,7 +2332,6 @@ class reductions:
     @staticmethod
     def min(
         x: Input,
-        mean: Input = ...,
         /,
         *,
         axes: int | Sequence[int] | npt.NDArray[np.generic] | None = None,
@@ -2363,7 +2359,6 @@ class reductions:
     @staticmethod
     def rms(
         x: Input,
-        mean: Input = ...,
         /,
         *,
         axes: int | Sequence[int] | npt.NDArray[np.generic] | None = None,
@@ -2424,7 +2419,6 @@ class reductions:
     @staticmethod
     def sum(
         x: Input,
-        mean: Input = ...,
         /,
         *,
         axes: int | Sequence[int] | npt.NDArray[np.generic] | None = None,

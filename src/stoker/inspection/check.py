@@ -220,15 +220,20 @@ def _decode_elsewhere(file: BinaryIO) -> tuple[Remark, str] | None:
     return None
 
 
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command's arguments."""
+    made = argparse.ArgumentParser(prog="stoker check", description="Decode every file of a folder, list bad ones.")
+    made.add_argument("folder", type=Path, metavar="DIR", help="the folder, with all folders below it")
+    made.add_argument("--threads", type=int, help="number of threads, >= 1; by default as many as the process may use")
+    made.add_argument("--json", action="store_true", help="print one JSON object instead of lines")
+    return made
+
+
 def main(argv: list[str]) -> int:
     """Run the command and return its exit status: 0: no fault, 1: some files are bad, 2: the folder cannot be used."""
-    parser = argparse.ArgumentParser(prog="stoker check", description="Decode every file of a folder, list bad ones.")
-    parser.add_argument("folder", type=Path, metavar="DIR")
-    parser.add_argument("--threads", type=int, help="by default as many as the process may use")
-    parser.add_argument("--json", action="store_true", help="print one JSON object instead of lines")
-    arguments = parser.parse_args(argv)
+    arguments = parser().parse_args(argv)
     if arguments.threads is not None and arguments.threads < 1:
-        parser.error("expected --threads >= 1")
+        parser().error("expected --threads >= 1")
     bar = (lambda total: progress_bar(total, "checking", "files")) if sys.stderr.isatty() else None
     try:
         found = check(arguments.folder, threads=arguments.threads, progress=bar)

@@ -209,11 +209,11 @@ class Pipeline(_Pipeline):
 
     def output_dtype(self) -> list[Any]:
         """Return the declared element types, one per output, or None."""
-        return self._expected.of("output_dtype", self.num_outputs)
+        return self._declared_outputs.of("output_dtype", self.num_outputs)
 
     def output_ndim(self) -> list[Any]:
         """Return the declared numbers of axes, one per output, or None."""
-        return self._expected.of("output_ndim", self.num_outputs)
+        return self._declared_outputs.of("output_ndim", self.num_outputs)
 
     def output_stream(self) -> None:
         """Return None: batches are in host memory."""

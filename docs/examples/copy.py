@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+import numpy as np
+
+from stoker import eager
+
+print(eager.copy(np.array([1, 2, 3])))  # [1 2 3]

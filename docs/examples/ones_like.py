@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+import numpy as np
+
+from stoker import eager, types
+
+x = np.zeros((2, 3), np.uint8)
+print(eager.ones_like(x))
+# [[1 1 1]
+#  [1 1 1]]
+print(eager.ones_like(x, dtype=types.FLOAT).dtype)  # float32

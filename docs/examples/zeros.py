@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+from stoker import eager, types
+
+print(eager.zeros(shape=[2, 3]))
+# [[0 0 0]
+#  [0 0 0]]
+print(eager.zeros(shape=[2], dtype=types.FLOAT))  # [0. 0.]

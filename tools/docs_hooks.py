@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hooks of mkdocs: pictures of the operators, made when the site is built, and the operators' navigation."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import examples
+import figures  # noqa: F401 - for the examples, before mkdocs restores the search path
+import operators
+
+MARK = "<!-- picture -->"
+_pictures: dict[str, bytes] = {}
+
+
+def on_config(config: Any) -> Any:
+    """Add the operator pages, by family, to the navigation."""
+    found = operators.families()
+    for entry in config.nav:
+        if isinstance(entry, dict) and "Operators" in entry:
+            families = [{family: [{op.name: f"operators/{op.name}.md"} for op in ops]} for family, ops in found.items()]
+            entry["Operators"] = ["operators/index.md", *families]
+    return config
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Add the pictures to the files of the site."""
+    from mkdocs.structure.files import File
+
+    if not _pictures:
+        with tempfile.TemporaryDirectory() as folder:
+            examples.write_photographs(Path(folder))
+            _pictures.update(examples.pictures(Path(folder)))
+    for name, data in _pictures.items():
+        files.append(File.generated(config, f"operators/pictures/{name}.webp", content=data))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
+    """Insert the picture of an operator's page."""
+    if MARK not in markdown:
+        return markdown
+    name = Path(page.file.src_uri).stem
+    return markdown.replace(MARK, f"![Result of the example below](pictures/{name}.webp)")
