@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ``stoker`` command: demo, check, bench, show, info."""
+"""The ``stoker`` command: demo, check, preview, show, bench, info."""
 
 from __future__ import annotations
 
@@ -7,14 +7,11 @@ import argparse
 import contextlib
 import importlib
 import importlib.util
-import inspect
 import io
 import os
 import platform
-import runpy
 import sys
 from pathlib import Path
-from typing import Any
 
 from .contract.text import printable
 
@@ -73,6 +70,7 @@ def _parser() -> tuple[argparse.ArgumentParser, argparse._SubParsersAction[argpa
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("demo", add_help=False, help="the ImageNet training chain over a folder of images")
     commands.add_parser("check", add_help=False, help="decode every file of a folder and list the bad ones")
+    commands.add_parser("preview", add_help=False, help="draw a contact sheet of the pipeline in a Python file")
     commands.add_parser("bench", add_help=False, help="measure against other libraries (in a checkout)")
     text = "print the graph and plan of the pipelines in a Python file"
     shown = commands.add_parser("show", help=text, description=text.capitalize() + ".")
@@ -103,6 +101,8 @@ def _run(argv: list[str] | None) -> int:
         return int(importlib.import_module("stoker.demo.run").main(rest))
     if known.command == "check":
         return int(importlib.import_module("stoker.inspection.check").main(rest))
+    if known.command == "preview":
+        return int(importlib.import_module("stoker.inspection.preview").main(rest))
     if known.command == "bench":
         return _bench(rest)
     if rest:
@@ -143,17 +143,19 @@ def _info() -> int:
 
 def _show(path: Path, name: str | None, dot: bool) -> int:
     from .contract.errors import StokerError
+    from .inspection.pipeline_file import find_pipelines, missing_arguments
 
-    if not path.is_file():
-        print(f"stoker show: there is no file {str(path)!r}", file=sys.stderr)
+    try:
+        found = find_pipelines(path, name)
+    except FileNotFoundError as error:
+        print(f"stoker show: {error}", file=sys.stderr)
         return 2
-    found = {k: v for k, v in runpy.run_path(str(path)).items() if _is_pipeline(v) and name in (None, k)}
     if not found:
         print(f"stoker show: no pipeline or @pipeline_def function found in {str(path)!r}", file=sys.stderr)
         return 1
     failed = False
     for key, value in found.items():
-        missing = _missing(value) if callable(value) else ""
+        missing = missing_arguments(value)
         if missing:
             print(f"# {key}: it needs {missing}")
             failed |= name is not None
@@ -167,19 +169,6 @@ def _show(path: Path, name: str | None, dot: bool) -> int:
             continue
         print(f"# {key}\n{text}")
     return int(failed)
-
-
-def _missing(function: Any) -> str:
-    """Return the names of the function's required arguments."""
-    parameters = inspect.signature(function).parameters.values()
-    needed = [p.name for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
-    return ", ".join(f"`{name}`" for name in needed)
-
-
-def _is_pipeline(value: Any) -> bool:
-    from .frontends.pipeline import Pipeline
-
-    return isinstance(value, Pipeline) or getattr(value, "is_pipeline_def", False)
 
 
 if __name__ == "__main__":

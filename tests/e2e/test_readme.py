@@ -88,9 +88,19 @@ def test_no_block_is_left_out(page: Path) -> None:
 COMMANDS = [line.split("#")[0].split() for page in PAGES for text in blocks(page, "sh") for line in text.splitlines()]
 
 
+PIPELINE = """
+from stoker import fn, pipeline_def
+
+@pipeline_def(batch_size=2, num_threads=1, seed=1)
+def training(folder):
+    jpegs, labels = fn.readers.file(file_root=folder)
+    return fn.decoders.image(jpegs), labels
+"""
+
+
 @pytest.mark.parametrize("command", [c for c in COMMANDS if c], ids=" ".join)
-def test_commands_exist(command: list[str], data_dir: Path) -> None:
-    """Targets, extras and modules that a page names exist. Commands that read a folder are run."""
+def test_commands_exist(command: list[str], data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Targets, extras and modules that a page names exist. Commands that read a folder or a pipeline are run."""
     if command[0] == "make":
         targets = re.findall(r"^([\w -]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
         assert command[1] in " ".join(targets).split()
@@ -103,7 +113,28 @@ def test_commands_exist(command: list[str], data_dir: Path) -> None:
         assert importlib.util.find_spec(command[2]) is not None
     else:
         assert command[0] == "stoker"
-        assert main([str(data_dir) if word == "DIR" else word for word in command[1:]]) == 0
+        monkeypatch.chdir(tmp_path)
+        Path("PIPELINE.py").write_text(PIPELINE, encoding="utf-8")
+        assert main([re.sub(r"(^|=)DIR$", rf"\g<1>{data_dir}", word) for word in command[1:]]) == 0
+
+
+def test_the_chinese_readme_has_the_same_code_figures_and_links() -> None:
+    english, chinese = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "README.zh-CN.md"))
+    assert BLOCK.findall(chinese) == BLOCK.findall(english)
+    own = {"README.md", "README.zh-CN.md"}
+    assert sorted({*LINK.findall(chinese)} - own) == sorted({*LINK.findall(english)} - own)
+    assert "README.zh-CN.md" in LINK.findall(english) and "README.md" in LINK.findall(chinese)
+
+    def facts(text: str) -> tuple[list[list[str]], list[int]]:
+        """Return the numbers of each section outside code, links and comments, and the headings' levels."""
+        prose = LINK.sub("](", re.sub(r"<!--.*?-->|`[^`]*`", "", BLOCK.sub("", text), flags=re.DOTALL))
+        sections = re.split(r"^#+ .*$", prose, flags=re.MULTILINE)
+        numbers = [sorted(re.findall(r"\d[\d,.]*(?<![,.])", section)) for section in sections]
+        return numbers, [len(marks) for marks in re.findall(r"^(#+) ", BLOCK.sub("", text), re.MULTILINE)]
+
+    assert facts(chinese) == facts(english)
+    rows = [[line.count("|") for line in text.splitlines() if line.startswith("|")] for text in (chinese, english)]
+    assert rows[0] == rows[1]
 
 
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")

@@ -209,8 +209,8 @@ def test_show_for_graphviz() -> None:
     assert text.startswith("digraph stoker {")
     assert 'style=dashed, label="angle"' in text
     assert text.count("{") == text.count("}")
-    with pytest.raises(ValueError, match='expected form "text" or "dot"'):
-        pipe.show("svg")
+    with pytest.raises(ValueError, match='expected form "text", "dot" or "svg"'):
+        pipe.show("png")
 
 
 def test_show_of_steps_lists_the_inputs_of_each() -> None:

@@ -26,8 +26,9 @@ PUBLIC = {
     "fn", "pipeline_def", "register", "types",
 }  # fmt: skip
 PACKAGES = {
-    "codecs", "command", "contract", "dali", "demo", "device", "executor", "frameworks", "frontends", "graph",
-    "inspection", "math", "native", "ops", "readers", "samplers", "settings", "testing", "torch", "torchvision",
+    "codecs", "command", "contract", "dali", "demo", "device", "display", "executor", "frameworks", "frontends",
+    "graph", "inspection", "math", "native", "ops", "readers", "samplers", "settings", "testing", "torch",
+    "torchvision",
 }  # fmt: skip
 TYPES = {
     "ANY_DATA", "BFLOAT16", "BGR", "BOOL", "BatchInfo", "Constant", "DALIDataType", "DALIImageType",

@@ -12,6 +12,8 @@ import numpy.typing as npt
 from .errors import ArgumentError
 from .types import DType
 
+_MOST_SHOWN = 16  # rows in a notebook
+
 
 class Batch:
     """Rows of one element type and rank, of equal shapes (dense) or different ones.
@@ -163,6 +165,21 @@ class Batch:
         if self.device != "gpu":
             raise AttributeError("a batch in host memory has no CUDA array interface")
         return self._one().__cuda_array_interface__
+
+    def host_rows(self, count: int) -> list[npt.NDArray[Any]]:
+        """Return the first ``count`` rows as arrays in host memory. bfloat16 is returned as float32."""
+        rows = list(self.head(count).as_cpu())
+        if self.dtype != DType.BFLOAT16:
+            return rows
+        return [(row.astype(np.uint32) << 16).view(np.float32) for row in rows]
+
+    def _repr_html_(self) -> str:
+        """Return a bounded number of rows for notebooks: pictures of images, else values."""
+        from ..display.rows import rows_as_html
+
+        rows = self.host_rows(_MOST_SHOWN)
+        names = [str(i) if self.keys is None else f"{i}, key {self.keys[i]}" for i in range(len(rows))]
+        return rows_as_html(repr(self), rows, names, self.layout, len(self) - len(rows))
 
     def __repr__(self) -> str:
         shape = f"{len(self)} x {tuple(self._dense.shape[1:])}" if self.is_dense else f"{len(self)} rows, ragged"

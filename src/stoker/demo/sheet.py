@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from PIL import Image, ImageDraw, ImageFont
+from PIL import Image, ImageDraw
+
+from ..display.fonts import draw_text, shorten, text_width
 
 Array = np.ndarray
-Font = ImageFont.FreeTypeFont | ImageFont.ImageFont
 
 TILE = 200
 GAP = 10
@@ -71,11 +72,11 @@ def draw_sheet(rows: Sequence[Row], header: str, text: str, columns: Sequence[st
 
 def _draw_heading(pen: ImageDraw.ImageDraw, header: str, text: str, columns: Sequence[str], top: int) -> None:
     pen.rectangle((MARGIN, MARGIN + 2, MARGIN + 5, MARGIN + 45), fill=_ACCENT)
-    pen.text((MARGIN + 18, MARGIN - 4), header, _BRIGHT, _font(26))
-    pen.text((MARGIN + 18, MARGIN + 30), text, _DIM, _font(15))
+    draw_text(pen, (MARGIN + 18, MARGIN - 4), header, _BRIGHT, 26)
+    draw_text(pen, (MARGIN + 18, MARGIN + 30), text, _DIM, 15)
     for column, name in enumerate(("original", *columns)):
         colour = _DIM if column else _ACCENT
-        pen.text((_left(column) + 2, top - 22), _shorten(pen, name, _font(13), TILE), colour, _font(13))
+        draw_text(pen, (_left(column) + 2, top - 22), shorten(pen, name, 13, TILE), colour, 13)
 
 
 def _draw_row(sheet: Image.Image, pen: ImageDraw.ImageDraw, row: Row, y: int) -> None:
@@ -85,11 +86,11 @@ def _draw_row(sheet: Image.Image, pen: ImageDraw.ImageDraw, row: Row, y: int) ->
         tile = Image.fromarray(np.ascontiguousarray(pixels))
         tile.thumbnail((TILE, TILE), Image.Resampling.LANCZOS)
         sheet.paste(tile, (x + (TILE - tile.width) // 2, y + (TILE - tile.height) // 2), _rounded(tile.size))
-    title_font, note_font = _font(13), _font(12)
-    title = _shorten(pen, row.title, title_font, TILE)
-    pen.text((_left(0) + 2, y + TILE + 4), title, _BRIGHT, title_font)
-    used = int(pen.textlength(title, title_font)) + 12
-    pen.text((_left(0) + 2 + used, y + TILE + 5), _shorten(pen, row.note, note_font, 2 * TILE - used), _DIM, note_font)
+    title = shorten(pen, row.title, 13, TILE)
+    draw_text(pen, (_left(0) + 2, y + TILE + 4), title, _BRIGHT, 13)
+    used = text_width(pen, title, 13) + 12
+    note = shorten(pen, row.note, 12, 2 * TILE - used)
+    draw_text(pen, (_left(0) + 2 + used, y + TILE + 5), note, _DIM, 12)
 
 
 def _left(column: int) -> int:
@@ -101,17 +102,3 @@ def _rounded(size: tuple[int, int]) -> Image.Image:
     mask = Image.new("L", size, 0)
     ImageDraw.Draw(mask).rounded_rectangle((0, 0, size[0] - 1, size[1] - 1), _RADIUS, fill=255)
     return mask
-
-
-def _font(size: int) -> Font:
-    return ImageFont.load_default(size)
-
-
-def _shorten(pen: ImageDraw.ImageDraw, text: str, font: Font, width: int) -> str:
-    """Cut a text in its middle until it fits."""
-    keep = len(text)
-    shown = text
-    while keep > 4 and pen.textlength(shown, font) > width:
-        keep -= 1
-        shown = f"{text[: (keep + 1) // 2]}\N{HORIZONTAL ELLIPSIS}{text[len(text) - keep // 2 :]}"
-    return shown

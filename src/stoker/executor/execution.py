@@ -379,9 +379,7 @@ class Execution(Exclusive):
         Raises:
             StateError: a source cannot resume from a state.
         """
-        for node, feeder in self._feeders.items():
-            feeder.require_resumable(self.graph.nodes[node].source_line)
-        require_resumable(self.graph, self.sources, elastic=elastic)
+        self.require_resumable(elastic=elastic)
         return {
             **state_facts(self.graph, self.sources, self.config.seed),
             "epoch": self.mark.epoch,
@@ -390,6 +388,18 @@ class Execution(Exclusive):
             "sources": {str(k): p for k, p in zip(self._feeders, self.mark.sources, strict=True)},
             "states": {str(k): copy.deepcopy(v) for k, v in self.mark.states.items()},
         }
+
+    def require_resumable(self, *, elastic: bool = False, fed: Collection[int] = ()) -> None:
+        """Raise StateError if a source or sampler cannot resume from a state.
+
+        Args:
+            elastic: require a state that restores with another number of shards too.
+            fed: sources whose data the caller feeds again.
+        """
+        for node, feeder in self._feeders.items():
+            if node not in fed:
+                feeder.require_resumable(self.graph.nodes[node].source_line)
+        require_resumable(self.graph, self.sources, elastic=elastic)
 
     @property
     def own_shard(self) -> tuple[int, int] | None:

@@ -141,6 +141,9 @@ CONSUMER = "consumer"
 _HEAD = ("stage", "ms per row", "share", "rows/s alone", "if free", "where", "made at")
 
 
+_LEFT_HEAD = ("rows", "node", "reason", "first")
+
+
 @dataclass(frozen=True)
 class Report:
     """Statistics of a running pipeline since its first batch.
@@ -245,11 +248,10 @@ class Report:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        import html
+        """Return summary and tables for notebooks."""
+        from ..display.html import paragraph, table
 
-        head = "<tr>" + "".join(f"<th>{h}</th>" for h in _HEAD) + "</tr>"
-        body = "".join("<tr>" + "".join(f"<td>{html.escape(c)}</td>" for c in r) + "</tr>" for r in self._table())
-        summary = "<br>".join(map(html.escape, self._summary()))
-        left = "".join(f"<li>{o.rows} rows of {o.name}: {html.escape(o.reason)}</li>" for o in self.handed_over)
-        listed = f"<p>left to Python:</p><ul>{left}</ul>" if left else ""
-        return f"<p>{summary}</p><table>{head}{body}</table>{listed}"
+        summary = "".join(map(paragraph, self._summary()))
+        left = [(str(o.rows), o.name, o.reason, o.examples[0]) for o in self.handed_over]
+        listed = paragraph("rows left to Python") + table(_LEFT_HEAD, left) if left else ""
+        return f"<div>{summary}{table(_HEAD, self._table())}{listed}</div>"

@@ -263,6 +263,19 @@ class Loader:
         """Stop the pipeline."""
         self.pipeline.close()
 
+    def __repr__(self) -> str:
+        try:
+            length = f"{len(self)} batches an epoch"
+        except TypeError:
+            length = "as many batches as its source has"
+        return f"<Loader: {length}, last batch {self._policy!r}, of {self.pipeline!r}>"
+
+    def _repr_html_(self) -> str:
+        """Return the description with a picture of the pipeline's graph, for notebooks."""
+        from ..display.html import paragraph
+
+        return paragraph(repr(self)) + self.pipeline._repr_html_()
+
     # ---- tensors ----
 
     def _allocate(self, output: int, planned: PlannedOutput, rows: int) -> SuppliedMemory | None:

@@ -55,6 +55,7 @@ def define_as(kind: Any, function: Any, enable_conditionals: bool, settings: Map
             conditional = kwargs.pop("enable_conditionals", enable_conditionals)
             inspect.signature(define).bind(*args, **kwargs)
             pipe: Pipeline = kind(**{**settings, **overrides})
+            pipe._name = define.__name__
             body = define
             if conditional:
                 from .conditionals import convert

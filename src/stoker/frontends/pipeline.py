@@ -7,10 +7,12 @@ import inspect
 import os
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from .. import settings
+from .._import_lock import IMPORT_LOCK
 from ..contract.batch import Batch
 from ..contract.config import OnError, PipelineConfig
 from ..contract.errors import ArgumentError, StateError, did_you_mean
@@ -48,6 +50,8 @@ from .registry import find
 
 # Planner and run loop are imported when the first pipeline is built, so that `import stoker` stays light.
 if TYPE_CHECKING:
+    from PIL.Image import Image
+
     from ..contract.failure import BadSample
     from ..executor.delivery import Delivered
     from ..executor.execution import Allocate, Execution
@@ -182,6 +186,7 @@ class Pipeline:
             workers=require_workers(py_num_workers, py_start_method, py_callback_pickler),
             checkpoint=require_checkpoint(checkpoint),
         )
+        self._name = ""  # of the function that defined the pipeline
         self._declared_outputs = DeclaredOutputs(accepted)
         self._builder = GraphBuilder()
         self._outputs: tuple[Any, ...] | None = None
@@ -406,12 +411,59 @@ class Pipeline:
         return self.execution.report()
 
     def show(self, form: str = "text") -> str:
-        """Return the graph and its plan as text, or the graph in Graphviz's language (``form="dot"``)."""
-        if not isinstance(form, str) or form != "dot":
+        """Return the graph and its plan as text, or the graph in Graphviz's language ("dot") or as a picture ("svg").
+
+        Args:
+            form: "text", "dot" or "svg". Only "text" builds the pipeline.
+        """
+        if not isinstance(form, str) or form not in ("dot", "svg"):
             return self.execution.show(form)
+        if form == "svg":
+            from ..graph.picture import draw_graph
+
+            return draw_graph(self.graph)
         from ..graph.show import show
 
         return show(self.graph, find, form)
+
+    def preview(self, n: int = 8, **inputs: Any) -> Image:
+        """Return a contact sheet of the next ``n`` samples as a Pillow image, for a notebook or ``.save("sheet.png")``.
+
+        The samples come from a copy of the pipeline at its position, so the pipeline itself goes on unchanged, with
+        the same samples. Python operators and sources are called for the copy too. The copy uses no JPEG index.
+
+        Args:
+            n: number of samples. There are fewer if the epoch ends before.
+            inputs: data of sources that are fed by hand, by name, as in :meth:`run`.
+
+        Raises:
+            ArgumentError: ``n`` is no number from 1 to 256, or there is no source of that name.
+            StateError: a source runs only forward, so that the pipeline would lose the samples.
+            DataError: a row failed (see ``on_error``).
+        """
+        with IMPORT_LOCK:
+            from .preview import preview, require_count
+
+        count = require_count(n)
+        state = self._config.checkpoint
+        if self._execution is not None:
+            state = None if inputs else self.get_state()
+        shown = len(self.graph.outputs) if self._execution is None else self._count_outputs(self._execution)
+        return preview(self._name, self.graph, replace(self._config, checkpoint=state), count, shown, inputs)
+
+    def __repr__(self) -> str:
+        if "_building" not in vars(self):  # an argument was refused
+            return f"<{type(self).__name__}: not made>"
+        from .description import describe
+
+        kind, defined = type(self).__name__, self._outputs is not None
+        return describe(kind, self._name, self._builder.nodes, self._config, self._execution, defined=defined)
+
+    def _repr_html_(self) -> str:
+        """Return the description with a picture of the graph, for notebooks."""
+        from .description import as_html
+
+        return as_html(repr(self), self.graph if self._outputs is not None else None)
 
     def serialize(self) -> str:
         """Return the graph as versioned JSON."""

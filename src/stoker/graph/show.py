@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -32,8 +33,8 @@ def show(
     Args:
         target: facts about the machine.
     """
-    if not isinstance(form, str) or form not in ("text", "dot"):
-        raise ArgumentError(f'`show`: expected form "text" or "dot", got {brief(form)}')
+    if not isinstance(form, str) or form not in ("text", "dot"):  # `Pipeline.show` draws "svg"
+        raise ArgumentError(f'`show`: expected form "text", "dot" or "svg", got {brief(form)}')
     if form == "dot":
         return _dot(graph)
     lines = ["graph", *(f"  {_line(n)}" for n in graph.nodes)]
@@ -70,15 +71,21 @@ def _value(value: Value) -> str:
 def _line(node: Node) -> str:
     inputs = [f"{e.node}.{e.output}" for e in node.inputs]
     per_row = {k: f"{e.node}.{e.output}" for k, e in node.edges}
-    for key, value in node.args.items():
-        argument = node.operator.all_arguments().get(key)
-        if key in per_row or value is None or (argument is not None and _is_default(argument, value)):
-            continue
-        per_row[key] = _short(value)
-    parts = inputs + [f"{k}={v}" for k, v in per_row.items()]
+    parts = inputs + [f"{k}={v}" for k, v in {**per_row, **constants(node)}.items()]
     guards = "".join(f" if {'' if w else 'not '}{e.node}.{e.output}" for e, w in node.guards)
     where = f"  # {node.source_line}" if node.source_line else ""
     return f"{node.id} = {node.operator.name}({', '.join(parts)}){guards}{where}"
+
+
+def constants(node: Node) -> dict[str, str]:
+    """Return the constants of a node that differ from their defaults, as short texts by name."""
+    per_row = {name for name, _ in node.edges}
+    known = node.operator.all_arguments()
+    return {
+        key: _short(value)
+        for key, value in node.args.items()
+        if key not in per_row and value is not None and not (key in known and _is_default(known[key], value))
+    }
 
 
 def _is_default(argument: Argument, value: Any) -> bool:
@@ -86,6 +93,8 @@ def _is_default(argument: Argument, value: Any) -> bool:
 
 
 def _short(value: Any) -> str:
+    if isinstance(value, enum.Enum):
+        return value.name
     text = repr(value) if not callable(value) else getattr(value, "__qualname__", repr(value))
     return text if len(text) <= 60 else text[:57] + "..."
 

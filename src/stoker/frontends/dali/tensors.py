@@ -76,8 +76,20 @@ class TensorCPU:
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)
 
+    def _repr_html_(self) -> str:
+        """Return a picture or statistics, for notebooks."""
+        return _as_html("TensorCPU", self._array, self.dtype, self._layout)
+
     def __repr__(self) -> str:
         return f"TensorCPU(\n{self._array},\ndtype={self.dtype!r}, layout={self._layout!r}, shape={self.shape()})"
+
+
+def _as_html(kind: str, array: Any, dtype: DType, layout: str) -> str:
+    """Return a tensor for notebooks: a picture if it is an image, else its values or statistics."""
+    from ...display.rows import tensor_as_html
+
+    (row,) = Batch([array], dtype, layout).host_rows(1)
+    return tensor_as_html(f"{kind}({dtype} {tuple(array.shape)}{f' {layout}' if layout else ''})", row, layout)
 
 
 class _TensorList:
@@ -126,6 +138,10 @@ class _TensorList:
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return self._batch.__dlpack_device__()
+
+    def _repr_html_(self) -> str:
+        """Return a bounded number of rows, for notebooks."""
+        return self._batch._repr_html_()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._batch!r})"
@@ -220,6 +236,13 @@ class TensorGPU:
         """Return a copy in host memory."""
         array = np.frombuffer(self._data.to_host(), self.dtype.numpy).reshape(self._data.shape)
         return TensorCPU(array.copy(), self._layout)
+
+    def _repr_html_(self) -> str:
+        """Return a picture or statistics of a copy in host memory, for notebooks."""
+        return _as_html("TensorGPU", self.as_cpu()._array, self.dtype, self._layout)
+
+    def __repr__(self) -> str:
+        return f"TensorGPU({self.dtype}, layout={self._layout!r}, shape={self.shape()})"
 
     @property
     def __cuda_array_interface__(self) -> Any:
