@@ -85,7 +85,10 @@ def _parser() -> tuple[argparse.ArgumentParser, argparse._SubParsersAction[argpa
 def parsers() -> list[argparse.ArgumentParser]:
     """Return the parsers of the command and of its sub-commands, for documentation; `bench` only in a checkout."""
     parser, commands = _parser()
-    modules = {"demo": "stoker.demo.run", "check": "stoker.inspection.check", "bench": "benchmarks.__main__"}
+    modules = {
+        "demo": "stoker.demo.run", "check": "stoker.inspection.check", "preview": "stoker.inspection.preview",
+        "bench": "benchmarks.__main__",
+    }  # fmt: skip
     found = [parser]
     for name, own in commands.choices.items():
         if name == "bench" and importlib.util.find_spec("benchmarks") is None:

@@ -22,15 +22,7 @@ The file is executed as your own program: preview only files that you trust. It 
 
 def main(argv: list[str]) -> int:
     """Run the command and return its exit status: 0: drawn, 1: the pipeline fails, 2: wrong file or arguments."""
-    parser = argparse.ArgumentParser(
-        prog="stoker preview", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("file", type=Path, metavar="PIPELINE.py", help="Python file with a pipeline")
-    parser.add_argument("argument", nargs="*", metavar="NAME=VALUE", help="arguments of the pipeline function")
-    parser.add_argument("-n", type=int, default=8, help="number of samples; default: 8")
-    parser.add_argument("-o", "--out", type=Path, default=Path("sheet.png"), help="image to write; default: sheet.png")
-    parser.add_argument("--name", help="variable with the pipeline, if there are several")
-    known = parser.parse_intermixed_args(argv)
+    known = parser().parse_intermixed_args(argv)
     try:
         arguments = parse_arguments(known.argument)
         found = find_pipelines(known.file, known.name)
@@ -50,6 +42,19 @@ def main(argv: list[str]) -> int:
         return _fail(f"{known.out}: {error}", 2)
     print(text)
     return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command."""
+    parser = argparse.ArgumentParser(
+        prog="stoker preview", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("file", type=Path, metavar="PIPELINE.py", help="Python file with a pipeline; it is run")
+    parser.add_argument("argument", nargs="*", metavar="NAME=VALUE", help="arguments of the pipeline function")
+    parser.add_argument("-n", type=int, default=8, help="number of samples")
+    parser.add_argument("-o", "--out", type=Path, default=Path("sheet.png"), help="image to write")
+    parser.add_argument("--name", help="variable with the pipeline, if there are several")
+    return parser
 
 
 def _fail(text: str, status: int) -> int:
