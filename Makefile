@@ -5,13 +5,13 @@
 #   make test [TESTS=tests/unit]              lint, types, layers, tests in PROCESSES=2 processes
 #   make check                                lint, types, layers, generated files; no tests
 #   make bench [BENCH="--quick chain"]        measure; BENCH is passed on (see BENCH=--help)
-#   make fuzz [SECONDS=60]                    hostile bytes into JPEG decoders, hostile numbers into recipes and plans, under sanitizers
+#   make fuzz [SECONDS=60] [JOBS=16]          hostile bytes into JPEG decoders, hostile numbers into recipes and plans, under sanitizers
 #   make test-neon [SECONDS=30]               the Arm code of all kernels on an emulated machine, if there is one
 #   make test-tsan [SECONDS=20]               run loop, worker pools and recipes under ThreadSanitizer; minutes
 #   make test-asan [TESTS=tests/ops]          unit and operator tests on an extension with sanitizers; half an hour
 #   make test-gpu                             tests that need a GPU; fails on a machine without one
 #   make test-gpu-sanitizer [PROCESSES=14]    all kernels under compute-sanitizer, on a GPU; minutes
-#   make hostile [SECONDS=3600] [SEED=1]      hostile values into all operators and arguments, with new values each time
+#   make hostile [SECONDS=3600] [JOBS=16]     hostile values into all operators and arguments, with new values each time
 #   make kills [TIMES=100]                    kill a training at random moments; no row may differ
 #   make test-older, make test-newest         the take-over with a year-old torchvision, with the newest; gigabytes
 #   make recipes [RECIPES="--minutes 12"]     compare and time public scripts with and without Stoker; docs/recipes.md
@@ -26,6 +26,7 @@
 
 PYTHON ?= python3
 PROCESSES ?= 2
+JOBS ?= 1
 VENV := .venv
 PY := $(VENV)/bin/python
 PIP := pip install -qq --disable-pip-version-check --no-warn-conflicts
@@ -39,7 +40,7 @@ SOURCES := pyproject.toml CMakeLists.txt README.md LICENSE \
 # The C++ library is loaded first, because AddressSanitizer intercepts its exceptions. Leaks would be Python's own.
 ASAN := $(CURDIR)/build/asan
 ASAN_LIBRARIES = $(shell $(or $(CXX),g++) -print-file-name=libasan.so) $(shell $(or $(CXX),g++) -print-file-name=libstdc++.so)
-SANITIZED = PYTHONPATH=$(ASAN)/site LD_PRELOAD="$(ASAN_LIBRARIES)" UBSAN_OPTIONS=print_stacktrace=1 \
+SANITIZED = PYTHONPATH=$(ASAN)/site:$(CURDIR) LD_PRELOAD="$(ASAN_LIBRARIES)" UBSAN_OPTIONS=print_stacktrace=1 \
             ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:alloc_dealloc_mismatch=0
 
 .NOTPARALLEL:
@@ -80,9 +81,10 @@ bench: setup $(VENV)/.release
 	@$(PY) -m benchmarks $(BENCH)
 
 fuzz: setup $(ASAN)/.package
-	@PYTHON=$(PY) fuzz/run.sh $(SECONDS)
-	@$(PY) fuzz/gpu.py $(or $(SECONDS),60) build/fuzz
-	@$(SANITIZED) $(PY) -m tests.run.plan_mutations --seconds $(or $(SECONDS),60)
+	@PYTHON=$(PY) SEED=$(or $(SEED),1) JOBS=$(JOBS) fuzz/run.sh $(or $(SECONDS),60)
+	@$(PY) fuzz/gpu.py $(or $(SECONDS),60) build/fuzz $(or $(SEED),1) $(JOBS)
+	@$(SANITIZED) $(PY) fuzz/parallel.py $(JOBS) $(or $(SEED),1) build/fuzz/found/plans \
+		$(CURDIR)/$(PY) -m tests.run.plan_mutations --seconds $(or $(SECONDS),60) --seed {seed}000
 
 test-neon: $(VENV)/.build-needs
 	@PYTHON=$(PY) tests/native/neon.sh $(SECONDS)
@@ -104,7 +106,7 @@ trainers: .venv-trainers/.package
 	@.venv-trainers/bin/python -m pytest -W ignore tests/frameworks/*_loops.py $(TESTS)
 
 hostile: setup
-	@$(PY) -m tests.hostile.walk --seconds $(or $(SECONDS),3600) $(if $(SEED),--seed $(SEED))
+	@$(PY) -m tests.hostile.walk --seconds $(or $(SECONDS),3600) --jobs $(JOBS) $(if $(SEED),--seed $(SEED))
 
 setup: $(VENV)/.test-needs $(VENV)/.package
 

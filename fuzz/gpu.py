@@ -6,8 +6,8 @@ to the CPU. Windows, formats, scales and the division of work are random. Files 
 index entries may change in between (`SPOILT`). Other pixels are allowed only for entries that were forged including
 their seal.
 
-Usage: python fuzz/gpu.py SECONDS FOLDER [SEED]. FOLDER/corpus has the files (fuzz/make_corpus.py), FOLDER/found gets
-the cases that fail: `emulated CASES` runs them again.
+Usage: python fuzz/gpu.py SECONDS FOLDER [SEED [JOBS]]. FOLDER/corpus has the files (fuzz/make_corpus.py), FOLDER/found
+gets the cases that fail: `emulated CASES` runs them again. JOBS processes have consecutive seeds.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "native"))
@@ -97,12 +99,9 @@ def batch(corpus: list[bytes], draw: random.Random) -> Batch:
     )
 
 
-def main(seconds: float, folder: Path, seed: int) -> int:
-    """Run cases until the time is over; return the exit status."""
+def search(seconds: float, folder: Path, program: Path, seed: int) -> tuple[int, Counter[str], int]:
+    """Run cases until the time is over; return the runs of the program, the outcomes of rows, and failures."""
     corpus = [file.read_bytes() for file in sorted((folder / "corpus").iterdir())]
-    found = folder / "found"
-    found.mkdir(exist_ok=True)
-    program = build_emulator(folder / "emulated")
     draw, outcomes, failures, runs = random.Random(seed), Counter[str](), 0, 0
     cases = folder / f"cases{seed}"
     end = time.monotonic() + seconds
@@ -113,13 +112,25 @@ def main(seconds: float, folder: Path, seed: int) -> int:
         outcomes.update(line for line in done.stdout.splitlines() if "differs" not in line)
         if done.returncode:
             failures += 1
-            cases.replace(found / f"gpu-{seed}-{runs}")
+            cases.replace(folder / "found" / f"gpu-{seed}-{runs}")
             print(f"found/gpu-{seed}-{runs}: {done.stdout[-300:]}{done.stderr[:2000]}", flush=True)
     cases.unlink(missing_ok=True)
-    print(f"programs {runs}, rows {outcomes.total()}, failures {failures}")
+    return runs, outcomes, failures
+
+
+def main(seconds: float, folder: Path, seed: int = 1, jobs: int = 1) -> int:
+    """Run ``jobs`` searches at the same time, print their sums, and return the exit status."""
+    (folder / "found").mkdir(parents=True, exist_ok=True)
+    program = build_emulator(folder / "emulated")
+    runs, outcomes, failures = 0, Counter[str](), 0
+    with ProcessPoolExecutor(jobs) as pool:
+        for found in pool.map(partial(search, seconds, folder, program), range(seed, seed + jobs)):
+            runs, failures = runs + found[0], failures + found[2]
+            outcomes.update(found[1])
+    print(f"gpu: {jobs} processes, programs {runs}, rows {outcomes.total():,}, failures {failures}")
     print("\n".join(f"{count:>8}  {what}" for what, count in outcomes.most_common()))
     return 1 if failures else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(float(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]) if len(sys.argv) > 3 else 1))
+    sys.exit(main(float(sys.argv[1]), Path(sys.argv[2]), *map(int, sys.argv[3:5])))

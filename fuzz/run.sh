@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Builds the fuzzers of files and of recipes and runs each: fuzz/run.sh [SECONDS [FOLDER]]. TARGETS="recipe" runs that one
-# alone. With clang they are libFuzzer's, else ones with mutations of their own; both with AddressSanitizer and
+# alone. JOBS=8 runs eight processes, with the seeds SEED=1 to 8. With clang they are libFuzzer's, else ones with mutations of their own; both with AddressSanitizer and
 # UndefinedBehaviorSanitizer. STANDALONE=1 takes the latter in any case: it learns nothing, but runs ten times as often;
 # that of files starts from what the former has found. Set PYTHON to one with NumPy.
 set -eu
@@ -10,7 +10,7 @@ native=$here/../src/stoker/native
 seconds=${1:-60}
 work=${2:-$here/../build/fuzz}
 python=${PYTHON:-python3}
-mkdir -p "$work/found" "$work/grown"
+mkdir -p "$work/grown"
 work=$(cd "$work" && pwd)
 "$python" "$here/make_corpus.py" "$work/corpus"
 # Few, of a few layouts, for the recipes that decode.
@@ -42,22 +42,25 @@ build() {
   $compiler $flags "$objects"/*.o -o "$work/$1_fuzz"
 }
 
-# run TARGET: in the folder that findings are written to.
+# run TARGET: in JOBS processes, each in a folder of its own that findings are written to.
 run() {
+  all="$python $here/parallel.py ${JOBS:-1} ${SEED:-1} $work/found/$1"
   if [ -n "$with_clang" ]; then
     extra=
     [ "$1" = jpeg ] && extra="-dict=$here/jpeg.dict $work/grown $work/corpus"
     # shellcheck disable=SC2086
-    "$work/$1_fuzz" -max_total_time="$seconds" -max_len="${MAX_LEN:-8192}" -entropic=0 -timeout=20 \
+    $all "$work/$1_fuzz" -seed={seed} -max_total_time="$seconds" -max_len="${MAX_LEN:-8192}" -entropic=0 -timeout=20 \
       -rss_limit_mb=2048 -print_final_stats=1 $extra
   elif [ "$1" = jpeg ]; then
-    find "$work/corpus" "$work/grown" -type f -exec "$work/jpeg_fuzz" "$seconds" "${SEED:-1}" {} +
+    # shellcheck disable=SC2086
+    find "$work/corpus" "$work/grown" -type f -exec $all "$work/jpeg_fuzz" "$seconds" {seed} {} +
   else
-    "$work/$1_fuzz" "$seconds" "${SEED:-1}"
+    # shellcheck disable=SC2086
+    $all "$work/$1_fuzz" "$seconds" {seed}
   fi
 }
 
 for target in ${TARGETS:-jpeg recipe}; do
-  build "$target"  # in the caller's folder, which a relative PYTHON is found from
-  (cd "$work/found" && run "$target")
+  build "$target"
+  run "$target"
 done

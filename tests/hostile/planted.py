@@ -42,8 +42,21 @@ PLANTED: dict[str, Callable[[], object]] = {
 
 def targets(folder: Path) -> list[Target]:
     """Return the planted faults as targets."""
+    return _chosen(*PLANTED)
 
+
+def harmless(folder: Path) -> list[Target]:
+    """Return the planted calls that end as they must."""
+    return _chosen("refuses", "returns")
+
+
+def faulty(folder: Path) -> list[Target]:
+    """Return one planted fault."""
+    return _chosen("python")
+
+
+def _chosen(*chosen: str) -> list[Target]:
     def at(name: str) -> Callable[[random.Random], Case]:
         return lambda drawn: Case(name, PLANTED[name])
 
-    return [Target(name, at(name)) for name in PLANTED]
+    return [Target(name, at(name)) for name in chosen]

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Walk over all operators with hostile values: ``python -m tests.hostile.walk --seconds 3600``.
+"""Walk over all operators with hostile values: ``python -m tests.hostile.walk --seconds 3600 --jobs 4``.
 
 Every call must give a result or raise a StokerError. Calls run in a process of their own, so that a crash, an endless
-loop or a hunger for memory is seen, and is reported with the operator, the argument and the value.
+loop or a hunger for memory is seen, and is reported with the operator, the argument and the value. Several jobs walk
+with consecutive seeds. On an extension with sanitizers, their findings are crashes of the process.
 """
 
 from __future__ import annotations
@@ -18,22 +19,30 @@ import select
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import traceback
 import warnings
+from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from stoker.native import _native
 from tests.hostile.cases import Case, draw, targets
 from tests.idle_clock import HANG_S
 
 ROOT = Path(__file__).parents[2]
-_CPU_S = 20.0  # of processor time for a call that returns
+_SLOWDOWN = 4 if _native.sanitized else 1
+_CPU_S = 20.0 * _SLOWDOWN  # of processor time for a call that returns
 _SHOWN_PER_KIND = 3  # faults of one kind that are printed
+# Sanitizers reserve terabytes of address space, so they limit each allocation instead. One that they refuse fails as
+# on a machine without memory.
+_SANITIZER_OPTIONS = "detect_leaks=0:alloc_dealloc_mismatch=0:allocator_may_return_null=1:max_allocation_size_mb=3072"
 
 
 def write_files(folder: Path) -> Path:
@@ -136,13 +145,13 @@ class Limits:
 
     Attributes:
         cpu_s: processor time of a call that does not return.
-        hang_s: wall time of a call; only a deadlock takes as long.
-        memory_gib: address space in addition to the libraries'; 0: no limit, for sanitizers, which reserve terabytes.
+        hang_s: wall time in which a call uses no processor time; only a deadlock takes as long.
+        memory_gib: address space in addition to the libraries'; 0: no limit, as for sanitizers.
     """
 
-    cpu_s: float = 60.0
+    cpu_s: float = 60.0 * _SLOWDOWN
     hang_s: float = HANG_S
-    memory_gib: float = 3.0
+    memory_gib: float = 0.0 if _native.sanitized else 3.0
 
 
 class Walk:
@@ -162,11 +171,19 @@ class Walk:
         self.limits = limits or Limits()
         self.source = source
         self.calls = 0
+        self._process: subprocess.Popen[bytes] | None = None
+        self._stopped = False
+
+    def stop(self) -> None:
+        """End ``faults``, which another thread iterates over."""
+        self._stopped = True
+        if self._process is not None:
+            self._process.kill()
 
     def faults(self, seconds: float | None = None) -> Iterator[Fault]:
         """Yield the faults, until all cases are tried or the time is over."""
         until = None if seconds is None else time.monotonic() + seconds
-        while self.next < self.last and (until is None or time.monotonic() < until):
+        while self.next < self.last and not self._stopped and (until is None or time.monotonic() < until):
             yield from self._child(until)
 
     def _child(self, until: float | None) -> Iterator[Fault]:
@@ -177,9 +194,10 @@ class Walk:
         ]  # fmt: skip
         with tempfile.TemporaryFile() as errors, subprocess.Popen(
             [sys.executable, "-m", "tests.hostile.walk", *options], stdout=subprocess.PIPE, stderr=errors,
-            cwd=ROOT, env={**os.environ, "OMP_NUM_THREADS": "1"}, stdin=subprocess.DEVNULL,
+            cwd=ROOT, env=_environment(), stdin=subprocess.DEVNULL, start_new_session=True,  # Ctrl-C is for the walk
         ) as child:  # fmt: skip
             assert child.stdout is not None
+            self._process = child
             running, call, why, buffer = None, "", "", b""
             try:
                 while True:
@@ -199,7 +217,7 @@ class Walk:
             finally:
                 child.kill()
             code = child.wait()
-            if why == "time" or (self.next >= self.last and not running):
+            if why == "time" or self._stopped or (self.next >= self.last and not running):
                 return
             errors.seek(0)
             text = errors.read().decode(errors="replace")
@@ -212,17 +230,51 @@ class Walk:
     def _read(self, child: subprocess.Popen[bytes], until: float | None) -> tuple[bytes, str]:
         """Return bytes that the child wrote; none at its end, or with the reason to end it."""
         assert child.stdout is not None
-        begin, used = time.monotonic(), _cpu_seconds(child.pid)
+        begin = _cpu_seconds(child.pid)
+        used, progress = begin, time.monotonic()
         while not select.select([child.stdout], [], [], 1.0)[0]:
             if until is not None and time.monotonic() > until + 60:
                 return b"", "time"
-            if _cpu_seconds(child.pid) - used > self.limits.cpu_s:
+            now = _cpu_seconds(child.pid)
+            if now - begin > self.limits.cpu_s:
                 return b"", f"endless: more than {self.limits.cpu_s:.0f} s of processor time"
-            if time.monotonic() - begin > self.limits.hang_s:
-                return b"", f"hang: {self.limits.hang_s:.0f} s"
+            if now > used:  # it runs, if slowly on a busy machine
+                used, progress = now, time.monotonic()
+            if time.monotonic() - progress > self.limits.hang_s:
+                return b"", f"hang: {self.limits.hang_s:.0f} s without processor time"
         if until is not None and time.monotonic() > until:
             return b"", "time"
         return os.read(child.stdout.fileno(), 1 << 16), ""
+
+
+def _environment() -> dict[str, str]:
+    """Return the environment of a process that calls."""
+    own = {"OMP_NUM_THREADS": "1"}
+    if _native.sanitized:
+        own["ASAN_OPTIONS"] = f"{os.environ.get('ASAN_OPTIONS', '')}:{_SANITIZER_OPTIONS}".lstrip(":")
+    return {**os.environ, **own}
+
+
+class Findings:
+    """Faults of several walks, counted by kind. Prints the first ones of each kind."""
+
+    def __init__(self) -> None:
+        self.kinds: Counter[str] = Counter()
+        self._lock = threading.Lock()
+
+    def collect(self, walk: Walk, seconds: float | None) -> None:
+        """Walk to the end or until the time is over. May run in several threads."""
+        try:
+            for fault in walk.faults(seconds):
+                self._add(fault.kind, f"seed {walk.seed} {fault}")
+        except RuntimeError as error:  # the process that calls cannot start, or ends between calls
+            self._add("the walk ended early", f"seed {walk.seed}: {error}")
+
+    def _add(self, kind: str, text: str) -> None:
+        with self._lock:
+            self.kinds[kind] += 1
+            if self.kinds[kind] <= _SHOWN_PER_KIND:
+                print(text, flush=True)
 
 
 def _cpu_seconds(process: int) -> float:
@@ -239,6 +291,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--seconds", type=float, help="time; by default until the last case")
     parser.add_argument("--seed", type=int, default=None, help="seed of the cases; drawn if not given")
+    parser.add_argument("--jobs", type=int, default=1, help="walks at the same time, with consecutive seeds")
     parser.add_argument("--first", type=int, default=0, help="number of the first case")
     parser.add_argument("--last", type=int, default=1 << 62, help="number after the last case")
     parser.add_argument("--only", type=int, help="make one call again, in this process, with its traceback")
@@ -257,16 +310,31 @@ def main() -> int:
             print(case.text, flush=True)
             case.call()
             return 0
-        print(f"seed {seed}", flush=True)
-        walk = Walk(seed, options.first, options.last, files, Limits(memory_gib=options.memory_gib))
-        kinds: dict[str, int] = {}
-        for fault in walk.faults(options.seconds):
-            kinds[fault.kind] = kinds.get(fault.kind, 0) + 1
-            if kinds[fault.kind] <= _SHOWN_PER_KIND:
-                print(fault, flush=True)
-    for kind, count in sorted(kinds.items(), key=lambda x: -x[1]):
+        limits = Limits(memory_gib=options.memory_gib)
+        seeds = range(seed, seed + options.jobs)
+        walks = [Walk(s, options.first, options.last, files, limits, options.targets) for s in seeds]
+        return _walk_all(walks, options.seconds)
+
+
+def _walk_all(walks: list[Walk], seconds: float | None) -> int:
+    """Run walks at the same time and print their faults and a summary. Return 1 if there was a fault."""
+    seeds = f"seed {walks[0].seed}" if len(walks) == 1 else f"seeds {walks[0].seed} to {walks[-1].seed}"
+    print(f"{seeds}{', with sanitizers' if _native.sanitized else ''}", flush=True)
+    findings, begin = Findings(), time.monotonic()
+    with ThreadPoolExecutor(len(walks)) as pool:
+        try:
+            list(pool.map(lambda walk: findings.collect(walk, seconds), walks))
+        except KeyboardInterrupt:
+            for walk in walks:
+                walk.stop()
+    for kind, count in findings.kinds.most_common():
         print(f"{count:6} {kind}")
-    print(f"{walk.calls} calls, {sum(kinds.values())} faults of {len(kinds)} kinds, seed {seed}")
+    calls, kinds = sum(walk.calls for walk in walks), findings.kinds
+    print(
+        f"{calls} calls in {time.monotonic() - begin:.0f} s, {kinds.total()} faults of {len(kinds)} kinds, {seeds}, "
+        f"{len(walks)} processes",
+        flush=True,
+    )
     return 1 if kinds else 0
 
 

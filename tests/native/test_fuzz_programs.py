@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -44,3 +45,22 @@ def test_the_program_of_files_runs(tmp_path: Path, jpegs: Path) -> None:
     done = subprocess.run([program, "0", "1", *files], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stderr.startswith("runs 4, headers accepted 4, entropy decoding reached 4, "), done.stderr
+
+
+def in_parallel(folder: Path, code: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, FUZZ / "parallel.py", "3", "7", folder, sys.executable, "-c", code, "{seed}"]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_counts_of_several_processes_are_added_up(tmp_path: Path) -> None:
+    done = in_parallel(tmp_path, "import sys; print('runs', sys.argv[1] + ', laws checked 2; steps: a 5')")
+    assert done.returncode == 0 and list(tmp_path.iterdir()) == []
+    assert done.stdout.endswith("0 failed; runs 24, laws checked 6\n")
+
+
+@pytest.mark.parametrize("fault", ["open('crash', 'w').close(); sys.exit(3)", "open('crash', 'w').close()"])
+def test_a_process_that_fails_or_counts_nothing_is_shown(fault: str, tmp_path: Path) -> None:
+    code = f"import sys\nif sys.argv[1] == '8':\n    {fault}\nelse:\n    print('runs 1')"
+    done = in_parallel(tmp_path, code)
+    assert done.returncode == 1 and "1 failed; runs 2" in done.stdout
+    assert [file.relative_to(tmp_path) for file in tmp_path.rglob("*")] == [Path("8"), Path("8/crash")]

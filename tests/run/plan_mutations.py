@@ -243,7 +243,9 @@ def main() -> None:
         seed += 1
         if time.monotonic() >= end:
             break
-    print(f"{len(kept)} plans: " + ", ".join(f"{n} {what}" for what, n in sorted(outcomes.items())))
+    print(
+        f"plans {len(kept)}, changes {outcomes.total()}, " + ", ".join(f"{k} {n}" for k, n in sorted(outcomes.items()))
+    )
 
 
 if __name__ == "__main__":
