@@ -24,11 +24,19 @@ PAGES = [
     ROOT / "README.md",
     *(p for f in ("", "guides", "internals", "reference") for p in sorted((ROOT / "docs" / f).glob("*.md"))),
 ]
-BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^(?:<!-- needs: ([\w ]+) -->\n)?```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 def blocks(page: Path, language: str = "python") -> list[str]:
-    return [text for kind, text in BLOCK.findall(page.read_text(encoding="utf-8")) if kind == language]
+    """Return the blocks of a page, without those that need a package that is not installed.
+
+    `make trainers` runs the pages in an environment that has all packages.
+    """
+    return [
+        text
+        for needs, kind, text in BLOCK.findall(page.read_text(encoding="utf-8"))
+        if kind == language and all(importlib.util.find_spec(name) for name in needs.split())
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +90,7 @@ def test_documentation(page: Path, data_dir: Path, tmp_path: Path, monkeypatch: 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
 def test_no_block_is_left_out(page: Path) -> None:
     """Every block is Python or a command, since no test would run another block."""
-    assert {kind for kind, _ in BLOCK.findall(page.read_text(encoding="utf-8"))} <= {"python", "sh"}
+    assert {kind for _, kind, _ in BLOCK.findall(page.read_text(encoding="utf-8"))} <= {"python", "sh"}
 
 
 COMMANDS = [line.split("#")[0].split() for page in PAGES for text in blocks(page, "sh") for line in text.splitlines()]
