@@ -73,7 +73,16 @@ def arg(
     per_row: bool = False,
     choices: tuple[Any, ...] = (),
 ) -> Any:
-    """Declare an argument of an operator (see :class:`Argument`)."""
+    """Declare an argument of an operator, as a class attribute: ``bits = arg("int", 4, doc="Bits to keep.")``.
+
+    Args:
+        kind: type of the values: "int", "float", "bool", "str", "dtype", "image_type", "interp" or "object".
+        default: value of an argument that is not given. Without a default the argument is required.
+        doc: meaning, unit and range, for the operator's page and for messages.
+        many: take a list as well as a single value. The operator gets a tuple.
+        per_row: take a node as well, with another value for every row (or frame).
+        choices: the valid values; by default all of the type.
+    """
     return Argument(kind, doc, default, many, per_row, choices)
 
 

@@ -25,6 +25,15 @@ class Batch:
         epochs: int64, one per row.
         skipped: positions of the rows that failed and were left out (``on_error="skip"``), counted before the removal.
         device: "cpu" or "gpu".
+
+    Args:
+        data: all rows as one array ``[rows, ...]``, or a list with one array per row.
+        dtype: element type.
+        layout: axis names of one row, such as "HWC"; "" if the axes have no names.
+        keys: row keys, uint64 ``[rows]``, or None.
+        epochs: epoch of each row, int64 ``[rows]``, or None.
+        device: "cpu" or "gpu".
+        skipped: positions of rows that were left out.
     """
 
     __slots__ = ("_dense", "_rows", "device", "dtype", "epochs", "keys", "layout", "skipped")
@@ -65,7 +74,11 @@ class Batch:
         return (self[i] for i in range(len(self)))
 
     def at(self, row: int) -> Any:
-        """Return one row, without a copy (DALI's name)."""
+        """Return one row, without a copy (DALI's name).
+
+        Args:
+            row: number of the row; negative numbers count from the end.
+        """
         return self[row]
 
     @property
@@ -126,7 +139,11 @@ class Batch:
         return self._dense
 
     def head(self, rows: int) -> Batch:
-        """Return the first ``count`` rows, without a copy."""
+        """Return the first rows, without a copy.
+
+        Args:
+            rows: number of rows; all if there are fewer.
+        """
         if self._rows is not None:
             data: Any = self._rows[:rows]
         else:

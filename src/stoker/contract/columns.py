@@ -53,11 +53,23 @@ class Column(ABC):
 
     @abstractmethod
     def lower(self, c: Lowering, reader: int) -> Value:
-        """Build the steps that produce a row's value; ``reader`` is the index column with the rows' samples."""
+        """Build the steps that produce a row's value.
+
+        Args:
+            c: the builder of steps.
+            reader: the index column with the rows' samples.
+        """
 
     @abstractmethod
     def row(self, index: int) -> npt.NDArray[Any]:
-        """Return a sample's value on the caller's thread; OSError if it cannot be read."""
+        """Return a sample's value, read on the caller's thread.
+
+        Args:
+            index: number of the sample.
+
+        Raises:
+            OSError: the value cannot be read.
+        """
 
     @abstractmethod
     def absent(self) -> Bools | None:

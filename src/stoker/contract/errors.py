@@ -34,7 +34,12 @@ class SourceLine:
 
 
 class StokerError(Exception):
-    """Base of all errors that Stoker raises on purpose. Control characters in texts, as of file names, are escaped."""
+    """Base of all errors that Stoker raises on purpose. Control characters in texts, as of file names, are escaped.
+
+    Args:
+        *args: the text, and further arguments of the exception.
+        **named: attributes of subclasses that take them by name.
+    """
 
     def __init__(self, *args: object, **named: Any) -> None:
         super().__init__(*(printable_lines(a) if isinstance(a, str) else a for a in args), **named)
@@ -49,6 +54,11 @@ class DataError(StokerError, RuntimeError):
 
     Attributes:
         row: the sample's position in the batch.
+        sample: its index in the data set; None if unknown.
+
+    Args:
+        message: the text.
+        row: the sample's position in the batch; None if the whole batch fails.
         sample: its index in the data set; None if unknown.
     """
 

@@ -19,7 +19,14 @@ from .types import DType
 
 @dataclass(frozen=True)
 class SampleInfo:
-    """Information that a per-sample source receives."""
+    """Information that a per-sample source receives.
+
+    Attributes:
+        idx_in_epoch: number of the sample in the epoch, from 0.
+        idx_in_batch: number of the sample in its batch, from 0.
+        iteration: number of the batch in the epoch, from 0.
+        epoch_idx: number of the epoch, from 0.
+    """
 
     idx_in_epoch: int
     idx_in_batch: int
@@ -29,7 +36,12 @@ class SampleInfo:
 
 @dataclass(frozen=True)
 class BatchInfo:
-    """Information that a per-batch source receives (``batch_info=True``)."""
+    """Information that a per-batch source receives (``batch_info=True``).
+
+    Attributes:
+        iteration: number of the batch in the epoch, from 0.
+        epoch_idx: number of the epoch, from 0.
+    """
 
     iteration: int
     epoch_idx: int

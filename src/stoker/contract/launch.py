@@ -39,6 +39,9 @@ class Launch:
         """Read RANK, WORLD_SIZE and LOCAL_RANK, which torchrun sets. Without all of them, return a group of one
         process.
 
+        Args:
+            environment: the variables; by default those of the process.
+
         Raises:
             ArgumentError: only some of the variables are set, or they contradict each other.
         """

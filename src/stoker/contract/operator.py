@@ -33,6 +33,13 @@ class RowContext:
     """Arguments and draws of one row, for a reference.
 
     Arguments are Python values (constants) or NumPy arrays (per row); ``row.number("angle")`` returns a float.
+
+    Args:
+        args: values by name: constants, or arrays for arguments that differ per row.
+        layouts: axis names of the inputs.
+        stream: the row's random numbers; None for an operator without draws.
+        state: an operator's state, if it is stateful.
+        batch_position: number of the row in its batch, and number of rows of the batch.
     """
 
     def __init__(
@@ -55,7 +62,12 @@ class RowContext:
         return self.args[name]
 
     def number(self, name: str, index: int = 0) -> float:
-        """Return element ``index`` of an argument. An argument with one element has the same value for every index."""
+        """Return an element of an argument as a float.
+
+        Args:
+            name: the argument.
+            index: the element. An argument with one element has the same value for every index.
+        """
         value = np.asarray(self.args[name], dtype=np.float64).reshape(-1)
         return float(value[index if len(value) > 1 else 0])
 
@@ -154,7 +166,11 @@ class Operator:
 
     @classmethod
     def case_inputs(cls, case: Mapping[str, Any]) -> Rows | None:
-        """Return the test inputs for one of the ``cases``; None: images, uint8 HWC."""
+        """Return the test inputs for a case; None: images, uint8 HWC.
+
+        Args:
+            case: one of the ``cases``.
+        """
         return None
 
     @classmethod
@@ -178,7 +194,10 @@ class Operator:
 
     @classmethod
     def bind(cls, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Convert constants given by name and add defaults.
+        """Convert constants and add defaults.
+
+        Args:
+            given: values by name.
 
         Raises:
             ArgumentError: an argument is unknown, or its value has the wrong type.
@@ -219,11 +238,18 @@ class Operator:
 
     @classmethod
     def subject(cls, args: Mapping[str, Any]) -> str:
-        """Return the operator's name for messages. One class may serve several names."""
+        """Return the operator's name for messages. One class may serve several names.
+
+        Args:
+            args: the constant arguments of a call.
+        """
         return cls.name
 
     def validate(self, args: Mapping[str, Any]) -> None:
         """Check at definition time that the constants fit together.
+
+        Args:
+            args: the constants by name, with defaults. Arguments that are nodes are missing.
 
         Raises:
             ArgumentError, UnsupportedError: the constants do not fit together.
@@ -235,44 +261,83 @@ class Operator:
 
         The user is warned when a pipeline adds the node. Arguments that change neither results nor, noticeably, the
         speed get no warning.
+
+        Args:
+            args: the constants by name.
         """
         return ()
 
     def count_outputs(self, args: Mapping[str, Any]) -> int:
-        """Return the number of outputs for these constant arguments."""
+        """Return the number of outputs for these constant arguments.
+
+        Args:
+            args: the constants by name.
+        """
         return self.outputs
 
     def returns_tuple(self, args: Mapping[str, Any]) -> bool:
-        """Return whether a call returns a tuple of nodes rather than one node."""
+        """Return whether a call returns a tuple of nodes rather than one node.
+
+        Args:
+            args: the constants by name.
+        """
         return self.count_outputs(args) != 1
 
     def runs_batches(self, args: Mapping[str, Any]) -> bool:
-        """Return whether a Python operator runs all rows of a batch in one call (:meth:`run_rows`)."""
+        """Return whether a Python operator runs all rows of a batch in one call (:meth:`run_rows`).
+
+        Args:
+            args: the constants by name.
+        """
         return self.scope == "batch"
 
     # `c` is a :class:`~stoker.contract.lowering.Lowering`. That module imports this one, so the type is Any here.
 
     def lower(self, c: Any, *inputs: Any) -> Value | tuple[Value, ...]:
-        """Build the operator's steps."""
+        """Build the operator's steps.
+
+        Args:
+            c: the builder of steps, a :class:`~stoker.contract.lowering.Lowering`.
+            *inputs: the input values.
+        """
         raise NotImplementedError
 
     def compose(self, c: Any, *inputs: Any) -> Any:
         """Expand into other operators: ``c.apply("resize", x, size=...)``.
 
         Pass arguments on with ``c.pass_on("mirror")``.
+
+        Args:
+            c: the builder.
+            *inputs: the input nodes.
         """
         raise NotImplementedError
 
     def infer(self, c: Any, *inputs: Any) -> Any:
-        """Return the output types of a Python operator: a ``Spec``, several, or None if unknown before a run."""
+        """Return the output types of a Python operator: a ``Spec``, several, or None if unknown before a run.
+
+        Args:
+            c: the builder: ``c.const("name")`` is a constant argument.
+            *inputs: type and shape of each input: ``x.dtype``, ``x.shape``, ``x.layout``. Extents that are known only
+                at run time are symbolic.
+        """
         raise NotImplementedError
 
     def reference(self, row: RowContext, *inputs: Any) -> Any:
-        """Compute one row in plain NumPy. This is the operator's definition."""
+        """Compute one row in plain NumPy. This is the operator's definition.
+
+        Args:
+            row: arguments and draws of the row.
+            *inputs: a NumPy array per input, without the axis of the batch.
+        """
         raise NotImplementedError
 
     def run_rows(self, rows: list[RowContext], inputs: list[tuple[Any, ...]]) -> list[Any]:
         """Compute all rows of a batch (see :meth:`runs_batches`).
+
+        Args:
+            rows: arguments and draws per row.
+            inputs: per row, a tuple with an array per input.
 
         Returns:
             A result or an exception per row.
@@ -300,13 +365,23 @@ class Operator:
         return state
 
     def set_state(self, saved: Any) -> Any:
-        """Return the state that :meth:`get_state` saved."""
+        """Return the state that :meth:`get_state` saved.
+
+        Args:
+            saved: what :meth:`get_state` returned.
+        """
         return saved
 
 
 @dataclass(frozen=True)
 class Spec:
-    """Type of a Python operator's output. Extents in ``shape`` that are known only at run time are None."""
+    """Type of a Python operator's output.
+
+    Attributes:
+        dtype: element type.
+        shape: extents. Those that are known only at run time are None.
+        layout: axis names, such as "HWC"; "" without names.
+    """
 
     dtype: DType
     shape: tuple[Any, ...]

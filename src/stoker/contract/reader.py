@@ -32,11 +32,23 @@ class BoundSampler(Protocol):
         ...
 
     def indices(self, seed: int, epoch: int, positions: Ints) -> Ints:
-        """Return the data set's index for each of the epoch's ``positions``."""
+        """Return the data set's index for each of the epoch's ``positions``.
+
+        Args:
+            seed: the reader's or the pipeline's seed.
+            epoch: number of the epoch, from 0.
+            positions: int64.
+        """
         ...
 
     def keys(self, epoch: int, positions: Ints, indices: Ints) -> npt.NDArray[np.uint64]:
-        """Return the row keys: the index if each sample occurs once, the ordinal if samples repeat."""
+        """Return the row keys: the index if each sample occurs once, the ordinal if samples repeat.
+
+        Args:
+            epoch: number of the epoch, from 0.
+            positions: positions in the order, int64.
+            indices: their samples, int64.
+        """
         ...
 
     @property
@@ -53,7 +65,8 @@ class Shards:
     the order. Contiguous: from ``floor(i * size / number)`` on, as in NVIDIA DALI.
 
     Attributes:
-        number, id: number of parts, and the number of this one.
+        number: number of parts.
+        id: number of this one, from 0.
         is_contiguous: the part is contiguous rather than strided.
         is_sticky: take the same part in every epoch; otherwise the next one, as in DALI.
         is_padded: complete the last round, and the last batch, by repeating the last sample of the part.
@@ -66,17 +79,31 @@ class Shards:
     is_padded: bool = False
 
     def shard_in(self, epoch: int) -> int:
-        """Return the part that this pipeline takes in an epoch."""
+        """Return the part that this pipeline takes in an epoch.
+
+        Args:
+            epoch: number of the epoch, from 0.
+        """
         return self.id if self.is_sticky else (self.id + epoch) % self.number
 
     def length(self, size: int, origin: int = 0) -> int:
-        """Return the number of rows that each pipeline takes of an epoch's remainder after ``origin`` positions."""
+        """Return the number of rows that each pipeline takes of an epoch's remainder after ``origin`` positions.
+
+        Args:
+            size: positions in an epoch.
+            origin: position at which the pipelines began to share the order.
+        """
         return -(-(size - origin) // self.number)
 
     def own_length(self, size: int, epoch: int, origin: int = 0) -> int:
         """Return the number of rows of an epoch's remainder that no other pipeline takes: at most :meth:`length`.
 
         These rows of all pipelines together are the remainder, each position once.
+
+        Args:
+            size: positions in an epoch.
+            epoch: number of the epoch, from 0.
+            origin: position at which the pipelines began to share the order.
         """
         turn = self.shard_in(epoch)
         if self.is_contiguous:
@@ -208,6 +235,9 @@ class Source(Operator, ABC):
     def open(cls, args: Mapping[str, Any]) -> OpenSource | Feeder:
         """Open the source when a pipeline is built, without reading data.
 
+        Args:
+            args: the constant arguments by name, with defaults.
+
         Raises:
             ArgumentError: the arguments do not fit the data.
             OSError: the operating system fails.
@@ -229,6 +259,9 @@ class Reader(Source, ABC):
     def dataset(cls, args: Mapping[str, Any]) -> DataSet:
         """Find the samples: list files, read indices. The columns are the outputs, in order.
 
+        Args:
+            args: the constant arguments by name, with defaults.
+
         Raises:
             ArgumentError: there are no samples, or an index file is wrong. The message names path and line (or byte).
             OSError: the operating system fails.
@@ -237,27 +270,47 @@ class Reader(Source, ABC):
     @classmethod
     @abstractmethod
     def ordering(cls, args: Mapping[str, Any]) -> Sampler:
-        """Return the sampler that decides the order of an epoch."""
+        """Return the sampler that decides the order of an epoch.
+
+        Args:
+            args: the constant arguments by name, with defaults.
+        """
 
     @classmethod
     def shards(cls, args: Mapping[str, Any]) -> Shards:
-        """Return the part of every epoch that this pipeline takes; all of it by default."""
+        """Return the part of every epoch that this pipeline takes; all of it by default.
+
+        Args:
+            args: the constant arguments by name, with defaults.
+        """
         return Shards()
 
     @classmethod
     def order_seed(cls, args: Mapping[str, Any]) -> int | None:
-        """Return the seed of the order; None (the default) for the pipeline's seed."""
+        """Return the seed of the order; None (the default) for the pipeline's seed.
+
+        Args:
+            args: the constant arguments by name, with defaults.
+        """
         return None
 
     @classmethod
     def open(cls, args: Mapping[str, Any]) -> OpenSource:
-        """Open the data set. Raises the same errors as :meth:`dataset`."""
+        """Open the data set. Raises the same errors as :meth:`dataset`.
+
+        Args:
+            args: the constant arguments by name, with defaults.
+        """
         shards, data, sampler = cls.shards(args), cls.dataset(args), cls.ordering(args)
         order = sampler.bind(len(data), data.labels, shards, cls.order_seed(args))
         return OpenSource(order, data.columns, data.fingerprint, shards, repr(sampler), data.notes)
 
     def lower(self, c: Lowering) -> tuple[Value, ...]:
-        """Read the columns."""
+        """Read the columns.
+
+        Args:
+            c: the builder of steps.
+        """
         return lower_columns(c)
 
 

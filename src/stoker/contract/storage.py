@@ -79,11 +79,22 @@ class Storage(ABC):
 
     @abstractmethod
     def locate(self, record: int) -> RecordLocation:
-        """Return the location of a record; an absent record has an empty path."""
+        """Return the location of a record; an absent record has an empty path.
+
+        Args:
+            record: number of the record.
+        """
 
     @abstractmethod
     def content(self, record: int) -> bytes:
-        """Read a record on the caller's thread; OSError if it cannot be read."""
+        """Read a record on the caller's thread.
+
+        Args:
+            record: number of the record.
+
+        Raises:
+            OSError: the record cannot be read.
+        """
 
     @abstractmethod
     def absent(self) -> Bools | None:
@@ -109,6 +120,10 @@ class Storage(ABC):
         """Request the records of a batch that will be read soon.
 
         If more than ``batches`` batches are pending, the oldest expire.
+
+        Args:
+            records: numbers of the records, int64.
+            batches: number of batches that may be pending.
         """
 
     def drop(self) -> None:  # noqa: B027 - most have nothing to do
@@ -138,7 +153,14 @@ class Store(Protocol):
     """
 
     def fetch(self, ranges: Sequence[ByteRange]) -> Sequence[Future[bytes] | bytes]:
-        """Begin to read byte ranges. Return a future (or bytes that are already available) for each, in order."""
+        """Begin to read byte ranges.
+
+        Args:
+            ranges: the ranges of a batch.
+
+        Returns:
+            For each range, in order, a future, or bytes that are already available.
+        """
         ...
 
     def close(self) -> None:

@@ -35,14 +35,17 @@ class DType(enum.IntEnum):
 
     @property
     def is_float(self) -> bool:
+        """Return whether the type is a floating type."""
         return self >= DType.FLOAT16
 
     @property
     def is_signed(self) -> bool:
+        """Return whether the type has negative values."""
         return self >= DType.INT8
 
     @property
     def size(self) -> int:
+        """Return the number of bytes of an element."""
         return _NUMPY[self].itemsize
 
     @property
@@ -58,6 +61,9 @@ class DType(enum.IntEnum):
     @staticmethod
     def of(value: Any) -> DType:
         """Return the DType for a NumPy, framework or Python type, a type name or a DType.
+
+        Args:
+            value: the type, or its name.
 
         Raises:
             TypeError: there is no such type.

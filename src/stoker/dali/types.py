@@ -24,12 +24,20 @@ _NOT_HERE = ("STRING", "FEATURE", "DATA_TYPE", "IMAGE_TYPE", "INTERP_TYPE", "TEN
 
 
 def to_numpy_type(dtype: Any) -> Any:
-    """Return the NumPy type of an element type."""
+    """Return the NumPy type of an element type.
+
+    Args:
+        dtype: the element type, or something that names one.
+    """
     return DALIDataType.of(dtype).numpy.type
 
 
 def to_dali_type(framework_type: Any) -> DALIDataType:
-    """Return the element type of a NumPy or framework type."""
+    """Return the element type of a NumPy or framework type.
+
+    Args:
+        framework_type: a type of NumPy's or a framework's.
+    """
     return DALIDataType.of(framework_type)
 
 

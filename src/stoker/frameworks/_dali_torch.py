@@ -123,7 +123,13 @@ def _coo(rows: list[Any]) -> Any:
 def feed_ndarray(
     dali_tensor: Any, arr: torch.Tensor, cuda_stream: Any = None, non_blocking: bool = False
 ) -> torch.Tensor:
-    """Copy a tensor (or a list of tensors of one shape) of a pipeline's output into ``arr``.
+    """Copy a tensor of a pipeline's output into another tensor, and return that tensor.
+
+    Args:
+        dali_tensor: a tensor, or a list of tensors of one shape.
+        arr: the destination.
+        cuda_stream: accepted without effect.
+        non_blocking: the copy between devices may return before it is complete, as in ``torch.Tensor.copy_``.
 
     Raises:
         ArgumentError: the shapes differ.

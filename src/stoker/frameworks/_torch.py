@@ -170,7 +170,11 @@ class Loader:
         raise StopIteration
 
     def set_epoch(self, epoch: int) -> None:
-        """Set the epoch of the next loop, which decides its order and augmentations. A running loop is over."""
+        """Set the epoch of the next loop, which decides its order and augmentations. A running loop is over.
+
+        Args:
+            epoch: number of the epoch, from 0.
+        """
         self.pipeline.start_epoch(epoch)
         self._fresh, self._done = True, 0
         self._loop += 1
@@ -243,6 +247,9 @@ class Loader:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from :meth:`state_dict`. The next loop runs the rest of that epoch.
+
+        Args:
+            state: the result of :meth:`state_dict`.
 
         Raises:
             StateError: the state is invalid, or of another pipeline, data set or seed; the text names the difference.
@@ -344,7 +351,8 @@ class Dataset(torch.utils.data.IterableDataset[Any]):
 
     Args:
         pipeline: a pipeline, or a function of (shard_id, num_shards) that creates one.
-        options: arguments of :class:`Loader`.
+        *args: further arguments of :class:`Loader`, by position.
+        **options: arguments of :class:`Loader`, by name.
 
     Raises:
         ArgumentError: the argument is neither. In a worker process, at the first batch: the argument is a pipeline.
@@ -394,7 +402,11 @@ class Dataset(torch.utils.data.IterableDataset[Any]):
         return len(self.loader)
 
     def set_epoch(self, epoch: int) -> None:
-        """Set the epoch of the next loop. With worker processes, call it before every loop, as with samplers."""
+        """Set the epoch of the next loop. With worker processes, call it before every loop, as with samplers.
+
+        Args:
+            epoch: number of the epoch, from 0.
+        """
         self._epoch = epoch
         if self._loader is not None:
             self._loader.set_epoch(epoch)
@@ -504,9 +516,14 @@ class _Loop:
 
 
 def to_torch(batch: Batch) -> Any:
-    """Convert a batch to a tensor ``(N, ...)`` (rows of one shape) or a list of N tensors, sharing the batch's memory.
+    """Convert a batch to PyTorch, sharing its memory.
 
-    Their type is the batch's, including bfloat16.
+    Args:
+        batch: the batch; one on a GPU gives tensors on that GPU.
+
+    Returns:
+        A tensor ``(N, ...)`` if the rows have one shape, else a list of N tensors. Their type is the batch's, including
+        bfloat16.
     """
     return _shared(batch.whole, batch.dtype) if batch.is_dense else [_shared(row, batch.dtype) for row in batch]
 

@@ -293,7 +293,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def do_not_convert(function: F) -> F:
-    """Exclude a function from conversion in pipelines with conditionals."""
+    """Exclude a function from conversion in pipelines with conditionals.
+
+    Args:
+        function: the function; it is called as it is written.
+    """
     function.stoker_converts = False  # type: ignore[attr-defined]
     return function
 

@@ -27,6 +27,7 @@ class Constant:
             fractions to the nearest even number.
         shape: shape of the constant; a single value is repeated.
         layout: names of the axes.
+        device: accepted: "cpu" or None. The constant is copied to where it is used.
 
     Raises:
         ArgumentError: a number is out of its type's range, or the value is not a numeric array.

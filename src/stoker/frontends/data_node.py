@@ -41,6 +41,10 @@ class DataNode:
     """Output of a node: one tensor per row once the pipeline runs.
 
     Supports ``+ - * / // % **``, comparisons, ``& | ^ ~ << >>``, ``abs``, indexing and slicing.
+
+    Args:
+        builder: the graph under construction.
+        edge: the output of a node.
     """
 
     __slots__ = ("builder", "edge")
@@ -204,11 +208,19 @@ class DataNode:
         raise TypeError("the length of a node is known only at run time; use `fn.shapes(x)[0]`")
 
     def shape(self, *, dtype: DType = DType.INT64) -> DataNode:
-        """Return the shape, one small tensor per row."""
+        """Return the shape: a tensor ``(rank,)`` per row.
+
+        Args:
+            dtype: element type of the result.
+        """
         return self.builder.call("shapes", [self], {"dtype": dtype})  # type: ignore[no-any-return]
 
     def property(self, key: str) -> DataNode:
-        """Raise UnsupportedError: properties do not travel with data here."""
+        """Raise UnsupportedError: properties do not travel with data here.
+
+        Args:
+            key: name of the property.
+        """
         raise UnsupportedError(message("DataNode.property", f"expected an operator that gives {key!r}, got a property, "
                                        "which do not travel with data here", source=user_line()))  # fmt: skip
 

@@ -28,6 +28,11 @@ def pipeline_def(function: Any = None, *, enable_conditionals: bool = False, **s
     Every argument of :class:`Pipeline` may be given here or in the call, which takes precedence. With
     ``enable_conditionals=True``, ``if``, ``and``, ``or`` and ``not`` in the function work on nodes, row by row.
 
+    Args:
+        function: the function that returns the outputs. Without it, the call returns a decorator.
+        enable_conditionals: rewrite ``if``, ``and``, ``or`` and ``not`` in the function, so that they work on nodes.
+        **settings: arguments of :class:`Pipeline`.
+
     Raises:
         ArgumentError: pipelines do not have the argument. In the call also: a value is invalid, or the function returns
             nothing.

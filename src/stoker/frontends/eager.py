@@ -290,7 +290,11 @@ def _make_function(name: str) -> Any:
 
 
 def imread(path: str | os.PathLike[str], **arguments: Any) -> Any:
-    """Read and decode an image file: ``(H, W, C)`` uint8, RGB. Arguments are those of ``decoders.image``.
+    """Read and decode an image file: ``(H, W, C)`` uint8, RGB.
+
+    Args:
+        path: path of a regular file.
+        **arguments: those of ``decoders.image``.
 
     Raises:
         OSError: the file cannot be read.

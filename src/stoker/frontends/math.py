@@ -21,127 +21,127 @@ def _call(op: str, *operands: Any) -> DataNode:
 
 
 def sqrt(x: Any) -> DataNode:
-    """Square root."""
+    """Return the square root of ``x``."""
     return _call("sqrt", x)
 
 
 def rsqrt(x: Any) -> DataNode:
-    """Reciprocal of the square root."""
+    """Return the reciprocal of the square root of ``x``."""
     return _call("rsqrt", x)
 
 
 def cbrt(x: Any) -> DataNode:
-    """Cube root."""
+    """Return the cube root of ``x``."""
     return _call("cbrt", x)
 
 
 def exp(x: Any) -> DataNode:
-    """e to the power of x."""
+    """Return e to the power of ``x``."""
     return _call("exp", x)
 
 
 def log(x: Any) -> DataNode:
-    """Natural logarithm."""
+    """Return the natural logarithm of ``x``."""
     return _call("log", x)
 
 
 def log2(x: Any) -> DataNode:
-    """Logarithm to the base 2."""
+    """Return the logarithm of ``x`` to the base 2."""
     return _call("log2", x)
 
 
 def log10(x: Any) -> DataNode:
-    """Logarithm to the base 10."""
+    """Return the logarithm of ``x`` to the base 10."""
     return _call("log10", x)
 
 
 def abs(x: Any) -> DataNode:
-    """Absolute value; integers stay integers."""
+    """Return the absolute value of ``x``. Integers stay integers."""
     return _call("abs", x)
 
 
 def fabs(x: Any) -> DataNode:
-    """Absolute value as a float."""
+    """Return the absolute value of ``x`` as a float."""
     return _call("fabs", x)
 
 
 def floor(x: Any) -> DataNode:
-    """Largest integer that is not above x."""
+    """Return the largest whole number up to ``x``, as a float."""
     return _call("floor", x)
 
 
 def ceil(x: Any) -> DataNode:
-    """Smallest integer that is not below x."""
+    """Return the smallest whole number from ``x`` on, as a float."""
     return _call("ceil", x)
 
 
 def sin(x: Any) -> DataNode:
-    """Sine of an angle in radians; NaN from 2**50 on."""
+    """Return the sine of ``x``, in radians; NaN from 2**50 on."""
     return _call("sin", x)
 
 
 def cos(x: Any) -> DataNode:
-    """Cosine of an angle in radians; NaN from 2**50 on."""
+    """Return the cosine of ``x``, in radians; NaN from 2**50 on."""
     return _call("cos", x)
 
 
 def tan(x: Any) -> DataNode:
-    """Tangent of an angle in radians; NaN from 2**50 on."""
+    """Return the tangent of ``x``, in radians; NaN from 2**50 on."""
     return _call("tan", x)
 
 
 def asin(x: Any) -> DataNode:
-    """Inverse sine, in radians."""
+    """Return the arc sine of ``x`` in radians."""
     return _call("asin", x)
 
 
 def acos(x: Any) -> DataNode:
-    """Inverse cosine, in radians."""
+    """Return the arc cosine of ``x`` in radians."""
     return _call("acos", x)
 
 
 def atan(x: Any) -> DataNode:
-    """Inverse tangent, in radians."""
+    """Return the arc tangent of ``x`` in radians."""
     return _call("atan", x)
 
 
 def sinh(x: Any) -> DataNode:
-    """Hyperbolic sine."""
+    """Return the hyperbolic sine of ``x``."""
     return _call("sinh", x)
 
 
 def cosh(x: Any) -> DataNode:
-    """Hyperbolic cosine."""
+    """Return the hyperbolic cosine of ``x``."""
     return _call("cosh", x)
 
 
 def tanh(x: Any) -> DataNode:
-    """Hyperbolic tangent."""
+    """Return the hyperbolic tangent of ``x``."""
     return _call("tanh", x)
 
 
 def asinh(x: Any) -> DataNode:
-    """Inverse hyperbolic sine."""
+    """Return the inverse hyperbolic sine of ``x``."""
     return _call("asinh", x)
 
 
 def acosh(x: Any) -> DataNode:
-    """Inverse hyperbolic cosine."""
+    """Return the inverse hyperbolic cosine of ``x``."""
     return _call("acosh", x)
 
 
 def atanh(x: Any) -> DataNode:
-    """Inverse hyperbolic tangent."""
+    """Return the inverse hyperbolic tangent of ``x``."""
     return _call("atanh", x)
 
 
 def min(x: Any, y: Any) -> DataNode:
-    """Smaller of both values."""
+    """Return the smaller of ``x`` and ``y``, element by element."""
     return _call("min", x, y)
 
 
 def max(x: Any, y: Any) -> DataNode:
-    """Larger of both values."""
+    """Return the larger of ``x`` and ``y``, element by element."""
     return _call("max", x, y)
 
 
@@ -156,7 +156,7 @@ def fpow(base: Any, exponent: Any) -> DataNode:
 
 
 def atan2(y: Any, x: Any) -> DataNode:
-    """Angle of the point (x, y), in radians."""
+    """Return the angle of the point (``x``, ``y``) in radians, from -pi to pi."""
     return _call("atan2", y, x)
 
 

@@ -75,7 +75,8 @@ class Pipeline:
             memory for their results there; the others wait with their files read. Without a GPU the depth is c.
         shards: "launcher": readers that set neither `num_shards` nor `shard_id` take this process's part of every
             epoch, according to the launcher's RANK and WORLD_SIZE. None: they take all, or the part that they set.
-        exec_async, exec_pipelined: False (either) runs every batch on the caller's thread when it is requested.
+        exec_async: False runs every batch on the caller's thread when it is requested.
+        exec_pipelined: False: the same.
         checkpoint: state to resume from (see :meth:`get_state`).
         gpu_memory_limit: maximum of GPU memory in bytes; by default no limit. Outputs in memory of the consumer's
             framework do not count.
@@ -115,8 +116,8 @@ class Pipeline:
         py_callback_pickler: serializer that sends a source to spawned processes: an object with ``dumps`` and ``loads``
             (such as the module cloudpickle), or a tuple of it and keyword arguments for each. By default pickle.
         passes: names of the passes (`graph.analysis.PASSES`); by default all. Results do not depend on them.
-        accepted: ``output_dtype``, ``output_ndim`` and ``output_layout`` (one, or one per output) are compared with the
-            actual outputs. Other arguments of DALI's that choose between its executors (``exec_dynamic``,
+        **accepted: ``output_dtype``, ``output_ndim`` and ``output_layout`` (one, or one per output) are compared with
+            the actual outputs. Other arguments of DALI's that choose between its executors (``exec_dynamic``,
             ``set_affinity``, ``max_streams`` and similar ones) have no effect, because Stoker has one executor.
 
     Raises:
@@ -209,7 +210,11 @@ class Pipeline:
         self.close()
 
     def set_outputs(self, *outputs: Any) -> None:
-        """Set the pipeline's outputs: nodes, or constants."""
+        """Set the pipeline's outputs: nodes, or constants.
+
+        Args:
+            *outputs: nodes, or constants that every row gets.
+        """
         self._outputs = flattened(outputs)
 
     @property
@@ -286,7 +291,8 @@ class Pipeline:
             data_node: the source.
             data: a list of arrays, bytes or numbers, or an array with the rows on its first axis.
             layout: names of the axes, if the source does not declare them.
-            cuda_stream, use_copy_kernel: accepted without effect: arrays on a GPU carry their stream.
+            cuda_stream: accepted without effect: arrays on a GPU carry their stream.
+            use_copy_kernel: accepted without effect.
         """
         fed = {n.name: n.id for n in self.graph.nodes if n.operator.is_source and n.name}
         if isinstance(data_node, DataNode):
@@ -315,7 +321,11 @@ class Pipeline:
         return delivered
 
     def start_epoch(self, epoch: int) -> None:
-        """Begin an epoch. Prefetched batches are dropped."""
+        """Begin an epoch. Prefetched batches are dropped.
+
+        Args:
+            epoch: number of the epoch, from 0. It decides order and augmentation.
+        """
         self.execution.start_epoch(require_epoch("start_epoch", epoch))
 
     def reset(self) -> None:
@@ -376,6 +386,9 @@ class Pipeline:
     def reader_meta(self, name: str | None = None) -> Any:
         """Return DALI's metadata of a reader: epoch_size, epoch_size_padded, number_of_shards, shard_id,
         pad_last_batch, stick_to_shard.
+
+        Args:
+            name: the reader's name; None: a dict of all readers by name.
         """
         return named(reader_facts(self.execution), name)
 
@@ -396,10 +409,13 @@ class Pipeline:
         return self.execution.get_state(elastic=elastic)
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Continue from :meth:`get_state`'s token.
+        """Continue from a state.
 
         The graph, data set and seed must be the same. Batch size, threads, prefetch depth and, unless shards are
         contiguous, their number may differ.
+
+        Args:
+            state: the result of :meth:`get_state`, or the same after a round trip through JSON.
 
         Raises:
             StateError: the state belongs to something else; the text names the difference.
@@ -477,7 +493,7 @@ class Pipeline:
             text: the graph. Its operators read the files that it names; it runs no code but functions in ``allow``.
             allow: Python functions and classes of the graph that may be imported and called, by full name
                 ("my_package.augment.mix") or by the module or package that holds them ("my_package.augment").
-            settings: arguments of :class:`Pipeline`.
+            **settings: arguments of :class:`Pipeline`.
 
         Raises:
             GraphError: the text is no graph, or it names a function that is not allowed.

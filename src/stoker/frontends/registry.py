@@ -22,6 +22,9 @@ def register(operator: type[Operator]) -> type[Operator]:
 
     A class of the same name replaces the previous one, for example when a notebook cell runs again.
 
+    Args:
+        operator: the class, a subclass of :class:`~stoker.Operator` with a name.
+
     Raises:
         ArgumentError: the class has no name, or a built-in operator has that name.
     """

@@ -178,7 +178,13 @@ def ragged(
 
 
 def strings(name: str, texts: Iterable[str | None], *, optional: bool = False) -> Bytes:
-    """Return a column of texts as UTF-8 bytes, uint8 ``(N,)``. A text of None means that the sample lacks one."""
+    """Return a column of texts as UTF-8 bytes, uint8 ``(N,)``.
+
+    Args:
+        name: name in messages.
+        texts: one per sample; None: the sample lacks one.
+        optional: samples may lack a text.
+    """
     coded = [None if t is None else t.encode("utf-8", "surrogateescape") for t in texts]
     data = b"".join(t for t in coded if t is not None)
     lengths = np.asarray([0 if t is None else len(t) for t in coded], np.int64)
@@ -189,7 +195,12 @@ def strings(name: str, texts: Iterable[str | None], *, optional: bool = False) -
 
 
 def presence(column: Column, name: str | None = None) -> Values:
-    """Return a column that says which samples have a component: bool, without axes."""
+    """Return a column that says which samples have a component: bool, without axes.
+
+    Args:
+        column: the component.
+        name: name of the new column; by default derived from that of the component.
+    """
     absent = column.absent()
     has = np.ones(len(column), bool) if absent is None else ~absent
     return Values(f"{column.name}_present" if name is None else name, has)
@@ -199,7 +210,7 @@ def fingerprint(*parts: bytes | str | npt.NDArray[Any]) -> str:
     """Return the digest of the facts that decide a data set, for :class:`~stoker.contract.columns.DataSet`.
 
     Args:
-        parts: names in order, offsets, sizes, labels. Leave out the location of the files, since they may move.
+        *parts: names in order, offsets, sizes, labels. Leave out the location of the files, since they may move.
     """
     digest = hashlib.blake2b(digest_size=8)
     for part in parts:

@@ -38,7 +38,9 @@ class AsyncStorage(Storage):
     Args:
         store: the client; closed with the pipeline.
         paths: names of the store's objects.
-        file, offset, length: for each record, number of the path, first byte and number of bytes.
+        file: number of the path, per record.
+        offset: first byte, per record.
+        length: number of bytes, per record.
         absent: mask of samples that lack the record; by default all have it.
 
     Raises:
@@ -109,7 +111,11 @@ class AsyncStorage(Storage):
         _drop(expired)
 
     def take(self, records: Sequence[int]) -> list[bytes | BaseException]:
-        """Wait for records. Return for each its bytes, or the error that its row fails with."""
+        """Wait for records. Return for each its bytes, or the error that its row fails with.
+
+        Args:
+            records: numbers of the records.
+        """
         wanted = set(records)
         asked: Asked = {}
         with self._lock:

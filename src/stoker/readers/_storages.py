@@ -50,7 +50,12 @@ class FileStorage(_Native):
 
     @classmethod
     def of(cls, paths: Sequence[str | os.PathLike[str]], root: str = "") -> FileStorage:
-        """Return the storage of files by their paths, prefixed with ``root``."""
+        """Return the storage of files by their paths.
+
+        Args:
+            paths: the paths, relative to ``root``.
+            root: folder that the paths begin in; "" for the current folder.
+        """
         return cls(file_table(paths, root))
 
     def locate(self, record: int) -> RecordLocation:
@@ -79,7 +84,8 @@ class RangeStorage(_Native):
     Args:
         files: paths of the files, prefixed with ``root``.
         file: number of the file, per record.
-        offset, length: first byte, and number of bytes, per record.
+        offset: first byte, per record.
+        length: number of bytes, per record.
         absent: mask of samples that lack the record; by default all have it.
 
     Raises:
@@ -120,7 +126,8 @@ class MemoryStorage(_Native):
     Args:
         buffers: objects with contiguous memory.
         buffer: number of the buffer, per record.
-        offset, length: first byte, and number of bytes, per record.
+        offset: first byte, per record.
+        length: number of bytes, per record.
         absent: mask of samples that lack the record; by default all have it.
         name: origin of the bytes, for messages.
 
@@ -140,7 +147,12 @@ class MemoryStorage(_Native):
 
     @classmethod
     def of(cls, items: Sequence[Any], *, name: str = "memory") -> MemoryStorage:
-        """Return the storage of one object with contiguous memory per record; None for an absent record."""
+        """Return the storage of objects in memory.
+
+        Args:
+            items: one object with contiguous memory per record; None for an absent record.
+            name: origin of the bytes, for messages.
+        """
         lengths = [0 if i is None else len(_bytes_of(i)) for i in items]
         buffers = [b"" if i is None else i for i in items]
         nothing = np.zeros(len(items), np.uint64)

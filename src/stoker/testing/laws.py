@@ -251,7 +251,8 @@ def check_operator(
         cases: arguments; by default the operator's ``cases``.
         layouts: axes of the inputs; by default those that the operator assumes for unnamed ones.
         seed: seed of the draws.
-        tolerance: ``atol``, ``bound`` and ``share`` of :func:`~stoker.testing.tolerances.assert_close`; exact if None.
+        **tolerance: ``atol``, ``bound`` and ``share`` of :func:`~stoker.testing.tolerances.assert_close`; by default
+            exact.
 
     Raises:
         AssertionError: a law is broken; the text names the law, the case, the row and the element.

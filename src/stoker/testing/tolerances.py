@@ -69,7 +69,17 @@ def assert_close(got: Any, want: Any, *, atol: float, bound: float, share: float
 
 
 def assert_rows(got: Sequence[Any], want: Sequence[Any], what: str = "batch", **tolerance: Any) -> None:
-    """Apply :func:`assert_exact` to every row, or with ``atol`` and ``bound`` :func:`assert_close`."""
+    """Compare every row of a batch.
+
+    Args:
+        got: the rows.
+        want: the expected rows.
+        what: name of the batch in the error.
+        **tolerance: ``atol``, ``bound`` and ``share`` of :func:`assert_close`; without them :func:`assert_exact` holds.
+
+    Raises:
+        AssertionError: the numbers of rows differ, or a row does.
+    """
     if len(got) != len(want):
         raise AssertionError(f"{what}: expected {len(want)} rows, got {len(got)}")
     for i, (a, b) in enumerate(zip(got, want, strict=True)):

@@ -202,7 +202,17 @@ def without(augmentations: Sequence[Augmentation], excluded: Sequence[str] | Non
 
 def apply_rand_augment(augmentations: Sequence[Augmentation], data: Any, n: int, m: int, num_magnitude_bins: int = 31,
                        seed: Any = None, **arguments: Any) -> Any:  # fmt: skip
-    """Apply ``n`` augmentations in sequence, each chosen per row, at magnitude ``m``."""
+    """Apply ``n`` augmentations in sequence, each chosen per row, at magnitude ``m``.
+
+    Args:
+        augmentations: the augmentations to choose from.
+        data: images or videos, uint8 HWC or FHWC.
+        n: number of augmentations per row.
+        m: magnitude bin, from 0 to ``num_magnitude_bins`` - 1.
+        num_magnitude_bins: number of bins.
+        seed: seed of the draws; by default it follows from the pipeline's.
+        **arguments: arguments of the augmentations, such as ``fill_value`` and ``interp_type``.
+    """
     if not augmentations or (times := as_whole_number(n)) is None or times < 0:
         raise ArgumentError("`apply_rand_augment`: expected augmentations and n >= 0")
     if not 0 <= m < num_magnitude_bins:
@@ -216,7 +226,15 @@ def apply_rand_augment(augmentations: Sequence[Augmentation], data: Any, n: int,
 
 def apply_trivial_augment(augmentations: Sequence[Augmentation], data: Any, num_magnitude_bins: int = 31,
                           seed: Any = None, **arguments: Any) -> Any:  # fmt: skip
-    """Apply one of the augmentations at one of the magnitudes, both chosen per row."""
+    """Apply one of the augmentations at one of the magnitudes, both chosen per row.
+
+    Args:
+        augmentations: the augmentations to choose from.
+        data: images or videos, uint8 HWC or FHWC.
+        num_magnitude_bins: number of magnitude bins.
+        seed: seed of the draws; by default it follows from the pipeline's.
+        **arguments: arguments of the augmentations, such as ``fill_value`` and ``interp_type``.
+    """
     if not augmentations:
         raise ArgumentError("`apply_trivial_augment`: expected augmentations, got none")
     _check(augmentations, arguments, "apply_trivial_augment")
@@ -252,7 +270,14 @@ class Policy:
 
 
 def apply_auto_augment(policy: Policy, data: Any, seed: Any = None, **arguments: Any) -> Any:
-    """Apply one of the policy's sub-policies, chosen per row; each of its steps with its probability."""
+    """Apply one of the policy's sub-policies, chosen per row; each of its steps with its probability.
+
+    Args:
+        policy: the policy.
+        data: images or videos, uint8 HWC or FHWC.
+        seed: seed of the draws; by default it follows from the pipeline's.
+        **arguments: arguments of the augmentations, such as ``fill_value`` and ``interp_type``.
+    """
     if not policy.sub_policies:
         raise ArgumentError("`apply_auto_augment`: expected a policy with sub-policies, got none")
     _check([a for sub in policy.sub_policies for a, _, _ in sub], arguments, policy.name)

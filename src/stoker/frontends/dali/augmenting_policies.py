@@ -110,7 +110,13 @@ def get_rand_augment_suite(
 def get_rand_augment_non_monotonic_suite(
     use_shape: bool = False, max_translate_abs: Any = None, max_translate_rel: Any = None
 ) -> list[Augmentation]:
-    """Return RandAugment's augmentations with AutoAugment's magnitudes; arguments as :func:`get_rand_augment_suite`."""
+    """Return RandAugment's augmentations with AutoAugment's magnitudes.
+
+    Args:
+        use_shape: translations are shares of the shape, which the caller must then supply.
+        max_translate_abs: maximum translation in pixels, one number or (vertical, horizontal); 100 by default.
+        max_translate_rel: the same as a share of the shape; 100 / 224 by default.
+    """
     by_name = _paper()
     names = "shear_x shear_y rotate brightness contrast color sharpness posterize solarize equalize auto_contrast"
     return [
@@ -122,8 +128,12 @@ def get_rand_augment_non_monotonic_suite(
 def get_trivial_augment_wide_suite(
     use_shape: bool = False, max_translate_abs: Any = None, max_translate_rel: Any = None
 ) -> list[Augmentation]:
-    """Return TrivialAugment's augmentations with wide magnitudes; translations of at most 32 pixels, or the whole
-    shape.
+    """Return TrivialAugment's augmentations with wide magnitudes.
+
+    Args:
+        use_shape: translations are shares of the shape, which the caller must then supply.
+        max_translate_abs: maximum translation in pixels, one number or (vertical, horizontal); 32 by default.
+        max_translate_rel: the same as a share of the shape; 1 by default.
     """
     return [
         *_translations(use_shape, max_translate_abs, max_translate_rel, 32, 1.0),
@@ -144,7 +154,13 @@ def _policy(name: str, text: str, moved: Sequence[Augmentation] = ()) -> Policy:
 def get_image_net_policy(
     use_shape: bool = False, max_translate_abs: Any = None, max_translate_rel: Any = None
 ) -> Policy:
-    """Return the policy for ImageNet; translations of at most 250 pixels, or the whole shape."""
+    """Return the policy for ImageNet.
+
+    Args:
+        use_shape: translations are shares of the shape, which the caller must then supply.
+        max_translate_abs: maximum translation in pixels, one number or (vertical, horizontal); 250 by default.
+        max_translate_rel: the same as a share of the shape; 1 by default.
+    """
     moved = _translations(use_shape, max_translate_abs, max_translate_rel, 250, 1.0)
     return _policy("ImageNetPolicy", _IMAGE_NET, moved)
 
@@ -152,13 +168,25 @@ def get_image_net_policy(
 def get_reduced_cifar10_policy(
     use_shape: bool = False, max_translate_abs: Any = None, max_translate_rel: Any = None
 ) -> Policy:
-    """Return the policy for reduced CIFAR-10; translations of at most 250 pixels, or the whole shape."""
+    """Return the policy for reduced CIFAR-10.
+
+    Args:
+        use_shape: translations are shares of the shape, which the caller must then supply.
+        max_translate_abs: maximum translation in pixels, one number or (vertical, horizontal); 250 by default.
+        max_translate_rel: the same as a share of the shape; 1 by default.
+    """
     moved = _translations(use_shape, max_translate_abs, max_translate_rel, 250, 1.0)
     return _policy("ReducedCifar10Policy", _REDUCED_CIFAR10, moved)
 
 
 def get_svhn_policy(use_shape: bool = False, max_translate_abs: Any = None, max_translate_rel: Any = None) -> Policy:
-    """Return the policy for SVHN; translations of at most 250 pixels, or the whole shape."""
+    """Return the policy for SVHN.
+
+    Args:
+        use_shape: translations are shares of the shape, which the caller must then supply.
+        max_translate_abs: maximum translation in pixels, one number or (vertical, horizontal); 250 by default.
+        max_translate_rel: the same as a share of the shape; 1 by default.
+    """
     return _policy("SvhnPolicy", _SVHN, _translations(use_shape, max_translate_abs, max_translate_rel, 250, 1.0))
 
 
@@ -183,11 +211,20 @@ def rand_augment(
     interp_type: Any = None, max_translate_abs: Any = None, max_translate_rel: Any = None, seed: Any = None,
     monotonic_mag: bool = True, excluded: Sequence[str] | None = None,
 ) -> Any:  # fmt: skip
-    """Apply ``n`` random augmentations of magnitude bin ``m`` (of ``num_magnitude_bins``) per row.
+    """Apply ``n`` random augmentations of one magnitude per row.
 
     Args:
+        data: images or videos, uint8 HWC or FHWC.
+        n: number of augmentations per row.
+        m: magnitude bin, from 0 to ``num_magnitude_bins`` - 1.
+        num_magnitude_bins: number of bins.
         shape: (height, width, ...) of the images, a node or numbers; translations are then shares of it.
         fill_value: value of pixels from outside the image; None: its border.
+        interp_type: interpolation of rotations, shears and translations; INTERP_LINEAR by default.
+        max_translate_abs: maximum translation in pixels, one number or (vertical, horizontal); 100 by default.
+        max_translate_rel: the same as a share of the shape; 100 / 224 by default.
+        seed: seed of the draws; by default it follows from the pipeline's.
+        monotonic_mag: magnitudes grow with the bin; False: AutoAugment's magnitudes.
         excluded: names of augmentations that are left out.
     """
     suite = get_rand_augment_suite if monotonic_mag else get_rand_augment_non_monotonic_suite
@@ -202,7 +239,19 @@ def trivial_augment_wide(
     max_translate_abs: Any = None, max_translate_rel: Any = None, seed: Any = None,
     excluded: Sequence[str] | None = None,
 ) -> Any:  # fmt: skip
-    """Apply one random augmentation of a random magnitude per row; arguments as :func:`rand_augment`."""
+    """Apply one random augmentation of a random magnitude per row.
+
+    Args:
+        data: images or videos, uint8 HWC or FHWC.
+        num_magnitude_bins: number of magnitude bins.
+        shape: (height, width, ...) of the images, a node or numbers; translations are then shares of it.
+        fill_value: value of pixels from outside the image; None: its border.
+        interp_type: interpolation of rotations, shears and translations; INTERP_LINEAR by default.
+        max_translate_abs: maximum translation in pixels, one number or (vertical, horizontal); 32 by default.
+        max_translate_rel: the same as a share of the shape; 1 by default.
+        seed: seed of the draws; by default it follows from the pipeline's.
+        excluded: names of augmentations that are left out.
+    """
     chosen = without(
         get_trivial_augment_wide_suite(shape is not None, max_translate_abs, max_translate_rel), excluded
     )  # fmt: skip
@@ -215,9 +264,18 @@ def auto_augment(
     data: Any, policy_name: str = "image_net", shape: Any = None, fill_value: Any = 128, interp_type: Any = None,
     max_translate_abs: Any = None, max_translate_rel: Any = None, seed: Any = None,
 ) -> Any:  # fmt: skip
-    """Apply a random sub-policy of "image_net", "reduced_image_net", "svhn" or "reduced_cifar10" per row.
+    """Apply a random sub-policy per row.
 
-    Other arguments as :func:`rand_augment`; "reduced_image_net" takes no arguments about shapes and translations.
+    Args:
+        data: images or videos, uint8 HWC or FHWC.
+        policy_name: "image_net", "reduced_image_net", "svhn" or "reduced_cifar10". "reduced_image_net" takes no
+            arguments about shapes and translations.
+        shape: (height, width, ...) of the images, a node or numbers; translations are then shares of it.
+        fill_value: value of pixels from outside the image; None: its border.
+        interp_type: interpolation of rotations, shears and translations; INTERP_LINEAR by default.
+        max_translate_abs: maximum translation in pixels, one number or (vertical, horizontal); 250 by default.
+        max_translate_rel: the same as a share of the shape; 1 by default.
+        seed: seed of the draws; by default it follows from the pipeline's.
     """
     if policy_name not in _POLICIES:
         raise ArgumentError(f"`auto_augment`: expected a `policy_name` in {tuple(_POLICIES)}, got {policy_name!r}")
@@ -238,7 +296,17 @@ def auto_augment_image_net(
     data: Any, shape: Any = None, fill_value: Any = 128, interp_type: Any = None, max_translate_abs: Any = None,
     max_translate_rel: Any = None, seed: Any = None,
 ) -> Any:  # fmt: skip
-    """Apply :func:`auto_augment` with the policy for ImageNet."""
+    """Apply :func:`auto_augment` with the policy for ImageNet.
+
+    Args:
+        data: images or videos, uint8 HWC or FHWC.
+        shape: (height, width, ...) of the images, a node or numbers; translations are then shares of it.
+        fill_value: value of pixels from outside the image; None: its border.
+        interp_type: interpolation of rotations, shears and translations; INTERP_LINEAR by default.
+        max_translate_abs: maximum translation in pixels, one number or (vertical, horizontal); 250 by default.
+        max_translate_rel: the same as a share of the shape; 1 by default.
+        seed: seed of the draws; by default it follows from the pipeline's.
+    """
     return auto_augment(
         data, "image_net", shape, fill_value, interp_type, max_translate_abs, max_translate_rel, seed
     )  # fmt: skip

@@ -29,6 +29,12 @@ class Pipeline(_Pipeline):
     with ``define_graph``. ``exec_dynamic``, ``set_affinity``, ``bytes_per_sample``, ``stream_policy`` and similar
     arguments are accepted without effect: they choose between DALI's executors, and Stoker has one. ``output_dtype``,
     ``output_ndim`` and ``output_layout`` are compared with the actual outputs.
+
+    Args:
+        batch_size: maximum number of rows in a batch; required.
+        default_cuda_stream_priority: accepted without effect.
+        debug: only False: operators do not run while the pipeline is defined.
+        **settings: other arguments of :class:`stoker.Pipeline`.
     """
 
     def __init__(
@@ -87,7 +93,11 @@ class Pipeline(_Pipeline):
 
     @staticmethod
     def push_current(pipeline: Pipeline) -> Pipeline | None:
-        """Make this pipeline the one being defined, until :meth:`pop_current`."""
+        """Make this pipeline the one being defined, until :meth:`pop_current`.
+
+        Args:
+            pipeline: the pipeline. :meth:`pop_current` ends its definition.
+        """
         before = Pipeline.current()
         pipeline.__enter__()
         return before
@@ -114,13 +124,21 @@ class Pipeline(_Pipeline):
             _open.remove(self)
 
     def add_sink(self, edge: DataNode) -> None:
-        """Keep a node that is not an output."""
+        """Keep a node that is not an output.
+
+        Args:
+            edge: the node; it runs for its effects.
+        """
         if not isinstance(edge, DataNode):
             raise ArgumentError(f"`add_sink`: expected a node, got {type(edge).__name__}")
         self._sinks.append(edge)
 
     def set_outputs(self, *output_data_nodes: Any) -> None:
-        """Set the pipeline's outputs: nodes, or constants."""
+        """Set the pipeline's outputs: nodes, or constants.
+
+        Args:
+            *output_data_nodes: nodes, or constants that every row gets.
+        """
         super().set_outputs(*output_data_nodes)
         self._visible = len(self._outputs or ())
         self._outputs = (*(self._outputs or ()), *self._sinks)
@@ -129,6 +147,10 @@ class Pipeline(_Pipeline):
 
     def run(self, cuda_stream: Any = None, /, **pipeline_inputs: Any) -> tuple[TensorList, ...]:  # type: ignore[override]
         """Return the next batch, one list of tensors per output. A reader's epochs are concatenated.
+
+        Args:
+            cuda_stream: accepted without effect.
+            **pipeline_inputs: data for the sources of these names, as for :meth:`feed_input`.
 
         Raises:
             StopIteration: a source has ended; ``reset()`` begins its next epoch.
@@ -141,7 +163,11 @@ class Pipeline(_Pipeline):
         return tuple(tensor_list(x) for x in batches)
 
     def outputs(self, cuda_stream: Any = None) -> tuple[TensorList, ...]:  # type: ignore[override]
-        """Return the batch that :meth:`schedule_run` requested."""
+        """Return the batch that :meth:`schedule_run` requested.
+
+        Args:
+            cuda_stream: accepted without effect.
+        """
         self._shared.clear()
         return self.share_outputs(cuda_stream)
 
@@ -151,7 +177,11 @@ class Pipeline(_Pipeline):
         self._scheduled += 1
 
     def share_outputs(self, cuda_stream: Any = None) -> tuple[TensorList, ...]:
-        """Return the next requested batch. It stays valid as long as it is referenced."""
+        """Return the next requested batch. It stays valid as long as it is referenced.
+
+        Args:
+            cuda_stream: accepted without effect.
+        """
         if not self._scheduled:
             raise StateError("expected `schedule_run()` before `share_outputs()`, got none")
         self._scheduled -= 1
@@ -173,7 +203,11 @@ class Pipeline(_Pipeline):
         super().feed_input(data_node, data, layout)
 
     def input_feed_count(self, input_name: str) -> int:
-        """Return the number of batches to feed before the first :meth:`run`: one, whatever the depth of the queue."""
+        """Return the number of batches to feed before the first :meth:`run`: one, whatever the depth of the queue.
+
+        Args:
+            input_name: the source.
+        """
         return 1
 
     def empty(self) -> bool:
@@ -229,7 +263,14 @@ class Pipeline(_Pipeline):
 
     def save_graph_to_dot_file(self, filename: str, *, show_tensors: bool = False, show_ids: Any = None,
                                use_colors: bool = False) -> None:  # fmt: skip
-        """Write the graph in Graphviz's language."""
+        """Write the graph in Graphviz's language.
+
+        Args:
+            filename: the file.
+            show_tensors: accepted without effect.
+            show_ids: accepted without effect.
+            use_colors: accepted without effect.
+        """
         self.build()
         Path(filename).write_text(self.show("dot"), encoding="utf-8")
 
@@ -245,7 +286,12 @@ class Pipeline(_Pipeline):
         return text
 
     def serialize(self, define_graph: Any = None, filename: str | None = None) -> str:
-        """Return the graph as versioned JSON. DALI's format is binary; neither library reads the other's."""
+        """Return the graph as versioned JSON. DALI's format is binary; neither library reads the other's.
+
+        Args:
+            define_graph: only None: define the graph with :func:`pipeline_def`.
+            filename: a file that the text is also written to.
+        """
         if define_graph is not None:
             raise UnsupportedError("`serialize`: expected no `define_graph`, got one: use pipeline_def")
         self.build()
@@ -262,9 +308,13 @@ class Pipeline(_Pipeline):
         allow: Sequence[str] = (),
         **settings: Any,
     ) -> Pipeline:
-        """Return a pipeline from :meth:`serialize`'s text, with the settings given here.
+        """Return a pipeline from :meth:`serialize`'s text.
 
-        ``allow`` names the Python functions that may be imported, see :meth:`stoker.Pipeline.deserialize`.
+        Args:
+            serialized_pipeline: the text.
+            filename: the file with the text, instead.
+            allow: Python functions that may be imported, as for :meth:`stoker.Pipeline.deserialize`.
+            **settings: arguments of :class:`Pipeline`.
         """
         if (serialized_pipeline is None) == (filename is None):
             raise ArgumentError("`deserialize`: expected either `serialized_pipeline` or `filename`")
@@ -278,5 +328,11 @@ class Pipeline(_Pipeline):
 
 
 def pipeline_def(function: Any = None, *, enable_conditionals: bool = False, **settings: Any) -> Any:
-    """Decorate a pipeline definition like :func:`stoker.pipeline_def`; the pipelines have DALI's methods."""
+    """Decorate a pipeline definition like :func:`stoker.pipeline_def`; the pipelines have DALI's methods.
+
+    Args:
+        function: the function that returns the outputs. Without it, the call returns a decorator.
+        enable_conditionals: rewrite ``if``, ``and``, ``or`` and ``not`` in the function, so that they work on nodes.
+        **settings: arguments of :class:`Pipeline`.
+    """
     return define_as(Pipeline, function, enable_conditionals, settings)

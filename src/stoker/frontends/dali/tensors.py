@@ -17,7 +17,13 @@ from .catalogue import refuse
 
 
 class TensorCPU:
-    """One tensor in host memory. It shares the memory of the object that it was created from."""
+    """One tensor in host memory. It shares the memory of the object that it was created from.
+
+    Args:
+        object: an array, or an object with DLPack.
+        layout: axis names.
+        is_pinned: accepted without effect.
+    """
 
     def __init__(self, object: Any, layout: str = "", is_pinned: bool = False) -> None:
         self._array = to_array(object)
@@ -32,10 +38,12 @@ class TensorCPU:
 
     @property
     def dtype(self) -> DType:
+        """Return the element type."""
         return DType.of(self._array.dtype)
 
     @property
     def ndim(self) -> int:
+        """Return the number of axes."""
         return self._array.ndim
 
     def layout(self) -> str:
@@ -51,13 +59,21 @@ class TensorCPU:
         return int(self._array.ctypes.data)
 
     def squeeze(self, dim: int | None = None) -> bool:
-        """Remove axes of size one in place. Return whether there were any."""
+        """Remove axes of size one in place. Return whether there were any.
+
+        Args:
+            dim: the axis to remove; None: all of size one.
+        """
         before = self._array.ndim
         self._array = self._array.squeeze() if dim is None else self._array.squeeze(dim)
         return self._array.ndim != before
 
     def copy_to_external(self, address: int, *_: Any, **__: Any) -> None:
-        """Copy the elements to memory at an address, which must have room for them."""
+        """Copy the elements to memory at an address.
+
+        Args:
+            address: address of the first byte. The memory must have room for all elements.
+        """
         import ctypes
 
         array = np.ascontiguousarray(self._array)
@@ -119,10 +135,12 @@ class _TensorList:
 
     @property
     def dtype(self) -> DType:
+        """Return the element type."""
         return self._batch.dtype
 
     @property
     def ndim(self) -> int:
+        """Return the number of axes of a row."""
         return len(self._batch[0].shape) if len(self) else 0
 
     def layout(self) -> str:
@@ -179,7 +197,11 @@ class TensorListCPU(_TensorList):
         return (self[i] for i in range(len(self)))
 
     def at(self, row: int) -> Any:
-        """Return one row as an array, without a copy."""
+        """Return one row as an array, without a copy.
+
+        Args:
+            row: number of the row; negative numbers count from the end.
+        """
         return self._row(row)
 
     def as_array(self) -> npt.NDArray[Any]:
@@ -200,7 +222,11 @@ class TensorListCPU(_TensorList):
         return TensorCPU(self._batch.as_array(), f"N{layout}" if layout else "")
 
     def as_reshaped_tensor(self, shape: Sequence[int]) -> TensorCPU:
-        """Return all rows as one tensor of the given shape."""
+        """Return all rows as one tensor of the given shape.
+
+        Args:
+            shape: extents of all axes, that of the rows included.
+        """
         return TensorCPU(self._batch.as_array().reshape(shape))
 
     def as_cpu(self) -> TensorListCPU:
@@ -212,7 +238,13 @@ class TensorListCPU(_TensorList):
 
 
 class TensorGPU:
-    """One tensor in a GPU's memory, with DLPack and CUDA's array interface."""
+    """One tensor in a GPU's memory, with DLPack and CUDA's array interface.
+
+    Args:
+        data: array in a GPU's memory.
+        dtype: element type.
+        layout: axis names.
+    """
 
     def __init__(self, data: Any, dtype: DType, layout: str = "") -> None:
         self._data, self.dtype, self._layout = data, dtype, layout
@@ -226,6 +258,7 @@ class TensorGPU:
 
     @property
     def ndim(self) -> int:
+        """Return the number of axes."""
         return len(self._data.shape)
 
     def layout(self) -> str:
@@ -256,7 +289,12 @@ class TensorGPU:
 
 
 class TensorListGPU(_TensorList):
-    """Rows of one output in a GPU's memory."""
+    """Rows of one output in a GPU's memory.
+
+    Args:
+        source: a batch in a GPU's memory.
+        layout: axis names of a row.
+    """
 
     def __init__(self, source: Any, layout: str | None = None) -> None:
         if not isinstance(source, Batch) or source.device != "gpu":
@@ -266,6 +304,11 @@ class TensorListGPU(_TensorList):
         self._batch = source
 
     def __getitem__(self, row: int) -> TensorGPU:
+        """Return one row, without a copy.
+
+        Args:
+            row: number of the row; negative numbers count from the end.
+        """
         return TensorGPU(self._row(row), self.dtype, self._batch.layout)
 
     at = __getitem__

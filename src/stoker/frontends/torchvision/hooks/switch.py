@@ -298,7 +298,9 @@ def is_enabled() -> bool:
 def enabled(device: str = "cpu", *, without_gpu: str | None = None) -> Iterator[None]:
     """Return a context manager that enables the take-over: ``with stoker.torchvision.enabled():``.
 
-    The arguments are those of :func:`enable`.
+    Args:
+        device: where batches are delivered, as for :func:`enable`.
+        without_gpu: policy for machines without a GPU, as for :func:`enable`.
     """
     was, before = is_enabled(), delivery.current_choice()
     enable(device, without_gpu=without_gpu)
